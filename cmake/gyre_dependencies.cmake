@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+# Finds what gyre needs (threads) and what is optional. An optional dependency that is found becomes an imported
+# target gyre_deps::NAME; whatever lists a gyre_deps::NAME that does not exist is skipped with one status line.
+#
+#   gyre_deps::boost            Boost headers >= 1.81 (lockfree)
+#   gyre_deps::asio             the same headers, ready for boost::asio
+#   gyre_deps::concurrentqueue  moodycamel's queue, included as <concurrentqueue/concurrentqueue.h>
+#   gyre_deps::libuv            libuv
+#   gyre_deps::libevent         libevent's core
+
+set(THREADS_PREFER_PTHREAD_FLAG ON)
+find_package(Threads REQUIRED)
+
+if(GYRE_BUILD_TESTS OR GYRE_BUILD_LAB)
+  find_package(Boost 1.81 QUIET CONFIG COMPONENTS headers)
+  if(TARGET Boost::headers AND NOT TARGET gyre_deps::boost)
+    add_library(gyre_deps::boost INTERFACE IMPORTED)
+    target_link_libraries(gyre_deps::boost INTERFACE Boost::headers)
+    add_library(gyre_deps::asio INTERFACE IMPORTED)
+    target_link_libraries(gyre_deps::asio INTERFACE Boost::headers Threads::Threads)
+  endif()
+
+  find_package(concurrentqueue QUIET MODULE)
+endif()
+
+if(GYRE_BUILD_LAB)
+  find_package(PkgConfig QUIET)
+  if(PkgConfig_FOUND)
+    foreach(name IN ITEMS libuv libevent_core)
+      pkg_check_modules(${name} QUIET IMPORTED_TARGET GLOBAL ${name})
+    endforeach()
+  endif()
+  if(TARGET PkgConfig::libuv AND NOT TARGET gyre_deps::libuv)
+    add_library(gyre_deps::libuv ALIAS PkgConfig::libuv)
+  endif()
+  if(TARGET PkgConfig::libevent_core AND NOT TARGET gyre_deps::libevent)
+    add_library(gyre_deps::libevent ALIAS PkgConfig::libevent_core)
+  endif()
+endif()
+
+if(GYRE_BUILD_TESTS)
+  find_package(GTest REQUIRED)
+  include(GoogleTest)
+endif()
+
+# gyre_missing_dependencies(OUT LIBRARY…): the gyre_deps:: names among the libraries that were not found.
+function(gyre_missing_dependencies out)
+  set(missing "")
+  foreach(library IN LISTS ARGN)
+    if(library MATCHES "^gyre_deps::" AND NOT TARGET ${library})
+      list(APPEND missing ${library})
+    endif()
+  endforeach()
+  set(${out} "${missing}" PARENT_SCOPE)
+endfunction()

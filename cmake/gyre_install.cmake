@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: Apache-2.0
+# Install rules: libraries, headers, the CMake package and the pkg-config file.
+
+include(CMakePackageConfigHelpers)
+include(GNUInstallDirs)
+
+get_property(gyre_rooms GLOBAL PROPERTY GYRE_ROOMS)
+get_property(gyre_optional_headers GLOBAL PROPERTY GYRE_OPTIONAL_HEADERS)
+set(gyre_cmake_dir "${CMAKE_INSTALL_LIBDIR}/cmake/gyre")
+
+set(gyre_installed_targets ${gyre_rooms})
+list(TRANSFORM gyre_installed_targets PREPEND gyre_)
+install(TARGETS ${gyre_installed_targets} gyre EXPORT gyre_targets FILE_SET HEADERS)
+
+foreach(header IN LISTS gyre_optional_headers)
+  cmake_path(RELATIVE_PATH header BASE_DIRECTORY "${PROJECT_SOURCE_DIR}" OUTPUT_VARIABLE relative)
+  cmake_path(GET relative PARENT_PATH folder)
+  install(FILES "${header}" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/${folder}")
+endforeach()
+
+install(EXPORT gyre_targets
+  NAMESPACE gyre:: FILE gyreTargets.cmake DESTINATION "${gyre_cmake_dir}")
+configure_package_config_file(
+  "${CMAKE_CURRENT_LIST_DIR}/gyreConfig.cmake.in" "${PROJECT_BINARY_DIR}/gyreConfig.cmake"
+  INSTALL_DESTINATION "${gyre_cmake_dir}")
+write_basic_package_version_file(
+  "${PROJECT_BINARY_DIR}/gyreConfigVersion.cmake" COMPATIBILITY SameMinorVersion)
+install(
+  FILES "${PROJECT_BINARY_DIR}/gyreConfig.cmake" "${PROJECT_BINARY_DIR}/gyreConfigVersion.cmake"
+  DESTINATION "${gyre_cmake_dir}")
+
+# A static library must stand before those it uses, so the rooms are named from the last to the first.
+set(gyre_pc_libraries "")
+foreach(room IN LISTS gyre_rooms)
+  get_target_property(type gyre_${room} TYPE)
+  if(type STREQUAL "STATIC_LIBRARY")
+    string(PREPEND gyre_pc_libraries " -lgyre_${room}")
+  endif()
+endforeach()
+set(gyre_pc_dir "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
+cmake_path(RELATIVE_PATH CMAKE_INSTALL_PREFIX
+  BASE_DIRECTORY "${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig" OUTPUT_VARIABLE gyre_pc_prefix)
+configure_file("${CMAKE_CURRENT_LIST_DIR}/gyre.pc.in" "${PROJECT_BINARY_DIR}/gyre.pc" @ONLY)
+install(FILES "${PROJECT_BINARY_DIR}/gyre.pc" DESTINATION "${gyre_pc_dir}")

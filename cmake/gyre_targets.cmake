@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+# The functions with which a room declares what it holds: its library, its optional headers, its tests.
+
+# gyre_add_room(NAME [DEPENDS room…] [HEADERS file…] [SOURCES file…] [LIBS target…])
+#
+# Makes the static library gyre_NAME, known as gyre::NAME; without sources it is an interface library. Files are
+# relative to the room's folder. HEADERS are installed and must each compile alone. DEPENDS names rooms above this one;
+# LIBS are further libraries the room needs in public.
+function(gyre_add_room name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "DEPENDS;HEADERS;SOURCES;LIBS")
+  if(arg_UNPARSED_ARGUMENTS)
+    message(FATAL_ERROR "gyre_add_room(${name}): unexpected ${arg_UNPARSED_ARGUMENTS}")
+  endif()
+
+  set(target gyre_${name})
+  if(arg_SOURCES)
+    set(scope PUBLIC)
+    add_library(${target} STATIC ${arg_SOURCES})
+    gyre_set_warnings(${target})
+    set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE ON)
+  else()
+    set(scope INTERFACE)
+    add_library(${target} INTERFACE)
+  endif()
+  add_library(gyre::${name} ALIAS ${target})
+
+  list(TRANSFORM arg_DEPENDS PREPEND gyre::)
+  target_link_libraries(${target} ${scope} ${arg_DEPENDS} ${arg_LIBS} Threads::Threads)
+  target_compile_features(${target} ${scope} cxx_std_23)
+  target_include_directories(${target} ${scope} "$<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>")
+  target_sources(${target} ${scope}
+    FILE_SET HEADERS BASE_DIRS "${PROJECT_SOURCE_DIR}" FILES ${arg_HEADERS})
+  set_target_properties(${target} PROPERTIES
+    EXPORT_NAME ${name}
+    VERIFY_INTERFACE_HEADER_SETS ${PROJECT_IS_TOP_LEVEL})
+
+  set_property(GLOBAL APPEND PROPERTY GYRE_ROOMS ${name})
+endfunction()
+
+# gyre_add_optional_headers(ROOM DEPENDENCY file…)
+#
+# Headers of a room that only compile where gyre_deps::DEPENDENCY is installed. They are always installed, so that a
+# user who has the dependency can include them; they are checked to compile alone where it is found.
+function(gyre_add_optional_headers room dependency)
+  set(target gyre_${room}_with_${dependency})
+  add_library(${target} INTERFACE)
+  target_link_libraries(${target} INTERFACE gyre::${room})
+  if(TARGET gyre_deps::${dependency})
+    target_link_libraries(${target} INTERFACE gyre_deps::${dependency})
+    set_target_properties(${target} PROPERTIES VERIFY_INTERFACE_HEADER_SETS ${PROJECT_IS_TOP_LEVEL})
+  endif()
+  target_sources(${target} INTERFACE
+    FILE_SET HEADERS BASE_DIRS "${PROJECT_SOURCE_DIR}" FILES ${ARGN})
+
+  list(TRANSFORM ARGN PREPEND "${CMAKE_CURRENT_SOURCE_DIR}/")
+  set_property(GLOBAL APPEND PROPERTY GYRE_OPTIONAL_HEADERS ${ARGN})
+endfunction()
+
+# gyre_add_test(ROOM file_test.cpp… [LIBS target…])
+#
+# Makes of each file one GoogleTest program, linked with gyre::ROOM and LIBS, and registers its tests with the label
+# ROOM and the names ROOM.Suite.Test. A gyre_deps:: library that is not installed skips the tests with one status line.
+function(gyre_add_test room)
+  if(NOT GYRE_BUILD_TESTS)
+    return()
+  endif()
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "LIBS")
+
+  gyre_missing_dependencies(missing ${arg_LIBS})
+  if(missing)
+    message(STATUS "skipped tests ${room}: ${arg_UNPARSED_ARGUMENTS} (not installed: ${missing})")
+    return()
+  endif()
+
+  foreach(source IN LISTS arg_UNPARSED_ARGUMENTS)
+    cmake_path(GET source STEM stem)
+    set(target gyre_${room}_${stem})
+    add_executable(${target} ${source})
+    if(TARGET gyre::${room})
+      target_link_libraries(${target} PRIVATE gyre::${room})
+    endif()
+    target_link_libraries(${target} PRIVATE ${arg_LIBS} GTest::gmock GTest::gtest_main)
+    gyre_set_warnings(${target})
+    gtest_discover_tests(${target}
+      DISCOVERY_MODE PRE_TEST
+      DISCOVERY_TIMEOUT 60
+      TEST_PREFIX ${room}.
+      PROPERTIES LABELS ${room} TIMEOUT 120)
+  endforeach()
+endfunction()

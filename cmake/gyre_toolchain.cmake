@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: Apache-2.0
+# Compiler-wide settings: build type, ccache, sanitizers, coverage, and the warnings of gyre's own targets.
+
+if(PROJECT_IS_TOP_LEVEL)
+  if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
+    set(CMAKE_BUILD_TYPE Release CACHE STRING "Debug, Release, RelWithDebInfo or MinSizeRel" FORCE)
+  endif()
+
+  find_program(GYRE_CCACHE ccache)
+  mark_as_advanced(GYRE_CCACHE)
+  if(GYRE_CCACHE AND NOT DEFINED CMAKE_CXX_COMPILER_LAUNCHER)
+    set(CMAKE_CXX_COMPILER_LAUNCHER "${GYRE_CCACHE}")
+  endif()
+
+  set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+endif()
+
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_CXX_SCAN_FOR_MODULES OFF)
+
+# Sanitizers and coverage change the ABI or need their runtime in every object, so they are set for all targets.
+if(GYRE_SANITIZE)
+  add_compile_options(
+    "-fsanitize=${GYRE_SANITIZE}" -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  add_link_options("-fsanitize=${GYRE_SANITIZE}")
+endif()
+if(GYRE_COVERAGE)
+  if(NOT CMAKE_CXX_COMPILER_ID MATCHES "Clang")
+    message(FATAL_ERROR "GYRE_COVERAGE needs Clang; use the preset 'coverage'.")
+  endif()
+  add_compile_options(-fprofile-instr-generate -fcoverage-mapping -fprofile-update=atomic)
+  add_link_options(-fprofile-instr-generate)
+endif()
+
+# gyre_set_warnings(TARGET): the warnings every target of this repository compiles without.
+function(gyre_set_warnings target)
+  target_compile_options(${target} PRIVATE -Wall -Wextra -Wconversion -Wshadow)
+  if(GYRE_WARNINGS_AS_ERRORS)
+    target_compile_options(${target} PRIVATE -Werror)
+  endif()
+endfunction()
