@@ -16,7 +16,6 @@ function(gyre_add_room name)
   if(arg_SOURCES)
     set(scope PUBLIC)
     add_library(${target} STATIC ${arg_SOURCES})
-    gyre_set_warnings(${target})
     set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE ON)
   else()
     set(scope INTERFACE)
@@ -80,7 +79,6 @@ function(gyre_add_test room)
       target_link_libraries(${target} PRIVATE gyre::${room})
     endif()
     target_link_libraries(${target} PRIVATE ${arg_LIBS} GTest::gmock GTest::gtest_main)
-    gyre_set_warnings(${target})
     gtest_discover_tests(${target}
       DISCOVERY_MODE PRE_TEST
       DISCOVERY_TIMEOUT 60

@@ -32,10 +32,9 @@ if(GYRE_COVERAGE)
   add_link_options(-fprofile-instr-generate)
 endif()
 
-# gyre_set_warnings(TARGET): the warnings every target of this repository compiles without.
-function(gyre_set_warnings target)
-  target_compile_options(${target} PRIVATE -Wall -Wextra -Wconversion -Wshadow)
-  if(GYRE_WARNINGS_AS_ERRORS)
-    target_compile_options(${target} PRIVATE -Werror)
-  endif()
-endfunction()
+# The warnings everything here compiles without: for the directories below, so that they hold for the programs that check
+# each header alone as well; never for those who use gyre.
+add_compile_options(-Wall -Wextra -Wconversion -Wshadow)
+if(GYRE_WARNINGS_AS_ERRORS)
+  add_compile_options(-Werror)
+endif()
