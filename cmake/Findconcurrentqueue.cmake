@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# Finds moodycamel::ConcurrentQueue as Debian installs it and defines gyre_deps::concurrentqueue, with which
-# #include <concurrentqueue/concurrentqueue.h> works.
+# Finds moodycamel::ConcurrentQueue as Debian installs it and defines gyre_deps::concurrentqueue,
+# with which #include <concurrentqueue/concurrentqueue.h> works.
 
 find_path(concurrentqueue_INCLUDE_DIR NAMES concurrentqueue/concurrentqueue.h)
 mark_as_advanced(concurrentqueue_INCLUDE_DIR)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-# Finds what gyre needs (threads) and what is optional. An optional dependency that is found becomes an imported
-# target gyre_deps::NAME; whatever lists a gyre_deps::NAME that does not exist is skipped with one status line.
+# Finds what gyre needs (threads) and what is optional. An optional dependency that is found
+# becomes an imported target gyre_deps::NAME; whatever lists a gyre_deps::NAME that does not exist
+# is skipped with one status line.
 #
 #   gyre_deps::boost            Boost headers >= 1.81 (lockfree)
 #   gyre_deps::asio             the same headers, ready for boost::asio
@@ -43,7 +44,8 @@ if(GYRE_BUILD_TESTS)
   include(GoogleTest)
 endif()
 
-# gyre_missing_dependencies(OUT LIBRARY…): the gyre_deps:: names among the libraries that were not found.
+# gyre_missing_dependencies(OUT LIBRARY…): the gyre_deps:: names among the libraries that were not
+# found.
 function(gyre_missing_dependencies out)
   set(missing "")
   foreach(library IN LISTS ARGN)

@@ -29,7 +29,8 @@ install(
   FILES "${PROJECT_BINARY_DIR}/gyreConfig.cmake" "${PROJECT_BINARY_DIR}/gyreConfigVersion.cmake"
   DESTINATION "${gyre_cmake_dir}")
 
-# A static library must stand before those it uses, so the rooms are named from the last to the first.
+# A static library must stand before those it uses, so the rooms are named from the last to the
+# first.
 set(gyre_pc_libraries "")
 foreach(room IN LISTS gyre_rooms)
   get_target_property(type gyre_${room} TYPE)

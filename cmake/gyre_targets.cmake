@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-# The functions with which a room declares what it holds: its library, its optional headers, its tests.
+# The functions with which a room declares what it holds: its library, its optional headers, its
+# tests.
 
 # gyre_add_room(NAME [DEPENDS room…] [HEADERS file…] [SOURCES file…] [LIBS target…])
 #
-# Makes the static library gyre_NAME, known as gyre::NAME; without sources it is an interface library. Files are
-# relative to the room's folder. HEADERS are installed and must each compile alone. DEPENDS names rooms above this one;
-# LIBS are further libraries the room needs in public.
+# Makes the static library gyre_NAME, known as gyre::NAME; without sources it is an interface
+# library. Files are relative to the room's folder. HEADERS are installed and must each compile
+# alone. DEPENDS names rooms above this one; LIBS are further libraries the room needs in public.
 function(gyre_add_room name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "DEPENDS;HEADERS;SOURCES;LIBS")
   if(arg_UNPARSED_ARGUMENTS)
@@ -38,8 +39,9 @@ endfunction()
 
 # gyre_add_optional_headers(ROOM DEPENDENCY file…)
 #
-# Headers of a room that only compile where gyre_deps::DEPENDENCY is installed. They are always installed, so that a
-# user who has the dependency can include them; they are checked to compile alone where it is found.
+# Headers of a room that only compile where gyre_deps::DEPENDENCY is installed. They are always
+# installed, so that a user who has the dependency can include them; they are checked to compile
+# alone where it is found.
 function(gyre_add_optional_headers room dependency)
   set(target gyre_${room}_with_${dependency})
   add_library(${target} INTERFACE)
@@ -57,8 +59,9 @@ endfunction()
 
 # gyre_add_test(ROOM file_test.cpp… [LIBS target…])
 #
-# Makes of each file one GoogleTest program, linked with gyre::ROOM and LIBS, and registers its tests with the label
-# ROOM and the names ROOM.Suite.Test. A gyre_deps:: library that is not installed skips the tests with one status line.
+# Makes of each file one GoogleTest program, linked with gyre::ROOM and LIBS, and registers its
+# tests with the label ROOM and the names ROOM.Suite.Test. A gyre_deps:: library that is not
+# installed skips the tests with one status line.
 function(gyre_add_test room)
   if(NOT GYRE_BUILD_TESTS)
     return()

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# Compiler-wide settings: build type, ccache, sanitizers, coverage, and the warnings of gyre's own targets.
+# Compiler-wide settings: build type, ccache, sanitizers, coverage, and the warnings of gyre's own
+# targets.
 
 if(PROJECT_IS_TOP_LEVEL)
   if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
@@ -18,7 +19,8 @@ endif()
 set(CMAKE_CXX_EXTENSIONS OFF)
 set(CMAKE_CXX_SCAN_FOR_MODULES OFF)
 
-# Sanitizers and coverage change the ABI or need their runtime in every object, so they are set for all targets.
+# Sanitizers and coverage change the ABI or need their runtime in every object, so they are set
+# for all targets.
 if(GYRE_SANITIZE)
   add_compile_options(
     "-fsanitize=${GYRE_SANITIZE}" -fno-sanitize-recover=all -fno-omit-frame-pointer)
@@ -32,8 +34,8 @@ if(GYRE_COVERAGE)
   add_link_options(-fprofile-instr-generate)
 endif()
 
-# The warnings everything here compiles without: for the directories below, so that they hold for the programs that check
-# each header alone as well; never for those who use gyre.
+# The warnings everything here compiles without: for the directories below, so that they hold for
+# the programs that check each header alone as well; never for those who use gyre.
 add_compile_options(-Wall -Wextra -Wconversion -Wshadow)
 if(GYRE_WARNINGS_AS_ERRORS)
   add_compile_options(-Werror)

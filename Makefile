@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+# A thin face over the tools: every target sets up what it needs, so nothing has to be typed
+# before it.
+
+jobs := $(shell nproc)
+python := .venv/bin/python
+
+# $(call build,PRESET): configure and build it.
+build = cmake --preset $(1) --log-level=NOTICE && cmake --build --preset $(1) --parallel $(jobs)
+
+.DEFAULT_GOAL := help
+.PHONY: help report test lint format sanitize trust coverage clean
+
+help: ## show this list
+	@echo "make report and make test are the two to know. All of them:"
+	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | awk -F '\t' '{ printf "  make %-9s %s\n", $$1, $$2 }'
+
+report: ## measure on this machine (about five minutes) and write report/index.html
+	tools/setup report
+	tools/lab run --grid quick --out results/quick.json
+	tools/lab report
+
+test: ## build with g++ and run every test
+	tools/setup test
+	$(call build,release)
+	ctest --preset release
+	$(python) -m pytest lab/gyrelab
+
+lint: ## check format, clang-tidy, Python and the order of the rooms
+	tools/setup all
+	tools/lint
+
+format: ## format C++ and Python in place
+	tools/setup all
+	tools/lint --fix
+
+sanitize: ## run the tests under ASan+UBSan and under TSan
+	tools/setup all
+	$(call build,asan)
+	ctest --preset asan
+	$(call build,tsan)
+	ctest --preset tsan
+
+trust: ## the lab's full self-test: false alarms, a handicapped contender, lost tasks
+	tools/setup report
+	tools/lab trust --full
+
+coverage: ## line coverage of gyre/, at least 90 %
+	tools/setup all
+	tools/coverage
+
+clean: ## remove build trees, results and the report
+	rm -rf build results report
