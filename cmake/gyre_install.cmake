@@ -20,6 +20,7 @@ endforeach()
 
 install(EXPORT gyre_targets
   NAMESPACE gyre:: FILE gyreTargets.cmake DESTINATION "${gyre_cmake_dir}")
+list(JOIN gyre_rooms ", " gyre_room_names)
 configure_package_config_file(
   "${CMAKE_CURRENT_LIST_DIR}/gyreConfig.cmake.in" "${PROJECT_BINARY_DIR}/gyreConfig.cmake"
   INSTALL_DESTINATION "${gyre_cmake_dir}")
