@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// How far apart data must lie so that writers on different cores do not disturb each other.
+#pragma once
+
+#include <cstddef>
+
+namespace gyre {
+
+/// Bytes the processor moves between caches at once; data used together should share one.
+/// A constant and not std::hardware_constructive_interference_size, whose value changes with
+/// -mtune and would make layouts differ between translation units.
+inline constexpr std::size_t cache_line_size = 64;
+
+/// Bytes by which data written by different threads is kept apart. Two lines: x86's adjacent-line
+/// prefetcher fetches lines in pairs of 128 bytes (Intel optimisation manual, 3.7.3), and the
+/// lines of Apple's and some server ARM cores are 128 bytes long.
+inline constexpr std::size_t false_sharing_range = 128;
+
+}  // namespace gyre

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Registration with membarrier(2) and the heavy side of the asymmetric fence.
+#include <gyre/base/fence.hpp>
+
+#include <linux/membarrier.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <string_view>
+
+namespace gyre {
+namespace {
+
+bool membarrier(int command) noexcept { return ::syscall(SYS_membarrier, command, 0, 0) == 0; }
+
+bool switched_off() noexcept {
+  const char* value = std::getenv("GYRE_MEMBARRIER");
+  return value != nullptr && std::string_view{value} == "0";
+}
+
+// Decides once for the process. Every heavy fence passes here first, so none can still choose the
+// fallback after some light fence has become free.
+bool uses_membarrier() noexcept {
+  static const bool decided = [] {
+    const bool available = !switched_off() &&
+                           membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) &&
+                           membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED);
+    // Relaxed: see asymmetric_light_fence().
+    detail::light_fence_is_free.store(available, std::memory_order_relaxed);
+    return available;
+  }();
+  return decided;
+}
+
+// Light fences become free when the program starts, not at the first heavy fence.
+[[maybe_unused]] const bool decided_at_start = uses_membarrier();
+
+constinit std::atomic<bool> forced_symmetric{false};
+
+}  // namespace
+
+namespace detail {
+
+constinit std::atomic<bool> light_fence_is_free{false};
+
+void heavy_fence() noexcept {
+  // Relaxed: written only while nobody uses the fences.
+  if (!uses_membarrier() || forced_symmetric.load(std::memory_order_relaxed)) {
+    full_fence();
+    return;
+  }
+  if (membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED)) return;
+  // A forked child inherits the registration with the copied address space. Should a kernel not
+  // agree, the call fails with EPERM and a second registration mends it.
+  if (membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) &&
+      membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED)) {
+    return;
+  }
+  // Other threads already rely on it: going on would be a silent race.
+  std::fputs("gyre: membarrier(2) was taken away from the running program; set GYRE_MEMBARRIER=0\n",
+             stderr);
+  std::terminate();
+}
+
+void force_symmetric_fences(bool forced) noexcept {
+  const bool available = uses_membarrier();
+  forced_symmetric.store(forced, std::memory_order_relaxed);
+  light_fence_is_free.store(available && !forced, std::memory_order_relaxed);
+}
+
+}  // namespace detail
+
+bool asymmetric_fence_uses_membarrier() noexcept {
+  return uses_membarrier() && !forced_symmetric.load(std::memory_order_relaxed);
+}
+
+}  // namespace gyre
