@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A singly linked FIFO whose links live in the elements: neither end allocates.
+#pragma once
+
+#include <cassert>
+#include <type_traits>
+#include <utility>
+
+namespace gyre {
+
+/// The link of an element of an intrusive_queue or an atomic_intrusive_stack; an element is in one
+/// of them at most. Copying an element does not copy its membership.
+struct intrusive_node {
+  constexpr intrusive_node() noexcept = default;
+  constexpr intrusive_node(const intrusive_node&) noexcept {}
+  constexpr intrusive_node& operator=(const intrusive_node&) noexcept { return *this; }
+
+  intrusive_node* next = nullptr;  ///< for whoever has the node in a queue or stack
+};
+
+/// A FIFO of T, which derives from Node, which is intrusive_node or derives from it (a type of its
+/// own for each queue an element can be in at once). Owns nothing: elements must outlive their stay.
+/// Not thread-safe. All members O(1); none allocates or throws.
+template <typename T, typename Node = intrusive_node>
+class intrusive_queue {
+ public:
+  constexpr intrusive_queue() noexcept = default;
+  constexpr intrusive_queue(intrusive_queue&& other) noexcept { splice_back(other); }
+  constexpr intrusive_queue& operator=(intrusive_queue&& other) noexcept {
+    if (this != &other) {
+      first_ = last_ = nullptr;
+      splice_back(other);
+    }
+    return *this;
+  }
+
+  [[nodiscard]] constexpr bool empty() const noexcept { return first_ == nullptr; }
+
+  /// The first element; nullptr when the queue is empty.
+  [[nodiscard]] constexpr T* front() const noexcept {
+    return first_ == nullptr ? nullptr : element(first_);
+  }
+
+  constexpr void push_back(T& value) noexcept {
+    intrusive_node* node = to_node(value);
+    assert(node->next == nullptr && node != last_ && "already in a queue");
+    (first_ == nullptr ? first_ : last_->next) = node;
+    last_ = node;
+  }
+
+  constexpr void push_front(T& value) noexcept {
+    intrusive_node* node = to_node(value);
+    assert(node->next == nullptr && node != last_ && "already in a queue");
+    node->next = first_;
+    if (first_ == nullptr) last_ = node;
+    first_ = node;
+  }
+
+  /// Takes out the first element; nullptr when the queue is empty.
+  constexpr T* pop_front() noexcept {
+    if (first_ == nullptr) return nullptr;
+    intrusive_node* node = first_;
+    first_ = std::exchange(node->next, nullptr);
+    if (first_ == nullptr) last_ = nullptr;
+    return element(node);
+  }
+
+  /// Appends all elements of `other`, which is left empty.
+  constexpr void splice_back(intrusive_queue& other) noexcept {
+    if (this == &other || other.empty()) return;
+    (first_ == nullptr ? first_ : last_->next) = std::exchange(other.first_, nullptr);
+    last_ = std::exchange(other.last_, nullptr);
+  }
+
+ private:
+  static constexpr intrusive_node* to_node(T& value) noexcept {
+    static_assert(std::is_base_of_v<intrusive_node, Node> && std::is_base_of_v<Node, T>);
+    return static_cast<Node*>(&value);
+  }
+  static constexpr T* element(intrusive_node* node) noexcept {
+    return static_cast<T*>(static_cast<Node*>(node));
+  }
+
+  intrusive_node* first_ = nullptr;
+  intrusive_node* last_ = nullptr;
+};
+
+}  // namespace gyre

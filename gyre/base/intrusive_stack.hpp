@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A lock-free stack that many threads push to and that is emptied as a whole (Treiber, 1986). As no
+// operation takes a single element, there is no ABA problem.
+#pragma once
+
+#include <gyre/base/atomic.hpp>
+#include <gyre/base/intrusive_queue.hpp>
+
+#include <type_traits>
+#include <utility>
+
+namespace gyre {
+
+/// A stack of T, which derives from Node, which is intrusive_node or derives from it. Owns nothing:
+/// an element must outlive its stay. Allocates nothing and throws nothing.
+template <typename T, typename Node = intrusive_node>
+class atomic_intrusive_stack {
+ public:
+  constexpr atomic_intrusive_stack() noexcept = default;
+  atomic_intrusive_stack(const atomic_intrusive_stack&) = delete;
+  atomic_intrusive_stack& operator=(const atomic_intrusive_stack&) = delete;
+
+  /// Adds `value` and returns whether the stack was empty: then nobody else has called for the
+  /// consumer since it last took all. Any thread; lock-free. One compare-and-swap.
+  bool push(T& value) {
+    static_assert(std::is_base_of_v<intrusive_node, Node> && std::is_base_of_v<Node, T>);
+    intrusive_node* node = static_cast<Node*>(&value);
+    // Relaxed: only compared, and stored in the node; the exchange below confirms it.
+    intrusive_node* top = top_.load(std::memory_order_relaxed);
+    do {
+      node->next = top;
+      // Release: pairs with the acquire of take(), which then sees the node's link and contents.
+      // Relaxed on failure: as above.
+    } while (!top_.compare_exchange_weak(top, node, std::memory_order_release,
+                                         std::memory_order_relaxed));
+    return top == nullptr;
+  }
+
+  /// Takes out all elements, in the order in which they were pushed. Any thread. One atomic
+  /// exchange, and O(n) to turn the order round.
+  [[nodiscard]] intrusive_queue<T, Node> pop_all() {
+    intrusive_queue<T, Node> oldest_first;
+    for (intrusive_node* node = take(); node != nullptr;) {
+      intrusive_node* below = std::exchange(node->next, nullptr);
+      oldest_first.push_front(static_cast<T&>(static_cast<Node&>(*node)));
+      node = below;
+    }
+    return oldest_first;
+  }
+
+  /// Whether there is nothing to take; out of date as soon as it is known. Any thread.
+  [[nodiscard]] bool empty() const {
+    return top_.load(std::memory_order_relaxed) == nullptr;  // relaxed: a hint
+  }
+
+ private:
+  intrusive_node* take() {
+    // Acquire: pairs with the release of every push whose element is taken (a chain of
+    // read-modify-writes is one release sequence).
+    return top_.exchange(nullptr, std::memory_order_acquire);
+  }
+
+  detail::atomic<intrusive_node*> top_{nullptr};
+};
+
+}  // namespace gyre
