@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// How freed blocks return to the heap of another thread, and how a heap changes owner when its
+// thread ends: the whole concurrent protocol of the slab, in one word.
+#pragma once
+
+#include <gyre/base/atomic.hpp>
+
+#include <cstdint>
+
+namespace gyre::detail {
+
+/// A stack of Node (a type with a member `Node* next`) that any thread pushes to and the owner takes
+/// as a whole, together with the question whether there is an owner. The word is null or the top
+/// of the stack while someone owns the list, and a mark while nobody does; so a list without an
+/// owner never holds a node, and no node is ever forgotten. There is no ABA problem, because no
+/// operation takes a single node.
+///
+/// Ownership gives exclusive access to whatever the list guards (the heap). Starts without an owner.
+template <typename Node>
+class remote_free_list {
+ public:
+  constexpr remote_free_list() noexcept = default;
+
+  /// Hands `node` to the owner and returns false. When there is none, makes the caller the owner
+  /// and returns true; the node then is still the caller's. Any thread.
+  [[nodiscard]] bool push_or_claim(Node* node) {
+    // Relaxed: only compared, and stored in the node; the exchange below confirms it.
+    word top = head_.load(std::memory_order_relaxed);
+    for (;;) {
+      if (top == orphaned) {
+        if (try_claim()) return true;
+        top = head_.load(std::memory_order_relaxed);
+        continue;
+      }
+      node->next = to_node(top);
+      // Release: pairs with the acquire of take_all(), so the owner sees the node's link and
+      // everything its last user did. Relaxed on failure: as above.
+      if (head_.compare_exchange_weak(top, to_word(node), std::memory_order_release,
+                                      std::memory_order_relaxed)) {
+        return false;
+      }
+    }
+  }
+
+  /// Takes all nodes, newest first, linked by `next`; null if there are none. Owner only.
+  [[nodiscard]] Node* take_all() {
+    // Relaxed: a look to spare the exchange; whatever is missed is found the next time.
+    if (head_.load(std::memory_order_relaxed) == empty) return nullptr;
+    // Acquire: pairs with the release of every push_or_claim() whose node is taken (a chain of
+    // read-modify-writes is one release sequence).
+    return to_node(head_.exchange(empty, std::memory_order_acquire));
+  }
+
+  /// Gives ownership up and returns true; or returns false, still the owner, when there are nodes
+  /// to take first. Owner only.
+  [[nodiscard]] bool try_abandon() {
+    word expected = empty;
+    // Release: pairs with the acquire of try_claim(), so the next owner sees what this one did.
+    // Relaxed on failure: nothing is concluded but that there is work.
+    return head_.compare_exchange_strong(expected, orphaned, std::memory_order_release,
+                                         std::memory_order_relaxed);
+  }
+
+  /// Makes the caller the owner if there is none. Any thread.
+  [[nodiscard]] bool try_claim() {
+    word expected = orphaned;
+    // Acquire: pairs with the release of try_abandon(). Relaxed on failure: nothing is concluded.
+    return head_.compare_exchange_strong(expected, empty, std::memory_order_acquire,
+                                         std::memory_order_relaxed);
+  }
+
+  /// Whether there is no owner at the moment. A hint. Any thread.
+  [[nodiscard]] bool is_orphaned() const {
+    return head_.load(std::memory_order_relaxed) == orphaned;  // relaxed: a hint
+  }
+
+ private:
+  using word = std::uintptr_t;
+  static constexpr word empty = 0;
+  static constexpr word orphaned = 1;  // the address of no node
+
+  static word to_word(Node* node) noexcept { return reinterpret_cast<word>(node); }
+  static Node* to_node(word address) noexcept { return reinterpret_cast<Node*>(address); }
+
+  atomic<word> head_{orphaned};
+};
+
+}  // namespace gyre::detail

@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The parts of the slab heap that run once per many blocks.
+#include <gyre/base/detail/slab_heap.hpp>
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <new>
+
+namespace gyre {
+namespace {
+
+constinit std::atomic<std::size_t> cache_limit{default_slab_cache_limit};
+constinit std::atomic<detail::slab_heap*> heaps{nullptr};
+
+std::byte* map_bytes(std::size_t bytes) {
+  void* memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) throw std::bad_alloc{};
+  return static_cast<std::byte*>(memory);
+}
+
+// The kernel puts mappings of one size side by side: after the first one is aligned, most are.
+std::byte* map_aligned(std::size_t bytes) {
+  const auto misalignment = [bytes](std::byte* memory) {
+    return reinterpret_cast<std::uintptr_t>(memory) % bytes;
+  };
+  std::byte* memory = map_bytes(bytes);
+  if (misalignment(memory) == 0) return memory;
+  ::munmap(memory, bytes);
+  memory = map_bytes(2 * bytes);
+  const std::size_t before = (bytes - misalignment(memory)) % bytes;
+  if (before != 0) ::munmap(memory, before);
+  ::munmap(memory + before + bytes, bytes - before);
+  return memory + before;
+}
+
+}  // namespace
+
+void set_slab_cache_limit(std::size_t bytes) noexcept {
+  cache_limit.store(bytes, std::memory_order_relaxed);  // relaxed: a setting, orders nothing
+}
+
+std::size_t slab_cache_limit() noexcept { return cache_limit.load(std::memory_order_relaxed); }
+
+namespace detail {
+
+slab& slab::map(slab_heap& owner) {
+  std::byte* memory = map_aligned(bytes);
+  add_leak_root(memory, bytes);
+  return *::new (head_of(reinterpret_cast<std::uintptr_t>(memory))) slab{owner};
+}
+
+void slab::unmap(slab& empty) noexcept {
+  std::byte* memory = empty.start();
+  empty.~slab();
+  unpoison(memory, bytes);
+  remove_leak_root(memory, bytes);
+  ::munmap(memory, bytes);
+}
+
+void slab::assign(std::size_t size_class) noexcept {
+  size_class_ = static_cast<std::uint16_t>(size_class);
+  block_bytes_ = slab_class_bytes[size_class];
+  free_ = nullptr;
+  uncut_ = first_block();
+  const auto room = static_cast<std::size_t>(start() + bytes - uncut_);
+  end_ = uncut_ + room / block_bytes_ * block_bytes_;
+  poison(uncut_, room);
+}
+
+bool slab::cut() noexcept {
+  constexpr std::size_t page = 4096;  // no more than that is touched before it is needed
+  if (uncut_ == end_) return false;
+  const std::size_t wanted = std::max<std::size_t>(page / block_bytes_, 1) * block_bytes_;
+  std::byte* run_end = uncut_ + std::min(wanted, static_cast<std::size_t>(end_ - uncut_));
+  // From the back, so that blocks are handed out in the order of their addresses.
+  for (std::byte* block = run_end; block != uncut_;) {
+    block -= block_bytes_;
+    link(reinterpret_cast<free_block*>(block));
+  }
+  uncut_ = run_end;
+  return true;
+}
+
+slab_heap* slab_heap::first() noexcept {
+  return heaps.load(std::memory_order_acquire);  // pairs with the release in claim_any()
+}
+
+slab_heap& slab_heap::claim_any() {
+  for (slab_heap* heap = first(); heap != nullptr; heap = heap->next_) {
+    if (heap->given_back_.is_orphaned() && heap->given_back_.try_claim()) return *heap;
+  }
+  auto* heap = new slab_heap;
+  static_cast<void>(heap->given_back_.try_claim());     // succeeds: nobody else knows it
+  heap->next_ = heaps.load(std::memory_order_relaxed);  // relaxed: the exchange confirms it
+  // Release: pairs with the acquire in first(), whose caller sees the heap constructed.
+  while (!heaps.compare_exchange_weak(heap->next_, heap, std::memory_order_release,
+                                      std::memory_order_relaxed)) {
+  }
+  return *heap;
+}
+
+free_block* slab_heap::allocate(std::size_t size_class) {
+  slab* from = current_[size_class];
+  if (!from->has_free() && !from->cut()) {
+    if (with_free_[size_class].empty()) drain();  // may bring blocks of the current slab
+    if (!from->has_free()) from = &next_slab(size_class);
+  }
+  in_use_.add(1);
+  return from->pop();
+}
+
+// Replaces the exhausted current slab of a class.
+slab& slab_heap::next_slab(std::size_t size_class) {
+  slab* next = with_free_[size_class].pop_front();
+  if (next == nullptr) {
+    next = empty_.pop_front();
+    if (next != nullptr) {
+      --empty_count_;
+      cached_.add(-static_cast<std::int64_t>(slab::bytes));
+    } else {
+      next = &slab::map(*this);
+      mapped_.add(1);
+    }
+    next->assign(size_class);
+  }
+  retire_current(size_class);
+  next->pin();
+  current_[size_class] = next;
+  if (!next->has_free()) next->cut();
+  return *next;
+}
+
+void slab_heap::retire_current(std::size_t size_class) noexcept {
+  slab& retired = *current_[size_class];
+  if (&retired == &no_slab.object) return;
+  current_[size_class] = &no_slab.object;
+  retired.unpin();
+  if (retired.is_exhausted()) {
+    retired.mark_full();
+  } else if (retired.is_unused()) {
+    rearrange(retired);
+  } else {
+    with_free_[size_class].push_back(retired);
+  }
+}
+
+// After a block came back to a slab that was full, or the last block to a slab.
+void slab_heap::rearrange(slab& changed) noexcept {
+  if (changed.clear_full() && !changed.is_unused()) {
+    // Last in line, so that more of its blocks come back before its turn.
+    with_free_[changed.size_class()].push_back(changed);
+    return;
+  }
+  changed.unlink();
+  empty_.push_front(changed);
+  ++empty_count_;
+  cached_.add(slab::bytes);
+  shrink_cache(slab_cache_limit());
+}
+
+void slab_heap::shrink_cache(std::size_t limit) noexcept {
+  while (empty_count_ * slab::bytes > limit) {
+    slab::unmap(*empty_.pop_back());
+    --empty_count_;
+    cached_.add(-static_cast<std::int64_t>(slab::bytes));
+    unmapped_.add(1);
+  }
+}
+
+void slab_heap::drain() noexcept {
+  std::int64_t count = 0;
+  for (free_block* block = given_back_.take_all(); block != nullptr; ++count) {
+    free_block* next = block->next;
+    deallocate(slab::of(block), block);
+    block = next;
+  }
+  remote_frees_.add(count);
+}
+
+void slab_heap::give_back(free_block* block) noexcept {
+  // All but the link, which the stack needs; once pushed the block is no longer ours to touch.
+  slab& from = slab::of(block);
+  poison(block + 1, slab_class_bytes[from.size_class()] - sizeof(free_block));
+  if (!given_back_.push_or_claim(block)) return;
+  deallocate(from, block);
+  remote_frees_.add(1);
+  leave();
+}
+
+void slab_heap::trim() noexcept {
+  for (std::size_t size_class = 0; size_class < slab_class_count; ++size_class) {
+    retire_current(size_class);
+  }
+  drain();
+  shrink_cache(0);
+}
+
+void slab_heap::abandon() noexcept {
+  trim();
+  leave();
+}
+
+// Nobody would use what a heap without owner keeps.
+void slab_heap::leave() noexcept {
+  shrink_cache(0);
+  while (!given_back_.try_abandon()) {
+    drain();
+    shrink_cache(0);
+  }
+}
+
+void slab_heap::add_to(slab_stats& stats) const noexcept {
+  const auto mapped = static_cast<std::uint64_t>(mapped_.read());
+  const auto unmapped = static_cast<std::uint64_t>(unmapped_.read());
+  stats.bytes_held += static_cast<std::size_t>(mapped - unmapped) * slab::bytes;
+  stats.bytes_cached += static_cast<std::size_t>(cached_.read());
+  stats.blocks_in_use += static_cast<std::size_t>(in_use_.read());
+  stats.heaps += 1;
+  stats.remote_frees += static_cast<std::uint64_t>(remote_frees_.read());
+  stats.slabs_mapped += mapped;
+  stats.slabs_unmapped += unmapped;
+}
+
+}  // namespace detail
+}  // namespace gyre

@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What stands behind slab_allocate(): slabs, and the heap of slabs that one thread owns at a time.
+#pragma once
+
+#include <gyre/base/cache_line.hpp>
+#include <gyre/base/detail/remote_free_list.hpp>
+#include <gyre/base/detail/sanitizer.hpp>
+#include <gyre/base/intrusive_list.hpp>
+#include <gyre/base/slab.hpp>
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+namespace gyre::detail {
+
+/// Block sizes: above 64 bytes less than a third of a block is lost to rounding.
+inline constexpr std::array<std::uint16_t, 22> slab_class_bytes{
+    16,  32,  48,  64,  80,  96,  112,  128,  160,  192,  224,
+    256, 320, 384, 512, 640, 768, 1024, 1536, 2048, 3072, 4096};
+inline constexpr std::size_t slab_class_count = slab_class_bytes.size();
+static_assert(slab_class_bytes.back() == slab_max_bytes);
+
+/// The smallest class that holds `bytes`, which is at most slab_max_bytes.
+inline std::size_t slab_class_of(std::size_t bytes) noexcept {
+  static constexpr auto table = [] {
+    std::array<std::uint8_t, slab_max_bytes / slab_alignment + 1> classes{};
+    for (std::size_t units = 0, found = 0; units < classes.size(); ++units) {
+      if (units * slab_alignment > slab_class_bytes[found]) ++found;
+      classes[units] = static_cast<std::uint8_t>(found);
+    }
+    return classes;
+  }();
+  return table[(bytes + slab_alignment - 1) / slab_alignment];
+}
+
+/// A free block. In a list of its slab all of it is poisoned for AddressSanitizer.
+struct free_block {
+  free_block* next;
+};
+
+class slab_heap;
+
+/// The head of 64 KiB of blocks. Found from a block by its address alone: it stands in the first
+/// 4 KiB, at one of 64 offsets given by the number of the slab, since heads at equal offsets would
+/// fight for one set of the caches ("colouring", Bonwick 1994).
+class alignas(cache_line_size) slab : public intrusive_list_node {
+ public:
+  static constexpr std::size_t bytes = 64 * 1024;
+
+  /// For slab_heap::no_slab only: offers no block.
+  constexpr slab() noexcept = default;
+
+  /// Maps a slab. Throws std::bad_alloc.
+  static slab& map(slab_heap& owner);
+  /// Returns a slab without used blocks to the system.
+  static void unmap(slab& empty) noexcept;
+  /// The slab that `block` was cut from.
+  static slab& of(void* block) noexcept {
+    return *head_of(reinterpret_cast<std::uintptr_t>(block));
+  }
+
+  /// Makes a slab without used blocks one of `size_class`.
+  void assign(std::size_t size_class) noexcept;
+
+  slab_heap& owner() const noexcept { return *owner_; }
+  std::size_t size_class() const noexcept { return size_class_; }
+  bool has_free() const noexcept { return free_ != nullptr; }
+
+  /// Takes a free block, all of it poisoned; null when the list is empty.
+  free_block* pop() noexcept {
+    free_block* block = free_;
+    if (block == nullptr) [[unlikely]]
+      return nullptr;
+    unpoison(block, sizeof(free_block));
+    free_ = block->next;
+    ++used_;
+    return block;
+  }
+
+  /// Takes back a block. Returns whether the slab now has to change its place in the heap: it is
+  /// not in use any more, or was full.
+  bool push(free_block* block) noexcept {
+    link(block);
+    return --used_ <= 0;
+  }
+
+  /// Cuts some more blocks from memory not used so far; false if there is none left.
+  bool cut() noexcept;
+
+  // `used_` counts the blocks in use, plus one while the slab is the current one of its class, so
+  // that it does not count as empty; less full_bias while the slab is full and in no list.
+  void pin() noexcept { ++used_; }
+  void unpin() noexcept { --used_; }
+  bool is_unused() const noexcept { return used_ == 0; }
+  bool is_exhausted() const noexcept { return free_ == nullptr && uncut_ == end_; }
+  void mark_full() noexcept { used_ -= full_bias; }
+  bool clear_full() noexcept {
+    if (used_ >= 0) return false;
+    used_ += full_bias;
+    return true;
+  }
+
+ private:
+  static constexpr std::size_t colours = 64;
+  static constexpr std::int32_t full_bias = 1 << 20;  // more than blocks in a slab
+
+  explicit slab(slab_heap& owner) noexcept : owner_{&owner} {}
+
+  static slab* head_of(std::uintptr_t address) noexcept {
+    const std::uintptr_t start = address & ~std::uintptr_t{bytes - 1};
+    const std::uintptr_t colour = (address / bytes) % colours;
+    return reinterpret_cast<slab*>(start + colour * cache_line_size);
+  }
+  std::byte* start() noexcept {
+    return reinterpret_cast<std::byte*>(reinterpret_cast<std::uintptr_t>(this) &
+                                        ~std::uintptr_t{bytes - 1});
+  }
+  std::byte* first_block() noexcept { return reinterpret_cast<std::byte*>(this + 1); }
+
+  void link(free_block* block) noexcept {
+    unpoison(block, sizeof(free_block));
+    block->next = free_;
+    free_ = block;
+    poison(block, block_bytes_);
+  }
+
+  free_block* free_ = nullptr;
+  slab_heap* owner_ = nullptr;
+  std::byte* uncut_ = nullptr;  // from here to end_ no block has been cut
+  std::byte* end_ = nullptr;
+  std::int32_t used_ = 0;
+  std::uint16_t block_bytes_ = 0;
+  std::uint16_t size_class_ = 0;
+};
+
+static_assert(sizeof(slab) == cache_line_size);
+
+/// A static object that stays usable while other static objects are destroyed.
+template <typename T>
+union never_destroyed {
+  constexpr never_destroyed() noexcept : object{} {}
+  constexpr ~never_destroyed() {}
+  T object;
+};
+
+/// The current slab of a class that has none; never written.
+inline constinit never_destroyed<slab> no_slab;
+
+/// A counter that one thread changes and all may read.
+class owned_counter {
+ public:
+  // Relaxed: a number for people, ordering nothing.
+  void add(std::int64_t amount) noexcept {
+    value_.store(value_.load(std::memory_order_relaxed) + amount, std::memory_order_relaxed);
+  }
+  std::int64_t read() const noexcept { return value_.load(std::memory_order_relaxed); }
+
+ private:
+  std::atomic<std::int64_t> value_{0};
+};
+
+/// The slabs of one thread. Heaps are never destroyed: one whose thread has ended is adopted by a
+/// later thread, or for the time of one operation by a thread that frees one of its blocks.
+/// Everything but give_back(), read() and the list of heaps is for the owner.
+class slab_heap {
+ public:
+  constexpr slab_heap() noexcept { current_.fill(&no_slab.object); }
+  slab_heap(const slab_heap&) = delete;
+  slab_heap& operator=(const slab_heap&) = delete;
+
+  /// Makes the caller the owner of a heap without owner, of a new one if there is none. Throws
+  /// std::bad_alloc. Any thread. O(heaps).
+  static slab_heap& claim_any();
+  /// All heaps there are, linked by next(). Any thread.
+  static slab_heap* first() noexcept;
+  slab_heap* next() const noexcept { return next_; }
+
+  /// A block from the list at hand; null when it is empty.
+  free_block* try_allocate(std::size_t size_class) noexcept {
+    free_block* block = current_[size_class]->pop();
+    if (block != nullptr) [[likely]]
+      in_use_.add(1);
+    return block;
+  }
+
+  /// A block, from wherever it takes. Throws std::bad_alloc.
+  free_block* allocate(std::size_t size_class);
+
+  /// Frees a block of a slab of this heap.
+  void deallocate(slab& from, free_block* block) noexcept {
+    in_use_.add(-1);
+    if (from.push(block)) [[unlikely]]
+      rearrange(from);
+  }
+
+  /// Frees a block of a slab of this heap. Any thread that does not own the heap.
+  void give_back(free_block* block) noexcept;
+
+  /// Takes home what others gave back and unmaps all slabs without used blocks.
+  void trim() noexcept;
+
+  /// Trims and gives up ownership.
+  void abandon() noexcept;
+
+  /// Adds the numbers of this heap. Any thread.
+  void add_to(slab_stats& stats) const noexcept;
+
+ private:
+  void drain() noexcept;
+  void rearrange(slab& changed) noexcept;
+  void retire_current(std::size_t size_class) noexcept;
+  slab& next_slab(std::size_t size_class);
+  void shrink_cache(std::size_t limit) noexcept;
+  void leave() noexcept;
+
+  std::array<slab*, slab_class_count> current_;                     // where blocks come from
+  std::array<intrusive_list<slab>, slab_class_count> with_free_{};  // not current, some free
+  intrusive_list<slab> empty_;                                      // of no class; newest first
+  std::size_t empty_count_ = 0;
+
+  owned_counter in_use_;
+  owned_counter remote_frees_;
+  owned_counter mapped_;
+  owned_counter unmapped_;
+  owned_counter cached_;
+
+  slab_heap* next_ = nullptr;
+  alignas(false_sharing_range) remote_free_list<free_block> given_back_;
+};
+
+}  // namespace gyre::detail

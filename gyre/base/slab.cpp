@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Binds a heap to each thread that uses slabs, and from the end of the thread's life unbinds it.
+#include <gyre/base/slab.hpp>
+
+#include <gyre/base/detail/slab_heap.hpp>
+
+#include <cassert>
+#include <new>
+#include <utility>
+
+namespace gyre {
+namespace {
+
+using detail::free_block;
+using detail::slab;
+using detail::slab_class_of;
+using detail::slab_heap;
+
+// The heap of threads that have none: offers no block and owns no slab, so that the short paths
+// need not ask.
+constinit detail::never_destroyed<slab_heap> no_heap;
+
+[[gnu::tls_model("initial-exec")]] constinit thread_local slab_heap* this_heap = &no_heap.object;
+[[gnu::tls_model("initial-exec")]] constinit thread_local bool thread_has_ended = false;
+
+// Gives the heap up when the thread's thread-locals are destroyed.
+struct heap_lease {
+  explicit heap_lease(slab_heap& heap) noexcept { this_heap = &heap; }
+  ~heap_lease() {
+    thread_has_ended = true;
+    std::exchange(this_heap, &no_heap.object)->abandon();
+  }
+};
+
+free_block* allocate_on_ended_thread(std::size_t size_class) {
+  slab_heap& heap = slab_heap::claim_any();
+  try {
+    free_block* block = heap.allocate(size_class);
+    heap.abandon();
+    return block;
+  } catch (...) {
+    heap.abandon();
+    throw;
+  }
+}
+
+[[gnu::noinline, gnu::cold]] free_block* allocate_slowly(std::size_t size_class) {
+  if (this_heap == &no_heap.object) {
+    if (thread_has_ended) return allocate_on_ended_thread(size_class);
+    static thread_local heap_lease lease{slab_heap::claim_any()};
+  }
+  return this_heap->allocate(size_class);
+}
+
+// In builds with AddressSanitizer reports memory that is freed twice.
+void check_in_use([[maybe_unused]] void* memory) noexcept {
+  if constexpr (detail::asan_is_on) static_cast<void>(*static_cast<volatile char*>(memory));
+}
+
+}  // namespace
+
+void* slab_allocate(std::size_t bytes) {
+  if (bytes > slab_max_bytes) [[unlikely]]
+    return ::operator new(bytes);
+  const std::size_t size_class = slab_class_of(bytes);
+  free_block* block = this_heap->try_allocate(size_class);
+  if (block == nullptr) [[unlikely]]
+    block = allocate_slowly(size_class);
+  detail::unpoison(block, bytes);
+  return block;
+}
+
+void slab_deallocate(void* memory, std::size_t bytes) noexcept {
+  if (memory == nullptr) return;
+  if (bytes > slab_max_bytes) [[unlikely]] {
+    ::operator delete(memory, bytes);
+    return;
+  }
+  check_in_use(memory);
+  slab& from = slab::of(memory);
+  assert(from.size_class() == slab_class_of(bytes) && "freed with another size than allocated");
+  auto* block = static_cast<free_block*>(memory);
+  slab_heap& owner = from.owner();
+  if (&owner == this_heap) [[likely]] {
+    owner.deallocate(from, block);
+  } else {
+    owner.give_back(block);
+  }
+}
+
+void slab_trim() noexcept {
+  if (this_heap != &no_heap.object) this_heap->trim();
+}
+
+slab_stats read_slab_stats() noexcept {
+  slab_stats stats;
+  for (slab_heap* heap = slab_heap::first(); heap != nullptr; heap = heap->next()) {
+    heap->add_to(stats);
+  }
+  return stats;
+}
+
+}  // namespace gyre

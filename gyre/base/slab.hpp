@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Memory for small, short-lived objects such as posted callables and coroutine frames: free lists
+// per thread and size class, and a way home for blocks that die on another thread.
+//
+// Each thread owns a heap of 64 KiB slabs, every slab cut into blocks of one size. Allocation pops
+// and freeing pushes a list that only the owner touches. A block freed elsewhere goes onto a
+// lock-free stack of the heap it came from; the owner takes the whole stack when a list of its own
+// runs dry. So memory that one thread allocates and another frees goes in circles instead of piling
+// up at the second. The heap of a thread that ends waits for the next thread to adopt it, and until
+// then gives back every slab that becomes empty.
+//
+// Sources: Bonwick, "The slab allocator", 1994 (slabs, colouring); Leijen, Zorn and de Moura,
+// "Mimalloc: free list sharding in action", 2019 (lists per slab, the remote list, and learning that
+// a slab is full only when the list is empty).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace gyre {
+
+/// Alignment of every block, in bytes.
+inline constexpr std::size_t slab_alignment = 16;
+
+/// Largest request served from slabs, in bytes; larger ones go to operator new.
+inline constexpr std::size_t slab_max_bytes = 4096;
+
+/// How much memory in empty slabs a thread keeps for its next allocations if nothing else is set.
+inline constexpr std::size_t default_slab_cache_limit = std::size_t{16} << 20;
+
+/// Returns at least `bytes` bytes aligned to slab_alignment. Throws std::bad_alloc. Any thread, also
+/// while its thread-locals are destroyed and afterwards, and in a forked child. Some 2 ns, without
+/// atomic read-modify-write; every so often a list is refilled, or a slab mapped by a system call.
+[[nodiscard]] void* slab_allocate(std::size_t bytes);
+
+/// Frees what slab_allocate(bytes) with the same `bytes` returned; a null pointer is ignored. Any
+/// thread: some 2 ns on the one that allocated, one compare-and-swap on others. May return an empty
+/// slab to the system.
+void slab_deallocate(void* memory, std::size_t bytes) noexcept;
+
+/// Takes home the blocks that other threads freed, and returns all empty slabs of the calling
+/// thread to the system. For a thread that will not allocate for a while. O(blocks and slabs).
+void slab_trim() noexcept;
+
+/// Sets how many bytes in empty slabs each thread may keep; what becomes free beyond is returned to
+/// the system. One slab per size class in use is not counted. Any thread; a lower limit takes effect
+/// as further slabs become empty.
+void set_slab_cache_limit(std::size_t bytes) noexcept;
+
+/// The limit in force, in bytes.
+std::size_t slab_cache_limit() noexcept;
+
+/// Sums over all threads. Each is exact when no thread allocates or frees meanwhile.
+struct slab_stats {
+  std::size_t bytes_held = 0;        ///< mapped for slabs
+  std::size_t bytes_cached = 0;      ///< of these, in empty slabs within the cache limit
+  std::size_t blocks_in_use = 0;     ///< allocated and not known to be free again
+  std::size_t heaps = 0;             ///< as many as threads have used slabs at the same time
+  std::uint64_t remote_frees = 0;    ///< blocks taken home after another thread freed them
+  std::uint64_t slabs_mapped = 0;    ///< taken from the system since the program started
+  std::uint64_t slabs_unmapped = 0;  ///< returned to it
+};
+
+/// Reads the statistics. Any thread. O(heaps).
+slab_stats read_slab_stats() noexcept;
+
+}  // namespace gyre
