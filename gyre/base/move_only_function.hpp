@@ -1,0 +1,332 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A callable that can be moved but not copied, as std::move_only_function (which GCC 12 has without
+// a choice of the inline size, and with operator new for what does not fit). 32 bytes by default, so
+// that two fill a cache line; what does not fit lives in the per-thread slab, so that posting it
+// costs no call of the system allocator in the steady state.
+#pragma once
+
+#include <gyre/base/slab.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <functional>
+#include <initializer_list>
+#include <memory>
+#include <new>
+#include <type_traits>
+#include <utility>
+
+namespace gyre {
+
+namespace detail {
+
+/// Alignment of inline callables; stricter ones live outside.
+inline constexpr std::size_t callable_alignment = 8;
+
+/// Whether a callable of type F is kept inside a callable_storage<Bytes>.
+template <typename F, std::size_t Bytes>
+inline constexpr bool callable_fits = sizeof(F) <= Bytes && alignof(F) <= callable_alignment &&
+                                      std::is_nothrow_move_constructible_v<F>;
+
+/// Raw room for one callable, inline or as a pointer to it in the slab. It knows neither whether
+/// nor which callable it holds: whoever owns it says so by the type argument of each member.
+template <std::size_t Bytes>
+class callable_storage {
+  static_assert(Bytes >= sizeof(void*) && Bytes % sizeof(std::uint64_t) == 0);
+
+ public:
+  /// Constructs an F. Throws what F's constructor throws, or std::bad_alloc; then nothing is held.
+  template <typename F, typename... Args>
+  F& emplace(Args&&... args) noexcept(callable_fits<F, Bytes> &&
+                                      std::is_nothrow_constructible_v<F, Args...>) {
+    if constexpr (callable_fits<F, Bytes>) {
+      return *::new (static_cast<void*>(bytes_)) F(std::forward<Args>(args)...);
+    } else {
+      void* memory = allocate<F>();
+      try {
+        F* object = ::new (memory) F(std::forward<Args>(args)...);
+        ::new (static_cast<void*>(bytes_)) void*(memory);
+        return *object;
+      } catch (...) {
+        deallocate<F>(memory);
+        throw;
+      }
+    }
+  }
+
+  /// The F held.
+  template <typename F>
+  F& get() noexcept {
+    if constexpr (callable_fits<F, Bytes>) {
+      return *std::launder(reinterpret_cast<F*>(bytes_));
+    } else {
+      return *static_cast<F*>(*std::launder(reinterpret_cast<void**>(bytes_)));
+    }
+  }
+
+  /// Destroys the F held and frees its memory.
+  template <typename F>
+  void destroy() noexcept {
+    F& object = get<F>();
+    object.~F();
+    if constexpr (!callable_fits<F, Bytes>) deallocate<F>(std::addressof(object));
+  }
+
+  /// Whether an F may be moved to other storage by copying the bytes, the source then forgotten.
+  template <typename F>
+  static constexpr bool relocates_as_bytes =
+      !callable_fits<F, Bytes> ||
+      (std::is_trivially_move_constructible_v<F> && std::is_trivially_destructible_v<F>);
+
+  /// Moves the F held by `source`, which then holds nothing, into this empty storage.
+  template <typename F>
+  void relocate_from(callable_storage& source) noexcept {
+    if constexpr (relocates_as_bytes<F>) {
+      copy_bytes(source);
+    } else {
+      F& object = source.get<F>();
+      ::new (static_cast<void*>(bytes_)) F(std::move(object));
+      object.~F();
+    }
+  }
+
+  /// The same for any F with relocates_as_bytes<F>.
+  void copy_bytes(const callable_storage& source) noexcept {
+    for (std::size_t at = 0; at < Bytes; at += sizeof(std::uint64_t)) {
+      std::uint64_t word;
+      std::memcpy(&word, source.bytes_ + at, sizeof(word));
+      // Keeps the words apart: a wide load of words just stored one by one waits for them to reach
+      // the cache (a failed store forwarding, some 12 cycles).
+      __asm__("" : "+r"(word));
+      std::memcpy(bytes_ + at, &word, sizeof(word));
+    }
+  }
+
+ private:
+  template <typename F>
+  static void* allocate() {
+    if constexpr (alignof(F) <= slab_alignment) {
+      return slab_allocate(sizeof(F));
+    } else {
+      return ::operator new(sizeof(F), std::align_val_t{alignof(F)});
+    }
+  }
+
+  template <typename F>
+  static void deallocate(void* memory) noexcept {
+    if constexpr (alignof(F) <= slab_alignment) {
+      slab_deallocate(memory, sizeof(F));
+    } else {
+      ::operator delete(memory, sizeof(F), std::align_val_t{alignof(F)});
+    }
+  }
+
+  alignas(callable_alignment) std::byte bytes_[Bytes];
+};
+
+/// What can be done to a stored callable of a now unknown type. A null entry of `relocate` means
+/// "copy the bytes", of `destroy` "nothing to do".
+template <std::size_t Bytes, bool Noexcept, typename R, typename... Args>
+struct callable_operations {
+  using storage = callable_storage<Bytes>;
+
+  R (*invoke)(storage&, Args&&...) noexcept(Noexcept);
+  void (*relocate)(storage& to, storage& from) noexcept;
+  void (*destroy)(storage&) noexcept;
+};
+
+template <typename F, std::size_t Bytes, bool Noexcept, typename R, typename... Args>
+inline constexpr callable_operations<Bytes, Noexcept, R, Args...> callable_operations_of = [] {
+  using storage = callable_storage<Bytes>;
+  callable_operations<Bytes, Noexcept, R, Args...> operations{
+      .invoke = [](storage& held, Args&&... args) noexcept(Noexcept) -> R {
+        return std::invoke_r<R>(held.template get<F>(), std::forward<Args>(args)...);
+      },
+      .relocate = nullptr,
+      .destroy = nullptr};
+  if constexpr (!storage::template relocates_as_bytes<F>) {
+    operations.relocate = [](storage& to, storage& from) noexcept {
+      to.template relocate_from<F>(from);
+    };
+  }
+  if constexpr (!callable_fits<F, Bytes> || !std::is_trivially_destructible_v<F>) {
+    operations.destroy = [](storage& held) noexcept { held.template destroy<F>(); };
+  }
+  return operations;
+}();
+
+[[noreturn, gnu::noinline, gnu::cold]] inline void throw_bad_function_call() {
+  throw std::bad_function_call{};
+}
+
+template <typename T>
+inline constexpr bool is_move_only_function = false;
+
+template <typename T>
+inline constexpr bool is_in_place_type = false;
+template <typename T>
+inline constexpr bool is_in_place_type<std::in_place_type_t<T>> = true;
+
+/// Whether converting `callable` must give an empty function.
+template <typename F>
+bool is_null_callable(const F& callable) noexcept {
+  if constexpr (std::is_pointer_v<F> || std::is_member_pointer_v<F> || is_move_only_function<F>) {
+    return callable == nullptr;
+  } else {
+    return false;
+  }
+}
+
+}  // namespace detail
+
+/// The class behind move_only_function, which users name by that alias.
+template <std::size_t InlineBytes, bool Noexcept, typename R, typename... Args>
+class basic_move_only_function {
+  using storage = detail::callable_storage<InlineBytes>;
+  using operations = detail::callable_operations<InlineBytes, Noexcept, R, Args...>;
+
+  template <typename F>
+  static constexpr bool is_callable = Noexcept ? std::is_nothrow_invocable_r_v<R, F&, Args...>
+                                               : std::is_invocable_r_v<R, F&, Args...>;
+  template <typename F>
+  static constexpr bool is_convertible =
+      !std::is_same_v<F, basic_move_only_function> && !std::is_same_v<F, std::nullptr_t> &&
+      !detail::is_in_place_type<F>;
+
+ public:
+  using result_type = R;
+
+  /// Makes an empty function.
+  basic_move_only_function() noexcept = default;
+  basic_move_only_function(std::nullptr_t) noexcept {}
+
+  /// Holds a copy of `function`, or what is moved from it; is empty when `function` is a null
+  /// pointer or an empty move_only_function. Throws what the construction throws, or
+  /// std::bad_alloc.
+  template <typename F>
+    requires(is_convertible<std::remove_cvref_t<F>> && is_callable<std::decay_t<F>> &&
+             std::is_constructible_v<std::decay_t<F>, F>)
+  basic_move_only_function(F&& function) noexcept(
+      detail::callable_fits<std::decay_t<F>, InlineBytes> &&
+      std::is_nothrow_constructible_v<std::decay_t<F>, F>) {
+    if (!detail::is_null_callable<std::decay_t<F>>(function)) {
+      emplace<std::decay_t<F>>(std::forward<F>(function));
+    }
+  }
+
+  /// Constructs an F in place from `inits`. Throws what that throws, or std::bad_alloc.
+  template <typename F, typename... Inits>
+    requires(is_callable<F> && std::is_constructible_v<F, Inits...>)
+  explicit basic_move_only_function(std::in_place_type_t<F>, Inits&&... inits) {
+    emplace<F>(std::forward<Inits>(inits)...);
+  }
+  template <typename F, typename U, typename... Inits>
+    requires(is_callable<F> && std::is_constructible_v<F, std::initializer_list<U>&, Inits...>)
+  explicit basic_move_only_function(std::in_place_type_t<F>, std::initializer_list<U> list,
+                                    Inits&&... inits) {
+    emplace<F>(list, std::forward<Inits>(inits)...);
+  }
+
+  /// Takes over the callable of `other`, which is left empty.
+  basic_move_only_function(basic_move_only_function&& other) noexcept { take(other); }
+
+  /// Destroys the callable held, after taking over that of `other`.
+  basic_move_only_function& operator=(basic_move_only_function&& other) noexcept {
+    if (this != &other) {
+      basic_move_only_function old{std::move(*this)};  // dies last: it may look at this object
+      take(other);
+    }
+    return *this;
+  }
+  /// Destroys the callable held.
+  basic_move_only_function& operator=(std::nullptr_t) noexcept {
+    basic_move_only_function old{std::move(*this)};
+    return *this;
+  }
+
+  ~basic_move_only_function() {
+    if (operations_ != nullptr && operations_->destroy != nullptr) operations_->destroy(storage_);
+  }
+
+  /// Calls the callable, which must not destroy or assign to this function meanwhile. An empty
+  /// function throws std::bad_function_call (terminates if the signature is noexcept), where the
+  /// standard leaves the behaviour undefined: the check costs a branch that is never taken.
+  R operator()(Args... args) noexcept(Noexcept) {
+    if (operations_ == nullptr) [[unlikely]]
+      detail::throw_bad_function_call();
+    return operations_->invoke(storage_, std::forward<Args>(args)...);
+  }
+
+  /// Whether a callable is held.
+  [[nodiscard]] explicit operator bool() const noexcept { return operations_ != nullptr; }
+  friend bool operator==(const basic_move_only_function& function, std::nullptr_t) noexcept {
+    return !function;
+  }
+
+  void swap(basic_move_only_function& other) noexcept {
+    if (this == &other) return;
+    basic_move_only_function held{std::move(other)};
+    other.take(*this);
+    take(held);
+  }
+  friend void swap(basic_move_only_function& left, basic_move_only_function& right) noexcept {
+    left.swap(right);
+  }
+
+ private:
+  template <typename F, typename... Inits>
+  void emplace(Inits&&... inits) {
+    static_assert(std::is_same_v<F, std::decay_t<F>>, "name the type of an object");
+    storage_.template emplace<F>(std::forward<Inits>(inits)...);
+    operations_ = &detail::callable_operations_of<F, InlineBytes, Noexcept, R, Args...>;
+  }
+
+  // Precondition: this function is empty.
+  void take(basic_move_only_function& other) noexcept {
+    operations_ = std::exchange(other.operations_, nullptr);
+    if (operations_ == nullptr) return;
+    if (operations_->relocate != nullptr) {
+      operations_->relocate(storage_, other.storage_);
+    } else {
+      storage_.copy_bytes(other.storage_);
+    }
+  }
+
+  const operations* operations_ = nullptr;
+  storage storage_;
+};
+
+namespace detail {
+
+template <std::size_t InlineBytes, bool Noexcept, typename R, typename... Args>
+inline constexpr bool
+    is_move_only_function<basic_move_only_function<InlineBytes, Noexcept, R, Args...>> = true;
+
+template <typename Signature, std::size_t InlineBytes>
+struct function_for;
+template <typename R, typename... Args, std::size_t InlineBytes>
+struct function_for<R(Args...), InlineBytes> {
+  using type = basic_move_only_function<InlineBytes, false, R, Args...>;
+};
+template <typename R, typename... Args, std::size_t InlineBytes>
+struct function_for<R(Args...) noexcept, InlineBytes> {
+  using type = basic_move_only_function<InlineBytes, true, R, Args...>;
+};
+
+}  // namespace detail
+
+/// A move-only owner of one callable with signature R(Args...) or R(Args...) noexcept. All members
+/// mean what they mean in std::move_only_function (P0288), and calling an empty one is defined.
+///
+/// A callable of at most InlineBytes bytes and alignment 8 whose move cannot throw is held inside;
+/// any other lives in the slab (slab.hpp) and is freed by whichever thread destroys the function.
+/// Not thread-safe, but may be handed from thread to thread. A call is one indirect call; a move
+/// copies InlineBytes, or is one indirect call where an inside callable is not trivial.
+template <typename Signature, std::size_t InlineBytes = 24>
+using move_only_function = typename detail::function_for<Signature, InlineBytes>::type;
+
+static_assert(sizeof(move_only_function<void()>) == 32);
+
+}  // namespace gyre
