@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// An owner of a file descriptor.
+#pragma once
+
+#include <unistd.h>
+
+#include <cassert>
+#include <cerrno>
+#include <utility>
+
+namespace gyre {
+
+/// Owns one file descriptor or none and closes it once. Move-only; not thread-safe.
+///
+/// Closing is not repeated when it fails with EINTR: on Linux the descriptor is gone all the same,
+/// and a second close could hit one that another thread has just opened. Other errors (EIO of a
+/// file system that writes late) are lost; call fsync first where they matter. errno is preserved.
+class unique_fd {
+ public:
+  constexpr unique_fd() noexcept = default;
+  /// Takes over `fd`; any negative number means none.
+  constexpr explicit unique_fd(int fd) noexcept : fd_{fd} {}
+  constexpr unique_fd(unique_fd&& other) noexcept : fd_{other.release()} {}
+  constexpr unique_fd& operator=(unique_fd&& other) noexcept {
+    if (this != &other) reset(other.release());
+    return *this;
+  }
+  constexpr ~unique_fd() { reset(); }
+
+  /// The descriptor; negative when there is none.
+  [[nodiscard]] constexpr int get() const noexcept { return fd_; }
+  [[nodiscard]] constexpr explicit operator bool() const noexcept { return fd_ >= 0; }
+
+  /// Gives the descriptor up without closing it, and returns it.
+  [[nodiscard]] constexpr int release() noexcept { return std::exchange(fd_, -1); }
+
+  /// Closes the descriptor and takes over `fd`.
+  constexpr void reset(int fd = -1) noexcept {
+    const int old = std::exchange(fd_, fd);
+    if (old < 0) return;
+    assert(old != fd && "already owned");
+    close(old);
+  }
+
+  constexpr void swap(unique_fd& other) noexcept { std::swap(fd_, other.fd_); }
+  friend constexpr void swap(unique_fd& left, unique_fd& right) noexcept { left.swap(right); }
+
+ private:
+  static void close(int fd) noexcept {
+    const int error = errno;
+    [[maybe_unused]] const int result = ::close(fd);
+    assert((result == 0 || errno != EBADF) && "somebody else closed the descriptor");
+    errno = error;
+  }
+
+  int fd_ = -1;
+};
+
+}  // namespace gyre
