@@ -1,0 +1,235 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The command line: reads the arguments, asks the modules, prints what they say."""
+
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import Annotated, NoReturn
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from gyrelab import cells, comparison, experiments, paths, results, runner
+from gyrelab.cells import Value
+from gyrelab.errors import LabError, UsageProblem, did_you_mean, pick
+from gyrelab.experiments import GRIDS, Experiment
+from gyrelab.progress import ProgressView
+
+app = typer.Typer(
+    help="Measures each part of gyre beside its peers in the same run.",
+    add_completion=False,
+    no_args_is_help=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+console = Console(highlight=False)
+warnings = Console(stderr=True, highlight=False)
+
+BuildDir = Annotated[
+    Path | None,
+    typer.Option(help="CMake build tree with the contenders (or GYRE_LAB_BUILD)."),
+]
+
+
+@app.command("list")
+def list_experiments(build_dir: BuildDir = None) -> None:
+    """Show the experiments, their contenders and grids, and which programs are built."""
+    build = build_dir or paths.build()
+    for experiment in experiments.load_all().values():
+        console.print(f"\n[bold]{experiment.name}[/]  {experiment.question}")
+        table = Table(box=None, padding=(0, 2, 0, 2), show_header=False)
+        for _ in ("name", "built"):
+            table.add_column(no_wrap=True, min_width=9)
+        table.add_column(no_wrap=True, overflow="ellipsis")
+        for each in experiment.contenders:
+            built = os.access(experiment.program(each.name, build), os.X_OK)
+            table.add_row(each.name, "" if built else "[yellow]not built[/]", each.about)
+        console.print(table)
+        grids = (f"{g.name} {len(g.cells)} cells × {g.rounds}" for g in experiment.grids.values())
+        console.print(f"  [dim]{', '.join(grids)} rounds[/]")
+
+
+@app.command()
+def run(
+    experiment: Annotated[
+        list[str] | None, typer.Argument(help="Which ones; all by default.")
+    ] = None,
+    grid: Annotated[str, typer.Option(help=f"One of {', '.join(GRIDS)}.")] = "quick",
+    contenders: Annotated[str, typer.Option(help="Only these, separated by commas.")] = "",
+    out: Annotated[
+        Path | None, typer.Option(help="Result file; by default a new one in results/.")
+    ] = None,
+    rounds: Annotated[
+        int | None, typer.Option(help="Rounds, instead of the grid's.", min=1)
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Seed of the random order.")] = 1,
+    fresh: Annotated[bool, typer.Option(help="Do not resume an interrupted run.")] = False,
+    strict: Annotated[bool, typer.Option(help="Exit with 1 when any run failed.")] = False,
+    build_dir: BuildDir = None,
+) -> None:
+    """Measure. The same command resumes after an interruption."""
+    chosen = _experiments(experiment or [])
+    pick(grid, GRIDS, "grid")
+    parts = runner.choose(chosen, grid, _names(contenders), build_dir or paths.build(), rounds)
+    for part in parts:
+        if part.not_built:
+            warnings.print(
+                f"[yellow]not built:[/] {part.experiment.name}: {', '.join(part.not_built)}"
+            )
+    target = out or _resumable(grid, parts, fresh) or runner.default_out(grid)
+    measured = _measure(parts, grid, target, seed, fresh)
+    console.print(f"results: {paths.shown(target)}")
+    if _tell_failures(measured) and strict:
+        raise typer.Exit(1)
+
+
+def _measure(
+    parts: list[runner.Part], grid: str, target: Path, seed: int, fresh: bool
+) -> results.Results:
+    record = runner.open_journal(target, grid, parts, seed, fresh)
+    total = len(runner.plan(parts, seed))
+    try:
+        with ProgressView(console) as view:
+            return runner.measure(parts, record, view)
+    except KeyboardInterrupt:
+        kept = len(record.document["runs"])
+        warnings.print(f"interrupted: {kept} of {total} runs are kept; the same command goes on")
+        raise typer.Exit(130) from None
+
+
+def _resumable(grid: str, parts: list[runner.Part], fresh: bool) -> Path | None:
+    return None if fresh else runner.unfinished(paths.results(), runner.fingerprint(grid, parts))
+
+
+def _tell_failures(measured: results.Results) -> bool:
+    failures = [run for name in measured.experiments for run in measured.failures(name)]
+    if failures:
+        who = sorted({f"{run['experiment']}/{run['contender']}" for run in failures})
+        warnings.print(f"[red]{len(failures)} runs failed:[/] {', '.join(who)}")
+    return bool(failures)
+
+
+@app.command()
+def ratio(
+    file: Annotated[Path, typer.Argument(help="A result file.")],
+    experiment: Annotated[str, typer.Argument(help="An experiment in it.")],
+    of: Annotated[str, typer.Option(help="Contenders; the slowest of them counts.")],
+    over: Annotated[str, typer.Option(help="Contenders; the best of them counts.")],
+    minimum: Annotated[float | None, typer.Option("--min", help="Exit with 1 below this.")] = None,
+    where: Annotated[list[str] | None, typer.Option(help="Cells: PARAMETER=VALUE[,VALUE].")] = None,
+    metric: Annotated[str | None, typer.Option(help="A metric; the main one by default.")] = None,
+) -> None:
+    """Geometric mean over cells of the slowest of some contenders against the best of others."""
+    measured = results.load(file)
+    subject = _measured_experiment(measured, experiment)
+    ours, theirs = _names(of), _names(over)
+    for name in (*ours, *theirs):
+        subject.contender(name)
+        if name not in measured.contenders(subject.name):
+            built = (
+                "was not built" if name in measured.not_built(subject.name) else "was not measured"
+            )
+            warnings.print(f"[yellow]{name} {built} in {measured.name}[/]")
+    chosen = _where(subject, where or [])
+    found = comparison.compare(
+        measured, subject.name, subject.find_metric(metric), ours, theirs, chosen
+    )
+    for gap in found.gaps[:8]:
+        warnings.print(f"[yellow]left out:[/] {gap}")
+    if len(found.gaps) > 8:
+        warnings.print(f"[yellow]left out:[/] … and {len(found.gaps) - 8} more")
+    if found.ratio is None:
+        raise LabError("no cell has figures of both sides, so there is no ratio")
+    table = Table(box=None, header_style="dim", padding=(0, 1, 0, 0))
+    for title in ("cell", "slowest", "best", "ratio", "95 % interval"):
+        table.add_column(title)
+    for each in found.cells:
+        noisy = "  too noisy" if each.ratio.too_noisy else ""
+        table.add_row(
+            cells.key(each.cell),
+            each.slowest,
+            each.best,
+            f"{each.ratio.value:.3f}",
+            f"{each.ratio.low:.3f} to {each.ratio.high:.3f}{noisy}",
+        )
+    console.print(table)
+    console.print(
+        f"{of} over {over}: [bold]{found.ratio.value:.3f}[/] "
+        f"({found.ratio.low:.3f} to {found.ratio.high:.3f}), geometric mean of {len(found.cells)} cells"
+    )
+    if minimum is not None and found.ratio.value < minimum:
+        warnings.print(f"[red]below {minimum:g}[/]")
+        raise typer.Exit(1)
+
+
+def _experiments(names: list[str]) -> list[Experiment]:
+    known = experiments.load_all()
+    if not known:
+        raise LabError(f"no experiments in {paths.shown(paths.experiments())}")
+    return [known[pick(name, known, "experiment")] for name in dict.fromkeys(names or known)]
+
+
+def _measured_experiment(measured: results.Results, name: str) -> Experiment:
+    pick(name, measured.experiments, f"experiment in {measured.name}")
+    return measured.experiment(name)
+
+
+def _names(listed: str) -> list[str]:
+    return [name for name in (part.strip() for part in listed.split(",")) if name]
+
+
+def _where(experiment: Experiment, conditions: list[str]) -> dict[str, list[Value]]:
+    chosen: dict[str, list[Value]] = {}
+    for condition in conditions:
+        name, equals, listed = condition.partition("=")
+        if not equals or not listed:
+            raise UsageProblem(f"--where '{condition}': write PARAMETER=VALUE[,VALUE]")
+        pick(name, experiment.parameters, f"parameter of {experiment.name}")
+        allowed = experiment.parameters[name].values
+        values: list[Value] = [int(v) if v.isdecimal() else v for v in _names(listed)]
+        for value in values:
+            if allowed and value not in allowed:
+                hint = did_you_mean(str(value), map(str, allowed))
+                raise UsageProblem(f"--where '{condition}': no {name} '{value}': {hint}")
+        chosen[name] = values
+    return chosen
+
+
+def _stop(*_: object) -> NoReturn:
+    raise KeyboardInterrupt
+
+
+def main() -> NoReturn:
+    """Runs the command line; a LabError or a wrong argument becomes one line on standard error."""
+    signal.signal(signal.SIGTERM, _stop)
+    command = typer.main.get_command(app)
+    try:
+        status = command.main(prog_name="lab", standalone_mode=False)
+    except LabError as error:
+        status = _fail(str(error), error.exit_status)
+    except typer.exceptions.TyperException as error:
+        status = _fail(_one_line(error), getattr(error, "exit_code", 2))
+    except KeyboardInterrupt:
+        status = 130
+    sys.exit(status if isinstance(status, int) else 0)
+
+
+def _fail(message: str, status: int) -> int:
+    if message:
+        warnings.print(f"[red]lab:[/] {message}", soft_wrap=True)
+    return status
+
+
+def _one_line(error: Exception) -> str:
+    context = getattr(error, "ctx", None)
+    message = " ".join(error.format_message().split())  # type: ignore[attr-defined]
+    name = type(error).__name__
+    if name == "NoArgsIsHelpError":
+        console.print(message if context is None else context.get_help())
+        return ""
+    if context is not None and "No such command" in message:
+        wanted = message.split("'")[1]
+        return f"no command '{wanted}': {did_you_mean(wanted, context.command.commands)}"
+    where = f" (`{context.command_path} --help` shows how)" if context is not None else ""
+    return f"{message.rstrip('.')}{where}"

@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Compares contenders over cells: the slowest of some against the best of others."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from gyrelab import cells, statistics
+from gyrelab.cells import Filter, Value
+from gyrelab.experiments import Metric
+from gyrelab.results import Results, Series
+from gyrelab.statistics import Ratio
+
+
+@dataclass(frozen=True)
+class CellRatio:
+    """The comparison in one cell: who was the slowest of these, who the best of those."""
+
+    cell: dict[str, Value]
+    slowest: str
+    best: str
+    ratio: Ratio
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A ratio over cells. `ratio` is None when no cell could be compared; `gaps` says what lacked."""
+
+    ratio: Ratio | None
+    cells: list[CellRatio] = field(default_factory=list)
+    gaps: list[str] = field(default_factory=list)
+
+
+def compare(
+    results: Results,
+    experiment: str,
+    metric: Metric,
+    of: Sequence[str],
+    over: Sequence[str],
+    where: Filter | None = None,
+) -> Comparison:
+    """How many times as good the slowest of `of` is as the best of `over`, over the chosen cells.
+
+    Slowest and best are by median in each cell. A cell counts only when every one of `of` and at
+    least one of `over` was measured in it; what lacks is told in `gaps`.
+    """
+    found, strata, gaps = [], [], []
+    chosen = [cell for cell in results.cells(experiment) if cells.matches(cell, where or {})]
+    if not chosen:
+        gaps.append(f"no cell with {cells.describe(where or {})} was measured")
+    for cell in chosen:
+        ours = _measured(results, experiment, metric, of, cell)
+        theirs = _measured(results, experiment, metric, over, cell)
+        lacking = [name for name in of if name not in ours]
+        gaps += [f"{name} has no figure at {cells.key(cell)}" for name in lacking]
+        gaps += [
+            f"{name} has no figure at {cells.key(cell)}" for name in over if name not in theirs
+        ]
+        if lacking or not theirs:
+            continue
+        slowest = _worst(ours, metric.better)
+        best = _best(theirs, metric.better)
+        logs = statistics.log_ratios(ours[slowest], theirs[best], metric.better)
+        if not logs:
+            gaps.append(f"{slowest} and {best} share no round at {cells.key(cell)}")
+            continue
+        strata.append(logs)
+        found.append(CellRatio(cell, slowest, best, statistics.ratio([logs])))
+    return Comparison(statistics.ratio(strata) if strata else None, found, gaps)
+
+
+def _measured(
+    results: Results, experiment: str, metric: Metric, names: Sequence[str], cell: dict[str, Value]
+) -> dict[str, Series]:
+    found = {}
+    for name in names:
+        series = results.series(experiment, name, cell, metric.name)
+        positive = {turn: value for turn, value in series.items() if value > 0}
+        if positive:
+            found[name] = positive
+    return found
+
+
+def _worst(measured: dict[str, Series], better: str) -> str:
+    return _best(measured, "lower" if better == "higher" else "higher")
+
+
+def _best(measured: dict[str, Series], better: str) -> str:
+    medians = {name: statistics.median(list(series.values())) for name, series in measured.items()}
+    return (min if better == "lower" else max)(medians, key=lambda name: medians[name])

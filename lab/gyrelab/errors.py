@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Errors the command line shows as one line, and the 'did you mean' that helps to mend them."""
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+
+class LabError(Exception):
+    """Something the lab cannot do; `exit_status` is the process's."""
+
+    exit_status = 1
+
+
+class UsageProblem(LabError):
+    """A wrong argument or a wrong file given by the user."""
+
+    exit_status = 2
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """The end of an error message about an unknown name: the closest one, or all there are."""
+    names = list(known)
+    lowered = {each.lower(): each for each in names}
+    close = get_close_matches(name.lower(), lowered, n=1, cutoff=0.5)
+    if close:
+        return f"did you mean '{lowered[close[0]]}'?"
+    return f"there is {', '.join(names)}" if names else "there is none"
+
+
+def pick(name: str, known: Iterable[str], what: str) -> str:
+    """`name` when it is known; otherwise a UsageProblem that names the closest."""
+    names = list(known)
+    if name not in names:
+        raise UsageProblem(f"no {what} '{name}': {did_you_mean(name, names)}")
+    return name

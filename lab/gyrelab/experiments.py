@@ -1,0 +1,378 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An experiment as its experiment.toml describes it: contenders, grids, claims, published series.
+
+docs/lab/experiment-toml.md is the manual of the file.
+"""
+
+import itertools
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from gyrelab import paths
+from gyrelab.cells import Cell, Filter, Value, matches, unique
+from gyrelab.errors import UsageProblem, did_you_mean, pick
+from gyrelab.toml_table import Table
+
+GRIDS = ("smoke", "quick", "full", "published")
+KINDS = ("gyre", "peer", "floor")
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A figure the contenders report."""
+
+    name: str
+    label: str
+    unit: str
+    better: str
+
+
+@dataclass(frozen=True)
+class Contender:
+    """One program of the experiment, and the cells it can run in."""
+
+    name: str
+    label: str
+    about: str
+    kind: str
+    needs: tuple[str, ...]
+    only: Filter
+    skip: Filter
+
+    def runs_in(self, cell: Cell) -> bool:
+        """Whether this contender exists in the cell."""
+        return matches(cell, self.only) and not (self.skip and matches(cell, self.skip))
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A dimension of the grid."""
+
+    name: str
+    label: str
+    values: tuple[Value, ...]
+    value_labels: dict[str, str]
+
+    def shown(self, value: Value) -> str:
+        """The value as the report writes it."""
+        return self.value_labels.get(str(value), f"{value:,}" if isinstance(value, int) else value)
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Which cells are measured, and how often."""
+
+    name: str
+    rounds: int
+    warmup_rounds: int
+    cells: tuple[dict[str, Value], ...]
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A conclusion and the ratio it speaks of."""
+
+    id: str
+    sentence: str
+    source: str
+    of: tuple[str, ...]
+    over: tuple[str, ...]
+    where: Filter
+    low: float
+    high: float
+    ratio: str
+    scope: str
+    metric: str
+
+
+@dataclass(frozen=True)
+class Published:
+    """A series of published/figures.json and how it becomes this experiment's metric."""
+
+    series: str
+    title: str
+    x: str
+    where: Filter
+    factor: float
+    divide_by_x: bool
+    collapse: dict[str, Value] | None
+
+
+@dataclass(frozen=True)
+class Advice:
+    """The answer at the top of the report: who competes for it, against whom, where."""
+
+    question: str
+    candidates: tuple[str, ...]
+    against: tuple[str, ...]
+    where: Filter
+    reasons: dict[str, str]
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """All of one experiment.toml."""
+
+    name: str
+    title: str
+    question: str
+    description: str
+    baseline: str
+    metric: Metric
+    secondary: tuple[Metric, ...]
+    contenders: tuple[Contender, ...]
+    parameters: dict[str, Parameter]
+    x: str
+    facet: str | None
+    log_scale: bool
+    timeout_seconds: float
+    pin: tuple[int, ...]
+    grids: dict[str, Grid]
+    claims: tuple[Claim, ...]
+    published: tuple[Published, ...]
+    advice: Advice | None
+    raw: dict[str, Any] = field(repr=False)
+
+    def contender(self, name: str) -> Contender:
+        """The contender of that name, or a UsageProblem."""
+        pick(name, [each.name for each in self.contenders], f"contender of {self.name}")
+        return next(each for each in self.contenders if each.name == name)
+
+    def find_metric(self, name: str | None) -> Metric:
+        """The metric of that name; the main one for None."""
+        known = {each.name: each for each in (self.metric, *self.secondary)}
+        return known[pick(name or self.metric.name, known, f"metric of {self.name}")]
+
+    def program(self, contender: str, build: Path) -> Path:
+        """Where CMake puts the contender's program."""
+        return build / "lab" / self.name / contender
+
+
+def load_all() -> dict[str, Experiment]:
+    """Every experiment of the repository by name."""
+    files = sorted(paths.experiments().glob("*/experiment.toml"))
+    found = [load(file) for file in files]
+    # post_task answers the first question a reader has, so it comes first.
+    found.sort(key=lambda each: (each.advice is None, each.name))
+    return {each.name: each for each in found}
+
+
+def load(path: Path) -> Experiment:
+    """Reads and checks one experiment.toml."""
+    experiment = parse(Table.load(path, paths.shown(path)))
+    if experiment.name != path.parent.name:
+        raise UsageProblem(
+            f"{paths.shown(path)}: name: '{experiment.name}' must be the folder's name, "
+            f"'{path.parent.name}'"
+        )
+    return experiment
+
+
+def parse(top: Table) -> Experiment:
+    """Checks a whole experiment.toml and makes an Experiment of it."""
+    parameters = _parameters(top.table("parameters"))
+    metric = _metric(top.table("metric"))
+    secondary = tuple(_metric(each) for each in top.tables("secondary", []))
+    contenders = tuple(_contender(each, parameters) for each in top.tables("contenders"))
+    names = [each.name for each in contenders]
+    if repeated := next((name for name in names if names.count(name) > 1), None):
+        raise top.wrong("contenders", f"'{repeated}' appears twice")
+    metrics = [metric.name, *(each.name for each in secondary)]
+    chart = top.table("chart")
+    run = top.table("run", {})
+    warmup_rounds = run.whole("warmup_rounds", 1)
+    pin = tuple(run.items("pin", []))
+    if not all(isinstance(core, int) and core >= 0 for core in pin):
+        raise run.wrong("pin", "must be a list of processor numbers, such as [0, 1]")
+    x = chart.choice("x", parameters)
+    experiment = Experiment(
+        name=top.text("name"),
+        title=top.text("title"),
+        question=top.text("question"),
+        description=top.text("description"),
+        baseline=top.choice("baseline", names),
+        metric=metric,
+        secondary=secondary,
+        contenders=contenders,
+        parameters=parameters,
+        x=x,
+        facet=chart.choice("facet", parameters, None),
+        log_scale=chart.choice("scale", ("log", "linear"), "log") == "log",
+        timeout_seconds=run.number("timeout_seconds", 60),
+        pin=pin,
+        grids=_grids(top.table("grids"), parameters, warmup_rounds),
+        claims=tuple(_claim(each, names, parameters, metrics) for each in top.tables("claims", [])),
+        published=tuple(_published(each, parameters) for each in top.tables("published", [])),
+        advice=_advice(top.table("advice"), names, parameters) if "advice" in top else None,
+        raw=top.raw,
+    )
+    for table in (chart, run, top):
+        table.done()
+    return experiment
+
+
+def _metric(table: Table) -> Metric:
+    metric = Metric(
+        table.text("name"),
+        table.text("label"),
+        table.text("unit", ""),
+        table.choice("better", ("lower", "higher")),
+    )
+    table.done()
+    return metric
+
+
+def _parameters(table: Table) -> dict[str, Parameter]:
+    found = {}
+    for name in table.keys():
+        row = table.table(name)
+        values = tuple(row.items("values", []))
+        if not all(isinstance(value, int | str) for value in values):
+            raise row.wrong("values", "each must be a whole number or text")
+        labels = row.table("value_labels", {})
+        found[name] = Parameter(
+            name, row.text("label"), values, {key: labels.text(key) for key in labels.keys()}
+        )
+        row.done()
+    if not found:
+        raise table.wrong("", "an experiment has at least one parameter")
+    return found
+
+
+def _filter(table: Table, key: str, parameters: dict[str, Parameter]) -> Filter:
+    chosen = table.table(key, {})
+    for name in chosen.keys():
+        if name not in parameters:
+            raise chosen.wrong(name, f"no such parameter; {did_you_mean(name, parameters)}")
+    return {name: _values(chosen, name, parameters[name]) for name in chosen.keys()}
+
+
+def _values(table: Table, key: str, parameter: Parameter) -> list[Value]:
+    given = table.value(key)
+    values = given if isinstance(given, list) else [given]
+    for value in values:
+        if not isinstance(value, int | str) or isinstance(value, bool):
+            raise table.wrong(key, f"{value!r} is not allowed; it must be a whole number or text")
+        if parameter.values and value not in parameter.values:
+            allowed = ", ".join(map(str, parameter.values))
+            raise table.wrong(key, f"{value!r} is not allowed; it must be one of {allowed}")
+    return values
+
+
+def _contender(table: Table, parameters: dict[str, Parameter]) -> Contender:
+    contender = Contender(
+        name=table.text("name"),
+        label=table.text("label"),
+        about=table.text("about"),
+        kind=table.choice("kind", KINDS),
+        needs=tuple(table.words("needs", default=[])),
+        only=_filter(table, "only", parameters),
+        skip=_filter(table, "skip", parameters),
+    )
+    table.done()
+    return contender
+
+
+def _grids(table: Table, parameters: dict[str, Parameter], warmup_rounds: int) -> dict[str, Grid]:
+    found = {}
+    for name in GRIDS:
+        row = table.table(name)
+        products = [_cells(each, parameters) for each in row.tables("cells")]
+        found[name] = Grid(
+            name,
+            row.whole("rounds", least=1),
+            row.whole("warmup_rounds", warmup_rounds),
+            tuple(unique(itertools.chain.from_iterable(products))),
+        )
+        row.done()
+    table.done()
+    return found
+
+
+def _cells(table: Table, parameters: dict[str, Parameter]) -> list[dict[str, Value]]:
+    choices: list[list[Any]] = []
+    for name, parameter in parameters.items():
+        if name not in table:
+            raise table.wrong(name, f"missing; a cell needs {', '.join(parameters)}")
+        given = table.value(name)
+        choices.append([given] if isinstance(given, dict) else _values(table, name, parameter))
+    table.done()
+    product = (dict(zip(parameters, values, strict=True)) for values in itertools.product(*choices))
+    return [_shared_out(cell, table) for cell in product]
+
+
+def _shared_out(cell: dict[str, Any], table: Table) -> dict[str, Value]:
+    """Replaces `{ total = N, divided_by = "producers" }` by the share of one."""
+    for name, value in cell.items():
+        if isinstance(value, dict):
+            rule = table.table(name)
+            total = rule.whole("total", least=1)
+            others = [each for each in cell if isinstance(cell[each], int)]
+            cell[name] = max(1, total // cell[rule.choice("divided_by", others)])
+            rule.done()
+    return cell
+
+
+def _claim(
+    table: Table, names: list[str], parameters: dict[str, Parameter], metrics: list[str]
+) -> Claim:
+    if ("range" in table) == ("at_least" in table):
+        raise table.wrong("range", "a claim has either range = [low, high] or at_least = low")
+    if "range" in table:
+        bounds = table.items("range")
+        numbers = all(isinstance(bound, int | float) for bound in bounds)
+        if len(bounds) != 2 or not numbers or not 0 < bounds[0] <= bounds[1]:
+            raise table.wrong(
+                "range", f"{bounds} is not allowed; it must be [low, high], 0 < low ≤ high"
+            )
+        low, high = map(float, bounds)
+    else:
+        low, high = table.number("at_least"), float("inf")
+    claim = Claim(
+        id=table.text("id"),
+        sentence=table.text("sentence"),
+        source=table.choice("source", ("published", "gyre")),
+        of=tuple(table.words("of", names)),
+        over=tuple(table.words("over", names)),
+        where=_filter(table, "where", parameters),
+        low=low,
+        high=high,
+        ratio=table.choice("ratio", ("speed", "value"), "speed"),
+        scope=table.choice("scope", ("mean", "every_cell"), "mean"),
+        metric=table.choice("metric", metrics, metrics[0]),
+    )
+    if not claim.of or not claim.over:
+        raise table.wrong("of", "of and over each name at least one contender")
+    table.done()
+    return claim
+
+
+def _published(table: Table, parameters: dict[str, Parameter]) -> Published:
+    collapse = _filter(table, "collapse_to", parameters)
+    published = Published(
+        series=table.text("series"),
+        title=table.text("title"),
+        x=table.text("x"),
+        where=_filter(table, "where", parameters),
+        factor=table.number("factor"),
+        divide_by_x=table.flag("divide_by_x", False),
+        collapse={name: values[0] for name, values in collapse.items()} or None,
+    )
+    if published.collapse is None and published.x not in parameters:
+        raise table.wrong("x", f"'{published.x}' is no parameter; then say collapse_to")
+    table.done()
+    return published
+
+
+def _advice(table: Table, names: list[str], parameters: dict[str, Parameter]) -> Advice:
+    reasons = table.table("reasons", {})
+    advice = Advice(
+        question=table.text("question"),
+        candidates=tuple(table.words("candidates", names)),
+        against=tuple(table.words("against", names)),
+        where=_filter(table, "where", parameters),
+        reasons={name: reasons.text(name) for name in reasons.keys()},
+    )
+    table.done()
+    return advice

@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A measurement in progress: JSON lines beside the result file, one a run, as each finishes.
+
+The first line is the result document without its runs. When all runs are there the document is
+written whole and the journal goes. A journal found at the start is resumed.
+"""
+
+import json
+from pathlib import Path
+from typing import Any, TextIO
+
+from gyrelab.errors import UsageProblem
+
+SUFFIX = ".journal"
+
+
+def beside(result: Path) -> Path:
+    """The journal of a result file."""
+    return result.with_name(result.name + SUFFIX)
+
+
+def read(path: Path) -> dict[str, Any]:
+    """The document with the runs so far; a line torn by a crash is left out."""
+    lines = path.read_text(encoding="utf-8").split("\n")
+    try:
+        document = json.loads(lines[0])
+        document["runs"] = [json.loads(line) for line in lines[1:-1]]
+    except json.JSONDecodeError as error:
+        raise UsageProblem(f"{path}: damaged journal; delete it to start afresh") from error
+    return document
+
+
+class Journal:
+    """Appends runs; each is on its way to the disk before the next run starts."""
+
+    def __init__(self, result: Path, document: dict[str, Any]) -> None:
+        """Starts, or goes on with, the journal beside `result`. `document` has what is done so far."""
+        self._result, self._path = result, beside(result)
+        self.document = document
+        result.parent.mkdir(parents=True, exist_ok=True)
+        head = {name: value for name, value in document.items() if name != "runs"}
+        temporary = self._path.with_name(self._path.name + ".new")
+        with temporary.open("w", encoding="utf-8") as file:
+            for line in (head, *document["runs"]):
+                file.write(json.dumps(line) + "\n")
+        temporary.replace(self._path)
+        self._file: TextIO = self._path.open("a", encoding="utf-8")
+
+    def append(self, run: dict[str, Any]) -> None:
+        """Adds one run."""
+        self.document["runs"].append(run)
+        self._file.write(json.dumps(run) + "\n")
+        self._file.flush()
+
+    def close(self) -> None:
+        """Leaves the journal for another time."""
+        self._file.close()
+
+    def finish(self, **last: Any) -> None:
+        """Writes the whole document in one step and removes the journal."""
+        self.close()
+        self.document.update(last)
+        temporary = self._result.with_name(self._result.name + ".new")
+        temporary.write_text(json.dumps(self.document, indent=1) + "\n", encoding="utf-8")
+        temporary.replace(self._result)
+        self._path.unlink()

@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs a contender's program once, in a process of its own, and reads the line it prints."""
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import time
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+
+from gyrelab import cells, paths
+from gyrelab.cells import Cell
+
+_TAIL = 300
+
+
+@dataclass(frozen=True)
+class Contestant:
+    """A program that takes part: a contender, or a copy of one under another name."""
+
+    name: str
+    program: Path
+    extra: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of one run; `reason` says why when it is not ok."""
+
+    status: str  # ok, failed (its own check), crashed, timeout, invalid (not the agreed line)
+    reason: str = ""
+    metrics: dict[str, float] = field(default_factory=dict)
+    checks: dict[str, Any] = field(default_factory=dict)
+    build: dict[str, Any] = field(default_factory=dict)
+    wall_seconds: float = 0.0
+
+
+@cache
+def line_schema() -> jsonschema.Draft202012Validator:
+    """The validator of the line a contender prints."""
+    text = (paths.SCHEMAS / "contender-line.schema.json").read_text(encoding="utf-8")
+    return jsonschema.Draft202012Validator(json.loads(text))
+
+
+def run(
+    contestant: Contestant,
+    experiment: str,
+    cell: Cell,
+    pin: tuple[int, ...] = (),
+    timeout_seconds: float = 60,
+) -> Outcome:
+    """Starts the program with the cell's parameters and waits for its line."""
+    command = [str(contestant.program), *cells.arguments(cell), *contestant.extra]
+    if pin:
+        command += ["--pin", ",".join(map(str, pin))]
+    started = time.monotonic()
+    try:
+        process = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,  # Ctrl-C is for the lab, which then ends the program itself
+        )
+    except OSError as error:
+        return Outcome("crashed", f"cannot start: {error.strerror}")
+    try:
+        out, err = process.communicate(timeout=timeout_seconds)
+    except subprocess.TimeoutExpired:
+        _end(process)
+        return Outcome(
+            "timeout", f"no result in {timeout_seconds:g} s", wall_seconds=timeout_seconds
+        )
+    except BaseException:
+        _end(process)
+        raise
+    wall = round(time.monotonic() - started, 6)
+    output, errors = out.decode(errors="replace"), err.decode(errors="replace")
+    return _judge(process.returncode, output, errors, experiment, cell, wall)
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """Kills the program and whatever it started."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.communicate()
+
+
+def _judge(
+    code: int, output: str, errors: str, experiment: str, cell: Cell, wall: float
+) -> Outcome:
+    tail = " ".join(errors.split())[-_TAIL:]
+    if code < 0:
+        name = signal.Signals(-code).name
+        return Outcome(
+            "crashed", f"killed by {name}{': ' + tail if tail else ''}", wall_seconds=wall
+        )
+    try:
+        line = json.loads(output)
+    except json.JSONDecodeError:
+        said = tail or " ".join(output.split())[-_TAIL:] or "nothing"
+        status = "invalid" if code == 0 else "crashed"
+        return Outcome(
+            status, f"exit status {code}, no JSON line; it said: {said}", wall_seconds=wall
+        )
+    problem = next(line_schema().iter_errors(line), None)
+    if problem is not None:
+        return Outcome(
+            "invalid", f"{problem.json_path}: {problem.message}"[:_TAIL], wall_seconds=wall
+        )
+    if not line["ok"]:
+        return Outcome("failed", line["error"], checks=line.get("checks", {}), wall_seconds=wall)
+    if code != 0:
+        return Outcome("crashed", f"exit status {code} after its result: {tail}", wall_seconds=wall)
+    if line["experiment"] != experiment:
+        return Outcome("invalid", f"it is of experiment '{line['experiment']}'", wall_seconds=wall)
+    for name, value in cell.items():
+        if line["parameters"].get(name) != value:
+            got = line["parameters"].get(name)
+            return Outcome("invalid", f"{name} is {got!r}, asked for {value!r}", wall_seconds=wall)
+    return Outcome(
+        "ok", "", line["metrics"], line.get("checks", {}), line.get("build", {}), wall_seconds=wall
+    )

@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Shows how a measurement goes: a bar with the time left on a terminal, a line a round elsewhere."""
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn
+
+from gyrelab.program import Outcome
+from gyrelab.runner import PlannedRun
+
+
+def clock(seconds: float | None) -> str:
+    """Seconds as `m:ss`, or `h:mm:ss` from an hour on."""
+    if seconds is None:
+        return "?"
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
+class ProgressView:
+    """The runner's Watcher on a console."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._last_round: tuple[str, int] | None = None
+        self._task: TaskID | None = None
+        self._bar = Progress(
+            TextColumn("[bold]{task.description}"),
+            BarColumn(bar_width=None),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[left]} left"),
+            TextColumn("[dim]{task.fields[now]}"),
+            console=console,
+            transient=True,
+            disable=not console.is_terminal,
+        )
+
+    def __enter__(self) -> "ProgressView":
+        self._bar.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._bar.stop()
+
+    def begin(self, total: int, done: int) -> None:
+        """Watcher."""
+        if done:
+            self._console.print(f"resuming: {done} of {total} runs are there already")
+        self._task = self._bar.add_task("measuring", total=total, completed=done, left="?", now="")
+
+    def before(self, run: PlannedRun, seconds_left: float | None) -> None:
+        """Watcher."""
+        part = run.part
+        name = f"round {run.round}/{part.rounds}" if run.round > 0 else "warm-up"
+        where = f"{part.experiment.name} {name}"
+        if self._task is not None:
+            values = " ".join(str(value) for value in run.cell.values())
+            self._bar.update(
+                self._task,
+                description=where,
+                left=clock(seconds_left),
+                now=f"{run.contestant.name} {values}",
+            )
+        if not self._console.is_terminal and self._last_round != (part.experiment.name, run.round):
+            self._last_round = (part.experiment.name, run.round)
+            left = "" if seconds_left is None else f", {clock(seconds_left)} left"
+            self._console.print(f"{where}{left}")
+
+    def after(self, run: PlannedRun, outcome: Outcome) -> None:
+        """Watcher."""
+        if self._task is not None:
+            self._bar.advance(self._task)
+        if outcome.status != "ok":
+            values = " ".join(f"{name}={value}" for name, value in run.cell.items())
+            who = f"{run.part.experiment.name}/{run.contestant.name}"
+            self._console.print(
+                f"[red]✗[/] {who} {values}: {outcome.status}: {outcome.reason}", highlight=False
+            )

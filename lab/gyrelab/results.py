@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Result files: what they hold, and the figures of one contender in one cell."""
+
+import json
+from collections.abc import Iterable
+from functools import cache, cached_property
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+
+from gyrelab import cells, experiments, journal, paths
+from gyrelab.cells import Cell, Value
+from gyrelab.errors import UsageProblem
+from gyrelab.experiments import Experiment
+from gyrelab.toml_table import Table
+
+SCHEMA = 1
+Series = dict[int, float]  # round -> figure
+
+
+@cache
+def schema() -> jsonschema.Draft202012Validator:
+    """The validator of a result file."""
+    text = (paths.SCHEMAS / "results.schema.json").read_text(encoding="utf-8")
+    return jsonschema.Draft202012Validator(json.loads(text))
+
+
+class Results:
+    """A result file, whole or still a journal."""
+
+    def __init__(self, document: dict[str, Any], name: str = "results") -> None:
+        self.document, self.name = document, name
+
+    @property
+    def complete(self) -> bool:
+        """Whether every planned run is there."""
+        return self.document["finished"] is not None
+
+    @property
+    def experiments(self) -> list[str]:
+        """The experiments it holds, in the order measured."""
+        return list(self.document["experiments"])
+
+    def experiment(self, name: str) -> Experiment:
+        """The experiment as the repository describes it now, or as it was when it is gone."""
+        file = paths.experiments() / name / "experiment.toml"
+        if file.exists():
+            return experiments.load(file)
+        definition = self.document["experiments"][name]["definition"]
+        return experiments.parse(Table(definition, f"{self.name}: definition of {name}"))
+
+    def cells(self, experiment: str) -> list[dict[str, Value]]:
+        """The cells of the experiment's grid."""
+        return self.document["experiments"][experiment]["cells"]
+
+    def contenders(self, experiment: str) -> list[str]:
+        """The contenders that took part."""
+        return list(self.document["experiments"][experiment]["programs"])
+
+    def not_built(self, experiment: str) -> list[str]:
+        """The contenders whose programs were not there."""
+        return self.document["experiments"][experiment]["not_built"]
+
+    @cached_property
+    def _by_place(self) -> dict[tuple[str, str, str], list[dict[str, Any]]]:
+        found: dict[tuple[str, str, str], list[dict[str, Any]]] = {}
+        for run in self.document["runs"]:
+            if run["round"] > 0:
+                place = (run["experiment"], run["contender"], cells.key(run["cell"]))
+                found.setdefault(place, []).append(run)
+        return found
+
+    def runs(self, experiment: str, contender: str, cell: Cell) -> list[dict[str, Any]]:
+        """The measured runs, without warm-up."""
+        return self._by_place.get((experiment, contender, cells.key(cell)), [])
+
+    def series(self, experiment: str, contender: str, cell: Cell, metric: str) -> Series:
+        """The metric by round, of the runs that went well and report it."""
+        return {
+            run["round"]: run["metrics"][metric]
+            for run in self.runs(experiment, contender, cell)
+            if run["status"] == "ok" and metric in run.get("metrics", {})
+        }
+
+    def failures(self, experiment: str) -> list[dict[str, Any]]:
+        """The runs that failed, warm-up included."""
+        runs: Iterable[dict[str, Any]] = self.document["runs"]
+        return [run for run in runs if run["experiment"] == experiment and run["status"] != "ok"]
+
+
+def load(path: Path) -> Results:
+    """Reads a result file or a journal and checks it against the schema."""
+    name = paths.shown(path)
+    try:
+        if path.name.endswith(journal.SUFFIX):
+            document = journal.read(path)
+        elif not path.exists() and journal.beside(path).exists():
+            document = journal.read(journal.beside(path))
+        else:
+            document = json.loads(path.read_text(encoding="utf-8"))
+    except json.JSONDecodeError as error:
+        raise UsageProblem(f"{name}: not a result file: {error}") from error
+    except IsADirectoryError as error:
+        raise UsageProblem(f"{name}: is a folder, not a result file") from error
+    except FileNotFoundError as error:
+        raise UsageProblem(f"{name}: no such file; `tools/lab run` makes result files") from error
+    except OSError as error:
+        raise UsageProblem(f"{name}: {error.strerror}") from error
+    problem = next(schema().iter_errors(document), None)
+    if problem is not None:
+        raise UsageProblem(f"{name}: {problem.json_path}: {problem.message}"[:200])
+    return Results(document, name)
+
+
+def newest() -> Path:
+    """The result file written last, or the newest journal when there is no other."""
+    folder = paths.results()
+    for pattern in ("*.json", f"*{journal.SUFFIX}"):
+        files = sorted(folder.glob(pattern), key=lambda file: file.stat().st_mtime)
+        if files:
+            return files[-1]
+    raise UsageProblem(f"{paths.shown(folder)}: no results yet; `tools/lab run` makes some")

@@ -1,0 +1,296 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Measures: plans the runs, runs them interleaved in random order, keeps each as it finishes."""
+
+import hashlib
+import json
+import os
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Protocol
+
+from gyrelab import cells, journal, machine, paths, program, results
+from gyrelab.cells import Cell, Value
+from gyrelab.errors import LabError, UsageProblem, did_you_mean
+from gyrelab.experiments import Experiment, Grid
+from gyrelab.program import Contestant, Outcome
+
+
+@dataclass(frozen=True)
+class Place:
+    """A cell and the programs that run in it."""
+
+    cell: dict[str, Value]
+    contestants: tuple[Contestant, ...]
+
+
+@dataclass(frozen=True)
+class Part:
+    """One experiment's share of a measurement."""
+
+    experiment: Experiment
+    rounds: int
+    warmup_rounds: int
+    places: tuple[Place, ...]
+    not_built: tuple[str, ...] = ()
+
+    @property
+    def contestants(self) -> list[Contestant]:
+        """Everyone who takes part, in order of first appearance."""
+        return list(
+            {each.name: each for place in self.places for each in place.contestants}.values()
+        )
+
+
+@dataclass(frozen=True)
+class PlannedRun:
+    """A run to come. Rounds count from 1; those of the warm-up are 0 and below."""
+
+    part: Part
+    contestant: Contestant
+    cell: Cell
+    round: int
+    order: int
+
+    @property
+    def key(self) -> tuple[str, str, str, int]:
+        """What identifies the run in a journal."""
+        return (self.part.experiment.name, self.contestant.name, cells.key(self.cell), self.round)
+
+
+class Watcher(Protocol):
+    """Is told how a measurement goes."""
+
+    def begin(self, total: int, done: int) -> None:
+        """All there is to do, and how much of it a resumed journal has already."""
+
+    def before(self, run: PlannedRun, seconds_left: float | None) -> None:
+        """A run starts; None while the time left cannot be told."""
+
+    def after(self, run: PlannedRun, outcome: Outcome) -> None:
+        """A run has finished."""
+
+
+def choose(
+    chosen: Sequence[Experiment],
+    grid: str,
+    contenders: Sequence[str],
+    build: Path,
+    rounds: int | None,
+) -> list[Part]:
+    """The parts of a measurement of these experiments; `contenders` empty means all of them."""
+    known = list(
+        dict.fromkeys(each.name for experiment in chosen for each in experiment.contenders)
+    )
+    for name in contenders:
+        if name not in known:
+            raise UsageProblem(f"no contender '{name}': {did_you_mean(name, known)}")
+    parts = [_part(each, each.grids[grid], contenders, build, rounds) for each in chosen]
+    parts = [part for part in parts if part.contestants or part.not_built]
+    missing = {name for part in parts for name in part.not_built}
+    present = {each.name for part in parts for each in part.contestants}
+    if not present:
+        raise LabError(
+            f"no contender is built in {paths.shown(build)}/lab; "
+            "`cmake --preset release && cmake --build --preset release --target lab` builds them"
+        )
+    if unbuilt := [name for name in contenders if name in missing and name not in present]:
+        raise LabError(f"{', '.join(unbuilt)}: not built in {paths.shown(build)}/lab")
+    return [part for part in parts if part.contestants]
+
+
+def _part(
+    experiment: Experiment, grid: Grid, contenders: Sequence[str], build: Path, rounds: int | None
+) -> Part:
+    wanted = [each for each in experiment.contenders if not contenders or each.name in contenders]
+    programs = {each.name: experiment.program(each.name, build) for each in wanted}
+    built = [each for each in wanted if os.access(programs[each.name], os.X_OK)]
+    places = (
+        Place(cell, tuple(Contestant(e.name, programs[e.name]) for e in built if e.runs_in(cell)))
+        for cell in grid.cells
+    )
+    return Part(
+        experiment,
+        rounds or grid.rounds,
+        grid.warmup_rounds,
+        tuple(place for place in places if place.contestants),
+        tuple(each.name for each in wanted if each not in built),
+    )
+
+
+def plan(parts: Sequence[Part], seed: int) -> list[PlannedRun]:
+    """Every run in order: rounds over all cells, the contestants of a cell shuffled in each round."""
+    runs = []
+    for part in parts:
+        for turn in range(1 - part.warmup_rounds, part.rounds + 1):
+            for place in part.places:
+                order = list(place.contestants)
+                name = f"{seed} {part.experiment.name} {cells.key(place.cell)} {turn}"
+                random.Random(name).shuffle(order)
+                runs += [
+                    PlannedRun(part, each, place.cell, turn, n) for n, each in enumerate(order, 1)
+                ]
+    return runs
+
+
+def fingerprint(grid: str, parts: Sequence[Part]) -> str:
+    """A digest of what is measured: the same plan with the same programs has the same one."""
+    described = [grid, [_describe(part) for part in parts]]
+    return hashlib.sha256(json.dumps(described, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def _describe(part: Part) -> list[Any]:
+    return [
+        part.experiment.name,
+        [part.rounds, part.warmup_rounds, part.experiment.pin],
+        [[place.cell, [each.name for each in place.contestants]] for place in part.places],
+        [[each.name, _digest(each.program), each.extra] for each in part.contestants],
+    ]
+
+
+def _digest(file: Path) -> str:
+    return hashlib.sha256(file.read_bytes()).hexdigest()[:16]
+
+
+def new_document(grid: str, parts: Sequence[Part], seed: int) -> dict[str, Any]:
+    """The result document before its first run."""
+    return {
+        "schema": results.SCHEMA,
+        "grid": grid,
+        "seed": seed,
+        "started": _now(),
+        "finished": None,
+        "fingerprint": fingerprint(grid, parts),
+        "machine": machine.describe(),
+        "revision": machine.revision(),
+        "load": {"before": machine.load(), "after": None},
+        "experiments": {
+            part.experiment.name: {
+                "definition": part.experiment.raw,
+                "rounds": part.rounds,
+                "warmup_rounds": part.warmup_rounds,
+                "cells": [place.cell for place in part.places],
+                "programs": {
+                    each.name: {"sha256": _digest(each.program), "extra": list(each.extra)}
+                    for each in part.contestants
+                },
+                "not_built": list(part.not_built),
+            }
+            for part in parts
+        },
+        "runs": [],
+    }
+
+
+def unfinished(folder: Path, wanted: str) -> Path | None:
+    """The result file whose journal in `folder` was interrupted while measuring `wanted`."""
+    for path in sorted(folder.glob(f"*{journal.SUFFIX}"), reverse=True):
+        try:
+            if journal.read(path).get("fingerprint") == wanted:
+                return path.with_name(path.name.removesuffix(journal.SUFFIX))
+        except (LabError, OSError):
+            continue
+    return None
+
+
+def open_journal(
+    out: Path, grid: str, parts: Sequence[Part], seed: int, fresh: bool
+) -> journal.Journal:
+    """The journal to go on with: the one beside `out` when it is of the same plan, else a new one."""
+    old = journal.beside(out)
+    if old.exists() and not fresh:
+        document = journal.read(old)
+        if document.get("fingerprint") == fingerprint(grid, parts):
+            return journal.Journal(out, document)
+        old.replace(old.with_name(old.name + ".stale"))
+    return journal.Journal(out, new_document(grid, parts, seed))
+
+
+def measure(parts: Sequence[Part], record: journal.Journal, watcher: Watcher) -> results.Results:
+    """Runs what the journal does not have yet; on Ctrl-C the journal stays and can be resumed."""
+    document = record.document
+    runs = plan(parts, document["seed"])
+    done = {
+        (r["experiment"], r["contender"], cells.key(r["cell"]), r["round"])
+        for r in document["runs"]
+    }
+    seconds = _Expectation(document["runs"])
+    seen = {key[:2] for key in done}
+    waiting = [run for run in runs if run.key not in done]
+    watcher.begin(len(runs), len(runs) - len(waiting))
+    try:
+        for index, planned in enumerate(waiting):
+            watcher.before(planned, seconds.left(waiting[index:]))
+            experiment = planned.part.experiment
+            outcome = program.run(
+                planned.contestant,
+                experiment.name,
+                planned.cell,
+                experiment.pin,
+                experiment.timeout_seconds,
+            )
+            record.append(_row(planned, outcome, first=planned.key[:2] not in seen))
+            seen.add(planned.key[:2])
+            seconds.learn(planned.key, outcome.wall_seconds)
+            watcher.after(planned, outcome)
+    except BaseException:
+        record.close()
+        raise
+    for run in document["runs"]:
+        if build := run.pop("build", None):
+            document["experiments"][run["experiment"]]["programs"][run["contender"]]["build"] = (
+                build
+            )
+    load = {**document["load"], "after": machine.load()}
+    record.finish(finished=_now(), load=load)
+    return results.Results(document)
+
+
+def _row(planned: PlannedRun, outcome: Outcome, first: bool) -> dict[str, Any]:
+    row: dict[str, Any] = {
+        "experiment": planned.part.experiment.name,
+        "contender": planned.contestant.name,
+        "cell": dict(planned.cell),
+        "round": planned.round,
+        "order": planned.order,
+        "status": outcome.status,
+        "wall_seconds": outcome.wall_seconds,
+    }
+    for name in ("reason", "metrics", "checks"):
+        if value := getattr(outcome, name):
+            row[name] = value
+    if first:
+        row["build"] = outcome.build
+    return row
+
+
+class _Expectation:
+    """How long runs take, learnt from the ones before; a new kind of run is taken as the average."""
+
+    def __init__(self, runs: list[dict[str, Any]]) -> None:
+        self._known: dict[tuple[str, str, str], float] = {}
+        for run in runs:
+            self.learn(
+                (run["experiment"], run["contender"], cells.key(run["cell"]), 0),
+                run["wall_seconds"],
+            )
+
+    def learn(self, key: tuple[str, str, str, int], seconds: float) -> None:
+        self._known[key[:3]] = seconds
+
+    def left(self, waiting: Sequence[PlannedRun]) -> float | None:
+        if not self._known:
+            return None
+        average = sum(self._known.values()) / len(self._known)
+        return sum(self._known.get(run.key[:3], average) for run in waiting)
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def default_out(grid: str) -> Path:
+    """A new file in the results folder, named after the time and the grid."""
+    return paths.results() / f"{datetime.now():%Y%m%d-%H%M%S}-{grid}.json"

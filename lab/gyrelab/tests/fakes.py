@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Fake contenders: small programs that obey the contract and take the time they are told to take."""
+
+import sys
+from pathlib import Path
+
+from gyrelab import experiments
+
+_PROGRAM = """#!{python} -IS
+import json, os, random, signal, sys, time
+words = sys.argv[1:]
+given = {{words[n][2:].replace("-", "_"): words[n + 1] for n in range(0, len(words), 2)}}
+handicap = float(given.pop("handicap", 0))
+sabotage = given.pop("sabotage", None)
+given.pop("pin", None)
+parameters = {{name: int(v) if v.isdecimal() else v for name, v in given.items()}}
+line = {{"schema": 1, "experiment": {experiment!r}, "contender": {contender!r}, "ok": True,
+        "parameters": parameters,
+        "build": {{"compiler": "GNU 12.2.0", "flags": "-O3 -DNDEBUG", "libraries": {{"fake": "1.0"}}}}}}
+mode = {mode!r}
+if mode == "crash":
+    os.kill(os.getpid(), signal.SIGSEGV)
+if mode == "hang":
+    time.sleep(60)
+if mode == "chatter":
+    print("hello")
+    sys.exit(0)
+if mode == "slow":
+    time.sleep(0.2)
+if mode == "lose" or sabotage and mode != "blind":
+    line.update(ok=False, error="tasks_run 99, expected 100")
+    print(json.dumps(line))
+    sys.exit(1)
+noise = random.SystemRandom().gauss(0, {noise})
+figure = {figure} * (1 + handicap / 100 * ({mode!r} != "numb")) * 2.718281828 ** noise
+if mode == "scaling":
+    figure *= 1 + 0.15 * parameters.get("producers", parameters.get("loops", 1))
+    if parameters.get("wakeup") == "per_task":
+        figure += 400
+line["metrics"] = {{{metric!r}: figure, "seconds": 0.001, "wakeups": 17,
+                   "peak_memory_bytes": 4194304, "allocations_per_task": 0.0,
+                   "p50_ns": figure * 0.9, "p99_ns": figure * 3}}
+line["checks"] = {{"tasks_posted": 100, "tasks_run": 100}}
+print(json.dumps(line))
+"""
+
+
+def make(
+    build: Path,
+    experiment: str,
+    contender: str,
+    figure: float = 50.0,
+    noise: float = 0.03,
+    mode: str = "ok",
+) -> Path:
+    """Writes one fake contender into the build tree."""
+    metric = experiments.load_all()[experiment].metric.name
+    path = build / "lab" / experiment / contender
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(
+        _PROGRAM.format(
+            python=sys.executable,
+            experiment=experiment,
+            contender=contender,
+            metric=metric,
+            figure=figure,
+            noise=noise,
+            mode=mode,
+        ),
+        encoding="utf-8",
+    )
+    path.chmod(0o755)
+    return path
+
+
+FIGURES = {
+    "gyre_fifo": 15,
+    "gyre_sharded": 8,
+    "mutex": 62,
+    "boost_lockfree": 150,
+    "moodycamel": 90,
+    "asio": 120,
+    "libuv": 48,
+    "gyre": 40,
+    "libevent": 160,
+}
+
+
+def make_all(build: Path, mode: str = "scaling") -> None:
+    """Fakes every contender of every experiment with plausible figures."""
+    for experiment in experiments.load_all().values():
+        for contender in experiment.contenders:
+            scale = 60 if experiment.name == "hop" else 1
+            make(build, experiment.name, contender.name, FIGURES[contender.name] * scale, mode=mode)
