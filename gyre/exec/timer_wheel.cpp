@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: Apache-2.0
+// How the wheel turns: its lists, its bitmap and its levels. What it promises is in the header.
+#include <gyre/exec/timer_wheel.hpp>
+
+#include <bit>
+#include <limits>
+#include <utility>
+
+namespace gyre::detail {
+namespace {
+
+// So many timers of a slot that is overdue as a whole are sorted at once instead of being moved down.
+constexpr std::size_t few_to_sort = 32;
+
+// Among so many timers of a slot next_wakeup() searches the earliest.
+constexpr std::size_t few_to_search = 8;
+
+constexpr std::uint64_t sign_bit = std::uint64_t{1} << 63;
+
+// Unsigned and in the order of time, also for time points before the clock's epoch.
+std::uint64_t nanoseconds_since_min(steady_time time) noexcept {
+  return static_cast<std::uint64_t>(time.time_since_epoch().count()) ^ sign_bit;
+}
+
+steady_time deadline_of(const timer_link& link) noexcept {
+  return static_cast<const timer_node&>(link).deadline();
+}
+
+void make_empty(timer_link& list) noexcept { list.next = list.prev = &list; }
+
+bool is_empty(const timer_link& list) noexcept { return list.next == &list; }
+
+bool has_at_most(std::size_t limit, const timer_link& list) noexcept {
+  const timer_link* link = list.next;
+  for (; limit > 0 && link != &list; --limit) link = link->next;
+  return link == &list;
+}
+
+void append(timer_link& list, timer_link& link) noexcept {
+  link.next = &list;
+  link.prev = list.prev;
+  list.prev->next = &link;
+  list.prev = &link;
+}
+
+// Moves all of `from`, which is not empty, to the end of `list`.
+void splice(timer_link& list, timer_link& from) noexcept {
+  from.next->prev = list.prev;
+  list.prev->next = from.next;
+  from.prev->next = &list;
+  list.prev = from.prev;
+  make_empty(from);
+}
+
+bool is_sorted(const timer_link& list) noexcept {
+  for (const timer_link* link = list.next; link->next != &list; link = link->next) {
+    if (deadline_of(*link->next) < deadline_of(*link)) return false;
+  }
+  return true;
+}
+
+// Merges two chains, which end in null; where deadlines are equal, those of `first` come first.
+timer_link* merge(timer_link* first, timer_link* second) noexcept {
+  timer_link merged;
+  timer_link* last = &merged;
+  while (first != nullptr && second != nullptr) {
+    timer_link*& earlier = deadline_of(*second) < deadline_of(*first) ? second : first;
+    last->next = earlier;
+    last = std::exchange(earlier, earlier->next);
+  }
+  last->next = first != nullptr ? first : second;
+  return merged.next;
+}
+
+// Sorts a list that is not empty by deadline and keeps the order of equal ones: a bottom-up merge sort, in which
+// sorted[n] is null or a chain of 2^n timers.
+void sort(timer_link& list) noexcept {
+  if (is_sorted(list)) return;
+  std::array<timer_link*, std::numeric_limits<std::size_t>::digits> sorted{};
+  std::size_t in_use = 0;
+  list.prev->next = nullptr;
+  for (timer_link* rest = list.next; rest != nullptr;) {
+    timer_link* chain = std::exchange(rest, rest->next);
+    chain->next = nullptr;
+    std::size_t n = 0;
+    for (; sorted[n] != nullptr; ++n) chain = merge(std::exchange(sorted[n], nullptr), chain);
+    sorted[n] = chain;
+    in_use = std::max(in_use, n + 1);
+  }
+  timer_link* chain = nullptr;
+  for (std::size_t n = 0; n < in_use; ++n) chain = merge(sorted[n], chain);
+
+  timer_link* last = &list;
+  for (; chain != nullptr; chain = chain->next) {
+    last->next = chain;
+    chain->prev = last;
+    last = chain;
+  }
+  last->next = &list;
+  list.prev = last;
+}
+
+}  // namespace
+
+timer_wheel::timer_wheel(steady_time now) noexcept : seen_{ticks_ended_by(now)}, current_{seen_} {
+  make_empty(due_);
+  make_empty(late_);
+  for (timer_link& slot : slots_) make_empty(slot);
+}
+
+timer_wheel::~timer_wheel() {
+  const auto unlink_all = [](timer_link& list) {
+    for (timer_link* link = list.next; link != &list;) {
+      timer_link* const next = link->next;
+      link->next = link->prev = nullptr;
+      link = next;
+    }
+  };
+  unlink_all(due_);
+  unlink_all(late_);
+  for (timer_link& slot : slots_) unlink_all(slot);
+}
+
+bool timer_wheel::start(timer_node& timer, steady_time deadline) noexcept {
+  const bool was_linked = cancel(timer);
+  timer.deadline_ = deadline;
+  const tick at = ticks_up_to(deadline);
+  append(at <= seen_ ? late_ : slot_for(at), timer);
+  ++size_;
+  return was_linked;
+}
+
+bool timer_wheel::cancel(timer_node& timer) noexcept {
+  if (!timer.linked()) return false;
+  timer_link* const next = std::exchange(timer.next, nullptr);
+  timer_link* const prev = std::exchange(timer.prev, nullptr);
+  prev->next = next;
+  next->prev = prev;
+  --size_;
+  // Alone between head and head: the list is empty now.
+  if (next == prev && next != &due_ && next != &late_) {
+    mark_empty(static_cast<std::size_t>(next - slots_.data()));
+  }
+  return true;
+}
+
+std::optional<steady_time> timer_wheel::next_wakeup() const noexcept {
+  if (empty()) return std::nullopt;
+  if (!is_empty(due_) || !is_empty(late_)) return end_of(seen_);
+  const slot_span first = first_slot();
+  const timer_link& slot = slots_[first.index];
+  if (!has_at_most(few_to_search, slot)) return end_of(first.first);
+  tick earliest = first.last;
+  for (const timer_link* link = slot.next; link != &slot; link = link->next) {
+    earliest = std::min(earliest, ticks_up_to(deadline_of(*link)));
+  }
+  return end_of(earliest);
+}
+
+// How many ticks have ended by `now`, counted from steady_time::min().
+timer_wheel::tick timer_wheel::ticks_ended_by(steady_time now) noexcept {
+  return nanoseconds_since_min(now) >> tick_bits;
+}
+
+// How many ticks must have ended for `deadline` to have passed.
+timer_wheel::tick timer_wheel::ticks_up_to(steady_time deadline) noexcept {
+  const std::uint64_t ns = nanoseconds_since_min(deadline);
+  return (ns >> tick_bits) + (ns % (1 << tick_bits) != 0 ? 1 : 0);
+}
+
+steady_time timer_wheel::end_of(tick at) noexcept {
+  if (at > ticks_ended_by(steady_time::max())) return steady_time::max();
+  return steady_time{
+      std::chrono::nanoseconds{static_cast<std::int64_t>((at << tick_bits) ^ sign_bit)}};
+}
+
+// The slot for `at`, which is not before current_, marked as occupied.
+timer_link& timer_wheel::slot_for(tick at) noexcept {
+  const auto highest_bit = static_cast<unsigned>(std::bit_width((at ^ current_) | 1)) - 1;
+  const unsigned level = highest_bit / digit_bits;
+  const std::size_t slot = level * slots_per_level + (at >> level * digit_bits) % slots_per_level;
+  occupied_[slot / 64] |= std::uint64_t{1} << slot % 64;
+  occupied_words_ |= std::uint32_t{1} << slot / 64;
+  return slots_[slot];
+}
+
+// The earliest occupied slot and the ticks it is for; at the end of time if there is none.
+timer_wheel::slot_span timer_wheel::first_slot() const noexcept {
+  if (occupied_words_ == 0)
+    return {slots_.size(), std::numeric_limits<tick>::max(), std::numeric_limits<tick>::max()};
+  const auto word = static_cast<std::size_t>(std::countr_zero(occupied_words_));
+  const auto slot = word * 64 + static_cast<std::size_t>(std::countr_zero(occupied_[word]));
+  const std::size_t shift = slot / slots_per_level * digit_bits;
+  const tick width = tick{1} << shift;
+  const tick level_start = current_ & ~(width * slots_per_level - 1);
+  const tick first = level_start + slot % slots_per_level * width;
+  return {slot, first, first + width - 1};
+}
+
+void timer_wheel::mark_empty(std::size_t slot) noexcept {
+  std::uint64_t& word = occupied_[slot / 64];
+  word &= ~(std::uint64_t{1} << slot % 64);
+  if (word == 0) occupied_words_ &= ~(std::uint32_t{1} << slot / 64);
+}
+
+// Lets in what was started too late, as if for the tick that had been seen by then.
+void timer_wheel::admit_late() noexcept {
+  if (!is_empty(late_)) splice(slot_for(seen_), late_);
+}
+
+// Turns on, slot by slot, until timers are due. Returns whether there are any.
+bool timer_wheel::turn() noexcept {
+  while (is_empty(due_)) {
+    const slot_span next = first_slot();
+    if (next.first > seen_) {
+      current_ = seen_;
+      return false;
+    }
+    timer_link& slot = slots_[next.index];
+    mark_empty(next.index);
+    const bool is_tick = next.first == next.last;
+    if (is_tick || (next.last <= seen_ && has_at_most(few_to_sort, slot))) {
+      current_ = next.last;
+      sort(slot);
+      splice(due_, slot);
+    } else {
+      current_ = next.first;
+      move_down(slot);
+    }
+  }
+  return true;
+}
+
+// Puts the timers of a slot that begins at current_ where they belong now.
+void timer_wheel::move_down(timer_link& slot) noexcept {
+  timer_link* link = slot.next;
+  timer_link* ahead = slot.prev;
+  make_empty(slot);
+  while (link != &slot) {
+    // Each hop along a large list is a cache miss. A second walk, from the end to the beginning, has
+    // its misses at the same time, so that from the middle on the timers are in the cache.
+    ahead = ahead->prev;
+    __builtin_prefetch(ahead);
+    timer_link* const next = link->next;
+    append(slot_for(std::max(ticks_up_to(deadline_of(*link)), current_)), *link);
+    link = next;
+  }
+}
+
+timer_node& timer_wheel::take_due() noexcept {
+  auto& timer = static_cast<timer_node&>(*due_.next);
+  due_.next = timer.next;
+  due_.next->prev = &due_;
+  timer.next = timer.prev = nullptr;
+  --size_;
+  return timer;
+}
+
+}  // namespace gyre::detail
