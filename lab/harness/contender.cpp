@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <lab/harness/contender.hpp>
+
+#include <lab/harness/affinity.hpp>
+
+#include <cstdlib>
+#include <exception>
+#include <iostream>
+
+namespace lab {
+namespace {
+
+constexpr int status_ok = 0;
+constexpr int status_failed = 1;
+constexpr int status_usage = 2;
+
+}  // namespace
+
+void report::check(std::string_view name, std::uint64_t actual, std::uint64_t expected) {
+  checks_.add(name, actual);
+  if (actual != expected) {
+    fail(std::string(name) + " " + std::to_string(actual) + ", expected " +
+         std::to_string(expected));
+  }
+}
+
+std::string report::text() const {
+  json_object line;
+  line.add("schema", 1).add("experiment", who_.experiment).add("contender", who_.contender);
+  line.add("ok", ok());
+  if (!ok()) line.add("error", error_);
+  line.add("parameters", parameters_);
+  if (ok()) line.add("metrics", metrics_);
+  line.add("checks", checks_);
+
+  json_object versions;
+  for (const auto& [name, version] : who_.libraries) versions.add(name, version);
+  json_object build;
+  build.add("compiler", who_.compiler).add("flags", who_.flags).add("libraries", versions);
+  return line.add("build", build).text();
+}
+
+void report::abandon() {
+  fail("abandoned");
+  std::cout << text() << std::endl;
+  std::_Exit(status_failed);
+}
+
+int contender_main(int argc, const char* const* argv, const identity& who, arguments& parameters,
+                   const std::function<void(const harness_options&, report&)>& workload) {
+  harness_options harness;
+  parameters.end_of_parameters()
+      .list("pin", harness.pin, "run on these CPUs only")
+      .decimal("handicap", harness.handicap, "be this many percent slower, on purpose")
+      .choice("sabotage", harness.sabotage, "do this to one task, on purpose",
+              {{"none", mishap::none}, {"lose", mishap::lose}, {"duplicate", mishap::duplicate}});
+
+  const std::string program = who.experiment + "/" + who.contender;
+  if (argc == 2 && std::string_view(argv[1]) == "--help") {
+    std::cout << "usage: " << program << " [--key value]…\n" << parameters.help();
+    return status_ok;
+  }
+  try {
+    parameters.parse(argc, argv);
+    pin_thread(harness.pin);
+  } catch (const usage_error& wrong) {
+    std::cerr << program << ": " << wrong.what() << "\n\noptions:\n" << parameters.help();
+    return status_usage;
+  }
+
+  report result(who, parameters.values());
+  try {
+    workload(harness, result);
+  } catch (const std::exception& problem) {
+    result.fail(problem.what());
+  }
+  std::cout << result.text() << std::endl;
+  return result.ok() ? status_ok : status_failed;
+}
+
+}  // namespace lab

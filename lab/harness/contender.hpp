@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// The main() of every contender: reads the command line, runs the workload, prints the result line
+// the lab's runner reads. docs/lab describes the line; README.md here, how to write a contender.
+#pragma once
+
+#include <lab/harness/arguments.hpp>
+#include <lab/harness/json.hpp>
+
+#include <concepts>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace lab {
+
+/// The names and versions of the libraries a contender is made of: {{"libuv", "1.44.2"}}.
+using libraries = std::vector<std::pair<std::string, std::string>>;
+
+/// Who is measured and how it was built.
+struct identity {
+  std::string experiment;
+  std::string contender;
+  std::string compiler;
+  std::string flags;
+  lab::libraries libraries;
+};
+
+#ifdef GYRE_LAB_CONTENDER
+/// The identity of the program being compiled, as the build defines it.
+inline identity this_contender(libraries versions = {}) {
+  return {GYRE_LAB_EXPERIMENT, GYRE_LAB_CONTENDER, GYRE_LAB_COMPILER, GYRE_LAB_FLAGS,
+          std::move(versions)};
+}
+#endif
+
+/// What a program does wrong on purpose, so that its own check can be seen to catch it.
+enum class mishap { none, lose, duplicate };
+
+/// The options every contender takes beside its parameters.
+struct harness_options {
+  std::vector<unsigned> pin;       ///< CPUs the process may use; empty: all
+  double handicap = 0;             ///< how many percent slower it makes itself
+  mishap sabotage = mishap::none;  ///< what it does to one task
+};
+
+/// What one run found: figures to compare, and checks that say whether they mean anything.
+class report {
+ public:
+  report(identity who, json_object parameters)
+      : who_(std::move(who)), parameters_(std::move(parameters)) {}
+
+  template <class Number>
+    requires std::integral<Number> || std::floating_point<Number>
+  void metric(std::string_view name, Number value) {
+    metrics_.add(name, value);
+  }
+
+  /// A metric that this contender may not be able to tell; it is left out then.
+  template <class Number>
+  void metric(std::string_view name, const std::optional<Number>& value) {
+    if (value) metric(name, *value);
+  }
+
+  /// Notes how much of something there was; the run fails unless it is what was expected.
+  void check(std::string_view name, std::uint64_t actual, std::uint64_t expected);
+
+  /// The run fails for a reason that is no number.
+  void fail(std::string_view why) {
+    if (error_.empty()) error_ = why;
+  }
+
+  bool ok() const { return error_.empty(); }
+
+  /// The result line, without a line end.
+  std::string text() const;
+
+  /// Prints the line of a failed run and ends the process at once, with status 1: for a run that
+  /// stands still, whose threads cannot be joined.
+  [[noreturn]] void abandon();
+
+ private:
+  identity who_;
+  json_object parameters_;
+  json_object metrics_;
+  json_object checks_;
+  std::string error_;
+};
+
+/// Runs a contender and returns its exit status: 0 when its checks hold, 1 when they do not or
+/// `workload` throws, 2 for a command line that makes no sense. Prints the result line on stdout
+/// and anything else on stderr. `parameters` holds the parameters of the workload; the options of
+/// harness_options and --help are added here.
+int contender_main(int argc, const char* const* argv, const identity& who, arguments& parameters,
+                   const std::function<void(const harness_options&, report&)>& workload);
+
+}  // namespace lab

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+// Counts allocations by standing in front of glibc's malloc. Only the functions that allocate are
+// replaced: what they return comes from glibc, so its free() takes it back.
+#include <lab/harness/memory.hpp>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <cstddef>
+#include <cstdlib>
+#include <fstream>
+#include <limits>
+#include <string>
+
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || \
+    __has_feature(memory_sanitizer)
+#define GYRE_LAB_SANITIZED
+#endif
+#endif
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define GYRE_LAB_SANITIZED
+#endif
+
+namespace lab {
+
+std::uint64_t peak_memory_bytes() {
+  std::ifstream status("/proc/self/status");
+  for (std::string word; status >> word;) {
+    if (std::uint64_t kibibytes = 0; word == "VmHWM:" && status >> kibibytes) {
+      return kibibytes * 1024;
+    }
+    status.ignore(std::numeric_limits<std::streamsize>::max(), '\n');
+  }
+  return 0;
+}
+
+}  // namespace lab
+
+#ifdef GYRE_LAB_SANITIZED
+
+namespace lab {
+std::optional<std::uint64_t> allocations() { return std::nullopt; }
+}  // namespace lab
+
+#else
+
+namespace lab {
+namespace {
+
+struct alignas(64) counter {
+  std::atomic<std::uint64_t> value{0};
+};
+
+// One counter for each thread ever started; the last is shared by all that come too late for one.
+constinit std::array<counter, 256> counters;
+constinit std::atomic<std::size_t> threads{0};
+constinit thread_local counter* mine = nullptr;
+
+inline void count() noexcept {
+  if (mine == nullptr) [[unlikely]] {
+    // relaxed: only the number matters, no other data is handed over with it.
+    mine =
+        &counters[std::min(threads.fetch_add(1, std::memory_order_relaxed), counters.size() - 1)];
+  }
+  // relaxed, here and in allocations(): a reader who needs an exact sum has synchronised with the
+  // threads by other means. Load and store rather than fetch_add: an owned counter has one writer.
+  if (mine != &counters.back()) [[likely]] {
+    mine->value.store(mine->value.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  } else {
+    mine->value.fetch_add(1, std::memory_order_relaxed);
+  }
+}
+
+}  // namespace
+
+std::optional<std::uint64_t> allocations() {
+  std::uint64_t sum = 0;
+  for (const counter& each : counters) sum += each.value.load(std::memory_order_relaxed);
+  return sum;
+}
+
+}  // namespace lab
+
+extern "C" {
+
+void* __libc_malloc(std::size_t);
+void* __libc_calloc(std::size_t, std::size_t);
+void* __libc_realloc(void*, std::size_t);
+void* __libc_memalign(std::size_t, std::size_t);
+
+void* malloc(std::size_t size) noexcept {
+  lab::count();
+  return __libc_malloc(size);
+}
+
+void* calloc(std::size_t number, std::size_t size) noexcept {
+  lab::count();
+  return __libc_calloc(number, size);
+}
+
+void* realloc(void* block, std::size_t size) noexcept {
+  lab::count();
+  return __libc_realloc(block, size);
+}
+
+void* memalign(std::size_t alignment, std::size_t size) noexcept {
+  lab::count();
+  return __libc_memalign(alignment, size);
+}
+
+void* aligned_alloc(std::size_t alignment, std::size_t size) noexcept {
+  lab::count();
+  return __libc_memalign(alignment, size);
+}
+
+int posix_memalign(void** block, std::size_t alignment, std::size_t size) noexcept {
+  if (alignment % sizeof(void*) != 0 || (alignment & (alignment - 1)) != 0 || alignment == 0) {
+    return EINVAL;
+  }
+  lab::count();
+  void* const taken = __libc_memalign(alignment, size);
+  if (taken == nullptr) return ENOMEM;
+  *block = taken;
+  return 0;
+}
+
+}  // extern "C"
+
+#endif

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <lab/harness/timing.hpp>
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <thread>
+
+namespace lab {
+namespace {
+
+using namespace std::chrono_literals;
+
+void spin(std::chrono::nanoseconds length) {
+  const auto until = clock::now() + length;
+  while (clock::now() < until) {
+  }
+}
+
+TEST(Stopwatch, SecondsCoverTheWork) {
+  stopwatch watch;
+  watch.start();
+  spin(2ms);
+  watch.stop();
+  EXPECT_GE(watch.seconds(), 0.002);
+}
+
+TEST(Stopwatch, HandicapMakesTheStretchLongerByItsShare) {
+  stopwatch watch(50);
+  const auto before = clock::now();
+  watch.start();
+  spin(4ms);
+  watch.stop();
+  EXPECT_GE(watch.seconds(), 0.006);
+  EXPECT_LE(watch.seconds(), std::chrono::duration<double>(clock::now() - before).count());
+}
+
+TEST(Stopwatch, StartsAnew) {
+  stopwatch watch;
+  watch.start();
+  spin(5ms);
+  const auto before = clock::now();
+  watch.start();
+  watch.stop();
+  EXPECT_LE(watch.seconds(), std::chrono::duration<double>(clock::now() - before).count());
+}
+
+TEST(FinishLine, CrossedBeforeTheWaitIsNotMissed) {
+  finish_line line;
+  line.cross();
+  EXPECT_TRUE(line.wait([] { return 0; }));
+}
+
+TEST(FinishLine, EachCrossingEndsOneWait) {
+  finish_line line;
+  line.cross();
+  EXPECT_TRUE(line.wait([] { return 0; }));
+  EXPECT_FALSE(line.wait([] { return 0; }, 1ms));
+}
+
+TEST(FinishLine, WorkThatStandsStillIsGivenUp) {
+  finish_line line;
+  EXPECT_FALSE(line.wait([] { return 7; }, 5ms));
+}
+
+TEST(FinishLine, SlowWorkThatMovesIsWaitedFor) {
+  finish_line line;
+  std::atomic<int> looks = 0;
+  std::jthread worker([&] {
+    while (looks.load() < 5) std::this_thread::yield();
+    line.cross();
+  });
+  EXPECT_TRUE(line.wait([&] { return ++looks; }, 2ms));
+}
+
+}  // namespace
+}  // namespace lab
