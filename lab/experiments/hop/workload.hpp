@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// N loops, each in a thread of its own, pass one token around: the latency of one hop from thread
+// to thread. Each hop is timed by the loop that receives the token.
+#pragma once
+
+#include <lab/experiments/hop/ring.hpp>
+#include <lab/harness/contender.hpp>
+#include <lab/harness/memory.hpp>
+#include <lab/harness/timing.hpp>
+
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+
+namespace lab::hop {
+
+/// How the token is handed over: in a callable that is posted, or as a node that needs no storage.
+enum class form { callable, intrusive };
+
+struct parameters {
+  std::uint32_t loops = 2;
+  std::uint64_t hops = 1'000'000;  ///< in all
+  hop::form form = form::callable;
+};
+
+/// Two rounds on the same loops: a small one that warms up code, caches and allocators, and the
+/// timed one.
+template <contender_loop Loop>
+void run(const parameters& cell, const harness_options& harness, report& result) {
+  stopwatch watch(harness.handicap);
+  ring<Loop> loops(cell.loops, harness.pin, watch);
+  const auto go = [&](std::uint64_t hops, mishap sabotage) {
+    loops.start(hops, sabotage);
+    if (!loops.wait()) {
+      result.check("hops_run", loops.hops(), hops);
+      result.abandon();
+    }
+  };
+  go(std::max<std::uint64_t>(cell.hops / 50, 1), mishap::none);
+  const auto allocations_before = allocations();
+  const auto wakeups_before = loops.wakeups();
+  go(cell.hops, harness.sabotage);
+  const auto allocations_after = allocations();
+  const auto wakeups_after = loops.wakeups();
+  loops.stop();
+
+  const auto hops = static_cast<double>(cell.hops);
+  const histogram latency = loops.latency();
+  result.metric("ns_per_hop", watch.seconds() * 1e9 / hops);
+  result.metric("seconds", watch.seconds());
+  result.metric("p50_ns", latency.percentile(50));
+  result.metric("p99_ns", latency.percentile(99));
+  if (wakeups_after) result.metric("wakeups", *wakeups_after - *wakeups_before);
+  result.metric("peak_memory_bytes", peak_memory_bytes());
+  if (allocations_after) {
+    const auto made = static_cast<double>(*allocations_after - *allocations_before);
+    result.metric("allocations_per_hop", made / hops);
+  }
+  result.check("hops_run", loops.hops(), cell.hops);
+  result.check("wrong_thread", loops.astray(), 0);
+  result.check("loops_skipped", loops.skipped(cell.hops), 0);
+}
+
+/// The main() of a contender of this experiment. One that knows a single way to hand a token over
+/// names one loop, and shows the same figures beside both forms.
+template <contender_loop CallableLoop, contender_loop IntrusiveLoop = CallableLoop>
+int contender_main(int argc, const char* const* argv, libraries versions = {}) {
+  parameters cell;
+  arguments options;
+  options.number("loops", cell.loops, "loops in the ring", 2, 1024)
+      .number("hops", cell.hops, "hops of the token in all", 1)
+      .choice("form", cell.form, "how the token is handed over",
+              {{"callable", form::callable}, {"intrusive", form::intrusive}});
+  return lab::contender_main(argc, argv, this_contender(std::move(versions)), options,
+                             [&cell](const harness_options& harness, report& result) {
+                               if (cell.form == form::callable) {
+                                 run<CallableLoop>(cell, harness, result);
+                               } else {
+                                 run<IntrusiveLoop>(cell, harness, result);
+                               }
+                             });
+}
+
+}  // namespace lab::hop

@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+// N threads each post a number of callables to one loop that runs in a thread of its own; timed
+// from just before the first post until the last callable has run. After evpp's queue report,
+// benchmark/post_task6.cc (Qihoo 360, 2017).
+#pragma once
+
+#include <lab/harness/contender.hpp>
+#include <lab/harness/memory.hpp>
+#include <lab/harness/timing.hpp>
+
+#include <algorithm>
+#include <atomic>
+#include <barrier>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <thread>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace lab::post_task {
+
+/// When a producer wakes the loop: only if it sleeps, or by a system call for every task, as the
+/// published report's evpp 0.3.1 does.
+enum class wakeup { coalesced, per_task };
+
+struct parameters {
+  std::uint32_t producers = 4;
+  std::uint32_t tasks = 1'000'000;  ///< by each producer
+  post_task::wakeup wakeup = wakeup::coalesced;
+};
+
+class tally;
+
+/// What is posted: a callable of two words, as a real one captures them.
+struct task {
+  tally* done;
+  std::uint32_t producer;
+  std::uint32_t sequence;
+
+  void operator()() const;
+};
+static_assert(sizeof(task) == 16 && std::is_trivially_copyable_v<task>);
+
+/// What a contender's loop must offer. It is made and destroyed by the thread that runs the
+/// workload; everything posted before a stop() on the same thread may count on being run.
+template <class Loop>
+concept contender_loop = std::constructible_from<Loop, wakeup> && requires(Loop& loop, task work) {
+  loop.run();       // runs what is posted until stop()
+  loop.stop();      // any thread
+  loop.post(work);  // any thread
+  { loop.wakeups() } -> std::same_as<std::optional<std::uint64_t>>;  // any thread; if it knows
+  { Loop::can_wake_per_task } -> std::convertible_to<bool>;
+};
+
+/// Keeps count of the tasks that ran and of their order, on the loop's thread, and ends the round
+/// when the last task of every producer has run.
+class tally {
+ public:
+  tally(std::uint32_t producers, stopwatch& watch) : watch_(watch), producers_(producers) {}
+
+  /// Starts a round of `tasks` per producer. Only while no task is waiting or running.
+  void begin(std::uint32_t tasks) {
+    last_ = tasks - 1;
+    finished_ = 0;
+    std::ranges::for_each(producers_, &producer::reset);
+  }
+
+  void ran(std::uint32_t id, std::uint32_t sequence) {
+    producer& from = producers_[id];
+    // relaxed: written by this thread only, and read by others for a sign of progress.
+    from.run.store(from.run.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+    from.out_of_order += sequence != from.next;
+    from.next = sequence + 1;
+    if (sequence == last_ && ++finished_ == producers_.size()) [[unlikely]] {
+      watch_.stop();
+      line_.cross();
+    }
+  }
+
+  /// Waits for the end of the round; false when nothing runs any more.
+  bool wait() {
+    return line_.wait([this] { return run(); });
+  }
+
+  /// Tasks that ran in this round. Any thread; exact once wait() has returned.
+  std::uint64_t run() const {
+    std::uint64_t sum = 0;
+    // relaxed: see ran().
+    for (const producer& each : producers_) sum += each.run.load(std::memory_order_relaxed);
+    return sum;
+  }
+
+  /// Tasks that did not follow the one posted before them by the same producer. Only after the
+  /// loop's thread is joined.
+  std::uint64_t out_of_order() const {
+    std::uint64_t sum = 0;
+    for (const producer& each : producers_) sum += each.out_of_order;
+    return sum;
+  }
+
+ private:
+  struct producer {
+    std::atomic<std::uint64_t> run = 0;
+    std::uint32_t next = 0;
+    std::uint32_t out_of_order = 0;
+
+    void reset() {
+      run.store(0, std::memory_order_relaxed);  // relaxed: no task runs during begin().
+      next = 0;
+      out_of_order = 0;
+    }
+  };
+
+  stopwatch& watch_;
+  finish_line line_;
+  std::vector<producer> producers_;
+  std::uint32_t last_ = 0;
+  std::size_t finished_ = 0;
+};
+
+inline void task::operator()() const { done->ran(producer, sequence); }
+
+/// Posts the tasks of one producer in a round, and does to the middle one what `sabotage` says.
+template <contender_loop Loop>
+void produce(Loop& loop, tally& done, std::uint32_t id, std::uint32_t tasks, mishap sabotage) {
+  const auto post = [&](std::uint32_t begin, std::uint32_t end) {
+    for (std::uint32_t i = begin; i < end; ++i) loop.post(task{&done, id, i});
+  };
+  const std::uint32_t middle = tasks / 2;
+  post(0, middle);
+  if (sabotage == mishap::duplicate) post(middle, middle + 1);
+  post(sabotage == mishap::lose ? middle + 1 : middle, tasks);
+}
+
+/// Two rounds on the same threads: a small one that warms up code, caches and allocators, and the
+/// timed one.
+template <contender_loop Loop>
+void run(const parameters& cell, const harness_options& harness, report& result) {
+  const std::uint32_t warm_up = std::max(cell.tasks / 50, 2u);
+  stopwatch watch(harness.handicap);
+  tally done(cell.producers, watch);
+  Loop loop(cell.wakeup);
+
+  std::optional<std::uint64_t> allocations_before;
+  std::optional<std::uint64_t> wakeups_before;
+  // The last producer to be ready runs this, before any of them is let go.
+  std::barrier start(static_cast<std::ptrdiff_t>(cell.producers) + 1, [&]() noexcept {
+    allocations_before = allocations();
+    wakeups_before = loop.wakeups();
+    watch.start();
+  });
+
+  std::jthread consumer([&loop] { loop.run(); });
+  std::vector<std::jthread> producers;
+  for (std::uint32_t id = 0; id < cell.producers; ++id) {
+    producers.emplace_back([&, id] {
+      start.arrive_and_wait();
+      produce(loop, done, id, warm_up, mishap::none);
+      start.arrive_and_wait();
+      produce(loop, done, id, cell.tasks, id == 0 ? harness.sabotage : mishap::none);
+    });
+  }
+  for (const std::uint32_t tasks : {warm_up, cell.tasks}) {
+    const std::uint64_t posted = std::uint64_t{tasks} * cell.producers;
+    done.begin(tasks);
+    static_cast<void>(start.arrive());
+    if (!done.wait()) {
+      result.check("tasks_run", done.run(), posted);
+      result.abandon();
+    }
+  }
+  const auto allocations_after = allocations();
+  const auto wakeups_after = loop.wakeups();
+
+  producers.clear();
+  loop.stop();
+  consumer.join();
+
+  const std::uint64_t posted = std::uint64_t{cell.tasks} * cell.producers;
+  const auto per_task = [posted](double amount) { return amount / static_cast<double>(posted); };
+  result.metric("ns_per_task", per_task(watch.seconds() * 1e9));
+  result.metric("seconds", watch.seconds());
+  if (wakeups_after) result.metric("wakeups", *wakeups_after - *wakeups_before);
+  result.metric("peak_memory_bytes", peak_memory_bytes());
+  if (allocations_after) {
+    const auto made = static_cast<double>(*allocations_after - *allocations_before);
+    result.metric("allocations_per_task", per_task(made));
+  }
+  result.check("tasks_run", done.run(), posted);
+  result.check("out_of_order", done.out_of_order(), 0);
+}
+
+/// The main() of a contender of this experiment.
+template <contender_loop Loop>
+int contender_main(int argc, const char* const* argv, libraries versions = {}) {
+  parameters cell;
+  arguments options;
+  options.number("producers", cell.producers, "threads that post to the loop", 1, 1024)
+      .number("tasks", cell.tasks, "callables each of them posts", 2);
+  constexpr const char* help = "when a producer wakes the loop";
+  if constexpr (Loop::can_wake_per_task) {
+    options.choice("wakeup", cell.wakeup, help,
+                   {{"coalesced", wakeup::coalesced}, {"per_task", wakeup::per_task}});
+  } else {
+    options.choice("wakeup", cell.wakeup, help, {{"coalesced", wakeup::coalesced}});
+  }
+  return lab::contender_main(argc, argv, this_contender(std::move(versions)), options,
+                             [&cell](const harness_options& harness, report& result) {
+                               run<Loop>(cell, harness, result);
+                             });
+}
+
+}  // namespace lab::post_task
