@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from gyrelab import cells, comparison, experiments, paths, results, runner
+from gyrelab import report as report_page
 from gyrelab.cells import Value
 from gyrelab.errors import LabError, UsageProblem, did_you_mean, pick
 from gyrelab.experiments import GRIDS, Experiment
@@ -40,7 +41,7 @@ def list_experiments(build_dir: BuildDir = None) -> None:
         console.print(f"\n[bold]{experiment.name}[/]  {experiment.question}")
         table = Table(box=None, padding=(0, 2, 0, 2), show_header=False)
         for _ in ("name", "built"):
-            table.add_column(no_wrap=True, min_width=9)
+            table.add_column(no_wrap=True, min_width=14)
         table.add_column(no_wrap=True, overflow="ellipsis")
         for each in experiment.contenders:
             built = os.access(experiment.program(each.name, build), os.X_OK)
@@ -163,6 +164,26 @@ def ratio(
         raise typer.Exit(1)
 
 
+@app.command()
+def report(
+    file: Annotated[
+        list[Path] | None, typer.Argument(help="Result files; the newest by default.")
+    ] = None,
+    out: Annotated[Path, typer.Option("--out", "-o", help="The page to write.")] = Path(
+        "report/index.html"
+    ),
+) -> None:
+    """Write the report: one HTML file, and its charts as SVG and PNG beside it."""
+    chosen: dict[str, results.Results] = {}
+    for path in file or [results.newest()]:
+        measured = results.load(path)
+        if not measured.complete:
+            warnings.print(f"[yellow]{measured.name} was interrupted; reporting what is there[/]")
+        chosen |= dict.fromkeys(measured.experiments, measured)
+    written = report_page.write(chosen, out)
+    console.print(f"report: {paths.shown(written)}")
+
+
 def _experiments(names: list[str]) -> list[Experiment]:
     known = experiments.load_all()
     if not known:
@@ -225,8 +246,7 @@ def _one_line(error: Exception) -> str:
     context = getattr(error, "ctx", None)
     message = " ".join(error.format_message().split())  # type: ignore[attr-defined]
     name = type(error).__name__
-    if name == "NoArgsIsHelpError":
-        console.print(message if context is None else context.get_help())
+    if name == "NoArgsIsHelpError":  # the help is printed already
         return ""
     if context is not None and "No such command" in message:
         wanted = message.split("'")[1]

@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Says of each claim whether it holds on this machine."""
+
+from dataclasses import dataclass
+
+from gyrelab import cells, comparison, published
+from gyrelab.comparison import Comparison
+from gyrelab.experiments import Claim, Experiment
+from gyrelab.results import Results
+from gyrelab.statistics import Ratio
+
+HOLDS, FAILS, UNDECIDED = "holds", "does not hold", "undecided"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The answer for one claim; `ratio` is None when nothing could be compared."""
+
+    claim: Claim
+    answer: str
+    ratio: Ratio | None
+    published: float | None
+    note: str
+
+    @property
+    def asked(self) -> str:
+        """The range the claim states, in words."""
+        if self.claim.high == float("inf"):
+            return "above 1" if self.claim.low == 1 else f"at least {self.claim.low:g}"
+        return f"{self.claim.low:g} to {self.claim.high:g}"
+
+
+def judge(results: Results, experiment: Experiment) -> list[Verdict]:
+    """The verdicts on all of the experiment's claims."""
+    return [_judge(results, experiment, claim) for claim in experiment.claims]
+
+
+def _judge(results: Results, experiment: Experiment, claim: Claim) -> Verdict:
+    metric = experiment.find_metric(claim.metric)
+    found = comparison.compare(results, experiment.name, metric, claim.of, claim.over, claim.where)
+    stated = published.ratio(experiment, claim) if claim.source == "published" else None
+    missing = _missing(results, experiment, claim)
+    if found.ratio is None:
+        return Verdict(claim, UNDECIDED, None, stated, missing or "not measured in these cells")
+    turned = claim.ratio == "value" and metric.better == "lower"
+    ratios = [(each.cell, each.ratio.inverse() if turned else each.ratio) for each in found.cells]
+    overall = found.ratio.inverse() if turned else found.ratio
+    if claim.scope == "mean":
+        answer, note = within(overall, claim.low, claim.high), _side(overall, claim)
+    else:
+        answer, overall, note = _every_cell(ratios, claim, found)
+    if missing and answer == HOLDS and found.gaps:
+        answer = UNDECIDED
+    return Verdict(claim, answer, overall, stated, "; ".join(filter(None, (note, missing))))
+
+
+def within(ratio: Ratio, low: float, high: float) -> str:
+    """Whether the whole interval lies in the range, wholly outside, or across an end of it."""
+    if ratio.low >= low and ratio.high <= high:
+        return HOLDS
+    if ratio.high < low or ratio.low > high:
+        return FAILS
+    return UNDECIDED
+
+
+def _every_cell(
+    ratios: list[tuple[dict, Ratio]], claim: Claim, found: Comparison
+) -> tuple[str, Ratio, str]:
+    answers = [within(ratio, claim.low, claim.high) for _, ratio in ratios]
+    cell, worst = min(ratios, key=lambda each: each[1].low)
+    note = f"least at {cells.key(cell)}"
+    if FAILS in answers:
+        return FAILS, worst, note
+    if UNDECIDED in answers or found.gaps:
+        return UNDECIDED, worst, note
+    return HOLDS, worst, note
+
+
+def _side(ratio: Ratio, claim: Claim) -> str:
+    if ratio.low > claim.high:
+        return "above the published range" if claim.source == "published" else "above the range"
+    if ratio.high < claim.low:
+        return "below the published range" if claim.source == "published" else "below the range"
+    return ""
+
+
+def _missing(results: Results, experiment: Experiment, claim: Claim) -> str:
+    absent = [
+        name for name in (*claim.of, *claim.over) if name not in results.contenders(experiment.name)
+    ]
+    return f"without {', '.join(absent)}" if absent else ""

@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The published reports' figures, turned into the experiments' own metrics."""
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from gyrelab import cells, paths, statistics
+from gyrelab.cells import Value
+from gyrelab.experiments import Claim, Experiment, Published
+
+
+@dataclass(frozen=True)
+class Point:
+    """A published figure at one place of our grid; `cell` names only the parameters it fixes."""
+
+    contender: str
+    cell: dict[str, Value]
+    value: float
+    title: str
+    setup: str
+
+
+@cache
+def figures() -> list[dict[str, Any]]:
+    """All series of published/figures.json."""
+    return json.loads(paths.PUBLISHED.read_text(encoding="utf-8"))
+
+
+def points(experiment: Experiment) -> list[Point]:
+    """The published figures of this experiment, in its metric's unit."""
+    known = {each.name for each in experiment.contenders}
+    return [
+        point
+        for published in experiment.published
+        for series in figures()
+        if series["experiment"] == published.series and series["contender"] in known
+        for point in _series(published, series)
+    ]
+
+
+def _series(published: Published, series: dict[str, Any]) -> list[Point]:
+    fixed = {name: values[0] for name, values in published.where.items() if len(values) == 1}
+    pairs = list(zip(series["x"], series["y"], strict=True))
+    scaled = [y * published.factor / (x if published.divide_by_x else 1) for x, y in pairs]
+    if published.collapse is not None:
+        places = [(published.collapse, statistics.median(scaled))]
+    else:
+        places = [({published.x: x}, y) for (x, _), y in zip(pairs, scaled, strict=True)]
+    return [
+        Point(series["contender"], {**fixed, **place}, y, published.title, series["setup"])
+        for place, y in places
+    ]
+
+
+def ratio(experiment: Experiment, claim: Claim) -> float | None:
+    """The claim's ratio from the published figures: a geometric mean over its cells, or None."""
+    found = [point for point in points(experiment) if cells.matches(point.cell, claim.where)]
+    by_cell: dict[str, dict[str, float]] = {}
+    for point in found:
+        by_cell.setdefault(cells.key(point.cell), {})[point.contender] = point.value
+    logs = [
+        _log_ratio(values, claim.of, claim.over, experiment.metric.better)
+        for values in by_cell.values()
+        if all(name in values for name in (*claim.of, *claim.over))
+    ]
+    return math.exp(sum(logs) / len(logs)) if logs else None
+
+
+def _log_ratio(
+    values: dict[str, float], of: Sequence[str], over: Sequence[str], better: str
+) -> float:
+    ours, theirs = [values[name] for name in of], [values[name] for name in over]
+    if better == "lower":
+        return math.log(min(theirs) / max(ours))
+    return math.log(min(ours) / max(theirs))

@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The report: one HTML file that opens without a network, and its charts as SVG and PNG."""
+
+import json
+import math
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from gyrelab import charts, sections, summary
+from gyrelab.figures import figure, times
+from gyrelab.results import Results
+
+
+def write(chosen: dict[str, Results], out: Path) -> Path:
+    """Writes the page, and the charts into `charts/` beside it. `chosen`: experiment -> results."""
+    shown = [sections.make(results, results.experiment(name)) for name, results in chosen.items()]
+    out.parent.mkdir(parents=True, exist_ok=True)
+    for section in shown:
+        for name, chart in section.exports():
+            charts.export(chart, out.parent / "charts" / name)
+    environment = Environment(
+        loader=PackageLoader("gyrelab"),
+        undefined=StrictUndefined,
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["log"] = math.log
+    environment.globals.update(times=times, figure=figure, infinity=math.inf)
+    page = environment.get_template("report.html.j2").render(
+        sections=shown,
+        advice=summary.advice([(s.experiment, s.results) for s in shown]),
+        highlights=[summary.highlight(s.experiment, s.results) for s in shown],
+        machines=_machines(shown),
+        specifications=_script_json(_specifications(shown)),
+        dark=_script_json(charts.dark_colours()),
+        javascript=Markup(charts.javascript()),
+        written=f"{datetime.now():%-d %B %Y}",
+    )
+    out.write_text(page, encoding="utf-8")
+    return out
+
+
+def _script_json(value: Any) -> Markup:
+    return Markup(json.dumps(value).replace("</", "<\\/"))
+
+
+def _specifications(shown: list[sections.Section]) -> dict[str, Any]:
+    return {name: charts.for_page(chart) for section in shown for name, chart in section.exports()}
+
+
+def _machines(shown: list[sections.Section]) -> list[dict[str, Any]]:
+    """Each result file's machine, programs and load, once."""
+    files = {id(section.results): section.results for section in shown}
+    return [_machine(results) for results in files.values()]
+
+
+def _machine(results: Results) -> dict[str, Any]:
+    document = results.document
+    machine, load = document["machine"], document["load"]
+    builds = [
+        program.get("build", {})
+        for experiment in document["experiments"].values()
+        for program in experiment["programs"].values()
+    ]
+    libraries = {
+        name: version for build in builds for name, version in build.get("libraries", {}).items()
+    }
+    commit = document["revision"]["commit"][:12]
+    memory = f", {machine['memory_bytes'] / 2**30:.0f} GiB" if "memory_bytes" in machine else ""
+    after = load["after"][0] if load["after"] else None
+    facts = {
+        "Processor": f"{machine['processor']}, {machine['cores']} cores{memory}",
+        "System": f"{machine.get('system', '')}, {machine['kernel']}"
+        + (", virtual machine" if machine.get("virtual") else ""),
+        "Governor": {"none": "not controlled from here"}.get(
+            machine["governor"], machine["governor"]
+        ),
+        "Compiler": ", ".join(dict.fromkeys(b["compiler"] for b in builds if "compiler" in b))
+        or "not told",
+        "Flags": ", ".join(dict.fromkeys(b["flags"] for b in builds if "flags" in b)) or "not told",
+        "Libraries": ", ".join(f"{name} {version}" for name, version in sorted(libraries.items()))
+        or "none",
+        "Load": f"{load['before'][0]:g} before"
+        + (f", {after:g} after" if after is not None else ""),
+        "Revision": commit + (" with changes" if document["revision"]["changed"] else ""),
+        "Measured": f"{document['started'].replace('T', ' ').removesuffix('+00:00')} UTC, grid {document['grid']}, "
+        f"{len(document['runs'])} runs" + ("" if results.complete else " so far (interrupted)"),
+    }
+    return {"file": Path(results.name).name, "facts": facts}

@@ -1,0 +1,330 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the report shows of an experiment: charts, tables, verdicts, published figures."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from gyrelab import charts, claims, published
+from gyrelab.cells import Cell, Value, key
+from gyrelab.charts import Axes
+from gyrelab.claims import Verdict
+from gyrelab.experiments import Contender, Experiment, Metric
+from gyrelab.figures import figure, times
+from gyrelab.results import Results
+from gyrelab.statistics import Ratio, log_ratios, median, quartiles, ratio
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One contender in one cell, as the table shows it."""
+
+    median: float | None
+    text: str
+    ratio: Ratio | None = None
+    trouble: str = ""
+
+
+@dataclass(frozen=True)
+class Panel:
+    """A chart and its table: one value of the facet."""
+
+    id: str
+    title: str
+    bars: bool
+    chart: dict[str, Any]
+    contenders: list[Contender]
+    rows: list[tuple[str, list[Entry]]]
+    overall: list[Entry]
+    secondary: list[tuple[Metric, list[tuple[str, list[str]]]]]
+
+
+@dataclass(frozen=True)
+class Section:
+    """An experiment in the report."""
+
+    experiment: Experiment
+    results: Results
+    looks: dict[str, charts.Look]
+    panels: list[Panel]
+    verdicts: list[Verdict]
+    published: "PublishedView | None"
+    noisy: list[str]
+    failures: list[str]
+    not_built: list[str]
+    rounds: int
+
+    def exports(self) -> list[tuple[str, dict[str, Any]]]:
+        """Every chart by its name."""
+        found = [(panel.id, panel.chart) for panel in self.panels]
+        if self.published is not None:
+            found += [(name, chart) for name, _, chart in self.published.charts]
+        return found
+
+
+@dataclass(frozen=True)
+class PublishedView:
+    """The published figures beside ours: two charts on the same axes and a table."""
+
+    charts: list[tuple[str, str, dict[str, Any]]]
+    setup: str
+    contenders: list[Contender]
+    rows: list[tuple[str, list[tuple[str, str]]]]
+
+
+def make(results: Results, experiment: Experiment) -> Section:
+    measured = results.contenders(experiment.name)
+    taking_part = [each for each in experiment.contenders if each.name in measured]
+    looks = charts.looks([each.name for each in experiment.contenders])
+    panels = [
+        _panel(results, experiment, taking_part, looks, title, cells)
+        for title, cells in _facets(results, experiment)
+    ]
+    entries = [
+        (row, entry, contender)
+        for panel in panels
+        for row, entries in panel.rows
+        for entry, contender in zip(entries, panel.contenders, strict=True)
+        if entry.ratio is not None and contender.name != experiment.baseline
+    ]
+    noisy = [
+        f"{contender.label} at {row}: ±{entry.ratio.half_width:.0%}, about "
+        f"{entry.ratio.rounds_needed} rounds would do"
+        if not math.isinf(entry.ratio.half_width)
+        else f"{contender.label} at {row}: too few rounds"
+        for row, entry, contender in entries
+        if entry.ratio is not None and entry.ratio.too_noisy
+    ]
+    return Section(
+        experiment=experiment,
+        results=results,
+        looks=looks,
+        panels=panels,
+        verdicts=claims.judge(results, experiment),
+        published=_published(results, experiment, taking_part, looks),
+        noisy=noisy,
+        failures=_failures(results, experiment),
+        not_built=results.not_built(experiment.name),
+        rounds=results.document["experiments"][experiment.name]["rounds"],
+    )
+
+
+def _facets(results: Results, experiment: Experiment) -> list[tuple[str, list[dict[str, Value]]]]:
+    """The panels' titles and cells: by the facet, or by x itself when that is text."""
+    by = experiment.facet or (experiment.x if _text_axis(results, experiment) else None)
+    found = results.cells(experiment.name)
+    if by is None:
+        return [(experiment.title, found)]
+    values = dict.fromkeys(cell[by] for cell in found)
+    parameter = experiment.parameters[by]
+    return [(parameter.shown(v), [cell for cell in found if cell[by] == v]) for v in values]
+
+
+def _text_axis(results: Results, experiment: Experiment) -> bool:
+    return isinstance(results.cells(experiment.name)[0][experiment.x], str)
+
+
+def _panel(
+    results: Results,
+    experiment: Experiment,
+    contenders: list[Contender],
+    looks: dict[str, charts.Look],
+    title: str,
+    found: list[dict[str, Value]],
+) -> Panel:
+    present = [
+        c for c in contenders if any(results.runs(experiment.name, c.name, f) for f in found)
+    ]
+    metric, parameter = experiment.metric, experiment.parameters[experiment.x]
+    rows = [
+        (
+            parameter.shown(cell[experiment.x]),
+            [_entry(results, experiment, c, cell) for c in present],
+        )
+        for cell in found
+    ]
+    labels = {each.label: looks[each.name] for each in present}
+    points = [
+        _point(results, experiment, contender, cell, entry)
+        for cell, (_, entries) in zip(found, rows, strict=True)
+        for contender, entry in zip(present, entries, strict=True)
+        if entry.median is not None
+    ]
+    axes = Axes(parameter.label, f"{metric.label}, {metric.unit}", experiment.log_scale)
+    full = f"{experiment.title}: {title}" if title != experiment.title else title
+    draw = charts.bars if _text_axis(results, experiment) else charts.lines
+    return Panel(
+        id=f"{experiment.name}-{_slug(title)}",
+        title=title,
+        bars=_text_axis(results, experiment),
+        chart=charts.finished(draw(points, labels, axes, full), list(labels)),
+        contenders=present,
+        rows=rows,
+        overall=[_overall(results, experiment, c, found) for c in present]
+        if len(found) > 1
+        else [],
+        secondary=[
+            _secondary(results, experiment, m, present, found) for m in experiment.secondary
+        ],
+    )
+
+
+def _slug(text: str) -> str:
+    return "-".join("".join(c if c.isalnum() else " " for c in text.lower()).split())
+
+
+def _entry(results: Results, experiment: Experiment, contender: Contender, cell: Cell) -> Entry:
+    name, metric = experiment.name, experiment.metric
+    series = results.series(name, contender.name, cell, metric.name)
+    runs = results.runs(name, contender.name, cell)
+    bad = [run for run in runs if run["status"] != "ok"]
+    trouble = f"{len(bad)} of {len(runs)} runs {bad[0]['status']}" if bad else ""
+    if not series:
+        return Entry(None, "failed" if bad else "–", trouble=trouble)
+    middle = median(list(series.values()))
+    base = results.series(name, experiment.baseline, cell, metric.name)
+    logs = log_ratios(series, base, metric.better) if base else []
+    return Entry(middle, figure(middle), ratio([logs]) if logs else None, trouble)
+
+
+def _overall(
+    results: Results, experiment: Experiment, contender: Contender, found: Sequence[Cell]
+) -> Entry:
+    name, metric = experiment.name, experiment.metric
+    middles, strata = [], []
+    for cell in found:
+        series = results.series(name, contender.name, cell, metric.name)
+        base = results.series(name, experiment.baseline, cell, metric.name)
+        logs = log_ratios(series, base, metric.better)
+        if series:
+            middles.append(math.log(median(list(series.values()))))
+        if logs:
+            strata.append(logs)
+    if len(middles) < len(found):
+        return Entry(None, "–")
+    mean = math.exp(sum(middles) / len(middles))
+    return Entry(mean, figure(mean), ratio(strata) if strata else None)
+
+
+def _secondary(
+    results: Results,
+    experiment: Experiment,
+    metric: Metric,
+    contenders: list[Contender],
+    found: Sequence[Cell],
+) -> tuple[Metric, list[tuple[str, list[str]]]]:
+    parameter = experiment.parameters[experiment.x]
+    rows = []
+    for cell in found:
+        series = [results.series(experiment.name, c.name, cell, metric.name) for c in contenders]
+        texts = [figure(median(list(s.values())), metric.unit) if s else "–" for s in series]
+        rows.append((parameter.shown(cell[experiment.x]), texts))
+    return metric, rows
+
+
+def _point(
+    results: Results, experiment: Experiment, contender: Contender, cell: Cell, entry: Entry
+) -> dict[str, Any]:
+    metric, parameter = experiment.metric, experiment.parameters[experiment.x]
+    values = list(results.series(experiment.name, contender.name, cell, metric.name).values())
+    low, high = quartiles(values)
+    point = {
+        "contender": contender.label,
+        "x": cell[experiment.x],
+        "y": entry.median,
+        "low": low,
+        "high": high,
+        "figure": f"{figure(entry.median)} {metric.unit}",
+        parameter.label: parameter.shown(cell[experiment.x]),
+        "median": f"{figure(entry.median)} {metric.unit}",
+        "middle half of the runs": f"{figure(low)} to {figure(high)} {metric.unit}",
+        "runs": str(len(values)),
+    }
+    if entry.ratio is not None and contender.name != experiment.baseline:
+        label = experiment.contender(experiment.baseline).label
+        point[f"against {label}"] = times(entry.ratio)
+    return point
+
+
+def _published(
+    results: Results,
+    experiment: Experiment,
+    contenders: list[Contender],
+    looks: dict[str, charts.Look],
+) -> PublishedView | None:
+    points = published.points(experiment)
+    ours = {each.name: each for each in contenders}
+    shown = [
+        ours[name] for name in dict.fromkeys(point.contender for point in points) if name in ours
+    ]
+    pairs = []
+    for cell in results.cells(experiment.name):
+        theirs = {p.contender: p.value for p in points if p.cell.items() <= cell.items()}
+        entries = {c.name: _entry(results, experiment, c, cell) for c in shown if c.name in theirs}
+        if entries:
+            pairs.append((cell, theirs, entries))
+    if not pairs:
+        return None
+    parameter, metric = experiment.parameters[experiment.x], experiment.metric
+    labels = {each.label: looks[each.name] for each in shown}
+    rows_theirs, rows_ours, table = [], [], []
+    for cell, theirs, entries in pairs:
+        name = parameter.shown(cell[experiment.x])
+        table.append(
+            (
+                name,
+                [
+                    (figure(theirs[c.name]), entries[c.name].text)
+                    for c in shown
+                    if c.name in entries
+                ],
+            )
+        )
+        for each in shown:
+            value = theirs.get(each.name)
+            if value is not None:
+                text = f"{figure(value)} {metric.unit}"
+                rows_theirs.append(
+                    {
+                        "contender": each.label,
+                        "x": cell[experiment.x],
+                        "y": value,
+                        "low": value,
+                        "high": value,
+                        parameter.label: name,
+                        "published": text,
+                    }
+                )
+            if each.name in entries and entries[each.name].median is not None:
+                rows_ours.append(_point(results, experiment, each, cell, entries[each.name]))
+    everything = [row["y"] for row in (*rows_theirs, *rows_ours)]
+    axes = Axes(
+        parameter.label,
+        f"{metric.label}, {metric.unit}",
+        experiment.log_scale,
+        (min(everything) * 0.8, max(everything) * 1.25),
+    )
+    views = [
+        (
+            f"{experiment.name}-{part}",
+            title,
+            charts.finished(
+                charts.lines(rows, labels, axes, f"{experiment.title}: {title}"), list(labels)
+            ),
+        )
+        for part, title, rows in (
+            ("published", "As published", rows_theirs),
+            ("published-cells-here", "On this machine", rows_ours),
+        )
+    ]
+    setups = dict.fromkeys(point.setup for point in points)
+    return PublishedView(views, "; ".join(setups), shown, table)
+
+
+def _failures(results: Results, experiment: Experiment) -> list[str]:
+    seen: dict[str, int] = {}
+    for run in results.failures(experiment.name):
+        text = f"{run['contender']} at {key(run['cell'])}: {run['status']}: {run.get('reason', '')}"
+        seen[text] = seen.get(text, 0) + 1
+    return [f"{text} ({count} runs)" if count > 1 else text for text, count in seen.items()]

@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The answers at the top of the report: which one to use on this machine, and by how much."""
+
+import math
+from dataclasses import dataclass
+
+from gyrelab import comparison, statistics
+from gyrelab.cells import Filter, matches
+from gyrelab.experiments import Contender, Experiment
+from gyrelab.results import Results
+from gyrelab.statistics import Ratio
+
+
+@dataclass(frozen=True)
+class Standing:
+    """A contender's mean over cells; `ratio` is against the best of the others it competes with."""
+
+    contender: Contender
+    mean: float
+    share: float  # of the slowest contender's mean: the length of a bar
+    ratio: Ratio | None
+    reason: str
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The advice: the best candidate, whether it is clearly the best, and how all stand."""
+
+    experiment: Experiment
+    best: Standing
+    clear: bool
+    against: list[str]
+    standings: list[Standing]
+    alternative: Standing | None
+
+
+@dataclass(frozen=True)
+class Highlight:
+    """An experiment in one line: its best contender against the best of another kind."""
+
+    experiment: Experiment
+    best: Contender | None
+    rivals: str
+    ratio: Ratio | None
+
+
+def means(results: Results, experiment: Experiment, where: Filter) -> dict[str, float]:
+    """Each contender's geometric mean of medians over the cells, for those measured in all of them."""
+    chosen = [cell for cell in results.cells(experiment.name) if matches(cell, where)]
+    found = {}
+    for name in results.contenders(experiment.name):
+        series = [results.series(experiment.name, name, c, experiment.metric.name) for c in chosen]
+        if series and all(series):
+            logs = [math.log(statistics.median(list(each.values()))) for each in series]
+            found[name] = math.exp(sum(logs) / len(logs))
+    return found
+
+
+def advice(measured: list[tuple[Experiment, Results]]) -> Answer | None:
+    """The answer to the first measured experiment's question that experiment.toml asks to answer."""
+    for experiment, results in measured:
+        answer = _advise(experiment, results)
+        if answer is not None:
+            return answer
+    return None
+
+
+def _advise(experiment: Experiment, results: Results) -> Answer | None:
+    asked = experiment.advice
+    if asked is None:
+        return None
+    mean = means(results, experiment, asked.where)
+    candidates = [name for name in asked.candidates if name in mean]
+    against = [name for name in asked.against if name in mean]
+    if not candidates or not against:
+        return None
+    better = min if experiment.metric.better == "lower" else max
+    longest = max(mean.values())
+
+    def standing(name: str) -> Standing:
+        others = [each for each in against if each != name]
+        found = comparison.compare(
+            results, experiment.name, experiment.metric, [name], others, asked.where
+        )
+        reason = asked.reasons.get(name, "")
+        return Standing(
+            experiment.contender(name), mean[name], mean[name] / longest, found.ratio, reason
+        )
+
+    order = sorted(mean, key=lambda name: mean[name], reverse=experiment.metric.better == "higher")
+    standings = [standing(name) for name in order]
+    best = better(candidates, key=lambda name: mean[name])
+    rest = [name for name in candidates if name != best]
+    duel = comparison.compare(
+        results, experiment.name, experiment.metric, [best], rest, asked.where
+    )
+    by_name = {each.contender.name: each for each in standings}
+    second = better(rest, key=lambda name: mean[name]) if rest else None
+    return Answer(
+        experiment,
+        by_name[best],
+        duel.ratio is None or duel.ratio.differs,
+        [experiment.contender(name).label for name in against if name != best],
+        standings,
+        by_name[second] if second else None,
+    )
+
+
+def highlight(experiment: Experiment, results: Results) -> Highlight:
+    """gyre's best contender against the best peer, over all cells both were measured in."""
+    names = results.contenders(experiment.name)
+    ours = [c for c in experiment.contenders if c.kind == "gyre" and c.name in names]
+    peers = [c.name for c in experiment.contenders if c.kind == "peer" and c.name in names]
+    best: tuple[Ratio, Contender] | None = None
+    for contender in ours:
+        found = comparison.compare(
+            results,
+            experiment.name,
+            experiment.metric,
+            [contender.name],
+            peers,
+            experiment.advice.where if experiment.advice else {},
+        )
+        if found.ratio is not None and (best is None or found.ratio.value > best[0].value):
+            best = (found.ratio, contender)
+    rivals = ", ".join(experiment.contender(name).label for name in peers)
+    if best is None:
+        return Highlight(experiment, None, rivals, None)
+    return Highlight(experiment, best[1], rivals, best[0])
