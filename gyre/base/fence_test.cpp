@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Tests of the asymmetric fence. Dekker's entry is the thing a fence is for: without a store-load
+// barrier on both sides they miss each other's store again and again, on x86 as well.
+#include <gtest/gtest.h>
+#include <gyre/base/atomic.hpp>
+#include <gyre/base/cache_line.hpp>
+#include <gyre/base/fence.hpp>
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <thread>
+
+namespace {
+
+using std::memory_order_acquire;
+using std::memory_order_relaxed;
+using std::memory_order_release;
+
+struct rounds {
+  alignas(gyre::false_sharing_range) std::atomic<int> hot{0};
+  alignas(gyre::false_sharing_range) std::atomic<int> cold{0};
+  alignas(gyre::false_sharing_range) std::atomic<int> started{0};
+  alignas(gyre::false_sharing_range) std::atomic<int> done{0};
+};
+
+void wait_for(const std::atomic<int>& flag, int value) {
+  for (int spins = 0; flag.load(memory_order_acquire) != value; ++spins) {
+    spins < 100 ? gyre::detail::cpu_relax() : gyre::detail::thread_yield();
+  }
+}
+
+// Some steps of about a cycle: the news of a new round takes a few hundred to the other thread, and
+// both shall act at once now and then.
+void pause_for(int steps) {
+  for (int i = 0; i < steps; ++i) std::atomic_signal_fence(std::memory_order_seq_cst);
+}
+
+// Plays rounds of "raise my flag, fence, look at yours" and returns in how many both looked past
+// each other.
+int missed_by_both(int count) {
+  rounds shared;
+  int hot_saw = 0;
+  std::thread hot{[&] {
+    for (int round = 1; round <= count; ++round) {
+      wait_for(shared.started, round);
+      shared.hot.store(round, memory_order_relaxed);
+      gyre::asymmetric_light_fence();
+      hot_saw = shared.cold.load(memory_order_relaxed);
+      shared.done.store(round, memory_order_release);
+    }
+  }};
+  int missed = 0;
+  for (int round = 1; round <= count; ++round) {
+    shared.started.store(round, memory_order_release);
+    pause_for(round % 1024);
+    shared.cold.store(round, memory_order_relaxed);
+    gyre::asymmetric_heavy_fence();
+    const int cold_saw = shared.hot.load(memory_order_relaxed);
+    wait_for(shared.done, round);
+    if (hot_saw != round && cold_saw != round) ++missed;
+  }
+  hot.join();
+  return missed;
+}
+
+// Both kinds of fence, as far as the system has them.
+class AsymmetricFence : public testing::TestWithParam<bool> {
+ protected:
+  void SetUp() override { gyre::detail::force_symmetric_fences(GetParam()); }
+  void TearDown() override { gyre::detail::force_symmetric_fences(false); }
+};
+
+TEST_P(AsymmetricFence, OneOfTwoThreadsSeesTheOther) { EXPECT_EQ(missed_by_both(20'000), 0); }
+
+TEST_P(AsymmetricFence, WorksInAForkedChild) {
+  const bool in_parent = gyre::asymmetric_fence_uses_membarrier();
+  const pid_t child = ::fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    gyre::asymmetric_light_fence();
+    gyre::asymmetric_heavy_fence();
+    ::_exit(gyre::asymmetric_fence_uses_membarrier() == in_parent ? 0 : 1);
+  }
+  int status = -1;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+}
+
+TEST_P(AsymmetricFence, LightFenceIsFreeOnlyWithMembarrier) {
+  EXPECT_EQ(gyre::detail::light_fence_is_free.load(), gyre::asymmetric_fence_uses_membarrier());
+  if (GetParam()) {
+    EXPECT_FALSE(gyre::asymmetric_fence_uses_membarrier());
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Fences, AsymmetricFence, testing::Bool(), [](const auto& parameter) {
+  return parameter.param ? "Symmetric" : "AsTheSystemOffers";
+});
+
+TEST(AsymmetricFenceDeathTest, EnvironmentSwitchesMembarrierOff) {
+  testing::GTEST_FLAG(death_test_style) = "threadsafe";  // starts the program anew
+  ::setenv("GYRE_MEMBARRIER", "0", 1);
+  EXPECT_EXIT(
+      {
+        gyre::asymmetric_heavy_fence();
+        ::_exit(gyre::asymmetric_fence_uses_membarrier() ? 1 : 0);
+      },
+      testing::ExitedWithCode(0), "");
+  ::unsetenv("GYRE_MEMBARRIER");
+}
+
+}  // namespace
