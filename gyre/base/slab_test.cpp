@@ -1,0 +1,323 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Tests of the per-thread slab: where memory goes, and that it does not pile up anywhere.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <gyre/base/detail/slab_heap.hpp>
+#include <gyre/base/slab.hpp>
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <set>
+#include <thread>
+#include <vector>
+
+namespace {
+
+using gyre::read_slab_stats;
+using gyre::slab_allocate;
+using gyre::slab_deallocate;
+
+constexpr std::size_t slab_bytes = gyre::detail::slab::bytes;
+
+std::vector<void*> allocate_many(std::size_t count, std::size_t bytes) {
+  std::vector<void*> blocks(count);
+  for (void*& block : blocks) {
+    block = slab_allocate(bytes);
+    std::memset(block, 0x5a, bytes);
+  }
+  return blocks;
+}
+
+void deallocate_all(const std::vector<void*>& blocks, std::size_t bytes) {
+  for (void* block : blocks) slab_deallocate(block, bytes);
+}
+
+void on_another_thread(const auto& work) { std::thread{work}.join(); }
+
+// Starts each test with nothing cached and compares with what there was.
+class Slab : public testing::Test {
+ protected:
+  void SetUp() override {
+    gyre::slab_trim();
+    before_ = read_slab_stats();
+  }
+  void TearDown() override {
+    gyre::set_slab_cache_limit(gyre::default_slab_cache_limit);
+    EXPECT_EQ(read_slab_stats().blocks_in_use, before_.blocks_in_use) << "the test leaks";
+  }
+  std::size_t new_bytes_held() const { return read_slab_stats().bytes_held - before_.bytes_held; }
+  std::uint64_t new_slabs() const { return read_slab_stats().slabs_mapped - before_.slabs_mapped; }
+  std::uint64_t new_remote_frees() const {
+    return read_slab_stats().remote_frees - before_.remote_frees;
+  }
+  std::size_t new_blocks() const { return read_slab_stats().blocks_in_use - before_.blocks_in_use; }
+
+  gyre::slab_stats before_;
+};
+
+TEST_F(Slab, EverySizeIsAlignedAndDisjoint) {
+  struct piece {
+    unsigned char* data;
+    std::size_t bytes;
+  };
+  std::vector<piece> pieces;
+  for (std::size_t bytes = 0; bytes <= gyre::slab_max_bytes + 64; bytes += bytes < 300 ? 1 : 37) {
+    for (int i = 0; i < 3; ++i) {
+      auto* data = static_cast<unsigned char*>(slab_allocate(bytes));
+      ASSERT_EQ(reinterpret_cast<std::uintptr_t>(data) % gyre::slab_alignment, 0U) << bytes;
+      std::fill_n(data, bytes, static_cast<unsigned char>(pieces.size()));
+      pieces.push_back({data, bytes});
+    }
+  }
+  for (std::size_t i = 0; i < pieces.size(); ++i) {
+    const auto [data, bytes] = pieces[i];
+    ASSERT_TRUE(std::all_of(data, data + bytes, [i](unsigned char each) {
+      return each == static_cast<unsigned char>(i);
+    })) << bytes;
+    slab_deallocate(data, bytes);
+  }
+}
+
+TEST_F(Slab, NullIsIgnored) { slab_deallocate(nullptr, 16); }
+
+TEST_F(Slab, ClassesWasteLessThanAThirdAboveSixtyFourBytes) {
+  for (std::size_t bytes = 1; bytes <= gyre::slab_max_bytes; ++bytes) {
+    const std::size_t given = gyre::detail::slab_class_bytes[gyre::detail::slab_class_of(bytes)];
+    ASSERT_GE(given, bytes);
+    ASSERT_LT(given - bytes, std::max<std::size_t>(16, given / 3 + 1)) << bytes;
+  }
+}
+
+TEST_F(Slab, FreedBlockIsTheNextOneGiven) {
+  void* first = slab_allocate(100);
+  slab_deallocate(first, 100);
+  void* second = slab_allocate(100);
+  EXPECT_EQ(first, second);
+  slab_deallocate(second, 100);
+}
+
+TEST_F(Slab, SteadyUseMapsNothing) {
+  deallocate_all(allocate_many(10'000, 64), 64);
+  const std::uint64_t mapped = new_slabs();
+  for (int round = 0; round < 20; ++round) deallocate_all(allocate_many(10'000, 64), 64);
+  EXPECT_EQ(new_slabs(), mapped);
+}
+
+TEST_F(Slab, EmptySlabsServeOtherSizes) {
+  deallocate_all(allocate_many(10'000, 64), 64);
+  const std::uint64_t mapped = new_slabs();
+  deallocate_all(allocate_many(2'000, 256), 256);
+  EXPECT_EQ(new_slabs(), mapped);
+}
+
+TEST_F(Slab, StatisticsCountBlocksAndBytes) {
+  const auto blocks = allocate_many(1000, 1024);
+  EXPECT_EQ(new_blocks(), 1000U);
+  EXPECT_GE(new_bytes_held(), 1000U * 1024U);
+  EXPECT_LE(new_bytes_held(), 1000U * 1024U * 5 / 4);
+  deallocate_all(blocks, 1024);
+  EXPECT_EQ(new_blocks(), 0U);
+  EXPECT_GE(read_slab_stats().bytes_cached, 900U * 1024U);
+}
+
+TEST_F(Slab, TrimReturnsAllThatIsFree) {
+  const auto kept = allocate_many(1, 64);
+  deallocate_all(allocate_many(10'000, 64), 64);
+  deallocate_all(allocate_many(100, 4096), 4096);
+  gyre::slab_trim();
+  EXPECT_EQ(read_slab_stats().bytes_cached, before_.bytes_cached);
+  EXPECT_LE(new_bytes_held(), slab_bytes);
+  deallocate_all(kept, 64);
+  gyre::slab_trim();
+  EXPECT_EQ(new_bytes_held(), 0U);
+}
+
+TEST_F(Slab, CacheKeepsNoMoreThanTheLimit) {
+  constexpr std::size_t limit = 4 * slab_bytes;
+  gyre::set_slab_cache_limit(limit);
+  EXPECT_EQ(gyre::slab_cache_limit(), limit);
+  deallocate_all(allocate_many(20'000, 64), 64);
+  EXPECT_EQ(read_slab_stats().bytes_cached, limit);
+  EXPECT_LE(new_bytes_held(), limit + slab_bytes);  // and the current one
+  gyre::set_slab_cache_limit(0);
+  deallocate_all(allocate_many(20'000, 64), 64);
+  EXPECT_EQ(read_slab_stats().bytes_cached, 0U);
+}
+
+TEST_F(Slab, RequestsBeyondTheLargestClassGoToOperatorNew) {
+  void* large = slab_allocate(gyre::slab_max_bytes + 1);
+  std::memset(large, 1, gyre::slab_max_bytes + 1);
+  EXPECT_EQ(new_blocks(), 0U);
+  slab_deallocate(large, gyre::slab_max_bytes + 1);
+}
+
+TEST_F(Slab, RemoteFreeReturnsToOwner) {
+  constexpr std::size_t count = 5000;
+  const auto first = allocate_many(count, 128);
+  const std::uint64_t mapped = new_slabs();
+  on_another_thread([&] {
+    deallocate_all(first, 128);
+    void* own = slab_allocate(128);
+    EXPECT_THAT(first, testing::Not(testing::Contains(own))) << "went to the thread that freed";
+    slab_deallocate(own, 128);
+  });
+  const auto again = allocate_many(count, 128);
+  EXPECT_EQ(new_remote_frees(), count);
+  EXPECT_LE(new_slabs(), mapped + 2) << "one of the other thread, one for what was left uncut";
+  deallocate_all(again, 128);
+}
+
+TEST_F(Slab, TrimTakesRemoteFreesHome) {
+  const auto blocks = allocate_many(5000, 128);
+  on_another_thread([&] { deallocate_all(blocks, 128); });
+  EXPECT_GT(new_bytes_held(), 0U);
+  gyre::slab_trim();
+  EXPECT_EQ(new_remote_frees(), blocks.size());
+  EXPECT_EQ(new_bytes_held(), 0U);
+}
+
+TEST_F(Slab, ThreadThatEndsReturnsItsEmptySlabs) {
+  on_another_thread([] { deallocate_all(allocate_many(10'000, 64), 64); });
+  EXPECT_EQ(new_bytes_held(), 0U);
+}
+
+TEST_F(Slab, BlocksOutliveTheirThreadAndThenFreeItsSlabs) {
+  std::vector<void*> blocks;
+  on_another_thread([&] { blocks = allocate_many(3000, 200); });
+  EXPECT_GE(new_bytes_held(), blocks.size() * 200);
+  for (void* block : blocks) ASSERT_EQ(*static_cast<unsigned char*>(block), 0x5a);
+  deallocate_all(blocks, 200);
+  EXPECT_EQ(new_bytes_held(), 0U);
+}
+
+TEST_F(Slab, HeapOfAnEndedThreadIsAdoptedByTheNext) {
+  std::vector<void*> blocks;
+  on_another_thread([&] { blocks = allocate_many(10, 64); });
+  const std::uint64_t mapped = new_slabs();
+  const std::size_t heaps = read_slab_stats().heaps;
+  on_another_thread([&] { deallocate_all(allocate_many(10, 64), 64); });
+  EXPECT_EQ(new_slabs(), mapped);
+  EXPECT_EQ(read_slab_stats().heaps, heaps);
+  deallocate_all(blocks, 64);
+}
+
+TEST_F(Slab, ThousandsOfShortLivedThreadsDoNotGrowMemory) {
+  on_another_thread([] { deallocate_all(allocate_many(1, 64), 64); });
+  const std::size_t heaps = read_slab_stats().heaps;
+  for (int i = 0; i < 2000; ++i) {
+    std::vector<void*> blocks;
+    on_another_thread([&] { blocks = allocate_many(20, 64); });
+    deallocate_all(blocks, 64);
+  }
+  EXPECT_EQ(read_slab_stats().heaps, heaps);
+  EXPECT_EQ(new_bytes_held(), 0U);
+}
+
+// Frees and allocates when the thread's slab has already been given up.
+struct late_user {
+  ~late_user() {
+    slab_deallocate(early_, 48);
+    for (int i = 0; i < 100; ++i) {
+      void* late = slab_allocate(48);
+      std::memset(late, i, 48);
+      slab_deallocate(late, 48);
+    }
+  }
+  void* early_ = nullptr;
+};
+
+TEST_F(Slab, WorksWhileThreadLocalsAreDestroyed) {
+  on_another_thread([] {
+    thread_local late_user user;  // constructed before the thread's slab, so destroyed after it
+    user.early_ = slab_allocate(48);
+  });
+  EXPECT_EQ(new_blocks(), 0U);
+  EXPECT_EQ(new_bytes_held(), 0U);
+}
+
+TEST_F(Slab, FirstUseMayBeWhileThreadLocalsAreDestroyed) {
+  on_another_thread([] { thread_local const late_user user; });
+  EXPECT_EQ(new_blocks(), 0U);
+  EXPECT_EQ(new_bytes_held(), 0U);
+}
+
+TEST(SlabDeathTest, WorksWhileStaticObjectsAreDestroyed) {
+  EXPECT_EXIT(
+      {
+        static late_user user;
+        user.early_ = slab_allocate(48);
+        std::exit(0);
+      },
+      testing::ExitedWithCode(0), "");
+}
+
+TEST_F(Slab, WorksInAForkedChild) {
+  std::vector<void*> own = allocate_many(1000, 64);
+  std::vector<void*> of_ended;
+  on_another_thread([&] { of_ended = allocate_many(1000, 64); });
+  const pid_t child = ::fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    deallocate_all(own, 64);
+    deallocate_all(of_ended, 64);
+    deallocate_all(allocate_many(5000, 64), 64);
+    gyre::slab_trim();
+    ::_exit(new_bytes_held() == 0 ? 0 : 1);
+  }
+  int status = -1;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+  deallocate_all(own, 64);
+  deallocate_all(of_ended, 64);
+}
+
+#if defined(GYRE_ASAN)
+// In a block of 64 bytes, of which 50 were asked for.
+class SlabDeathWithAsan : public testing::Test {
+ protected:
+  char* block_ = static_cast<char*>(slab_allocate(50));
+};
+
+TEST_F(SlabDeathWithAsan, UseAfterFreeIsReported) {
+  slab_deallocate(block_, 50);
+  volatile char* freed = block_;
+  EXPECT_DEATH(freed[0] = 1, "use-after-poison");
+  EXPECT_DEATH(freed[49] = 1, "use-after-poison");
+}
+
+TEST_F(SlabDeathWithAsan, UseBeyondWhatWasAskedForIsReported) {
+  volatile char* data = block_;
+  data[49] = 1;
+  EXPECT_DEATH(data[50] = 1, "use-after-poison");
+  slab_deallocate(block_, 50);
+}
+
+TEST_F(SlabDeathWithAsan, DoubleFreeIsReported) {
+  slab_deallocate(block_, 50);
+  EXPECT_DEATH(slab_deallocate(block_, 50), "use-after-poison");
+}
+
+TEST_F(SlabDeathWithAsan, UseAfterRemoteFreeIsReported) {
+  on_another_thread([this] { slab_deallocate(block_, 50); });
+  volatile char* freed = block_;
+  EXPECT_DEATH(freed[49] = 1, "use-after-poison");
+  gyre::slab_trim();
+}
+#endif
+
+#if !defined(NDEBUG)
+TEST(SlabDeathTest, WrongSizeIsCaughtInDebugBuilds) {
+  void* block = slab_allocate(64);
+  EXPECT_DEATH(slab_deallocate(block, 128), "another size");
+  slab_deallocate(block, 64);
+}
+#endif
+
+}  // namespace
