@@ -5,28 +5,25 @@
 
 #include <sched.h>
 
-#include <cerrno>
-#include <cstring>
-#include <string>
-
 namespace lab {
 
 void pin_thread(const std::vector<unsigned>& cpus) {
   if (cpus.empty()) return;
+  const auto unusable = [] {
+    return usage_error("--pin: not all of these CPUs are there to be used");
+  };
   cpu_set_t wanted;
   CPU_ZERO(&wanted);
   for (const unsigned cpu : cpus) {
-    if (cpu >= CPU_SETSIZE) throw usage_error("--pin: there is no CPU " + std::to_string(cpu));
+    if (cpu >= CPU_SETSIZE) throw unusable();
     CPU_SET(cpu, &wanted);
-  }
-  if (sched_setaffinity(0, sizeof wanted, &wanted) != 0) {
-    throw usage_error(std::string("--pin: ") + std::strerror(errno));
   }
   // The kernel silently drops CPUs it does not have; to run on fewer than asked for would mislead.
   cpu_set_t granted;
   CPU_ZERO(&granted);
-  if (sched_getaffinity(0, sizeof granted, &granted) != 0 || !CPU_EQUAL(&wanted, &granted)) {
-    throw usage_error("--pin: not all of these CPUs are there to be used");
+  if (sched_setaffinity(0, sizeof wanted, &wanted) != 0 ||
+      sched_getaffinity(0, sizeof granted, &granted) != 0 || !CPU_EQUAL(&wanted, &granted)) {
+    throw unusable();
   }
 }
 

@@ -48,6 +48,10 @@ std::uint64_t detail::read_number(std::string_view text, std::uint64_t least, st
   return value;
 }
 
+std::string detail::range_text(std::uint64_t least, std::uint64_t most, std::uint64_t unlimited) {
+  return std::to_string(least) + ".." + (most == unlimited ? "" : std::to_string(most));
+}
+
 arguments& arguments::decimal(std::string name, double& value, std::string help) {
   options_.push_back({
       .name = std::move(name),
@@ -61,7 +65,7 @@ arguments& arguments::decimal(std::string name, double& value, std::string help)
               throw usage_error("is not a number from 0 up");
             }
           },
-      .show = [&value] { return std::to_string(value); },
+      .show = [&value] { return value == 0 ? std::string("0") : std::to_string(value); },
       .report = [&value](json_object& to, std::string_view key) { to.add(key, value); },
   });
   return *this;
@@ -70,7 +74,7 @@ arguments& arguments::decimal(std::string name, double& value, std::string help)
 arguments& arguments::list(std::string name, std::vector<unsigned>& values, std::string help) {
   options_.push_back({
       .name = std::move(name),
-      .takes = "N,N,…",
+      .takes = "N,N...",
       .help = std::move(help),
       .read =
           [&values](std::string_view text) {

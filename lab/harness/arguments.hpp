@@ -74,15 +74,18 @@ class arguments {
 };
 
 namespace detail {
+
 std::uint64_t read_number(std::string_view text, std::uint64_t least, std::uint64_t most);
-}
+std::string range_text(std::uint64_t least, std::uint64_t most, std::uint64_t unlimited);
+
+}  // namespace detail
 
 template <std::unsigned_integral Int>
 arguments& arguments::number(std::string name, Int& value, std::string help, std::uint64_t least,
                              std::uint64_t most) {
   options_.push_back({
       .name = std::move(name),
-      .takes = std::to_string(least) + ".." + std::to_string(most),
+      .takes = detail::range_text(least, most, std::numeric_limits<Int>::max()),
       .help = std::move(help),
       .read =
           [&value, least, most](std::string_view text) {

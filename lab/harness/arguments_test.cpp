@@ -113,8 +113,9 @@ TEST_F(Arguments, BareWordIsRefused) {
 }
 
 TEST_F(Arguments, HelpNamesEveryOptionWithItsDefault) {
-  EXPECT_THAT(options_.help(), AllOf(HasSubstr("--producers 1..64"), HasSubstr("(4)"),
-                                     HasSubstr("callable|intrusive"), HasSubstr("--pin")));
+  EXPECT_THAT(options_.help(),
+              AllOf(HasSubstr("--producers 1..64"), HasSubstr("(4)"), HasSubstr("--warm-up 0.. "),
+                    HasSubstr("callable|intrusive"), HasSubstr("--pin")));
 }
 
 }  // namespace
