@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// A user's function that may destroy the object it is a member of.
+#pragma once
+
+#include <utility>
+
+#include <gyre/base/move_only_function.hpp>
+
+namespace gyre::detail {
+
+/// Calls the function from outside its owner, so that the function may destroy the owner, and this
+/// callback with it, and goes on with its captures intact. Not reentrant.
+template <class... Args>
+class callback {
+ public:
+  using function = move_only_function<void(Args...)>;
+
+  explicit callback(function called) noexcept : function_(std::move(called)) {}
+  callback(const callback&) = delete;
+  callback& operator=(const callback&) = delete;
+  ~callback() {
+    if (destroyed_ != nullptr) *destroyed_ = true;
+  }
+
+  void operator()(Args... args) {
+    call running(*this);
+    running.borrowed(args...);
+  }
+
+ private:
+  struct call {
+    explicit call(callback& lender) noexcept
+        : owner(lender), borrowed(std::move(lender.function_)) {
+      owner.destroyed_ = &destroyed;
+    }
+    call(const call&) = delete;
+    call& operator=(const call&) = delete;
+    ~call() {
+      if (destroyed) return;
+      owner.function_ = std::move(borrowed);
+      owner.destroyed_ = nullptr;
+    }
+    callback& owner;
+    function borrowed;
+    bool destroyed = false;
+  };
+
+  function function_;
+  bool* destroyed_ = nullptr;
+};
+
+}  // namespace gyre::detail

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// A thread with a name, a set of CPUs and a join that can give up waiting.
+#pragma once
+
+#include <pthread.h>
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include <gyre/base/move_only_function.hpp>
+
+namespace gyre::detail {
+
+/// Name and CPUs are in force before the first line of `work` runs. The owner joins or detaches it
+/// before it is destroyed; asserted.
+class named_thread {
+ public:
+  /// Throws std::system_error: EAGAIN for too many threads, EINVAL for a CPU that is not there.
+  named_thread(const std::string& name, const std::vector<int>& cpus,
+               move_only_function<void()> work);
+  named_thread(const named_thread&) = delete;
+  named_thread& operator=(const named_thread&) = delete;
+  ~named_thread();
+
+  /// Waits for the end of the thread; at once when it was joined before.
+  void join() noexcept;
+  /// The same, at most for `timeout`; false when that has passed.
+  bool join_for(std::chrono::nanoseconds timeout) noexcept;
+  /// Lets it end on its own; not after join().
+  void detach() noexcept;
+
+ private:
+  pthread_t thread_{};
+  bool ended_ = false;  // joined or detached
+};
+
+}  // namespace gyre::detail

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// The protocol by which a loop falls asleep without missing a task and a producer pays for a system
+// call only when the loop sleeps.
+#pragma once
+
+#include <cstdint>
+
+#include <gyre/base/atomic.hpp>
+#include <gyre/base/fence.hpp>
+
+namespace gyre::detail {
+
+/// Producer: makes its task visible, then asks must_wake(). Loop: fall_asleep(), then looks for
+/// tasks once more, then waits (or not), then wake_up().
+///
+/// Each side writes one location and then reads the other's (Dekker). The store and the load must
+/// not be exchanged on either side; the producer, who passes here with every task, has only the
+/// light fence, and the loop, who is about to enter the kernel anyway, the heavy one. Of several
+/// producers that find the loop asleep exactly one is told to wake it.
+class sleep_gate {
+ public:
+  /// With `always`, every must_wake() is true: one wake-up per task, as in the published report.
+  explicit sleep_gate(bool always) noexcept : state_(always ? state::always : state::awake) {}
+
+  bool must_wake() noexcept {
+    asymmetric_light_fence();
+    // relaxed: ordered by the fences.
+    if (state_.load(std::memory_order_relaxed) == state::awake) [[likely]] return false;
+    return must_wake_sleeper();
+  }
+
+  void fall_asleep() noexcept {
+    if (state_.load(std::memory_order_relaxed) == state::always) return;
+    state_.store(state::asleep, std::memory_order_relaxed);
+    asymmetric_heavy_fence();
+  }
+
+  void wake_up() noexcept {
+    if (state_.load(std::memory_order_relaxed) == state::always) return;
+    // relaxed: a producer that still reads `asleep` wakes once too often, which costs a turn.
+    state_.store(state::awake, std::memory_order_relaxed);
+  }
+
+ private:
+  enum class state : std::uint32_t { awake, asleep, always };
+
+  bool must_wake_sleeper() noexcept {
+    state expected = state::asleep;
+    // relaxed: only one producer may succeed; the wake-up itself orders the rest.
+    return state_.compare_exchange_strong(expected, state::awake, std::memory_order_relaxed,
+                                          std::memory_order_relaxed) ||
+           expected == state::always;
+  }
+
+  gyre::detail::atomic<state> state_;
+};
+
+}  // namespace gyre::detail

@@ -1,0 +1,311 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gyre/exec/event_loop.hpp>
+
+#include <algorithm>
+#include <cassert>
+#include <cstdio>
+
+namespace gyre {
+namespace {
+
+[[noreturn]] void report_and_terminate(const std::exception_ptr& error) {
+  try {
+    std::rethrow_exception(error);
+  } catch (const std::exception& known) {
+    std::fprintf(stderr, "gyre: an exception left a task of a loop: %s\n", known.what());
+  } catch (...) {
+    std::fputs("gyre: an exception of unknown type left a task of a loop\n", stderr);
+  }
+  std::terminate();
+}
+
+}  // namespace
+
+// Marks the calling thread as the one that runs the loop.
+class event_loop::running {
+ public:
+  explicit running(event_loop& loop) noexcept : outer_(std::exchange(current_loop_, &loop)) {
+    assert(outer_ != &loop && "run() called from one of the loop's own tasks");
+  }
+  running(const running&) = delete;
+  running& operator=(const running&) = delete;
+  ~running() { current_loop_ = outer_; }
+
+ private:
+  event_loop* outer_;
+};
+
+// A task that waits for its time.
+class event_loop::delayed_task : public timer_operation, public intrusive_list_node {
+ public:
+  explicit delayed_task(move_only_function<void()> task) noexcept
+      : timer_operation(&run), task_(std::move(task)) {}
+
+ private:
+  static void run(timer_operation& self) {
+    const std::unique_ptr<delayed_task> due(static_cast<delayed_task*>(&self));
+    due->intrusive_list_node::unlink();
+    due->task_();
+  }
+
+  move_only_function<void()> task_;
+};
+
+event_loop::event_loop(loop_options options, std::unique_ptr<gyre::poller> poller)
+    : limited_(options.inbox_limit != loop_options::unlimited),
+      gate_(options.wakeup == wakeup::per_task),
+      options_(std::move(options)),
+      poller_(std::move(poller)),
+      timers_(poller_->now()),
+      batch_size_(std::max<std::size_t>(options_.batch, 1)) {
+  options_.batch = batch_size_;
+  if (!options_.on_exception) options_.on_exception = report_and_terminate;
+}
+
+event_loop::~event_loop() { assert(current_loop_ != this && "loop destroyed from its own task"); }
+
+void event_loop::run() {
+  const running here(*this);
+  while (!stopped()) turn(steady_time::max());
+}
+
+bool event_loop::run_once() {
+  const running here(*this);
+  while (!stopped()) {
+    if (turn(steady_time::max()) > 0) return true;
+  }
+  return false;
+}
+
+bool event_loop::poll() {
+  const running here(*this);
+  return !stopped() && turn(steady_time::min()) > 0;
+}
+
+void event_loop::run_for(std::chrono::nanoseconds duration) {
+  run_until(deadline_after(duration));
+}
+
+void event_loop::run_until(steady_time deadline) {
+  const running here(*this);
+  while (!stopped() && now() < deadline) turn(deadline);
+}
+
+void event_loop::stop() noexcept {
+  stopped_.store(true, std::memory_order_relaxed);
+  if (in_loop_thread()) {
+    batch_.end();
+  } else {
+    announce();
+  }
+}
+
+void event_loop::restart() noexcept { stopped_.store(false, std::memory_order_relaxed); }
+
+// Tasks first, then timers and descriptors: what was posted before run() runs before it first polls.
+std::size_t event_loop::turn(steady_time deadline) {
+  turns_.add(1);
+  std::size_t done = run_tasks();
+  if (stopped()) return done;
+  if (done == 0 && deadline != steady_time::min()) {
+    done += sleep_until(deadline);
+  } else if (poller_->watched() > 0) {
+    polls_.add(1);
+    poller_->wait(steady_time::min());
+    done += run_io();
+  }
+  return done + run_timers();
+}
+
+std::size_t event_loop::run_tasks() {
+  const bool timed = poller_->watched() > 0 || !timers_.empty();
+  const steady_time started = timed ? now() : steady_time{};
+  batch_ = inbox::batch(batch_size_);
+  guarded([&] {
+    if (limited_) {
+      run_limited();
+    } else {
+      run_inbox(batch_);
+    }
+  });
+  if (batch_.ran() > 0) {
+    last_batch_ = batch_.ran();
+    tasks_run_.add(last_batch_);
+  }
+  if (timed && batch_.full()) adapt_batch(started);
+  return batch_.ran();
+}
+
+// A task leaves the count before it runs, so that it may post its successor within the limit.
+void event_loop::run_limited() {
+  while (batch_.more() && inbox_ready()) {
+    leave();
+    batch_.count();
+    inbox::batch one(1);
+    run_inbox(one);
+  }
+}
+
+// Timers and descriptors have waited as long as a full batch took: halve it when that was too long.
+void event_loop::adapt_batch(steady_time started) noexcept {
+  const bool too_long = now() - started > options_.batch_time;
+  batch_size_ = too_long ? std::max<std::size_t>(batch_size_ / 2, 1)
+                         : std::min(batch_size_ * 2, options_.batch);
+}
+
+std::size_t event_loop::sleep_until(steady_time deadline) {
+  if (look_for_tasks()) return 0;
+  if (const auto next = timers_.next_wakeup()) deadline = std::min(deadline, *next);
+  gate_.fall_asleep();
+  // Looked at once more: what came before the fence is seen here, what comes later wakes us.
+  if (!inbox_ready() && !stopped()) {
+    sleeps_.add(1);
+    poller_->wait(deadline);
+  }
+  gate_.wake_up();
+  return run_io();
+}
+
+// Looks for tasks for a while instead of going to sleep. Where tasks come in numbers, it first lets
+// some gather (to take each one as it is put would move its cache line to and fro), and offers its
+// core to producers that wait for one.
+bool event_loop::look_for_tasks() noexcept {
+  constexpr std::size_t in_numbers = 16;
+  constexpr int gathering = 64;
+  const bool busy = last_batch_ >= in_numbers;
+  if (busy) {
+    for (int i = 0; i < gathering; ++i) detail::cpu_relax();
+  }
+  for (int look = spin_.looks(); look > 0; --look) {
+    if (inbox_ready() || stopped()) {
+      spin_.paid();
+      return true;
+    }
+    if (busy && look % 4 == 0) {
+      detail::thread_yield();
+    } else {
+      detail::cpu_relax();
+    }
+  }
+  spin_.wasted();
+  return false;
+}
+
+std::size_t event_loop::run_io() {
+  std::size_t completed = 0;
+  guarded([&] { completed = poller_->complete(); });
+  if (completed > 0) io_events_.add(completed);
+  return completed;
+}
+
+std::size_t event_loop::run_timers() {
+  if (timers_.empty()) return 0;
+  std::size_t fired = 0;
+  guarded([&] {
+    timers_.advance(now(), options_.batch, [&](detail::timer_node& due) {
+      ++fired;
+      static_cast<timer_operation&>(due).expire();
+    });
+  });
+  if (fired > 0) timers_fired_.add(fired);
+  timers_pending_.set(timers_.size());
+  return fired;
+}
+
+template <class Work>
+void event_loop::guarded(Work&& work) {
+  try {
+    work();
+  } catch (...) {
+    exceptions_.add(1);
+    options_.on_exception(std::current_exception());
+  }
+}
+
+void event_loop::wake() noexcept {
+  // relaxed: a statistic.
+  wakeups_.fetch_add(1, std::memory_order_relaxed);
+  poller_->wake();
+}
+
+void event_loop::enter() noexcept { waiting_.fetch_add(1, std::memory_order_relaxed); }
+void event_loop::leave() noexcept { waiting_.fetch_sub(1, std::memory_order_relaxed); }
+
+// Enters first and looks then, so that any number of threads together keep to the limit.
+event_loop::admission event_loop::admit() noexcept {
+  if (!limited_) return admission(nullptr);
+  if (waiting_.fetch_add(1, std::memory_order_relaxed) < options_.inbox_limit) {
+    return admission(this);
+  }
+  leave();
+  refused_.fetch_add(1, std::memory_order_relaxed);
+  return admission(nullptr, false);
+}
+
+void event_loop::watch(readiness_operation& op, readiness interest, trigger how) {
+  poller_->watch(op, interest, how);
+  descriptors_watched_.set(poller_->watched());
+}
+
+void event_loop::rewatch(readiness_operation& op, readiness interest, trigger how) {
+  poller_->rewatch(op, interest, how);
+}
+
+void event_loop::unwatch(readiness_operation& op) noexcept {
+  poller_->unwatch(op);
+  descriptors_watched_.set(poller_->watched());
+}
+
+void event_loop::start_timer(timer_operation& timer, steady_time deadline) noexcept {
+  timers_.start(timer, deadline);
+  timers_pending_.set(timers_.size());
+}
+
+bool event_loop::cancel_timer(timer_operation& timer) noexcept {
+  const bool was_active = timers_.cancel(timer);
+  timers_pending_.set(timers_.size());
+  return was_active;
+}
+
+steady_time event_loop::deadline_after(std::chrono::nanoseconds delay) const noexcept {
+  const steady_time present = now();
+  const auto left = steady_time::max() - present;
+  return present + std::clamp(delay, std::chrono::nanoseconds{0}, left);
+}
+
+void event_loop::start_delayed(steady_time deadline, move_only_function<void()> task) {
+  auto* const delayed = new delayed_task(std::move(task));
+  delayed_.push_back(*delayed);
+  start_timer(*delayed, deadline);
+}
+
+void event_loop::discard_delayed() noexcept {
+  while (delayed_task* each = delayed_.pop_front()) {
+    cancel_timer(*each);
+    delete each;
+  }
+}
+
+loop_metrics event_loop::metrics() const {
+  return {
+      .tasks_run = tasks_run_.get(),
+      .tasks_refused = refused_.load(std::memory_order_relaxed),
+      .timers_fired = timers_fired_.get(),
+      .io_events = io_events_.get(),
+      .exceptions = exceptions_.get(),
+      .turns = turns_.get(),
+      .polls = polls_.get(),
+      .sleeps = sleeps_.get(),
+      .wakeups = wakeups_.load(std::memory_order_relaxed),
+      .tasks_pending = inbox_pending(),
+      .timers_pending = timers_pending_.get(),
+      .descriptors_watched = descriptors_watched_.get(),
+  };
+}
+
+void event_loop::after_fork_in_child() {
+  poller_->after_fork();
+  gate_.wake_up();
+}
+
+}  // namespace gyre

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// The published report's second queue. Needs Boost's headers; gyre.hpp does not include this.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <new>
+#include <utility>
+
+#include <boost/lockfree/queue.hpp>
+
+#include <gyre/base/move_only_function.hpp>
+#include <gyre/base/slab.hpp>
+#include <gyre/exec/inbox/inbox.hpp>
+
+namespace gyre::inbox {
+
+/// `boost::lockfree::queue` of pointers to callables in blocks of the slab (the queue takes only
+/// trivially copyable elements; evpp allocated each callable with `new`).
+///
+/// Order: total (Michael and Scott, 1996). Its nodes are never returned before the inbox ends.
+class boost_lockfree {
+ public:
+  static constexpr ordering order = ordering::total;
+
+  boost_lockfree() = default;
+  boost_lockfree(const boost_lockfree&) = delete;
+  boost_lockfree& operator=(const boost_lockfree&) = delete;
+  ~boost_lockfree() {
+    queue_.consume_all([](task* each) { const owner dropped(each); });
+  }
+
+  template <class F>
+  void push(F&& callable) {
+    void* const block = slab_allocate(sizeof(task));
+    owner made;
+    try {
+      made.reset(::new (block) task(std::forward<F>(callable)));
+    } catch (...) {
+      slab_deallocate(block, sizeof(task));
+      throw;
+    }
+    if (!queue_.push(made.get())) throw std::bad_alloc();
+    static_cast<void>(made.release());
+  }
+
+  void run(batch& some) {
+    for (task* front = nullptr; some.more() && queue_.pop(front);) {
+      const owner each(front);
+      some.count();
+      (*each)();
+    }
+  }
+
+  bool ready() noexcept { return !queue_.empty(); }
+
+  /// The queue does not count its elements: 1 when there are any, else 0.
+  std::size_t pending() const noexcept { return queue_.empty() ? 0 : 1; }
+
+ private:
+  using task = move_only_function<void()>;
+  struct free_block {
+    void operator()(task* each) const noexcept {
+      std::destroy_at(each);
+      slab_deallocate(each, sizeof(task));
+    }
+  };
+  using owner = std::unique_ptr<task, free_block>;
+  static constexpr std::size_t initial_nodes = 1024;
+
+  boost::lockfree::queue<task*> queue_{initial_nodes};
+};
+
+static_assert(policy<boost_lockfree>);
+
+}  // namespace gyre::inbox

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// Linked blocks of cells: what the fifo inbox (one list for all producers) and the sharded inbox
+// (one list per producer) are made of. Their consumer's side is the same and lives here.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <utility>
+
+#include <gyre/base/atomic.hpp>
+#include <gyre/exec/inbox/detail/task_cell.hpp>
+
+namespace gyre::inbox::detail {
+
+/// A block of cells and the link to the block behind it. `Alignment` above a cell's own lets a
+/// producer pack a position in the block into the low bits of its address.
+template <std::size_t Cells, std::size_t Alignment = alignof(task_cell)>
+struct alignas(Alignment) segment {
+  static constexpr std::size_t cell_count = Cells;
+
+  gyre::detail::atomic<segment*> next{nullptr};
+  std::array<task_cell, Cells> cells{};
+};
+
+/// Emptied segments on their way back from the consumer to the producers: at most `Capacity` of
+/// them, the rest are freed, so that an inbox which was once long does not stay large.
+template <class Segment, std::size_t Capacity>
+class segment_pool {
+ public:
+  segment_pool() = default;
+  segment_pool(const segment_pool&) = delete;
+  segment_pool& operator=(const segment_pool&) = delete;
+  ~segment_pool() {
+    for (auto& place : places_) delete place.load(std::memory_order_relaxed);
+  }
+
+  /// A segment with every cell free; from the pool, or a new one (throws std::bad_alloc).
+  Segment* take() {
+    for (auto& place : places_) {
+      if (place.load(std::memory_order_relaxed) == nullptr) continue;
+      // acquire: pairs with the release in give(); the consumer's last writes come before ours.
+      if (Segment* spare = place.exchange(nullptr, std::memory_order_acquire)) return spare;
+    }
+    return new Segment;
+  }
+
+  /// Takes back a segment whose cells are all free.
+  void give(Segment* emptied) noexcept {
+    emptied->next.store(nullptr, std::memory_order_relaxed);
+    for (auto& place : places_) {
+      Segment* none = nullptr;
+      if (place.load(std::memory_order_relaxed) == nullptr &&
+          // release: pairs with the acquire in take().
+          place.compare_exchange_strong(none, emptied, std::memory_order_release,
+                                        std::memory_order_relaxed)) {
+        return;
+      }
+    }
+    delete emptied;
+  }
+
+ private:
+  std::array<gyre::detail::atomic<Segment*>, Capacity> places_{};
+};
+
+/// The consumer's end of a list of segments.
+template <class Segment>
+class segment_reader {
+ public:
+  explicit segment_reader(Segment* first) noexcept : segment_(first) {}
+
+  /// The first cell if its task has been handed over, else null. Segments left behind on the way
+  /// go to `pool`.
+  template <class Pool>
+  task_cell* front(Pool& pool) noexcept {
+    if (index_ == Segment::cell_count) {
+      // acquire: pairs with the producer's release store of `next`; the new segment is initialised.
+      Segment* next = segment_->next.load(std::memory_order_acquire);
+      if (next == nullptr) return nullptr;
+      pool.give(std::exchange(segment_, next));
+      index_ = 0;
+    }
+    task_cell& cell = segment_->cells[index_];
+    return cell.ready() ? &cell : nullptr;
+  }
+
+  /// Steps behind the cell that front() returned; before its task runs, so that an exception
+  /// leaves the reader in order.
+  void step() noexcept { ++index_; }
+
+  /// The segment to free when the list ends.
+  Segment* segment() const noexcept { return segment_; }
+
+ private:
+  Segment* segment_;
+  std::size_t index_ = 0;
+};
+
+}  // namespace gyre::inbox::detail

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// How a thread finds its own shard of a sharded inbox, and how a shard outlives whichever of the
+// two, thread or inbox, ends first.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include <gyre/base/atomic.hpp>
+#include <gyre/base/intrusive_queue.hpp>
+#include <gyre/base/intrusive_stack.hpp>
+
+namespace gyre::inbox::detail {
+
+/// The part of a shard that does not depend on the size of its segments. Held by its thread and by
+/// its inbox; freed by whichever lets go last.
+class shard_base : public intrusive_node {
+ public:
+  explicit shard_base(void (*destroy)(shard_base*) noexcept) noexcept : destroy_(destroy) {}
+  shard_base(const shard_base&) = delete;
+  shard_base& operator=(const shard_base&) = delete;
+
+  /// Thread: no task will follow.
+  void abandon() noexcept {
+    // release: pairs with the acquire in abandoned(); the thread's last tasks come before.
+    abandoned_.store(true, std::memory_order_release);
+    let_go();
+  }
+  /// Consumer: true when the thread is gone; what is in the shard now is all there will be.
+  bool abandoned() const noexcept { return abandoned_.load(std::memory_order_acquire); }
+
+  /// Inbox: it is going; the thread may forget this shard.
+  void close() noexcept {
+    closed_.store(true, std::memory_order_relaxed);
+    let_go();
+  }
+  bool closed() const noexcept { return closed_.load(std::memory_order_relaxed); }
+
+ protected:
+  ~shard_base() = default;
+
+ private:
+  void let_go() noexcept {
+    // acq_rel: whoever comes last sees all the other one did before it frees the shard.
+    if (holders_.fetch_sub(1, std::memory_order_acq_rel) == 1) destroy_(this);
+  }
+
+  void (*destroy_)(shard_base*) noexcept;
+  gyre::detail::atomic<int> holders_{2};
+  gyre::detail::atomic<bool> abandoned_{false};
+  gyre::detail::atomic<bool> closed_{false};
+};
+
+/// Never given twice in a process, so that a thread cannot mistake a new inbox for a dead one that
+/// had the same address. Never 0.
+std::uint64_t next_inbox_id() noexcept;
+
+/// The calling thread's most recent shards, by the low bits of the inbox's id.
+struct shard_cache {
+  static constexpr std::size_t size = 16;
+  struct entry {
+    std::uint64_t inbox = 0;
+    shard_base* shard = nullptr;
+  };
+  std::array<entry, size> entries{};
+};
+inline constinit thread_local shard_cache this_thread_shards;
+
+/// The calling thread's shard of that inbox, or null when it has none yet. Looks beyond the cache.
+shard_base* find_shard(std::uint64_t inbox) noexcept;
+
+/// Enters a new shard for the calling thread; it is abandoned when the thread ends. False when the
+/// thread is already past the end of its thread-locals: the caller must abandon it itself.
+bool keep_shard(std::uint64_t inbox, shard_base* shard);
+
+}  // namespace gyre::inbox::detail

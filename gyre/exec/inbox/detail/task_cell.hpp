@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+// One place of a queue: a callable built in place by a producer and run in place by the consumer.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <new>
+#include <type_traits>
+#include <utility>
+
+#include <gyre/base/atomic.hpp>
+#include <gyre/base/slab.hpp>
+
+namespace gyre::inbox::detail {
+
+/// Half a cache line. A callable of up to 24 bytes lives in the cell itself, so that one line
+/// carries two tasks from core to core; a larger one, or one whose construction may throw, is
+/// built in a block of the slab before a cell is claimed.
+class task_cell {
+ public:
+  static constexpr std::size_t capacity = 24;
+
+  /// True when a callable of type `F` is built in the cell itself.
+  template <class F>
+  static constexpr bool holds = sizeof(std::decay_t<F>) <= capacity &&
+                                alignof(std::decay_t<F>) <= alignof(void*) &&
+                                std::is_nothrow_constructible_v<std::decay_t<F>, F>;
+
+  /// Producer: builds the callable and hands it over.
+  template <class F>
+    requires holds<F>
+  void emplace(F&& callable) noexcept {
+    using callable_type = std::decay_t<F>;
+    ::new (storage()) callable_type(std::forward<F>(callable));
+    // release: pairs with the acquire load in ready(); the consumer sees the callable's bytes.
+    thunk_.store(&inline_thunk<callable_type>, std::memory_order_release);
+  }
+
+  /// Consumer: whether a callable has been handed over.
+  bool ready() const noexcept { return thunk_.load(std::memory_order_acquire) != nullptr; }
+
+  /// Consumer, when ready(): runs the callable, destroys it and frees the cell. If it throws, it is
+  /// destroyed and the cell freed all the same.
+  void run() { take()(storage(), action::run); }
+
+  /// Consumer, when ready(): destroys the callable without running it and frees the cell.
+  void drop() noexcept { take()(storage(), action::drop); }
+
+ private:
+  enum class action : bool { drop, run };
+  using thunk = void (*)(void* storage, action);
+
+  template <class F>
+  static void inline_thunk(void* storage, action what) {
+    struct destroyed_at_end {
+      F* callable;
+      ~destroyed_at_end() { std::destroy_at(callable); }
+    } const guard{std::launder(static_cast<F*>(storage))};
+    if (what == action::run) (*guard.callable)();
+  }
+
+  // The cell is not reused before its segment is, so it can be marked free before the callable
+  // runs; the segment's hand-over to a producer publishes this (see segment.hpp).
+  thunk take() noexcept {
+    const thunk call = thunk_.load(std::memory_order_relaxed);
+    thunk_.store(nullptr, std::memory_order_relaxed);
+    return call;
+  }
+
+  void* storage() noexcept { return storage_; }
+
+  gyre::detail::atomic<thunk> thunk_{nullptr};
+  alignas(void*) std::byte storage_[capacity];
+};
+
+/// A callable in a block of the slab, movable as one pointer.
+template <class F>
+class boxed_task {
+ public:
+  template <class G>
+  explicit boxed_task(G&& callable) : box_(allocate()) {
+    try {
+      ::new (box_) F(std::forward<G>(callable));
+    } catch (...) {
+      deallocate(box_);
+      throw;
+    }
+  }
+  boxed_task(boxed_task&& other) noexcept : box_(std::exchange(other.box_, nullptr)) {}
+  boxed_task& operator=(boxed_task&&) = delete;
+  ~boxed_task() {
+    if (box_ == nullptr) return;
+    std::destroy_at(static_cast<F*>(box_));
+    deallocate(box_);
+  }
+
+  void operator()() { (*static_cast<F*>(box_))(); }
+
+ private:
+  static constexpr bool over_aligned = alignof(F) > slab_alignment;
+
+  static void* allocate() {
+    if constexpr (over_aligned) {
+      return ::operator new(sizeof(F), std::align_val_t{alignof(F)});
+    } else {
+      return slab_allocate(sizeof(F));
+    }
+  }
+  static void deallocate(void* box) noexcept {
+    if constexpr (over_aligned) {
+      ::operator delete(box, sizeof(F), std::align_val_t{alignof(F)});
+    } else {
+      slab_deallocate(box, sizeof(F));
+    }
+  }
+
+  void* box_;
+};
+
+/// Calls `claim_and_emplace` with `callable` itself when a cell can hold it, else with a box of it.
+template <class F, class Emplace>
+void with_cell_sized(F&& callable, Emplace&& claim_and_emplace) {
+  if constexpr (task_cell::holds<F>) {
+    claim_and_emplace(std::forward<F>(callable));
+  } else {
+    claim_and_emplace(boxed_task<std::decay_t<F>>(std::forward<F>(callable)));
+  }
+}
+
+}  // namespace gyre::inbox::detail

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// The published report's third queue. Needs concurrentqueue's header; gyre.hpp does not include this.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <new>
+#include <utility>
+
+#include <concurrentqueue/concurrentqueue.h>
+
+#include <gyre/base/atomic.hpp>
+#include <gyre/base/move_only_function.hpp>
+#include <gyre/exec/inbox/inbox.hpp>
+
+namespace gyre::inbox {
+
+/// `moodycamel::ConcurrentQueue`, taken from in bulk with a consumer token.
+///
+/// Order: per producer. Its blocks are never returned before the inbox ends.
+class moodycamel {
+ public:
+  static constexpr ordering order = ordering::per_producer;
+
+  template <class F>
+  void push(F&& callable) {
+    if (!queue_.enqueue(task(std::forward<F>(callable)))) throw std::bad_alloc();
+  }
+
+  void run(batch& some) {
+    while (some.more()) {
+      if (next_ == taken_ && !refill()) return;
+      task each = std::move(batch_[next_++]);
+      in_batch_.store(taken_ - next_, std::memory_order_relaxed);
+      some.count();
+      each();
+    }
+  }
+
+  bool ready() noexcept { return next_ < taken_ || queue_.size_approx() != 0; }
+
+  std::size_t pending() const noexcept {
+    return queue_.size_approx() + in_batch_.load(std::memory_order_relaxed);
+  }
+
+ private:
+  using task = move_only_function<void()>;
+  static constexpr std::size_t batch_size = 256;
+
+  bool refill() {
+    next_ = 0;
+    taken_ = queue_.try_dequeue_bulk(token_, batch_.begin(), batch_size);
+    return taken_ != 0;
+  }
+
+  ::moodycamel::ConcurrentQueue<task> queue_;
+  ::moodycamel::ConsumerToken token_{queue_};
+  std::array<task, batch_size> batch_;
+  std::size_t next_ = 0;
+  std::size_t taken_ = 0;
+  gyre::detail::atomic<std::size_t> in_batch_{0};
+};
+
+static_assert(policy<moodycamel>);
+
+}  // namespace gyre::inbox

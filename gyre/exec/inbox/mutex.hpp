@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// The inbox most loops have: a vector behind a mutex, swapped out by the consumer.
+#pragma once
+
+#include <cstddef>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include <gyre/base/atomic.hpp>
+#include <gyre/base/move_only_function.hpp>
+#include <gyre/exec/inbox/inbox.hpp>
+
+namespace gyre::inbox {
+
+/// `std::mutex` and two `std::vector`s that keep their capacity.
+///
+/// Order: total. Cost of a push: one lock; a waiting producer may sleep. The peer that the lab
+/// measures the others against, and the one to choose when a debugger must see every task.
+class mutex {
+ public:
+  static constexpr ordering order = ordering::total;
+
+  template <class F>
+  void push(F&& callable) {
+    task made(std::forward<F>(callable));
+    const std::lock_guard lock(mutex_);
+    arriving_.push_back(std::move(made));
+    // relaxed: a hint; who must not miss a task comes after the fence of the sleep protocol.
+    any_.store(true, std::memory_order_relaxed);
+  }
+
+  void run(batch& some) {
+    while (some.more()) {
+      if (next_ == running_.size() && !refill()) return;
+      task each = std::move(running_[next_++]);
+      some.count();
+      consumed_.store(consumed_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+      each();
+    }
+  }
+
+  bool ready() noexcept {
+    return next_ < running_.size() || any_.load(std::memory_order_relaxed);
+  }
+
+  std::size_t pending() const noexcept {
+    const std::lock_guard lock(mutex_);
+    return arriving_.size() + taken_ - consumed_.load(std::memory_order_relaxed);
+  }
+
+ private:
+  using task = move_only_function<void()>;
+
+  bool refill() {
+    running_.clear();
+    next_ = 0;
+    if (!any_.load(std::memory_order_relaxed)) return false;
+    const std::lock_guard lock(mutex_);
+    running_.swap(arriving_);
+    any_.store(false, std::memory_order_relaxed);
+    taken_ += running_.size();
+    return true;
+  }
+
+  std::vector<task> running_;
+  std::size_t next_ = 0;
+  gyre::detail::atomic<std::size_t> consumed_{0};
+  mutable std::mutex mutex_;
+  std::vector<task> arriving_;
+  std::size_t taken_ = 0;
+  gyre::detail::atomic<bool> any_{false};
+};
+
+static_assert(policy<mutex>);
+
+}  // namespace gyre::inbox

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+// Several loops, each with a thread of its own.
+//
+//     gyre::loop_pool loops(4, {.name = "io"});
+//     loops.next().post(…);              // in turn
+//     loops.for_hash(user_id).post(…);   // always the same one for the same user
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <gyre/base/clock.hpp>
+#include <gyre/base/move_only_function.hpp>
+#include <gyre/exec/loop_thread.hpp>
+
+namespace gyre {
+
+/// How the threads of a pool are set up. The functions are called for each loop, on its thread;
+/// `on_stop` by several threads at once.
+template <class Loop>
+struct loop_pool_options {
+  /// Thread i is called name-i.
+  std::string name = {};
+  /// Thread i may run on cpus[i % cpus.size()]. Empty: all on all.
+  std::vector<int> cpus = {};
+  move_only_function<void(Loop&, std::size_t index)> on_start = {};
+  move_only_function<void(Loop&, std::size_t index)> on_stop = {};
+  /// Made for each loop; empty: the defaults.
+  move_only_function<loop_options(std::size_t index)> loop = {};
+};
+
+/// A fixed number of loops with their threads, all running when the constructor returns.
+///
+/// Choosing a loop and stop() may be done by any thread, the rest by the owner. The destructor stops
+/// and joins all.
+template <class Loop>
+class basic_loop_pool {
+ public:
+  using loop_type = Loop;
+  using options = loop_pool_options<Loop>;
+
+  /// Throws std::invalid_argument for no threads at all, and what a loop_thread throws.
+  explicit basic_loop_pool(std::size_t threads, options how = {}) : options_(std::move(how)) {
+    if (threads == 0) throw std::invalid_argument("gyre::loop_pool: at least one thread is needed");
+    threads_.reserve(threads);
+    for (std::size_t index = 0; index < threads; ++index) {
+      threads_.push_back(std::make_unique<basic_loop_thread<Loop>>(options_for(index)));
+    }
+  }
+  basic_loop_pool(const basic_loop_pool&) = delete;
+  basic_loop_pool& operator=(const basic_loop_pool&) = delete;
+  // All are told to stop before the first is waited for.
+  ~basic_loop_pool() { stop(); }
+
+  std::size_t size() const noexcept { return threads_.size(); }
+  Loop& operator[](std::size_t index) noexcept { return threads_[index]->loop(); }
+
+  /// The loops in turn. One atomic addition.
+  Loop& next() noexcept {
+    // relaxed: which loop is next orders nothing.
+    return (*this)[next_.fetch_add(1, std::memory_order_relaxed) % size()];
+  }
+  /// The same loop for the same hash. Any hash will do: its bits are mixed here.
+  Loop& for_hash(std::uint64_t hash) noexcept {
+    // Fibonacci hashing (Knuth, 1973), and the high half scaled to the range (Lemire, 2019).
+    const std::uint64_t mixed = (hash * 0x9E37'79B9'7F4A'7C15u) >> 32;
+    return (*this)[static_cast<std::size_t>((mixed * size()) >> 32)];
+  }
+
+  void stop() noexcept {
+    for (auto& each : threads_) each->stop();
+  }
+  /// Waits for all. Throws what ended a thread, if an exception did (the first such one).
+  void join() {
+    std::exception_ptr first;
+    for (auto& each : threads_) {
+      try {
+        each->join();
+      } catch (...) {
+        if (!first) first = std::current_exception();
+      }
+    }
+    if (first) std::rethrow_exception(first);
+  }
+  /// The same, but at most for `timeout` in all; false when that has passed.
+  [[nodiscard]] bool join_for(std::chrono::nanoseconds timeout) {
+    const steady_time deadline = detail::monotonic_now() + timeout;
+    for (auto& each : threads_) {
+      if (!each->join_for(deadline - detail::monotonic_now())) return false;
+    }
+    return true;
+  }
+
+ private:
+  loop_thread_options<Loop> options_for(std::size_t index) {
+    loop_thread_options<Loop> one;
+    if (!options_.name.empty()) one.name = options_.name + "-" + std::to_string(index);
+    if (!options_.cpus.empty()) one.cpus = {options_.cpus[index % options_.cpus.size()]};
+    if (options_.on_start) one.on_start = [this, index](Loop& l) { options_.on_start(l, index); };
+    if (options_.on_stop) one.on_stop = [this, index](Loop& l) { options_.on_stop(l, index); };
+    if (options_.loop) one.loop = options_.loop(index);
+    return one;
+  }
+
+  options options_;
+  std::vector<std::unique_ptr<basic_loop_thread<Loop>>> threads_;
+  std::atomic<std::size_t> next_{0};
+};
+
+/// A pool of the default loop.
+using loop_pool = basic_loop_pool<loop>;
+
+}  // namespace gyre

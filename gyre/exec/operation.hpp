@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// An operation in flight: a node that its owner embeds where it already has memory (a coroutine
+// frame, a connection, the stack), so that handing it to a loop allocates nothing.
+#pragma once
+
+#include <gyre/base/intrusive_queue.hpp>
+
+namespace gyre {
+
+/// Work that a loop runs once for every time it was posted.
+///
+/// Derive from it, pass the function to run, and post it with `loop.post(op)`. The operation must
+/// stay alive and in place until it has run, and must not be posted again before it runs. Inside
+/// its function it may destroy itself or post itself again.
+///
+///     struct greet : gyre::operation {
+///       greet() : operation([](operation& self) { static_cast<greet&>(self).hello(); }) {}
+///       void hello();
+///     };
+class operation : public intrusive_node {
+ public:
+  using function = void (*)(operation&);
+
+  explicit operation(function run) noexcept : execute_(run) {}
+  operation(const operation&) = delete;
+  operation& operator=(const operation&) = delete;
+
+  /// Runs the operation on the calling thread.
+  void execute() { execute_(*this); }
+
+ protected:
+  ~operation() = default;
+
+ private:
+  function execute_;
+};
+
+namespace detail {
+
+/// An operation as a callable of one pointer, which every inbox stores in place.
+struct run_operation {
+  operation* op;
+  void operator()() const { op->execute(); }
+};
+
+}  // namespace detail
+}  // namespace gyre

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+// How a loop waits and how it knows the time. The loop knows only this interface; io/ implements it
+// (epoll today), and a test implements it with virtual time.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include <gyre/base/clock.hpp>
+#include <gyre/base/intrusive_list.hpp>
+
+namespace gyre {
+
+/// What can be ready on a descriptor. A set: combine with `|`.
+enum class readiness : std::uint32_t {
+  none = 0,
+  readable = 1u << 0,
+  writable = 1u << 1,
+  /// Reported without being asked for: an error is pending (read it with SO_ERROR or the next call).
+  error = 1u << 2,
+  /// Reported without being asked for: the other side has closed.
+  hang_up = 1u << 3,
+};
+
+constexpr readiness operator|(readiness a, readiness b) noexcept {
+  return static_cast<readiness>(static_cast<std::uint32_t>(a) | static_cast<std::uint32_t>(b));
+}
+constexpr readiness operator&(readiness a, readiness b) noexcept {
+  return static_cast<readiness>(static_cast<std::uint32_t>(a) & static_cast<std::uint32_t>(b));
+}
+/// Whether `set` contains any of `wanted`.
+constexpr bool contains(readiness set, readiness wanted) noexcept {
+  return (set & wanted) != readiness::none;
+}
+
+/// When readiness is reported: `level` on every turn while it lasts, `edge` once when it arises
+/// (the user must then read or write until EAGAIN).
+enum class trigger { level, edge };
+
+/// A standing interest in a descriptor, embedded in whoever has it. See fd_watch for the public form.
+class readiness_operation : public intrusive_list_node {
+ public:
+  using function = void (*)(readiness_operation&, readiness);
+
+  readiness_operation(int descriptor, function report) noexcept : fd_(descriptor), complete_(report) {}
+  readiness_operation(const readiness_operation&) = delete;
+  readiness_operation& operator=(const readiness_operation&) = delete;
+
+  int fd() const noexcept { return fd_; }
+  readiness interest() const noexcept { return interest_; }
+  trigger how() const noexcept { return how_; }
+  /// Poller: what it watches for, so that it can be watched again after a fork.
+  void remember(readiness wanted, trigger reported) noexcept {
+    interest_ = wanted;
+    how_ = reported;
+  }
+  /// Poller: reports what is ready. May end the operation, and destroy it.
+  void complete(readiness ready) { complete_(*this, ready); }
+
+ protected:
+  ~readiness_operation() = default;
+
+ private:
+  int fd_;
+  readiness interest_ = readiness::none;
+  trigger how_ = trigger::level;
+  function complete_;
+};
+
+/// Waits for one loop. All but wake() is called by the thread that runs the loop (or by its owner
+/// while no thread runs it).
+class poller {
+ public:
+  poller() = default;
+  poller(const poller&) = delete;
+  poller& operator=(const poller&) = delete;
+  virtual ~poller() = default;
+
+  /// The present, in the time that this poller's waits pass in. Monotonic. Any thread.
+  virtual steady_time now() const noexcept = 0;
+
+  /// Waits until something is ready, wake() is called, a signal handler ran, or `deadline` is
+  /// reached; returns how much there is for complete() to do. `steady_time::min()` never waits,
+  /// `steady_time::max()` waits without end. Throws std::system_error.
+  virtual std::size_t wait(steady_time deadline) = 0;
+
+  /// Completes what the last wait found, and returns how many operations that was. An exception of
+  /// an operation's function passes through; the rest is completed by the next call.
+  virtual std::size_t complete() = 0;
+
+  /// Makes the present wait, or else the next one, return. Any thread; async-signal-safe.
+  virtual void wake() noexcept = 0;
+
+  /// Begins to report readiness, until unwatch(). One operation per descriptor: throws
+  /// std::system_error (EEXIST for a second one, EPERM for a regular file, EBADF).
+  virtual void watch(readiness_operation& op, readiness interest, trigger how) = 0;
+  /// Changes interest or trigger of a watched operation. Throws std::system_error.
+  virtual void rewatch(readiness_operation& op, readiness interest, trigger how) = 0;
+  /// Ends it: it is not reported again, not even if it was found ready in the wait that is under
+  /// way. Call it before closing the descriptor.
+  virtual void unwatch(readiness_operation& op) noexcept = 0;
+  /// Operations being watched.
+  virtual std::size_t watched() const noexcept = 0;
+
+  /// In a forked child: leaves the parent's kernel objects to the parent and makes new ones with
+  /// the same operations watched. Throws std::system_error.
+  virtual void after_fork() = 0;
+
+  /// "epoll", for metrics and logs.
+  virtual const char* name() const noexcept = 0;
+};
+
+/// The best poller this machine offers. Defined in io/, the room that knows the backends: a program
+/// that makes loops links gyre::io. Throws std::system_error (EMFILE, ENFILE).
+std::unique_ptr<poller> make_poller();
+
+}  // namespace gyre

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// POSIX signals as events of a loop.
+//
+//     gyre::signal_set quit(loop, {SIGINT, SIGTERM}, [&](const gyre::signal_info&) { loop.stop(); });
+#pragma once
+
+#include <sys/signalfd.h>
+
+#include <csignal>
+#include <initializer_list>
+#include <optional>
+
+#include <gyre/base/move_only_function.hpp>
+#include <gyre/base/unique_fd.hpp>
+#include <gyre/exec/fd_watch.hpp>
+
+namespace gyre {
+
+/// What the kernel tells about a signal: number, sender, value (see signalfd(2)).
+using signal_info = signalfd_siginfo;
+
+/// Calls a function on the loop's thread for each signal of a set that the process receives.
+///
+/// Stands on signalfd(2): the signals are blocked in the constructing thread, and must be in every
+/// other one, so make the set before the other threads (they inherit the mask). As with any POSIX
+/// signal, several of one number that arrive before the first is served can be merged into one.
+/// The destructor ends it and restores the thread's mask for those signals that were not blocked
+/// before; a signal that is still pending then takes its ordinary effect. Belongs to the loop's
+/// thread, like fd_watch, and must be destroyed by the thread that made it for the mask to be
+/// restored there.
+class signal_set {
+ public:
+  using function = move_only_function<void(const signal_info&)>;
+
+  /// Throws std::system_error: EINVAL for a number that is no signal or one that cannot be caught
+  /// (SIGKILL, SIGSTOP), EMFILE.
+  signal_set(event_loop& loop, std::initializer_list<int> signals, function received);
+  signal_set(const signal_set&) = delete;
+  signal_set& operator=(const signal_set&) = delete;
+  ~signal_set();
+
+ private:
+  // The thread's mask; restored after the descriptor is closed.
+  class blocked_signals {
+   public:
+    explicit blocked_signals(const sigset_t& signals);
+    blocked_signals(const blocked_signals&) = delete;
+    blocked_signals& operator=(const blocked_signals&) = delete;
+    ~blocked_signals();
+
+   private:
+    sigset_t newly_blocked_;
+  };
+
+  void receive();
+
+  blocked_signals blocked_;
+  unique_fd descriptor_;
+  detail::callback<const signal_info&> received_;
+  fd_watch watch_;
+};
+
+}  // namespace gyre

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gyre/exec/timer.hpp>
+
+#include <stdexcept>
+#include <utility>
+
+namespace gyre {
+
+timer::timer(event_loop& loop, move_only_function<void()> expired) noexcept
+    : loop_(loop), expired_(std::move(expired)) {}
+
+timer::~timer() { cancel(); }
+
+void timer::start_after(std::chrono::nanoseconds delay) { start_at(loop_.deadline_after(delay)); }
+
+void timer::start_at(steady_time deadline) {
+  period_ = std::chrono::nanoseconds{0};
+  loop_.start_timer(node_, deadline);
+}
+
+void timer::start_every(std::chrono::nanoseconds period) {
+  start_every(period, loop_.deadline_after(period));
+}
+
+void timer::start_every(std::chrono::nanoseconds period, steady_time first) {
+  if (period <= std::chrono::nanoseconds{0}) {
+    throw std::invalid_argument("gyre::timer: the period must be longer than zero");
+  }
+  period_ = period;
+  loop_.start_timer(node_, first);
+}
+
+bool timer::cancel() noexcept {
+  period_ = std::chrono::nanoseconds{0};
+  return loop_.cancel_timer(node_);
+}
+
+void timer::expire(timer_operation& expired) {
+  timer& self = *static_cast<node&>(expired).self;
+  if (self.period_ > std::chrono::nanoseconds{0}) {
+    self.loop_.start_timer(self.node_, self.next_deadline());
+  }
+  self.expired_();  // may destroy the timer
+}
+
+// The first multiple of the period, counted from the deadline just served, that lies ahead.
+steady_time timer::next_deadline() const noexcept {
+  const steady_time served = node_.deadline();
+  const steady_time present = loop_.now();
+  if (present < served) return served + period_;
+  return served + ((present - served) / period_ + 1) * period_;
+}
+
+}  // namespace gyre
