@@ -7,10 +7,18 @@
 #include <gyre/base/cache_line.hpp>
 #include <gyre/base/fence.hpp>
 
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
+#include <cstddef>
+#include <cstdlib>
+#include <iterator>
 #include <thread>
 
 namespace {
@@ -111,6 +119,28 @@ TEST(AsymmetricFenceDeathTest, EnvironmentSwitchesMembarrierOff) {
       },
       testing::ExitedWithCode(0), "");
   ::unsetenv("GYRE_MEMBARRIER");
+}
+
+// From now on membarrier(2) fails in this process, as if a sandbox had been entered.
+bool forbid_membarrier() {
+  sock_filter program[] = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_membarrier, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  };
+  const sock_fprog filter{.len = std::size(program), .filter = program};
+  return ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+         ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0;
+}
+
+TEST(AsymmetricFenceDeathTest, LosingMembarrierEndsTheProgramInsteadOfRacing) {
+  if (!gyre::asymmetric_fence_uses_membarrier()) GTEST_SKIP() << "no membarrier(2) here";
+  EXPECT_DEATH(
+      {
+        if (forbid_membarrier()) gyre::asymmetric_heavy_fence();
+      },
+      "membarrier.2. was taken away");
 }
 
 }  // namespace
