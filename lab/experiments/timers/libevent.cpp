@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// libevent: events assigned once, in place, so that nothing is allocated for them. Its precise clock
+// costs nothing here, since within a callback the cached time is used; the other one is milliseconds
+// coarse.
+#include <lab/experiments/timers/workload.hpp>
+
+#include <event2/event.h>
+#include <event2/event_struct.h>
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <new>
+#include <vector>
+
+namespace {
+
+class libevent_loop {
+ public:
+  static constexpr std::chrono::microseconds resolution{1};
+
+  libevent_loop(std::uint32_t timers, lab::timers::tally& done) : timers_(timers) {
+    for (timer& each : timers_) {
+      each.done = &done;
+      evtimer_assign(&each.event, base_.get(), &timer::fire, &each);
+    }
+  }
+
+  template <class Begin>
+  void run(Begin begin) {
+    const auto call = [](evutil_socket_t, short, void* argument) {
+      (*static_cast<Begin*>(argument))();
+    };
+    if (event_base_once(base_.get(), -1, EV_TIMEOUT, call, &begin, nullptr) != 0) {
+      throw std::bad_alloc();
+    }
+    event_base_dispatch(base_.get());
+  }
+
+  lab::timers::entry& at(std::uint32_t index) { return timers_[index].entry; }
+
+  void start(std::uint32_t index) {
+    timer& started = timers_[index];
+    const std::uint32_t microseconds = started.entry.delay.count();
+    const timeval delay{.tv_sec = microseconds / 1'000'000, .tv_usec = microseconds % 1'000'000};
+    evtimer_add(&started.event, &delay);
+  }
+
+  bool cancel(std::uint32_t index) {
+    event& cancelled = timers_[index].event;
+    return evtimer_pending(&cancelled, nullptr) != 0 && evtimer_del(&cancelled) == 0;
+  }
+
+ private:
+  struct timer {
+    ::event event;
+    lab::timers::entry entry;
+    lab::timers::tally* done;
+
+    static void fire(evutil_socket_t, short, void* self) {
+      auto& fired = *static_cast<timer*>(self);
+      fired.done->fire(fired.entry);
+    }
+  };
+
+  static event_base* make_base() {
+    const std::unique_ptr<event_config, decltype(&event_config_free)> config(event_config_new(),
+                                                                             &event_config_free);
+    if (!config) throw std::bad_alloc();
+    event_config_set_flag(config.get(), EVENT_BASE_FLAG_PRECISE_TIMER);
+    event_base* base = event_base_new_with_config(config.get());
+    if (base == nullptr) throw std::bad_alloc();
+    return base;
+  }
+
+  std::unique_ptr<event_base, decltype(&event_base_free)> base_{make_base(), &event_base_free};
+  std::vector<timer> timers_;
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return lab::timers::contender_main<libevent_loop>(argc, argv,
+                                                    {{"libevent", event_get_version()}});
+}

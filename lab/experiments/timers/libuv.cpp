@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// libuv: an array of uv_timer_t. Its time is in milliseconds, so delays are rounded up.
+#include <lab/experiments/timers/workload.hpp>
+
+#include <uv.h>
+
+#include <chrono>
+#include <cstdint>
+#include <system_error>
+#include <vector>
+
+namespace {
+
+class libuv_loop {
+ public:
+  static constexpr std::chrono::microseconds resolution{1000};
+
+  libuv_loop(std::uint32_t timers, lab::timers::tally& done) : done_(done), timers_(timers) {
+    if (const int status = uv_loop_init(&loop_); status < 0) {
+      throw std::system_error(-status, std::generic_category(), "uv_loop_init");
+    }
+    loop_.data = this;
+    uv_idle_init(&loop_, &begin_);
+    for (timer& each : timers_) uv_timer_init(&loop_, &each.handle);
+  }
+
+  libuv_loop(const libuv_loop&) = delete;
+  libuv_loop& operator=(const libuv_loop&) = delete;
+
+  ~libuv_loop() {
+    uv_walk(&loop_, [](uv_handle_t* handle, void*) { uv_close(handle, nullptr); }, nullptr);
+    uv_run(&loop_, UV_RUN_DEFAULT);
+    uv_loop_close(&loop_);
+  }
+
+  template <class Begin>
+  void run(Begin begin) {
+    begin_.data = &begin;
+    uv_idle_start(&begin_, [](uv_idle_t* handle) {
+      uv_idle_stop(handle);
+      (*static_cast<Begin*>(handle->data))();
+    });
+    uv_run(&loop_, UV_RUN_DEFAULT);
+  }
+
+  lab::timers::entry& at(std::uint32_t index) { return timers_[index].entry; }
+
+  void start(std::uint32_t index) {
+    timer& started = timers_[index];
+    const auto delay = std::chrono::ceil<std::chrono::milliseconds>(started.entry.delay);
+    uv_timer_start(&started.handle, &libuv_loop::fire, static_cast<std::uint64_t>(delay.count()),
+                   0);
+  }
+
+  bool cancel(std::uint32_t index) {
+    uv_timer_t& cancelled = timers_[index].handle;
+    const bool active = uv_is_active(reinterpret_cast<uv_handle_t*>(&cancelled)) != 0;
+    return active && uv_timer_stop(&cancelled) == 0;
+  }
+
+ private:
+  struct timer {
+    uv_timer_t handle;
+    lab::timers::entry entry;
+  };
+
+  static void fire(uv_timer_t* handle) {
+    // The handle is the first member of a standard-layout class.
+    auto& fired = *reinterpret_cast<timer*>(handle);
+    static_cast<libuv_loop*>(handle->loop->data)->done_.fire(fired.entry);
+  }
+
+  lab::timers::tally& done_;
+  uv_loop_t loop_;
+  uv_idle_t begin_;
+  std::vector<timer> timers_;
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return lab::timers::contender_main<libuv_loop>(argc, argv, {{"libuv", uv_version_string()}});
+}
