@@ -99,7 +99,7 @@ class ring {
 
   /// Waits for the last hop; false when the token no longer moves.
   bool wait() {
-    return line_.wait([this] { return hops(); });
+    return line_.wait([this] { return hops(); }, std::chrono::seconds(3));
   }
 
   /// Hops made since start(). Exact after stop().
@@ -145,8 +145,9 @@ class ring {
   }
 
  private:
-  // One loop; its thread alone writes what it saw. A cache line apart from the next.
-  struct alignas(64) station {
+  // One loop; its thread alone writes what it saw. Two cache lines apart from the next, because
+  // CPUs fetch lines in pairs.
+  struct alignas(128) station {
     Loop loop;
     std::atomic<std::uint64_t> arrivals = 0;
     std::uint64_t astray = 0;
