@@ -3,3 +3,31 @@
 // headers that need an optional dependency (gyre/exec/inbox/boost_lockfree.hpp and
 // moodycamel.hpp) are left out.
 #pragma once
+
+#include <gyre/base/atomic.hpp>
+#include <gyre/base/cache_line.hpp>
+#include <gyre/base/clock.hpp>
+#include <gyre/base/endian.hpp>
+#include <gyre/base/error.hpp>
+#include <gyre/base/fence.hpp>
+#include <gyre/base/intrusive_list.hpp>
+#include <gyre/base/intrusive_queue.hpp>
+#include <gyre/base/intrusive_stack.hpp>
+#include <gyre/base/move_only_function.hpp>
+#include <gyre/base/slab.hpp>
+#include <gyre/base/unique_fd.hpp>
+#include <gyre/exec/event_loop.hpp>
+#include <gyre/exec/fd_watch.hpp>
+#include <gyre/exec/inbox/fifo.hpp>
+#include <gyre/exec/inbox/inbox.hpp>
+#include <gyre/exec/inbox/mutex.hpp>
+#include <gyre/exec/inbox/sharded.hpp>
+#include <gyre/exec/loop.hpp>
+#include <gyre/exec/loop_pool.hpp>
+#include <gyre/exec/loop_thread.hpp>
+#include <gyre/exec/operation.hpp>
+#include <gyre/exec/poller.hpp>
+#include <gyre/exec/signal_set.hpp>
+#include <gyre/exec/timer.hpp>
+#include <gyre/exec/timer_wheel.hpp>
+#include <gyre/io/epoll_poller.hpp>
