@@ -92,6 +92,10 @@ class callable_storage {
     }
   }
 
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"  // a smaller callable fills some words only
+#endif
   /// The same for any F with relocates_as_bytes<F>.
   void copy_bytes(const callable_storage& source) noexcept {
     for (std::size_t at = 0; at < Bytes; at += sizeof(std::uint64_t)) {
@@ -103,6 +107,9 @@ class callable_storage {
       std::memcpy(bytes_ + at, &word, sizeof(word));
     }
   }
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic pop
+#endif
 
  private:
   template <typename F>

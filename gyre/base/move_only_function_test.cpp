@@ -87,13 +87,14 @@ TEST(MoveOnlyFunction, ForwardsArgumentsAndResultsUnchanged) {
 
 TEST(MoveOnlyFunction, CallsPointersToFunctionsAndMembers) {
   struct point {
-    int x = 4;
-    int doubled() const { return 2 * x; }
+    long x = 4;
+    long doubled() const { return 2 * x; }
   };
-  move_only_function<int(const point&)> method = &point::doubled;
-  move_only_function<int(const point&)> member = &point::x;
-  EXPECT_EQ(method(point{}), 8);
-  EXPECT_EQ(member(point{}), 4);
+  move_only_function<long(const point&)> method = &point::doubled;
+  move_only_function<long(const point&)> member = &point::x;
+  const point four;
+  EXPECT_EQ(method(four), 8);
+  EXPECT_EQ(member(four), 4);
   function plain = +[] { return 1; };
   EXPECT_EQ(plain(), 1);
 }
