@@ -4,6 +4,7 @@
 import os
 import signal
 import sys
+import tempfile
 from pathlib import Path
 from typing import Annotated, NoReturn
 
@@ -11,11 +12,22 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from gyrelab import cells, comparison, experiments, paths, results, runner
+from gyrelab import (
+    cells,
+    comparison,
+    doctor,
+    experiments,
+    paths,
+    regressions,
+    results,
+    runner,
+    trust,
+)
 from gyrelab import report as report_page
 from gyrelab.cells import Value
 from gyrelab.errors import LabError, UsageProblem, did_you_mean, pick
 from gyrelab.experiments import GRIDS, Experiment
+from gyrelab.figures import figure
 from gyrelab.progress import ProgressView
 
 app = typer.Typer(
@@ -182,6 +194,100 @@ def report(
         chosen |= dict.fromkeys(measured.experiments, measured)
     written = report_page.write(chosen, out)
     console.print(f"report: {paths.shown(written)}")
+
+
+@app.command()
+def compare(
+    before: Annotated[Path, typer.Argument(help="The result file to compare with.")],
+    after: Annotated[Path, typer.Argument(help="The newer result file.")],
+    tolerance: Annotated[
+        float, typer.Option(help="Percent worse that is still no regression.", min=0)
+    ] = 2,
+    relative_to: Annotated[str | None, typer.Option(help="Divide by this contender first.")] = None,
+) -> None:
+    """Say what got worse or better; exit with 1 on a regression beyond noise."""
+    old, new = results.load(before), results.load(after)
+    if relative_to is not None:
+        known = dict.fromkeys(c for each in new.experiments for c in new.contenders(each))
+        pick(relative_to, known, f"contender in {new.name}")
+    _tell_machines_apart(old, new)
+    changes, left_out = regressions.compare(old, new, relative_to)
+    for line in left_out[:5]:
+        warnings.print(f"[yellow]left out:[/] {line}")
+    if len(left_out) > 5:
+        warnings.print(f"[yellow]left out:[/] … and {len(left_out) - 5} more")
+    if not changes:
+        raise UsageProblem(f"{old.name} and {new.name} have no contender and cell in common")
+    worse = regressions.regressions(changes, tolerance / 100)
+    better = [change for change in changes if change.certain and change.worse < 1 - tolerance / 100]
+    for change in sorted(better, key=lambda change: change.worse):
+        console.print(f"[green]better[/] {_change(change)}")
+    for change in worse:
+        console.print(f"[red]worse[/]  {_change(change)}")
+    console.print(
+        f"{len(changes)} compared: {len(better)} better, {len(worse)} worse, the rest within noise"
+    )
+    if worse:
+        raise typer.Exit(1)
+
+
+def _change(change: regressions.Change) -> str:
+    return f"{change.place}: {figure(change.before)} → {figure(change.after)} ({change.worse - 1:+.1%})"
+
+
+def _tell_machines_apart(old: results.Results, new: results.Results) -> None:
+    for fact in ("processor", "cores", "kernel", "governor"):
+        one, two = (each.document["machine"][fact] for each in (old, new))
+        if one != two:
+            warnings.print(f"[yellow]not the same {fact}:[/] {one}, then {two}")
+
+
+@app.command("doctor")
+def examine_machine() -> None:
+    """Say whether this machine is quiet enough, and what to change; exit with 1 when it is not."""
+    with console.status("measuring noise"):
+        findings = doctor.examine()
+    marks = {doctor.GOOD: "[green]✓[/]", doctor.FAIR: "[yellow]~[/]", doctor.POOR: "[red]✗[/]"}
+    for each in findings:
+        console.print(f"{marks[each.state]} [bold]{each.subject}[/]: {each.found}", soft_wrap=True)
+        if each.advice:
+            console.print(f"    {each.advice}", style="dim", soft_wrap=True)
+    poor = [each.subject for each in findings if each.state == doctor.POOR]
+    if poor:
+        console.print(f"not a good place to measure: {', '.join(poor)}")
+        raise typer.Exit(1)
+    console.print("ready to measure")
+
+
+@app.command("trust")
+def test_the_lab(
+    small: Annotated[bool, typer.Option("--small", help="In half a minute (the default).")] = False,
+    full: Annotated[
+        bool, typer.Option("--full", help="All numbers of producers, three contenders.")
+    ] = False,
+    build_dir: BuildDir = None,
+) -> None:
+    """Test the lab itself: A against A, a known handicap, lost and repeated tasks."""
+    if small and full:
+        raise UsageProblem("--small and --full: choose one")
+    size = trust.FULL if full else trust.SMALL
+    build = build_dir or paths.build()
+    known = experiments.load_all()
+    subject = known[pick("post_task", known, "experiment")]
+    passed = True
+    with tempfile.TemporaryDirectory() as folder:
+        with ProgressView(console) as view:
+            trials = [trust.false_alarms(subject, build, size, Path(folder), view)]
+        with ProgressView(console) as view:
+            trials.append(trust.handicap(subject, build, size, Path(folder), view))
+        with console.status("sabotage") as status:
+            trials.append(trust.sabotage(list(known.values()), build, status.update))
+    for trial in trials:
+        passed &= trial.passed
+        mark = "[green]✓[/]" if trial.passed else "[red]✗[/]"
+        console.print(f"{mark} [bold]{trial.title}[/]: {trial.found}", soft_wrap=True)
+    if not passed:
+        raise typer.Exit(1)
 
 
 def _experiments(names: list[str]) -> list[Experiment]:

@@ -89,15 +89,13 @@ def choose(
             raise UsageProblem(f"no contender '{name}': {did_you_mean(name, known)}")
     parts = [_part(each, each.grids[grid], contenders, build, rounds) for each in chosen]
     parts = [part for part in parts if part.contestants or part.not_built]
-    missing = {name for part in parts for name in part.not_built}
-    present = {each.name for part in parts for each in part.contestants}
-    if not present:
+    if not any(part.contestants for part in parts):
+        who = ", ".join(contenders) if contenders else "no contender"
+        is_built = "not built" if contenders else "is built"
         raise LabError(
-            f"no contender is built in {paths.shown(build)}/lab; "
+            f"{who} {is_built} in {paths.shown(build)}/lab; "
             "`cmake --preset release && cmake --build --preset release --target lab` builds them"
         )
-    if unbuilt := [name for name in contenders if name in missing and name not in present]:
-        raise LabError(f"{', '.join(unbuilt)}: not built in {paths.shown(build)}/lab")
     return [part for part in parts if part.contestants]
 
 

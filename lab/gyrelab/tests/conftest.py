@@ -1,17 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
 """Each test has a build tree of fake contenders and a results folder of its own."""
 
-import json
-import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from gyrelab import paths
+from gyrelab import cli
 
-Lab = Callable[..., subprocess.CompletedProcess[str]]
+
+@dataclass(frozen=True)
+class Said:
+    """What the command line answered."""
+
+    status: int
+    out: str
+    err: str
+
+
+Lab = Callable[..., Said]
 
 
 @pytest.fixture
@@ -19,22 +28,21 @@ def build(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty build tree that the lab uses, beside an empty results folder."""
     monkeypatch.setenv("GYRE_LAB_BUILD", str(tmp_path / "build"))
     monkeypatch.setenv("GYRE_LAB_RESULTS", str(tmp_path / "results"))
-    monkeypatch.setenv("PYTHONPATH", str(paths.ROOT / "lab"))
     monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.chdir(tmp_path)
     return tmp_path / "build"
 
 
 @pytest.fixture
-def lab(build: Path) -> Lab:
-    """Runs the command line in a process of its own."""
+def lab(build: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Lab:
+    """Runs the command line."""
 
-    def run(*words: str | Path) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "gyrelab", *map(str, words)]
-        return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    def run(*words: str | Path) -> Said:
+        monkeypatch.setattr(sys, "argv", ["lab", *map(str, words)])
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as stopped:
+            cli.main()
+        said = capsys.readouterr()
+        return Said(stopped.value.code, said.out, said.err)
 
     return run
-
-
-def read(path: Path) -> dict:
-    """A JSON file."""
-    return json.loads(path.read_text(encoding="utf-8"))

@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Compares two result files: which contenders got slower beyond what noise explains."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from gyrelab import statistics
+from gyrelab.cells import Value, key
+from gyrelab.experiments import Metric
+from gyrelab.results import Results, Series
+
+LEVEL = 0.05  # chance of any false alarm in a whole comparison
+
+
+@dataclass(frozen=True)
+class Change:
+    """How a contender moved in one cell: `worse` is 1.1 for 10 % worse, 0.9 for 10 % better."""
+
+    experiment: str
+    contender: str
+    cell: dict[str, Value]
+    before: float
+    after: float
+    worse: float
+    p: float  # adjusted for the number of comparisons
+
+    @property
+    def certain(self) -> bool:
+        """Whether noise is no explanation."""
+        return self.p < LEVEL
+
+    @property
+    def place(self) -> str:
+        """Who and where, in words."""
+        return f"{self.experiment}/{self.contender} {key(self.cell)}"
+
+
+def compare(
+    before: Results, after: Results, relative_to: str | None = None
+) -> tuple[list[Change], list[str]]:
+    """Every change between the files, p-values adjusted by Holm's method, and what was left out.
+
+    With `relative_to` each figure is first divided by that contender's of the same round, which
+    takes out whatever the whole machine did between the two measurements.
+    """
+    changes: list[Change] = []
+    left_out: list[str] = []
+    for experiment in before.experiments:
+        if experiment not in after.experiments:
+            left_out.append(f"{experiment} is only in {before.name}")
+            continue
+        metric = after.experiment(experiment).metric
+        here = {key(cell) for cell in after.cells(experiment)}
+        for cell in before.cells(experiment):
+            if key(cell) not in here:
+                left_out.append(f"{experiment} {key(cell)} is only in {before.name}")
+                continue
+            for contender in before.contenders(experiment):
+                if contender == relative_to:
+                    continue
+                pair = [
+                    _series(r, experiment, contender, cell, metric, relative_to)
+                    for r in (before, after)
+                ]
+                if all(pair):
+                    changes.append(_change(experiment, contender, cell, metric, pair))
+    adjusted = statistics.holm([change.p for change in changes])
+    return [replace(change, p=p) for change, p in zip(changes, adjusted, strict=True)], left_out
+
+
+def regressions(changes: Sequence[Change], tolerance: float) -> list[Change]:
+    """The changes for the worse that are certain and larger than `tolerance` (0.02 for 2 %)."""
+    found = [change for change in changes if change.certain and change.worse > 1 + tolerance]
+    return sorted(found, key=lambda change: -change.worse)
+
+
+def _series(
+    results: Results,
+    experiment: str,
+    contender: str,
+    cell: dict[str, Value],
+    metric: Metric,
+    relative_to: str | None,
+) -> Series:
+    series = results.series(experiment, contender, cell, metric.name)
+    if relative_to is not None:
+        base = results.series(experiment, relative_to, cell, metric.name)
+        series = {n: value / base[n] for n, value in series.items() if base.get(n)}
+    return {n: value for n, value in series.items() if value > 0}
+
+
+def _change(
+    experiment: str, contender: str, cell: dict[str, Value], metric: Metric, pair: list[Series]
+) -> Change:
+    logs = [[math.log(value) for value in series.values()] for series in pair]
+    difference, p = statistics.welch(*logs)
+    if metric.better == "higher":
+        difference = -difference
+    before, after = (statistics.median(list(series.values())) for series in pair)
+    return Change(experiment, contender, dict(cell), before, after, math.exp(difference), p)

@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Verdicts, published figures, and the advice at the top of the report."""
+
+import pytest
+
+from gyrelab import claims, experiments, published, summary
+from gyrelab.statistics import Ratio
+from gyrelab.tests import synthetic
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "answer"),
+    [
+        (2.1, 2.9, claims.HOLDS),
+        (1.0, 1.9, claims.FAILS),
+        (3.1, 4.0, claims.FAILS),
+        (1.9, 2.5, claims.UNDECIDED),
+        (2.5, 3.2, claims.UNDECIDED),
+        (0.0, float("inf"), claims.UNDECIDED),
+    ],
+)
+def test_interval_against_the_claimed_range(low: float, high: float, answer: str) -> None:
+    assert claims.within(Ratio(2.5, low, high, 7), 2.0, 3.0) == answer
+
+
+def test_verdicts_follow_the_figures() -> None:
+    measured = synthetic.results(("post_task",), rounds=7, faster={"gyre_sharded": 1.2})
+    verdicts = {v.claim.id: v for v in claims.judge(measured, measured.experiment("post_task"))}
+    assert verdicts["fifo_over_queues"].answer == claims.HOLDS
+    assert verdicts["sharded_over_queues"].answer == claims.HOLDS
+    assert verdicts["moodycamel_over_mutex"].answer == claims.FAILS
+    assert "below" in verdicts["moodycamel_over_mutex"].note
+    everywhere = verdicts["both_ahead_everywhere"]
+    assert everywhere.answer == claims.HOLDS
+    assert everywhere.note.startswith("least at producers=")
+
+
+def test_one_lost_cell_breaks_a_claim_on_every_cell() -> None:
+    measured = synthetic.results(("post_task",), rounds=7)
+    for run in measured.document["runs"]:
+        if run["contender"] == "libuv" and run["cell"]["producers"] == 12:
+            run["metrics"]["ns_per_task"] = 1.0 + run["round"] / 100
+    verdicts = {v.claim.id: v for v in claims.judge(measured, measured.experiment("post_task"))}
+    assert verdicts["both_ahead_everywhere"].answer == claims.FAILS
+    assert "producers=12" in verdicts["both_ahead_everywhere"].note
+
+
+def test_claim_without_its_contender_is_undecided() -> None:
+    measured = synthetic.results(("post_task",), absent=("moodycamel", "libuv"))
+    verdicts = {v.claim.id: v for v in claims.judge(measured, measured.experiment("post_task"))}
+    assert verdicts["moodycamel_over_mutex"].answer == claims.UNDECIDED
+    assert verdicts["both_ahead_everywhere"].answer == claims.UNDECIDED
+    assert "without moodycamel, libuv" in verdicts["both_ahead_everywhere"].note
+
+
+def test_published_seconds_become_nanoseconds_per_task() -> None:
+    points = published.points(experiments.load_all()["post_task"])
+    assert len(points) == 3 * 7 + 3
+    four = next(p for p in points if p.contender == "mutex" and p.cell.get("producers") == 4)
+    assert four.value == pytest.approx(5.45523e9 / 4e6)
+    one = next(
+        p for p in points if p.contender == "boost_lockfree" and p.cell.get("producers") == 1
+    )
+    assert one.value == pytest.approx(845.0, rel=0.01)
+
+
+def test_published_claims_agree_with_the_published_figures() -> None:
+    post_task = experiments.load_all()["post_task"]
+    for claim in post_task.claims:
+        stated = published.ratio(post_task, claim)
+        if claim.source == "published":
+            assert stated is not None
+            assert claim.low <= stated <= claim.high
+        else:
+            assert stated is None
+
+
+def test_advice_names_the_fastest_queue_and_its_lead() -> None:
+    measured = synthetic.results(("hop", "post_task"), rounds=7)
+    pairs = [(measured.experiment(name), measured) for name in measured.experiments]
+    answer = summary.advice(pairs)
+    assert answer is not None
+    assert answer.best.contender.name == "gyre_sharded"
+    assert answer.clear
+    assert answer.best.ratio is not None
+    assert answer.best.ratio.value == pytest.approx(62 / 8, rel=0.05)
+    assert answer.alternative is not None
+    assert answer.alternative.contender.name == "gyre_fifo"
+    assert [each.contender.name for each in answer.standings][:2] == ["gyre_sharded", "gyre_fifo"]
+
+
+def test_advice_says_when_two_are_level() -> None:
+    measured = synthetic.results(("post_task",), rounds=5, noise=0.05, faster={"gyre_fifo": 15 / 8})
+    answer = summary.advice([(measured.experiment("post_task"), measured)])
+    assert answer is not None
+    assert not answer.clear

@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: Apache-2.0
+"""experiment.toml: the repository's are sound, and a wrong one is told where and why."""
+
+from pathlib import Path
+
+import pytest
+
+from gyrelab import experiments
+from gyrelab.errors import UsageProblem
+
+GOOD = """
+name = "sample"
+title = "Sample"
+question = "Which?"
+description = "What is done."
+baseline = "one"
+metric = { name = "ns", label = "Time", unit = "ns", better = "lower" }
+chart = { x = "threads" }
+contenders = [
+  { name = "one", label = "One", about = "first", kind = "gyre" },
+  { name = "two", label = "Two", about = "second", kind = "peer", skip = { threads = 4 } },
+]
+[parameters.threads]
+label = "Threads"
+values = [1, 2, 4]
+[parameters.tasks]
+label = "Tasks"
+[grids.smoke]
+rounds = 1
+cells = [{ threads = 1, tasks = 10 }]
+[grids.quick]
+rounds = 5
+cells = [{ threads = [1, 2, 4], tasks = { total = 100, divided_by = "threads" } }]
+[grids.full]
+rounds = 11
+cells = [{ threads = [1, 2], tasks = [10, 20] }]
+[grids.published]
+rounds = 10
+cells = [{ threads = 1, tasks = 10 }]
+[[claims]]
+id = "faster"
+sentence = "One is faster."
+source = "gyre"
+of = ["one"]
+over = ["two"]
+at_least = 1.5
+"""
+
+
+def load(tmp_path: Path, text: str, monkeypatch: pytest.MonkeyPatch) -> experiments.Experiment:
+    """The experiment of that text, in a folder named sample below the working directory."""
+    monkeypatch.chdir(tmp_path)
+    file = tmp_path / "sample" / "experiment.toml"
+    file.parent.mkdir(exist_ok=True)
+    file.write_text(text, encoding="utf-8")
+    return experiments.load(file)
+
+
+def test_every_experiment_of_the_repository_is_sound() -> None:
+    found = experiments.load_all()
+    assert {"post_task", "hop", "timers"} <= set(found)
+    for experiment in found.values():
+        assert all(grid.cells for grid in experiment.grids.values())
+        assert experiment.grids["full"].rounds >= 11
+        assert experiment.grids["quick"].rounds >= 5
+
+
+def test_post_task_covers_the_published_cells() -> None:
+    post_task = experiments.load_all()["post_task"]
+    for grid in ("full", "published"):
+        assert {cell["producers"] for cell in post_task.grids[grid].cells} == {
+            1,
+            2,
+            4,
+            6,
+            8,
+            12,
+            16,
+            20,
+        }
+        assert {cell["tasks"] for cell in post_task.grids[grid].cells} == {1_000_000}
+        assert {cell["wakeup"] for cell in post_task.grids[grid].cells} == {"coalesced", "per_task"}
+    per_task = {"producers": 2, "tasks": 10, "wakeup": "per_task"}
+    assert not post_task.contender("asio").runs_in(per_task)
+    assert post_task.contender("mutex").runs_in(per_task)
+
+
+def test_cells_are_products_and_totals_are_shared_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sample = load(tmp_path, GOOD, monkeypatch)
+    assert len(sample.grids["full"].cells) == 4
+    assert [cell["tasks"] for cell in sample.grids["quick"].cells] == [100, 50, 25]
+    assert not sample.contender("two").runs_in({"threads": 4, "tasks": 25})
+
+
+@pytest.mark.parametrize(
+    ("was", "becomes", "message"),
+    [
+        (
+            'better = "lower"',
+            'better = "lowr"',
+            "metric.better: 'lowr' is not allowed; did you mean 'lower'?",
+        ),
+        ('kind = "gyre"', 'kind = "hero"', "contenders[1].kind: 'hero' is not allowed"),
+        ('title = "Sample"', "title = 3", "title: 3 is not allowed; it must be text"),
+        ('title = "Sample"', "", "title: missing; it must be text"),
+        ('question = "Which?"', 'question = ""', "question: is empty"),
+        (
+            'baseline = "one"',
+            'baseline = "on"',
+            "baseline: 'on' is not allowed; did you mean 'one'?",
+        ),
+        (
+            'chart = { x = "threads" }',
+            'chart = { x = "threads", colour = "red" }',
+            "chart.colour: unknown key",
+        ),
+        ("rounds = 5", "rounds = 0", "grids.quick.rounds: 0 is not allowed; it must be at least 1"),
+        (
+            "threads = [1, 2, 4]",
+            "threads = [1, 3]",
+            "threads: 3 is not allowed; it must be one of 1, 2, 4",
+        ),
+        (
+            "skip = { threads = 4 }",
+            "skip = { thread = 4 }",
+            "contenders[2].skip.thread: no such parameter; did you mean 'threads'?",
+        ),
+        ('of = ["one"]', 'of = ["three"]', "claims[1].of: 'three' is not allowed"),
+        ("at_least = 1.5", "range = [3, 2]", "claims[1].range: [3, 2] is not allowed"),
+        ("at_least = 1.5", "", "a claim has either range = [low, high] or at_least = low"),
+        ('name = "two"', 'name = "one"', "'one' appears twice"),
+        ("[grids.full]", "[grids.fill]", "grids.full: missing"),
+        ('name = "sample"', 'name = "other"', "name: 'other' must be the folder's name, 'sample'"),
+        ('name = "sample"', "name = ", "not TOML"),
+    ],
+)
+def test_wrong_file_names_file_key_and_what_is_allowed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, was: str, becomes: str, message: str
+) -> None:
+    assert was in GOOD
+    with pytest.raises(UsageProblem) as raised:
+        load(tmp_path, GOOD.replace(was, becomes, 1), monkeypatch)
+    assert str(raised.value).startswith("sample/experiment.toml: ")
+    assert message in str(raised.value)

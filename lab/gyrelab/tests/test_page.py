@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The report in a real browser without a network: charts, legend, tooltips, phone, dark."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page, expect, sync_playwright
+
+from gyrelab import report
+from gyrelab.tests import synthetic
+
+CHROMIUM = Path("/usr/bin/chromium")
+pytestmark = pytest.mark.skipif(not CHROMIUM.exists(), reason="needs /usr/bin/chromium")
+
+
+@pytest.fixture(scope="module")
+def page_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A report with a failed run and a contender that was not built."""
+    measured = synthetic.results(absent=("boost_lockfree",))
+    for run in measured.document["runs"]:
+        if run["contender"] == "moodycamel" and run["cell"].get("producers") == 4:
+            run.update(status="crashed", reason="killed by SIGSEGV <script>", metrics={})
+    out = tmp_path_factory.mktemp("report") / "index.html"
+    return report.write(dict.fromkeys(measured.experiments, measured), out)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """Debian's Chromium, without a window."""
+    with sync_playwright() as playwright:
+        started = playwright.chromium.launch(executable_path=str(CHROMIUM), args=["--no-sandbox"])
+        yield started
+        started.close()
+
+
+def visit(browser: Browser, file: Path, width: int = 1200, scheme: str = "light") -> Page:
+    """The page, drawn, in a browser that has no network; what its console says is in `page.said`."""
+    context = browser.new_context(
+        viewport={"width": width, "height": 900}, color_scheme=scheme, offline=True
+    )
+    page = context.new_page()
+    page.said = []
+    page.on("console", lambda message: page.said.append(message.text))
+    page.on("pageerror", lambda error: page.said.append(str(error)))
+    page.on(
+        "request",
+        lambda request: request.url.startswith(("file:", "data:")) or page.said.append(request.url),
+    )
+    page.goto(file.as_uri())
+    page.wait_for_selector(f"html[data-drawn={scheme}]", timeout=30_000)
+    return page
+
+
+def test_opens_without_network_and_without_complaint(browser: Browser, page_file: Path) -> None:
+    page = visit(browser, page_file)
+    assert page.said == []
+    assert page.locator(".chart svg").count() == page.locator(".chart").count() == 8
+    for name in ("post_task", "hop", "timers", "machine"):
+        assert page.locator(f"section#{name} h2").count() == 1
+
+
+def test_answers_the_first_question_at_the_top(browser: Browser, page_file: Path) -> None:
+    page = visit(browser, page_file)
+    expect(page.locator("h1")).to_contain_text("Use gyre sharded: 7.")
+    expect(page.locator(".bars li").first).to_contain_text("gyre sharded")
+
+
+def test_legend_toggles_a_contender_in_every_chart_of_the_experiment(
+    browser: Browser, page_file: Path
+) -> None:
+    page = visit(browser, page_file)
+    button = page.locator("#post_task .legend button", has_text="mutex")
+    lines = page.locator("#post_task-wake-ups-coalesced g.mark-line path")
+    other = page.locator("#hop-callable-hop g.mark-line path")
+    before, elsewhere = lines.count(), other.count()
+    button.click()
+    expect(button).to_have_attribute("aria-pressed", "false")
+    expect(lines).to_have_count(before - 1)
+    expect(other).to_have_count(elsewhere)
+    button.press("Enter")
+    expect(button).to_have_attribute("aria-pressed", "true")
+    expect(lines).to_have_count(before)
+
+
+def test_hovering_tells_the_figure_and_the_ratio(browser: Browser, page_file: Path) -> None:
+    page = visit(browser, page_file)
+    point = page.locator('#post_task-wake-ups-coalesced path[aria-roledescription="circle"]').first
+    point.scroll_into_view_if_needed()
+    point.hover(force=True)
+    tooltip = page.locator("#vg-tooltip-element.visible")
+    expect(tooltip).to_contain_text("Producer threads")
+    expect(tooltip).to_contain_text(re.compile(r"\d ns"))
+
+
+@pytest.mark.parametrize("width", [390, 320, 768, 1200])
+def test_page_never_scrolls_sideways(browser: Browser, page_file: Path, width: int) -> None:
+    page = visit(browser, page_file, width=width)
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    if width == 390:
+        wide = page.locator("#post_task .scroll").first
+        assert wide.evaluate("e => e.scrollWidth > e.clientWidth")
+
+
+def test_follows_the_dark_scheme_and_turns_while_open(browser: Browser, page_file: Path) -> None:
+    page = visit(browser, page_file, scheme="dark")
+    colour = "() => getComputedStyle(document.body).backgroundColor"
+    dark = page.evaluate(colour)
+    line = page.locator("#post_task-wake-ups-coalesced g.mark-line path").first
+    dark_line = line.get_attribute("stroke")
+    page.emulate_media(color_scheme="light")
+    page.wait_for_selector("html[data-drawn=light]")
+    assert page.evaluate(colour) != dark
+    assert line.get_attribute("stroke") != dark_line
+
+
+def test_contenders_differ_without_colour(browser: Browser, page_file: Path) -> None:
+    page = visit(browser, page_file)
+    lines = page.locator("#post_task-wake-ups-coalesced g.mark-line path").all()
+    dashes = [line.get_attribute("stroke-dasharray") for line in lines]
+    assert len(set(dashes)) == len(dashes)
+    marks = page.locator("#post_task .legend path[fill=currentColor]").all()
+    shapes = [mark.get_attribute("d") for mark in marks]
+    assert len(set(shapes)) == len(shapes)
+
+
+def test_tells_failures_and_what_was_not_built(browser: Browser, page_file: Path) -> None:
+    page = visit(browser, page_file)
+    expect(page.locator("#post_task .alert")).to_contain_text("killed by SIGSEGV <script>")
+    expect(page.locator("#post_task")).to_contain_text("not measured: boost_lockfree")
+    expect(page.locator("#post_task table.matrix").first).to_contain_text("5 of 5 runs crashed")
+
+
+def test_charts_are_also_files(page_file: Path) -> None:
+    folder = page_file.parent / "charts"
+    pictures = sorted(file.name for file in folder.iterdir())
+    assert "post_task-wake-ups-coalesced.svg" in pictures
+    assert (folder / "post_task-wake-ups-coalesced.svg").read_text().startswith("<svg")
+    assert (folder / "timers-start-and-fire.png").read_bytes().startswith(b"\x89PNG")
+    assert len(pictures) == 16

@@ -1,0 +1,202 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Measuring: order, failures that are results, interruption and resumption."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from gyrelab import cells, experiments, journal, paths, program, results, runner
+from gyrelab.program import Contestant
+from gyrelab.tests import fakes
+from gyrelab.tests.conftest import Lab
+
+CELL = {"producers": 2, "tasks": 100, "wakeup": "coalesced"}
+
+
+def outcome(build: Path, mode: str, timeout_seconds: float = 20) -> program.Outcome:
+    """One run of a fake contender in that mode."""
+    file = fakes.make(build, "post_task", "mutex", mode=mode)
+    return program.run(
+        Contestant("mutex", file), "post_task", CELL, timeout_seconds=timeout_seconds
+    )
+
+
+def test_good_run_has_its_figures(build: Path) -> None:
+    found = outcome(build, "ok")
+    assert found.status == "ok"
+    assert found.metrics["ns_per_task"] == pytest.approx(50, rel=0.5)
+    assert found.build["compiler"] == "GNU 12.2.0"
+
+
+@pytest.mark.parametrize(
+    ("mode", "status", "reason"),
+    [
+        ("lose", "failed", "tasks_run 99, expected 100"),
+        ("crash", "crashed", "SIGSEGV"),
+        ("chatter", "invalid", "hello"),
+        ("hang", "timeout", "no result in 0.3 s"),
+    ],
+)
+def test_bad_run_is_a_result_with_its_reason(
+    build: Path, mode: str, status: str, reason: str
+) -> None:
+    found = outcome(build, mode, timeout_seconds=0.3 if mode == "hang" else 20)
+    assert (found.status, reason in found.reason) == (status, True)
+
+
+def test_program_that_ran_something_else_is_not_believed(build: Path) -> None:
+    file = fakes.make(build, "hop", "mutex")
+    found = program.run(Contestant("mutex", file), "post_task", CELL)
+    assert found.status == "invalid"
+
+
+def test_contenders_of_a_cell_run_together_in_changing_order(build: Path) -> None:
+    fakes.make_all(build)
+    parts = runner.choose([experiments.load_all()["post_task"]], "quick", [], build, 20)
+    runs = runner.plan(parts, seed=3)
+    first: dict[str, int] = {}
+    for place in range(0, len(runs)):
+        run = runs[place]
+        if run.order == 1:
+            first[run.contestant.name] = first.get(run.contestant.name, 0) + 1
+            block = runs[
+                place : place + len({r.contestant.name for r in runs if r.cell == run.cell})
+            ]
+            assert {cells.key(each.cell) for each in block} == {cells.key(run.cell)}
+            assert len({each.round for each in block}) == 1
+    assert set(first) >= {"gyre_fifo", "gyre_sharded", "mutex", "boost_lockfree", "moodycamel"}
+    assert min(first.values()) > 10
+    assert [run.key for run in runs] == [run.key for run in runner.plan(parts, seed=3)]
+    assert [run.key for run in runs] != [run.key for run in runner.plan(parts, seed=4)]
+
+
+def test_failures_do_not_end_the_measurement(build: Path, lab: Lab, tmp_path: Path) -> None:
+    fakes.make(build, "timers", "gyre")
+    fakes.make(build, "timers", "asio", mode="crash")
+    said = lab("run", "timers", "--grid", "smoke", "--out", tmp_path / "r.json")
+    assert said.status == 0
+    assert "timers/asio" in said.err
+    measured = results.load(tmp_path / "r.json")
+    assert measured.complete
+    assert len(measured.failures("timers")) == 2
+    assert measured.not_built("timers") == ["libevent", "libuv"]
+    programs = measured.document["experiments"]["timers"]["programs"]
+    assert programs["gyre"]["build"]["libraries"] == {"fake": "1.0"}
+    assert lab("run", "timers", "--grid", "smoke", "--strict").status == 1
+
+
+def test_interrupted_run_resumes_and_leaves_no_process(build: Path, tmp_path: Path) -> None:
+    for name in ("gyre", "asio", "libuv"):
+        fakes.make(build, "timers", name, mode="slow")
+    out = tmp_path / "r.json"
+    command = [
+        sys.executable,
+        "-m",
+        "gyrelab",
+        "run",
+        "timers",
+        "--grid",
+        "quick",
+        "--out",
+        str(out),
+    ]
+    environment = {**os.environ, "PYTHONPATH": str(paths.ROOT / "lab")}
+    process = subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True)
+    deadline = time.monotonic() + 30
+    while (
+        len(journal.beside(out).read_text().split("\n") if journal.beside(out).exists() else []) < 6
+    ):
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=20)
+    assert process.returncode == 130
+    assert "the same command goes on" in said
+    assert not out.exists()
+    kept = journal.read(journal.beside(out))["runs"]
+    assert len(kept) >= 4
+
+    for name in ("gyre", "asio", "libuv"):  # the same programs, so the journal is still good
+        assert (build / "lab" / "timers" / name).exists()
+    parts = runner.choose([experiments.load_all()["timers"]], "quick", [], build, None)
+    record = runner.open_journal(out, "quick", parts, seed=9, fresh=False)
+    assert record.document["runs"] == kept
+    record.close()
+
+
+class Silent:
+    """A watcher that watches nothing, and interrupts after some runs."""
+
+    def __init__(self, runs: int = 10**9) -> None:
+        self.left = runs
+
+    def begin(self, total: int, done: int) -> None:
+        """Watcher."""
+        self.total, self.done = total, done
+
+    def before(self, run: runner.PlannedRun, seconds_left: float | None) -> None:
+        """Watcher."""
+        if self.left == 0:
+            raise KeyboardInterrupt
+        self.left -= 1
+
+    def after(self, run: runner.PlannedRun, outcome: program.Outcome) -> None:
+        """Watcher."""
+
+
+def test_resumed_result_has_every_run_once(build: Path, tmp_path: Path) -> None:
+    for name in ("gyre", "asio"):
+        fakes.make(build, "timers", name)
+    parts = runner.choose([experiments.load_all()["timers"]], "quick", [], build, 3)
+    out = tmp_path / "r.json"
+    with pytest.raises(KeyboardInterrupt):
+        runner.measure(parts, runner.open_journal(out, "quick", parts, 1, False), Silent(7))
+    with journal.beside(out).open("a") as file:
+        file.write('{"experiment": "timers", "conten')  # a crash tore the last line
+    watcher = Silent()
+    measured = runner.measure(parts, runner.open_journal(out, "quick", parts, 1, False), watcher)
+    assert (watcher.total, watcher.done) == (16, 7)
+    assert not journal.beside(out).exists()
+    seen = [(r["contender"], cells.key(r["cell"]), r["round"]) for r in measured.document["runs"]]
+    assert len(seen) == len(set(seen)) == 16
+    results.load(out)
+
+
+def test_journal_of_other_programs_is_put_aside(build: Path, tmp_path: Path) -> None:
+    fakes.make(build, "timers", "gyre")
+    parts = runner.choose([experiments.load_all()["timers"]], "smoke", [], build, None)
+    out = tmp_path / "r.json"
+    with pytest.raises(KeyboardInterrupt):
+        runner.measure(parts, runner.open_journal(out, "smoke", parts, 1, False), Silent(1))
+    fakes.make(build, "timers", "gyre", figure=20)
+    record = runner.open_journal(out, "smoke", parts, 1, False)
+    record.close()
+    assert record.document["runs"] == []
+    assert (tmp_path / "r.json.journal.stale").exists()
+
+
+def test_same_command_without_out_finds_its_journal(build: Path, tmp_path: Path) -> None:
+    fakes.make(build, "timers", "gyre")
+    parts = runner.choose([experiments.load_all()["timers"]], "smoke", [], build, None)
+    out = paths.results() / "20260101-000000-smoke.json"
+    with pytest.raises(KeyboardInterrupt):
+        runner.measure(parts, runner.open_journal(out, "smoke", parts, 1, False), Silent(1))
+    assert runner.unfinished(paths.results(), runner.fingerprint("smoke", parts)) == out
+    assert runner.unfinished(paths.results(), "another") is None
+
+
+def test_written_results_follow_the_schema(build: Path, lab: Lab, tmp_path: Path) -> None:
+    fakes.make_all(build)
+    assert lab("run", "--grid", "smoke", "--out", tmp_path / "r.json").status == 0
+    document = json.loads((tmp_path / "r.json").read_text())
+    results.schema().validate(document)
+    assert document["machine"]["cores"] >= 1
+    assert document["load"]["after"] is not None
+    contenders = {run["contender"] for run in document["runs"]}
+    assert contenders == set(fakes.FIGURES)

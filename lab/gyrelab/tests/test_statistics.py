@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The intervals are what they say they are."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from gyrelab import statistics
+
+
+def noise(kind: str, generator: np.random.Generator, rounds: int) -> np.ndarray:
+    """Log-figures of one contender: quiet, with bursts of other programs, or skewed."""
+    if kind == "bursts":
+        bursts = (generator.random(rounds) < 0.1) * generator.exponential(0.4, rounds)
+        return generator.normal(0, 0.04, rounds) + bursts
+    if kind == "skewed":
+        return generator.exponential(0.08, rounds)
+    return generator.normal(0, 0.04, rounds)
+
+
+@pytest.mark.parametrize("rounds", [5, 7, 11])
+@pytest.mark.parametrize("kind", ["normal", "bursts", "skewed"])
+def test_equal_contenders_differ_in_at_most_five_percent_of_cells(kind: str, rounds: int) -> None:
+    generator = np.random.default_rng(rounds)
+    cells = 250
+    alarms = sum(
+        statistics.ratio([noise(kind, generator, rounds) - noise(kind, generator, rounds)]).differs
+        for _ in range(cells)
+    )
+    assert alarms <= stats.binom.ppf(0.99, cells, 0.05)
+
+
+def test_geometric_mean_over_cells_keeps_its_level() -> None:
+    generator = np.random.default_rng(4)
+    means = [
+        statistics.ratio([generator.normal(0, 0.04 * cell, 7) for cell in range(1, 9)])
+        for _ in range(200)
+    ]
+    assert sum(each.differs for each in means) <= stats.binom.ppf(0.99, 200, 0.05)
+
+
+def test_ten_percent_is_seen_with_the_full_grids_rounds() -> None:
+    generator = np.random.default_rng(5)
+    seen = sum(
+        statistics.ratio(
+            [math.log(1.1) + noise("normal", generator, 11) - noise("normal", generator, 11)]
+        ).low
+        > 1
+        for _ in range(100)
+    )
+    assert seen >= 85
+
+
+def test_ratio_is_not_moved_by_one_disturbed_round() -> None:
+    quiet = [math.log(2) + x for x in (-0.01, 0, 0.01, 0.005, -0.005, 0.002, 0.003)]
+    disturbed = [*quiet[:-1], math.log(20)]
+    assert statistics.ratio([quiet]).value == pytest.approx(2, rel=0.01)
+    assert statistics.ratio([disturbed]).value == pytest.approx(2, rel=0.01)
+
+
+def test_geometric_mean_is_of_the_cells() -> None:
+    found = statistics.ratio([[math.log(2)] * 5, [math.log(8)] * 5])
+    assert (found.value, found.low, found.high) == pytest.approx((4, 4, 4))
+
+
+def test_two_rounds_decide_nothing() -> None:
+    found = statistics.ratio([[0.7, 0.7]])
+    assert math.isinf(found.high)
+    assert not found.differs
+    assert found.too_noisy
+    assert found.rounds_needed >= 5
+
+
+def test_inverse_turns_the_interval_round() -> None:
+    found = statistics.Ratio(2.0, 1.6, 2.5, 7).inverse()
+    assert (found.value, found.low, found.high) == pytest.approx((0.5, 0.4, 0.625))
+
+
+def test_noisy_cell_says_how_many_rounds_it_needs() -> None:
+    wide = statistics.Ratio(1.0, 0.8, 1.25, 7)
+    assert wide.too_noisy
+    assert 7 < wide.rounds_needed < 60
+    assert not statistics.Ratio(1.0, 0.97, 1.03, 7).too_noisy
+
+
+@pytest.mark.parametrize(("better", "expected"), [("lower", 2.0), ("higher", 0.5)])
+def test_log_ratios_pair_the_rounds_both_finished(better: str, expected: float) -> None:
+    logs = statistics.log_ratios({1: 10.0, 2: 20.0, 4: 1.0}, {1: 20.0, 2: 40.0, 3: 1.0}, better)
+    assert [math.exp(each) for each in logs] == pytest.approx([expected, expected])
+
+
+def test_welch_tells_a_shift_from_noise() -> None:
+    generator = np.random.default_rng(6)
+    base = generator.normal(0, 0.02, 9)
+    assert statistics.welch(base, base + 0.2)[1] < 0.001
+    assert statistics.welch(base, generator.normal(0, 0.02, 9))[1] > 0.01
+    assert statistics.welch([0.0, 0.1], [5.0, 5.1])[1] == 1.0
+
+
+def test_holm_multiplies_by_the_hypotheses_left() -> None:
+    assert statistics.holm([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06])
+    assert statistics.holm([0.9, 0.8]) == [1.0, 1.0]
