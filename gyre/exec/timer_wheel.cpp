@@ -9,7 +9,8 @@
 namespace gyre::detail {
 namespace {
 
-// So many timers of a slot that is overdue as a whole are sorted at once instead of being moved down.
+// So many timers of a slot that is overdue as a whole are sorted at once instead of being moved
+// down.
 constexpr std::size_t few_to_sort = 32;
 
 // Among so many timers of a slot next_wakeup() searches the earliest.
@@ -72,8 +73,8 @@ timer_link* merge(timer_link* first, timer_link* second) noexcept {
   return merged.next;
 }
 
-// Sorts a list that is not empty by deadline and keeps the order of equal ones: a bottom-up merge sort, in which
-// sorted[n] is null or a chain of 2^n timers.
+// Sorts a list that is not empty by deadline and keeps the order of equal ones: a bottom-up merge
+// sort, in which sorted[n] is null or a chain of 2^n timers.
 void sort(timer_link& list) noexcept {
   if (is_sorted(list)) return;
   std::array<timer_link*, std::numeric_limits<std::size_t>::digits> sorted{};
@@ -237,8 +238,8 @@ void timer_wheel::move_down(timer_link& slot) noexcept {
   timer_link* ahead = slot.prev;
   make_empty(slot);
   while (link != &slot) {
-    // Each hop along a large list is a cache miss. A second walk, from the end to the beginning, has
-    // its misses at the same time, so that from the middle on the timers are in the cache.
+    // Each hop along a large list is a cache miss. A second walk, from the end to the beginning,
+    // has its misses at the same time, so that from the middle on the timers are in the cache.
     ahead = ahead->prev;
     __builtin_prefetch(ahead);
     timer_link* const next = link->next;

@@ -43,20 +43,22 @@ class timer_node : public timer_link {
 
 /// Holds any number of timers and hands out those that have expired, in the order of deadlines.
 ///
-/// Time is cut into ticks of 1.024 µs, finer than the kernel wakes a sleeper. Level 0 has a slot for
-/// each of 256 ticks (0.26 ms), a slot of a higher level is as wide as the whole level below it, and
-/// seven levels (0.26 ms, 67 ms, 17 s, 73 min, 13 days, …) reach every deadline that 64 bits of
-/// nanoseconds can name: there is no horizon. A timer waits in the level of the highest base-256
-/// digit in which its tick differs from the current one, and moves down when the wheel comes to its
-/// slot. Levels are wide because a move is what a timer costs once a million of them outgrow the
-/// cache; a timeout of some seconds moves two or three times, one that is cancelled mostly never.
-/// Ticks are fine because that is cheap: a slot of few timers that is overdue as a whole is sorted
-/// and fired without moving it down further, and a bitmap leads over empty slots, however many.
+/// Time is cut into ticks of 1.024 µs, finer than the kernel wakes a sleeper. Level 0 has a slot
+/// for each of 256 ticks (0.26 ms), a slot of a higher level is as wide as the whole level below
+/// it, and seven levels (0.26 ms, 67 ms, 17 s, 73 min, 13 days, …) reach every deadline that 64
+/// bits of nanoseconds can name: there is no horizon. A timer waits in the level of the highest
+/// base-256 digit in which its tick differs from the current one, and moves down when the wheel
+/// comes to its slot. Levels are wide because a move is what a timer costs once a million of them
+/// outgrow the cache; a timeout of some seconds moves two or three times, one that is cancelled
+/// mostly never. Ticks are fine because that is cheap: a slot of few timers that is overdue as a
+/// whole is sorted and fired without moving it down further, and a bitmap leads over empty slots,
+/// however many.
 ///
 /// For use by one thread. The wheel takes 28.3 KiB and never allocates; it does not own its timers.
 class timer_wheel {
  public:
-  /// Starts the wheel's time at `now`. Starting at the epoch works too and costs the first timers a few moves.
+  /// Starts the wheel's time at `now`. Starting at the epoch works too and costs the first timers a
+  /// few moves.
   explicit timer_wheel(steady_time now = {}) noexcept;
   timer_wheel(const timer_wheel&) = delete;
   timer_wheel& operator=(const timer_wheel&) = delete;
@@ -78,21 +80,22 @@ class timer_wheel {
   /// No timer fires before its deadline. Each fires in the first advance whose `now` is not before
   /// the end of its deadline's tick, so at most 1.023 µs after its deadline would have allowed it.
   /// Timers fire in the order of their deadlines, equal ones in the order of their starts. Only a
-  /// timer that was started too late, when its deadline had passed, may come after timers with later
-  /// deadlines: those that a limit had kept waiting.
+  /// timer that was started too late, when its deadline had passed, may come after timers with
+  /// later deadlines: those that a limit had kept waiting.
   ///
   /// Each timer is unlinked before its call. The call may start and cancel any timer, destroy those
   /// that are not linked (so its own), advance the wheel again, and throw; the rest then waits for
   /// the next advance. What a call starts does not fire within the same advance.
   ///
-  /// O(1) for each timer, spread over at most seven moves in its life, and O(log n) to sort n timers
-  /// of one tick. The moves of all timers that share a slot come together, some 10 to 30 ns each.
+  /// O(1) for each timer, spread over at most seven moves in its life, and O(log n) to sort n
+  /// timers of one tick. All timers of a slot move at once; once they outgrow the cache, that takes
+  /// some tens of nanoseconds each.
   template <class Expired>
   std::size_t advance(steady_time now, std::size_t limit, Expired&& expired);
 
   /// When to call advance() next; nothing if no timer is linked. Never later than the end of the
-  /// earliest deadline's tick, and exactly that if at most eight timers share its slot. Otherwise at
-  /// times earlier, when the wheel has to be turned before it knows better. Not after the latest
+  /// earliest deadline's tick, and exactly that if at most eight timers share its slot. Otherwise
+  /// at times earlier, when the wheel has to be turned before it knows better. Not after the latest
   /// advance() while a timer is overdue. O(1).
   std::optional<steady_time> next_wakeup() const noexcept;
 

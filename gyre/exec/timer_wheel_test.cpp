@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the event loop relies on in the timing wheel: table tests, the edges of every level, and random steps beside a
-// std::multimap as the model.
+// What the event loop relies on in the timing wheel: table tests, the edges of every level, and
+// random steps beside a std::multimap as the model.
 #include <gyre/exec/timer_wheel.hpp>
 
 #include <gtest/gtest.h>
@@ -124,7 +124,8 @@ TEST_F(TimerWheel, EqualDeadlinesFireInOrderOfStarts) {
     const int id = i * 7 % count;
     wheel.start(at(id), now + 90min);
     expected.push_back(id);
-    // Levels are passed between the starts, so that some timers have been moved down and others have not.
+    // Levels are passed between the starts, so that some timers have been moved down and others
+    // have not.
     if (i % 20 == 0) {
       EXPECT_EQ(advance(now + std::chrono::minutes{8 * i / 20}), ids{});
     }
@@ -141,7 +142,8 @@ TEST_F(TimerWheel, ManyTimersOfOneTickAreSorted) {
 }
 
 TEST_F(TimerWheel, EdgesOfEveryLevelFireOnTimeAndNeverEarly) {
-  // Around each power of two and each multiple of a level's width, seen from an even and from an odd moment.
+  // Around each power of two and each multiple of a level's width, seen from an even and from an
+  // odd moment.
   for (const duration offset : {0ns, 1ns, 123456789ns}) {
     for (int bit = 0; bit < 61; ++bit) {
       for (const std::int64_t edge : {-1024, -1023, -1, 0, 1, 1023, 1024, 1025}) {
@@ -353,7 +355,8 @@ TEST_F(TimerWheel, DestroyedWheelLetsGoOfItsTimers) {
   for (int id = 0; id < 5; ++id) EXPECT_FALSE(at(id).linked()) << id;
 }
 
-/// Random starts, restarts, cancels and advances, also from within calls, beside a model that is plainly right.
+/// Random starts, restarts, cancels and advances, also from within calls, beside a model that is
+/// plainly right.
 class TimerWheelModel : public testing::TestWithParam<unsigned> {
  protected:
   static constexpr int count = 2000;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// libevent: events assigned once, in place, so that nothing is allocated for them. Its precise clock
-// costs nothing here, since within a callback the cached time is used; the other one is milliseconds
-// coarse.
+// libevent: events assigned once, in place, so that nothing is allocated for them. Its precise
+// clock costs nothing here, since within a callback the cached time is used; the other one is
+// milliseconds coarse.
 #include <lab/experiments/timers/workload.hpp>
 
 #include <event2/event.h>

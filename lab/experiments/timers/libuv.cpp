@@ -5,8 +5,10 @@
 #include <uv.h>
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <system_error>
+#include <type_traits>
 #include <vector>
 
 namespace {
@@ -65,7 +67,7 @@ class libuv_loop {
   };
 
   static void fire(uv_timer_t* handle) {
-    // The handle is the first member of a standard-layout class.
+    static_assert(std::is_standard_layout_v<timer> && offsetof(timer, handle) == 0);
     auto& fired = *reinterpret_cast<timer*>(handle);
     static_cast<libuv_loop*>(handle->loop->data)->done_.fire(fired.entry);
   }

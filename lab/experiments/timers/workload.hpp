@@ -3,11 +3,11 @@
 //   start_cancel  all are started for a time far away and cancelled in random order, as the time
 //                 limits of requests mostly are; timed until the loop has nothing left to do.
 //   fire          all are started for random moments of the next 100 ms and run.
-// Starting and cancelling happen in one of the loop's callbacks, as in a real program, so a loop may
-// use the time it has cached. Only work is timed, not waiting: in `fire` the clock stops once all are
-// started, until the last deadline has passed, and goes on while the loop, which held all of them at
-// that moment, runs them. Their order is checked there. Whether timers run too early can only be
-// seen when the loop waits for them; a round before the timed one does, and is checked too.
+// Starting and cancelling happen in one of the loop's callbacks, as in a real program, so a loop
+// may use the time it has cached. Only work is timed, not waiting: in `fire` the clock stops once
+// all are started, until the last deadline has passed, and goes on while the loop, which held all
+// of them at that moment, runs them. Their order is checked there. Whether timers run too early can
+// only be seen when the loop waits for them; a round before the timed one does, and is checked too.
 #pragma once
 
 #include <lab/harness/contender.hpp>
@@ -50,8 +50,8 @@ class tally {
   /// Starts a round.
   void begin() { *this = tally(resolution_); }
 
-  /// Starts a round in which each timer is looked at for being early, which takes reading the clock.
-  /// `now`: a moment before the timers are started.
+  /// Starts a round in which each timer is looked at for being early, which takes reading the
+  /// clock. `now`: a moment before the timers are started.
   void begin_watched(clock::time_point now) {
     begin();
     watched_since_ = now;
