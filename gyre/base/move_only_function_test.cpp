@@ -92,7 +92,7 @@ TEST(MoveOnlyFunction, CallsPointersToFunctionsAndMembers) {
   };
   move_only_function<long(const point&)> method = &point::doubled;
   move_only_function<long(const point&)> member = &point::x;
-  const point four;
+  static const point four;
   EXPECT_EQ(method(four), 8);
   EXPECT_EQ(member(four), 4);
   function plain = +[] { return 1; };

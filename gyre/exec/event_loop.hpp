@@ -48,7 +48,7 @@ struct loop_options {
   gyre::wakeup wakeup = gyre::wakeup::coalesced;
   /// Receives what a task, a timer or a watch throws, on the loop's thread; what it throws itself
   /// leaves run(). The default prints the exception and terminates the program.
-  move_only_function<void(std::exception_ptr)> on_exception;
+  move_only_function<void(std::exception_ptr)> on_exception = {};
 };
 
 /// Counts since the loop was made, readable while it runs.
