@@ -187,19 +187,19 @@ void* arena::allocate(std::size_t size, std::size_t alignment) {
   blocks_.push_back({.address = address, .size = size, .live = true});
   mark(address, size, state::live);
   auto* memory = reinterpret_cast<void*>(address);
-  std::memset(memory, 0xcd, size);
+  std::memset(memory, 0xcd, std::min(size, filled_bytes));
   return memory;
 }
 
 void arena::release(block& freed) {
   freed.live = false;
   mark(freed.address, freed.size, state::freed);
-  std::memset(reinterpret_cast<void*>(freed.address), 0xdd, freed.size);
+  std::memset(reinterpret_cast<void*>(freed.address), 0xdd, std::min(freed.size, filled_bytes));
 }
 
 void arena::release_part(std::uintptr_t address, std::size_t size) {
   mark(address, size, state::freed);
-  std::memset(reinterpret_cast<void*>(address), 0xdd, size);
+  std::memset(reinterpret_cast<void*>(address), 0xdd, std::min(size, filled_bytes));
   block& holder = *std::prev(std::ranges::upper_bound(blocks_, address, {}, &block::address));
   holder.part_released += size;
   if (holder.part_released >= holder.size) holder.live = false;

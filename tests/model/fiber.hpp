@@ -80,6 +80,8 @@ class arena {
  private:
   static constexpr std::size_t arena_bytes = std::size_t{64} << 20;
   static constexpr std::size_t granule = 16;
+  // How much of a new or freed block is overwritten; enough for pointers to show.
+  static constexpr std::size_t filled_bytes = 1024;
   void mark(std::uintptr_t address, std::size_t size, state as);
 
   std::uintptr_t base_;

@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <cstring>
 #include <string>
-#include <utility>
 
 namespace gyre::model {
 namespace {
@@ -24,42 +23,6 @@ bool releases(std::memory_order order) {
 }
 
 }  // namespace
-
-unsigned& memory::table::operator[](std::uintptr_t key) {
-  if (used_ * 2 >= slots_.size()) grow();
-  for (std::size_t at = mix(key, 0);; ++at) {
-    slot& each = slots_[at & (slots_.size() - 1)];
-    if (each.generation == generation_) {
-      if (each.key == key) return each.index;
-      continue;
-    }
-    ++used_;
-    each = {.key = key, .generation = generation_, .index = missing};
-    return each.index;
-  }
-}
-
-unsigned memory::table::find(std::uintptr_t key) const {
-  for (std::size_t at = mix(key, 0);; ++at) {
-    const slot& each = slots_[at & (slots_.size() - 1)];
-    if (each.generation != generation_) return missing;
-    if (each.key == key) return each.index;
-  }
-}
-
-void memory::table::clear() {
-  ++generation_;
-  used_ = 0;
-}
-
-void memory::table::grow() {
-  const std::vector<slot> old = std::exchange(slots_, std::vector<slot>(slots_.size() * 2));
-  const unsigned generation = std::exchange(generation_, 1);
-  used_ = 0;
-  for (const slot& each : old) {
-    if (each.generation == generation) (*this)[each.key] = each.index;
-  }
-}
 
 void memory::reset() {
   used_ = 0;
@@ -258,6 +221,19 @@ void memory::catch_up(observer& by) {
   by.stale.clear();
 }
 
+void memory::check_race(const observer& by, const cell& touched, std::uint8_t bytes, bool writes,
+                        std::size_t size, const void* pc) {
+  for (const record& each : touched.records) {
+    if ((each.bytes & bytes) == 0 || !(each.writes || writes) || by.knows(each.thread, each.tick)) {
+      continue;
+    }
+    fail(std::string("data race: a plain ") + (writes ? "write" : "read") + " of " +
+             std::to_string(size) + " bytes is not ordered with a " +
+             (each.writes ? "write" : "read") + " by thread " + std::to_string(each.thread),
+         pc, each.pc);
+  }
+}
+
 void memory::access(observer& by, std::uintptr_t address, std::size_t size, bool writes,
                     const void* pc) {
   if (writes) {
@@ -276,18 +252,11 @@ void memory::access(observer& by, std::uintptr_t address, std::size_t size, bool
     if (index == table::missing) {
       if (cells_used_ == cells_.size()) cells_.emplace_back();
       index = static_cast<unsigned>(cells_used_++);
+      cells_[index].address = granule;
       cells_[index].records.clear();
     }
+    check_race(by, cells_[index], bytes, writes, size, pc);
     auto& records = cells_[index].records;
-    for (const record& each : records) {
-      if ((each.bytes & bytes) != 0 && (each.writes || writes) &&
-          !by.knows(each.thread, each.tick)) {
-        fail(std::string("data race: a plain ") + (writes ? "write" : "read") + " of " +
-                 std::to_string(size) + " bytes is not ordered with a " +
-                 (each.writes ? "write" : "read") + " by thread " + std::to_string(each.thread),
-             pc, each.pc);
-      }
-    }
     // What this access covers and what happened before it cannot race unless this one does too.
     std::erase_if(records, [&](const record& each) {
       return (each.bytes & ~bytes) == 0 && (writes || (!each.writes && each.thread == by.id));
@@ -308,7 +277,10 @@ void memory::release(observer& by, std::uintptr_t address, std::size_t size, con
       each.live = false;
     }
   }
-  access(by, address, size, true, pc);
+  // Nothing is recorded: whatever comes later is not ordinary access but use after free.
+  for (std::size_t i = 0; i < cells_used_; ++i) {
+    if (cells_[i].address + 7 - address < size + 7) check_race(by, cells_[i], 0xff, true, size, pc);
+  }
 }
 
 }  // namespace gyre::model

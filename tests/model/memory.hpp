@@ -16,6 +16,7 @@
 
 #include <tests/model/fiber.hpp>
 #include <tests/model/model.hpp>
+#include <tests/model/table.hpp>
 
 #include <array>
 #include <atomic>
@@ -24,15 +25,6 @@
 #include <vector>
 
 namespace gyre::model {
-
-using fingerprint = std::uint64_t;
-
-inline fingerprint mix(fingerprint a, fingerprint b) {
-  a ^= b + 0x9e3779b97f4a7c15 + (a << 6) + (a >> 2);
-  a = (a ^ (a >> 30)) * 0xbf58476d1ce4e5b9;
-  a = (a ^ (a >> 27)) * 0x94d049bb133111eb;
-  return a ^ (a >> 31);
-}
 
 struct vector_clock {
   std::array<std::uint32_t, max_threads> ticks{};
@@ -127,28 +119,9 @@ class memory {
     bool writes;
     const void* pc;
   };
-  struct cell {
+  struct cell {  // eight aligned bytes
+    std::uintptr_t address = 0;
     std::vector<record> records;
-  };
-
-  /// Open addressing, emptied in constant time.
-  class table {
-   public:
-    static constexpr unsigned missing = ~0U;
-    unsigned& operator[](std::uintptr_t key);  // takes a slot for an unknown key
-    unsigned find(std::uintptr_t key) const;   // or `missing`
-    void clear();
-
-   private:
-    struct slot {
-      std::uintptr_t key;
-      unsigned generation;
-      unsigned index;
-    };
-    void grow();
-    std::vector<slot> slots_ = std::vector<slot>(1024);
-    unsigned generation_ = 1;
-    std::size_t used_ = 0;
   };
 
   location& create(unsigned at, std::uintptr_t address, std::size_t size, word value);
@@ -157,6 +130,8 @@ class memory {
   unsigned known(const observer& by, const location& of) const;
   static void see(const observer& by, location& where, unsigned store);
   void acquire(observer& by, const vector_clock& published, std::memory_order order) const;
+  static void check_race(const observer& by, const cell& touched, std::uint8_t bytes, bool writes,
+                         std::size_t size, const void* pc);
   void publish_sequential(observer& by, location& to);
 
   std::vector<location> atomics_;

@@ -325,10 +325,9 @@ void scheduler::prune_if_seen() {
     here = mix(mix(here, threads_[i]->sees.history), threads_[i]->yielded_to);
   }
   here = mix(here, (fingerprint{stale_reads_left_} << 32) | spurious_failures_left_);
-  const auto [at, is_new] = seen_.try_emplace(here, preemptions_left_);
-  if (is_new) return;
-  if (at->second >= preemptions_left_) end(outcome::pruned);
-  at->second = preemptions_left_;
+  unsigned& left = seen_[here];
+  if (left != table::missing && left >= preemptions_left_) end(outcome::pruned);
+  left = preemptions_left_;
 }
 
 // After each operation.

@@ -168,7 +168,7 @@ class scheduler {
   std::optional<program_image> image_;
 
   decisions decisions_;
-  std::unordered_map<fingerprint, unsigned> seen_;  // with how many preemptions left
+  table seen_;  // with how many preemptions left
   unsigned preemption_bound_ = 0;
   unsigned preemptions_left_ = 0;
   unsigned stale_reads_left_ = 0;

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The sleep protocol under every schedule: no wake-up is lost, and none is sent without need.
+#include <gyre/exec/detail/sleep_gate.hpp>
+
+#include <gtest/gtest.h>
+#include <gyre/base/atomic.hpp>
+#include <tests/model/model.hpp>
+
+#include <array>
+
+namespace {
+
+namespace model = gyre::model;
+using gyre::detail::sleep_gate;
+
+// A loop and its poller, reduced to the protocol. Each producer has a flag of its own in the place
+// of an inbox, which gives the protocol no order to lean on.
+struct sleeper {
+  explicit sleeper(bool always) : gate(always) {}
+
+  void post(std::size_t producer) {
+    tasks[producer].store(true, std::memory_order_release);
+    if (!gate.must_wake()) return;
+    wakes.fetch_add(1, std::memory_order_relaxed);
+    poller.wake();
+  }
+  bool ready() const {
+    for (const auto& each : tasks) {
+      if (each.load(std::memory_order_acquire)) return true;
+    }
+    return false;
+  }
+  int run_tasks() {
+    int ran = 0;
+    for (auto& each : tasks) {
+      if (!each.load(std::memory_order_acquire)) continue;
+      each.store(false, std::memory_order_relaxed);
+      ++ran;
+    }
+    return ran;
+  }
+  void run(int expected) {
+    for (int ran = run_tasks(); ran < expected; ran += run_tasks()) {
+      ++naps;
+      gate.fall_asleep();
+      if (!ready()) poller.wait();
+      gate.wake_up();
+    }
+  }
+
+  sleep_gate gate;
+  model::event poller;
+  std::array<gyre::detail::atomic<bool>, 2> tasks{};
+  gyre::detail::atomic<int> wakes{0};
+  int naps = 0;
+};
+
+TEST(SleepGateModel, NoPostIsSleptThrough) {
+  const auto checked = model::check({.preemptions = model::unlimited}, [] {
+    sleeper loop(false);
+    model::thread producer([&] { loop.post(0); });
+    loop.run(1);
+    producer.join();
+  });
+  EXPECT_TRUE(checked) << checked;
+  EXPECT_TRUE(checked.exhaustive);
+}
+
+TEST(SleepGateModel, ProducersTogetherWakeOncePerNap) {
+  const auto checked = model::check({.preemptions = 3}, [] {
+    sleeper loop(false);
+    {
+      model::thread one([&] { loop.post(0); });
+      model::thread other([&] { loop.post(1); });
+      loop.run(2);
+    }
+    model::assert_that(loop.wakes.load(std::memory_order_relaxed) <= loop.naps,
+                       "one wake-up per nap at most");
+  });
+  EXPECT_TRUE(checked) << checked;
+}
+
+TEST(SleepGateModel, PerTaskModeWakesWithEveryTask) {
+  const auto checked = model::check({.preemptions = 3}, [] {
+    sleeper loop(true);
+    {
+      model::thread one([&] { loop.post(0); });
+      model::thread other([&] { loop.post(1); });
+      loop.run(2);
+    }
+    model::assert_that(loop.wakes.load(std::memory_order_relaxed) == 2, "a wake-up per task");
+  });
+  EXPECT_TRUE(checked) << checked;
+}
+
+}  // namespace

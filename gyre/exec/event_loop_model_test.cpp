@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The whole loop, asleep in a poller made for the model, while other threads post to it and stop it:
+// whatever the schedule, no call is slept through.
+#include <gyre/exec/loop.hpp>
+
+#include <gtest/gtest.h>
+#include <gyre/exec/inbox/sharded.hpp>
+#include <tests/model/model.hpp>
+
+#include <memory>
+
+namespace {
+
+namespace model = gyre::model;
+
+// Waits on a model::event for ever: a missed wake() is a deadlock.
+class model_poller final : public gyre::poller {
+ public:
+  gyre::steady_time now() const noexcept override { return {}; }
+  std::size_t wait(gyre::steady_time deadline) override {
+    model::assert_that(deadline == gyre::steady_time::max(), "only waits for calls");
+    event_.wait();
+    return 0;
+  }
+  std::size_t complete() override { return 0; }
+  void wake() noexcept override { event_.wake(); }
+  void watch(gyre::readiness_operation&, gyre::readiness, gyre::trigger) override {}
+  void rewatch(gyre::readiness_operation&, gyre::readiness, gyre::trigger) override {}
+  void unwatch(gyre::readiness_operation&) noexcept override {}
+  std::size_t watched() const noexcept override { return 0; }
+  void after_fork() override {}
+  const char* name() const noexcept override { return "model"; }
+
+ private:
+  model::event event_;
+};
+
+}  // namespace
+
+std::unique_ptr<gyre::poller> gyre::make_poller() { return std::make_unique<model_poller>(); }
+
+namespace {
+
+template <typename Inbox>
+class EventLoopModel : public testing::Test {};
+
+using inboxes =
+    testing::Types<gyre::inbox::basic_fifo<2>, gyre::inbox::basic_sharded<2>>;
+TYPED_TEST_SUITE(EventLoopModel, inboxes);
+
+TYPED_TEST(EventLoopModel, ATaskPostedToASleepingLoopRuns) {
+  const auto checked = model::check({.preemptions = 2, .stale_reads = 2}, [] {
+    gyre::basic_loop<TypeParam> loop;
+    model::thread producer([&] { loop.post([&] { loop.stop(); }); });
+    loop.run();
+    producer.join();
+    const gyre::loop_metrics metrics = loop.metrics();
+    model::assert_that(metrics.tasks_run == 1 && metrics.tasks_pending == 0, "it ran once");
+    model::assert_that(metrics.wakeups <= 1, "one wake-up at most");
+  });
+  EXPECT_TRUE(checked) << checked;
+}
+
+TYPED_TEST(EventLoopModel, TasksOfTwoThreadsRun) {
+  const auto checked = model::check({.preemptions = 1, .stale_reads = 1}, [] {
+    gyre::basic_loop<TypeParam> loop;
+    int ran = 0;
+    {
+      const auto produce = [&] {
+        loop.post([&] {
+          if (++ran == 2) loop.stop();
+        });
+      };
+      model::thread one(produce);
+      model::thread other(produce);
+      loop.run();
+    }
+    model::assert_that(ran == 2, "both ran");
+  });
+  EXPECT_TRUE(checked) << checked;
+}
+
+TYPED_TEST(EventLoopModel, StopFromAnotherThreadEndsRun) {
+  const auto checked = model::check({.preemptions = 2, .stale_reads = 2}, [] {
+    gyre::basic_loop<TypeParam> loop;
+    model::thread other([&] { loop.stop(); });
+    loop.run();
+    model::assert_that(loop.stopped(), "it stays stopped");
+    other.join();
+  });
+  EXPECT_TRUE(checked) << checked;
+}
+
+TYPED_TEST(EventLoopModel, RunOnceReturnsAfterATask) {
+  const auto checked = model::check({.preemptions = 2, .stale_reads = 1}, [] {
+    gyre::basic_loop<TypeParam> loop;
+    bool ran = false;
+    model::thread producer([&] { loop.post([&] { ran = true; }); });
+    model::assert_that(loop.run_once() && ran, "the task was something to do");
+    producer.join();
+  });
+  EXPECT_TRUE(checked) << checked;
+}
+
+}  // namespace

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The fifo inbox under every schedule within the bounds given, with segments of two cells so that a
+// few tasks suffice to install, link, retire and reuse segments.
+#include <gyre/exec/inbox/fifo.hpp>
+
+#include <gtest/gtest.h>
+#include <tests/model/inbox_scenario.hpp>
+#include <tests/model/model.hpp>
+
+namespace {
+
+namespace model = gyre::model;
+using model::post;
+using model::receipts;
+using model::run_until_received;
+
+using small_fifo = gyre::inbox::basic_fifo<2>;
+
+TEST(FifoModel, TasksOfOneProducerRunOnceInOrderAcrossReusedSegments) {
+  const auto checked = model::check({.preemptions = 2, .stale_reads = 2}, [] {
+    small_fifo inbox;
+    receipts received;
+    model::thread producer([&] {
+      for (int id = 0; id < 5; ++id) post(inbox, received, id);
+    });
+    run_until_received(inbox, received, 5);
+    producer.join();
+    for (int id = 1; id < 5; ++id) model::assert_that(received.in_order(id - 1, id), "in order");
+    model::assert_that(inbox.pending() == 0 && !inbox.ready(), "nothing is left");
+  });
+  EXPECT_TRUE(checked) << checked;
+}
+
+TEST(FifoModel, ProducersThatFindASegmentFullInstallOneTogether) {
+  const auto checked = model::check({.preemptions = 2, .stale_reads = 1}, [] {
+    small_fifo inbox;
+    receipts received;
+    {
+      const auto produce = [&](int first) {
+        post(inbox, received, first);
+        post(inbox, received, first + 1);
+      };
+      model::thread one([&] { produce(0); });
+      model::thread other([&] { produce(2); });
+      run_until_received(inbox, received, 4);
+    }
+    model::assert_that(received.in_order(0, 1) && received.in_order(2, 3), "in producers' order");
+    model::assert_that(inbox.pending() == 0 && !inbox.ready(), "nothing is left");
+  });
+  EXPECT_TRUE(checked) << checked;
+}
+
+TEST(FifoModel, ProducersOverrunASegmentWhileItsPredecessorIsReused) {
+  const auto checked = model::check({.preemptions = 2, .stale_reads = 0}, [] {
+    small_fifo inbox;
+    receipts received;
+    {
+      const auto produce = [&](int first) {
+        for (int id = first; id < first + 3; ++id) post(inbox, received, id);
+      };
+      model::thread one([&] { produce(0); });
+      model::thread other([&] { produce(3); });
+      run_until_received(inbox, received, 6);
+    }
+    for (const int id : {1, 2, 4, 5}) {
+      model::assert_that(received.in_order(id - 1, id), "in producers' order");
+    }
+  });
+  EXPECT_TRUE(checked) << checked;
+}
+
+TEST(FifoModel, APostThatHappensBeforeAnotherRunsFirst) {
+  const auto checked = model::check({.preemptions = 2, .stale_reads = 2}, [] {
+    small_fifo inbox;
+    receipts received;
+    model::atomic<bool> posted{false};
+    bool is_later = false;
+    {
+      model::thread one([&] {
+        post(inbox, received, 0);
+        posted.store(true, std::memory_order_release);
+      });
+      model::thread other([&] {
+        is_later = posted.load(std::memory_order_acquire);
+        post(inbox, received, 1);
+      });
+      run_until_received(inbox, received, 2);
+    }
+    if (is_later) model::assert_that(received.in_order(0, 1), "the later post runs later");
+  });
+  EXPECT_TRUE(checked) << checked;
+}
+
+TEST(FifoModel, ItsEndDestroysWhatWasNotRun) {
+  const auto checked = model::check({.preemptions = 3, .stale_reads = 1}, [] {
+    receipts received;
+    {
+      small_fifo inbox;
+      {
+        model::thread one([&] {
+          post(inbox, received, 0);
+          post(inbox, received, 1);
+        });
+        model::thread other([&] { post(inbox, received, 2); });
+        gyre::inbox::batch some(1);
+        inbox.run(some);
+      }
+      model::assert_that(inbox.pending() == 3 - received.count(), "the rest is pending");
+    }
+  });
+  EXPECT_TRUE(checked) << checked;
+}
+
+}  // namespace

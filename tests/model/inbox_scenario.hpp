@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the models of the inboxes share: tasks that leave receipts, and a consumer.
+#pragma once
+
+#include <gyre/exec/inbox/inbox.hpp>
+#include <tests/model/model.hpp>
+
+#include <array>
+#include <cstddef>
+#include <utility>
+
+namespace gyre::model {
+
+/// What the consumer saw, in plain memory: whatever the inbox does not order is a data race.
+class receipts {
+ public:
+  void take(int id) { order_.at(count_++) = id; }
+  std::size_t count() const { return count_; }
+  /// When the task `id` ran, which must have been once.
+  std::size_t position_of(int id) const {
+    std::size_t position = count_;
+    for (std::size_t i = 0; i < count_; ++i) {
+      if (order_.at(i) != id) continue;
+      assert_that(position == count_, "no task runs twice");
+      position = i;
+    }
+    assert_that(position < count_, "no task is lost");
+    return position;
+  }
+  bool in_order(int earlier, int later) const { return position_of(earlier) < position_of(later); }
+
+ private:
+  std::array<int, 8> order_{};
+  std::size_t count_ = 0;
+};
+
+/// A task with a payload that the consumer reads, and that is freed whether or not the task runs.
+class receipt_task {
+ public:
+  receipt_task(receipts& received, int id) : received_(&received), id_(new int(id)) {}
+  receipt_task(receipt_task&& other) noexcept
+      : received_(other.received_), id_(std::exchange(other.id_, nullptr)) {}
+  receipt_task& operator=(receipt_task&&) = delete;
+  ~receipt_task() { delete id_; }
+  void operator()() { received_->take(*id_); }
+
+ private:
+  receipts* received_;
+  int* id_;
+};
+
+template <typename Inbox>
+void post(Inbox& inbox, receipts& received, int id) {
+  inbox.push(receipt_task(received, id));
+}
+
+/// Runs tasks until `tasks` of them have left receipts.
+template <typename Inbox>
+void run_until_received(Inbox& inbox, const receipts& received, std::size_t tasks) {
+  while (received.count() < tasks) {
+    inbox::batch some(tasks);
+    inbox.run(some);
+    if (some.ran() == 0) yield();
+  }
+}
+
+}  // namespace gyre::model
