@@ -278,8 +278,9 @@ def test_the_lab(
     with tempfile.TemporaryDirectory() as folder:
         with ProgressView(console) as view:
             trials = [trust.false_alarms(subject, build, size, Path(folder), view)]
-        with ProgressView(console) as view:
-            trials.append(trust.handicap(subject, build, size, Path(folder), view))
+        for name, contender in size.slowed:
+            with ProgressView(console) as view:
+                trials.append(trust.handicap(known[name], contender, build, Path(folder), view))
         with console.status("sabotage") as status:
             trials.append(trust.sabotage(list(known.values()), build, status.update))
     for trial in trials:

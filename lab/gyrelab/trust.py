@@ -21,6 +21,7 @@ from gyrelab.runner import Part, Place, Watcher
 HANDICAP = 10  # percent
 FALSE_ALARMS = 1 - statistics.CONFIDENCE
 _COPIES = 4
+_ATTEMPTS = 3
 _PAIRS = ((0, 1), (2, 3))
 
 
@@ -28,14 +29,22 @@ _PAIRS = ((0, 1), (2, 3))
 class Size:
     """How much the self-test measures."""
 
-    contenders: int
+    contenders: int  # how many play themselves in A against A
     producers: tuple[int, ...]
     tasks: int  # in all
     relabellings: int
+    slowed: tuple[tuple[str, str], ...]  # experiments and the contenders slowed on purpose
 
 
-SMALL = Size(contenders=1, producers=(1, 2, 4), tasks=200_000, relabellings=60)
-FULL = Size(contenders=3, producers=(1, 2, 4, 6, 8, 12, 16, 20), tasks=1_000_000, relabellings=150)
+# Timers run on one thread, so a busy machine disturbs them least.
+SMALL = Size(1, (1, 2, 4), 200_000, 60, (("timers", "gyre"),))
+FULL = Size(
+    contenders=3,
+    producers=(1, 2, 4, 6, 8, 12, 16, 20),
+    tasks=1_000_000,
+    relabellings=150,
+    slowed=(("timers", "gyre"), ("post_task", "gyre_fifo"), ("post_task", "mutex")),
+)
 
 
 @dataclass(frozen=True)
@@ -63,13 +72,13 @@ def false_alarms(
 ) -> Trial:
     """A against A: copies of one program must differ in no more cells than the level allows."""
     names = subjects(experiment, build, size)
-    parts = [_part(experiment, size, [_copies(experiment, build, name) for name in names])]
+    copies = tuple(copy for name in names for copy in _copies(experiment, build, name))
+    parts = [_part(experiment, [Place(cell, copies) for cell in _cells(size)])]
     results = _measure(parts, folder / "same.json", "A against A", watcher)
     alarms, comparisons, relabelled = 0, 0, []
     generator = np.random.default_rng(7)
     for name, cell in itertools.product(names, _cells(size)):
-        copies = [f"{name}#{n}" for n in range(1, _COPIES + 1)]
-        logs = _logs(results, experiment, copies, cell)
+        logs = _logs(results, experiment, [f"{name}#{n}" for n in range(1, _COPIES + 1)], cell)
         for one, two in _PAIRS:
             comparisons += 1
             alarms += statistics.ratio([logs[:, one] - logs[:, two]]).differs
@@ -88,26 +97,36 @@ def false_alarms(
 
 
 def handicap(
-    experiment: Experiment, build: Path, size: Size, folder: Path, watcher: Watcher
+    experiment: Experiment, contender: str, build: Path, folder: Path, watcher: Watcher
 ) -> Trial:
-    """A against itself slowed on purpose: the lab must see it with the full grid's rounds."""
-    name = subjects(experiment, build, size)[0]
-    file = experiment.program(name, build)
-    slowed = f"{name}#slowed"
-    pair = [Contestant(name, file), Contestant(slowed, file, ("--handicap", str(HANDICAP)))]
-    results = _measure(
-        [_part(experiment, size, [pair])], folder / "slowed.json", "handicap", watcher
-    )
-    found = comparison.compare(results, experiment.name, experiment.metric, [name], [slowed])
-    if found.ratio is None:
-        return Trial(f"{HANDICAP} % handicap", False, "; ".join(found.gaps[:2]))
+    """A against itself slowed on purpose: the full grid's rounds must show it over its cells.
+
+    Measured again when the machine was too noisy to tell, which says nothing about the lab.
+    """
+    title = f"{HANDICAP} % handicap of {experiment.name}/{contender}"
+    file = experiment.program(contender, build)
+    if not file.exists():
+        raise LabError(f"{experiment.name}/{contender} is not built in {build}/lab")
+    slowed = f"{contender}#slowed"
+    pair = (Contestant(contender, file), Contestant(slowed, file, ("--handicap", str(HANDICAP))))
+    cells = [
+        c for c in experiment.grids["full"].cells if c.get("wakeup", "coalesced") == "coalesced"
+    ]
+    part = _part(experiment, [Place(cell, pair) for cell in cells])
+    for _ in range(_ATTEMPTS):
+        results = _measure([part], folder / "slowed.json", "handicap", watcher)
+        found = comparison.compare(
+            results, experiment.name, experiment.metric, [contender], [slowed]
+        )
+        assert found.ratio is not None  # _measure has refused failed runs
+        if found.ratio.low > 1 or found.ratio.half_width < HANDICAP / 100:
+            break
+    ratio = found.ratio
+    text = f"{ratio.value:.3f} ({ratio.low:.3f} to {ratio.high:.3f}) times as fast as itself slowed"
+    if ratio.low <= 1 and ratio.half_width >= HANDICAP / 100:
+        text += f"; too noisy in {_ATTEMPTS} attempts, `tools/lab doctor` says why"
     seen = sum(each.ratio.low > 1 for each in found.cells)
-    return Trial(
-        f"{HANDICAP} % handicap",
-        found.ratio.low > 1,
-        f"{name} is {found.ratio.value:.3f} ({found.ratio.low:.3f} to {found.ratio.high:.3f}) times as fast "
-        f"as itself slowed; seen in {seen} of {len(found.cells)} cells by themselves",
-    )
+    return Trial(title, ratio.low > 1, f"{text}; seen in {seen} of {len(found.cells)} single cells")
 
 
 def sabotage(experiments: Sequence[Experiment], build: Path, tell: Callable[[str], None]) -> Trial:
@@ -150,10 +169,8 @@ def _cells(size: Size) -> list[dict[str, Value]]:
     ]
 
 
-def _part(experiment: Experiment, size: Size, groups: list[list[Contestant]]) -> Part:
-    contestants = tuple(itertools.chain.from_iterable(groups))
-    places = tuple(Place(cell, contestants) for cell in _cells(size))
-    return Part(experiment, experiment.grids["full"].rounds, 1, places)
+def _part(experiment: Experiment, places: list[Place]) -> Part:
+    return Part(experiment, experiment.grids["full"].rounds, 1, tuple(places))
 
 
 def _measure(parts: list[Part], out: Path, name: str, watcher: Watcher) -> Results:
