@@ -15,7 +15,7 @@ help: ## show this list
 	@echo "make report and make test are the two to know. All of them:"
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | awk -F '\t' '{ printf "  make %-9s %s\n", $$1, $$2 }'
 
-report: ## measure on this machine (about five minutes) and write report/index.html
+report: ## measure on this machine (under ten minutes), write report/index.html
 	tools/setup report
 	tools/lab run --grid quick --out results/quick.json
 	tools/lab report
