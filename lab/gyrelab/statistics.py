@@ -121,9 +121,12 @@ def ratio(strata: Sequence[Sequence[float]]) -> Ratio:
 
 
 def log_ratios(of: dict[int, float], over: dict[int, float], better: str) -> list[float]:
-    """By how much `of` is better than `over`, as logarithms, in each round that both finished."""
+    """By how much `of` is better than `over`, as logarithms, in each round that both finished.
+
+    Rounds with a figure of zero have no ratio and are left out.
+    """
     sign = -1.0 if better == "lower" else 1.0
-    rounds = sorted(of.keys() & over.keys())
+    rounds = [each for each in sorted(of.keys() & over.keys()) if of[each] > 0 and over[each] > 0]
     return [sign * math.log(of[each] / over[each]) for each in rounds]
 
 
