@@ -111,6 +111,15 @@ class Advice:
 
 
 @dataclass(frozen=True)
+class Contest:
+    """The experiment in one figure: the best of `of` against the best of `over`."""
+
+    of: tuple[str, ...]
+    over: tuple[str, ...]
+    where: Filter
+
+
+@dataclass(frozen=True)
 class Experiment:
     """All of one experiment.toml."""
 
@@ -131,6 +140,7 @@ class Experiment:
     grids: dict[str, Grid]
     claims: tuple[Claim, ...]
     published: tuple[Published, ...]
+    contest: Contest
     advice: Advice | None
     raw: dict[str, Any] = field(repr=False)
 
@@ -204,6 +214,7 @@ def parse(top: Table) -> Experiment:
         grids=_grids(top.table("grids"), parameters, warmup_rounds),
         claims=tuple(_claim(each, names, parameters, metrics) for each in top.tables("claims", [])),
         published=tuple(_published(each, parameters) for each in top.tables("published", [])),
+        contest=_contest(top, contenders, parameters),
         advice=_advice(top.table("advice"), names, parameters) if "advice" in top else None,
         raw=top.raw,
     )
@@ -363,6 +374,21 @@ def _published(table: Table, parameters: dict[str, Parameter]) -> Published:
         raise table.wrong("x", f"'{published.x}' is no parameter; then say collapse_to")
     table.done()
     return published
+
+
+def _contest(
+    top: Table, contenders: tuple[Contender, ...], parameters: dict[str, Parameter]
+) -> Contest:
+    """What `[highlight]` says; by default gyre's own against the peers in all cells."""
+    names = [each.name for each in contenders]
+    table = top.table("highlight", {})
+    contest = Contest(
+        tuple(table.words("of", names, [c.name for c in contenders if c.kind == "gyre"])),
+        tuple(table.words("over", names, [c.name for c in contenders if c.kind == "peer"])),
+        _filter(table, "where", parameters),
+    )
+    table.done()
+    return contest
 
 
 def _advice(table: Table, names: list[str], parameters: dict[str, Parameter]) -> Advice:

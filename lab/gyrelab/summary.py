@@ -24,14 +24,19 @@ class Standing:
 
 @dataclass(frozen=True)
 class Answer:
-    """The advice: the best candidate, whether it is clearly the best, and how all stand."""
+    """The advice: the best candidate, whether it is clearly the best, and how all stand.
+
+    `state` is `clear`, `level` with the runner-up, or `unknown` after too few rounds. The
+    alternative is the best candidate that is taken for another reason.
+    """
 
     experiment: Experiment
+    state: str
     best: Standing
-    clear: bool
+    runner_up: Standing | None
+    alternative: Standing | None
     against: list[str]
     standings: list[Standing]
-    alternative: Standing | None
 
 
 @dataclass(frozen=True)
@@ -95,34 +100,38 @@ def _advise(experiment: Experiment, results: Results) -> Answer | None:
         results, experiment.name, experiment.metric, [best], rest, asked.where
     )
     by_name = {each.contender.name: each for each in standings}
-    second = better(rest, key=lambda name: mean[name]) if rest else None
+    ranked = [by_name[name] for name in order if name in rest]
+    others = [each for each in ranked if each.reason != by_name[best].reason]
     return Answer(
         experiment,
+        _state(duel.ratio),
         by_name[best],
-        duel.ratio is None or duel.ratio.differs,
+        ranked[0] if ranked else None,
+        others[0] if others else None,
         [experiment.contender(name).label for name in against if name != best],
         standings,
-        by_name[second] if second else None,
     )
 
 
+def _state(duel: Ratio | None) -> str:
+    if duel is None:
+        return "clear"
+    if math.isinf(duel.high):
+        return "unknown"
+    return "clear" if duel.differs else "level"
+
+
 def highlight(experiment: Experiment, results: Results) -> Highlight:
-    """gyre's best contender against the best peer, over all cells both were measured in."""
-    names = results.contenders(experiment.name)
-    ours = [c for c in experiment.contenders if c.kind == "gyre" and c.name in names]
-    peers = [c.name for c in experiment.contenders if c.kind == "peer" and c.name in names]
+    """The best of those it names against the best of their rivals, over the cells it names."""
+    contest, names = experiment.contest, results.contenders(experiment.name)
+    peers = [name for name in contest.over if name in names]
     best: tuple[Ratio, Contender] | None = None
-    for contender in ours:
+    for name in contest.of:
         found = comparison.compare(
-            results,
-            experiment.name,
-            experiment.metric,
-            [contender.name],
-            peers,
-            experiment.advice.where if experiment.advice else {},
+            results, experiment.name, experiment.metric, [name], peers, contest.where
         )
         if found.ratio is not None and (best is None or found.ratio.value > best[0].value):
-            best = (found.ratio, contender)
+            best = (found.ratio, experiment.contender(name))
     rivals = ", ".join(experiment.contender(name).label for name in peers)
     if best is None:
         return Highlight(experiment, None, rivals, None)

@@ -81,7 +81,7 @@ def test_advice_names_the_fastest_queue_and_its_lead() -> None:
     answer = summary.advice(pairs)
     assert answer is not None
     assert answer.best.contender.name == "gyre_sharded"
-    assert answer.clear
+    assert answer.state == "clear"
     assert answer.best.ratio is not None
     assert answer.best.ratio.value == pytest.approx(62 / 8, rel=0.05)
     assert answer.alternative is not None
@@ -93,4 +93,31 @@ def test_advice_says_when_two_are_level() -> None:
     measured = synthetic.results(("post_task",), rounds=5, noise=0.05, faster={"gyre_fifo": 15 / 8})
     answer = summary.advice([(measured.experiment("post_task"), measured)])
     assert answer is not None
-    assert not answer.clear
+    assert answer.state == "level"
+    assert answer.runner_up is not None
+
+
+def test_advice_is_silent_after_one_round() -> None:
+    measured = synthetic.results(("post_task",), rounds=1)
+    answer = summary.advice([(measured.experiment("post_task"), measured)])
+    assert answer is not None
+    assert answer.state == "unknown"
+
+
+def test_alternative_is_taken_for_another_reason() -> None:
+    measured = synthetic.results(("post_task",), faster={"moodycamel": 9})
+    answer = summary.advice([(measured.experiment("post_task"), measured)])
+    assert answer is not None
+    assert answer.alternative is not None
+    assert answer.alternative.reason != answer.best.reason
+    assert answer.alternative.contender.name == "gyre_fifo"
+
+
+def test_highlight_is_the_contest_the_experiment_names() -> None:
+    measured = synthetic.results(("hop",))
+    found = summary.highlight(measured.experiment("hop"), measured)
+    assert found.best is not None
+    assert found.best.name == "gyre_sharded"
+    assert found.rivals == "asio, libuv"
+    assert found.ratio is not None
+    assert found.ratio.value == pytest.approx(48 / 8, rel=0.05)
