@@ -45,8 +45,7 @@ namespace {
 template <typename Inbox>
 class EventLoopModel : public testing::Test {};
 
-using inboxes =
-    testing::Types<gyre::inbox::basic_fifo<2>, gyre::inbox::basic_sharded<2>>;
+using inboxes = testing::Types<gyre::inbox::basic_fifo<2>, gyre::inbox::basic_sharded<2>>;
 TYPED_TEST_SUITE(EventLoopModel, inboxes);
 
 TYPED_TEST(EventLoopModel, ATaskPostedToASleepingLoopRuns) {

@@ -59,7 +59,8 @@ struct options {
   bool leaks_fail = true;
   /// Whether to run each of several equivalent schedules: for tests of the checker.
   bool keep_equivalent = false;
-  /// Runs only this schedule: the `trace` of an earlier result. GYRE_MODEL_REPLAY does the same.
+  /// Runs only this schedule: the `trace` of an earlier result with the same bounds. The environment
+  /// variable GYRE_MODEL_REPLAY does the same for every check() of the program: filter the tests.
   std::string replay = {};
 };
 

@@ -4,6 +4,7 @@
 // depth-first search over all decisions, each schedule being run from its beginning.
 #pragma once
 
+#include <tests/model/decisions.hpp>
 #include <tests/model/fiber.hpp>
 #include <tests/model/memory.hpp>
 #include <tests/model/model.hpp>
@@ -23,29 +24,6 @@ namespace gyre::model {
 
 /// For stories: where in the source the (non-null) program counters are.
 std::string source_lines(const void* const (&pcs)[2]);
-
-/// The decisions of a schedule, in order, and the search through all of them.
-class decisions {
- public:
-  /// One of `count` alternatives: the first at first, the others in later schedules.
-  unsigned decide(unsigned count);
-  bool replaying() const { return next_ < taken_.size(); }
-  void rewind() { next_ = 0; }
-  void clear() { taken_.clear(), next_ = 0; }
-  /// Moves to the next schedule; false if there is none.
-  bool advance();
-
-  std::string to_string() const;
-  void parse(const std::string& trace);
-
- private:
-  struct decision {
-    unsigned taken;
-    unsigned count;  // 0: from a trace, not known yet
-  };
-  std::vector<decision> taken_;
-  std::size_t next_ = 0;
-};
 
 /// The machine that check() sets up: threads, memory, the search and the log.
 class scheduler {

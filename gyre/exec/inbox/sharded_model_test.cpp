@@ -112,9 +112,8 @@ TEST(ShardedModel, AnyThreadMayAskWhatIsPending) {
     receipts received;
     {
       model::thread producer([&] { post(inbox, received, 0); });
-      model::thread onlooker([&] {
-        model::assert_that(inbox.pending() <= 1, "at most what was posted");
-      });
+      model::thread onlooker(
+          [&] { model::assert_that(inbox.pending() <= 1, "at most what was posted"); });
       run_until_received(inbox, received, 1);
       gyre::inbox::batch none(1);
       inbox.run(none);  // discharges the shard once its thread has ended
