@@ -219,6 +219,12 @@ extern "C" {
                                                   std::uint##bits##_t* e, std::uint##bits##_t d,   \
                                                   int s, int f) {                                  \
     return compare_exchange(a, e, d, true, s, f) ? 1 : 0;                                          \
+  }                                                                                                \
+  std::uint##bits##_t __tsan_atomic##bits##_compare_exchange_val(                                  \
+      volatile std::uint##bits##_t* a, std::uint##bits##_t e, std::uint##bits##_t d, int s,        \
+      int f) {                                                                                     \
+    compare_exchange(a, &e, d, false, s, f);                                                       \
+    return e;                                                                                      \
   }
 GYRE_ATOMIC(8)
 GYRE_ATOMIC(16)
