@@ -25,11 +25,11 @@ TEST(ShardedModel, TasksOfOneProducerRunOnceInOrderAcrossReusedSegments) {
     receipts received;
     {
       model::thread producer([&] {
-        for (int id = 0; id < 5; ++id) post(inbox, received, id);
+        for (int id = 0; id < 6; ++id) post(inbox, received, id);
       });
-      run_until_received(inbox, received, 5);
+      run_until_received(inbox, received, 6);
     }
-    for (int id = 1; id < 5; ++id) model::assert_that(received.in_order(id - 1, id), "in order");
+    for (int id = 1; id < 6; ++id) model::assert_that(received.in_order(id - 1, id), "in order");
     model::assert_that(inbox.pending() == 0 && !inbox.ready(), "nothing is left");
   });
   EXPECT_TRUE(checked) << checked;
