@@ -70,6 +70,23 @@ TEST(FifoModel, ProducersOverrunASegmentWhileItsPredecessorIsReused) {
   EXPECT_TRUE(checked) << checked;
 }
 
+TEST(FifoModel, AnOvertakenProducerClaimsInASegmentItHasNotSeenBefore) {
+  const auto checked = model::check({.preemptions = 2, .stale_reads = 1}, [] {
+    small_fifo inbox;
+    receipts received;
+    {
+      model::thread fast([&] {
+        for (int id = 0; id < 5; ++id) post(inbox, received, id);
+      });
+      model::thread slow([&] { post(inbox, received, 5); });
+    }
+    run_until_received(inbox, received, 6);
+    for (int id = 1; id < 5; ++id) model::assert_that(received.in_order(id - 1, id), "in order");
+    model::assert_that(received.position_of(5) < 6, "the overtaken task ran");
+  });
+  EXPECT_TRUE(checked) << checked;
+}
+
 TEST(FifoModel, APostThatHappensBeforeAnotherRunsFirst) {
   const auto checked = model::check({.preemptions = 2, .stale_reads = 2}, [] {
     small_fifo inbox;
