@@ -3,7 +3,8 @@
 
 import itertools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,8 +14,8 @@ from scipy import stats
 from gyrelab import comparison, journal, program, runner, statistics
 from gyrelab.cells import Value, key
 from gyrelab.errors import LabError
-from gyrelab.experiments import Experiment
-from gyrelab.program import Contestant
+from gyrelab.experiments import Contender, Experiment
+from gyrelab.program import Contestant, Outcome
 from gyrelab.results import Results
 from gyrelab.runner import Part, Place, Watcher
 
@@ -132,32 +133,38 @@ def handicap(
     return Trial(title, ratio.low > 1, f"{text}; seen in {seen} of {len(found.cells)} single cells")
 
 
-def sabotage(experiments: Sequence[Experiment], build: Path, tell: Callable[[str], None]) -> Trial:
-    """Every contender that loses or repeats a task must be caught by its own check."""
-    escaped, caught = [], 0
-    for experiment in experiments:
-        for contender in experiment.contenders:
-            file = experiment.program(contender.name, build)
-            cell = next((c for c in experiment.grids["smoke"].cells if contender.runs_in(c)), None)
-            if not file.exists() or cell is None:
-                continue
-            for wrong in ("lose", "duplicate"):
-                tell(f"{experiment.name}/{contender.name} {wrong}")
-                run = Contestant(contender.name, file, ("--sabotage", wrong))
-                outcome = program.run(
-                    run, experiment.name, cell, timeout_seconds=experiment.timeout_seconds
-                )
-                if outcome.status == "failed":
-                    caught += 1
-                else:
-                    reason = f": {outcome.reason}" if outcome.reason else ""
-                    escaped.append(
-                        f"{experiment.name}/{contender.name} {wrong} is {outcome.status}{reason}"
-                    )
+def sabotage(experiments: Sequence[Experiment], build: Path) -> Trial:
+    """Every contender that loses or repeats a task must be caught by its own check.
+
+    They run side by side: some wait for seconds for a task that never comes.
+    """
     title = "lost and repeated tasks"
+    attempts = [
+        (experiment, contender, wrong)
+        for experiment in experiments
+        for contender in experiment.contenders
+        if experiment.program(contender.name, build).exists()
+        for wrong in ("lose", "duplicate")
+    ]
+    with ThreadPoolExecutor(max_workers=8) as pool:
+        outcomes = list(pool.map(lambda each: _sabotaged(*each, build), attempts))
+    escaped = [
+        f"{experiment.name}/{contender.name} {wrong} is {outcome.status}: {outcome.reason}".rstrip(
+            ": "
+        )
+        for (experiment, contender, wrong), outcome in zip(attempts, outcomes, strict=True)
+        if outcome.status != "failed"
+    ]
     if escaped:
         return Trial(title, False, f"{len(escaped)} escaped: {'; '.join(escaped[:4])}")
-    return Trial(title, caught > 0, f"all {caught} caught")
+    return Trial(title, bool(attempts), f"all {len(attempts)} caught")
+
+
+def _sabotaged(experiment: Experiment, contender: Contender, wrong: str, build: Path) -> Outcome:
+    cell = next(cell for cell in experiment.grids["smoke"].cells if contender.runs_in(cell))
+    file = experiment.program(contender.name, build)
+    run = Contestant(contender.name, file, ("--sabotage", wrong))
+    return program.run(run, experiment.name, cell, timeout_seconds=experiment.timeout_seconds)
 
 
 def _copies(experiment: Experiment, build: Path, name: str) -> list[Contestant]:

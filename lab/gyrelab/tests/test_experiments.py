@@ -61,6 +61,8 @@ def test_every_experiment_of_the_repository_is_sound() -> None:
     assert {"post_task", "hop", "timers"} <= set(found)
     for experiment in found.values():
         assert all(grid.cells for grid in experiment.grids.values())
+        for contender in experiment.contenders:
+            assert any(contender.runs_in(cell) for cell in experiment.grids["smoke"].cells)
         assert experiment.grids["full"].rounds >= 11
         assert experiment.grids["quick"].rounds >= 5
 

@@ -36,9 +36,9 @@ def test_geometric_mean_over_cells_keeps_its_level() -> None:
     generator = np.random.default_rng(4)
     means = [
         statistics.ratio([generator.normal(0, 0.04 * cell, 7) for cell in range(1, 9)])
-        for _ in range(200)
+        for _ in range(120)
     ]
-    assert sum(each.differs for each in means) <= stats.binom.ppf(0.99, 200, 0.05)
+    assert sum(each.differs for each in means) <= stats.binom.ppf(0.99, 120, 0.05)
 
 
 def test_ten_percent_is_seen_with_the_full_grids_rounds() -> None:
