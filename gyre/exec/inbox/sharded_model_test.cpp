@@ -55,7 +55,7 @@ TEST(ShardedModel, ShardsArriveWhileTheConsumerRuns) {
 }
 
 TEST(ShardedModel, AProducersLastTasksRunAlthoughItsThreadHasEnded) {
-  const auto checked = model::check({.preemptions = 3, .stale_reads = 1}, [] {
+  const auto checked = model::check({.preemptions = 3}, [] {
     small_sharded inbox;
     receipts received;
     model::thread producer([&] { post(inbox, received, 0); });
@@ -69,7 +69,7 @@ TEST(ShardedModel, AProducersLastTasksRunAlthoughItsThreadHasEnded) {
 }
 
 TEST(ShardedModel, AThreadMayEndAfterTheInboxOrWhileItEnds) {
-  const auto checked = model::check({.preemptions = 3, .stale_reads = 1}, [] {
+  const auto checked = model::check({.preemptions = 3}, [] {
     receipts received;
     std::optional<small_sharded> inbox(std::in_place);
     model::atomic<bool> posted{false};
