@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cassert>
 #include <cstdio>
+#include <stdexcept>
 
 namespace gyre {
 namespace {
@@ -24,8 +25,9 @@ namespace {
 // Marks the calling thread as the one that runs the loop.
 class event_loop::running {
  public:
-  explicit running(event_loop& loop) noexcept : outer_(std::exchange(current_loop_, &loop)) {
-    assert(outer_ != &loop && "run() called from one of the loop's own tasks");
+  explicit running(event_loop& loop) : outer_(current_loop_) {
+    if (outer_ == &loop) throw std::logic_error("gyre: a loop was run from one of its own tasks");
+    current_loop_ = &loop;
   }
   running(const running&) = delete;
   running& operator=(const running&) = delete;
@@ -140,7 +142,7 @@ std::size_t event_loop::run_tasks() {
 void event_loop::run_limited() {
   while (batch_.more() && inbox_ready()) {
     leave();
-    batch_.count();
+    batch_.count(1);
     inbox::batch one(1);
     run_inbox(one);
   }
@@ -166,15 +168,15 @@ std::size_t event_loop::sleep_until(steady_time deadline) {
   return run_io();
 }
 
-// Looks for tasks for a while instead of going to sleep. Where tasks come in numbers, it first lets
-// some gather (to take each one as it is put would move its cache line to and fro), and offers its
-// core to producers that wait for one.
+// Looks for tasks for a while instead of going to sleep. Where they come in numbers and nothing else
+// is to be served, it first lets some gather (some 10 us; to take each one as it is put would move
+// its cache line to and fro), and offers its core to producers that wait for one.
 bool event_loop::look_for_tasks() noexcept {
   constexpr std::size_t in_numbers = 16;
-  constexpr int gathering = 64;
-  const bool busy = last_batch_ >= in_numbers;
+  constexpr int gathering = 1024;
+  const bool busy = last_batch_ >= in_numbers && poller_->watched() == 0;
   if (busy) {
-    for (int i = 0; i < gathering; ++i) detail::cpu_relax();
+    for (int i = 0; i < gathering && !stopped(); ++i) detail::cpu_relax();
   }
   for (int look = spin_.looks(); look > 0; --look) {
     if (inbox_ready() || stopped()) {

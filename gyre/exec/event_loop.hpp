@@ -82,8 +82,8 @@ class event_loop {
   virtual ~event_loop();
 
   /// Runs tasks, timers and descriptor watches on the calling thread until stop(). Sleeps while
-  /// there is nothing to do. Throws what on_exception throws, and std::system_error if waiting fails.
-  /// Must not be called from one of the loop's own tasks.
+  /// there is nothing to do. Throws what on_exception throws, std::system_error if waiting fails, and
+  /// std::logic_error when called from one of the loop's own tasks, as do the next four.
   void run();
   /// Waits until there is something to do, and does one turn's worth of it. False if it was stopped.
   bool run_once();

@@ -47,7 +47,7 @@ class boost_lockfree {
   void run(batch& some) {
     for (task* front = nullptr; some.more() && queue_.pop(front);) {
       const owner each(front);
-      some.count();
+      some.count(1);
       (*each)();
     }
   }

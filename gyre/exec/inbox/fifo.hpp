@@ -34,10 +34,7 @@ class basic_fifo {
   basic_fifo(const basic_fifo&) = delete;
   basic_fifo& operator=(const basic_fifo&) = delete;
   ~basic_fifo() {
-    while (detail::task_cell* cell = reader_.front(pool_)) {
-      reader_.step();
-      cell->drop();
-    }
+    reader_.drop_all(pool_);
     delete reader_.segment();
   }
 
@@ -50,16 +47,10 @@ class basic_fifo {
 
   void run(batch& some) {
     const detail::publish_consumed published(consumed_, some);
-    while (some.more()) {
-      detail::task_cell* cell = reader_.front(pool_);
-      if (cell == nullptr) return;
-      reader_.step();
-      some.count();
-      cell->run();
-    }
+    reader_.run(some, some.left(), pool_);
   }
 
-  bool ready() noexcept { return reader_.front(pool_) != nullptr; }
+  bool ready() noexcept { return reader_.ready(pool_); }
 
   std::size_t pending() const noexcept {
     const std::uint64_t consumed = consumed_.load(std::memory_order_relaxed);
@@ -74,6 +65,7 @@ class basic_fifo {
   static constexpr std::size_t segment_alignment = std::size_t{1} << 16;
   using segment_type = detail::segment<CellsPerSegment, segment_alignment>;
   static_assert(CellsPerSegment < segment_alignment / 2);
+  static constexpr std::size_t cells_ahead = 16;
 
   static std::uintptr_t position(segment_type* segment, std::size_t index) noexcept {
     return reinterpret_cast<std::uintptr_t>(segment) + index;
@@ -89,7 +81,10 @@ class basic_fifo {
     // acquire: pairs with the release in claim_in_new_segment(); the segment is initialised.
     const std::uintptr_t claimed = tail_.fetch_add(1, std::memory_order_acquire);
     if (index_of(claimed) < CellsPerSegment) [[likely]] {
-      return segment_of(claimed)->cells[index_of(claimed)];
+      detail::task_cell* const cell = segment_of(claimed)->cells.data() + index_of(claimed);
+      // The addition waits for the stores before it, so the next cells' lines must be here by then.
+      __builtin_prefetch(cell + cells_ahead, 1);
+      return *cell;
     }
     return claim_in_new_segment(segment_of(claimed));
   }
@@ -106,7 +101,7 @@ class basic_fifo {
           if (tail_.compare_exchange_weak(tail, position(fresh.get(), 1), std::memory_order_acq_rel,
                                           std::memory_order_acquire)) {
             installed_.fetch_add(1, std::memory_order_relaxed);
-            // release: pairs with the acquire in segment_reader::front().
+            // release: pairs with the acquire in segment_reader::ready().
             full->next.store(fresh.get(), std::memory_order_release);
             return fresh.release()->cells[0];
           }

@@ -17,20 +17,26 @@ enum class ordering {
 };
 
 /// How many tasks may still run before the loop looks at its timers and descriptors, and how many
-/// have. The inbox asks more() before each task and says count() before it calls it; a task may
-/// end() the batch it is part of.
+/// have. A task may end() the batch it is part of.
 class batch {
  public:
   explicit batch(std::size_t limit) noexcept : limit_(limit) {}
-  bool more() const noexcept { return ran_ < limit_; }
-  void count() noexcept { ++ran_; }
-  void end() noexcept { limit_ = ran_; }
+
+  /// Inbox: whether another task may run; how many at most, if none of them ends the batch.
+  bool more() const noexcept { return !ended_ && ran_ < limit_; }
+  bool ended() const noexcept { return ended_; }
+  std::size_t left() const noexcept { return limit_ - ran_; }
+  /// Inbox: that many tasks have been called, a throwing one included.
+  void count(std::size_t tasks) noexcept { ran_ += tasks; }
+
+  void end() noexcept { ended_ = true; }
   std::size_t ran() const noexcept { return ran_; }
   bool full() const noexcept { return ran_ >= limit_; }
 
  private:
   std::size_t limit_;
   std::size_t ran_ = 0;
+  bool ended_ = false;
 };
 
 /// A queue of callables with many producers and one consumer, the loop's thread.

@@ -32,7 +32,7 @@ class moodycamel {
       if (next_ == taken_ && !refill()) return;
       task each = std::move(batch_[next_++]);
       in_batch_.store(taken_ - next_, std::memory_order_relaxed);
-      some.count();
+      some.count(1);
       each();
     }
   }

@@ -34,7 +34,7 @@ class mutex {
     while (some.more()) {
       if (next_ == running_.size() && !refill()) return;
       task each = std::move(running_[next_++]);
-      some.count();
+      some.count(1);
       consumed_.store(consumed_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
       each();
     }

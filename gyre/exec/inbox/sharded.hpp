@@ -197,24 +197,13 @@ class basic_sharded<CellsPerSegment>::shard : public detail::shard_base,
   }
 
   /// Consumer.
-  bool ready() noexcept { return reader_.front(pool_) != nullptr; }
+  bool ready() noexcept { return reader_.ready(pool_); }
   void run(batch& some) {
     const detail::publish_consumed published(consumed_, some);
-    for (std::size_t left = quantum; left > 0 && some.more(); --left) {
-      detail::task_cell* cell = reader_.front(pool_);
-      if (cell == nullptr) return;
-      reader_.step();
-      some.count();
-      cell->run();
-    }
+    reader_.run(some, quantum, pool_);
   }
   /// Consumer, when the inbox ends.
-  void drop_all() noexcept {
-    while (detail::task_cell* cell = reader_.front(pool_)) {
-      reader_.step();
-      cell->drop();
-    }
-  }
+  void drop_all() noexcept { reader_.drop_all(pool_); }
 
   /// Any thread.
   std::size_t pending() const noexcept {
@@ -231,7 +220,7 @@ class basic_sharded<CellsPerSegment>::shard : public detail::shard_base,
   [[gnu::noinline]] void append_segment() {
     throttle_.slow_down([this] { return pending(); });
     segment_type* fresh = pool_.take();
-    // release: pairs with the acquire in segment_reader::front().
+    // release: pairs with the acquire in segment_reader::ready().
     last_->next.store(fresh, std::memory_order_release);
     last_ = fresh;
     index_ = 0;

@@ -3,12 +3,14 @@
 // (one list per producer) are made of. Their consumer's side is the same and lives here.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <utility>
 
 #include <gyre/base/atomic.hpp>
 #include <gyre/exec/inbox/detail/task_cell.hpp>
+#include <gyre/exec/inbox/inbox.hpp>
 
 namespace gyre::inbox::detail {
 
@@ -69,29 +71,60 @@ class segment_reader {
  public:
   explicit segment_reader(Segment* first) noexcept : segment_(first) {}
 
-  /// The first cell if its task has been handed over, else null. Segments left behind on the way
-  /// go to `pool`.
+  /// Whether a task has been handed over. Segments left behind on the way go to `pool`.
   template <class Pool>
-  task_cell* front(Pool& pool) noexcept {
+  bool ready(Pool& pool) noexcept {
     if (index_ == Segment::cell_count) {
       // acquire: pairs with the producer's release store of `next`; the new segment is initialised.
       Segment* next = segment_->next.load(std::memory_order_acquire);
-      if (next == nullptr) return nullptr;
+      if (next == nullptr) return false;
       pool.give(std::exchange(segment_, next));
       index_ = 0;
     }
-    task_cell& cell = segment_->cells[index_];
-    return cell.ready() ? &cell : nullptr;
+    return segment_->cells[index_].ready();
   }
 
-  /// Steps behind the cell that front() returned; before its task runs, so that an exception
-  /// leaves the reader in order.
-  void step() noexcept { ++index_; }
+  /// Runs at most `most` tasks, as long as the batch lasts and tasks have been handed over.
+  template <class Pool>
+  void run(batch& some, std::size_t most, Pool& pool) {
+    while (most > 0 && some.more() && ready(pool)) {
+      stretch here(*this, some);
+      const std::size_t end = index_ + std::min({Segment::cell_count - index_, some.left(), most});
+      most -= end - index_;
+      while (here.at < end && !some.ended()) {
+        task_cell& cell = segment_->cells[here.at];
+        if (!cell.ready()) return;
+        ++here.at;
+        cell.run();
+      }
+    }
+  }
+
+  /// Destroys every task that has been handed over.
+  template <class Pool>
+  void drop_all(Pool& pool) noexcept {
+    while (ready(pool)) segment_->cells[index_++].drop();
+  }
 
   /// The segment to free when the list ends.
   Segment* segment() const noexcept { return segment_; }
 
  private:
+  // The walk through a segment, in a register; recorded when it ends, also by an exception.
+  struct stretch {
+    stretch(segment_reader& walker, batch& walked) noexcept
+        : reader(walker), some(walked), at(walker.index_) {}
+    stretch(const stretch&) = delete;
+    stretch& operator=(const stretch&) = delete;
+    ~stretch() {
+      some.count(at - reader.index_);
+      reader.index_ = at;
+    }
+    segment_reader& reader;
+    batch& some;
+    std::size_t at;
+  };
+
   Segment* segment_;
   std::size_t index_ = 0;
 };

@@ -15,7 +15,7 @@ namespace gyre::inbox::detail {
 /// goes on whatever the backlog is, so nothing can deadlock, the consumer posting to itself included.
 class throttle {
  public:
-  static constexpr std::size_t high_water = std::size_t{1} << 14;
+  static constexpr std::size_t high_water = std::size_t{1} << 13;
   static constexpr int most_yields = 100;
 
   template <class Backlog>
