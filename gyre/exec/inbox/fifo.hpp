@@ -95,7 +95,7 @@ class basic_fifo {
       throttle_.slow_down([this] { return pending(); });
       std::uintptr_t tail = tail_.load(std::memory_order_acquire);
       if (segment_of(tail) == full && index_of(tail) >= CellsPerSegment) {
-        std::unique_ptr<segment_type, give_back> fresh(pool_.take(), give_back{&pool_});
+        std::unique_ptr<segment_type, give_back> fresh(take_segment(full), give_back{&pool_});
         do {
           // release: pairs with the acquire in claim(), for the segment's initialisation.
           if (tail_.compare_exchange_weak(tail, position(fresh.get(), 1), std::memory_order_acq_rel,
@@ -112,6 +112,20 @@ class basic_fifo {
         return segment_of(claimed)->cells[index_of(claimed)];
       }
       full = segment_of(claimed);
+    }
+  }
+
+  segment_type* take_segment(segment_type* full) {
+    try {
+      return pool_.take();
+    } catch (...) {
+      // Takes the overrun back, lest repeated failures carry from the index into the address. Any
+      // index from CellsPerSegment up says the same, so it does not matter whose overrun it is.
+      std::uintptr_t tail = tail_.load(std::memory_order_relaxed);
+      while (segment_of(tail) == full && index_of(tail) > CellsPerSegment &&
+             !tail_.compare_exchange_weak(tail, tail - 1, std::memory_order_relaxed)) {
+      }
+      throw;
     }
   }
 
