@@ -21,6 +21,14 @@ class mutex {
  public:
   static constexpr ordering order = ordering::total;
 
+  mutex() = default;
+  mutex(const mutex&) = delete;
+  mutex& operator=(const mutex&) = delete;
+  ~mutex() {
+    // One by one, while the inbox is whole: what is destroyed may post once more.
+    while (next_ < running_.size() || refill()) const task dropped = std::move(running_[next_++]);
+  }
+
   template <class F>
   void push(F&& callable) {
     task made(std::forward<F>(callable));
