@@ -14,8 +14,8 @@
 namespace gyre::inbox::detail {
 
 /// Half a cache line. A callable of up to 24 bytes lives in the cell itself, so that one line
-/// carries two tasks from core to core; a larger one, or one whose construction may throw, is
-/// built in a block of the slab before a cell is claimed.
+/// carries two tasks from core to core; a larger one, or one whose construction or move may throw,
+/// is built in a block of the slab before a cell is claimed.
 class task_cell {
  public:
   static constexpr std::size_t capacity = 24;
@@ -24,7 +24,8 @@ class task_cell {
   template <class F>
   static constexpr bool holds = sizeof(std::decay_t<F>) <= capacity &&
                                 alignof(std::decay_t<F>) <= alignof(void*) &&
-                                std::is_nothrow_constructible_v<std::decay_t<F>, F>;
+                                std::is_nothrow_constructible_v<std::decay_t<F>, F> &&
+                                std::is_nothrow_move_constructible_v<std::decay_t<F>>;
 
   /// Producer: builds the callable and hands it over.
   template <class F>
