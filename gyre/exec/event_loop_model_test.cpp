@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The whole loop, asleep in a poller made for the model, while other threads post to it and stop it:
-// whatever the schedule, no call is slept through.
+// The whole loop, asleep in a poller made for the model, while other threads post to it and stop
+// it: whatever the schedule, no call is slept through.
 //
 // Tried by hand: a test fails if the loop goes to sleep without looking at its inbox or at stop()
-// once more, if post() or stop() does not announce itself, or if either fence of the gate is missing.
+// once more, if post() or stop() does not announce itself, or if a fence of the gate is missing.
 #include <gyre/exec/loop.hpp>
 
 #include <gtest/gtest.h>

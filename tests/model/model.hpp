@@ -8,7 +8,7 @@
 //     model::atomic<int> ready{0};
 //     int data = 0;
 //     model::thread writer([&] { data = 42; ready.store(1, std::memory_order_release); });
-//     if (ready.load(std::memory_order_acquire) == 1) model::assert_that(data == 42, "data arrived");
+//     if (ready.load(std::memory_order_acquire) == 1) assert_that(data == 42, "data arrived");
 //     writer.join();
 //   }));
 //
@@ -17,7 +17,7 @@
 // leaks and heap overruns; deadlocks, hence lost wake-ups; livelocks; crashes.
 //
 // Code under test must be deterministic but for its schedule. It may use thread_local and static
-// variables (each schedule starts with fresh ones), std::mutex, std::atomic, new and anonymous mmap.
+// variables (each schedule starts with fresh ones), std::mutex, std::atomic, new and mmap.
 //
 // Sources: Musuvathi and Qadeer, "Iterative context bounding for systematic testing of
 // multithreaded programs", 2007 (bounding preemptions, fewest first, and pruning by equivalent
@@ -59,8 +59,8 @@ struct options {
   bool leaks_fail = true;
   /// Whether to run each of several equivalent schedules: for tests of the checker.
   bool keep_equivalent = false;
-  /// Runs only this schedule: the `trace` of an earlier result with the same bounds. The environment
-  /// variable GYRE_MODEL_REPLAY does the same for every check() of the program: filter the tests.
+  /// Runs only this schedule: the `trace` of an earlier result with the same bounds. The
+  /// environment variable GYRE_MODEL_REPLAY does the same for every check() of the program: filter the tests.
   std::string replay = {};
 };
 
