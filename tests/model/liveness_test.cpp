@@ -27,7 +27,7 @@ const fence none = [] {};
 const fence light = [] { model::asymmetric_light_fence(); };
 const fence heavy = [] { model::asymmetric_heavy_fence(); };
 const fence full = [] { model::thread_fence(seq_cst); };
-// A sleeper says that it sleeps and looks for work once more; a poster posts and then looks for one.
+// A sleeper says that it sleeps and looks for work once more; a poster posts and looks for one.
 auto sleep_and_wake(const fence& sleeper_fence, const fence& poster_fence) {
   return check({.preemptions = model::unlimited}, [=] {
     model::atomic<int> tasks{0};

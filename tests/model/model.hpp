@@ -60,7 +60,7 @@ struct options {
   /// Whether to run each of several equivalent schedules: for tests of the checker.
   bool keep_equivalent = false;
   /// Runs only this schedule: the `trace` of an earlier result with the same bounds. The
-  /// environment variable GYRE_MODEL_REPLAY does the same for every check() of the program: filter the tests.
+  /// environment variable GYRE_MODEL_REPLAY does the same for every check() of the program.
   std::string replay = {};
 };
 

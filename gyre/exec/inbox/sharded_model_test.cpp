@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The sharded inbox under every schedule within the bounds given, with segments of two cells:
-// shards that arrive while the consumer runs, threads that end before, after and while the inbox does.
+// shards that arrive while the consumer runs, threads that end before, after and while the inbox
+// ends.
 //
 // Tried by hand: each of these changes makes a test fail. Relaxed in place of the release or
-// acquire of `abandoned_`, or of the release of `next`; half of `holders_`' acq_rel; looking for tasks
-// before asking whether the shard is abandoned; an inbox that ends without admitting arrivals; a thread
-// that ends without abandoning its shards. Segments and cells: see fifo_model_test.cpp.
+// acquire of `abandoned_`, or of the release of `next`; half of `holders_`' acq_rel; looking for
+// tasks before asking whether the shard is abandoned; an inbox that ends without admitting
+// arrivals; a thread that ends without abandoning its shards. Segments and cells: see
+// fifo_model_test.cpp.
 #include <gyre/exec/inbox/sharded.hpp>
 
 #include <gtest/gtest.h>
