@@ -39,11 +39,9 @@ class basic_sharded {
   basic_sharded(const basic_sharded&) = delete;
   basic_sharded& operator=(const basic_sharded&) = delete;
   ~basic_sharded() {
-    admit_arrivals();
-    while (shard* each = shards_.pop_front()) {
-      each->drop_all();
-      discharge(*each);
-    }
+    // What is destroyed may post once more, also to a shard that was empty already.
+    while (ready()) shards_.front()->drop_all();
+    while (shard* each = shards_.pop_front()) discharge(*each);
   }
 
   template <class F>
@@ -62,11 +60,12 @@ class basic_sharded {
   void run(batch& some) {
     admit_arrivals();
     // A whole round without a task means that nothing is left.
-    for (std::size_t idle = 0; idle < shard_count_ && some.more();) {
+    for (std::size_t left = shard_count_; left > 0 && some.more(); --left) {
       const std::size_t before = some.ran();
-      const turn next(*this);
-      next->run(some);
-      idle = some.ran() == before ? idle + 1 : 0;
+      turn(*this)->run(some);
+      if (some.ran() == before) continue;
+      admit_arrivals();
+      left = shard_count_ + 1;
     }
   }
 
