@@ -22,6 +22,14 @@ class moodycamel {
  public:
   static constexpr ordering order = ordering::per_producer;
 
+  moodycamel() = default;
+  moodycamel(const moodycamel&) = delete;
+  moodycamel& operator=(const moodycamel&) = delete;
+  ~moodycamel() {
+    // One by one, while the queue is whole: what is destroyed may post once more.
+    while (next_ < taken_ || refill()) const task dropped = std::move(batch_[next_++]);
+  }
+
   template <class F>
   void push(F&& callable) {
     if (!queue_.enqueue(task(std::forward<F>(callable)))) throw std::bad_alloc();
