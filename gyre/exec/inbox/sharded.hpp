@@ -23,7 +23,8 @@ namespace gyre::inbox {
 
 /// One single-producer list of segments per thread that posts; the loop takes from them in turn.
 ///
-/// Order: per producer. Cost of a push: a look-up of the thread's shard, two plain stores; no atomic
+/// Order: per producer; what a thread posts from the destructors of its thread-locals may run in any
+/// order. Cost of a push: a look-up of the thread's shard, two plain stores; no atomic
 /// read-modify-write. The first push of a thread registers its shard. Memory: 8 KiB and up per
 /// producing thread; a thread's shard is freed once the thread has ended and its tasks have run.
 /// The loop looks at every shard once per turn, so this is for tens of producers, not thousands at

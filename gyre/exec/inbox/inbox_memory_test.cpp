@@ -1,0 +1,359 @@
+// SPDX-License-Identifier: Apache-2.0
+// What posting costs in memory: allocations counted, bytes measured, and allocation made to fail.
+// For that this program replaces operator new, and malloc unless a sanitizer has done so already.
+#include <gtest/gtest.h>
+#include <gyre/base/slab.hpp>
+#include <gyre/exec/inbox/fifo.hpp>
+#include <gyre/exec/inbox/inbox_test_support.hpp>
+#include <gyre/exec/inbox/mutex.hpp>
+#include <gyre/exec/inbox/sharded.hpp>
+
+#include <malloc.h>
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <memory>
+#include <new>
+#include <semaphore>
+#include <thread>
+#include <vector>
+
+namespace {
+
+std::atomic<std::uint64_t> allocations{0};
+std::atomic<std::int64_t> bytes_in_use{0};
+constinit thread_local bool allocations_fail = false;
+
+void* allocate(std::size_t size, std::size_t alignment) {
+  ++allocations;
+  if (allocations_fail) throw std::bad_alloc();
+  const std::size_t rounded = (size + alignment - 1) / alignment * alignment;
+  void* const block = std::aligned_alloc(alignment, rounded);
+  if (block == nullptr) throw std::bad_alloc();
+  bytes_in_use += static_cast<std::int64_t>(malloc_usable_size(block));
+  return block;
+}
+
+void deallocate(void* block) noexcept {
+  if (block == nullptr) return;
+  bytes_in_use -= static_cast<std::int64_t>(malloc_usable_size(block));
+  std::free(block);
+}
+
+}  // namespace
+
+void* operator new(std::size_t size) { return allocate(size, alignof(std::max_align_t)); }
+void* operator new(std::size_t size, std::align_val_t alignment) {
+  return allocate(size, static_cast<std::size_t>(alignment));
+}
+void operator delete(void* block) noexcept { deallocate(block); }
+void operator delete(void* block, std::size_t) noexcept { deallocate(block); }
+void operator delete(void* block, std::align_val_t) noexcept { deallocate(block); }
+void operator delete(void* block, std::size_t, std::align_val_t) noexcept { deallocate(block); }
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define GYRE_TEST_SANITIZED
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define GYRE_TEST_SANITIZED
+#endif
+#endif
+
+#if !defined(GYRE_TEST_SANITIZED)
+extern "C" {
+
+void* __libc_malloc(std::size_t);
+
+void* malloc(std::size_t size) noexcept {
+  ++allocations;
+  return __libc_malloc(size);
+}
+
+}  // extern "C"
+#endif
+
+namespace gyre::inbox::suite {
+namespace {
+
+// All that the program holds: from operator new, and in slabs.
+std::int64_t bytes_held() {
+  slab_trim();
+  return bytes_in_use + static_cast<std::int64_t>(read_slab_stats().bytes_held);
+}
+
+// Makes the calling thread's allocations fail for as long as it lives.
+class no_memory {
+ public:
+  no_memory() noexcept { allocations_fail = true; }
+  no_memory(const no_memory&) = delete;
+  no_memory& operator=(const no_memory&) = delete;
+  ~no_memory() { allocations_fail = false; }
+};
+
+TEST(InboxMemoryTest, SeesAllocations) {
+  const std::uint64_t before = allocations;
+  const std::int64_t bytes = bytes_in_use;
+  {
+    const auto owned = std::make_unique<std::array<char, 1000>>();
+    EXPECT_GT(allocations, before);
+    EXPECT_GE(bytes_in_use, bytes + 1000);
+  }
+  EXPECT_EQ(bytes_in_use, bytes);
+  const no_memory here;
+  EXPECT_THROW(static_cast<void>(std::make_unique<int>()), std::bad_alloc);
+}
+
+template <class Inbox>
+class InboxMemory : public testing::Test {};
+using our_inboxes = testing::Types<fifo, sharded>;
+TYPED_TEST_SUITE(InboxMemory, our_inboxes);
+
+constexpr int warm_up = 60;
+constexpr int rounds = 120;
+
+// Calls `post_some` again and again on one thread and runs what it posts on this one; returns how
+// often the two allocated once they had warmed up.
+template <class Inbox, class PostSome>
+std::uint64_t allocations_in_steady_state(Inbox& inbox, PostSome post_some) {
+  std::binary_semaphore go{0};
+  std::binary_semaphore posted{0};
+  std::jthread producer([&] {
+    for (int round = 0; round < rounds; ++round) {
+      go.acquire();
+      post_some();
+      posted.release();
+    }
+  });
+  std::uint64_t before = 0;
+  for (int round = 0; round < rounds; ++round) {
+    if (round == warm_up) before = allocations;
+    go.release();
+    // Both at once in every other round, one after the other in the rest.
+    if (round % 2 == 0) run(inbox);
+    posted.acquire();
+    run(inbox);
+  }
+  return allocations - before;
+}
+
+TYPED_TEST(InboxMemory, PostingASmallCallableAllocatesNothing) {
+  TypeParam inbox;
+  std::uint64_t runs = 0;
+  const std::uint64_t allocated = allocations_in_steady_state(inbox, [&] {
+    for (int i = 0; i < 100; ++i) {
+      inbox.push([&runs] { ++runs; });
+      inbox.push([&runs, one = std::uint64_t{1}, also = std::uint64_t{0}] { runs += one + also; });
+    }
+  });
+  EXPECT_EQ(allocated, 0U);
+  EXPECT_EQ(runs, rounds * 200U);
+}
+
+TYPED_TEST(InboxMemory, PostingALargeCallableAllocatesNothingOnceTheSlabIsWarm) {
+  TypeParam inbox;
+  fates told;
+  const std::uint64_t slabs_before = read_slab_stats().slabs_mapped;
+  const std::uint64_t allocated = allocations_in_steady_state(inbox, [&] {
+    for (int i = 0; i < 50; ++i) {
+      inbox.push(sized_task<64>(told));
+      inbox.push(sized_task<700>(told));
+    }
+  });
+  EXPECT_EQ(allocated, 0U);
+  EXPECT_LE(read_slab_stats().slabs_mapped - slabs_before, 8U) << "for thousands of callables";
+  EXPECT_EQ(told.destroyed, rounds * 100);
+}
+
+TYPED_TEST(InboxMemory, ThousandsOfShortLivedProducersDoNotGrowIt) {
+  TypeParam inbox;
+  fates told;
+  const auto short_lives = [&](int count) {
+    for (int i = 0; i < count; ++i) {
+      std::thread([&] {
+        for (int task = 0; task < 3; ++task) inbox.push(sized_task<24>(told));
+        inbox.push(sized_task<100>(told));
+      }).join();
+      if (i % 4 == 3) {
+        EXPECT_EQ(run(inbox), 16U);
+      }
+    }
+  };
+  short_lives(40);
+  const std::int64_t before = bytes_held();
+  short_lives(2000);
+  EXPECT_EQ(told.destroyed, 2040 * 4);
+  // A segment more or less, whichever is at hand.
+  EXPECT_NEAR(static_cast<double>(bytes_held()), static_cast<double>(before), 300e3);
+}
+
+TYPED_TEST(InboxMemory, AnInboxThatEndsGivesEverythingBack) {
+  fates told;
+  const auto live = [&] {
+    TypeParam inbox;
+    for (int i = 0; i < 4; ++i) {
+      std::thread([&] {
+        for (int task = 0; task < 500; ++task) inbox.push(sized_task<24>(told));
+        inbox.push(sized_task<100>(told));
+      }).join();
+    }
+    run(inbox, 700);
+  };
+  live();
+  const std::int64_t before = bytes_held();
+  live();
+  EXPECT_EQ(bytes_held(), before);
+  EXPECT_EQ(told.destroyed, 2 * 4 * 501);
+}
+
+TYPED_TEST(InboxMemory, AThreadThatPostsToOneInboxAfterAnotherDoesNotGrow) {
+  const auto use_some = [](int count) {
+    for (int i = 0; i < count; ++i) {
+      TypeParam inbox;
+      inbox.push([] {});
+    }
+  };
+  use_some(20);
+  const std::int64_t before = bytes_held();
+  use_some(1000);
+  EXPECT_LE(bytes_held() - before, 100'000);
+}
+
+template <class Inbox>
+class InboxOfSmallSegments : public testing::Test {};
+using inboxes_of_small_segments = testing::Types<basic_fifo<7>, basic_sharded<3>>;
+TYPED_TEST_SUITE(InboxOfSmallSegments, inboxes_of_small_segments);
+
+TYPED_TEST(InboxOfSmallSegments, OnceLongDoesNotStayLarge) {
+  TypeParam inbox;
+  const auto grow_and_shrink = [&](int tasks) {
+    for (int i = 0; i < tasks; ++i) inbox.push([] {});
+    const std::int64_t longest = bytes_held();
+    run(inbox);
+    return longest;
+  };
+  const std::int64_t before = bytes_held();
+  const std::int64_t longest = grow_and_shrink(1000);
+  const std::int64_t after = bytes_held();
+  EXPECT_LT(after - before, (longest - before) / 3);
+  grow_and_shrink(2000);
+  // But for malloc's rounding of aligned blocks.
+  EXPECT_LT(bytes_held() - after, (longest - before) / 20)
+      << "what is kept does not depend on how long it was";
+}
+
+TEST(ShardedMemory, ADeadProducersShardIsFreedByTheNextRun) {
+  sharded inbox;
+  inbox.push([] {});
+  run(inbox);
+  const std::int64_t before = bytes_held();
+  for (int i = 0; i < 10; ++i) std::thread([&] { inbox.push([] {}); }).join();
+  EXPECT_GT(bytes_held(), before);
+  EXPECT_EQ(run(inbox), 10U);
+  EXPECT_EQ(bytes_held(), before);
+}
+
+TEST(ShardedMemory, AShardThatWasEmptyWhenItsThreadEndedIsFreedByTheNextRun) {
+  sharded inbox;
+  const std::int64_t before = bytes_held();
+  for (int i = 0; i < 10; ++i) {
+    std::binary_semaphore posted{0};
+    std::binary_semaphore ran{0};
+    std::jthread producer([&] {
+      inbox.push([] {});
+      posted.release();
+      ran.acquire();
+    });
+    posted.acquire();
+    EXPECT_EQ(run(inbox), 1U);
+    ran.release();
+  }
+  EXPECT_EQ(run(inbox), 0U);
+  EXPECT_EQ(bytes_held(), before);
+}
+
+template <class Inbox>
+class InboxWithoutMemory : public testing::Test {};
+using inboxes_without_memory =
+    testing::Types<fifo, basic_fifo<2>, basic_fifo<7>, sharded, basic_sharded<3>, mutex>;
+TYPED_TEST_SUITE(InboxWithoutMemory, inboxes_without_memory);
+
+// More than the positions a segment of the fifo has.
+constexpr int many_failures = 70'000;
+
+TYPED_TEST(InboxWithoutMemory, StaysIntactWhenItCannotGrow) {
+  TypeParam inbox;
+  fates told;
+  std::vector<int> seen;
+  seen.reserve(100'000);
+  int posted = 0;
+  const auto post = [&] {
+    inbox.push([&seen, id = posted, held = witness(told)] { seen.push_back(id); });
+    ++posted;
+  };
+  int failures = 0;
+  for (int round = 0; round < 3; ++round) {
+    for (int i = 0; i < 10 * round; ++i) post();
+    const no_memory here;
+    for (const int enough = failures + 5; failures < enough;) {
+      try {
+        post();
+      } catch (const std::bad_alloc&) {
+        ++failures;
+      }
+    }
+  }
+  EXPECT_EQ(told.destroyed, failures) << "what could not be stored is destroyed";
+  EXPECT_EQ(inbox.pending(), static_cast<std::size_t>(posted));
+  for (int i = 0; i < 10; ++i) post();
+  EXPECT_EQ(run(inbox), static_cast<std::size_t>(posted));
+  EXPECT_EQ(seen, numbers_up_to(posted));
+  EXPECT_EQ(told.destroyed, failures + posted);
+}
+
+TYPED_TEST(InboxWithoutMemory, StaysIntactHoweverOftenItCannotGrow) {
+  TypeParam inbox;
+  std::vector<int> seen;
+  seen.reserve(100'000);
+  int posted = 0;
+  const auto post = [&] {
+    inbox.push([&seen, id = posted] { seen.push_back(id); });
+    ++posted;
+  };
+  post();
+  {
+    const no_memory here;
+    for (int failures = 0; failures < many_failures;) {
+      try {
+        post();
+      } catch (const std::bad_alloc&) {
+        ++failures;
+      }
+    }
+  }
+  for (int i = 0; i < 10; ++i) post();
+  EXPECT_EQ(inbox.pending(), static_cast<std::size_t>(posted));
+  EXPECT_EQ(run(inbox), static_cast<std::size_t>(posted));
+  EXPECT_EQ(seen, numbers_up_to(posted));
+}
+
+TYPED_TEST(InboxWithoutMemory, AFirstPostThatFailsLeavesNothing) {
+  TypeParam inbox;
+  std::thread([&] {
+    const no_memory here;
+    try {
+      inbox.push([] {});
+      inbox.push([] {});
+    } catch (const std::bad_alloc&) {
+    }
+  }).join();
+  const std::size_t stored = inbox.pending();
+  EXPECT_EQ(inbox.ready(), stored > 0);
+  inbox.push([] {});
+  EXPECT_EQ(run(inbox), stored + 1);
+}
+
+}  // namespace
+}  // namespace gyre::inbox::suite

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gyre/exec/inbox/moodycamel.hpp>
+
+#include <gyre/exec/inbox/inbox_stress_suite.hpp>
+#include <gyre/exec/inbox/inbox_suite.hpp>
+
+// The queue knows a thread by the address of one of its thread-locals, so a thread that gets the
+// stack of an ended one goes on with that one's producer. The two are ordered by glibc's reuse of
+// the stack, which ThreadSanitizer does not see.
+extern "C" const char* __tsan_default_suppressions();
+extern "C" const char* __tsan_default_suppressions() {
+  return "race:moodycamel::ConcurrentQueue*::inner_enqueue\n";
+}
+
+namespace gyre::inbox::suite {
+
+using moodycamel_inboxes = testing::Types<moodycamel>;
+INSTANTIATE_TYPED_TEST_SUITE_P(moodycamel, InboxSuite, moodycamel_inboxes);
+INSTANTIATE_TYPED_TEST_SUITE_P(moodycamel, InboxStressSuite, moodycamel_inboxes);
+
+static_assert(moodycamel::order == ordering::per_producer);
+
+}  // namespace gyre::inbox::suite
