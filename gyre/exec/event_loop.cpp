@@ -94,7 +94,8 @@ void event_loop::run_until(steady_time deadline) {
 }
 
 void event_loop::stop() noexcept {
-  stopped_.store(true, std::memory_order_relaxed);
+  // release: pairs with the acquire in stopped().
+  stopped_.store(true, std::memory_order_release);
   if (in_loop_thread()) {
     batch_.end();
   } else {
@@ -170,7 +171,7 @@ std::size_t event_loop::sleep_until(steady_time deadline) {
 
 // Looks for tasks for a while instead of going to sleep. Where they come in numbers and nothing else
 // is to be served, it first lets some gather (some 10 us; to take each one as it is put would move
-// its cache line to and fro), and offers its core to producers that wait for one.
+// its cache line to and fro). Now and then it offers its core to producers that wait for one.
 bool event_loop::look_for_tasks() noexcept {
   constexpr std::size_t in_numbers = 16;
   constexpr int gathering = 1024;
@@ -178,12 +179,13 @@ bool event_loop::look_for_tasks() noexcept {
   if (busy) {
     for (int i = 0; i < gathering && !stopped(); ++i) detail::cpu_relax();
   }
-  for (int look = spin_.looks(); look > 0; --look) {
+  const int yields_every = busy ? 4 : 32;
+  for (int look = 1; look <= spin_.looks(); ++look) {
     if (inbox_ready() || stopped()) {
-      spin_.paid();
+      spin_.paid(look);
       return true;
     }
-    if (busy && look % 4 == 0) {
+    if (look % yields_every == 0) {
       detail::thread_yield();
     } else {
       detail::cpu_relax();

@@ -96,12 +96,15 @@ class event_loop {
 
   /// Makes run() return: from the loop's thread after the task it is at, from another one after the
   /// batch it is at; a later run() returns at once. Tasks that wait keep waiting. Idempotent; stays
-  /// until restart(). Any thread; async-signal-safe.
+  /// until restart(). What happened before it is seen behind run(). Any thread; async-signal-safe.
   void stop() noexcept;
   /// Takes stop() back, so that the loop can run again. Not while it runs.
   void restart() noexcept;
   /// Any thread.
-  bool stopped() const noexcept { return stopped_.load(std::memory_order_relaxed); }
+  bool stopped() const noexcept {
+    // acquire: pairs with the release in stop().
+    return stopped_.load(std::memory_order_acquire);
+  }
 
   /// Whether the calling thread is inside this loop's run(). Any thread.
   bool in_loop_thread() const noexcept { return current() == this; }

@@ -6,22 +6,32 @@
 
 namespace gyre::detail {
 
-/// Grows while looking pays, shrinks while it does not: a loop that gets tasks in quick succession
-/// saves itself and its producers the system calls, an idle one goes to sleep at once. After the
-/// adaptive spinning of mutexes (Karlin et al., 1991: never much worse than the best fixed choice).
+/// Follows what looking has brought: a loop that gets tasks in quick succession saves itself and its
+/// producers the system calls and the wake-up of a core; one whose looks are wasted sleeps at once,
+/// and tries a long look again once in a while, since two loops that wake each other cannot find out
+/// otherwise that both could stay awake. A long look lasts about as long as a wake-up, so that the
+/// cost is never much more than twice the best choice's (Karlin et al., 1991).
 class spin_budget {
  public:
   /// How many looks to take now.
   int looks() const noexcept { return looks_; }
-  /// A task was found while looking.
-  void paid() noexcept { looks_ = std::min(most, looks_ * 2); }
-  /// None was.
-  void wasted() noexcept { looks_ = std::max(least, looks_ / 2); }
+  /// A task was found at the `used`-th look.
+  void paid(int used) noexcept {
+    looks_ = std::clamp(2 * used + least, looks_, most);
+    wasted_ = 0;
+  }
+  /// None was found.
+  void wasted() noexcept {
+    looks_ = ++wasted_ % retry == 0 ? most : std::max(least, looks_ / 2);
+  }
 
  private:
   static constexpr int least = 8;
-  static constexpr int most = 512;
+  static constexpr int most = 2048;
+  static constexpr unsigned retry = 128;
+
   int looks_ = most;
+  unsigned wasted_ = 0;
 };
 
 }  // namespace gyre::detail

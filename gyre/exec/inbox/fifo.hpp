@@ -93,13 +93,14 @@ class basic_fifo {
   [[gnu::noinline]] detail::task_cell& claim_in_new_segment(segment_type* full) {
     for (;;) {
       throttle_.slow_down([this] { return pending(); });
-      std::uintptr_t tail = tail_.load(std::memory_order_acquire);
+      std::uintptr_t tail = tail_.load(std::memory_order_relaxed);
       if (segment_of(tail) == full && index_of(tail) >= CellsPerSegment) {
         std::unique_ptr<segment_type, give_back> fresh(take_segment(full), give_back{&pool_});
         do {
-          // release: pairs with the acquire in claim(), for the segment's initialisation.
+          // release: pairs with the acquire in claim(), for the segment's initialisation. acquire: the
+          // full segment that is linked below. relaxed on failure: nothing is read through it.
           if (tail_.compare_exchange_weak(tail, position(fresh.get(), 1), std::memory_order_acq_rel,
-                                          std::memory_order_acquire)) {
+                                          std::memory_order_relaxed)) {
             installed_.fetch_add(1, std::memory_order_relaxed);
             // release: pairs with the acquire in segment_reader::ready().
             full->next.store(fresh.get(), std::memory_order_release);
