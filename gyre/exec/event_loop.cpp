@@ -96,11 +96,9 @@ void event_loop::run_until(steady_time deadline) {
 void event_loop::stop() noexcept {
   // release: pairs with the acquire in stopped().
   stopped_.store(true, std::memory_order_release);
-  if (in_loop_thread()) {
-    batch_.end();
-  } else {
-    announce();
-  }
+  if (in_loop_thread()) batch_.end();
+  // On the loop's thread too: this may be a signal handler, and the loop about to sleep.
+  announce();
 }
 
 void event_loop::restart() noexcept { stopped_.store(false, std::memory_order_relaxed); }
