@@ -122,17 +122,18 @@ std::size_t event_loop::run_tasks() {
   const bool timed = poller_->watched() > 0 || !timers_.empty();
   const steady_time started = timed ? now() : steady_time{};
   batch_ = inbox::batch(batch_size_);
-  guarded([&] {
+  const auto run = [&] {
     if (limited_) {
       run_limited();
     } else {
       run_inbox(batch_);
     }
-  });
-  if (batch_.ran() > 0) {
+  };
+  guarded(run, [&] {
+    if (batch_.ran() == 0) return;
     last_batch_ = batch_.ran();
     tasks_run_.add(last_batch_);
-  }
+  });
   if (timed && batch_.full()) adapt_batch(started);
   return batch_.ran();
 }
@@ -195,33 +196,37 @@ bool event_loop::look_for_tasks() noexcept {
 
 std::size_t event_loop::run_io() {
   std::size_t completed = 0;
-  guarded([&] { completed = poller_->complete(); });
-  if (completed > 0) io_events_.add(completed);
+  guarded([&] { poller_->complete(completed); }, [&] { io_events_.add(completed); });
   return completed;
 }
 
 std::size_t event_loop::run_timers() {
   if (timers_.empty()) return 0;
   std::size_t fired = 0;
-  guarded([&] {
-    timers_.advance(now(), options_.batch, [&](detail::timer_node& due) {
-      ++fired;
-      static_cast<timer_operation&>(due).expire();
-    });
-  });
-  if (fired > 0) timers_fired_.add(fired);
-  timers_pending_.set(timers_.size());
+  const auto fire = [&](detail::timer_node& due) {
+    ++fired;
+    static_cast<timer_operation&>(due).expire();
+  };
+  guarded([&] { timers_.advance(now(), options_.batch, fire); },
+          [&] {
+            timers_fired_.add(fired);
+            timers_pending_.set(timers_.size());
+          });
   return fired;
 }
 
-template <class Work>
-void event_loop::guarded(Work&& work) {
+// Counts what was done before it hands an exception on: the handler may throw.
+template <class Work, class Count>
+void event_loop::guarded(Work&& work, Count&& count) {
   try {
     work();
   } catch (...) {
+    count();
     exceptions_.add(1);
     options_.on_exception(std::current_exception());
+    return;
   }
+  count();
 }
 
 void event_loop::wake() noexcept {

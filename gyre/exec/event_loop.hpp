@@ -240,8 +240,8 @@ class event_loop {
   void enter() noexcept;
   void leave() noexcept;
   bool serves_only_tasks() const noexcept;
-  template <class Work>
-  void guarded(Work&& work);
+  template <class Work, class Count>
+  void guarded(Work&& work, Count&& count);
   [[gnu::noinline]] void wake() noexcept;
   void start_delayed(steady_time deadline, move_only_function<void()> task);
 

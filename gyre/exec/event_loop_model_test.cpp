@@ -26,7 +26,7 @@ class model_poller final : public gyre::poller {
     event_.wait();
     return 0;
   }
-  std::size_t complete() override { return 0; }
+  void complete(std::size_t&) override {}
   void wake() noexcept override { event_.wake(); }
   void watch(gyre::readiness_operation&, gyre::readiness, gyre::trigger) override {}
   void rewatch(gyre::readiness_operation&, gyre::readiness, gyre::trigger) override {}

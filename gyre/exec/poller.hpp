@@ -85,9 +85,9 @@ class poller {
   /// `steady_time::max()` waits without end. Throws std::system_error.
   virtual std::size_t wait(steady_time deadline) = 0;
 
-  /// Completes what the last wait found, and returns how many operations that was. An exception of
-  /// an operation's function passes through; the rest is completed by the next call.
-  virtual std::size_t complete() = 0;
+  /// Completes what the last wait found, and adds each operation to `completed` before it calls its
+  /// function. An exception of the function passes through; the next call completes the rest.
+  virtual void complete(std::size_t& completed) = 0;
 
   /// Makes the present wait, or else the next one, return. Any thread; async-signal-safe.
   virtual void wake() noexcept = 0;

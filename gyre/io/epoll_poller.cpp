@@ -112,8 +112,7 @@ void epoll_poller::park(steady_time deadline) {
   waiter_.store(waiter::elsewhere, std::memory_order_relaxed);
 }
 
-std::size_t epoll_poller::complete() {
-  std::size_t completed = 0;
+void epoll_poller::complete(std::size_t& completed) {
   while (!reported_.empty()) {
     const epoll_event event = reported_.front();
     // Before the call: it may end operations, wait again or throw.
@@ -123,7 +122,6 @@ std::size_t epoll_poller::complete() {
     ++completed;
     static_cast<readiness_operation*>(event.data.ptr)->complete(readiness_of(event.events));
   }
-  return completed;
 }
 
 void epoll_poller::wake() noexcept {

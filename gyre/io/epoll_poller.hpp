@@ -28,7 +28,7 @@ class epoll_poller final : public poller {
 
   steady_time now() const noexcept override;
   std::size_t wait(steady_time deadline) override;
-  std::size_t complete() override;
+  void complete(std::size_t& completed) override;
   void wake() noexcept override;
   void watch(readiness_operation& op, readiness interest, trigger how) override;
   void rewatch(readiness_operation& op, readiness interest, trigger how) override;
