@@ -18,5 +18,14 @@ namespace detail {
 /// offers the clock in the vDSO.
 inline steady_time monotonic_now() noexcept { return std::chrono::steady_clock::now(); }
 
+/// `delay` after `start`; the end of time if that is beyond it. A delay of less than zero is none.
+constexpr steady_time later(steady_time start, std::chrono::nanoseconds delay) noexcept {
+  using std::chrono::nanoseconds;
+  const nanoseconds since_epoch = start.time_since_epoch();
+  if (delay <= nanoseconds{0}) return start;
+  if (since_epoch > nanoseconds::max() - delay) return steady_time::max();
+  return start + delay;
+}
+
 }  // namespace detail
 }  // namespace gyre

@@ -6,6 +6,7 @@
 
 #include <time.h>
 
+#include <chrono>
 #include <type_traits>
 
 namespace {
@@ -33,6 +34,19 @@ TEST(Clock, IsTheSystemsMonotonicClock) {
   const steady_time after = of_system();
   EXPECT_LE(before, now);
   EXPECT_LE(now, after);
+}
+
+TEST(Clock, LaterEndsAtTheEndOfTime) {
+  using namespace std::chrono_literals;
+  using gyre::detail::later;
+  constexpr auto longest = std::chrono::nanoseconds::max();
+  EXPECT_EQ(later(steady_time{5s}, 2s), steady_time{7s});
+  EXPECT_EQ(later(steady_time{-5s}, 2s), steady_time{-3s});
+  EXPECT_EQ(later(steady_time{5s}, -2s), steady_time{5s});
+  EXPECT_EQ(later(steady_time{5s}, longest), steady_time::max());
+  EXPECT_EQ(later(steady_time::max(), 1ns), steady_time::max());
+  EXPECT_EQ(later(steady_time{}, longest), steady_time::max());
+  EXPECT_EQ(later(steady_time::min(), longest), steady_time{-1ns});
 }
 
 }  // namespace

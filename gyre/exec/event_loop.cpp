@@ -275,9 +275,7 @@ bool event_loop::cancel_timer(timer_operation& timer) noexcept {
 }
 
 steady_time event_loop::deadline_after(std::chrono::nanoseconds delay) const noexcept {
-  const steady_time present = now();
-  const auto left = steady_time::max() - present;
-  return present + std::clamp(delay, std::chrono::nanoseconds{0}, left);
+  return detail::later(now(), delay);
 }
 
 void event_loop::start_delayed(steady_time deadline, move_only_function<void()> task) {

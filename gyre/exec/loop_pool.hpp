@@ -91,7 +91,7 @@ class basic_loop_pool {
   }
   /// The same, but at most for `timeout` in all; false when that has passed.
   [[nodiscard]] bool join_for(std::chrono::nanoseconds timeout) {
-    const steady_time deadline = detail::monotonic_now() + timeout;
+    const steady_time deadline = detail::later(detail::monotonic_now(), timeout);
     for (auto& each : threads_) {
       if (!each->join_for(deadline - detail::monotonic_now())) return false;
     }

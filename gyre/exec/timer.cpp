@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/exec/timer.hpp>
 
+#include <cstdint>
 #include <stdexcept>
 #include <utility>
 
@@ -47,8 +48,14 @@ void timer::expire(timer_operation& expired) {
 steady_time timer::next_deadline() const noexcept {
   const steady_time served = node_.deadline();
   const steady_time present = loop_.now();
-  if (present < served) return served + period_;
-  return served + ((present - served) / period_ + 1) * period_;
+  if (present < served) return detail::later(served, period_);
+  // Unsigned: all of time is longer than the longest duration.
+  const auto count = [](std::chrono::nanoseconds some) {
+    return static_cast<std::uint64_t>(some.count());
+  };
+  const std::uint64_t behind = count(present.time_since_epoch()) - count(served.time_since_epoch());
+  const std::chrono::nanoseconds into_period(behind % count(period_));
+  return detail::later(present, period_ - into_period);
 }
 
 }  // namespace gyre

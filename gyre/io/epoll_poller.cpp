@@ -87,7 +87,8 @@ int epoll_poller::wait_for_events(steady_time deadline) {
   constexpr int most = static_cast<int>(most_events);
   if (deadline == steady_time::min()) return ::epoll_wait(epoll_.get(), events_.data(), most, 0);
   if (deadline == steady_time::max()) return ::epoll_wait(epoll_.get(), events_.data(), most, -1);
-  const std::chrono::nanoseconds left = std::max(deadline - now(), std::chrono::nanoseconds{0});
+  const steady_time present = now();
+  const auto left = deadline > present ? deadline - present : std::chrono::nanoseconds{0};
   if (has_nanosecond_wait_) {
     const timespec timeout = to_timespec(left);
     const int found = ::epoll_pwait2(epoll_.get(), events_.data(), most, &timeout, nullptr);

@@ -3,7 +3,6 @@
 
 #include <sched.h>
 
-#include <algorithm>
 #include <cassert>
 #include <cerrno>
 #include <ctime>
@@ -86,7 +85,7 @@ void named_thread::detach() noexcept {
 
 bool named_thread::join_for(std::chrono::nanoseconds timeout) noexcept {
   if (ended_) return true;
-  const auto deadline = monotonic_now() + std::max(timeout, std::chrono::nanoseconds{0});
+  const steady_time deadline = later(monotonic_now(), timeout);
   const auto since_epoch = deadline.time_since_epoch();
   const auto seconds = std::chrono::floor<std::chrono::seconds>(since_epoch);
   const timespec until{.tv_sec = static_cast<time_t>(seconds.count()),
