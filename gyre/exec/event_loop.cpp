@@ -275,7 +275,9 @@ bool event_loop::cancel_timer(timer_operation& timer) noexcept {
 }
 
 steady_time event_loop::deadline_after(std::chrono::nanoseconds delay) const noexcept {
-  return detail::later(now(), delay);
+  const steady_time present = now();
+  if (delay <= std::chrono::nanoseconds{0}) return present - detail::timer_wheel::tick_length;
+  return detail::later(present, delay);
 }
 
 void event_loop::start_delayed(steady_time deadline, move_only_function<void()> task) {

@@ -182,7 +182,8 @@ class event_loop {
   void start_timer(timer_operation& timer, steady_time deadline) noexcept;
   /// False if it was not started, or has fired.
   bool cancel_timer(timer_operation& timer) noexcept;
-  /// `delay` from now; the end of time if that is beyond it. Negative delays count as zero.
+  /// `delay` from now; the end of time if that is beyond it. For no delay (zero or less) a moment
+  /// that has passed for timers too, so that they fire in the next turn.
   steady_time deadline_after(std::chrono::nanoseconds delay) const noexcept;
 
  protected:

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <array>
 #include <cassert>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -57,6 +58,9 @@ class timer_node : public timer_link {
 /// For use by one thread. The wheel takes 28.3 KiB and never allocates; it does not own its timers.
 class timer_wheel {
  public:
+  /// The length of a tick.
+  static constexpr std::chrono::nanoseconds tick_length{1024};
+
   /// Starts the wheel's time at `now`. Starting at the epoch works too and costs the first timers a
   /// few moves.
   explicit timer_wheel(steady_time now = {}) noexcept;
@@ -112,6 +116,7 @@ class timer_wheel {
   };
 
   static constexpr unsigned tick_bits = 10;
+  static_assert(tick_length.count() == 1 << tick_bits);
   static constexpr unsigned digit_bits = 8;
   static constexpr std::size_t slots_per_level = std::size_t{1} << digit_bits;
   static constexpr std::size_t levels = 7;
