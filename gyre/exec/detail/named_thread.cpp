@@ -5,8 +5,9 @@
 
 #include <cassert>
 #include <cerrno>
-#include <ctime>
+#include <condition_variable>
 #include <memory>
+#include <mutex>
 #include <utility>
 
 #include <gyre/base/clock.hpp>
@@ -60,11 +61,37 @@ void* run_thread(void* argument) {
 
 }  // namespace
 
+// Whether the work is done. pthread_clockjoin_np() would say so too, but ThreadSanitizer does not
+// know it.
+class named_thread::ending {
+ public:
+  void announce() {
+    const std::lock_guard lock(mutex_);
+    done_ = true;
+    announced_.notify_all();
+  }
+  bool wait_until(steady_time deadline) {
+    std::unique_lock lock(mutex_);
+    return announced_.wait_until(lock, deadline, [this] { return done_; });
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable announced_;
+  bool done_ = false;
+};
+
 named_thread::named_thread(const std::string& name, const std::vector<int>& cpus,
-                           move_only_function<void()> work) {
+                           move_only_function<void()> work)
+    : ending_(std::make_shared<ending>()) {
   thread_attributes attributes;
   if (!cpus.empty()) attributes.pin(cpus);
-  auto begun = std::make_unique<start>(name, std::move(work));
+  auto run_and_announce = [work = std::move(work), end = ending_]() mutable {
+    work();
+    work = {};
+    end->announce();
+  };
+  auto begun = std::make_unique<start>(name, std::move(run_and_announce));
   thread_attributes::check(::pthread_create(&thread_, attributes.get(), &run_thread, begun.get()),
                            "pthread_create");
   static_cast<void>(begun.release());
@@ -83,15 +110,10 @@ void named_thread::detach() noexcept {
   ::pthread_detach(thread_);
 }
 
-bool named_thread::join_for(std::chrono::nanoseconds timeout) noexcept {
-  if (ended_) return true;
-  const steady_time deadline = later(monotonic_now(), timeout);
-  const auto since_epoch = deadline.time_since_epoch();
-  const auto seconds = std::chrono::floor<std::chrono::seconds>(since_epoch);
-  const timespec until{.tv_sec = static_cast<time_t>(seconds.count()),
-                       .tv_nsec = static_cast<long>((since_epoch - seconds).count())};
-  ended_ = ::pthread_clockjoin_np(thread_, nullptr, CLOCK_MONOTONIC, &until) == 0;
-  return ended_;
+bool named_thread::join_for(std::chrono::nanoseconds timeout) {
+  if (!ended_ && !ending_->wait_until(later(monotonic_now(), timeout))) return false;
+  join();
+  return true;
 }
 
 }  // namespace gyre::detail

@@ -5,6 +5,7 @@
 #include <pthread.h>
 
 #include <chrono>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -26,11 +27,14 @@ class named_thread {
   /// Waits for the end of the thread; at once when it was joined before.
   void join() noexcept;
   /// The same, at most for `timeout`; false when that has passed.
-  bool join_for(std::chrono::nanoseconds timeout) noexcept;
+  bool join_for(std::chrono::nanoseconds timeout);
   /// Lets it end on its own; not after join().
   void detach() noexcept;
 
  private:
+  class ending;
+
+  std::shared_ptr<ending> ending_;
   pthread_t thread_{};
   bool ended_ = false;  // joined or detached
 };
