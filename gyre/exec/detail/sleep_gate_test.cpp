@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tests of the sleep gate. That no interleaving loses a wake-up is for its model test to show.
+#include <gyre/exec/detail/sleep_gate.hpp>
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <latch>
+#include <semaphore>
+#include <thread>
+#include <vector>
+
+namespace {
+
+using gyre::detail::sleep_gate;
+
+TEST(SleepGate, AsksForNoWakeUpWhileAwake) {
+  sleep_gate gate(false);
+  EXPECT_FALSE(gate.must_wake());
+  gate.fall_asleep();
+  gate.wake_up();
+  EXPECT_FALSE(gate.must_wake());
+}
+
+TEST(SleepGate, AsksForOneWakeUpPerSleep) {
+  sleep_gate gate(false);
+  for (int sleep = 0; sleep < 3; ++sleep) {
+    gate.fall_asleep();
+    EXPECT_TRUE(gate.must_wake());
+    EXPECT_FALSE(gate.must_wake());
+    gate.wake_up();
+  }
+}
+
+TEST(SleepGate, AsksOneOfManyThreads) {
+  sleep_gate gate(false);
+  for (int sleep = 0; sleep < 50; ++sleep) {
+    gate.fall_asleep();
+    std::atomic<int> asked = 0;
+    std::latch start(4);
+    {
+      std::vector<std::jthread> producers;
+      for (int i = 0; i < 4; ++i) {
+        producers.emplace_back([&] {
+          start.arrive_and_wait();
+          asked += gate.must_wake() ? 1 : 0;
+        });
+      }
+    }
+    EXPECT_EQ(asked, 1);
+    gate.wake_up();
+  }
+}
+
+TEST(SleepGate, ThatAlwaysWakesAsksEveryTime) {
+  sleep_gate gate(true);
+  EXPECT_TRUE(gate.must_wake());
+  gate.fall_asleep();
+  EXPECT_TRUE(gate.must_wake());
+  EXPECT_TRUE(gate.must_wake());
+  gate.wake_up();
+  EXPECT_TRUE(gate.must_wake());
+}
+
+// Hangs if a wake-up is lost: the sleeper waits for a task that is there.
+TEST(SleepGate, LosesNoWakeUp) {
+  constexpr int rounds = 20'000;
+  sleep_gate gate(false);
+  std::atomic<int> posted = 0;
+  std::atomic<int> taken = 0;
+  std::counting_semaphore<> bed(0);  // keeps a wake-up that comes late, as an eventfd does
+  int wakeups = 0;
+  std::jthread producer([&] {
+    for (int round = 1; round <= rounds; ++round) {
+      posted.store(round, std::memory_order_release);
+      if (gate.must_wake()) {
+        ++wakeups;
+        bed.release();
+      }
+      while (taken.load(std::memory_order_acquire) != round) std::this_thread::yield();
+    }
+  });
+  for (int round = 1; round <= rounds; ++round) {
+    while (posted.load(std::memory_order_acquire) != round) {
+      gate.fall_asleep();
+      if (posted.load(std::memory_order_acquire) != round) bed.acquire();
+      gate.wake_up();
+    }
+    taken.store(round, std::memory_order_release);
+  }
+  producer.join();
+  EXPECT_LE(wakeups, rounds);
+}
+
+}  // namespace

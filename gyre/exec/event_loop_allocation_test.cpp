@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tests that posting and timers allocate nothing once they have warmed up: every allocation of this
+// program is counted.
+#include <gyre/exec/loop.hpp>
+
+#include <gtest/gtest.h>
+#include <gyre/exec/inbox/sharded.hpp>
+#include <gyre/exec/timer.hpp>
+#include <tests/support/virtual_poller.hpp>
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdlib>
+#include <new>
+#include <vector>
+
+namespace {
+
+std::atomic<std::size_t> allocations = 0;
+
+// Both out of line: GCC should not look through new and delete and find aligned_alloc and free.
+[[gnu::noinline]] void* counted_allocation(std::size_t size, std::size_t alignment) {
+  ++allocations;
+  const std::size_t rounded = (size + alignment - 1) / alignment * alignment;
+  if (void* memory = std::aligned_alloc(alignment, rounded)) return memory;
+  throw std::bad_alloc();
+}
+[[gnu::noinline]] void release(void* memory) noexcept { std::free(memory); }
+
+}  // namespace
+
+void* operator new(std::size_t size) { return counted_allocation(size, alignof(std::max_align_t)); }
+void* operator new(std::size_t size, std::align_val_t alignment) {
+  return counted_allocation(size, static_cast<std::size_t>(alignment));
+}
+void operator delete(void* memory) noexcept { release(memory); }
+void operator delete(void* memory, std::size_t) noexcept { release(memory); }
+void operator delete(void* memory, std::align_val_t) noexcept { release(memory); }
+void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { release(memory); }
+
+namespace {
+
+using namespace std::chrono_literals;
+using gyre::test::virtual_time_loop;
+
+// How many allocations `action` makes once it has been done a few times.
+template <class Action>
+std::size_t allocations_of(Action&& action) {
+  for (int warm_up = 0; warm_up < 3; ++warm_up) action();
+  const std::size_t before = allocations;
+  action();
+  return allocations - before;
+}
+
+template <class Inbox>
+class EventLoopAllocation : public testing::Test {
+ protected:
+  // Each action posts thousands of tasks, so that the inbox goes from segment to segment.
+  template <class Post>
+  std::size_t allocations_of_posts(Post&& post) {
+    return allocations_of([&] {
+      for (int i = 0; i < 5000; ++i) post();
+      while (loop_.poll()) continue;
+    });
+  }
+  virtual_time_loop<gyre::basic_loop<Inbox>> virtual_time_;
+  gyre::basic_loop<Inbox>& loop_ = virtual_time_.loop;
+  std::size_t runs_ = 0;
+};
+
+using inboxes = testing::Types<gyre::inbox::fifo, gyre::inbox::sharded>;
+TYPED_TEST_SUITE(EventLoopAllocation, inboxes);
+
+TYPED_TEST(EventLoopAllocation, ASmallCallableIsPostedWithoutOne) {
+  EXPECT_EQ(this->allocations_of_posts([&] { this->loop_.post([this] { ++this->runs_; }); }), 0u);
+  EXPECT_EQ(this->runs_, 20'000u);
+}
+
+TYPED_TEST(EventLoopAllocation, ALargeCallableComesFromTheSlab) {
+  std::array<char, 100> large{};
+  EXPECT_EQ(this->allocations_of_posts([&] {
+    this->loop_.post([this, large] { this->runs_ += static_cast<std::size_t>(large[0] + 1); });
+  }),
+            0u);
+  EXPECT_EQ(this->runs_, 20'000u);
+}
+
+TYPED_TEST(EventLoopAllocation, PostingThroughTheBaseNeedsNone) {
+  gyre::event_loop& base = this->loop_;
+  EXPECT_EQ(this->allocations_of_posts([&] { base.post([this] { ++this->runs_; }); }), 0u);
+}
+
+TYPED_TEST(EventLoopAllocation, OperationsNeedNone) {
+  struct counting : gyre::operation {
+    counting() : operation([](operation& self) { ++static_cast<counting&>(self).runs; }) {}
+    int runs = 0;
+  };
+  std::vector<counting> operations(5000);
+  std::size_t next = 0;
+  EXPECT_EQ(this->allocations_of_posts([&] { this->loop_.post(operations[next++ % 5000]); }), 0u);
+  EXPECT_EQ(operations[4999].runs, 4);
+}
+
+TEST(TimerAllocation, StartingFiringAndCancellingNeedNone) {
+  virtual_time_loop<> virtual_time;
+  int fired = 0;
+  gyre::timer once(virtual_time.loop, [&] { ++fired; });
+  gyre::timer periodic(virtual_time.loop, [&] { ++fired; });
+  gyre::timer cancelled(virtual_time.loop, [&] { ++fired; });
+  EXPECT_EQ(allocations_of([&] {
+              once.start_after(1ms);
+              periodic.start_every(1ms);
+              cancelled.start_after(1ms);
+              cancelled.cancel();
+              virtual_time.loop.run_for(5ms);
+              periodic.cancel();
+            }),
+            0u);
+  EXPECT_GE(fired, 4 * 5);
+}
+
+}  // namespace

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tests that no source of work starves another. They count tasks and turns, never time.
+#include <gyre/exec/loop.hpp>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <gyre/base/unique_fd.hpp>
+#include <gyre/exec/fd_watch.hpp>
+#include <gyre/exec/inbox/mutex.hpp>
+#include <gyre/exec/inbox/sharded.hpp>
+#include <gyre/exec/timer.hpp>
+#include <tests/support/virtual_poller.hpp>
+
+#include <sys/eventfd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <thread>
+#include <vector>
+
+namespace {
+
+using namespace std::chrono_literals;
+using gyre::test::virtual_time_loop;
+
+gyre::unique_fd always_readable() {
+  return gyre::unique_fd(eventfd(1, EFD_CLOEXEC | EFD_NONBLOCK));
+}
+
+// Posts itself again whenever it runs.
+struct endless_task : gyre::operation {
+  explicit endless_task(gyre::event_loop& on) : operation(&run), loop(on) { loop.post(*this); }
+  static void run(operation& op) {
+    auto& self = static_cast<endless_task&>(op);
+    ++self.runs;
+    self.loop.post(self);
+  }
+  gyre::event_loop& loop;
+  std::uint64_t runs = 0;
+};
+
+template <class Inbox>
+class EventLoopFairness : public testing::Test {
+ protected:
+  using loop_type = gyre::basic_loop<Inbox>;
+  static constexpr std::uint64_t batch = 32;
+};
+
+using inboxes = testing::Types<gyre::inbox::fifo, gyre::inbox::sharded, gyre::inbox::mutex>;
+TYPED_TEST_SUITE(EventLoopFairness, inboxes);
+
+TYPED_TEST(EventLoopFairness, ATaskThatRepostsItselfStarvesNeitherTimersNorDescriptors) {
+  typename TestFixture::loop_type loop({.batch = this->batch});
+  endless_task task(loop);
+  std::uint64_t timer_after = 0;
+  std::uint64_t watch_after = 0;
+  gyre::timer timer(loop, [&] { timer_after = task.runs; });
+  const auto ready = always_readable();
+  gyre::fd_watch watch(loop, ready.get(), [&](gyre::readiness) { watch_after = task.runs; });
+  timer.start_at(gyre::steady_time::min());
+  watch.start(gyre::readiness::readable);
+  EXPECT_TRUE(loop.poll());
+  EXPECT_EQ(timer_after, this->batch);
+  EXPECT_EQ(watch_after, this->batch);
+}
+
+// The timer and the descriptor are always due; what is measured is how many tasks come between.
+TYPED_TEST(EventLoopFairness, ConstantPostingOfTwoThreadsStarvesNeitherTimersNorDescriptors) {
+  typename TestFixture::loop_type loop({.inbox_limit = 2000, .batch = this->batch});
+  std::uint64_t tasks = 0;
+  struct service {
+    std::uint64_t count = 0;
+    std::uint64_t last = 0;
+    std::uint64_t longest = 0;
+    void serve(std::uint64_t now) {
+      ++count;
+      longest = std::max(longest, now - last);
+      last = now;
+    }
+  } timers, watches;
+  gyre::timer timer(loop, [&] {
+    timers.serve(tasks);
+    timer.start_at(gyre::steady_time::min());
+  });
+  const auto ready = always_readable();
+  gyre::fd_watch watch(loop, ready.get(), [&](gyre::readiness) { watches.serve(tasks); });
+  timer.start_at(gyre::steady_time::min());
+  watch.start(gyre::readiness::readable);
+
+  constexpr std::uint64_t enough = 20'000;
+  std::atomic<bool> done = false;
+  std::vector<std::jthread> producers;
+  for (int i = 0; i < 2; ++i) {
+    producers.emplace_back([&] {
+      while (!done) {
+        const bool posted = loop.try_post([&] {
+          if (++tasks == enough) loop.stop();
+        });
+        if (!posted) std::this_thread::yield();
+      }
+    });
+  }
+  loop.run();
+  done = true;
+  producers.clear();
+  EXPECT_GE(timers.count, enough / this->batch - 1);
+  EXPECT_GE(watches.count, enough / this->batch - 1);
+  EXPECT_LE(timers.longest, this->batch);
+  EXPECT_LE(watches.longest, this->batch);
+}
+
+TEST(EventLoopTurn, ManyDueTimersDoNotStarveTasks) {
+  virtual_time_loop<> virtual_time({.batch = 10});
+  std::vector<std::unique_ptr<gyre::timer>> timers;
+  for (int i = 0; i < 100; ++i) {
+    timers.push_back(std::make_unique<gyre::timer>(virtual_time.loop, [] {}));
+    timers.back()->start_after(1ms);
+  }
+  virtual_time.time.advance(1s);
+  endless_task task(virtual_time.loop);
+  for (std::uint64_t turn = 1; turn <= 10; ++turn) {
+    virtual_time.loop.poll();
+    EXPECT_EQ(virtual_time.loop.metrics().timers_fired, 10 * turn);
+    EXPECT_EQ(task.runs, 10 * turn);
+  }
+}
+
+TEST(EventLoopTurn, ReadyDescriptorsDoNotStarveTasksAndTimers) {
+  gyre::loop loop;
+  const auto ready = always_readable();
+  gyre::fd_watch watch(loop, ready.get(), [](gyre::readiness) {});
+  watch.start(gyre::readiness::readable);
+  int timers = 0;
+  int tasks = 0;
+  gyre::timer timer(loop, [&] { ++timers; });
+  for (int turn = 1; turn <= 10; ++turn) {
+    timer.start_at(gyre::steady_time::min());
+    loop.post([&] { ++tasks; });
+    loop.run_once();
+    EXPECT_EQ(timers, turn);
+    EXPECT_EQ(tasks, turn);
+  }
+}
+
+// A loop whose tasks take `cost` of virtual time each.
+class BatchTime : public testing::Test {
+ protected:
+  std::vector<std::uint64_t> batches(int turns, std::chrono::nanoseconds cost) {
+    std::vector<std::uint64_t> sizes;
+    for (int i = 0; i < 1000; ++i) loop_.post([this, cost] { virtual_time_.time.advance(cost); });
+    for (int turn = 0; turn < turns; ++turn) {
+      const std::uint64_t before = loop_.metrics().tasks_run;
+      loop_.poll();
+      sizes.push_back(loop_.metrics().tasks_run - before);
+    }
+    return sizes;
+  }
+  virtual_time_loop<> virtual_time_{gyre::loop_options{.batch = 64, .batch_time = 1ms}};
+  gyre::loop& loop_ = virtual_time_.loop;
+  gyre::timer waiting_{loop_, [] {}};
+};
+
+TEST_F(BatchTime, SlowTasksMakeTheBatchSmallerWhileATimerWaits) {
+  waiting_.start_after(100h);
+  EXPECT_THAT(batches(5, 100us), testing::ElementsAre(64, 32, 16, 8, 16));
+}
+
+TEST_F(BatchTime, TheSmallestBatchIsOneTask) {
+  waiting_.start_after(100h);
+  EXPECT_THAT(batches(9, 2ms), testing::ElementsAre(64, 32, 16, 8, 4, 2, 1, 1, 1));
+}
+
+TEST_F(BatchTime, FastTasksMakeItLargeAgain) {
+  waiting_.start_after(100h);
+  batches(4, 2ms);
+  while (loop_.poll()) continue;
+  for (int i = 0; i < 12; ++i) batches(1, 0ns);
+  EXPECT_THAT(batches(1, 0ns), testing::ElementsAre(64));
+}
+
+TEST_F(BatchTime, WithNothingElseToServeItStaysLarge) {
+  EXPECT_THAT(batches(4, 2ms), testing::Each(64));
+}
+
+}  // namespace

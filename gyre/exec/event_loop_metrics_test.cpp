@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tests of what a loop counts, above all its wake-ups, and that an idle loop costs nothing.
+#include <gyre/exec/loop.hpp>
+
+#include <gtest/gtest.h>
+#include <gyre/base/unique_fd.hpp>
+#include <gyre/exec/fd_watch.hpp>
+#include <gyre/exec/inbox/mutex.hpp>
+#include <gyre/exec/inbox/sharded.hpp>
+#include <gyre/exec/timer.hpp>
+#include <tests/support/virtual_poller.hpp>
+
+#include <sys/eventfd.h>
+
+#include <chrono>
+#include <ctime>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace {
+
+using namespace std::chrono_literals;
+using gyre::loop_metrics;
+using gyre::test::virtual_time_loop;
+
+template <class Inbox>
+class EventLoopWakeups : public testing::Test {
+ protected:
+  using loop_type = gyre::basic_loop<Inbox>;
+
+  // Sleeps once and has `threads` post 50 tasks each, one after the other, while it does.
+  static void post_while_asleep(virtual_time_loop<loop_type>& sleeper, int threads) {
+    int left = threads * 50;
+    sleeper.time.on_sleep([&, posted = false]() mutable {
+      if (std::exchange(posted, true)) return;
+      std::vector<std::jthread> producers;
+      for (int i = 0; i < threads; ++i) {
+        producers.emplace_back([&] {
+          for (int n = 0; n < 50; ++n) {
+            sleeper.loop.post([&] {
+              if (--left == 0) sleeper.loop.stop();
+            });
+          }
+        });
+      }
+    });
+    sleeper.loop.run();
+    sleeper.loop.restart();
+    sleeper.time.on_sleep({});
+  }
+};
+
+using inboxes = testing::Types<gyre::inbox::fifo, gyre::inbox::sharded, gyre::inbox::mutex>;
+TYPED_TEST_SUITE(EventLoopWakeups, inboxes);
+
+TYPED_TEST(EventLoopWakeups, ManyPostsToASleepingLoopShareOne) {
+  virtual_time_loop<typename TestFixture::loop_type> sleeper;
+  this->post_while_asleep(sleeper, 1);
+  EXPECT_EQ(sleeper.time.wakes(), 1u);
+  this->post_while_asleep(sleeper, 4);
+  EXPECT_EQ(sleeper.time.wakes(), 2u);
+  EXPECT_EQ(sleeper.loop.metrics().wakeups, 2u);
+  EXPECT_EQ(sleeper.loop.metrics().tasks_run, 250u);
+}
+
+TYPED_TEST(EventLoopWakeups, PostsToALoopThatIsAwakeNeedNone) {
+  virtual_time_loop<typename TestFixture::loop_type> awake;
+  awake.loop.post([&] {
+    std::thread([&] {
+      for (int n = 0; n < 100; ++n) awake.loop.post([] {});
+    }).join();
+    awake.loop.post([] {});
+  });
+  while (awake.loop.poll()) continue;
+  EXPECT_EQ(awake.time.wakes(), 0u);
+  EXPECT_EQ(awake.loop.metrics().tasks_run, 102u);
+}
+
+TYPED_TEST(EventLoopWakeups, PostsToALoopThatNobodyRunsNeedNone) {
+  virtual_time_loop<typename TestFixture::loop_type> idle;
+  std::thread([&] { idle.loop.post([] {}); }).join();
+  EXPECT_EQ(idle.time.wakes(), 0u);
+}
+
+TYPED_TEST(EventLoopWakeups, OfPerTaskModeAreOneForEachTask) {
+  virtual_time_loop<typename TestFixture::loop_type> published({.wakeup = gyre::wakeup::per_task});
+  struct idle : gyre::operation {
+    idle() : operation([](operation&) {}) {}
+  } op;
+  published.loop.post(op);
+  static_cast<gyre::event_loop&>(published.loop).post([] {});
+  std::thread([&] {
+    for (int n = 0; n < 98; ++n) published.loop.post([] {});
+  }).join();
+  EXPECT_EQ(published.time.wakes(), 100u);
+  while (published.loop.poll()) continue;
+  EXPECT_EQ(published.loop.metrics().wakeups, 100u);
+}
+
+TYPED_TEST(EventLoopWakeups, OfPerTaskModeWakeASleepingLoop) {
+  virtual_time_loop<typename TestFixture::loop_type> published({.wakeup = gyre::wakeup::per_task});
+  this->post_while_asleep(published, 2);
+  EXPECT_EQ(published.loop.metrics().tasks_run, 100u);
+  EXPECT_GE(published.time.wakes(), 100u);
+}
+
+TEST(EventLoopMetrics, OfANewLoopAreZero) {
+  const gyre::loop loop;
+  const loop_metrics metrics = loop.metrics();
+  EXPECT_EQ(metrics.tasks_run + metrics.tasks_refused + metrics.timers_fired + metrics.io_events +
+                metrics.exceptions + metrics.turns + metrics.polls + metrics.sleeps +
+                metrics.wakeups + metrics.tasks_pending + metrics.timers_pending +
+                metrics.descriptors_watched,
+            0u);
+}
+
+TEST(EventLoopMetrics, CountTasksAndTimers) {
+  virtual_time_loop<> virtual_time;
+  gyre::loop& loop = virtual_time.loop;
+  gyre::timer periodic(loop, [] {});
+  gyre::timer once(loop, [] {});
+  periodic.start_every(10ms);
+  once.start_after(1h);
+  for (int i = 0; i < 3; ++i) loop.post([] {});
+  loop.post_after(5ms, [] {});
+  EXPECT_EQ(loop.metrics().tasks_pending, 4u);
+  EXPECT_EQ(loop.metrics().timers_pending, 2u);
+  loop.poll();
+  EXPECT_EQ(loop.metrics().tasks_pending, 0u);
+  EXPECT_EQ(loop.metrics().timers_pending, 3u);
+  loop.run_for(35ms);
+  const loop_metrics metrics = loop.metrics();
+  EXPECT_EQ(metrics.tasks_run, 4u);
+  EXPECT_EQ(metrics.timers_fired, 4u);
+  EXPECT_EQ(metrics.timers_pending, 2u);
+  EXPECT_EQ(metrics.sleeps, virtual_time.time.waits());
+}
+
+TEST(EventLoopMetrics, CountDescriptorsAndSystemCalls) {
+  gyre::loop loop;
+  const gyre::unique_fd ready(eventfd(1, EFD_CLOEXEC));
+  gyre::fd_watch watch(loop, ready.get(), [](gyre::readiness) {});
+  watch.start(gyre::readiness::readable);
+  EXPECT_EQ(loop.metrics().descriptors_watched, 1u);
+  loop.poll();      // asks
+  loop.run_once();  // would wait, if nothing were ready
+  const loop_metrics metrics = loop.metrics();
+  EXPECT_EQ(metrics.io_events, 2u);
+  EXPECT_EQ(metrics.polls, 1u);
+  EXPECT_EQ(metrics.sleeps, 1u);
+  EXPECT_EQ(metrics.turns, 2u);
+}
+
+TEST(EventLoopMetrics, CanBeReadFromAnyThreadWhileTheLoopRuns) {
+  gyre::loop loop;
+  std::jthread reader([&] {
+    while (loop.metrics().tasks_run == 0) std::this_thread::yield();
+    loop.stop();
+  });
+  loop.post([] {});
+  loop.run();
+  EXPECT_EQ(loop.metrics().tasks_run, 1u);
+}
+
+std::chrono::nanoseconds cpu_time_of_this_thread() {
+  timespec used{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
+  return std::chrono::seconds(used.tv_sec) + std::chrono::nanoseconds(used.tv_nsec);
+}
+
+// Whether the loop watches a descriptor. The one test of this room that lets real time pass: what it
+// relies on is that nothing happens.
+class EventLoopIdle : public testing::TestWithParam<bool> {};
+
+INSTANTIATE_TEST_SUITE_P(, EventLoopIdle, testing::Bool(), [](const auto& watching) {
+  return watching.param ? "Watching" : "WatchingNothing";
+});
+
+TEST_P(EventLoopIdle, UsesNoProcessor) {
+  gyre::loop loop;
+  const gyre::unique_fd silent(eventfd(0, EFD_CLOEXEC));
+  gyre::fd_watch watch(loop, silent.get(), [](gyre::readiness) { FAIL(); });
+  if (GetParam()) watch.start(gyre::readiness::readable);
+  for (int i = 0; i < 10'000; ++i) loop.post([] {});  // it has been busy, and looks for more
+  while (loop.poll()) continue;
+
+  const loop_metrics before = loop.metrics();
+  const auto used_before = cpu_time_of_this_thread();
+  loop.run_for(200ms);
+  const auto used = cpu_time_of_this_thread() - used_before;
+  EXPECT_LT(used, 5ms);
+  EXPECT_LE(loop.metrics().turns - before.turns, 3u);
+}
+
+}  // namespace

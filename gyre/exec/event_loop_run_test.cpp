@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tests of the ways to run a loop: run_once, poll, run_for and run_until, in virtual time.
+#include <gyre/exec/loop.hpp>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <gyre/exec/timer.hpp>
+#include <tests/support/virtual_poller.hpp>
+
+#include <chrono>
+#include <stdexcept>
+#include <thread>
+#include <vector>
+
+namespace {
+
+using namespace std::chrono_literals;
+using gyre::event_loop;
+using gyre::steady_time;
+using gyre::test::virtual_time_loop;
+
+class EventLoopRun : public testing::Test {
+ protected:
+  virtual_time_loop<> virtual_time_;
+  gyre::loop& loop_ = virtual_time_.loop;
+};
+
+TEST_F(EventLoopRun, PollDoesNotWait) {
+  gyre::timer later(loop_, [] { FAIL(); });
+  later.start_after(1s);
+  const steady_time before = loop_.now();
+  EXPECT_FALSE(loop_.poll());
+  EXPECT_EQ(loop_.now(), before);
+  EXPECT_EQ(loop_.metrics().sleeps, 0u);
+}
+
+TEST_F(EventLoopRun, PollRunsTasksAndTimersThatAreDue) {
+  int timers = 0;
+  int tasks = 0;
+  gyre::timer due(loop_, [&] { ++timers; });
+  due.start_after(0s);
+  loop_.post([&] { ++tasks; });
+  EXPECT_TRUE(loop_.poll());
+  EXPECT_TRUE(tasks == 1 && timers == 1);
+  EXPECT_FALSE(loop_.poll());
+}
+
+TEST_F(EventLoopRun, RunOnceWaitsForTheFirstTimer) {
+  std::vector<int> fired;
+  gyre::timer late(loop_, [&] { fired.push_back(2); });
+  gyre::timer early(loop_, [&] { fired.push_back(1); });
+  late.start_after(2h);
+  early.start_after(1h);
+  EXPECT_TRUE(loop_.run_once());
+  EXPECT_THAT(fired, testing::ElementsAre(1));
+  EXPECT_TRUE(loop_.run_once());
+  EXPECT_THAT(fired, testing::ElementsAre(1, 2));
+}
+
+TEST_F(EventLoopRun, RunOnceWaitsForATaskOfAnotherThread) {
+  std::jthread producer;
+  bool ran = false;
+  virtual_time_.time.on_sleep(
+      [&] { producer = std::jthread([&] { loop_.post([&] { ran = true; }); }); });
+  EXPECT_TRUE(loop_.run_once());
+  EXPECT_TRUE(ran);
+}
+
+TEST_F(EventLoopRun, RunOnceIsNotEndedByAWakeUpWithoutWork) {
+  int sleeps = 0;
+  virtual_time_.time.on_sleep([&] {
+    if (++sleeps == 3) loop_.post([] {});
+    virtual_time_.time.wake();
+  });
+  EXPECT_TRUE(loop_.run_once());
+  EXPECT_EQ(sleeps, 3);
+}
+
+TEST_F(EventLoopRun, RunOnceDoesOneTurn) {
+  int runs = 0;
+  loop_.post([&] {
+    ++runs;
+    gyre::loop& loop = loop_;
+    loop.post_after(0s, [&] { ++runs; });
+  });
+  EXPECT_TRUE(loop_.run_once());
+  EXPECT_EQ(loop_.metrics().turns, 1u);
+}
+
+TEST_F(EventLoopRun, ABatchOfTasksIsATurn) {
+  virtual_time_loop<> small({.batch = 10});
+  int runs = 0;
+  for (int i = 0; i < 25; ++i) small.loop.post([&] { ++runs; });
+  EXPECT_TRUE(small.loop.poll());
+  EXPECT_EQ(runs, 10);
+  EXPECT_TRUE(small.loop.run_once());
+  EXPECT_EQ(runs, 20);
+  EXPECT_TRUE(small.loop.run_once());
+  EXPECT_EQ(runs, 25);
+}
+
+TEST_F(EventLoopRun, ABatchOfZeroIsOne) {
+  virtual_time_loop<> smallest({.batch = 0});
+  int runs = 0;
+  for (int i = 0; i < 2; ++i) smallest.loop.post([&] { ++runs; });
+  EXPECT_TRUE(smallest.loop.poll());
+  EXPECT_EQ(runs, 1);
+}
+
+TEST_F(EventLoopRun, RunForEndsWhenItsTimeHasPassed) {
+  int ticks = 0;
+  gyre::timer ticker(loop_, [&] { ++ticks; });
+  ticker.start_every(10ms);
+  const steady_time before = loop_.now();
+  loop_.run_for(95ms);
+  EXPECT_EQ(ticks, 9);
+  EXPECT_EQ(loop_.now(), before + 95ms);
+  EXPECT_FALSE(loop_.stopped());
+}
+
+TEST_F(EventLoopRun, RunUntilEndsAtItsDeadline) {
+  const steady_time deadline = loop_.now() + 1min;
+  loop_.run_until(deadline);
+  EXPECT_EQ(loop_.now(), deadline);
+}
+
+TEST_F(EventLoopRun, RunForEndsThoughTasksNeverEnd) {
+  struct endless : gyre::operation {
+    explicit endless(virtual_time_loop<>& on) : operation(&run), virtual_time(on) {}
+    static void run(operation& op) {
+      auto& self = static_cast<endless&>(op);
+      self.virtual_time.time.advance(1us);
+      self.virtual_time.loop.post(self);
+    }
+    virtual_time_loop<>& virtual_time;
+  } op(virtual_time_);
+  loop_.post(op);
+  const steady_time before = loop_.now();
+  loop_.run_for(1ms);
+  EXPECT_GE(loop_.now(), before + 1ms);
+  EXPECT_LE(loop_.metrics().tasks_run, 1000u + gyre::loop_options{}.batch);
+}
+
+TEST_F(EventLoopRun, RunForWithoutTimeReturnsAtOnce) {
+  loop_.post([] { FAIL() << "no time for it"; });
+  loop_.run_for(0s);
+  loop_.run_for(-1h);
+  loop_.run_until(steady_time::min());
+  EXPECT_EQ(loop_.metrics().turns, 0u);
+}
+
+TEST_F(EventLoopRun, RunForEverEndsWithStop) {
+  loop_.post_after(100h, [&] { loop_.stop(); });
+  loop_.run_for(std::chrono::nanoseconds::max());
+  EXPECT_TRUE(loop_.stopped());
+}
+
+TEST_F(EventLoopRun, StopEndsRunForEarly) {
+  const steady_time before = loop_.now();
+  loop_.post_after(1s, [&] { loop_.stop(); });
+  loop_.run_for(1h);
+  EXPECT_LT(loop_.now(), before + 2s);
+}
+
+TEST_F(EventLoopRun, CurrentIsTheInnermostLoopOfTheThread) {
+  virtual_time_loop<> inner;
+  EXPECT_EQ(event_loop::current(), nullptr);
+  EXPECT_FALSE(loop_.in_loop_thread());
+  int checks = 0;
+  inner.loop.post([&] {
+    EXPECT_EQ(event_loop::current(), &inner.loop);
+    EXPECT_FALSE(loop_.in_loop_thread());
+    ++checks;
+  });
+  loop_.post([&] {
+    EXPECT_EQ(event_loop::current(), &loop_);
+    std::thread([&] {
+      EXPECT_FALSE(loop_.in_loop_thread());
+      EXPECT_EQ(event_loop::current(), nullptr);
+    }).join();
+    inner.loop.poll();
+    EXPECT_TRUE(loop_.in_loop_thread());
+    ++checks;
+  });
+  loop_.poll();
+  EXPECT_EQ(event_loop::current(), nullptr);
+  EXPECT_EQ(checks, 2);
+}
+
+TEST_F(EventLoopRun, TimersAreReadFromThePollersClock) {
+  const steady_time before = loop_.now();
+  virtual_time_.time.advance(5s);
+  EXPECT_EQ(loop_.now(), before + 5s);
+  EXPECT_EQ(loop_.deadline_after(1s), before + 6s);
+  EXPECT_LE(loop_.deadline_after(-1s), before + 5s);
+  EXPECT_LE(loop_.deadline_after(0s), before + 5s);
+  EXPECT_EQ(loop_.deadline_after(std::chrono::nanoseconds::max()), steady_time::max());
+}
+
+TEST_F(EventLoopRun, FromItsOwnTaskIsRefused) {
+  int refused = 0;
+  loop_.post([&] {
+    EXPECT_THROW(loop_.run(), std::logic_error);
+    EXPECT_THROW(loop_.run_once(), std::logic_error);
+    EXPECT_THROW(loop_.poll(), std::logic_error);
+    EXPECT_THROW(loop_.run_for(1s), std::logic_error);
+    EXPECT_THROW(loop_.run_until(loop_.now() + 1s), std::logic_error);
+    EXPECT_TRUE(loop_.in_loop_thread());
+    ++refused;
+  });
+  EXPECT_TRUE(loop_.poll());
+  EXPECT_EQ(refused, 1);
+}
+
+}  // namespace

@@ -1,0 +1,356 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tests of the epoll poller by itself; fd_watch_test.cpp and the loop's tests see it at work.
+#include <gyre/io/epoll_poller.hpp>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <gyre/base/move_only_function.hpp>
+
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <pthread.h>
+#include <sys/eventfd.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <stdexcept>
+#include <stop_token>
+#include <string>
+#include <system_error>
+#include <thread>
+#include <utility>
+#include <vector>
+
+// Writes the coverage profile, in a build that keeps one: _exit() does not.
+extern "C" [[gnu::weak]] int __llvm_profile_write_file();
+
+namespace {
+
+using namespace std::chrono_literals;
+using gyre::readiness;
+using gyre::steady_time;
+using gyre::trigger;
+using gyre::io::epoll_poller;
+
+constexpr steady_time at_once = steady_time::min();
+constexpr steady_time for_ever = steady_time::max();
+
+// An eventfd, and what was reported of it.
+struct descriptor : gyre::readiness_operation {
+  explicit descriptor(std::uint32_t value = 0)
+      : descriptor(gyre::unique_fd(::eventfd(value, EFD_CLOEXEC | EFD_NONBLOCK))) {}
+  void make_ready() const { EXPECT_EQ(::eventfd_write(fd(), 1), 0); }
+
+  std::vector<readiness> reports;
+  gyre::move_only_function<void()> then;
+
+ private:
+  explicit descriptor(gyre::unique_fd opened)
+      : readiness_operation(opened.get(), &report), owned(std::move(opened)) {}
+  static void report(readiness_operation& op, readiness ready) {
+    auto& self = static_cast<descriptor&>(op);
+    self.reports.push_back(ready);
+    if (self.then) self.then();
+  }
+  gyre::unique_fd owned;
+};
+
+class EpollPoller : public testing::Test {
+ protected:
+  std::size_t complete() {
+    std::size_t completed = 0;
+    poller_.complete(completed);
+    return completed;
+  }
+  std::size_t poll() {
+    poller_.wait(at_once);
+    return complete();
+  }
+  epoll_poller poller_;
+};
+
+TEST_F(EpollPoller, IsWhatLoopsGet) { EXPECT_STREQ(gyre::make_poller()->name(), "epoll"); }
+
+TEST_F(EpollPoller, ReadsTheMonotonicClock) {
+  const steady_time before = gyre::detail::monotonic_now();
+  const steady_time now = poller_.now();
+  EXPECT_LE(before, now);
+  EXPECT_LE(now, gyre::detail::monotonic_now());
+}
+
+// It waits in one way while it watches descriptors, in another while it has none.
+class EpollPollerWait : public EpollPoller, public testing::WithParamInterface<bool> {
+ protected:
+  void SetUp() override {
+    if (GetParam()) poller_.watch(silent_, readiness::readable, trigger::level);
+  }
+  void TearDown() override { poller_.unwatch(silent_); }
+
+ private:
+  descriptor silent_;
+};
+
+INSTANTIATE_TEST_SUITE_P(, EpollPollerWait, testing::Bool(), [](const auto& watching) {
+  return watching.param ? "Watching" : "WatchingNothing";
+});
+
+TEST_P(EpollPollerWait, DoesNotWaitForWhatIsPast) {
+  poller_.wait(at_once);
+  poller_.wait(poller_.now() - 1s);
+  poller_.wait(steady_time{});
+  poller_.wait(steady_time{-1s});
+  poller_.wait(steady_time::min() + 1ns);
+  EXPECT_EQ(complete(), 0u);
+}
+
+TEST_P(EpollPollerWait, WaitsUntilItsDeadline) {
+  for (const std::chrono::nanoseconds delay : {1ns, 100'000ns, 1'000'000ns}) {
+    const steady_time deadline = poller_.now() + delay;
+    int waits = 0;
+    for (; poller_.now() < deadline; ++waits) poller_.wait(deadline);
+    EXPECT_LE(waits, 3) << "it must not return early, unless for no reason";
+  }
+}
+
+TEST_P(EpollPollerWait, IsWokenBeforeAndDuringAWait) {
+  poller_.wake();
+  poller_.wait(for_ever);
+  for (int i = 0; i < 200; ++i) {
+    std::jthread waker([&] { poller_.wake(); });
+    poller_.wait(for_ever);
+  }
+}
+
+TEST_P(EpollPollerWait, IsWokenByManyThreads) {
+  for (int i = 0; i < 50; ++i) {
+    std::vector<std::jthread> wakers;
+    for (int n = 0; n < 3; ++n) wakers.emplace_back([&] { poller_.wake(); });
+    poller_.wait(for_ever);
+    wakers.clear();
+    poller_.wait(poller_.now());  // takes what the others have left
+  }
+}
+
+TEST_P(EpollPollerWait, ReturnsOnceForManyWakeUps) {
+  for (int i = 0; i < 100; ++i) poller_.wake();
+  poller_.wait(for_ever);
+  EXPECT_EQ(complete(), 0u) << "a wake-up is nobody's operation";
+  const steady_time deadline = poller_.now() + 1ms;
+  int waits = 0;
+  for (; poller_.now() < deadline; ++waits) poller_.wait(deadline);
+  EXPECT_LE(waits, 3);
+}
+
+TEST_P(EpollPollerWait, AWakeUpIsNotLostWhenAWatchBeginsOrEnds) {
+  descriptor other;
+  poller_.wake();
+  poller_.watch(other, readiness::readable, trigger::level);
+  poller_.wait(for_ever);
+  poller_.wake();
+  poller_.unwatch(other);
+  poller_.wait(for_ever);
+}
+
+TEST_P(EpollPollerWait, ReturnsWhenASignalHandlerRan) {
+  struct sigaction action{};
+  struct sigaction before{};
+  action.sa_handler = [](int) {};
+  sigaction(SIGUSR1, &action, &before);
+  const pthread_t waiting = pthread_self();
+  std::jthread sender([&](const std::stop_token& stop) {
+    // Again and again: the first may come before the wait begins.
+    while (!stop.stop_requested()) {
+      pthread_kill(waiting, SIGUSR1);
+      std::this_thread::yield();
+    }
+  });
+  EXPECT_EQ(poller_.wait(for_ever), 0u);
+  sender.request_stop();
+  sender.join();
+  sigaction(SIGUSR1, &before, nullptr);
+}
+
+TEST_P(EpollPollerWait, IsWokenFromASignalHandler) {
+  static epoll_poller* woken;
+  woken = &poller_;
+  struct sigaction action{};
+  struct sigaction before{};
+  action.sa_handler = [](int) { woken->wake(); };
+  sigaction(SIGUSR1, &action, &before);
+  std::raise(SIGUSR1);
+  poller_.wait(for_ever);
+  sigaction(SIGUSR1, &before, nullptr);
+}
+
+TEST_F(EpollPoller, ReportsAndCountsReadiness) {
+  descriptor ready(1);
+  descriptor silent;
+  poller_.watch(ready, readiness::readable | readiness::writable, trigger::level);
+  poller_.watch(silent, readiness::readable, trigger::level);
+  EXPECT_EQ(poller_.watched(), 2u);
+  EXPECT_EQ(poller_.wait(for_ever), 1u);
+  EXPECT_EQ(complete(), 1u);
+  EXPECT_EQ(complete(), 0u);
+  EXPECT_THAT(ready.reports, testing::ElementsAre(readiness::readable | readiness::writable));
+  EXPECT_TRUE(silent.reports.empty());
+  poller_.unwatch(ready);
+  poller_.unwatch(ready);
+  EXPECT_EQ(poller_.watched(), 1u);
+  EXPECT_EQ(poll(), 0u);
+  poller_.unwatch(silent);
+}
+
+TEST_F(EpollPoller, RemembersWhatItWatchesFor) {
+  descriptor op;
+  poller_.watch(op, readiness::readable, trigger::edge);
+  EXPECT_EQ(op.interest(), readiness::readable);
+  EXPECT_EQ(op.how(), trigger::edge);
+  poller_.rewatch(op, readiness::writable, trigger::level);
+  EXPECT_EQ(op.interest(), readiness::writable);
+  EXPECT_EQ(op.how(), trigger::level);
+  poller_.unwatch(op);
+  EXPECT_THROW(poller_.rewatch(op, readiness::readable, trigger::level), std::system_error);
+  EXPECT_EQ(op.interest(), readiness::writable) << "a change that failed is none";
+}
+
+TEST_F(EpollPoller, ForgetsReadinessOfWhatItNoLongerWatches) {
+  std::array<descriptor, 2> ops{descriptor(1), descriptor(1)};
+  for (std::size_t i = 0; i < 2; ++i) {
+    poller_.watch(ops[i], readiness::readable, trigger::level);
+    ops[i].then = [&, i] { poller_.unwatch(ops[1 - i]); };
+  }
+  EXPECT_EQ(poller_.wait(at_once), 2u);
+  EXPECT_EQ(complete(), 1u);
+  EXPECT_EQ(ops[0].reports.size() + ops[1].reports.size(), 1u);
+  for (descriptor& each : ops) poller_.unwatch(each);
+}
+
+TEST_F(EpollPoller, CompletesTheRestAfterAnException) {
+  std::array<descriptor, 3> ops{descriptor(1), descriptor(1), descriptor(1)};
+  for (descriptor& each : ops) {
+    each.then = [] { throw std::runtime_error("operation"); };
+    poller_.watch(each, readiness::readable, trigger::edge);
+  }
+  EXPECT_EQ(poller_.wait(for_ever), 3u);
+  std::size_t completed = 0;
+  for (std::size_t i = 1; i <= 3; ++i) {
+    EXPECT_EQ(poller_.wait(at_once), 4 - i) << "what is left";
+    EXPECT_THROW(poller_.complete(completed), std::runtime_error);
+    EXPECT_EQ(completed, i);
+  }
+  poller_.complete(completed);
+  EXPECT_EQ(completed, 3u);
+  for (descriptor& each : ops) {
+    EXPECT_EQ(each.reports.size(), 1u);
+    poller_.unwatch(each);
+  }
+}
+
+TEST_F(EpollPoller, WatchesTheSameAfterFork) {
+  descriptor level(1);
+  descriptor edge(1);
+  poller_.watch(level, readiness::readable, trigger::level);
+  poller_.watch(edge, readiness::readable, trigger::edge);
+  EXPECT_EQ(poller_.wait(at_once), 2u);
+  poller_.after_fork();
+  EXPECT_EQ(complete(), 0u) << "what the parent's wait found is the parent's";
+  EXPECT_EQ(poll(), 2u);
+  EXPECT_EQ(poll(), 1u);
+  poller_.wake();
+  poller_.wait(for_ever);
+  EXPECT_EQ(poller_.watched(), 2u);
+  poller_.unwatch(level);
+  poller_.unwatch(edge);
+}
+
+TEST_F(EpollPoller, MayDieWhileItWatches) {
+  descriptor op;
+  {
+    epoll_poller mortal;
+    mortal.watch(op, readiness::readable, trigger::level);
+  }
+  EXPECT_FALSE(op.is_linked());
+  poller_.watch(op, readiness::readable, trigger::level);
+  poller_.unwatch(op);
+}
+
+TEST_F(EpollPoller, SaysWhenThereAreNoDescriptorsLeft) {
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  // Room for none, and then for one of the two that it needs.
+  for (const rlim_t room : {0u, 1u}) {
+    const gyre::unique_fd next_free(::eventfd(0, EFD_CLOEXEC));
+    rlimit none = before;
+    none.rlim_cur = static_cast<rlim_t>(next_free.get()) + 1 + room;
+    ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
+    std::exception_ptr refusal;
+    try {
+      const epoll_poller refused;
+    } catch (...) {
+      refusal = std::current_exception();
+    }
+    setrlimit(RLIMIT_NOFILE, &before);  // a sanitizer needs descriptors to look at the exception
+    ASSERT_NE(refusal, nullptr) << "made with " << room << " descriptors";
+    try {
+      std::rethrow_exception(refusal);
+    } catch (const std::system_error& error) {
+      EXPECT_EQ(error.code().value(), EMFILE);
+    }
+  }
+}
+
+// From here on in this process the kernel does not know epoll_pwait2.
+bool forget_nanosecond_waits() {
+  std::array<sock_filter, 4> program{
+      sock_filter{BPF_LD | BPF_W | BPF_ABS, 0, 0, offsetof(seccomp_data, nr)},
+      sock_filter{BPF_JMP | BPF_JEQ | BPF_K, 0, 1, SYS_epoll_pwait2},
+      sock_filter{BPF_RET | BPF_K, 0, 0, SECCOMP_RET_ERRNO | ENOSYS},
+      sock_filter{BPF_RET | BPF_K, 0, 0, SECCOMP_RET_ALLOW},
+  };
+  const sock_fprog filter{.len = program.size(), .filter = program.data()};
+  return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+         prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0;
+}
+
+TEST_F(EpollPoller, RoundsUpToMillisecondsOnOldKernels) {
+  constexpr int no_filters_here = 77;
+  const pid_t child = ::fork();
+  if (child == 0) {
+    int status = 0;
+    descriptor silent;
+    poller_.watch(silent, readiness::readable, trigger::level);
+    if (forget_nanosecond_waits()) {
+      for (int i = 0; i < 2 && status == 0; ++i) {
+        const steady_time deadline = poller_.now() + 300us;
+        poller_.wait(deadline);
+        status = poller_.now() >= deadline ? 0 : 1;
+      }
+      descriptor ready(1);
+      poller_.watch(ready, readiness::readable, trigger::level);
+      if (poller_.wait(poller_.now() + 1000h) != 1) status = 2;
+      poller_.unwatch(ready);
+      poller_.unwatch(silent);
+    } else {
+      status = no_filters_here;
+    }
+    if (__llvm_profile_write_file != nullptr) __llvm_profile_write_file();
+    ::_exit(status);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  ASSERT_TRUE(WIFEXITED(status));
+  if (WEXITSTATUS(status) == no_filters_here) GTEST_SKIP() << "no seccomp filters here";
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+}
+
+}  // namespace

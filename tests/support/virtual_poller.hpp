@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+// A poller for tests: time passes in it only when the loop waits, at once and exactly to the
+// deadline, and what happens while the loop sleeps is written in the test.
+//
+//     gyre::test::virtual_time_loop virtual_time;
+//     gyre::timer timer(virtual_time.loop, [&] { … });
+//     timer.start_after(1h);
+//     virtual_time.loop.run_once();  // an hour later, at once
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <memory>
+#include <system_error>
+#include <utility>
+
+#include <gyre/base/clock.hpp>
+#include <gyre/base/move_only_function.hpp>
+#include <gyre/exec/loop.hpp>
+#include <gyre/exec/poller.hpp>
+
+namespace gyre::test {
+
+/// Virtual time and counted wake-ups; it has no descriptors. A wait for a deadline ends there, one
+/// without end blocks until wake().
+class virtual_poller final : public poller {
+ public:
+  /// Passes `elapsed`, as if the task that calls this took so long. Any thread.
+  void advance(std::chrono::nanoseconds elapsed) noexcept { since_epoch_ += elapsed.count(); }
+  /// Called each time the loop sleeps (not when it only polls), on the loop's thread.
+  void on_sleep(move_only_function<void()> function) { on_sleep_ = std::move(function); }
+  /// Calls of wait() and wake() so far. Any thread.
+  std::size_t waits() const noexcept { return waits_; }
+  std::size_t wakes() const noexcept { return wakes_; }
+
+  steady_time now() const noexcept override {
+    return steady_time{std::chrono::nanoseconds{since_epoch_.load()}};
+  }
+  std::size_t wait(steady_time deadline) override {
+    ++waits_;
+    const bool sleeps = deadline > now();
+    if (sleeps && on_sleep_) on_sleep_();
+    if (deadline == steady_time::max()) woken_.wait(0);
+    if (woken_.exchange(0) == 0 && deadline > now()) {
+      since_epoch_ = deadline.time_since_epoch().count();
+    }
+    return 0;
+  }
+  void complete(std::size_t&) override {}
+  void wake() noexcept override {
+    ++wakes_;
+    woken_ = 1;
+    woken_.notify_one();
+  }
+  void watch(readiness_operation&, readiness, trigger) override {
+    throw std::system_error(std::make_error_code(std::errc::operation_not_supported),
+                            "virtual_poller has no descriptors");
+  }
+  void rewatch(readiness_operation& op, readiness interest, trigger how) override {
+    watch(op, interest, how);
+  }
+  void unwatch(readiness_operation&) noexcept override {}
+  std::size_t watched() const noexcept override { return 0; }
+  void after_fork() override {}
+  const char* name() const noexcept override { return "virtual"; }
+
+ private:
+  // An odd moment: no test should rely on one that suits the timing wheel.
+  static constexpr std::chrono::nanoseconds start{3'600'000'000'357};
+
+  std::atomic<std::chrono::nanoseconds::rep> since_epoch_{start.count()};
+  std::atomic<std::size_t> waits_{0};
+  std::atomic<std::size_t> wakes_{0};
+  std::atomic<int> woken_{0};
+  move_only_function<void()> on_sleep_;
+};
+
+/// A loop and the virtual time it lives in.
+template <class Loop = gyre::loop>
+class virtual_time_loop {
+ public:
+  explicit virtual_time_loop(loop_options options = {})
+      : virtual_time_loop(std::move(options), std::make_unique<virtual_poller>()) {}
+
+  virtual_poller& time;
+  Loop loop;
+
+ private:
+  virtual_time_loop(loop_options options, std::unique_ptr<virtual_poller> poller)
+      : time(*poller), loop(std::move(options), std::move(poller)) {}
+};
+
+}  // namespace gyre::test
