@@ -17,4 +17,19 @@ inline constexpr std::size_t cache_line_size = 64;
 /// lines of Apple's and some server ARM cores are 128 bytes long.
 inline constexpr std::size_t false_sharing_range = 128;
 
+namespace detail {
+
+/// Hints that the line at `address` will next be used by another core: it moves to the cache they
+/// share, where that core finds it sooner than in ours. Nothing where the processor has no such
+/// instruction (the code is a no-operation on x86 processors without CLDEMOTE).
+inline void demote_cache_line(const void* address) noexcept {
+#if defined(__x86_64__)
+  __asm__ volatile("cldemote %0" : : "m"(*static_cast<const char*>(address)));
+#else
+  static_cast<void>(address);
+#endif
+}
+
+}  // namespace detail
+
 }  // namespace gyre

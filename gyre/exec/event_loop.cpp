@@ -84,9 +84,7 @@ bool event_loop::poll() {
   return !stopped() && turn(steady_time::min()) > 0;
 }
 
-void event_loop::run_for(std::chrono::nanoseconds duration) {
-  run_until(deadline_after(duration));
-}
+void event_loop::run_for(std::chrono::nanoseconds duration) { run_until(deadline_after(duration)); }
 
 void event_loop::run_until(steady_time deadline) {
   const running here(*this);
@@ -169,11 +167,11 @@ std::size_t event_loop::sleep_until(steady_time deadline) {
 }
 
 // Looks for tasks for a while instead of going to sleep. Where they come in numbers and nothing else
-// is to be served, it first lets some gather (some 10 us; to take each one as it is put would move
+// is to be served, it first lets some gather (some 25 us; to take each one as it is put would move
 // its cache line to and fro). Now and then it offers its core to producers that wait for one.
 bool event_loop::look_for_tasks() noexcept {
   constexpr std::size_t in_numbers = 16;
-  constexpr int gathering = 1024;
+  constexpr int gathering = 2048;
   const bool busy = last_batch_ >= in_numbers && poller_->watched() == 0;
   if (busy) {
     for (int i = 0; i < gathering && !stopped(); ++i) detail::cpu_relax();

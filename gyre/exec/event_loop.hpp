@@ -159,9 +159,10 @@ class event_loop {
   template <class F>
     requires std::is_invocable_v<std::decay_t<F>&>
   void post_at(steady_time deadline, F&& callable) {
-    dispatch([this, deadline, task = move_only_function<void()>(std::forward<F>(callable))]() mutable {
-      start_delayed(deadline, std::move(task));
-    });
+    dispatch(
+        [this, deadline, task = move_only_function<void()>(std::forward<F>(callable))]() mutable {
+          start_delayed(deadline, std::move(task));
+        });
   }
 
   /// The time, read from the poller now. Any thread.
@@ -205,7 +206,8 @@ class event_loop {
     admission(const admission&) = delete;
     admission& operator=(const admission&) = delete;
     ~admission() {
-      if (counting_ != nullptr) [[unlikely]] counting_->leave();
+      if (counting_ != nullptr) [[unlikely]]
+        counting_->leave();
     }
     explicit operator bool() const noexcept { return granted_; }
     void keep() noexcept { counting_ = nullptr; }
@@ -215,7 +217,8 @@ class event_loop {
     bool granted_;
   };
   admission admit_always() noexcept {
-    if (limited_) [[unlikely]] enter();
+    if (limited_) [[unlikely]]
+      enter();
     return admission(limited_ ? this : nullptr);
   }
   admission admit() noexcept;

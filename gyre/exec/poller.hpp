@@ -43,7 +43,8 @@ class readiness_operation : public intrusive_list_node {
  public:
   using function = void (*)(readiness_operation&, readiness);
 
-  readiness_operation(int descriptor, function report) noexcept : fd_(descriptor), complete_(report) {}
+  readiness_operation(int descriptor, function report) noexcept
+      : fd_(descriptor), complete_(report) {}
   readiness_operation(const readiness_operation&) = delete;
   readiness_operation& operator=(const readiness_operation&) = delete;
 

@@ -25,7 +25,8 @@ class sleep_gate {
   bool must_wake() noexcept {
     asymmetric_light_fence();
     // relaxed: ordered by the fences.
-    if (state_.load(std::memory_order_relaxed) == state::awake) [[likely]] return false;
+    if (state_.load(std::memory_order_relaxed) == state::awake) [[likely]]
+      return false;
     return must_wake_sleeper();
   }
 

@@ -21,9 +21,7 @@ class spin_budget {
     wasted_ = 0;
   }
   /// None was found.
-  void wasted() noexcept {
-    looks_ = ++wasted_ % retry == 0 ? most : std::max(least, looks_ / 2);
-  }
+  void wasted() noexcept { looks_ = ++wasted_ % retry == 0 ? most : std::max(least, looks_ / 2); }
 
  private:
   static constexpr int least = 8;

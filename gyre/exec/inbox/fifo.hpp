@@ -29,6 +29,8 @@ template <std::size_t CellsPerSegment>
 class basic_fifo {
  public:
   static constexpr ordering order = ordering::total;
+  /// Waiting tasks beyond which a producer that needs a new segment first gives way to the loop.
+  static constexpr std::size_t high_water = std::size_t{1} << 12;
 
   basic_fifo() : reader_(new segment_type), tail_(position(reader_.segment(), 0)) {}
   basic_fifo(const basic_fifo&) = delete;
@@ -47,6 +49,7 @@ class basic_fifo {
 
   void run(batch& some) {
     const detail::publish_consumed published(consumed_, some);
+    throttle_.consuming();
     reader_.run(some, some.left(), pool_);
   }
 
@@ -146,7 +149,7 @@ class basic_fifo {
   gyre::detail::atomic<std::uint64_t> consumed_{0};
   alignas(false_sharing_range) gyre::detail::atomic<std::uintptr_t> tail_;
   alignas(false_sharing_range) gyre::detail::atomic<std::uint64_t> installed_{0};
-  detail::throttle throttle_;
+  detail::throttle throttle_{high_water};
   detail::segment_pool<segment_type, 16> pool_;
 };
 

@@ -18,7 +18,7 @@ INSTANTIATE_TYPED_TEST_SUITE_P(fifo, InboxStressSuite, fifo_inboxes);
 static_assert(fifo::order == ordering::total);
 
 TEST(Fifo, ALoopThatPostsToItselfPassesTheHighWaterMark) {
-  const int tasks = 3 * static_cast<int>(detail::throttle::high_water);
+  const int tasks = 3 * static_cast<int>(fifo::high_water);
   fifo inbox;
   std::vector<int> seen;
   inbox.push([&] {
@@ -30,7 +30,7 @@ TEST(Fifo, ALoopThatPostsToItselfPassesTheHighWaterMark) {
 
 TEST(Fifo, ProducersGetPastAConsumerThatDoesNothing) {
   constexpr std::size_t producers = 4;
-  const int tasks = static_cast<int>(detail::throttle::high_water) / 2;
+  const int tasks = static_cast<int>(fifo::high_water) / 2;
   fifo inbox;
   ledger book(producers);
   {

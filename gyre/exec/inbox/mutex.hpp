@@ -48,9 +48,7 @@ class mutex {
     }
   }
 
-  bool ready() noexcept {
-    return next_ < running_.size() || any_.load(std::memory_order_relaxed);
-  }
+  bool ready() noexcept { return next_ < running_.size() || any_.load(std::memory_order_relaxed); }
 
   std::size_t pending() const noexcept {
     const std::lock_guard lock(mutex_);

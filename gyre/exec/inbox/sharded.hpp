@@ -25,7 +25,7 @@ namespace gyre::inbox {
 ///
 /// Order: per producer; what a thread posts from the destructors of its thread-locals may run in any
 /// order. Cost of a push: a look-up of the thread's shard, two plain stores; no atomic
-/// read-modify-write. The first push of a thread registers its shard. Memory: 8 KiB and up per
+/// read-modify-write. The first push of a thread registers its shard. Memory: 64 KiB and up per
 /// producing thread; a thread's shard is freed once the thread has ended and its tasks have run.
 /// The loop looks at every shard once per turn, so this is for tens of producers, not thousands at
 /// one time.
@@ -35,6 +35,9 @@ template <std::size_t CellsPerSegment>
 class basic_sharded {
  public:
   static constexpr ordering order = ordering::per_producer;
+  /// Waiting tasks of one thread beyond which it first gives way to the loop when it needs a new
+  /// segment.
+  static constexpr std::size_t high_water = std::size_t{1} << 13;
 
   basic_sharded() : id_(detail::next_inbox_id()) {}
   basic_sharded(const basic_sharded&) = delete;
@@ -153,7 +156,8 @@ class basic_sharded {
 
   // Consumer: takes the new shards into its line.
   void admit_arrivals() noexcept {
-    if (arrivals_.empty()) [[likely]] return;
+    if (arrivals_.empty()) [[likely]]
+      return;
     auto arrived = arrivals_.pop_all();
     while (shard* each = arrived.pop_front()) {
       shards_.push_back(*each);
@@ -168,6 +172,7 @@ class basic_sharded {
       static_cast<intrusive_list_node&>(emptied).unlink();
     }
     --shard_count_;
+    emptied.free_spares();
     emptied.close();
   }
 
@@ -200,10 +205,13 @@ class basic_sharded<CellsPerSegment>::shard : public detail::shard_base,
   bool ready() noexcept { return reader_.ready(pool_); }
   void run(batch& some) {
     const detail::publish_consumed published(consumed_, some);
+    throttle_.consuming();
     reader_.run(some, quantum, pool_);
   }
   /// Consumer, when the inbox ends.
   void drop_all() noexcept { reader_.drop_all(pool_); }
+  /// Consumer, when no push will follow: what is left may stay until the thread ends.
+  void free_spares() noexcept { pool_.clear(); }
 
   /// Any thread.
   std::size_t pending() const noexcept {
@@ -231,12 +239,12 @@ class basic_sharded<CellsPerSegment>::shard : public detail::shard_base,
   alignas(false_sharing_range) segment_type* last_;
   std::size_t index_ = 0;
   gyre::detail::atomic<std::uint64_t> pushed_{0};
-  alignas(false_sharing_range) detail::segment_pool<segment_type, 64> pool_;
-  detail::throttle throttle_;
+  alignas(false_sharing_range) detail::segment_pool<segment_type, 8> pool_;
+  detail::throttle throttle_{high_water};
 };
 
 /// See basic_sharded.
-using sharded = basic_sharded<255>;
+using sharded = basic_sharded<2047>;
 
 static_assert(policy<sharded>);
 

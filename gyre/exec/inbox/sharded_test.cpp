@@ -23,7 +23,7 @@ class Sharded : public testing::Test {};
 TYPED_TEST_SUITE(Sharded, sharded_inboxes);
 
 TYPED_TEST(Sharded, ALoopThatPostsToItselfPassesTheHighWaterMark) {
-  const int tasks = static_cast<int>(detail::throttle::high_water) + 600;
+  const int tasks = static_cast<int>(TypeParam::high_water) + 600;
   TypeParam inbox;
   std::vector<int> seen;
   inbox.push([&] {

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include <gyre/base/atomic.hpp>
+#include <gyre/base/cache_line.hpp>
 #include <gyre/exec/inbox/detail/task_cell.hpp>
 #include <gyre/exec/inbox/inbox.hpp>
 
@@ -32,8 +33,11 @@ class segment_pool {
   segment_pool() = default;
   segment_pool(const segment_pool&) = delete;
   segment_pool& operator=(const segment_pool&) = delete;
-  ~segment_pool() {
-    for (auto& place : places_) delete place.load(std::memory_order_relaxed);
+  ~segment_pool() { clear(); }
+
+  /// Frees what is in it. Not while others use it.
+  void clear() noexcept {
+    for (auto& place : places_) delete place.exchange(nullptr, std::memory_order_relaxed);
   }
 
   /// A segment with every cell free; from the pool, or a new one (throws std::bad_alloc).
@@ -96,6 +100,7 @@ class segment_reader {
         if (!cell.ready()) return;
         ++here.at;
         cell.run();
+        leave_behind(here.at);
       }
     }
   }
@@ -110,6 +115,16 @@ class segment_reader {
   Segment* segment() const noexcept { return segment_; }
 
  private:
+  // Hands lines that are done with to the producers, who will write them next: to fetch them from
+  // this core's cache would cost a producer more than all the rest of a push.
+  void leave_behind(std::size_t at) noexcept {
+    constexpr std::size_t cells_per_line = cache_line_size / sizeof(task_cell);
+    constexpr std::size_t distance = 8;
+    if (at % cells_per_line == 0 && at >= distance) {
+      gyre::detail::demote_cache_line(&segment_->cells[at - distance]);
+    }
+  }
+
   // The walk through a segment, in a register; recorded when it ends, also by an exception.
   struct stretch {
     stretch(segment_reader& walker, batch& walked) noexcept

@@ -22,10 +22,10 @@ class task_cell {
 
   /// True when a callable of type `F` is built in the cell itself.
   template <class F>
-  static constexpr bool holds = sizeof(std::decay_t<F>) <= capacity &&
-                                alignof(std::decay_t<F>) <= alignof(void*) &&
-                                std::is_nothrow_constructible_v<std::decay_t<F>, F> &&
-                                std::is_nothrow_move_constructible_v<std::decay_t<F>>;
+  static constexpr bool holds =
+      sizeof(std::decay_t<F>) <= capacity && alignof(std::decay_t<F>) <= alignof(void*) &&
+      std::is_nothrow_constructible_v<std::decay_t<F>, F> &&
+      std::is_nothrow_move_constructible_v<std::decay_t<F>>;
 
   /// Producer: builds the callable and hands it over.
   template <class F>

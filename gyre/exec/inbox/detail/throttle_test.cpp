@@ -11,36 +11,53 @@ namespace {
 
 using gyre::inbox::detail::throttle;
 
+constexpr std::size_t high_water = 1000;
+
 TEST(InboxThrottle, LooksOnceWhileLittleWaits) {
   int looks = 0;
-  throttle().slow_down([&] {
+  throttle(high_water).slow_down([&] {
     ++looks;
-    return throttle::high_water;
+    return high_water;
   });
   EXPECT_EQ(looks, 1);
 }
 
 TEST(InboxThrottle, LetsTheProducerGoWhenTheConsumerHasCaughtUp) {
   int looks = 0;
-  throttle().slow_down(
-      [&] { return throttle::high_water + 3 - static_cast<std::size_t>(looks++); });
+  throttle(high_water).slow_down([&] {
+    return high_water + 3 - static_cast<std::size_t>(looks++);
+  });
   EXPECT_EQ(looks, 4);
 }
 
 TEST(InboxThrottle, LetsTheProducerGoIfTheConsumerNeverCatchesUp) {
   int looks = 0;
-  throttle().slow_down([&] {
+  throttle(high_water).slow_down([&] {
     ++looks;
-    return throttle::high_water + 1;
+    return high_water + 1;
   });
   EXPECT_EQ(looks, throttle::most_yields);
 }
 
+TEST(InboxThrottle, DoesNotSlowDownTheConsumerItself) {
+  throttle slowed(high_water);
+  slowed.consuming();
+  int looks = 0;
+  const auto far_too_much = [&] {
+    ++looks;
+    return 10 * high_water;
+  };
+  slowed.slow_down(far_too_much);
+  EXPECT_EQ(looks, 0);
+  std::jthread([&] { slowed.slow_down(far_too_much); }).join();
+  EXPECT_EQ(looks, throttle::most_yields);
+}
+
 TEST(InboxThrottle, GivesWayToTheConsumer) {
-  std::atomic<std::size_t> backlog{throttle::high_water + 1};
+  std::atomic<std::size_t> backlog{high_water + 1};
   std::jthread consumer([&] { backlog = 0; });
-  while (backlog.load() > throttle::high_water) {
-    throttle().slow_down([&] { return backlog.load(); });
+  while (backlog.load() > high_water) {
+    throttle(high_water).slow_down([&] { return backlog.load(); });
   }
   EXPECT_EQ(backlog, 0U);
 }
