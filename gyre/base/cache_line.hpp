@@ -19,6 +19,17 @@ inline constexpr std::size_t false_sharing_range = 128;
 
 namespace detail {
 
+/// Hints that the line at `address`, which need not be valid, will soon be written by this core.
+inline void prefetch_to_write(const void* address) noexcept {
+#if defined(__x86_64__)
+  // Spelled out: for the baseline of x86-64 the builtin falls back to a prefetch for reading. Every
+  // 64-bit processor accepts the instruction, if only as a no-operation.
+  __asm__ volatile("prefetchw %0" : : "m"(*static_cast<const char*>(address)));
+#else
+  __builtin_prefetch(address, 1);
+#endif
+}
+
 /// Hints that the line at `address` will next be used by another core: it moves to the cache they
 /// share, where that core finds it sooner than in ours. Nothing where the processor has no such
 /// instruction (the code is a no-operation on x86 processors without CLDEMOTE).

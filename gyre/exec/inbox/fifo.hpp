@@ -86,7 +86,7 @@ class basic_fifo {
     if (index_of(claimed) < CellsPerSegment) [[likely]] {
       detail::task_cell* const cell = segment_of(claimed)->cells.data() + index_of(claimed);
       // The addition waits for the stores before it, so the next cells' lines must be here by then.
-      __builtin_prefetch(cell + cells_ahead, 1);
+      gyre::detail::prefetch_to_write(cell + cells_ahead);
       return *cell;
     }
     return claim_in_new_segment(segment_of(claimed));

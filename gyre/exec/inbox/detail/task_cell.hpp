@@ -9,6 +9,7 @@
 #include <utility>
 
 #include <gyre/base/atomic.hpp>
+#include <gyre/base/cache_line.hpp>
 #include <gyre/base/slab.hpp>
 
 namespace gyre::inbox::detail {
@@ -16,7 +17,7 @@ namespace gyre::inbox::detail {
 /// Half a cache line. A callable of up to 24 bytes lives in the cell itself, so that one line
 /// carries two tasks from core to core; a larger one, or one whose construction or move may throw,
 /// is built in a block of the slab before a cell is claimed.
-class task_cell {
+class alignas(cache_line_size / 2) task_cell {
  public:
   static constexpr std::size_t capacity = 24;
 
@@ -73,6 +74,8 @@ class task_cell {
   gyre::detail::atomic<thunk> thunk_{nullptr};
   alignas(void*) std::byte storage_[capacity];
 };
+
+static_assert(sizeof(task_cell) == cache_line_size / 2);
 
 /// A callable in a block of the slab, movable as one pointer.
 template <class F>
