@@ -37,7 +37,7 @@ class basic_fifo {
   basic_fifo& operator=(const basic_fifo&) = delete;
   ~basic_fifo() {
     reader_.drop_all(pool_);
-    delete reader_.segment();
+    delete reader_.release();
   }
 
   template <class F>

@@ -172,7 +172,7 @@ class basic_sharded {
       static_cast<intrusive_list_node&>(emptied).unlink();
     }
     --shard_count_;
-    emptied.free_spares();
+    emptied.free_segments();
     emptied.close();
   }
 
@@ -190,7 +190,7 @@ class basic_sharded<CellsPerSegment>::shard : public detail::shard_base,
                                               public intrusive_list_node {
  public:
   shard() : shard_base(&destroy), reader_(new segment_type), last_(reader_.segment()) {}
-  ~shard() { delete reader_.segment(); }
+  ~shard() { delete reader_.release(); }
 
   /// Producer.
   template <class F>
@@ -210,8 +210,12 @@ class basic_sharded<CellsPerSegment>::shard : public detail::shard_base,
   }
   /// Consumer, when the inbox ends.
   void drop_all() noexcept { reader_.drop_all(pool_); }
-  /// Consumer, when no push will follow: what is left may stay until the thread ends.
-  void free_spares() noexcept { pool_.clear(); }
+  /// Consumer, when the shard is empty and no push will follow: what remains of it may stay until
+  /// its thread ends.
+  void free_segments() noexcept {
+    pool_.clear();
+    delete reader_.release();
+  }
 
   /// Any thread.
   std::size_t pending() const noexcept {

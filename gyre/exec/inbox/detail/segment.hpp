@@ -111,8 +111,10 @@ class segment_reader {
     while (ready(pool)) segment_->cells[index_++].drop();
   }
 
-  /// The segment to free when the list ends.
+  /// The segment it is at.
   Segment* segment() const noexcept { return segment_; }
+  /// Gives that up to be freed; the end of the list.
+  Segment* release() noexcept { return std::exchange(segment_, nullptr); }
 
  private:
   // Hands lines that are done with to the producers, who will write them next: to fetch them from
