@@ -236,13 +236,15 @@ void event_loop::wake() noexcept {
 void event_loop::enter() noexcept { waiting_.fetch_add(1, std::memory_order_relaxed); }
 void event_loop::leave() noexcept { waiting_.fetch_sub(1, std::memory_order_relaxed); }
 
-// Enters first and looks then, so that any number of threads together keep to the limit.
+// relaxed: a count that orders nothing.
 event_loop::admission event_loop::admit() noexcept {
   if (!limited_) return admission(nullptr);
-  if (waiting_.fetch_add(1, std::memory_order_relaxed) < options_.inbox_limit) {
-    return admission(this);
+  std::size_t waiting = waiting_.load(std::memory_order_relaxed);
+  while (waiting < options_.inbox_limit) {
+    if (waiting_.compare_exchange_weak(waiting, waiting + 1, std::memory_order_relaxed)) {
+      return admission(this);
+    }
   }
-  leave();
   refused_.fetch_add(1, std::memory_order_relaxed);
   return admission(nullptr, false);
 }
