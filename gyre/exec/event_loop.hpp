@@ -95,8 +95,9 @@ class event_loop {
   void run_until(steady_time deadline);
 
   /// Makes run() return: from a task of the loop after that task (from a timer or watch: after those
-  /// due in the same turn), from another thread after the batch it is at; a later run() returns at once. Tasks that wait keep waiting. Idempotent; stays
-  /// until restart(). What happened before it is seen behind run(). Any thread; async-signal-safe.
+  /// due in the same turn), from another thread after the batch it is at; a later run() returns at
+  /// once. Tasks that wait keep waiting. Idempotent; stays until restart(). What happened before it
+  /// is seen behind run(). Any thread; async-signal-safe.
   void stop() noexcept;
   /// Takes stop() back, so that the loop can run again. Not while it runs.
   void restart() noexcept;
