@@ -95,6 +95,7 @@ class callable_storage {
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"  // a smaller callable fills some words only
+#pragma GCC diagnostic ignored "-Wuninitialized"
 #endif
   /// The same for any F with relocates_as_bytes<F>.
   void copy_bytes(const callable_storage& source) noexcept {
