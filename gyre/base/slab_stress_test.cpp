@@ -118,7 +118,9 @@ TEST(SlabStress, BlocksTravelBetweenThreadsThatComeAndGo) {
   EXPECT_EQ(damaged, 0);
   EXPECT_EQ(after.blocks_in_use, before.blocks_in_use);
   EXPECT_EQ(after.bytes_held, before.bytes_held) << "slabs of ended threads were not freed";
-  EXPECT_LE(after.heaps, before.heaps + 4);
+  // Four threads at a time, this one, and whoever found every orphan just being claimed by another:
+  // a few, where 160 threads have come and gone.
+  EXPECT_LE(after.heaps, before.heaps + 16);
 }
 
 TEST(SlabStress, FreeingRacesWithTheEndOfTheOwner) {
