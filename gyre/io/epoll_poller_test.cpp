@@ -289,7 +289,9 @@ TEST_F(EpollPoller, MayDieWhileItWatches) {
 TEST_F(EpollPoller, SaysWhenThereAreNoDescriptorsLeft) {
   // UndefinedBehaviorSanitizer needs a descriptor where it meets a type for the first time.
   EXPECT_THROW(gyre::detail::throw_system_error(EMFILE, "first"), std::system_error);
-  { const epoll_poller first; }
+  {
+    const epoll_poller first;
+  }
   rlimit before{};
   ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
   // Room for none, and then for one of the two that it needs.
