@@ -25,16 +25,19 @@ namespace {
 // Marks the calling thread as the one that runs the loop.
 class event_loop::running {
  public:
-  explicit running(event_loop& loop) : outer_(current_loop_) {
-    if (outer_ == &loop) throw std::logic_error("gyre: a loop was run from one of its own tasks");
-    current_loop_ = &loop;
+  explicit running(event_loop& loop) : loop_(loop) {
+    if (loop.in_loop_thread()) {
+      throw std::logic_error("gyre: a loop was run from one of its own tasks");
+    }
+    loop_.outer_ = current_loop_;
+    current_loop_ = &loop_;
   }
   running(const running&) = delete;
   running& operator=(const running&) = delete;
-  ~running() { current_loop_ = outer_; }
+  ~running() { current_loop_ = loop_.outer_; }
 
  private:
-  event_loop* outer_;
+  event_loop& loop_;
 };
 
 // A task that waits for its time.
@@ -64,7 +67,7 @@ event_loop::event_loop(loop_options options, std::unique_ptr<gyre::poller> polle
   if (!options_.on_exception) options_.on_exception = report_and_terminate;
 }
 
-event_loop::~event_loop() { assert(current_loop_ != this && "loop destroyed from its own task"); }
+event_loop::~event_loop() { assert(!in_loop_thread() && "loop destroyed from its own task"); }
 
 void event_loop::run() {
   const running here(*this);
@@ -132,7 +135,7 @@ std::size_t event_loop::run_tasks() {
     last_batch_ = batch_.ran();
     tasks_run_.add(last_batch_);
   });
-  if (timed && batch_.full()) adapt_batch(started);
+  if (timed && batch_.ran() > 0) adapt_batch(now() - started);
   return batch_.ran();
 }
 
@@ -146,11 +149,14 @@ void event_loop::run_limited() {
   }
 }
 
-// Timers and descriptors have waited as long as a full batch took: halve it when that was too long.
-void event_loop::adapt_batch(steady_time started) noexcept {
-  const bool too_long = now() - started > options_.batch_time;
-  batch_size_ = too_long ? std::max<std::size_t>(batch_size_ / 2, 1)
-                         : std::min(batch_size_ * 2, options_.batch);
+// Timers and descriptors have waited as long as the batch took, full or not: when that was too long,
+// half as many tasks next time.
+void event_loop::adapt_batch(std::chrono::nanoseconds taken) noexcept {
+  if (taken > options_.batch_time) {
+    batch_size_ = std::max<std::size_t>(batch_.ran() / 2, 1);
+  } else if (batch_.full()) {
+    batch_size_ = std::min(batch_size_ * 2, options_.batch);
+  }
 }
 
 std::size_t event_loop::sleep_until(steady_time deadline) {

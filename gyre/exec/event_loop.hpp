@@ -107,9 +107,14 @@ class event_loop {
     return stopped_.load(std::memory_order_acquire);
   }
 
-  /// Whether the calling thread is inside this loop's run(). Any thread.
-  bool in_loop_thread() const noexcept { return current() == this; }
-  /// The loop that the calling thread is running, or null.
+  /// Whether the calling thread is inside this loop's run(), directly or in another loop that one of
+  /// its tasks runs. Any thread.
+  bool in_loop_thread() const noexcept {
+    const event_loop* each = current_loop_;
+    while (each != nullptr && each != this) each = each->outer_;
+    return each == this;
+  }
+  /// The innermost loop that the calling thread is running, or null.
   static event_loop* current() noexcept { return current_loop_; }
 
   /// Runs `op` once on the loop's thread. Allocates nothing for the operation. Any thread. Throws
@@ -173,8 +178,8 @@ class event_loop {
   loop_metrics metrics() const;
 
   /// In the child after fork(): makes the loop independent of the parent's, with the same watches,
-  /// timers and tasks. For loops that did not run in another thread at the fork. Throws
-  /// std::system_error.
+  /// timers and tasks. For loops that no other thread was running or posting to at the fork: what
+  /// such a thread had begun stays half done. Throws std::system_error.
   void after_fork_in_child();
 
   /// What timers and watches stand on. The loop's thread.
@@ -241,7 +246,7 @@ class event_loop {
   std::size_t run_io();
   std::size_t sleep_until(steady_time deadline);
   bool look_for_tasks() noexcept;
-  void adapt_batch(steady_time started) noexcept;
+  void adapt_batch(std::chrono::nanoseconds taken) noexcept;
   void enter() noexcept;
   void leave() noexcept;
   bool serves_only_tasks() const noexcept;
@@ -271,7 +276,8 @@ class event_loop {
   detail::atomic<bool> stopped_{false};
 
   // The loop's thread.
-  alignas(false_sharing_range) loop_options options_;
+  alignas(false_sharing_range) event_loop* outer_ = nullptr;  // whose task runs this loop, if any
+  loop_options options_;
   std::unique_ptr<gyre::poller> poller_;
   detail::timer_wheel timers_;
   intrusive_list<delayed_task> delayed_;

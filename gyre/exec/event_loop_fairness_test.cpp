@@ -181,6 +181,13 @@ TEST_F(BatchTime, FastTasksMakeItLargeAgain) {
   EXPECT_THAT(batches(1, 0ns), testing::ElementsAre(64));
 }
 
+TEST_F(BatchTime, ABatchThatIsNotFullCountsToo) {
+  waiting_.start_after(100h);
+  for (int i = 0; i < 40; ++i) loop_.post([this] { virtual_time_.time.advance(100us); });
+  loop_.poll();
+  EXPECT_THAT(batches(3, 100us), testing::ElementsAre(20, 10, 20));
+}
+
 TEST_F(BatchTime, WithNothingElseToServeItStaysLarge) {
   EXPECT_THAT(batches(4, 2ms), testing::Each(64));
 }

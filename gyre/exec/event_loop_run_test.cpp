@@ -169,7 +169,7 @@ TEST_F(EventLoopRun, CurrentIsTheInnermostLoopOfTheThread) {
   int checks = 0;
   inner.loop.post([&] {
     EXPECT_EQ(event_loop::current(), &inner.loop);
-    EXPECT_FALSE(loop_.in_loop_thread());
+    EXPECT_TRUE(loop_.in_loop_thread()) << "the thread is in both";
     ++checks;
   });
   loop_.post([&] {
@@ -210,6 +210,20 @@ TEST_F(EventLoopRun, FromItsOwnTaskIsRefused) {
   });
   EXPECT_TRUE(loop_.poll());
   EXPECT_EQ(refused, 1);
+}
+
+TEST_F(EventLoopRun, FromATaskOfALoopThatItsOwnTaskRunsIsRefused) {
+  virtual_time_loop<> inner;
+  int refused = 0;
+  inner.loop.post([&] {
+    EXPECT_THROW(loop_.poll(), std::logic_error);
+    ++refused;
+  });
+  loop_.post([&] { inner.loop.poll(); });
+  loop_.post([] {});
+  EXPECT_TRUE(loop_.poll());
+  EXPECT_EQ(refused, 1);
+  EXPECT_EQ(loop_.metrics().tasks_run, 2u);
 }
 
 }  // namespace
