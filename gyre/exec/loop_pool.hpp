@@ -10,6 +10,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -28,7 +29,7 @@ template <class Loop>
 struct loop_pool_options {
   /// Thread i is called name-i.
   std::string name = {};
-  /// Thread i may run on cpus[i % cpus.size()]. Empty: all on all.
+  /// Thread i may run on cpus[i % cpus.size()]. Empty: on those of the thread that makes the pool.
   std::vector<int> cpus = {};
   move_only_function<void(Loop&, std::size_t index)> on_start = {};
   move_only_function<void(Loop&, std::size_t index)> on_stop = {};
@@ -39,7 +40,8 @@ struct loop_pool_options {
 /// A fixed number of loops with their threads, all running when the constructor returns.
 ///
 /// Choosing a loop and stop() may be done by any thread, the rest by the owner. The destructor stops
-/// and joins all.
+/// and joins all. A task of one of the loops may destroy the pool: that one's thread then ends its
+/// turn and frees its loop itself.
 template <class Loop>
 class basic_loop_pool {
  public:
@@ -47,7 +49,8 @@ class basic_loop_pool {
   using options = loop_pool_options<Loop>;
 
   /// Throws std::invalid_argument for no threads at all, and what a loop_thread throws.
-  explicit basic_loop_pool(std::size_t threads, options how = {}) : options_(std::move(how)) {
+  explicit basic_loop_pool(std::size_t threads, options how = {})
+      : options_(std::make_shared<options>(std::move(how))) {
     if (threads == 0) throw std::invalid_argument("gyre::loop_pool: at least one thread is needed");
     threads_.reserve(threads);
     for (std::size_t index = 0; index < threads; ++index) {
@@ -79,37 +82,49 @@ class basic_loop_pool {
   }
   /// Waits for all. Throws what ended a thread, if an exception did (the first such one).
   void join() {
+    static_cast<void>(join_each([](basic_loop_thread<Loop>& each) {
+      each.join();
+      return true;
+    }));
+  }
+  /// The same, but at most for `timeout` in all; false when that has passed.
+  [[nodiscard]] bool join_for(std::chrono::nanoseconds timeout) {
+    const steady_time deadline = detail::later(detail::monotonic_now(), timeout);
+    return join_each([deadline](basic_loop_thread<Loop>& each) {
+      return each.join_for(deadline - detail::monotonic_now());
+    });
+  }
+
+ private:
+  // Whether all have ended. Asks each of them, whatever the others throw.
+  template <class Join>
+  bool join_each(Join join) {
+    bool all = true;
     std::exception_ptr first;
     for (auto& each : threads_) {
       try {
-        each->join();
+        all = join(*each) && all;
       } catch (...) {
         if (!first) first = std::current_exception();
       }
     }
     if (first) std::rethrow_exception(first);
-  }
-  /// The same, but at most for `timeout` in all; false when that has passed.
-  [[nodiscard]] bool join_for(std::chrono::nanoseconds timeout) {
-    const steady_time deadline = detail::later(detail::monotonic_now(), timeout);
-    for (auto& each : threads_) {
-      if (!each->join_for(deadline - detail::monotonic_now())) return false;
-    }
-    return true;
+    return all;
   }
 
- private:
   loop_thread_options<Loop> options_for(std::size_t index) {
     loop_thread_options<Loop> one;
-    if (!options_.name.empty()) one.name = options_.name + "-" + std::to_string(index);
-    if (!options_.cpus.empty()) one.cpus = {options_.cpus[index % options_.cpus.size()]};
-    if (options_.on_start) one.on_start = [this, index](Loop& l) { options_.on_start(l, index); };
-    if (options_.on_stop) one.on_stop = [this, index](Loop& l) { options_.on_stop(l, index); };
-    if (options_.loop) one.loop = options_.loop(index);
+    const auto& all = options_;
+    if (!all->name.empty()) one.name = all->name + "-" + std::to_string(index);
+    if (!all->cpus.empty()) one.cpus = {all->cpus[index % all->cpus.size()]};
+    if (all->on_start) one.on_start = [all, index](Loop& l) { all->on_start(l, index); };
+    if (all->on_stop) one.on_stop = [all, index](Loop& l) { all->on_stop(l, index); };
+    if (all->loop) one.loop = all->loop(index);
     return one;
   }
 
-  options options_;
+  // Shared with the threads: one of them may outlive the pool that it destroys.
+  std::shared_ptr<options> options_;
   std::vector<std::unique_ptr<basic_loop_thread<Loop>>> threads_;
   std::atomic<std::size_t> next_{0};
 };

@@ -16,12 +16,14 @@
 #include <exception>
 #include <future>
 #include <latch>
+#include <memory>
 #include <mutex>
 #include <set>
 #include <stdexcept>
 #include <string>
 #include <system_error>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace {
@@ -216,6 +218,44 @@ TEST(LoopPool, JoinForGivesUpAndCanBeRepeated) {
   release.count_down();
   EXPECT_TRUE(pool.join_for(std::chrono::nanoseconds::max()));
   EXPECT_TRUE(pool.join_for(0s));
+}
+
+TEST(LoopPool, JoinForThrowsTheFirstOfSeveralExceptionsAndJoinsTheRest) {
+  loop_pool pool(3, {.loop = rethrowing});
+  pool[0].post([] { throw std::runtime_error("first"); });
+  pool[1].post([] { throw std::logic_error("second"); });
+  pool[2].stop();
+  EXPECT_THROW(while (!pool.join_for(1h)) continue, std::runtime_error);
+  EXPECT_NO_THROW(pool.join()) << "none is left to end the program";
+}
+
+// Tells its promise when its last owner is gone.
+struct last_breath {
+  explicit last_breath(std::promise<void>& announced) : end(&announced) {}
+  last_breath(last_breath&& other) noexcept : end(std::exchange(other.end, nullptr)) {}
+  ~last_breath() {
+    if (end != nullptr) end->set_value();
+  }
+  std::promise<void>* end;
+};
+
+TEST(LoopPool, ATaskOfOneOfItsLoopsMayDestroyIt) {
+  std::promise<void> freed;
+  std::atomic<std::size_t> stopped = 0;
+  auto pool = std::make_unique<loop_pool>(
+      3, loop_pool::options{.on_stop = [&, breath = last_breath(freed)](
+                                           loop&, std::size_t index) { stopped += 10 + index; }});
+  loop& running = (*pool)[1];
+  std::latch posted(1);
+  running.post([&] {
+    posted.wait();  // the loop must outlive every call on it, the post of this task too
+    pool.reset();
+    EXPECT_EQ(stopped, 10u + 12u);
+  });
+  posted.count_down();
+  freed.get_future().get();
+  EXPECT_EQ(stopped, 10u + 12u + 11u);
+  EXPECT_EQ(pool, nullptr);
 }
 
 TEST(LoopPool, StopMayBeCalledTwiceAndByAnyThread) {

@@ -23,11 +23,13 @@ namespace gyre {
 /// How a thread and its loop are set up.
 template <class Loop>
 struct loop_thread_options {
-  /// Shown by ps and debuggers; the kernel keeps the first 15 bytes. Empty: inherits the process's.
+  /// Shown by ps and debuggers; the kernel keeps the first 15 bytes. Empty: that of the thread that
+  /// makes it.
   std::string name = {};
-  /// The CPUs it may run on. Empty: all.
+  /// The CPUs it may run on. Empty: those of the thread that makes it.
   std::vector<int> cpus = {};
-  /// Called on the thread before the loop runs, and after it has run.
+  /// Called on the thread before the loop runs, and after it has run (not when an exception left
+  /// run()).
   move_only_function<void(Loop&)> on_start = {};
   move_only_function<void(Loop&)> on_stop = {};
   gyre::loop_options loop = {};
@@ -37,9 +39,10 @@ struct loop_thread_options {
 ///
 /// The loop is ready for posts when the constructor returns, and lives as long as this object. What
 /// `on_start` throws leaves the constructor; what run() or `on_stop` throws ends the thread and
-/// leaves join(). stop() may be called by any thread, the rest by the owner. The destructor stops
-/// and joins, and terminates the program if an exception was left that no join() has taken. A task
-/// of the loop may destroy this object: the thread then ends its turn and frees the loop itself.
+/// leaves join(). loop() and stop() may be called by any thread, the rest by the owner. The
+/// destructor stops and joins, and terminates the program if an exception was left that no join()
+/// has taken. A task of the loop, or `on_stop`, may destroy this object: the thread then ends its
+/// turn and frees the loop itself.
 template <class Loop>
 class basic_loop_thread {
  public:
@@ -52,7 +55,9 @@ class basic_loop_thread {
     std::promise<void> started;
     std::future<void> start = started.get_future();
     work* const begun = work_.get();
-    thread_.emplace(begun->how.name, begun->how.cpus, [begun, &started] { begun->run(started); });
+    thread_.emplace(
+        begun->how.name, begun->how.cpus,
+        [begun, started = std::move(started)]() mutable { begun->run(std::move(started)); });
     try {
       start.get();
     } catch (...) {
@@ -64,7 +69,7 @@ class basic_loop_thread {
   basic_loop_thread& operator=(const basic_loop_thread&) = delete;
   ~basic_loop_thread() {
     stop();
-    if (loop().in_loop_thread()) {
+    if (thread_->is_current()) {
       thread_->detach();
       work_->mine = std::move(work_);
       return;
@@ -78,7 +83,8 @@ class basic_loop_thread {
   /// As the loop's stop(): returns at once; the loop ends its turn.
   void stop() noexcept { loop().stop(); }
 
-  /// Waits until the thread has ended. Throws what ended it, if an exception did.
+  /// Waits until the thread has ended. Throws what ended it, if an exception did, and
+  /// std::system_error (EDEADLK) when called by the thread itself.
   void join() {
     thread_->join();
     if (work_->error) std::rethrow_exception(std::exchange(work_->error, nullptr));
@@ -94,14 +100,14 @@ class basic_loop_thread {
   struct work {
     explicit work(options&& given) : how(std::move(given)), loop(std::move(how.loop)) {}
 
-    void run(std::promise<void>& started) noexcept {
+    void run(std::promise<void> started) noexcept {
       try {
         if (how.on_start) how.on_start(loop);
       } catch (...) {
         started.set_exception(std::current_exception());
         return;
       }
-      started.set_value();  // `started` is gone after this
+      started.set_value();
       try {
         loop.run();
         if (how.on_stop) how.on_stop(loop);

@@ -262,6 +262,46 @@ TEST(LoopThread, ATaskOfItsLoopMayDestroyIt) {
   EXPECT_EQ(thread, nullptr);
 }
 
+TEST(LoopThread, OnStopMayDestroyIt) {
+  std::promise<void> freed;
+  std::unique_ptr<loop_thread> thread;
+  thread = std::make_unique<loop_thread>(loop_thread::options{
+      .on_stop = [&thread, breath = last_breath(freed)](loop&) { thread.reset(); }});
+  loop& running = thread->loop();
+  running.post([&] { running.stop(); });
+  freed.get_future().get();
+  EXPECT_EQ(thread, nullptr);
+}
+
+TEST(LoopThread, ATaskOfALoopThatItsOwnTaskRunsMayDestroyIt) {
+  std::promise<void> freed;
+  auto thread = std::make_unique<loop_thread>(
+      loop_thread::options{.on_stop = [breath = last_breath(freed)](loop&) {}});
+  loop& running = thread->loop();
+  std::latch posted(1);
+  running.post([&] {
+    posted.wait();
+    loop inner;
+    inner.post([&] { thread.reset(); });
+    inner.poll();
+  });
+  posted.count_down();
+  freed.get_future().get();
+  EXPECT_EQ(thread, nullptr);
+}
+
+TEST(LoopThread, CannotWaitForItself) {
+  loop_thread thread;
+  EXPECT_TRUE(answer(thread.loop(), [&] {
+    try {
+      thread.join();
+    } catch (const std::system_error& error) {
+      return error.code() == std::errc::resource_deadlock_would_occur;
+    }
+    return false;
+  }));
+}
+
 TEST(LoopThread, ManyComeAndGo) {
   int ran = 0;
   for (int i = 0; i < 100; ++i) {

@@ -99,10 +99,11 @@ named_thread::named_thread(const std::string& name, const std::vector<int>& cpus
 
 named_thread::~named_thread() { assert(ended_); }
 
-void named_thread::join() noexcept {
-  if (std::exchange(ended_, true)) return;
-  [[maybe_unused]] const int error = ::pthread_join(thread_, nullptr);
-  assert(error == 0 && "a thread cannot join itself");
+void named_thread::join() {
+  if (ended_) return;
+  if (is_current()) throw_system_error(EDEADLK, "a thread waits for its own end");
+  ::pthread_join(thread_, nullptr);
+  ended_ = true;
 }
 
 void named_thread::detach() noexcept {

@@ -24,12 +24,15 @@ class named_thread {
   named_thread& operator=(const named_thread&) = delete;
   ~named_thread();
 
-  /// Waits for the end of the thread; at once when it was joined before.
-  void join() noexcept;
+  /// Waits for the end of the thread; at once when it was joined before. Throws std::system_error
+  /// (EDEADLK) on the thread itself.
+  void join();
   /// The same, at most for `timeout`; false when that has passed.
   bool join_for(std::chrono::nanoseconds timeout);
   /// Lets it end on its own; not after join().
   void detach() noexcept;
+  /// Whether the calling thread is this one.
+  bool is_current() const noexcept { return !ended_ && ::pthread_equal(thread_, ::pthread_self()); }
 
  private:
   class ending;
