@@ -8,7 +8,6 @@
 
 #include <csignal>
 #include <initializer_list>
-#include <optional>
 
 #include <gyre/base/move_only_function.hpp>
 #include <gyre/base/unique_fd.hpp>
