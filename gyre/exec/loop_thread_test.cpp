@@ -268,7 +268,12 @@ TEST(LoopThread, OnStopMayDestroyIt) {
   thread = std::make_unique<loop_thread>(loop_thread::options{
       .on_stop = [&thread, breath = last_breath(freed)](loop&) { thread.reset(); }});
   loop& running = thread->loop();
-  running.post([&] { running.stop(); });
+  std::latch posted(1);
+  running.post([&] {
+    posted.wait();
+    running.stop();
+  });
+  posted.count_down();
   freed.get_future().get();
   EXPECT_EQ(thread, nullptr);
 }
