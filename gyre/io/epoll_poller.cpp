@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/io/epoll_poller.hpp>
 
-#include <linux/futex.h>
 #include <sys/eventfd.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -14,6 +12,7 @@
 #include <ctime>
 
 #include <gyre/base/error.hpp>
+#include <gyre/io/detail/timespec.hpp>
 
 namespace gyre::io {
 namespace {
@@ -32,12 +31,6 @@ readiness readiness_of(std::uint32_t events) noexcept {
   if (events & EPOLLERR) ready = ready | readiness::error;
   if (events & (EPOLLHUP | EPOLLRDHUP)) ready = ready | readiness::hang_up;
   return ready;
-}
-
-timespec to_timespec(std::chrono::nanoseconds duration) noexcept {
-  const auto seconds = std::chrono::floor<std::chrono::seconds>(duration);
-  return {.tv_sec = static_cast<time_t>(seconds.count()),
-          .tv_nsec = static_cast<long>((duration - seconds).count())};
 }
 
 int whole_milliseconds(std::chrono::nanoseconds left) noexcept {
@@ -71,7 +64,7 @@ steady_time epoll_poller::now() const noexcept { return detail::monotonic_now();
 std::size_t epoll_poller::wait(steady_time deadline) {
   if (!reported_.empty()) return reported_.size();
   if (watched_count_ == 0) {
-    if (deadline != steady_time::min()) park(deadline);
+    if (deadline != steady_time::min()) parking_.park(deadline);
     return 0;
   }
   const int found = wait_for_events(deadline);
@@ -90,27 +83,12 @@ int epoll_poller::wait_for_events(steady_time deadline) {
   const steady_time present = now();
   const auto left = deadline > present ? deadline - present : std::chrono::nanoseconds{0};
   if (has_nanosecond_wait_) {
-    const timespec timeout = to_timespec(left);
+    const timespec timeout = detail::to_timespec(left);
     const int found = ::epoll_pwait2(epoll_.get(), events_.data(), most, &timeout, nullptr);
     if (found >= 0 || (errno != ENOSYS && errno != EPERM)) return found;
     has_nanosecond_wait_ = false;
   }
   return ::epoll_wait(epoll_.get(), events_.data(), most, whole_milliseconds(left));
-}
-
-void epoll_poller::park(steady_time deadline) {
-  // acq_rel, here and in wake(): each exchange sees what the other side did before its own.
-  if (waiter_.exchange(waiter::parked, std::memory_order_acq_rel) != waiter::woken) {
-    timespec until{};
-    if (deadline != steady_time::max()) {
-      until = to_timespec(std::max(deadline.time_since_epoch(), std::chrono::nanoseconds{0}));
-    }
-    // Returns at a wake-up, a signal, at `until` (CLOCK_MONOTONIC, absolute), or for no reason; the
-    // loop looks again in any case.
-    ::syscall(SYS_futex, &waiter_, FUTEX_WAIT_BITSET_PRIVATE, waiter::parked,
-              deadline == steady_time::max() ? nullptr : &until, nullptr, FUTEX_BITSET_MATCH_ANY);
-  }
-  waiter_.store(waiter::elsewhere, std::memory_order_relaxed);
 }
 
 void epoll_poller::complete(std::size_t& completed) {
@@ -126,11 +104,9 @@ void epoll_poller::complete(std::size_t& completed) {
 }
 
 void epoll_poller::wake() noexcept {
-  if (waiter_.exchange(waiter::woken, std::memory_order_acq_rel) == waiter::parked) {
-    ::syscall(SYS_futex, &waiter_, FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0);
-    return;
-  }
-  // It waits for events, or not yet: the descriptor is ready, and whoever parks next finds `woken`.
+  if (parking_.wake()) return;
+  // It waits for events, or not yet: the next park() returns at once, and so does the next wait for
+  // events, as the descriptor is ready.
   const std::uint64_t one = 1;
   // The counter cannot overflow in practice (2^64 wake-ups); a full one would wake all the same.
   static_cast<void>(::write(wake_.get(), &one, sizeof one));
@@ -162,7 +138,7 @@ void epoll_poller::unwatch(readiness_operation& op) noexcept {
 
 void epoll_poller::after_fork() {
   reported_ = {};
-  waiter_.store(waiter::elsewhere, std::memory_order_relaxed);
+  parking_.reset();
   open();
   for (readiness_operation& op : watched_) control(EPOLL_CTL_ADD, op, op.interest(), op.how());
 }

@@ -5,14 +5,13 @@
 #include <sys/epoll.h>
 
 #include <array>
-#include <atomic>
 #include <cstddef>
-#include <cstdint>
 #include <span>
 
 #include <gyre/base/intrusive_list.hpp>
 #include <gyre/base/unique_fd.hpp>
 #include <gyre/exec/poller.hpp>
+#include <gyre/io/detail/parking_place.hpp>
 
 namespace gyre::io {
 
@@ -39,15 +38,12 @@ class epoll_poller final : public poller {
 
  private:
   static constexpr std::size_t most_events = 256;
-  // What the thread that waits is doing, for the one that wakes it. A futex: 32 bits.
-  enum class waiter : std::uint32_t { elsewhere, parked, woken };
 
   void open();
   void control(int request, readiness_operation& op, readiness interest, trigger how);
   int wait_for_events(steady_time deadline);
-  void park(steady_time deadline);
 
-  std::atomic<waiter> waiter_{waiter::elsewhere};
+  detail::parking_place parking_;
   unique_fd epoll_;
   unique_fd wake_;
   intrusive_list<readiness_operation> watched_;

@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Parking under every schedule: no wake-up is lost, not even by a waiter that parks at one time and
+// polls at another, and no system call is made without need.
+//
+// Tried by hand, one at a time, and which tests fail:
+//   park() waits whatever the compare-exchange said: AParkAfterAWakeUp…
+//   park() puts `parked` over what it finds and waits: all but …BetweenADeadlineAndPolling
+//   park() looks and stores in place of the compare-exchange: OneWakeUp…, AWakeUpThatMeets…,
+//     …OfTwoIsLost, OnlyWhoFinds…, …ToASignal, …FromParkingToPolling
+//   park() leaves by a store (of any order, or after an acquiring load), by a relaxed exchange, or
+//     not at all: AWakeUpThatMeets…, …OfTwoIsLost, …ToASignal, …FromParkingToPolling,
+//     …BetweenADeadlineAndPolling
+//   wake() exchanges relaxed: the same and OneWakeUp…
+//   wake() leaves `woken` only to a parker that is parked: all but …BetweenADeadlineAndPolling
+//   wake() calls the futex for a parker that is woken already: …OfTwoIsLost, OnlyWhoFinds…
+//   wake() calls no futex: all but AParkAfterAWakeUp…, …FromPollingToParking and
+//     …BetweenADeadlineAndPolling
+//   wake() says true where nobody was parked: OnlyWhoFinds… and the three that poll
+//   wake() says false where it woke the parker: OnlyWhoFinds…
+#include <gyre/io/detail/parking_place.hpp>
+
+#include <gtest/gtest.h>
+#include <gyre/base/atomic.hpp>
+#include <gyre/base/clock.hpp>
+#include <tests/model/model.hpp>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+
+namespace {
+
+namespace model = gyre::model;
+using gyre::steady_time;
+
+constexpr auto relaxed = std::memory_order_relaxed;
+constexpr steady_time for_ever = steady_time::max();
+constexpr steady_time until_past{};
+
+// futex(2), for one parker: looks at the word and lies down in one step, as seen by wakers.
+struct model_futex {
+  static void wait(const gyre::detail::futex_word& word, std::uint32_t expected,
+                   steady_time deadline) {
+    ++waits;
+    if (deadline != for_ever) return;
+    {
+      const std::lock_guard bucket(kernel);
+      if (word.load(relaxed) != expected) return;
+      asleep = true;
+    }
+    bed.wait();
+  }
+  static void wake_one(const gyre::detail::futex_word&) {
+    const std::lock_guard bucket(kernel);
+    ++wakes;
+    get_up();
+  }
+  // A signal handler runs on the parker's thread.
+  static void interrupt() {
+    const std::lock_guard bucket(kernel);
+    get_up();
+  }
+
+  static inline int waits = 0;  // system calls of either kind
+  static inline int wakes = 0;
+
+ private:
+  static void get_up() {
+    if (!asleep) return;
+    asleep = false;
+    bed.wake();
+  }
+
+  static inline std::mutex kernel;
+  static inline bool asleep = false;
+  static inline model::event bed;
+};
+
+using parking_place = gyre::detail::basic_parking_place<model_futex>;
+
+// A poller reduced to its two ways to wait. Each waker has a flag of its own, which nothing but the
+// wake-up makes visible.
+struct waiter {
+  void park(steady_time deadline) {
+    ++parks;
+    place.park(deadline);
+  }
+  void poll() { descriptor.wait(); }
+  void wake() {
+    if (!place.wake()) descriptor.wake();
+  }
+  void post(std::size_t waker) {
+    posted[waker].store(true, relaxed);
+    wake();
+  }
+  bool has(std::size_t wakers) const {
+    for (std::size_t waker = 0; waker < wakers; ++waker) {
+      if (!posted[waker].load(relaxed)) return false;
+    }
+    return true;
+  }
+
+  parking_place place;
+  model::event descriptor;  // an eventfd that is watched edge-triggered
+  std::array<gyre::detail::atomic<bool>, 2> posted{};
+  int parks = 0;
+};
+
+TEST(ParkingPlaceModel, OneWakeUpBeforeOrDuringAParkEndsIt) {
+  const auto checked = model::check({.preemptions = model::unlimited}, [] {
+    parking_place place;
+    int posted = 0;
+    model::thread waker([&] {
+      posted = 42;
+      place.wake();
+    });
+    place.park(for_ever);
+    model::assert_that(posted == 42, "what came before the wake-up is visible");
+    waker.join();
+  });
+  EXPECT_TRUE(checked) << checked;
+  EXPECT_TRUE(checked.exhaustive);
+}
+
+TEST(ParkingPlaceModel, AParkAfterAWakeUpReturnsWithoutASystemCall) {
+  const auto checked = model::check({.preemptions = model::unlimited}, [] {
+    parking_place place;
+    model::thread waker([&] { place.wake(); });
+    waker.join();
+    place.park(for_ever);
+    model::assert_that(model_futex::waits == 0 && model_futex::wakes == 0, "no system call");
+  });
+  EXPECT_TRUE(checked) << checked;
+  EXPECT_TRUE(checked.exhaustive);
+}
+
+TEST(ParkingPlaceModel, AWakeUpThatMeetsTheDeadlineIsSeenAtOnceOrEndsTheNextPark) {
+  const auto checked = model::check({.preemptions = model::unlimited}, [] {
+    waiter waits;
+    model::thread waker([&] { waits.post(0); });
+    waits.park(until_past);
+    while (!waits.has(1)) waits.park(for_ever);
+    waker.join();
+  });
+  EXPECT_TRUE(checked) << checked;
+  EXPECT_TRUE(checked.exhaustive);
+}
+
+TEST(ParkingPlaceModel, NoWakeUpOfTwoIsLost) {
+  const auto checked = model::check({.preemptions = model::unlimited}, [] {
+    waiter waits;
+    {
+      model::thread one([&] { waits.post(0); });
+      model::thread other([&] { waits.post(1); });
+      for (bool first = true; !waits.has(2); first = false) {
+        waits.park(first ? until_past : for_ever);
+      }
+    }
+    model::assert_that(model_futex::wakes <= waits.parks, "one system call per park at most");
+  });
+  EXPECT_TRUE(checked) << checked;
+  EXPECT_TRUE(checked.exhaustive);
+}
+
+TEST(ParkingPlaceModel, OnlyWhoFindsTheParkerParkedMakesTheSystemCall) {
+  const auto checked = model::check({.preemptions = model::unlimited}, [] {
+    parking_place place;
+    gyre::detail::atomic<int> found{0};
+    {
+      const auto wake = [&] { found.fetch_add(place.wake() ? 1 : 0, relaxed); };
+      model::thread one(wake);
+      model::thread other(wake);
+      place.park(for_ever);
+    }
+    model::assert_that(found.load(relaxed) == model_futex::wakes, "it says what it did");
+    model::assert_that(model_futex::wakes <= 1, "one system call per park at most");
+  });
+  EXPECT_TRUE(checked) << checked;
+  EXPECT_TRUE(checked.exhaustive);
+}
+
+TEST(ParkingPlaceModel, NoWakeUpIsLostToASignal) {
+  const auto checked = model::check({.preemptions = model::unlimited}, [] {
+    waiter waits;
+    {
+      model::thread waker([&] { waits.post(0); });
+      model::thread signal([] { model_futex::interrupt(); });
+      while (!waits.has(1)) waits.park(for_ever);
+    }
+    model::assert_that(model_futex::wakes <= waits.parks, "one system call per park at most");
+  });
+  EXPECT_TRUE(checked) << checked;
+  EXPECT_TRUE(checked.exhaustive);
+}
+
+// Which of the two ways it waits in first: as its first descriptor is watched, or its last no more.
+void switch_between(bool polls_first) {
+  const auto checked = model::check({.preemptions = model::unlimited}, [=] {
+    waiter waits;
+    {
+      model::thread one([&] { waits.post(0); });
+      model::thread other([&] { waits.post(1); });
+      for (bool polls = polls_first; !waits.has(2); polls = !polls) {
+        if (polls) {
+          waits.poll();
+        } else {
+          waits.park(for_ever);
+        }
+      }
+    }
+  });
+  EXPECT_TRUE(checked) << checked;
+  EXPECT_TRUE(checked.exhaustive);
+}
+
+TEST(ParkingPlaceModel, NoWakeUpIsLostFromParkingToPolling) { switch_between(false); }
+TEST(ParkingPlaceModel, NoWakeUpIsLostFromPollingToParking) { switch_between(true); }
+
+TEST(ParkingPlaceModel, NoWakeUpIsLostBetweenADeadlineAndPolling) {
+  const auto checked = model::check({.preemptions = model::unlimited}, [] {
+    waiter waits;
+    model::thread waker([&] { waits.post(0); });
+    waits.park(until_past);
+    while (!waits.has(1)) waits.poll();
+    waker.join();
+  });
+  EXPECT_TRUE(checked) << checked;
+  EXPECT_TRUE(checked.exhaustive);
+}
+
+}  // namespace
