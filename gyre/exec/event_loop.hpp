@@ -62,7 +62,7 @@ struct loop_metrics {
   std::uint64_t polls = 0;    ///< system calls that asked for events without waiting
   std::uint64_t sleeps = 0;   ///< system calls that waited for events
   std::uint64_t wakeups = 0;  ///< system calls made by posting threads
-  std::size_t tasks_pending = 0;
+  std::size_t tasks_pending = 0;  ///< what is being run included; boost_lockfree: 0 or 1
   std::size_t timers_pending = 0;
   std::size_t descriptors_watched = 0;
 };
@@ -174,7 +174,8 @@ class event_loop {
   /// The time, read from the poller now. Any thread.
   steady_time now() const noexcept { return poller_->now(); }
 
-  /// Any thread. Each count is exact; they are not read at one instant.
+  /// Any thread. The loop adds to its counts when a batch ends, so that they lag by what is being
+  /// run; they are not read at one instant.
   loop_metrics metrics() const;
 
   /// In the child after fork(): makes the loop independent of the parent's, with the same watches,
@@ -246,6 +247,7 @@ class event_loop {
   std::size_t run_io();
   std::size_t sleep_until(steady_time deadline);
   bool look_for_tasks() noexcept;
+  void let_tasks_gather() const noexcept;
   void adapt_batch(std::chrono::nanoseconds taken) noexcept;
   void enter() noexcept;
   void leave() noexcept;
