@@ -172,16 +172,23 @@ std::size_t event_loop::sleep_until(steady_time deadline) {
   return run_io();
 }
 
+// Some 25 us at most, and no longer than producers can go on without being slowed down.
+void event_loop::let_tasks_gather() const noexcept {
+  constexpr int looks = 32;
+  constexpr int pauses = 64;
+  constexpr std::size_t enough = 2048;
+  for (int look = 0; look < looks && inbox_pending() < enough && !stopped(); ++look) {
+    for (int pause = 0; pause < pauses; ++pause) detail::cpu_relax();
+  }
+}
+
 // Looks for tasks for a while instead of going to sleep. Where they come in numbers and nothing else
-// is to be served, it first lets some gather (some 25 us; to take each one as it is put would move
-// its cache line to and fro). Now and then it offers its core to producers that wait for one.
+// is to be served, it first lets some gather (to take each one as it is put would move its cache
+// line to and fro). Now and then it offers its core to producers that wait for one.
 bool event_loop::look_for_tasks() noexcept {
   constexpr std::size_t in_numbers = 16;
-  constexpr int gathering = 2048;
   const bool busy = last_batch_ >= in_numbers && poller_->watched() == 0;
-  if (busy) {
-    for (int i = 0; i < gathering && !stopped(); ++i) detail::cpu_relax();
-  }
+  if (busy) let_tasks_gather();
   const int yields_every = busy ? 4 : 32;
   for (int look = 1; look <= spin_.looks(); ++look) {
     if (inbox_ready() || stopped()) {
