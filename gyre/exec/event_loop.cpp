@@ -160,8 +160,8 @@ void event_loop::adapt_batch(std::chrono::nanoseconds taken) noexcept {
 }
 
 std::size_t event_loop::sleep_until(steady_time deadline) {
-  if (look_for_tasks()) return 0;
   if (const auto next = timers_.next_wakeup()) deadline = std::min(deadline, *next);
+  if (look_for_tasks(deadline)) return 0;
   gate_.fall_asleep();
   // Looked at once more: what came before the fence is seen here, what comes later wakes us.
   if (!inbox_ready() && !stopped()) {
@@ -184,12 +184,15 @@ void event_loop::let_tasks_gather() const noexcept {
 
 // Looks for tasks for a while instead of going to sleep. Where they come in numbers and nothing else
 // is to be served, it first lets some gather (to take each one as it is put would move its cache
-// line to and fro). Now and then it offers its core to producers that wait for one.
-bool event_loop::look_for_tasks() noexcept {
+// line to and fro). Now and then it offers its core to producers that wait for one; rivals that use
+// it up take their whole time slices, so it looks at the clock when it comes back.
+bool event_loop::look_for_tasks(steady_time deadline) noexcept {
   constexpr std::size_t in_numbers = 16;
+  constexpr auto longest = std::chrono::microseconds{100};
   const bool busy = last_batch_ >= in_numbers && poller_->watched() == 0;
   if (busy) let_tasks_gather();
   const int yields_every = busy ? 4 : 32;
+  const steady_time give_up = std::min(deadline, now() + longest);
   for (int look = 1; look <= spin_.looks(); ++look) {
     if (inbox_ready() || stopped()) {
       spin_.paid(look);
@@ -197,6 +200,7 @@ bool event_loop::look_for_tasks() noexcept {
     }
     if (look % yields_every == 0) {
       detail::thread_yield();
+      if (now() >= give_up) break;
     } else {
       detail::cpu_relax();
     }

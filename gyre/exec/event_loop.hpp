@@ -59,9 +59,9 @@ struct loop_metrics {
   std::uint64_t io_events = 0;   ///< reports of readiness
   std::uint64_t exceptions = 0;  ///< given to on_exception
   std::uint64_t turns = 0;
-  std::uint64_t polls = 0;    ///< system calls that asked for events without waiting
-  std::uint64_t sleeps = 0;   ///< system calls that waited for events
-  std::uint64_t wakeups = 0;  ///< system calls made by posting threads
+  std::uint64_t polls = 0;        ///< system calls that asked for events without waiting
+  std::uint64_t sleeps = 0;       ///< system calls that waited for events
+  std::uint64_t wakeups = 0;      ///< system calls made by posting threads
   std::size_t tasks_pending = 0;  ///< what is being run included; boost_lockfree: 0 or 1
   std::size_t timers_pending = 0;
   std::size_t descriptors_watched = 0;
@@ -246,7 +246,7 @@ class event_loop {
   std::size_t run_timers();
   std::size_t run_io();
   std::size_t sleep_until(steady_time deadline);
-  bool look_for_tasks() noexcept;
+  bool look_for_tasks(steady_time deadline) noexcept;
   void let_tasks_gather() const noexcept;
   void adapt_batch(std::chrono::nanoseconds taken) noexcept;
   void enter() noexcept;

@@ -192,4 +192,32 @@ TEST_F(BatchTime, WithNothingElseToServeItStaysLarge) {
   EXPECT_THAT(batches(4, 2ms), testing::Each(64));
 }
 
+// An inbox in which each look takes a millisecond, as where rivals take the loop's core meanwhile.
+struct slow_to_look_into {
+  static constexpr auto order = gyre::inbox::ordering::total;
+  static inline gyre::test::virtual_poller* time = nullptr;
+  static inline int looks = 0;
+
+  void push(auto&&) {}
+  void run(gyre::inbox::batch&) {}
+  bool ready() noexcept {
+    ++looks;
+    if (time != nullptr) time->advance(1ms);
+    return false;
+  }
+  std::size_t pending() const noexcept { return 0; }
+};
+
+TEST(EventLoopLooking, DoesNotKeepATimerWaitingForTasksThatDoNotCome) {
+  virtual_time_loop<gyre::basic_loop<slow_to_look_into>> virtual_time;
+  bool fired = false;
+  gyre::timer timer(virtual_time.loop, [&] { fired = true; });
+  timer.start_after(10ms);
+  slow_to_look_into::time = &virtual_time.time;
+  virtual_time.loop.run_once();
+  slow_to_look_into::time = nullptr;
+  EXPECT_TRUE(fired);
+  EXPECT_LT(slow_to_look_into::looks, 100);
+}
+
 }  // namespace
