@@ -238,6 +238,14 @@ TEST_F(TwoWatches, TheSecondStoppedAndStartedAnewIsNotToldOfTheOldReadiness) {
   EXPECT_EQ(calls_, 1);
 }
 
+TEST_F(TwoWatches, TheSecondIsNotToldOfWhatTheFirstMadeItNoLongerAskFor) {
+  for (std::size_t i = 0; i < 2; ++i) {
+    make(i, [&](std::size_t other) { watches_[other]->start(readiness::none); });
+  }
+  EXPECT_TRUE(loop_.poll());
+  EXPECT_EQ(calls_, 1);
+}
+
 TEST_F(TwoWatches, ANewWatchOnAClosedOnesNumberIsNotToldOfTheOldReadiness) {
   std::unique_ptr<fd_watch> successor;
   connection fresh;

@@ -17,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include <gyre/base/cache_line.hpp>
 #include <gyre/base/clock.hpp>
 #include <gyre/base/move_only_function.hpp>
 #include <gyre/exec/loop_thread.hpp>
@@ -126,7 +127,7 @@ class basic_loop_pool {
   // Shared with the threads: one of them may outlive the pool that it destroys.
   std::shared_ptr<options> options_;
   std::vector<std::unique_ptr<basic_loop_thread<Loop>>> threads_;
-  std::atomic<std::size_t> next_{0};
+  alignas(false_sharing_range) std::atomic<std::size_t> next_{0};
 };
 
 /// A pool of the default loop.

@@ -26,7 +26,7 @@ std::uint32_t events_for(readiness interest, trigger how) noexcept {
 
 readiness readiness_of(std::uint32_t events) noexcept {
   readiness ready = readiness::none;
-  if (events & (EPOLLIN | EPOLLPRI)) ready = ready | readiness::readable;
+  if (events & EPOLLIN) ready = ready | readiness::readable;
   if (events & EPOLLOUT) ready = ready | readiness::writable;
   if (events & EPOLLERR) ready = ready | readiness::error;
   if (events & (EPOLLHUP | EPOLLRDHUP)) ready = ready | readiness::hang_up;
@@ -98,8 +98,13 @@ void epoll_poller::complete(std::size_t& completed) {
     reported_ = reported_.subspan(1);
     // Null: a wake-up, or an operation that ended after it was found ready.
     if (event.data.ptr == nullptr) continue;
+    auto& op = *static_cast<readiness_operation*>(event.data.ptr);
+    // The interest may have changed after the wait.
+    const readiness unasked = readiness::error | readiness::hang_up;
+    const readiness ready = readiness_of(event.events) & (op.interest() | unasked);
+    if (ready == readiness::none) continue;
     ++completed;
-    static_cast<readiness_operation*>(event.data.ptr)->complete(readiness_of(event.events));
+    op.complete(ready);
   }
 }
 
