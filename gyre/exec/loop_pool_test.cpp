@@ -243,8 +243,9 @@ TEST(LoopPool, ATaskOfOneOfItsLoopsMayDestroyIt) {
   std::promise<void> freed;
   std::atomic<std::size_t> stopped = 0;
   auto pool = std::make_unique<loop_pool>(
-      3, loop_pool::options{.on_stop = [&, breath = last_breath(freed)](
-                                           loop&, std::size_t index) { stopped += 10 + index; }});
+      3, loop_pool::options{.on_stop = [&, breath = last_breath(freed)](loop&, std::size_t index) {
+        stopped += 10 + index;
+      }});
   loop& running = (*pool)[1];
   std::latch posted(1);
   running.post([&] {
