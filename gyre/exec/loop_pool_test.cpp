@@ -4,6 +4,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <tests/support/last_breath.hpp>
 
 #include <pthread.h>
 #include <sched.h>
@@ -28,6 +29,7 @@
 
 namespace {
 
+using gyre::test::last_breath;
 using namespace std::chrono_literals;
 using gyre::loop;
 using gyre::loop_pool;
@@ -228,16 +230,6 @@ TEST(LoopPool, JoinForThrowsTheFirstOfSeveralExceptionsAndJoinsTheRest) {
   EXPECT_THROW(while (!pool.join_for(1h)) continue, std::runtime_error);
   EXPECT_NO_THROW(pool.join()) << "none is left to end the program";
 }
-
-// Tells its promise when its last owner is gone.
-struct last_breath {
-  explicit last_breath(std::promise<void>& announced) : end(&announced) {}
-  last_breath(last_breath&& other) noexcept : end(std::exchange(other.end, nullptr)) {}
-  ~last_breath() {
-    if (end != nullptr) end->set_value();
-  }
-  std::promise<void>* end;
-};
 
 TEST(LoopPool, ATaskOfOneOfItsLoopsMayDestroyIt) {
   std::promise<void> freed;

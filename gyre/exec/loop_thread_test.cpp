@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <gyre/exec/inbox/sharded.hpp>
+#include <tests/support/last_breath.hpp>
 
 #include <pthread.h>
 #include <sched.h>
@@ -26,6 +27,7 @@
 
 namespace {
 
+using gyre::test::last_breath;
 using namespace std::chrono_literals;
 using gyre::loop;
 using gyre::loop_thread;
@@ -230,16 +232,6 @@ TEST(LoopThread, JoinForEverIsAJoin) {
   thread.stop();
   EXPECT_TRUE(thread.join_for(std::chrono::nanoseconds::max()));
 }
-
-// Announces its destruction.
-struct last_breath {
-  explicit last_breath(std::promise<void>& announced) : end(&announced) {}
-  last_breath(last_breath&& other) noexcept : end(std::exchange(other.end, nullptr)) {}
-  ~last_breath() {
-    if (end != nullptr) end->set_value();
-  }
-  std::promise<void>* end;
-};
 
 TEST(LoopThread, ATaskOfItsLoopMayDestroyIt) {
   std::promise<void> freed;
