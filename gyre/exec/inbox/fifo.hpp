@@ -9,6 +9,7 @@
 
 #include <gyre/base/atomic.hpp>
 #include <gyre/base/cache_line.hpp>
+#include <gyre/exec/inbox/detail/progress.hpp>
 #include <gyre/exec/inbox/detail/segment.hpp>
 #include <gyre/exec/inbox/detail/task_cell.hpp>
 #include <gyre/exec/inbox/detail/throttle.hpp>
@@ -57,8 +58,7 @@ class basic_fifo {
 
   std::size_t pending() const noexcept {
     const std::uint64_t consumed = consumed_.load(std::memory_order_relaxed);
-    const std::uint64_t pushed = this->pushed();
-    return pushed > consumed ? static_cast<std::size_t>(pushed - consumed) : 0;
+    return detail::waiting(pushed(), consumed);
   }
 
  private:

@@ -13,6 +13,7 @@
 #include <gyre/base/intrusive_list.hpp>
 #include <gyre/base/intrusive_queue.hpp>
 #include <gyre/base/intrusive_stack.hpp>
+#include <gyre/exec/inbox/detail/progress.hpp>
 #include <gyre/exec/inbox/detail/segment.hpp>
 #include <gyre/exec/inbox/detail/shard.hpp>
 #include <gyre/exec/inbox/detail/task_cell.hpp>
@@ -220,8 +221,7 @@ class basic_sharded<CellsPerSegment>::shard : public detail::shard_base,
   /// Any thread.
   std::size_t pending() const noexcept {
     const std::uint64_t consumed = consumed_.load(std::memory_order_relaxed);
-    const std::uint64_t pushed = pushed_.load(std::memory_order_relaxed);
-    return pushed > consumed ? static_cast<std::size_t>(pushed - consumed) : 0;
+    return detail::waiting(pushed_.load(std::memory_order_relaxed), consumed);
   }
 
  private:

@@ -3,10 +3,8 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
 
 #include <gyre/base/atomic.hpp>
-#include <gyre/exec/inbox/inbox.hpp>
 
 namespace gyre::inbox::detail {
 
@@ -38,25 +36,6 @@ class throttle {
 
   std::size_t high_water_;
   gyre::detail::atomic<const char*> consumer_{nullptr};
-};
-
-/// Publishes how many tasks the consumer has taken when it goes out of scope, also by an exception.
-class publish_consumed {
- public:
-  publish_consumed(gyre::detail::atomic<std::uint64_t>& total, const batch& some) noexcept
-      : total_(total), batch_(some), before_(some.ran()) {}
-  publish_consumed(const publish_consumed&) = delete;
-  publish_consumed& operator=(const publish_consumed&) = delete;
-  ~publish_consumed() {
-    // relaxed: a statistic; nobody reads a task through it.
-    total_.store(total_.load(std::memory_order_relaxed) + (batch_.ran() - before_),
-                 std::memory_order_relaxed);
-  }
-
- private:
-  gyre::detail::atomic<std::uint64_t>& total_;
-  const batch& batch_;
-  std::size_t before_;
 };
 
 }  // namespace gyre::inbox::detail
