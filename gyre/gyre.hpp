@@ -31,3 +31,4 @@
 #include <gyre/exec/timer.hpp>
 #include <gyre/exec/timer_wheel.hpp>
 #include <gyre/io/epoll_poller.hpp>
+#include <gyre/task/stop_token.hpp>

@@ -23,6 +23,15 @@ using atomic = ::gyre::model::atomic<T>;
 inline void cpu_relax() { ::gyre::model::yield(); }
 inline void thread_yield() { ::gyre::model::yield(); }
 
+template <typename T>
+void sleep_while(const atomic<T>& value, T old) {
+  while (value.load(std::memory_order_acquire) == old) ::gyre::model::yield();
+}
+template <typename T>
+void store_and_wake(atomic<T>& value, T desired) {
+  value.store(desired, std::memory_order_release);
+}
+
 #else
 
 /// std::atomic in programs, the model checker's atomic where GYRE_MODEL_CHECK is defined.
@@ -43,6 +52,23 @@ inline void cpu_relax() noexcept {
 
 /// Gives the rest of the time slice to another runnable thread. One system call.
 inline void thread_yield() noexcept { ::sched_yield(); }
+
+/// Sleeps in the kernel, after spinning for a moment, until `value` is not `old`. What happened
+/// before the store_and_wake() that ended it happens before the return.
+template <typename T>
+void sleep_while(const atomic<T>& value, T old) noexcept {
+  value.wait(old, std::memory_order_acquire);  // pairs with the release in store_and_wake()
+}
+
+/// Stores `desired`, as a release, and wakes all who sleep on `value`, which must live until this
+/// returns. No system call if nobody sleeps.
+template <typename T>
+void store_and_wake(atomic<T>& value, T desired) noexcept {
+  // Not a mere store: notify_all() of libstdc++ looks for sleepers with a load, which must not
+  // overtake it.
+  value.exchange(desired, std::memory_order_seq_cst);
+  value.notify_all();
+}
 
 #endif
 

@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// How work is asked to stop: std::inplace_stop_source and its company from C++26, for C++23.
+//
+//     gyre::inplace_stop_source source;
+//     gyre::inplace_stop_callback on_stop(source.get_token(), [&] { socket.cancel(); });
+//     source.request_stop();  // calls it, here and now
+#pragma once
+
+#include <gyre/base/atomic.hpp>
+
+#include <pthread.h>
+
+#include <cassert>
+#include <concepts>
+#include <cstdint>
+#include <type_traits>
+#include <utility>
+
+namespace gyre {
+
+class inplace_stop_source;
+template <typename CallbackFn>
+class inplace_stop_callback;
+
+namespace detail {
+
+/// A callback as its source sees it: a place in the source's list, and how to call it.
+class stop_callback_base {
+ public:
+  stop_callback_base(const stop_callback_base&) = delete;
+  stop_callback_base& operator=(const stop_callback_base&) = delete;
+
+ protected:
+  using invoker = void(stop_callback_base& self) noexcept;
+
+  stop_callback_base(const inplace_stop_source* source, invoker* invoke) noexcept
+      : source_(source), invoke_(invoke) {}
+  ~stop_callback_base() = default;
+
+  // For the constructor and the destructor of the whole callback.
+  void attach() noexcept {
+    if (source_ != nullptr) attach_to_source();
+  }
+  void detach() noexcept {
+    if (source_ != nullptr) detach_from_source();
+  }
+
+ private:
+  friend inplace_stop_source;
+
+  void attach_to_source() noexcept;
+  void detach_from_source() noexcept;
+
+  const inplace_stop_source* source_;  // null: nothing to leave
+  invoker* invoke_;
+  // Belong to the source's lock. The first callback has no previous one, nor has one that was taken
+  // out to be called.
+  stop_callback_base* next_ = nullptr;
+  stop_callback_base* previous_ = nullptr;
+};
+
+}  // namespace detail
+
+/// Asks whether to stop; one pointer, copied freely. A default-constructed token never stops. The
+/// source must outlive every use of its tokens; all members from any thread.
+class inplace_stop_token {
+ public:
+  /// What registers a callback with this kind of token.
+  template <typename CallbackFn>
+  using callback_type = inplace_stop_callback<CallbackFn>;
+
+  constexpr inplace_stop_token() noexcept = default;
+
+  /// Whether a stop was requested. Never goes back to false, and then what happened before the
+  /// request happens before the return. Costs one load.
+  [[nodiscard]] bool stop_requested() const noexcept;
+  /// Whether it has a source.
+  [[nodiscard]] constexpr bool stop_possible() const noexcept { return source_ != nullptr; }
+
+  constexpr void swap(inplace_stop_token& other) noexcept { std::swap(source_, other.source_); }
+  /// Whether both have the same source, or none.
+  friend constexpr bool operator==(const inplace_stop_token&,
+                                   const inplace_stop_token&) noexcept = default;
+
+ private:
+  friend inplace_stop_source;
+  template <typename CallbackFn>
+  friend class inplace_stop_callback;
+
+  constexpr explicit inplace_stop_token(const inplace_stop_source* source) noexcept
+      : source_(source) {}
+
+  const inplace_stop_source* source_ = nullptr;
+};
+
+/// The token of work that nobody can stop; whoever waits with it pays nothing.
+class never_stop_token {
+ public:
+  /// A callback that is never called and not even kept.
+  template <typename CallbackFn>
+  struct [[maybe_unused]] callback_type {
+    template <typename Initializer>
+    constexpr explicit callback_type(never_stop_token, Initializer&&) noexcept {}
+  };
+
+  [[nodiscard]] static constexpr bool stop_requested() noexcept { return false; }
+  [[nodiscard]] static constexpr bool stop_possible() noexcept { return false; }
+  friend constexpr bool operator==(const never_stop_token&,
+                                   const never_stop_token&) noexcept = default;
+};
+
+/// Requests the stop that its tokens report. Three words, no allocation.
+///
+/// It must outlive its tokens' uses, its callbacks, and every call of its members; so no callback
+/// may destroy the source that calls it. All members from any thread.
+class inplace_stop_source {
+ public:
+  constexpr inplace_stop_source() noexcept = default;
+  inplace_stop_source(const inplace_stop_source&) = delete;
+  inplace_stop_source& operator=(const inplace_stop_source&) = delete;
+  ~inplace_stop_source() {
+    // relaxed: a source that is used while it is destroyed is lost anyway.
+    assert(first(state_.load(std::memory_order_relaxed)) == nullptr && "outlived by a callback");
+  }
+
+  [[nodiscard]] constexpr inplace_stop_token get_token() const noexcept {
+    return inplace_stop_token(this);
+  }
+  [[nodiscard]] static constexpr bool stop_possible() noexcept { return true; }
+  /// As that of its tokens.
+  [[nodiscard]] bool stop_requested() const noexcept {
+    // acquire: pairs with the release in request_stop().
+    return (state_.load(std::memory_order_acquire) & stopped) != 0;
+  }
+
+  /// The first call requests the stop, calls the callbacks one after the other, the youngest first,
+  /// and returns true; no lock is held while they run. Any other call returns false at once, even
+  /// while callbacks still run. O(callbacks).
+  bool request_stop() noexcept;
+
+ private:
+  friend detail::stop_callback_base;
+
+  // The first callback's address, and in its low bits:
+  using word = std::uintptr_t;
+  static constexpr word locked = 1;
+  static constexpr word stopped = 2;
+  static detail::stop_callback_base* first(word state) noexcept {
+    return reinterpret_cast<detail::stop_callback_base*>(state & ~(locked | stopped));
+  }
+  static word to_word(detail::stop_callback_base* first) noexcept {
+    return reinterpret_cast<word>(first);
+  }
+
+  word lock_unless(word given_up_on, word also_set) const noexcept;
+  void unlock(word state) const noexcept;
+  bool attach(detail::stop_callback_base& callback) const noexcept;
+  void detach(detail::stop_callback_base& callback) const noexcept;
+
+  mutable detail::atomic<word> state_{0};
+  detail::atomic<detail::stop_callback_base*> running_{nullptr};  // by request_stop(), now
+  ::pthread_t notifier_{};  // the thread of request_stop(); set before a callback is taken out
+};
+
+inline bool inplace_stop_token::stop_requested() const noexcept {
+  return source_ != nullptr && source_->stop_requested();
+}
+
+/// Calls `CallbackFn` once when a stop is requested, from its constructor to its destructor.
+///
+/// The function runs in request_stop() on that thread, or in the constructor when the stop was
+/// requested before; an exception from it terminates the program. Like the standard's, the object
+/// does not move, and its source must outlive it. Constructing and destroying it cost an
+/// uncontended compare-exchange each and allocate nothing; with a token that has no source, a
+/// branch. Any thread, but an object's construction and destruction must not overlap.
+template <typename CallbackFn>
+class inplace_stop_callback : private detail::stop_callback_base {
+  static_assert(std::invocable<CallbackFn> && std::destructible<CallbackFn>);
+
+ public:
+  using callback_type = CallbackFn;
+
+  /// Makes the function of `init`, then registers it. Throws what making the function throws.
+  template <typename Initializer>
+    requires std::constructible_from<CallbackFn, Initializer>
+  explicit inplace_stop_callback(inplace_stop_token token, Initializer&& init) noexcept(
+      std::is_nothrow_constructible_v<CallbackFn, Initializer>)
+      : stop_callback_base(token.source_, &invoke), function_(std::forward<Initializer>(init)) {
+    attach();
+  }
+  inplace_stop_callback(const inplace_stop_callback&) = delete;
+  inplace_stop_callback& operator=(const inplace_stop_callback&) = delete;
+
+  /// After this the function is neither running nor will it run: waits while it runs on another
+  /// thread. Called by the function itself, it returns at once.
+  ~inplace_stop_callback() { detach(); }
+
+ private:
+  static void invoke(stop_callback_base& self) noexcept {
+    std::forward<CallbackFn>(static_cast<inplace_stop_callback&>(self).function_)();
+  }
+
+  [[no_unique_address]] CallbackFn function_;
+};
+
+template <typename CallbackFn>
+inplace_stop_callback(inplace_stop_token, CallbackFn) -> inplace_stop_callback<CallbackFn>;
+
+namespace detail {
+
+/// A source that also stops when its parent does: the stop of work within work. A parent that can
+/// never stop costs a branch. The parent's source must outlive it.
+class linked_stop_source : public inplace_stop_source {
+ public:
+  explicit linked_stop_source(inplace_stop_token parent) noexcept : link_(parent, follow{this}) {}
+
+ private:
+  struct follow {
+    inplace_stop_source* self;
+    void operator()() const noexcept { self->request_stop(); }
+  };
+
+  inplace_stop_callback<follow> link_;
+};
+
+}  // namespace detail
+
+}  // namespace gyre

@@ -1,0 +1,402 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tests of stop tokens. The races are for the model test to show; here they run on real threads.
+#include <gyre/task/stop_token.hpp>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <iterator>
+#include <latch>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <thread>
+#include <type_traits>
+#include <vector>
+
+namespace {
+
+using gyre::inplace_stop_callback;
+using gyre::inplace_stop_source;
+using gyre::inplace_stop_token;
+using gyre::never_stop_token;
+using gyre::detail::linked_stop_source;
+using ::testing::ElementsAre;
+
+static_assert(sizeof(inplace_stop_token) == sizeof(void*));
+static_assert(std::is_trivially_copyable_v<inplace_stop_token>);
+static_assert(sizeof(inplace_stop_source) == 3 * sizeof(void*));
+static_assert(!std::is_copy_constructible_v<inplace_stop_source>);
+static_assert(!std::is_move_constructible_v<inplace_stop_callback<void (*)()>>);
+static_assert(std::is_same_v<inplace_stop_token::callback_type<void (*)()>,
+                             inplace_stop_callback<void (*)()>>);
+static_assert(!never_stop_token::stop_possible() && !never_stop_token::stop_requested());
+static_assert(never_stop_token() == never_stop_token());
+
+constinit inplace_stop_source static_source;  // needs no start-up code
+
+TEST(StopToken, WithoutSourceNeverStops) {
+  constexpr inplace_stop_token token;
+  EXPECT_FALSE(token.stop_possible());
+  EXPECT_FALSE(token.stop_requested());
+  bool called = false;
+  {
+    inplace_stop_callback callback(token, [&] { called = true; });
+  }
+  EXPECT_FALSE(called);
+}
+
+TEST(StopToken, ReportsTheStopOfItsSource) {
+  inplace_stop_source source;
+  const inplace_stop_token token = source.get_token();
+  EXPECT_TRUE(token.stop_possible());
+  EXPECT_FALSE(token.stop_requested());
+  EXPECT_FALSE(source.stop_requested());
+  EXPECT_TRUE(source.request_stop());
+  EXPECT_TRUE(token.stop_requested());
+  EXPECT_TRUE(source.stop_requested());
+}
+
+TEST(StopToken, IsEqualWhenItHasTheSameSource) {
+  inplace_stop_source one;
+  inplace_stop_source other;
+  EXPECT_EQ(inplace_stop_token(), inplace_stop_token());
+  EXPECT_EQ(one.get_token(), one.get_token());
+  EXPECT_NE(one.get_token(), other.get_token());
+  EXPECT_NE(one.get_token(), inplace_stop_token());
+  inplace_stop_token token = one.get_token();
+  inplace_stop_token swapped;
+  token.swap(swapped);
+  EXPECT_EQ(swapped, one.get_token());
+  EXPECT_EQ(token, inplace_stop_token());
+}
+
+TEST(StopToken, OfStaticSourceCanBeUsed) {
+  EXPECT_FALSE(static_source.get_token().stop_requested());
+}
+
+TEST(StopToken, NeverStopTokenKeepsNoCallback) {
+  bool called = false;
+  auto call = [&] { called = true; };
+  using callback = never_stop_token::callback_type<decltype(call)>;
+  static_assert(std::is_empty_v<callback>);
+  {
+    callback unused(never_stop_token(), call);
+  }
+  EXPECT_FALSE(called);
+}
+
+TEST(StopSource, StopsOnce) {
+  inplace_stop_source source;
+  EXPECT_TRUE(source.stop_possible());
+  int calls = 0;
+  inplace_stop_callback callback(source.get_token(), [&] { ++calls; });
+  EXPECT_TRUE(source.request_stop());
+  EXPECT_FALSE(source.request_stop());
+  EXPECT_EQ(calls, 1);
+}
+
+TEST(StopSource, CallsCallbacksOnTheThreadThatRequests) {
+  inplace_stop_source source;
+  std::thread::id called_on;
+  inplace_stop_callback callback(source.get_token(),
+                                 [&] { called_on = std::this_thread::get_id(); });
+  std::thread::id requested_on;
+  std::jthread([&] {
+    requested_on = std::this_thread::get_id();
+    source.request_stop();
+  }).join();
+  EXPECT_EQ(called_on, requested_on);
+}
+
+TEST(StopSource, HasStoppedWhenItsCallbacksRun) {
+  inplace_stop_source source;
+  bool stopped = false;
+  bool first_request = true;
+  inplace_stop_callback callback(source.get_token(), [&] {
+    stopped = source.stop_requested();
+    first_request = source.request_stop();
+  });
+  source.request_stop();
+  EXPECT_TRUE(stopped);
+  EXPECT_FALSE(first_request);
+}
+
+// Registers callbacks 0, 1, … that write down their numbers.
+struct numbered_callbacks {
+  struct write_down {
+    std::vector<int>* order;
+    int number;
+    void operator()() const { order->push_back(number); }
+  };
+  explicit numbered_callbacks(inplace_stop_source& source) {
+    for (int i = 0; i < 4; ++i) {
+      callbacks[static_cast<std::size_t>(i)].emplace(source.get_token(), write_down{&order, i});
+    }
+  }
+  std::vector<int> order;
+  std::array<std::optional<inplace_stop_callback<write_down>>, 4> callbacks;
+};
+
+TEST(StopSource, CallsTheYoungestCallbackFirst) {
+  inplace_stop_source source;
+  numbered_callbacks numbered(source);
+  source.request_stop();
+  EXPECT_THAT(numbered.order, ElementsAre(3, 2, 1, 0));
+}
+
+TEST(StopCallback, IsNotCalledAfterItsEnd) {
+  for (std::size_t gone = 0; gone < 4; ++gone) {
+    inplace_stop_source source;
+    numbered_callbacks numbered(source);
+    numbered.callbacks[gone].reset();
+    source.request_stop();
+    EXPECT_EQ(numbered.order.size(), 3);
+    EXPECT_THAT(numbered.order, testing::Not(testing::Contains(static_cast<int>(gone))));
+  }
+}
+
+TEST(StopCallback, LeavesInAnyOrder) {
+  std::array<std::size_t, 4> order{0, 1, 2, 3};
+  do {
+    inplace_stop_source source;
+    numbered_callbacks numbered(source);
+    for (std::size_t left = 4; const std::size_t each : order) {
+      numbered.callbacks[each].reset();
+      if (--left == 1) break;
+    }
+    source.request_stop();
+    EXPECT_THAT(numbered.order, ElementsAre(static_cast<int>(order.back())));
+  } while (std::next_permutation(order.begin(), order.end()));
+}
+
+TEST(StopCallback, RunsInItsConstructorAfterTheStop) {
+  inplace_stop_source source;
+  source.request_stop();
+  int calls = 0;
+  {
+    inplace_stop_callback callback(source.get_token(), [&] { ++calls; });
+    EXPECT_EQ(calls, 1);
+  }
+  EXPECT_EQ(calls, 1);
+}
+
+TEST(StopCallback, MayDestroyItself) {
+  inplace_stop_source source;
+  struct reset {
+    std::unique_ptr<inplace_stop_callback<reset>>* self;
+    void operator()() const { self->reset(); }
+  };
+  std::unique_ptr<inplace_stop_callback<reset>> callback;
+  callback = std::make_unique<inplace_stop_callback<reset>>(source.get_token(), reset{&callback});
+  source.request_stop();
+  EXPECT_EQ(callback, nullptr);
+}
+
+TEST(StopCallback, MayDestroyOthers) {
+  inplace_stop_source source;
+  int calls = 0;
+  auto count = [&] { ++calls; };
+  using counting = inplace_stop_callback<decltype(count)>;
+  std::optional<counting> older;
+  std::optional<counting> younger;
+  older.emplace(source.get_token(), count);
+  inplace_stop_callback callback(source.get_token(), [&] {
+    older.reset();    // still to be called
+    younger.reset();  // was called
+  });
+  younger.emplace(source.get_token(), count);
+  source.request_stop();
+  EXPECT_EQ(calls, 1);
+}
+
+TEST(StopCallback, MayRegisterOthers) {
+  inplace_stop_source source;
+  std::vector<int> order;
+  inplace_stop_callback last(source.get_token(), [&] { order.push_back(3); });
+  inplace_stop_callback callback(source.get_token(), [&] {
+    order.push_back(1);
+    inplace_stop_callback inner(source.get_token(), [&] { order.push_back(2); });
+  });
+  source.request_stop();
+  EXPECT_THAT(order, ElementsAre(1, 2, 3));
+}
+
+TEST(StopCallback, DestructorWaitsWhileItRunsOnAnotherThread) {
+  inplace_stop_source source;
+  std::latch running(1);
+  std::latch may_return(1);
+  bool returned = false;  // not atomic: the destructor orders it
+  auto slow = [&] {
+    running.count_down();
+    may_return.wait();
+    returned = true;
+  };
+  std::optional<inplace_stop_callback<decltype(slow)&>> callback(std::in_place, source.get_token(),
+                                                                 slow);
+  std::jthread requester([&] { source.request_stop(); });
+  running.wait();
+  std::jthread destroyer([&] {
+    callback.reset();
+    EXPECT_TRUE(returned);
+  });
+  may_return.count_down();
+}
+
+TEST(StopCallback, DestructorDoesNotWaitForOthers) {
+  inplace_stop_source source;
+  std::latch running(1);
+  std::latch may_return(1);
+  int calls = 0;
+  auto count = [&] { ++calls; };
+  std::optional<inplace_stop_callback<decltype(count)>> older(std::in_place, source.get_token(),
+                                                              count);
+  inplace_stop_callback slow(source.get_token(), [&] {
+    running.count_down();
+    may_return.wait();
+  });
+  std::optional<inplace_stop_callback<decltype(count)>> younger(std::in_place, source.get_token(),
+                                                                count);
+  std::jthread requester([&] { source.request_stop(); });
+  running.wait();
+  older.reset();
+  younger.reset();
+  EXPECT_EQ(calls, 1);
+  may_return.count_down();
+}
+
+TEST(StopCallback, KeepsNothingWhenItsFunctionThrowsWhileItIsMade) {
+  struct throws {
+    explicit throws(int) { throw std::runtime_error("no"); }
+    void operator()() const { ADD_FAILURE() << "called"; }
+  };
+  inplace_stop_source source;
+  static_assert(
+      !std::is_nothrow_constructible_v<inplace_stop_callback<throws>, inplace_stop_token, int>);
+  EXPECT_THROW(inplace_stop_callback<throws>(source.get_token(), 1), std::runtime_error);
+  EXPECT_TRUE(source.request_stop());
+}
+
+TEST(StopCallback, CallsItsFunctionAsAnRvalue) {
+  struct once {
+    bool* called;
+    void operator()() && { *called = true; }
+  };
+  inplace_stop_source source;
+  bool called = false;
+  inplace_stop_callback callback(source.get_token(), once{&called});
+  source.request_stop();
+  EXPECT_TRUE(called);
+}
+
+TEST(StopCallbackDeathTest, TerminatesWhenItsFunctionThrows) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_DEATH(
+      {
+        inplace_stop_source source;
+        inplace_stop_callback callback(source.get_token(), [] { throw std::runtime_error("no"); });
+        source.request_stop();
+      },
+      "");
+}
+
+TEST(LinkedStopSource, StopsWithItsParent) {
+  inplace_stop_source parent;
+  linked_stop_source child(parent.get_token());
+  linked_stop_source grandchild(child.get_token());
+  EXPECT_FALSE(grandchild.stop_requested());
+  parent.request_stop();
+  EXPECT_TRUE(child.stop_requested());
+  EXPECT_TRUE(grandchild.stop_requested());
+}
+
+TEST(LinkedStopSource, StopsAloneWithoutItsParent) {
+  inplace_stop_source parent;
+  linked_stop_source child(parent.get_token());
+  EXPECT_TRUE(child.request_stop());
+  EXPECT_FALSE(parent.stop_requested());
+  EXPECT_TRUE(parent.request_stop());
+}
+
+TEST(LinkedStopSource, OfAStoppedParentStopsAtOnce) {
+  inplace_stop_source parent;
+  parent.request_stop();
+  linked_stop_source child(parent.get_token());
+  EXPECT_TRUE(child.stop_requested());
+}
+
+TEST(LinkedStopSource, NeedsNoParent) {
+  linked_stop_source child{inplace_stop_token()};
+  EXPECT_FALSE(child.stop_requested());
+  EXPECT_TRUE(child.request_stop());
+}
+
+// A thread that registers and leaves while another requests the stop: what it registered is called
+// at most once, and never after it has left.
+TEST(StopTokenStress, CallbackIsCalledAtMostOnceAndNeverAfterItsEnd) {
+  constexpr int rounds = 1500;
+  for (int round = 0; round < rounds; ++round) {
+    inplace_stop_source source;
+    std::latch start(3);
+    auto come_and_go = [&] {
+      start.arrive_and_wait();
+      bool stopped = false;
+      for (int i = 0; i < 100 && !stopped; ++i) {
+        stopped = source.stop_requested();
+        int calls = 0;  // not atomic: the destructor orders it
+        {
+          inplace_stop_callback one(source.get_token(), [&] { ++calls; });
+          inplace_stop_callback other(source.get_token(), [&] { calls += 10; });
+        }
+        if (stopped) {
+          EXPECT_EQ(calls, 11);
+        }
+        EXPECT_THAT(calls, testing::AnyOf(0, 1, 10, 11));
+      }
+    };
+    std::jthread one(come_and_go);
+    std::jthread other(come_and_go);
+    start.arrive_and_wait();
+    EXPECT_TRUE(source.request_stop());
+  }
+}
+
+// Callbacks that stay are called exactly once, however many threads register and request at once.
+TEST(StopTokenStress, EveryCallbackThatStaysIsCalledOnce) {
+  constexpr int rounds = 1000;
+  for (int round = 0; round < rounds; ++round) {
+    inplace_stop_source source;
+    std::latch start(4);
+    std::latch done(4);
+    std::atomic<int> calls = 0;
+    std::atomic<int> stops = 0;
+    auto register_and_stay = [&] {
+      auto count = [&] { calls.fetch_add(1, std::memory_order_relaxed); };
+      start.arrive_and_wait();
+      inplace_stop_callback one(source.get_token(), count);
+      {
+        inplace_stop_callback passing(source.get_token(), [] {});
+      }
+      inplace_stop_callback other(source.get_token(), count);
+      done.arrive_and_wait();
+    };
+    auto request = [&] {
+      start.arrive_and_wait();
+      if (source.request_stop()) ++stops;
+      done.arrive_and_wait();
+    };
+    {
+      std::jthread one(register_and_stay);
+      std::jthread other(register_and_stay);
+      std::jthread first(request);
+      std::jthread second(request);
+    }
+    EXPECT_EQ(calls, 4);
+    EXPECT_EQ(stops, 1);
+  }
+}
+
+}  // namespace
