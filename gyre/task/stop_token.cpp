@@ -41,8 +41,9 @@ bool inplace_stop_source::request_stop() noexcept {
   while (auto* callback = first(state)) {
     auto* rest = callback->next_;
     if (rest != nullptr) rest->previous_ = nullptr;
-    // relaxed: whoever finds the callback taken out has had the lock after this.
-    running_.store(callback, std::memory_order_relaxed);
+    // release: pairs with the acquire in sleep_while(); who waits for an earlier callback may find
+    // this one and go. That this one is running, the lock shows to whoever finds it taken out.
+    running_.store(callback, std::memory_order_release);
     unlock(to_word(rest) | stopped);
     callback->invoke_(*callback);
     detail::store_and_wake<detail::stop_callback_base*>(running_, nullptr);
