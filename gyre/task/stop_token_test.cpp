@@ -207,6 +207,8 @@ TEST(StopCallback, MayDestroyOthers) {
   inplace_stop_callback callback(source.get_token(), [&] {
     older.reset();    // still to be called
     younger.reset();  // was called
+    EXPECT_TRUE(source.stop_requested());
+    EXPECT_FALSE(source.request_stop());
   });
   younger.emplace(source.get_token(), count);
   source.request_stop();
