@@ -3,7 +3,8 @@
 // Stop tokens under every schedule: a callback runs once or not at all, never after its end, and
 // whoever is told of a stop sees what came before it.
 //
-// Tried by hand: with any one memory order made weaker, or without the wait in detach(), a test fails.
+// Tried by hand: with a memory order made weaker, without the wait in detach(), or without the look
+// at the thread there, a test fails.
 #include <gyre/task/stop_token.hpp>
 
 #include <gtest/gtest.h>
