@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How failed system calls become exceptions.
+// How failed system calls become exceptions, and how exceptions that nobody handles end.
 #include <gyre/base/error.hpp>
 
 #include <cerrno>
+#include <cstdio>
 #include <system_error>
 
 namespace gyre::detail {
@@ -13,5 +14,16 @@ void throw_system_error(int error, const char* what) {
 }
 
 void throw_errno(const char* what) { throw_system_error(errno, what); }
+
+void terminate_with(const std::exception_ptr& error, const char* where) noexcept {
+  try {
+    std::rethrow_exception(error);
+  } catch (const std::exception& known) {
+    std::fprintf(stderr, "gyre: an exception %s: %s\n", where, known.what());
+  } catch (...) {
+    std::fprintf(stderr, "gyre: an exception of unknown type %s\n", where);
+  }
+  std::terminate();
+}
 
 }  // namespace gyre::detail

@@ -1,23 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/exec/event_loop.hpp>
 
+#include <gyre/base/error.hpp>
+
 #include <algorithm>
 #include <cassert>
-#include <cstdio>
 #include <stdexcept>
 
 namespace gyre {
 namespace {
 
 [[noreturn]] void report_and_terminate(const std::exception_ptr& error) {
-  try {
-    std::rethrow_exception(error);
-  } catch (const std::exception& known) {
-    std::fprintf(stderr, "gyre: an exception left a task of a loop: %s\n", known.what());
-  } catch (...) {
-    std::fputs("gyre: an exception of unknown type left a task of a loop\n", stderr);
-  }
-  std::terminate();
+  detail::terminate_with(error, "left a task of a loop");
 }
 
 }  // namespace
@@ -124,6 +118,8 @@ std::size_t event_loop::run_tasks() {
   const steady_time started = timed ? now() : steady_time{};
   batch_ = inbox::batch(batch_size_);
   const auto run = [&] {
+    if (!left_over_.empty()) [[unlikely]]
+      run_left_over();
     if (limited_) {
       run_limited();
     } else {
@@ -149,6 +145,22 @@ void event_loop::run_limited() {
   }
 }
 
+// Few, and seldom any: they do not count as a batch of their own.
+void event_loop::run_left_over() {
+  intrusive_queue<operation> waiting = left_over_.pop_all();
+  while (operation* next = waiting.pop_front()) {
+    if (limited_) leave();
+    batch_.count(1);
+    try {
+      next->execute();
+    } catch (...) {
+      // The others keep waiting, as they would in the inbox.
+      while (operation* other = waiting.pop_front()) left_over_.push(*other);
+      throw;
+    }
+  }
+}
+
 // Timers and descriptors have waited as long as the batch took, full or not: when that was too long,
 // half as many tasks next time.
 void event_loop::adapt_batch(std::chrono::nanoseconds taken) noexcept {
@@ -164,7 +176,7 @@ std::size_t event_loop::sleep_until(steady_time deadline) {
   if (look_for_tasks(deadline)) return 0;
   gate_.fall_asleep();
   // Looked at once more: what came before the fence is seen here, what comes later wakes us.
-  if (!inbox_ready() && !stopped()) {
+  if (!tasks_ready() && !stopped()) {
     sleeps_.add(1);
     poller_->wait(deadline);
   }
@@ -194,7 +206,7 @@ bool event_loop::look_for_tasks(steady_time deadline) noexcept {
   const int yields_every = busy ? 4 : 32;
   const steady_time give_up = std::min(deadline, now() + longest);
   for (int look = 1; look <= spin_.looks(); ++look) {
-    if (inbox_ready() || stopped()) {
+    if (tasks_ready() || stopped()) {
       spin_.paid(look);
       return true;
     }
@@ -249,6 +261,8 @@ void event_loop::wake() noexcept {
   wakeups_.fetch_add(1, std::memory_order_relaxed);
   poller_->wake();
 }
+
+void event_loop::push_without_memory(operation& op) noexcept { left_over_.push(op); }
 
 void event_loop::enter() noexcept { waiting_.fetch_add(1, std::memory_order_relaxed); }
 void event_loop::leave() noexcept { waiting_.fetch_sub(1, std::memory_order_relaxed); }

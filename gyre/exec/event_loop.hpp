@@ -16,13 +16,16 @@
 #include <gyre/base/cache_line.hpp>
 #include <gyre/base/clock.hpp>
 #include <gyre/base/intrusive_list.hpp>
+#include <gyre/base/intrusive_stack.hpp>
 #include <gyre/base/move_only_function.hpp>
+#include <gyre/base/operation.hpp>
+#include <gyre/base/timer_operation.hpp>
+#include <gyre/base/timer_wheel.hpp>
 #include <gyre/exec/detail/sleep_gate.hpp>
 #include <gyre/exec/detail/spin_budget.hpp>
 #include <gyre/exec/inbox/inbox.hpp>
-#include <gyre/exec/operation.hpp>
 #include <gyre/exec/poller.hpp>
-#include <gyre/exec/timer_wheel.hpp>
+#include <gyre/task/executor.hpp>
 
 namespace gyre {
 
@@ -67,15 +70,13 @@ struct loop_metrics {
   std::size_t descriptors_watched = 0;
 };
 
-class timer_operation;
-
 /// A loop as its timers, descriptors and tasks see it. Made as a `basic_loop`.
 ///
 /// "Any thread" below includes tasks of the loop itself. Everything else belongs to the thread that
 /// runs the loop, or to the loop's owner while no thread runs it. A loop must outlive everything
 /// registered with it, and every call on it; what it still holds when it is destroyed is destroyed
 /// without being run.
-class event_loop {
+class event_loop : public executor, public timer_service {
  public:
   event_loop(const event_loop&) = delete;
   event_loop& operator=(const event_loop&) = delete;
@@ -117,13 +118,9 @@ class event_loop {
   /// The innermost loop that the calling thread is running, or null.
   static event_loop* current() noexcept { return current_loop_; }
 
-  /// Runs `op` once on the loop's thread. Allocates nothing for the operation. Any thread. Throws
-  /// std::bad_alloc if the inbox cannot grow.
-  void post(operation& op) {
-    admission counted = admit_always();
-    push_operation(op);
-    counted.keep();
-  }
+  /// Runs `op` once on the loop's thread. Allocates nothing for the operation, and does not fail: if
+  /// the inbox cannot grow, the operation loses its place in the order, nothing more. Any thread.
+  void post(operation& op) noexcept override = 0;
   /// Runs `callable` (move-only is enough) once on the loop's thread, in the inbox's order, never
   /// before post() returns on the loop's own thread. Up to 24 bytes are stored in place, more in the
   /// thread's slab. Any thread. Throws std::bad_alloc, or what copying or moving it throws.
@@ -172,7 +169,11 @@ class event_loop {
   }
 
   /// The time, read from the poller now. Any thread.
-  steady_time now() const noexcept { return poller_->now(); }
+  steady_time now() const noexcept final { return poller_->now(); }
+
+  /// As executor: in_loop_thread(), and the loop itself.
+  bool running_here() const noexcept final { return in_loop_thread(); }
+  timer_service* timers() noexcept final { return this; }
 
   /// Any thread. The loop adds to its counts when a batch ends, so that they lag by what is being
   /// run; they are not read at one instant.
@@ -187,9 +188,9 @@ class event_loop {
   void watch(readiness_operation& op, readiness interest, trigger how);
   void rewatch(readiness_operation& op, readiness interest, trigger how);
   void unwatch(readiness_operation& op) noexcept;
-  void start_timer(timer_operation& timer, steady_time deadline) noexcept;
+  void start_timer(timer_operation& timer, steady_time deadline) noexcept final;
   /// False if it was not started, or has fired.
-  bool cancel_timer(timer_operation& timer) noexcept;
+  bool cancel_timer(timer_operation& timer) noexcept final;
   /// `delay` from now; the end of time if that is beyond it. For no delay (zero or less) a moment
   /// that has passed for timers too, so that they fire in the next turn.
   steady_time deadline_after(std::chrono::nanoseconds delay) const noexcept;
@@ -197,9 +198,8 @@ class event_loop {
  protected:
   event_loop(loop_options options, std::unique_ptr<gyre::poller> poller);
 
-  // What basic_loop provides, for callers that know only the base. The push functions announce what
-  // they pushed.
-  virtual void push_operation(operation& op) = 0;
+  // What basic_loop provides, for callers that know only the base. push_function() announces what it
+  // pushed.
   virtual void push_function(move_only_function<void()> function) = 0;
   virtual void run_inbox(inbox::batch& batch) = 0;
   virtual bool inbox_ready() noexcept = 0;
@@ -233,6 +233,8 @@ class event_loop {
   void announce() noexcept {
     if (gate_.must_wake()) wake();
   }
+  // For an operation that found no memory in the inbox; what it counted stays counted.
+  [[gnu::noinline, gnu::cold]] void push_without_memory(operation& op) noexcept;
   // For the derived destructor: drops what post_at() holds while tasks can still be posted.
   void discard_delayed() noexcept;
 
@@ -243,6 +245,8 @@ class event_loop {
   std::size_t turn(steady_time deadline);
   std::size_t run_tasks();
   void run_limited();
+  void run_left_over();
+  bool tasks_ready() noexcept { return inbox_ready() || !left_over_.empty(); }
   std::size_t run_timers();
   std::size_t run_io();
   std::size_t sleep_until(steady_time deadline);
@@ -294,18 +298,7 @@ class event_loop {
   alignas(false_sharing_range) detail::atomic<std::size_t> waiting_{0};
   detail::atomic<std::uint64_t> refused_{0};
   detail::atomic<std::uint64_t> wakeups_{0};
-};
-
-/// A timer's place in the loop: what happens when it expires. Embedded in timers and awaiters;
-/// allocates nothing. See timer for the public form.
-class timer_operation : public detail::timer_node {
- public:
-  using function = void (*)(timer_operation&);
-  explicit timer_operation(function run) noexcept : expire_(run) {}
-  void expire() { expire_(*this); }
-
- private:
-  function expire_;
+  atomic_intrusive_stack<operation> left_over_;  // by inboxes that could not grow
 };
 
 }  // namespace gyre

@@ -34,7 +34,16 @@ class basic_loop final : public event_loop {
 
   ~basic_loop() override { discard_delayed(); }
 
-  void post(operation& op) { push(detail::run_operation{&op}, admit_always()); }
+  void post(operation& op) noexcept override {
+    admission counted = admit_always();
+    try {
+      inbox_.push(detail::run_operation{&op});
+    } catch (...) {
+      push_without_memory(op);
+    }
+    counted.keep();
+    announce();
+  }
   template <class F>
     requires std::is_invocable_v<std::decay_t<F>&>
   void post(F&& callable) {
@@ -66,10 +75,6 @@ class basic_loop final : public event_loop {
     announce();
   }
 
-  void push_operation(operation& op) override {
-    inbox_.push(detail::run_operation{&op});
-    announce();
-  }
   void push_function(move_only_function<void()> function) override {
     inbox_.push(std::move(function));
     announce();

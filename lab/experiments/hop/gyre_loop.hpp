@@ -3,7 +3,7 @@
 #pragma once
 
 #include <gyre/exec/loop.hpp>
-#include <gyre/exec/operation.hpp>
+#include <gyre/base/operation.hpp>
 #include <lab/experiments/hop/workload.hpp>
 
 #include <cstdint>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the event loop relies on in the timing wheel: table tests, the edges of every level, and
 // random steps beside a std::multimap as the model.
-#include <gyre/exec/timer_wheel.hpp>
+#include <gyre/base/timer_wheel.hpp>
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // How the wheel turns: its lists, its bitmap and its levels. What it promises is in the header.
-#include <gyre/exec/timer_wheel.hpp>
+#include <gyre/base/timer_wheel.hpp>
 
 #include <bit>
 #include <limits>

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// Running a loop until a coroutine has finished: the main() of a program of coroutines.
+//
+//     gyre::loop loop;
+//     gyre::sync_wait(loop, serve(loop));
+#pragma once
+
+#include <gyre/exec/event_loop.hpp>
+#include <gyre/task/as_task.hpp>
+#include <gyre/task/sync_wait.hpp>
+#include <gyre/task/task.hpp>
+
+#include <utility>
+
+namespace gyre {
+
+namespace detail {
+
+/// A loop that is run for the sake of one coroutine, as the coroutine's context.
+class waiting_loop : task_context {
+ public:
+  waiting_loop(event_loop& loop, inplace_stop_token stop_when) noexcept;
+
+  template <class T>
+  T run(task_state<T>& task) {
+    task.start(*this);
+    run_until_done();
+    return task.take_result();
+  }
+
+ private:
+  static std::coroutine_handle<> tell(task_context& self) noexcept;
+  void run_until_done();
+
+  event_loop& loop_;
+  bool done_ = false;
+  done_operation when_elsewhere_{done_};
+};
+
+}  // namespace detail
+
+/// Runs `loop` on the calling thread until `awaitable` has a result, and returns that or throws what
+/// it threw. The awaitable starts at once, before other tasks of the loop. `stop` asks it to stop.
+///
+/// Throws what event_loop::run() throws, and std::system_error (std::errc::operation_canceled) if
+/// the loop is stopped meanwhile; the awaitable is then destroyed as it stands.
+template <class Awaitable>
+decltype(auto) sync_wait(event_loop& loop, Awaitable&& awaitable, inplace_stop_token stop = {}) {
+  auto task = as_task(std::forward<Awaitable>(awaitable));
+  detail::waiting_loop here(loop, stop);
+  return here.run(detail::task_access::state(task));
+}
+
+}  // namespace gyre

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// What can be awaited, and how anything awaitable becomes a task.
+#pragma once
+
+#include <gyre/task/task.hpp>
+
+#include <concepts>
+#include <coroutine>
+#include <type_traits>
+#include <utility>
+
+namespace gyre {
+
+namespace detail {
+
+template <class T>
+concept awaiter = requires(T& object, std::coroutine_handle<task<>::promise_type> h) {
+  { object.await_ready() } -> std::convertible_to<bool>;
+  object.await_suspend(h);
+  object.await_resume();
+};
+
+/// The object that `co_await awaitable` talks to.
+template <class Awaitable>
+decltype(auto) awaiter_of(Awaitable&& awaitable) {
+  if constexpr (requires { std::forward<Awaitable>(awaitable).operator co_await(); }) {
+    return std::forward<Awaitable>(awaitable).operator co_await();
+  } else if constexpr (requires { operator co_await(std::forward<Awaitable>(awaitable)); }) {
+    return operator co_await(std::forward<Awaitable>(awaitable));
+  } else {
+    return std::forward<Awaitable>(awaitable);
+  }
+}
+
+template <class T>
+inline constexpr bool is_task = false;
+template <class T>
+inline constexpr bool is_task<task<T>> = true;
+
+}  // namespace detail
+
+/// What a coroutine of gyre can `co_await`.
+template <class T>
+concept awaitable = requires(T&& object) {
+  requires detail::awaiter<
+      std::remove_reference_t<decltype(detail::awaiter_of(std::forward<T>(object)))>>;
+};
+
+/// What `co_await` of a T gives.
+template <awaitable T>
+using await_result_t =
+    decltype(std::declval<
+                 std::remove_reference_t<decltype(detail::awaiter_of(std::declval<T>()))>&>()
+                 .await_resume());
+
+/// A task's result type for an awaitable: what it gives, by value unless it is an lvalue.
+template <awaitable T>
+using task_result_t = std::conditional_t<std::is_rvalue_reference_v<await_result_t<T>>,
+                                         std::remove_cvref_t<await_result_t<T>>, await_result_t<T>>;
+
+/// A task that awaits `object`. Tasks are moved; other rvalues are moved into the new coroutine's
+/// frame; lvalues are referred to and must outlive it. Costs a frame, unless it is a task already.
+template <awaitable T>
+auto as_task(T&& object) {
+  if constexpr (detail::is_task<std::remove_cvref_t<T>>) {
+    static_assert(!std::is_lvalue_reference_v<T>, "a task is handed over: use std::move");
+    return std::remove_cvref_t<T>(std::forward<T>(object));
+  } else {
+    return [](T held) -> task<task_result_t<T>> {
+      co_return co_await std::forward<T>(held);
+    }(std::forward<T>(object));
+  }
+}
+
+}  // namespace gyre

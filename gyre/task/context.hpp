@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a coroutine inherits from whoever awaits it: where it runs, who may stop it, its task-local
+// values. A chain of coroutines that await each other is one thread of control, and shares one
+// context; what runs beside it (a child of when_all, a task of a scope) has a context of its own.
+#pragma once
+
+#include <gyre/task/executor.hpp>
+#include <gyre/task/stop_token.hpp>
+
+#include <concepts>
+#include <coroutine>
+#include <source_location>
+
+// Whether suspended coroutines know where they are (async_backtrace.hpp). CMake defines it, for the
+// library and its users alike: 1 in Debug builds or if the option GYRE_ASYNC_BACKTRACE is on.
+#ifndef GYRE_ASYNC_BACKTRACE
+#define GYRE_ASYNC_BACKTRACE 0
+#endif
+
+namespace gyre {
+
+namespace detail {
+struct promise_base;
+struct local_binding;
+}  // namespace detail
+
+/// A thread of control as its coroutines see it. Read and written only by the coroutine of it that
+/// runs; outlives them all.
+struct task_context {
+  /// Where it goes on after a wait.
+  executor* where = &inline_executor();
+  /// Asked by everything that waits.
+  inplace_stop_token stop;
+  /// Task-local values, the innermost first.
+  const detail::local_binding* locals = nullptr;
+  /// Called when the outermost coroutine, started rather than awaited, has finished and its frame is
+  /// gone; returns what runs next on this thread. The context may be destroyed in it.
+  std::coroutine_handle<> (*finished)(task_context& self) noexcept = nullptr;
+
+#if GYRE_ASYNC_BACKTRACE
+  detail::promise_base* innermost = nullptr;         // the coroutine that runs or waits
+  const task_context* parent = nullptr;              // whose coroutine waits for this one
+  const detail::promise_base* awaited_by = nullptr;  // that coroutine
+  const char* name = nullptr;
+#endif
+};
+
+namespace detail {
+
+/// The part of a promise that every coroutine of gyre has in common. Comes first in the promise, so
+/// that it can be found from a bare coroutine handle.
+struct promise_base {
+  task_context* context;
+#if GYRE_ASYNC_BACKTRACE
+  promise_base* awaited_by = nullptr;
+  std::source_location where{};  // of the await it is suspended in
+#endif
+};
+
+/// Promises that carry a context: those of gyre, and others with `task_context& context()`.
+template <class Promise>
+concept has_context = std::derived_from<Promise, promise_base> || requires(Promise& promise) {
+  { promise.context() } -> std::same_as<task_context&>;
+};
+
+/// What coroutines without a context wait with: no stop token, resumed inline.
+inline const task_context& no_context() noexcept {
+  static const task_context none;
+  return none;
+}
+
+/// The context of the coroutine `h`, as `task_context&` if it has one, else a constant.
+template <class Promise>
+auto& context_of(std::coroutine_handle<Promise> h) noexcept {
+  if constexpr (std::derived_from<Promise, promise_base>) {
+    return *static_cast<promise_base&>(h.promise()).context;
+  } else if constexpr (has_context<Promise>) {
+    return h.promise().context();
+  } else {
+    return no_context();
+  }
+}
+
+}  // namespace detail
+}  // namespace gyre

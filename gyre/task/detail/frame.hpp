@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where coroutine frames come from: the slab of the thread, or the allocator that the coroutine was
+// called with, `task<int> f(std::allocator_arg_t, Allocator, …)`.
+#pragma once
+
+#include <gyre/base/slab.hpp>
+
+#include <cstddef>
+#include <memory>
+#include <new>
+#include <type_traits>
+#include <utility>
+
+namespace gyre::detail {
+
+/// Base of promises whose frames live in slabs. Out of line on purpose: the compiler must not keep
+/// the address of a thread-local across a suspension.
+struct slab_frame {
+  static void* operator new(std::size_t bytes) { return slab_allocate(bytes); }
+  static void operator delete(void* frame, std::size_t bytes) noexcept {
+    slab_deallocate(frame, bytes);
+  }
+};
+
+/// Base of promises whose frames come from a user's allocator, a copy of which stays behind the
+/// frame. `Promise` is the promise with the default frames; `Before` and `After` are the types of the
+/// coroutine's parameters on either side of the allocator.
+template <class Promise, class Allocator, class Before, class After>
+class allocator_frame;
+template <class... Types>
+struct parameters {};
+
+template <class Promise, class Allocator, class... Before, class... After>
+class allocator_frame<Promise, Allocator, parameters<Before...>, parameters<After...>>
+    : public Promise {
+  struct alignas(__STDCPP_DEFAULT_NEW_ALIGNMENT__) unit {
+    std::byte bytes[__STDCPP_DEFAULT_NEW_ALIGNMENT__];
+  };
+  using rebound = typename std::allocator_traits<Allocator>::template rebind_alloc<unit>;
+  static constexpr bool stateless = std::allocator_traits<rebound>::is_always_equal::value &&
+                                    std::is_default_constructible_v<rebound>;
+
+  static constexpr std::size_t units(std::size_t bytes) noexcept {
+    return (bytes + sizeof(unit) - 1) / sizeof(unit);
+  }
+  static_assert(alignof(rebound) <= sizeof(unit));
+  static constexpr std::size_t total(std::size_t bytes) noexcept {
+    return units(bytes) + (stateless ? 0 : units(sizeof(rebound)));
+  }
+  static rebound* kept(void* frame, std::size_t bytes) noexcept {
+    return reinterpret_cast<rebound*>(static_cast<unit*>(frame) + units(bytes));
+  }
+  static void* allocate(rebound allocator, std::size_t bytes) {
+    unit* memory = std::allocator_traits<rebound>::allocate(allocator, total(bytes));
+    if constexpr (!stateless) ::new (kept(memory, bytes)) rebound(std::move(allocator));
+    return memory;
+  }
+
+ public:
+  // Not a template: GCC 12 would take operator delete for a mismatch.
+  static void* operator new(std::size_t bytes, const std::remove_reference_t<Before>&...,
+                            std::allocator_arg_t, const Allocator& allocator,
+                            const std::remove_reference_t<After>&...) {
+    return allocate(rebound(allocator), bytes);
+  }
+  // Clang leaves a lambda's object out.
+  static void* operator new(std::size_t bytes, std::allocator_arg_t, const Allocator& allocator,
+                            const std::remove_reference_t<After>&...)
+    requires(sizeof...(Before) > 0)
+  {
+    return allocate(rebound(allocator), bytes);
+  }
+  static void operator delete(void* frame, std::size_t bytes) noexcept {
+    auto* memory = static_cast<unit*>(frame);
+    if constexpr (stateless) {
+      rebound allocator;
+      std::allocator_traits<rebound>::deallocate(allocator, memory, total(bytes));
+    } else {
+      rebound* const stored = kept(frame, bytes);
+      rebound allocator(std::move(*stored));
+      stored->~rebound();
+      std::allocator_traits<rebound>::deallocate(allocator, memory, total(bytes));
+    }
+  }
+};
+
+}  // namespace gyre::detail

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gyre/task/executor.hpp>
+
+#include <gyre/base/intrusive_queue.hpp>
+
+#include <utility>
+
+namespace gyre {
+namespace {
+
+class inline_executor_type final : public executor {
+ public:
+  void post(operation& op) noexcept override {
+    waiting_.push_back(op);
+    if (!std::exchange(running_, true)) {
+      while (operation* next = waiting_.pop_front()) next->execute();
+      running_ = false;
+    }
+  }
+  bool running_here() const noexcept override { return true; }
+
+ private:
+  // All threads share the executor, and each has its own queue.
+  static inline constinit thread_local intrusive_queue<operation> waiting_;
+  static inline constinit thread_local bool running_ = false;
+};
+
+constinit inline_executor_type the_inline_executor;
+
+}  // namespace
+
+executor& inline_executor() noexcept { return the_inline_executor; }
+
+}  // namespace gyre

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where coroutines go on: the one interface between gyre's coroutines and whatever runs them.
+//
+// Loops and pools are executors. To run gyre's coroutines on another runtime, derive from executor:
+//
+//     class ui_thread final : public gyre::executor {
+//       void post(gyre::operation& op) noexcept override { toolkit::call_later(&run, &op); }
+//       bool running_here() const noexcept override { return toolkit::is_ui_thread(); }
+//       static void run(void* op) { static_cast<gyre::operation*>(op)->execute(); }
+//     };
+#pragma once
+
+#include <gyre/base/clock.hpp>
+#include <gyre/base/operation.hpp>
+#include <gyre/base/timer_operation.hpp>
+
+namespace gyre {
+
+/// Timers of an executor. All members belong to the threads of the executor they came from.
+class timer_service {
+ public:
+  /// Expires `timer` at `deadline`, on a thread of the executor, in place of an earlier start.
+  virtual void start_timer(timer_operation& timer, steady_time deadline) noexcept = 0;
+  /// After this it does not expire. False if it was not started, or has expired.
+  virtual bool cancel_timer(timer_operation& timer) noexcept = 0;
+  /// The time by which deadlines are kept. Any thread.
+  virtual steady_time now() const noexcept = 0;
+
+ protected:
+  ~timer_service() = default;
+};
+
+/// Runs operations, each once. A coroutine's executor must outlive the coroutine.
+class executor {
+ public:
+  /// Runs `op` once, on one of the executor's threads, and not before post() returns there. From
+  /// then on `op` belongs to its own function, which may destroy it. It must not fail and must not
+  /// drop the operation: a coroutine waits for it. Any thread.
+  virtual void post(operation& op) noexcept = 0;
+
+  /// Whether the calling thread is one where posted operations run, and is running one. Any thread.
+  virtual bool running_here() const noexcept = 0;
+
+  /// The executor's timers, if it has any. Operations that need time report
+  /// std::errc::operation_not_supported where it has none. Any thread.
+  virtual timer_service* timers() noexcept { return nullptr; }
+
+ protected:
+  executor() = default;
+  ~executor() = default;
+};
+
+/// The executor of coroutines that were given none: runs an operation on the thread that posts it,
+/// at once, or, if that is running one already, after it. So the stack does not grow however many
+/// operations post each other.
+executor& inline_executor() noexcept;
+
+}  // namespace gyre

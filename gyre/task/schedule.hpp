@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+// Going to another executor, and giving way on one's own.
+//
+//     gyre::task<> handle(gyre::loop& ui, gyre::executor& workers) {
+//       co_await gyre::resume_on(workers);
+//       auto result = compute();
+//       co_await gyre::resume_on(ui);
+//       show(result);
+//     }
+#pragma once
+
+#include <gyre/task/as_task.hpp>
+#include <gyre/task/context.hpp>
+#include <gyre/task/detail/resumption.hpp>
+#include <gyre/task/executor.hpp>
+#include <gyre/task/task.hpp>
+
+#include <coroutine>
+#include <exception>
+#include <type_traits>
+#include <utility>
+
+namespace gyre {
+
+namespace detail {
+
+/// Awaited: goes on in `Executor`'s queue. The type is known where that saves a virtual call.
+template <class Executor>
+class schedule_awaiter : resumption {
+ public:
+  explicit schedule_awaiter(Executor& to) noexcept : to_(to) {}
+
+  static constexpr bool await_ready() noexcept { return false; }
+  template <has_context Promise>
+  void await_suspend(std::coroutine_handle<Promise> awaiting) noexcept {
+    context_of(awaiting).where = &to_;
+    waiting = awaiting;
+    to_.post(static_cast<operation&>(*this));
+  }
+  static constexpr void await_resume() noexcept {}
+
+ private:
+  Executor& to_;
+};
+
+class resume_on_awaiter : resumption {
+ public:
+  explicit resume_on_awaiter(executor& to) noexcept : to_(to) {}
+
+  static constexpr bool await_ready() noexcept { return false; }
+  template <has_context Promise>
+  bool await_suspend(std::coroutine_handle<Promise> awaiting) noexcept {
+    if (std::exchange(context_of(awaiting).where, &to_) == &to_) return false;
+    waiting = awaiting;
+    to_.post(*this);
+    return true;
+  }
+  static constexpr void await_resume() noexcept {}
+
+ private:
+  executor& to_;
+};
+
+class yield_awaiter : resumption {
+ public:
+  static constexpr bool await_ready() noexcept { return false; }
+  template <class Promise>
+  void await_suspend(std::coroutine_handle<Promise> awaiting) noexcept {
+    waiting = awaiting;
+    context_of(awaiting).where->post(*this);
+  }
+  static constexpr void await_resume() noexcept {}
+};
+
+/// Reads from the context of the coroutine that awaits it, without waiting.
+template <class Read>
+class context_awaiter {
+ public:
+  explicit context_awaiter(Read read) noexcept : read_(read) {}
+
+  static constexpr bool await_ready() noexcept { return false; }
+  template <class Promise>
+  bool await_suspend(std::coroutine_handle<Promise> awaiting) noexcept {
+    context_ = &context_of(awaiting);
+    return false;
+  }
+  decltype(auto) await_resume() const noexcept { return read_(*context_); }
+
+ private:
+  const task_context* context_ = nullptr;
+  [[no_unique_address]] Read read_;
+};
+
+}  // namespace detail
+
+/// Awaited, makes the coroutine, and the coroutines that wait for it, go on in the queue of
+/// `target`, behind what waits there already; also when it runs there now. Allocates nothing; costs
+/// what posting costs. The hop itself cannot be cancelled. Only in coroutines with a context.
+template <std::derived_from<executor> Executor>
+[[nodiscard]] auto schedule(Executor& target) noexcept {
+  return detail::schedule_awaiter<Executor>(target);
+}
+
+/// The same, but goes on at once if `target` is where the coroutine is. From here on all waits of
+/// the whole chain of coroutines that await each other end on `target`, also in the callers of this
+/// one; on() comes back.
+[[nodiscard]] inline auto resume_on(executor& target) noexcept {
+  return detail::resume_on_awaiter(target);
+}
+
+/// Awaited, lets everything that waits in the queue of the coroutine's own executor run first.
+/// Without an executor of its own it goes on at once.
+[[nodiscard]] inline auto yield() noexcept { return detail::yield_awaiter(); }
+
+/// Awaited, gives the executor (an `executor&`) on which the coroutine's waits end.
+[[nodiscard]] inline auto current_executor() noexcept {
+  return detail::context_awaiter(
+      [](const task_context& context) noexcept -> executor& { return *context.where; });
+}
+
+/// Awaited, gives the inplace_stop_token that asks the coroutine to stop.
+[[nodiscard]] inline auto current_stop_token() noexcept {
+  return detail::context_awaiter([](const task_context& context) noexcept { return context.stop; });
+}
+
+/// Runs `awaitable` on `target`, and comes back to the executor of the coroutine that awaits this,
+/// whether it ends well or throws. `target` must outlive it.
+template <awaitable Awaitable>
+task<task_result_t<Awaitable>> on(executor& target, Awaitable awaitable) {
+  using result = task_result_t<Awaitable>;
+  executor& home = co_await current_executor();
+  co_await resume_on(target);
+  task<result> work = as_task(std::move(awaitable));
+  std::exception_ptr error;
+  try {
+    if constexpr (std::is_void_v<result>) {
+      co_await std::move(work);
+      co_await resume_on(home);
+      co_return;
+    } else {
+      result value = co_await std::move(work);
+      co_await resume_on(home);
+      co_return std::forward<result>(value);
+    }
+  } catch (...) {
+    error = std::current_exception();
+  }
+  co_await resume_on(home);
+  std::rethrow_exception(std::move(error));
+}
+
+}  // namespace gyre

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gyre/task/spawn.hpp>
+
+#include <gyre/base/error.hpp>
+#include <gyre/base/slab.hpp>
+
+namespace gyre::detail {
+namespace {
+
+// Owns itself: from spawn() until its coroutine has finished.
+class detached_task final : task_context, operation {
+ public:
+  detached_task(executor& target, task<>&& work, spawn_options&& options) noexcept
+      : operation([](operation& self) { static_cast<detached_task&>(self).start(); }),
+        work_(std::move(work)),
+        on_error_(std::move(options.on_error)) {
+    where = &target;
+    stop = options.stop;
+    finished = [](task_context& self) noexcept -> std::coroutine_handle<> {
+      static_cast<detached_task&>(self).end();
+      return std::noop_coroutine();
+    };
+#if GYRE_ASYNC_BACKTRACE
+    name = options.name;
+#endif
+  }
+
+  static void* operator new(std::size_t bytes) { return slab_allocate(bytes); }
+  static void operator delete(void* memory, std::size_t bytes) noexcept {
+    slab_deallocate(memory, bytes);
+  }
+
+  operation& starter() noexcept { return *this; }
+
+ private:
+  void start() { task_access::state(work_).start(*this); }
+
+  void end() noexcept {
+    try {
+      task_access::state(work_).take_result();
+    } catch (...) {
+      if (!on_error_) terminate_with(std::current_exception(), "left a detached coroutine");
+      on_error_(std::current_exception());
+    }
+    delete this;
+  }
+
+  task<> work_;
+  move_only_function<void(std::exception_ptr)> on_error_;
+};
+
+}  // namespace
+
+void spawn_task(executor& where, task<> detached, spawn_options options) {
+  if (!detached.valid()) throw_empty_task();
+  where.post((new detached_task(where, std::move(detached), std::move(options)))->starter());
+}
+
+}  // namespace gyre::detail

@@ -1,0 +1,355 @@
+// SPDX-License-Identifier: Apache-2.0
+// The coroutine to start with.
+//
+//     gyre::task<int> twice(gyre::task<int> number) { co_return 2 * co_await std::move(number); }
+#pragma once
+
+#include <gyre/task/context.hpp>
+#include <gyre/task/detail/frame.hpp>
+#include <gyre/task/detail/transfer.hpp>
+
+#include <concepts>
+#include <coroutine>
+#include <exception>
+#include <memory>
+#include <source_location>
+#include <type_traits>
+#include <utility>
+
+namespace gyre {
+
+template <class T = void>
+class task;
+
+namespace detail {
+
+/// What a task<T> keeps for its T.
+template <class T>
+struct stored_result {
+  using type = T;
+};
+template <class T>
+struct stored_result<T&> {
+  using type = T*;
+};
+template <>
+struct stored_result<void> {
+  struct type {};
+};
+
+enum class stage : unsigned char {
+  empty,    // moved from, or the result was taken
+  pending,  // has a coroutine
+  value,
+  error,
+};
+
+/// The part of a task that its coroutine's end deals with.
+struct task_end {
+  std::coroutine_handle<> continuation;  // null: the context says what follows
+  stage at;
+
+  explicit task_end(stage begin) noexcept : at(begin) {}
+};
+
+/// Throws std::logic_error: a task was awaited that has no coroutine (any more).
+[[noreturn, gnu::cold]] void throw_empty_task();
+[[noreturn, gnu::cold, gnu::noinline]] void rethrow_and_clear(std::exception_ptr& error);
+
+/// Puts the exception being handled at `error`.
+[[gnu::cold]] void catch_into(std::exception_ptr* error) noexcept;
+
+struct task_promise_base : promise_base, slab_frame {
+  task_end* end;
+
+#if GYRE_ASYNC_BACKTRACE
+  template <class Awaitable>
+  Awaitable&& await_transform(
+      Awaitable&& awaitable, std::source_location from = std::source_location::current()) noexcept {
+    where = from;
+    context->innermost = this;
+    return static_cast<Awaitable&&>(awaitable);
+  }
+#endif
+};
+
+/// The end of a coroutine's way: frees the frame, whose result is with the task already, and goes on
+/// with whoever waits for it.
+struct task_final_awaiter {
+  static constexpr bool await_ready() noexcept { return false; }
+  template <class Promise>
+  std::coroutine_handle<> await_suspend(std::coroutine_handle<Promise> self) const noexcept {
+    task_promise_base& promise = self.promise();
+    const std::coroutine_handle<> next = promise.end->continuation;
+    task_context& context = *promise.context;
+#if GYRE_ASYNC_BACKTRACE
+    context.innermost = promise.awaited_by;
+#endif
+    if (next) [[likely]] {
+      self.destroy();
+      return transfer_to(next);
+    }
+    self.destroy();
+    return transfer_to(context.finished(context));
+  }
+  static constexpr void await_resume() noexcept {}
+};
+
+template <class T>
+class task_state;
+
+template <class T>
+class task_promise_result : public task_promise_base {
+ public:
+  template <class U = T>
+    requires std::convertible_to<U, T>
+  void return_value(U&& value) noexcept(std::is_nothrow_constructible_v<T, U>) {
+    static_cast<task_state<T>*>(this->end)->emplace(std::forward<U>(value));
+  }
+  void unhandled_exception() noexcept { static_cast<task_state<T>*>(this->end)->fail(); }
+};
+
+template <>
+class task_promise_result<void> : public task_promise_base {
+ public:
+  void return_void() noexcept;
+  void unhandled_exception() noexcept;
+};
+
+/// A task's coroutine while it has not finished, its result from then on, and how to await it.
+template <class T>
+class task_state : public task_end {
+ public:
+  class promise_type : public task_promise_result<T> {
+   public:
+    task<T> get_return_object() noexcept;
+    static constexpr std::suspend_always initial_suspend() noexcept { return {}; }
+    static constexpr task_final_awaiter final_suspend() noexcept { return {}; }
+  };
+  using handle = std::coroutine_handle<promise_type>;
+
+  task_state() noexcept : task_end(stage::empty) {}
+  explicit task_state(handle coroutine) noexcept
+      : task_end(stage::pending), coroutine_(coroutine) {}
+  task_state(task_state&& other) noexcept : task_end(other.at) { take(other); }
+  task_state& operator=(task_state&& other) noexcept {
+    if (this != &other) {
+      reset();
+      at = other.at;
+      take(other);
+    }
+    return *this;
+  }
+  ~task_state() { reset(); }
+
+  constexpr bool await_ready() const noexcept { return false; }
+  template <has_context Promise>
+  std::coroutine_handle<> await_suspend(std::coroutine_handle<Promise> awaiting) {
+    if (at != stage::pending) [[unlikely]]
+      throw_empty_task();
+    continuation = awaiting;
+    promise_type& promise = coroutine_.promise();
+    promise.end = this;
+    promise.context = &context_of(awaiting);
+#if GYRE_ASYNC_BACKTRACE
+    if constexpr (std::derived_from<Promise, promise_base>)
+      promise.awaited_by = &awaiting.promise();
+#endif
+    return transfer_to(coroutine_);
+  }
+  T await_resume() { return take_result(); }
+
+  /// Lets it run in a context of its own until it waits; context.finished() tells the end.
+  void start(task_context& context) {
+    if (at != stage::pending) [[unlikely]]
+      throw_empty_task();
+    continuation = nullptr;
+    coroutine_.promise().end = this;
+    coroutine_.promise().context = &context;
+    resume(coroutine_);
+  }
+
+  /// The result of a coroutine that has finished, once.
+  T take_result() {
+    if (at != stage::value) [[unlikely]]
+      rethrow();
+    if constexpr (std::is_void_v<T>) {
+      at = stage::empty;
+    } else if constexpr (std::is_reference_v<T>) {
+      at = stage::empty;
+      return static_cast<T>(*value_);
+    } else if constexpr (std::is_trivially_destructible_v<T>) {
+      at = stage::empty;
+      return std::move(value_);
+    } else {
+      struct taken {
+        task_state& state;
+        ~taken() {
+          std::destroy_at(&state.value_);
+          state.at = stage::empty;
+        }
+      } guard{*this};
+      return std::move(value_);
+    }
+  }
+
+ private:
+  friend task_promise_result<T>;
+  using value_type = typename stored_result<T>::type;
+
+  template <class U>
+  void emplace(U&& value) {
+    if constexpr (std::is_reference_v<T>) {
+      value_ = std::addressof(value);
+    } else {
+      std::construct_at(&value_, std::forward<U>(value));
+    }
+    at = stage::value;
+  }
+  // A local's destructor may throw when the value is there already.
+  void fail() noexcept {
+    if (at == stage::value) std::destroy_at(&value_);
+    catch_into(&error_);
+    at = stage::error;
+  }
+
+  [[noreturn, gnu::cold, gnu::noinline]] void rethrow() {
+    if (at != stage::error) throw_empty_task();
+    at = stage::empty;
+    rethrow_and_clear(error_);
+  }
+
+  void take(task_state& other) noexcept(std::is_nothrow_move_constructible_v<value_type>) {
+    switch (std::exchange(other.at, stage::empty)) {
+      case stage::pending: coroutine_ = other.coroutine_; break;
+      case stage::value:
+        std::construct_at(&value_, std::move(other.value_));
+        std::destroy_at(&other.value_);
+        break;
+      case stage::error:
+        std::construct_at(&error_, std::move(other.error_));
+        std::destroy_at(&other.error_);
+        break;
+      case stage::empty: break;
+    }
+  }
+  void reset() noexcept {
+    if (at != stage::empty) [[unlikely]]
+      clear();
+  }
+  [[gnu::noinline]] void clear() noexcept {
+    switch (std::exchange(at, stage::empty)) {
+      case stage::pending: coroutine_.destroy(); break;
+      case stage::value: std::destroy_at(&value_); break;
+      case stage::error: std::destroy_at(&error_); break;
+      case stage::empty: break;
+    }
+  }
+
+  union {
+    handle coroutine_;
+    value_type value_;
+    std::exception_ptr error_;
+  };
+};
+
+inline void task_promise_result<void>::return_void() noexcept { end->at = stage::value; }
+
+/// How the rest of gyre reaches into a task.
+struct task_access {
+  template <class T>
+  static task_state<T>& state(task<T>& of) noexcept {
+    return of;
+  }
+};
+
+}  // namespace detail
+
+#if defined(__has_cpp_attribute)
+#if __has_cpp_attribute(clang::coro_await_elidable)
+#define GYRE_CORO_AWAIT_ELIDABLE [[clang::coro_await_elidable]]
+#endif
+#endif
+#ifndef GYRE_CORO_AWAIT_ELIDABLE
+#define GYRE_CORO_AWAIT_ELIDABLE
+#endif
+
+/// A coroutine that runs when it is awaited, and then gives a T (a value, a reference or nothing) or
+/// throws what left it.
+///
+/// Awaiting it runs it on the spot, by a jump and without allocating; the coroutine that awaits goes
+/// on when it has finished, on the executor where that is: see resume_on(). It is awaited once. To
+/// start one from ordinary code use sync_wait(), spawn() or a scope.
+///
+/// A task that was never awaited may be dropped: its coroutine is destroyed. So may a coroutine that
+/// waits, with all that it awaits. Awaiting an empty task (moved from, or awaited before) throws
+/// std::logic_error. One thread at a time; must not be moved or destroyed while it runs.
+///
+/// Calling a coroutine takes its frame from the thread's slab (some nanoseconds, no lock; the
+/// frame goes back when the coroutine ends, from any thread), or from an allocator given as in
+/// `task<int> f(std::allocator_arg_t, Allocator, …)`. Throws std::bad_alloc.
+///
+/// Parameters: a coroutine keeps copies of those it takes by value, and only references to others,
+/// which must live until it ends; a lambda's captures are not kept at all: see invoke().
+template <class T>
+class [[nodiscard]] GYRE_CORO_AWAIT_ELIDABLE task : private detail::task_state<T> {
+  static_assert(!std::is_rvalue_reference_v<T>,
+                "a task gives a value, an lvalue reference or void");
+  static_assert(std::is_reference_v<T> || alignof(typename detail::stored_result<T>::type) <= 16,
+                "compilers do not align coroutine frames beyond 16 bytes");
+  using state = detail::task_state<T>;
+  friend detail::task_access;
+
+ public:
+  using value_type = T;
+  using promise_type = typename state::promise_type;
+
+  /// An empty task.
+  task() noexcept = default;
+  task(task&& other) noexcept = default;
+  task& operator=(task&& other) noexcept = default;
+  ~task() = default;
+
+  /// Whether there is something to await.
+  [[nodiscard]] bool valid() const noexcept { return this->at == detail::stage::pending; }
+
+  using state::await_ready;
+  using state::await_resume;
+  using state::await_suspend;
+
+ private:
+  friend promise_type;
+  explicit task(std::coroutine_handle<promise_type> coroutine) noexcept : state(coroutine) {}
+};
+
+namespace detail {
+
+template <class T>
+task<T> task_state<T>::promise_type::get_return_object() noexcept {
+  return task<T>(handle::from_promise(*this));
+}
+
+inline void task_promise_result<void>::unhandled_exception() noexcept {
+  static_cast<task_state<void>*>(end)->fail();
+}
+
+}  // namespace detail
+}  // namespace gyre
+
+// Frames from a user's allocator: another promise with the same layout, so that the choice costs
+// coroutines without one nothing.
+template <class T, class Allocator, class... Arguments>
+struct std::coroutine_traits<gyre::task<T>, std::allocator_arg_t, Allocator, Arguments...> {
+  using promise_type =
+      gyre::detail::allocator_frame<typename gyre::task<T>::promise_type, std::decay_t<Allocator>,
+                                    gyre::detail::parameters<>,
+                                    gyre::detail::parameters<Arguments...>>;
+};
+// Of a member function or a lambda: the object comes first.
+template <class T, class Self, class Allocator, class... Arguments>
+struct std::coroutine_traits<gyre::task<T>, Self, std::allocator_arg_t, Allocator, Arguments...> {
+  using promise_type =
+      gyre::detail::allocator_frame<typename gyre::task<T>::promise_type, std::decay_t<Allocator>,
+                                    gyre::detail::parameters<Self>,
+                                    gyre::detail::parameters<Arguments...>>;
+};
