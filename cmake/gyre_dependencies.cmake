@@ -8,6 +8,9 @@
 #   gyre_deps::concurrentqueue  moodycamel's queue, included as <concurrentqueue/concurrentqueue.h>
 #   gyre_deps::libuv            libuv
 #   gyre_deps::libevent         libevent's core
+#   gyre_deps::benchmark        Google Benchmark
+#   gyre_deps::async_simple, cppcoro, folly, libcoro, toomanycooks
+#                               coroutine libraries, where their packages are installed
 
 set(THREADS_PREFER_PTHREAD_FLAG ON)
 find_package(Threads REQUIRED)
@@ -36,6 +39,28 @@ if(GYRE_BUILD_LAB)
   endif()
   if(TARGET PkgConfig::libevent_core AND NOT TARGET gyre_deps::libevent)
     add_library(gyre_deps::libevent ALIAS PkgConfig::libevent_core)
+  endif()
+
+  # gyre_find_peer(NAME PACKAGE TARGET): gyre_deps::NAME is the TARGET of an installed PACKAGE. The
+  # language is said, as a package may try out the compiler's coroutines.
+  function(gyre_find_peer name package target)
+    set(CMAKE_CXX_STANDARD 23)
+    find_package(${package} QUIET CONFIG GLOBAL)
+    if(TARGET ${target} AND NOT TARGET gyre_deps::${name})
+      add_library(gyre_deps::${name} INTERFACE IMPORTED GLOBAL)
+      target_link_libraries(gyre_deps::${name} INTERFACE ${target})
+    endif()
+  endfunction()
+  gyre_find_peer(benchmark benchmark benchmark::benchmark)
+  gyre_find_peer(async_simple async_simple async_simple::async_simple_header_only)
+  gyre_find_peer(cppcoro cppcoro cppcoro::cppcoro)
+  gyre_find_peer(folly folly Folly::folly)
+  gyre_find_peer(toomanycooks TooManyCooks TooManyCooks::TooManyCooks)
+  if(PkgConfig_FOUND)
+    pkg_check_modules(libcoro QUIET IMPORTED_TARGET GLOBAL libcoro)
+  endif()
+  if(TARGET PkgConfig::libcoro AND NOT TARGET gyre_deps::libcoro)
+    add_library(gyre_deps::libcoro ALIAS PkgConfig::libcoro)
   endif()
 endif()
 

@@ -42,6 +42,7 @@ std::uint64_t peak_memory_bytes() {
 
 namespace lab {
 std::optional<std::uint64_t> allocations() { return std::nullopt; }
+std::optional<std::uint64_t> allocated_bytes() { return std::nullopt; }
 }  // namespace lab
 
 #else
@@ -50,7 +51,8 @@ namespace lab {
 namespace {
 
 struct alignas(64) counter {
-  std::atomic<std::uint64_t> value{0};
+  std::atomic<std::uint64_t> allocations{0};
+  std::atomic<std::uint64_t> bytes{0};
 };
 
 // One counter for each thread ever started; the last is shared by all that come too late for one.
@@ -58,18 +60,24 @@ constinit std::array<counter, 256> counters;
 constinit std::atomic<std::size_t> threads{0};
 constinit thread_local counter* mine = nullptr;
 
-inline void count() noexcept {
+// relaxed, here and below: a reader who needs an exact sum has synchronised with the threads by
+// other means. Load and store rather than fetch_add: an owned counter has one writer.
+inline void add_alone(std::atomic<std::uint64_t>& sum, std::uint64_t more) noexcept {
+  sum.store(sum.load(std::memory_order_relaxed) + more, std::memory_order_relaxed);
+}
+
+inline void count(std::size_t bytes) noexcept {
   if (mine == nullptr) [[unlikely]] {
     // relaxed: only the number matters, no other data is handed over with it.
     mine =
         &counters[std::min(threads.fetch_add(1, std::memory_order_relaxed), counters.size() - 1)];
   }
-  // relaxed, here and in allocations(): a reader who needs an exact sum has synchronised with the
-  // threads by other means. Load and store rather than fetch_add: an owned counter has one writer.
   if (mine != &counters.back()) [[likely]] {
-    mine->value.store(mine->value.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+    add_alone(mine->allocations, 1);
+    add_alone(mine->bytes, bytes);
   } else {
-    mine->value.fetch_add(1, std::memory_order_relaxed);
+    mine->allocations.fetch_add(1, std::memory_order_relaxed);
+    mine->bytes.fetch_add(bytes, std::memory_order_relaxed);
   }
 }
 
@@ -77,7 +85,13 @@ inline void count() noexcept {
 
 std::optional<std::uint64_t> allocations() {
   std::uint64_t sum = 0;
-  for (const counter& each : counters) sum += each.value.load(std::memory_order_relaxed);
+  for (const counter& each : counters) sum += each.allocations.load(std::memory_order_relaxed);
+  return sum;
+}
+
+std::optional<std::uint64_t> allocated_bytes() {
+  std::uint64_t sum = 0;
+  for (const counter& each : counters) sum += each.bytes.load(std::memory_order_relaxed);
   return sum;
 }
 
@@ -91,27 +105,27 @@ void* __libc_realloc(void*, std::size_t);
 void* __libc_memalign(std::size_t, std::size_t);
 
 void* malloc(std::size_t size) noexcept {
-  lab::count();
+  lab::count(size);
   return __libc_malloc(size);
 }
 
 void* calloc(std::size_t number, std::size_t size) noexcept {
-  lab::count();
+  lab::count(number * size);
   return __libc_calloc(number, size);
 }
 
 void* realloc(void* block, std::size_t size) noexcept {
-  lab::count();
+  lab::count(size);
   return __libc_realloc(block, size);
 }
 
 void* memalign(std::size_t alignment, std::size_t size) noexcept {
-  lab::count();
+  lab::count(size);
   return __libc_memalign(alignment, size);
 }
 
 void* aligned_alloc(std::size_t alignment, std::size_t size) noexcept {
-  lab::count();
+  lab::count(size);
   return __libc_memalign(alignment, size);
 }
 
@@ -119,7 +133,7 @@ int posix_memalign(void** block, std::size_t alignment, std::size_t size) noexce
   if (alignment % sizeof(void*) != 0 || (alignment & (alignment - 1)) != 0 || alignment == 0) {
     return EINVAL;
   }
-  lab::count();
+  lab::count(size);
   void* const taken = __libc_memalign(alignment, size);
   if (taken == nullptr) return ENOMEM;
   *block = taken;

@@ -63,6 +63,18 @@ TEST_F(Allocations, EveryFunctionOfTheMallocFamilyCountsOnce) {
   EXPECT_EQ(counted, 5u);
 }
 
+TEST_F(Allocations, BytesAreThoseAskedFor) {
+  const std::uint64_t before = *allocated_bytes();
+  void* block = std::malloc(10);
+  block = std::realloc(block, 100);
+  keep(block);
+  std::free(block);
+  block = std::calloc(3, 1000);
+  keep(block);
+  std::free(block);
+  EXPECT_EQ(*allocated_bytes() - before, 10u + 100u + 3000u);
+}
+
 TEST_F(Allocations, OverAlignedNewCountsOnce) {
   struct alignas(128) wide {
     char bytes[128];

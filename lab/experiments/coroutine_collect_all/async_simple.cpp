@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// async_simple: Lazy<int>, collectAllPara and syncAwait, as in the published experiment. The loop is
+// its thread pool with one thread.
+#include <lab/experiments/coroutine_collect_all/workload.hpp>
+
+#include <async_simple/coro/Collect.h>
+#include <async_simple/coro/Lazy.h>
+#include <async_simple/coro/SyncAwait.h>
+#include <async_simple/executors/SimpleExecutor.h>
+
+#include <cstdint>
+#include <utility>
+
+namespace {
+
+struct runtime {
+  template <class T>
+  using task = async_simple::coro::Lazy<T>;
+};
+
+runtime::task<std::uint64_t> collect_all(std::uint32_t tasks) {
+  auto chains = lab::coroutine_collect_all::make_tasks<runtime>(tasks);
+  const auto values = co_await async_simple::coro::collectAllPara(std::move(chains));
+  std::uint64_t sum = 0;
+  for (const auto& each : values) sum += static_cast<std::uint64_t>(each.value());
+  co_return sum;
+}
+
+struct inline_collector {
+  std::uint64_t collect(std::uint32_t tasks) {
+    return async_simple::coro::syncAwait(collect_all(tasks));
+  }
+};
+
+class loop_collector {
+ public:
+  std::uint64_t collect(std::uint32_t tasks) {
+    return async_simple::coro::syncAwait(collect_all(tasks), &thread_);
+  }
+
+ private:
+  async_simple::executors::SimpleExecutor thread_{1};
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return lab::coroutine_collect_all::contender_main<inline_collector, loop_collector>(argc, argv);
+}

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// libcoro: task<int>, when_all and sync_wait. The loop is its thread pool with one thread.
+#include <lab/experiments/coroutine_collect_all/workload.hpp>
+
+#include <coro/sync_wait.hpp>
+#include <coro/task.hpp>
+#include <coro/thread_pool.hpp>
+#include <coro/when_all.hpp>
+
+#include <cstdint>
+#include <memory>
+#include <utility>
+#include <vector>
+
+namespace {
+
+struct runtime {
+  template <class T>
+  using task = coro::task<T>;
+};
+
+coro::task<std::uint64_t> sum_of(std::vector<coro::task<int>> chains) {
+  auto finished = co_await coro::when_all(std::move(chains));
+  std::uint64_t sum = 0;
+  for (auto& each : finished) sum += static_cast<std::uint64_t>(each.return_value());
+  co_return sum;
+}
+
+struct inline_collector {
+  std::uint64_t collect(std::uint32_t tasks) {
+    return coro::sync_wait(sum_of(lab::coroutine_collect_all::make_tasks<runtime>(tasks)));
+  }
+};
+
+class loop_collector {
+ public:
+  std::uint64_t collect(std::uint32_t tasks) {
+    std::vector<coro::task<int>> chains;
+    for (std::uint32_t i = 0; i < tasks; ++i) {
+      chains.push_back(thread_->schedule(
+          lab::coroutine_chain::link<runtime, lab::coroutine_collect_all::links>()));
+    }
+    return coro::sync_wait(sum_of(std::move(chains)));
+  }
+
+ private:
+  std::unique_ptr<coro::thread_pool> thread_ = coro::thread_pool::make_unique({.thread_count = 1});
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return lab::coroutine_collect_all::contender_main<inline_collector, loop_collector>(argc, argv);
+}

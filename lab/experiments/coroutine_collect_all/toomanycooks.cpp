@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// TooManyCooks: task<int> and spawn_many on its executor that runs where it is told to, on this
+// thread. It has no tasks without an executor.
+#define TMC_IMPL
+#include <tmc/ex_manual_st.hpp>
+#include <tmc/spawn_many.hpp>
+#include <tmc/sync.hpp>
+#include <tmc/task.hpp>
+
+#include <lab/experiments/coroutine_collect_all/workload.hpp>
+
+#include <cstdint>
+#include <utility>
+
+namespace {
+
+struct runtime {
+  template <class T>
+  using task = tmc::task<T>;
+};
+
+class loop_collector {
+ public:
+  loop_collector() { loop_.init(); }
+
+  std::uint64_t collect(std::uint32_t tasks) {
+    auto sum = tmc::post_waitable(loop_, collect_all(tasks));
+    loop_.run_all();
+    return sum.get();
+  }
+
+ private:
+  static tmc::task<std::uint64_t> collect_all(std::uint32_t tasks) {
+    auto chains = lab::coroutine_collect_all::make_tasks<runtime>(tasks);
+    const auto values = co_await tmc::spawn_many(chains);
+    std::uint64_t sum = 0;
+    for (const int each : values) sum += static_cast<std::uint64_t>(each);
+    co_return sum;
+  }
+
+  tmc::ex_manual_st loop_;
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  using lab::coroutine_collect_all::not_offered;
+  return lab::coroutine_collect_all::contender_main<not_offered, loop_collector>(
+      argc, argv, {{"TooManyCooks", "1.7"}});
+}
