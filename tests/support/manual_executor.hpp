@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+// An executor whose operations run when the test says so, and whose time passes when the test says
+// so.
+//
+//     gyre::test::manual_executor executor;
+//     gyre::spawn(executor, sleeps_for(1h));
+//     executor.run_all();
+//     executor.advance(1h);  // at once
+#pragma once
+
+#include <gyre/base/clock.hpp>
+#include <gyre/base/intrusive_queue.hpp>
+#include <gyre/base/operation.hpp>
+#include <gyre/base/timer_operation.hpp>
+#include <gyre/base/timer_wheel.hpp>
+#include <gyre/task/executor.hpp>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <mutex>
+#include <optional>
+#include <thread>
+
+namespace gyre::test {
+
+/// Runs operations in the order of their posts, on the thread that calls run_one() and its
+/// relatives; all members but the executor's own belong to one thread. What is left at the end is
+/// not run.
+class manual_executor final : public executor, public timer_service {
+ public:
+  manual_executor() = default;
+  manual_executor(const manual_executor&) = delete;
+  manual_executor& operator=(const manual_executor&) = delete;
+
+  void post(operation& op) noexcept override {
+    const std::lock_guard lock(mutex_);
+    waiting_.push_back(op);
+    ++pending_;
+    ++posts_;
+  }
+  bool running_here() const noexcept override {
+    return running_on_.load() == std::this_thread::get_id();
+  }
+  timer_service* timers() noexcept override { return this; }
+
+  void start_timer(timer_operation& timer, steady_time deadline) noexcept override {
+    wheel_.start(timer, deadline);
+  }
+  bool cancel_timer(timer_operation& timer) noexcept override { return wheel_.cancel(timer); }
+  steady_time now() const noexcept override {
+    return steady_time{std::chrono::nanoseconds{since_epoch_.load()}};
+  }
+
+  /// Runs the oldest operation. False if there is none.
+  bool run_one() {
+    operation* const next = take();
+    if (next == nullptr) return false;
+    as_running([&] { next->execute(); });
+    return true;
+  }
+  /// Runs operations, also those that they post, until there are none. Returns how many.
+  std::size_t run_all() {
+    std::size_t ran = 0;
+    while (run_one()) ++ran;
+    return ran;
+  }
+  /// Lets `duration` pass: runs all operations, then what expires within it, each timer at its own
+  /// time and followed by the operations that are then there. Returns how many timers expired.
+  std::size_t advance(std::chrono::nanoseconds duration) {
+    const steady_time end = detail::later(now(), duration);
+    // A timer leaves the wheel at the end of its tick.
+    const steady_time last_tick = detail::later(end, detail::timer_wheel::tick_length);
+    std::size_t expired = 0;
+    run_all();
+    for (auto next = wheel_.next_wakeup(); next && *next < last_tick; next = wheel_.next_wakeup()) {
+      expired += wheel_.advance(*next, 1, [this](detail::timer_node& node) {
+        pass_until(node.deadline());
+        as_running([&] { static_cast<timer_operation&>(node).expire(); });
+      });
+      run_all();
+    }
+    pass_until(end);
+    return expired;
+  }
+
+  /// Operations that wait.
+  std::size_t pending() const {
+    const std::lock_guard lock(mutex_);
+    return pending_;
+  }
+  /// Operations that were posted so far.
+  std::size_t posts() const {
+    const std::lock_guard lock(mutex_);
+    return posts_;
+  }
+  /// Timers that are started.
+  std::size_t timers_pending() const noexcept { return wheel_.size(); }
+
+ private:
+  operation* take() {
+    const std::lock_guard lock(mutex_);
+    operation* const oldest = waiting_.pop_front();
+    if (oldest != nullptr) --pending_;
+    return oldest;
+  }
+  template <class Function>
+  void as_running(Function&& function) {
+    const std::thread::id outer = running_on_.exchange(std::this_thread::get_id());
+    function();
+    running_on_ = outer;
+  }
+  void pass_until(steady_time moment) noexcept {
+    since_epoch_ = std::max(since_epoch_.load(), moment.time_since_epoch().count());
+  }
+
+  // An odd moment: no test should rely on one that suits the timing wheel.
+  static constexpr std::chrono::nanoseconds start{3'600'000'000'357};
+
+  mutable std::mutex mutex_;
+  intrusive_queue<operation> waiting_;
+  std::size_t pending_ = 0;
+  std::size_t posts_ = 0;
+  std::atomic<std::thread::id> running_on_{};
+  std::atomic<std::chrono::nanoseconds::rep> since_epoch_{start.count()};
+  detail::timer_wheel wheel_{steady_time{start}};
+};
+
+}  // namespace gyre::test
+
+namespace gyre {
+namespace tests = test;
+}

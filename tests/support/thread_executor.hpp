@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// An executor with a thread of its own, for tests of what coroutines do on several threads. Plain on
+// purpose: a mutex, a condition variable, a queue.
+//
+//     gyre::test::thread_executor there;
+//     gyre::sync_wait(gyre::on(there, work()));
+#pragma once
+
+#include <gyre/base/intrusive_queue.hpp>
+#include <gyre/base/operation.hpp>
+#include <gyre/task/executor.hpp>
+
+#include <condition_variable>
+#include <mutex>
+#include <stop_token>
+#include <thread>
+
+namespace gyre::test {
+
+/// Runs operations in the order of their posts. Its destructor waits until none are left, also of
+/// those that the last ones post.
+class thread_executor final : public executor {
+ public:
+  void post(operation& op) noexcept override {
+    // Notifies with the lock held: the operation may end the executor.
+    const std::lock_guard lock(mutex_);
+    waiting_.push_back(op);
+    posted_.notify_one();
+  }
+  bool running_here() const noexcept override { return std::this_thread::get_id() == id(); }
+
+  /// Of its thread.
+  std::thread::id id() const noexcept { return thread_.get_id(); }
+
+ private:
+  void run(const std::stop_token& drained) {
+    std::unique_lock lock(mutex_);
+    while (posted_.wait(lock, drained, [this] { return !waiting_.empty(); })) {
+      operation& next = *waiting_.pop_front();
+      lock.unlock();
+      next.execute();
+      lock.lock();
+    }
+  }
+
+  std::mutex mutex_;
+  std::condition_variable_any posted_;
+  intrusive_queue<operation> waiting_;
+  std::jthread thread_{[this](const std::stop_token& drained) { run(drained); }};
+};
+
+}  // namespace gyre::test
+
+namespace gyre {
+namespace tests = test;
+}
