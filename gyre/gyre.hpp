@@ -41,3 +41,4 @@
 #include <gyre/task/stop_token.hpp>
 #include <gyre/task/sync_wait.hpp>
 #include <gyre/task/task.hpp>
+#include <gyre/task/when_all.hpp>

@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/exec/sync_wait.hpp>
 
-#include <system_error>
+#include <stdexcept>
 
 namespace gyre::detail {
 
-waiting_loop::waiting_loop(event_loop& loop, inplace_stop_token stop_when) noexcept : loop_(loop) {
+waiting_loop::waiting_loop(event_loop& loop, inplace_stop_token stop_when)
+    : loop_(loop), stop_(stop_when) {
+  if (loop.in_loop_thread()) {
+    throw std::logic_error("gyre::sync_wait: called by a task of the loop it would run");
+  }
   where = &loop;
-  stop = stop_when;
+  stop = stop_.get_token();
   finished = &tell;
 }
 
@@ -21,13 +25,16 @@ std::coroutine_handle<> waiting_loop::tell(task_context& self) noexcept {
   return std::noop_coroutine();
 }
 
+// A coroutine cannot be left lying in the loop's queue, so a stopped loop goes on for it.
 void waiting_loop::run_until_done() {
+  bool stopped = false;
   while (!done_) {
-    if (!loop_.run_once() && !done_) {
-      throw std::system_error(std::make_error_code(std::errc::operation_canceled),
-                              "gyre::sync_wait: the loop was stopped");
-    }
+    if (loop_.run_once() || done_) continue;
+    stopped = true;
+    loop_.restart();
+    stop_.request_stop();
   }
+  if (stopped) loop_.stop();
 }
 
 }  // namespace gyre::detail

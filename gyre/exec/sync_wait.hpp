@@ -19,7 +19,7 @@ namespace detail {
 /// A loop that is run for the sake of one coroutine, as the coroutine's context.
 class waiting_loop : task_context {
  public:
-  waiting_loop(event_loop& loop, inplace_stop_token stop_when) noexcept;
+  waiting_loop(event_loop& loop, inplace_stop_token stop_when);
 
   template <class T>
   T run(task_state<T>& task) {
@@ -33,6 +33,7 @@ class waiting_loop : task_context {
   void run_until_done();
 
   event_loop& loop_;
+  linked_stop_source stop_;
   bool done_ = false;
   done_operation when_elsewhere_{done_};
 };
@@ -40,10 +41,9 @@ class waiting_loop : task_context {
 }  // namespace detail
 
 /// Runs `loop` on the calling thread until `awaitable` has a result, and returns that or throws what
-/// it threw. The awaitable starts at once, before other tasks of the loop. `stop` asks it to stop.
-///
-/// Throws what event_loop::run() throws, and std::system_error (std::errc::operation_canceled) if
-/// the loop is stopped meanwhile; the awaitable is then destroyed as it stands.
+/// it threw. The awaitable starts at once, before other tasks of the loop. `stop` asks it to stop; so
+/// does event_loop::stop(), and the loop then runs on until the awaitable has ended, and is left
+/// stopped. Throws std::logic_error when called by a task of the loop, and what event_loop::run() throws.
 template <class Awaitable>
 decltype(auto) sync_wait(event_loop& loop, Awaitable&& awaitable, inplace_stop_token stop = {}) {
   auto task = as_task(std::forward<Awaitable>(awaitable));

@@ -81,5 +81,19 @@ auto& context_of(std::coroutine_handle<Promise> h) noexcept {
   }
 }
 
+/// Makes `child` a context for work beside the coroutine `parent`: what it inherits, and no end yet.
+template <class Promise>
+void fork_context(task_context& child, std::coroutine_handle<Promise> parent) noexcept {
+  const task_context& from = context_of(parent);
+  child.where = from.where;
+  child.stop = from.stop;
+  child.locals = from.locals;
+#if GYRE_ASYNC_BACKTRACE
+  child.innermost = nullptr;
+  child.parent = &from;
+  if constexpr (std::derived_from<Promise, promise_base>) child.awaited_by = &parent.promise();
+#endif
+}
+
 }  // namespace detail
 }  // namespace gyre

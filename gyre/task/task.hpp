@@ -282,7 +282,8 @@ struct task_access {
 /// start one from ordinary code use sync_wait(), spawn() or a scope.
 ///
 /// A task that was never awaited may be dropped: its coroutine is destroyed. So may a coroutine that
-/// waits, with all that it awaits. Awaiting an empty task (moved from, or awaited before) throws
+/// waits, with all that it awaits, but not one that is in an executor's queue (of schedule() and
+/// yield(), or because its wait is over). Awaiting an empty task (moved from, or awaited before) throws
 /// std::logic_error. One thread at a time; must not be moved or destroyed while it runs.
 ///
 /// Calling a coroutine takes its frame from the thread's slab (some nanoseconds, no lock; the

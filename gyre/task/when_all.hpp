@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+// Several awaitables at once, and on with all their results.
+//
+//     auto [user, orders] = co_await gyre::when_all(load_user(id), load_orders(id));
+#pragma once
+
+#include <gyre/task/as_task.hpp>
+#include <gyre/task/detail/fork_join.hpp>
+#include <gyre/task/task.hpp>
+
+#include <concepts>
+#include <cstddef>
+#include <exception>
+#include <expected>
+#include <functional>
+#include <iterator>
+#include <ranges>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace gyre {
+
+namespace detail {
+
+/// A result as an element of a tuple or vector.
+template <class T>
+struct element {
+  using type = T;
+};
+template <class T>
+struct element<T&> {
+  using type = std::reference_wrapper<T>;
+};
+template <>
+struct element<void> {
+  using type = std::monostate;
+};
+template <class T>
+using element_t = typename element<T>::type;
+
+template <class T>
+element_t<T> take_element(task<T>& finished) {
+  if constexpr (std::is_void_v<T>) {
+    task_access::state(finished).take_result();
+    return {};
+  } else {
+    return task_access::state(finished).take_result();
+  }
+}
+
+template <class T>
+std::expected<T, std::exception_ptr> take_outcome(task<T>& finished) {
+  try {
+    if constexpr (std::is_void_v<T>) {
+      task_access::state(finished).take_result();
+      return {};
+    } else {
+      return task_access::state(finished).take_result();
+    }
+  } catch (...) {
+    return std::unexpected(std::current_exception());
+  }
+}
+
+// In this order: the join holds the contexts that tasks refer to until they are gone.
+template <class T>
+struct forked_range {
+  fork_join join;
+  std::vector<task<T>> tasks;
+
+  forked_range(fork_join::on_error policy, std::vector<task<T>>&& given)
+      : join(policy), tasks(std::move(given)) {}
+};
+template <class... Ts>
+struct forked_tuple {
+  fork_join join;
+  std::tuple<task<Ts>...> tasks;
+
+  forked_tuple(fork_join::on_error policy, task<Ts>&&... given)
+      : join(policy), tasks(std::move(given)...) {}
+};
+
+/// Throws the error of `finished` if that is the one that `failed`.
+template <class T>
+void rethrow_if(task<T>& finished, const task_end* failed) {
+  task_state<T>& state = task_access::state(finished);
+  if (&state == failed) static_cast<void>(state.take_result());
+}
+
+template <class T>
+task<std::conditional_t<std::is_void_v<T>, void, std::vector<element_t<T>>>> when_all_tasks(
+    std::vector<task<T>> given) {
+  forked_range<T> fork(fork_join::on_error::stop_others, std::move(given));
+  auto each = [&fork](auto&& start) {
+    for (task<T>& one : fork.tasks) start(task_access::state(one));
+  };
+  join_awaiter joined(fork.join, fork.tasks.size(), each);
+  co_await joined;
+  if (const task_end* failed = fork.join.failed()) [[unlikely]] {
+    for (task<T>& one : fork.tasks) rethrow_if(one, failed);
+  }
+  if constexpr (!std::is_void_v<T>) {
+    std::vector<element_t<T>> results;
+    results.reserve(fork.tasks.size());
+    for (task<T>& one : fork.tasks) results.push_back(take_element(one));
+    co_return results;
+  }
+}
+
+template <class T>
+task<std::vector<std::expected<T, std::exception_ptr>>> when_all_ready_tasks(
+    std::vector<task<T>> given) {
+  forked_range<T> fork(fork_join::on_error::go_on, std::move(given));
+  auto each = [&fork](auto&& start) {
+    for (task<T>& one : fork.tasks) start(task_access::state(one));
+  };
+  join_awaiter joined(fork.join, fork.tasks.size(), each);
+  co_await joined;
+  std::vector<std::expected<T, std::exception_ptr>> outcomes;
+  outcomes.reserve(fork.tasks.size());
+  for (task<T>& one : fork.tasks) outcomes.push_back(take_outcome(one));
+  co_return outcomes;
+}
+
+template <class... Ts>
+task<std::tuple<element_t<Ts>...>> when_all_of(task<Ts>... given) {
+  forked_tuple<Ts...> fork(fork_join::on_error::stop_others, std::move(given)...);
+  auto each = [&fork](auto&& start) {
+    std::apply([&](auto&... one) { (start(task_access::state(one)), ...); }, fork.tasks);
+  };
+  join_awaiter joined(fork.join, sizeof...(Ts), each);
+  co_await joined;
+  if (const task_end* failed = fork.join.failed()) [[unlikely]] {
+    std::apply([&](auto&... one) { (rethrow_if(one, failed), ...); }, fork.tasks);
+  }
+  co_return std::apply(
+      [](auto&... one) { return std::tuple<element_t<Ts>...>(take_element(one)...); }, fork.tasks);
+}
+
+template <class... Ts>
+task<std::tuple<std::expected<Ts, std::exception_ptr>...>> when_all_ready_of(task<Ts>... given) {
+  forked_tuple<Ts...> fork(fork_join::on_error::go_on, std::move(given)...);
+  auto each = [&fork](auto&& start) {
+    std::apply([&](auto&... one) { (start(task_access::state(one)), ...); }, fork.tasks);
+  };
+  join_awaiter joined(fork.join, sizeof...(Ts), each);
+  co_await joined;
+  co_return std::apply(
+      [](auto&... one) {
+        return std::tuple<std::expected<Ts, std::exception_ptr>...>(take_outcome(one)...);
+      },
+      fork.tasks);
+}
+
+/// The tasks of a range that is handed over.
+template <class Range>
+auto tasks_of(Range&& range) {
+  using reference = std::ranges::range_rvalue_reference_t<Range>;
+  using result = task_result_t<std::remove_cvref_t<reference>>;
+  if constexpr (std::same_as<std::remove_cvref_t<Range>, std::vector<task<result>>>) {
+    return std::vector<task<result>>(std::move(range));
+  } else {
+    std::vector<task<result>> tasks;
+    if constexpr (std::ranges::sized_range<Range>) tasks.reserve(std::ranges::size(range));
+    for (auto it = std::ranges::begin(range); it != std::ranges::end(range); ++it) {
+      tasks.push_back(as_task(std::ranges::iter_move(it)));
+    }
+    return tasks;
+  }
+}
+
+}  // namespace detail
+
+/// Ranges that a combinator takes: handed over as an rvalue, of awaitables.
+template <class T>
+concept awaitable_range = std::ranges::input_range<T> && !std::is_lvalue_reference_v<T> &&
+                          awaitable<std::remove_cvref_t<std::ranges::range_rvalue_reference_t<T>>>;
+
+/// Runs the awaitables beside each other, each from its start to its first wait in the order given,
+/// and gives a tuple of their results: std::monostate for void, std::reference_wrapper for
+/// references. Takes them by value.
+///
+/// When one fails the others are asked to stop; when all have ended, the error that came first is
+/// thrown. The coroutine goes on, on its own executor. It must not be destroyed while children run on
+/// other threads. Costs a frame; a child that need not wait costs no atomic operation.
+template <awaitable... Awaitables>
+  requires(sizeof...(Awaitables) > 0)
+[[nodiscard]] auto when_all(Awaitables... awaitables) {
+  return detail::when_all_of(as_task(std::move(awaitables))...);
+}
+
+/// The same for a range; gives a std::vector of the results in its order, or nothing if they are
+/// void. Costs a frame, and memory for the tasks and the results.
+template <awaitable_range Range>
+[[nodiscard]] auto when_all(Range&& range) {
+  return detail::when_all_tasks(detail::tasks_of(std::forward<Range>(range)));
+}
+
+/// As when_all(), but lets all of them end by themselves and gives each one's result or exception: a
+/// tuple of std::expected<T, std::exception_ptr>. T must not be a reference.
+template <awaitable... Awaitables>
+  requires(sizeof...(Awaitables) > 0)
+[[nodiscard]] auto when_all_ready(Awaitables... awaitables) {
+  return detail::when_all_ready_of(as_task(std::move(awaitables))...);
+}
+
+/// The same for a range; gives a std::vector of std::expected<T, std::exception_ptr> in its order.
+template <awaitable_range Range>
+[[nodiscard]] auto when_all_ready(Range&& range) {
+  return detail::when_all_ready_tasks(detail::tasks_of(std::forward<Range>(range)));
+}
+
+}  // namespace gyre
