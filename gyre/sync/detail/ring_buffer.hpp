@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// The values in a bounded channel.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <utility>
+
+namespace gyre::detail {
+
+/// A queue of at most `capacity` values in one block of memory, which is all it ever allocates. Not
+/// thread-safe. T moves without throwing.
+template <class T>
+class ring_buffer {
+ public:
+  explicit ring_buffer(std::size_t capacity)
+      : values_(capacity == 0 ? nullptr : std::allocator<T>().allocate(capacity)),
+        capacity_(capacity) {}
+  ring_buffer(const ring_buffer&) = delete;
+  ring_buffer& operator=(const ring_buffer&) = delete;
+  ~ring_buffer() {
+    while (!empty()) pop();
+    if (capacity_ != 0) std::allocator<T>().deallocate(values_, capacity_);
+  }
+
+  [[nodiscard]] std::size_t capacity() const noexcept { return capacity_; }
+  [[nodiscard]] std::size_t size() const noexcept { return size_; }
+  [[nodiscard]] bool empty() const noexcept { return size_ == 0; }
+  [[nodiscard]] bool full() const noexcept { return size_ == capacity_; }
+
+  /// Unless it is full().
+  void push(T&& value) noexcept {
+    std::construct_at(values_ + next_, std::move(value));
+    if (++next_ == capacity_) next_ = 0;
+    ++size_;
+  }
+  /// The oldest value, unless it is empty().
+  T& front() noexcept {
+    return values_[next_ >= size_ ? next_ - size_ : next_ + capacity_ - size_];
+  }
+  /// Destroys the oldest value.
+  void pop() noexcept {
+    std::destroy_at(&front());
+    --size_;
+  }
+
+ private:
+  T* values_;
+  std::size_t capacity_;
+  std::size_t size_ = 0;
+  std::size_t next_ = 0;  // where the next value goes
+};
+
+}  // namespace gyre::detail

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+// The values in an unbounded channel.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <limits>
+#include <memory>
+#include <utility>
+
+namespace gyre::detail {
+
+/// A queue of values in a chain of blocks, of which it keeps one more than it needs. Not
+/// thread-safe. T moves without throwing.
+template <class T>
+class segment_buffer {
+ public:
+  /// Room for some values, to be allocated without the lock of whoever has the buffer.
+  class segment {
+   public:
+    segment() noexcept {}  // not defaulted: leaves the values alone
+
+   private:
+    friend segment_buffer;
+    static constexpr std::size_t size = std::clamp<std::size_t>(2048 / sizeof(T), 8, 256);
+
+    segment* next_ = nullptr;
+    union {
+      T values_[size];
+    };
+
+   public:
+    ~segment() {}
+  };
+
+  segment_buffer() noexcept = default;
+  segment_buffer(const segment_buffer&) = delete;
+  segment_buffer& operator=(const segment_buffer&) = delete;
+  ~segment_buffer() {
+    while (!empty()) pop();
+    while (first_ != nullptr) delete std::exchange(first_, first_->next_);
+  }
+
+  [[nodiscard]] static constexpr std::size_t capacity() noexcept {
+    return std::numeric_limits<std::size_t>::max();
+  }
+  [[nodiscard]] std::size_t size() const noexcept { return size_; }
+  [[nodiscard]] bool empty() const noexcept { return size_ == 0; }
+
+  /// Whether there is no room, so that push() must not be called before add_room().
+  [[nodiscard]] bool full() const noexcept {
+    return last_ == nullptr || (end_ == segment::size && last_->next_ == nullptr);
+  }
+  void add_room(std::unique_ptr<segment> room) noexcept {
+    segment* const added = room.release();
+    if (last_ == nullptr) {
+      first_ = last_ = added;
+    } else {
+      // Behind the last segment in use, where there may be one already.
+      added->next_ = std::exchange(last_->next_, added);
+    }
+  }
+
+  void push(T&& value) noexcept {
+    if (end_ == segment::size) {
+      last_ = last_->next_;
+      end_ = 0;
+    }
+    std::construct_at(last_->values_ + end_, std::move(value));
+    ++end_;
+    ++size_;
+  }
+  T& front() noexcept { return first_->values_[begin_]; }
+  void pop() noexcept {
+    std::destroy_at(first_->values_ + begin_);
+    --size_;
+    if (++begin_ == segment::size) leave_first();
+  }
+
+ private:
+  void leave_first() noexcept {
+    begin_ = 0;
+    if (first_ == last_) {
+      end_ = 0;  // starts again in the same segment
+      return;
+    }
+    segment* const left = std::exchange(first_, first_->next_);
+    if (last_->next_ == nullptr) {
+      left->next_ = nullptr;
+      last_->next_ = left;
+    } else {
+      delete left;
+    }
+  }
+
+  segment* first_ = nullptr;
+  segment* last_ = nullptr;  // in use; a spare one may follow
+  std::size_t begin_ = 0;    // of the oldest value in the first
+  std::size_t end_ = 0;      // of the values in the last
+  std::size_t size_ = 0;
+};
+
+}  // namespace gyre::detail

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// The lock of a place where several things are kept together: a channel's values and waiters.
+#pragma once
+
+#include <gyre/base/atomic.hpp>
+
+namespace gyre::detail {
+
+/// A lock to be held for a few instructions, never while an operation is posted. Unfair on purpose:
+/// a thread that comes back at once finds the lock, and what it protects, in its own cache. May be
+/// destroyed as soon as nobody locks it any more: unlocking is a single store.
+class spin_lock {
+ public:
+  constexpr spin_lock() noexcept = default;
+  spin_lock(const spin_lock&) = delete;
+  spin_lock& operator=(const spin_lock&) = delete;
+
+  void lock() noexcept {
+    // acquire: pairs with the release in unlock().
+    if (locked_.exchange(true, std::memory_order_acquire)) [[unlikely]]
+      lock_slowly();
+  }
+  void unlock() noexcept {
+    // release: pairs with the acquire in lock().
+    locked_.store(false, std::memory_order_release);
+  }
+
+ private:
+  void lock_slowly() noexcept;
+
+  atomic<bool> locked_{false};
+};
+
+}  // namespace gyre::detail

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// The state of a primitive and the lock on its list of waiters, in one word: whoever need not wait
+// changes the state with a single compare-exchange, and a primitive may be destroyed as soon as its
+// state says that nobody uses it, since unlocking is the same store that says so.
+#pragma once
+
+#include <gyre/base/atomic.hpp>
+
+#include <cstdint>
+
+namespace gyre::detail {
+
+/// Bit 0 locks; the other bits belong to the primitive. While it is locked only its holder changes
+/// it, so that a compare-exchange from outside must expect the bit to be clear. Held for a few
+/// instructions, never while an operation is posted or a user's code runs.
+class state_word : public atomic<std::uint64_t> {
+ public:
+  using word = std::uint64_t;
+  static constexpr word locked = 1;
+
+  using atomic<word>::atomic;
+
+  /// Waits until it is free, and returns the state without the bit.
+  word lock() noexcept {
+    // relaxed: a guess, which the exchange proves.
+    word state = load(std::memory_order_relaxed) & ~locked;
+    // acquire: pairs with the release in unlock() and in the exchanges of those who do not lock.
+    if (compare_exchange_strong(state, state | locked, std::memory_order_acquire,
+                                std::memory_order_relaxed)) {
+      return state;
+    }
+    return lock_slowly();
+  }
+
+  /// From then on nothing of the primitive may be touched.
+  void unlock(word state) noexcept {
+    // release: pairs with the acquire in lock() and in the exchanges of those who do not lock.
+    store(state, std::memory_order_release);
+  }
+
+ private:
+  word lock_slowly() noexcept;
+};
+
+/// Holds the lock of a state_word for a scope, at the end of which it stores what `now` has become.
+class locked_state {
+ public:
+  explicit locked_state(state_word& state) noexcept : now(state.lock()), state_(state) {}
+  locked_state(const locked_state&) = delete;
+  locked_state& operator=(const locked_state&) = delete;
+  ~locked_state() { state_.unlock(now); }
+
+  state_word::word now;
+
+ private:
+  state_word& state_;
+};
+
+}  // namespace gyre::detail

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+// How coroutines wait in a primitive: the protocol that all of sync/ shares.
+//
+// A waiter lives in the awaiter, so waiting allocates nothing. It is put into the primitive's list,
+// and leaves it once: completed by whoever lets it go, cancelled by its stop token, or taken along
+// by the destruction of its coroutine. The primitive's lock decides which; then, outside of the
+// lock, the winner posts the waiter to its executor, and after that the waiter may be gone.
+#pragma once
+
+#include <gyre/base/intrusive_list.hpp>
+#include <gyre/base/intrusive_queue.hpp>
+#include <gyre/task/context.hpp>
+#include <gyre/task/detail/resumption.hpp>
+#include <gyre/task/stop_token.hpp>
+
+#include <cassert>
+#include <coroutine>
+#include <memory>
+#include <utility>
+
+namespace gyre::detail {
+
+/// How far a wait has come.
+enum class wait_stage : unsigned char {
+  begun,      // in no list
+  listed,     // in the list of a primitive
+  completed,  // it got what it waited for
+  cancelled,  // it did not, and will not
+};
+
+/// A coroutine that waits. A primitive derives from it for what it must know of its waiters. Copies
+/// are new waiters: an awaiter may be moved until it is awaited.
+class waiter : public resumption, public intrusive_list_node {
+ public:
+  waiter() noexcept = default;
+  waiter(const waiter&) noexcept : waiter() {}
+  waiter& operator=(const waiter&) = delete;
+
+  // The next four hold the primitive's lock.
+
+  [[nodiscard]] bool is_cancelled() const noexcept { return stage_ == wait_stage::cancelled; }
+
+  /// Joins the end of `list`.
+  template <class Waiter>
+  void join(intrusive_list<Waiter>& list) noexcept {
+    list.push_back(static_cast<Waiter&>(*this));
+    stage_ = wait_stage::listed;
+  }
+
+  /// Takes it out of its list, if it is in one, as completed: it can no longer be cancelled.
+  void complete() noexcept {
+    unlink();
+    stage_ = wait_stage::completed;
+  }
+
+  /// Takes it out of its list as cancelled, and returns true: the caller resumes it, if anybody.
+  /// False if it was completed before, or is in no list yet; it will not join one then.
+  bool withdraw() noexcept {
+    if (stage_ == wait_stage::completed) return false;
+    unlink();
+    return std::exchange(stage_, wait_stage::cancelled) == wait_stage::listed;
+  }
+
+  /// Resumes the coroutine through its executor; from then on the waiter may be gone. By whoever
+  /// took it out of the list, without the lock.
+  void wake() noexcept { context_->where->post(*this); }
+
+ protected:
+  ~waiter() = default;
+
+  const task_context* context_ = nullptr;  // null unless its coroutine is suspended
+  wait_stage stage_ = wait_stage::begun;   // belongs to the primitive's lock while it is suspended
+};
+
+/// Waiters that were completed under a lock, and are woken at the end of the scope; so it is made
+/// before the lock is taken.
+class woken_waiters {
+ public:
+  woken_waiters() noexcept = default;
+  woken_waiters(const woken_waiters&) = delete;
+  woken_waiters& operator=(const woken_waiters&) = delete;
+  ~woken_waiters() {
+    while (waiter* each = ready_.pop_front()) each->wake();
+  }
+
+  /// Completes `done`, which holds its lock.
+  void complete(waiter& done) noexcept {
+    done.complete();
+    ready_.push_back(done);
+  }
+
+ private:
+  intrusive_queue<waiter> ready_;
+};
+
+/// A stop callback once there is a token that can stop. Copies are empty.
+template <class Function>
+class stop_hook {
+ public:
+  stop_hook() noexcept {}  // not defaulted: leaves the callback alone
+  stop_hook(const stop_hook&) noexcept : stop_hook() {}
+  stop_hook& operator=(const stop_hook&) = delete;
+  ~stop_hook() { clear(); }
+
+  void set(inplace_stop_token stop, Function on_stop) noexcept {
+    if (!stop.stop_possible()) return;
+    std::construct_at(&callback_, stop, on_stop);
+    is_set_ = true;
+  }
+
+  /// Afterwards it does not run, and is not running on another thread.
+  void clear() noexcept {
+    if (std::exchange(is_set_, false)) std::destroy_at(&callback_);
+  }
+
+ private:
+  bool is_set_ = false;
+  union {
+    inplace_stop_callback<Function> callback_;
+  };
+};
+
+/// The part of an awaiter that waits in a `Place`, which outlives the wait and has
+///
+///     bool enlist(Waiter&) noexcept;    // Under its lock: false if the waiter is_cancelled(), or
+///                                       // if it need not wait and is told so by complete(); else
+///                                       // lets it join() a list, and from the unlocking on the
+///                                       // waiter may be gone.
+///     bool withdraw(Waiter&) noexcept;  // Under its lock: what Waiter::withdraw() says. If true,
+///                                       // also completes whoever waited only because of it.
+///
+/// The derived awaiter has await_ready() and calls finish() first of all when it is resumed. Its
+/// destruction in a coroutine that waits takes it out, on a thread of the coroutine's executor; but
+/// once it was woken its executor knows it, and it must not be destroyed before it has run.
+template <class Place, class Waiter = waiter>
+class wait_operation : public Waiter {
+ public:
+  template <class Promise>
+  bool await_suspend(std::coroutine_handle<Promise> awaiting) noexcept {
+    this->waiting = awaiting;
+    this->context_ = &context_of(awaiting);
+    on_stop_.set(this->context_->stop, cancel{this});
+    return place_->enlist(*this);
+  }
+
+ protected:
+  template <class... Arguments>
+  explicit wait_operation(Place& place, Arguments&&... arguments) noexcept
+      : Waiter(std::forward<Arguments>(arguments)...), place_(&place) {}
+  wait_operation(const wait_operation&) noexcept = default;
+  ~wait_operation() {
+    if (this->context_ != nullptr) [[unlikely]]
+      abandon();
+  }
+
+  /// Whether it was completed, or never had to wait; false if it was cancelled.
+  bool finish() noexcept {
+    if (std::exchange(this->context_, nullptr) != nullptr) on_stop_.clear();
+    return this->stage_ != wait_stage::cancelled;
+  }
+
+  Place& place() const noexcept { return *place_; }
+
+ private:
+  struct cancel {
+    wait_operation* self;
+    void operator()() const noexcept {
+      if (self->place_->withdraw(*self)) self->wake();
+    }
+  };
+
+  void abandon() noexcept {
+    on_stop_.clear();
+    [[maybe_unused]] const bool waited = place_->withdraw(*this);
+    assert(waited && "a coroutine was destroyed between its wake-up and its resumption");
+  }
+
+  Place* place_;
+  stop_hook<cancel> on_stop_;
+};
+
+}  // namespace gyre::detail
