@@ -34,6 +34,7 @@
 #include <gyre/exec/timer.hpp>
 #include <gyre/io/epoll_poller.hpp>
 #include <gyre/task/as_task.hpp>
+#include <gyre/task/async_backtrace.hpp>
 #include <gyre/task/context.hpp>
 #include <gyre/task/executor.hpp>
 #include <gyre/task/schedule.hpp>

@@ -173,6 +173,7 @@ class event_loop : public executor, public timer_service {
 
   /// As executor: in_loop_thread(), and the loop itself.
   bool running_here() const noexcept final { return in_loop_thread(); }
+  bool runs_only_here() const noexcept final { return in_loop_thread(); }
   timer_service* timers() noexcept final { return this; }
 
   /// Any thread. The loop adds to its counts when a batch ends, so that they lag by what is being

@@ -41,6 +41,10 @@ class executor {
   /// Whether the calling thread is one where posted operations run, and is running one. Any thread.
   virtual bool running_here() const noexcept = 0;
 
+  /// Whether the calling thread is the only one where posted operations run. Debug builds use it to
+  /// find deadlocks. Any thread.
+  virtual bool runs_only_here() const noexcept { return false; }
+
   /// The executor's timers, if it has any. Operations that need time report
   /// std::errc::operation_not_supported where it has none. Any thread.
   virtual timer_service* timers() noexcept { return nullptr; }

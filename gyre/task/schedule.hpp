@@ -24,6 +24,16 @@ namespace gyre {
 
 namespace detail {
 
+/// Whether certain deadlocks are reported instead of happening: in Debug builds.
+inline constexpr bool checks_deadlocks = GYRE_ASYNC_BACKTRACE != 0;
+
+/// Throws std::system_error (std::errc::resource_deadlock_would_occur) if `from` waits, in a
+/// sync_wait(), on the only thread that could run it on `to`.
+void throw_if_deadlock(const task_context& from, const executor& to);
+inline void check_hop(const task_context& from, const executor& to) noexcept(!checks_deadlocks) {
+  if constexpr (checks_deadlocks) throw_if_deadlock(from, to);
+}
+
 /// Awaited: goes on in `Executor`'s queue. The type is known where that saves a virtual call.
 template <class Executor>
 class schedule_awaiter : resumption {
@@ -32,7 +42,8 @@ class schedule_awaiter : resumption {
 
   static constexpr bool await_ready() noexcept { return false; }
   template <has_context Promise>
-  void await_suspend(std::coroutine_handle<Promise> awaiting) noexcept {
+  void await_suspend(std::coroutine_handle<Promise> awaiting) noexcept(!checks_deadlocks) {
+    check_hop(context_of(awaiting), to_);
     context_of(awaiting).where = &to_;
     waiting = awaiting;
     to_.post(static_cast<operation&>(*this));
@@ -49,8 +60,10 @@ class resume_on_awaiter : resumption {
 
   static constexpr bool await_ready() noexcept { return false; }
   template <has_context Promise>
-  bool await_suspend(std::coroutine_handle<Promise> awaiting) noexcept {
-    if (std::exchange(context_of(awaiting).where, &to_) == &to_) return false;
+  bool await_suspend(std::coroutine_handle<Promise> awaiting) noexcept(!checks_deadlocks) {
+    if (context_of(awaiting).where == &to_) return false;
+    check_hop(context_of(awaiting), to_);
+    context_of(awaiting).where = &to_;
     waiting = awaiting;
     to_.post(*this);
     return true;
@@ -84,7 +97,7 @@ class context_awaiter {
     context_ = &context_of(awaiting);
     return false;
   }
-  decltype(auto) await_resume() const noexcept { return read_(*context_); }
+  decltype(auto) await_resume() const { return read_(*context_); }
 
  private:
   const task_context* context_ = nullptr;

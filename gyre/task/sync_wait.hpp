@@ -30,7 +30,7 @@ class waiting_thread : task_context {
   template <class T>
   T run(task_state<T>& task) {
     task.start(*this);
-    executor_.run_until(done_);
+    executor_.run_until(done_, *this);
     return task.take_result();
   }
 
@@ -51,7 +51,9 @@ class waiting_thread : task_context {
 ///
 /// Operations that need time are not supported here (std::errc::operation_not_supported): use
 /// sync_wait(loop, …) of exec for those. Must not be called on the thread of a loop or pool that
-/// the awaitable needs, because that thread then waits for itself.
+/// the awaitable needs, because that thread then waits for itself: Debug builds throw
+/// std::system_error (std::errc::resource_deadlock_would_occur), with a backtrace, where it is
+/// certain that nothing can wake the coroutines.
 template <class Awaitable>
 decltype(auto) sync_wait(Awaitable&& awaitable, inplace_stop_token stop = {}) {
   auto task = as_task(std::forward<Awaitable>(awaitable));

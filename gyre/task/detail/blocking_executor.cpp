@@ -1,16 +1,40 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/task/detail/blocking_executor.hpp>
 
+#include <gyre/task/async_backtrace.hpp>
+#include <gyre/task/schedule.hpp>
+
 #include <linux/futex.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <bit>
+#include <cstdint>
+#include <filesystem>
+#include <iterator>
+#include <string>
+#include <system_error>
 
 namespace gyre::detail {
 namespace {
 
 constinit thread_local blocking_executor* innermost = nullptr;
+
+[[noreturn]] void throw_deadlock(const std::string& what, const task_context& waiting) {
+  throw std::system_error(std::make_error_code(std::errc::resource_deadlock_would_occur),
+                          "gyre: " + what + ":\n" + async_backtrace(waiting).to_string());
+}
+
+// A program of one thread that is about to wait for a coroutine: nobody is left to wake it.
+void throw_if_alone(const task_context& waiting) {
+  const std::filesystem::directory_iterator threads("/proc/self/task"), end;
+  if (std::distance(threads, end) == 1) {
+    throw_deadlock(
+        "sync_wait() would wait for ever: all its coroutines wait, and the program has no "
+        "other thread to wake one",
+        waiting);
+  }
+}
 
 static_assert(std::endian::native == std::endian::little, "the lower half comes first");
 
@@ -34,11 +58,26 @@ bool blocking_executor::running_here() const noexcept {
   return each == this;
 }
 
-void blocking_executor::run_until(const bool& done) noexcept {
+bool blocking_executor::blocks_this_thread() noexcept { return innermost != nullptr; }
+
+void blocking_executor::run_until(const bool& done, [[maybe_unused]] const task_context& waiting) {
   while (!done) {
     intrusive_queue<operation> ready = queue_.take();
-    if (ready.empty()) queue_.sleep();
+    if (ready.empty()) {
+      if constexpr (checks_deadlocks) throw_if_alone(waiting);
+      queue_.sleep();
+    }
     while (operation* next = ready.pop_front()) next->execute();
+  }
+}
+
+void throw_if_deadlock(const task_context& from, const executor& to) {
+  const bool in_sync_wait = from.where->runs_only_here() && blocking_executor::blocks_this_thread();
+  if (in_sync_wait && from.where != &to && to.runs_only_here()) {
+    throw_deadlock(
+        "a coroutine goes to an executor whose only thread is in the sync_wait() that waits "
+        "for it",
+        from);
   }
 }
 

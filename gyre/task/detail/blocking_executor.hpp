@@ -4,6 +4,7 @@
 
 #include <gyre/base/atomic.hpp>
 #include <gyre/base/intrusive_queue.hpp>
+#include <gyre/task/context.hpp>
 #include <gyre/task/executor.hpp>
 
 #include <cstdint>
@@ -86,9 +87,14 @@ class blocking_executor final : public executor {
 
   void post(operation& op) noexcept override { queue_.push(op); }
   bool running_here() const noexcept override;
+  bool runs_only_here() const noexcept override { return running_here(); }
+  /// Whether the calling thread is in a run_until() now.
+  static bool blocks_this_thread() noexcept;
 
-  /// Runs operations until `done`, which is set by one of them.
-  void run_until(const bool& done) noexcept;
+  /// Runs operations until `done`, which is set by one of them. In builds that check for deadlocks,
+  /// throws std::system_error (std::errc::resource_deadlock_would_occur) instead of going to sleep
+  /// when the program has no other thread that could wake it; `waiting` is who then waits.
+  void run_until(const bool& done, const task_context& waiting);
 
  private:
   basic_blocking_queue<> queue_;

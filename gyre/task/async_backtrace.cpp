@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gyre/task/async_backtrace.hpp>
+
+#include <ostream>
+
+namespace gyre {
+
+async_backtrace::async_backtrace([[maybe_unused]] const task_context& from) {
+#if GYRE_ASYNC_BACKTRACE
+  const detail::promise_base* frame = from.innermost;
+  for (const task_context* context = &from; context != nullptr; context = context->parent) {
+    for (; frame != nullptr; frame = frame->awaited_by) frames_.push_back(frame->where);
+    if (name_.empty() && context->name != nullptr) name_ = context->name;
+    frame = context->awaited_by;
+  }
+#endif
+}
+
+std::string async_backtrace::to_string() const {
+  std::string text;
+  for (const std::source_location& frame : frames_) {
+    text += "  at ";
+    text += frame.function_name();
+    text += " (";
+    text += frame.file_name();
+    text += ':';
+    text += std::to_string(frame.line());
+    text += ")\n";
+  }
+  return text;
+}
+
+std::ostream& operator<<(std::ostream& out, const async_backtrace& trace) {
+  return out << trace.to_string();
+}
+
+}  // namespace gyre

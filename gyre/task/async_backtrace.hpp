@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which coroutine awaits which: the stack that a suspended coroutine would have if it were a thread.
+// Known in Debug builds, or where the CMake option GYRE_ASYNC_BACKTRACE is on; elsewhere coroutines
+// carry nothing for it, and every backtrace is empty.
+//
+//     std::cerr << co_await gyre::current_backtrace();
+#pragma once
+
+#include <gyre/task/context.hpp>
+#include <gyre/task/schedule.hpp>
+
+#include <iosfwd>
+#include <source_location>
+#include <string>
+#include <vector>
+
+namespace gyre {
+
+/// Whether this build knows backtraces.
+inline constexpr bool async_backtrace_is_on = GYRE_ASYNC_BACKTRACE != 0;
+
+/// The awaits in which coroutines are suspended, the innermost first, each with function, file and
+/// line; then those of the coroutine for which they run beside others (of when_all, of a scope), up
+/// to the one that was started by sync_wait() or spawn().
+class async_backtrace {
+ public:
+  async_backtrace() = default;
+  /// Of the thread of control `from`. It must not run on another thread meanwhile. O(depth).
+  explicit async_backtrace(const task_context& from);
+
+  const std::vector<std::source_location>& frames() const noexcept { return frames_; }
+  bool empty() const noexcept { return frames_.empty(); }
+  /// The name that spawn() or a scope gave the outermost coroutine that has one; empty if none has.
+  const std::string& name() const noexcept { return name_; }
+
+  /// A line for each frame, "  at function (file:line)".
+  std::string to_string() const;
+  friend std::ostream& operator<<(std::ostream& out, const async_backtrace& trace);
+
+ private:
+  std::vector<std::source_location> frames_;
+  std::string name_;
+};
+
+/// Awaited, gives the async_backtrace of the coroutine itself, without waiting.
+[[nodiscard]] inline auto current_backtrace() noexcept {
+  return detail::context_awaiter(
+      [](const task_context& context) { return async_backtrace(context); });
+}
+
+}  // namespace gyre
