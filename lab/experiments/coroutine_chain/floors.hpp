@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The chain without coroutines: plain functions that call each other, and the same with a block from
-// malloc for each, as large as a coroutine's frame.
+// The chain without coroutines: plain functions that call each other, and the same with a block
+// from malloc for each, as large as a coroutine's frame.
 #pragma once
 
 #include <lab/experiments/coroutine_chain/chain.hpp>

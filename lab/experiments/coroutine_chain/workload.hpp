@@ -60,8 +60,8 @@ task_of<Runtime> start() {
   co_return co_await link<Runtime, links>();
 }
 
-/// The contender made of coroutines. A runtime names its `task` and has `int wait(task<int>)`, which
-/// runs a task to its end on this thread.
+/// The contender made of coroutines. A runtime names its `task` and has `int wait(task<int>)`,
+/// which runs a task to its end on this thread.
 template <class Runtime>
 class coroutines {
  public:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// async_simple: Lazy<int>, collectAllPara and syncAwait, as in the published experiment. The loop is
-// its thread pool with one thread.
+// async_simple: Lazy<int>, collectAllPara and syncAwait, as in the published experiment. The loop
+// is its thread pool with one thread.
 #include <lab/experiments/coroutine_collect_all/workload.hpp>
 
 #include <async_simple/coro/Collect.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// folly: coro::Task<int>, collectAllRange and blockingWait, as in the published experiment. The loop
-// is an EventBase that blockingWait drives on this thread.
+// folly: coro::Task<int>, collectAllRange and blockingWait, as in the published experiment. The
+// loop is an EventBase that blockingWait drives on this thread.
 #include <lab/experiments/coroutine_collect_all/workload.hpp>
 
 #include <folly/coro/BlockingWait.h>

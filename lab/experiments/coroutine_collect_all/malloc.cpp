@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The floor of coroutines whose frames come from malloc: chains of plain functions with a block each, called one after another.
+// The floor of coroutines whose frames come from malloc: chains of plain functions with a block
+// each, called one after another.
 #include <lab/experiments/coroutine_collect_all/workload.hpp>
 
 int main(int argc, char** argv) {
