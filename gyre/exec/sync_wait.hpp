@@ -46,8 +46,8 @@ class waiting_loop : task_context {
 /// stopped. Throws std::logic_error when called by a task of the loop, and what event_loop::run() throws.
 template <class Awaitable>
 decltype(auto) sync_wait(event_loop& loop, Awaitable&& awaitable, inplace_stop_token stop = {}) {
+  detail::waiting_loop here(loop, stop);  // outlives the coroutines, also when they are given up
   auto task = as_task(std::forward<Awaitable>(awaitable));
-  detail::waiting_loop here(loop, stop);
   return here.run(detail::task_access::state(task));
 }
 

@@ -56,8 +56,8 @@ class waiting_thread : task_context {
 /// certain that nothing can wake the coroutines.
 template <class Awaitable>
 decltype(auto) sync_wait(Awaitable&& awaitable, inplace_stop_token stop = {}) {
+  detail::waiting_thread here(stop);  // outlives the coroutines, also when they are given up
   auto task = as_task(std::forward<Awaitable>(awaitable));
-  detail::waiting_thread here(stop);
   return here.run(detail::task_access::state(task));
 }
 

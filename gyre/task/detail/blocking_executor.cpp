@@ -64,7 +64,7 @@ void blocking_executor::run_until(const bool& done, [[maybe_unused]] const task_
   while (!done) {
     intrusive_queue<operation> ready = queue_.take();
     if (ready.empty()) {
-      if constexpr (checks_deadlocks) throw_if_alone(waiting);
+      if (checks_deadlocks) throw_if_alone(waiting);
       queue_.sleep();
     }
     while (operation* next = ready.pop_front()) next->execute();
