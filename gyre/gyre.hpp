@@ -33,11 +33,15 @@
 #include <gyre/exec/sync_wait.hpp>
 #include <gyre/exec/timer.hpp>
 #include <gyre/io/epoll_poller.hpp>
+#include <gyre/task/as_expected.hpp>
 #include <gyre/task/as_task.hpp>
 #include <gyre/task/async_backtrace.hpp>
+#include <gyre/task/async_generator.hpp>
 #include <gyre/task/context.hpp>
 #include <gyre/task/executor.hpp>
+#include <gyre/task/generator.hpp>
 #include <gyre/task/schedule.hpp>
+#include <gyre/task/sleep.hpp>
 #include <gyre/task/spawn.hpp>
 #include <gyre/task/stop_token.hpp>
 #include <gyre/task/sync_wait.hpp>

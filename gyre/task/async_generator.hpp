@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sequences written as coroutines that wait between their values.
+//
+//     gyre::async_generator<line> lines(tcp_stream& from);
+//
+//     auto incoming = lines(stream);
+//     while (line* next = co_await incoming.next()) handle(*next);
+#pragma once
+
+#include <gyre/task/context.hpp>
+#include <gyre/task/detail/frame.hpp>
+#include <gyre/task/detail/frame_traits.hpp>
+#include <gyre/task/detail/transfer.hpp>
+#include <gyre/task/task.hpp>
+
+#include <concepts>
+#include <coroutine>
+#include <exception>
+#include <memory>
+#include <source_location>
+#include <type_traits>
+#include <utility>
+
+namespace gyre {
+
+template <class T>
+class async_generator;
+
+namespace detail {
+
+/// The promise of an async_generator<T>. It belongs to the thread of control of whoever waits for the
+/// next element, and has no context between elements.
+template <class T>
+class async_generator_promise : public promise_base, public slab_frame {
+ public:
+  using element = std::remove_reference_t<T>;
+  using handle = std::coroutine_handle<async_generator_promise>;
+
+  static constexpr std::suspend_always initial_suspend() noexcept { return {}; }
+  static constexpr auto final_suspend() noexcept { return back_to_consumer{}; }
+  static constexpr void return_void() noexcept {}
+  void unhandled_exception() noexcept { error_ = std::current_exception(); }
+
+  auto yield_value(element& value) noexcept
+    requires std::is_lvalue_reference_v<T>
+  {
+    element_ = std::addressof(value);
+    return back_to_consumer{};
+  }
+  // The consumer may move from the element: of what the generator keeps it gets a copy.
+  auto yield_value(element&& value) noexcept
+    requires(!std::is_lvalue_reference_v<T>)
+  {
+    element_ = std::addressof(value);
+    return back_to_consumer{};
+  }
+  auto yield_value(const element& value)
+    requires(!std::is_lvalue_reference_v<T> && std::copy_constructible<element>)
+  {
+    return copy_for_consumer{{}, value};
+  }
+
+#if GYRE_ASYNC_BACKTRACE
+  template <class Awaitable>
+  Awaitable&& await_transform(
+      Awaitable&& awaitable, std::source_location from = std::source_location::current()) noexcept {
+    where = from;
+    context->innermost = this;
+    return static_cast<Awaitable&&>(awaitable);
+  }
+#endif
+
+  /// Goes on to the next element for `consumer`.
+  template <has_context Promise>
+  std::coroutine_handle<> advance_for(std::coroutine_handle<Promise> consumer) noexcept {
+    consumer_ = consumer;
+    context = &context_of(consumer);
+    element_ = nullptr;
+#if GYRE_ASYNC_BACKTRACE
+    if constexpr (std::derived_from<Promise, promise_base>) awaited_by = &consumer.promise();
+#endif
+    return transfer_to(handle::from_promise(*this));
+  }
+  /// Null at the end; throws what left the coroutine.
+  element* take() {
+    if (error_) [[unlikely]]
+      rethrow();
+    return element_;
+  }
+
+ private:
+  struct back_to_consumer {
+    static constexpr bool await_ready() noexcept { return false; }
+    template <std::derived_from<async_generator_promise> Promise>
+    std::coroutine_handle<> await_suspend(std::coroutine_handle<Promise> self) const noexcept {
+      async_generator_promise& promise = self.promise();
+#if GYRE_ASYNC_BACKTRACE
+      promise.context->innermost = promise.awaited_by;
+#endif
+      return transfer_to(promise.consumer_);
+    }
+    static constexpr void await_resume() noexcept {}
+  };
+
+  struct copy_for_consumer : back_to_consumer {
+    element copy;
+
+    template <std::derived_from<async_generator_promise> Promise>
+    std::coroutine_handle<> await_suspend(std::coroutine_handle<Promise> self) noexcept {
+      static_cast<async_generator_promise&>(self.promise()).element_ = std::addressof(copy);
+      return back_to_consumer::await_suspend(self);
+    }
+  };
+
+  [[noreturn, gnu::cold, gnu::noinline]] void rethrow() {
+    std::rethrow_exception(std::exchange(error_, nullptr));
+  }
+
+  std::coroutine_handle<> consumer_;
+  element* element_ = nullptr;
+  std::exception_ptr error_;
+};
+
+}  // namespace detail
+
+/// A coroutine that yields a sequence of values and may wait for each: within it co_await and
+/// co_yield both work.
+///
+/// `T` is an object type, and then the consumer may move from what it gets; or an lvalue reference,
+/// and then it gets the yielded object itself. An element lives until the next call of next(). What
+/// is yielded is copied only if it is an lvalue and `T` an object type.
+///
+/// It runs only while somebody awaits next(), as a part of that coroutine's thread of control: with
+/// its stop token, its task-local values and its executor; resume_on() within it moves its consumer
+/// as well. Going there and back are jumps; a next() allocates nothing and needs no lock.
+///
+/// One thread at a time; next() must not be called while another is awaited. It may be destroyed or
+/// moved whenever it does not run: in the middle of the sequence its locals are destroyed. So may
+/// be a coroutine that waits for an element. Calling the coroutine takes its frame from the slab, or
+/// from an allocator passed after std::allocator_arg.
+template <class T>
+class [[nodiscard]] async_generator {
+  static_assert(!std::is_rvalue_reference_v<T> && !std::is_void_v<T>,
+                "an async_generator yields a value or an lvalue reference");
+
+ public:
+  struct promise_type : detail::async_generator_promise<T> {
+    async_generator get_return_object() noexcept {
+      return async_generator(handle::from_promise(*this));
+    }
+  };
+  using value_type = std::remove_cvref_t<T>;
+
+ private:
+  using promise = detail::async_generator_promise<T>;
+  using handle = typename promise::handle;
+
+  class next_awaiter {
+   public:
+    explicit next_awaiter(handle coroutine) noexcept : coroutine_(coroutine) {}
+
+    bool await_ready() const noexcept { return !coroutine_ || coroutine_.done(); }
+    template <detail::has_context Promise>
+    std::coroutine_handle<> await_suspend(std::coroutine_handle<Promise> consumer) noexcept {
+      return coroutine_.promise().advance_for(consumer);
+    }
+    std::remove_reference_t<T>* await_resume() const {
+      return coroutine_ ? coroutine_.promise().take() : nullptr;
+    }
+
+   private:
+    handle coroutine_;
+  };
+
+ public:
+  /// A generator of nothing.
+  async_generator() noexcept = default;
+  async_generator(async_generator&& other) noexcept
+      : coroutine_(std::exchange(other.coroutine_, nullptr)) {}
+  async_generator& operator=(async_generator other) noexcept {
+    std::swap(coroutine_, other.coroutine_);
+    return *this;
+  }
+  ~async_generator() {
+    if (coroutine_) coroutine_.destroy();
+  }
+
+  /// Awaited, gives a pointer to the next element, or null at the end, again and again. Throws what
+  /// leaves the coroutine; after that the sequence is at its end.
+  [[nodiscard]] auto next() noexcept { return next_awaiter(coroutine_); }
+
+ private:
+  explicit async_generator(handle coroutine) noexcept : coroutine_(coroutine) {}
+
+  handle coroutine_;
+};
+
+}  // namespace gyre
