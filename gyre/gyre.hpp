@@ -40,10 +40,12 @@
 #include <gyre/task/context.hpp>
 #include <gyre/task/executor.hpp>
 #include <gyre/task/generator.hpp>
+#include <gyre/task/invoke.hpp>
 #include <gyre/task/schedule.hpp>
 #include <gyre/task/sleep.hpp>
 #include <gyre/task/spawn.hpp>
 #include <gyre/task/stop_token.hpp>
 #include <gyre/task/sync_wait.hpp>
 #include <gyre/task/task.hpp>
+#include <gyre/task/task_local.hpp>
 #include <gyre/task/when_all.hpp>

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+// Values that every coroutine below can read without being handed them: what thread_local is for
+// threads.
+//
+//     const gyre::task_local<std::string> request_id;
+//
+//     gyre::task<> serve(request r) {
+//       co_await request_id.with(r.id, answer(std::move(r)));
+//     }
+//     gyre::task<> log(std::string_view text) {  // anywhere below answer()
+//       const std::string& id = co_await request_id.get();
+//       std::clog << id << ' ' << text << '\n';
+//     }
+#pragma once
+
+#include <gyre/task/as_task.hpp>
+#include <gyre/task/context.hpp>
+#include <gyre/task/detail/transfer.hpp>
+#include <gyre/task/schedule.hpp>
+
+#include <concepts>
+#include <coroutine>
+#include <memory>
+#include <new>
+#include <type_traits>
+#include <utility>
+
+namespace gyre {
+
+namespace detail {
+
+/// A value that is bound to a key, in a list of those around it.
+struct local_binding {
+  const void* key;
+  const local_binding* outer = nullptr;
+};
+
+template <class T>
+struct local_value : local_binding {
+  T value;
+};
+
+/// Awaited, awaits `Awaitable` with a value bound. Whatever runs meanwhile as part of the same thread
+/// of control is below it, so the context may be changed in place.
+template <class T, awaitable Awaitable>
+class bound_awaiter {
+ public:
+  bound_awaiter(const void* key, T value, Awaitable&& awaitable)
+      : binding_{{key}, std::move(value)}, awaitable_(std::forward<Awaitable>(awaitable)) {}
+  bound_awaiter(bound_awaiter&& other)
+      : binding_(std::move(other.binding_)),
+        awaitable_(std::forward<Awaitable>(other.awaitable_)) {}
+  ~bound_awaiter() {
+    if (is_begun_) std::destroy_at(&awaiter_);
+  }
+
+  // Never ready: the value is not bound before the coroutine is known.
+  static constexpr bool await_ready() noexcept { return false; }
+
+  template <has_context Promise>
+  std::coroutine_handle<> await_suspend(std::coroutine_handle<Promise> awaiting) {
+    context_ = &context_of(awaiting);
+    binding_.outer = context_->locals;
+    context_->locals = &binding_;
+    try {
+      // By hand: it may be an object that does not move, or a reference.
+      ::new (static_cast<void*>(std::addressof(awaiter_)))
+          holder{awaiter_of(std::forward<Awaitable>(awaitable_))};
+      is_begun_ = true;
+      return begin(awaiting);
+    } catch (...) {
+      unbind();
+      throw;
+    }
+  }
+  await_result_t<Awaitable> await_resume() {
+    const struct unbinding {
+      bound_awaiter* self;
+      ~unbinding() { self->unbind(); }
+    } at_the_end{this};
+    return awaiter_.held.await_resume();
+  }
+
+ private:
+  using awaiter_type = decltype(awaiter_of(std::declval<Awaitable>()));
+  struct holder {
+    awaiter_type held;
+  };
+
+  template <class Promise>
+  std::coroutine_handle<> begin(std::coroutine_handle<Promise> awaiting) {
+    if (awaiter_.held.await_ready()) return transfer_to(awaiting);
+    using returned = decltype(awaiter_.held.await_suspend(awaiting));
+    if constexpr (std::is_void_v<returned>) {
+      awaiter_.held.await_suspend(awaiting);
+      return std::noop_coroutine();
+    } else if constexpr (std::same_as<returned, bool>) {
+      if (!awaiter_.held.await_suspend(awaiting)) return transfer_to(awaiting);
+      return std::noop_coroutine();
+    } else {
+      return awaiter_.held.await_suspend(awaiting);
+    }
+  }
+  void unbind() noexcept { context_->locals = binding_.outer; }
+
+  local_value<T> binding_;
+  task_context* context_ = nullptr;
+  bool is_begun_ = false;
+  Awaitable awaitable_;
+  union {
+    holder awaiter_;
+  };
+};
+
+}  // namespace detail
+
+/// A key for values of type T that are bound for as long as something is awaited. A key is its
+/// address: make it a namespace-scope constant; it must outlive the awaits. All members from any
+/// thread.
+///
+/// Everything awaited below sees the innermost value: also the children that when_all, a scope and
+/// their like start there, on other threads too, so a T that is not constant within must be
+/// thread-safe. What outlives the await does not: a coroutine started by spawn(), or the work of a
+/// shared_task, begins without values. A lookup walks over the values bound above: O(depth).
+/// Binding allocates nothing.
+template <class T>
+class task_local {
+  static_assert(std::is_object_v<T> && !std::is_const_v<T>);
+
+ public:
+  /// A key whose value is T() where none is bound.
+  constexpr task_local()
+    requires std::default_initializable<T>
+      : otherwise_() {}
+  /// A key whose value is `otherwise` where none is bound.
+  constexpr explicit task_local(T otherwise) : otherwise_(std::move(otherwise)) {}
+  task_local(const task_local&) = delete;
+  task_local& operator=(const task_local&) = delete;
+
+  /// Awaited, awaits `object` with `value` bound to the key, and gives or throws what it does. An
+  /// lvalue is referred to, an rvalue moved from.
+  template <awaitable Awaitable>
+  [[nodiscard]] auto with(T value, Awaitable&& object) const {
+    return detail::bound_awaiter<T, Awaitable>(this, std::move(value),
+                                               std::forward<Awaitable>(object));
+  }
+
+  /// Awaited, gives the value bound to the key, or the key's own, as `const T&`, without waiting. It
+  /// lives until the await that it was bound for ends.
+  [[nodiscard]] auto get() const noexcept {
+    return detail::context_awaiter([this](const task_context& context) noexcept -> const T& {
+      const T* const bound = bound_in(context);
+      return bound != nullptr ? *bound : otherwise_;
+    });
+  }
+  /// Awaited, gives a pointer to the value bound to the key, or null, without waiting.
+  [[nodiscard]] auto find() const noexcept {
+    return detail::context_awaiter(
+        [this](const task_context& context) noexcept { return bound_in(context); });
+  }
+
+ private:
+  const T* bound_in(const task_context& context) const noexcept {
+    for (auto* each = context.locals; each != nullptr; each = each->outer) {
+      if (each->key == this) return &static_cast<const detail::local_value<T>*>(each)->value;
+    }
+    return nullptr;
+  }
+
+  T otherwise_;
+};
+
+}  // namespace gyre
