@@ -33,6 +33,8 @@
 #include <gyre/exec/sync_wait.hpp>
 #include <gyre/exec/timer.hpp>
 #include <gyre/io/epoll_poller.hpp>
+#include <gyre/sync/channel.hpp>
+#include <gyre/sync/select.hpp>
 #include <gyre/task/as_expected.hpp>
 #include <gyre/task/as_task.hpp>
 #include <gyre/task/async_backtrace.hpp>

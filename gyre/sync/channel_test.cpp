@@ -1,0 +1,360 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gyre/sync/channel.hpp>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <gyre/task/spawn.hpp>
+#include <gyre/task/sync_wait.hpp>
+#include <gyre/task/task.hpp>
+#include <tests/support/manual_executor.hpp>
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+namespace {
+
+using gyre::channel;
+using gyre::channel_status;
+using gyre::task;
+using gyre::unbounded_channel;
+using gyre::test::manual_executor;
+using testing::ElementsAre;
+
+// Receives until the end, and says so with a -1.
+template <class Channel>
+task<> receive_all(Channel& from, std::vector<int>& received) {
+  while (std::optional<int> value = co_await from.receive()) received.push_back(*value);
+  received.push_back(-1);
+}
+
+task<> send_all(channel<int>& to, std::vector<int> values, std::vector<int>& sent) {
+  for (const int value : values) {
+    co_await to.send(value);
+    sent.push_back(value);
+  }
+}
+
+// What a send or receive threw, or nothing.
+template <class Operation>
+task<> catch_error(Operation operation, std::optional<std::error_code>& error) {
+  try {
+    co_await std::move(operation);
+    error.emplace();
+  } catch (const std::system_error& failed) {
+    error = failed.code();
+  }
+}
+
+TEST(Channel, ValuesArriveInTheOrderOfTheirSends) {
+  channel<int> numbers(3);
+  EXPECT_EQ(numbers.try_send(1), channel_status::ok);
+  EXPECT_EQ(numbers.try_send(2), channel_status::ok);
+  EXPECT_EQ(gyre::sync_wait(numbers.receive()), 1);
+  EXPECT_EQ(numbers.try_send(3), channel_status::ok);
+  EXPECT_EQ(numbers.try_send(4), channel_status::ok);
+  EXPECT_EQ(numbers.size(), 3U);
+  EXPECT_EQ(numbers.try_receive(), 2);
+  EXPECT_EQ(numbers.try_receive(), 3);
+  EXPECT_EQ(numbers.try_receive(), 4);
+  EXPECT_EQ(numbers.try_receive(), std::unexpected(channel_status::empty));
+}
+
+TEST(Channel, RefusedValueIsNotMovedFrom) {
+  channel<std::unique_ptr<int>> pointers(1);
+  auto first = std::make_unique<int>(1);
+  auto second = std::make_unique<int>(2);
+  EXPECT_EQ(pointers.try_send(std::move(first)), channel_status::ok);
+  EXPECT_EQ(first, nullptr);
+  EXPECT_EQ(pointers.try_send(std::move(second)), channel_status::full);
+  EXPECT_NE(second, nullptr);
+  pointers.close();
+  EXPECT_EQ(pointers.try_send(std::move(second)), channel_status::closed);
+  EXPECT_NE(second, nullptr);
+}
+
+TEST(Channel, SenderWaitsForRoom) {
+  manual_executor executor;
+  channel<int> numbers(1);
+  std::vector<int> sent;
+  gyre::spawn(executor, send_all(numbers, {1, 2, 3}, sent));
+  executor.run_all();
+  EXPECT_THAT(sent, ElementsAre(1));
+  EXPECT_EQ(numbers.try_receive(), 1);
+  EXPECT_EQ(numbers.size(), 1U) << "the room is handed to who waits for it";
+  EXPECT_THAT(sent, ElementsAre(1)) << "who waits goes on on its own executor";
+  executor.run_all();
+  EXPECT_THAT(sent, ElementsAre(1, 2));
+  EXPECT_EQ(numbers.try_receive(), 2);
+  EXPECT_EQ(numbers.try_receive(), 3);
+  EXPECT_EQ(numbers.try_receive(), std::unexpected(channel_status::empty));
+  executor.run_all();
+  EXPECT_THAT(sent, ElementsAre(1, 2, 3));
+}
+
+TEST(Channel, ReceiverWaitsForAValueAndIsHandedIt) {
+  manual_executor executor;
+  channel<int> numbers(4);
+  std::vector<int> received;
+  gyre::spawn(executor, receive_all(numbers, received));
+  executor.run_all();
+  EXPECT_EQ(numbers.try_send(7), channel_status::ok);
+  EXPECT_EQ(numbers.size(), 0U);
+  EXPECT_EQ(numbers.try_receive(), std::unexpected(channel_status::empty)) << "it is taken";
+  executor.run_all();
+  EXPECT_THAT(received, ElementsAre(7));
+  numbers.close();
+  executor.run_all();
+  EXPECT_THAT(received, ElementsAre(7, -1));
+}
+
+TEST(Channel, WhoWaitsLongestIsServedFirst) {
+  manual_executor executor;
+  channel<int> numbers(1);
+  std::vector<int> first;
+  std::vector<int> second;
+  gyre::spawn(executor, receive_all(numbers, first));
+  gyre::spawn(executor, receive_all(numbers, second));
+  for (int i = 0; i < 4; ++i) {
+    executor.run_all();
+    EXPECT_EQ(numbers.try_send(i), channel_status::ok);
+  }
+  numbers.close();
+  executor.run_all();
+  EXPECT_THAT(first, ElementsAre(0, 2, -1));
+  EXPECT_THAT(second, ElementsAre(1, 3, -1));
+}
+
+TEST(Channel, ReceiveAfterCloseDrainsThenEnds) {
+  channel<int> numbers(2);
+  EXPECT_EQ(numbers.try_send(1), channel_status::ok);
+  EXPECT_EQ(numbers.try_send(2), channel_status::ok);
+  EXPECT_FALSE(numbers.closed());
+  numbers.close();
+  numbers.close();
+  EXPECT_TRUE(numbers.closed());
+  std::vector<int> received;
+  gyre::sync_wait(receive_all(numbers, received));
+  EXPECT_THAT(received, ElementsAre(1, 2, -1));
+  EXPECT_EQ(numbers.try_receive(), std::unexpected(channel_status::closed));
+}
+
+TEST(Channel, SendToAClosedChannelIsABrokenPipe) {
+  channel<int> numbers(1);
+  numbers.close();
+  std::optional<std::error_code> error;
+  gyre::sync_wait(catch_error(numbers.send(1), error));
+  EXPECT_EQ(error, std::errc::broken_pipe);
+}
+
+TEST(Channel, ClosingEndsAllWaits) {
+  manual_executor executor;
+  channel<int> full(1);
+  EXPECT_EQ(full.try_send(0), channel_status::ok);
+  std::optional<std::error_code> first;
+  std::optional<std::error_code> second;
+  int kept = 2;
+  gyre::spawn(executor, catch_error(full.send(1), first));
+  gyre::spawn(executor, catch_error(full.send_from(kept), second));
+  channel<int> empty(1);
+  std::vector<int> received;
+  gyre::spawn(executor, receive_all(empty, received));
+  gyre::spawn(executor, receive_all(empty, received));
+  executor.run_all();
+  full.close();
+  empty.close();
+  executor.run_all();
+  EXPECT_EQ(first, std::errc::broken_pipe);
+  EXPECT_EQ(second, std::errc::broken_pipe);
+  EXPECT_THAT(received, ElementsAre(-1, -1));
+  EXPECT_EQ(full.try_receive(), 0);
+  EXPECT_EQ(full.try_receive(), std::unexpected(channel_status::closed));
+}
+
+TEST(Channel, CancelledReceiveTakesNothing) {
+  manual_executor executor;
+  channel<int> numbers(1);
+  gyre::inplace_stop_source source;
+  std::optional<std::error_code> error;
+  gyre::spawn(executor, catch_error(numbers.receive(), error), {.stop = source.get_token()});
+  executor.run_all();
+  source.request_stop();
+  EXPECT_EQ(numbers.try_send(1), channel_status::ok);
+  executor.run_all();
+  EXPECT_EQ(error, std::errc::operation_canceled);
+  EXPECT_EQ(numbers.try_receive(), 1);
+}
+
+TEST(Channel, CancelledSendSendsNothingAndLeavesTheValue) {
+  manual_executor executor;
+  channel<std::string> words(1);
+  EXPECT_EQ(words.try_send("first"), channel_status::ok);
+  gyre::inplace_stop_source source;
+  std::optional<std::error_code> error;
+  std::string kept = "a word that is too long to be stored in place";
+  gyre::spawn(executor, catch_error(words.send_from(kept), error), {.stop = source.get_token()});
+  executor.run_all();
+  source.request_stop();
+  EXPECT_EQ(words.try_receive(), "first");
+  EXPECT_EQ(words.try_receive(), std::unexpected(channel_status::empty));
+  executor.run_all();
+  EXPECT_EQ(error, std::errc::operation_canceled);
+  EXPECT_EQ(kept, "a word that is too long to be stored in place");
+}
+
+TEST(Channel, StopRequestedBeforeCancelsOnlyWhatHasToWait) {
+  manual_executor executor;
+  channel<int> numbers(1);
+  gyre::inplace_stop_source source;
+  source.request_stop();
+  std::optional<std::error_code> sent;
+  std::optional<std::error_code> refused;
+  gyre::spawn(executor, catch_error(numbers.send(1), sent), {.stop = source.get_token()});
+  gyre::spawn(executor, catch_error(numbers.send(2), refused), {.stop = source.get_token()});
+  executor.run_all();
+  EXPECT_EQ(sent, std::error_code());
+  EXPECT_EQ(refused, std::errc::operation_canceled);
+  EXPECT_EQ(numbers.try_receive(), 1);
+  EXPECT_EQ(numbers.try_receive(), std::unexpected(channel_status::empty));
+}
+
+TEST(Channel, StopAfterTheHandOverDoesNotTakeTheValueBack) {
+  manual_executor executor;
+  channel<int> numbers(1);
+  gyre::inplace_stop_source source;
+  std::vector<int> received;
+  gyre::spawn(executor, receive_all(numbers, received),
+              {.stop = source.get_token(), .on_error = [](auto) {}});
+  executor.run_all();
+  EXPECT_EQ(numbers.try_send(1), channel_status::ok);
+  source.request_stop();
+  executor.run_all();
+  EXPECT_THAT(received, ElementsAre(1));
+}
+
+TEST(Channel, WaitingCoroutineMayBeDestroyed) {
+  channel<int> numbers(1);
+  struct eager {
+    struct promise_type {
+      eager get_return_object() {
+        return {std::coroutine_handle<promise_type>::from_promise(*this)};
+      }
+      std::suspend_never initial_suspend() { return {}; }
+      std::suspend_always final_suspend() noexcept { return {}; }
+      void return_void() {}
+      void unhandled_exception() { std::terminate(); }
+    };
+    std::coroutine_handle<promise_type> handle;
+  };
+  const auto receive = [&](int& received) -> eager {
+    const std::optional<int> value = co_await numbers.receive();
+    received = value.value_or(-1);
+  };
+  int first = 0;
+  int second = 0;
+  const eager dropped = receive(first);
+  const eager kept = receive(second);
+  dropped.handle.destroy();
+  EXPECT_EQ(numbers.try_send(5), channel_status::ok);
+  EXPECT_EQ(first, 0);
+  EXPECT_EQ(second, 5);
+  kept.handle.destroy();
+}
+
+TEST(Channel, WithoutRoomPassesFromHandToHand) {
+  manual_executor executor;
+  channel<int> hands(0);
+  EXPECT_EQ(hands.capacity(), 0U);
+  EXPECT_EQ(hands.try_send(1), channel_status::full);
+  EXPECT_EQ(hands.try_receive(), std::unexpected(channel_status::empty));
+  std::vector<int> sent;
+  gyre::spawn(executor, send_all(hands, {1, 2}, sent));
+  executor.run_all();
+  EXPECT_THAT(sent, ElementsAre());
+  EXPECT_EQ(hands.try_receive(), 1);
+  executor.run_all();
+  EXPECT_THAT(sent, ElementsAre(1));
+  std::vector<int> received;
+  gyre::spawn(executor, receive_all(hands, received));
+  executor.run_all();
+  EXPECT_THAT(sent, ElementsAre(1, 2));
+  EXPECT_EQ(hands.try_send(3), channel_status::ok) << "a receiver waits";
+  hands.close();
+  executor.run_all();
+  EXPECT_THAT(received, ElementsAre(2, 3, -1));
+}
+
+TEST(Channel, DestroysTheValuesLeftInIt) {
+  const auto counted = std::make_shared<int>();
+  {
+    channel<std::shared_ptr<int>> bounded(4);
+    unbounded_channel<std::shared_ptr<int>> unbounded;
+    for (int i = 0; i < 3; ++i) {
+      EXPECT_EQ(bounded.try_send(counted), channel_status::ok);
+      unbounded.send(counted);
+    }
+    EXPECT_TRUE(bounded.try_receive().has_value());
+    EXPECT_EQ(counted.use_count(), 6);
+  }
+  EXPECT_EQ(counted.use_count(), 1);
+}
+
+TEST(UnboundedChannel, KeepsTheOrderOverManySegments) {
+  unbounded_channel<int> numbers;
+  int next = 0;
+  // Grows and shrinks, by more than a segment and by less.
+  for (const int step : {1, 5, 300, 2000, 17, 257, 255, 256}) {
+    const int first = next;
+    for (int i = 0; i < step; ++i) numbers.send(next++);
+    EXPECT_EQ(numbers.size(), static_cast<std::size_t>(step));
+    for (int i = first; i < next; ++i) ASSERT_EQ(numbers.try_receive(), i);
+    EXPECT_EQ(numbers.try_receive(), std::unexpected(channel_status::empty));
+  }
+}
+
+TEST(UnboundedChannel, HandsToWhoWaitsAndDrainsWhenClosed) {
+  manual_executor executor;
+  unbounded_channel<int> numbers;
+  std::vector<int> received;
+  gyre::spawn(executor, receive_all(numbers, received));
+  executor.run_all();
+  numbers.send(1);
+  numbers.send(2);
+  EXPECT_EQ(numbers.size(), 1U);
+  numbers.close();
+  EXPECT_TRUE(numbers.closed());
+  EXPECT_EQ(numbers.try_send(3), channel_status::closed);
+  EXPECT_THROW(numbers.send(3), std::system_error);
+  executor.run_all();
+  EXPECT_THAT(received, ElementsAre(1, 2, -1));
+}
+
+// A hand-over between coroutines on the inline executor, which resumes at once, must not nest.
+TEST(Channel, HandOversDoNotGrowTheStack) {
+  constexpr static int rounds = 300'000;
+  channel<int> there(0);
+  channel<int> back(0);
+  const auto echo = [](channel<int>& from, channel<int>& to) -> task<> {
+    while (std::optional<int> value = co_await from.receive()) {
+      const int next = *value + 1;
+      co_await to.send(next);
+    }
+  };
+  const auto count = [](channel<int>& to, channel<int>& from) -> task<int> {
+    int value = 0;
+    while (value < rounds) {
+      co_await to.send(value);
+      const std::optional<int> answer = co_await from.receive();
+      value = answer.value_or(0);
+    }
+    to.close();
+    co_return value;
+  };
+  gyre::spawn(gyre::inline_executor(), echo(there, back));
+  EXPECT_EQ(gyre::sync_wait(count(there, back)), rounds);
+}
+
+}  // namespace

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+// Waiting for one thing at one place: the awaiters of channels.
+#pragma once
+
+#include <gyre/sync/detail/select_wait.hpp>
+#include <gyre/sync/detail/spin_lock.hpp>
+#include <gyre/task/detail/cancelled.hpp>
+
+#include <cassert>
+#include <concepts>
+#include <coroutine>
+#include <expected>
+#include <mutex>
+#include <optional>
+#include <system_error>
+#include <utility>
+
+namespace gyre::detail {
+
+/// What can be waited for at a place: a node, and how it comes about. Moves until it is enlisted.
+template <class T>
+concept select_case = std::derived_from<T, select_node> && std::move_constructible<T> &&
+                      requires(T& object, select_wait*& woken) {
+                        typename T::result;
+                        // Of the place, whose lock is held in the next two.
+                        { object.lock() } noexcept -> std::same_as<spin_lock&>;
+                        // Makes it happen if it can now. May claim another coroutine's wait, which
+                        // the caller wakes without the lock.
+                        { object.attempt(woken) } noexcept -> std::same_as<bool>;
+                        // Puts the node into a queue of the place.
+                        { object.enlist() } noexcept -> std::same_as<void>;
+                        // What came of it, once it has happened.
+                        { object.error() } noexcept -> std::same_as<std::error_code>;
+                        { object.take() } -> std::same_as<typename T::result>;
+                      };
+
+/// Makes it happen if it can now.
+template <select_case Case>
+bool attempt_now(Case& what) noexcept {
+  select_wait* woken = nullptr;
+  spin_lock& lock = what.lock();
+  lock.lock();
+  const bool done = what.attempt(woken);
+  lock.unlock();
+  if (woken != nullptr) woken->wake();
+  return done;
+}
+
+/// Awaits one thing. Must not be destroyed between its wake-up and its resumption.
+template <select_case Case>
+class single_wait {
+ public:
+  using result_type = typename Case::result;
+
+  template <class... Arguments>
+  explicit single_wait(std::in_place_t, Arguments&&... arguments)
+      : case_(std::forward<Arguments>(arguments)...) {}
+  single_wait(single_wait&& other) noexcept : case_(std::move(other.case_)) {}
+  single_wait& operator=(single_wait&&) = delete;
+  ~single_wait() {
+    if (wait_) [[unlikely]]
+      abandon();
+  }
+
+  bool await_ready() noexcept { return attempt_now(case_); }
+
+  template <class Promise>
+  bool await_suspend(std::coroutine_handle<Promise> awaiting) noexcept {
+    wait_.emplace(awaiting).cancel_on(context_of(awaiting).stop);
+    return suspend();
+  }
+
+  result_type await_resume() {
+    if (!finish()) throw_cancelled();
+    if (const std::error_code error = case_.error()) [[unlikely]]
+      throw std::system_error(error);
+    return case_.take();
+  }
+
+  std::expected<result_type, std::error_code> result() noexcept {
+    if (!finish()) return std::unexpected(std::make_error_code(std::errc::operation_canceled));
+    if (const std::error_code error = case_.error()) return std::unexpected(error);
+    if constexpr (std::is_void_v<result_type>) {
+      return {};
+    } else {
+      return case_.take();
+    }
+  }
+
+ private:
+  bool suspend() noexcept {
+    case_.wait = &*wait_;
+    case_.index = 0;
+    select_wait* woken = nullptr;
+    spin_lock& lock = case_.lock();
+    lock.lock();
+    if (!case_.attempt(woken)) {
+      case_.enlist();
+      const bool suspended = wait_->publish();
+      if (!suspended) case_.unlink();
+      lock.unlock();  // from here on, if suspended, this may be gone
+      return suspended;
+    }
+    lock.unlock();
+    wait_.reset();
+    if (woken != nullptr) woken->wake();
+    return false;
+  }
+
+  // False if it was cancelled.
+  bool finish() noexcept {
+    if (!wait_) return true;
+    const bool happened = wait_->outcome() != select_wait::cancelled;
+    if (!happened) leave();
+    wait_.reset();
+    return happened;
+  }
+
+  void abandon() noexcept {
+    [[maybe_unused]] const bool waited = wait_->abandon();
+    assert(waited && "a coroutine was destroyed between its wake-up and its resumption");
+    leave();
+  }
+
+  void leave() noexcept {
+    const std::lock_guard lock(case_.lock());
+    case_.unlink();
+  }
+
+  Case case_;
+  std::optional<select_wait> wait_;
+};
+
+}  // namespace gyre::detail

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gyre/sync/select.hpp>
+
+#include <atomic>
+
+namespace gyre::detail {
+namespace {
+
+// Marsaglia, "Xorshift RNGs", 2003. Each thread has a sequence of its own.
+std::uint32_t next_random() noexcept {
+  static constinit std::atomic<std::uint32_t> threads{0};
+  static constinit thread_local std::uint32_t state = 0;
+  if (state == 0) {
+    // relaxed: only a number that no other thread gets. The golden ratio keeps seeds apart.
+    state = (threads.fetch_add(1, std::memory_order_relaxed) + 1) * 0x9e3779b9U;
+  }
+  state ^= state << 13;
+  state ^= state >> 17;
+  state ^= state << 5;
+  return state;
+}
+
+}  // namespace
+
+// Out of line, as all that uses thread-locals: coroutines change threads.
+[[gnu::noinline]] void shuffle(std::span<std::uint8_t> order) noexcept {
+  // Fisher and Yates, from the inside out.
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    const std::size_t j =
+        i == 0 ? 0 : static_cast<std::size_t>((std::uint64_t{next_random()} * (i + 1)) >> 32);
+    order[i] = order[j];
+    order[j] = static_cast<std::uint8_t>(i);
+  }
+}
+
+}  // namespace gyre::detail

@@ -1,0 +1,377 @@
+// SPDX-License-Identifier: Apache-2.0
+// Waiting for the first of several things.
+//
+//     auto chosen = co_await gyre::select(gyre::on_receive(jobs), gyre::on_send(log, line),
+//                                         gyre::on_timeout(5s));
+//     switch (chosen.index()) {
+//       case 0: run(std::get<0>(chosen)); break;  // a std::optional<job>
+//       case 1: break;                            // sent
+//       case 2: throw too_slow();
+//     }
+#pragma once
+
+#include <gyre/base/clock.hpp>
+#include <gyre/base/timer_operation.hpp>
+#include <gyre/sync/channel.hpp>
+#include <gyre/sync/detail/select_wait.hpp>
+#include <gyre/sync/detail/single_wait.hpp>
+#include <gyre/sync/detail/spin_lock.hpp>
+#include <gyre/task/detail/cancelled.hpp>
+#include <gyre/task/executor.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cassert>
+#include <chrono>
+#include <concepts>
+#include <coroutine>
+#include <cstddef>
+#include <cstdint>
+#include <expected>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <system_error>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <variant>
+
+namespace gyre {
+
+/// What a select() gives for on_timeout() and on_deadline().
+struct timed_out {};
+
+namespace detail {
+
+/// Time as one of the things a select waits for.
+class timeout_case : public timer_operation {
+ public:
+  using result = timed_out;
+  explicit timeout_case(std::chrono::nanoseconds delay) noexcept
+      : timer_operation(&expired), delay_(delay) {}
+  explicit timeout_case(steady_time deadline) noexcept
+      : timer_operation(&expired), deadline_(deadline) {}
+  timeout_case(timeout_case&& other) noexcept
+      : timer_operation(&expired), delay_(other.delay_), deadline_(other.deadline_) {}
+
+  /// False if it is too late already.
+  bool start(timer_service& timers, select_wait& wait, select_wait::index index) noexcept {
+    const steady_time now = timers.now();
+    const steady_time deadline = deadline_ ? *deadline_ : later(now, delay_);
+    if (deadline <= now) return false;
+    wait_ = &wait;
+    index_ = index;
+    timers.start_timer(*this, deadline);
+    return true;
+  }
+  static std::error_code error() noexcept { return {}; }
+  static timed_out take() noexcept { return {}; }
+
+ private:
+  static void expired(timer_operation& timer) {
+    auto& self = static_cast<timeout_case&>(timer);
+    self.wait_->decide(self.index_);
+  }
+
+  std::chrono::nanoseconds delay_{};
+  std::optional<steady_time> deadline_;
+  select_wait* wait_ = nullptr;
+  select_wait::index index_ = 0;
+};
+
+template <class T>
+concept selectable = select_case<T> || std::same_as<T, timeout_case>;
+
+/// In a variant void is monostate.
+template <class T>
+using variant_member = std::conditional_t<std::is_void_v<T>, std::monostate, T>;
+
+/// Puts the numbers from 0 on into `order`, every order as likely as any other.
+void shuffle(std::span<std::uint8_t> order) noexcept;
+
+/// The locks of several places, each once, taken in the order of their addresses.
+template <std::size_t Most>
+class lock_set {
+ public:
+  void add(spin_lock& lock) noexcept {
+    const auto end = locks_.begin() + count_;
+    const auto at = std::lower_bound(locks_.begin(), end, &lock, std::less<>());
+    if (at != end && *at == &lock) return;
+    std::move_backward(at, end, end + 1);
+    *at = &lock;
+    ++count_;
+  }
+  void lock() noexcept {
+    for (std::ptrdiff_t i = 0; i < count_; ++i) locks_[static_cast<std::size_t>(i)]->lock();
+  }
+  void unlock() noexcept {
+    for (std::ptrdiff_t i = 0; i < count_; ++i) locks_[static_cast<std::size_t>(i)]->unlock();
+  }
+
+ private:
+  std::array<spin_lock*, Most> locks_;
+  std::ptrdiff_t count_ = 0;
+};
+
+/// The things a select chooses from, and what becomes of the one that happened.
+template <selectable... Cases>
+class select_cases {
+ public:
+  static constexpr std::size_t count = sizeof...(Cases);
+  static_assert(count > 0 && count <= 64);
+  using result_type = std::variant<variant_member<typename Cases::result>...>;
+  using order = std::array<std::uint8_t, count>;
+
+  explicit select_cases(Cases&&... cases) noexcept : cases_(std::move(cases)...) {}
+
+  static order any_order() noexcept {
+    order shuffled;
+    shuffle(shuffled);
+    return shuffled;
+  }
+
+  /// Calls `function` with the case at `index` and its constant index.
+  template <class Function>
+  void visit(std::size_t index, Function&& function) {
+    each([&](auto& one, auto at) {
+      if (at == index) function(one, at);
+    });
+  }
+  /// The same with each case.
+  template <class Function>
+  void each(Function&& function) {
+    [&]<std::size_t... I>(std::index_sequence<I...>) {
+      (function(std::get<I>(cases_), std::integral_constant<std::size_t, I>()), ...);
+    }(std::index_sequence_for<Cases...>());
+  }
+  /// The same with each case that waits at a place.
+  template <class Function>
+  void each_place(Function&& function) {
+    each([&](auto& one, auto at) {
+      if constexpr (select_case<std::remove_reference_t<decltype(one)>>) function(one, at);
+    });
+  }
+
+  /// Makes one of those happen that can. The first index that `attempt` says yes to.
+  template <class Attempt>
+  std::optional<select_wait::index> first(Attempt&& attempt) noexcept {
+    for (const std::uint8_t index : any_order()) {
+      bool done = false;
+      visit(index, [&](auto& one, auto) {
+        if constexpr (select_case<std::remove_reference_t<decltype(one)>>) done = attempt(one);
+      });
+      if (done) return index;
+    }
+    return std::nullopt;
+  }
+
+  /// What came of the case at `index`.
+  std::error_code error(std::size_t index) noexcept {
+    std::error_code error;
+    visit(index, [&](auto& one, auto) { error = one.error(); });
+    return error;
+  }
+  result_type take(std::size_t index) {
+    std::optional<result_type> taken;
+    visit(index, [&](auto& one, auto at) {
+      if constexpr (std::is_void_v<typename std::remove_reference_t<decltype(one)>::result>) {
+        one.take();
+        taken.emplace(std::in_place_index<at()>);
+      } else {
+        taken.emplace(std::in_place_index<at()>, one.take());
+      }
+    });
+    return std::move(*taken);
+  }
+
+ private:
+  std::tuple<Cases...> cases_;
+};
+
+/// Awaits the first of several things. Must not be destroyed between its wake-up and its resumption.
+template <selectable... Cases>
+class select_awaiter {
+  using cases = select_cases<Cases...>;
+
+ public:
+  using result_type = typename cases::result_type;
+
+  explicit select_awaiter(Cases&&... chosen_from) noexcept : cases_(std::move(chosen_from)...) {}
+  select_awaiter(select_awaiter&& other) noexcept : cases_(std::move(other.cases_)) {}
+  select_awaiter& operator=(select_awaiter&&) = delete;
+  ~select_awaiter() {
+    if (wait_) [[unlikely]]
+      abandon();
+  }
+
+  bool await_ready() noexcept {
+    const auto now = cases_.first([](auto& one) { return attempt_now(one); });
+    if (now) chosen_ = *now;
+    return now.has_value();
+  }
+
+  template <class Promise>
+  bool await_suspend(std::coroutine_handle<Promise> awaiting) noexcept {
+    wait_.emplace(awaiting);
+    if (!start_timers()) return false;
+    wait_->cancel_on(context_of(awaiting).stop);
+    return suspend();
+  }
+
+  result_type await_resume() {
+    if (const std::error_code error = finish()) [[unlikely]]
+      throw_code(error);
+    return cases_.take(chosen_);
+  }
+
+  std::expected<result_type, std::error_code> result() noexcept {
+    if (const std::error_code error = finish()) return std::unexpected(error);
+    return cases_.take(chosen_);
+  }
+
+ private:
+  [[noreturn, gnu::cold]] static void throw_code(std::error_code error) {
+    throw std::system_error(error);
+  }
+
+  bool suspend() noexcept {
+    // On the stack: the awaiter may be gone when the first of the locks was given up.
+    lock_set<sizeof...(Cases)> locks;
+    cases_.each_place([&](auto& one, auto index) {
+      one.wait = &*wait_;
+      one.index = index;
+      locks.add(one.lock());
+    });
+    select_wait* woken = nullptr;
+    locks.lock();
+    const auto now = cases_.first([&](auto& one) { return one.attempt(woken); });
+    if (!now) {
+      cases_.each_place([](auto& one, auto) { one.enlist(); });
+      const bool suspended = wait_->publish();
+      if (!suspended) cases_.each_place([](auto& one, auto) { one.unlink(); });
+      locks.unlock();
+      return suspended;
+    }
+    locks.unlock();
+    end_wait(*now);
+    if (woken != nullptr) woken->wake();
+    return false;
+  }
+
+  // False if it need not wait.
+  bool start_timers() noexcept {
+    bool wait = true;
+    cases_.each([&](auto& one, auto index) {
+      if constexpr (std::same_as<std::remove_reference_t<decltype(one)>, timeout_case>) {
+        if (!wait) return;
+        timer_service* const timers = wait_->where().timers();
+        if (timers != nullptr && one.start(*timers, *wait_, index)) return;
+        if (timers == nullptr) error_ = std::make_error_code(std::errc::operation_not_supported);
+        end_wait(index);
+        wait = false;
+      }
+    });
+    return wait;
+  }
+
+  void end_wait(select_wait::index chosen) noexcept {
+    chosen_ = chosen;
+    cases_.each([&](auto& one, auto) {
+      if constexpr (std::same_as<std::remove_reference_t<decltype(one)>, timeout_case>) {
+        if (one.linked()) wait_->where().timers()->cancel_timer(one);
+      }
+    });
+    wait_.reset();
+  }
+
+  // Takes the nodes out of the places where it did not happen.
+  void leave(select_wait::index chosen) noexcept {
+    cases_.each_place([&](auto& one, auto index) {
+      if (index == chosen) return;
+      const std::lock_guard hold(one.lock());
+      one.unlink();
+    });
+  }
+
+  std::error_code finish() noexcept {
+    if (wait_) {
+      const select_wait::index chosen = wait_->outcome();
+      leave(chosen);
+      end_wait(chosen);
+      if (chosen == select_wait::cancelled)
+        return std::make_error_code(std::errc::operation_canceled);
+    }
+    return error_ ? error_ : cases_.error(chosen_);
+  }
+
+  void abandon() noexcept {
+    [[maybe_unused]] const bool waited = wait_->abandon();
+    assert(waited && "a coroutine was destroyed between its wake-up and its resumption");
+    leave(select_wait::cancelled);
+    end_wait(select_wait::cancelled);
+  }
+
+  cases cases_;
+  std::optional<select_wait> wait_;
+  select_wait::index chosen_ = 0;
+  std::error_code error_;
+};
+
+}  // namespace detail
+
+/// For select(): receiving from `channel`. Gives what channel::receive() gives.
+template <class Channel>
+  requires requires(Channel& channel) { detail::channel_access::core(channel).receiving(); }
+[[nodiscard]] auto on_receive(Channel& channel) noexcept {
+  return detail::channel_access::core(channel).receiving();
+}
+
+/// For select(): sending `value`, as channel::send() does. Gives std::monostate.
+template <class T>
+[[nodiscard]] auto on_send(channel<T>& channel, std::type_identity_t<T> value) noexcept {
+  return detail::channel_access::core(channel).template sending<T>(std::move(value));
+}
+/// The same, as channel::send_from(): `value` is moved from only if this is what happens.
+template <class T>
+[[nodiscard]] auto on_send_from(channel<T>& channel, std::type_identity_t<T>& value) noexcept {
+  return detail::channel_access::core(channel).template sending<T&>(value);
+}
+
+/// For select(): nothing else within `delay` from when it starts to wait. Gives timed_out.
+[[nodiscard]] inline auto on_timeout(std::chrono::nanoseconds delay) noexcept {
+  return detail::timeout_case(delay);
+}
+/// For select(): nothing else before `deadline`.
+[[nodiscard]] inline auto on_deadline(steady_time deadline) noexcept {
+  return detail::timeout_case(deadline);
+}
+
+/// Awaited, waits for the first of `cases`, lets that one happen and nothing of the others, and
+/// gives a std::variant with its result at its index.
+///
+/// When several can happen at once any of them may, each as likely as the others. A send to a closed
+/// channel, and a receive from one that is drained, can happen: the one throws, the other gives
+/// nullopt, so leave it out from then on. Values in on_send() that were not sent are destroyed.
+/// Cancelling: throws std::errc::operation_canceled, and none has happened. Timeouts need an
+/// executor with timers where the select has to wait: std::errc::operation_not_supported.
+/// Cost: as many waits as there are cases, no allocation. The locks of all their channels are held
+/// at once for a moment.
+template <detail::selectable... Cases>
+[[nodiscard]] auto select(Cases... cases) noexcept {
+  return detail::select_awaiter<Cases...>(std::move(cases)...);
+}
+
+/// The same without waiting: nullopt if none of `cases` can happen now. Throws as select() does.
+template <detail::select_case... Cases>
+[[nodiscard]] auto try_select(Cases... cases)
+    -> std::optional<typename detail::select_cases<Cases...>::result_type> {
+  detail::select_cases<Cases...> all(std::move(cases)...);
+  const auto chosen = all.first([](auto& one) { return detail::attempt_now(one); });
+  if (!chosen) return std::nullopt;
+  if (const std::error_code error = all.error(*chosen)) throw std::system_error(error);
+  return all.take(*chosen);
+}
+
+}  // namespace gyre
