@@ -47,7 +47,9 @@
 #include <gyre/task/sleep.hpp>
 #include <gyre/task/spawn.hpp>
 #include <gyre/task/stop_token.hpp>
+#include <gyre/task/stop_when.hpp>
 #include <gyre/task/sync_wait.hpp>
 #include <gyre/task/task.hpp>
 #include <gyre/task/task_local.hpp>
 #include <gyre/task/when_all.hpp>
+#include <gyre/task/with_timeout.hpp>

@@ -72,8 +72,8 @@ task<expected_t<task_result_t<Awaitable>>> catch_system_error(Awaitable awaitabl
 /// std::expected<T, std::error_code>; a reference comes in a std::reference_wrapper.
 ///
 /// Operations of gyre (sleeping, locking, reading, …) then do not throw at all and nothing is
-/// allocated. Of tasks and other awaitables it catches std::system_error, at the cost of a frame and
-/// of the throw; other exceptions pass. Takes rvalues by value; lvalues are referred to.
+/// allocated. Of tasks and other awaitables it catches std::system_error, which costs a frame and
+/// the throw; other exceptions pass. Takes rvalues by value; lvalues are referred to.
 template <awaitable Awaitable>
 [[nodiscard]] auto as_expected(Awaitable&& operation) {
   using awaiter = decltype(detail::awaiter_of(std::declval<Awaitable>()));

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gyre/task/detail/alarm.hpp>
+
+#include <gyre/base/clock.hpp>
+#include <gyre/task/detail/cancelled.hpp>
+#include <gyre/task/detail/transfer.hpp>
+
+namespace gyre::detail {
+
+bool alarm::must_go_home(std::coroutine_handle<> awaiting) noexcept {
+  if (home_->running_here()) return false;
+  waiting = awaiting;
+  home_->post(*this);
+  return true;
+}
+
+void alarm::start() {
+  timers_ = home_->timers();
+  if (timers_ == nullptr) throw_error(std::errc::operation_not_supported);
+  const bool at_once = delay_ <= std::chrono::nanoseconds{0};
+  timers_->start_timer(*this, at_once ? steady_time::min() : later(timers_->now(), delay_));
+}
+
+// The coroutine and the ringing, maybe on different threads of the executor, meet: the second
+// of the two goes on with the coroutine.
+bool alarm::is_ringing(std::coroutine_handle<> awaiting) noexcept {
+  waiting = awaiting;
+  // release: pairs with the acquire in on_expiry(), which resumes; acquire: pairs with the release
+  // there, after which the alarm may be destroyed.
+  return state_.exchange(state::awaited, std::memory_order_acq_rel) != state::rung;
+}
+
+void alarm::on_expiry(timer_operation& expired) {
+  auto& self = static_cast<alarm&>(expired);
+  self.was_first_ = self.rings_.request_stop();
+  if (self.state_.exchange(state::rung, std::memory_order_acq_rel) == state::awaited) {
+    resume(self.waiting);
+  }
+}
+
+}  // namespace gyre::detail

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// One more reason to stop.
+//
+//     co_await gyre::stop_when(serve(), shutdown.get_token());
+#pragma once
+
+#include <gyre/task/as_task.hpp>
+#include <gyre/task/detail/this_context.hpp>
+#include <gyre/task/stop_token.hpp>
+#include <gyre/task/task.hpp>
+
+#include <optional>
+#include <utility>
+
+namespace gyre {
+
+namespace detail {
+
+/// A token that stops when either of two does. Costs nothing where one of them cannot.
+class either_stop {
+ public:
+  either_stop(inplace_stop_token one, inplace_stop_token other) noexcept
+      : token_(one.stop_possible() ? one : other) {
+    if (!one.stop_possible() || !other.stop_possible() || one == other) return;
+    token_ = source_.emplace(one).get_token();
+    link_.emplace(other, follow{&*source_});
+  }
+
+  inplace_stop_token get_token() const noexcept { return token_; }
+
+ private:
+  struct follow {
+    inplace_stop_source* source;
+    void operator()() const noexcept { source->request_stop(); }
+  };
+
+  std::optional<linked_stop_source> source_;
+  std::optional<inplace_stop_callback<follow>> link_;
+  inplace_stop_token token_;
+};
+
+}  // namespace detail
+
+/// Awaits `awaitable`, which is asked to stop when `token` is, as well as when the coroutine is.
+/// Gives what it gives, and throws what it throws: std::errc::operation_canceled, mostly, once it
+/// was asked to stop. Takes it by value.
+///
+/// The source of `token` must outlive this. Costs a frame, and a callback for each token that can
+/// stop. May be destroyed while it waits if `awaitable` may.
+template <awaitable Awaitable>
+task<task_result_t<Awaitable>> stop_when(Awaitable awaitable, inplace_stop_token token) {
+  task_context& context = co_await detail::this_context();
+  const detail::either_stop either(context.stop, token);
+  const detail::stopped_by scoped(context, either.get_token());
+  co_return co_await std::move(awaitable);
+}
+
+}  // namespace gyre

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// Not longer than that.
+//
+//     auto reply = co_await gyre::with_timeout(ask(server), 2s);
+#pragma once
+
+#include <gyre/task/as_task.hpp>
+#include <gyre/task/detail/alarm.hpp>
+#include <gyre/task/detail/cancelled.hpp>
+#include <gyre/task/detail/this_context.hpp>
+#include <gyre/task/stop_token.hpp>
+#include <gyre/task/task.hpp>
+
+#include <chrono>
+#include <system_error>
+#include <utility>
+
+namespace gyre {
+
+namespace detail {
+
+template <class T>
+task<T> with_alarm(task<T> work, std::chrono::nanoseconds limit) {
+  bool timed_out = false;
+  {
+    task_context& context = co_await this_context();
+    linked_stop_source source(context.stop);
+    alarm timeout(source, limit);
+    co_await timeout.set();
+    {
+      const stopped_by scoped(context, source.get_token());
+      co_await settle(work);
+    }
+    co_await timeout.go_home();
+    timed_out = co_await timeout.off();
+  }
+  try {
+    co_return task_access::state(work).take_result();
+  } catch (const std::system_error& error) {
+    if (timed_out && is_cancelled(error)) throw_error(std::errc::timed_out);
+    throw;
+  }
+}
+
+}  // namespace detail
+
+/// Awaits `awaitable` and gives what it gives, but asks it to stop when `limit` has passed, and
+/// throws std::system_error (std::errc::timed_out) if it then ends with
+/// std::errc::operation_canceled. It is awaited to its end in any case: a value that comes in spite
+/// of the limit is given, any other exception thrown, and one that does not heed the request is
+/// waited for. A stop that is requested of the coroutine itself passes through.
+///
+/// A limit of zero or less is over in the executor's next turn: what need not wait succeeds. Takes
+/// the awaitable by value; as_expected() belongs around the whole, not inside. Uses the timers of
+/// the coroutine's executor (std::errc::operation_not_supported where it has none), and goes on
+/// there. Costs a frame, and one more unless the awaitable is a task; a timer, and a stop callback.
+/// May be destroyed while it waits, on that executor, if `awaitable` may.
+template <awaitable Awaitable>
+[[nodiscard]] auto with_timeout(Awaitable awaitable, std::chrono::nanoseconds limit) {
+  return detail::with_alarm(as_task(std::move(awaitable)), limit);
+}
+
+}  // namespace gyre

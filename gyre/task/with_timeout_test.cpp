@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tests of timeouts, in virtual time.
+#include <gyre/task/with_timeout.hpp>
+
+#include <gtest/gtest.h>
+#include <gyre/task/as_expected.hpp>
+#include <gyre/task/schedule.hpp>
+#include <gyre/task/sleep.hpp>
+#include <gyre/task/sync_wait.hpp>
+#include <tests/support/run_in_virtual_time.hpp>
+#include <tests/support/thread_executor.hpp>
+
+#include <chrono>
+#include <expected>
+#include <future>
+#include <memory>
+#include <stdexcept>
+#include <system_error>
+#include <utility>
+
+namespace {
+
+using namespace std::chrono_literals;
+using gyre::inplace_stop_source;
+using gyre::sleep_for;
+using gyre::task;
+using gyre::with_timeout;
+using gyre::test::manual_executor;
+using std::chrono::nanoseconds;
+
+class WithTimeout : public testing::Test {
+ protected:
+  template <class T>
+  T run(task<T> work) {
+    return gyre::test::run_in_virtual_time(executor_, std::move(work));
+  }
+  template <class T>
+  std::error_code error_of(task<T> work) {
+    try {
+      static_cast<void>(run(std::move(work)));
+    } catch (const std::system_error& error) {
+      return error.code();
+    }
+    return {};
+  }
+  nanoseconds elapsed() const { return executor_.now() - start_; }
+
+  manual_executor executor_;
+  const gyre::steady_time start_ = executor_.now();
+};
+
+task<std::unique_ptr<int>> after(nanoseconds delay, int value) {
+  co_await sleep_for(delay);
+  co_return std::make_unique<int>(value);
+}
+// Does not heed a stop.
+task<int> stubborn(nanoseconds delay, int value) {
+  try {
+    co_await sleep_for(delay);
+  } catch (const std::system_error&) {
+    co_return value;
+  }
+  co_return -value;
+}
+
+TEST_F(WithTimeout, GivesTheValueThatComesInTime) {
+  EXPECT_EQ(*run(with_timeout(after(1s, 5), 2s)), 5);
+  EXPECT_EQ(executor_.timers_pending(), 0);
+  EXPECT_EQ(executor_.pending(), 0);
+}
+
+TEST_F(WithTimeout, ThrowsTimedOutWhenTheTimeIsOver) {
+  EXPECT_EQ(error_of(with_timeout(after(1h, 5), 2s)), std::errc::timed_out);
+  EXPECT_EQ(executor_.timers_pending(), 0);
+}
+
+TEST_F(WithTimeout, EndsWhenTheTimeIsOverNotLater) {
+  std::future<std::unique_ptr<int>> result =
+      gyre::spawn_future(executor_, with_timeout(after(1h, 5), 2s));
+  executor_.advance(2s - 2us);
+  EXPECT_NE(result.wait_for(0s), std::future_status::ready);
+  executor_.advance(4us);
+  EXPECT_EQ(result.wait_for(0s), std::future_status::ready);
+}
+
+TEST_F(WithTimeout, TakesLeavesAndTasksOfNothing) {
+  run([]() -> task<> {
+    co_await with_timeout(sleep_for(1s), 2s);
+    co_await with_timeout(gyre::yield(), 2s);
+  }());
+  EXPECT_EQ(error_of(with_timeout(sleep_for(3s), 2s)), std::errc::timed_out);
+}
+
+TEST_F(WithTimeout, GivesReferences) {
+  int value = 0;
+  EXPECT_EQ(&run(with_timeout([](int& referred) -> task<int&> { co_return referred; }(value), 1s)),
+            &value);
+}
+
+TEST_F(WithTimeout, GivesAValueThatComesInSpiteOfIt) {
+  EXPECT_EQ(run(with_timeout(stubborn(1h, 7), 2s)), 7);
+}
+
+TEST_F(WithTimeout, ThrowsOtherErrorsThatComeInSpiteOfIt) {
+  const auto fails_when_stopped = []() -> task<> {
+    try {
+      co_await sleep_for(1h);
+    } catch (const std::system_error&) {
+      throw std::runtime_error("could not clean up");
+    }
+  };
+  EXPECT_THROW(run(with_timeout(fails_when_stopped(), 2s)), std::runtime_error);
+}
+
+TEST_F(WithTimeout, OfZeroLetsWhatNeedNotWaitSucceed) {
+  EXPECT_EQ(run(with_timeout([]() -> task<int> { co_return 1; }(), 0ns)), 1);
+  EXPECT_EQ(error_of(with_timeout(sleep_for(1ms), 0ns)), std::errc::timed_out);
+  EXPECT_EQ(error_of(with_timeout(sleep_for(1ms), -1ns)), std::errc::timed_out);
+  EXPECT_LT(elapsed(), 1ms);
+}
+
+TEST_F(WithTimeout, OfTheLongestDurationNeverComes) {
+  EXPECT_EQ(*run(with_timeout(after(1000h, 5), nanoseconds::max())), 5);
+}
+
+TEST_F(WithTimeout, TheInnerOfTwoMayBeTheShorter) {
+  EXPECT_EQ(error_of([]() -> task<> {
+              std::error_code inner;
+              try {
+                co_await with_timeout(sleep_for(1h), 1s);
+              } catch (const std::system_error& error) {
+                inner = error.code();
+              }
+              EXPECT_EQ(inner, std::errc::timed_out);
+              co_await sleep_for(1s);  // was not stopped by it
+            }()),
+            std::error_code());
+  EXPECT_EQ(error_of(with_timeout(with_timeout(sleep_for(1h), 1s), 1min)), std::errc::timed_out);
+  EXPECT_LT(elapsed(), 1min);
+}
+
+TEST_F(WithTimeout, TheOuterOfTwoMayBeTheShorter) {
+  std::error_code inner;
+  const auto notes = [](std::error_code& told) -> task<> {
+    const std::expected<void, std::error_code> slept =
+        co_await gyre::as_expected(with_timeout(sleep_for(1h), 1min));
+    told = slept.error();
+    throw std::system_error(told);
+  };
+  EXPECT_EQ(error_of(with_timeout(notes(inner), 1s)), std::errc::timed_out);
+  EXPECT_EQ(inner, std::errc::operation_canceled);
+  EXPECT_LT(elapsed(), 1min);
+}
+
+TEST_F(WithTimeout, StopOfTheCoroutineIsNoTimeout) {
+  inplace_stop_source source;
+  std::future<void> result =
+      gyre::spawn_future(executor_, with_timeout(sleep_for(1h), 1min), source.get_token());
+  executor_.run_all();
+  source.request_stop();
+  executor_.run_all();
+  try {
+    result.get();
+    ADD_FAILURE() << "was not stopped";
+  } catch (const std::system_error& error) {
+    EXPECT_EQ(error.code(), std::errc::operation_canceled);
+  }
+  EXPECT_EQ(executor_.timers_pending(), 0);
+}
+
+TEST_F(WithTimeout, StopThatCameBeforeIsNoTimeoutEither) {
+  inplace_stop_source source;
+  source.request_stop();
+  EXPECT_THROW(gyre::test::run_in_virtual_time(executor_, with_timeout(sleep_for(1h), 0ns),
+                                               source.get_token()),
+               std::system_error);
+  EXPECT_EQ(elapsed(), 0ns);
+}
+
+TEST_F(WithTimeout, ComesBackFromWhereItsAwaitableWent) {
+  gyre::test::thread_executor there;
+  std::future<void> result =
+      gyre::spawn_future(executor_, [](gyre::executor& other, gyre::executor& home) -> task<> {
+        co_await with_timeout(gyre::resume_on(other), 1h);
+        EXPECT_TRUE(home.running_here());
+        gyre::executor& here = co_await gyre::current_executor();
+        EXPECT_EQ(&here, &home);
+      }(there, executor_));
+  while (result.wait_for(0s) != std::future_status::ready) executor_.run_all();
+  result.get();
+  EXPECT_EQ(executor_.timers_pending(), 0);
+}
+
+TEST_F(WithTimeout, TheTimeIsOverWhileItsAwaitableIsElsewhere) {
+  gyre::test::thread_executor there;
+  for (int round = 0; round < 300; ++round) {
+    std::future<bool> result =
+        gyre::spawn_future(executor_, with_timeout(
+                                          [](gyre::executor& other) -> task<bool> {
+                                            co_await gyre::resume_on(other);
+                                            const auto token = co_await gyre::current_stop_token();
+                                            co_return token.stop_requested();
+                                          }(there),
+                                          1us));
+    while (result.wait_for(0s) != std::future_status::ready) executor_.advance(2us);
+    static_cast<void>(result.get());
+  }
+}
+
+TEST_F(WithTimeout, OnExecutorsWithoutTimersIsNotSupported) {
+  try {
+    gyre::sync_wait(with_timeout(gyre::yield(), 1s));
+    ADD_FAILURE() << "there are no timers";
+  } catch (const std::system_error& error) {
+    EXPECT_EQ(error.code(), std::errc::operation_not_supported);
+  }
+}
+
+TEST_F(WithTimeout, OfAnEmptyTaskIsAnError) {
+  EXPECT_THROW(run(with_timeout(task<>(), 1s)), std::logic_error);
+  EXPECT_EQ(executor_.timers_pending(), 0);
+}
+
+}  // namespace

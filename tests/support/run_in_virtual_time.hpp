@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs a coroutine to its end on a manual_executor, whose time passes as it likes.
+//
+//     gyre::test::manual_executor executor;
+//     EXPECT_EQ(run_in_virtual_time(executor, answer_after(24h)), 42);
+#pragma once
+
+#include <gyre/task/spawn.hpp>
+#include <gyre/task/stop_token.hpp>
+#include <gyre/task/task.hpp>
+#include <tests/support/manual_executor.hpp>
+
+#include <chrono>
+#include <future>
+#include <stdexcept>
+#include <utility>
+
+namespace gyre::test {
+
+/// Gives what `work` gives or throws what it throws; throws std::logic_error if it still waits after
+/// a year.
+template <class T>
+T run_in_virtual_time(manual_executor& executor, task<T> work, inplace_stop_token stop = {}) {
+  std::future<T> result = gyre::spawn_future(executor, std::move(work), stop);
+  executor.run_all();
+  // By steps: the time that passes in vain is at most that which was needed.
+  std::chrono::nanoseconds step = std::chrono::microseconds(1);
+  while (result.wait_for(std::chrono::seconds(0)) != std::future_status::ready) {
+    if (step > std::chrono::hours(365 * 24)) {
+      throw std::logic_error("the coroutine waits for something else than time");
+    }
+    executor.advance(std::exchange(step, 2 * step));
+  }
+  return result.get();
+}
+
+}  // namespace gyre::test
