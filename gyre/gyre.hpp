@@ -44,6 +44,7 @@
 #include <gyre/task/generator.hpp>
 #include <gyre/task/invoke.hpp>
 #include <gyre/task/schedule.hpp>
+#include <gyre/task/shared_task.hpp>
 #include <gyre/task/sleep.hpp>
 #include <gyre/task/spawn.hpp>
 #include <gyre/task/stop_token.hpp>
