@@ -11,7 +11,8 @@ waiting_thread::waiting_thread(inplace_stop_token stop_when) noexcept {
 
 std::coroutine_handle<> waiting_thread::tell(task_context& self) noexcept {
   auto& thread = static_cast<waiting_thread&>(self);
-  if (thread.where == &thread.executor_) {
+  // Not a question of thread.where: a foreign awaitable may resume coroutines where it likes.
+  if (thread.executor_.running_here()) {
     thread.done_ = true;
   } else {
     thread.executor_.post(thread.when_elsewhere_);

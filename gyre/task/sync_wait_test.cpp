@@ -1,2 +1,216 @@
 // SPDX-License-Identifier: Apache-2.0
+// Tests of waiting for coroutines in ordinary code: on which thread they run, how the end is told
+// from wherever it happens, and what the waiting costs.
 #include <gyre/task/sync_wait.hpp>
+
+#include <gtest/gtest.h>
+#include <gyre/task/schedule.hpp>
+#include <gyre/task/stop_token.hpp>
+#include <gyre/task/task.hpp>
+#include <tests/support/manual_executor.hpp>
+#include <tests/support/thread_executor.hpp>
+
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <coroutine>
+#include <csignal>
+#include <optional>
+#include <stdexcept>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+namespace {
+
+using gyre::sync_wait;
+using gyre::task;
+using gyre::test::thread_executor;
+
+#if defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define GYRE_TEST_TSAN 1
+#endif
+#endif
+// ThreadSanitizer's runtime does: it might wake a coroutine, for all that sync_wait() knows.
+#if defined(__SANITIZE_THREAD__) || defined(GYRE_TEST_TSAN)
+constexpr bool has_a_thread_of_its_own = true;
+#else
+constexpr bool has_a_thread_of_its_own = false;
+#endif
+
+task<std::thread::id> this_thread() { co_return std::this_thread::get_id(); }
+
+TEST(SyncWait, RunsOnTheCallingThread) {
+  EXPECT_EQ(sync_wait(this_thread()), std::this_thread::get_id());
+}
+
+task<bool> goes_away_and_comes_back(gyre::executor& there) {
+  gyre::executor& home = co_await gyre::current_executor();
+  const bool began_at_home = home.running_here();
+  co_await gyre::resume_on(there);
+  const bool was_there = there.running_here() && !home.running_here();
+  co_await gyre::resume_on(home);
+  co_return began_at_home&& was_there&& home.running_here();
+}
+
+TEST(SyncWait, CoroutinesComeBackToTheCallingThread) {
+  thread_executor there;
+  for (int i = 0; i < 100; ++i) EXPECT_TRUE(sync_wait(goes_away_and_comes_back(there)));
+}
+
+task<int> ends_at(gyre::executor& there, int value) {
+  co_await gyre::resume_on(there);
+  co_return value;
+}
+
+// What it waits with is gone as soon as the end is told: a teller must not look back.
+TEST(SyncWait, ReturnsWhatEndedOnAnotherThread) {
+  thread_executor there;
+  for (int i = 0; i < 5000; ++i) ASSERT_EQ(sync_wait(ends_at(there, i)), i);
+}
+
+TEST(SyncWait, ThrowsWhatWasThrownOnAnotherThread) {
+  thread_executor there;
+  auto fails = [](gyre::executor& at) -> task<int&> {
+    co_await gyre::resume_on(at);
+    throw std::runtime_error("there");
+  };
+  EXPECT_THROW(sync_wait(fails(there)), std::runtime_error);
+}
+
+TEST(SyncWait, ReturnsWhatEndedInlineOnAnotherExecutorOfTheThread) {
+  EXPECT_EQ(sync_wait(ends_at(gyre::inline_executor(), 3)), 3);
+}
+
+// Resumes the coroutine as a library does that knows nothing of executors.
+struct on_a_thread_of_its_own {
+  static bool await_ready() noexcept { return false; }
+  void await_suspend(std::coroutine_handle<> waiting) {
+    thread->emplace([waiting] { gyre::detail::resume(waiting); });
+  }
+  static void await_resume() noexcept {}
+  std::optional<std::jthread>* thread;
+};
+
+TEST(SyncWait, ReturnsWhatAThreadOfOthersResumed) {
+  auto leaves = [](std::optional<std::jthread>& thread) -> task<int> {
+    co_await on_a_thread_of_its_own{&thread};
+    co_return 4;
+  };
+  for (int i = 0; i < 200; ++i) {
+    std::optional<std::jthread> thread;
+    EXPECT_EQ(sync_wait(leaves(thread)), 4);
+  }
+}
+
+TEST(SyncWait, NestsWithinACoroutine) {
+  thread_executor there;
+  auto waits = [](gyre::executor& elsewhere) -> task<int> {
+    gyre::executor& outer = co_await gyre::current_executor();
+    const int inner = sync_wait(ends_at(elsewhere, 1));
+    co_await gyre::yield();
+    co_return inner + (outer.running_here() ? 1 : 0);
+  };
+  EXPECT_EQ(sync_wait(waits(there)), 2);
+}
+
+TEST(SyncWait, OuterOneCountsAsRunningWithinTheInner) {
+  auto inner = [](gyre::executor& outer) -> task<bool> {
+    gyre::executor& own = co_await gyre::current_executor();
+    co_return outer.running_here() && own.running_here() && &outer != &own;
+  };
+  auto outer = [](auto work) -> task<bool> {
+    gyre::executor& own = co_await gyre::current_executor();
+    co_return sync_wait(work(own));
+  };
+  EXPECT_TRUE(sync_wait(outer(inner)));
+}
+
+TEST(SyncWait, HandsOverTheStopToken) {
+  auto asked = []() -> task<bool> {
+    const gyre::inplace_stop_token token = co_await gyre::current_stop_token();
+    co_return token.stop_requested();
+  };
+  gyre::inplace_stop_source source;
+  EXPECT_FALSE(sync_wait(asked()));
+  EXPECT_FALSE(sync_wait(asked(), source.get_token()));
+  source.request_stop();
+  EXPECT_TRUE(sync_wait(asked(), source.get_token()));
+}
+
+TEST(SyncWait, HasNoTimers) {
+  auto timers = []() -> task<bool> {
+    gyre::executor& own = co_await gyre::current_executor();
+    co_return own.timers() != nullptr;
+  };
+  EXPECT_FALSE(sync_wait(timers()));
+}
+
+// Reads its coroutine's context when it dies while waiting, as what holds a timer does.
+class lasts_for_ever {
+ public:
+  explicit lasts_for_ever(gyre::executor*& seen_at_end) noexcept : seen_(seen_at_end) {}
+  lasts_for_ever(const lasts_for_ever&) = default;  // GCC moves awaiters
+  ~lasts_for_ever() {
+    if (context_ != nullptr) seen_ = context_->where;
+  }
+  static bool await_ready() noexcept { return false; }
+  template <class Promise>
+  void await_suspend(std::coroutine_handle<Promise> waiting) noexcept {
+    context_ = &gyre::detail::context_of(waiting);
+  }
+  static void await_resume() noexcept {}
+
+ private:
+  gyre::executor*& seen_;
+  const gyre::task_context* context_ = nullptr;
+};
+
+TEST(SyncWait, CoroutinesThatItGivesUpStillHaveTheirContext) {
+  if (!gyre::detail::checks_deadlocks || has_a_thread_of_its_own) {
+    GTEST_SKIP() << "this build waits for ever";
+  }
+  gyre::executor* at_start = nullptr;
+  gyre::executor* at_end = nullptr;
+  auto waits = [](gyre::executor*& first, gyre::executor*& last) -> task<> {
+    first = &co_await gyre::current_executor();
+    co_await lasts_for_ever(last);
+  };
+  EXPECT_THROW(sync_wait(waits(at_start, at_end)), std::system_error);
+  EXPECT_NE(at_end, nullptr);
+  EXPECT_EQ(at_end, at_start);
+}
+
+task<int> yields(int times) {
+  int sum = 0;
+  for (int i = 0; i < times; ++i) {
+    co_await gyre::yield();
+    sum += co_await ends_at(gyre::inline_executor(), 1);
+  }
+  co_return sum;
+}
+
+// In a process that the kernel kills if it makes any other system call than exit.
+[[noreturn]] void without_system_calls(int (*run)()) {
+  run();  // maps memory
+  if (::prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT) != 0) ::_exit(1);
+  const int result = run();
+  ::syscall(SYS_exit, result);
+  __builtin_trap();
+}
+
+TEST(SyncWaitDeathTest, MakesNoSystemCallIfNothingWaitsForOtherThreads) {
+  if (has_a_thread_of_its_own) GTEST_SKIP() << "the process would outlive its last system call";
+  EXPECT_EXIT(without_system_calls([] { return sync_wait(ends_at(gyre::inline_executor(), 42)); }),
+              testing::ExitedWithCode(42), "");
+  EXPECT_EXIT(without_system_calls([] { return sync_wait(yields(43)); }),
+              testing::ExitedWithCode(43), "");
+  // The proof of the proof.
+  EXPECT_EXIT(without_system_calls([] { return static_cast<int>(::syscall(SYS_getpid)); }),
+              testing::KilledBySignal(SIGKILL), "");
+}
+
+}  // namespace
