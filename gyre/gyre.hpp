@@ -53,4 +53,5 @@
 #include <gyre/task/task.hpp>
 #include <gyre/task/task_local.hpp>
 #include <gyre/task/when_all.hpp>
+#include <gyre/task/when_any.hpp>
 #include <gyre/task/with_timeout.hpp>

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gyre/task/detail/child_group.hpp>
+
+namespace gyre::detail {
+
+// A child's end, on its thread. From the moment that the child is on the stack the parent may run,
+// and child and group be gone: unless the parent waits, for then this resumes it.
+std::coroutine_handle<> child_group::end(task_context& finished) noexcept {
+  auto& self = static_cast<child&>(finished);
+  child_group& group = *self.group;
+  const executor* const here = self.where;
+  const auto pushed = reinterpret_cast<std::uintptr_t>(&self);
+  std::uintptr_t seen = group.newest_.load(std::memory_order_relaxed);  // relaxed: a first guess
+  do {
+    self.next = seen == parent_waits ? nullptr : reinterpret_cast<child*>(seen);
+    // release: pairs with the acquire in take(): the parent sees the child's result. acquire: pairs
+    // with the release in wait(): this sees how to resume the parent.
+  } while (!group.newest_.compare_exchange_weak(seen, pushed, std::memory_order_acq_rel,
+                                                std::memory_order_relaxed));
+  if (seen != parent_waits) return std::noop_coroutine();
+  if (here == group.home_) return group.waiting;
+  group.home_->post(group);
+  return std::noop_coroutine();
+}
+
+// Puts those who have ended into their order. False if there are none.
+bool child_group::take() noexcept {
+  if (newest_.load(std::memory_order_relaxed) == 0) return false;  // relaxed: only a look
+  // acquire: pairs with the release in end(), also of those below the newest, since each push
+  // continues the release sequence.
+  auto* each = reinterpret_cast<child*>(newest_.exchange(0, std::memory_order_acquire));
+  while (each != nullptr) {
+    child* const older = std::exchange(each->next, ended_);
+    ended_ = std::exchange(each, older);
+  }
+  return true;
+}
+
+// False if a child ended meanwhile.
+bool child_group::wait() noexcept {
+  std::uintptr_t none = 0;
+  // release: pairs with the acquire in end(). relaxed: take() reads with acquire what was pushed.
+  return newest_.compare_exchange_strong(none, parent_waits, std::memory_order_release,
+                                         std::memory_order_relaxed);
+}
+
+child_group::child& child_group::pop() noexcept {
+  if (ended_ == nullptr) take();
+  child& oldest = *std::exchange(ended_, ended_->next);
+  oldest.runs = false;
+  --running_;
+  return oldest;
+}
+
+}  // namespace gyre::detail

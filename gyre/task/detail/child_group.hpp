@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+// Children that a coroutine starts one by one, and hears of one by one as they end.
+#pragma once
+
+#include <gyre/base/atomic.hpp>
+#include <gyre/task/context.hpp>
+#include <gyre/task/detail/resumption.hpp>
+#include <gyre/task/stop_token.hpp>
+#include <gyre/task/task.hpp>
+
+#include <cassert>
+#include <coroutine>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <utility>
+
+namespace gyre::detail {
+
+/// The children of one coroutine. A local of it, declared before the children. All members belong
+/// to the coroutine; children end on any thread.
+///
+/// Whatever is to be done when a child ends is done by the parent, on its own executor: so there is
+/// one atomic word, the stack of children that have ended.
+class child_group : resumption {
+ public:
+  /// A child's context, which must stay in place from start() until the child's end was heard of.
+  struct child : task_context {
+    child_group* group = nullptr;
+    child* next = nullptr;
+    bool runs = false;
+  };
+
+  child_group() = default;
+  child_group(const child_group&) = delete;
+  child_group& operator=(const child_group&) = delete;
+
+  /// Awaited before anything else: makes the coroutine the parent.
+  auto adopt() noexcept { return adopt_awaiter(*this); }
+  /// Runs `work` to its first wait. Throws if it is empty; there is no child then.
+  template <class T>
+  void start(child& context, task<T>& work) {
+    if (!work.valid()) throw_empty_task();
+    static_cast<task_context&>(context) = inherited_;
+    context.group = this;
+    context.runs = true;
+    ++running_;
+    task_access::state(work).start(context);
+  }
+  /// Awaited while a child runs: a child that has ended, and was not heard of before; the one that
+  /// ended first comes first.
+  auto ended() noexcept { return ended_awaiter(*this); }
+
+  /// Whether a child has ended that was not heard of.
+  bool has_ended() noexcept { return ended_ != nullptr || take(); }
+  /// Children whose end was not heard of.
+  std::size_t running() const noexcept { return running_; }
+
+  /// Asks the children to stop.
+  void request_stop() noexcept { stop_->request_stop(); }
+  /// Whether they, or the parent, were asked to.
+  bool stop_requested() const noexcept { return stop_->stop_requested(); }
+
+  /// False if the child runs, or waits, on another executor than the parent's.
+  bool may_drop(const child& context) const noexcept {
+    return !context.runs || context.where == inherited_.where;
+  }
+
+ private:
+  struct adopt_awaiter {
+    explicit adopt_awaiter(child_group& g) noexcept : group(g) {}
+    static constexpr bool await_ready() noexcept { return false; }
+    template <class Promise>
+    bool await_suspend(std::coroutine_handle<Promise> parent) noexcept {
+      task_context& inherited = group.inherited_;
+      fork_context(inherited, parent);
+      inherited.stop = group.stop_.emplace(inherited.stop).get_token();
+      inherited.finished = &end;
+      return false;
+    }
+    static constexpr void await_resume() noexcept {}
+    child_group& group;
+  };
+  struct ended_awaiter {
+    explicit ended_awaiter(child_group& g) noexcept : group(g) {}
+    bool await_ready() const noexcept { return group.has_ended(); }
+    template <class Promise>
+    bool await_suspend(std::coroutine_handle<Promise> parent) const noexcept {
+      group.waiting = parent;
+      group.home_ = context_of(parent).where;
+      return group.wait();
+    }
+    child& await_resume() const noexcept { return group.pop(); }
+    child_group& group;
+  };
+
+  static std::coroutine_handle<> end(task_context& finished) noexcept;
+  bool take() noexcept;
+  bool wait() noexcept;
+  child& pop() noexcept;
+
+  // No child has this address.
+  static constexpr std::uintptr_t parent_waits = 1;
+
+  task_context inherited_;
+  std::optional<linked_stop_source> stop_;
+  std::size_t running_ = 0;
+  child* ended_ = nullptr;  // the oldest first
+  executor* home_ = nullptr;
+  atomic<std::uintptr_t> newest_{0};  // the child that ended last, or parent_waits
+};
+
+/// A task as a child.
+template <class T>
+struct child_task {
+  explicit child_task(const child_group& of, task<T>&& started) noexcept
+      : group(&of), work(std::move(started)) {}
+  child_task(child_task&&) = default;
+  child_task& operator=(child_task&&) = delete;
+  ~child_task() {
+    assert(group->may_drop(context) && "a child was dropped while it was on another executor");
+  }
+
+  const child_group* group;
+  child_group::child context;
+  task<T> work;
+};
+
+}  // namespace gyre::detail

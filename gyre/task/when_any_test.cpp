@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tests of the race of awaitables, in virtual time and on threads.
+#include <gyre/task/when_any.hpp>
+
+#include <gtest/gtest.h>
+#include <gyre/task/schedule.hpp>
+#include <gyre/task/sleep.hpp>
+#include <gyre/task/sync_wait.hpp>
+#include <gyre/task/with_timeout.hpp>
+#include <tests/support/run_in_virtual_time.hpp>
+#include <tests/support/thread_executor.hpp>
+
+#include <chrono>
+#include <functional>
+#include <future>
+#include <memory>
+#include <ranges>
+#include <stdexcept>
+#include <string>
+#include <system_error>
+#include <thread>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace {
+
+using namespace std::chrono_literals;
+using gyre::inplace_stop_source;
+using gyre::sleep_for;
+using gyre::sync_wait;
+using gyre::task;
+using gyre::when_any;
+using gyre::test::manual_executor;
+using gyre::test::run_in_virtual_time;
+using gyre::test::thread_executor;
+using std::chrono::nanoseconds;
+
+template <class T>
+task<T> after(nanoseconds delay, T value) {
+  co_await sleep_for(delay);
+  co_return value;
+}
+template <class T>
+task<T> ready(T value) {
+  co_return value;
+}
+task<> fails_after(nanoseconds delay) {
+  co_await sleep_for(delay);
+  throw std::runtime_error("failed");
+}
+// Counts those that started and those that ended, however they ended.
+struct living {
+  int started = 0;
+  int ended = 0;
+};
+task<> lives(living& counted, nanoseconds delay) {
+  ++counted.started;
+  struct at_end {
+    int& ended;
+    ~at_end() { ++ended; }
+  } const count{counted.ended};
+  co_await sleep_for(delay);
+}
+
+TEST(WhenAny, GivesTheFirstOfSeveralTypes) {
+  manual_executor executor;
+  const gyre::when_any_result<int, std::string, std::monostate> first = run_in_virtual_time(
+      executor, when_any(after(3s, 1), after(1s, std::string("first")), sleep_for(2s)));
+  EXPECT_EQ(first.index, 1);
+  EXPECT_EQ(std::get<1>(first.value), "first");
+}
+
+TEST(WhenAny, GivesReferencesAndMoveOnlyValues) {
+  int value = 0;
+  const auto reference = sync_wait(when_any([](int& to) -> task<int&> { co_return to; }(value)));
+  EXPECT_EQ(&std::get<0>(reference.value).get(), &value);
+  const auto pointer = sync_wait(when_any(ready(std::make_unique<int>(4)), ready(5)));
+  EXPECT_EQ(*std::get<0>(pointer.value), 4);
+}
+
+TEST(WhenAny, StopsAndAwaitsTheOthers) {
+  manual_executor executor;
+  living counted;
+  const auto start = executor.now();
+  const auto first = run_in_virtual_time(
+      executor, when_any(lives(counted, 100h), lives(counted, 1s), lives(counted, 100h)));
+  EXPECT_EQ(first.index, 1);
+  EXPECT_EQ(counted.started, 3);
+  EXPECT_EQ(counted.ended, 3);
+  EXPECT_EQ(executor.timers_pending(), 0);
+  EXPECT_LT(executor.now(), start + 10s);
+}
+
+TEST(WhenAny, WaitsForOneThatDoesNotHeedTheStop) {
+  manual_executor executor;
+  bool ended = false;
+  const auto stubborn = [](bool& told) -> task<> {
+    for (int i = 0; i < 3; ++i) {
+      try {
+        co_await sleep_for(1h);
+      } catch (const std::system_error&) {  // goes on
+      }
+      co_await gyre::yield();
+    }
+    told = true;
+  };
+  EXPECT_EQ(run_in_virtual_time(executor, when_any(stubborn(ended), after(1s, 1))).index, 1);
+  EXPECT_TRUE(ended);
+}
+
+TEST(WhenAny, DoesNotStartThoseAfterOneThatHasEnded) {
+  living counted;
+  EXPECT_EQ(sync_wait(when_any(ready(1), lives(counted, 1s))).index, 0);
+  EXPECT_EQ(counted.started, 0);
+}
+
+TEST(WhenAny, ThrowsTheErrorThatComesFirst) {
+  manual_executor executor;
+  living counted;
+  EXPECT_THROW(run_in_virtual_time(executor, when_any(fails_after(1s), lives(counted, 2s))),
+               std::runtime_error);
+  EXPECT_EQ(counted.ended, 1);
+}
+
+TEST(WhenAny, DropsErrorsThatComeLater) {
+  manual_executor executor;
+  EXPECT_EQ(run_in_virtual_time(executor, when_any(fails_after(2s), after(1s, 1))).index, 1);
+}
+
+TEST(WhenAny, IsStoppedAsAWhole) {
+  manual_executor executor;
+  inplace_stop_source source;
+  living counted;
+  auto result = gyre::spawn_future(executor, when_any(lives(counted, 1h), lives(counted, 1h)),
+                                   source.get_token());
+  executor.run_all();
+  source.request_stop();
+  executor.run_all();
+  try {
+    result.get();
+    ADD_FAILURE() << "was not stopped";
+  } catch (const std::system_error& error) {
+    EXPECT_EQ(error.code(), std::errc::operation_canceled);
+  }
+  EXPECT_EQ(counted.ended, 2);
+}
+
+TEST(WhenAny, NestsInATimeout) {
+  manual_executor executor;
+  living counted;
+  try {
+    run_in_virtual_time(executor,
+                        gyre::with_timeout(when_any(lives(counted, 1h), lives(counted, 2h)), 1s));
+    ADD_FAILURE() << "did not time out";
+  } catch (const std::system_error& error) {
+    EXPECT_EQ(error.code(), std::errc::timed_out);
+  }
+  EXPECT_EQ(counted.ended, 2);
+}
+
+TEST(WhenAny, TakesARange) {
+  manual_executor executor;
+  std::vector<task<int>> tasks;
+  for (int i = 0; i < 10; ++i) tasks.push_back(after(i == 6 ? 1s : 1h, i));
+  const gyre::when_any_element<int> first =
+      run_in_virtual_time(executor, when_any(std::move(tasks)));
+  EXPECT_EQ(first.index, 6);
+  EXPECT_EQ(first.value, 6);
+  EXPECT_EQ(executor.timers_pending(), 0);
+}
+
+TEST(WhenAny, TakesAViewThatMakesAwaitables) {
+  manual_executor executor;
+  auto sleeps = std::views::iota(1, 5) |
+                std::views::transform([](int i) { return sleep_for(std::chrono::hours(5 - i)); });
+  EXPECT_EQ(run_in_virtual_time(executor, when_any(std::move(sleeps))).index, 3);
+}
+
+TEST(WhenAny, OfNothingIsAnError) {
+  EXPECT_THROW(static_cast<void>(when_any(std::vector<task<>>())), std::invalid_argument);
+}
+
+TEST(WhenAny, OfAnEmptyTaskIsAnErrorBeforeAnythingRuns) {
+  living counted;
+  EXPECT_THROW(static_cast<void>(when_any(lives(counted, 1s), task<>())), std::logic_error);
+  EXPECT_EQ(counted.started, 0);
+}
+
+TEST(WhenAny, GoesOnOnItsOwnExecutor) {
+  thread_executor there;
+  thread_executor home;
+  sync_wait(gyre::on(home, [](thread_executor& other, thread_executor& own) -> task<> {
+    for (int i = 0; i < 200; ++i) {
+      co_await when_any(gyre::resume_on(other), gyre::schedule(own), gyre::yield());
+      EXPECT_TRUE(own.running_here());
+    }
+  }(there, home)));
+}
+
+TEST(WhenAny, ChildrenOnSeveralThreadsEndAtOnce) {
+  thread_executor one;
+  thread_executor other;
+  const auto hop = [](gyre::executor& to, int value) -> task<int> {
+    co_await gyre::resume_on(to);
+    co_return value;
+  };
+  for (int round = 0; round < 500; ++round) {
+    inplace_stop_source source;
+    std::jthread stopper([&] { source.request_stop(); });
+    const auto first =
+        sync_wait(when_any(hop(one, 0), hop(other, 1), hop(one, 2)), source.get_token());
+    EXPECT_EQ(first.value.index(), first.index);
+    EXPECT_EQ(std::visit([](int value) { return value; }, first.value),
+              static_cast<int>(first.index));
+  }
+}
+
+task<long> race_often(long count) {
+  long sum = 0;
+  for (long i = 0; i < count; ++i) {
+    const auto first = co_await when_any(ready(1), ready(2));
+    sum += std::get<0>(first.value);
+  }
+  co_return sum;
+}
+
+TEST(WhenAny, ManyInARowRunInConstantStack) { EXPECT_EQ(sync_wait(race_often(100'000)), 100'000); }
+
+TEST(WhenAny, MayBeDroppedWhileItsChildrenWait) {
+  manual_executor executor;
+  living counted;
+  gyre::task_context context;
+  context.where = &executor;
+  {
+    auto race = when_any(lives(counted, 1s), lives(counted, 2s));
+    struct starter : gyre::operation {
+      starter(decltype(race)& work, gyre::task_context& in)
+          : operation([](operation& self) {
+              auto& op = static_cast<starter&>(self);
+              gyre::detail::task_access::state(op.started).start(op.context);
+            }),
+            started(work),
+            context(in) {}
+      decltype(race)& started;
+      gyre::task_context& context;
+    } start(race, context);
+    executor.post(start);
+    executor.run_all();
+    EXPECT_EQ(executor.timers_pending(), 2);
+  }
+  EXPECT_EQ(counted.ended, 2);
+  EXPECT_EQ(executor.timers_pending(), 0);
+}
+
+}  // namespace
