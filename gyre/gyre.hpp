@@ -33,8 +33,17 @@
 #include <gyre/exec/sync_wait.hpp>
 #include <gyre/exec/timer.hpp>
 #include <gyre/io/epoll_poller.hpp>
+#include <gyre/sync/barrier.hpp>
 #include <gyre/sync/channel.hpp>
+#include <gyre/sync/condition_variable.hpp>
+#include <gyre/sync/event.hpp>
+#include <gyre/sync/guard.hpp>
+#include <gyre/sync/latch.hpp>
+#include <gyre/sync/mutex.hpp>
+#include <gyre/sync/once.hpp>
 #include <gyre/sync/select.hpp>
+#include <gyre/sync/semaphore.hpp>
+#include <gyre/sync/shared_mutex.hpp>
 #include <gyre/task/as_expected.hpp>
 #include <gyre/task/as_task.hpp>
 #include <gyre/task/async_backtrace.hpp>

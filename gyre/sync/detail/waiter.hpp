@@ -122,10 +122,10 @@ class stop_hook {
 
 /// The part of an awaiter that waits in a `Place`, which outlives the wait and has
 ///
-///     bool enlist(Waiter&) noexcept;    // Under its lock: false if the waiter is_cancelled(), or
-///                                       // if it need not wait and is told so by complete(); else
-///                                       // lets it join() a list, and from the unlocking on the
-///                                       // waiter may be gone.
+///     bool enlist(Waiter&) noexcept;    // Under its lock: false if the waiter need not wait, and
+///                                       // is told so by complete(), or is_cancelled(); else lets
+///                                       // it join() a list, and from the unlocking on the waiter
+///                                       // may be gone.
 ///     bool withdraw(Waiter&) noexcept;  // Under its lock: what Waiter::withdraw() says. If true,
 ///                                       // also completes whoever waited only because of it.
 ///

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gyre/sync/barrier.hpp>
+
+namespace gyre::detail {
+
+bool barrier_base::subtract(std::uint64_t arrived, woken_waiters& ready) noexcept {
+  assert(missing_ >= arrived && "more arrived at a gyre::barrier than were expected");
+  missing_ -= arrived;
+  if (missing_ != 0) return false;
+  while (!waiting_.empty()) ready.complete(waiting_.front());
+  return true;
+}
+
+bool barrier_base::count(std::uint64_t arrived, woken_waiters& ready) noexcept {
+  const locked_state state(lock_);
+  return subtract(arrived, ready);
+}
+
+bool barrier_base::count_and_drop(woken_waiters& ready) noexcept {
+  const locked_state state(lock_);
+  --expected_;
+  return subtract(1, ready);
+}
+
+auto barrier_base::count(barrier_waiter& arriving, woken_waiters& ready) noexcept -> arrival {
+  const locked_state state(lock_);
+  if (arriving.arrived && arriving.arrived_in != phase_) {
+    arriving.complete();
+    return arrival::goes_on;
+  }
+  if (!arriving.arrived && missing_ == 1) {
+    arriving.complete();
+    subtract(1, ready);
+    return arrival::completes;
+  }
+  if (arriving.is_cancelled()) return arrival::goes_on;
+  if (!arriving.arrived) subtract(1, ready);
+  arriving.join(waiting_);
+  return arrival::waits;
+}
+
+void barrier_base::begin_phase() noexcept {
+  const locked_state state(lock_);
+  missing_ = expected_;
+  ++phase_;
+}
+
+bool barrier_base::withdraw(barrier_waiter& leaving) noexcept {
+  const locked_state state(lock_);
+  const bool waited = leaving.withdraw();
+  if (waited && !leaving.arrived) ++missing_;
+  return waited;
+}
+
+std::uint64_t barrier_base::phase() noexcept {
+  const locked_state state(lock_);
+  return phase_;
+}
+
+}  // namespace gyre::detail

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+// Coroutines that wait for each other, again and again.
+//
+//     gyre::barrier phase(workers, [&]() noexcept { grid.swap(); });
+//     while (!grid.settled()) {
+//       grid.relax(mine);
+//       co_await phase.arrive_and_wait();
+//     }
+#pragma once
+
+#include <gyre/base/intrusive_list.hpp>
+#include <gyre/sync/detail/plain_wait.hpp>
+#include <gyre/sync/detail/state_word.hpp>
+#include <gyre/sync/detail/waiter.hpp>
+
+#include <cassert>
+#include <cstdint>
+#include <type_traits>
+#include <utility>
+
+namespace gyre {
+
+namespace detail {
+
+struct barrier_waiter : waiter {
+  /// One that arrives now.
+  barrier_waiter() noexcept = default;
+  /// One that has arrived, in `phase`.
+  explicit barrier_waiter(std::uint64_t phase) noexcept : arrived(true), arrived_in(phase) {}
+
+  const bool arrived = false;
+  const std::uint64_t arrived_in = 0;
+};
+
+/// A barrier but for what it does between its phases.
+class barrier_base {
+ public:
+  barrier_base(const barrier_base&) = delete;
+  barrier_base& operator=(const barrier_base&) = delete;
+
+ protected:
+  constexpr explicit barrier_base(std::uint64_t expected) noexcept
+      : expected_(expected), missing_(expected) {
+    assert(expected > 0 && "nobody would complete the phase");
+  }
+  ~barrier_base() {
+    assert(waiting_.empty() && "a gyre::barrier was destroyed while a coroutine waited for it");
+  }
+
+  /// Counts `arrived`, and returns whether all have; those who wait are then in `ready`. The caller
+  /// goes on with begin_phase().
+  bool count(std::uint64_t arrived, woken_waiters& ready) noexcept;
+  bool count_and_drop(woken_waiters& ready) noexcept;
+  /// The same with one that waits for the others, unless it is cancelled or the last.
+  enum class arrival : unsigned char { waits, goes_on, completes };
+  arrival count(barrier_waiter& arriving, woken_waiters& ready) noexcept;
+  void begin_phase() noexcept;
+  bool withdraw(barrier_waiter& leaving) noexcept;
+  std::uint64_t phase() noexcept;
+
+ private:
+  bool subtract(std::uint64_t arrived, woken_waiters& ready) noexcept;
+
+  state_word lock_;
+  // The rest belongs to the lock.
+  std::uint64_t expected_;  // in each phase
+  std::uint64_t missing_;   // in this one
+  std::uint64_t phase_ = 0;
+  intrusive_list<barrier_waiter> waiting_;
+};
+
+struct no_completion {
+  constexpr void operator()() const noexcept {}
+};
+
+}  // namespace detail
+
+/// A meeting point for a fixed number of participants: nobody goes on before all have arrived. The
+/// last to arrive calls `Completion`, then all are released and the next phase begins.
+///
+/// Cost          one exchange for each arrival, three and a post for each waiter for the last one; no
+///               allocation, 48 bytes and the function
+/// Fairness      wakes all, in the order of their coming
+/// Cancellation  an arrive_and_wait() that is cancelled has not arrived: it takes its arrival back, so
+///               that it may arrive again or drop out; std::errc::operation_canceled
+/// Threads       any; the completion function runs on the thread of the last arrival
+///
+/// As std::barrier. It must outlive its waits. What happened before an arrival happens before the
+/// completion function runs, and that happens before the end of the waits.
+template <class Completion = detail::no_completion>
+class barrier : detail::barrier_base {
+  static_assert(std::is_nothrow_invocable_v<Completion&>,
+                "a completion function must not throw, and says so");
+
+ public:
+  /// What arrive_and_wait() and wait() return: awaited, gives nothing.
+  using wait_operation = detail::plain_wait<barrier, detail::barrier_waiter>;
+
+  /// Proof of having arrived in a phase, for wait().
+  class [[nodiscard]] arrival_token {
+   private:
+    friend barrier;
+    explicit arrival_token(std::uint64_t phase) noexcept : phase_(phase) {}
+    std::uint64_t phase_;
+  };
+
+  constexpr explicit barrier(std::uint64_t expected, Completion completion = Completion()) noexcept(
+      std::is_nothrow_move_constructible_v<Completion>)
+      : barrier_base(expected), completion_(std::move(completion)) {}
+
+  /// Awaited, arrives, and waits for the others. If it is the last it goes on at once.
+  wait_operation arrive_and_wait() noexcept { return wait_operation(*this); }
+
+  /// Arrives `arrived` times, at most as often as the phase still misses, without waiting.
+  arrival_token arrive(std::uint64_t arrived = 1) noexcept {
+    const arrival_token token(phase());
+    detail::woken_waiters ready;
+    if (count(arrived, ready)) complete();
+    return token;
+  }
+  /// Awaited, waits for the end of the phase in which `token` was given. If it is cancelled, the
+  /// arrival counts all the same.
+  wait_operation wait(arrival_token token) noexcept { return wait_operation(*this, token.phase_); }
+
+  /// Arrives for the last time: from the next phase on one less is expected.
+  void arrive_and_drop() noexcept {
+    detail::woken_waiters ready;
+    if (count_and_drop(ready)) complete();
+  }
+
+ private:
+  friend wait_operation;
+  friend detail::wait_operation<barrier, detail::barrier_waiter>;
+
+  static constexpr bool admit(detail::barrier_waiter&) noexcept { return false; }
+  bool enlist(detail::barrier_waiter& arriving) noexcept {
+    detail::woken_waiters ready;
+    switch (count(arriving, ready)) {
+      case arrival::waits: return true;
+      case arrival::completes: complete(); break;
+      case arrival::goes_on: break;
+    }
+    return false;
+  }
+  void complete() noexcept {
+    completion_();
+    begin_phase();
+  }
+
+  [[no_unique_address]] Completion completion_;
+};
+
+}  // namespace gyre

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Who leaves the condition variable, notified or cancelled, joins the mutex's line outside of the
+// condition variable's lock; nobody else resumes it there.
+#include <gyre/sync/condition_variable.hpp>
+
+namespace gyre {
+
+using detail::locked_state;
+using place = detail::condition_waiter::place;
+
+bool condition_variable::enlist(waiter& arriving) noexcept {
+  const locked_state state(lock_);
+  if (arriving.cancelled) return false;
+  arriving.at = place::condition;
+  waiting_.push_back(arriving);
+  return true;
+}
+
+void condition_variable::notify_one() noexcept {
+  line notified;
+  {
+    const locked_state state(lock_);
+    if (!waiting_.empty()) move(static_cast<waiter&>(waiting_.front()), notified);
+  }
+  let_go(notified);
+}
+
+void condition_variable::notify_all() noexcept {
+  line notified;
+  {
+    const locked_state state(lock_);
+    while (!waiting_.empty()) move(static_cast<waiter&>(waiting_.front()), notified);
+  }
+  let_go(notified);
+}
+
+void condition_variable::cancel(waiter& leaving) noexcept {
+  line cancelled;
+  {
+    const locked_state state(lock_);
+    if (leaving.at == place::mutex) return;
+    leaving.cancelled = true;
+    if (leaving.at == place::nowhere) return;  // enlist() will see it
+    move(leaving, cancelled);
+  }
+  let_go(cancelled);
+}
+
+void condition_variable::abandon(waiter& leaving) noexcept {
+  {
+    const locked_state state(lock_);
+    if (leaving.at == place::condition) {
+      leaving.unlink();
+      return;
+    }
+  }
+  [[maybe_unused]] const bool waited = leaving.with->withdraw(leaving);
+  assert(waited && "a coroutine was destroyed between its wake-up and its resumption");
+}
+
+void condition_variable::move(waiter& from_here, line& to_mutex) noexcept {
+  from_here.unlink();
+  from_here.at = place::mutex;
+  to_mutex.push_back(from_here);
+}
+
+void condition_variable::let_go(line& to_mutex) noexcept {
+  if (to_mutex.empty()) return;
+  static_cast<waiter&>(to_mutex.front()).with->enqueue(to_mutex);
+}
+
+}  // namespace gyre

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// The awaiter of locks: waits, then owns.
+#pragma once
+
+#include <gyre/sync/detail/plain_wait.hpp>
+#include <gyre/sync/detail/waiter.hpp>
+#include <gyre/task/detail/cancelled.hpp>
+
+#include <expected>
+#include <mutex>
+#include <system_error>
+
+namespace gyre::detail {
+
+/// As plain_wait, and gives a `Guard` of the place.
+template <class Guard, class Place, class Waiter = waiter>
+class [[nodiscard]] guard_wait : wait_operation<Place, Waiter> {
+  using base = wait_operation<Place, Waiter>;
+
+ public:
+  template <class... Arguments>
+  explicit guard_wait(Place& place, Arguments... arguments) noexcept : base(place, arguments...) {}
+
+  bool await_ready() noexcept { return this->place().admit(static_cast<Waiter&>(*this)); }
+  using base::await_suspend;
+  Guard await_resume() {
+    if (!this->finish()) throw_cancelled();
+    return Guard(this->place(), std::adopt_lock);
+  }
+  /// As await_resume(), without a throw.
+  std::expected<Guard, std::error_code> result() noexcept {
+    if (!this->finish()) return cancelled_result();
+    return Guard(this->place(), std::adopt_lock);
+  }
+};
+
+}  // namespace gyre::detail

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// The awaiter of waits that give nothing but their end.
+#pragma once
+
+#include <gyre/sync/detail/waiter.hpp>
+#include <gyre/task/detail/cancelled.hpp>
+
+#include <expected>
+#include <system_error>
+
+namespace gyre::detail {
+
+/// What a cancelled wait gives to as_expected().
+inline std::unexpected<std::error_code> cancelled_result() noexcept {
+  return std::unexpected(std::make_error_code(std::errc::operation_canceled));
+}
+
+/// Waits in a `Place`, see wait_operation, which also has
+///
+///     bool admit(Waiter&) noexcept;  // Whether it need not wait, at a glance.
+template <class Place, class Waiter = waiter>
+class [[nodiscard]] plain_wait : wait_operation<Place, Waiter> {
+  using base = wait_operation<Place, Waiter>;
+
+ public:
+  template <class... Arguments>
+  explicit plain_wait(Place& place, Arguments... arguments) noexcept : base(place, arguments...) {}
+
+  bool await_ready() noexcept { return this->place().admit(static_cast<Waiter&>(*this)); }
+  using base::await_suspend;
+  void await_resume() {
+    if (!this->finish()) throw_cancelled();
+  }
+  /// As await_resume(), without a throw.
+  std::expected<void, std::error_code> result() noexcept {
+    if (!this->finish()) return cancelled_result();
+    return {};
+  }
+};
+
+}  // namespace gyre::detail

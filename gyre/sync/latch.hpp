@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+// Waiting until a number of things have happened, once.
+//
+//     gyre::latch started(servers.size());
+//     co_await started.wait();  // each server: started.count_down()
+#pragma once
+
+#include <gyre/base/intrusive_list.hpp>
+#include <gyre/sync/detail/plain_wait.hpp>
+#include <gyre/sync/detail/state_word.hpp>
+#include <gyre/sync/detail/waiter.hpp>
+
+#include <cassert>
+#include <cstdint>
+
+namespace gyre {
+
+/// A counter that goes down to zero, where it lets everybody pass for ever.
+///
+/// Cost          count_down() one exchange, and a post for each waiter if it is the last; wait() at
+///               zero one load; no allocation, 24 bytes
+/// Fairness      wakes all, in the order of their coming
+/// Cancellation  a wait that is cancelled changes nothing; std::errc::operation_canceled
+/// Threads       any
+///
+/// As std::latch. It must outlive its waits. What happened before a count_down() happens before the
+/// end of the waits.
+class latch {
+ public:
+  class arrival_operation;
+  /// What wait() returns: awaited, gives nothing.
+  using wait_operation = detail::plain_wait<latch>;
+
+  [[nodiscard]] static constexpr std::uint64_t max() noexcept { return ~word{0} / one; }
+
+  constexpr explicit latch(std::uint64_t expected) noexcept : state_(expected * one) {
+    assert(expected <= max());
+  }
+  latch(const latch&) = delete;
+  latch& operator=(const latch&) = delete;
+  ~latch() {
+    assert(waiting_.empty() && "a gyre::latch was destroyed while a coroutine waited for it");
+  }
+
+  /// Takes `arrived`, at most what is left, from the counter. When that reaches zero wakes all who
+  /// wait; whoever then finds it at zero may destroy the latch.
+  void count_down(std::uint64_t arrived = 1) noexcept;
+  /// Whether the counter is zero.
+  [[nodiscard]] bool try_wait() const noexcept {
+    // acquire: pairs with the release in state_word::unlock().
+    return state_.load(std::memory_order_acquire) < one;
+  }
+  /// Awaited, waits until the counter is zero. Does not look at the stop token if it is.
+  wait_operation wait() noexcept { return wait_operation(*this); }
+  /// Awaited, counts down, then waits. If that is cancelled, it has counted all the same.
+  inline arrival_operation arrive_and_wait(std::uint64_t arrived = 1) noexcept;
+
+ private:
+  using word = detail::state_word::word;
+  friend wait_operation;
+  friend detail::wait_operation<latch>;
+
+  static constexpr word one = 2;
+
+  bool admit(detail::waiter&) const noexcept { return try_wait(); }
+  bool enlist(detail::waiter& arriving) noexcept;
+  bool withdraw(detail::waiter& leaving) noexcept;
+
+  detail::state_word state_;
+  intrusive_list<detail::waiter> waiting_;
+};
+
+/// What latch::arrive_and_wait() returns: awaited, gives nothing.
+class [[nodiscard]] latch::arrival_operation : public latch::wait_operation {
+ public:
+  arrival_operation(latch& at, std::uint64_t arrived) noexcept
+      : latch::wait_operation(at), at_(&at), arrived_(arrived) {}
+
+  bool await_ready() noexcept {
+    at_->count_down(arrived_);
+    return latch::wait_operation::await_ready();
+  }
+
+ private:
+  latch* at_;
+  std::uint64_t arrived_;
+};
+
+inline auto latch::arrive_and_wait(std::uint64_t arrived) noexcept -> arrival_operation {
+  return arrival_operation(*this, arrived);
+}
+
+}  // namespace gyre

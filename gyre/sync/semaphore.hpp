@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+// A number of permits: how many may do something at once.
+//
+//     gyre::semaphore connections(100);
+//     auto permit = co_await connections.permit();
+#pragma once
+
+#include <gyre/base/intrusive_list.hpp>
+#include <gyre/sync/detail/plain_wait.hpp>
+#include <gyre/sync/detail/state_word.hpp>
+#include <gyre/sync/detail/waiter.hpp>
+#include <gyre/task/detail/cancelled.hpp>
+
+#include <cassert>
+#include <cstdint>
+#include <expected>
+#include <system_error>
+#include <utility>
+
+namespace gyre {
+
+class semaphore;
+
+namespace detail {
+
+struct semaphore_waiter : waiter {
+  explicit semaphore_waiter(std::uint64_t permits) noexcept : wanted(permits) {}
+  const std::uint64_t wanted;
+};
+
+}  // namespace detail
+
+/// Permits of a semaphore, given back when it is destroyed. Movable; the semaphore must outlive it.
+class [[nodiscard]] semaphore_permit {
+ public:
+  /// Holds nothing.
+  constexpr semaphore_permit() noexcept = default;
+  /// Takes over `count` permits of `from` that the caller has acquired.
+  semaphore_permit(semaphore& from, std::uint64_t count) noexcept : from_(&from), count_(count) {}
+  semaphore_permit(semaphore_permit&& other) noexcept
+      : from_(other.from_), count_(other.forget()) {}
+  semaphore_permit& operator=(semaphore_permit&& other) noexcept {
+    semaphore_permit taken(std::move(other));
+    std::swap(from_, taken.from_);
+    std::swap(count_, taken.count_);
+    return *this;
+  }
+  ~semaphore_permit() { release(); }
+
+  /// How many it holds.
+  [[nodiscard]] std::uint64_t count() const noexcept { return count_; }
+  /// Gives them back now.
+  inline void release() noexcept;
+  /// Leaves them acquired, for the caller to release, and returns how many.
+  std::uint64_t forget() noexcept { return std::exchange(count_, 0); }
+
+ private:
+  semaphore* from_ = nullptr;
+  std::uint64_t count_ = 0;
+};
+
+/// A counter that coroutines take from, and wait for while it is too low.
+///
+/// Cost          acquire and release one compare-exchange each, if nobody waits; no allocation, 24
+///               bytes
+/// Fairness      first come, first served, also by those who want many: nobody overtakes them
+/// Cancellation  a wait that is cancelled takes nothing, and lets those go on who waited only because
+///               of it; std::errc::operation_canceled
+/// Threads       any; permits may be released by whom they were not acquired
+///
+/// It must outlive its waits and permits. Counting is as with std::counting_semaphore.
+class semaphore {
+ public:
+  class permit_operation;
+  /// What acquire() returns: awaited, gives nothing.
+  using acquire_operation = detail::plain_wait<semaphore, detail::semaphore_waiter>;
+
+  /// The most permits there can be.
+  [[nodiscard]] static constexpr std::uint64_t max() noexcept { return ~word{0} / one; }
+
+  /// Has `permits` at first.
+  constexpr explicit semaphore(std::uint64_t permits) noexcept : state_(permits * one) {
+    assert(permits <= max());
+  }
+  semaphore(const semaphore&) = delete;
+  semaphore& operator=(const semaphore&) = delete;
+  ~semaphore() {
+    // relaxed: a semaphore that is used while it is destroyed is lost anyway.
+    assert((state_.load(std::memory_order_relaxed) & busy) == 0 &&
+           "a gyre::semaphore was destroyed while a coroutine waited for it");
+  }
+
+  /// Awaited, takes `permits`, after those who wait already. Does not look at the stop token unless
+  /// it has to wait.
+  acquire_operation acquire(std::uint64_t permits = 1) noexcept {
+    return acquire_operation(*this, permits);
+  }
+  /// The same; gives a semaphore_permit, which releases them.
+  inline permit_operation permit(std::uint64_t permits = 1) noexcept;
+
+  /// Takes `permits` if there are as many and nobody waits. May fail, as the standard's may, while
+  /// another coroutine begins or ends to wait.
+  [[nodiscard]] bool try_acquire(std::uint64_t permits = 1) noexcept {
+    word now = state_.load(std::memory_order_relaxed);
+    while ((now & busy) == 0 && now / one >= permits) {
+      // acquire: pairs with the release in release() and state_word::unlock().
+      if (state_.compare_exchange_weak(now, now - permits * one, std::memory_order_acquire,
+                                       std::memory_order_relaxed)) {
+        return true;
+      }
+    }
+    return false;
+  }
+
+  /// Adds `permits`, and wakes those who have waited longest and now have enough.
+  void release(std::uint64_t permits = 1) noexcept {
+    word now = state_.load(std::memory_order_relaxed);
+    assert(now / one + permits <= max() && "too many permits");
+    while ((now & busy) == 0) {
+      // release: pairs with the acquire of those who take them.
+      if (state_.compare_exchange_weak(now, now + permits * one, std::memory_order_release,
+                                       std::memory_order_relaxed)) {
+        return;
+      }
+    }
+    release_to_waiters(permits);
+  }
+
+  /// How many permits there are now; those whom somebody waits for are counted.
+  [[nodiscard]] std::uint64_t available() const noexcept {
+    return state_.load(std::memory_order_relaxed) / one;  // relaxed: a number, nothing else
+  }
+
+ private:
+  using word = detail::state_word::word;
+  using waiter = detail::semaphore_waiter;
+  friend acquire_operation;
+  friend detail::wait_operation<semaphore, waiter>;
+
+  static constexpr word awaited = 2;  // somebody is in the list
+  static constexpr word busy = detail::state_word::locked | awaited;
+  static constexpr word one = 4;
+
+  bool admit(const waiter& arriving) noexcept { return try_acquire(arriving.wanted); }
+  bool enlist(waiter& arriving) noexcept;
+  bool withdraw(waiter& leaving) noexcept;
+  void release_to_waiters(std::uint64_t permits) noexcept;
+  static bool take(word& now, const waiter& next) noexcept;
+  void let_go(word& now, detail::woken_waiters& ready) noexcept;
+
+  detail::state_word state_;
+  intrusive_list<waiter> waiting_;
+};
+
+/// What semaphore::permit() returns: awaited, gives a semaphore_permit.
+class [[nodiscard]] semaphore::permit_operation {
+ public:
+  permit_operation(semaphore& from, std::uint64_t permits) noexcept
+      : from_(&from), permits_(permits), acquired_(from, permits) {}
+
+  bool await_ready() noexcept { return acquired_.await_ready(); }
+  template <class Promise>
+  bool await_suspend(std::coroutine_handle<Promise> awaiting) noexcept {
+    return acquired_.await_suspend(awaiting);
+  }
+  semaphore_permit await_resume() {
+    acquired_.await_resume();
+    return semaphore_permit(*from_, permits_);
+  }
+  /// As await_resume(), without a throw.
+  std::expected<semaphore_permit, std::error_code> result() noexcept {
+    if (const auto done = acquired_.result(); !done) return std::unexpected(done.error());
+    return semaphore_permit(*from_, permits_);
+  }
+
+ private:
+  semaphore* from_;
+  std::uint64_t permits_;
+  acquire_operation acquired_;
+};
+
+inline auto semaphore::permit(std::uint64_t permits) noexcept -> permit_operation {
+  return permit_operation(*this, permits);
+}
+
+inline void semaphore_permit::release() noexcept {
+  if (const std::uint64_t held = forget(); held != 0) from_->release(held);
+}
+
+}  // namespace gyre

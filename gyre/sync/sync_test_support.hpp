@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the tests of this room share: coroutines that can be dropped, and that know no executor.
+#pragma once
+
+#include <gyre/base/detail/sanitizer.hpp>
+#include <gyre/task/context.hpp>
+#include <gyre/task/task.hpp>
+
+#include <coroutine>
+#include <exception>
+#include <utility>
+
+namespace gyre::test {
+
+#if defined(__SANITIZE_THREAD__)
+inline constexpr bool tsan_is_on = true;
+#elif defined(__has_feature)
+inline constexpr bool tsan_is_on = __has_feature(thread_sanitizer);
+#else
+inline constexpr bool tsan_is_on = false;
+#endif
+
+/// As many as there are, or fewer where each costs much more.
+constexpr int unless_sanitized(int many) noexcept {
+  return tsan_is_on || detail::asan_is_on ? many / 50 : many;
+}
+
+/// Starts a task on `here`, and lets it be destroyed while it waits.
+class started : task_context {
+ public:
+  started(executor& here, task<> work, inplace_stop_token stop_when = {}) : work_(std::move(work)) {
+    where = &here;
+    stop = stop_when;
+    finished = [](task_context& self) noexcept -> std::coroutine_handle<> {
+      static_cast<started&>(self).done_ = true;
+      return std::noop_coroutine();
+    };
+    detail::task_access::state(work_).start(*this);
+  }
+  started(const started&) = delete;
+  started& operator=(const started&) = delete;
+  ~started() {
+    if (!done_) drop();
+  }
+
+  bool done() const noexcept { return done_; }
+  /// Rethrows what the task threw.
+  void get() { detail::task_access::state(work_).take_result(); }
+  void drop() { work_ = task<>(); }
+
+ private:
+  task<> work_;
+  bool done_ = false;
+};
+
+/// A coroutine of somebody else: runs at once, has no context.
+struct foreign {
+  struct promise_type {
+    foreign get_return_object() noexcept { return {}; }
+    std::suspend_never initial_suspend() noexcept { return {}; }
+    std::suspend_never final_suspend() noexcept { return {}; }
+    void return_void() noexcept {}
+    void unhandled_exception() noexcept { std::terminate(); }
+  };
+};
+
+}  // namespace gyre::test
