@@ -57,9 +57,10 @@ struct jobs {
       : each{job{shared, 0, locks / 4}, job{shared, 1, locks / 4}, job{shared, 2, locks / 4},
              job{shared, 3, locks / 4}},
         alone{shared, 0, locks} {
-    const std::uint64_t change = sabotage == mishap::none ? 0 : sabotage == mishap::lose ? -1 : 1;
-    each[0].locks += change;
-    alone.locks += change;
+    if (sabotage == mishap::none) return;
+    for (job* one : {&each[0], &alone}) {
+      sabotage == mishap::lose ? --one->locks : ++one->locks;
+    }
   }
 
   job each[4];

@@ -73,6 +73,7 @@ def make(
     return path
 
 
+# Those not named take 100.
 FIGURES = {
     "gyre_fifo": 15,
     "gyre_sharded": 8,
@@ -91,4 +92,5 @@ def make_all(build: Path, mode: str = "scaling") -> None:
     for experiment in experiments.load_all().values():
         for contender in experiment.contenders:
             scale = 60 if experiment.name == "hop" else 1
-            make(build, experiment.name, contender.name, FIGURES[contender.name] * scale, mode=mode)
+            figure = FIGURES.get(contender.name, 100) * scale
+            make(build, experiment.name, contender.name, figure, mode=mode)
