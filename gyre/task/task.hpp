@@ -10,6 +10,7 @@
 
 #include <concepts>
 #include <coroutine>
+#include <cstdint>
 #include <exception>
 #include <memory>
 #include <source_location>
@@ -37,19 +38,34 @@ struct stored_result<void> {
   struct type {};
 };
 
-enum class stage : unsigned char {
-  empty,    // moved from, or the result was taken
-  pending,  // has a coroutine
-  value,
-  error,
-};
+/// The part of a task that its coroutine's end deals with: who goes on, and how far the task is. One
+/// word, which a coroutine that ends well only reads.
+class task_end {
+ public:
+  // What it can say of itself at any time.
+  bool empty() const noexcept { return word_ == 0; }
+  bool not_started() const noexcept { return word_ == ready; }
+  bool failed() const noexcept { return (word_ & has_error) != 0; }
 
-/// The part of a task that its coroutine's end deals with.
-struct task_end {
-  std::coroutine_handle<> continuation;  // null: the context says what follows
-  stage at;
+  /// Null: the context says what follows.
+  std::coroutine_handle<> continuation() const noexcept {
+    return std::coroutine_handle<>::from_address(reinterpret_cast<void*>(word_ & ~flags));
+  }
+  /// The coroutine has ended and nobody awaits it: until its result is taken it has one.
+  void end_without_continuation() noexcept { word_ = failed() ? has_error : has_value; }
 
-  explicit task_end(stage begin) noexcept : at(begin) {}
+ protected:
+  // The address of the coroutine that goes on, and flags. Zero when the result was taken or the task
+  // moved from. Not zero without a flag: a coroutine awaited by another, which has not ended, or
+  // has ended just now with a result that needs no destructor.
+  static constexpr std::uintptr_t has_error = 1;
+  static constexpr std::uintptr_t has_value = 2;
+  static constexpr std::uintptr_t ready = 4;  // a coroutine that nobody awaits
+  static constexpr std::uintptr_t flags = 7;
+
+  explicit task_end(std::uintptr_t begin) noexcept : word_(begin) {}
+
+  std::uintptr_t word_;
 };
 
 /// Throws std::logic_error: a task was awaited that has no coroutine (any more).
@@ -80,7 +96,7 @@ struct task_final_awaiter {
   template <class Promise>
   std::coroutine_handle<> await_suspend(std::coroutine_handle<Promise> self) const noexcept {
     task_promise_base& promise = self.promise();
-    const std::coroutine_handle<> next = promise.end->continuation;
+    const std::coroutine_handle<> next = promise.end->continuation();
     task_context& context = *promise.context;
 #if GYRE_ASYNC_BACKTRACE
     context.innermost = promise.awaited_by;
@@ -89,6 +105,7 @@ struct task_final_awaiter {
       self.destroy();
       return transfer_to(next);
     }
+    promise.end->end_without_continuation();
     self.destroy();
     return transfer_to(context.finished(context));
   }
@@ -112,7 +129,7 @@ class task_promise_result : public task_promise_base {
 template <>
 class task_promise_result<void> : public task_promise_base {
  public:
-  void return_void() noexcept;
+  void return_void() noexcept {}
   void unhandled_exception() noexcept;
 };
 
@@ -128,14 +145,13 @@ class task_state : public task_end {
   };
   using handle = std::coroutine_handle<promise_type>;
 
-  task_state() noexcept : task_end(stage::empty) {}
-  explicit task_state(handle coroutine) noexcept
-      : task_end(stage::pending), coroutine_(coroutine) {}
-  task_state(task_state&& other) noexcept : task_end(other.at) { take(other); }
+  task_state() noexcept : task_end(0) {}
+  explicit task_state(handle coroutine) noexcept : task_end(ready), coroutine_(coroutine) {}
+  task_state(task_state&& other) noexcept : task_end(other.word_) { take(other); }
   task_state& operator=(task_state&& other) noexcept {
     if (this != &other) {
       reset();
-      at = other.at;
+      word_ = other.word_;
       take(other);
     }
     return *this;
@@ -145,9 +161,9 @@ class task_state : public task_end {
   constexpr bool await_ready() const noexcept { return false; }
   template <has_context Promise>
   std::coroutine_handle<> await_suspend(std::coroutine_handle<Promise> awaiting) {
-    if (at != stage::pending) [[unlikely]]
+    if (word_ != ready) [[unlikely]]
       throw_empty_task();
-    continuation = awaiting;
+    word_ = reinterpret_cast<std::uintptr_t>(awaiting.address());
     promise_type& promise = coroutine_.promise();
     promise.end = this;
     promise.context = &context_of(awaiting);
@@ -161,9 +177,8 @@ class task_state : public task_end {
 
   /// Lets it run in a context of its own until it waits; context.finished() tells the end.
   void start(task_context& context) {
-    if (at != stage::pending) [[unlikely]]
+    if (word_ != ready) [[unlikely]]
       throw_empty_task();
-    continuation = nullptr;
     coroutine_.promise().end = this;
     coroutine_.promise().context = &context;
     resume(coroutine_);
@@ -171,22 +186,22 @@ class task_state : public task_end {
 
   /// The result of a coroutine that has finished, once.
   T take_result() {
-    if (at != stage::value) [[unlikely]]
+    if (failed()) [[unlikely]]
       rethrow();
     if constexpr (std::is_void_v<T>) {
-      at = stage::empty;
+      word_ = 0;
     } else if constexpr (std::is_reference_v<T>) {
-      at = stage::empty;
+      word_ = 0;
       return static_cast<T>(*value_);
     } else if constexpr (std::is_trivially_destructible_v<T>) {
-      at = stage::empty;
+      word_ = 0;
       return std::move(value_);
     } else {
       struct taken {
         task_state& state;
         ~taken() {
           std::destroy_at(&state.value_);
-          state.at = stage::empty;
+          state.word_ = 0;
         }
       } guard{*this};
       return std::move(value_);
@@ -203,47 +218,46 @@ class task_state : public task_end {
       value_ = std::addressof(value);
     } else {
       std::construct_at(&value_, std::forward<U>(value));
+      if constexpr (!std::is_trivially_destructible_v<T>) word_ |= has_value;
     }
-    at = stage::value;
   }
   // A local's destructor may throw when the value is there already.
-  void fail() noexcept {
-    if (at == stage::value) std::destroy_at(&value_);
+  [[gnu::cold, gnu::noinline]] void fail() noexcept {
+    if ((word_ & has_value) != 0) std::destroy_at(&value_);
     catch_into(&error_);
-    at = stage::error;
+    word_ = (word_ & ~has_value) | has_error;
   }
 
   [[noreturn, gnu::cold, gnu::noinline]] void rethrow() {
-    if (at != stage::error) throw_empty_task();
-    at = stage::empty;
+    word_ = 0;
     rethrow_and_clear(error_);
   }
 
-  void take(task_state& other) noexcept(std::is_nothrow_move_constructible_v<value_type>) {
-    switch (std::exchange(other.at, stage::empty)) {
-      case stage::pending: coroutine_ = other.coroutine_; break;
-      case stage::value:
-        std::construct_at(&value_, std::move(other.value_));
-        std::destroy_at(&other.value_);
-        break;
-      case stage::error:
-        std::construct_at(&error_, std::move(other.error_));
-        std::destroy_at(&other.error_);
-        break;
-      case stage::empty: break;
+  void take(task_state& other) noexcept {
+    if (failed()) {
+      std::construct_at(&error_, std::move(other.error_));
+      std::destroy_at(&other.error_);
+    } else if ((word_ & has_value) != 0) {
+      std::construct_at(&value_, std::move(other.value_));
+      std::destroy_at(&other.value_);
+    } else if (word_ == ready) {
+      coroutine_ = other.coroutine_;
     }
+    other.word_ = 0;
   }
   void reset() noexcept {
-    if (at != stage::empty) [[unlikely]]
+    if (word_ != 0) [[unlikely]]
       clear();
   }
   [[gnu::noinline]] void clear() noexcept {
-    switch (std::exchange(at, stage::empty)) {
-      case stage::pending: coroutine_.destroy(); break;
-      case stage::value: std::destroy_at(&value_); break;
-      case stage::error: std::destroy_at(&error_); break;
-      case stage::empty: break;
+    if (failed()) {
+      std::destroy_at(&error_);
+    } else if ((word_ & has_value) != 0) {
+      std::destroy_at(&value_);
+    } else {
+      coroutine_.destroy();
     }
+    word_ = 0;
   }
 
   union {
@@ -252,8 +266,6 @@ class task_state : public task_end {
     std::exception_ptr error_;
   };
 };
-
-inline void task_promise_result<void>::return_void() noexcept { end->at = stage::value; }
 
 /// How the rest of gyre reaches into a task.
 struct task_access {
@@ -312,7 +324,7 @@ class [[nodiscard]] GYRE_CORO_AWAIT_ELIDABLE task : private detail::task_state<T
   ~task() = default;
 
   /// Whether there is something to await.
-  [[nodiscard]] bool valid() const noexcept { return this->at == detail::stage::pending; }
+  [[nodiscard]] bool valid() const noexcept { return this->not_started(); }
 
   using state::await_ready;
   using state::await_resume;

@@ -59,7 +59,7 @@ std::coroutine_handle<> fork_join::child_finished(task_context& context) noexcep
     return std::noop_coroutine();
   }
   // Before the count: until then the stop source is there.
-  if (self.end->at == stage::error) join.child_failed(*self.end);
+  if (self.end->failed()) join.child_failed(*self.end);
   executor* const here = self.where;
   // release: our result is seen by whoever counts to zero, who acquires for the parent.
   if (join.pending_.fetch_sub(1, std::memory_order_acq_rel) != 1) return std::noop_coroutine();

@@ -55,7 +55,7 @@ class fork_join {
     task.start(context);
     if (starting_ == nullptr) {
       ++finished_here_;
-      if (task.at == stage::error) child_failed(task);
+      if (task.failed()) child_failed(task);
     } else {
       keep_running();
     }
