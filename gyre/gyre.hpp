@@ -53,6 +53,7 @@
 #include <gyre/task/generator.hpp>
 #include <gyre/task/invoke.hpp>
 #include <gyre/task/schedule.hpp>
+#include <gyre/task/scope.hpp>
 #include <gyre/task/shared_task.hpp>
 #include <gyre/task/sleep.hpp>
 #include <gyre/task/spawn.hpp>

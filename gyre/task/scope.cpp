@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gyre/task/scope.hpp>
+
+#include <gyre/base/operation.hpp>
+#include <gyre/base/slab.hpp>
+
+#include <cstdio>
+#include <cstdlib>
+#include <system_error>
+
+namespace gyre {
+
+const char* scope_error::what() const noexcept { return "tasks of a gyre::scope failed"; }
+
+// Owns itself: from spawn() until its coroutine has ended.
+class scope::child final : public task_context, public operation, public intrusive_list_node {
+ public:
+  child(scope& of, executor& on, task<>&& work) noexcept
+      : task_context(of.inherited_),
+        operation([](operation& self) {
+          auto& started = static_cast<child&>(self);
+          detail::task_access::state(started.work_).start(started);
+        }),
+        scope_(of),
+        work_(std::move(work)) {
+    where = &on;
+    finished = &end;
+  }
+
+  static void* operator new(std::size_t bytes) { return slab_allocate(bytes); }
+  static void operator delete(void* memory, std::size_t bytes) noexcept {
+    slab_deallocate(memory, bytes);
+  }
+
+  operation& starter() noexcept { return *this; }
+
+ private:
+  static std::coroutine_handle<> end(task_context& context) noexcept {
+    auto& self = static_cast<child&>(context);
+    scope& of = self.scope_;
+    const executor* const here = self.where;
+    try {
+      detail::task_access::state(self.work_).take_result();
+    } catch (...) {
+      of.note_error();
+    }
+#if GYRE_ASYNC_BACKTRACE
+    {
+      const std::lock_guard lock(of.mutex_);
+      self.unlink();
+    }
+#endif
+    delete &self;
+    return of.leave(here);
+  }
+
+  scope& scope_;
+  task<> work_;
+};
+
+scope::scope(inplace_stop_token parent, scope_errors policy) noexcept
+    : stop_(parent), policy_(policy) {}
+
+scope::~scope() {
+  // relaxed: all have ended before, and are seen, or this is lost.
+  if (open_.load(std::memory_order_relaxed) < one_task) return;
+  std::fputs("gyre: with_scope() was destroyed while tasks of the scope were running\n", stderr);
+  std::abort();
+}
+
+void scope::spawn_task(executor& where, task<> work) {
+  if (!work.valid()) detail::throw_empty_task();
+  auto* const spawned = new child(*this, where, std::move(work));
+  // relaxed: whoever may spawn keeps the scope open; the end of the task is ordered by leave().
+  open_.fetch_add(one_task, std::memory_order_relaxed);
+#if GYRE_ASYNC_BACKTRACE
+  {
+    const std::lock_guard lock(mutex_);
+    children_.push_back(*spawned);
+  }
+#endif
+  where.post(spawned->starter());
+}
+
+// A task's end. The scope may be gone when it returns.
+std::coroutine_handle<> scope::leave(const executor* here) noexcept {
+  // release: pairs with the acquire of whoever comes last, or of the join: the errors are seen.
+  // acquire: pairs with the release in the join: this sees how to resume the parent.
+  if (open_.fetch_sub(one_task, std::memory_order_acq_rel) != one_task) {
+    return std::noop_coroutine();
+  }
+  if (here == home_) return parent_.waiting;
+  home_->post(parent_);
+  return std::noop_coroutine();
+}
+
+void scope::note_error() noexcept {
+  const auto keep = [this] {
+    {
+      const std::lock_guard lock(mutex_);
+      if (first_error_ == nullptr) {
+        first_error_ = std::current_exception();
+      } else if (policy_ == scope_errors::collect) {
+        more_errors_.push_back(std::current_exception());
+      }
+    }
+    if (policy_ == scope_errors::stop_at_first) stop_.request_stop();
+  };
+  try {
+    throw;
+  } catch (const std::system_error& error) {
+    if (!detail::is_cancelled(error) || !stop_.stop_requested()) return keep();
+    const std::lock_guard lock(mutex_);
+    cancelled_ = true;
+  } catch (...) {
+    keep();
+  }
+}
+
+void detail::open_scope::check(const task_context& parent) {
+  if (first_error_ != nullptr) {
+    if (policy_ == scope_errors::stop_at_first) std::rethrow_exception(std::move(first_error_));
+    more_errors_.insert(more_errors_.begin(), std::move(first_error_));
+    throw scope_error(std::move(more_errors_));
+  }
+  if (cancelled_ && parent.stop.stop_requested()) throw_cancelled();
+}
+
+}  // namespace gyre
