@@ -50,6 +50,8 @@
 #include <gyre/task/async_generator.hpp>
 #include <gyre/task/context.hpp>
 #include <gyre/task/executor.hpp>
+#include <gyre/task/from_callback.hpp>
+#include <gyre/task/from_future.hpp>
 #include <gyre/task/generator.hpp>
 #include <gyre/task/invoke.hpp>
 #include <gyre/task/schedule.hpp>

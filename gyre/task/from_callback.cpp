@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gyre/task/from_callback.hpp>
+
+#include <cassert>
+#include <future>
+#include <utility>
+
+namespace gyre::detail {
+
+// The coroutine, and with it the state, may be gone afterwards, if the caller has no completion.
+void callback_state::publish() noexcept {
+  // release: the outcome; pairs with the acquire in must_wait(), or with that of the executor's
+  // queue. acquire: pairs with the release in must_wait().
+  if ((progress_.fetch_or(is_set, std::memory_order_acq_rel) & waits) != 0) where->post(*this);
+}
+
+bool callback_state::fail(std::error_code error) noexcept {
+  if (!claim()) return false;
+  error_ = error;
+  publish();
+  return true;
+}
+
+bool callback_state::fail(std::exception_ptr error) noexcept {
+  if (!claim()) return false;
+  error_ = std::move(error);
+  publish();
+  return true;
+}
+
+void callback_state::end_completion() noexcept {
+  // release: pairs with the acquire, here as well, of the last.
+  if (completions_.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+  fail(std::make_error_code(std::future_errc::broken_promise));
+  release();
+}
+
+void callback_state::abandon() noexcept {
+  [[maybe_unused]] const bool first = claim();
+  // relaxed: its own bit.
+  assert((first || (progress_.load(std::memory_order_relaxed) & waits) == 0) &&
+         "a coroutine was destroyed between its wake-up and its resumption");
+}
+
+void callback_state::release() noexcept {
+  // release: pairs with the acquire, here as well, of the last to go.
+  if (owners_.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;
+}
+
+}  // namespace gyre::detail

@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: Apache-2.0
+// Awaiting what reports by a callback: C libraries, and other people's C++.
+//
+//     gyre::task<int> read_async(device& from, std::span<std::byte> to) {
+//       auto reading = gyre::from_callback<int>([&](gyre::completion<int> done) {
+//         from.read(to, [done](int error, int bytes) {
+//           error == 0 ? done.set_value(bytes) : done.set_error({error, std::system_category()});
+//         });
+//       });
+//       co_return co_await std::move(reading);
+//     }
+#pragma once
+
+#include <gyre/base/atomic.hpp>
+#include <gyre/base/slab.hpp>
+#include <gyre/task/context.hpp>
+#include <gyre/task/detail/resumption.hpp>
+#include <gyre/task/executor.hpp>
+#include <gyre/task/stop_token.hpp>
+
+#include <concepts>
+#include <coroutine>
+#include <cstddef>
+#include <exception>
+#include <optional>
+#include <system_error>
+#include <type_traits>
+#include <utility>
+#include <variant>
+
+namespace gyre {
+
+template <class T>
+class completion;
+
+namespace detail {
+
+/// What a coroutine that waits for a callback and the callback have in common. The first who claims
+/// it sets the outcome: the callback, a stop, or the end of the last completion.
+class callback_state : public resumption {
+ public:
+  callback_state(const callback_state&) = delete;
+  callback_state& operator=(const callback_state&) = delete;
+
+  static void* operator new(std::size_t bytes) { return slab_allocate(bytes); }
+  static void operator delete(void* memory, std::size_t bytes) noexcept {
+    slab_deallocate(memory, bytes);
+  }
+
+  /// Whether the caller is the first; it goes on to set an outcome and publish() it.
+  bool claim() noexcept {
+    // relaxed: the outcome is handed over by publish().
+    return (progress_.fetch_or(claimed, std::memory_order_relaxed) & claimed) == 0;
+  }
+  void publish() noexcept;
+  bool fail(std::error_code error) noexcept;
+  bool fail(std::exception_ptr error) noexcept;
+
+  void add_completion() noexcept {
+    completions_.fetch_add(1, std::memory_order_relaxed);  // relaxed: the caller has one
+  }
+  void end_completion() noexcept;
+
+  // The waiting coroutine's.
+  /// Whether the outcome is not there yet; then the coroutine will be resumed.
+  bool must_wait() noexcept {
+    // acquire: pairs with the release in publish(): the outcome is seen. release: pairs with the
+    // acquire there: who resumes the coroutine sees it, and where.
+    return (progress_.fetch_or(waits, std::memory_order_acq_rel) & is_set) == 0;
+  }
+  /// Before the end of a coroutine that never got the outcome.
+  void abandon() noexcept;
+  void release() noexcept;
+
+  executor* where = nullptr;
+
+ protected:
+  callback_state() noexcept = default;
+  virtual ~callback_state() = default;
+
+  std::variant<std::monostate, std::error_code, std::exception_ptr> error_;
+
+ private:
+  enum progress : unsigned char { claimed = 1, is_set = 2, waits = 4 };
+
+  atomic<unsigned char> progress_{0};
+  atomic<unsigned> completions_{1};
+  atomic<unsigned> owners_{2};  // the coroutine, and all completions
+};
+
+template <class T>
+class callback_outcome final : public callback_state {
+ public:
+  using stored = std::conditional_t<std::is_void_v<T>, std::monostate, T>;
+
+  template <class... Arguments>
+  bool set(Arguments&&... arguments) noexcept {
+    if (!claim()) return false;
+    try {
+      value_.emplace(std::forward<Arguments>(arguments)...);
+    } catch (...) {
+      error_ = std::current_exception();
+    }
+    publish();
+    return true;
+  }
+
+  T take() {
+    if (value_) [[likely]] {
+      if constexpr (std::is_void_v<T>) {
+        return;
+      } else {
+        return std::move(*value_);
+      }
+    }
+    if (auto* code = std::get_if<std::error_code>(&error_)) throw std::system_error(*code);
+    std::rethrow_exception(std::get<std::exception_ptr>(error_));
+  }
+
+ private:
+  std::optional<stored> value_;
+};
+
+/// A function for when the coroutine is asked to stop: none, so that it goes on at once.
+struct no_stop_function {};
+
+template <class T, class Start, class OnStop>
+class callback_awaiter {
+ public:
+  callback_awaiter(Start&& start, OnStop&& on_stop)
+      : start_(std::move(start)), on_stop_(std::move(on_stop)) {}
+  // Before it is awaited.
+  callback_awaiter(callback_awaiter&& other)
+      : start_(std::move(other.start_)), on_stop_(std::move(other.on_stop_)) {}
+  ~callback_awaiter() {
+    if (state_ == nullptr) [[likely]]
+      return;
+    stopping_.reset();
+    state_->abandon();
+    state_->release();
+  }
+
+  static constexpr bool await_ready() noexcept { return false; }
+  template <class Promise>
+  bool await_suspend(std::coroutine_handle<Promise> awaiting) {
+    const auto& context = context_of(awaiting);
+    state_ = new callback_outcome<T>;
+    state_->waiting = awaiting;
+    state_->where = context.where;
+    completion<T> done(*state_);
+    if (context.stop.stop_requested()) {
+      done.set_error(std::make_error_code(std::errc::operation_canceled));
+      return false;
+    }
+    start_(std::move(done));
+    if (context.stop.stop_possible()) stopping_.emplace(context.stop, stop{this});
+    return state_->must_wait();
+  }
+  T await_resume() {
+    stopping_.reset();
+    const struct owner {
+      callback_outcome<T>* state;
+      ~owner() { state->release(); }
+    } owned{std::exchange(state_, nullptr)};
+    return owned.state->take();
+  }
+
+ private:
+  struct stop {
+    callback_awaiter* self;
+    void operator()() const noexcept {
+      if constexpr (std::same_as<OnStop, no_stop_function>) {
+        self->state_->fail(std::make_error_code(std::errc::operation_canceled));
+      } else {
+        self->on_stop_();
+      }
+    }
+  };
+
+  Start start_;
+  [[no_unique_address]] OnStop on_stop_;
+  callback_outcome<T>* state_ = nullptr;
+  std::optional<inplace_stop_callback<stop>> stopping_;
+};
+
+}  // namespace detail
+
+/// The other end of from_callback(): reports how the operation ended, once. Copies are the same
+/// completion, so that it fits into a std::function; the first report counts, and the others return
+/// false and change nothing. If all copies are gone without a report, the coroutine gets
+/// std::future_errc::broken_promise. All members from any thread.
+template <class T>
+class completion {
+  using state = detail::callback_outcome<T>;
+
+ public:
+  completion(const completion& other) noexcept : state_(other.state_) {
+    if (state_ != nullptr) state_->add_completion();
+  }
+  completion(completion&& other) noexcept : state_(std::exchange(other.state_, nullptr)) {}
+  completion& operator=(completion other) noexcept {
+    std::swap(state_, other.state_);
+    return *this;
+  }
+  ~completion() {
+    if (state_ != nullptr) state_->end_completion();
+  }
+
+  /// It ended with the T made of `arguments`. Returns whether this is the first report. If making
+  /// the T throws, the coroutine gets that exception.
+  template <class... Arguments>
+    requires std::constructible_from<typename state::stored, Arguments...>
+  bool set_value(Arguments&&... arguments) const noexcept {
+    return state_->set(std::forward<Arguments>(arguments)...);
+  }
+  /// It failed: the coroutine gets std::system_error. Returns whether this is the first report.
+  bool set_error(std::error_code error) const noexcept { return state_->fail(error); }
+  /// The coroutine gets `error`, which must not be null. Returns whether this is the first report.
+  bool set_exception(std::exception_ptr error) const noexcept {
+    return state_->fail(std::move(error));
+  }
+  /// set_value(), so that a completion can itself be the callback.
+  template <class... Arguments>
+    requires std::constructible_from<typename state::stored, Arguments...>
+  void operator()(Arguments&&... arguments) const noexcept {
+    state_->set(std::forward<Arguments>(arguments)...);
+  }
+
+  /// Gives the completion away as a pointer, the `user_data` of a C library; this object is then
+  /// empty. adopt() makes a completion of the pointer again, and must be called once.
+  [[nodiscard]] void* release() noexcept { return std::exchange(state_, nullptr); }
+  [[nodiscard]] static completion adopt(void* released) noexcept {
+    return completion(*static_cast<state*>(released));
+  }
+
+ private:
+  template <class, class, class>
+  friend class detail::callback_awaiter;
+  explicit completion(state& of) noexcept : state_(&of) {}
+
+  state* state_;
+};
+
+/// Awaited, calls `start` with a completion<T>, and waits until that is told the end; gives the value
+/// or throws what it was told. `start` runs within the co_await, may report at once, and what it
+/// throws is thrown there. The coroutine goes on on its executor, whoever reports.
+///
+/// Asked to stop, the coroutine goes on at once with std::errc::operation_canceled, and a later
+/// report is dropped; so what the operation refers to must outlive it even then. The second form
+/// calls `on_stop` instead, which asks the operation to end early, and goes on waiting for the report.
+/// It runs on the thread that requests the stop, perhaps while or after the operation ends, and must
+/// not throw. If a stop was requested before, nothing is started.
+///
+/// Costs an allocation from the slab. A coroutine that waits may be destroyed as long as no report is
+/// on its way; a later one is dropped.
+template <class T = void, std::invocable<completion<T>> Start>
+[[nodiscard]] auto from_callback(Start start) {
+  return detail::callback_awaiter<T, Start, detail::no_stop_function>(std::move(start), {});
+}
+template <class T = void, std::invocable<completion<T>> Start, std::invocable OnStop>
+[[nodiscard]] auto from_callback(Start start, OnStop on_stop) {
+  return detail::callback_awaiter<T, Start, OnStop>(std::move(start), std::move(on_stop));
+}
+
+}  // namespace gyre
