@@ -34,6 +34,8 @@ _LOOKS = (
     Look("#0067a3", "#4ba3e3", "cross", (2, 2)),
     Look("#2f8fc4", "#8fd0f7", "triangle-right", (12, 4)),
     Look("#7a7000", "#e8dd5a", "triangle-left", (4, 4, 1, 4)),
+    Look("#8c5a3c", "#cf9a78", "circle", (4, 2)),
+    Look("#8e8e8a", "#a3a39e", "square", (1, 3)),
 )
 _PREFERRED = {
     name: index
@@ -53,16 +55,17 @@ _PREFERRED = {
 
 
 def looks(names: Sequence[str]) -> dict[str, Look]:
-    """A look for each contender: the same in every experiment for the ones that are known."""
-    taken = {_PREFERRED[name] for name in names if name in _PREFERRED}
-    free = [index for index in range(len(_LOOKS)) if index not in taken]
-    found = {}
-    for name in names:
-        index = _PREFERRED.get(name)
-        if index is None:
-            index = free.pop(0) if free else 0
-        found[name] = _LOOKS[index]
-    return found
+    """A look for each contender: the same in every experiment for the ones that are known.
+
+    Two builds of one contender, NAME and NAME_noinline, look the same.
+    """
+    builds = {name: name.removesuffix("_noinline") for name in names}
+    chosen = {name: _PREFERRED[name] for name in builds.values() if name in _PREFERRED}
+    free = [index for index in range(len(_LOOKS)) if index not in chosen.values()]
+    for name in builds.values():
+        if name not in chosen:
+            chosen[name] = free.pop(0) if free else 0
+    return {name: _LOOKS[chosen[of]] for name, of in builds.items()}
 
 
 def dark_colours() -> dict[str, str]:
