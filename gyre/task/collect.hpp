@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+// Many awaitables, a few at a time.
+//
+//     auto pages = co_await gyre::collect(urls | std::views::transform(fetch), 10);
+#pragma once
+
+#include <gyre/task/as_task.hpp>
+#include <gyre/task/detail/cancelled.hpp>
+#include <gyre/task/detail/child_group.hpp>
+#include <gyre/task/task.hpp>
+#include <gyre/task/when_all.hpp>
+
+#include <cassert>
+#include <concepts>
+#include <cstddef>
+#include <deque>
+#include <exception>
+#include <functional>
+#include <optional>
+#include <ranges>
+#include <stdexcept>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace gyre {
+
+namespace detail {
+
+/// Results that arrive in any order.
+template <class T>
+class collected_results {
+ public:
+  using type = std::vector<element_t<T>>;
+
+  void expect(std::size_t count) { slots_.reserve(count); }
+  void add() { slots_.emplace_back(); }
+  void take(std::size_t index, task<T>& ended) { slots_[index] = take_element(ended); }
+  type release() {
+    if constexpr (in_place) {
+      return std::move(slots_);
+    } else {
+      type results;
+      results.reserve(slots_.size());
+      for (auto& each : slots_) results.push_back(std::move(*each));
+      return results;
+    }
+  }
+
+ private:
+  static constexpr bool in_place =
+      std::default_initializable<element_t<T>> && std::is_move_assignable_v<element_t<T>>;
+  std::vector<std::conditional_t<in_place, element_t<T>, std::optional<element_t<T>>>> slots_;
+};
+
+template <>
+class collected_results<void> {
+ public:
+  using type = void;
+
+  void expect(std::size_t) noexcept {}
+  void add() noexcept {}
+  void take(std::size_t, task<>& ended) { task_access::state(ended).take_result(); }
+  void release() noexcept {}
+};
+
+/// A range that is being collected. Belongs to the coroutine that does it, as do the results.
+template <class T, class Range>
+class collection {
+ public:
+  collection(child_group& group, Range&& range)
+      : group_(group), range_(std::move(range)), next_(std::ranges::begin(range_)) {
+    if constexpr (std::ranges::sized_range<Range>) results_.expect(std::ranges::size(range_));
+  }
+
+  /// Starts the next one if fewer than `limit` run. False if it did not.
+  bool start_next(std::size_t limit) noexcept {
+    if (group_.running() >= limit || error_ != nullptr) return false;
+    try {
+      if (next_ == std::ranges::end(range_)) return false;
+      if (group_.stop_requested()) throw_cancelled();
+      start(as_task(std::ranges::iter_move(next_)));
+      ++next_;
+      return true;
+    } catch (...) {
+      fail();
+      return false;
+    }
+  }
+  /// Keeps the result of one that has ended, and its place for another.
+  void finish(child_group::child& ended) noexcept {
+    auto& left = static_cast<place&>(ended);
+    try {
+      results_.take(left.index, left.work);
+    } catch (...) {
+      fail();
+    }
+    left.next = std::exchange(free_, &left);
+  }
+  /// When all have ended. Throws the error that came first.
+  auto release() {
+    if (error_ != nullptr) std::rethrow_exception(std::move(error_));
+    return results_.release();
+  }
+
+ private:
+  struct place : child_group::child {
+    explicit place(child_group& of) noexcept { group = &of; }
+    ~place() {
+      assert(group->may_drop(*this) && "a child was dropped while it was on another executor");
+    }
+    std::size_t index = 0;
+    task<T> work;
+  };
+
+  void start(task<T> work) {
+    results_.add();
+    if (free_ == nullptr) free_ = &places_.emplace_back(group_);
+    auto& taken = static_cast<place&>(*std::exchange(free_, free_->next));
+    taken.index = started_++;
+    taken.work = std::move(work);
+    group_.start(taken, taken.work);
+  }
+  void fail() noexcept {
+    if (error_ != nullptr) return;
+    error_ = std::current_exception();
+    group_.request_stop();
+  }
+
+  child_group& group_;
+  Range range_;
+  std::ranges::iterator_t<Range> next_;
+  std::size_t started_ = 0;
+  collected_results<T> results_;
+  std::exception_ptr error_;
+  std::deque<place> places_;
+  child_group::child* free_ = nullptr;
+};
+
+template <class T, class Range>
+task<typename collected_results<T>::type> collect_range(Range range, std::size_t limit) {
+  child_group group;
+  co_await group.adopt();
+  collection<T, Range> work(group, std::move(range));
+  for (;;) {
+    // Those that need not wait end at once, and share a place.
+    while (!group.has_ended() && work.start_next(limit)) {
+    }
+    if (group.running() == 0) break;
+    child_group::child& ended = co_await group.ended();
+    work.finish(ended);
+  }
+  co_return work.release();
+}
+
+}  // namespace detail
+
+/// Runs the awaitables of a range, at most `limit` (1 or more) at a time, and gives a std::vector
+/// of their results in the order of the range, or nothing if they are void; std::reference_wrapper
+/// for references. The range is handed over; its elements are moved from, or made, one by one: it
+/// may be a view that makes tasks, or any other input range.
+///
+/// As soon as one ends the next one starts, whatever became of those before it. When one fails, or
+/// the range throws, no more are started and the others are asked to stop; when they have ended the
+/// error that came first is thrown. The same, with std::errc::operation_canceled, when the
+/// coroutine is asked to stop before all have been started.
+///
+/// All of this happens on the coroutine's own executor, where it also goes on. It may be destroyed
+/// while it waits, on that executor, if no child is on another one (asserted). Memory for the
+/// results and for as many children as wait at a time, however long the range; each element costs a
+/// frame, if it is not a task. Throws std::invalid_argument at once for a limit of zero.
+template <awaitable_range Range>
+[[nodiscard]] auto collect(Range&& range, std::size_t limit) {
+  using element = std::remove_cvref_t<std::ranges::range_rvalue_reference_t<Range>>;
+  if (limit == 0) throw std::invalid_argument("gyre::collect: with a limit of zero nothing runs");
+  return detail::collect_range<task_result_t<element>, std::remove_cvref_t<Range>>(
+      std::forward<Range>(range), limit);
+}
+
+/// The same for the awaitables `make(0)` to `make(count - 1)`, each made when its turn has come.
+/// `make` lives until all have ended.
+template <std::copy_constructible Make>
+  requires awaitable<std::invoke_result_t<Make&, std::size_t>>
+[[nodiscard]] auto collect(std::size_t count, Make make, std::size_t limit) {
+  return collect(std::views::iota(std::size_t{0}, count) | std::views::transform(std::move(make)),
+                 limit);
+}
+
+}  // namespace gyre
