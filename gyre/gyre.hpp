@@ -34,6 +34,7 @@
 #include <gyre/exec/timer.hpp>
 #include <gyre/io/epoll_poller.hpp>
 #include <gyre/sync/barrier.hpp>
+#include <gyre/sync/broadcast.hpp>
 #include <gyre/sync/channel.hpp>
 #include <gyre/sync/condition_variable.hpp>
 #include <gyre/sync/event.hpp>
@@ -44,6 +45,7 @@
 #include <gyre/sync/select.hpp>
 #include <gyre/sync/semaphore.hpp>
 #include <gyre/sync/shared_mutex.hpp>
+#include <gyre/sync/watch.hpp>
 #include <gyre/task/as_expected.hpp>
 #include <gyre/task/as_task.hpp>
 #include <gyre/task/async_backtrace.hpp>

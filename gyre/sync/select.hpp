@@ -226,7 +226,8 @@ class select_awaiter {
     return cases_.take(chosen_);
   }
 
-  std::expected<result_type, std::error_code> result() noexcept {
+  std::expected<result_type, std::error_code> result() noexcept(
+      (noexcept(std::declval<Cases&>().take()) && ...)) {
     if (const std::error_code error = finish()) return std::unexpected(error);
     return cases_.take(chosen_);
   }
@@ -237,7 +238,7 @@ class select_awaiter {
   }
 
   bool suspend() noexcept {
-    // On the stack: the awaiter may be gone when the first of the locks was given up.
+    // On the stack: once it is published, the awaiter may be gone when the locks are.
     lock_set<sizeof...(Cases)> locks;
     cases_.each_place([&](auto& one, auto index) {
       one.wait = &*wait_;
@@ -250,7 +251,6 @@ class select_awaiter {
     if (!now) {
       cases_.each_place([](auto& one, auto) { one.enlist(); });
       const bool suspended = wait_->publish();
-      if (!suspended) cases_.each_place([](auto& one, auto) { one.unlink(); });
       locks.unlock();
       return suspended;
     }
@@ -321,10 +321,14 @@ class select_awaiter {
 
 }  // namespace detail
 
-/// For select(): receiving from `channel`. Gives what channel::receive() gives.
-template <class Channel>
-  requires requires(Channel& channel) { detail::channel_access::core(channel).receiving(); }
-[[nodiscard]] auto on_receive(Channel& channel) noexcept {
+/// For select(): receiving from `channel`. Gives what its receive() gives. For receivers of a
+/// broadcast see broadcast.hpp, for changes of a watch watch.hpp.
+template <class T>
+[[nodiscard]] auto on_receive(channel<T>& channel) noexcept {
+  return detail::channel_access::core(channel).receiving();
+}
+template <class T>
+[[nodiscard]] auto on_receive(unbounded_channel<T>& channel) noexcept {
   return detail::channel_access::core(channel).receiving();
 }
 

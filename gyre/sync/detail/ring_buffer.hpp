@@ -34,10 +34,13 @@ class ring_buffer {
     if (++next_ == capacity_) next_ = 0;
     ++size_;
   }
-  /// The oldest value, unless it is empty().
-  T& front() noexcept {
-    return values_[next_ >= size_ ? next_ - size_ : next_ + capacity_ - size_];
+  /// The value that `place` others are older than, of size().
+  T& operator[](std::size_t place) noexcept {
+    const std::size_t back = size_ - place;
+    return values_[next_ >= back ? next_ - back : next_ + capacity_ - back];
   }
+  /// The oldest value, unless it is empty().
+  T& front() noexcept { return (*this)[0]; }
   /// Destroys the oldest value.
   void pop() noexcept {
     std::destroy_at(&front());

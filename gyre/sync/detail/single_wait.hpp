@@ -77,7 +77,7 @@ class single_wait {
     return case_.take();
   }
 
-  std::expected<result_type, std::error_code> result() noexcept {
+  std::expected<result_type, std::error_code> result() noexcept(noexcept(case_.take())) {
     if (!finish()) return std::unexpected(std::make_error_code(std::errc::operation_canceled));
     if (const std::error_code error = case_.error()) return std::unexpected(error);
     if constexpr (std::is_void_v<result_type>) {
@@ -97,7 +97,6 @@ class single_wait {
     if (!case_.attempt(woken)) {
       case_.enlist();
       const bool suspended = wait_->publish();
-      if (!suspended) case_.unlink();
       lock.unlock();  // from here on, if suspended, this may be gone
       return suspended;
     }

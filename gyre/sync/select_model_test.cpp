@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: Apache-2.0
+// Channels and select under every schedule: of what may happen to a coroutine that waits exactly one
+// thing does, no value is lost or doubled, and nobody touches a wait that is over.
+//
+// Tried by hand, one at a time, and which tests fail:
+//   claim() succeeds whatever was decided, or unless it was decided but without an exchange:
+//     OfTwoSenders…, StopAndSend…, CloseAndSend…, ReceiveThatIs…, SendThatIs…
+//   decide() wakes a coroutine that is not published yet: StopAndSend…, ReceiveThatIs…, SendThatIs…
+//   a select leaves its nodes where nothing happened: all of SelectModel
+//   it gives up the locks between looking and enlisting: OfTwo…, TwoSelects…, CloseAndSend…
+//   it publishes after giving up the locks: all of SelectModel
+//   it takes the locks in the order of the cases: TwoSelects…
+//   spin_lock::unlock() stores relaxed: all
+// Not found are weaker orders in publish() and decide(): the places' locks order the same things.
+#include <gyre/sync/select.hpp>
+
+#include <gtest/gtest.h>
+#include <gyre/sync/channel.hpp>
+#include <gyre/task/context.hpp>
+#include <gyre/task/stop_token.hpp>
+#include <tests/model/model.hpp>
+
+#include <coroutine>
+#include <cstddef>
+#include <exception>
+#include <memory>
+#include <optional>
+#include <system_error>
+#include <utility>
+#include <variant>
+
+namespace {
+
+namespace model = gyre::model;
+using gyre::channel;
+using gyre::channel_status;
+using gyre::on_receive;
+using gyre::on_send_from;
+
+// Runs at once, and after a wait on the thread that ended it. Its frame frees itself.
+struct started {
+  struct promise_type {
+    template <class... Others>
+    explicit promise_type(gyre::inplace_stop_token stop, Others&...) {
+      own.stop = stop;
+    }
+    gyre::task_context& context() { return own; }
+    started get_return_object() { return {}; }
+    std::suspend_never initial_suspend() { return {}; }
+    std::suspend_never final_suspend() noexcept { return {}; }
+    void return_void() {}
+    void unhandled_exception() { std::terminate(); }
+    gyre::task_context own;
+  };
+};
+
+// On the heap, where a value that is taken twice or lost is found; plain, so that a hand-over that
+// does not order is a race.
+using value = std::unique_ptr<int>;
+value make(int number) { return std::make_unique<int>(number); }
+
+constexpr std::size_t cancelled = 98;
+constexpr std::size_t none = 99;
+
+// How a wait ended, in plain memory.
+struct ending {
+  std::size_t index = none;
+  int number = 0;
+};
+
+// The awaiter's result instead of its value or exception.
+template <class Awaiter>
+struct expecting {
+  Awaiter inner;
+  bool await_ready() { return inner.await_ready(); }
+  bool await_suspend(std::coroutine_handle<started::promise_type> h) {
+    return inner.await_suspend(h);
+  }
+  auto await_resume() { return inner.result(); }
+};
+
+started receive_either(gyre::inplace_stop_token, channel<value>& one, channel<value>& other,
+                       ending& end) {
+  auto result = co_await expecting{gyre::select(on_receive(one), on_receive(other))};
+  if (result) {
+    std::visit([&](const std::optional<value>& got) { end.number = got ? **got : -1; }, *result);
+  }
+  end.index = result ? result->index() : cancelled;
+}
+
+// Receives from one or sends into the other.
+started trade(gyre::inplace_stop_token, channel<value>& in, channel<value>& out, ending& end) {
+  value own = make(7);
+  auto result = co_await gyre::select(on_receive(in), on_send_from(out, own));
+  if (result.index() == 0) {
+    end.number = **std::get<0>(result);
+    model::assert_that(own != nullptr, "what was not sent is still there");
+  } else {
+    model::assert_that(own == nullptr, "what was sent has gone");
+  }
+  end.index = result.index();
+}
+
+started receive(gyre::inplace_stop_token, channel<value>& from, ending& end) {
+  auto result = co_await expecting{from.receive()};
+  if (result && *result) end.number = ***result;
+  end.index = result ? 0 : cancelled;
+}
+
+started send(gyre::inplace_stop_token, channel<value>& to, ending& end) {
+  value own = make(7);
+  auto result = co_await expecting{to.send_from(own)};
+  model::assert_that(result.has_value() == (own == nullptr), "sent, or still there");
+  end.index = result ? 0 : result.error() == std::errc::broken_pipe ? 1 : cancelled;
+}
+
+TEST(SelectModel, OfTwoSendersOneServesTheSelect) {
+  const auto checked = model::check({.preemptions = 3}, [] {
+    channel<value> one(1);
+    channel<value> other(1);
+    ending end;
+    {
+      model::thread first([&] { static_cast<void>(one.try_send(make(1))); });
+      model::thread second([&] { static_cast<void>(other.try_send(make(2))); });
+      receive_either({}, one, other, end);
+    }
+    model::assert_that(end.index < 2, "the select has a value");
+    model::assert_that(end.number == static_cast<int>(end.index) + 1, "that of its channel");
+    model::assert_that(one.size() + other.size() == 1, "and the other one is left");
+  });
+  EXPECT_TRUE(checked) << checked;
+}
+
+TEST(SelectModel, TwoSelectsServeEachOther) {
+  const auto checked = model::check({.preemptions = 3}, [] {
+    channel<value> one(0);
+    channel<value> other(0);
+    ending here;
+    ending there;
+    {
+      model::thread trader([&] { trade({}, one, other, there); });
+      trade({}, other, one, here);
+    }
+    model::assert_that(here.index < 2 && here.index + there.index == 1, "one sends to the other");
+    model::assert_that(here.number + there.number == 7, "which receives");
+  });
+  EXPECT_TRUE(checked) << checked;
+}
+
+TEST(SelectModel, ThreeSelectsServeEachOtherInPairs) {
+  const auto checked = model::check({.preemptions = 1}, [] {
+    channel<value> one(0);
+    channel<value> other(0);
+    ending ends[3];
+    {
+      model::thread first([&] { trade({}, one, other, ends[0]); });
+      model::thread second([&] { trade({}, other, one, ends[1]); });
+      trade({}, one, other, ends[2]);
+    }
+    // The first and the third want the same.
+    std::size_t waiting = 0;
+    for (const ending& end : ends) waiting += end.index == none ? 1 : 0;
+    model::assert_that(waiting == 1, "two of three are served");
+    model::assert_that(ends[1].index != none, "among them the only one of its kind");
+    model::assert_that(one.try_send(make(1)) == channel_status::ok, "and the third waits");
+  });
+  EXPECT_TRUE(checked) << checked;
+}
+
+TEST(SelectModel, StopAndSendAtOnce) {
+  const auto checked = model::check({.preemptions = 2, .spurious_failures = 0}, [] {
+    channel<value> one(1);
+    channel<value> other(1);
+    gyre::inplace_stop_source source;
+    ending end;
+    {
+      model::thread stopper([&] { source.request_stop(); });
+      model::thread sender([&] { static_cast<void>(one.try_send(make(1))); });
+      receive_either(source.get_token(), one, other, end);
+    }
+    model::assert_that(end.index == 0 || end.index == cancelled, "it has ended");
+    model::assert_that((end.index == 0) == (end.number == 1), "with the value or without");
+    model::assert_that(one.size() == (end.index == cancelled ? 1U : 0U), "which is not lost");
+  });
+  EXPECT_TRUE(checked) << checked;
+}
+
+TEST(SelectModel, CloseAndSendAtOnce) {
+  const auto checked = model::check({.preemptions = 3}, [] {
+    channel<value> one(1);
+    channel<value> other(1);
+    ending end;
+    {
+      model::thread closer([&] { one.close(); });
+      model::thread sender([&] { static_cast<void>(other.try_send(make(2))); });
+      receive_either({}, one, other, end);
+    }
+    model::assert_that(end.index < 2, "it has ended");
+    model::assert_that(end.number == (end.index == 0 ? -1 : 2), "with the end or the value");
+    model::assert_that(other.size() == (end.index == 0 ? 1U : 0U), "which is not lost");
+  });
+  EXPECT_TRUE(checked) << checked;
+}
+
+TEST(ChannelModel, ReceiveThatIsCancelledTakesNothing) {
+  const auto checked = model::check({.preemptions = 2, .spurious_failures = 0}, [] {
+    channel<value> values(1);
+    gyre::inplace_stop_source source;
+    ending end;
+    {
+      model::thread stopper([&] { source.request_stop(); });
+      model::thread sender([&] { static_cast<void>(values.try_send(make(1))); });
+      receive(source.get_token(), values, end);
+    }
+    model::assert_that(end.index == 0 || end.index == cancelled, "it has ended");
+    model::assert_that(values.size() == (end.index == cancelled ? 1U : 0U), "nothing is lost");
+  });
+  EXPECT_TRUE(checked) << checked;
+}
+
+TEST(ChannelModel, SendThatIsCancelledSendsNothing) {
+  const auto checked = model::check({.preemptions = 2, .spurious_failures = 0}, [] {
+    channel<value> values(1);
+    model::assert_that(values.try_send(make(1)) == channel_status::ok, "room for one");
+    gyre::inplace_stop_source source;
+    ending end;
+    bool took = false;
+    {
+      model::thread stopper([&] { source.request_stop(); });
+      model::thread receiver([&] { took = values.try_receive().has_value(); });
+      send(source.get_token(), values, end);
+    }
+    model::assert_that(took, "there was a value");
+    model::assert_that(end.index == 0 || end.index == cancelled, "it has ended");
+    model::assert_that(values.size() == (end.index == 0 ? 1U : 0U), "sent or not");
+  });
+  EXPECT_TRUE(checked) << checked;
+}
+
+TEST(ChannelModel, SenderAndReceiverWaitForEachOther) {
+  const auto checked = model::check({.preemptions = model::unlimited}, [] {
+    channel<value> hands(0);
+    ending sent;
+    ending received;
+    {
+      model::thread sender([&] { send({}, hands, sent); });
+      receive({}, hands, received);
+    }
+    model::assert_that(sent.index == 0 && received.number == 7, "handed over");
+  });
+  EXPECT_TRUE(checked) << checked;
+  EXPECT_TRUE(checked.exhaustive);
+}
+
+started receive_and_end(gyre::inplace_stop_token, std::unique_ptr<channel<value>>& values,
+                        ending& end) {
+  auto result = co_await expecting{values->receive()};
+  end.number = ***result;
+  values.reset();
+}
+
+TEST(ChannelModel, ReceiverOfTheLastValueMayDestroyTheChannel) {
+  const auto checked = model::check({.preemptions = model::unlimited}, [] {
+    auto values = std::make_unique<channel<value>>(1);
+    ending end;
+    {
+      model::thread sender([&to = *values] { static_cast<void>(to.try_send(make(7))); });
+      receive_and_end({}, values, end);
+    }
+    model::assert_that(end.number == 7 && values == nullptr, "received");
+  });
+  EXPECT_TRUE(checked) << checked;
+  EXPECT_TRUE(checked.exhaustive);
+}
+
+}  // namespace
