@@ -27,6 +27,7 @@ namespace {
 
 using gyre::sync_wait;
 using gyre::task;
+using gyre::test::this_thread_id;
 using gyre::test::thread_executor;
 
 #if defined(__has_feature)
@@ -41,11 +42,9 @@ constexpr bool has_a_thread_of_its_own = true;
 constexpr bool has_a_thread_of_its_own = false;
 #endif
 
-task<std::thread::id> this_thread() { co_return std::this_thread::get_id(); }
+task<std::thread::id> this_thread() { co_return this_thread_id(); }
 
-TEST(SyncWait, RunsOnTheCallingThread) {
-  EXPECT_EQ(sync_wait(this_thread()), std::this_thread::get_id());
-}
+TEST(SyncWait, RunsOnTheCallingThread) { EXPECT_EQ(sync_wait(this_thread()), this_thread_id()); }
 
 task<bool> goes_away_and_comes_back(gyre::executor& there) {
   gyre::executor& home = co_await gyre::current_executor();
