@@ -3,6 +3,7 @@
 // Binds a heap to each thread that uses slabs, and from the end of the thread's life unbinds it.
 #include <gyre/base/slab.hpp>
 
+#include <gyre/base/detail/slab_class.hpp>
 #include <gyre/base/detail/slab_heap.hpp>
 
 #include <cassert>
@@ -58,28 +59,16 @@ void check_in_use([[maybe_unused]] void* memory) noexcept {
   if constexpr (detail::asan_is_on) static_cast<void>(*static_cast<volatile char*>(memory));
 }
 
-}  // namespace
-
-void* slab_allocate(std::size_t bytes) {
-  if (bytes > slab_max_bytes) [[unlikely]]
-    return ::operator new(bytes);
-  const std::size_t size_class = slab_class_of(bytes);
+free_block* take_block(std::size_t size_class) {
   free_block* block = this_heap->try_allocate(size_class);
   if (block == nullptr) [[unlikely]]
     block = allocate_slowly(size_class);
-  detail::unpoison(block, bytes);
   return block;
 }
 
-void slab_deallocate(void* memory, std::size_t bytes) noexcept {
-  if (memory == nullptr) return;
-  if (bytes > slab_max_bytes) [[unlikely]] {
-    ::operator delete(memory, bytes);
-    return;
-  }
+void return_block(void* memory) noexcept {
   check_in_use(memory);
   slab& from = slab::of(memory);
-  assert(from.size_class() == slab_class_of(bytes) && "freed with another size than allocated");
   auto* block = static_cast<free_block*>(memory);
   slab_heap& owner = from.owner();
   if (&owner == this_heap) [[likely]] {
@@ -88,6 +77,35 @@ void slab_deallocate(void* memory, std::size_t bytes) noexcept {
     owner.give_back(block);
   }
 }
+
+}  // namespace
+
+void* slab_allocate(std::size_t bytes) {
+  if (bytes > slab_max_bytes) [[unlikely]]
+    return ::operator new(bytes);
+  void* memory = take_block(slab_class_of(bytes));
+  detail::unpoison(memory, bytes);
+  return memory;
+}
+
+void slab_deallocate(void* memory, std::size_t bytes) noexcept {
+  if (memory == nullptr) return;
+  if (bytes > slab_max_bytes) [[unlikely]] {
+    ::operator delete(memory, bytes);
+    return;
+  }
+  assert(slab::of(memory).size_class() == slab_class_of(bytes) &&
+         "freed with another size than allocated");
+  return_block(memory);
+}
+
+void* detail::slab_allocate_class(std::size_t size_class) {
+  void* memory = take_block(size_class);
+  detail::unpoison(memory, detail::slab_class_bytes[size_class]);
+  return memory;
+}
+
+void detail::slab_deallocate_block(void* memory) noexcept { return_block(memory); }
 
 void slab_trim() noexcept {
   if (this_heap != &no_heap.object) this_heap->trim();

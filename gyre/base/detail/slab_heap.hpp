@@ -6,6 +6,7 @@
 #include <gyre/base/cache_line.hpp>
 #include <gyre/base/detail/remote_free_list.hpp>
 #include <gyre/base/detail/sanitizer.hpp>
+#include <gyre/base/detail/slab_class.hpp>
 #include <gyre/base/intrusive_list.hpp>
 #include <gyre/base/slab.hpp>
 
@@ -15,26 +16,6 @@
 #include <cstdint>
 
 namespace gyre::detail {
-
-/// Block sizes: above 64 bytes less than a third of a block is lost to rounding.
-inline constexpr std::array<std::uint16_t, 22> slab_class_bytes{
-    16,  32,  48,  64,  80,  96,  112,  128,  160,  192,  224,
-    256, 320, 384, 512, 640, 768, 1024, 1536, 2048, 3072, 4096};
-inline constexpr std::size_t slab_class_count = slab_class_bytes.size();
-static_assert(slab_class_bytes.back() == slab_max_bytes);
-
-/// The smallest class that holds `bytes`, which is at most slab_max_bytes.
-inline std::size_t slab_class_of(std::size_t bytes) noexcept {
-  static constexpr auto table = [] {
-    std::array<std::uint8_t, slab_max_bytes / slab_alignment + 1> classes{};
-    for (std::size_t units = 0, found = 0; units < classes.size(); ++units) {
-      if (units * slab_alignment > slab_class_bytes[found]) ++found;
-      classes[units] = static_cast<std::uint8_t>(found);
-    }
-    return classes;
-  }();
-  return table[(bytes + slab_alignment - 1) / slab_alignment];
-}
 
 /// A free block. In a list of its slab all of it is poisoned for AddressSanitizer.
 struct free_block {

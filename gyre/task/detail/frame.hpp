@@ -3,6 +3,7 @@
 // called with, `task<int> f(std::allocator_arg_t, Allocator, …)`.
 #pragma once
 
+#include <gyre/base/detail/slab_class.hpp>
 #include <gyre/base/slab.hpp>
 
 #include <cstddef>
@@ -13,12 +14,21 @@
 
 namespace gyre::detail {
 
-/// Base of promises whose frames live in slabs. Out of line on purpose: the compiler must not keep
-/// the address of a thread-local across a suspension.
+/// Base of promises whose frames live in slabs. The size is known to the compiler, and so is the
+/// class; the rest is out of line on purpose: the compiler must not keep the address of a
+/// thread-local across a suspension.
 struct slab_frame {
-  static void* operator new(std::size_t bytes) { return slab_allocate(bytes); }
+  static void* operator new(std::size_t bytes) {
+    if (bytes > slab_max_bytes) [[unlikely]]
+      return slab_allocate(bytes);
+    return slab_allocate_class(slab_class_of(bytes));
+  }
   static void operator delete(void* frame, std::size_t bytes) noexcept {
-    slab_deallocate(frame, bytes);
+    if (bytes > slab_max_bytes) [[unlikely]] {
+      slab_deallocate(frame, bytes);
+    } else {
+      slab_deallocate_block(frame);
+    }
   }
 };
 

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The sizes of blocks that slabs are cut into, for callers whose sizes are known when they are
+// compiled: they ask for a class and save the look-up.
+#pragma once
+
+#include <gyre/base/slab.hpp>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+namespace gyre::detail {
+
+/// Block sizes: above 64 bytes less than a third of a block is lost to rounding.
+inline constexpr std::array<std::uint16_t, 22> slab_class_bytes{
+    16,  32,  48,  64,  80,  96,  112,  128,  160,  192,  224,
+    256, 320, 384, 512, 640, 768, 1024, 1536, 2048, 3072, 4096};
+inline constexpr std::size_t slab_class_count = slab_class_bytes.size();
+static_assert(slab_class_bytes.back() == slab_max_bytes);
+
+/// The smallest class that holds `bytes`, which is at most slab_max_bytes.
+inline std::size_t slab_class_of(std::size_t bytes) noexcept {
+  static constexpr auto table = [] {
+    std::array<std::uint8_t, slab_max_bytes / slab_alignment + 1> classes{};
+    for (std::size_t units = 0, found = 0; units < classes.size(); ++units) {
+      if (units * slab_alignment > slab_class_bytes[found]) ++found;
+      classes[units] = static_cast<std::uint8_t>(found);
+    }
+    return classes;
+  }();
+  return table[(bytes + slab_alignment - 1) / slab_alignment];
+}
+
+/// As slab_allocate(), for the class of at most slab_max_bytes.
+[[nodiscard]] void* slab_allocate_class(std::size_t size_class);
+
+/// As slab_deallocate(), for a block of at most slab_max_bytes that is not null.
+void slab_deallocate_block(void* memory) noexcept;
+
+}  // namespace gyre::detail
