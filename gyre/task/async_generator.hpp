@@ -28,8 +28,8 @@ class async_generator;
 
 namespace detail {
 
-/// The promise of an async_generator<T>. It belongs to the thread of control of whoever waits for the
-/// next element, and has no context between elements.
+/// The promise of an async_generator<T>. It belongs to the thread of control of whoever waits for
+/// the next element, and has no context between elements.
 template <class T>
 class async_generator_promise : public promise_base, public slab_frame {
  public:
@@ -136,8 +136,8 @@ class async_generator_promise : public promise_base, public slab_frame {
 ///
 /// One thread at a time; next() must not be called while another is awaited. It may be destroyed or
 /// moved whenever it does not run: in the middle of the sequence its locals are destroyed. So may
-/// be a coroutine that waits for an element. Calling the coroutine takes its frame from the slab, or
-/// from an allocator passed after std::allocator_arg.
+/// be a coroutine that waits for an element. Calling the coroutine takes its frame from the slab,
+/// or from an allocator passed after std::allocator_arg.
 template <class T>
 class [[nodiscard]] async_generator {
   static_assert(!std::is_rvalue_reference_v<T> && !std::is_void_v<T>,

@@ -241,18 +241,19 @@ class completion {
   state* state_;
 };
 
-/// Awaited, calls `start` with a completion<T>, and waits until that is told the end; gives the value
-/// or throws what it was told. `start` runs within the co_await, may report at once, and what it
-/// throws is thrown there. The coroutine goes on on its executor, whoever reports.
+/// Awaited, calls `start` with a completion<T>, and waits until that is told the end; gives the
+/// value or throws what it was told. `start` runs within the co_await, may report at once, and what
+/// it throws is thrown there. The coroutine goes on on its executor, whoever reports.
 ///
 /// Asked to stop, the coroutine goes on at once with std::errc::operation_canceled, and a later
 /// report is dropped; so what the operation refers to must outlive it even then. The second form
-/// calls `on_stop` instead, which asks the operation to end early, and goes on waiting for the report.
-/// It runs on the thread that requests the stop, perhaps while or after the operation ends, and must
-/// not throw. If a stop was requested before, nothing is started.
+/// calls `on_stop` instead, which asks the operation to end early, and goes on waiting for the
+/// report. It runs on the thread that requests the stop, perhaps while or after the operation ends,
+/// and must not throw. If a stop was requested before, nothing is started.
 ///
-/// Costs an allocation from the slab. A coroutine that waits may be destroyed as long as no report is
-/// on its way; a later one is dropped.
+/// Costs an allocation from the slab. With GCC 12 name what this returns, and await it in a
+/// statement of its own: see invoke(). A coroutine that waits may be destroyed as long as no report
+/// is on its way; a later one is dropped.
 template <class T = void, std::invocable<completion<T>> Start>
 [[nodiscard]] auto from_callback(Start start) {
   return detail::callback_awaiter<T, Start, detail::no_stop_function>(std::move(start), {});

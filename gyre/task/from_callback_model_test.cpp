@@ -2,8 +2,8 @@
 // A wait for a callback under every schedule: reported, stopped and broken at once, it ends exactly
 // once, and nothing of it is touched, nor left, after its end.
 //
-// Found here when tried: either half of acq_rel left out in publish() and in must_wait(); relaxed in
-// release() and in end_completion(); claim() as a load and a store.
+// Found here when tried: either half of acq_rel left out in publish() and in must_wait(); relaxed
+// in release() and in end_completion(); claim() as a load and a store.
 #include <gyre/task/from_callback.hpp>
 
 #include <gtest/gtest.h>

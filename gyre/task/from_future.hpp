@@ -56,18 +56,19 @@ class future_awaiter : operation {
 }  // namespace detail
 
 /// Awaited, gives the value of `future` or throws its exception. If it is not ready, a thread of
-/// `waits_here` blocks until it is (and runs it, if it is deferred): name a pool for blocking calls,
-/// not a loop. The coroutine then goes on on its own executor; with the inline executor, which is
-/// nowhere, that is the thread which waited.
+/// `waits_here` blocks until it is (and runs it, if it is deferred): name a pool for blocking
+/// calls, not a loop. The coroutine then goes on on its own executor; with the inline executor,
+/// which is nowhere, that is the thread which waited.
 ///
-/// Waiting for a std::future cannot be cancelled, and the coroutine must not be destroyed meanwhile.
-/// `waits_here` must outlive the wait. Throws std::future_error (std::future_errc::no_state) if
-/// `future` is empty. Allocates nothing.
+/// Waiting for a std::future cannot be cancelled, and the coroutine must not be destroyed
+/// meanwhile. `waits_here` must outlive the wait. Throws std::future_error
+/// (std::future_errc::no_state) if `future` is empty. Allocates nothing.
 template <class T>
 [[nodiscard]] auto from_future(std::future<T> future, executor& waits_here) noexcept {
   return detail::future_awaiter<std::future<T>>(std::move(future), waits_here);
 }
-/// The same with a copy of a std::shared_future; gives a reference, which lives as long as any copy.
+/// The same with a copy of a std::shared_future; gives a reference, which lives as long as any
+/// copy.
 template <class T>
 [[nodiscard]] auto from_future(std::shared_future<T> future, executor& waits_here) noexcept {
   return detail::future_awaiter<std::shared_future<T>>(std::move(future), waits_here);

@@ -46,8 +46,9 @@ template <class Element, class Yielded>
 using yielded_from = std::conditional_t<std::convertible_to<Element, Yielded>, Yielded,
                                         std::remove_cvref_t<Yielded>>;
 
-/// The promise of all generators that yield the same type, so that they can nest. The outermost, the
-/// root, knows the innermost, which is the one that runs: however deep, each step resumes it at once.
+/// The promise of all generators that yield the same type, so that they can nest. The outermost,
+/// the root, knows the innermost, which is the one that runs: however deep, each step resumes it at
+/// once.
 template <class Yielded>
 class generator_promise : public slab_frame {
  public:
@@ -179,10 +180,10 @@ class generator_promise : public slab_frame {
 /// yielded lives until the next increment: nothing is copied unless an lvalue is yielded where the
 /// iterator gives an rvalue.
 ///
-/// begin() runs it to the first co_yield and is called once, operator++ to the next; both throw what
-/// leaves the coroutine, and the sequence is then at its end. `co_yield elements_of(range)` yields
-/// all elements of `range`; if that is a generator which yields the same type, a step costs the same
-/// at every depth. It cannot co_await: see async_generator.
+/// begin() runs it to the first co_yield and is called once, operator++ to the next; both throw
+/// what leaves the coroutine, and the sequence is then at its end. `co_yield elements_of(range)`
+/// yields all elements of `range`; if that is a generator which yields the same type, a step costs
+/// the same at every depth. It cannot co_await: see async_generator.
 ///
 /// Any thread, one at a time. Calling the coroutine takes its frame from the slab, or from an
 /// allocator passed after std::allocator_arg. Destroying it in the middle destroys its locals.

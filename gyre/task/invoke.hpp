@@ -21,9 +21,10 @@
 namespace gyre {
 
 /// A task that calls `function(arguments…)` when it is awaited, awaits what that returns, and gives
-/// its result. `function`, with its captures, and `arguments` are moved into the task, and live until
-/// what was returned has finished; the arguments are passed on as rvalues, so that parameters may be
-/// values or references. A member pointer and its object do as well; std::ref passes a reference.
+/// its result. `function`, with its captures, and `arguments` are moved into the task, and live
+/// until what was returned has finished; the arguments are passed on as rvalues, so that parameters
+/// may be values or references. A member pointer and its object do as well; std::ref passes a
+/// reference.
 ///
 /// Costs a frame. With GCC 12 name the task and await it in a statement of its own: of a lambda
 /// within the co_await expression that compiler destroys the captures twice.

@@ -196,13 +196,14 @@ class shared_state final : public shared_work {
 /// copy of the handle; awaiting an rvalue gives a copy of the result. All awaiters are rethrown the
 /// same exception object. Awaiters may be on any threads; each goes on on its own executor.
 ///
-/// The work runs on the executor of its first awaiter, or on the one it was made with; that executor
-/// must outlive the work, which may outlive the await. It has a stop token of its own, and no
-/// task-local values. An awaiter that is asked to stop leaves at once, with
-/// std::errc::operation_canceled, as long as others wait. The last one asks the work to stop and
-/// waits for its end, so that work never runs on without anybody waiting; it gets what that is. Who
-/// comes later gets that too, also if it is the error of work that was stopped. If the last awaiter's
-/// coroutine is destroyed while it waits, the work is asked to stop, and ends on its own.
+/// The work runs on the executor of its first awaiter, or on the one it was made with; that
+/// executor must outlive the work. So name one where the first awaiter's may go earlier, as that of
+/// a sync_wait() which is cancelled. The work has a stop token of its own, and no task-local
+/// values. An awaiter that is asked to stop leaves at once, with std::errc::operation_canceled, as
+/// long as others wait. The last one asks the work to stop and waits for its end, so that work
+/// never runs on without anybody waiting; it gets what that is. Who comes later gets that too, also
+/// if it is the error of work that was stopped. If the last awaiter's coroutine is destroyed while
+/// it waits, the work is asked to stop, and ends on its own.
 ///
 /// Copying is an atomic increment, awaiting what is done a load, awaiting otherwise a short lock;
 /// the handle's state and the coroutine's frame come from the slab. Awaiting allocates nothing. An

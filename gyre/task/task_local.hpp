@@ -40,8 +40,8 @@ struct local_value : local_binding {
   T value;
 };
 
-/// Awaited, awaits `Awaitable` with a value bound. Whatever runs meanwhile as part of the same thread
-/// of control is below it, so the context may be changed in place.
+/// Awaited, awaits `Awaitable` with a value bound. Whatever runs meanwhile as part of the same
+/// thread of control is below it, so the context may be changed in place.
 template <class T, awaitable Awaitable>
 class bound_awaiter {
  public:
@@ -145,8 +145,8 @@ class task_local {
                                                std::forward<Awaitable>(object));
   }
 
-  /// Awaited, gives the value bound to the key, or the key's own, as `const T&`, without waiting. It
-  /// lives until the await that it was bound for ends.
+  /// Awaited, gives the value bound to the key, or the key's own, as `const T&`, without waiting.
+  /// It lives until the await that it was bound for ends.
   [[nodiscard]] auto get() const noexcept {
     return detail::context_awaiter([this](const task_context& context) noexcept -> const T& {
       const T* const bound = bound_in(context);
