@@ -89,12 +89,21 @@ struct task_promise_base : promise_base, slab_frame {
 #endif
 };
 
+// GCC would share one copy among all coroutines, whose indirect call then has as many targets. Clang
+// inlines it by itself, and must not be forced to (LLVM 56301).
+#if defined(__clang__)
+#define GYRE_INLINE_IN_GCC
+#else
+#define GYRE_INLINE_IN_GCC [[gnu::always_inline]]
+#endif
+
 /// The end of a coroutine's way: frees the frame, whose result is with the task already, and goes on
 /// with whoever waits for it.
 struct task_final_awaiter {
   static constexpr bool await_ready() noexcept { return false; }
   template <class Promise>
-  std::coroutine_handle<> await_suspend(std::coroutine_handle<Promise> self) const noexcept {
+  GYRE_INLINE_IN_GCC std::coroutine_handle<> await_suspend(
+      std::coroutine_handle<Promise> self) const noexcept {
     task_promise_base& promise = self.promise();
     const std::coroutine_handle<> next = promise.end->continuation();
     task_context& context = *promise.context;
@@ -111,6 +120,8 @@ struct task_final_awaiter {
   }
   static constexpr void await_resume() noexcept {}
 };
+
+#undef GYRE_INLINE_IN_GCC
 
 template <class T>
 class task_state;
