@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <gyre/task/scope.hpp>
 #include <gyre/task/spawn.hpp>
 #include <gyre/task/sync_wait.hpp>
 #include <gyre/task/when_all.hpp>
@@ -13,6 +14,7 @@
 #include <sstream>
 #include <string>
 #include <system_error>
+#include <vector>
 
 namespace {
 
@@ -117,6 +119,31 @@ constexpr bool has_a_thread_of_its_own = true;
 #else
 constexpr bool has_a_thread_of_its_own = false;
 #endif
+
+task<> wait_for(gyre::test::manual_executor& there) { co_await gyre::schedule(there); }
+
+TEST_F(AsyncBacktrace, OfAllLiveTasksOfAScope) {
+  gyre::test::manual_executor here;
+  gyre::test::manual_executor there;
+  std::vector<gyre::async_backtrace> traces;
+  std::vector<gyre::async_backtrace> afterwards;
+  gyre::spawn(here, gyre::with_scope([&](gyre::scope& scope) -> task<> {
+                scope.spawn(wait_for(there), "first");
+                scope.spawn(wait_for(there), "second");
+                co_await gyre::yield();
+                traces = scope.live_tasks();
+                there.run_all();
+                co_await gyre::yield();
+                afterwards = scope.live_tasks();
+              }));
+  here.run_all();
+  ASSERT_EQ(traces.size(), 2U);
+  EXPECT_EQ(traces[0].name(), "first");
+  EXPECT_EQ(traces[1].name(), "second");
+  ASSERT_FALSE(traces[0].empty());
+  EXPECT_THAT(traces[0].frames()[0].function_name(), HasSubstr("wait_for"));
+  EXPECT_TRUE(afterwards.empty());
+}
 
 // Never resumed by anybody.
 struct forever {

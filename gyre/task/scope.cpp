@@ -15,7 +15,7 @@ const char* scope_error::what() const noexcept { return "tasks of a gyre::scope 
 // Owns itself: from spawn() until its coroutine has ended.
 class scope::child final : public task_context, public operation, public intrusive_list_node {
  public:
-  child(scope& of, executor& on, task<>&& work) noexcept
+  child(scope& of, executor& on, task<>&& work, [[maybe_unused]] const char* called) noexcept
       : task_context(of.inherited_),
         operation([](operation& self) {
           auto& started = static_cast<child&>(self);
@@ -25,6 +25,9 @@ class scope::child final : public task_context, public operation, public intrusi
         work_(std::move(work)) {
     where = &on;
     finished = &end;
+#if GYRE_ASYNC_BACKTRACE
+    name = called;
+#endif
   }
 
   static void* operator new(std::size_t bytes) { return slab_allocate(bytes); }
@@ -68,9 +71,9 @@ scope::~scope() {
   std::abort();
 }
 
-void scope::spawn_task(executor& where, task<> work) {
+void scope::spawn_task(executor& where, task<> work, const char* name) {
   if (!work.valid()) detail::throw_empty_task();
-  auto* const spawned = new child(*this, where, std::move(work));
+  auto* const spawned = new child(*this, where, std::move(work), name);
   // relaxed: whoever may spawn keeps the scope open; the end of the task is ordered by leave().
   open_.fetch_add(one_task, std::memory_order_relaxed);
 #if GYRE_ASYNC_BACKTRACE
@@ -80,6 +83,15 @@ void scope::spawn_task(executor& where, task<> work) {
   }
 #endif
   where.post(spawned->starter());
+}
+
+std::vector<async_backtrace> scope::live_tasks() {
+  std::vector<async_backtrace> traces;
+#if GYRE_ASYNC_BACKTRACE
+  const std::lock_guard lock(mutex_);
+  for (const child& each : children_) traces.emplace_back(each);
+#endif
+  return traces;
 }
 
 // A task's end. The scope may be gone when it returns.

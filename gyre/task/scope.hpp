@@ -14,6 +14,7 @@
 #include <gyre/base/atomic.hpp>
 #include <gyre/base/intrusive_list.hpp>
 #include <gyre/task/as_task.hpp>
+#include <gyre/task/async_backtrace.hpp>
 #include <gyre/task/context.hpp>
 #include <gyre/task/detail/cancelled.hpp>
 #include <gyre/task/detail/resumption.hpp>
@@ -72,17 +73,19 @@ class scope {
   ///
   /// Some 100 bytes from the slab, given back when it ends, and a frame unless it is a task. Throws
   /// std::bad_alloc, and std::logic_error for an empty task.
+  ///
+  /// `name` is shown by backtraces and must outlive the task.
   template <awaitable Awaitable>
-  void spawn(Awaitable awaitable) {
-    spawn(*inherited_.where, std::move(awaitable));
+  void spawn(Awaitable awaitable, const char* name = nullptr) {
+    spawn(*inherited_.where, std::move(awaitable), name);
   }
   /// The same on `where`, which must outlive the scope.
   template <awaitable Awaitable>
-  void spawn(executor& where, Awaitable awaitable) {
+  void spawn(executor& where, Awaitable awaitable, const char* name = nullptr) {
     if constexpr (std::is_same_v<Awaitable, task<>>) {
-      spawn_task(where, std::move(awaitable));
+      spawn_task(where, std::move(awaitable), name);
     } else {
-      spawn_task(where, drop_result(std::move(awaitable)));
+      spawn_task(where, drop_result(std::move(awaitable)), name);
     }
   }
 
@@ -96,6 +99,10 @@ class scope {
     // relaxed: a number that may have changed when it is read.
     return open_.load(std::memory_order_relaxed) / one_task;
   }
+
+  /// Where each task waits that has not ended, the oldest first, for people who look for what hangs.
+  /// None of them may run on another thread meanwhile. Empty where backtraces are off. O(tasks).
+  std::vector<async_backtrace> live_tasks();
 
  protected:
   scope(inplace_stop_token parent, scope_errors policy) noexcept;
@@ -124,7 +131,7 @@ class scope {
   static task<> drop_result(Awaitable held) {
     static_cast<void>(co_await std::move(held));
   }
-  void spawn_task(executor& where, task<> work);
+  void spawn_task(executor& where, task<> work, const char* name);
   std::coroutine_handle<> leave(const executor* here) noexcept;
 
   std::mutex mutex_;
