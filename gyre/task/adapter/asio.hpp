@@ -1,0 +1,288 @@
+// SPDX-License-Identifier: Apache-2.0
+// gyre's coroutines beside Boost.Asio: on its executors, awaiting its operations, and awaited by
+// its users. Needs Boost 1.79 or later; gyre/gyre.hpp does not include it.
+//
+//     boost::asio::io_context context;
+//     gyre::asio_executor io(context.get_executor());
+//
+//     gyre::task<> echo(tcp::socket socket) {
+//       std::array<char, 1024> room;
+//       for (;;) {
+//         auto reading = socket.async_read_some(boost::asio::buffer(room), gyre::asio_awaitable);
+//         const std::size_t length = co_await std::move(reading);
+//         auto writing = boost::asio::async_write(
+//             socket, boost::asio::buffer(room, length), gyre::asio_awaitable);
+//         co_await std::move(writing);
+//       }
+//     }
+//     gyre::spawn(io, echo(std::move(socket)));
+#pragma once
+
+#include <gyre/base/operation.hpp>
+#include <gyre/task/as_task.hpp>
+#include <gyre/task/context.hpp>
+#include <gyre/task/executor.hpp>
+#include <gyre/task/from_callback.hpp>
+#include <gyre/task/schedule.hpp>
+#include <gyre/task/stop_token.hpp>
+#include <gyre/task/task.hpp>
+
+#include <boost/asio/associated_cancellation_slot.hpp>
+#include <boost/asio/associated_executor.hpp>
+#include <boost/asio/async_result.hpp>
+#include <boost/asio/bind_cancellation_slot.hpp>
+#include <boost/asio/cancellation_signal.hpp>
+#include <boost/asio/cancellation_type.hpp>
+#include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/system/error_code.hpp>
+
+#include <coroutine>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <system_error>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+namespace gyre {
+
+/// A gyre::executor that posts to an executor of Boost.Asio: an io_context's, a thread_pool's, a
+/// strand, any_io_executor. It must outlive the coroutines on it. Its context must run all it was
+/// given before it ends, as coroutines wait for that, and must outlive every post(): the thread
+/// that posts may be in there still when the coroutine has gone on. It has no timers: await those
+/// of Asio. A post costs what boost::asio::post costs, and ends the program if that throws.
+template <class AsioExecutor>
+class asio_executor final : public executor {
+ public:
+  explicit asio_executor(AsioExecutor target) noexcept : target_(std::move(target)) {}
+  asio_executor(const asio_executor&) = delete;
+  asio_executor& operator=(const asio_executor&) = delete;
+
+  void post(operation& op) noexcept override {
+    boost::asio::post(target_, [this, &op] {
+      const asio_executor* const outer = std::exchange(running_, this);
+      op.execute();
+      running_ = outer;
+    });
+  }
+  bool running_here() const noexcept override { return running_ == this; }
+
+  const AsioExecutor& get() const noexcept { return target_; }
+
+ private:
+  static inline constinit thread_local const asio_executor* running_ = nullptr;  // on this thread
+
+  AsioExecutor target_;
+};
+
+/// The completion token with which an asynchronous operation of Boost.Asio returns a task. That
+/// starts the operation when it is awaited, and gives what it completes with: nothing, a value or a
+/// std::tuple; a leading error_code is thrown as std::system_error, a leading std::exception_ptr
+/// rethrown.
+///
+/// Asked to stop, it cancels the operation (cancellation_type::all), and waits for its end; the
+/// error is then std::errc::operation_canceled. It does so on the executor of the coroutine: that
+/// must run on the same thread or strand as the operation's object. Costs a frame and two
+/// allocations besides what Asio does.
+struct asio_awaitable_t {
+  constexpr asio_awaitable_t() = default;
+};
+inline constexpr asio_awaitable_t asio_awaitable;
+
+namespace detail {
+
+/// Cancels an operation of Asio, on the executor of the coroutine that waits for it. Lives until
+/// both the operation and the cancellation are done.
+class asio_cancellation : operation {
+ public:
+  explicit asio_cancellation(executor& where) noexcept
+      : operation([](operation& self) {
+          // Here: emit() may end the operation.
+          const auto alive = std::move(static_cast<asio_cancellation&>(self).until_run_);
+          alive->signal_.emit(boost::asio::cancellation_type::all);
+        }),
+        where_(where) {}
+
+  boost::asio::cancellation_slot slot() noexcept { return signal_.slot(); }
+  /// The operation is done: there is nothing to cancel any more.
+  void disarm() noexcept { signal_.slot().clear(); }
+
+  /// Any thread; once.
+  static void request(const std::shared_ptr<asio_cancellation>& self) noexcept {
+    self->until_run_ = self;
+    self->where_.post(*self);
+  }
+
+ private:
+  executor& where_;
+  boost::asio::cancellation_signal signal_;
+  std::shared_ptr<asio_cancellation> until_run_;
+};
+
+/// What a handler of Asio is called with, as one value.
+template <class... Results>
+struct asio_result {
+  using type = std::tuple<Results...>;
+};
+template <>
+struct asio_result<> {
+  using type = void;
+};
+template <class Result>
+struct asio_result<Result> {
+  using type = Result;
+};
+
+template <class... Arguments>
+struct asio_handler_result : asio_result<std::decay_t<Arguments>...> {};
+template <class... Rest>
+struct asio_handler_result<boost::system::error_code, Rest...>
+    : asio_result<std::decay_t<Rest>...> {};
+template <class... Rest>
+struct asio_handler_result<std::exception_ptr, Rest...> : asio_result<std::decay_t<Rest>...> {};
+
+template <class Result>
+struct asio_handler {
+  completion<Result> done;
+
+  template <class... Results>
+  void operator()(boost::system::error_code error, Results&&... results) const {
+    error ? done.set_error(error) : done.set_value(std::forward<Results>(results)...);
+  }
+  template <class... Results>
+  void operator()(std::exception_ptr error, Results&&... results) const {
+    error ? done.set_exception(std::move(error))
+          : done.set_value(std::forward<Results>(results)...);
+  }
+  template <class... Results>
+  void operator()(Results&&... results) const {
+    done.set_value(std::forward<Results>(results)...);
+  }
+};
+
+template <class Result, class Initiation, class... Arguments>
+task<Result> await_asio(Initiation initiation, Arguments... arguments) {
+  executor& here = co_await current_executor();
+  const auto cancellation = std::make_shared<asio_cancellation>(here);
+  auto start = [&](completion<Result> done) {
+    std::move(initiation)(boost::asio::bind_cancellation_slot(
+                              cancellation->slot(),
+                              [cancellation, handler = asio_handler<Result>{std::move(
+                                                 done)}]<class... Results>(Results&&... results) {
+                                cancellation->disarm();
+                                handler(std::forward<Results>(results)...);
+                              }),
+                          std::move(arguments)...);
+  };
+  auto cancel = [&] { asio_cancellation::request(cancellation); };
+  auto waiting = from_callback<Result>(std::ref(start), std::ref(cancel));
+  co_return co_await std::move(waiting);
+}
+
+}  // namespace detail
+
+namespace detail {
+
+/// A coroutine that was started for a handler of Asio, as its context. Owns itself.
+template <class T, class AsioExecutor, class Handler>
+class asio_awaiting final : task_context, operation {
+ public:
+  asio_awaiting(const AsioExecutor& target, task<T>&& work, Handler&& handler)
+      : operation([](operation& self) {
+          auto& awaiting = static_cast<asio_awaiting&>(self);
+          task_access::state(awaiting.work_).start(awaiting);
+        }),
+        executor_(target),
+        work_(std::move(work)),
+        handler_(std::move(handler)),
+        handler_guard_(boost::asio::make_work_guard(handler_, target)),
+        guard_(boost::asio::make_work_guard(target)) {
+    where = &executor_;
+    stop = stop_source_.get_token();
+    finished = [](task_context& self) noexcept -> std::coroutine_handle<> {
+      complete(std::unique_ptr<asio_awaiting>(static_cast<asio_awaiting*>(&self)));
+      return std::noop_coroutine();
+    };
+    if (auto slot = boost::asio::get_associated_cancellation_slot(handler_); slot.is_connected()) {
+      slot.assign([this](boost::asio::cancellation_type) { stop_source_.request_stop(); });
+    }
+  }
+  void start() noexcept { executor_.post(*this); }
+
+ private:
+  static void complete(std::unique_ptr<asio_awaiting> self) noexcept {
+    const auto target = self->handler_guard_.get_executor();
+    boost::asio::post(target, [ended = std::move(self)]() mutable {
+      auto slot = boost::asio::get_associated_cancellation_slot(ended->handler_);
+      if (slot.is_connected()) slot.clear();
+      Handler handler = std::move(ended->handler_);
+      std::exception_ptr error;
+      if constexpr (std::is_void_v<T>) {
+        ended->take_result(error);
+        ended.reset();
+        std::move(handler)(std::move(error));
+      } else {
+        T result = ended->take_result(error);
+        ended.reset();
+        std::move(handler)(std::move(error), std::move(result));
+      }
+    });
+  }
+  T take_result(std::exception_ptr& error) {
+    try {
+      return task_access::state(work_).take_result();
+    } catch (...) {
+      error = std::current_exception();
+    }
+    return T();
+  }
+
+  asio_executor<AsioExecutor> executor_;
+  inplace_stop_source stop_source_;
+  task<T> work_;
+  Handler handler_;
+  boost::asio::executor_work_guard<boost::asio::associated_executor_t<Handler, AsioExecutor>>
+      handler_guard_;
+  boost::asio::executor_work_guard<AsioExecutor> guard_;
+};
+
+template <class T>
+struct asio_signature {
+  using type = void(std::exception_ptr, T);
+};
+template <>
+struct asio_signature<void> {
+  using type = void(std::exception_ptr);
+};
+
+}  // namespace detail
+
+/// Starts `object` on `target`, an executor of Boost.Asio, and completes as any operation of Asio
+/// with the token given (a callback, boost::asio::use_awaitable, boost::asio::use_future, …): with
+/// the std::exception_ptr that left `object`, or null, and its result unless that is void; a result
+/// must be default-constructible. Cancelling the Asio operation asks `object` to stop.
+template <class AsioExecutor, awaitable Awaitable, class CompletionToken>
+auto async_await(const AsioExecutor& target, Awaitable object, CompletionToken&& token) {
+  using result = task_result_t<Awaitable>;
+  return boost::asio::async_initiate<CompletionToken,
+                                     typename detail::asio_signature<result>::type>(
+      [target](auto handler, task<result> work) {
+        using awaiting = detail::asio_awaiting<result, AsioExecutor, decltype(handler)>;
+        (new awaiting(target, std::move(work), std::move(handler)))->start();
+      },
+      token, as_task(std::move(object)));
+}
+
+}  // namespace gyre
+
+template <class... Arguments>
+class boost::asio::async_result<gyre::asio_awaitable_t, void(Arguments...)> {
+ public:
+  template <class Initiation, class... Inputs>
+  static auto initiate(Initiation initiation, gyre::asio_awaitable_t, Inputs... inputs) {
+    using result = typename gyre::detail::asio_handler_result<std::decay_t<Arguments>...>::type;
+    return gyre::detail::await_asio<result>(std::move(initiation), std::move(inputs)...);
+  }
+};
