@@ -27,7 +27,6 @@
 #include <mutex>
 #include <optional>
 #include <system_error>
-#include <type_traits>
 #include <utility>
 
 namespace gyre {
@@ -102,19 +101,18 @@ class broadcast_case : public select_node {
 
 }  // namespace detail
 
-/// Sends each value to all receivers that have subscribed before. Keeps the newest `capacity` values
-/// for those who have not seen them yet; sending never waits, and a receiver that falls behind
-/// further is told how many it missed.
+/// Sends each value to all receivers that have subscribed before. Keeps the newest `capacity`
+/// values for those who have not seen them yet; sending never waits, and a receiver that falls
+/// behind further is told how many it missed.
 ///
 /// Closing: receivers get what they have not seen, then nullopt; sending is refused. Cost: one
-/// allocation, here; sending wakes every receiver that waits, O(those). All members from any thread.
-/// T is moved, and copied for receivers, while a lock is held: its constructors and destructor must
-/// not use the broadcast, so make large values shared_ptr<const …>. The broadcast must outlive its
-/// receivers.
+/// allocation, here; sending wakes every receiver that waits, O(those). All members from any
+/// thread. T is moved, and copied for receivers, while a lock is held: its constructors and
+/// destructor must not use the broadcast, so make large values shared_ptr<const …>. The broadcast
+/// must outlive its receivers.
 template <class T>
 class broadcast {
-  static_assert(std::is_object_v<T> && std::copy_constructible<T> &&
-                std::is_nothrow_move_constructible_v<T> && std::is_nothrow_destructible_v<T>);
+  static_assert(detail::channel_value<T> && std::copy_constructible<T>);
 
  public:
   using value_type = T;

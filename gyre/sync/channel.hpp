@@ -36,6 +36,12 @@ enum class channel_status : unsigned char {
 
 namespace detail {
 
+/// Values that change hands without failing, and may live in a coroutine's frame, which compilers
+/// do not align beyond 16 bytes.
+template <class T>
+concept channel_value = std::is_object_v<T> && std::is_nothrow_move_constructible_v<T> &&
+                        std::is_nothrow_destructible_v<T> && alignof(T) <= 16;
+
 /// What of a channel does not depend on its values.
 class channel_base {
  public:
@@ -220,8 +226,10 @@ struct channel_access;
 /// Order: values are received in the order in which they were sent; who waits longest is served
 /// first, and is handed its value or its room, so that nobody can come before it.
 /// Closing: values that were sent are received, then receivers get nullopt; senders are refused.
-/// Cancelling: a wait ends with std::errc::operation_canceled, and then nothing was sent or received.
-/// A send or receive that need not wait takes place whether or not a stop was requested.
+/// Cancelling: a wait ends with std::errc::operation_canceled, and then nothing was sent or
+/// received. A send or receive that need not wait takes place whether or not a stop was requested,
+/// and goes on at once: a coroutine that always finds values should yield() now and then to let
+/// others run.
 /// Cost: one allocation, here; none per value or wait. A send or receive holds a lock for some ten
 /// instructions, and one that lets another coroutine go on posts that to its executor.
 ///
@@ -230,9 +238,7 @@ struct channel_access;
 /// coroutine that waits may be destroyed, on its executor, unless it was woken already.
 template <class T>
 class channel {
-  static_assert(std::is_object_v<T> && std::is_nothrow_move_constructible_v<T> &&
-                    std::is_nothrow_destructible_v<T>,
-                "values must be able to change hands without failing");
+  static_assert(detail::channel_value<T>);
   using core = detail::channel_core<T, detail::ring_buffer<T>>;
   template <class Source>
   using send_awaiter = detail::single_wait<detail::send_case<T, detail::ring_buffer<T>, Source>>;
@@ -294,9 +300,7 @@ class channel {
 /// received. For the rest see channel.
 template <class T>
 class unbounded_channel {
-  static_assert(std::is_object_v<T> && std::is_nothrow_move_constructible_v<T> &&
-                    std::is_nothrow_destructible_v<T>,
-                "values must be able to change hands without failing");
+  static_assert(detail::channel_value<T>);
   using buffer = detail::segment_buffer<T>;
   using core = detail::channel_core<T, buffer>;
 

@@ -3,11 +3,16 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <gyre/task/as_expected.hpp>
 #include <gyre/task/spawn.hpp>
 #include <gyre/task/sync_wait.hpp>
 #include <gyre/task/task.hpp>
 #include <tests/support/manual_executor.hpp>
 
+#include <coroutine>
+#include <cstddef>
+#include <exception>
+#include <expected>
 #include <memory>
 #include <optional>
 #include <string>
@@ -203,6 +208,22 @@ TEST(Channel, CancelledSendSendsNothingAndLeavesTheValue) {
   executor.run_all();
   EXPECT_EQ(error, std::errc::operation_canceled);
   EXPECT_EQ(kept, "a word that is too long to be stored in place");
+}
+
+TEST(Channel, ErrorsComeAsValuesWhereThatIsAskedFor) {
+  channel<int> numbers(1);
+  const auto use = [&]() -> task<> {
+    const auto sent = co_await gyre::as_expected(numbers.send(1));
+    EXPECT_TRUE(sent.has_value());
+    const auto received = co_await gyre::as_expected(numbers.receive());
+    EXPECT_EQ(received.value(), 1);
+    numbers.close();
+    const auto refused = co_await gyre::as_expected(numbers.send(1));
+    EXPECT_EQ(refused.error(), std::errc::broken_pipe);
+    const auto ended = co_await gyre::as_expected(numbers.receive());
+    EXPECT_EQ(ended.value(), std::nullopt);
+  };
+  gyre::sync_wait(use());
 }
 
 TEST(Channel, StopRequestedBeforeCancelsOnlyWhatHasToWait) {

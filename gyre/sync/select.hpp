@@ -190,7 +190,8 @@ class select_cases {
   std::tuple<Cases...> cases_;
 };
 
-/// Awaits the first of several things. Must not be destroyed between its wake-up and its resumption.
+/// Awaits the first of several things. Must not be destroyed between its wake-up and its
+/// resumption.
 template <selectable... Cases>
 class select_awaiter {
   using cases = select_cases<Cases...>;
@@ -355,9 +356,10 @@ template <class T>
 /// Awaited, waits for the first of `cases`, lets that one happen and nothing of the others, and
 /// gives a std::variant with its result at its index.
 ///
-/// When several can happen at once any of them may, each as likely as the others. A send to a closed
-/// channel, and a receive from one that is drained, can happen: the one throws, the other gives
-/// nullopt, so leave it out from then on. Values in on_send() that were not sent are destroyed.
+/// When several can happen at once any of them may, each as likely as the others. A send to a
+/// closed channel, and a receive from one that is drained, can happen: the one throws, the other
+/// gives nullopt, so leave it out from then on. Values in on_send() that were not sent are
+/// destroyed.
 /// Cancelling: throws std::errc::operation_canceled, and none has happened. Timeouts need an
 /// executor with timers where the select has to wait: std::errc::operation_not_supported.
 /// Cost: as many waits as there are cases, no allocation. The locks of all their channels are held

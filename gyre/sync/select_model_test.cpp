@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Channels and select under every schedule: of what may happen to a coroutine that waits exactly one
-// thing does, no value is lost or doubled, and nobody touches a wait that is over.
+// Channels and select under every schedule: of what may happen to a coroutine that waits exactly
+// one thing does, no value is lost or doubled, and nobody touches a wait that is over.
 //
 // Tried by hand, one at a time, and which tests fail:
 //   claim() succeeds whatever was decided, or unless it was decided but without an exchange:
@@ -15,6 +15,7 @@
 #include <gyre/sync/select.hpp>
 
 #include <gtest/gtest.h>
+#include <gyre/sync/broadcast.hpp>
 #include <gyre/sync/channel.hpp>
 #include <gyre/task/context.hpp>
 #include <gyre/task/stop_token.hpp>
@@ -271,6 +272,65 @@ TEST(ChannelModel, ReceiverOfTheLastValueMayDestroyTheChannel) {
   });
   EXPECT_TRUE(checked) << checked;
   EXPECT_TRUE(checked.exhaustive);
+}
+
+using announcement = gyre::broadcast_receiver<std::shared_ptr<int>>;
+
+started hear(gyre::inplace_stop_token, announcement& from, ending& end) {
+  auto result = co_await expecting{from.receive()};
+  end.index = result ? 0 : cancelled;
+  if (result) end.number = *result ? *(*result)->value : -1;
+}
+
+TEST(BroadcastModel, EveryReceiverHearsWhatIsSent) {
+  const auto checked = model::check({.preemptions = 2}, [] {
+    gyre::broadcast<std::shared_ptr<int>> news(1);
+    announcement one = news.subscribe();
+    announcement other = news.subscribe();
+    ending first;
+    ending second;
+    {
+      model::thread sender([&] { news.send(std::make_shared<int>(7)); });
+      model::thread listener([&] { hear({}, other, second); });
+      hear({}, one, first);
+    }
+    model::assert_that(first.number == 7 && second.number == 7, "heard");
+  });
+  EXPECT_TRUE(checked) << checked;
+}
+
+TEST(BroadcastModel, StopAndSendAtOnce) {
+  const auto checked = model::check({.preemptions = 2, .spurious_failures = 0}, [] {
+    gyre::broadcast<std::shared_ptr<int>> news(1);
+    announcement mine = news.subscribe();
+    gyre::inplace_stop_source source;
+    ending end;
+    {
+      model::thread stopper([&] { source.request_stop(); });
+      model::thread sender([&] { news.send(std::make_shared<int>(7)); });
+      hear(source.get_token(), mine, end);
+    }
+    model::assert_that(end.index == 0 || end.index == cancelled, "it has ended");
+    model::assert_that(mine.pending() == (end.index == 0 ? 0U : 1U), "nothing is passed over");
+  });
+  EXPECT_TRUE(checked) << checked;
+}
+
+TEST(BroadcastModel, CloseAndSendAtOnce) {
+  const auto checked = model::check({.preemptions = 2}, [] {
+    gyre::broadcast<std::shared_ptr<int>> news(1);
+    announcement mine = news.subscribe();
+    ending end;
+    bool sent = false;
+    {
+      model::thread closer([&] { news.close(); });
+      model::thread sender(
+          [&] { sent = news.try_send(std::make_shared<int>(7)) == channel_status::ok; });
+      hear({}, mine, end);
+    }
+    model::assert_that(end.number == (sent ? 7 : -1), "the value, or the end");
+  });
+  EXPECT_TRUE(checked) << checked;
 }
 
 }  // namespace

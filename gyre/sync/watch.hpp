@@ -85,12 +85,13 @@ class change_case : public select_node {
 /// Closing: receivers get the last change they have not seen, then nullopt; the value can still be
 /// read and set, but nobody waits for it any more. Cost: no allocation; a change wakes every
 /// receiver that waits, O(those). All members from any thread. T is copied, and functions given to
-/// modify() run, while a lock is held: they must be short and not use the watch, so make large values
-/// shared_ptr<const …>. The watch must outlive its receivers.
+/// modify() run, while a lock is held: they must be short and not use the watch, so make large
+/// values shared_ptr<const …>. The watch must outlive its receivers.
 template <class T>
 class watch {
-  static_assert(std::is_object_v<T> && std::copy_constructible<T> &&
-                std::is_nothrow_move_constructible_v<T> && std::is_nothrow_move_assignable_v<T>);
+  static_assert(std::copy_constructible<T> && std::is_nothrow_move_constructible_v<T> &&
+                    std::is_nothrow_swappable_v<T> && alignof(T) <= 16,
+                "set() cannot fail; compilers do not align coroutine frames beyond 16 bytes");
 
  public:
   using value_type = T;
@@ -100,7 +101,7 @@ class watch {
   /// Changes the value, also to an equal one.
   void set(T value) noexcept {
     // Exchanged, so that the old value is destroyed after the lock was given up.
-    core_.apply([&](T& current) { std::swap(current, value); });
+    core_.apply([&](T& current) { std::ranges::swap(current, value); });
   }
   /// Calls `change(T&)` to change the value. If it throws, that is no change to be waited for.
   template <std::invocable<T&> Change>
@@ -132,9 +133,9 @@ class watch_receiver {
   using value_type = T;
 
   /// Awaited, waits until the value has changed since this receiver saw it last, and gives the
-  /// newest one (a std::optional<T>); nullopt when the watch is closed and the last change was seen.
-  /// If it was cancelled (std::errc::operation_canceled), or copying the value threw, no change
-  /// counts as seen.
+  /// newest one (a std::optional<T>); nullopt when the watch is closed and the last change was
+  /// seen. If it was cancelled (std::errc::operation_canceled), or copying the value threw, no
+  /// change counts as seen.
   [[nodiscard]] auto changed() noexcept {
     return detail::single_wait<detail::change_case<T>>(std::in_place, *this);
   }

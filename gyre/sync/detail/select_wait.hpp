@@ -23,8 +23,8 @@
 
 namespace gyre::detail {
 
-/// A coroutine's wait, and what ended it. Does not move. Exactly one of those who claim or decide it
-/// succeeds, and owes it wake(), which decide() calls itself.
+/// A coroutine's wait, and what ended it. Does not move. Exactly one of those who claim or decide
+/// it succeeds, and owes it wake(), which decide() calls itself.
 class select_wait : public resumption {
  public:
   /// What happened: one of the things waited for, or `cancelled`.
@@ -54,8 +54,8 @@ class select_wait : public resumption {
                                             std::memory_order_relaxed);
   }
 
-  /// For whoever found a node of this wait at a place, with the lock of that place held, under which
-  /// the wait was published: makes it end with `what`, unless it has ended.
+  /// For whoever found a node of this wait at a place, with the lock of that place held, under
+  /// which the wait was published: makes it end with `what`, unless it has ended.
   bool claim(index what) noexcept {
     index expected = open;
     // relaxed: publish() came before through the lock, and the coroutine learns the rest through
@@ -103,8 +103,8 @@ struct select_node : intrusive_list_node {
   bool closed = false;  // the place was closed, which is what ended the wait
 };
 
-/// The nodes at a place, the oldest first; all members with the place's lock held. Among them may be
-/// some of waits that ended elsewhere.
+/// The nodes at a place, the oldest first; all members with the place's lock held. Among them may
+/// be some of waits that ended elsewhere.
 class select_queue {
  public:
   [[nodiscard]] bool empty() const noexcept { return nodes_.empty(); }
@@ -117,7 +117,8 @@ class select_queue {
     }
     return nullptr;
   }
-  /// Claims all waits. Their coroutines must be resumed with wake_all(), after the lock was given up.
+  /// Claims all waits. Their coroutines must be resumed with wake_all(), after the lock was given
+  /// up.
   void claim_all(intrusive_queue<operation>& claimed, bool closed) noexcept;
 
  private:
