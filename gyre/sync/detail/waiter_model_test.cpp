@@ -2,13 +2,14 @@
 // The protocol of waiting under every schedule, in the smallest primitive that needs all of it: a
 // waiter that is completed, cancelled and destroyed at once is woken exactly once or not at all,
 // and nothing of it is touched when it may be gone.
-#include <gyre/sync/detail/state_word.hpp>
 #include <gyre/sync/detail/waiter.hpp>
 
 #include <gtest/gtest.h>
+#include <gyre/sync/detail/model_visitor_test_support.hpp>
+#include <gyre/sync/detail/plain_wait.hpp>
+#include <gyre/sync/detail/state_word.hpp>
 #include <tests/model/model.hpp>
 
-#include <coroutine>
 #include <memory>
 
 namespace {
@@ -18,9 +19,10 @@ using gyre::inplace_stop_source;
 using gyre::inplace_stop_token;
 using gyre::detail::locked_state;
 using gyre::detail::state_word;
-using gyre::detail::wait_operation;
 using gyre::detail::waiter;
 using gyre::detail::woken_waiters;
+using gyre::test::await;
+using gyre::test::make_visitor;
 
 // Lets through as many as were allowed, in their order.
 class gate {
@@ -35,14 +37,15 @@ class gate {
     }
   }
 
+  static bool admit(waiter&) { return false; }
   bool enlist(waiter& arriving) {
     locked_state state(state_);
-    if (arriving.is_cancelled()) return false;
     if (state.now >= one) {
       state.now -= one;
       arriving.complete();
       return false;
     }
+    if (arriving.is_cancelled()) return false;
     arriving.join(waiting_);
     return true;
   }
@@ -62,43 +65,10 @@ class gate {
   gyre::intrusive_list<waiter> waiting_;
 };
 
-struct pass : wait_operation<gate> {
-  explicit pass(gate& through) : wait_operation(through) {}
-  using wait_operation::finish;
-};
-
-// Wakes the thread whose turn it is, instead of resuming a coroutine.
-struct bell final : gyre::executor {
-  void post(gyre::operation&) noexcept override { rung.wake(); }
-  bool running_here() const noexcept override { return true; }
-  model::event rung;
-};
-
-struct fake_promise : gyre::detail::promise_base {};
-
-// A coroutine that waits, as far as the protocol sees it. On the heap, where every access after its
-// end is found.
-struct visitor {
-  visitor(gate& through, inplace_stop_token stop) : operation(through) {
-    context.where = &where;
-    context.stop = stop;
-    promise.context = &context;
-  }
-  bool suspend() {
-    return operation.await_suspend(std::coroutine_handle<fake_promise>::from_promise(promise));
-  }
-  bool wait() {
-    if (suspend()) where.rung.wait();
-    return operation.finish();
-  }
-  bell where;
-  gyre::task_context context;
-  fake_promise promise{};
-  pass operation;
-};
+using pass = gyre::detail::plain_wait<gate>;
 
 bool visit(gate& through, inplace_stop_token stop) {
-  return std::make_unique<visitor>(through, stop)->wait();
+  return await(pass(through), stop).has_value();
 }
 
 TEST(WaiterModel, IsCompletedOrCancelledNotBothNorNeither) {
@@ -159,25 +129,25 @@ TEST(WaiterModel, CancelledNeighbourLeavesTheListInOrder) {
   const auto checked = model::check({.preemptions = 2, .spurious_failures = 0}, [] {
     gate place;
     inplace_stop_source source;
-    auto first = std::make_unique<visitor>(place, inplace_stop_token());
-    auto second = std::make_unique<visitor>(place, source.get_token());
-    auto third = std::make_unique<visitor>(place, inplace_stop_token());
-    model::assert_that(first->suspend() && second->suspend() && third->suspend(), "all wait");
+    auto first = make_visitor(pass(place));
+    auto second = make_visitor(pass(place), source.get_token());
+    auto third = make_visitor(pass(place));
+    model::assert_that(first->begin() && second->begin() && third->begin(), "all wait");
     {
       model::thread canceller([&] { source.request_stop(); });
       model::thread completer([&] {
         place.allow();
         place.allow();
       });
-      first->where.rung.wait();
-      model::assert_that(first->operation.finish(), "the first passed");
+      first->sleep();
+      model::assert_that(first->end().has_value(), "the first passed");
       first.reset();
-      second->where.rung.wait();
-      const bool both = second->operation.finish();
+      second->sleep();
+      const bool both = second->end().has_value();
       second.reset();
       if (both) place.allow();
-      third->where.rung.wait();
-      model::assert_that(third->operation.finish(), "the last passed");
+      third->sleep();
+      model::assert_that(third->end().has_value(), "the last passed");
       third.reset();
     }
     model::assert_that(place.allowed() == 0, "nothing left over");
@@ -189,15 +159,15 @@ TEST(WaiterModel, DestroyedWaiterIsNotTouchedByThoseWhoComeLater) {
   const auto checked = model::check({.preemptions = 2, .spurious_failures = 0}, [] {
     gate place;
     inplace_stop_source source;
-    auto gone = std::make_unique<visitor>(place, inplace_stop_token());
-    auto stays = std::make_unique<visitor>(place, source.get_token());
-    model::assert_that(gone->suspend() && stays->suspend(), "both wait");
+    auto gone = make_visitor(pass(place));
+    auto stays = make_visitor(pass(place), source.get_token());
+    model::assert_that(gone->begin() && stays->begin(), "both wait");
     {
       model::thread canceller([&] { source.request_stop(); });
       gone.reset();
       place.allow();
-      stays->where.rung.wait();
-      const bool passed = stays->operation.finish();
+      stays->sleep();
+      const bool passed = stays->end().has_value();
       stays.reset();
       model::assert_that(place.allowed() == (passed ? 0U : 1U), "nothing was lost or doubled");
     }

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// A coroutine that waits, as far as a primitive sees it, for model tests: its executor wakes the
+// thread of the model that stands for it.
+#pragma once
+
+#include <gyre/task/context.hpp>
+#include <gyre/task/executor.hpp>
+#include <gyre/task/stop_token.hpp>
+
+#include <tests/model/model.hpp>
+
+#include <coroutine>
+#include <memory>
+#include <utility>
+
+namespace gyre::test {
+
+/// Rings instead of running what is posted.
+struct bell final : executor {
+  void post(operation&) noexcept override { rung.wake(); }
+  bool running_here() const noexcept override { return true; }
+  model::event rung;
+};
+
+/// Awaits one `Operation`. Lives on the heap, where every access after its end is found.
+template <class Operation>
+class visitor {
+ public:
+  visitor(Operation&& awaited, inplace_stop_token stop) : operation_(std::move(awaited)) {
+    context_.where = &bell_;
+    context_.stop = stop;
+    promise_.context = &context_;
+  }
+
+  /// Whether it has to wait.
+  bool begin() {
+    return !operation_.await_ready() &&
+           operation_.await_suspend(std::coroutine_handle<promise>::from_promise(promise_));
+  }
+  /// Waits to be resumed; after a begin() that said so.
+  void sleep() { bell_.rung.wait(); }
+  auto end() { return operation_.result(); }
+
+ private:
+  struct promise : detail::promise_base {};
+
+  bell bell_;
+  task_context context_;
+  promise promise_{};
+  Operation operation_;
+};
+
+template <class Operation>
+auto make_visitor(Operation operation, inplace_stop_token stop = {}) {
+  return std::make_unique<visitor<Operation>>(std::move(operation), stop);
+}
+
+/// What `co_await as_expected(operation)` gives.
+template <class Operation>
+auto await(Operation operation, inplace_stop_token stop = {}) {
+  auto awaits = make_visitor(std::move(operation), stop);
+  if (awaits->begin()) awaits->sleep();
+  return awaits->end();
+}
+
+}  // namespace gyre::test
