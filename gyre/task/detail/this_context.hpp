@@ -52,7 +52,7 @@ class settle {
   std::coroutine_handle<> await_suspend(std::coroutine_handle<Promise> awaiting) {
     return work_.await_suspend(awaiting);
   }
-  static constexpr void await_resume() noexcept {}
+  void await_resume() const noexcept { work_.end_without_continuation(); }
 
  private:
   task_state<T>& work_;
