@@ -40,10 +40,11 @@ class waiting_loop : task_context {
 
 }  // namespace detail
 
-/// Runs `target` on the calling thread until `awaitable` has a result, and returns that or throws what
-/// it threw. The awaitable starts at once, before other tasks of the loop. `stop` asks it to stop; so
-/// does event_loop::stop(), and the loop then runs on until the awaitable has ended, and is left
-/// stopped. Throws std::logic_error when called by a task of the loop, and what event_loop::run() throws.
+/// Runs the loop `target` on the calling thread until `awaitable` has a result, and returns that or
+/// throws what it threw. The awaitable starts at once, before other tasks of the loop. `stop` asks
+/// it to stop; so does event_loop::stop(), and the loop then runs on until the awaitable has ended,
+/// and is left stopped. Throws std::logic_error when called by a task of the loop, and what
+/// event_loop::run() throws.
 template <class Awaitable>
 decltype(auto) sync_wait(event_loop& target, Awaitable&& awaitable, inplace_stop_token stop = {}) {
   detail::waiting_loop here(target, stop);  // outlives the coroutines, also when they are given up

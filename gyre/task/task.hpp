@@ -5,7 +5,7 @@
 #pragma once
 
 #include <gyre/task/context.hpp>
-#include <gyre/task/detail/frame.hpp>
+#include <gyre/task/detail/frame_traits.hpp>
 #include <gyre/task/detail/transfer.hpp>
 
 #include <concepts>
@@ -359,21 +359,3 @@ inline void task_promise_result<void>::unhandled_exception() noexcept {
 
 }  // namespace detail
 }  // namespace gyre
-
-// Frames from a user's allocator: another promise with the same layout, so that the choice costs
-// coroutines without one nothing.
-template <class T, class Allocator, class... Arguments>
-struct std::coroutine_traits<gyre::task<T>, std::allocator_arg_t, Allocator, Arguments...> {
-  using promise_type =
-      gyre::detail::allocator_frame<typename gyre::task<T>::promise_type, std::decay_t<Allocator>,
-                                    gyre::detail::parameters<>,
-                                    gyre::detail::parameters<Arguments...>>;
-};
-// Of a member function or a lambda: the object comes first.
-template <class T, class Self, class Allocator, class... Arguments>
-struct std::coroutine_traits<gyre::task<T>, Self, std::allocator_arg_t, Allocator, Arguments...> {
-  using promise_type =
-      gyre::detail::allocator_frame<typename gyre::task<T>::promise_type, std::decay_t<Allocator>,
-                                    gyre::detail::parameters<Self>,
-                                    gyre::detail::parameters<Arguments...>>;
-};
