@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// Guide, part 8: where a coroutine is.
+#include <iostream>
+
+#include <gyre/task/async_backtrace.hpp>
+#include <gyre/task/sync_wait.hpp>
+#include <gyre/task/task.hpp>
+
+gyre::task<> read_header() {
+  const gyre::async_backtrace here = co_await gyre::current_backtrace();
+  std::cout << "called from\n" << here;
+}
+
+gyre::task<> read_request() { co_await read_header(); }
+
+int main() { gyre::sync_wait(read_request()); }

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// Guide, part 5: asking coroutines to stop, and scopes that leave nothing behind.
+#include <chrono>
+#include <iostream>
+#include <stdexcept>
+#include <string_view>
+#include <system_error>
+
+#include <gyre/exec/loop.hpp>
+#include <gyre/exec/sync_wait.hpp>
+#include <gyre/task/schedule.hpp>
+#include <gyre/task/scope.hpp>
+#include <gyre/task/sleep.hpp>
+#include <gyre/task/stop_token.hpp>
+#include <gyre/task/stop_when.hpp>
+#include <gyre/task/task.hpp>
+#include <gyre/task/when_all.hpp>
+
+using namespace std::chrono_literals;
+
+struct announce_end {
+  std::string_view who;
+  ~announce_end() { std::cout << who << " ends\n"; }
+};
+
+gyre::task<> tick_forever(std::string_view who) {
+  const announce_end guard{who};
+  for (;;) co_await gyre::sleep_for(1ms);
+}
+
+gyre::task<> press_the_button(gyre::inplace_stop_source& shutdown) {
+  co_await gyre::sleep_for(10ms);
+  shutdown.request_stop();
+}
+
+gyre::task<> run_until_shutdown(gyre::inplace_stop_token shutdown) {
+  try {
+    co_await gyre::stop_when(tick_forever("ticker"), shutdown);
+  } catch (const std::system_error& error) {
+    if (error.code() != std::errc::operation_canceled) throw;
+  }
+}
+
+gyre::task<long> sum_to(long last) {
+  const gyre::inplace_stop_token stop = co_await gyre::current_stop_token();
+  long sum = 0;
+  for (long i = 1; i <= last && !stop.stop_requested(); ++i) sum += i;
+  co_return sum;
+}
+
+gyre::task<> fail_soon() {
+  co_await gyre::sleep_for(5ms);
+  throw std::runtime_error("a worker failed");
+}
+
+gyre::task<> serve() {
+  co_await gyre::with_scope([](gyre::scope& scope) -> gyre::task<> {
+    scope.spawn(tick_forever("first"));
+    scope.spawn(tick_forever("second"));
+    scope.spawn(fail_soon());
+    co_return;
+  });
+}
+
+gyre::task<> all_of_it() {
+  gyre::inplace_stop_source shutdown;
+  co_await gyre::when_all(run_until_shutdown(shutdown.get_token()), press_the_button(shutdown));
+
+  const long sum = co_await sum_to(100);
+  std::cout << sum << '\n';
+
+  try {
+    co_await serve();
+  } catch (const std::runtime_error& error) {
+    std::cout << error.what() << '\n';
+  }
+}
+
+int main() {
+  gyre::loop loop;
+  gyre::sync_wait(loop, all_of_it());
+}

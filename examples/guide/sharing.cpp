@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// Guide, part 6: state that several coroutines use.
+#include <iostream>
+
+#include <gyre/exec/loop.hpp>
+#include <gyre/exec/loop_thread.hpp>
+#include <gyre/exec/sync_wait.hpp>
+#include <gyre/sync/mutex.hpp>
+#include <gyre/task/schedule.hpp>
+#include <gyre/task/task.hpp>
+#include <gyre/task/when_all.hpp>
+
+gyre::task<> count_on_one_loop(int& counter) {
+  for (int i = 0; i < 1000; ++i) {
+    ++counter;
+    co_await gyre::yield();
+  }
+}
+
+struct account {
+  gyre::mutex mutex;
+  int balance = 0;
+};
+
+gyre::task<> deposit(account& to, int times) {
+  for (int i = 0; i < times; ++i) {
+    auto guard = co_await to.mutex.lock();
+    const int before = to.balance;
+    co_await gyre::yield();
+    to.balance = before + 1;
+  }
+}
+
+gyre::task<> all_of_it(gyre::executor& other_loop) {
+  int counter = 0;
+  co_await gyre::when_all(count_on_one_loop(counter), count_on_one_loop(counter));
+  std::cout << counter << '\n';
+
+  account shared;
+  co_await gyre::when_all(deposit(shared, 1000), gyre::on(other_loop, deposit(shared, 1000)));
+  std::cout << shared.balance << '\n';
+}
+
+int main() {
+  gyre::loop_thread other;
+  gyre::loop loop;
+  gyre::sync_wait(loop, all_of_it(other.loop()));
+}
