@@ -288,20 +288,20 @@ TEST(UnboundedChannelStress, EveryValueArrivesOnce) {
   const auto receive = [&]() -> task<> {
     while (std::optional<value> next = co_await values.receive()) count.note_received(**next);
   };
-  {
-    const std::jthread one([&] { gyre::sync_wait(receive()); });
-    const std::jthread other([&] { gyre::sync_wait(receive()); });
-    const auto send = [&] {
-      for (int i = 0; i < each; ++i) {
-        count.note_sent(i);
-        values.send(std::make_unique<int>(i));
-      }
-    };
-    std::jthread there(send);
-    send();
-    there.join();
-    values.close();
-  }
+  const auto send = [&] {
+    for (int i = 0; i < each; ++i) {
+      count.note_sent(i);
+      values.send(std::make_unique<int>(i));
+    }
+  };
+  std::thread one([&] { gyre::sync_wait(receive()); });
+  std::thread other([&] { gyre::sync_wait(receive()); });
+  std::thread sender(send);
+  send();
+  sender.join();
+  values.close();
+  one.join();
+  other.join();
   count.expect_nothing_lost();
 }
 
