@@ -35,7 +35,7 @@ class expecting_awaiter {
   auto await_suspend(std::coroutine_handle<Promise> awaiting) {
     return awaiter_.await_suspend(awaiting);
   }
-  auto await_resume() noexcept { return awaiter_.result(); }
+  auto await_resume() noexcept(noexcept(awaiter_.result())) { return awaiter_.result(); }
 
  private:
   Awaiter awaiter_;
