@@ -147,17 +147,20 @@ void event_loop::run_limited() {
 
 // Few, and seldom any: they do not count as a batch of their own.
 void event_loop::run_left_over() {
-  intrusive_queue<operation> waiting = left_over_.pop_all();
-  while (operation* next = waiting.pop_front()) {
+  // Who does not get a turn, because of an exception or the end of the batch, keeps waiting.
+  struct taken {
+    event_loop& loop;
+    intrusive_queue<operation> waiting = loop.left_over_.pop_all();
+    ~taken() {
+      while (operation* next = waiting.pop_front()) loop.left_over_.push(*next);
+    }
+  } some{*this};
+  while (batch_.more()) {
+    operation* const next = some.waiting.pop_front();
+    if (next == nullptr) return;
     if (limited_) leave();
     batch_.count(1);
-    try {
-      next->execute();
-    } catch (...) {
-      // The others keep waiting, as they would in the inbox.
-      while (operation* other = waiting.pop_front()) left_over_.push(*other);
-      throw;
-    }
+    next->execute();
   }
 }
 

@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tests of where frames come from, that they go back there, and how large they are.
+#include <gyre/task/detail/frame.hpp>
+
+#include <gtest/gtest.h>
+#include <gyre/base/slab.hpp>
+#include <gyre/task/schedule.hpp>
+#include <gyre/task/sync_wait.hpp>
+#include <gyre/task/task.hpp>
+#include <tests/support/thread_executor.hpp>
+
+#include <array>
+#include <cstddef>
+#include <memory>
+#include <memory_resource>
+#include <new>
+#include <numeric>
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
+namespace {
+
+using gyre::sync_wait;
+using gyre::task;
+
+// Counts what is in use, and wants back what it gave: the same size, the same alignment.
+class tracking_resource final : public std::pmr::memory_resource {
+ public:
+  std::size_t in_use() const noexcept { return in_use_; }
+  std::size_t allocations() const noexcept { return allocations_; }
+
+ private:
+  struct header {
+    std::size_t bytes;
+    std::size_t alignment;
+  };
+  void* do_allocate(std::size_t bytes, std::size_t alignment) override {
+    auto* memory = static_cast<std::byte*>(::operator new(bytes + sizeof(header)));
+    new (memory) header{bytes, alignment};
+    in_use_ += bytes;
+    ++allocations_;
+    return memory + sizeof(header);
+  }
+  void do_deallocate(void* frame, std::size_t bytes, std::size_t alignment) override {
+    std::byte* memory = static_cast<std::byte*>(frame) - sizeof(header);
+    const header& given = *std::launder(reinterpret_cast<header*>(memory));
+    EXPECT_EQ(given.bytes, bytes);
+    EXPECT_EQ(given.alignment, alignment);
+    in_use_ -= bytes;
+    ::operator delete(memory, bytes + sizeof(header));
+  }
+  bool do_is_equal(const memory_resource& other) const noexcept override { return this == &other; }
+
+  std::size_t in_use_ = 0;
+  std::size_t allocations_ = 0;
+};
+
+using pmr = std::pmr::polymorphic_allocator<std::byte>;
+
+[[gnu::noinline]] task<int> from_resource(std::allocator_arg_t, pmr, int value) {
+  co_await gyre::yield();
+  co_return value;
+}
+[[gnu::noinline]] task<int> by_reference(std::allocator_arg_t, const pmr&, const int& value) {
+  co_return value;
+}
+[[gnu::noinline]] task<int> fails(std::allocator_arg_t, pmr) {
+  throw std::runtime_error("no");
+  co_return 0;
+}
+
+struct object {
+  task<int> member(std::allocator_arg_t, pmr, int value) { co_return value + offset; }
+  task<int> const_member(std::allocator_arg_t, pmr, int value) const { co_return value + offset; }
+  int offset = 1;
+};
+
+TEST(FrameAllocator, GivesAndTakesTheFrame) {
+  tracking_resource resource;
+  EXPECT_EQ(sync_wait(from_resource(std::allocator_arg, &resource, 1)), 1);
+  EXPECT_EQ(resource.allocations(), 1);
+  EXPECT_EQ(resource.in_use(), 0);
+  EXPECT_EQ(sync_wait(by_reference(std::allocator_arg, pmr(&resource), 2)), 2);
+  EXPECT_THROW(sync_wait(fails(std::allocator_arg, &resource)), std::runtime_error);
+  EXPECT_EQ(resource.allocations(), 3);
+  EXPECT_EQ(resource.in_use(), 0);
+}
+
+TEST(FrameAllocator, TakesTheFrameOfATaskThatWasDropped) {
+  tracking_resource resource;
+  {
+    const task<int> dropped = from_resource(std::allocator_arg, &resource, 1);
+    EXPECT_GT(resource.in_use(), 0);
+  }
+  EXPECT_EQ(resource.in_use(), 0);
+}
+
+TEST(FrameAllocator, MayFollowTheObjectOfAMemberOrALambda) {
+  tracking_resource resource;
+  object of;
+  EXPECT_EQ(sync_wait(of.member(std::allocator_arg, &resource, 1)), 2);
+  EXPECT_EQ(sync_wait(std::as_const(of).const_member(std::allocator_arg, &resource, 2)), 3);
+  auto lambda = [](std::allocator_arg_t, pmr, int value) -> task<int> { co_return value; };
+  EXPECT_EQ(sync_wait(lambda(std::allocator_arg, &resource, 4)), 4);
+  auto capturing = [offset = 1](std::allocator_arg_t, pmr, int value) -> task<int> {
+    co_return value + offset;
+  };
+  EXPECT_EQ(sync_wait(capturing(std::allocator_arg, &resource, 4)), 5);
+  EXPECT_EQ(resource.allocations(), 4);
+  EXPECT_EQ(resource.in_use(), 0);
+}
+
+TEST(FrameAllocator, ThatHasNoMemoryThrowsFromTheCall) {
+  EXPECT_THROW(
+      static_cast<void>(from_resource(std::allocator_arg, std::pmr::null_memory_resource(), 1)),
+      std::bad_alloc);
+}
+
+// Tells how large the last frame was that it gave. Of no size itself: nothing stays behind a frame.
+std::size_t measured_bytes = 0;
+
+template <class T>
+struct measuring_allocator {
+  using value_type = T;
+  measuring_allocator() = default;
+  template <class U>
+  explicit(false) measuring_allocator(const measuring_allocator<U>&) noexcept {}
+  T* allocate(std::size_t count) {
+    measured_bytes = count * sizeof(T);
+    return std::allocator<T>().allocate(count);
+  }
+  void deallocate(T* memory, std::size_t count) noexcept {
+    EXPECT_EQ(count * sizeof(T), measured_bytes);
+    std::allocator<T>().deallocate(memory, count);
+  }
+  friend bool operator==(measuring_allocator, measuring_allocator) noexcept { return true; }
+};
+using measuring = measuring_allocator<std::byte>;
+
+[[gnu::noinline]] task<int> one() { co_return 1; }
+[[gnu::noinline]] task<int> leaf(std::allocator_arg_t, measuring) { co_return 1; }
+[[gnu::noinline]] task<int> link(std::allocator_arg_t, measuring, int number) {
+  co_return number + co_await one();
+}
+[[gnu::noinline]] task<> yields(std::allocator_arg_t, measuring) { co_await gyre::yield(); }
+[[gnu::noinline]] task<> awaits_twice(std::allocator_arg_t, measuring) {
+  co_await one();
+  co_await one();
+}
+
+std::size_t frame_of(auto&& coroutine, auto... arguments) {
+  const auto made = coroutine(std::allocator_arg, measuring(), arguments...);
+  return measured_bytes;
+}
+
+// Only where it is optimised, and where frames do not know where they wait. GCC keeps the allocator
+// parameters, an index and a flag apiece, and does not reuse one await's place for the next.
+TEST(FrameSize, IsAtMost64BytesBeyondTheUsersVariables) {
+#if defined(NDEBUG) && defined(__OPTIMIZE__)
+  constexpr bool optimised = !GYRE_ASYNC_BACKTRACE;
+#else
+  constexpr bool optimised = false;
+#endif
+#if defined(__clang__)
+  constexpr std::size_t bound = 64;
+#else
+  constexpr std::size_t bound = 96;
+#endif
+  if (!optimised) GTEST_SKIP() << "for release builds";
+  EXPECT_LE(frame_of(leaf), 48);
+  EXPECT_LE(frame_of(link, 1), bound);
+  EXPECT_LE(frame_of(yields), bound);
+  EXPECT_LE(frame_of(awaits_twice), bound);
+}
+
+// Larger than what a slab gives.
+[[gnu::noinline]] task<int> large(int value) {
+  std::array<int, 4096> numbers;
+  std::iota(numbers.begin(), numbers.end(), value);
+  co_await gyre::yield();
+  co_return std::accumulate(numbers.begin(), numbers.end(), 0);
+}
+
+TEST(SlabFrame, MayBeLargerThanAnyBlock) {
+  static_assert(sizeof(int) * 4096 > gyre::slab_max_bytes);
+  for (int i = 0; i < 100; ++i) EXPECT_EQ(sync_wait(large(i)), 4096 * i + 4096 * 4095 / 2);
+}
+
+TEST(SlabFrame, HoldsOnlyWhatRuns) {
+  const auto before = gyre::read_slab_stats().blocks_in_use;
+  {
+    const task<int> waits = one();
+    EXPECT_EQ(gyre::read_slab_stats().blocks_in_use, before + 1);
+  }
+  for (int i = 0; i < 100; ++i) sync_wait(one());
+  EXPECT_EQ(gyre::read_slab_stats().blocks_in_use, before);
+}
+
+// Made here, ended there, in batches: each block must come home, or memory would grow without end.
+TEST(SlabFrame, ThatEndsOnAnotherThreadComesHome) {
+  constexpr int batches = 100;
+  constexpr std::size_t each = 1000;
+  gyre::test::thread_executor there;
+  auto ends_all = [](std::vector<task<int>> tasks) -> task<int> {
+    int sum = 0;
+    for (auto& ready : tasks) sum += co_await std::move(ready);
+    co_return sum;
+  };
+  std::size_t held_early = 0;
+  for (int batch = 0; batch < batches; ++batch) {
+    std::vector<task<int>> made;
+    for (std::size_t i = 0; i < each; ++i) made.push_back(one());
+    ASSERT_EQ(sync_wait(gyre::on(there, ends_all(std::move(made)))), int{each});
+    if (batch == 10) held_early = gyre::read_slab_stats().bytes_held;
+  }
+  EXPECT_LE(gyre::read_slab_stats().bytes_held, held_early + (std::size_t{256} << 10));
+}
+
+}  // namespace

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tests that coroutines allocate nothing once they have warmed up: every allocation of this program
+// is counted, and the slabs that frames come from are watched.
+#include <gyre/task/task.hpp>
+
+#include <gtest/gtest.h>
+#include <gyre/base/slab.hpp>
+#include <gyre/task/executor.hpp>
+#include <gyre/task/schedule.hpp>
+#include <gyre/task/spawn.hpp>
+#include <gyre/task/sync_wait.hpp>
+#include <tests/support/manual_executor.hpp>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdlib>
+#include <new>
+#include <utility>
+
+namespace {
+
+std::atomic<std::size_t> allocations = 0;
+
+// Both out of line: GCC should not look through new and delete and find aligned_alloc and free.
+[[gnu::noinline]] void* counted_allocation(std::size_t size, std::size_t alignment) {
+  ++allocations;
+  const std::size_t rounded = (size + alignment - 1) / alignment * alignment;
+  if (void* memory = std::aligned_alloc(alignment, rounded)) return memory;
+  throw std::bad_alloc();
+}
+[[gnu::noinline]] void release(void* memory) noexcept { std::free(memory); }
+
+}  // namespace
+
+void* operator new(std::size_t size) { return counted_allocation(size, alignof(std::max_align_t)); }
+void* operator new(std::size_t size, std::align_val_t alignment) {
+  return counted_allocation(size, static_cast<std::size_t>(alignment));
+}
+void operator delete(void* memory) noexcept { release(memory); }
+void operator delete(void* memory, std::size_t) noexcept { release(memory); }
+void operator delete(void* memory, std::align_val_t) noexcept { release(memory); }
+void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { release(memory); }
+
+namespace {
+
+using gyre::sync_wait;
+using gyre::task;
+
+// Allocations, and slabs taken from the system, once `action` has been done a few times.
+template <class Action>
+std::size_t allocations_of(Action&& action) {
+  for (int warm_up = 0; warm_up < 3; ++warm_up) action();
+  const std::size_t before = allocations;
+  const std::size_t slabs_before = gyre::read_slab_stats().slabs_mapped;
+  action();
+  return allocations - before + (gyre::read_slab_stats().slabs_mapped - slabs_before);
+}
+
+[[gnu::noinline]] task<int> links(int depth) {
+  if (depth == 0) co_return 0;
+  const int below = co_await links(depth - 1);
+  co_return below + 1;
+}
+
+task<> yields_and_hops(gyre::executor& there, int times) {
+  gyre::executor& home = co_await gyre::current_executor();
+  for (int i = 0; i < times; ++i) {
+    co_await gyre::yield();
+    co_await gyre::resume_on(there);
+    co_await gyre::resume_on(home);
+  }
+}
+
+TEST(TaskAllocation, ChainAllocatesNothing) {
+  EXPECT_EQ(allocations_of([] { EXPECT_EQ(sync_wait(links(1000)), 1000); }), 0);
+}
+
+TEST(TaskAllocation, AwaitsInARowAllocateNothing) {
+  auto awaits = []() -> task<> {
+    for (int i = 0; i < 1000; ++i) co_await links(1);
+  };
+  EXPECT_EQ(allocations_of([&] { sync_wait(awaits()); }), 0);
+}
+
+TEST(TaskAllocation, YieldsAndHopsAllocateNothing) {
+  EXPECT_EQ(allocations_of([] { sync_wait(yields_and_hops(gyre::inline_executor(), 1000)); }), 0);
+}
+
+TEST(TaskAllocation, OnAllocatesNothing) {
+  EXPECT_EQ(allocations_of([] { sync_wait(gyre::on(gyre::inline_executor(), links(10))); }), 0);
+}
+
+TEST(TaskAllocation, SpawnAllocatesNothing) {
+  gyre::test::manual_executor executor;
+  auto spawns = [&] {
+    for (int i = 0; i < 1000; ++i) gyre::spawn(executor, links(3));
+    EXPECT_EQ(executor.run_all(), 1000);
+  };
+  EXPECT_EQ(allocations_of(spawns), 0);
+}
+
+// A test that counts nothing would pass as well.
+TEST(TaskAllocation, AllocationsAreCounted) {
+  EXPECT_EQ(allocations_of([] {
+              int* volatile number = new int(1);
+              delete number;
+            }),
+            1);
+}
+
+}  // namespace
