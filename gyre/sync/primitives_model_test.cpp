@@ -3,10 +3,10 @@
 // what is there, a permit or a lock that nobody took is not lost, and a primitive may end with its
 // last user.
 //
-// Tried by hand, one at a time, and found: state_word::lock() or unlock() relaxed; mutex unlock() or
-// try_lock() relaxed; unlock_shared() relaxed; is_set() relaxed; a wait that begins with the lock free
-// and is not told that it is complete; a cancelled writer, or one who wants many permits, that lets
-// nobody behind it go on; a condition variable that cancels whom it has notified.
+// Tried by hand, one at a time, and found: state_word::lock() or unlock() relaxed; mutex unlock()
+// or try_lock() relaxed; unlock_shared() relaxed; is_set() relaxed; a wait that begins with the
+// lock free and is not told that it is complete; a cancelled writer, or one who wants many permits,
+// that lets nobody behind it go on; a condition variable that cancels whom it has notified.
 #include <gyre/sync/barrier.hpp>
 #include <gyre/sync/condition_variable.hpp>
 #include <gyre/sync/event.hpp>
