@@ -39,6 +39,13 @@ foreach(room IN LISTS gyre_rooms)
     string(PREPEND gyre_pc_libraries " -lgyre_${room}")
   endif()
 endforeach()
+# Of promises' layout, as the library was built.
+if(GYRE_ASYNC_BACKTRACE OR CMAKE_BUILD_TYPE STREQUAL "Debug")
+  set(gyre_pc_backtrace 1)
+else()
+  set(gyre_pc_backtrace 0)
+endif()
+
 set(gyre_pc_dir "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
 cmake_path(RELATIVE_PATH CMAKE_INSTALL_PREFIX
   BASE_DIRECTORY "${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig" OUTPUT_VARIABLE gyre_pc_prefix)

@@ -2,8 +2,8 @@
 // gyre's loop with a given inbox, as a contender of hop in both forms.
 #pragma once
 
-#include <gyre/exec/loop.hpp>
 #include <gyre/base/operation.hpp>
+#include <gyre/exec/loop.hpp>
 #include <lab/experiments/hop/workload.hpp>
 
 #include <cstdint>
