@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/exec/sync_wait.hpp>
 
+#include <exception>
 #include <stdexcept>
+#include <thread>
+#include <utility>
 
 namespace gyre::detail {
 
@@ -17,7 +20,8 @@ waiting_loop::waiting_loop(event_loop& loop, inplace_stop_token stop_when)
 
 std::coroutine_handle<> waiting_loop::tell(task_context& self) noexcept {
   auto& context = static_cast<waiting_loop&>(self);
-  if (context.where == &context.loop_) {
+  // Not a question of context.where alone: a foreign awaitable may resume coroutines where it likes.
+  if (context.where == &context.loop_ && context.thread_ == std::this_thread::get_id()) {
     context.done_ = true;
   } else {
     context.loop_.post(static_cast<operation&>(context.when_elsewhere_));
@@ -25,16 +29,23 @@ std::coroutine_handle<> waiting_loop::tell(task_context& self) noexcept {
   return std::noop_coroutine();
 }
 
-// A coroutine cannot be left lying in the loop's queue, so a stopped loop goes on for it.
+// A coroutine cannot be left lying in the loop's queue, so a loop that is stopped, or throws, goes on
+// for it.
 void waiting_loop::run_until_done() {
   bool stopped = false;
+  std::exception_ptr error;
   while (!done_) {
-    if (loop_.run_once() || done_) continue;
-    stopped = true;
-    loop_.restart();
+    try {
+      if (loop_.run_once() || done_) continue;
+      stopped = true;
+      loop_.restart();
+    } catch (...) {
+      if (!error) error = std::current_exception();
+    }
     stop_.request_stop();
   }
   if (stopped) loop_.stop();
+  if (error) std::rethrow_exception(std::move(error));
 }
 
 }  // namespace gyre::detail

@@ -10,6 +10,7 @@
 #include <gyre/task/sync_wait.hpp>
 #include <gyre/task/task.hpp>
 
+#include <thread>
 #include <utility>
 
 namespace gyre {
@@ -33,6 +34,7 @@ class waiting_loop : task_context {
   void run_until_done();
 
   event_loop& loop_;
+  const std::thread::id thread_ = std::this_thread::get_id();
   linked_stop_source stop_;
   bool done_ = false;
   done_operation when_elsewhere_{done_};
@@ -42,9 +44,9 @@ class waiting_loop : task_context {
 
 /// Runs the loop `target` on the calling thread until `awaitable` has a result, and returns that or
 /// throws what it threw. The awaitable starts at once, before other tasks of the loop. `stop` asks
-/// it to stop; so does event_loop::stop(), and the loop then runs on until the awaitable has ended,
-/// and is left stopped. Throws std::logic_error when called by a task of the loop, and what
-/// event_loop::run() throws.
+/// it to stop; so do event_loop::stop() and what event_loop::run() would throw: the loop then runs on
+/// until the awaitable has ended, and is left stopped, or the exception goes on. Throws
+/// std::logic_error when called by a task of the loop.
 template <class Awaitable>
 decltype(auto) sync_wait(event_loop& target, Awaitable&& awaitable, inplace_stop_token stop = {}) {
   detail::waiting_loop here(target, stop);  // outlives the coroutines, also when they are given up

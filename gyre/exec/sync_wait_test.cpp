@@ -1,14 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
+// Tests of running a loop for the sake of one coroutine.
 #include <gyre/exec/sync_wait.hpp>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <gyre/exec/loop.hpp>
 #include <gyre/exec/loop_thread.hpp>
 #include <gyre/task/schedule.hpp>
+#include <gyre/task/spawn.hpp>
+
+#include <coroutine>
+#include <exception>
+#include <optional>
+#include <stdexcept>
+#include <thread>
+#include <vector>
 
 namespace {
 
-gyre::task<int> hop_to_and_fro(gyre::event_loop& there) {
+using gyre::sync_wait;
+using gyre::task;
+using testing::ElementsAre;
+
+task<int> hop_to_and_fro(gyre::event_loop& there) {
   gyre::executor& home = co_await gyre::current_executor();
   int hops = 0;
   for (int i = 0; i < 1000; ++i) {
@@ -23,7 +37,137 @@ gyre::task<int> hop_to_and_fro(gyre::event_loop& there) {
 TEST(SyncWaitOnALoop, CoroutineHopsBetweenLoops) {
   gyre::loop loop;
   gyre::loop_thread other;
-  EXPECT_EQ(gyre::sync_wait(loop, hop_to_and_fro(other.loop())), 2000);
+  EXPECT_EQ(sync_wait(loop, hop_to_and_fro(other.loop())), 2000);
+}
+
+// Which loop runs here is a thread-local, which the compiler must not keep across a suspension.
+TEST(SyncWaitOnALoop, LoopKnowsItsThreadWithinACoroutineThatHops) {
+  gyre::loop loop;
+  gyre::loop_thread other;
+  auto hops = [](gyre::loop& here, gyre::event_loop& there) -> task<int> {
+    int right = 0;
+    for (int i = 0; i < 100; ++i) {
+      co_await gyre::schedule(there);
+      right += there.in_loop_thread() && !here.in_loop_thread() ? 1 : 0;
+      right += gyre::event_loop::current() == &there ? 1 : 0;
+      co_await gyre::schedule(here);
+      right += here.in_loop_thread() && !there.in_loop_thread() ? 1 : 0;
+      right += gyre::event_loop::current() == &here ? 1 : 0;
+    }
+    co_return right;
+  };
+  EXPECT_EQ(sync_wait(loop, hops(loop, other.loop())), 400);
+}
+
+TEST(SyncWaitOnALoop, StartsBeforeOtherTasksAndRunsThemWhileItWaits) {
+  gyre::loop loop;
+  std::vector<int> log;
+  loop.post([&] { log.push_back(2); });
+  auto work = [](std::vector<int>& order) -> task<> {
+    order.push_back(1);
+    co_await gyre::yield();
+    order.push_back(3);
+  };
+  sync_wait(loop, work(log));
+  EXPECT_THAT(log, ElementsAre(1, 2, 3));
+}
+
+TEST(SyncWaitOnALoop, ReturnsWithoutATurnWhatEndsAtOnce) {
+  gyre::loop loop;
+  auto ready = []() -> task<int> { co_return 1; };
+  EXPECT_EQ(sync_wait(loop, ready()), 1);
+  EXPECT_EQ(loop.metrics().turns, 0);
+}
+
+task<int> ends_at(gyre::executor& there) {
+  co_await gyre::resume_on(there);
+  co_return 5;
+}
+
+TEST(SyncWaitOnALoop, ReturnsWhatEndedOnAnotherLoop) {
+  gyre::loop loop;
+  gyre::loop_thread other;
+  for (int i = 0; i < 1000; ++i) ASSERT_EQ(sync_wait(loop, ends_at(other.loop())), 5);
+}
+
+// Resumes the coroutine as a library does that knows nothing of loops.
+struct on_a_thread_of_its_own {
+  static bool await_ready() noexcept { return false; }
+  void await_suspend(std::coroutine_handle<> waiting) {
+    thread->emplace([waiting] { gyre::detail::resume(waiting); });
+  }
+  static void await_resume() noexcept {}
+  std::optional<std::jthread>* thread;
+};
+
+TEST(SyncWaitOnALoop, ReturnsWhatAThreadOfOthersResumed) {
+  gyre::loop loop;
+  auto leaves = [](std::optional<std::jthread>& thread) -> task<int> {
+    co_await on_a_thread_of_its_own{&thread};
+    co_return 4;
+  };
+  for (int i = 0; i < 100; ++i) {
+    std::optional<std::jthread> thread;
+    EXPECT_EQ(sync_wait(loop, leaves(thread)), 4);
+  }
+}
+
+task<bool> waits_until_asked_to_stop() {
+  const gyre::inplace_stop_token token = co_await gyre::current_stop_token();
+  while (!token.stop_requested()) co_await gyre::yield();
+  co_return true;
+}
+
+TEST(SyncWaitOnALoop, StopOfTheLoopStopsTheCoroutineAndStays) {
+  gyre::loop loop;
+  loop.post([&] { loop.stop(); });
+  EXPECT_TRUE(sync_wait(loop, waits_until_asked_to_stop()));
+  EXPECT_TRUE(loop.stopped());
+}
+
+TEST(SyncWaitOnALoop, HandsOverTheStopToken) {
+  gyre::loop loop;
+  gyre::inplace_stop_source source;
+  loop.post([&] { source.request_stop(); });
+  EXPECT_TRUE(sync_wait(loop, waits_until_asked_to_stop(), source.get_token()));
+  EXPECT_FALSE(loop.stopped());
+}
+
+TEST(SyncWaitOnALoop, IsRefusedToTasksOfTheLoop) {
+  gyre::loop loop;
+  bool refused = false;
+  auto nothing = []() -> task<> { co_return; };
+  loop.post([&] {
+    try {
+      sync_wait(loop, nothing());
+    } catch (const std::logic_error&) {
+      refused = true;
+    }
+    loop.stop();
+  });
+  loop.run();
+  EXPECT_TRUE(refused);
+}
+
+TEST(SyncWaitOnALoop, ThrowsWhatTheCoroutineThrew) {
+  gyre::loop loop;
+  auto fails = []() -> task<> {
+    co_await gyre::yield();
+    throw std::runtime_error("no");
+  };
+  EXPECT_THROW(sync_wait(loop, fails()), std::runtime_error);
+}
+
+// The coroutine is in the loop's queue then, and must not die there.
+TEST(SyncWaitOnALoop, StopsTheCoroutineBeforeItThrowsWhatATaskThrew) {
+  gyre::loop loop(
+      {.on_exception = [](std::exception_ptr error) { std::rethrow_exception(error); }});
+  loop.post([] { throw std::runtime_error("of a task"); });
+  bool ended = false;
+  auto waits = [](bool& flag) -> task<> { flag = co_await waits_until_asked_to_stop(); };
+  EXPECT_THROW(sync_wait(loop, waits(ended)), std::runtime_error);
+  EXPECT_TRUE(ended);
+  EXPECT_FALSE(loop.poll());
 }
 
 }  // namespace
