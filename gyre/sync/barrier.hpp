@@ -78,11 +78,11 @@ struct no_completion {
 /// A meeting point for a fixed number of participants: nobody goes on before all have arrived. The
 /// last to arrive calls `Completion`, then all are released and the next phase begins.
 ///
-/// Cost          one exchange for each arrival, three and a post for each waiter for the last one; no
-///               allocation, 48 bytes and the function
+/// Cost          one exchange for each arrival, three and a post for each waiter for the last one;
+///               no allocation, 48 bytes and the function
 /// Fairness      wakes all, in the order of their coming
-/// Cancellation  an arrive_and_wait() that is cancelled has not arrived: it takes its arrival back, so
-///               that it may arrive again or drop out; std::errc::operation_canceled
+/// Cancellation  an arrive_and_wait() that is cancelled has not arrived: it takes its arrival back,
+///               so that it may arrive again or drop out; std::errc::operation_canceled
 /// Threads       any; the completion function runs on the thread of the last arrival
 ///
 /// As std::barrier. It must outlive its waits. What happened before an arrival happens before the

@@ -41,13 +41,13 @@ struct condition_waiter : waiter {
 ///
 /// Cost          wait() and notify_one() two exchanges each; no allocation, 24 bytes
 /// Fairness      first come, first served; who is notified joins the mutex's line, and is resumed
-///               when it has its turn there, so that notify_all() does not make all run to wait again
+///               when it has its turn there, so that notify_all() does not make all run and wait
 /// Cancellation  a wait that is cancelled has the mutex again before it says so;
 ///               std::errc::operation_canceled
 /// Threads       any; the mutex need not be held to notify
 ///
-/// There are no spurious wake-ups, but others may have had the mutex in between. It must outlive its
-/// waits; all who wait at a time have the same mutex.
+/// There are no spurious wake-ups, but others may have had the mutex in between. It must outlive
+/// its waits; all who wait at a time have the same mutex.
 class condition_variable {
  public:
   class wait_operation;

@@ -16,8 +16,8 @@ namespace gyre {
 
 /// A flag: while it is set nobody waits for it.
 ///
-/// Cost          wait() when set one load; set() and reset() one exchange, and set() a post for each
-///               waiter, which it collects under a spin lock; no allocation, 24 bytes
+/// Cost          wait() when set one load; set() and reset() one exchange, and set() a post for
+///               each waiter, which it collects under a spin lock; no allocation, 24 bytes
 /// Fairness      set() wakes all, in the order of their coming
 /// Cancellation  a wait that is cancelled changes nothing; std::errc::operation_canceled
 /// Threads       any
@@ -87,8 +87,8 @@ class auto_reset_event {
            "a gyre::auto_reset_event was destroyed while a coroutine waited for it");
   }
 
-  /// Awaited, waits until it is set, and resets it. Does not look at the stop token unless it has to
-  /// wait.
+  /// Awaited, waits until it is set, and resets it. Does not look at the stop token unless it has
+  /// to wait.
   wait_operation wait() noexcept { return wait_operation(*this); }
   /// Resets it, and returns whether it was set. May fail while others begin to wait.
   [[nodiscard]] bool try_wait() noexcept {

@@ -21,7 +21,8 @@ class condition_variable;
 /// A lock that coroutines wait for without blocking a thread. Where nothing is awaited while it is
 /// held, std::mutex does as well.
 ///
-/// Cost          lock and unlock one compare-exchange each, if nobody waits; no allocation, 24 bytes
+/// Cost          lock and unlock one compare-exchange each, if nobody waits; no allocation, 24
+///               bytes
 /// Fairness      first come, first served: unlock() hands it to who has waited longest
 /// Cancellation  a wait that is cancelled never holds the lock; std::errc::operation_canceled
 /// Threads       any; it may be unlocked on another thread than it was locked on

@@ -77,9 +77,9 @@ class once_flag {
 };
 
 /// Awaited, calls `function` unless an earlier call with `flag` has succeeded, and awaits what that
-/// returns, if it can be awaited. Waits while another coroutine is at it. If the function fails, who
-/// waits makes the next attempt, and this throws what the function threw. As std::call_once; costs a
-/// coroutine frame, which asking flag.done() first saves.
+/// returns, if it can be awaited. Waits while another coroutine is at it. If the function fails,
+/// who waits makes the next attempt, and this throws what the function threw. As std::call_once;
+/// costs a coroutine frame, which asking flag.done() first saves.
 template <std::invocable Function>
 task<> call_once(once_flag& flag, Function function) {
   if (flag.done()) co_return;

@@ -64,8 +64,8 @@ class [[nodiscard]] semaphore_permit {
 /// Cost          acquire and release one compare-exchange each, if nobody waits; no allocation, 24
 ///               bytes
 /// Fairness      first come, first served, also by those who want many: nobody overtakes them
-/// Cancellation  a wait that is cancelled takes nothing, and lets those go on who waited only because
-///               of it; std::errc::operation_canceled
+/// Cancellation  a wait that is cancelled takes nothing, and lets those go on who waited only
+///               because of it; std::errc::operation_canceled
 /// Threads       any; permits may be released by whom they were not acquired
 ///
 /// It must outlive its waits and permits. Counting is as with std::counting_semaphore.

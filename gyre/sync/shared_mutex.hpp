@@ -26,7 +26,8 @@ struct shared_mutex_waiter : waiter {
 
 /// A lock that is held by one coroutine exclusively or by any number of them together.
 ///
-/// Cost          lock and unlock one compare-exchange each, if nobody waits; no allocation, 24 bytes
+/// Cost          lock and unlock one compare-exchange each, if nobody waits; no allocation, 24
+///               bytes
 /// Fairness      first come, first served. Readers who come while a writer waits wait behind it, so
 ///               readers cannot starve writers; readers next to each other in the line go in
 ///               together, so neither can writers starve readers

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the waits of all primitives have in common: how they end, where they go on, what is left when
-// they are cancelled or given up.
+// What the waits of all primitives have in common: how they end, where they go on, what is left
+// when they are cancelled or given up.
 #include <gyre/sync/barrier.hpp>
 #include <gyre/sync/event.hpp>
 #include <gyre/sync/latch.hpp>
