@@ -46,10 +46,11 @@ namespace {
 using gyre::sync_wait;
 using gyre::task;
 
-// Allocations, and slabs taken from the system, once `action` has been done a few times.
+// Allocations, and slabs taken from the system, once `action` has been done some times. It takes up to
+// five until the slabs have settled, depending on their addresses.
 template <class Action>
 std::size_t allocations_of(Action&& action) {
-  for (int warm_up = 0; warm_up < 3; ++warm_up) action();
+  for (int warm_up = 0; warm_up < 20; ++warm_up) action();
   const std::size_t before = allocations;
   const std::size_t slabs_before = gyre::read_slab_stats().slabs_mapped;
   action();
