@@ -100,12 +100,21 @@ void slab_deallocate(void* memory, std::size_t bytes) noexcept {
 }
 
 void* detail::slab_allocate_class(std::size_t size_class) {
-  void* memory = take_block(size_class);
-  detail::unpoison(memory, detail::slab_class_bytes[size_class]);
-  return memory;
+  free_block* block = this_heap->cache().pop(size_class);
+  if (block == nullptr) [[unlikely]]
+    block = take_block(size_class);
+  detail::unpoison(block, detail::slab_class_bytes[size_class]);
+  return block;
 }
 
-void detail::slab_deallocate_block(void* memory) noexcept { return_block(memory); }
+void detail::slab_deallocate_class(void* memory, std::size_t size_class) noexcept {
+  check_in_use(memory);
+  if (this_heap->cache().push(static_cast<free_block*>(memory), size_class)) [[likely]] {
+    detail::poison(memory, detail::slab_class_bytes[size_class]);
+  } else {
+    return_block(memory);
+  }
+}
 
 void slab_trim() noexcept {
   if (this_heap != &no_heap.object) this_heap->trim();

@@ -32,10 +32,13 @@ inline std::size_t slab_class_of(std::size_t bytes) noexcept {
   return table[(bytes + slab_alignment - 1) / slab_alignment];
 }
 
-/// As slab_allocate(), for the class of at most slab_max_bytes.
+/// As slab_allocate(), for blocks of a class that come and go in quick succession, such as coroutine
+/// frames: they pass through a small stack of the thread before the slabs.
 [[nodiscard]] void* slab_allocate_class(std::size_t size_class);
 
-/// As slab_deallocate(), for a block of at most slab_max_bytes that is not null.
-void slab_deallocate_block(void* memory) noexcept;
+/// As slab_deallocate(), for such a block of that class; not null. Some of them, at most 32 KiB or
+/// four of each class, stay with the calling thread for its next ones, whosever they were; the rest
+/// goes home.
+void slab_deallocate_class(void* memory, std::size_t size_class) noexcept;
 
 }  // namespace gyre::detail

@@ -92,6 +92,7 @@ slab_heap& slab_heap::claim_any() {
     if (heap->given_back_.is_orphaned() && heap->given_back_.try_claim()) return *heap;
   }
   auto* heap = new slab_heap;
+  heap->cache_.open();
   static_cast<void>(heap->given_back_.try_claim());     // succeeds: nobody else knows it
   heap->next_ = heaps.load(std::memory_order_relaxed);  // relaxed: the exchange confirms it
   // Release: pairs with the acquire in first(), whose caller sees the heap constructed.
@@ -189,7 +190,22 @@ void slab_heap::give_back(free_block* block) noexcept {
   leave();
 }
 
+void slab_heap::empty_cache() noexcept {
+  for (std::size_t size_class = 0; size_class < slab_class_count; ++size_class) {
+    while (free_block* block = cache_.pop(size_class)) {
+      unpoison(block, slab_class_bytes[size_class]);
+      slab& from = slab::of(block);
+      if (&from.owner() == this) {
+        deallocate(from, block);
+      } else {
+        from.owner().give_back(block);
+      }
+    }
+  }
+}
+
 void slab_heap::trim() noexcept {
+  empty_cache();
   for (std::size_t size_class = 0; size_class < slab_class_count; ++size_class) {
     retire_current(size_class);
   }
@@ -216,7 +232,7 @@ void slab_heap::add_to(slab_stats& stats) const noexcept {
   const auto unmapped = static_cast<std::uint64_t>(unmapped_.read());
   stats.bytes_held += static_cast<std::size_t>(mapped - unmapped) * slab::bytes;
   stats.bytes_cached += static_cast<std::size_t>(cached_.read());
-  stats.blocks_in_use += static_cast<std::size_t>(in_use_.read());
+  stats.blocks_in_use += static_cast<std::size_t>(in_use_.read() - cache_.size());
   stats.heaps += 1;
   stats.remote_frees += static_cast<std::uint64_t>(remote_frees_.read());
   stats.slabs_mapped += mapped;

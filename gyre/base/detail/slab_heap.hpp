@@ -10,6 +10,7 @@
 #include <gyre/base/intrusive_list.hpp>
 #include <gyre/base/slab.hpp>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstddef>
@@ -143,6 +144,50 @@ class owned_counter {
   std::atomic<std::int64_t> value_{0};
 };
 
+/// Blocks of each class that a thread freed and may use again, the last first. Touches neither the
+/// blocks nor their slabs, for which they are in use.
+class block_cache {
+ public:
+  /// Null when there is none.
+  free_block* pop(std::size_t size_class) noexcept {
+    const std::uint32_t count = counts_[size_class].load(std::memory_order_relaxed);
+    if (count == 0) [[unlikely]]
+      return nullptr;
+    counts_[size_class].store(count - 1, std::memory_order_relaxed);
+    return blocks_[size_class][count - 1];
+  }
+  /// False when there is no room.
+  bool push(free_block* block, std::size_t size_class) noexcept {
+    const std::uint32_t count = counts_[size_class].load(std::memory_order_relaxed);
+    if (count >= limits_[size_class]) [[unlikely]]
+      return false;
+    blocks_[size_class][count] = block;
+    counts_[size_class].store(count + 1, std::memory_order_relaxed);
+    return true;
+  }
+  /// Makes room; there is none before.
+  void open() noexcept {
+    for (std::size_t i = 0; i < slab_class_count; ++i) {
+      limits_[i] = std::clamp<std::uint32_t>(bytes_per_class / slab_class_bytes[i], 4, most);
+    }
+  }
+  /// Any thread.
+  std::int64_t size() const noexcept {
+    std::int64_t sum = 0;
+    for (const auto& each : counts_) sum += each.load(std::memory_order_relaxed);
+    return sum;
+  }
+
+ private:
+  static constexpr std::uint32_t most = 64;
+  static constexpr std::uint32_t bytes_per_class = 32 * 1024;
+
+  // Written by the owner; relaxed: numbers for people, ordering nothing.
+  std::array<std::atomic<std::uint32_t>, slab_class_count> counts_{};
+  std::array<std::uint32_t, slab_class_count> limits_{};
+  std::array<std::array<free_block*, most>, slab_class_count> blocks_{};
+};
+
 /// The slabs of one thread. Heaps are never destroyed: one whose thread has ended is adopted by a
 /// later thread, or for the time of one operation by a thread that frees one of its blocks.
 /// Everything but give_back(), read() and the list of heaps is for the owner.
@@ -183,6 +228,9 @@ class slab_heap {
   /// Takes home what others gave back and unmaps all slabs without used blocks.
   void trim() noexcept;
 
+  /// The thread's own stack of blocks, of this heap and others.
+  block_cache& cache() noexcept { return cache_; }
+
   /// Trims and gives up ownership.
   void abandon() noexcept;
 
@@ -191,6 +239,7 @@ class slab_heap {
 
  private:
   void drain() noexcept;
+  void empty_cache() noexcept;
   void rearrange(slab& changed) noexcept;
   void retire_current(std::size_t size_class) noexcept;
   slab& next_slab(std::size_t size_class);
@@ -207,6 +256,8 @@ class slab_heap {
   owned_counter mapped_;
   owned_counter unmapped_;
   owned_counter cached_;
+
+  block_cache cache_;
 
   slab_heap* next_ = nullptr;
   alignas(false_sharing_range) remote_free_list<free_block> given_back_;

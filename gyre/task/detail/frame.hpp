@@ -27,7 +27,7 @@ struct slab_frame {
     if (bytes > slab_max_bytes) [[unlikely]] {
       slab_deallocate(frame, bytes);
     } else {
-      slab_deallocate_block(frame);
+      slab_deallocate_class(frame, slab_class_of(bytes));
     }
   }
 };
