@@ -44,8 +44,8 @@ class waiting_loop : task_context {
 
 /// Runs the loop `target` on the calling thread until `awaitable` has a result, and returns that or
 /// throws what it threw. The awaitable starts at once, before other tasks of the loop. `stop` asks
-/// it to stop; so do event_loop::stop() and what event_loop::run() would throw: the loop then runs on
-/// until the awaitable has ended, and is left stopped, or the exception goes on. Throws
+/// it to stop; so do event_loop::stop() and what event_loop::run() would throw: the loop then runs
+/// on until the awaitable has ended, and is left stopped, or the exception goes on. Throws
 /// std::logic_error when called by a task of the loop.
 template <class Awaitable>
 decltype(auto) sync_wait(event_loop& target, Awaitable&& awaitable, inplace_stop_token stop = {}) {

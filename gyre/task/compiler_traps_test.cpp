@@ -41,7 +41,7 @@ struct counted {
   tally* count;
 };
 
-// GCC 12 destroys the captures of a lambda within a co_await expression twice: name it, or invoke().
+// GCC 12 destroys the captures of a lambda within a co_await expression twice: name the task.
 TEST(CompilerTraps, CapturesAreDestroyedOnceWhenTheTaskIsNamed) {
   tally count;
   auto outer = [](tally& to) -> task<> {

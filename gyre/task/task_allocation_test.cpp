@@ -46,8 +46,8 @@ namespace {
 using gyre::sync_wait;
 using gyre::task;
 
-// Allocations, and slabs taken from the system, once `action` has been done some times. It takes up to
-// five until the slabs have settled, depending on their addresses.
+// Allocations, and slabs taken from the system, once `action` has been done some times: the slabs
+// take up to five until they have settled, depending on their addresses.
 template <class Action>
 std::size_t allocations_of(Action&& action) {
   for (int warm_up = 0; warm_up < 20; ++warm_up) action();

@@ -128,7 +128,3 @@ class manual_executor final : public executor, public timer_service {
 };
 
 }  // namespace gyre::test
-
-namespace gyre {
-namespace tests = test;
-}

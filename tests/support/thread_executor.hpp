@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// An executor with a thread of its own, for tests of what coroutines do on several threads. Plain on
-// purpose: a mutex, a condition variable, a queue.
+// An executor with a thread of its own, for tests of what coroutines do on several threads. Plain
+// on purpose: a mutex, a condition variable, a queue.
 //
 //     gyre::test::thread_executor there;
 //     gyre::sync_wait(gyre::on(there, work()));
@@ -17,8 +17,8 @@
 
 namespace gyre::test {
 
-/// std::this_thread::get_id() for coroutines, in which Clang takes that for a constant: it keeps the
-/// id across a suspension that ends on another thread.
+/// std::this_thread::get_id() for coroutines, in which Clang takes that for a constant: it keeps
+/// the id across a suspension that ends on another thread.
 [[gnu::noinline]] inline std::thread::id this_thread_id() noexcept {
   __asm__ volatile("" ::: "memory");
   return std::this_thread::get_id();
@@ -57,7 +57,3 @@ class thread_executor final : public executor {
 };
 
 }  // namespace gyre::test
-
-namespace gyre {
-namespace tests = test;
-}
