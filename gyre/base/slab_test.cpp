@@ -6,6 +6,8 @@
 #include <gyre/base/detail/slab_heap.hpp>
 #include <gyre/base/slab.hpp>
 
+#include <gyre/base/detail/slab_class.hpp>
+
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -319,5 +321,56 @@ TEST(SlabDeathTest, WrongSizeIsCaughtInDebugBuilds) {
   slab_deallocate(block, 64);
 }
 #endif
+
+// Frames of coroutines: blocks by class, through the thread's own stack.
+
+TEST(SlabClass, GivesTheBlockThatWasFreedLast) {
+  const std::size_t size_class = gyre::detail::slab_class_of(100);
+  void* const one = gyre::detail::slab_allocate_class(size_class);
+  void* const two = gyre::detail::slab_allocate_class(size_class);
+  gyre::detail::slab_deallocate_class(one, size_class);
+  gyre::detail::slab_deallocate_class(two, size_class);
+  EXPECT_EQ(gyre::detail::slab_allocate_class(size_class), two);
+  EXPECT_EQ(gyre::detail::slab_allocate_class(size_class), one);
+  gyre::detail::slab_deallocate_class(one, size_class);
+  gyre::detail::slab_deallocate_class(two, size_class);
+}
+
+TEST(SlabClass, KeepsNoMoreThanItsLimitAndCountsItAsFree) {
+  constexpr std::size_t count = 1000;
+  const std::size_t size_class = gyre::detail::slab_class_of(4096);
+  const std::size_t before = gyre::read_slab_stats().blocks_in_use;
+  std::vector<void*> blocks;
+  for (std::size_t i = 0; i < count; ++i) {
+    blocks.push_back(gyre::detail::slab_allocate_class(size_class));
+  }
+  EXPECT_EQ(gyre::read_slab_stats().blocks_in_use, before + count);
+  for (void* block : blocks) gyre::detail::slab_deallocate_class(block, size_class);
+  EXPECT_EQ(gyre::read_slab_stats().blocks_in_use, before);
+  gyre::slab_trim();
+  EXPECT_EQ(gyre::read_slab_stats().blocks_in_use, before);
+}
+
+TEST(SlabClass, WhatAnotherThreadFreesComesHomeWhenThatEnds) {
+  constexpr std::size_t count = 2000;
+  const std::size_t size_class = gyre::detail::slab_class_of(64);
+  const std::size_t before = gyre::read_slab_stats().blocks_in_use;
+  std::vector<void*> blocks;
+  for (std::size_t i = 0; i < count; ++i) {
+    blocks.push_back(gyre::detail::slab_allocate_class(size_class));
+  }
+  std::thread([&] {
+    // A thread that frees before it ever allocated has no stack; afterwards it has one.
+    for (std::size_t i = 0; i < count / 2; ++i) {
+      gyre::detail::slab_deallocate_class(blocks[i], size_class);
+    }
+    gyre::detail::slab_deallocate_class(gyre::detail::slab_allocate_class(size_class), size_class);
+    for (std::size_t i = count / 2; i < count; ++i) {
+      gyre::detail::slab_deallocate_class(blocks[i], size_class);
+    }
+  }).join();
+  gyre::slab_trim();
+  EXPECT_EQ(gyre::read_slab_stats().blocks_in_use, before);
+}
 
 }  // namespace
