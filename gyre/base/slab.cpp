@@ -109,6 +109,7 @@ void* detail::slab_allocate_class(std::size_t size_class) {
 
 void detail::slab_deallocate_class(void* memory, std::size_t size_class) noexcept {
   check_in_use(memory);
+  assert(slab::of(memory).size_class() == size_class && "freed with another size than allocated");
   if (this_heap->cache().push(static_cast<free_block*>(memory), size_class)) [[likely]] {
     detail::poison(memory, detail::slab_class_bytes[size_class]);
   } else {

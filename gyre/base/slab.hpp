@@ -39,7 +39,7 @@ inline constexpr std::size_t default_slab_cache_limit = std::size_t{16} << 20;
 /// slab to the system.
 void slab_deallocate(void* memory, std::size_t bytes) noexcept;
 
-/// Takes home the blocks that other threads freed, and returns all empty slabs of the calling
+/// Takes home the blocks that other threads freed, sends home the frames that it kept, and returns all empty slabs of the calling
 /// thread to the system. For a thread that will not allocate for a while. O(blocks and slabs).
 void slab_trim() noexcept;
 
@@ -55,6 +55,7 @@ std::size_t slab_cache_limit() noexcept;
 struct slab_stats {
   std::size_t bytes_held = 0;        ///< mapped for slabs
   std::size_t bytes_cached = 0;      ///< of these, in empty slabs within the cache limit
+  std::size_t bytes_parked = 0;      ///< in free frames that threads keep for their next ones
   std::size_t blocks_in_use = 0;     ///< allocated and not known to be free again
   std::size_t heaps = 0;             ///< as many as threads have used slabs at the same time
   std::uint64_t remote_frees = 0;    ///< blocks taken home after another thread freed them

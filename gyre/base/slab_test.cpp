@@ -347,7 +347,10 @@ TEST(SlabClass, KeepsNoMoreThanItsLimitAndCountsItAsFree) {
   EXPECT_EQ(gyre::read_slab_stats().blocks_in_use, before + count);
   for (void* block : blocks) gyre::detail::slab_deallocate_class(block, size_class);
   EXPECT_EQ(gyre::read_slab_stats().blocks_in_use, before);
+  EXPECT_GT(gyre::read_slab_stats().bytes_parked, 0U);
+  EXPECT_LE(gyre::read_slab_stats().bytes_parked, 64U * 1024);
   gyre::slab_trim();
+  EXPECT_EQ(gyre::read_slab_stats().bytes_parked, 0U);
   EXPECT_EQ(gyre::read_slab_stats().blocks_in_use, before);
 }
 

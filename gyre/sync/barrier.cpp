@@ -39,10 +39,12 @@ auto barrier_base::count(barrier_waiter& arriving, woken_waiters& ready) noexcep
   return arrival::waits;
 }
 
-void barrier_base::begin_phase() noexcept {
+// Whoever waits now came with a token while the completion function ran.
+void barrier_base::begin_phase(woken_waiters& ready) noexcept {
   const locked_state state(lock_);
   missing_ = expected_;
   ++phase_;
+  while (!waiting_.empty()) ready.complete(waiting_.front());
 }
 
 bool barrier_base::withdraw(barrier_waiter& leaving) noexcept {

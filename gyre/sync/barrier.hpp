@@ -54,7 +54,7 @@ class barrier_base {
   /// The same with one that waits for the others, unless it is cancelled or the last.
   enum class arrival : unsigned char { waits, goes_on, completes };
   arrival count(barrier_waiter& arriving, woken_waiters& ready) noexcept;
-  void begin_phase() noexcept;
+  void begin_phase(woken_waiters& ready) noexcept;
   bool withdraw(barrier_waiter& leaving) noexcept;
   std::uint64_t phase() noexcept;
 
@@ -115,7 +115,7 @@ class barrier : detail::barrier_base {
   arrival_token arrive(std::uint64_t arrived = 1) noexcept {
     const arrival_token token(phase());
     detail::woken_waiters ready;
-    if (count(arrived, ready)) complete();
+    if (count(arrived, ready)) complete(ready);
     return token;
   }
   /// Awaited, waits for the end of the phase in which `token` was given. If it is cancelled, the
@@ -125,7 +125,7 @@ class barrier : detail::barrier_base {
   /// Arrives for the last time: from the next phase on one less is expected.
   void arrive_and_drop() noexcept {
     detail::woken_waiters ready;
-    if (count_and_drop(ready)) complete();
+    if (count_and_drop(ready)) complete(ready);
   }
 
  private:
@@ -137,14 +137,14 @@ class barrier : detail::barrier_base {
     detail::woken_waiters ready;
     switch (count(arriving, ready)) {
       case arrival::waits: return true;
-      case arrival::completes: complete(); break;
+      case arrival::completes: complete(ready); break;
       case arrival::goes_on: break;
     }
     return false;
   }
-  void complete() noexcept {
+  void complete(detail::woken_waiters& ready) noexcept {
     completion_();
-    begin_phase();
+    begin_phase(ready);
   }
 
   [[no_unique_address]] Completion completion_;

@@ -4,6 +4,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <functional>
 #include <gyre/sync/sync_test_support.hpp>
 #include <gyre/task/as_expected.hpp>
 #include <gyre/task/spawn.hpp>
@@ -139,6 +140,32 @@ TEST(Barrier, KeepsSeveralThreadsInStep) {
   for (auto& end : ends) end.get();
   EXPECT_EQ(completed, rounds);
   EXPECT_TRUE(in_step);
+}
+
+// A completion function that lets somebody wait for the phase it completes.
+struct lets_wait {
+  std::function<void()>* wait;
+  void operator()() const noexcept {
+    if (*wait) (*wait)();
+  }
+};
+
+TEST(Barrier, AWaitThatComesWhileThePhaseCompletesIsNotForgotten) {
+  gyre::test::manual_executor executor;
+  std::function<void()> wait;
+  gyre::barrier<lets_wait> barrier(2, lets_wait{&wait});
+  bool through = false;
+  auto token = barrier.arrive();
+  wait = [&] {
+    gyre::spawn(executor, [](auto& of, auto proof, bool& reached) -> gyre::task<> {
+      co_await of.wait(proof);
+      reached = true;
+    }(barrier, token, through));
+    executor.run_all();
+  };
+  static_cast<void>(barrier.arrive());
+  executor.run_all();
+  EXPECT_TRUE(through);
 }
 
 }  // namespace

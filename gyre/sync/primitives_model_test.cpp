@@ -31,7 +31,7 @@ using gyre::test::make_visitor;
 using model::assert_that;
 
 // Schedules of waits and locks, of which many are alike.
-constexpr model::options few{.preemptions = 2, .stale_reads = 1, .spurious_failures = 0};
+const model::options few{.preemptions = 2, .stale_reads = 1, .spurious_failures = 0};
 
 TEST(MutexModel, ProtectsPlainMemory) {
   const auto checked = model::check(few, [] {

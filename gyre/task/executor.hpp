@@ -16,7 +16,8 @@
 
 namespace gyre {
 
-/// Timers of an executor. All members belong to the threads of the executor they came from.
+/// Timers of an executor. All members but now() belong to the executor's threads, and neither they
+/// nor the expiry of timers overlap.
 class timer_service {
  public:
   /// Expires `timer` at `deadline`, on a thread of the executor, in place of an earlier start.

@@ -38,6 +38,8 @@ bool inplace_stop_source::request_stop() noexcept {
   word state = lock_unless(stopped, stopped);
   if ((state & stopped) != 0) return false;
   notifier_ = ::pthread_self();
+  bool gone = false;
+  gone_ = &gone;
   while (auto* callback = first(state)) {
     auto* rest = callback->next_;
     if (rest != nullptr) rest->previous_ = nullptr;
@@ -46,9 +48,11 @@ bool inplace_stop_source::request_stop() noexcept {
     running_.store(callback, std::memory_order_release);
     unlock(to_word(rest) | stopped);
     callback->invoke_(*callback);
+    if (gone) return true;
     detail::store_and_wake<detail::stop_callback_base*>(running_, nullptr);
     state = lock_unless(0, 0);
   }
+  gone_ = nullptr;
   unlock(stopped);
   return true;
 }

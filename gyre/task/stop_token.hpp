@@ -110,10 +110,11 @@ class never_stop_token {
                                    const never_stop_token&) noexcept = default;
 };
 
-/// Requests the stop that its tokens report. Three words, no allocation.
+/// Requests the stop that its tokens report. Four words, no allocation.
 ///
-/// It must outlive its tokens' uses, its callbacks, and every call of its members; so no callback
-/// may destroy the source that calls it. All members from any thread.
+/// It must outlive its tokens' uses, its callbacks, and every call of its members, except that a
+/// callback may destroy the source that calls it, if it is the last: a coroutine that is resumed by
+/// its stop may end at once, and the sources in its frame with it. All members from any thread.
 class inplace_stop_source {
  public:
   constexpr inplace_stop_source() noexcept = default;
@@ -122,6 +123,7 @@ class inplace_stop_source {
   ~inplace_stop_source() {
     // relaxed: a source that is used while it is destroyed is lost anyway.
     assert(first(state_.load(std::memory_order_relaxed)) == nullptr && "outlived by a callback");
+    if (gone_ != nullptr) *gone_ = true;
   }
 
   [[nodiscard]] constexpr inplace_stop_token get_token() const noexcept {
@@ -161,6 +163,7 @@ class inplace_stop_source {
   mutable detail::atomic<word> state_{0};
   detail::atomic<detail::stop_callback_base*> running_{nullptr};  // by request_stop(), now
   ::pthread_t notifier_{};  // the thread of request_stop(); set before a callback is taken out
+  bool* gone_ = nullptr;    // of request_stop(): whether a callback destroyed the source
 };
 
 inline bool inplace_stop_token::stop_requested() const noexcept {

@@ -4,6 +4,8 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <functional>
+#include <utility>
 
 #include <algorithm>
 #include <array>
@@ -28,7 +30,7 @@ using ::testing::ElementsAre;
 
 static_assert(sizeof(inplace_stop_token) == sizeof(void*));
 static_assert(std::is_trivially_copyable_v<inplace_stop_token>);
-static_assert(sizeof(inplace_stop_source) == 3 * sizeof(void*));
+static_assert(sizeof(inplace_stop_source) == 4 * sizeof(void*));
 static_assert(!std::is_copy_constructible_v<inplace_stop_source>);
 static_assert(!std::is_move_constructible_v<inplace_stop_callback<void (*)()>>);
 static_assert(std::is_same_v<inplace_stop_token::callback_type<void (*)()>,
@@ -399,6 +401,21 @@ TEST(StopTokenStress, EveryCallbackThatStaysIsCalledOnce) {
     EXPECT_EQ(calls, 4);
     EXPECT_EQ(stops, 1);
   }
+}
+
+TEST(InplaceStopSource, MayBeDestroyedByItsLastCallback) {
+  struct owner {
+    gyre::inplace_stop_source source;
+    std::optional<gyre::inplace_stop_callback<std::function<void()>>> callback;
+  };
+  auto owned = std::make_unique<owner>();
+  gyre::inplace_stop_source& source = owned->source;
+  owned->callback.emplace(source.get_token(), [&owned] {
+    auto last = std::move(owned);
+    last->callback.reset();
+  });
+  EXPECT_TRUE(source.request_stop());
+  EXPECT_EQ(owned, nullptr);
 }
 
 }  // namespace

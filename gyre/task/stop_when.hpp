@@ -52,7 +52,9 @@ task<task_result_t<Awaitable>> stop_when(Awaitable awaitable, inplace_stop_token
   task_context& context = co_await detail::this_context();
   const detail::either_stop either(context.stop, token);
   const detail::stopped_by scoped(context, either.get_token());
-  co_return co_await std::move(awaitable);
+  // A parameter would outlive the source.
+  Awaitable held(std::move(awaitable));
+  co_return co_await std::move(held);
 }
 
 }  // namespace gyre

@@ -137,4 +137,20 @@ TEST(StopWhen, BothSourcesMayStopAtOnce) {
   }
 }
 
+TEST(StopWhen, MayBeDroppedWhileItWaits) {
+  gyre::test::manual_executor executor;
+  gyre::inplace_stop_source outer;
+  gyre::inplace_stop_source inner;
+  gyre::task_context context;
+  context.where = &executor;
+  context.stop = outer.get_token();
+  const auto sleep = []() -> gyre::task<> { co_await gyre::sleep_for(std::chrono::hours(1)); };
+  auto work = stop_when(sleep(), inner.get_token());
+  gyre::detail::task_access::state(work).start(context);
+  executor.run_all();
+  work = {};
+  outer.request_stop();
+  EXPECT_EQ(executor.run_all(), 0U);
+}
+
 }  // namespace

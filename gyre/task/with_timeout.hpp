@@ -20,11 +20,12 @@ namespace gyre {
 namespace detail {
 
 template <class T>
-task<T> with_alarm(task<T> work, std::chrono::nanoseconds limit) {
+task<T> with_alarm(task<T> given, std::chrono::nanoseconds limit) {
+  task_context& context = co_await this_context();
+  linked_stop_source source(context.stop);
+  task<T> work(std::move(given));  // a parameter would outlive the source
   bool timed_out = false;
   {
-    task_context& context = co_await this_context();
-    linked_stop_source source(context.stop);
     alarm timeout(source, limit);
     co_await timeout.set();
     {

@@ -221,4 +221,19 @@ TEST_F(WithTimeout, OfAnEmptyTaskIsAnError) {
   EXPECT_EQ(executor_.timers_pending(), 0);
 }
 
+TEST(WithTimeoutDropped, TakesAllItAwaitsAlong) {
+  gyre::test::manual_executor executor;
+  gyre::inplace_stop_source outer;
+  gyre::task_context context;
+  context.where = &executor;
+  context.stop = outer.get_token();
+  const auto sleep = []() -> gyre::task<> { co_await gyre::sleep_for(std::chrono::hours(1)); };
+  auto work = gyre::with_timeout(sleep(), std::chrono::hours(2));
+  gyre::detail::task_access::state(work).start(context);
+  executor.run_all();
+  work = {};
+  outer.request_stop();
+  EXPECT_EQ(executor.run_all(), 0U);
+}
+
 }  // namespace

@@ -36,9 +36,9 @@ inline std::size_t slab_class_of(std::size_t bytes) noexcept {
 /// frames: they pass through a small stack of the thread before the slabs.
 [[nodiscard]] void* slab_allocate_class(std::size_t size_class);
 
-/// As slab_deallocate(), for such a block of that class; not null. Some of them, at most 32 KiB or
-/// four of each class, stay with the calling thread for its next ones, whosever they were; the rest
-/// goes home.
+/// As slab_deallocate(), for such a block of that class; not null. Some of them, of each class at
+/// most 64 and 32 KiB, but at least four, stay with the calling thread for its next ones, whosever
+/// they were; the rest goes home.
 void slab_deallocate_class(void* memory, std::size_t size_class) noexcept;
 
 }  // namespace gyre::detail

@@ -232,6 +232,7 @@ void slab_heap::add_to(slab_stats& stats) const noexcept {
   const auto unmapped = static_cast<std::uint64_t>(unmapped_.read());
   stats.bytes_held += static_cast<std::size_t>(mapped - unmapped) * slab::bytes;
   stats.bytes_cached += static_cast<std::size_t>(cached_.read());
+  stats.bytes_parked += cache_.bytes();
   stats.blocks_in_use += static_cast<std::size_t>(in_use_.read() - cache_.size());
   stats.heaps += 1;
   stats.remote_frees += static_cast<std::uint64_t>(remote_frees_.read());

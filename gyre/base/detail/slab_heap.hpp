@@ -171,10 +171,17 @@ class block_cache {
       limits_[i] = std::clamp<std::uint32_t>(bytes_per_class / slab_class_bytes[i], 4, most);
     }
   }
-  /// Any thread.
+  /// How many there are, and their bytes. Any thread.
   std::int64_t size() const noexcept {
     std::int64_t sum = 0;
     for (const auto& each : counts_) sum += each.load(std::memory_order_relaxed);
+    return sum;
+  }
+  std::size_t bytes() const noexcept {
+    std::size_t sum = 0;
+    for (std::size_t i = 0; i < slab_class_count; ++i) {
+      sum += counts_[i].load(std::memory_order_relaxed) * slab_class_bytes[i];
+    }
     return sum;
   }
 

@@ -9,9 +9,9 @@
 #include <unistd.h>
 
 #include <bit>
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
-#include <iterator>
 #include <string>
 #include <system_error>
 
@@ -25,15 +25,16 @@ constinit thread_local blocking_executor* innermost = nullptr;
                           "gyre: " + what + ":\n" + async_backtrace(waiting).to_string());
 }
 
-// A program of one thread that is about to wait for a coroutine: nobody is left to wake it.
-void throw_if_alone(const task_context& waiting) {
-  const std::filesystem::directory_iterator threads("/proc/self/task"), end;
-  if (std::distance(threads, end) == 1) {
-    throw_deadlock(
-        "sync_wait() would wait for ever: all its coroutines wait, and the program has no "
-        "other thread to wake one",
-        waiting);
+// Whether the program has one thread. Not if that cannot be known.
+bool is_alone() noexcept {
+  std::error_code error;
+  std::filesystem::directory_iterator each("/proc/self/task", error);
+  std::size_t threads = 0;
+  while (!error && each != std::filesystem::directory_iterator()) {
+    ++threads;
+    each.increment(error);
   }
+  return !error && threads == 1;
 }
 
 static_assert(std::endian::native == std::endian::little, "the lower half comes first");
@@ -63,10 +64,17 @@ bool blocking_executor::blocks_this_thread() noexcept { return innermost != null
 void blocking_executor::run_until(const bool& done, [[maybe_unused]] const task_context& waiting) {
   while (!done) {
     intrusive_queue<operation> ready = queue_.take();
-    if (ready.empty()) {
-      if (checks_deadlocks) throw_if_alone(waiting);
-      queue_.sleep();
+    if (ready.empty() && checks_deadlocks && is_alone()) {
+      // The last other thread may have posted something before it ended.
+      ready = queue_.take();
+      if (ready.empty()) {
+        throw_deadlock(
+            "sync_wait() would wait for ever: all its coroutines wait, and the program has no "
+            "other thread to wake one",
+            waiting);
+      }
     }
+    if (ready.empty()) queue_.sleep();
     while (operation* next = ready.pop_front()) next->execute();
   }
 }
