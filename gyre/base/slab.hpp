@@ -39,8 +39,9 @@ inline constexpr std::size_t default_slab_cache_limit = std::size_t{16} << 20;
 /// slab to the system.
 void slab_deallocate(void* memory, std::size_t bytes) noexcept;
 
-/// Takes home the blocks that other threads freed, sends home the frames that it kept, and returns all empty slabs of the calling
-/// thread to the system. For a thread that will not allocate for a while. O(blocks and slabs).
+/// Takes home the blocks that other threads freed, sends home the frames that the thread kept, and
+/// returns all its empty slabs to the system. For a thread that will not allocate for a while.
+/// O(blocks and slabs).
 void slab_trim() noexcept;
 
 /// Sets how many bytes in empty slabs each thread may keep; what becomes free beyond is returned to

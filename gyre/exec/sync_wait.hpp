@@ -47,6 +47,10 @@ class waiting_loop : task_context {
 /// it to stop; so do event_loop::stop() and what event_loop::run() would throw: the loop then runs
 /// on until the awaitable has ended, and is left stopped, or the exception goes on. Throws
 /// std::logic_error when called by a task of the loop.
+///
+/// Threads that resume the coroutine on the loop (another loop it went to, whoever unlocks or sends
+/// what it waits for) may still be in event_loop::post() when this returns: let them end, or let the
+/// loop live. So make the loop before the threads.
 template <class Awaitable>
 decltype(auto) sync_wait(event_loop& target, Awaitable&& awaitable, inplace_stop_token stop = {}) {
   detail::waiting_loop here(target, stop);  // outlives the coroutines, also when they are given up
