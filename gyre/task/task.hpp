@@ -156,7 +156,7 @@ class task_state : public task_end {
   };
   using handle = std::coroutine_handle<promise_type>;
 
-  task_state() noexcept : task_end(0) {}
+  task_state() noexcept : task_end(0), coroutine_() {}
   explicit task_state(handle coroutine) noexcept : task_end(ready), coroutine_(coroutine) {}
   task_state(task_state&& other) noexcept : task_end(other.word_) { take(other); }
   task_state& operator=(task_state&& other) noexcept {
@@ -251,8 +251,8 @@ class task_state : public task_end {
     } else if ((word_ & has_value) != 0) {
       std::construct_at(&value_, std::move(other.value_));
       std::destroy_at(&other.value_);
-    } else if (word_ == ready) {
-      coroutine_ = other.coroutine_;
+    } else {
+      coroutine_ = word_ == ready ? other.coroutine_ : handle();  // the latter for GCC's warnings
     }
     other.word_ = 0;
   }
