@@ -37,7 +37,7 @@ namespace detail {
 
 /// What a coroutine that waits for a callback and the callback have in common. The first who claims
 /// it sets the outcome: the callback, a stop, or the end of the last completion.
-class callback_state : public resumption {
+class callback_state : public resumption {  // NOLINT: it deletes itself
  public:
   callback_state(const callback_state&) = delete;
   callback_state& operator=(const callback_state&) = delete;
@@ -130,7 +130,8 @@ class callback_awaiter {
   callback_awaiter(Start&& start, OnStop&& on_stop)
       : start_(std::move(start)), on_stop_(std::move(on_stop)) {}
   // Before it is awaited.
-  callback_awaiter(callback_awaiter&& other)
+  callback_awaiter(callback_awaiter&& other) noexcept(std::is_nothrow_move_constructible_v<Start> &&
+                                                      std::is_nothrow_move_constructible_v<OnStop>)
       : start_(std::move(other.start_)), on_stop_(std::move(other.on_stop_)) {}
   ~callback_awaiter() {
     if (state_ == nullptr) [[likely]]

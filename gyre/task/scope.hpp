@@ -50,7 +50,7 @@ enum class scope_errors {
 class scope_error : public std::exception {
  public:
   explicit scope_error(std::vector<std::exception_ptr> errors) noexcept
-      : errors_(std::move(errors)) {}
+      : errors_(std::move(errors)) {}  // NOLINT: nothing to throw
 
   const std::vector<std::exception_ptr>& errors() const noexcept { return errors_; }
   const char* what() const noexcept override;

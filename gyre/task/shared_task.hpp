@@ -93,7 +93,7 @@ class shared_waiter : public resumption, public intrusive_list_node {
 };
 
 /// A task, who awaits it, and how many refer to it. Runs in a context of its own.
-class shared_work : protected task_context, operation {
+class shared_work : protected task_context, operation {  // NOLINT: it deletes itself
  public:
   shared_work(const shared_work&) = delete;
   shared_work& operator=(const shared_work&) = delete;

@@ -47,7 +47,8 @@ class bound_awaiter {
  public:
   bound_awaiter(const void* key, T value, Awaitable&& awaitable)
       : binding_{{key}, std::move(value)}, awaitable_(std::forward<Awaitable>(awaitable)) {}
-  bound_awaiter(bound_awaiter&& other)
+  bound_awaiter(bound_awaiter&& other) noexcept(std::is_nothrow_move_constructible_v<T> &&
+                                                std::is_nothrow_move_constructible_v<Awaitable>)
       : binding_(std::move(other.binding_)),
         awaitable_(std::forward<Awaitable>(other.awaitable_)) {}
   ~bound_awaiter() {

@@ -161,7 +161,7 @@ auto tasks_of(Range&& range) {
   using reference = std::ranges::range_rvalue_reference_t<Range>;
   using result = task_result_t<std::remove_cvref_t<reference>>;
   if constexpr (std::same_as<std::remove_cvref_t<Range>, std::vector<task<result>>>) {
-    return std::vector<task<result>>(std::move(range));
+    return std::vector<task<result>>(std::forward<Range>(range));
   } else {
     std::vector<task<result>> tasks;
     if constexpr (std::ranges::sized_range<Range>) tasks.reserve(std::ranges::size(range));

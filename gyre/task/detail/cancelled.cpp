@@ -12,7 +12,8 @@ bool is_cancelled(const std::exception_ptr& error) noexcept {
     if (error != nullptr) std::rethrow_exception(error);
   } catch (const std::system_error& failure) {
     return is_cancelled(failure);
-  } catch (...) {  // something else
+  } catch (...) {
+    return false;
   }
   return false;
 }
