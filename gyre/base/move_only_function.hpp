@@ -88,7 +88,7 @@ class callable_storage {
     } else {
       F& object = source.get<F>();
       ::new (static_cast<void*>(bytes_)) F(std::move(object));
-      object.~F();
+      object.~F();  // NOLINT: what was moved from is still to be destroyed
     }
   }
 
