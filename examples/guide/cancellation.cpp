@@ -24,7 +24,7 @@ struct announce_end {
 };
 
 gyre::task<> tick_forever(std::string_view who) {
-  const announce_end guard{who};
+  [[maybe_unused]] const announce_end guard{who};
   for (;;) co_await gyre::sleep_for(1ms);
 }
 
