@@ -350,15 +350,19 @@ TEST(StopTokenStress, CallbackIsCalledAtMostOnceAndNeverAfterItsEnd) {
       bool stopped = false;
       for (int i = 0; i < 100 && !stopped; ++i) {
         stopped = source.stop_requested();
-        int calls = 0;  // not atomic: the destructor orders it
+        // Not atomic: the destructor orders each. One each, for a callback that comes after the stop
+        // is called by its own thread while the other may be called by the one that stops.
+        int calls_of_one = 0;
+        int calls_of_other = 0;
         {
-          inplace_stop_callback one(source.get_token(), [&] { ++calls; });
-          inplace_stop_callback other(source.get_token(), [&] { calls += 10; });
+          inplace_stop_callback one(source.get_token(), [&] { ++calls_of_one; });
+          inplace_stop_callback other(source.get_token(), [&] { ++calls_of_other; });
         }
+        EXPECT_LE(calls_of_one, 1);
+        EXPECT_LE(calls_of_other, 1);
         if (stopped) {
-          EXPECT_EQ(calls, 11);
+          EXPECT_EQ(calls_of_one + calls_of_other, 2);
         }
-        EXPECT_THAT(calls, testing::AnyOf(0, 1, 10, 11));
       }
     };
     std::jthread one(come_and_go);
