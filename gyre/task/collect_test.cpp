@@ -265,7 +265,9 @@ TEST_F(Collect, ErrorsStopsAndEndsRaceOnSeveralThreads) {
                 source.get_token());
       ADD_FAILURE() << "one of them fails";
     } catch (const std::runtime_error&) {
-      EXPECT_LE(ran, 35);
+      // While the thirtieth waits for its thread, the odd ones pass it on the other, until the five
+      // that may be under way are 30, 32, 34, 36 and 38.
+      EXPECT_LE(ran, 39);
     }
   }
 }
