@@ -46,6 +46,19 @@ class executor {
   /// find deadlocks. Any thread.
   virtual bool runs_only_here() const noexcept { return false; }
 
+  /// Makes `op` available to idle threads of the executor, and lets the caller go on meanwhile: a
+  /// fork. False, and nothing was done, if the executor does not fork, or the calling thread is not
+  /// one of its own.
+  ///
+  /// From then on `op` runs once, as if posted, on this thread or another, unless retract() takes it
+  /// back. What an executor gives away first is what was offered first. Costs some nanoseconds.
+  virtual bool offer(operation&) noexcept { return false; }
+
+  /// Takes back the operation that this thread offered last. False if it is not that: another
+  /// thread has it, or something newer lies above it, so that it runs later. On the thread that
+  /// offered it; `op` is not looked into.
+  virtual bool retract(operation&) noexcept { return false; }
+
   /// The executor's timers, if it has any. Operations that need time report
   /// std::errc::operation_not_supported where it has none. Any thread.
   virtual timer_service* timers() noexcept { return nullptr; }
