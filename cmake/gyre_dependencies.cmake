@@ -8,6 +8,8 @@
 #   gyre_deps::concurrentqueue  moodycamel's queue, included as <concurrentqueue/concurrentqueue.h>
 #   gyre_deps::libuv            libuv
 #   gyre_deps::libevent         libevent's core
+#   gyre_deps::tbb              oneTBB
+#   gyre_deps::bs_thread_pool   BS::thread_pool 5, a single header
 #   gyre_deps::benchmark        Google Benchmark
 #   gyre_deps::async_simple, cppcoro, folly, libcoro, toomanycooks
 #                               coroutine libraries, where their packages are installed
@@ -52,6 +54,7 @@ if(GYRE_BUILD_LAB)
     endif()
   endfunction()
   gyre_find_peer(benchmark benchmark benchmark::benchmark)
+  gyre_find_peer(tbb TBB TBB::tbb)
   gyre_find_peer(async_simple async_simple async_simple::async_simple_header_only)
   gyre_find_peer(cppcoro cppcoro cppcoro::cppcoro)
   gyre_find_peer(folly folly Folly::folly)
@@ -62,6 +65,7 @@ if(GYRE_BUILD_LAB)
   if(TARGET PkgConfig::libcoro AND NOT TARGET gyre_deps::libcoro)
     add_library(gyre_deps::libcoro ALIAS PkgConfig::libcoro)
   endif()
+  find_package(bs_thread_pool QUIET MODULE)
 endif()
 
 if(GYRE_BUILD_TESTS)
