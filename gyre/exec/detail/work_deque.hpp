@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The tasks a worker of a pool keeps for itself: it works at one end without an atomic
+// read-modify-write and without a fence of the processor; idle workers take half of the rest from
+// the other end. Source: the THE protocol of Frigo, Leiserson and Randall, "The implementation of
+// the Cilk-5 multithreaded language", 1998, with an asymmetric fence in place of its two full ones.
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <cassert>
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <new>
+#include <type_traits>
+
+#include <gyre/base/atomic.hpp>
+#include <gyre/base/cache_line.hpp>
+#include <gyre/base/fence.hpp>
+
+namespace gyre::detail {
+
+/// A deque of one-word elements between one owner and many thieves; T{} stands for "none" and is
+/// never in it. `Smallest` is how many elements its first block holds, a power of two. Owns no
+/// element: whoever destroys it takes out first what must not be lost.
+///
+/// The owner takes the element at `bottom - 1` by lowering `bottom_` and then looking at `top_`; a
+/// thief takes those before `top + n` by raising `top_` and then looking at `bottom_` (Dekker). The
+/// light and the heavy fence see to it that of two who want the same element at least one notices:
+/// the owner then asks under the thieves' lock, a thief is content with less. What the owner may
+/// overwrite (up to `limit_`) it learns under the lock only, when no thief is copying.
+template <class T, std::size_t Smallest = 256>
+class work_deque {
+  static_assert(std::is_trivially_copyable_v<T> && sizeof(T) == 8 && std::has_single_bit(Smallest));
+
+ public:
+  /// What a thief takes at once at most.
+  static constexpr std::size_t most_stolen = 128;
+
+  /// An empty deque; allocates with the first push().
+  work_deque() noexcept = default;
+  work_deque(const work_deque&) = delete;
+  work_deque& operator=(const work_deque&) = delete;
+  ~work_deque() { delete[] slots_; }
+
+  /// Owner: adds `element` as the newest. False, and nothing is added, only when the deque must grow
+  /// and there is no memory. About 1 ns; now and then, amortised over half of the deque's capacity,
+  /// the thieves' lock and an allocation.
+  [[nodiscard]] bool push(T element) noexcept {
+    assert(element != T{} && "would be taken for none");
+    const position bottom = own_bottom();
+    if (bottom == limit_ && room_for(1) == 0) [[unlikely]]
+      return false;
+    slot(bottom) = element;
+    publish(bottom + 1);
+    return true;
+  }
+
+  /// Owner: takes the newest element; T{} when there is none. About 1 ns; the thieves' lock when the
+  /// last elements are contended, or when a deque that thieves have emptied is first found empty.
+  [[nodiscard]] T pop() noexcept {
+    const position newest = own_bottom() - 1;
+    if (newest < floor_) return leave_empty();
+    publish(newest);
+    asymmetric_light_fence();
+    // relaxed: ordered by the fences; what is taken was put there by this thread.
+    if (top_.load(std::memory_order_relaxed) > newest) [[unlikely]]
+      return pop_contended(newest);
+    return slot(newest);
+  }
+
+  /// Owner: takes the newest element if it is `element`; false if thieves have it or another lies
+  /// above it. The cost of pop().
+  [[nodiscard]] bool pop_if(T element) noexcept {
+    const position bottom = own_bottom();
+    // The slot still shows an element that was stolen; whether it was is for pop() to find out.
+    return bottom > floor_ && slot(bottom - 1) == element && pop() != T{};
+  }
+
+  /// How many elements there are: exact while nobody adds or takes any, else an estimate. Any
+  /// thread. Two loads.
+  [[nodiscard]] std::size_t size() const noexcept {
+    return static_cast<std::size_t>(std::max<position>(estimated_size(), 0));
+  }
+
+  /// Takes the older half of the elements, at least one and at most `most_stolen`; returns the
+  /// oldest and puts the others into `mine`, which the caller owns and which is not this deque, so
+  /// that mine.pop() gives the oldest first. T{} if there are none, another thief is here, or the
+  /// owner was faster. Any thread. Two loads when there are none, else one heavy fence.
+  [[nodiscard]] T steal_into(work_deque& mine) noexcept {
+    assert(this != &mine);
+    const position seen = estimated_size();
+    if (seen <= 0) return T{};
+    // Before this deque is locked: of two thieves that rob each other none may wait for the other.
+    const position room = mine.room_for(share_of(seen) - 1);
+    const std::unique_lock lock(lock_, std::try_to_lock);
+    if (!lock.owns_lock()) return T{};
+    const position taken = claim(1 + room);
+    if (taken == 0) return T{};
+    const position end = top_.load(std::memory_order_relaxed);  // relaxed: changed under the lock
+    position to = mine.own_bottom();
+    for (position from = end - 1; from > end - taken; --from) mine.slot(to++) = slot(from);
+    mine.publish(to);
+    return slot(end - taken);
+  }
+
+ private:
+  using position = std::int64_t;  // of an element, counted from the first one ever; signed, as the
+                                  // bottom may for a moment be one less than the top
+
+  /// The thieves' lock. Held for the time of a heavy fence and a short copy.
+  class lock_type {
+   public:
+    bool try_lock() noexcept {
+      // acquire: pairs with the release in unlock().
+      return !held_.load(std::memory_order_relaxed) &&
+             !held_.exchange(true, std::memory_order_acquire);
+    }
+    void lock() noexcept {
+      for (int tries = 0; !try_lock(); ++tries) {
+        if (tries < 64) {
+          cpu_relax();
+        } else {
+          thread_yield();  // the thief may have lost its processor
+        }
+      }
+    }
+    // release: pairs with the acquire in try_lock().
+    void unlock() noexcept { held_.store(false, std::memory_order_release); }
+
+   private:
+    gyre::detail::atomic<bool> held_{false};
+  };
+
+  /// A deque that is found empty and can hold more than this gives its memory back.
+  static constexpr position kept_capacity = 16 * static_cast<position>(Smallest);
+
+  T& slot(position at) noexcept { return slots_[at & (capacity_ - 1)]; }
+
+  // relaxed: written by the owner only, who calls this.
+  position own_bottom() const noexcept { return bottom_.load(std::memory_order_relaxed); }
+
+  void publish(position bottom) noexcept {
+    // release: pairs with the acquire in claim(); whoever sees this bottom sees the elements below
+    // it and what they point to. Also when an element is taken, as the next store of the bottom may
+    // be all that a thief sees.
+    bottom_.store(bottom, std::memory_order_release);
+  }
+
+  position estimated_size() const noexcept {
+    // relaxed: a hint.
+    return bottom_.load(std::memory_order_relaxed) - top_.load(std::memory_order_relaxed);
+  }
+
+  static position share_of(position size) noexcept {
+    return std::min((size + 1) / 2, static_cast<position>(most_stolen));
+  }
+
+  /// Thief, under the lock: moves the top over at most `most` of the oldest elements; how many.
+  position claim(position most) noexcept {
+    // relaxed: the top changes under the lock only; of the bottom this is a first guess.
+    const position top = top_.load(std::memory_order_relaxed);
+    const position wanted = std::min(most, share_of(bottom_.load(std::memory_order_relaxed) - top));
+    if (wanted <= 0) return 0;
+    top_.store(top + wanted, std::memory_order_relaxed);  // relaxed: ordered by the fences
+    asymmetric_heavy_fence();
+    // acquire: pairs with the release in publish().
+    const position bottom = bottom_.load(std::memory_order_acquire);
+    if (bottom >= top + wanted) [[likely]]
+      return wanted;
+    const position taken = std::max<position>(bottom - top, 0);
+    top_.store(top + taken,
+               std::memory_order_relaxed);  // relaxed: an owner that overlooks it locks
+    return taken;
+  }
+
+  /// Owner, who has lowered the bottom to `newest`: decides with the thieves out of the way.
+  [[gnu::noinline]] T pop_contended(position newest) noexcept {
+    {
+      const std::lock_guard lock(lock_);
+      learn_top();
+    }
+    if (floor_ <= newest) return slot(newest);
+    publish(newest + 1);
+    return leave_empty();
+  }
+
+  /// Owner, under the lock: whatever lies before the top no thief needs any more.
+  void learn_top() noexcept {
+    floor_ = top_.load(std::memory_order_relaxed);  // relaxed: changes under the lock only
+    limit_ = floor_ + capacity_;
+  }
+
+  /// Owner: how many elements, up to `wanted`, can be added with no further check. Grows if need be.
+  position room_for(position wanted) noexcept {
+    if (limit_ - own_bottom() >= wanted) [[likely]]
+      return wanted;
+    return make_room(wanted);
+  }
+
+  [[gnu::noinline]] position make_room(position wanted) noexcept {
+    const std::lock_guard lock(lock_);
+    learn_top();
+    const position size = own_bottom() - floor_;
+    // Twice the size, or this would be asked again after few elements more.
+    if (2 * size + wanted > capacity_) reallocate(2 * size + wanted);
+    return std::min(wanted, limit_ - own_bottom());
+  }
+
+  /// Owner, under the lock. Without memory all stays as it is.
+  void reallocate(position least) noexcept {
+    const std::size_t capacity = std::max(Smallest, std::bit_ceil(static_cast<std::size_t>(least)));
+    T* slots = new (std::nothrow) T[capacity];
+    if (slots == nullptr) return;
+    for (position at = floor_; at < own_bottom(); ++at) {
+      slots[static_cast<std::size_t>(at) & (capacity - 1)] = slot(at);
+    }
+    delete[] slots_;
+    slots_ = slots;
+    capacity_ = static_cast<position>(capacity);
+    limit_ = floor_ + capacity_;
+  }
+
+  T leave_empty() noexcept {
+    if (capacity_ > kept_capacity) [[unlikely]]
+      give_memory_back();
+    return T{};
+  }
+
+  /// Owner, whose deque is empty.
+  [[gnu::noinline]] void give_memory_back() noexcept {
+    const std::lock_guard lock(lock_);
+    delete[] slots_;
+    slots_ = nullptr;
+    capacity_ = 0;
+    learn_top();
+  }
+
+  // Written by the owner.
+  alignas(false_sharing_range) gyre::detail::atomic<position> bottom_{0};  // after the newest
+  position floor_ = 0;     // the top as last seen under the lock
+  position limit_ = 0;     // the bottom may rise to here
+  position capacity_ = 0;  // a power of two, or 0; as slots_, changed under the lock
+  T* slots_ = nullptr;
+
+  // Written by thieves.
+  alignas(false_sharing_range) gyre::detail::atomic<position> top_{0};  // the oldest
+  lock_type lock_;
+};
+
+}  // namespace gyre::detail
