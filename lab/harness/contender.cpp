@@ -2,10 +2,13 @@
 #include <lab/harness/contender.hpp>
 
 #include <lab/harness/affinity.hpp>
+#include <lab/harness/memory_limit.hpp>
 
 #include <cstdlib>
 #include <exception>
 #include <iostream>
+#include <new>
+#include <optional>
 
 namespace lab {
 namespace {
@@ -28,6 +31,7 @@ std::string report::text() const {
   json_object line;
   line.add("schema", 1).add("experiment", who_.experiment).add("contender", who_.contender);
   line.add("ok", ok());
+  if (out_of_memory_) line.add("out_of_memory", true);
   if (!ok()) line.add("error", error_);
   line.add("parameters", parameters_);
   if (ok()) line.add("metrics", metrics_);
@@ -53,7 +57,8 @@ int contender_main(int argc, const char* const* argv, const identity& who, argum
       .list("pin", harness.pin, "run on these CPUs only")
       .decimal("handicap", harness.handicap, "be this many percent slower, on purpose")
       .choice("sabotage", harness.sabotage, "do this to one task, on purpose",
-              {{"none", mishap::none}, {"lose", mishap::lose}, {"duplicate", mishap::duplicate}});
+              {{"none", mishap::none}, {"lose", mishap::lose}, {"duplicate", mishap::duplicate}})
+      .number("memory-limit", harness.memory_limit, "MiB of memory it may have; 0: no limit");
 
   const std::string program = who.experiment + "/" + who.contender;
   if (argc == 2 && std::string_view(argv[1]) == "--help") {
@@ -69,8 +74,19 @@ int contender_main(int argc, const char* const* argv, const identity& who, argum
   }
 
   report result(who, parameters.values());
+  // Not `result`, which another thread may be writing when this one dies.
+  report death(who, parameters.values());
+  const auto say = [&death](const std::string& what) {
+    death.out_of_memory(what);
+    std::cout << death.text() << std::endl;
+  };
+  std::optional<memory_limit> limit;
   try {
+    if (harness.memory_limit > 0) limit.emplace(harness.memory_limit, say);
     workload(harness, result);
+  } catch (const std::bad_alloc& problem) {
+    if (limit) limit->exceeded();
+    result.fail(problem.what());
   } catch (const std::exception& problem) {
     result.fail(problem.what());
   }

@@ -45,6 +45,7 @@ struct harness_options {
   std::vector<unsigned> pin;       ///< CPUs the process may use; empty: all
   double handicap = 0;             ///< how many percent slower it makes itself
   mishap sabotage = mishap::none;  ///< what it does to one task
+  std::uint32_t memory_limit = 0;  ///< MiB the process may have; 0: all it can get
 };
 
 /// What one run found: figures to compare, and checks that say whether they mean anything.
@@ -73,6 +74,12 @@ class report {
     if (error_.empty()) error_ = why;
   }
 
+  /// The run fails because the memory allowed did not suffice, which is no mistake of the program.
+  void out_of_memory(std::string_view why) {
+    out_of_memory_ = true;
+    fail(why);
+  }
+
   bool ok() const { return error_.empty(); }
 
   /// The result line, without a line end.
@@ -88,12 +95,14 @@ class report {
   json_object metrics_;
   json_object checks_;
   std::string error_;
+  bool out_of_memory_ = false;
 };
 
 /// Runs a contender and returns its exit status: 0 when its checks hold, 1 when they do not or
-/// `workload` throws, 2 for a command line that makes no sense. Prints the result line on stdout
-/// and anything else on stderr. `parameters` holds the parameters of the workload; the options of
-/// harness_options and --help are added here.
+/// `workload` throws, 2 for a command line that makes no sense; ends the process with status 3 when
+/// --memory-limit leaves it too little. Prints the result line on stdout and anything else on stderr.
+/// `parameters` holds the parameters of the workload; the options of harness_options and --help are
+/// added here.
 int contender_main(int argc, const char* const* argv, const identity& who, arguments& parameters,
                    const std::function<void(const harness_options&, report&)>& workload);
 

@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <lab/harness/contender.hpp>
 
+#include <lab/harness/memory.hpp>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sched.h>
 
+#include <array>
+#include <cstdlib>
 #include <functional>
 #include <iostream>
 #include <optional>
@@ -88,7 +92,7 @@ TEST(Contender, UsageErrorRunsNothingAndKeepsStdoutEmpty) {
 TEST(Contender, HelpListsParametersAndHarnessOptions) {
   const outcome result = run({"--help"}, [](const harness_options&, report&) { FAIL(); });
   EXPECT_EQ(result.status, 0);
-  for (const char* option : {"--tasks", "--pin", "--handicap", "--sabotage"}) {
+  for (const char* option : {"--tasks", "--pin", "--handicap", "--sabotage", "--memory-limit"}) {
     EXPECT_THAT(result.out, HasSubstr(option));
   }
 }
@@ -128,6 +132,23 @@ TEST(ContenderDeathTest, AbandonedRunStillPrintsItsLine) {
         stuck.abandon();
       },
       testing::ExitedWithCode(1), "tasks_run 1, expected 2");
+}
+
+TEST(ContenderDeathTest, RunThatDiesOfItsMemoryLimitPrintsItsLine) {
+  if (!allocations()) GTEST_SKIP() << "the sanitizer has its own malloc";
+  const auto hoard = [](const harness_options&, report&) {
+    std::vector<std::vector<char>> held;
+    for (;;) held.emplace_back(1 << 20, 'x');
+  };
+  const std::array words{"nobody", "--memory-limit", "200"};
+  EXPECT_EXIT(
+      {
+        std::cout.rdbuf(std::cerr.rdbuf());
+        arguments none;
+        std::exit(contender_main(words.size(), words.data(), nobody, none, hoard));
+      },
+      testing::ExitedWithCode(3),
+      R"("ok":false,"out_of_memory":true,"error":"out of memory after .* with 200 MiB")");
 }
 
 }  // namespace

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a run is timed: the clock, the stopwatch with its deliberate handicap, and the finish line at
+// How a run is timed: the clocks, the stopwatch with its deliberate handicap, and the finish line at
 // which main waits for the threads that do the work.
 #pragma once
+
+#include <time.h>
 
 #include <chrono>
 #include <concepts>
@@ -12,6 +14,13 @@
 namespace lab {
 
 using clock = std::chrono::steady_clock;
+
+/// Processor time, of user and system, that all threads of the process have used so far.
+inline double cpu_seconds() {
+  timespec used{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+  return static_cast<double>(used.tv_sec) + static_cast<double>(used.tv_nsec) * 1e-9;
+}
 
 /// Times one stretch of work. start() and stop() may be called on different threads when something
 /// else orders them.

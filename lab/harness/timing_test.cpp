@@ -46,6 +46,18 @@ TEST(Stopwatch, StartsAnew) {
   EXPECT_LE(watch.seconds(), std::chrono::duration<double>(clock::now() - before).count());
 }
 
+TEST(CpuSeconds, CountsWorkOfAllThreadsAndNoWaiting) {
+  const double before = cpu_seconds();
+  std::jthread([before] {
+    while (cpu_seconds() < before + 0.002) {
+    }
+  }).join();
+  const double worked = cpu_seconds();
+  EXPECT_GE(worked - before, 0.002);
+  std::this_thread::sleep_for(20ms);
+  EXPECT_LT(cpu_seconds() - worked, 0.015);
+}
+
 TEST(FinishLine, CrossedBeforeTheWaitIsNotMissed) {
   finish_line line;
   line.cross();
