@@ -25,10 +25,17 @@ class shard_base : public intrusive_node {
   void abandon() noexcept {
     // release: pairs with the acquire in abandoned(); the thread's last tasks come before.
     abandoned_.store(true, std::memory_order_release);
+    // release: pairs with the acquire in abandonments(); who counts it sees it abandoned.
+    abandonments_.fetch_add(1, std::memory_order_release);
     let_go();
   }
   /// Consumer: true when the thread is gone; what is in the shard now is all there will be.
   bool abandoned() const noexcept { return abandoned_.load(std::memory_order_acquire); }
+
+  /// How often any shard of the process was abandoned: as long as that stays, none was.
+  static std::uint64_t abandonments() noexcept {
+    return abandonments_.load(std::memory_order_acquire);
+  }
 
   /// Inbox: it is going; the thread may forget this shard.
   void close() noexcept {
@@ -50,6 +57,7 @@ class shard_base : public intrusive_node {
   gyre::detail::atomic<int> holders_{2};
   gyre::detail::atomic<bool> abandoned_{false};
   gyre::detail::atomic<bool> closed_{false};
+  static inline constinit gyre::detail::atomic<std::uint64_t> abandonments_{0};
 };
 
 /// Never given twice in a process, so that a thread cannot mistake a new inbox for a dead one that

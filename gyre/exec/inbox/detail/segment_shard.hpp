@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// A shard made of segments: what one thread has pushed to one sharded queue.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+
+#include <gyre/base/atomic.hpp>
+#include <gyre/base/cache_line.hpp>
+#include <gyre/base/intrusive_list.hpp>
+#include <gyre/exec/inbox/detail/progress.hpp>
+#include <gyre/exec/inbox/detail/segment.hpp>
+#include <gyre/exec/inbox/detail/shard.hpp>
+#include <gyre/exec/inbox/inbox.hpp>
+
+namespace gyre::inbox::detail {
+
+/// A single-producer, single-consumer list of segments, with its place in a shard_set. To be
+/// derived from; `destroy` deletes the derived object. A push is two plain stores and a release.
+template <std::size_t CellsPerSegment, std::size_t SpareSegments = 8>
+class segment_shard : public shard_base, public intrusive_list_node {
+ public:
+  /// Producer: adds a callable that fits a cell; calls `before_growing` when this takes another
+  /// segment. Throws std::bad_alloc.
+  template <class F, class BeforeGrowing>
+  void push(F&& fitting, BeforeGrowing&& before_growing) {
+    if (index_ == CellsPerSegment) [[unlikely]] {
+      before_growing();
+      append_segment();
+    }
+    // relaxed, here and in pushed(): whoever has seen the task, by the cell's release, has seen it
+    // counted; otherwise a statistic.
+    pushed_.store(pushed_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+    last_->cells[index_++].emplace(std::forward<F>(fitting));
+  }
+
+  /// Consumer: whether there is something to run.
+  bool ready() noexcept { return reader_.ready(pool_); }
+  /// Consumer: runs at most `most` tasks.
+  void run(batch& some, std::size_t most) {
+    const publish_consumed published(consumed_, some);
+    reader_.run(some, most, pool_);
+  }
+  /// Consumer, when the queue ends.
+  void drop_all() noexcept { reader_.drop_all(pool_); }
+  /// Consumer, when the shard is empty and no push will follow: what remains of it may stay until
+  /// its thread ends.
+  void free_segments() noexcept {
+    pool_.clear();
+    delete reader_.release();
+  }
+
+  /// Any thread.
+  std::uint64_t pushed() const noexcept { return pushed_.load(std::memory_order_relaxed); }
+  std::size_t pending() const noexcept {
+    const std::uint64_t consumed = consumed_.load(std::memory_order_relaxed);
+    return waiting(pushed(), consumed);
+  }
+
+ protected:
+  explicit segment_shard(void (*destroy)(shard_base*) noexcept)
+      : shard_base(destroy), reader_(new segment_type), last_(reader_.segment()) {}
+  ~segment_shard() { delete reader_.release(); }
+
+ private:
+  using segment_type = segment<CellsPerSegment>;
+
+  [[gnu::noinline]] void append_segment() {
+    segment_type* fresh = pool_.take();
+    // release: pairs with the acquire in segment_reader::ready().
+    last_->next.store(fresh, std::memory_order_release);
+    last_ = fresh;
+    index_ = 0;
+  }
+
+  segment_reader<segment_type> reader_;
+  gyre::detail::atomic<std::uint64_t> consumed_{0};
+  alignas(false_sharing_range) segment_type* last_;
+  std::size_t index_ = 0;
+  gyre::detail::atomic<std::uint64_t> pushed_{0};
+  alignas(false_sharing_range) segment_pool<segment_type, SpareSegments> pool_;
+};
+
+}  // namespace gyre::inbox::detail
