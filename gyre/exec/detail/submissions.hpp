@@ -52,17 +52,32 @@ class basic_submissions {
   /// std::bad_alloc, and what copying or moving `callable` throws; the place is then free again.
   /// About 10 ns.
   template <class F>
-  [[nodiscard, gnu::noinline]] bool try_push(F&& callable) {
-    if (shard* const mine = shards_.cached()) [[likely]]
-      return push_to(*mine, std::forward<F>(callable));
-    const auto entered = shards_.find_or_enter();
-    return push_to(*entered, std::forward<F>(callable));
+  [[nodiscard]] bool try_push(F&& callable) {
+    return try_push_made([&]() noexcept -> F&& { return std::forward<F>(callable); });
   }
 
-  /// The same, waiting for a place until `deadline`: granted, timed_out or closed.
+  /// The same with the callable that `make` returns, which is called once there is a place for it.
+  template <class Make>
+  [[nodiscard, gnu::noinline]] bool try_push_made(Make&& make) {
+    if (shard* const mine = shards_.cached()) [[likely]]
+      return push_to(*mine, make);
+    const auto entered = shards_.find_or_enter();
+    return push_to(*entered, make);
+  }
+
+  /// try_push() that waits for a place until `deadline`: granted, timed_out or closed.
   template <class F>
   [[nodiscard]] admission push_until(F&& callable, steady_time deadline) {
-    return places_.wait_until(deadline, [&] { return try_push(std::forward<F>(callable)); });
+    while (!try_push(std::forward<F>(callable))) {
+      const admission reserved = reserve_until(deadline);
+      if (reserved != admission::granted) return reserved;
+    }
+    return admission::granted;
+  }
+
+  /// Waits until the calling thread has a place for its next push: granted, timed_out or closed.
+  [[nodiscard]] admission reserve_until(steady_time deadline) {
+    return places_.wait_until(deadline, [this] { return reserve(); });
   }
 
   /// Adds a callable that takes no place. Throws std::bad_alloc, and what copying or moving
@@ -204,13 +219,13 @@ class basic_submissions {
     return false;
   }
 
-  template <class F>
-  bool push_to(shard& mine, F&& callable) {
+  template <class Make>
+  bool push_to(shard& mine, Make& make) {
     if (!mine.has_stock() && !restock(mine)) [[unlikely]]
       return false;
     mine.take_from_stock();
     try {
-      push_placed(mine, std::forward<F>(callable));
+      push_placed(mine, make());
     } catch (...) {
       mine.add_to_stock(1);
       throw;
@@ -223,6 +238,11 @@ class basic_submissions {
     inbox::detail::with_cell_sized(std::forward<F>(callable), [&mine]<class G>(G&& fitting) {
       mine.push(std::forward<G>(fitting), [] {});
     });
+  }
+
+  [[gnu::noinline]] bool reserve() {
+    const auto mine = shards_.find_or_enter();
+    return mine->has_stock() || restock(*mine);
   }
 
   [[gnu::noinline]] bool restock(shard& mine) noexcept {
