@@ -84,6 +84,11 @@ class work_deque {
     return static_cast<std::size_t>(std::max<position>(estimated_size(), 0));
   }
 
+  /// Owner: how many elements fit into the memory it holds.
+  [[nodiscard]] std::size_t capacity() const noexcept {
+    return static_cast<std::size_t>(capacity_);
+  }
+
   /// Takes the older half of the elements, at least one and at most `most_stolen`; returns the
   /// oldest and puts the others into `mine`, which the caller owns and which is not this deque, so
   /// that mine.pop() gives the oldest first. T{} if there are none, another thief is here, or the
@@ -170,8 +175,8 @@ class work_deque {
     if (bottom >= top + wanted) [[likely]]
       return wanted;
     const position taken = std::max<position>(bottom - top, 0);
-    top_.store(top + taken,
-               std::memory_order_relaxed);  // relaxed: an owner that overlooks it locks
+    // relaxed: an owner that overlooks it asks under the lock.
+    top_.store(top + taken, std::memory_order_relaxed);
     return taken;
   }
 
