@@ -10,6 +10,7 @@
 #include <gyre/base/endian.hpp>
 #include <gyre/base/error.hpp>
 #include <gyre/base/fence.hpp>
+#include <gyre/base/histogram.hpp>
 #include <gyre/base/intrusive_list.hpp>
 #include <gyre/base/intrusive_queue.hpp>
 #include <gyre/base/intrusive_stack.hpp>

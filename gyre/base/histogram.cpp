@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gyre/base/histogram.hpp>
+
+#include <algorithm>
+#include <cmath>
+
+namespace gyre {
+
+using std::chrono::nanoseconds;
+
+histogram& histogram::operator=(const histogram& other) noexcept {
+  if (this == &other) return *this;
+  for (std::size_t i = 0; i < buckets; ++i) write(counts_[i], read(other.counts_[i]));
+  write(sum_, read(other.sum_));
+  write(max_, read(other.max_));
+  return *this;
+}
+
+void histogram::merge(const histogram& other) noexcept {
+  for (std::size_t i = 0; i < buckets; ++i) {
+    if (const std::uint64_t n = read(other.counts_[i]); n != 0) add(counts_[i], n);
+  }
+  add(sum_, read(other.sum_));
+  write(max_, std::max(read(max_), read(other.max_)));
+}
+
+std::uint64_t histogram::count() const noexcept {
+  std::uint64_t total = 0;
+  for (const tally& each : counts_) total += read(each);
+  return total;
+}
+
+nanoseconds histogram::quantile(double q) const noexcept {
+  const std::uint64_t total = count();
+  if (total == 0) return nanoseconds{0};
+  // The buckets may have grown since they were counted, and then reach the rank no later.
+  const double rank =
+      std::max(std::ceil(static_cast<double>(total) * std::clamp(q, 0.0, 1.0)), 1.0);
+  std::uint64_t seen = 0;
+  for (std::size_t i = 0; i < buckets; ++i) {
+    seen += read(counts_[i]);
+    if (static_cast<double>(seen) >= rank && rank < static_cast<double>(total)) {
+      return std::min(nanoseconds{middle_of(i)}, max());
+    }
+  }
+  return max();
+}
+
+nanoseconds histogram::mean() const noexcept {
+  const std::uint64_t total = count();
+  return nanoseconds{total == 0 ? 0 : read(sum_) / total};
+}
+
+nanoseconds histogram::max() const noexcept { return nanoseconds{read(max_)}; }
+
+std::uint64_t histogram::middle_of(std::size_t bucket) noexcept {
+  const std::size_t octave = bucket / per_octave;
+  const auto shift = static_cast<unsigned>(octave > 1 ? octave - 1 : 0);
+  const std::uint64_t first = (bucket - shift * per_octave) << shift;
+  return first + ((std::uint64_t{1} << shift) - 1) / 2;
+}
+
+}  // namespace gyre
