@@ -22,6 +22,7 @@
 #include <gyre/base/unique_fd.hpp>
 #include <gyre/exec/event_loop.hpp>
 #include <gyre/exec/fd_watch.hpp>
+#include <gyre/exec/future.hpp>
 #include <gyre/exec/inbox/fifo.hpp>
 #include <gyre/exec/inbox/inbox.hpp>
 #include <gyre/exec/inbox/mutex.hpp>
