@@ -83,6 +83,24 @@ struct forked_tuple {
       : join(policy), tasks(std::move(given)...) {}
 };
 
+/// The tasks from `first` on as a join_awaiter asks for them.
+template <class T>
+auto in_turn(std::vector<task<T>>& tasks) noexcept {
+  return [&tasks](std::size_t first, auto&& start) {
+    for (std::size_t i = first; i < tasks.size(); ++i) {
+      if (!start(task_access::state(tasks[i]))) return;
+    }
+  };
+}
+template <class... Ts>
+auto in_turn(std::tuple<task<Ts>...>& tasks) noexcept {
+  return [&tasks](std::size_t first, auto&& start) {
+    std::size_t i = 0;
+    const auto go_on = [&](auto& one) { return i++ < first || start(task_access::state(one)); };
+    std::apply([&](auto&... one) { static_cast<void>((go_on(one) && ...)); }, tasks);
+  };
+}
+
 /// Throws the error of `finished` if that is the one that `failed`.
 template <class T>
 void rethrow_if(task<T>& finished, const task_end* failed) {
@@ -94,9 +112,7 @@ template <class T>
 task<std::conditional_t<std::is_void_v<T>, void, std::vector<element_t<T>>>> when_all_tasks(
     std::vector<task<T>> given) {
   forked_range<T> fork(fork_join::on_error::stop_others, std::move(given));
-  auto each = [&fork](auto&& start) {
-    for (task<T>& one : fork.tasks) start(task_access::state(one));
-  };
+  auto each = in_turn(fork.tasks);
   join_awaiter joined(fork.join, fork.tasks.size(), each);
   co_await joined;
   if (const task_end* failed = fork.join.failed()) [[unlikely]] {
@@ -114,9 +130,7 @@ template <class T>
 task<std::vector<std::expected<T, std::exception_ptr>>> when_all_ready_tasks(
     std::vector<task<T>> given) {
   forked_range<T> fork(fork_join::on_error::go_on, std::move(given));
-  auto each = [&fork](auto&& start) {
-    for (task<T>& one : fork.tasks) start(task_access::state(one));
-  };
+  auto each = in_turn(fork.tasks);
   join_awaiter joined(fork.join, fork.tasks.size(), each);
   co_await joined;
   std::vector<std::expected<T, std::exception_ptr>> outcomes;
@@ -128,9 +142,7 @@ task<std::vector<std::expected<T, std::exception_ptr>>> when_all_ready_tasks(
 template <class... Ts>
 task<std::tuple<element_t<Ts>...>> when_all_of(task<Ts>... given) {
   forked_tuple<Ts...> fork(fork_join::on_error::stop_others, std::move(given)...);
-  auto each = [&fork](auto&& start) {
-    std::apply([&](auto&... one) { (start(task_access::state(one)), ...); }, fork.tasks);
-  };
+  auto each = in_turn(fork.tasks);
   join_awaiter joined(fork.join, sizeof...(Ts), each);
   co_await joined;
   if (const task_end* failed = fork.join.failed()) [[unlikely]] {
@@ -143,9 +155,7 @@ task<std::tuple<element_t<Ts>...>> when_all_of(task<Ts>... given) {
 template <class... Ts>
 task<std::tuple<std::expected<Ts, std::exception_ptr>...>> when_all_ready_of(task<Ts>... given) {
   forked_tuple<Ts...> fork(fork_join::on_error::go_on, std::move(given)...);
-  auto each = [&fork](auto&& start) {
-    std::apply([&](auto&... one) { (start(task_access::state(one)), ...); }, fork.tasks);
-  };
+  auto each = in_turn(fork.tasks);
   join_awaiter joined(fork.join, sizeof...(Ts), each);
   co_await joined;
   co_return std::apply(
@@ -183,9 +193,14 @@ concept awaitable_range = std::ranges::input_range<T> && !std::is_lvalue_referen
 /// and gives a tuple of their results: std::monostate for void, std::reference_wrapper for
 /// references. Takes them by value.
 ///
+/// On an executor that forks, such as a thread_pool that steals, this thread goes into one child
+/// after the other while the children behind it are on offer to idle threads, which may then run
+/// beside it in the literal sense. Elsewhere they take turns on one thread.
+///
 /// When one fails the others are asked to stop; when all have ended, the error that came first is
 /// thrown. The coroutine goes on, on its own executor. It must not be destroyed while children run on
-/// other threads. Costs a frame; a child that need not wait costs no atomic operation.
+/// other threads or are on offer to them. Costs a frame; a child that need not wait and that no
+/// other thread took costs no atomic operation here.
 template <awaitable... Awaitables>
   requires(sizeof...(Awaitables) > 0)
 [[nodiscard]] auto when_all(Awaitables... awaitables) {

@@ -3,38 +3,34 @@
 
 #include <gyre/base/slab.hpp>
 
+#include <new>
+#include <type_traits>
 #include <utility>
 
 namespace gyre::detail {
+namespace {
 
-const void* this_thread_mark() noexcept {
-  static constinit thread_local char mark = 0;
-  return &mark;
-}
+// The context of the child that this thread starts now, the innermost; null once that has finished.
+// Only reached from functions that no coroutine inlines.
+constinit thread_local const task_context* starting = nullptr;
+
+}  // namespace
 
 fork_join::~fork_join() {
-  if (spare_ != nullptr) {
-    spare_->next = running_;
-    running_ = spare_;
-  }
-  while (child* each = running_) {
-    running_ = each->next;
-    each->~child();
-    slab_deallocate(each, sizeof(child));
+  // relaxed: the count has ordered it.
+  for (child* each = kept_.load(std::memory_order_relaxed); each != nullptr;) {
+    child* const next = each->next;
+    if (each != &first_) slab_deallocate(each, sizeof(child));
+    each = next;
   }
 }
 
-fork_join::child& fork_join::next_child() {
-  child* const reused = std::exchange(spare_, nullptr);
-  void* const memory = reused != nullptr ? reused : slab_allocate(sizeof(child));
-  spare_ = ::new (memory) child{inherited_, this, nullptr, nullptr};
-  return *spare_;
-}
-
-void fork_join::keep_running() noexcept {
-  child* const started = std::exchange(spare_, nullptr);
-  started->next = running_;
-  running_ = started;
+void fork_join::keep(child& newest, child& oldest) noexcept {
+  child* others = kept_.load(std::memory_order_relaxed);
+  do {
+    oldest.next = others;
+    // relaxed: followed when the count has ordered it.
+  } while (!kept_.compare_exchange_weak(others, &newest, std::memory_order_relaxed));
 }
 
 void fork_join::child_failed(const task_end& end) noexcept {
@@ -52,21 +48,63 @@ void fork_join::child_failed_to_start() noexcept {
 
 std::coroutine_handle<> fork_join::child_finished(task_context& context) noexcept {
   auto& self = static_cast<child&>(context);
-  fork_join& join = *self.join;
-  // On another thread `starting_` is not ours to read.
-  if (this_thread_mark() == join.thread_ && join.starting_ == &self) {
-    join.starting_ = nullptr;
+  if (starting == &self) {
+    starting = nullptr;
     return std::noop_coroutine();
   }
+  fork_join& join = *self.join;
   // Before the count: until then the stop source is there.
   if (self.end->failed()) join.child_failed(*self.end);
   executor* const here = self.where;
   // release: our result is seen by whoever counts to zero, who acquires for the parent.
   if (join.pending_.fetch_sub(1, std::memory_order_acq_rel) != 1) return std::noop_coroutine();
   executor* const home = join.inherited_.where;
-  if (here == home) return join.resumption_.waiting;
+  if (here == home) return join.parent();
   home->post(join.resumption_);
   return std::noop_coroutine();
+}
+
+fork_join::child& fork_join::starter::prepare(const task_end& end) {
+  if (!end.not_started()) throw_empty_task();
+  static_assert(std::is_trivially_destructible_v<child>);
+  void* const memory = spare_ != nullptr ? spare_ : slab_allocate(sizeof(child));
+  spare_ = ::new (memory) child{join_.inherited_, &join_, &end, nullptr};
+  return *spare_;
+}
+
+bool fork_join::starter::offer(operation& rest) noexcept {
+  forks_ = forks_ && join_.inherited_.where->offer(rest);
+  return forks_;
+}
+
+const task_context* fork_join::starter::enter(const task_context& context) noexcept {
+  return std::exchange(starting, &context);
+}
+
+bool fork_join::starter::leave(const task_context* outer) noexcept {
+  return std::exchange(starting, outer) == nullptr;
+}
+
+void fork_join::starter::keep() noexcept {
+  child* const kept = std::exchange(spare_, nullptr);
+  kept->next = newest_;
+  newest_ = kept;
+  if (oldest_ == nullptr) oldest_ = kept;
+}
+
+void fork_join::starter::give_up(std::size_t children) noexcept {
+  settled_ += 2 * children;
+  join_.child_failed_to_start();
+}
+
+bool fork_join::starter::settle(std::size_t children) noexcept {
+  if (spare_ != nullptr && spare_ != &join_.first_) slab_deallocate(spare_, sizeof(child));
+  if (has_loop_) ++settled_;
+  if (settled_ == all_settled(children)) return true;  // nobody else has had a part in it
+  if (newest_ != nullptr) join_.keep(*newest_, *oldest_);
+  // acquire: whoever counts to zero sees the others' results, for the parent. release: and they
+  // what was done here.
+  return join_.pending_.fetch_sub(settled_, std::memory_order_acq_rel) == settled_;
 }
 
 }  // namespace gyre::detail

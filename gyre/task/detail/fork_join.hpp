@@ -3,8 +3,10 @@
 #pragma once
 
 #include <gyre/base/atomic.hpp>
+#include <gyre/base/operation.hpp>
 #include <gyre/task/context.hpp>
 #include <gyre/task/detail/resumption.hpp>
+#include <gyre/task/detail/transfer.hpp>
 #include <gyre/task/stop_token.hpp>
 #include <gyre/task/task.hpp>
 
@@ -15,25 +17,27 @@
 
 namespace gyre::detail {
 
-/// The address of something of the calling thread's own: tells threads apart. Not inlined, since a
-/// coroutine may be on another thread after each suspension.
-const void* this_thread_mark() noexcept;
-
 /// The point where the children of one coroutine come together again. A local of that coroutine,
 /// declared before the tasks, whose contexts it holds.
 ///
+/// Children are started one after the other, each by the thread that has the rest of the loop. An
+/// executor that forks is offered that rest while a child runs; so another thread may go on with
+/// the loop, which then is no longer the business of the thread that started the child
+/// (Blumofe and Leiserson, "Scheduling multithreaded computations by work stealing", 1999).
+///
 /// Children that finish before start() returns, as most do that need not wait, cost no atomic
-/// operation and share one context. The others get one each, from the slab, and count down.
+/// operation and share one context. The others keep theirs, and count down.
 class fork_join {
  public:
   enum class on_error { go_on, stop_others };
+  class starter;
 
   explicit fork_join(on_error policy) noexcept : policy_(policy) {}
   fork_join(const fork_join&) = delete;
   fork_join& operator=(const fork_join&) = delete;
   ~fork_join();
 
-  /// For the parent's await_suspend(): before the first child.
+  /// For the parent's await_suspend(): before the first starter.
   template <class Promise>
   void begin(std::coroutine_handle<Promise> parent, std::size_t children) {
     fork_context(inherited_, parent);
@@ -42,37 +46,11 @@ class fork_join {
       inherited_.stop = stop_.emplace(inherited_.stop).get_token();
     }
     resumption_.waiting = parent;
-    thread_ = this_thread_mark();
     // relaxed: nobody else knows it before a child starts.
-    pending_.store(children + 1, std::memory_order_relaxed);
+    pending_.store(all_settled(children), std::memory_order_relaxed);
   }
-  /// Starts one child, on this thread.
-  template <class T>
-  void start(task_state<T>& task) {
-    child& context = next_child();
-    context.end = &task;
-    starting_ = &context;
-    task.start(context);
-    if (starting_ == nullptr) {
-      ++finished_here_;
-      if (task.failed()) child_failed(task);
-    } else {
-      keep_running();
-    }
-  }
-  /// Instead of children that could not be started.
-  void give_up(std::size_t children) noexcept {
-    finished_here_ += children;
-    child_failed_to_start();
-  }
-  /// After the last child: whether the parent has to wait.
-  bool must_wait() noexcept {
-    starting_ = nullptr;
-    const std::size_t here = finished_here_ + 1;
-    // acquire: pairs with the release in child_finished(): the parent sees the results. release: a
-    // child that resumes the parent has it see what was written here.
-    return pending_.fetch_sub(here, std::memory_order_acq_rel) != here;
-  }
+  /// The coroutine that waits. When all have finished.
+  std::coroutine_handle<> parent() const noexcept { return resumption_.waiting; }
 
   /// Whose error came first; null if there was none. After all have finished.
   const task_end* failed() const noexcept {
@@ -90,8 +68,13 @@ class fork_join {
     child* next;
   };
 
-  child& next_child();
-  void keep_running() noexcept;
+  // What is counted: that a child has finished, that its starter is done with it, and that the loop
+  // has come to its end.
+  static constexpr std::size_t all_settled(std::size_t children) noexcept {
+    return 2 * children + 1;
+  }
+
+  void keep(child& newest, child& oldest) noexcept;
   void child_failed(const task_end& end) noexcept;
   void child_failed_to_start() noexcept;
   static std::coroutine_handle<> child_finished(task_context& context) noexcept;
@@ -100,50 +83,120 @@ class fork_join {
   task_context inherited_;
   std::optional<linked_stop_source> stop_;
   resumption resumption_;
-  std::exception_ptr start_error_;
-
-  // The parent's thread, while it starts children.
-  const void* thread_ = nullptr;
-  child* starting_ = nullptr;  // null when the child finished before its start() returned
-  child* spare_ = nullptr;     // a context that no child uses
-  child* running_ = nullptr;   // contexts of children that went on by themselves
-  std::size_t finished_here_ = 0;
+  std::exception_ptr start_error_;  // set by who has the loop, which then ends
+  union {
+    child first_;  // the context of the first child and, if that need not wait, of those after it
+  };
 
   atomic<std::size_t> pending_{0};
   atomic<const task_end*> failed_{nullptr};
+  atomic<child*> kept_{nullptr};  // contexts of children that went on by themselves
 };
 
-/// Awaited: runs all tasks that `Tasks`, a function that calls its argument with each task's state,
-/// gives.
+/// One thread's share of the loop that starts the children. To be settled in the end.
+class fork_join::starter {
+ public:
+  /// Begins the loop, or goes on with it.
+  static starter first_of(fork_join& join) noexcept { return starter(join, &join.first_); }
+  static starter next_of(fork_join& join) noexcept { return starter(join, nullptr); }
+  starter(const starter&) = delete;
+  starter& operator=(const starter&) = delete;
+
+  /// Starts a child on this thread, while the loop's rest, if there is one, is on offer. Returns
+  /// whether this thread goes on with that.
+  template <class T>
+  bool start(task_state<T>& task, operation* rest) {
+    child& context = prepare(task);
+    const bool forked = rest != nullptr && offer(*rest);
+    run(context, task);
+    if (forked) has_loop_ = join_.inherited_.where->retract(*rest);
+    return has_loop_;
+  }
+  /// In a handler, instead of the last children, which were not started: the loop has ended.
+  void give_up(std::size_t children) noexcept;
+
+  /// Whether all have finished and this thread was the last to find it out; who is not must not use
+  /// the join again. After that of the last children, or when another thread has the loop.
+  bool settle(std::size_t children) noexcept;
+
+ private:
+  starter(fork_join& join, child* spare) noexcept : join_(join), spare_(spare) {}
+
+  child& prepare(const task_end& end);
+  bool offer(operation& rest) noexcept;
+  template <class T>
+  void run(child& context, task_state<T>& task) {
+    const task_context* const outer = enter(context);
+    task.start(context);
+    if (leave(outer)) {
+      ++settled_;
+      if (task.failed()) join_.child_failed(task);
+    } else {
+      keep();
+    }
+    ++settled_;
+  }
+  static const task_context* enter(const task_context& context) noexcept;
+  static bool leave(const task_context* outer) noexcept;
+  void keep() noexcept;
+
+  fork_join& join_;
+  child* spare_;             // a context that no child uses
+  child* newest_ = nullptr;  // contexts of children that went on by themselves
+  child* oldest_ = nullptr;
+  std::size_t settled_ = 0;
+  bool has_loop_ = true;
+  bool forks_ = true;  // as far as is known
+};
+
+/// Awaited: runs all tasks that `Tasks` gives: a function that is called with the number of a task
+/// and a function, and calls that with each task's state from that number on, until it returns false.
 template <class Tasks>
-class join_awaiter {
+class join_awaiter : operation {
  public:
   join_awaiter(fork_join& join, std::size_t count, Tasks& tasks) noexcept
-      : join_(join), count_(count), tasks_(tasks) {}
+      : operation(&go_on), join_(join), count_(count), tasks_(tasks) {}
 
   bool await_ready() const noexcept { return count_ == 0; }
   template <class Promise>
   bool await_suspend(std::coroutine_handle<Promise> parent) {
     join_.begin(parent, count_);
-    std::size_t left = count_;
-    tasks_([&](auto& task) {
-      if (left == 0) return;
-      try {
-        join_.start(task);
-        --left;
-      } catch (...) {
-        join_.give_up(left);
-        left = 0;
-      }
-    });
-    return join_.must_wait();
+    return !start_from_next(fork_join::starter::first_of(join_));
   }
   void await_resume() const { join_.check_started(); }
 
  private:
+  // The loop's rest, on the thread that has it now.
+  static void go_on(operation& self) {
+    auto& rest = static_cast<join_awaiter&>(self);
+    fork_join& join = rest.join_;
+    if (rest.start_from_next(fork_join::starter::next_of(join))) resume(join.parent());
+  }
+  bool start_from_next(fork_join::starter here) {
+    const std::size_t count = count_;
+    bool has_loop = true;
+    while (has_loop && next_ < count) {
+      std::size_t child = next_;
+      tasks_(child, [&](auto& task) {
+        try {
+          next_ = child + 1;
+          has_loop = here.start(task, next_ < count ? this : nullptr);
+        } catch (...) {
+          here.give_up(count - child);
+          return has_loop = false;
+        }
+        // A child that blocks and lets its thread run other things, such as the rest, may leave a
+        // later rest behind in place of ours.
+        return has_loop && next_ == ++child;
+      });
+    }
+    return here.settle(count);
+  }
+
   fork_join& join_;
-  std::size_t count_;
+  const std::size_t count_;
   Tasks& tasks_;
+  std::size_t next_ = 0;  // where the rest begins
 };
 
 }  // namespace gyre::detail
