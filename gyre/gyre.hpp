@@ -31,8 +31,10 @@
 #include <gyre/exec/loop_pool.hpp>
 #include <gyre/exec/loop_thread.hpp>
 #include <gyre/exec/poller.hpp>
+#include <gyre/exec/pool_options.hpp>
 #include <gyre/exec/signal_set.hpp>
 #include <gyre/exec/sync_wait.hpp>
+#include <gyre/exec/thread_pool.hpp>
 #include <gyre/exec/timer.hpp>
 #include <gyre/io/epoll_poller.hpp>
 #include <gyre/sync/barrier.hpp>

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+// What can be set of a thread_pool, and what it counts.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <string>
+#include <vector>
+
+#include <gyre/base/histogram.hpp>
+#include <gyre/base/move_only_function.hpp>
+
+namespace gyre {
+
+/// How tasks find workers.
+enum class scheduler : std::uint8_t {
+  /// A queue for each submitting thread and for each worker; workers without work take from others'.
+  stealing,
+  /// One queue for all, with a mutex and a condition variable.
+  blocking,
+  /// One queue for all, with a spin lock; workers without work give way to other threads and look
+  /// again: they always use their CPUs.
+  spinning,
+};
+
+/// What becomes of a submission to a full pool.
+enum class when_full : std::uint8_t {
+  block,        ///< waits for a place, for `block_timeout` at most
+  reject,       ///< is refused
+  caller_runs,  ///< is run at once by the submitter
+  drop_oldest,  ///< takes the place of one of the tasks that wait longest, which is dropped
+};
+
+/// Which tasks start first. One that has waited for `aging` goes before all others.
+enum class task_priority : std::uint8_t { high, normal, low };
+
+/// How a thread_pool behaves; fixed when it is made, but for the number of workers.
+struct thread_pool_options {
+  static constexpr std::size_t most_workers = 1024;
+
+  /// 0: as many as the CPUs that the thread which makes the pool may use.
+  std::size_t workers = 0;
+  gyre::scheduler scheduler = gyre::scheduler::stealing;
+  /// Tasks that may wait; at least 1.
+  std::size_t capacity = std::size_t{1} << 16;
+  gyre::when_full when_full = gyre::when_full::block;
+  std::chrono::nanoseconds block_timeout = std::chrono::nanoseconds::max();
+  /// How long tasks of higher priority may go before one that waits.
+  std::chrono::nanoseconds aging = std::chrono::milliseconds{100};
+  /// Worker i is called name-i; the kernel keeps the first 15 bytes.
+  std::string name = "pool";
+  /// Worker i may run on cpus[i % cpus.size()]. Empty: on those of the thread that makes the pool.
+  std::vector<int> cpus = {};
+  /// Called by each worker, on its thread, before its first and after its last task; by several at
+  /// once. What they throw goes to `on_exception`.
+  move_only_function<void(std::size_t worker)> on_start = {};
+  move_only_function<void(std::size_t worker)> on_stop = {};
+  /// Receives what a posted task throws, on the thread where that ran; by several at once. Must not
+  /// throw. The default prints the exception and terminates the program.
+  move_only_function<void(std::exception_ptr)> on_exception = {};
+  /// Whether tasks are timed, for the metrics. Costs three clock readings a task, some 60 ns.
+  bool record_times = false;
+};
+
+/// What a thread_pool has done since it was made. Coroutines count each time they are resumed on it.
+/// At rest, submitted = finished + dropped.
+struct thread_pool_metrics {
+  std::uint64_t submitted = 0;         ///< accepted
+  std::uint64_t started = 0;           ///< of these, by workers
+  std::uint64_t finished = 0;          ///< exceptions included
+  std::uint64_t dropped = 0;           ///< by drop_oldest, purge() and stop()
+  std::uint64_t refused = 0;           ///< not accepted: full, timed out or closed
+  std::uint64_t run_by_submitter = 0;  ///< by caller_runs, or by a worker that found no place
+  std::uint64_t exceptions = 0;        ///< given to on_exception
+  std::uint64_t steals = 0;            ///< times a worker took from another one's queue
+  std::uint64_t parks = 0;             ///< times a worker went to sleep
+  std::uint64_t wakeups = 0;           ///< times one was woken by a submission
+  std::size_t waiting = 0;
+  std::size_t delayed = 0;
+  std::size_t workers = 0;
+  /// In nanoseconds, where record_times is set: from submission to start, and from start to end.
+  histogram queue_wait = {};
+  histogram run_time = {};
+};
+
+}  // namespace gyre
