@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <ctime>
-#include <limits>
 
 namespace gyre::detail {
 
@@ -22,11 +21,8 @@ void places_futex::wait(const word& round, std::uint32_t expected, steady_time d
             FUTEX_BITSET_MATCH_ANY);
 }
 
-std::size_t places_futex::wake(const word& round, std::size_t most) noexcept {
-  constexpr std::size_t all = std::numeric_limits<int>::max();
-  const long woken =
-      ::syscall(SYS_futex, &round, FUTEX_WAKE_PRIVATE, static_cast<int>(std::min(most, all)));
-  return woken > 0 ? static_cast<std::size_t>(woken) : 0;
+void places_futex::wake(const word& round, std::size_t most) noexcept {
+  ::syscall(SYS_futex, &round, FUTEX_WAKE_PRIVATE, static_cast<int>(most));
 }
 
 }  // namespace gyre::detail

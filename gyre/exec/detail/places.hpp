@@ -27,14 +27,14 @@ struct places_futex {
   /// Unless `round` has another value than `expected`, waits for wake(), a signal or `deadline`, or
   /// returns for no reason.
   static void wait(const word& round, std::uint32_t expected, steady_time deadline) noexcept;
-  /// Wakes at most `most` threads that wait; returns how many.
-  static std::size_t wake(const word& round, std::size_t most) noexcept;
+  /// Wakes at most `most` threads that wait.
+  static void wake(const word& round, std::size_t most) noexcept;
   static steady_time now() noexcept { return monotonic_now(); }
 };
 
 /// A counted capacity. All members may be called from any thread.
 ///
-/// The count and whether somebody is blocked share one word: who gives back learns from the word it
+/// The count and how many are blocked share one word: who gives back learns from the word it
 /// changed whether there is anyone to wake, and needs no fence to be seen by who is about to sleep.
 /// From `wide` places on, blocked threads are woken once half of the places are free: they then have
 /// work for a while, and a system call pays for thousands of tasks. Between times each looks again
@@ -74,9 +74,10 @@ class basic_places {
   /// One atomic addition, and a system call if there are threads to wake.
   void give_back(std::size_t returned) noexcept {
     // release: pairs with the acquire in take_between(); who takes a place comes after who left it.
-    const word before = state_.fetch_add(returned * one_place, std::memory_order_release);
-    if ((before & blocked) != 0) [[unlikely]]
-      wake_blocked(free_in(before) + returned);
+    // acquire: pairs with the release in announce().
+    const word before = state_.fetch_add(returned * one_place, std::memory_order_acq_rel);
+    if ((before & all_blocked) != 0) [[unlikely]]
+      wake_blocked(free_in(before), returned);
   }
 
   /// Calls `attempt`, which takes a place if one is free and returns whether it did, at once and
@@ -84,40 +85,44 @@ class basic_places {
   template <typename Attempt>
   admission wait_until(steady_time deadline, Attempt&& attempt) {
     std::chrono::nanoseconds patience = shortest_sleep;
-    for (;;) {
-      if (attempt()) return admission::granted;
+    while (!attempt()) {
       // relaxed: the release in announce() keeps it in front.
       const std::uint32_t round = round_.load(std::memory_order_relaxed);
+      if (is_closed()) return admission::closed;
       const steady_time now = Futex::now();
-      switch (announce()) {
-        case outlook::free: continue;
-        case outlook::closed: return admission::closed;
-        case outlook::none: break;
-      }
       if (now >= deadline) return admission::timed_out;
+      if (!announce()) continue;
       Futex::wait(round_, round, std::min(deadline, later(now, patience)));
+      // relaxed: a number; and a read-modify-write does not end the release sequences in the word.
+      state_.fetch_sub(one_blocked, std::memory_order_relaxed);
       patience = std::min<std::chrono::nanoseconds>(2 * patience, longest_sleep);
     }
+    return admission::granted;
   }
 
   /// From now on nobody waits: wait_until() that finds no place returns closed, also where it waits
   /// already. Free places can still be taken.
   void close() noexcept {
-    // acquire: pairs with the release in announce(), as in wake_blocked().
+    // acquire: pairs with the release in announce().
     state_.fetch_or(closed, std::memory_order_acquire);
-    begin_round(most_places);
+    begin_round(everybody);
   }
 
  private:
   using word = std::uint64_t;
-  static constexpr word blocked = 1;  // somebody may sleep, or is about to
-  static constexpr word closed = 2;
-  static constexpr word one_place = 4;
-  static constexpr std::size_t most_places = std::size_t{1} << 60;
-
-  enum class outlook : std::uint8_t { none, free, closed };
+  static constexpr word closed = 1;
+  static constexpr word one_blocked = 2;  // may sleep, or is about to
+  static constexpr word one_place = word{1} << 24;
+  static constexpr word all_blocked = one_place - one_blocked;
+  static constexpr std::size_t most_places = std::size_t{1} << 39;
+  static constexpr std::size_t everybody = one_place;
 
   static constexpr std::size_t free_in(word state) noexcept { return state / one_place; }
+
+  bool is_closed() const noexcept {
+    // relaxed: whoever misses it does not pass announce().
+    return (state_.load(std::memory_order_relaxed) & closed) != 0;
+  }
 
   [[nodiscard]] std::size_t take_between(std::size_t least, std::size_t most) noexcept {
     word seen = state_.load(std::memory_order_relaxed);  // relaxed: confirmed by the exchange
@@ -132,39 +137,36 @@ class basic_places {
     }
   }
 
-  // Marks that somebody will sleep, unless there is reason not to.
-  outlook announce() noexcept {
+  // Counts the caller among those who sleep, unless there is reason not to.
+  [[nodiscard]] bool announce() noexcept {
     word seen = state_.load(std::memory_order_relaxed);  // relaxed: confirmed by the exchange
-    for (;;) {
-      if (free_in(seen) > 0) return outlook::free;
-      if ((seen & closed) != 0) return outlook::closed;
-      // release: pairs with the acquire in wake_blocked() and close(): the round that we have read
-      // is older than the one begun there. relaxed on failure: tried again.
-      if (state_.compare_exchange_weak(seen, seen | blocked, std::memory_order_release,
+    while (free_in(seen) == 0 && (seen & closed) == 0) {
+      // release: pairs with the acquire in give_back() and close(): the round that we have read is
+      // older than the one begun there. relaxed on failure: tried again.
+      if (state_.compare_exchange_weak(seen, seen + one_blocked, std::memory_order_release,
                                        std::memory_order_relaxed)) {
-        return outlook::none;
+        return true;
       }
     }
+    return false;
   }
 
-  void wake_blocked(std::size_t free_now) noexcept {
-    while (free_now >= enough()) {
-      // acquire: pairs with the release in announce().
-      if ((state_.fetch_and(~blocked, std::memory_order_acquire) & blocked) == 0) return;
-      // Fewer than could be woken: nobody is left. Otherwise the mark must stand for those who may
-      // be, and what was given back meanwhile is for us to offer them.
-      if (begin_round(free_now) < free_now) return;
-      // relaxed: read-modify-writes in between do not end the release sequences of announce().
-      free_now = free_in(state_.fetch_or(blocked, std::memory_order_relaxed));
+  void wake_blocked(std::size_t free_before, std::size_t returned) noexcept {
+    if (capacity_ < wide) {
+      // One for each place; who is on its way already does not count.
+      begin_round(returned);
+    } else if (const std::size_t half = capacity_ / 2;
+               free_before < half && free_before + returned >= half) {
+      // All of them fell asleep when nothing was free, so none of them has missed this moment.
+      begin_round(everybody);
     }
   }
-  std::size_t enough() const noexcept { return capacity_ >= wide ? capacity_ / 2 : 1; }
 
   // Keeps those from sleeping who have not fallen asleep yet, and wakes at most `most` who have.
-  std::size_t begin_round(std::size_t most) noexcept {
+  void begin_round(std::size_t most) noexcept {
     // relaxed: who reads it only compares, and takes places by the other word.
     round_.fetch_add(1, std::memory_order_relaxed);
-    return Futex::wake(round_, most);
+    Futex::wake(round_, most);
   }
 
   alignas(false_sharing_range) atomic<word> state_;
