@@ -15,6 +15,7 @@
 #include <gyre/base/atomic.hpp>
 #include <gyre/base/cache_line.hpp>
 #include <gyre/base/clock.hpp>
+#include <gyre/base/detail/tally.hpp>
 #include <gyre/base/intrusive_list.hpp>
 #include <gyre/base/intrusive_stack.hpp>
 #include <gyre/base/move_only_function.hpp>
@@ -262,19 +263,6 @@ class event_loop : public executor, public timer_service {
   [[gnu::noinline]] void wake() noexcept;
   void start_delayed(steady_time deadline, move_only_function<void()> task);
 
-  // A count that only the loop's thread writes and any thread reads; relaxed: a statistic.
-  class tally {
-   public:
-    void add(std::uint64_t n) noexcept {
-      value_.store(value_.load(std::memory_order_relaxed) + n, std::memory_order_relaxed);
-    }
-    void set(std::uint64_t n) noexcept { value_.store(n, std::memory_order_relaxed); }
-    std::uint64_t get() const noexcept { return value_.load(std::memory_order_relaxed); }
-
-   private:
-    detail::atomic<std::uint64_t> value_{0};
-  };
-
   static inline constinit thread_local event_loop* current_loop_ = nullptr;
 
   // Read by every post.
@@ -292,8 +280,8 @@ class event_loop : public executor, public timer_service {
   inbox::batch batch_{0};
   std::size_t last_batch_ = 0;
   detail::spin_budget spin_;
-  tally tasks_run_, timers_fired_, io_events_, exceptions_, turns_, polls_, sleeps_;
-  tally timers_pending_, descriptors_watched_;
+  detail::tally tasks_run_, timers_fired_, io_events_, exceptions_, turns_, polls_, sleeps_;
+  detail::tally timers_pending_, descriptors_watched_;
 
   // Written by posting threads, seldom.
   alignas(false_sharing_range) detail::atomic<std::size_t> waiting_{0};
