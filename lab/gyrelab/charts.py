@@ -41,7 +41,7 @@ _PREFERRED = {
     name: index
     for index, names in enumerate(
         (
-            ("gyre_fifo", "gyre"),
+            ("gyre_fifo", "gyre", "gyre_stealing"),
             ("gyre_sharded",),
             ("mutex",),
             ("boost_lockfree", "libevent"),

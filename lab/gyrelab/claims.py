@@ -39,9 +39,10 @@ def _judge(results: Results, experiment: Experiment, claim: Claim) -> Verdict:
     metric = experiment.find_metric(claim.metric)
     found = comparison.compare(results, experiment.name, metric, claim.of, claim.over, claim.where)
     stated = published.ratio(experiment, claim) if claim.source == "published" else None
-    missing = _missing(results, experiment, claim)
+    missing, dead = _missing(results, experiment, claim), _dead(results, experiment, claim)
     if found.ratio is None:
-        return Verdict(claim, UNDECIDED, None, stated, missing or "not measured in these cells")
+        why = "; ".join(filter(None, (missing, dead))) or "not measured in these cells"
+        return Verdict(claim, UNDECIDED, None, stated, why)
     turned = claim.ratio == "value" and metric.better == "lower"
     ratios = [(each.cell, each.ratio.inverse() if turned else each.ratio) for each in found.cells]
     overall = found.ratio.inverse() if turned else found.ratio
@@ -51,7 +52,7 @@ def _judge(results: Results, experiment: Experiment, claim: Claim) -> Verdict:
         answer, overall, note = _every_cell(ratios, claim, found)
     if missing and answer == HOLDS and found.gaps:
         answer = UNDECIDED
-    return Verdict(claim, answer, overall, stated, "; ".join(filter(None, (note, missing))))
+    return Verdict(claim, answer, overall, stated, "; ".join(filter(None, (note, missing, dead))))
 
 
 def within(ratio: Ratio, low: float, high: float) -> str:
@@ -89,3 +90,12 @@ def _missing(results: Results, experiment: Experiment, claim: Claim) -> str:
         name for name in (*claim.of, *claim.over) if name not in results.contenders(experiment.name)
     ]
     return f"without {', '.join(absent)}" if absent else ""
+
+
+def _dead(results: Results, experiment: Experiment, claim: Claim) -> str:
+    dead = {
+        run["contender"]
+        for run in results.deaths(experiment.name)
+        if run["contender"] in (*claim.of, *claim.over) and cells.matches(run["cell"], claim.where)
+    }
+    return f"{', '.join(sorted(dead))} ran out of memory" if dead else ""

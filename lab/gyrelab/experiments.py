@@ -137,6 +137,7 @@ class Experiment:
     log_scale: bool
     timeout_seconds: float
     pin: tuple[int, ...]
+    memory_limit_mib: int  # 0: none
     grids: dict[str, Grid]
     claims: tuple[Claim, ...]
     published: tuple[Published, ...]
@@ -211,6 +212,7 @@ def parse(top: Table) -> Experiment:
         log_scale=chart.choice("scale", ("log", "linear"), "log") == "log",
         timeout_seconds=run.number("timeout_seconds", 60),
         pin=pin,
+        memory_limit_mib=run.whole("memory_limit_mib", 0),
         grids=_grids(top.table("grids"), parameters, warmup_rounds),
         claims=tuple(_claim(each, names, parameters, metrics) for each in top.tables("claims", [])),
         published=tuple(_published(each, parameters) for each in top.tables("published", [])),

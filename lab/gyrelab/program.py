@@ -33,7 +33,9 @@ class Contestant:
 class Outcome:
     """What became of one run; `reason` says why when it is not ok."""
 
-    status: str  # ok, failed (its own check), crashed, timeout, invalid (not the agreed line)
+    # ok, out_of_memory (at its limit), failed (its own check), crashed, timeout, invalid (not the
+    # agreed line)
+    status: str
     reason: str = ""
     metrics: dict[str, float] = field(default_factory=dict)
     checks: dict[str, Any] = field(default_factory=dict)
@@ -54,11 +56,14 @@ def run(
     cell: Cell,
     pin: tuple[int, ...] = (),
     timeout_seconds: float = 60,
+    memory_limit_mib: int = 0,
 ) -> Outcome:
     """Starts the program with the cell's parameters and waits for its line."""
     command = [str(contestant.program), *cells.arguments(cell), *contestant.extra]
     if pin:
         command += ["--pin", ",".join(map(str, pin))]
+    if memory_limit_mib:
+        command += ["--memory-limit", str(memory_limit_mib)]
     started = time.monotonic()
     try:
         process = subprocess.Popen(
@@ -115,7 +120,8 @@ def _judge(
             "invalid", f"{problem.json_path}: {problem.message}"[:_TAIL], wall_seconds=wall
         )
     if not line["ok"]:
-        return Outcome("failed", line["error"], checks=line.get("checks", {}), wall_seconds=wall)
+        status = "out_of_memory" if line.get("out_of_memory") else "failed"
+        return Outcome(status, line["error"], checks=line.get("checks", {}), wall_seconds=wall)
     if code != 0:
         return Outcome("crashed", f"exit status {code} after its result: {tail}", wall_seconds=wall)
     if line["experiment"] != experiment:

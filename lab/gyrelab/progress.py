@@ -70,9 +70,12 @@ class ProgressView:
         """Watcher."""
         if self._task is not None:
             self._bar.advance(self._task)
-        if outcome.status != "ok":
-            values = " ".join(f"{name}={value}" for name, value in run.cell.items())
-            who = f"{run.part.experiment.name}/{run.contestant.name}"
-            self._console.print(
-                f"[red]✗[/] {who} {values}: {outcome.status}: {outcome.reason}", highlight=False
-            )
+        if outcome.status == "out_of_memory":
+            self._tell("[yellow]†[/]", run, outcome.reason)
+        elif outcome.status != "ok":
+            self._tell("[red]✗[/]", run, f"{outcome.status}: {outcome.reason}")
+
+    def _tell(self, mark: str, run: PlannedRun, what: str) -> None:
+        values = " ".join(f"{name}={value}" for name, value in run.cell.items())
+        who = f"{run.part.experiment.name}/{run.contestant.name}"
+        self._console.print(f"{mark} {who} {values}: {what}", highlight=False)

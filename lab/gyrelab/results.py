@@ -2,7 +2,7 @@
 """Result files: what they hold, and the figures of one contender in one cell."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
@@ -85,8 +85,15 @@ class Results:
 
     def failures(self, experiment: str) -> list[dict[str, Any]]:
         """The runs that failed, warm-up included."""
+        return self._runs_that(experiment, lambda status: status not in ("ok", "out_of_memory"))
+
+    def deaths(self, experiment: str) -> list[dict[str, Any]]:
+        """The runs that ended at the memory limit, warm-up included: results, not failures."""
+        return self._runs_that(experiment, lambda status: status == "out_of_memory")
+
+    def _runs_that(self, experiment: str, end: Callable[[str], bool]) -> list[dict[str, Any]]:
         runs: Iterable[dict[str, Any]] = self.document["runs"]
-        return [run for run in runs if run["experiment"] == experiment and run["status"] != "ok"]
+        return [run for run in runs if run["experiment"] == experiment and end(run["status"])]
 
 
 def load(path: Path) -> Results:

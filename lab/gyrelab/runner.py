@@ -142,7 +142,7 @@ def fingerprint(grid: str, parts: Sequence[Part]) -> str:
 def _describe(part: Part) -> list[Any]:
     return [
         part.experiment.name,
-        [part.rounds, part.warmup_rounds, part.experiment.pin],
+        [part.rounds, part.warmup_rounds, part.experiment.pin, part.experiment.memory_limit_mib],
         [[place.cell, [each.name for each in place.contestants]] for place in part.places],
         [[each.name, _digest(each.program), each.extra] for each in part.contestants],
     ]
@@ -228,6 +228,7 @@ def measure(parts: Sequence[Part], record: journal.Journal, watcher: Watcher) ->
                 planned.cell,
                 experiment.pin,
                 experiment.timeout_seconds,
+                experiment.memory_limit_mib,
             )
             record.append(_row(planned, outcome, first=planned.key[:2] not in seen))
             seen.add(planned.key[:2])

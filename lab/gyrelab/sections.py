@@ -52,6 +52,7 @@ class Section:
     published: "PublishedView | None"
     noisy: list[str]
     failures: list[str]
+    deaths: list[str]
     not_built: list[str]
     rounds: int
 
@@ -104,7 +105,8 @@ def make(results: Results, experiment: Experiment) -> Section:
         verdicts=claims.judge(results, experiment),
         published=_published(results, experiment, taking_part, looks),
         noisy=noisy,
-        failures=_failures(results, experiment),
+        failures=_told(results.failures(experiment.name)),
+        deaths=_told(results.deaths(experiment.name)),
         not_built=results.not_built(experiment.name),
         rounds=results.document["experiments"][experiment.name]["rounds"],
     )
@@ -119,6 +121,12 @@ def _facets(results: Results, experiment: Experiment) -> list[tuple[str, list[di
     values = dict.fromkeys(cell[by] for cell in found)
     parameter = experiment.parameters[by]
     return [(parameter.shown(v), [cell for cell in found if cell[by] == v]) for v in values]
+
+
+def _draws_bars(results: Results, experiment: Experiment, found: list[dict[str, Value]]) -> bool:
+    """Whether x is text, or a single number, which makes no line."""
+    single = len({cell[experiment.x] for cell in found}) == 1
+    return single or _text_axis(results, experiment)
 
 
 def _text_axis(results: Results, experiment: Experiment) -> bool:
@@ -153,11 +161,12 @@ def _panel(
     ]
     axes = Axes(parameter.label, f"{metric.label}, {metric.unit}", experiment.log_scale)
     full = f"{experiment.title}: {title}" if title != experiment.title else title
-    draw = charts.bars if _text_axis(results, experiment) else charts.lines
+    bars = _draws_bars(results, experiment, found)
+    draw = charts.bars if bars else charts.lines
     return Panel(
         id=f"{experiment.name}-{_slug(title)}",
         title=title,
-        bars=_text_axis(results, experiment),
+        bars=bars,
         chart=charts.finished(draw(points, labels, axes, full), list(labels)),
         contenders=present,
         rows=rows,
@@ -179,9 +188,11 @@ def _entry(results: Results, experiment: Experiment, contender: Contender, cell:
     series = results.series(name, contender.name, cell, metric.name)
     runs = results.runs(name, contender.name, cell)
     bad = [run for run in runs if run["status"] != "ok"]
-    trouble = f"{len(bad)} of {len(runs)} runs {bad[0]['status']}" if bad else ""
+    how = bad[0]["status"].replace("_", " ") if bad else ""
+    trouble = f"{len(bad)} of {len(runs)} runs {how}" if bad else ""
     if not series:
-        return Entry(None, "failed" if bad else "–", trouble=trouble)
+        text = "died" if how == "out of memory" else "failed" if bad else "–"
+        return Entry(None, text, trouble=trouble)
     middle = median(list(series.values()))
     base = results.series(name, experiment.baseline, cell, metric.name)
     logs = log_ratios(series, base, metric.better) if base else []
@@ -322,9 +333,15 @@ def _published(
     return PublishedView(views, "; ".join(setups), shown, table)
 
 
-def _failures(results: Results, experiment: Experiment) -> list[str]:
+def _told(runs: Sequence[dict[str, Any]]) -> list[str]:
+    """What became of these runs, those that ended alike in one line."""
     seen: dict[str, int] = {}
-    for run in results.failures(experiment.name):
-        text = f"{run['contender']} at {key(run['cell'])}: {run['status']}: {run.get('reason', '')}"
+    for run in runs:
+        text = f"{run['contender']} at {key(run['cell'])}: {_end(run)}"
         seen[text] = seen.get(text, 0) + 1
     return [f"{text} ({count} runs)" if count > 1 else text for text, count in seen.items()]
+
+
+def _end(run: dict[str, Any]) -> str:
+    reason = run.get("reason", "")
+    return reason if run["status"] == "out_of_memory" else f"{run['status']}: {reason}"

@@ -13,6 +13,7 @@ given = {{words[n][2:].replace("-", "_"): words[n + 1] for n in range(0, len(wor
 handicap = float(given.pop("handicap", 0))
 sabotage = given.pop("sabotage", None)
 given.pop("pin", None)
+limit = given.pop("memory_limit", None)
 parameters = {{name: int(v) if v.isdecimal() else v for name, v in given.items()}}
 line = {{"schema": 1, "experiment": {experiment!r}, "contender": {contender!r}, "ok": True,
         "parameters": parameters,
@@ -25,6 +26,10 @@ if mode == "hang":
 if mode == "chatter":
     print("hello")
     sys.exit(0)
+if mode == "hoard" and limit:
+    line.update(ok=False, out_of_memory=True, error=f"out of memory after 1.50 s with {{limit}} MiB")
+    print(json.dumps(line))
+    sys.exit(3)
 if mode == "slow":
     time.sleep(0.2)
 if mode == "lose" or sabotage and mode != "blind":

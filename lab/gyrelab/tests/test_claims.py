@@ -53,6 +53,17 @@ def test_claim_without_its_contender_is_undecided() -> None:
     assert "without moodycamel, libuv" in verdicts["both_ahead_everywhere"].note
 
 
+def test_claim_about_a_contender_that_died_is_undecided_and_says_so() -> None:
+    measured = synthetic.results(("post_task",), rounds=7)
+    for run in measured.document["runs"]:
+        if run["contender"] == "moodycamel":
+            run.update(status="out_of_memory", reason="out of memory after 2.00 s", metrics={})
+    verdicts = {v.claim.id: v for v in claims.judge(measured, measured.experiment("post_task"))}
+    assert verdicts["moodycamel_over_mutex"].answer == claims.UNDECIDED
+    assert verdicts["moodycamel_over_mutex"].note == "moodycamel ran out of memory"
+    assert verdicts["fifo_over_queues"].answer == claims.HOLDS
+
+
 def test_published_seconds_become_nanoseconds_per_task() -> None:
     points = published.points(experiments.load_all()["post_task"])
     assert len(points) == 3 * 7 + 3

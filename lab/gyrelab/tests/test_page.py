@@ -22,6 +22,8 @@ def page_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for run in measured.document["runs"]:
         if run["contender"] == "moodycamel" and run["cell"].get("producers") == 4:
             run.update(status="crashed", reason="killed by SIGSEGV <script>", metrics={})
+        if run["contender"] == "libuv" and run["experiment"] == "hop" and run["cell"]["loops"] == 8:
+            run.update(status="out_of_memory", reason="out of memory after 2.00 s", metrics={})
     out = tmp_path_factory.mktemp("report") / "index.html"
     return report.write(dict.fromkeys(measured.experiments, measured), out)
 
@@ -130,6 +132,14 @@ def test_tells_failures_and_what_was_not_built(browser: Browser, page_file: Path
     expect(page.locator("#post_task .alert")).to_contain_text("killed by SIGSEGV <script>")
     expect(page.locator("#post_task")).to_contain_text("not measured: boost_lockfree")
     expect(page.locator("#post_task table.matrix").first).to_contain_text("5 of 5 runs crashed")
+
+
+def test_tells_a_death_of_the_memory_limit_as_a_result(browser: Browser, page_file: Path) -> None:
+    page = visit(browser, page_file)
+    expect(page.locator("#hop table.matrix").first).to_contain_text("died")
+    expect(page.locator("#hop table.matrix").first).to_contain_text("5 of 5 runs out of memory")
+    expect(page.locator("#hop details").last).to_contain_text("out of memory after 2.00 s (6 runs)")
+    assert page.locator("#hop .alert").count() == 0
 
 
 def test_charts_are_also_files(page_file: Path) -> None:

@@ -50,6 +50,15 @@ def test_bad_run_is_a_result_with_its_reason(
     assert (found.status, reason in found.reason) == (status, True)
 
 
+def test_death_of_the_memory_limit_is_a_result_of_its_own(build: Path) -> None:
+    file = fakes.make(build, "post_task", "mutex", mode="hoard")
+    unbounded = Contestant("mutex", file)
+    found = program.run(unbounded, "post_task", CELL, memory_limit_mib=512)
+    assert found.status == "out_of_memory"
+    assert found.reason == "out of memory after 1.50 s with 512 MiB"
+    assert program.run(unbounded, "post_task", CELL).status == "ok"
+
+
 def test_program_that_ran_something_else_is_not_believed(build: Path) -> None:
     file = fakes.make(build, "hop", "mutex")
     found = program.run(Contestant("mutex", file), "post_task", CELL)
@@ -89,6 +98,19 @@ def test_failures_do_not_end_the_measurement(build: Path, lab: Lab, tmp_path: Pa
     programs = measured.document["experiments"]["timers"]["programs"]
     assert programs["gyre"]["build"]["libraries"] == {"fake": "1.0"}
     assert lab("run", "timers", "--grid", "smoke", "--strict").status == 1
+
+
+def test_unbounded_contender_may_die_without_failing_the_measurement(
+    build: Path, lab: Lab, tmp_path: Path
+) -> None:
+    fakes.make(build, "pool", "gyre_stealing")
+    fakes.make(build, "pool", "asio", mode="hoard")
+    said = lab("run", "pool", "--grid", "smoke", "--strict", "--out", tmp_path / "r.json")
+    assert said.status == 0, said.err
+    assert "out of memory after 1.50 s" in said.out
+    measured = results.load(tmp_path / "r.json")
+    assert {run["contender"] for run in measured.deaths("pool")} == {"asio"}
+    assert measured.failures("pool") == []
 
 
 def test_interrupted_run_resumes_and_leaves_no_process(build: Path, tmp_path: Path) -> None:
