@@ -27,4 +27,11 @@ void pin_thread(const std::vector<unsigned>& cpus) {
   }
 }
 
+unsigned usable_cpus() {
+  cpu_set_t usable;
+  CPU_ZERO(&usable);
+  sched_getaffinity(0, sizeof usable, &usable);
+  return static_cast<unsigned>(CPU_COUNT(&usable));
+}
+
 }  // namespace lab

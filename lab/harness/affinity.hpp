@@ -11,4 +11,7 @@ namespace lab {
 /// process may not use.
 void pin_thread(const std::vector<unsigned>& cpus);
 
+/// How many CPUs the calling thread may run on.
+unsigned usable_cpus();
+
 }  // namespace lab

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a run is timed: the clocks, the stopwatch with its deliberate handicap, and the finish line at
-// which main waits for the threads that do the work.
+// How a run is timed: the clocks, the stopwatch with its deliberate handicap, and the finish line
+// at which main waits for the threads that do the work.
 #pragma once
 
 #include <time.h>
