@@ -2,66 +2,16 @@
 // How workers lie down, sleep and are woken.
 #include <gyre/exec/detail/idle_workers.hpp>
 
-#if !defined(GYRE_MODEL_CHECK)
-#include <linux/futex.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-
-#include <cerrno>
-#include <chrono>
-#include <ctime>
-#endif
+#include <gyre/exec/detail/futex.hpp>
 
 namespace gyre::detail {
-namespace {
-
-using futex_word = gyre::detail::atomic<std::uint32_t>;
-
-#if defined(GYRE_MODEL_CHECK)
-
-// In the model a deadline has passed as soon as somebody looks.
-bool sleep_while_zero(const futex_word& word, steady_time deadline) {
-  if (deadline != steady_time::max()) return false;
-  sleep_while(word, 0U);
-  return true;
-}
-void wake_sleeper(const futex_word&) {}
-
-#else
-
-// std::atomic::wait() knows no deadline.
-int futex(const futex_word& word, int operation, const timespec* deadline) noexcept {
-  static_assert(sizeof(futex_word) == sizeof(std::uint32_t));
-  const std::uint32_t awaited_or_woken = operation == FUTEX_WAKE_BITSET ? 1 : 0;
-  const long result = ::syscall(SYS_futex, &word, operation | FUTEX_PRIVATE_FLAG, awaited_or_woken,
-                                deadline, nullptr, FUTEX_BITSET_MATCH_ANY);
-  return result < 0 ? errno : 0;
-}
-
-// False when the deadline has passed. May return early.
-bool sleep_while_zero(const futex_word& word, steady_time deadline) noexcept {
-  if (deadline == steady_time::max()) {
-    futex(word, FUTEX_WAIT_BITSET, nullptr);
-    return true;
-  }
-  const auto since_epoch = std::max(deadline.time_since_epoch(), std::chrono::nanoseconds{0});
-  const auto seconds = std::chrono::floor<std::chrono::seconds>(since_epoch);
-  const timespec until{.tv_sec = seconds.count(), .tv_nsec = (since_epoch - seconds).count()};
-  return futex(word, FUTEX_WAIT_BITSET, &until) != ETIMEDOUT;
-}
-
-// The word may be gone by now: the kernel then finds nobody there, or somebody who looks again.
-void wake_sleeper(const futex_word& word) noexcept { futex(word, FUTEX_WAKE_BITSET, nullptr); }
-
-#endif
-
-}  // namespace
 
 // False when the deadline has passed; a notification may have come all the same.
 bool parker::wait_until(steady_time deadline) noexcept {
   // acquire: pairs with the release in take_off().
   while (notified_.load(std::memory_order_acquire) == 0) {
-    if (!sleep_while_zero(notified_, deadline)) return false;
+    if (deadline != steady_time::max() && monotonic_now() >= deadline) return false;
+    futex_wait_until(notified_, 0, deadline);
   }
   return true;
 }
@@ -131,14 +81,14 @@ void idle_workers::wake_one() noexcept {
                                            std::memory_order_relaxed, std::memory_order_relaxed));
     chosen = &take_off();
   }
-  wake_sleeper(chosen->notified_);
+  futex_wake_one(&chosen->notified_);
 }
 
 void idle_workers::notify_all() noexcept {
   const std::lock_guard lock(mutex_);
   while (!beds_.empty()) {
     state_.fetch_add(searcher - sleeper, std::memory_order_relaxed);
-    wake_sleeper(take_off().notified_);
+    futex_wake_one(&take_off().notified_);
   }
 }
 

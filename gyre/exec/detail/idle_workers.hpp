@@ -42,7 +42,8 @@ struct idle_counts {
 };
 
 /// The idle workers of one pool. A worker that runs out of work calls start_searching() and looks
-/// everywhere; then found_work() if that was worth it, else park(). A thread that has made work
+/// everywhere; then found_work() if that was worth it, else park(). One that retires calls
+/// found_work(), so that a wake-up it was sent is not lost with it. A thread that has made work
 /// visible to the workers calls notify().
 ///
 /// While somebody searches nobody is woken: the work is found by the searcher, or by the last look
@@ -67,7 +68,8 @@ class idle_workers {
   /// somebody searches, else a lock and a system call.
   void notify() noexcept {
     asymmetric_light_fence();
-    if (needs_searcher(state_.load(std::memory_order_relaxed))) [[unlikely]]  // see the fences
+    // relaxed: ordered by the fences.
+    if (needs_searcher(state_.load(std::memory_order_relaxed))) [[unlikely]]
       wake_one();
   }
 
@@ -79,14 +81,15 @@ class idle_workers {
   /// then it parks. True if it is one already.
   bool start_searching(parker& me) noexcept;
 
-  /// Worker: it has work and searches no longer. If no searcher is left, wakes the next one. Nothing
-  /// if it was not searching.
+  /// Worker: it has work and searches no longer. If no searcher is left, wakes the next one.
+  /// Nothing if it was not searching.
   void found_work(parker& me) noexcept {
     if (stop_searching(me)) wake_one();
   }
 
-  /// The same, but wakes another only if `has_more()`, asked after a heavy fence: cheaper where a
-  /// lone task is the rule, as no second worker wakes for nothing.
+  /// The same, but wakes another only if `has_more()`, asked after a heavy fence, finds anything a
+  /// notifier may have made visible: cheaper where a lone task is the rule, as no second worker
+  /// wakes for nothing. Neither is asked for while nobody sleeps.
   template <class HasMore>
   void found_work(parker& me, HasMore&& has_more) noexcept {
     if (!stop_searching(me)) return;
@@ -97,7 +100,8 @@ class idle_workers {
   /// Worker: sleeps until notified or until `deadline`, unless `has_work()`, which is asked once
   /// more after the worker was counted as a sleeper (and no longer as a searcher). True: notified,
   /// or there is work; the worker is a searcher now. False: the deadline has passed; it is none.
-  /// The last to lie down is the first to be woken. Costs a heavy fence, and a system call to sleep.
+  /// The last to lie down is the first to be woken. Costs a heavy fence, and a system call to
+  /// sleep.
   template <class HasWork>
   [[nodiscard]] bool park(parker& me, HasWork&& has_work,
                           steady_time deadline = steady_time::max()) noexcept {

@@ -2,14 +2,30 @@
 //
 // The sleep of a pool's workers under every schedule within the bounds given: no task is slept
 // through, and tasks that need each other get a worker each.
+//
+// Tried by hand: each of these changes makes a test fail. Without the light fence, or either of the
+// heavy ones; no last look in park(); no wake-up by the last searcher that found work; a notifier
+// that does not ask again under the lock whether somebody searches; a worker that gets up without
+// asking whether it was notified.
 #include <gyre/exec/detail/idle_workers.hpp>
 
 #include <gtest/gtest.h>
 #include <gyre/base/atomic.hpp>
+#include <gyre/exec/detail/futex.hpp>
 #include <tests/model/model.hpp>
 
 #include <array>
 #include <cstddef>
+#include <cstdint>
+
+// futex(2) in the model: a sleeper lies awake.
+namespace gyre::detail {
+void futex_wait_until(const atomic<std::uint32_t>& word, std::uint32_t expected,
+                      steady_time /*deadline*/) noexcept {
+  sleep_while(word, expected);
+}
+void futex_wake_one(const atomic<std::uint32_t>* /*word*/) noexcept {}
+}  // namespace gyre::detail
 
 namespace {
 
@@ -124,7 +140,7 @@ TEST(IdleWorkersModel, TwoProducersAndTwoWorkersMissNothing) {
 
 // Each task waits for the other to run: were the second worker not woken, it would wait for ever.
 void check_tasks_meet(chain chaining) {
-  const auto checked = model::check({.preemptions = 2, .stale_reads = 2}, [chaining] {
+  const auto checked = model::check({.preemptions = 2, .stale_reads = 1}, [chaining] {
     pool<2> tested;
     tested.chaining = chaining;
     tested.tasks_meet = true;
@@ -168,7 +184,7 @@ TEST(IdleWorkersModel, ADeadlineThatPassesAsANotificationComesLosesNeither) {
 }
 
 TEST(IdleWorkersModel, OfTwoNotifiersOneWakes) {
-  const auto checked = model::check({.preemptions = 2, .stale_reads = 2}, [] {
+  const auto checked = model::check({.preemptions = 1, .stale_reads = 1}, [] {
     idle_workers idle(2);
     gyre::detail::atomic<bool> over{false};
     const auto sleep = [&] {

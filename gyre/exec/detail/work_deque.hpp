@@ -44,9 +44,9 @@ class work_deque {
   work_deque& operator=(const work_deque&) = delete;
   ~work_deque() { delete[] slots_; }
 
-  /// Owner: adds `element` as the newest. False, and nothing is added, only when the deque must grow
-  /// and there is no memory. About 1 ns; now and then, amortised over half of the deque's capacity,
-  /// the thieves' lock and an allocation.
+  /// Owner: adds `element` as the newest. False, and nothing is added, only when the deque must
+  /// grow and there is no memory. One to two nanoseconds; now and then, amortised over half of the
+  /// deque's capacity, the thieves' lock and an allocation.
   [[nodiscard]] bool push(T element) noexcept {
     assert(element != T{} && "would be taken for none");
     const position bottom = own_bottom();
@@ -57,8 +57,9 @@ class work_deque {
     return true;
   }
 
-  /// Owner: takes the newest element; T{} when there is none. About 1 ns; the thieves' lock when the
-  /// last elements are contended, or when a deque that thieves have emptied is first found empty.
+  /// Owner: takes the newest element; T{} when there is none. One to two nanoseconds; the thieves'
+  /// lock when the last elements are contended, or when a deque that thieves have emptied is first
+  /// found empty.
   [[nodiscard]] T pop() noexcept {
     const position newest = own_bottom() - 1;
     if (newest < floor_) return leave_empty();
@@ -197,7 +198,7 @@ class work_deque {
     limit_ = floor_ + capacity_;
   }
 
-  /// Owner: how many elements, up to `wanted`, can be added with no further check. Grows if need be.
+  /// Owner: how many elements, up to `wanted`, can be added with no further check. May grow.
   position room_for(position wanted) noexcept {
     if (limit_ - own_bottom() >= wanted) [[likely]]
       return wanted;

@@ -4,7 +4,7 @@
 // that it wraps round, grows and is robbed at once. Each element points to plain memory that its
 // pusher wrote and its taker writes: an element taken twice, or seen too early, is a data race.
 //
-// Tried by hand: each of these changes makes a test fail. Without the light fence, or the heavy one;
+// Tried by hand: each of these changes makes a test fail. Without the light or the heavy fence;
 // relaxed in place of any release or acquire; an owner that makes room, asks for a contended
 // element, or believes itself empty without the lock; a thief that does not lower the top again, or
 // that makes room for its loot while it holds its victim's lock.
