@@ -36,9 +36,9 @@ struct places_futex {
 ///
 /// The count and how many are blocked share one word: who gives back learns from the word it
 /// changed whether there is anyone to wake, and needs no fence to be seen by who is about to sleep.
-/// From `wide` places on, blocked threads are woken once half of the places are free: they then have
-/// work for a while, and a system call pays for thousands of tasks. Between times each looks again
-/// by itself, at growing intervals, since places may come free that nobody gives back here.
+/// From `wide` places on, blocked threads are woken once half of the places are free: they then
+/// have work for a while, and a system call pays for thousands of tasks. Between times each looks
+/// again by itself, at growing intervals, since places may come free that nobody gives back here.
 template <typename Futex = places_futex>
 class basic_places {
  public:

@@ -102,8 +102,8 @@ class basic_submissions {
     return mine.end();
   }
 
-  /// Any thread: whether run_some() would find a task. Sees every push that happened before, but for
-  /// those to shards that workers are at: their run_some() has not returned, and will see them.
+  /// Any thread: whether run_some() would find a task. Sees every push that happened before, but
+  /// for those to shards that workers are at: their run_some() has not returned, and will see them.
   bool ready() noexcept {
     leaving gone(*this);
     const std::lock_guard lock(line_lock_);

@@ -142,9 +142,8 @@ TYPED_TEST(Submission, ATasksExceptionPassesAndTheNextOneIsRunLater) {
 
 TYPED_TEST(Submission, AWorkerLeavesOtherProducersToOtherWorkers) {
   std::size_t ran_meanwhile = 0;
-  EXPECT_TRUE(this->waiting.try_push([&] {
-    std::thread([&] { ran_meanwhile = this->run_all(); }).join();
-  }));
+  EXPECT_TRUE(this->waiting.try_push(
+      [&] { std::thread([&] { ran_meanwhile = this->run_all(); }).join(); }));
   std::thread([&] { EXPECT_TRUE(this->waiting.try_push([] {})); }).join();
   EXPECT_EQ(this->run_some(), 1U);
   EXPECT_EQ(ran_meanwhile, 1U);
