@@ -30,6 +30,7 @@
 #include <gyre/exec/loop.hpp>
 #include <gyre/exec/loop_pool.hpp>
 #include <gyre/exec/loop_thread.hpp>
+#include <gyre/exec/parallel.hpp>
 #include <gyre/exec/poller.hpp>
 #include <gyre/exec/pool_options.hpp>
 #include <gyre/exec/signal_set.hpp>

@@ -28,14 +28,18 @@ enum class stealing { at_once, when_told };
 
 /// Plain on purpose: one mutex and one condition variable for everything. Its destructor waits until
 /// no operations are left, also of those that the last ones post.
-class forking_executor final : public executor {
+class forking_executor : public executor {
  public:
-  /// Each thread calls `on_start`, if given, before anything else.
-  explicit forking_executor(std::size_t threads, stealing how = stealing::at_once,
-                            std::function<void(forking_executor&)> on_start = {})
-      : how_(how), on_start_(std::move(on_start)), offered_(threads) {
+  /// What a thread does with its life: calls its second argument.
+  using life = std::function<void(forking_executor&, const std::function<void()>&)>;
+
+  explicit forking_executor(
+      std::size_t threads, stealing how = stealing::at_once,
+      life whole = [](forking_executor&, const std::function<void()>& run) { run(); })
+      : how_(how), life_(std::move(whole)), offered_(threads) {
     for (std::size_t i = 0; i < threads; ++i) {
-      threads_.emplace_back([this, i](const std::stop_token& drained) { run(i, drained); });
+      threads_.emplace_back(
+          [this, i](const std::stop_token& drained) { life_(*this, [&] { run(i, drained); }); });
     }
   }
   forking_executor(const forking_executor&) = delete;
@@ -107,7 +111,6 @@ class forking_executor final : public executor {
 
   void run(std::size_t index, const std::stop_token& drained) {
     here() = {this, index};
-    if (on_start_) on_start_(*this);
     std::unique_lock lock(mutex_);
     for (;;) {
       if (run_one(lock, index)) continue;
@@ -155,7 +158,7 @@ class forking_executor final : public executor {
   }
 
   const stealing how_;
-  const std::function<void(forking_executor&)> on_start_;
+  const life life_;
   mutable std::mutex mutex_;
   std::condition_variable_any changed_;
   intrusive_queue<operation> posted_;

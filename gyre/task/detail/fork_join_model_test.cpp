@@ -3,8 +3,8 @@
 // once, when all have finished, and sees what they did.
 //
 // Found here when tried: either half of acq_rel left out in settle() and in child_finished(); the
-// loop's end counted by each starter; contexts not kept, or kept by a store; an error of a child
-// that waited left out.
+// loop's end counted by each starter; contexts not kept, or kept by a store; a child's end not told
+// to its starter.
 #include <gyre/task/detail/fork_join.hpp>
 
 #include <gtest/gtest.h>
