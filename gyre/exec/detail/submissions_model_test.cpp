@@ -29,6 +29,7 @@ using small_submissions = gyre::detail::basic_submissions<2>;
 
 constexpr std::size_t stocks_of_one = 4;
 constexpr std::size_t stocks_of_two = 512;
+constexpr std::size_t stocks_of_three = 768;
 
 void post(small_submissions& to, receipts& received, int id) {
   model::assert_that(to.try_push(receipt_task(received, id)), "there is a place");
@@ -117,18 +118,21 @@ TEST(SubmissionsModel, NothingWaitsInAShardThatAWorkerHadWhenAnotherFellAsleep) 
 
 TEST(SubmissionsModel, PlacesOfThreadsThatEndComeBackWhoeverSeesItFirst) {
   const auto checked = model::check({.preemptions = 2, .stale_reads = 1}, [] {
-    places room(stocks_of_two);
+    places room(stocks_of_three);
     receipts received;
     {
       small_submissions waiting(room);
       {
-        model::thread producer([&] { post(waiting, received, 0); });
+        model::thread producer([&] {
+          post(waiting, received, 0);
+          post(waiting, received, 1);
+        });
         model::thread submitter([&] { waiting.reclaim(); });
         batch some(1);
         waiting.run_some(some);
       }
       waiting.reclaim();
-      model::assert_that(room.free() == stocks_of_two - 1, "all but the task's own");
+      model::assert_that(room.free() == stocks_of_three - 2, "all but the tasks' own");
       model::assert_that(!waiting.reclaim(), "nothing to be found any more");
     }
   });
