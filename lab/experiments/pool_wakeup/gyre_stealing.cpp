@@ -1,0 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
+// gyre's thread pool with its default scheduler: idle workers sleep in an eventcount.
+#include <lab/experiments/pool_wakeup/gyre_pool.hpp>
+
+int main(int argc, char** argv) {
+  using namespace lab::pool_wakeup;
+  return contender_main<gyre_pool<gyre::scheduler::stealing>>(argc, argv);
+}
