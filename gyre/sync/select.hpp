@@ -66,19 +66,32 @@ class timeout_case : public timer_operation {
     timers.start_timer(*this, deadline);
     return true;
   }
+  /// Afterwards it does not expire, and is not expiring on another thread of the executor. For the
+  /// coroutine that has ended its wait.
+  void end(timer_service& timers) noexcept {
+    if (wait_ == nullptr || timers.cancel_timer(*this)) return;
+    // acquire: pairs with the release in expired().
+    while (!has_expired_.load(std::memory_order_acquire)) thread_yield();
+  }
   static std::error_code error() noexcept { return {}; }
   static timed_out take() noexcept { return {}; }
 
  private:
   static void expired(timer_operation& timer) {
     auto& self = static_cast<timeout_case&>(timer);
-    self.wait_->decide(self.index_);
+    select_wait& wait = *self.wait_;
+    const bool must_wake = wait.decide(self.index_);
+    // release: pairs with the acquire in end(), after which all this may be gone, unless the
+    // coroutine waits to be woken from here.
+    self.has_expired_.store(true, std::memory_order_release);
+    if (must_wake) wait.wake();
   }
 
   std::chrono::nanoseconds delay_{};
   std::optional<steady_time> deadline_;
-  select_wait* wait_ = nullptr;
+  select_wait* wait_ = nullptr;  // null unless it was started
   select_wait::index index_ = 0;
+  atomic<bool> has_expired_{false};
 };
 
 template <class T>
@@ -281,7 +294,7 @@ class select_awaiter {
     chosen_ = chosen;
     cases_.each([&](auto& one, auto) {
       if constexpr (std::same_as<std::remove_reference_t<decltype(one)>, timeout_case>) {
-        if (one.linked()) wait_->where().timers()->cancel_timer(one);
+        if (timer_service* const timers = wait_->where().timers()) one.end(*timers);
       }
     });
     wait_.reset();

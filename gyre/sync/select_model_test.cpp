@@ -11,6 +11,8 @@
 //   it publishes after giving up the locks: all of SelectModel
 //   it takes the locks in the order of the cases: TwoSelects…
 //   spin_lock::unlock() stores relaxed: all
+//   a timer that expires is not waited for, says relaxed that it is done, or says it after the
+//     wake-up: TimeoutAndSend…
 // Not found are weaker orders in publish() and decide(): the places' locks order the same things.
 #include <gyre/sync/select.hpp>
 
@@ -21,10 +23,12 @@
 #include <gyre/task/stop_token.hpp>
 #include <tests/model/model.hpp>
 
+#include <chrono>
 #include <coroutine>
 #include <cstddef>
 #include <exception>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <system_error>
 #include <utility>
@@ -38,9 +42,44 @@ using gyre::channel_status;
 using gyre::on_receive;
 using gyre::on_send_from;
 
+// Runs what is posted at once, and has one timer, which another thread lets expire.
+struct clocked final : gyre::executor, gyre::timer_service {
+  void post(gyre::operation& op) noexcept override { op.execute(); }
+  bool running_here() const noexcept override { return true; }
+  gyre::timer_service* timers() noexcept override { return this; }
+
+  void start_timer(gyre::timer_operation& timer, gyre::steady_time) noexcept override {
+    const std::lock_guard lock(mutex);
+    pending = &timer;
+  }
+  bool cancel_timer(gyre::timer_operation& timer) noexcept override {
+    const std::lock_guard lock(mutex);
+    if (pending != &timer) return false;
+    pending = nullptr;
+    return true;
+  }
+  gyre::steady_time now() const noexcept override { return {}; }
+
+  void let_expire() {
+    gyre::timer_operation* due = nullptr;
+    {
+      const std::lock_guard lock(mutex);
+      due = std::exchange(pending, nullptr);
+    }
+    if (due != nullptr) due->expire();
+  }
+
+  std::mutex mutex;
+  gyre::timer_operation* pending = nullptr;
+};
+
 // Runs at once, and after a wait on the thread that ended it. Its frame frees itself.
 struct started {
   struct promise_type {
+    template <class... Others>
+    explicit promise_type(gyre::inplace_stop_token, clocked& where, Others&...) {
+      own.where = &where;
+    }
     template <class... Others>
     explicit promise_type(gyre::inplace_stop_token stop, Others&...) {
       own.stop = stop;
@@ -99,6 +138,12 @@ started trade(gyre::inplace_stop_token, channel<value>& in, channel<value>& out,
   } else {
     model::assert_that(own == nullptr, "what was sent has gone");
   }
+  end.index = result.index();
+}
+
+started receive_in_time(gyre::inplace_stop_token, clocked&, channel<value>& from, ending& end) {
+  auto result = co_await gyre::select(on_receive(from), gyre::on_timeout(std::chrono::seconds(1)));
+  if (result.index() == 0) end.number = **std::get<0>(result);
   end.index = result.index();
 }
 
@@ -199,6 +244,24 @@ TEST(SelectModel, CloseAndSendAtOnce) {
     model::assert_that(end.index < 2, "it has ended");
     model::assert_that(end.number == (end.index == 0 ? -1 : 2), "with the end or the value");
     model::assert_that(other.size() == (end.index == 0 ? 1U : 0U), "which is not lost");
+  });
+  EXPECT_TRUE(checked) << checked;
+}
+
+TEST(SelectModel, TimeoutAndSendAtOnce) {
+  const auto checked = model::check({.preemptions = 3}, [] {
+    channel<value> values(1);
+    clocked executor;
+    ending end;
+    {
+      model::thread clock([&] { executor.let_expire(); });
+      model::thread sender([&] { static_cast<void>(values.try_send(make(1))); });
+      receive_in_time({}, executor, values, end);
+    }
+    executor.let_expire();
+    model::assert_that(end.index < 2, "it has ended");
+    model::assert_that((end.index == 0) == (end.number == 1), "with the value or without");
+    model::assert_that(values.size() == end.index, "which is not lost");
   });
   EXPECT_TRUE(checked) << checked;
 }

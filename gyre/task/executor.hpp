@@ -16,13 +16,18 @@
 
 namespace gyre {
 
-/// Timers of an executor. All members but now() belong to the executor's threads, and neither they
-/// nor the expiry of timers overlap.
+/// Timers of an executor. All members but now() belong to the executor's threads. If that is one
+/// thread, neither they nor the expiry of timers overlap. If there are several, any of them may
+/// call them at any time, also for a timer that another one has started, but not for the same timer
+/// at once; and a timer whose cancel_timer() says false may be expiring on another thread.
 class timer_service {
  public:
-  /// Expires `timer` at `deadline`, on a thread of the executor, in place of an earlier start.
+  /// Expires `timer` once at `deadline` or soon after it, on a thread of the executor, in place of
+  /// an earlier start. Not within this call.
   virtual void start_timer(timer_operation& timer, steady_time deadline) noexcept = 0;
-  /// After this it does not expire. False if it was not started, or has expired.
+  /// True: it was started, and does not expire. False if it was not started, or has expired, or
+  /// expires now on another thread; then whoever destroys it must know by its function that this is
+  /// done with it. Never waits for that.
   virtual bool cancel_timer(timer_operation& timer) noexcept = 0;
   /// The time by which deadlines are kept. Any thread.
   virtual steady_time now() const noexcept = 0;
@@ -50,8 +55,8 @@ class executor {
   /// fork. False, and nothing was done, if the executor does not fork, or the calling thread is not
   /// one of its own.
   ///
-  /// From then on `op` runs once, as if posted, on this thread or another, unless retract() takes it
-  /// back. What an executor gives away first is what was offered first. Costs some nanoseconds.
+  /// From then on `op` runs once, as if posted, on this thread or another, unless retract() takes
+  /// it back. What an executor gives away first is what was offered first. Costs some nanoseconds.
   virtual bool offer(operation&) noexcept { return false; }
 
   /// Takes back the operation that this thread offered last. False if it is not that: another

@@ -23,7 +23,7 @@ namespace gyre {
 
 namespace detail {
 
-/// Waits for a timer of the executor. The timer belongs to the executor's threads; so a stop, which
+/// Waits for a timer of the executor. Timers belong to the executor's threads; so a stop, which
 /// comes from any thread, posts an operation there that cancels it.
 class sleep_awaiter : operation, timer_operation {
  public:
@@ -85,8 +85,9 @@ class sleep_awaiter : operation, timer_operation {
 ///
 /// Errors: std::errc::operation_canceled when asked to stop, at once and from any thread;
 /// std::errc::operation_not_supported where the executor has no timers. Allocates nothing. May be
-/// destroyed while it waits, on a thread of the executor, unless a stop was requested: then its end
-/// is under way.
+/// destroyed while it waits, on the thread of an executor that has one, unless a stop was
+/// requested: then its end is under way, as it may be at any time on an executor of several
+/// threads.
 [[nodiscard]] inline auto sleep_for(std::chrono::nanoseconds delay) noexcept {
   return detail::sleep_awaiter(delay);
 }

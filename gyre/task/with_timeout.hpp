@@ -55,7 +55,7 @@ task<T> with_alarm(task<T> given, std::chrono::nanoseconds limit) {
 /// the awaitable by value; as_expected() belongs around the whole, not inside. Uses the timers of
 /// the coroutine's executor (std::errc::operation_not_supported where it has none), and goes on
 /// there. Costs a frame, and one more unless the awaitable is a task; a timer, and a stop callback.
-/// May be destroyed while it waits, on that executor, if `awaitable` may.
+/// May be destroyed while it waits, on the thread of an executor that has one, if `awaitable` may.
 template <awaitable Awaitable>
 [[nodiscard]] auto with_timeout(Awaitable awaitable, std::chrono::nanoseconds limit) {
   return detail::with_alarm(as_task(std::move(awaitable)), limit);

@@ -3,17 +3,17 @@
 
 namespace gyre::detail {
 
-void select_wait::decide(index what) noexcept {
+bool select_wait::decide(index what) noexcept {
   // relaxed: the exchanges below order.
   index seen = decided_.load(std::memory_order_relaxed);
   while (seen == preparing || seen == open) {
     // acquire: pairs with the release in publish().
     if (decided_.compare_exchange_weak(seen, what, std::memory_order_acquire,
                                        std::memory_order_relaxed)) {
-      if (seen == open) wake();
-      return;
+      return seen == open;
     }
   }
+  return false;
 }
 
 void select_queue::claim_all(intrusive_queue<operation>& claimed, bool closed) noexcept {

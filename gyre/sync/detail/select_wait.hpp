@@ -24,7 +24,7 @@
 namespace gyre::detail {
 
 /// A coroutine's wait, and what ended it. Does not move. Exactly one of those who claim or decide
-/// it succeeds, and owes it wake(), which decide() calls itself.
+/// it succeeds, and owes it wake() if it waits already.
 class select_wait : public resumption {
  public:
   /// What happened: one of the things waited for, or `cancelled`.
@@ -64,9 +64,9 @@ class select_wait : public resumption {
                                             std::memory_order_relaxed);
   }
 
-  /// For what ends the wait from outside of all places, a stop or a timer: claims it, and wakes the
-  /// coroutine if it waits already.
-  void decide(index what) noexcept;
+  /// For what ends the wait from outside of all places, a stop or a timer: makes it end with
+  /// `what`, unless it has ended. True: the coroutine waits already, and the caller owes it wake().
+  [[nodiscard]] bool decide(index what) noexcept;
 
   /// Resumes the coroutine on its executor. Once; the wait may be gone afterwards.
   void wake() noexcept { where_->post(*this); }
@@ -88,7 +88,9 @@ class select_wait : public resumption {
 
   struct cancel {
     select_wait* self;
-    void operator()() const noexcept { self->decide(cancelled); }
+    void operator()() const noexcept {
+      if (self->decide(cancelled)) self->wake();
+    }
   };
 
   executor* where_;

@@ -17,7 +17,7 @@ namespace gyre::detail {
 
 /// Requests a stop after some time, on the executor where the coroutine was when it set it. A
 /// local of that coroutine, which awaits set(), then go_home() and off() when it is done. May be
-/// destroyed in between on a thread of the executor.
+/// destroyed in between on the thread of an executor that has one.
 class alarm : resumption, timer_operation {
  public:
   alarm(inplace_stop_source& rings, std::chrono::nanoseconds delay) noexcept
