@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Monotonic time. Only pollers read the clock, and joins that give up; everything else asks its
-// poller, so that a simulated one can put virtual time in its place.
+// Monotonic time. Only pollers and pools read the clock, and waits of threads that give up;
+// everything else asks its executor, so that a simulated one can put virtual time in its place.
 #pragma once
 
 #include <chrono>

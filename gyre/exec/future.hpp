@@ -89,11 +89,11 @@ submission<std::decay_t<F>> make_future_task(F&& callable);
 /// The end of a task that was submitted to a pool: to wait for, or to await, once. Dropping it lets
 /// the task go on, and drops the result.
 ///
-/// All members by one thread at a time. Waiting for it on a thread of a pool runs other tasks of that
-/// pool meanwhile, deeper in the stack: a task that waits for others needs no thread of its own. A
-/// wait ends as long as some thread can still run the task; one for a task that waits beneath it, in
-/// the same stack, cannot, and throws. No wait is noticed that goes in a circle through several
-/// threads. A future may outlive its pool, which ends or drops all tasks.
+/// All members by one thread at a time. Waiting for it on a thread of a pool runs other tasks of
+/// that pool meanwhile, deeper in the stack: a task that waits for others needs no thread of its
+/// own. A wait ends as long as some thread can still run the task; one for a task that waits
+/// beneath it, in the same stack, cannot, and throws. No wait is noticed that goes in a circle
+/// through several threads. A future may outlive its pool, which ends or drops all tasks.
 template <class T>
 class [[nodiscard]] future {
  public:
@@ -129,8 +129,8 @@ class [[nodiscard]] future {
   /// Waits for the task to end. At most two system calls, none if it has ended. Throws
   /// std::errc::resource_deadlock_would_occur as get() does.
   void wait() const { state().wait_until(steady_time::max()); }
-  /// Waits at most for `duration`. Whether the task has ended. On a thread of a pool it returns late
-  /// by what it is running then.
+  /// Waits at most for `duration`. Whether the task has ended. On a thread of a pool it returns
+  /// late by what it is running then.
   bool wait_for(std::chrono::nanoseconds duration) const {
     return state().settled() ||
            state().wait_until(detail::later(detail::monotonic_now(), duration));

@@ -74,8 +74,8 @@ class outcome_base : public droppable_operation {
   /// Says that the task has ended; afterwards it may be gone.
   void settle() noexcept;
 
-  /// Marks the task as one that the calling thread is running. In the place of a queue's link, which
-  /// a task that runs has no use for.
+  /// Marks the task as one that the calling thread is running. In the place of a queue's link,
+  /// which a task that runs has no use for.
   class running {
    public:
     explicit running(outcome_base& task) noexcept;
