@@ -17,8 +17,8 @@
 
 namespace gyre {
 
-/// Counts durations, from 0 to the longest that nanoseconds can say, and tells quantiles that are at
-/// most 1/32 (3.2 %) off. Up to 31 ns they are exact.
+/// Counts durations, from 0 to the longest that nanoseconds can say, and tells quantiles that are
+/// at most 1/32 (3.2 %) off. Up to 31 ns they are exact.
 ///
 /// One thread at a time records and merges into it; any thread may read it meanwhile, and sees then
 /// that some of what is being recorded is counted, and some not yet. A copy is a histogram of its
@@ -42,8 +42,9 @@ class histogram {
 
   /// How many durations were recorded. Some 0.3 µs, as quantile().
   [[nodiscard]] std::uint64_t count() const noexcept;
-  /// The duration that a share `q` (from 0 to 1) of all does not exceed: 0.5 gives the median, 1 the
-  /// longest. The middle of its bucket, but no more than the longest. None if nothing was recorded.
+  /// The duration that a share `q` (from 0 to 1) of all does not exceed: 0.5 gives the median, 1
+  /// the longest. The middle of its bucket, but no more than the longest. None if nothing was
+  /// recorded.
   [[nodiscard]] std::chrono::nanoseconds quantile(double q) const noexcept;
   /// Their mean, exactly. None if nothing was recorded.
   [[nodiscard]] std::chrono::nanoseconds mean() const noexcept;

@@ -6,8 +6,8 @@
 
 namespace gyre::detail {
 
-/// An operation that ends in one of two ways, once: executed, or dropped. It owns itself, and may be
-/// gone afterwards.
+/// An operation that ends in one of two ways, once: executed, or dropped. It owns itself, and may
+/// be gone afterwards.
 class droppable_operation : public operation {
  public:
   /// Ends it without running it. Any thread. Does not throw, but may run a user's destructors.

@@ -14,8 +14,8 @@ namespace gyre::detail {
 void futex_wait_until(const atomic<std::uint32_t>& word, std::uint32_t expected,
                       steady_time deadline) noexcept;
 
-/// Wakes one thread that sleeps on `word`, which is not read and need not exist any more. One system
-/// call.
+/// Wakes one thread that sleeps on `word`, which is not read and need not exist any more. One
+/// system call.
 void futex_wake_one(const atomic<std::uint32_t>* word) noexcept;
 
 }  // namespace gyre::detail
