@@ -7,8 +7,8 @@
 //
 // Tried by hand: each of these changes makes a test fail. A worker that puts its shard back without
 // the lock, or does not look again, or leaves the stock of a thread that ended meanwhile; asking
-// whether a shard is abandoned after asking for tasks; a thread's end counted relaxed, seen relaxed,
-// or counted before the shard is abandoned; a task counted after it was handed over.
+// whether a shard is abandoned after asking for tasks; a thread's end counted relaxed, or seen
+// relaxed, or counted before the shard is abandoned; a task counted after it was handed over.
 #include <gyre/exec/detail/submissions.hpp>
 
 #include <gtest/gtest.h>
