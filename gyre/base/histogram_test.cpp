@@ -35,7 +35,7 @@ TEST(Histogram, SmallDurationsAreExact) {
 
 TEST(Histogram, EveryMagnitudeIsAtMostOnePartIn32Off) {
   for (unsigned bit = 5; bit < 63; ++bit) {
-    for (const std::uint64_t offset : {0, 1, 3, 7}) {
+    for (const std::uint64_t offset : {0U, 1U, 3U, 7U}) {
       const nanoseconds value{(std::uint64_t{1} << bit) + (offset << bit >> 3)};
       histogram counted;
       counted.record(value);
