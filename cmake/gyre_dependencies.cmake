@@ -11,7 +11,7 @@
 #   gyre_deps::tbb              oneTBB
 #   gyre_deps::bs_thread_pool   BS::thread_pool 5, a single header
 #   gyre_deps::benchmark        Google Benchmark
-#   gyre_deps::async_simple, cppcoro, folly, libcoro, toomanycooks
+#   gyre_deps::async_simple, cppcoro, folly, libcoro, libfork, toomanycooks
 #                               coroutine libraries, where their packages are installed
 
 set(THREADS_PREFER_PTHREAD_FLAG ON)
@@ -58,6 +58,7 @@ if(GYRE_BUILD_LAB)
   gyre_find_peer(async_simple async_simple async_simple::async_simple_header_only)
   gyre_find_peer(cppcoro cppcoro cppcoro::cppcoro)
   gyre_find_peer(folly folly Folly::folly)
+  gyre_find_peer(libfork libfork libfork::libfork)
   gyre_find_peer(toomanycooks TooManyCooks TooManyCooks::TooManyCooks)
   if(PkgConfig_FOUND)
     pkg_check_modules(libcoro QUIET IMPORTED_TARGET GLOBAL libcoro)

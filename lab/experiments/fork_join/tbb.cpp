@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// oneTBB: a task_group for each call that forks, of which the last call is made by the waiting
+// thread itself, and parallel_for. The calling thread is one of the workers.
+#include <lab/experiments/fork_join/functions.hpp>
+#include <lab/experiments/fork_join/workload.hpp>
+
+#include <oneapi/tbb/global_control.h>
+#include <oneapi/tbb/parallel_for.h>
+#include <oneapi/tbb/task_arena.h>
+#include <oneapi/tbb/task_group.h>
+#include <oneapi/tbb/version.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+namespace {
+
+class tbb_pool {
+ public:
+  explicit tbb_pool(std::uint32_t workers)
+      : threads_(tbb::global_control::max_allowed_parallelism, workers),
+        arena_(static_cast<int>(workers)) {}
+
+  std::uint64_t solve(lab::fork_join::problem& what) {
+    return arena_.execute([&] { return lab::fork_join::solve(*this, what); });
+  }
+
+  template <class F, class G>
+  void both(const F& f, const G& g) {
+    tbb::task_group group;
+    group.run(f);
+    group.run_and_wait(g);
+  }
+  template <class F>
+  std::uint64_t sum(std::size_t count, const F& f) {
+    if (count == 0) return 0;
+    std::array<std::uint64_t, lab::fork_join::board::largest> results{};
+    tbb::task_group group;
+    for (std::size_t i = 1; i < count; ++i) group.run([&, i] { results[i] = f(i); });
+    results[0] = f(0);
+    group.wait();
+    std::uint64_t all = 0;
+    for (std::size_t i = 0; i < count; ++i) all += results[i];
+    return all;
+  }
+  template <class F>
+  void each(std::size_t count, const F& f) {
+    tbb::parallel_for(std::size_t{0}, count, f);
+  }
+
+ private:
+  tbb::global_control threads_;
+  tbb::task_arena arena_;
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return lab::fork_join::contender_main<tbb_pool>(argc, argv, {{"oneTBB", TBB_VERSION_STRING}});
+}
