@@ -81,6 +81,7 @@ class Axes:
     y_title: str
     log: bool
     y_domain: tuple[float, float] | None = None
+    better: str = "lower"
 
 
 def lines(
@@ -113,7 +114,8 @@ def bars(
     """One figure a contender: a bar from zero, with a whisker over the middle half of its runs."""
     base = _base(rows)
     colour, _, _ = _encodings(labels, legend=False)
-    order = [row["contender"] for row in sorted(rows, key=lambda row: row["y"])]
+    best_first = sorted(rows, key=lambda row: row["y"], reverse=axes.better == "higher")
+    order = [row["contender"] for row in best_first]
     y = alt.Y("contender:N", sort=order, title=None, axis=alt.Axis(labelLimit=160))
     x = alt.X(
         "y:Q",

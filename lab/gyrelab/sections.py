@@ -159,7 +159,12 @@ def _panel(
         for contender, entry in zip(present, entries, strict=True)
         if entry.median is not None
     ]
-    axes = Axes(parameter.label, f"{metric.label}, {metric.unit}", experiment.log_scale)
+    axes = Axes(
+        parameter.label,
+        f"{metric.label}, {metric.unit}",
+        experiment.log_scale,
+        better=metric.better,
+    )
     full = f"{experiment.title}: {title}" if title != experiment.title else title
     bars = _draws_bars(results, experiment, found)
     draw = charts.bars if bars else charts.lines

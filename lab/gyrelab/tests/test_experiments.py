@@ -87,6 +87,17 @@ def test_post_task_covers_the_published_cells() -> None:
     assert post_task.contender("mutex").runs_in(per_task)
 
 
+def test_pool_covers_the_fifteen_published_cases_and_limits_memory() -> None:
+    pool = experiments.load_all()["pool"]
+    cases = {(cell["think"], cell["period_ms"]) for cell in pool.grids["published"].cells}
+    thinks = {"yield", "below_8_ms", "below_32_ms", "below_128_ms", "below_1024_ms"}
+    published = {(think, minutes) for think in thinks for minutes in (30_000, 60_000, 180_000)}
+    assert len(published) == 15
+    assert published <= cases
+    assert pool.memory_limit_mib == 2048
+    assert pool.grids["published"].rounds == 10
+
+
 def test_cells_are_products_and_totals_are_shared_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
