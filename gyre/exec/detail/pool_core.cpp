@@ -110,6 +110,8 @@ std::shared_ptr<pool_core> pool_core::make(thread_pool_options options) {
 pool_core::pool_core(thread_pool_options&& options)
     : options_(std::move(options)),
       places_(options_.capacity),
+      timers_(*this, options_.name.empty() ? "" : options_.name + "-timers"),
+      delayed_(*this, timers_),
       slots_(new std::unique_ptr<pool_worker>[thread_pool_options::most_workers]) {}
 
 pool_core::~pool_core() = default;
@@ -229,7 +231,10 @@ void pool_core::resume() noexcept {
 bool pool_core::attend(pool_worker& self) noexcept {
   for (;;) {
     const std::uint32_t bits = attention();
-    if ((bits & ended_bit) != 0) return false;
+    if ((bits & ended_bit) != 0) {
+      settle(self);
+      return false;
+    }
     if (self.index >= workers() && retire(self)) return false;
     if ((bits & paused_bit) == 0) return true;
     settle(self);
@@ -242,7 +247,7 @@ bool pool_core::stop(steady_time deadline) {
   lower(paused_bit);
   places_.close();
   wake_all();
-  std::size_t dropped = drop_delayed();
+  std::size_t dropped = delayed_.drop_all();
   if (!wait_until_done(deadline)) {
     raise(dropping_bit);
     dropped += purge();
@@ -252,12 +257,15 @@ bool pool_core::stop(steady_time deadline) {
   wake_all();
   if (worker_here() == nullptr) join_workers();
   settle_late();
+  tell_done();
   return dropped == 0 && dropped_while_stopping_.load(std::memory_order_relaxed) == 0;
 }
 
 void pool_core::leave() noexcept {
   static_cast<void>(stop(steady_time::max()));
   join_workers();
+  timers_.stop();
+  settle_late();
 }
 
 void pool_core::join_workers() noexcept {
@@ -295,11 +303,7 @@ void pool_core::run(pool_worker& self, work_item item) noexcept {
     self.started.add(1);
     ++self.depth;
     if (task.has_place) give_back_place(self);
-    try {
-      task.execute();
-    } catch (...) {
-      report_exception();
-    }
+    run_guarded(task);
   }
   --self.depth;
   self.finished.add(1);
@@ -316,6 +320,14 @@ bool pool_core::help(pool_worker& self) noexcept {
   return true;
 }
 
+void pool_core::run_guarded(pool_task& task) noexcept {
+  try {
+    task.execute();
+  } catch (...) {
+    report_exception();
+  }
+}
+
 void pool_core::report_exception() noexcept {
   exceptions_.fetch_add(1, std::memory_order_relaxed);
   options_.on_exception(std::current_exception());
@@ -329,13 +341,13 @@ void pool_core::settle(pool_worker& self) noexcept {
 // ---- waiting until all is done
 
 // What has finished is read before what was submitted: equal sums mean that nothing was left in
-// between, as every task is counted when submitted, before it can finish. Those that wait for this
-// themselves are read in between: who has left the wait is not counted as finished any more.
-bool pool_core::all_done() const noexcept {
+// between, as every task is counted when submitted, before it can finish. For a task that waits,
+// others that do the same count as finished; they are read in between, so that none is counted twice.
+bool pool_core::all_done(const pool_worker* waiting) const noexcept {
   std::uint64_t finished =
       dropped_.load(std::memory_order_acquire) + settled_late_.load(std::memory_order_acquire);
   for (std::size_t index = 0; index < slots(); ++index) finished += slot(index).finished.get();
-  finished += waiting_within_.load(std::memory_order_seq_cst);
+  if (waiting != nullptr) finished += waiting_within_.load(std::memory_order_seq_cst);
   std::uint64_t submitted = enqueued();
   for (std::size_t index = 0; index < slots(); ++index) submitted += slot(index).submitted.get();
   return finished == submitted;
@@ -359,14 +371,14 @@ bool pool_core::wait_until_done(steady_time deadline) noexcept {
   done_waiters_.fetch_add(1, std::memory_order_seq_cst);
   asymmetric_heavy_fence();
   tell_done();
-  bool done = all_done();
+  bool done = all_done(self);
   while (!done) {
     if (self != nullptr && self->help_once()) {
-      done = all_done();
+      done = all_done(self);
       continue;
     }
     std::unique_lock lock(done_mutex_);
-    done = all_done();
+    done = all_done(self);
     if (done) break;
     const steady_time now = monotonic_now();
     if (now >= deadline) break;
@@ -378,7 +390,7 @@ bool pool_core::wait_until_done(steady_time deadline) noexcept {
       done_.wait_until(lock, until);
     }
     lock.unlock();
-    done = all_done();
+    done = all_done(self);
   }
   done_waiters_.fetch_sub(1, std::memory_order_seq_cst);
   waiting_within_.fetch_sub(mine, std::memory_order_seq_cst);
@@ -392,11 +404,7 @@ void pool_core::settle_late() noexcept {
     if (item.is_task()) {
       pool_task& task = item.task();
       if (task.has_place) places_.give_back(1);
-      try {
-        task.execute();
-      } catch (...) {
-        report_exception();
-      }
+      run_guarded(task);
     } else {
       inline_executor().post(item.op());
     }
@@ -506,22 +514,39 @@ bool pool_core::retract(operation& op) noexcept {
 
 // ---- time
 
-timer_service* pool_core::timers() noexcept { return nullptr; }
-void pool_core::delay(steady_time, pool_task&) { throw_system_error(ENOTSUP, "post_after"); }
-std::size_t pool_core::drop_delayed() noexcept { return 0; }
-std::size_t pool_core::delayed_count() const noexcept { return 0; }
+admission pool_core::delay(steady_time when, pool_task& task) {
+  return delayed_.add(when, task) ? admission::granted : admission::closed;
+}
+
+// Its timer was counted as an operation, so it is not counted itself.
+void pool_core::run_due(pool_task& task) noexcept {
+  if ((attention() & dropping_bit) != 0) {
+    drop_delayed(task);
+    return;
+  }
+  places_.give_back(1);
+  run_guarded(task);
+}
+
+void pool_core::drop_delayed(pool_task& task) noexcept {
+  task.drop();
+  places_.give_back(1);
+  delayed_dropped_.fetch_add(1, std::memory_order_relaxed);
+}
 
 // ---- figures
 
 thread_pool_metrics pool_core::metrics() const {
   // relaxed, here and where they are counted: each figure stands for itself.
+  const std::uint64_t delayed_dropped = delayed_dropped_.load(std::memory_order_relaxed);
   thread_pool_metrics all{
-      .dropped = dropped_.load(std::memory_order_relaxed),
+      .submitted = enqueued() + delayed_dropped,
+      .dropped = dropped_.load(std::memory_order_relaxed) + delayed_dropped,
       .refused = refused_.load(std::memory_order_relaxed),
       .run_by_submitter = run_by_submitter_.load(std::memory_order_relaxed),
       .exceptions = exceptions_.load(std::memory_order_relaxed),
       .wakeups = wakeups(),
-      .delayed = delayed_count(),
+      .delayed = delayed_.size(),
       .workers = workers(),
   };
   const std::uint64_t late = settled_late_.load(std::memory_order_relaxed);
@@ -536,7 +561,6 @@ thread_pool_metrics pool_core::metrics() const {
     if (worker.queue_wait) all.queue_wait.merge(*worker.queue_wait);
     if (worker.run_time) all.run_time.merge(*worker.run_time);
   }
-  all.submitted += enqueued();
   const std::uint64_t gone = all.started + all.dropped;
   all.waiting = all.submitted > gone ? static_cast<std::size_t>(all.submitted - gone) : 0;
   return all;

@@ -20,11 +20,13 @@
 #include <gyre/base/clock.hpp>
 #include <gyre/base/fence.hpp>
 #include <gyre/base/operation.hpp>
+#include <gyre/exec/detail/delayed_tasks.hpp>
 #include <gyre/exec/detail/droppable_operation.hpp>
 #include <gyre/exec/detail/places.hpp>
 #include <gyre/exec/detail/pool_task.hpp>
 #include <gyre/exec/detail/pool_worker.hpp>
 #include <gyre/exec/detail/submissions.hpp>
+#include <gyre/exec/detail/timer_thread.hpp>
 #include <gyre/exec/pool_options.hpp>
 #include <gyre/task/executor.hpp>
 
@@ -64,14 +66,12 @@ class task_timing {
   steady_time started_{};
 };
 
-class delayed_tasks;
-
 /// The pool without its public face. A derived class holds the queues.
 ///
 /// Nothing is lost at the end: a worker ends when all that was submitted has finished; who submits
 /// looks, after a fence, whether the workers have ended meanwhile, and then runs what it finds in the
 /// queues itself.
-class pool_core : public std::enable_shared_from_this<pool_core> {
+class pool_core : public executor, public std::enable_shared_from_this<pool_core> {
  public:
   static std::shared_ptr<pool_core> make(thread_pool_options options);
   pool_core(const pool_core&) = delete;
@@ -83,11 +83,11 @@ class pool_core : public std::enable_shared_from_this<pool_core> {
   admission submit(F&& callable, task_priority priority, bool may_wait);
   template <class F>
   admission submit_at(steady_time when, F&& callable);
-  void post(operation& op) noexcept;
-  bool offer(operation& op) noexcept;
-  bool retract(operation& op) noexcept;
-  bool running_here() const noexcept { return worker_here() != nullptr; }
-  timer_service* timers() noexcept;
+  void post(operation& op) noexcept final;
+  bool offer(operation& op) noexcept final;
+  bool retract(operation& op) noexcept final;
+  bool running_here() const noexcept final { return worker_here() != nullptr; }
+  timer_service* timers() noexcept final { return timers_.started(); }
   void pause() noexcept;
   void resume() noexcept;
   bool paused() const noexcept { return (attention() & paused_bit) != 0; }
@@ -101,6 +101,10 @@ class pool_core : public std::enable_shared_from_this<pool_core> {
 
   /// For the pool's destructor: ends it, and lets its threads go or joins them.
   void leave() noexcept;
+
+  /// For delayed_tasks.
+  void run_due(pool_task& task) noexcept;
+  void drop_delayed(pool_task& task) noexcept;
 
   /// For waits within a task: runs one piece of work on this worker; false if it found none.
   bool help(pool_worker& self) noexcept;
@@ -171,13 +175,13 @@ class pool_core : public std::enable_shared_from_this<pool_core> {
 
   thread_pool_options options_;
   places places_;
+  timer_thread timers_;
+  delayed_tasks delayed_;
   // The derived class's, if it has them.
   submissions* submissions_ = nullptr;
   idle_workers* idle_workers_ = nullptr;
 
  private:
-  friend delayed_tasks;
-
   enum class next_step : std::uint8_t { retry, run_here, go_without, full, timed_out, closed };
 
   template <class F>
@@ -195,9 +199,8 @@ class pool_core : public std::enable_shared_from_this<pool_core> {
   bool drop_one() noexcept;
   void drop(pool_task& task) noexcept;
   admission refuse(admission why) noexcept;
-  void delay(steady_time when, pool_task& task);
-  std::size_t drop_delayed() noexcept;
-  std::size_t delayed_count() const noexcept;
+  admission delay(steady_time when, pool_task& task);
+  void run_guarded(pool_task& task) noexcept;
   void report_exception() noexcept;
 
   void start_worker(std::size_t index);
@@ -205,7 +208,7 @@ class pool_core : public std::enable_shared_from_this<pool_core> {
   bool retire(pool_worker& self) noexcept;
   void raise(std::uint32_t bits) noexcept;
   void lower(std::uint32_t bits) noexcept;
-  bool all_done() const noexcept;
+  bool all_done(const pool_worker* waiting) const noexcept;
   void tell_done() noexcept;
   bool wait_until_done(steady_time deadline) noexcept;
   void settle_late() noexcept;
@@ -220,6 +223,7 @@ class pool_core : public std::enable_shared_from_this<pool_core> {
 
   // Of tasks that no worker counts.
   std::atomic<std::uint64_t> dropped_{0};
+  std::atomic<std::uint64_t> delayed_dropped_{0};
   std::atomic<std::uint64_t> refused_{0};
   std::atomic<std::uint64_t> run_by_submitter_{0};
   std::atomic<std::uint64_t> settled_late_{0};
@@ -411,14 +415,19 @@ admission pool_core::submit_at(steady_time when, F&& callable) {
     }
   }
   pool_task* task = nullptr;
+  admission added = admission::closed;
   try {
     task = &make_pool_task(std::forward<F>(callable));
-    task->has_place = true;
-    delay(when, *task);
+    added = delay(when, *task);
   } catch (...) {
-    places_.give_back(1);
     if (task != nullptr) task->drop();
+    places_.give_back(1);
     throw;
+  }
+  if (added != admission::granted) {
+    task->drop();
+    places_.give_back(1);
+    return refuse(added);
   }
   return admission::granted;
 }

@@ -7,8 +7,8 @@
 #include <memory>
 #include <optional>
 
-#include <gyre/base/histogram.hpp>
 #include <gyre/base/detail/tally.hpp>
+#include <gyre/base/histogram.hpp>
 #include <gyre/exec/detail/helper.hpp>
 #include <gyre/exec/detail/idle_workers.hpp>
 #include <gyre/exec/detail/named_thread.hpp>
@@ -57,6 +57,7 @@ class pool_worker final : public helper {
   parker bed;
   spin_budget spin;
   taken_items taken;
+  bool feeds_itself = false;        // its deque was not empty since it submitted to it
   unsigned turn = 0;                // items looked for
   std::size_t depth = 0;            // items being run, one within the other
   std::size_t submitter_depth = 0;  // tasks run by their submitter, one within the other

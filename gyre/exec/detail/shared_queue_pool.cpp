@@ -100,7 +100,7 @@ template <class Idlers>
 void shared_queue_pool<Idlers>::rest(pool_worker& self) noexcept {
   std::unique_lock lock(lock_);
   if (lanes_.size() > 0 || !operations_.empty() || must_rise(self)) return;
-  self.parks.add(1);
+  if constexpr (Idlers::sleep) self.parks.add(1);
   ++resting_;
   idlers_.wait(lock);
   --resting_;

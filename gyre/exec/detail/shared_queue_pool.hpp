@@ -20,6 +20,7 @@ namespace gyre::detail {
 class sleeping_idlers {
  public:
   using lock_type = std::mutex;
+  static constexpr bool sleep = true;
 
   void wait(std::unique_lock<lock_type>& lock) { changed_.wait(lock); }
   void wake_one() noexcept { changed_.notify_one(); }
@@ -33,6 +34,7 @@ class sleeping_idlers {
 class yielding_idlers {
  public:
   using lock_type = spin_lock;
+  static constexpr bool sleep = false;
 
   static void wait(std::unique_lock<lock_type>& lock) noexcept {
     lock.unlock();

@@ -15,6 +15,9 @@ namespace {
 // it falls into step with no pattern of the program.
 constexpr unsigned fairness = 61;
 
+// And how many of those times it runs the oldest of its own, which costs a heavy fence.
+constexpr unsigned own_fairness = 16;
+
 // Looks for work before a worker sleeps; each takes a lock.
 constexpr int most_looks = 128;
 
@@ -60,6 +63,7 @@ void stealing_pool::enqueue(operation& op) noexcept {
 
 void stealing_pool::enqueue_own(pool_worker& self, pool_task& task) noexcept {
   if (self.deque.push(work_item(task))) [[likely]] {
+    self.feeds_itself = true;
     self.submitted.add(1);
     idle_.notify();
   } else {
@@ -69,6 +73,7 @@ void stealing_pool::enqueue_own(pool_worker& self, pool_task& task) noexcept {
 
 bool stealing_pool::offer_own(pool_worker& self, operation& op) noexcept {
   if (!self.deque.push(work_item(op))) return false;
+  self.feeds_itself = true;
   self.submitted.add(1);
   idle_.notify();
   return true;
@@ -108,6 +113,7 @@ work_item stealing_pool::next(pool_worker& self) noexcept {
     if (pool_task* const urgent = take_prioritized()) return work_item(*urgent);
   }
   if (const work_item own = self.deque.pop()) return own;
+  self.feeds_itself = false;
   return find(self);
 }
 
@@ -129,6 +135,12 @@ work_item stealing_pool::take_fairly(pool_worker& self) noexcept {
     }
   }
   if (const work_item item = take_left_over(self)) return item;
+  // What was submitted before others is in the deque, unless the worker lives on its own tasks.
+  if (!self.feeds_itself) {
+    if (const work_item own = self.deque.pop()) return own;
+  } else if (self.turn % (fairness * own_fairness) == 0) {
+    if (const work_item oldest = self.deque.steal_oldest()) return oldest;
+  }
   return take_submitted(self, 1);
 }
 
@@ -185,7 +197,7 @@ work_item stealing_pool::steal(pool_worker& self) noexcept {
   return {};
 }
 
-// Any thread: one item from the submissions or a deque. What a theft brings besides is put back.
+// Any thread: one item from the submissions or a deque.
 work_item stealing_pool::take_from_queues() noexcept {
   taken_items taken(*this);
   {
@@ -194,12 +206,8 @@ work_item stealing_pool::take_from_queues() noexcept {
     static_cast<void>(queue_.run_some(one));
   }
   if (taken.count() > 0) return taken[0];
-  work_deque<work_item> stolen;
   for (std::size_t index = 0; index < slots(); ++index) {
-    if (const work_item oldest = slot(index).deque.steal_into(stolen)) {
-      while (const work_item other = stolen.pop()) put_back(other);
-      return oldest;
-    }
+    if (const work_item oldest = slot(index).deque.steal_oldest()) return oldest;
   }
   return {};
 }

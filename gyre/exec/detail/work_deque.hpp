@@ -111,6 +111,15 @@ class work_deque {
     return slot(end - taken);
   }
 
+  /// Takes the oldest element only; also for the owner. Otherwise as steal_into().
+  [[nodiscard]] T steal_oldest() noexcept {
+    if (estimated_size() <= 0) return T{};
+    const std::unique_lock lock(lock_, std::try_to_lock);
+    if (!lock.owns_lock() || claim(1) == 0) return T{};
+    // relaxed: changed under the lock.
+    return slot(top_.load(std::memory_order_relaxed) - 1);
+  }
+
  private:
   using position = std::int64_t;  // of an element, counted from the first one ever; signed, as the
                                   // bottom may for a moment be one less than the top
