@@ -79,8 +79,8 @@ void outcome_base::sleep_until(steady_time deadline) noexcept {
 bool outcome_base::await(outcome_waiter& waiter) noexcept {
   waiter_ = &waiter;
   // release: the waiter and its coroutine; pairs with the acquire in settle() and in cancel_wait().
-  // acquire: pairs with the release in settle().
-  const std::uint32_t seen = word_.fetch_or(is_awaited, std::memory_order_acq_rel);
+  // Whoever need not wait looks at settled() again before the outcome.
+  const std::uint32_t seen = word_.fetch_or(is_awaited, std::memory_order_release);
   return (seen & (is_settled | is_cancelled)) == 0;
 }
 

@@ -1,6 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // The end of a submitted task under every schedule: whoever waits is woken once, whoever goes last
 // frees, and nothing is touched after that.
+//
+// Found here when tried, one at a time: in settle() and abandon() either half of acq_rel left out,
+// in await() the release, in cancel_wait() and settled() the acquire; settle() as a load and a
+// store, without a wake-up, with another look at the word before it, or freeing nothing; settle()
+// and cancel_wait() that both resume, or resume who does not wait yet; await() that overlooks
+// either; a sleep without its mark, or in spite of the end; abandon() that leaves all to the other.
 #include <gyre/exec/future.hpp>
 
 #include <gtest/gtest.h>
