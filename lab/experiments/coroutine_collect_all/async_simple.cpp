@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // async_simple: Lazy<int>, collectAllPara and syncAwait, as in the published experiment. The loop
-// is its thread pool with one thread.
+// is its thread pool with one thread, the pool the same with several.
 #include <lab/experiments/coroutine_collect_all/workload.hpp>
 
 #include <async_simple/coro/Collect.h>
@@ -32,18 +32,21 @@ struct inline_collector {
   }
 };
 
-class loop_collector {
+template <int Threads>
+class pool_collector {
  public:
   std::uint64_t collect(std::uint32_t tasks) {
-    return async_simple::coro::syncAwait(collect_all(tasks), &thread_);
+    return async_simple::coro::syncAwait(collect_all(tasks), &threads_);
   }
 
  private:
-  async_simple::executors::SimpleExecutor thread_{1};
+  async_simple::executors::SimpleExecutor threads_{Threads};
 };
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  return lab::coroutine_collect_all::contender_main<inline_collector, loop_collector>(argc, argv);
+  namespace experiment = lab::coroutine_collect_all;
+  return experiment::contender_main<inline_collector, pool_collector<1>,
+                                    pool_collector<experiment::pool_threads>>(argc, argv);
 }

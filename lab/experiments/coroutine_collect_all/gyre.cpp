@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// gyre: task<int>, when_all and sync_wait, which also runs the loop.
+// gyre: task<int>, when_all and sync_wait, which also runs the loop. On the pool, which steals, the
+// tasks are made and collected by one worker, and the other takes what it can.
 #include <gyre/exec/loop.hpp>
 #include <gyre/exec/sync_wait.hpp>
+#include <gyre/exec/thread_pool.hpp>
 #include <gyre/task/schedule.hpp>
 #include <gyre/task/sync_wait.hpp>
 #include <gyre/task/task.hpp>
 #include <gyre/task/when_all.hpp>
 #include <lab/experiments/coroutine_collect_all/workload.hpp>
 
+#include <cstddef>
 #include <cstdint>
 #include <utility>
 #include <vector>
@@ -49,8 +52,23 @@ class loop_collector {
   gyre::loop loop_;
 };
 
+gyre::task<std::uint64_t> collect_all(std::uint32_t tasks) {
+  co_return co_await sum_of(lab::coroutine_collect_all::make_tasks<runtime>(tasks));
+}
+
+class pool_collector {
+ public:
+  std::uint64_t collect(std::uint32_t tasks) {
+    return gyre::sync_wait(gyre::on(pool_, collect_all(tasks)));
+  }
+
+ private:
+  gyre::thread_pool pool_{std::size_t{lab::coroutine_collect_all::pool_threads}};
+};
+
 }  // namespace
 
 int main(int argc, char** argv) {
-  return lab::coroutine_collect_all::contender_main<inline_collector, loop_collector>(argc, argv);
+  return lab::coroutine_collect_all::contender_main<inline_collector, loop_collector,
+                                                    pool_collector>(argc, argv);
 }

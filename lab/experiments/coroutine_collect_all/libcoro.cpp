@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// libcoro: task<int>, when_all and sync_wait. The loop is its thread pool with one thread.
+// libcoro: task<int>, when_all and sync_wait. The loop is its thread pool with one thread, the
+// pool the same with several.
 #include <lab/experiments/coroutine_collect_all/workload.hpp>
 
 #include <coro/sync_wait.hpp>
@@ -32,23 +33,27 @@ struct inline_collector {
   }
 };
 
-class loop_collector {
+template <int Threads>
+class pool_collector {
  public:
   std::uint64_t collect(std::uint32_t tasks) {
     std::vector<coro::task<int>> chains;
     for (std::uint32_t i = 0; i < tasks; ++i) {
-      chains.push_back(thread_->schedule(
+      chains.push_back(threads_->schedule(
           lab::coroutine_chain::link<runtime, lab::coroutine_collect_all::links>()));
     }
     return coro::sync_wait(sum_of(std::move(chains)));
   }
 
  private:
-  std::unique_ptr<coro::thread_pool> thread_ = coro::thread_pool::make_unique({.thread_count = 1});
+  std::unique_ptr<coro::thread_pool> threads_ =
+      coro::thread_pool::make_unique({.thread_count = Threads});
 };
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  return lab::coroutine_collect_all::contender_main<inline_collector, loop_collector>(argc, argv);
+  namespace experiment = lab::coroutine_collect_all;
+  return experiment::contender_main<inline_collector, pool_collector<1>,
+                                    pool_collector<experiment::pool_threads>>(argc, argv);
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // TooManyCooks: task<int> and spawn_many on its executor that runs where it is told to, on this
-// thread. It has no tasks without an executor.
+// thread, and on the one with threads of its own. It has no tasks without an executor.
 #define TMC_IMPL
+#include <tmc/ex_cpu.hpp>
 #include <tmc/ex_manual_st.hpp>
 #include <tmc/spawn_many.hpp>
 #include <tmc/sync.hpp>
@@ -19,6 +20,14 @@ struct runtime {
   using task = tmc::task<T>;
 };
 
+tmc::task<std::uint64_t> collect_all(std::uint32_t tasks) {
+  auto chains = lab::coroutine_collect_all::make_tasks<runtime>(tasks);
+  const auto values = co_await tmc::spawn_many(chains);
+  std::uint64_t sum = 0;
+  for (const int each : values) sum += static_cast<std::uint64_t>(each);
+  co_return sum;
+}
+
 class loop_collector {
  public:
   loop_collector() { loop_.init(); }
@@ -30,21 +39,25 @@ class loop_collector {
   }
 
  private:
-  static tmc::task<std::uint64_t> collect_all(std::uint32_t tasks) {
-    auto chains = lab::coroutine_collect_all::make_tasks<runtime>(tasks);
-    const auto values = co_await tmc::spawn_many(chains);
-    std::uint64_t sum = 0;
-    for (const int each : values) sum += static_cast<std::uint64_t>(each);
-    co_return sum;
+  tmc::ex_manual_st loop_;
+};
+
+class pool_collector {
+ public:
+  pool_collector() { pool_.set_thread_count(lab::coroutine_collect_all::pool_threads).init(); }
+
+  std::uint64_t collect(std::uint32_t tasks) {
+    return tmc::post_waitable(pool_, collect_all(tasks)).get();
   }
 
-  tmc::ex_manual_st loop_;
+ private:
+  tmc::ex_cpu pool_;
 };
 
 }  // namespace
 
 int main(int argc, char** argv) {
   using lab::coroutine_collect_all::not_offered;
-  return lab::coroutine_collect_all::contender_main<not_offered, loop_collector>(
+  return lab::coroutine_collect_all::contender_main<not_offered, loop_collector, pool_collector>(
       argc, argv, {{"TooManyCooks", "1.7"}});
 }

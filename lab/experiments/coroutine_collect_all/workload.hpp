@@ -2,7 +2,8 @@
 // What it costs to run very many coroutines at once and to collect what they return: each is a
 // chain of 50 that never waits, so nothing but starting, joining and calling is measured. Without an
 // executor the chains run one after another inside of the collecting await; with a loop each of
-// them is posted to it. All is waited for synchronously, as in the published experiment.
+// them is posted to it; on a pool of two threads they run as its library lets several threads take
+// part. All is waited for synchronously, as in the published experiment.
 #pragma once
 
 #include <lab/experiments/coroutine_chain/chain.hpp>
@@ -24,10 +25,13 @@ using coroutine_chain::sum_of_chain;
 using coroutine_chain::task_of;
 
 /// Where the tasks run.
-enum class executor { none, loop };
+enum class executor { none, loop, pool };
 
 /// Links of each task's chain: a constant, as each is a function.
 inline constexpr int links = 50;
+
+/// Threads of the pool.
+inline constexpr int pool_threads = 2;
 
 struct parameters {
   std::uint32_t tasks = 5000;
@@ -105,20 +109,21 @@ void run(const parameters& cell, const harness_options& harness, report& result)
 }
 
 /// The main() of a contender of this experiment.
-template <contender_collector Inline, contender_collector OnLoop = not_offered>
+template <contender_collector Inline, contender_collector OnLoop = not_offered,
+          contender_collector OnPool = not_offered>
 int contender_main(int argc, const char* const* argv, libraries versions = {}) {
   parameters cell;
   arguments options;
   options.number("tasks", cell.tasks, "tasks collected in a round", 2, 1'000'000)
       .number("links", cell.links, "links of each task's chain", links, links)
       .choice("executor", cell.executor, "where the tasks run",
-              {{"none", executor::none}, {"loop", executor::loop}});
+              {{"none", executor::none}, {"loop", executor::loop}, {"pool", executor::pool}});
   return lab::contender_main(argc, argv, this_contender(std::move(versions)), options,
                              [&cell](const harness_options& harness, report& result) {
-                               if (cell.executor == executor::none) {
-                                 run<Inline>(cell, harness, result);
-                               } else {
-                                 run<OnLoop>(cell, harness, result);
+                               switch (cell.executor) {
+                                 case executor::none: return run<Inline>(cell, harness, result);
+                                 case executor::loop: return run<OnLoop>(cell, harness, result);
+                                 case executor::pool: return run<OnPool>(cell, harness, result);
                                }
                              });
 }
