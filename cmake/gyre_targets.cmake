@@ -56,6 +56,38 @@ function(gyre_add_optional_headers room dependency)
   set_property(GLOBAL APPEND PROPERTY GYRE_OPTIONAL_HEADERS ${ARGN})
 endfunction()
 
+# gyre_cache_precompiled(TARGET)
+#
+# Lets ccache keep a target that makes or uses a precompiled header, by the settings its manual asks
+# for. They make it blind to __DATE__ and __TIME__, so they are for such targets only.
+function(gyre_cache_precompiled target)
+  if(NOT CMAKE_CXX_COMPILER_LAUNCHER MATCHES "ccache$")
+    return()
+  endif()
+  set(sloppiness CCACHE_SLOPPINESS=pch_defines,time_macros)
+  set_target_properties(${target} PROPERTIES CXX_COMPILER_LAUNCHER
+    "${CMAKE_COMMAND};-E;env;${sloppiness};${CMAKE_CXX_COMPILER_LAUNCHER}")
+  target_compile_options(${target} PRIVATE
+    $<$<CXX_COMPILER_ID:GNU>:-fpch-preprocess>
+    $<$<CXX_COMPILER_ID:Clang>:SHELL:-Xclang -fno-pch-timestamp>)
+endfunction()
+
+# gyre_test_headers: GoogleTest and what most tests include besides, precompiled once for all tests.
+# It holds nothing of gyre, so it hides no missing include of gyre's own.
+if(GYRE_BUILD_TESTS)
+  # A target has a precompiled header only for the sake of a source.
+  file(CONFIGURE OUTPUT "${PROJECT_BINARY_DIR}/gyre_test_headers.cpp" CONTENT "")
+  add_library(gyre_test_headers OBJECT EXCLUDE_FROM_ALL
+    "${PROJECT_BINARY_DIR}/gyre_test_headers.cpp")
+  target_compile_features(gyre_test_headers PRIVATE cxx_std_23)
+  target_link_libraries(gyre_test_headers PRIVATE GTest::gmock GTest::gtest_main Threads::Threads)
+  target_precompile_headers(gyre_test_headers PRIVATE
+    <gmock/gmock.h> <gtest/gtest.h>
+    <algorithm> <array> <atomic> <chrono> <coroutine> <exception> <functional> <future> <memory>
+    <optional> <stdexcept> <string> <system_error> <thread> <utility> <vector>)
+  gyre_cache_precompiled(gyre_test_headers)
+endif()
+
 # gyre_add_test(ROOM file_test.cpp… [LIBS target…])
 #
 # Makes of each file one GoogleTest program, linked with gyre::ROOM and LIBS, and registers its
@@ -81,6 +113,8 @@ function(gyre_add_test room)
       target_link_libraries(${target} PRIVATE gyre::${room})
     endif()
     target_link_libraries(${target} PRIVATE ${arg_LIBS} GTest::gmock GTest::gtest_main)
+    target_precompile_headers(${target} REUSE_FROM gyre_test_headers)
+    gyre_cache_precompiled(${target})
     gtest_discover_tests(${target}
       DISCOVERY_MODE PRE_TEST
       DISCOVERY_TIMEOUT 60
