@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// Guide to pools, part 4: coroutines and pools.
+#include <chrono>
+#include <cstdint>
+#include <iostream>
+#include <tuple>
+#include <utility>
+
+#include <gyre/exec/loop.hpp>
+#include <gyre/exec/sync_wait.hpp>
+#include <gyre/exec/thread_pool.hpp>
+#include <gyre/task/schedule.hpp>
+#include <gyre/task/sleep.hpp>
+#include <gyre/task/sync_wait.hpp>
+#include <gyre/task/task.hpp>
+#include <gyre/task/when_all.hpp>
+
+using namespace std::chrono_literals;
+
+std::uint64_t fibonacci(unsigned n) { return n < 2 ? n : fibonacci(n - 1) + fibonacci(n - 2); }
+
+gyre::task<> answer_from_the_loop(gyre::thread_pool& pool) {
+  auto computing = pool.submit([] { return fibonacci(20); });
+  const std::uint64_t number = co_await std::move(computing);
+  std::cout << number << '\n';
+}
+
+gyre::task<std::uint64_t> count_on(gyre::thread_pool& pool) {
+  co_await gyre::resume_on(pool);
+  co_return fibonacci(20);
+}
+
+gyre::task<std::uint64_t> forked(unsigned n) {
+  if (n < 10) co_return fibonacci(n);
+  auto [one, other] = co_await gyre::when_all(forked(n - 1), forked(n - 2));
+  co_return one + other;
+}
+
+gyre::task<std::uint64_t> after_a_while() {
+  co_await gyre::sleep_for(1ms);
+  co_return 3;
+}
+
+int main() {
+  gyre::thread_pool pool(2);
+  gyre::loop loop;
+  gyre::sync_wait(loop, answer_from_the_loop(pool));
+  std::cout << gyre::sync_wait(count_on(pool)) << '\n';
+  std::cout << gyre::sync_wait(gyre::on(pool, forked(20))) << '\n';
+  std::cout << gyre::sync_wait(gyre::on(pool, after_a_while())) << '\n';
+}

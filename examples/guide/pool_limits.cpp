@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// Guide to pools, part 3: a pool that is full.
+#include <atomic>
+#include <chrono>
+#include <iostream>
+#include <latch>
+#include <system_error>
+
+#include <gyre/exec/thread_pool.hpp>
+
+using namespace std::chrono_literals;
+
+void refuse_what_is_too_much() {
+  std::latch begun(1);
+  std::latch go_on(1);
+  gyre::thread_pool pool({.workers = 1, .capacity = 2, .when_full = gyre::when_full::reject});
+  pool.post([&] {
+    begun.count_down();
+    go_on.wait();
+  });
+  begun.wait();
+  int refused = 0;
+  for (int i = 0; i < 5; ++i) {
+    if (!pool.try_post([] {})) ++refused;
+  }
+  go_on.count_down();
+  std::cout << refused << " refused\n";
+}
+
+void wait_for_a_place() {
+  std::atomic<int> done = 0;
+  gyre::thread_pool pool({.workers = 1, .capacity = 2, .block_timeout = 1min});
+  for (int i = 0; i < 1000; ++i) pool.post([&done] { ++done; });
+  pool.drain();
+  std::cout << done << " done\n";
+}
+
+int main() {
+  refuse_what_is_too_much();
+  wait_for_a_place();
+}

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// Guide to pools, part 5: loops on all workers.
+#include <algorithm>
+#include <cstddef>
+#include <functional>
+#include <iostream>
+#include <span>
+#include <vector>
+
+#include <gyre/exec/parallel.hpp>
+#include <gyre/exec/thread_pool.hpp>
+
+void sort(gyre::thread_pool& pool, std::span<int> numbers) {
+  if (numbers.size() < 1000) {
+    std::ranges::sort(numbers);
+    return;
+  }
+  const std::size_t half = numbers.size() / 2;
+  gyre::parallel_invoke(
+      pool, [&] { sort(pool, numbers.first(half)); }, [&] { sort(pool, numbers.subspan(half)); });
+  std::inplace_merge(numbers.begin(), numbers.begin() + static_cast<std::ptrdiff_t>(half),
+                     numbers.end());
+}
+
+int main() {
+  gyre::thread_pool pool(2);
+  std::vector<int> numbers(100'000);
+  gyre::parallel_for(pool, std::size_t{0}, numbers.size(), [&](std::size_t i) {
+    numbers[i] = static_cast<int>(i * 7919 % numbers.size());
+  });
+  const long sum = gyre::parallel_reduce(
+      pool, numbers, 0L, [](int number) { return long{number}; }, std::plus());
+  sort(pool, numbers);
+  std::cout << sum << ' ' << std::ranges::is_sorted(numbers) << '\n';
+}
