@@ -25,6 +25,13 @@ fork_join::~fork_join() {
   }
 }
 
+task_context fork_join::inherited() const noexcept {
+  task_context context = inherited_;
+  if (stop_) context.stop = stop_->get_token();
+  context.finished = &child_finished;
+  return context;
+}
+
 void fork_join::keep(child& newest, child& oldest) noexcept {
   child* others = kept_.load(std::memory_order_relaxed);
   do {
@@ -68,7 +75,7 @@ fork_join::child& fork_join::starter::prepare(const task_end& end) {
   if (!end.not_started()) throw_empty_task();
   static_assert(std::is_trivially_destructible_v<child>);
   void* const memory = spare_ != nullptr ? spare_ : slab_allocate(sizeof(child));
-  spare_ = ::new (memory) child{join_.inherited_, &join_, &end, nullptr};
+  spare_ = ::new (memory) child{join_.inherited(), &join_, &end, nullptr};
   return *spare_;
 }
 

@@ -41,10 +41,7 @@ class fork_join {
   template <class Promise>
   void begin(std::coroutine_handle<Promise> parent, std::size_t children) {
     fork_context(inherited_, parent);
-    inherited_.finished = &child_finished;
-    if (policy_ == on_error::stop_others) {
-      inherited_.stop = stop_.emplace(inherited_.stop).get_token();
-    }
+    if (policy_ == on_error::stop_others) stop_.emplace(inherited_.stop);
     resumption_.waiting = parent;
     // relaxed: nobody else knows it before a child starts.
     pending_.store(all_settled(children), std::memory_order_relaxed);
@@ -74,13 +71,14 @@ class fork_join {
     return 2 * children + 1;
   }
 
+  task_context inherited() const noexcept;
   void keep(child& newest, child& oldest) noexcept;
   void child_failed(const task_end& end) noexcept;
   void child_failed_to_start() noexcept;
   static std::coroutine_handle<> child_finished(task_context& context) noexcept;
 
   const on_error policy_;
-  task_context inherited_;
+  task_context inherited_;  // the parent's
   std::optional<linked_stop_source> stop_;
   resumption resumption_;
   std::exception_ptr start_error_;  // set by who has the loop, which then ends
