@@ -46,7 +46,7 @@ using namespace std::chrono_literals;
 
 class ThreadPool : public testing::TestWithParam<scheduler> {
  protected:
-  static gyre::thread_pool_options with(std::size_t workers, std::size_t capacity = 1 << 16,
+  static gyre::thread_pool_options with(std::size_t workers, std::size_t capacity = 1 << 15,
                                         when_full policy = when_full::block) {
     return {.workers = workers, .scheduler = GetParam(), .capacity = capacity, .when_full = policy};
   }
@@ -656,10 +656,13 @@ TEST_P(ThreadPool, TaskMayDestroyThePoolItRunsOn) {
   std::promise<void> gone;
   auto destroyed = gone.get_future();
   for (int i = 0; i < 100; ++i) pool->post([&] { ++ran; });
-  pool->post([owned = pool.get(), &pool, &gone]() mutable {
+  std::binary_semaphore posted(0);  // the pool must outlive the call that posts
+  pool->post([&] {
+    posted.acquire();
     pool.reset();
     gone.set_value();
   });
+  posted.release();
   destroyed.get();
   EXPECT_EQ(ran, 100);
 }

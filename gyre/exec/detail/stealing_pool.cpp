@@ -265,6 +265,9 @@ void stealing_pool::rest(pool_worker& self) noexcept {
       cpu_relax();
     }
     self.spin.wasted();
+    // Submitters that wait for this processor may have something at once.
+    thread_yield();
+    if (has_work(self)) return;
   }
   self.parks.add(1);
   static_cast<void>(idle_.park(self.bed, [&] { return has_work(self); }));
