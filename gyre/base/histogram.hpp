@@ -29,7 +29,8 @@ class histogram {
   histogram(const histogram& other) noexcept { merge(other); }
   histogram& operator=(const histogram& other) noexcept;
 
-  /// Counts `duration`; less than none is none. Three plain additions, some 2 ns.
+  /// Counts `duration`; less than none is none. Some 4 ns: three additions without a
+  /// read-modify-write.
   void record(std::chrono::nanoseconds duration) noexcept {
     const std::uint64_t value =
         duration.count() < 0 ? 0 : static_cast<std::uint64_t>(duration.count());
@@ -37,14 +38,14 @@ class histogram {
     add(sum_, value);
     if (value > read(max_)) write(max_, value);
   }
-  /// Adds what `other` counted. Some 1 µs.
+  /// Adds what `other` counted. Some 0.5 µs.
   void merge(const histogram& other) noexcept;
 
-  /// How many durations were recorded. Some 0.3 µs, as quantile().
+  /// How many durations were recorded. Some 0.3 µs.
   [[nodiscard]] std::uint64_t count() const noexcept;
   /// The duration that a share `q` (from 0 to 1) of all does not exceed: 0.5 gives the median, 1
   /// the longest. The middle of its bucket, but no more than the longest. None if nothing was
-  /// recorded.
+  /// recorded. Some 0.6 µs.
   [[nodiscard]] std::chrono::nanoseconds quantile(double q) const noexcept;
   /// Their mean, exactly. None if nothing was recorded.
   [[nodiscard]] std::chrono::nanoseconds mean() const noexcept;

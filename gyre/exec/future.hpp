@@ -55,7 +55,8 @@ class submitted_task final : public outcome<submitted_result_t<F>> {
   }
 
  private:
-  ~submitted_task() override {}  // NOLINT: the callable is gone by then, whatever the end
+  ~submitted_task() {}  // NOLINT: the callable is gone by then, whatever the end
+  void free() noexcept override { delete this; }
 
   // What the callable holds is let go before anybody learns of the end.
   static void run(operation& self) noexcept {

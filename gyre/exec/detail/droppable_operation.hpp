@@ -15,7 +15,7 @@ class droppable_operation : public operation {
 
  protected:
   using operation::operation;
-  virtual ~droppable_operation() = default;
+  ~droppable_operation() = default;
 };
 
 }  // namespace gyre::detail

@@ -41,7 +41,7 @@ void outcome_base::settle() noexcept {
   // whose coroutine is resumed here.
   const std::uint32_t seen = word_.fetch_or(is_settled, std::memory_order_acq_rel);
   if ((seen & is_abandoned) != 0) {
-    delete this;
+    free();
   } else if ((seen & sleeps) != 0) {
     futex_wake_one(word);  // of what may be gone by now
   } else if ((seen & (is_awaited | is_cancelled)) == is_awaited) {
@@ -94,7 +94,7 @@ void outcome_base::abandon() noexcept {
   // acquire: pairs with the release in settle(), after which this is freed here; release: pairs
   // with the acquire there.
   if (settled() || (word_.fetch_or(is_abandoned, std::memory_order_acq_rel) & is_settled) != 0) {
-    delete this;
+    free();
   }
 }
 

@@ -69,7 +69,7 @@ class outcome_base : public droppable_operation {
 
  protected:
   using droppable_operation::droppable_operation;
-  ~outcome_base() override = default;
+  ~outcome_base() = default;
 
   /// Says that the task has ended; afterwards it may be gone.
   void settle() noexcept;
@@ -95,6 +95,7 @@ class outcome_base : public droppable_operation {
       8;                                       // which resumes, or does not wait in the first place
   static constexpr std::uint32_t sleeps = 16;  // a thread, on the word
 
+  virtual void free() noexcept = 0;
   bool runs_below() const noexcept;
   void sleep_until(steady_time deadline) noexcept;
 
@@ -125,7 +126,7 @@ class outcome : public outcome_base {
 
  protected:
   using outcome_base::outcome_base;
-  ~outcome() override = default;
+  ~outcome() = default;
 
   /// Keeps what `called` returns or throws.
   template <class F>
