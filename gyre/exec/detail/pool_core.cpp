@@ -141,21 +141,23 @@ void pool_core::start_worker(std::size_t index) {
 }
 
 void pool_core::live(pool_worker& self) noexcept {
-  this_worker = &self;
+  // A worker that retires may have a successor in its place before its thread has ended.
+  const std::size_t index = self.index;
   const auto call = [&](auto& hook) {
     try {
-      if (hook) hook(self.index);
+      if (hook) hook(index);
     } catch (...) {
       report_exception();
     }
   };
   {
+    this_worker = &self;
     const helping_scope helping(self);
     call(options_.on_start);
     work(self);
+    this_worker = nullptr;
   }
   call(options_.on_stop);
-  this_worker = nullptr;
 }
 
 void pool_core::resize(std::size_t workers) {
@@ -193,6 +195,7 @@ void pool_core::resize(std::size_t workers) {
 // Under a lock, as growing may overtake: a worker that is asked to end goes on if it is wanted again.
 bool pool_core::retire(pool_worker& self) noexcept {
   settle(self);
+  stop_searching(self);
   {
     const std::lock_guard lock(workers_mutex_);
     if (self.index < workers()) return false;
@@ -233,6 +236,7 @@ bool pool_core::attend(pool_worker& self) noexcept {
     const std::uint32_t bits = attention();
     if ((bits & ended_bit) != 0) {
       settle(self);
+      stop_searching(self);
       return false;
     }
     if (self.index >= workers() && retire(self)) return false;

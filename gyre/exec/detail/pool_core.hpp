@@ -131,6 +131,8 @@ class pool_core : public executor, public std::enable_shared_from_this<pool_core
   /// Takes out anything that waits, for the time after the workers' end.
   virtual work_item take_left() noexcept = 0;
   virtual void wake_all() noexcept = 0;
+  /// Worker: it is about to end, whatever there may be to find.
+  virtual void stop_searching(pool_worker& self) noexcept { static_cast<void>(self); }
   /// How many were put into the queues, workers' own not counted.
   virtual std::uint64_t enqueued() const noexcept = 0;
   virtual std::uint64_t wakeups() const noexcept = 0;

@@ -34,10 +34,7 @@ stealing_pool::stealing_pool(thread_pool_options&& options)
 
 stealing_pool::~stealing_pool() = default;
 
-void stealing_pool::work(pool_worker& self) noexcept {
-  run_worker(*this, self);
-  idle_.found_work(self.bed);  // it searches no longer
-}
+void stealing_pool::work(pool_worker& self) noexcept { run_worker(*this, self); }
 
 // ---- adding
 

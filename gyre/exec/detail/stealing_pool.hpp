@@ -41,6 +41,7 @@ class stealing_pool final : public pool_core {
   std::uint64_t enqueued() const noexcept override;
   std::uint64_t wakeups() const noexcept override { return idle_.counts().wakes; }
 
+  void stop_searching(pool_worker& self) noexcept override { found(self); }
   void found(pool_worker& self) noexcept;
   void rest(pool_worker& self) noexcept;
   work_item find(pool_worker& self) noexcept;
