@@ -34,9 +34,9 @@ namespace gyre {
 
 /// How parallel_for() and parallel_reduce() divide their work.
 struct parallel_options {
-  /// How many elements a thread does in a row before it looks whether others want some. 0: a 1024th
-  /// of all, at most 1024. Larger ones suit bodies of some nanoseconds, which the compiler then turns
-  /// into vector instructions.
+  /// How many elements a thread does in a row before it looks whether others want some. 0: a
+  /// 1024th of all, at most 1024. Larger ones suit bodies of some nanoseconds, which the compiler
+  /// then turns into vector instructions.
   std::size_t grain = 0;
 };
 
@@ -80,9 +80,9 @@ void invoke_all(Executor& where, F& first, Others&... others) {
   }
 }
 
-/// A loop over [first, last) that threads divide among themselves. `Part` is what a thread makes of
-/// some of it: part(first, last) does so, Part(prototype) begins another one, and part.append(other)
-/// adds what comes after it.
+/// A loop over [first, last) that threads divide among themselves. `Part` is what a thread makes
+/// of some of it: part(first, last) does so, Part(prototype) begins another one, and
+/// part.append(other) adds what comes after it.
 ///
 /// Each thread keeps the second half of what is left to it on offer while it does the first, in
 /// steps, and divides again as soon as that is taken: so there are few pieces if nobody takes any
@@ -229,8 +229,8 @@ void parallel_invoke(Executor& where, Functions&&... functions) {
 }
 
 /// Calls body(i) for each i in [first, last), in no certain order, and returns when all have
-/// returned. If several throw, one of the exceptions is thrown. Blocks; any thread. last - first must
-/// be an Index.
+/// returned. If several throw, one of the exceptions is thrown. Blocks; any thread. last - first
+/// must be an Index.
 template <std::derived_from<executor> Executor, std::integral Index,
           std::invocable<const Index&> Body>
 void parallel_for(Executor& where, Index first, std::type_identity_t<Index> last, Body&& body,
@@ -256,10 +256,10 @@ void parallel_for(Executor& where, Range&& range, Body&& body, parallel_options 
       [&](index i) { std::invoke(body, begin[i]); }, how);
 }
 
-/// Combines transform(i) of each i in [first, last), in this order, to one value: `identity` if there
-/// are none. `combine` must be associative and need not be commutative; combine(identity, x) must be
-/// x, and is called once or more. Exceptions and all else as in parallel_for(); copies `identity` once
-/// for each piece that another thread takes.
+/// Combines transform(i) of each i in [first, last), in this order, to one value: `identity` if
+/// there are none. `combine` must be associative and need not be commutative; combine(identity, x)
+/// must be x, and is called once or more. Exceptions and all else as in parallel_for(); copies
+/// `identity` once for each piece that another thread takes.
 template <std::derived_from<executor> Executor, std::integral Index, std::copy_constructible T,
           std::invocable<const Index&> Transform, class Combine>
   requires std::is_invocable_r_v<T, Combine&, T, std::invoke_result_t<Transform&, const Index&>> &&

@@ -198,8 +198,8 @@ concept awaitable_range = std::ranges::input_range<T> && !std::is_lvalue_referen
 /// beside it in the literal sense. Elsewhere they take turns on one thread.
 ///
 /// When one fails the others are asked to stop; when all have ended, the error that came first is
-/// thrown. The coroutine goes on, on its own executor. It must not be destroyed while children run on
-/// other threads or are on offer to them. Costs a frame; a child that need not wait and that no
+/// thrown. The coroutine goes on, on its own executor. It must not be destroyed while children run
+/// on other threads or are on offer to them. Costs a frame; a child that need not wait and that no
 /// other thread took costs no atomic operation here.
 template <awaitable... Awaitables>
   requires(sizeof...(Awaitables) > 0)
@@ -214,8 +214,8 @@ template <awaitable_range Range>
   return detail::when_all_tasks(detail::tasks_of(std::forward<Range>(range)));
 }
 
-/// As when_all(), but lets all of them end by themselves and gives each one's result or exception: a
-/// tuple of std::expected<T, std::exception_ptr>. T must not be a reference.
+/// As when_all(), but lets all of them end by themselves and gives each one's result or exception:
+/// a tuple of std::expected<T, std::exception_ptr>. T must not be a reference.
 template <awaitable... Awaitables>
   requires(sizeof...(Awaitables) > 0)
 [[nodiscard]] auto when_all_ready(Awaitables... awaitables) {

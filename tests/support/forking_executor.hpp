@@ -26,8 +26,8 @@ namespace gyre::test {
 
 enum class stealing { at_once, when_told };
 
-/// Plain on purpose: one mutex and one condition variable for everything. Its destructor waits until
-/// no operations are left, also of those that the last ones post.
+/// Plain on purpose: one mutex and one condition variable for everything. Its destructor waits
+/// until no operations are left, also of those that the last ones post.
 class forking_executor : public executor {
  public:
   /// What a thread does with its life: calls its second argument.

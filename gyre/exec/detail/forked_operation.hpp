@@ -12,15 +12,16 @@
 
 namespace gyre::detail {
 
-/// An operation on the stack of the thread that offers it, or posts it, which then waits for its end
-/// unless it takes it back.
+/// An operation on the stack of the thread that offers it, or posts it, which then waits for its
+/// end unless it takes it back.
 class forked_operation : public operation {
  public:
   /// Whether somebody has begun to run it. A hint; one load.
   bool taken() const noexcept { return word_.load(std::memory_order_relaxed) != 0; }
 
-  /// Returns when it has been run, and runs other things meanwhile, if the thread has any; then what
-  /// the operation did happens before the return. The offering thread, which has not got it back.
+  /// Returns when it has been run, and runs other things meanwhile, if the thread has any; then
+  /// what the operation did happens before the return. The offering thread, which has not got it
+  /// back.
   void wait() noexcept;
 
  protected:

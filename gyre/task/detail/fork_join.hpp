@@ -148,7 +148,8 @@ class fork_join::starter {
 };
 
 /// Awaited: runs all tasks that `Tasks` gives: a function that is called with the number of a task
-/// and a function, and calls that with each task's state from that number on, until it returns false.
+/// and a function, and calls that with each task's state from that number on, until it returns
+/// false.
 template <class Tasks>
 class join_awaiter : operation {
  public:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // asio: awaitable<int>, all spawned by a parallel group on an io_context that runs on this thread
-// and locks nothing. co_spawn enters a chain at once when called on that thread (none); for the loop
-// each chain is posted first.
+// and locks nothing. co_spawn enters a chain at once when called on that thread (none); for the
+// loop each chain is posted first.
 #include <lab/experiments/coroutine_collect_all/workload.hpp>
 #include <lab/harness/boost_version.hpp>
 

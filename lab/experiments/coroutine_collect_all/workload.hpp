@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What it costs to run very many coroutines at once and to collect what they return: each is a
-// chain of 50 that never waits, so nothing but starting, joining and calling is measured. Without an
-// executor the chains run one after another inside of the collecting await; with a loop each of
+// chain of 50 that never waits, so nothing but starting, joining and calling is measured. Without
+// an executor the chains run one after another inside of the collecting await; with a loop each of
 // them is posted to it; on a pool of two threads they run as its library lets several threads take
 // part. All is waited for synchronously, as in the published experiment.
 #pragma once

@@ -2,8 +2,8 @@
 // The problems solved by coroutines that await each other as a `Runtime` lets them:
 //   Runtime::task<T>        a coroutine
 //   Runtime::both(a, b)     awaited, runs both and gives their results
-//   Runtime::all(tasks)     awaited, runs all of a std::vector, which is used up, and gives a range of
-//                           their results
+//   Runtime::all(tasks)     awaited, runs all of a std::vector, which it may use up, and gives a
+//                           range of their results
 #pragma once
 
 #include <lab/experiments/fork_join/problems.hpp>
