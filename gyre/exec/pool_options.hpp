@@ -44,7 +44,7 @@ struct thread_pool_options {
   std::size_t workers = 0;
   gyre::scheduler scheduler = gyre::scheduler::stealing;
   /// Tasks that may wait; at least 1.
-  std::size_t capacity = std::size_t{1} << 15;
+  std::size_t capacity = std::size_t{24} << 10;
   gyre::when_full when_full = gyre::when_full::block;
   std::chrono::nanoseconds block_timeout = std::chrono::nanoseconds::max();
   /// How long tasks of higher priority may go before one that waits.

@@ -29,7 +29,8 @@ namespace gyre {
 /// Worker threads and the tasks that wait for them; see thread_pool_options for all that can be set.
 ///
 /// Tasks are callables without arguments; they may only be movable. A thread's own tasks of one
-/// priority start in the order of their submission as long as one worker runs; what a worker of a
+/// priority start in the order of their submission as long as there is one worker, and its tasks
+/// submit none themselves; what a worker of a
 /// `stealing` pool submits starts newest first on that worker and oldest first on others, so that
 /// memory grows with the depth of what is submitted and not with its width.
 ///
@@ -91,7 +92,7 @@ class thread_pool final : public executor {
     requires std::invocable<std::ranges::range_value_t<Range>&>
   void post_bulk(Range&& callables, task_priority priority = task_priority::normal) {
     for (auto&& each : callables) {
-      if constexpr (std::is_lvalue_reference_v<Range> || std::ranges::borrowed_range<Range>) {
+      if constexpr (std::is_lvalue_reference_v<Range> || std::ranges::view<Range>) {
         post(each, priority);
       } else {
         post(std::move(each), priority);
@@ -122,8 +123,8 @@ class thread_pool final : public executor {
   bool offer(operation& op) noexcept override { return core_->offer(op); }
   bool retract(operation& op) noexcept override { return core_->retract(op); }
 
-  /// Lets workers start no further task until resume(); what waits keeps waiting, what runs runs on.
-  /// Does not wait for it.
+  /// Lets workers start nothing that is submitted from now on, until resume(), and of what waits, one
+  /// task each at most; what runs runs on. Does not wait for it.
   void pause() noexcept { core_->pause(); }
   void resume() noexcept { core_->resume(); }
   [[nodiscard]] bool paused() const noexcept { return core_->paused(); }

@@ -7,6 +7,7 @@
 
 #include <sched.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <chrono>
@@ -18,6 +19,7 @@
 #include <memory>
 #include <mutex>
 #include <numeric>
+#include <ranges>
 #include <semaphore>
 #include <set>
 #include <stdexcept>
@@ -129,6 +131,14 @@ TEST_P(ThreadPool, PostsARangeInOneCall) {
   pool.post_bulk(std::move(tasks));
   pool.wait_idle();
   EXPECT_EQ(sum, 200);
+}
+
+TEST_P(ThreadPool, LeavesWhatAViewOfARangeShows) {
+  thread_pool pool(with(1));
+  std::vector<std::function<void()>> tasks(3, [] {});
+  pool.post_bulk(tasks | std::views::filter([](const auto& each) { return each != nullptr; }));
+  pool.wait_idle();
+  for (const auto& each : tasks) EXPECT_TRUE(each);
 }
 
 TEST_P(ThreadPool, HighGoesBeforeNormalAndNormalBeforeLow) {
@@ -261,6 +271,42 @@ TEST_P(ThreadPool, LeavesARefusedCallableAsItWas) {
   busy.end();
 }
 
+TEST_P(ThreadPool, LeavesARefusedCallableAsItWasWhereTasksAreTimed) {
+  auto options = with(1, 1, when_full::reject);
+  options.record_times = true;
+  thread_pool pool(std::move(options));
+  busy_worker busy(pool);
+  pool.post([] {});
+  auto task = [owned = std::make_unique<int>(1)] { EXPECT_EQ(*owned, 1); };
+  EXPECT_FALSE(pool.try_post(std::move(task)));
+  task();  // NOLINT(bugprone-use-after-move): refused
+  busy.end();
+}
+
+TEST_P(ThreadPool, ThreadsThatSubmitSeldomDoNotHoldThePlacesOfOthers) {
+  constexpr std::size_t threads = 200;
+  thread_pool pool(with(1, 1024, when_full::reject));
+  std::latch posted(threads);
+  std::latch counted(1);
+  std::vector<std::jthread> idle;
+  for (std::size_t i = 0; i < threads; ++i) {
+    idle.emplace_back([&] {
+      pool.post([] {});
+      posted.count_down();
+      counted.wait();
+    });
+  }
+  posted.wait();
+  pool.wait_idle();
+  busy_worker busy(pool);
+  std::size_t taken = 0;
+  while (pool.try_post([] {})) ++taken;
+  EXPECT_GE(taken, 1024U - 4 * threads);
+  EXPECT_GE(taken, 200U);
+  counted.count_down();
+  busy.end();
+}
+
 TEST_P(ThreadPool, BlocksASubmitterUntilThereIsAPlace) {
   thread_pool pool(with(1, 2));
   busy_worker busy(pool);
@@ -349,6 +395,34 @@ TEST_P(ThreadPool, WorkerThatSubmitsIntoAFullPoolDoesNotWait) {
   }
 }
 
+TEST_P(ThreadPool, WhatAWorkerSubmitsIsBoundedToo) {
+  for (const auto priority : {task_priority::high, task_priority::normal, task_priority::low}) {
+    thread_pool pool(with(1, 4));
+    std::size_t most = 0;
+    pool.post([&] {
+      for (int i = 0; i < 10000; ++i) pool.post([] {}, priority);
+      most = pool.metrics().waiting;
+    });
+    pool.wait_idle();
+    EXPECT_GT(most, 4U);
+    EXPECT_LE(most, 4U + 1024U);
+  }
+}
+
+TEST_P(ThreadPool, DropsLowPriorityFirst) {
+  thread_pool pool(with(1, 3, when_full::drop_oldest));
+  busy_worker busy(pool);
+  auto normal = pool.submit([] {});
+  auto low = pool.submit([] {}, task_priority::low);
+  auto high = pool.submit([] {}, task_priority::high);
+  pool.post([] {});
+  EXPECT_EQ(error_of([&] { low.get(); }), std::errc::operation_canceled);
+  pool.post([] {});
+  EXPECT_EQ(error_of([&] { normal.get(); }), std::errc::operation_canceled);
+  busy.end();
+  high.get();
+}
+
 void grow(thread_pool& pool, std::atomic<int>& leaves, int depth) {
   if (depth == 0) {
     ++leaves;
@@ -428,6 +502,62 @@ TEST_P(ThreadPool, TasksThatWaitUntilAllIsDoneDoNotWaitForEachOther) {
   EXPECT_EQ(pool.metrics().finished, 2U);
 }
 
+TEST_P(ThreadPool, WaitWithinAWaitEnds) {
+  thread_pool pool(with(1));
+  int ended = 0;
+  pool.post([&] {
+    pool.post([&] {
+      pool.post([&] { ++ended; });
+      pool.wait_idle();
+      ++ended;
+    });
+    pool.wait_idle();
+    ++ended;
+  });
+  pool.wait_idle();
+  EXPECT_EQ(ended, 3);
+}
+
+TEST_P(ThreadPool, WaitWithinATaskEndsWithItsTimeThoughThereIsAlwaysWork) {
+  thread_pool pool(with(1));
+  std::atomic<bool> over = false;
+  struct endless {
+    thread_pool& pool;
+    std::atomic<bool>& ended;
+    void operator()() const {
+      if (!ended) pool.post(endless{pool, ended});
+    }
+  };
+  pool.post([&] {
+    pool.post(endless{pool, over});
+    EXPECT_FALSE(pool.wait_idle_for(1ms));
+    over = true;
+  });
+  pool.wait_idle();
+}
+
+TEST_P(ThreadPool, HelpingStopsWhereTheStackEnds) {
+  std::promise<void> opened;
+  const std::shared_future<void> gate = opened.get_future().share();
+  thread_pool other(with(1));
+  auto waited = other.submit([gate] { gate.wait(); });
+  {
+    thread_pool pool(with(1));
+    for (int i = 0; i < 20000; ++i) {
+      pool.post([&] {
+        std::array<volatile char, 2000> frame{};
+        frame[0] = 1;
+        waited.wait_for(0ns);
+        static_cast<void>(pool.wait_idle_for(0ns));
+        if (!waited.ready()) pool.submit([] {}).wait();
+      });
+    }
+    opened.set_value();
+    pool.drain();
+    EXPECT_EQ(pool.metrics().waiting, 0U);
+  }
+}
+
 TEST_P(ThreadPool, WaitForIdleEndsWithItsTime) {
   thread_pool pool(with(1));
   EXPECT_TRUE(pool.wait_idle_for(0ns));
@@ -486,6 +616,41 @@ TEST_P(ThreadPool, PurgeLeavesCoroutines) {
   pool.resume();
   pool.wait_idle();
   EXPECT_EQ(op.runs, 1);
+}
+
+TEST_P(ThreadPool, PurgeLeavesTheOrderOfCoroutines) {
+  thread_pool pool(with(1));
+  std::vector<int> order;
+  struct numbered : gyre::operation {
+    numbered() : operation([](gyre::operation& self) { static_cast<numbered&>(self).enter(); }) {}
+    void enter() { order->push_back(number); }
+    std::vector<int>* order = nullptr;
+    int number = 0;
+  };
+  std::array<numbered, 50> operations;
+  pool.pause();
+  for (int i = 0; i < 50; ++i) {
+    auto& each = operations[static_cast<std::size_t>(i)];
+    each.order = &order;
+    each.number = i;
+    pool.post(each);
+  }
+  EXPECT_EQ(pool.purge(), 0U);
+  pool.resume();
+  pool.wait_idle();
+  EXPECT_TRUE(std::ranges::is_sorted(order));
+  EXPECT_EQ(order.size(), operations.size());
+}
+
+TEST_P(ThreadPool, PurgeEndsThoughOthersSubmit) {
+  thread_pool pool(with(1, 64));
+  std::atomic<bool> purged = false;
+  pool.pause();
+  std::jthread submitter([&] {
+    while (!purged) static_cast<void>(pool.try_post([] {}));
+  });
+  for (int i = 0; i < 10; ++i) pool.purge();
+  purged = true;
 }
 
 TEST_P(ThreadPool, PurgedTasksGiveTheirPlacesBack) {
@@ -627,6 +792,41 @@ TEST_P(ThreadPool, TasksMayDrainThePoolTheyRunOn) {
   EXPECT_EQ(ran, 20);
 }
 
+TEST_P(ThreadPool, TaskThatHasDrainedThePoolMaySubmitNoMore) {
+  std::error_code refused;
+  {
+    thread_pool pool(with(1));
+    pool.post([&] {
+      pool.drain();
+      refused = error_of([&] { pool.post([] {}); });
+    });
+    pool.wait_idle();
+  }
+  EXPECT_EQ(refused, std::errc::operation_canceled);
+}
+
+// A submission that drain() overtakes is run by its submitter, and submits more itself.
+TEST_P(ThreadPool, SubmissionsThatOvertakeTheEndAreRunOrRefused) {
+  for (int round = 0; round < 300; ++round) {
+    thread_pool pool(with(1));
+    std::atomic<int> ran = 0;
+    std::atomic<int> taken = 0;
+    std::jthread submitter([&] {
+      while (pool.try_post([&] {
+        ++ran;
+        pool.post([] {});
+      })) {
+        ++taken;
+      }
+    });
+    std::jthread drainer([&] { pool.drain(); });
+    pool.drain();
+    submitter.join();
+    drainer.join();
+    EXPECT_EQ(ran, taken);
+  }
+}
+
 TEST_P(ThreadPool, StopDropsWhatHasNotStartedInTime) {
   thread_pool pool(with(1));
   busy_worker busy(pool);
@@ -640,6 +840,32 @@ TEST_P(ThreadPool, StopDropsWhatHasNotStartedInTime) {
   EXPECT_FALSE(pool.stop(0ns));
   EXPECT_EQ(ran, 0);
   EXPECT_EQ(pool.metrics().dropped, 11U);
+}
+
+TEST_P(ThreadPool, StopWithoutGraceStartsNothingOnAPausedPool) {
+  for (int i = 0; i < 100; ++i) {
+    thread_pool pool(with(2));
+    pool.pause();
+    std::atomic<int> ran = 0;
+    pool.post([&] { ++ran; });
+    EXPECT_FALSE(pool.stop());
+    EXPECT_EQ(ran, 0);
+    EXPECT_EQ(pool.metrics().dropped, 1U);
+  }
+}
+
+TEST_P(ThreadPool, StartsNothingThatIsSubmittedAfterThePause) {
+  thread_pool pool(with(2));
+  for (int i = 0; i < 200; ++i) {
+    std::atomic<bool> ran = false;
+    pool.post([] {});  // so that a worker may be about to look
+    pool.pause();
+    pool.post([&] { ran = true; });
+    std::this_thread::yield();
+    EXPECT_FALSE(ran);
+    pool.resume();
+    pool.wait_idle();
+  }
 }
 
 TEST_P(ThreadPool, StopDropsNothingIfThereIsTime) {

@@ -56,10 +56,10 @@ class idle_workers {
   idle_workers(const idle_workers&) = delete;
   idle_workers& operator=(const idle_workers&) = delete;
 
-  /// Lets half of `workers`, at least one, search at a time. Any thread.
+  /// Lets half of `workers`, at least two, search at a time. Any thread.
   void resize(std::size_t workers) noexcept {
     // relaxed: a limit that is heeded a little later harms nobody.
-    most_searchers_.store(static_cast<std::uint32_t>(std::max<std::size_t>(1, workers / 2)),
+    most_searchers_.store(static_cast<std::uint32_t>(std::max<std::size_t>(2, workers / 2)),
                           std::memory_order_relaxed);
   }
 

@@ -79,10 +79,12 @@ TEST(IdleWorkers, AllowMoreSearchersInAPoolThatHasGrown) {
   idle_workers idle(2);
   parker first;
   parker second;
+  parker third;
   EXPECT_TRUE(idle.start_searching(first));
-  EXPECT_FALSE(idle.start_searching(second));
-  idle.resize(4);
   EXPECT_TRUE(idle.start_searching(second));
+  EXPECT_FALSE(idle.start_searching(third));
+  idle.resize(6);
+  EXPECT_TRUE(idle.start_searching(third));
 }
 
 TEST(IdleWorkers, DoNotSleepWhileThereIsWork) {

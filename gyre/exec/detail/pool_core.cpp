@@ -24,10 +24,13 @@ namespace {
 
 constinit thread_local pool_worker* this_worker = nullptr;
 constinit thread_local taken_items* this_taking = nullptr;
+constinit thread_local const pool_core* settled_here = nullptr;
 
 // A worker's own tasks that may wait in its queue without a place, and how deep it runs others.
 constexpr std::size_t most_unplaced = 1024;
 constexpr std::size_t most_submitter_depth = 16;
+
+constexpr int most_drop_tries = 1000;
 
 // How long a wait within a task sleeps before it looks for work to help with again.
 constexpr std::chrono::milliseconds help_interval{1};
@@ -36,6 +39,19 @@ std::size_t usable_cpus() noexcept {
   cpu_set_t set;
   if (::pthread_getaffinity_np(::pthread_self(), sizeof set, &set) != 0) return 1;
   return std::max<std::size_t>(1, static_cast<std::size_t>(CPU_COUNT(&set)));
+}
+
+// The address of the stack below which a worker does not help: a quarter of the stack, 256 KiB at
+// most, is for what it does otherwise.
+std::uintptr_t end_of_helping() noexcept {
+  pthread_attr_t attributes;
+  if (::pthread_getattr_np(::pthread_self(), &attributes) != 0) return 0;
+  void* lowest = nullptr;
+  std::size_t size = 0;
+  ::pthread_attr_getstack(&attributes, &lowest, &size);
+  ::pthread_attr_destroy(&attributes);
+  return reinterpret_cast<std::uintptr_t>(lowest) +
+         std::min<std::size_t>(size / 4, std::size_t{256} << 10);
 }
 
 void report_and_terminate(const std::exception_ptr& error) {
@@ -49,6 +65,14 @@ void check_workers(std::size_t workers) {
 }
 
 }  // namespace
+
+// One of a few numbers, so that threads that post at the same time seldom share one.
+[[gnu::noinline]] std::size_t pool_core::this_thread_stripe() noexcept {
+  static std::atomic<std::size_t> next{0};
+  constinit thread_local std::size_t mine = 0;  // plus one
+  if (mine == 0) mine = next.fetch_add(1, std::memory_order_relaxed) % stripes + 1;
+  return mine - 1;
+}
 
 [[gnu::noinline]] pool_worker* current_pool_worker() noexcept { return this_worker; }
 
@@ -76,6 +100,12 @@ void throw_refused(admission why) {
     default: throw_system_error(EAGAIN, "gyre::thread_pool: full");
   }
 }
+
+pool_core::settling::settling(const pool_core& pool) noexcept
+    : outer_(std::exchange(settled_here, &pool)) {}
+pool_core::settling::~settling() { settled_here = outer_; }
+
+[[gnu::noinline]] bool pool_core::settles_here() const noexcept { return settled_here == this; }
 
 bool pool_worker::help_once() noexcept { return core.help(*this); }
 
@@ -128,6 +158,9 @@ void pool_core::start_worker(std::size_t index) {
   std::vector<int> cpus;
   if (!options_.cpus.empty()) cpus.push_back(options_.cpus[index % options_.cpus.size()]);
   worker.alive = true;
+  // Before it can submit anything. release: pairs with the acquire in slots().
+  slots_used_.store(std::max(slots_used_.load(std::memory_order_relaxed), index + 1),
+                    std::memory_order_release);
   try {
     worker.thread = std::make_unique<named_thread>(
         name, cpus, [keeping = shared_from_this(), &worker] { keeping->live(worker); });
@@ -135,9 +168,6 @@ void pool_core::start_worker(std::size_t index) {
     worker.alive = false;
     throw;
   }
-  // release: pairs with the acquire in slots().
-  slots_used_.store(std::max(slots_used_.load(std::memory_order_relaxed), index + 1),
-                    std::memory_order_release);
 }
 
 void pool_core::live(pool_worker& self) noexcept {
@@ -152,6 +182,7 @@ void pool_core::live(pool_worker& self) noexcept {
   };
   {
     this_worker = &self;
+    self.stack_reserve = end_of_helping();
     const helping_scope helping(self);
     call(options_.on_start);
     work(self);
@@ -180,7 +211,11 @@ void pool_core::resize(std::size_t workers) {
       }
     }
     resized(workers);
-    if (workers < before) raise(resized_bit);
+    if (workers < before) {
+      raise(resized_bit);
+    } else if (!has_surplus()) {
+      lower(resized_bit);
+    }
     std::swap(ended, retired_);
     std::erase_if(ended, [this](auto& thread) {
       if (!thread->is_current()) return false;
@@ -195,19 +230,23 @@ void pool_core::resize(std::size_t workers) {
 // Under a lock, as growing may overtake: a worker that is asked to end goes on if it is wanted again.
 bool pool_core::retire(pool_worker& self) noexcept {
   settle(self);
-  stop_searching(self);
+  leave_queues(self);
   {
     const std::lock_guard lock(workers_mutex_);
     if (self.index < workers()) return false;
     self.alive = false;
-    bool surplus = false;
-    for (std::size_t index = workers(); index < slots(); ++index) {
-      surplus = surplus || slots_[index]->alive;
-    }
-    if (!surplus) attention_.fetch_and(~resized_bit, std::memory_order_acq_rel);
+    if (!has_surplus()) lower(resized_bit);
   }
   wake_all();  // what waits in its deque is for the others
   return true;
+}
+
+// Under the mutex.
+bool pool_core::has_surplus() const noexcept {
+  for (std::size_t index = workers(); index < slots(); ++index) {
+    if (slots_[index]->alive) return true;
+  }
+  return false;
 }
 
 void pool_core::raise(std::uint32_t bits) noexcept {
@@ -236,7 +275,8 @@ bool pool_core::attend(pool_worker& self) noexcept {
     const std::uint32_t bits = attention();
     if ((bits & ended_bit) != 0) {
       settle(self);
-      stop_searching(self);
+      leave_queues(self);
+      settle_late();
       return false;
     }
     if (self.index >= workers() && retire(self)) return false;
@@ -247,7 +287,8 @@ bool pool_core::attend(pool_worker& self) noexcept {
 }
 
 bool pool_core::stop(steady_time deadline) {
-  raise(closed_bit);
+  // Without grace a paused pool starts nothing more.
+  raise(deadline <= monotonic_now() ? closed_bit | dropping_bit : closed_bit);
   lower(paused_bit);
   places_.close();
   wake_all();
@@ -258,6 +299,7 @@ bool pool_core::stop(steady_time deadline) {
     static_cast<void>(wait_until_done(steady_time::max()));
   }
   raise(ended_bit);
+  asymmetric_heavy_fence();  // pairs with the light one in settle_if_ended()
   wake_all();
   if (worker_here() == nullptr) join_workers();
   settle_late();
@@ -270,9 +312,14 @@ void pool_core::leave() noexcept {
   join_workers();
   timers_.stop();
   settle_late();
+  for (const auto& stripe : posts_) {
+    while (stripe.in_flight.load(std::memory_order_acquire) != 0) thread_yield();
+  }
 }
 
+// Whoever comes second waits until the first has joined them.
 void pool_core::join_workers() noexcept {
+  const std::lock_guard joining(join_mutex_);
   std::vector<std::unique_ptr<named_thread>> threads;
   {
     const std::lock_guard lock(workers_mutex_);
@@ -306,7 +353,11 @@ void pool_core::run(pool_worker& self, work_item item) noexcept {
     }
     self.started.add(1);
     ++self.depth;
-    if (task.has_place) give_back_place(self);
+    if (task.has_place) {
+      give_back_place(self);
+    } else {
+      unplaced_.fetch_sub(1, std::memory_order_relaxed);
+    }
     run_guarded(task);
   }
   --self.depth;
@@ -314,14 +365,19 @@ void pool_core::run(pool_worker& self, work_item item) noexcept {
 }
 
 bool pool_core::help(pool_worker& self) noexcept {
-  if ((attention() & paused_bit) != 0) return false;
-  const work_item item = next(self);
-  if (!item) {
-    settle(self);
+  // What is run lies above what waits: not where little stack is left for it.
+  if (reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0)) < self.stack_reserve) {
     return false;
   }
-  run(self, item);
-  return true;
+  if ((attention() & paused_bit) != 0) return false;
+  const work_item item = next(self);
+  if (item && !paused()) {
+    run(self, item);
+    return true;
+  }
+  if (item) return_taken(self, item);
+  settle(self);
+  return false;
 }
 
 void pool_core::run_guarded(pool_task& task) noexcept {
@@ -370,13 +426,18 @@ void pool_core::tell_done() noexcept {
 
 bool pool_core::wait_until_done(steady_time deadline) noexcept {
   pool_worker* const self = worker_here();
-  const std::size_t mine = self == nullptr ? 0 : self->depth;
+  // What lies below an outer wait of this thread was counted by that.
+  const std::size_t counted =
+      self == nullptr ? 0 : std::exchange(self->depth_that_waits, self->depth);
+  const std::size_t mine = self == nullptr ? 0 : self->depth - counted;
   waiting_within_.fetch_add(mine, std::memory_order_seq_cst);
   done_waiters_.fetch_add(1, std::memory_order_seq_cst);
   asymmetric_heavy_fence();
   tell_done();
   bool done = all_done(self);
   while (!done) {
+    const steady_time now = monotonic_now();
+    if (now >= deadline) break;
     if (self != nullptr && self->help_once()) {
       done = all_done(self);
       continue;
@@ -384,8 +445,6 @@ bool pool_core::wait_until_done(steady_time deadline) noexcept {
     std::unique_lock lock(done_mutex_);
     done = all_done(self);
     if (done) break;
-    const steady_time now = monotonic_now();
-    if (now >= deadline) break;
     // A task that waits looks for work to help with now and then.
     const steady_time until = self == nullptr ? deadline : std::min(deadline, now + help_interval);
     if (until == steady_time::max()) {
@@ -398,33 +457,44 @@ bool pool_core::wait_until_done(steady_time deadline) noexcept {
   }
   done_waiters_.fetch_sub(1, std::memory_order_seq_cst);
   waiting_within_.fetch_sub(mine, std::memory_order_seq_cst);
+  if (self != nullptr) self->depth_that_waits = counted;
   return done;
 }
 
 bool pool_core::wait_idle(steady_time deadline) { return wait_until_done(deadline); }
 
 void pool_core::settle_late() noexcept {
+  const settling here(*this);
+  bool any = false;
   while (const work_item item = take_left()) {
     if (item.is_task()) {
       pool_task& task = item.task();
-      if (task.has_place) places_.give_back(1);
+      task.has_place ? places_.give_back(1) : leave_unplaced();
       run_guarded(task);
     } else {
       inline_executor().post(item.op());
     }
     settled_late_.fetch_add(1, std::memory_order_release);
+    any = true;
   }
+  if (any) tell_done();
 }
 
 // ---- submitting
 
+// The operation may run, and whoever waits for it destroy the pool, before this returns: the end of a
+// pool waits for the counts, and nothing is touched after them.
 void pool_core::post(operation& op) noexcept {
+  std::atomic<std::uint32_t>& posting = posts_[this_thread_stripe()].in_flight;
+  posting.fetch_add(1, std::memory_order_relaxed);  // relaxed: what counts is the end
   if ((attention() & ended_bit) != 0) [[unlikely]] {
+    posting.fetch_sub(1, std::memory_order_release);
     inline_executor().post(op);
     return;
   }
   enqueue(op);
   settle_if_ended();
+  posting.fetch_sub(1, std::memory_order_release);  // pairs with the acquire in leave()
 }
 
 bool pool_core::take_place(pool_worker& self) noexcept {
@@ -473,28 +543,41 @@ auto pool_core::when_full_within(const pool_worker& self) noexcept -> next_step 
     case gyre::when_full::block: break;
   }
   // A task that submits itself again and again would otherwise never give its stack back.
-  return self.deque.size() >= most_unplaced && self.submitter_depth < most_submitter_depth
+  return unplaced_.load(std::memory_order_relaxed) >= most_unplaced &&
+                 self.submitter_depth < most_submitter_depth
              ? next_step::run_here
              : next_step::go_without;
 }
 
 bool pool_core::drop_one() noexcept {
-  pool_task* const oldest = take_waiting();
-  if (oldest == nullptr) return false;
-  drop(*oldest);
-  return true;
+  // A task that is on its way from one queue to another is not seen.
+  for (int tries = 0; tries < most_drop_tries; ++tries) {
+    if (pool_task* const oldest = take_waiting()) {
+      drop(*oldest);
+      return true;
+    }
+    if (places_.free() > 0) return true;
+    thread_yield();
+  }
+  return false;
 }
 
 void pool_core::drop(pool_task& task) noexcept {
   const bool had_place = task.has_place;
   task.drop();
-  if (had_place) places_.give_back(1);
+  had_place ? places_.give_back(1) : leave_unplaced();
   dropped_.fetch_add(1, std::memory_order_acq_rel);
 }
 
 std::size_t pool_core::purge() {
+  // Not more than there are now: others may go on submitting.
+  const std::size_t most = metrics().waiting;
   std::size_t dropped = 0;
-  for (; pool_task* const waiting = take_waiting(); ++dropped) drop(*waiting);
+  for (; dropped < most; ++dropped) {
+    pool_task* const waiting = take_waiting();
+    if (waiting == nullptr) break;
+    drop(*waiting);
+  }
   tell_done();
   return dropped;
 }
@@ -526,6 +609,7 @@ admission pool_core::delay(steady_time when, pool_task& task) {
 void pool_core::run_due(pool_task& task) noexcept {
   if ((attention() & dropping_bit) != 0) {
     drop_delayed(task);
+    dropped_while_stopping_.store(true, std::memory_order_relaxed);
     return;
   }
   places_.give_back(1);

@@ -126,13 +126,15 @@ class pool_core : public executor, public std::enable_shared_from_this<pool_core
   virtual work_item next(pool_worker& self) noexcept = 0;
   /// Worker: runs items until it is to end.
   virtual void work(pool_worker& self) noexcept = 0;
+  /// Worker: puts back what it took last, to be taken next.
+  virtual void return_taken(pool_worker& self, work_item item) noexcept = 0;
   /// Takes out a task that waits, the one that matters least first; none if it found none.
   virtual pool_task* take_waiting() noexcept = 0;
   /// Takes out anything that waits, for the time after the workers' end.
   virtual work_item take_left() noexcept = 0;
   virtual void wake_all() noexcept = 0;
-  /// Worker: it is about to end, whatever there may be to find.
-  virtual void stop_searching(pool_worker& self) noexcept { static_cast<void>(self); }
+  /// Worker: it is about to end; what is in its queue is for others.
+  virtual void leave_queues(pool_worker& self) noexcept { static_cast<void>(self); }
   /// How many were put into the queues, workers' own not counted.
   virtual std::uint64_t enqueued() const noexcept = 0;
   virtual std::uint64_t wakeups() const noexcept = 0;
@@ -187,7 +189,7 @@ class pool_core : public executor, public std::enable_shared_from_this<pool_core
   enum class next_step : std::uint8_t { retry, run_here, go_without, full, timed_out, closed };
 
   template <class F>
-  admission submit_untimed(F&& callable, task_priority priority, bool may_wait);
+  pool_task& make_task(F&& callable);
   template <class F>
   admission submit_as_worker(pool_worker& self, F&& callable, task_priority priority);
   template <class F>
@@ -208,6 +210,22 @@ class pool_core : public executor, public std::enable_shared_from_this<pool_core
   void start_worker(std::size_t index);
   void live(pool_worker& self) noexcept;
   bool retire(pool_worker& self) noexcept;
+  bool has_surplus() const noexcept;
+  void leave_unplaced() noexcept { unplaced_.fetch_sub(1, std::memory_order_relaxed); }
+  static std::size_t this_thread_stripe() noexcept;
+
+  /// A thread that runs what others have left may submit more, which it runs as well.
+  class settling {
+   public:
+    explicit settling(const pool_core& pool) noexcept;
+    settling(const settling&) = delete;
+    settling& operator=(const settling&) = delete;
+    ~settling();
+
+   private:
+    const pool_core* outer_;
+  };
+  bool settles_here() const noexcept;
   void raise(std::uint32_t bits) noexcept;
   void lower(std::uint32_t bits) noexcept;
   bool all_done(const pool_worker* waiting) const noexcept;
@@ -220,6 +238,13 @@ class pool_core : public executor, public std::enable_shared_from_this<pool_core
   std::atomic<std::size_t> target_{0};
   std::atomic<std::size_t> slots_used_{0};
   const std::unique_ptr<std::unique_ptr<pool_worker>[]> slots_;
+  static constexpr std::size_t stripes = 16;
+  struct alignas(false_sharing_range) posts {
+    std::atomic<std::uint32_t> in_flight{0};
+  };
+  std::array<posts, stripes> posts_{};  // of operations, now
+
+  std::mutex join_mutex_;
   std::mutex workers_mutex_;                            // starting and retiring
   std::vector<std::unique_ptr<named_thread>> retired_;  // not joined yet; by the mutex
 
@@ -232,6 +257,7 @@ class pool_core : public executor, public std::enable_shared_from_this<pool_core
   std::atomic<std::uint64_t> exceptions_{0};
 
   std::atomic<bool> dropped_while_stopping_{false};
+  std::atomic<std::size_t> unplaced_{0};  // workers' own tasks that wait without a place
 
   std::atomic<std::size_t> done_waiters_{0};
   std::atomic<std::size_t> waiting_within_{
@@ -310,22 +336,25 @@ struct timed_task {
 };
 
 template <class F>
-admission pool_core::submit(F&& callable, task_priority priority, bool may_wait) {
+pool_task& pool_core::make_task(F&& callable) {
   if (options_.record_times) [[unlikely]] {
-    return submit_untimed(timed_task<std::decay_t<F>>{std::forward<F>(callable)}, priority,
-                          may_wait);
+    return make_pool_task(timed_task<std::decay_t<F>>{std::forward<F>(callable)});
   }
-  return submit_untimed(std::forward<F>(callable), priority, may_wait);
+  return make_pool_task(std::forward<F>(callable));
 }
 
+// NOLINTBEGIN(bugprone-use-after-move): a callable is forwarded once more only if nobody took it.
 template <class F>
-admission pool_core::submit_untimed(F&& callable, task_priority priority, bool may_wait) {
+admission pool_core::submit(F&& callable, task_priority priority, bool may_wait) {
   if (pool_worker* const self = worker_here()) {
     return submit_as_worker(*self, std::forward<F>(callable), priority);
   }
   steady_time deadline{};
   for (;;) {
-    if ((attention() & closed_bit) != 0) return refuse(admission::closed);
+    if ((attention() & closed_bit) != 0) {
+      if (settles_here()) return run_by_submitter(std::forward<F>(callable));
+      return refuse(admission::closed);
+    }
     if (store(std::forward<F>(callable), priority)) {
       settle_if_ended();
       return admission::granted;
@@ -347,16 +376,21 @@ bool pool_core::store(F&& callable, task_priority priority) {
   using function = std::decay_t<F>;
   if (submissions_ != nullptr && priority == task_priority::normal) [[likely]] {
     bool stored = false;
+    const auto with_block = [&] {
+      pool_task& task = make_task(std::forward<F>(callable));
+      task.has_place = true;
+      return handed_over_task(task);
+    };
     if constexpr (inbox::detail::task_cell::holds<handed_over<function>> &&
                   std::is_nothrow_constructible_v<function, F>) {
-      stored = submissions_->try_push_made(
-          [&]() noexcept { return handed_over<function>{std::forward<F>(callable)}; });
+      if (options_.record_times) [[unlikely]] {
+        stored = submissions_->try_push_made(with_block);
+      } else {
+        stored = submissions_->try_push_made(
+            [&]() noexcept { return handed_over<function>{std::forward<F>(callable)}; });
+      }
     } else {
-      stored = submissions_->try_push_made([&] {
-        pool_task& task = make_pool_task(std::forward<F>(callable));
-        task.has_place = true;
-        return handed_over_task(task);
-      });
+      stored = submissions_->try_push_made(with_block);
     }
     if (stored) idle_workers_->notify();
     return stored;
@@ -364,7 +398,7 @@ bool pool_core::store(F&& callable, task_priority priority) {
   if (!places_.take(1)) return false;
   pool_task* task = nullptr;
   try {
-    task = &make_pool_task(std::forward<F>(callable));
+    task = &make_task(std::forward<F>(callable));
   } catch (...) {
     places_.give_back(1);
     throw;
@@ -379,7 +413,10 @@ template <class F>
 admission pool_core::submit_as_worker(pool_worker& self, F&& callable, task_priority priority) {
   bool placed = false;
   for (;;) {
-    if ((attention() & dropping_bit) != 0) return refuse(admission::closed);
+    if ((attention() & (dropping_bit | ended_bit)) != 0) {
+      if (settles_here()) return run_by_submitter(std::forward<F>(callable));
+      return refuse(admission::closed);
+    }
     placed = take_place(self);
     if (placed) break;
     const next_step step = when_full_within(self);
@@ -389,12 +426,13 @@ admission pool_core::submit_as_worker(pool_worker& self, F&& callable, task_prio
   }
   pool_task* task = nullptr;
   try {
-    task = &make_pool_task(std::forward<F>(callable));
+    task = &make_task(std::forward<F>(callable));
   } catch (...) {
     if (placed) give_back_place(self);
     throw;
   }
   task->has_place = placed;
+  if (!placed) unplaced_.fetch_add(1, std::memory_order_relaxed);
   if (priority == task_priority::normal) {
     enqueue_own(self, *task);
   } else {
@@ -402,6 +440,7 @@ admission pool_core::submit_as_worker(pool_worker& self, F&& callable, task_prio
   }
   return admission::granted;
 }
+// NOLINTEND(bugprone-use-after-move)
 
 template <class F>
 admission pool_core::submit_at(steady_time when, F&& callable) {
@@ -469,7 +508,12 @@ void pool_core::run_worker(Scheduler& scheduler, pool_worker& self) noexcept {
     }
     if (const work_item item = scheduler.next(self)) {
       scheduler.found(self);
-      run(self, item);
+      if (paused()) [[unlikely]] {
+        // Since it looked: what was submitted to a paused pool does not start.
+        scheduler.return_taken(self, item);
+      } else {
+        run(self, item);
+      }
     } else {
       settle(self);
       scheduler.rest(self);

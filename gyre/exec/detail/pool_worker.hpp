@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <optional>
 
@@ -26,24 +27,26 @@ class taken_items {
   static constexpr std::size_t most = 256;
 
   explicit taken_items(pool_core& pool) noexcept : pool_(pool) {}
+  taken_items(const taken_items&) = delete;
+  taken_items& operator=(const taken_items&) = delete;
 
   void add(work_item item) noexcept { items_[count_++] = item; }
   std::size_t count() const noexcept { return count_; }
   work_item operator[](std::size_t index) const noexcept { return items_[index]; }
-  void clear() noexcept { count_ = 0; }
   pool_core& pool() const noexcept { return pool_; }
 
  private:
   pool_core& pool_;
   std::size_t count_ = 0;
-  std::array<work_item, most> items_;
+  union {  // not set before it is used
+    std::array<work_item, most> items_;
+  };
 };
 
 /// Made once for each place in a pool, and kept to its end: others look into its deque and its counts.
 class pool_worker final : public helper {
  public:
-  pool_worker(pool_core& pool, std::size_t place) noexcept
-      : core(pool), index(place), taken(pool) {}
+  pool_worker(pool_core& pool, std::size_t place) noexcept : core(pool), index(place) {}
   pool_worker(const pool_worker&) = delete;
   pool_worker& operator=(const pool_worker&) = delete;
 
@@ -56,12 +59,13 @@ class pool_worker final : public helper {
   work_deque<work_item> deque;
   parker bed;
   spin_budget spin;
-  taken_items taken;
-  bool feeds_itself = false;        // its deque was not empty since it submitted to it
-  unsigned turn = 0;                // items looked for
-  std::size_t depth = 0;            // items being run, one within the other
-  std::size_t submitter_depth = 0;  // tasks run by their submitter, one within the other
-  std::size_t free_places = 0;      // of tasks that have started, not yet given back
+  bool feeds_itself = false;         // its deque was not empty since it submitted to it
+  unsigned turn = 0;                 // items looked for
+  std::size_t depth_that_waits = 0;  // of those, how many wait until all others are done
+  std::uintptr_t stack_reserve = 0;  // the stack's address below which it does not help
+  std::size_t depth = 0;             // items being run, one within the other
+  std::size_t submitter_depth = 0;   // tasks run by their submitter, one within the other
+  std::size_t free_places = 0;       // of tasks that have started, not yet given back
   tally submitted, started, finished, steals, parks;
   std::optional<histogram> queue_wait, run_time;  // where tasks are timed
 

@@ -83,6 +83,16 @@ work_item shared_queue_pool<Idlers>::next(pool_worker&) noexcept {
 }
 
 template <class Idlers>
+void shared_queue_pool<Idlers>::return_taken(pool_worker&, work_item item) noexcept {
+  const std::lock_guard lock(lock_);
+  if (item.is_task()) {
+    lanes_.put_back(item.task());
+  } else {
+    operations_.push_front(item.op());
+  }
+}
+
+template <class Idlers>
 pool_task* shared_queue_pool<Idlers>::take_waiting() noexcept {
   const std::lock_guard lock(lock_);
   return lanes_.take_least();

@@ -63,6 +63,7 @@ class shared_queue_pool final : public pool_core {
   bool offer_own(pool_worker& self, operation& op) noexcept override;
   work_item next(pool_worker& self) noexcept override;
   void work(pool_worker& self) noexcept override;
+  void return_taken(pool_worker& self, work_item item) noexcept override;
   pool_task* take_waiting() noexcept override;
   work_item take_left() noexcept override;
   void wake_all() noexcept override;

@@ -18,8 +18,11 @@ constexpr unsigned fairness = 61;
 // And how many of those times it runs the oldest of its own, which costs a heavy fence.
 constexpr unsigned own_fairness = 16;
 
-// Looks for work before a worker sleeps; each takes a lock.
+// Looks for work before a worker sleeps. One whose looks have paid so far, so that it may take more
+// than a few, gives way between them to the submitters, who may wait for its processor; otherwise it
+// does not, since the kernel wakes late who has just given way.
 constexpr int most_looks = 128;
+constexpr int few_looks = 64;
 
 }  // namespace
 
@@ -59,19 +62,24 @@ void stealing_pool::enqueue(operation& op) noexcept {
 }
 
 void stealing_pool::enqueue_own(pool_worker& self, pool_task& task) noexcept {
+  // Counted first: a thief may have run it before push() returns.
+  self.submitted.add(1);
   if (self.deque.push(work_item(task))) [[likely]] {
     self.feeds_itself = true;
-    self.submitted.add(1);
     idle_.notify();
   } else {
     enqueue(task, task_priority::normal);
+    self.submitted.set(self.submitted.get() - 1);
   }
 }
 
 bool stealing_pool::offer_own(pool_worker& self, operation& op) noexcept {
-  if (!self.deque.push(work_item(op))) return false;
+  self.submitted.add(1);  // as in enqueue_own()
+  if (!self.deque.push(work_item(op))) {
+    self.submitted.set(self.submitted.get() - 1);
+    return false;
+  }
   self.feeds_itself = true;
-  self.submitted.add(1);
   idle_.notify();
   return true;
 }
@@ -136,6 +144,7 @@ work_item stealing_pool::take_fairly(pool_worker& self) noexcept {
   if (!self.feeds_itself) {
     if (const work_item own = self.deque.pop()) return own;
   } else if (self.turn % (fairness * own_fairness) == 0) {
+    if (const work_item others = steal(self)) return others;
     if (const work_item oldest = self.deque.steal_oldest()) return oldest;
   }
   return take_submitted(self, 1);
@@ -143,18 +152,18 @@ work_item stealing_pool::take_fairly(pool_worker& self) noexcept {
 
 // The first is returned, the others go to the deque: the oldest is popped first.
 work_item stealing_pool::take_submitted(pool_worker& self, std::size_t most) noexcept {
-  self.taken.clear();
+  taken_items taken(*this);  // not the worker's: a task that finds no memory is run meanwhile
   bool more_waits = false;
   {
-    const taking_scope taking(self.taken);
+    const taking_scope taking(taken);
     inbox::batch some(most);
     more_waits = queue_.run_some(some);
   }
-  const std::size_t count = self.taken.count();
+  const std::size_t count = taken.count();
   if (count == 0) return {};
-  for (std::size_t index = count - 1; index > 0; --index) keep(self, self.taken[index]);
+  for (std::size_t index = count - 1; index > 0; --index) keep(self, taken[index]);
   if (count > 1 || more_waits) idle_.notify();
-  return self.taken[0];
+  return taken[0];
 }
 
 work_item stealing_pool::take_left_over(pool_worker& self) noexcept {
@@ -163,7 +172,9 @@ work_item stealing_pool::take_left_over(pool_worker& self) noexcept {
   auto all = left_over_.pop_all();
   operation* const first = all.pop_front();
   if (first == nullptr) return {};
-  while (operation* const each = all.pop_front()) keep(self, work_item(*each));
+  intrusive_queue<operation> newest_first;  // so that the oldest is popped first
+  while (operation* const each = all.pop_front()) newest_first.push_front(*each);
+  while (operation* const each = newest_first.pop_front()) keep(self, work_item(*each));
   idle_.notify();
   return work_item(*first);
 }
@@ -209,18 +220,24 @@ work_item stealing_pool::take_from_queues() noexcept {
   return {};
 }
 
+template <class Take>
+pool_task* stealing_pool::take_lane(Take&& take) noexcept {
+  const std::lock_guard lock(lanes_lock_);
+  pool_task* const taken = take(lanes_);
+  count_lanes();
+  return taken;
+}
+
 pool_task* stealing_pool::take_waiting() noexcept {
   intrusive_queue<operation> operations;
   pool_task* found = nullptr;
+  found = take_lane([](priority_lanes& lanes) { return lanes.take(task_priority::low); });
   while (found == nullptr) {
-    {
-      const std::lock_guard lock(lanes_lock_);
-      found = lanes_.take_least();
-      count_lanes();
-    }
-    if (found != nullptr) break;
     const work_item item = take_from_queues();
-    if (!item) break;
+    if (!item) {
+      found = take_lane([](priority_lanes& lanes) { return lanes.take_least(); });
+      break;
+    }
     if (item.is_task()) {
       found = &item.task();
     } else {
@@ -248,30 +265,38 @@ work_item stealing_pool::take_left() noexcept {
 
 void stealing_pool::found(pool_worker& self) noexcept {
   if (self.bed.searching()) [[unlikely]]
-    idle_.found_work(self.bed);
+    idle_.found_work(self.bed, [&] { return work_waits(); });
 }
+
+void stealing_pool::leave_queues(pool_worker& self) noexcept {
+  while (const work_item item = self.deque.pop()) put_back(item);
+  idle_.found_work(self.bed);
+}
+
+void stealing_pool::return_taken(pool_worker& self, work_item item) noexcept { keep(self, item); }
 
 void stealing_pool::rest(pool_worker& self) noexcept {
   if (idle_.start_searching(self.bed)) {
     const int looks = std::min(self.spin.looks(), most_looks);
-    for (int look = 0; look < looks; ++look) {
+    const bool gives_way = looks > few_looks;
+    for (int look = 1; look <= looks; ++look) {
       if (has_work(self)) {
         self.spin.paid(look);
         return;
       }
-      cpu_relax();
+      gives_way ? thread_yield() : cpu_relax();
     }
     self.spin.wasted();
-    // Submitters that wait for this processor may have something at once.
-    thread_yield();
-    if (has_work(self)) return;
   }
   self.parks.add(1);
   static_cast<void>(idle_.park(self.bed, [&] { return has_work(self); }));
 }
 
 bool stealing_pool::has_work(const pool_worker& self) noexcept {
-  if (must_rise(self)) return true;
+  return must_rise(self) || work_waits();
+}
+
+bool stealing_pool::work_waits() noexcept {
   // acquire: pairs with the release in enqueue().
   if (lanes_waiting_.load(std::memory_order_acquire) != 0 || !left_over_.empty()) return true;
   for (std::size_t index = 0; index < slots(); ++index) {

@@ -41,7 +41,8 @@ class stealing_pool final : public pool_core {
   std::uint64_t enqueued() const noexcept override;
   std::uint64_t wakeups() const noexcept override { return idle_.counts().wakes; }
 
-  void stop_searching(pool_worker& self) noexcept override { found(self); }
+  void leave_queues(pool_worker& self) noexcept override;
+  void return_taken(pool_worker& self, work_item item) noexcept override;
   void found(pool_worker& self) noexcept;
   void rest(pool_worker& self) noexcept;
   work_item find(pool_worker& self) noexcept;
@@ -49,9 +50,12 @@ class stealing_pool final : public pool_core {
   work_item take_submitted(pool_worker& self, std::size_t most) noexcept;
   work_item take_left_over(pool_worker& self) noexcept;
   pool_task* take_prioritized() noexcept;
+  template <class Take>
+  pool_task* take_lane(Take&& take) noexcept;
   work_item steal(pool_worker& self) noexcept;
   void keep(pool_worker& self, work_item item) noexcept;
   bool has_work(const pool_worker& self) noexcept;
+  bool work_waits() noexcept;
   void put_back(work_item item) noexcept;
   work_item take_from_queues() noexcept;
   void count_lanes() noexcept;

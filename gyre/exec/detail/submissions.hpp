@@ -3,6 +3,7 @@
 // workers empty in turn.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
@@ -248,7 +249,8 @@ class basic_submissions {
   [[gnu::noinline]] bool restock(shard& mine) noexcept {
     std::size_t taken = 0;
     do {
-      taken = places_.take_some(places_.chunk());
+      // Few of few, or threads that submit seldom would hold what others need.
+      taken = places_.take_some(std::clamp<std::size_t>(places_.free() / 64, 1, places_.chunk()));
     } while (taken == 0 && reclaim());
     mine.add_to_stock(taken);
     return taken > 0;
