@@ -33,7 +33,8 @@ bool idle_workers::start_searching(parker& me) noexcept {
 bool idle_workers::stop_searching(parker& me) noexcept {
   if (!me.searching_) return false;
   me.searching_ = false;
-  return needs_searcher(state_.fetch_sub(searcher, std::memory_order_relaxed) - searcher);
+  // acq_rel: pairs with that in notify(): who relied on this searcher has its work seen.
+  return needs_searcher(state_.fetch_sub(searcher, std::memory_order_acq_rel) - searcher);
 }
 
 void idle_workers::lie_down(parker& me) noexcept {

@@ -64,13 +64,17 @@ class idle_workers {
   }
 
   /// After work was made visible: wakes one sleeper, which becomes a searcher, unless somebody
-  /// searches already. Of several notifiers one wakes. Any thread. A load where nobody sleeps or
-  /// somebody searches, else a lock and a system call.
+  /// searches already. Of several notifiers one wakes. Any thread. A load where nobody sleeps, a
+  /// read-modify-write where somebody searches, else a lock and a system call.
   void notify() noexcept {
     asymmetric_light_fence();
-    // relaxed: ordered by the fences.
-    if (needs_searcher(state_.load(std::memory_order_relaxed))) [[unlikely]]
-      wake_one();
+    std::uint32_t state = state_.load(std::memory_order_relaxed);  // relaxed: ordered by the fences
+    if (sleepers_in(state) == 0) [[likely]]
+      return;
+    // A searcher on whom it relies must not have stopped. acq_rel: pairs with that in
+    // stop_searching(); who stops after this sees the work.
+    if (searchers_in(state) != 0) state = state_.fetch_add(0, std::memory_order_acq_rel);
+    if (needs_searcher(state)) wake_one();
   }
 
   /// Wakes all who sleep; all become searchers. For news that concern every worker, made visible
@@ -87,14 +91,12 @@ class idle_workers {
     if (stop_searching(me)) wake_one();
   }
 
-  /// The same, but wakes another only if `has_more()`, asked after a heavy fence, finds anything a
-  /// notifier may have made visible: cheaper where a lone task is the rule, as no second worker
-  /// wakes for nothing. Neither is asked for while nobody sleeps.
+  /// The same, but wakes another only if `has_more()`, which sees what every notifier that relied on
+  /// this searcher has made visible: where a lone task is the rule, no second worker wakes for
+  /// nothing. Not asked while nobody sleeps.
   template <class HasMore>
   void found_work(parker& me, HasMore&& has_more) noexcept {
-    if (!stop_searching(me)) return;
-    asymmetric_heavy_fence();
-    if (has_more()) wake_one();
+    if (stop_searching(me) && has_more()) wake_one();
   }
 
   /// Worker: sleeps until notified or until `deadline`, unless `has_work()`, which is asked once
