@@ -16,7 +16,8 @@ namespace gyre {
 
 /// How tasks find workers.
 enum class scheduler : std::uint8_t {
-  /// A queue for each submitting thread and for each worker; workers without work take from others'.
+  /// A queue for each submitting thread and for each worker; workers without work take from
+  /// others'.
   stealing,
   /// One queue for all, with a mutex and a condition variable.
   blocking,
@@ -60,12 +61,13 @@ struct thread_pool_options {
   /// Receives what a posted task throws, on the thread where that ran; by several at once. Must not
   /// throw. The default prints the exception and terminates the program.
   move_only_function<void(std::exception_ptr)> on_exception = {};
-  /// Whether tasks are timed, for the metrics. Costs three clock readings a task, some 60 ns.
+  /// Whether tasks are timed, for the metrics; delayed ones are not. Costs three clock readings a
+  /// task, some 60 ns.
   bool record_times = false;
 };
 
-/// What a thread_pool has done since it was made. Coroutines count each time they are resumed on it.
-/// At rest, submitted = finished + dropped.
+/// What a thread_pool has done since it was made. Coroutines count each time they are resumed on
+/// it. At rest, submitted = finished + dropped.
 struct thread_pool_metrics {
   std::uint64_t submitted = 0;         ///< accepted
   std::uint64_t started = 0;           ///< of these, by workers

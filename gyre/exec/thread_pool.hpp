@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // A fixed or changing number of threads that run tasks and coroutines.
 //
-//     gyre::thread_pool pool;                                       // a worker per CPU
-//     pool.post([] { … });                                          // and forget
+//     gyre::thread_pool pool;  // a worker per CPU
+//     pool.post([] { … });     // and forget
 //     gyre::future<int> answer = pool.submit([] { return 6 * 7; });
-//     answer.get();                                                 // or co_await std::move(answer)
-//     co_await gyre::resume_on(pool);                               // a coroutine goes on there
+//     answer.get();  // or co_await std::move(answer)
+//     co_await gyre::resume_on(pool);  // a coroutine goes on there
 #pragma once
 
 #include <chrono>
@@ -26,7 +26,8 @@
 
 namespace gyre {
 
-/// Worker threads and the tasks that wait for them; see thread_pool_options for all that can be set.
+/// Worker threads and the tasks that wait for them; see thread_pool_options for all that can be
+/// set.
 ///
 /// Tasks are callables without arguments; they may only be movable. A thread's own tasks of one
 /// priority start in the order of their submission as long as there is one worker, and its tasks
@@ -59,8 +60,8 @@ class thread_pool final : public executor {
   /// drain().
   ~thread_pool();
 
-  /// Runs `callable` once on a worker and drops what it returns. Up to 24 bytes are stored in place,
-  /// more in the slab. Throws std::system_error if the task was refused:
+  /// Runs `callable` once on a worker and drops what it returns. Up to 24 bytes are stored in
+  /// place, more in the slab. Throws std::system_error if the task was refused:
   /// resource_unavailable_try_again when the pool is full, timed_out when it was so for
   /// `block_timeout`, operation_canceled when it is drained or stopped; std::bad_alloc, and what
   /// copying or moving `callable` throws. About 10 ns, and a system call if a worker must be woken.
@@ -69,15 +70,16 @@ class thread_pool final : public executor {
   void post(F&& callable, task_priority priority = task_priority::normal) {
     detail::throw_if_refused(core_->submit(std::forward<F>(callable), priority, true));
   }
-  /// The same without waiting for a place: false, with `callable` not moved from, if the pool is full
-  /// or closed. Under `caller_runs` and `drop_oldest` a full pool takes it all the same.
+  /// The same without waiting for a place: false, with `callable` not moved from, if the pool is
+  /// full or closed. Under `caller_runs` and `drop_oldest`, and from a worker under `block`, a full
+  /// pool takes it all the same, but for drop_oldest with nothing to drop: delayed tasks stay.
   template <class F>
     requires std::invocable<std::decay_t<F>&>
   [[nodiscard]] bool try_post(F&& callable, task_priority priority = task_priority::normal) {
     return core_->submit(std::forward<F>(callable), priority, false) == detail::admission::granted;
   }
   /// post() with the result, or the exception, in a future, which can be waited for and awaited; a
-  /// task that is dropped makes it std::errc::operation_canceled. One block from the slab.
+  /// task that is dropped makes it std::errc::operation_canceled. Two blocks from the slab.
   template <class F>
     requires std::invocable<std::decay_t<F>&>
   [[nodiscard]] future<detail::submitted_result_t<std::decay_t<F>>> submit(
@@ -86,8 +88,8 @@ class thread_pool final : public executor {
     detail::throw_if_refused(core_->submit(detail::owned_task(made.task), priority, true));
     return std::move(made.result);
   }
-  /// post() of each element of `callables`, which are moved from if the range is handed over. Throws
-  /// as post(); the tasks before the refused one stay submitted.
+  /// post() of each element of `callables`, which are moved from if the range is handed over.
+  /// Throws as post(); the tasks before the refused one stay submitted.
   template <std::ranges::input_range Range>
     requires std::invocable<std::ranges::range_value_t<Range>&>
   void post_bulk(Range&& callables, task_priority priority = task_priority::normal) {
@@ -99,8 +101,9 @@ class thread_pool final : public executor {
       }
     }
   }
-  /// post() once `delay` has passed, not earlier; takes its place at once. A worker that is busy with
-  /// other things does not delay it. Dropped, and counted so, if the pool ends before.
+  /// post() once `delay` has passed, not earlier; takes its place at once. A worker that is busy
+  /// with other things does not delay it. Dropped, and counted so, if the pool ends before. From a
+  /// worker, and under `caller_runs`, a full pool refuses it.
   template <class F>
     requires std::invocable<std::decay_t<F>&>
   void post_after(std::chrono::nanoseconds delay, F&& callable) {
@@ -113,8 +116,9 @@ class thread_pool final : public executor {
     detail::throw_if_refused(core_->submit_at(when, std::forward<F>(callable)));
   }
 
-  /// As executor: runs `op` once on a worker, in the order of posts among all but workers' own tasks.
-  /// Takes no place and is never refused. Once the workers have ended it runs on the calling thread.
+  /// As executor: runs `op` once on a worker, in the order of posts among all but workers' own
+  /// tasks. Takes no place and is never refused. Once the workers have ended it runs on the calling
+  /// thread.
   void post(operation& op) noexcept override { core_->post(op); }
   /// Whether the calling thread is one of the workers.
   [[nodiscard]] bool running_here() const noexcept override { return core_->running_here(); }
@@ -123,22 +127,22 @@ class thread_pool final : public executor {
   bool offer(operation& op) noexcept override { return core_->offer(op); }
   bool retract(operation& op) noexcept override { return core_->retract(op); }
 
-  /// Lets workers start nothing that is submitted from now on, until resume(), and of what waits, one
-  /// task each at most; what runs runs on. Does not wait for it.
+  /// Lets workers start nothing that is submitted from now on, until resume(), and of what waits,
+  /// one task each at most; what runs runs on. Does not wait for it.
   void pause() noexcept { core_->pause(); }
   void resume() noexcept { core_->resume(); }
   [[nodiscard]] bool paused() const noexcept { return core_->paused(); }
 
-  /// Changes the number of workers, 1 to thread_pool_options::most_workers. Surplus workers end after
-  /// the task they are at; what waited in their queues goes to the others. Throws
+  /// Changes the number of workers, 1 to thread_pool_options::most_workers. Surplus workers end
+  /// after the task they are at; what waited in their queues goes to the others. Throws
   /// std::invalid_argument, std::system_error as the constructor, and that with operation_canceled
   /// when the pool is drained or stopped.
   void resize(std::size_t workers) { core_->resize(workers); }
   /// How many there are, or shall be.
   [[nodiscard]] std::size_t workers() const noexcept { return core_->workers(); }
 
-  /// Drops the tasks that wait and returns how many they were. Coroutines stay. Tasks that a worker
-  /// takes meanwhile run.
+  /// Drops the tasks that wait and returns how many they were. Coroutines and delayed tasks stay.
+  /// Tasks that a worker takes meanwhile run.
   std::size_t purge() { return core_->purge(); }
 
   /// Waits until no task waits or runs, delayed ones apart; from a task: but for the tasks that the
@@ -149,9 +153,10 @@ class thread_pool final : public executor {
     return core_->wait_idle(detail::later(detail::monotonic_now(), timeout));
   }
 
-  /// Refuses further tasks from outside, runs all that wait (also when paused) and what they submit,
-  /// and ends the workers. Delayed tasks that are not yet due are dropped. Idempotent; from a task: it
-  /// helps, and its own thread ends after it. The coroutines on the pool should have ended.
+  /// Refuses further tasks from outside, runs all that wait (also when paused) and what they
+  /// submit, and ends the workers. Delayed tasks that are not yet due are dropped. Idempotent; from
+  /// a task: it helps, and its own thread ends after it. The coroutines on the pool should have
+  /// ended.
   void drain() { static_cast<void>(core_->stop(steady_time::max())); }
   /// The same, but what has not started when `grace` has passed is dropped: true if nothing was.
   /// Waits for the tasks that run.

@@ -24,8 +24,8 @@ class delayed_tasks {
   delayed_tasks(const delayed_tasks&) = delete;
   delayed_tasks& operator=(const delayed_tasks&) = delete;
 
-  /// Keeps `task` until `when`. False, and nothing was done, after drop_all(). Throws std::bad_alloc,
-  /// and std::system_error (EAGAIN) if there is no thread for the timers.
+  /// Keeps `task` until `when`. False, and nothing was done, after drop_all(). Throws
+  /// std::bad_alloc, and std::system_error (EAGAIN) if there is no thread for the timers.
   bool add(steady_time when, pool_task& task);
   /// Drops all whose time has not come, and takes no more. Returns how many they were.
   std::size_t drop_all() noexcept;

@@ -91,8 +91,8 @@ class idle_workers {
     if (stop_searching(me)) wake_one();
   }
 
-  /// The same, but wakes another only if `has_more()`, which sees what every notifier that relied on
-  /// this searcher has made visible: where a lone task is the rule, no second worker wakes for
+  /// The same, but wakes another only if `has_more()`, which sees what every notifier that relied
+  /// on this searcher has made visible: where a lone task is the rule, no second worker wakes for
   /// nothing. Not asked while nobody sleeps.
   template <class HasMore>
   void found_work(parker& me, HasMore&& has_more) noexcept {

@@ -3,10 +3,10 @@
 // The sleep of a pool's workers under every schedule within the bounds given: no task is slept
 // through, and tasks that need each other get a worker each.
 //
-// Tried by hand: each of these changes makes a test fail. Without the light fence, or the heavy one;
-// a notifier that relies on a searcher without telling it; no last look in park(); no wake-up by the last searcher that found work; a notifier
-// that does not ask again under the lock whether somebody searches; a worker that gets up without
-// asking whether it was notified.
+// Tried by hand: each of these changes makes a test fail. Without the light fence, or the heavy
+// one; a notifier that relies on a searcher without telling it; no last look in park(); no wake-up
+// by the last searcher that found work; a notifier that does not ask again under the lock whether
+// somebody searches; a worker that gets up without asking whether it was notified.
 #include <gyre/exec/detail/idle_workers.hpp>
 
 #include <gtest/gtest.h>

@@ -227,7 +227,8 @@ void pool_core::resize(std::size_t workers) {
   wake_all();
 }
 
-// Under a lock, as growing may overtake: a worker that is asked to end goes on if it is wanted again.
+// Under a lock, as growing may overtake: a worker that is asked to end goes on if it is wanted
+// again.
 bool pool_core::retire(pool_worker& self) noexcept {
   settle(self);
   leave_queues(self);
@@ -402,7 +403,8 @@ void pool_core::settle(pool_worker& self) noexcept {
 
 // What has finished is read before what was submitted: equal sums mean that nothing was left in
 // between, as every task is counted when submitted, before it can finish. For a task that waits,
-// others that do the same count as finished; they are read in between, so that none is counted twice.
+// others that do the same count as finished; they are read in between, so that none is counted
+// twice.
 bool pool_core::all_done(const pool_worker* waiting) const noexcept {
   std::uint64_t finished =
       dropped_.load(std::memory_order_acquire) + settled_late_.load(std::memory_order_acquire);
@@ -482,8 +484,8 @@ void pool_core::settle_late() noexcept {
 
 // ---- submitting
 
-// The operation may run, and whoever waits for it destroy the pool, before this returns: the end of a
-// pool waits for the counts, and nothing is touched after them.
+// The operation may run, and whoever waits for it destroy the pool, before this returns: the end of
+// a pool waits for the counts, and nothing is touched after them.
 void pool_core::post(operation& op) noexcept {
   std::atomic<std::uint32_t>& posting = posts_[this_thread_stripe()].in_flight;
   posting.fetch_add(1, std::memory_order_relaxed);  // relaxed: what counts is the end

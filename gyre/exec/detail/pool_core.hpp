@@ -53,7 +53,8 @@ class taking_scope {
   taken_items* outer_;
 };
 
-/// Enters in the calling worker's histograms how long a task waited, and how long this object lives.
+/// Enters in the calling worker's histograms how long a task waited, and how long this object
+/// lives.
 class task_timing {
  public:
   explicit task_timing(steady_time submitted) noexcept;
@@ -69,8 +70,8 @@ class task_timing {
 /// The pool without its public face. A derived class holds the queues.
 ///
 /// Nothing is lost at the end: a worker ends when all that was submitted has finished; who submits
-/// looks, after a fence, whether the workers have ended meanwhile, and then runs what it finds in the
-/// queues itself.
+/// looks, after a fence, whether the workers have ended meanwhile, and then runs what it finds in
+/// the queues itself.
 class pool_core : public executor, public std::enable_shared_from_this<pool_core> {
  public:
   static std::shared_ptr<pool_core> make(thread_pool_options options);
@@ -116,8 +117,8 @@ class pool_core : public executor, public std::enable_shared_from_this<pool_core
  protected:
   explicit pool_core(thread_pool_options&& options);
 
-  // What a scheduler provides. Those that add announce what they added; all but the workers' members
-  // from any thread.
+  // What a scheduler provides. Those that add announce what they added; all but the workers'
+  // members from any thread.
   virtual void enqueue(pool_task& task, task_priority priority) noexcept = 0;
   virtual void enqueue(operation& op) noexcept = 0;
   virtual void enqueue_own(pool_worker& self, pool_task& task) noexcept = 0;

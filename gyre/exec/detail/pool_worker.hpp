@@ -43,7 +43,8 @@ class taken_items {
   };
 };
 
-/// Made once for each place in a pool, and kept to its end: others look into its deque and its counts.
+/// Made once for each place in a pool, and kept to its end: others look into its deque and its
+/// counts.
 class pool_worker final : public helper {
  public:
   pool_worker(pool_core& pool, std::size_t place) noexcept : core(pool), index(place) {}
@@ -74,8 +75,8 @@ class pool_worker final : public helper {
   bool alive = false;
 };
 
-/// The worker that the calling thread is, or null. Not inlined: a coroutine may be on another thread
-/// after each suspension.
+/// The worker that the calling thread is, or null. Not inlined: a coroutine may be on another
+/// thread after each suspension.
 pool_worker* current_pool_worker() noexcept;
 
 }  // namespace gyre::detail

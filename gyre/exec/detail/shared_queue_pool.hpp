@@ -45,7 +45,8 @@ class yielding_idlers {
   static void wake_all() noexcept {}
 };
 
-/// One queue of three lanes, in the order of arrival. Operations go before tasks at every other turn.
+/// One queue of three lanes, in the order of arrival. Operations go before tasks at every other
+/// turn.
 template <class Idlers>
 class shared_queue_pool final : public pool_core {
  public:

@@ -11,16 +11,16 @@
 namespace gyre::detail {
 namespace {
 
-// How often a worker looks at others' work though it has its own. Prime, as Go's and Tokio's, so that
-// it falls into step with no pattern of the program.
+// How often a worker looks at others' work though it has its own. Prime, as Go's and Tokio's, so
+// that it falls into step with no pattern of the program.
 constexpr unsigned fairness = 61;
 
 // And how many of those times it runs the oldest of its own, which costs a heavy fence.
 constexpr unsigned own_fairness = 16;
 
 // Looks for work before a worker sleeps. One whose looks have paid so far, so that it may take more
-// than a few, gives way between them to the submitters, who may wait for its processor; otherwise it
-// does not, since the kernel wakes late who has just given way.
+// than a few, gives way between them to the submitters, who may wait for its processor; otherwise
+// it does not, since the kernel wakes late who has just given way.
 constexpr int most_looks = 128;
 constexpr int few_looks = 64;
 
