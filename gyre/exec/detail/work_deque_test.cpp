@@ -57,6 +57,17 @@ TEST(WorkDeque, GivesAThiefTheOnlyElement) {
   EXPECT_EQ(victim.pop(), 0);
 }
 
+TEST(WorkDeque, GivesAThiefOnlyTheOldestIfItWantsNoMore) {
+  deque victim;
+  EXPECT_EQ(victim.steal_oldest(), 0);
+  push_all(victim, 1, 3);
+  EXPECT_EQ(victim.steal_oldest(), 1);
+  EXPECT_EQ(victim.pop(), 3);
+  EXPECT_EQ(victim.steal_oldest(), 2);  // also its owner may
+  EXPECT_EQ(victim.pop(), 0);
+  EXPECT_EQ(victim.steal_oldest(), 0);
+}
+
 TEST(WorkDeque, LimitsWhatIsStolenAtOnce) {
   deque victim;
   deque loot;
