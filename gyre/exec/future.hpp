@@ -29,7 +29,7 @@ class future;
 namespace detail {
 
 template <class T>
-class future_awaiter;
+class outcome_awaiter;
 
 /// Throws std::logic_error: a future was used that has no task (any more).
 [[noreturn, gnu::cold]] void throw_empty_future();
@@ -145,12 +145,12 @@ class [[nodiscard]] future {
   /// destroyed while it waits, as long as neither the task's end nor a stop is on its way to it.
   auto operator co_await() && {
     static_cast<void>(state());
-    return detail::future_awaiter<T>(std::move(*this));
+    return detail::outcome_awaiter<T>(std::move(*this));
   }
 
  private:
   template <class>
-  friend class detail::future_awaiter;
+  friend class detail::outcome_awaiter;
   template <class F>
   friend detail::submission<std::decay_t<F>> detail::make_future_task(F&& callable);
 
@@ -168,11 +168,11 @@ class [[nodiscard]] future {
 namespace detail {
 
 template <class T>
-class future_awaiter : outcome_waiter {
+class outcome_awaiter : outcome_waiter {
  public:
-  explicit future_awaiter(future<T>&& of) noexcept : future_(std::move(of)) {}
+  explicit outcome_awaiter(future<T>&& of) noexcept : future_(std::move(of)) {}
   // Before it is awaited.
-  future_awaiter(future_awaiter&& other) noexcept : future_(std::move(other.future_)) {}
+  outcome_awaiter(outcome_awaiter&& other) noexcept : future_(std::move(other.future_)) {}
 
   bool await_ready() const noexcept { return future_.state_->settled(); }
   template <class Promise>
@@ -191,7 +191,7 @@ class future_awaiter : outcome_waiter {
 
  private:
   struct cancel {
-    future_awaiter* self;
+    outcome_awaiter* self;
     void operator()() const noexcept {
       if (self->future_.state_->cancel_wait()) self->where->post(*self);
     }

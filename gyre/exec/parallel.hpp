@@ -239,9 +239,9 @@ void parallel_for(Executor& where, Index first, std::type_identity_t<Index> last
   using part = detail::called_part<Index, std::remove_reference_t<Body>>;
   part all{body};
   const part prototype = all;
-  detail::divided_loop<Executor, Index, part> loop(where, detail::grain_of(first, last, how),
-                                                   prototype);
-  loop.run(first, last, all);
+  detail::divided_loop<Executor, Index, part> divided(where, detail::grain_of(first, last, how),
+                                                      prototype);
+  divided.run(first, last, all);
 }
 
 /// Calls body(element) for each element of `range`.
@@ -272,9 +272,9 @@ template <std::derived_from<executor> Executor, std::integral Index, std::copy_c
                                     std::remove_reference_t<Combine>>;
   const part prototype{std::move(identity), transform, combine};
   part all = prototype;
-  detail::divided_loop<Executor, Index, part> loop(where, detail::grain_of(first, last, how),
-                                                   prototype);
-  loop.run(first, last, all);
+  detail::divided_loop<Executor, Index, part> divided(where, detail::grain_of(first, last, how),
+                                                      prototype);
+  divided.run(first, last, all);
   return std::move(all.value);
 }
 

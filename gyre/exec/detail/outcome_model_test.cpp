@@ -155,7 +155,7 @@ struct caller {
   }
   gyre::task_context context;
   fake_promise promise{};
-  gyre::detail::future_awaiter<int> awaiter;
+  gyre::detail::outcome_awaiter<int> awaiter;
 };
 
 // The result; nothing if it was cancelled.
