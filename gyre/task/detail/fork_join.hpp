@@ -155,6 +155,9 @@ class join_awaiter : operation {
  public:
   join_awaiter(fork_join& join, std::size_t count, Tasks& tasks) noexcept
       : operation(&go_on), join_(join), count_(count), tasks_(tasks) {}
+  // Before it is awaited: GCC 12 copies what passes through await_transform().
+  join_awaiter(const join_awaiter& other) noexcept
+      : join_awaiter(other.join_, other.count_, other.tasks_) {}
 
   bool await_ready() const noexcept { return count_ == 0; }
   template <class Promise>
