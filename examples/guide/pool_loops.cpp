@@ -16,10 +16,9 @@ void sort(gyre::thread_pool& pool, std::span<int> numbers) {
     return;
   }
   const std::size_t half = numbers.size() / 2;
+  std::ranges::nth_element(numbers, numbers.begin() + static_cast<std::ptrdiff_t>(half));
   gyre::parallel_invoke(
       pool, [&] { sort(pool, numbers.first(half)); }, [&] { sort(pool, numbers.subspan(half)); });
-  std::inplace_merge(numbers.begin(), numbers.begin() + static_cast<std::ptrdiff_t>(half),
-                     numbers.end());
 }
 
 int main() {
