@@ -11,6 +11,7 @@
 #include <type_traits>
 #include <utility>
 
+#include <gyre/exec/detail/calls_in_flight.hpp>
 #include <gyre/exec/event_loop.hpp>
 #include <gyre/exec/inbox/fifo.hpp>
 #include <gyre/exec/inbox/inbox.hpp>
@@ -32,9 +33,13 @@ class basic_loop final : public event_loop {
   basic_loop(loop_options options, std::unique_ptr<gyre::poller> poller)
       : event_loop(std::move(options), std::move(poller)) {}
 
-  ~basic_loop() override { discard_delayed(); }
+  ~basic_loop() override {
+    posts_.wait_for_end();
+    discard_delayed();
+  }
 
   void post(operation& op) noexcept override {
+    const detail::calls_in_flight::call here(posts_);
     admission counted = admit_always();
     try {
       inbox_.push(detail::run_operation{&op});
@@ -84,6 +89,7 @@ class basic_loop final : public event_loop {
   std::size_t inbox_pending() const noexcept override { return inbox_.pending(); }
 
   Inbox inbox_;
+  detail::calls_in_flight posts_;  // of operations
 };
 
 /// The loop to start with: total order over all producers.

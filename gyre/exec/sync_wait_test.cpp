@@ -59,6 +59,18 @@ TEST(SyncWaitOnALoop, LoopKnowsItsThreadWithinACoroutineThatHops) {
   EXPECT_EQ(sync_wait(loop, hops(loop, other.loop())), 400);
 }
 
+// The thread that posts the coroutine back may be about to wake a loop that has run it already.
+TEST(SyncWaitOnALoop, LoopMayEndWhileAnotherThreadStillPostsToIt) {
+  gyre::loop_thread other;
+  for (int round = 0; round < 1000; ++round) {
+    gyre::loop here;
+    gyre::sync_wait(here, [](gyre::executor& there, gyre::executor& back) -> gyre::task<> {
+      co_await gyre::resume_on(there);
+      co_await gyre::resume_on(back);
+    }(other.loop(), here));
+  }
+}
+
 TEST(SyncWaitOnALoop, StartsBeforeOtherTasksAndRunsThemWhileItWaits) {
   gyre::loop loop;
   std::vector<int> log;

@@ -66,14 +66,6 @@ void check_workers(std::size_t workers) {
 
 }  // namespace
 
-// One of a few numbers, so that threads that post at the same time seldom share one.
-[[gnu::noinline]] std::size_t pool_core::this_thread_stripe() noexcept {
-  static std::atomic<std::size_t> next{0};
-  constinit thread_local std::size_t mine = 0;  // plus one
-  if (mine == 0) mine = next.fetch_add(1, std::memory_order_relaxed) % stripes + 1;
-  return mine - 1;
-}
-
 [[gnu::noinline]] pool_worker* current_pool_worker() noexcept { return this_worker; }
 
 taken_items& taking() noexcept { return *this_taking; }
@@ -313,9 +305,7 @@ void pool_core::leave() noexcept {
   join_workers();
   timers_.stop();
   settle_late();
-  for (const auto& stripe : posts_) {
-    while (stripe.in_flight.load(std::memory_order_acquire) != 0) thread_yield();
-  }
+  posts_.wait_for_end();
 }
 
 // Whoever comes second waits until the first has joined them.
@@ -484,19 +474,14 @@ void pool_core::settle_late() noexcept {
 
 // ---- submitting
 
-// The operation may run, and whoever waits for it destroy the pool, before this returns: the end of
-// a pool waits for the counts, and nothing is touched after them.
 void pool_core::post(operation& op) noexcept {
-  std::atomic<std::uint32_t>& posting = posts_[this_thread_stripe()].in_flight;
-  posting.fetch_add(1, std::memory_order_relaxed);  // relaxed: what counts is the end
   if ((attention() & ended_bit) != 0) [[unlikely]] {
-    posting.fetch_sub(1, std::memory_order_release);
     inline_executor().post(op);
     return;
   }
+  const calls_in_flight::call here(posts_);
   enqueue(op);
   settle_if_ended();
-  posting.fetch_sub(1, std::memory_order_release);  // pairs with the acquire in leave()
 }
 
 bool pool_core::take_place(pool_worker& self) noexcept {

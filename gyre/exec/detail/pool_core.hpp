@@ -3,7 +3,6 @@
 // resizing, ending, counting. The pool's threads share it, so that a task may destroy the pool.
 #pragma once
 
-#include <array>
 #include <atomic>
 #include <condition_variable>
 #include <cstddef>
@@ -20,6 +19,7 @@
 #include <gyre/base/clock.hpp>
 #include <gyre/base/fence.hpp>
 #include <gyre/base/operation.hpp>
+#include <gyre/exec/detail/calls_in_flight.hpp>
 #include <gyre/exec/detail/delayed_tasks.hpp>
 #include <gyre/exec/detail/droppable_operation.hpp>
 #include <gyre/exec/detail/places.hpp>
@@ -213,7 +213,6 @@ class pool_core : public executor, public std::enable_shared_from_this<pool_core
   bool retire(pool_worker& self) noexcept;
   bool has_surplus() const noexcept;
   void leave_unplaced() noexcept { unplaced_.fetch_sub(1, std::memory_order_relaxed); }
-  static std::size_t this_thread_stripe() noexcept;
 
   /// A thread that runs what others have left may submit more, which it runs as well.
   class settling {
@@ -239,11 +238,7 @@ class pool_core : public executor, public std::enable_shared_from_this<pool_core
   std::atomic<std::size_t> target_{0};
   std::atomic<std::size_t> slots_used_{0};
   const std::unique_ptr<std::unique_ptr<pool_worker>[]> slots_;
-  static constexpr std::size_t stripes = 16;
-  struct alignas(false_sharing_range) posts {
-    std::atomic<std::uint32_t> in_flight{0};
-  };
-  std::array<posts, stripes> posts_{};  // of operations, now
+  calls_in_flight posts_;  // of operations
 
   std::mutex join_mutex_;
   std::mutex workers_mutex_;                            // starting and retiring

@@ -9,7 +9,8 @@
 // the stack, which ThreadSanitizer does not see.
 extern "C" const char* __tsan_default_suppressions();
 extern "C" const char* __tsan_default_suppressions() {
-  return "race:moodycamel::ConcurrentQueue*::inner_enqueue\n";
+  return "race:moodycamel::ConcurrentQueue*::inner_enqueue\n"
+         "race:moodycamel::ConcurrentQueue*::get_or_add_implicit_producer\n";
 }
 
 namespace gyre::inbox::suite {

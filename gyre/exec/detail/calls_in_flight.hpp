@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// How an executor outlives calls whose ends nobody can see.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include <gyre/base/atomic.hpp>
+#include <gyre/base/cache_line.hpp>
+
+namespace gyre::detail {
+
+/// Counts the calls of post(operation&) that have not returned. The operation may run, and the
+/// coroutine that it resumes may have its executor destroyed, while the post is still about to wake
+/// somebody: so the destructor waits for the counts, and a call touches nothing after its own.
+class calls_in_flight {
+ public:
+  /// One call, from its beginning to its end. Two uncontended atomic additions.
+  class call {
+   public:
+    explicit call(calls_in_flight& all) noexcept : count_(all.counts_[this_thread()].value) {
+      count_.fetch_add(1, std::memory_order_relaxed);  // relaxed: what counts is the end
+    }
+    call(const call&) = delete;
+    call& operator=(const call&) = delete;
+    ~call() { count_.fetch_sub(1, std::memory_order_release); }  // pairs with wait_for_end()
+
+   private:
+    std::atomic<std::uint32_t>& count_;
+  };
+
+  /// Waits until all calls whose operations have run have returned.
+  void wait_for_end() const noexcept {
+    for (const count& each : counts_) {
+      while (each.value.load(std::memory_order_acquire) != 0) thread_yield();
+    }
+  }
+
+ private:
+  static constexpr std::size_t stripes = 16;
+  struct alignas(false_sharing_range) count {
+    std::atomic<std::uint32_t> value{0};
+  };
+
+  // Threads that post at the same time seldom share a count. Not inlined: a coroutine may be on
+  // another thread after each suspension.
+  [[gnu::noinline]] static std::size_t this_thread() noexcept {
+    static constinit std::atomic<std::size_t> next{0};
+    static constinit thread_local std::size_t mine = stripes;
+    if (mine == stripes) mine = next.fetch_add(1, std::memory_order_relaxed) % stripes;
+    return mine;
+  }
+
+  std::array<count, stripes> counts_{};
+};
+
+}  // namespace gyre::detail
