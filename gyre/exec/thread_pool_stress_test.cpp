@@ -71,7 +71,13 @@ void submit_one(account& in, thread_pool& pool, unsigned what) {
     case 0:
     case 1: tolerate_refusal([&] { pool.post(counted(in, pool, next), priority); }); break;
     case 2: static_cast<void>(pool.try_post(counted(in, pool, next), priority)); break;
-    case 3: tolerate_refusal([&] { pool.submit(counted(in, pool, next), priority).get(); }); break;
+    case 3:
+      tolerate_refusal([&] {
+        auto end = pool.submit(counted(in, pool, next), priority);
+        // Tasks that wait for each other in a circle, as they may by helping, need an end.
+        pool.running_here() ? static_cast<void>(end.wait_for(1ms)) : end.get();
+      });
+      break;
     case 4:
       tolerate_refusal([&] { static_cast<void>(pool.submit(counted(in, pool, next))); });
       break;

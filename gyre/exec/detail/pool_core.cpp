@@ -554,6 +554,7 @@ void pool_core::drop(pool_task& task) noexcept {
   task.drop();
   had_place ? places_.give_back(1) : leave_unplaced();
   dropped_.fetch_add(1, std::memory_order_acq_rel);
+  tell_done();  // it may have been the last, and no worker has seen it
 }
 
 std::size_t pool_core::purge() {
@@ -565,7 +566,6 @@ std::size_t pool_core::purge() {
     if (waiting == nullptr) break;
     drop(*waiting);
   }
-  tell_done();
   return dropped;
 }
 
