@@ -208,12 +208,13 @@ void run(const parameters& cell, const harness_options& harness, report& result)
   warm.arrive_and_wait();
   settle();
   const std::uint64_t before = ledger::read().tasks;
+  // First: a task too many that came last might not have run when all others have.
+  users.front().sabotage(*pool, harness.sabotage);
   start.arrive_and_wait();
 
   std::this_thread::sleep_until(end);
   over.store(true, std::memory_order_relaxed);  // relaxed: see submit_until().
   threads.clear();
-  users.front().sabotage(*pool, harness.sabotage);
   const std::chrono::duration<double> period = clock::now() - began;
   const totals accepted = accepted_from(users);
   const std::uint64_t left = accepted.tasks - std::min(ledger::read().tasks, accepted.tasks);
