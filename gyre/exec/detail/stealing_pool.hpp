@@ -1,7 +1,7 @@
-// SPDX-License-Identifier: Apache-2.0 The work-stealing scheduler: a queue for each thread that
-// submits and for each worker. Sources: Blumofe and Leiserson, "Scheduling multithreaded
-// computations by work stealing", 1999; the order in which a worker looks for work, and its turns
-// of fairness, follow Go's and Tokio's schedulers.
+// SPDX-License-Identifier: Apache-2.0
+// The work-stealing scheduler: a queue for each thread that submits and for each worker. Sources:
+// Blumofe and Leiserson, "Scheduling multithreaded computations by work stealing", 1999; the order
+// in which a worker looks for work, and its turns of fairness, follow Go's and Tokio's schedulers.
 #pragma once
 
 #include <atomic>
