@@ -59,6 +59,17 @@ INSTANTIATE_TEST_SUITE_P(Each, ThreadPool,
                                          scheduler::spinning),
                          gyre::test::scheduler_name);
 
+// Submits itself until it is over, so that the queue never runs dry.
+struct endless {
+  thread_pool& pool;
+  std::atomic<bool>& ended;
+  task_priority priority = task_priority::normal;
+
+  void operator()() const {
+    if (!ended) pool.post(*this, priority);
+  }
+};
+
 // ---- tasks
 
 TEST_P(ThreadPool, RunsEachTaskOnceAndOnAWorker) {
@@ -158,17 +169,9 @@ TEST_P(ThreadPool, LowGoesOnceItHasAgedThoughOthersKeepComing) {
   options.aging = 1ms;
   thread_pool pool(std::move(options));
   std::atomic<bool> low_ran = false;
-  // Each submits the next: the queue never runs dry of work with a higher priority.
-  struct endless {
-    thread_pool& pool;
-    std::atomic<bool>& ended;
-    void operator()() const {
-      if (!ended) pool.post(endless{pool, ended}, task_priority::high);
-    }
-  };
   pool.pause();
   pool.post([&] { low_ran = true; }, task_priority::low);
-  pool.post(endless{pool, low_ran}, task_priority::high);
+  pool.post(endless{pool, low_ran, task_priority::high}, task_priority::high);
   pool.resume();
   pool.wait_idle();
   EXPECT_TRUE(low_ran);
@@ -177,16 +180,9 @@ TEST_P(ThreadPool, LowGoesOnceItHasAgedThoughOthersKeepComing) {
 TEST_P(ThreadPool, NormalTasksAreNotStarvedByHighOnes) {
   thread_pool pool(with(1));
   std::atomic<bool> normal_ran = false;
-  struct endless {
-    thread_pool& pool;
-    std::atomic<bool>& ended;
-    void operator()() const {
-      if (!ended) pool.post(endless{pool, ended}, task_priority::high);
-    }
-  };
   pool.pause();
   pool.post([&] { normal_ran = true; });
-  pool.post(endless{pool, normal_ran}, task_priority::high);
+  pool.post(endless{pool, normal_ran, task_priority::high}, task_priority::high);
   pool.resume();
   pool.wait_idle();
   EXPECT_TRUE(normal_ran);
@@ -195,13 +191,6 @@ TEST_P(ThreadPool, NormalTasksAreNotStarvedByHighOnes) {
 TEST_P(ThreadPool, WhatAWorkerSubmitsToItselfDoesNotKeepOthersOut) {
   thread_pool pool(with(1));
   std::atomic<bool> other_ran = false;
-  struct endless {
-    thread_pool& pool;
-    std::atomic<bool>& ended;
-    void operator()() const {
-      if (!ended) pool.post(endless{pool, ended});
-    }
-  };
   pool.pause();
   pool.post(endless{pool, other_ran});
   pool.post([&] { other_ran = true; });
@@ -521,13 +510,6 @@ TEST_P(ThreadPool, WaitWithinAWaitEnds) {
 TEST_P(ThreadPool, WaitWithinATaskEndsWithItsTimeThoughThereIsAlwaysWork) {
   thread_pool pool(with(1));
   std::atomic<bool> over = false;
-  struct endless {
-    thread_pool& pool;
-    std::atomic<bool>& ended;
-    void operator()() const {
-      if (!ended) pool.post(endless{pool, ended});
-    }
-  };
   pool.post([&] {
     pool.post(endless{pool, over});
     EXPECT_FALSE(pool.wait_idle_for(1ms));

@@ -5,6 +5,7 @@
 #include <gyre/base/atomic.hpp>
 #include <gyre/base/clock.hpp>
 
+#include <cstddef>
 #include <cstdint>
 
 namespace gyre::detail {
@@ -14,8 +15,11 @@ namespace gyre::detail {
 void futex_wait_until(const atomic<std::uint32_t>& word, std::uint32_t expected,
                       steady_time deadline) noexcept;
 
-/// Wakes one thread that sleeps on `word`, which is not read and need not exist any more. One
-/// system call.
+/// Wakes at most `most` threads that sleep on `word`, which is not read and need not exist any more.
+/// One system call.
+void futex_wake(const atomic<std::uint32_t>* word, std::size_t most) noexcept;
+
+/// The same for one thread.
 void futex_wake_one(const atomic<std::uint32_t>* word) noexcept;
 
 }  // namespace gyre::detail

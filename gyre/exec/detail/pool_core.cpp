@@ -5,7 +5,6 @@
 #include <sched.h>
 
 #include <algorithm>
-#include <cassert>
 #include <cerrno>
 #include <chrono>
 #include <stdexcept>
@@ -166,11 +165,7 @@ void pool_core::live(pool_worker& self) noexcept {
   // A worker that retires may have a successor in its place before its thread has ended.
   const std::size_t index = self.index;
   const auto call = [&](auto& hook) {
-    try {
-      if (hook) hook(index);
-    } catch (...) {
-      report_exception();
-    }
+    if (hook) guarded([&] { hook(index); });
   };
   {
     this_worker = &self;
@@ -286,10 +281,10 @@ bool pool_core::stop(steady_time deadline) {
   places_.close();
   wake_all();
   std::size_t dropped = delayed_.drop_all();
-  if (!wait_until_done(deadline)) {
+  if (!wait_idle(deadline)) {
     raise(dropping_bit);
     dropped += purge();
-    static_cast<void>(wait_until_done(steady_time::max()));
+    static_cast<void>(wait_idle(steady_time::max()));
   }
   raise(ended_bit);
   asymmetric_heavy_fence();  // pairs with the light one in settle_if_ended()
@@ -297,7 +292,7 @@ bool pool_core::stop(steady_time deadline) {
   if (worker_here() == nullptr) join_workers();
   settle_late();
   tell_done();
-  return dropped == 0 && dropped_while_stopping_.load(std::memory_order_relaxed) == 0;
+  return dropped == 0 && !dropped_while_stopping_.load(std::memory_order_relaxed);
 }
 
 void pool_core::leave() noexcept {
@@ -331,25 +326,19 @@ void pool_core::join_workers() noexcept {
 // ---- running
 
 void pool_core::run(pool_worker& self, work_item item) noexcept {
-  if (!item.is_task()) {
-    self.started.add(1);
-    ++self.depth;
-    item.op().execute();
-  } else {
+  if (item.is_task() && (attention() & dropping_bit) != 0) [[unlikely]] {
+    drop(item.task());
+    dropped_while_stopping_.store(true, std::memory_order_relaxed);
+    return;
+  }
+  self.started.add(1);
+  ++self.depth;
+  if (item.is_task()) {
     pool_task& task = item.task();
-    if ((attention() & dropping_bit) != 0) [[unlikely]] {
-      drop(task);
-      dropped_while_stopping_.store(true, std::memory_order_relaxed);
-      return;
-    }
-    self.started.add(1);
-    ++self.depth;
-    if (task.has_place) {
-      give_back_place(self);
-    } else {
-      unplaced_.fetch_sub(1, std::memory_order_relaxed);
-    }
-    run_guarded(task);
+    task.has_place ? give_back_place(self) : leave_unplaced();
+    guarded([&] { task.execute(); });
+  } else {
+    item.op().execute();
   }
   --self.depth;
   self.finished.add(1);
@@ -369,14 +358,6 @@ bool pool_core::help(pool_worker& self) noexcept {
   if (item) return_taken(self, item);
   settle(self);
   return false;
-}
-
-void pool_core::run_guarded(pool_task& task) noexcept {
-  try {
-    task.execute();
-  } catch (...) {
-    report_exception();
-  }
 }
 
 void pool_core::report_exception() noexcept {
@@ -416,7 +397,7 @@ void pool_core::tell_done() noexcept {
   done_.notify_all();
 }
 
-bool pool_core::wait_until_done(steady_time deadline) noexcept {
+bool pool_core::wait_idle(steady_time deadline) noexcept {
   pool_worker* const self = worker_here();
   // What lies below an outer wait of this thread was counted by that.
   const std::size_t counted =
@@ -453,16 +434,14 @@ bool pool_core::wait_until_done(steady_time deadline) noexcept {
   return done;
 }
 
-bool pool_core::wait_idle(steady_time deadline) { return wait_until_done(deadline); }
-
 void pool_core::settle_late() noexcept {
   const settling here(*this);
   bool any = false;
   while (const work_item item = take_left()) {
     if (item.is_task()) {
       pool_task& task = item.task();
-      task.has_place ? places_.give_back(1) : leave_unplaced();
-      run_guarded(task);
+      leave_place(task.has_place);
+      guarded([&] { task.execute(); });
     } else {
       inline_executor().post(item.op());
     }
@@ -552,7 +531,7 @@ bool pool_core::drop_one() noexcept {
 void pool_core::drop(pool_task& task) noexcept {
   const bool had_place = task.has_place;
   task.drop();
-  had_place ? places_.give_back(1) : leave_unplaced();
+  leave_place(had_place);
   dropped_.fetch_add(1, std::memory_order_acq_rel);
   tell_done();  // it may have been the last, and no worker has seen it
 }
@@ -588,10 +567,6 @@ bool pool_core::retract(operation& op) noexcept {
 
 // ---- time
 
-admission pool_core::delay(steady_time when, pool_task& task) {
-  return delayed_.add(when, task) ? admission::granted : admission::closed;
-}
-
 // Its timer was counted as an operation, so it is not counted itself.
 void pool_core::run_due(pool_task& task) noexcept {
   if ((attention() & dropping_bit) != 0) {
@@ -600,7 +575,7 @@ void pool_core::run_due(pool_task& task) noexcept {
     return;
   }
   places_.give_back(1);
-  run_guarded(task);
+  guarded([&] { task.execute(); });
 }
 
 void pool_core::drop_delayed(pool_task& task) noexcept {

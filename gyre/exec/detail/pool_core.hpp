@@ -96,7 +96,7 @@ class pool_core : public executor, public std::enable_shared_from_this<pool_core
   // relaxed, here and for other figures: each stands for itself.
   std::size_t workers() const noexcept { return target_.load(std::memory_order_relaxed); }
   std::size_t purge();
-  bool wait_idle(steady_time deadline);
+  bool wait_idle(steady_time deadline) noexcept;
   bool stop(steady_time deadline);
   thread_pool_metrics metrics() const;
 
@@ -204,8 +204,9 @@ class pool_core : public executor, public std::enable_shared_from_this<pool_core
   bool drop_one() noexcept;
   void drop(pool_task& task) noexcept;
   admission refuse(admission why) noexcept;
-  admission delay(steady_time when, pool_task& task);
-  void run_guarded(pool_task& task) noexcept;
+  /// Calls `function`; what it throws goes to on_exception.
+  template <class F>
+  void guarded(F&& function) noexcept;
   void report_exception() noexcept;
 
   void start_worker(std::size_t index);
@@ -213,6 +214,8 @@ class pool_core : public executor, public std::enable_shared_from_this<pool_core
   bool retire(pool_worker& self) noexcept;
   bool has_surplus() const noexcept;
   void leave_unplaced() noexcept { unplaced_.fetch_sub(1, std::memory_order_relaxed); }
+  // For a task that no worker starts.
+  void leave_place(bool had_place) noexcept { had_place ? places_.give_back(1) : leave_unplaced(); }
 
   /// A thread that runs what others have left may submit more, which it runs as well.
   class settling {
@@ -230,7 +233,6 @@ class pool_core : public executor, public std::enable_shared_from_this<pool_core
   void lower(std::uint32_t bits) noexcept;
   bool all_done(const pool_worker* waiting) const noexcept;
   void tell_done() noexcept;
-  bool wait_until_done(steady_time deadline) noexcept;
   void settle_late() noexcept;
   void join_workers() noexcept;
 
@@ -330,6 +332,15 @@ struct timed_task {
     static_cast<void>(callable());
   }
 };
+
+template <class F>
+void pool_core::guarded(F&& function) noexcept {
+  try {
+    static_cast<void>(function());
+  } catch (...) {
+    report_exception();
+  }
+}
 
 template <class F>
 pool_task& pool_core::make_task(F&& callable) {
@@ -452,21 +463,19 @@ admission pool_core::submit_at(steady_time when, F&& callable) {
     }
   }
   pool_task* task = nullptr;
-  admission added = admission::closed;
-  try {
-    task = &make_pool_task(std::forward<F>(callable));
-    added = delay(when, *task);
-  } catch (...) {
+  const auto undo = [&]() noexcept {
     if (task != nullptr) task->drop();
     places_.give_back(1);
+  };
+  try {
+    task = &make_pool_task(std::forward<F>(callable));
+    if (delayed_.add(when, *task)) return admission::granted;
+  } catch (...) {
+    undo();
     throw;
   }
-  if (added != admission::granted) {
-    task->drop();
-    places_.give_back(1);
-    return refuse(added);
-  }
-  return admission::granted;
+  undo();
+  return refuse(admission::closed);
 }
 
 template <class F>
@@ -475,11 +484,7 @@ admission pool_core::run_by_submitter(F&& callable) {
   run_by_submitter_.fetch_add(1, std::memory_order_relaxed);
   pool_worker* const self = worker_here();
   if (self != nullptr) ++self->submitter_depth;
-  try {
-    static_cast<void>(own());
-  } catch (...) {
-    report_exception();
-  }
+  guarded(own);
   if (self != nullptr) --self->submitter_depth;
   return admission::granted;
 }
@@ -488,11 +493,7 @@ admission pool_core::run_by_submitter(F&& callable) {
 template <class F>
 void pool_core::run_taken(F& callable) noexcept {
   places_.give_back(1);
-  try {
-    static_cast<void>(callable());
-  } catch (...) {
-    report_exception();
-  }
+  guarded(callable);
   settled_late_.fetch_add(1, std::memory_order_release);
 }
 

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <mutex>
-#include <new>
 #include <utility>
 
 #include <gyre/exec/inbox/inbox.hpp>
@@ -109,6 +108,16 @@ std::uint64_t stealing_pool::enqueued() const noexcept {
 
 // ---- taking
 
+template <class Take>
+pool_task* stealing_pool::take_lane(Take&& take) noexcept {
+  // relaxed: a hint; who sleeps asks has_work().
+  if (lanes_waiting_.load(std::memory_order_relaxed) == 0) return nullptr;
+  const std::lock_guard lock(lanes_lock_);
+  pool_task* const taken = take(lanes_);
+  count_lanes();
+  return taken;
+}
+
 work_item stealing_pool::next(pool_worker& self) noexcept {
   if (++self.turn % fairness == 0) [[unlikely]] {
     if (const work_item item = take_fairly(self)) return item;
@@ -130,15 +139,11 @@ work_item stealing_pool::find(pool_worker& self) noexcept {
 }
 
 work_item stealing_pool::take_fairly(pool_worker& self) noexcept {
-  if (lanes_waiting_.load(std::memory_order_relaxed) != 0) {
-    const std::lock_guard lock(lanes_lock_);
-    pool_task* overdue = lanes_.take_overdue();
-    if (overdue == nullptr) overdue = lanes_.take(task_priority::normal);
-    if (overdue != nullptr) {
-      count_lanes();
-      return work_item(*overdue);
-    }
-  }
+  const auto take_passed_over = [](priority_lanes& lanes) {
+    pool_task* const overdue = lanes.take_overdue();
+    return overdue != nullptr ? overdue : lanes.take(task_priority::normal);
+  };
+  if (pool_task* const task = take_lane(take_passed_over)) return work_item(*task);
   if (const work_item item = take_left_over(self)) return item;
   // What was submitted before others is in the deque, unless the worker lives on its own tasks.
   if (!self.feeds_itself) {
@@ -184,11 +189,7 @@ void stealing_pool::keep(pool_worker& self, work_item item) noexcept {
 }
 
 pool_task* stealing_pool::take_prioritized() noexcept {
-  if (lanes_waiting_.load(std::memory_order_relaxed) == 0) return nullptr;
-  const std::lock_guard lock(lanes_lock_);
-  pool_task* const task = lanes_.take();
-  count_lanes();
-  return task;
+  return take_lane([](priority_lanes& lanes) { return lanes.take(); });
 }
 
 work_item stealing_pool::steal(pool_worker& self) noexcept {
@@ -220,18 +221,10 @@ work_item stealing_pool::take_from_queues() noexcept {
   return {};
 }
 
-template <class Take>
-pool_task* stealing_pool::take_lane(Take&& take) noexcept {
-  const std::lock_guard lock(lanes_lock_);
-  pool_task* const taken = take(lanes_);
-  count_lanes();
-  return taken;
-}
-
 pool_task* stealing_pool::take_waiting() noexcept {
   intrusive_queue<operation> operations;
-  pool_task* found = nullptr;
-  found = take_lane([](priority_lanes& lanes) { return lanes.take(task_priority::low); });
+  pool_task* found =
+      take_lane([](priority_lanes& lanes) { return lanes.take(task_priority::low); });
   while (found == nullptr) {
     const work_item item = take_from_queues();
     if (!item) {
