@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// Counts every allocation of a program. Include it in one source of a test program, which it gives
+// its operator new; not under ThreadSanitizer, whose runtime does not let a program replace that.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdlib>
+#include <new>
+
+namespace gyre::test {
+
+inline std::atomic<std::size_t> allocations = 0;
+
+// Both out of line: GCC should not look through new and delete and find aligned_alloc and free.
+[[gnu::noinline]] inline void* counted_allocation(std::size_t size, std::size_t alignment) {
+  ++allocations;
+  const std::size_t rounded = (size + alignment - 1) / alignment * alignment;
+  if (void* memory = std::aligned_alloc(alignment, rounded)) return memory;
+  throw std::bad_alloc();
+}
+[[gnu::noinline]] inline void release_counted(void* memory) noexcept { std::free(memory); }
+
+}  // namespace gyre::test
+
+void* operator new(std::size_t size) {
+  return gyre::test::counted_allocation(size, alignof(std::max_align_t));
+}
+void* operator new(std::size_t size, std::align_val_t alignment) {
+  return gyre::test::counted_allocation(size, static_cast<std::size_t>(alignment));
+}
+void* operator new(std::size_t size, std::align_val_t alignment, const std::nothrow_t&) noexcept {
+  return gyre::test::counted_allocation(size, static_cast<std::size_t>(alignment));
+}
+void operator delete(void* memory) noexcept { gyre::test::release_counted(memory); }
+void operator delete(void* memory, std::size_t) noexcept { gyre::test::release_counted(memory); }
+void operator delete(void* memory, std::align_val_t) noexcept {
+  gyre::test::release_counted(memory);
+}
+void operator delete(void* memory, std::size_t, std::align_val_t) noexcept {
+  gyre::test::release_counted(memory);
+}

@@ -1,0 +1,294 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/support/system_call_faults.hpp"
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <liburing.h>
+#include <poll.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/sendfile.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdarg>
+#include <filesystem>
+#include <iterator>
+#include <stdexcept>
+#include <string>
+
+namespace gyre::test {
+namespace {
+
+enum call : int {
+  accept4_call,
+  bind_call,
+  connect_call,
+  dup3_call,
+  epoll_create1_call,
+  epoll_ctl_call,
+  epoll_pwait2_call,
+  epoll_wait_call,
+  eventfd_call,
+  fcntl_call,
+  fdatasync_call,
+  fstat_call,
+  fsync_call,
+  ftruncate_call,
+  getpeername_call,
+  getsockname_call,
+  getsockopt_call,
+  io_uring_queue_init_params_call,
+  io_uring_register_call,
+  io_uring_register_buf_ring_call,
+  io_uring_submit_call,
+  io_uring_submit_and_get_events_call,
+  io_uring_submit_and_wait_call,
+  io_uring_submit_and_wait_timeout_call,
+  listen_call,
+  pipe2_call,
+  poll_call,
+  pread_call,
+  pwrite_call,
+  read_call,
+  readv_call,
+  recv_call,
+  recvmmsg_call,
+  recvmsg_call,
+  send_call,
+  sendfile_call,
+  sendmmsg_call,
+  sendmsg_call,
+  setsockopt_call,
+  shutdown_call,
+  socket_call,
+  socketpair_call,
+  statx_call,
+  write_call,
+  writev_call,
+  calls,
+};
+
+constexpr std::array<std::string_view, calls> names{"accept4",
+                                                    "bind",
+                                                    "connect",
+                                                    "dup3",
+                                                    "epoll_create1",
+                                                    "epoll_ctl",
+                                                    "epoll_pwait2",
+                                                    "epoll_wait",
+                                                    "eventfd",
+                                                    "fcntl",
+                                                    "fdatasync",
+                                                    "fstat",
+                                                    "fsync",
+                                                    "ftruncate",
+                                                    "getpeername",
+                                                    "getsockname",
+                                                    "getsockopt",
+                                                    "io_uring_queue_init_params",
+                                                    "io_uring_register",
+                                                    "io_uring_register_buf_ring",
+                                                    "io_uring_submit",
+                                                    "io_uring_submit_and_get_events",
+                                                    "io_uring_submit_and_wait",
+                                                    "io_uring_submit_and_wait_timeout",
+                                                    "listen",
+                                                    "pipe2",
+                                                    "poll",
+                                                    "pread",
+                                                    "pwrite",
+                                                    "read",
+                                                    "readv",
+                                                    "recv",
+                                                    "recvmmsg",
+                                                    "recvmsg",
+                                                    "send",
+                                                    "sendfile",
+                                                    "sendmmsg",
+                                                    "sendmsg",
+                                                    "setsockopt",
+                                                    "shutdown",
+                                                    "socket",
+                                                    "socketpair",
+                                                    "statx",
+                                                    "write",
+                                                    "writev"};
+
+struct armed {
+  fault::plan plan;
+  int error = 0;
+  int hits = 0;
+  bool active = false;
+};
+constinit thread_local std::array<armed, calls> faults{};
+
+// Whether this call is to fail; errno is then set.
+bool fails(call which) noexcept {
+  armed& fault = faults[static_cast<std::size_t>(which)];
+  if (!fault.active) return false;
+  if (fault.plan.after > 0) {
+    --fault.plan.after;
+    return false;
+  }
+  if (fault.plan.times == 0) return false;
+  if (fault.plan.times > 0) --fault.plan.times;
+  ++fault.hits;
+  errno = fault.error;
+  return true;
+}
+
+// Whether calls are made to fail, should there be any.
+bool is_failing(call which) noexcept {
+  const armed& fault = faults[static_cast<std::size_t>(which)];
+  return fault.active && fault.plan.times != 0;
+}
+
+// What a ring is asked for, and is to fail like the call that would do the same, is asked for
+// wrongly: then gyre makes the call, and that fails as the test says.
+void spoil_submissions(const io_uring& ring) noexcept {
+  const bool accepting = is_failing(accept4_call);
+  const bool receiving = is_failing(recv_call);
+  for (unsigned each = ring.sq.sqe_head; each != ring.sq.sqe_tail; ++each) {
+    io_uring_sqe& asked = ring.sq.sqes[each & *ring.sq.kring_mask];
+    if (accepting && asked.opcode == IORING_OP_ACCEPT) asked.fd = -1;
+    if (receiving && asked.opcode == IORING_OP_RECV) asked.buf_group = 0xffff;
+  }
+}
+
+template <class Function>
+Function* next(Function*, const char* name) noexcept {
+  return reinterpret_cast<Function*>(::dlsym(RTLD_NEXT, name));
+}
+
+}  // namespace
+
+fault::fault(std::string_view call, int error, plan when) {
+  const auto* const found = std::ranges::find(names, call);
+  if (found == names.end()) throw std::invalid_argument("no fault for " + std::string(call));
+  call_ = static_cast<int>(found - names.begin());
+  faults[static_cast<std::size_t>(call_)] = {
+      .plan = when, .error = error, .hits = 0, .active = true};
+}
+fault::~fault() { faults[static_cast<std::size_t>(call_)].active = false; }
+int fault::hits() const noexcept { return faults[static_cast<std::size_t>(call_)].hits; }
+std::span<const std::string_view> fault::known_calls() noexcept { return names; }
+
+int open_descriptors() {
+  // The directory's own descriptor is among them.
+  const std::filesystem::directory_iterator all("/proc/self/fd");
+  return static_cast<int>(std::distance(begin(all), end(all))) - 1;
+}
+
+}  // namespace gyre::test
+
+// The C library's names. Each looks up what it stands in front of once.
+#define GYRE_TEST_CALL(result, name, parameters, arguments)                         \
+  extern "C" result name parameters {                                               \
+    static auto* const next_##name = gyre::test::next(&name, #name);                \
+    if (gyre::test::fails(gyre::test::name##_call)) return static_cast<result>(-1); \
+    return next_##name arguments;                                                   \
+  }
+
+GYRE_TEST_CALL(int, accept4, (int fd, sockaddr* peer, socklen_t* size, int flags),
+               (fd, peer, size, flags))
+GYRE_TEST_CALL(int, bind, (int fd, const sockaddr* name, socklen_t size) noexcept, (fd, name, size))
+GYRE_TEST_CALL(int, connect, (int fd, const sockaddr* peer, socklen_t size), (fd, peer, size))
+GYRE_TEST_CALL(int, dup3, (int from, int to, int flags) noexcept, (from, to, flags))
+GYRE_TEST_CALL(int, epoll_create1, (int flags) noexcept, (flags))
+GYRE_TEST_CALL(int, epoll_ctl, (int epoll, int what, int fd, epoll_event* event) noexcept,
+               (epoll, what, fd, event))
+GYRE_TEST_CALL(int, epoll_pwait2,
+               (int epoll, epoll_event* events, int most, const timespec* timeout,
+                const sigset_t* signals),
+               (epoll, events, most, timeout, signals))
+GYRE_TEST_CALL(int, epoll_wait, (int epoll, epoll_event* events, int most, int timeout),
+               (epoll, events, most, timeout))
+GYRE_TEST_CALL(int, eventfd, (unsigned value, int flags) noexcept, (value, flags))
+extern "C" int fcntl(int fd, int what, ...) {
+  static auto* const next_fcntl = gyre::test::next(&fcntl, "fcntl");
+  if (gyre::test::fails(gyre::test::fcntl_call)) return -1;
+  va_list rest;
+  va_start(rest, what);
+  void* const argument = va_arg(rest, void*);
+  va_end(rest);
+  return next_fcntl(fd, what, argument);
+}
+GYRE_TEST_CALL(int, fdatasync, (int fd), (fd))
+GYRE_TEST_CALL(int, fstat, (int fd, struct stat* to) noexcept, (fd, to))
+GYRE_TEST_CALL(int, fsync, (int fd), (fd))
+GYRE_TEST_CALL(int, ftruncate, (int fd, off_t size) noexcept, (fd, size))
+GYRE_TEST_CALL(int, getpeername, (int fd, sockaddr* name, socklen_t* size) noexcept,
+               (fd, name, size))
+GYRE_TEST_CALL(int, getsockname, (int fd, sockaddr* name, socklen_t* size) noexcept,
+               (fd, name, size))
+GYRE_TEST_CALL(int, getsockopt, (int fd, int level, int option, void* to, socklen_t* size) noexcept,
+               (fd, level, option, to, size))
+GYRE_TEST_CALL(int, listen, (int fd, int backlog) noexcept, (fd, backlog))
+GYRE_TEST_CALL(int, pipe2, (int* ends, int flags) noexcept, (ends, flags))
+GYRE_TEST_CALL(int, poll, (pollfd * all, nfds_t count, int timeout), (all, count, timeout))
+GYRE_TEST_CALL(ssize_t, pread, (int fd, void* to, size_t size, off_t offset),
+               (fd, to, size, offset))
+GYRE_TEST_CALL(ssize_t, pwrite, (int fd, const void* from, size_t size, off_t offset),
+               (fd, from, size, offset))
+GYRE_TEST_CALL(ssize_t, read, (int fd, void* to, size_t size), (fd, to, size))
+GYRE_TEST_CALL(ssize_t, readv, (int fd, const iovec* to, int count), (fd, to, count))
+GYRE_TEST_CALL(ssize_t, recv, (int fd, void* to, size_t size, int flags), (fd, to, size, flags))
+GYRE_TEST_CALL(int, recvmmsg, (int fd, mmsghdr* to, unsigned count, int flags, timespec* timeout),
+               (fd, to, count, flags, timeout))
+GYRE_TEST_CALL(ssize_t, recvmsg, (int fd, msghdr* to, int flags), (fd, to, flags))
+GYRE_TEST_CALL(ssize_t, send, (int fd, const void* from, size_t size, int flags),
+               (fd, from, size, flags))
+GYRE_TEST_CALL(ssize_t, sendfile, (int to, int from, off_t* offset, size_t count) noexcept,
+               (to, from, offset, count))
+GYRE_TEST_CALL(int, sendmmsg, (int fd, mmsghdr* from, unsigned count, int flags),
+               (fd, from, count, flags))
+GYRE_TEST_CALL(ssize_t, sendmsg, (int fd, const msghdr* from, int flags), (fd, from, flags))
+GYRE_TEST_CALL(int, setsockopt,
+               (int fd, int level, int option, const void* from, socklen_t size) noexcept,
+               (fd, level, option, from, size))
+GYRE_TEST_CALL(int, shutdown, (int fd, int how) noexcept, (fd, how))
+GYRE_TEST_CALL(int, socket, (int family, int type, int protocol) noexcept, (family, type, protocol))
+GYRE_TEST_CALL(int, socketpair, (int family, int type, int protocol, int* ends) noexcept,
+               (family, type, protocol, ends))
+GYRE_TEST_CALL(int, statx,
+               (int folder, const char* path, int flags, unsigned mask, struct statx* to) noexcept,
+               (folder, path, flags, mask, to))
+GYRE_TEST_CALL(ssize_t, write, (int fd, const void* from, size_t size), (fd, from, size))
+GYRE_TEST_CALL(ssize_t, writev, (int fd, const iovec* from, int count), (fd, from, count))
+
+// liburing's, which return the error.
+#define GYRE_TEST_RING_CALL(name, parameters, arguments)             \
+  extern "C" int name parameters {                                   \
+    static auto* const next_##name = gyre::test::next(&name, #name); \
+    if (gyre::test::fails(gyre::test::name##_call)) return -errno;   \
+    return next_##name arguments;                                    \
+  }
+// Those of them that submit.
+#define GYRE_TEST_SUBMIT_CALL(name, parameters, arguments)           \
+  extern "C" int name parameters {                                   \
+    static auto* const next_##name = gyre::test::next(&name, #name); \
+    if (gyre::test::fails(gyre::test::name##_call)) return -errno;   \
+    gyre::test::spoil_submissions(*ring);                            \
+    return next_##name arguments;                                    \
+  }
+
+GYRE_TEST_RING_CALL(io_uring_queue_init_params,
+                    (unsigned entries, io_uring* ring, io_uring_params* how), (entries, ring, how))
+GYRE_TEST_RING_CALL(io_uring_register,
+                    (unsigned fd, unsigned what, const void* with, unsigned count),
+                    (fd, what, with, count))
+GYRE_TEST_RING_CALL(io_uring_register_buf_ring,
+                    (io_uring * ring, io_uring_buf_reg* how, unsigned flags), (ring, how, flags))
+GYRE_TEST_SUBMIT_CALL(io_uring_submit, (io_uring * ring), (ring))
+GYRE_TEST_SUBMIT_CALL(io_uring_submit_and_get_events, (io_uring * ring), (ring))
+GYRE_TEST_SUBMIT_CALL(io_uring_submit_and_wait, (io_uring * ring, unsigned count), (ring, count))
+GYRE_TEST_SUBMIT_CALL(io_uring_submit_and_wait_timeout,
+                      (io_uring * ring, io_uring_cqe** first, unsigned count,
+                       __kernel_timespec* timeout, sigset_t* signals),
+                      (ring, first, count, timeout, signals))
