@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <cassert>
+#include <cstring>
 #include <stdexcept>
+#include <utility>
 
 namespace gyre {
 namespace {
@@ -15,6 +17,27 @@ namespace {
 }
 
 }  // namespace
+
+loop_metrics& loop_metrics::operator+=(const loop_metrics& other) noexcept {
+  if (*io == '\0') {
+    io = other.io;
+  } else if (*other.io != '\0' && std::strcmp(io, other.io) != 0) {
+    io = "several";
+  }
+  tasks_run += other.tasks_run;
+  tasks_refused += other.tasks_refused;
+  timers_fired += other.timers_fired;
+  io_events += other.io_events;
+  exceptions += other.exceptions;
+  turns += other.turns;
+  polls += other.polls;
+  sleeps += other.sleeps;
+  wakeups += other.wakeups;
+  tasks_pending += other.tasks_pending;
+  timers_pending += other.timers_pending;
+  descriptors_watched += other.descriptors_watched;
+  return *this;
+}
 
 // Marks the calling thread as the one that runs the loop.
 class event_loop::running {
@@ -65,6 +88,10 @@ event_loop::~event_loop() { assert(!in_loop_thread() && "loop destroyed from its
 
 void event_loop::run() {
   const running here(*this);
+  struct leaving {
+    gyre::poller& left;
+    ~leaving() { left.leave(); }
+  } const in_the_end{*poller_};
   while (!stopped()) turn(steady_time::max());
 }
 
@@ -103,18 +130,12 @@ std::size_t event_loop::turn(steady_time deadline) {
   turns_.add(1);
   std::size_t done = run_tasks();
   if (stopped()) return done;
-  if (done == 0 && deadline != steady_time::min()) {
-    done += sleep_until(deadline);
-  } else if (poller_->watched() > 0) {
-    polls_.add(1);
-    poller_->wait(steady_time::min());
-    done += run_io();
-  }
+  done += done == 0 && deadline != steady_time::min() ? wait_until(deadline) : poll_io();
   return done + run_timers();
 }
 
 std::size_t event_loop::run_tasks() {
-  const bool timed = poller_->watched() > 0 || !timers_.empty();
+  const bool timed = (poller_->watched() > 0 || !timers_.empty()) && tasks_ready();
   const steady_time started = timed ? now() : steady_time{};
   batch_ = inbox::batch(batch_size_);
   const auto run = [&] {
@@ -129,6 +150,7 @@ std::size_t event_loop::run_tasks() {
   guarded(run, [&] {
     if (batch_.ran() == 0) return;
     last_batch_ = batch_.ran();
+    tasks_came_ = true;
     tasks_run_.add(last_batch_);
   });
   if (timed && batch_.ran() > 0) adapt_batch(now() - started);
@@ -174,16 +196,50 @@ void event_loop::adapt_batch(std::chrono::nanoseconds taken) noexcept {
   }
 }
 
-std::size_t event_loop::sleep_until(steady_time deadline) {
-  if (const auto next = timers_.next_wakeup()) deadline = std::min(deadline, *next);
-  if (look_for_tasks(deadline)) return 0;
-  gate_.fall_asleep();
-  // Looked at once more: what came before the fence is seen here, what comes later wakes us.
-  if (!tasks_ready() && !stopped()) {
-    sleeps_.add(1);
-    poller_->wait(deadline);
+// Asks for I/O without waiting, and serves what there is.
+std::size_t event_loop::poll_io() {
+  if (poller_->watched() == 0) return 0;
+  ask_poller();
+  return run_io();
+}
+
+bool event_loop::ask_poller() {
+  polls_.add(1);
+  return poller_->wait(steady_time::min()) > 0;
+}
+
+// To fall asleep costs a heavy fence, and to be woken far more. A loop whose descriptors keep it busy
+// asks for I/O first and finds some; one that would mostly ask in vain, such as the end of a single
+// connection, sleeps at once. Tasks are looked for where they have come.
+std::size_t event_loop::wait_until(steady_time deadline) {
+  const bool watching = poller_->watched() > 0;
+  if (watching && poll_first_.worth_it()) {
+    if (ask_poller()) {
+      poll_first_.paid();
+      return run_io();
+    }
+    poll_first_.wasted();
   }
-  gate_.wake_up();
+  if (const auto next = timers_.next_wakeup()) deadline = std::min(deadline, *next);
+  const bool looks = std::exchange(tasks_came_, false) || !watching;
+  if (looks && look_for_tasks(deadline)) return run_io();
+  if (poll_busily(deadline)) return run_io();
+  return sleep_until(deadline);
+}
+
+std::size_t event_loop::sleep_until(steady_time deadline) {
+  {
+    gate_.fall_asleep();
+    struct awake {
+      detail::sleep_gate& again;
+      ~awake() { again.wake_up(); }
+    } const at_last{gate_};
+    // Looked at once more: what came before the fence is seen here, what comes later wakes us.
+    if (!tasks_ready() && !stopped()) {
+      sleeps_.add(1);
+      poller_->wait(deadline);
+    }
+  }
   return run_io();
 }
 
@@ -199,21 +255,27 @@ void event_loop::let_tasks_gather() const noexcept {
 
 // Looks for tasks for a while instead of going to sleep. Where they come in numbers and nothing else
 // is to be served, it first lets some gather (to take each one as it is put would move its cache
-// line to and fro). Now and then it offers its core to producers that wait for one; rivals that use
-// it up take their whole time slices, so it looks at the clock when it comes back.
-bool event_loop::look_for_tasks(steady_time deadline) noexcept {
+// line to and fro). Now and then it asks for I/O, and offers its core to producers that wait for one;
+// rivals that use it up take their whole time slices, so it looks at the clock when it comes back.
+bool event_loop::look_for_tasks(steady_time deadline) {
   constexpr std::size_t in_numbers = 16;
   constexpr auto longest = std::chrono::microseconds{100};
-  const bool busy = last_batch_ >= in_numbers && poller_->watched() == 0;
+  const bool watching = poller_->watched() > 0;
+  const bool busy = last_batch_ >= in_numbers && !watching;
   if (busy) let_tasks_gather();
   const int yields_every = busy ? 4 : 32;
-  const steady_time give_up = std::min(deadline, now() + longest);
+  const bool yields = spin_.looks() >= yields_every;
+  const steady_time give_up = yields ? std::min(deadline, now() + longest) : deadline;
   for (int look = 1; look <= spin_.looks(); ++look) {
     if (tasks_ready() || stopped()) {
       spin_.paid(look);
       return true;
     }
     if (look % yields_every == 0) {
+      if (watching && ask_poller()) {
+        spin_.wasted();
+        return true;
+      }
       detail::thread_yield();
       if (now() >= give_up) break;
     } else {
@@ -224,9 +286,33 @@ bool event_loop::look_for_tasks(steady_time deadline) noexcept {
   return false;
 }
 
+// Stays awake for what comes soon. True if something did; also when a timer is due.
+bool event_loop::poll_busily(steady_time deadline) {
+  if (options_.busy_poll <= std::chrono::nanoseconds::zero()) return false;
+  if (!busy_poll_.worth_it()) return false;
+  const bool watching = poller_->watched() > 0;
+  const steady_time give_up = detail::later(now(), options_.busy_poll);
+  while (true) {
+    if (tasks_ready() || stopped() || (watching && ask_poller())) break;
+    const steady_time present = now();
+    if (present >= deadline) break;
+    if (present >= give_up) {
+      busy_poll_.wasted();
+      return false;
+    }
+    detail::cpu_relax();
+  }
+  busy_poll_.paid();
+  return true;
+}
+
 std::size_t event_loop::run_io() {
   std::size_t completed = 0;
-  guarded([&] { poller_->complete(completed); }, [&] { io_events_.add(completed); });
+  guarded([&] { poller_->complete(completed); },
+          [&] {
+            io_events_.add(completed);
+            descriptors_watched_.set(poller_->watched());
+          });
   return completed;
 }
 
@@ -329,6 +415,7 @@ void event_loop::discard_delayed() noexcept {
 
 loop_metrics event_loop::metrics() const {
   return {
+      .io = poller_->name(),
       .tasks_run = tasks_run_.get(),
       .tasks_refused = refused_.load(std::memory_order_relaxed),
       .timers_fired = timers_fired_.get(),

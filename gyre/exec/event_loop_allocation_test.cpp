@@ -6,42 +6,17 @@
 #include <gtest/gtest.h>
 #include <gyre/exec/inbox/sharded.hpp>
 #include <gyre/exec/timer.hpp>
+#include <tests/support/counted_allocations.hpp>
 #include <tests/support/virtual_poller.hpp>
 
 #include <array>
-#include <atomic>
 #include <chrono>
 #include <cstddef>
-#include <cstdlib>
-#include <new>
 #include <vector>
 
 namespace {
 
-std::atomic<std::size_t> allocations = 0;
-
-// Both out of line: GCC should not look through new and delete and find aligned_alloc and free.
-[[gnu::noinline]] void* counted_allocation(std::size_t size, std::size_t alignment) {
-  ++allocations;
-  const std::size_t rounded = (size + alignment - 1) / alignment * alignment;
-  if (void* memory = std::aligned_alloc(alignment, rounded)) return memory;
-  throw std::bad_alloc();
-}
-[[gnu::noinline]] void release(void* memory) noexcept { std::free(memory); }
-
-}  // namespace
-
-void* operator new(std::size_t size) { return counted_allocation(size, alignof(std::max_align_t)); }
-void* operator new(std::size_t size, std::align_val_t alignment) {
-  return counted_allocation(size, static_cast<std::size_t>(alignment));
-}
-void operator delete(void* memory) noexcept { release(memory); }
-void operator delete(void* memory, std::size_t) noexcept { release(memory); }
-void operator delete(void* memory, std::align_val_t) noexcept { release(memory); }
-void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { release(memory); }
-
-namespace {
-
+using gyre::test::allocations;
 using namespace std::chrono_literals;
 using gyre::test::virtual_time_loop;
 

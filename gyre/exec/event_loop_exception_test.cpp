@@ -111,7 +111,7 @@ TEST(EventLoopException, OfAWatchLeavesTheOthersAndTheCountAlone) {
   quiet.start(readiness::readable);
   while (log.size() < 4) ASSERT_TRUE(loop.poll());
   EXPECT_THAT(log, testing::IsSupersetOf({"watch", "quiet"}));
-  EXPECT_EQ(loop.metrics().io_events, 4u);
+  EXPECT_EQ(loop.metrics().io_events, log.size());
 }
 
 TEST(EventLoopException, OfAWatchIsSomethingThatHappened) {

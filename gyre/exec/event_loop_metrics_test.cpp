@@ -14,6 +14,8 @@
 
 #include <chrono>
 #include <ctime>
+#include <initializer_list>
+#include <string>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -150,6 +152,27 @@ TEST(EventLoopMetrics, CountDescriptorsAndSystemCalls) {
   EXPECT_EQ(metrics.polls, 1u);
   EXPECT_EQ(metrics.sleeps, 1u);
   EXPECT_EQ(metrics.turns, 2u);
+}
+
+TEST(EventLoopMetrics, SayWhatTheLoopDoesItsIoWith) {
+  const gyre::loop on_epoll({.io = gyre::io_interface::epoll});
+  EXPECT_STREQ(on_epoll.metrics().io, "epoll");
+  const virtual_time_loop<> scripted;
+  EXPECT_STREQ(scripted.loop.metrics().io, scripted.time.name());
+  EXPECT_STREQ(loop_metrics().io, "");
+}
+
+TEST(EventLoopMetrics, OfSeveralLoopsSayWhatAllDoTheirIoWith) {
+  const auto io_of = [](std::initializer_list<const char*> loops) {
+    loop_metrics sum;
+    for (const char* io : loops) sum += loop_metrics{.io = io};
+    return std::string(sum.io);
+  };
+  EXPECT_EQ(io_of({"epoll"}), "epoll");
+  EXPECT_EQ(io_of({"uring", "uring"}), "uring");
+  EXPECT_EQ(io_of({"epoll", "uring"}), "several");
+  EXPECT_EQ(io_of({"epoll", "uring", "epoll"}), "several");
+  EXPECT_EQ(io_of({"", "epoll", ""}), "epoll");
 }
 
 TEST(EventLoopMetrics, CanBeReadFromAnyThreadWhileTheLoopRuns) {

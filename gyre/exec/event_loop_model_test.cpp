@@ -11,17 +11,26 @@
 #include <gyre/exec/inbox/sharded.hpp>
 #include <tests/model/model.hpp>
 
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
 #include <memory>
 
 namespace {
 
 namespace model = gyre::model;
 
-// Waits on a model::event for ever: a missed wake() is a deadlock.
+// Waits on a model::event for ever: a missed wake() is a deadlock. Its clock goes on by a nanosecond
+// each time it is read.
 class model_poller final : public gyre::poller {
  public:
-  gyre::steady_time now() const noexcept override { return {}; }
+  explicit model_poller(std::size_t descriptors = 0) noexcept : descriptors_(descriptors) {}
+
+  gyre::steady_time now() const noexcept override {
+    return gyre::steady_time{std::chrono::nanoseconds{++now_}};
+  }
   std::size_t wait(gyre::steady_time deadline) override {
+    if (deadline == gyre::steady_time::min()) return 0;
     model::assert_that(deadline == gyre::steady_time::max(), "only waits for calls");
     event_.wait();
     return 0;
@@ -31,17 +40,21 @@ class model_poller final : public gyre::poller {
   void watch(gyre::readiness_operation&, gyre::readiness, gyre::trigger) override {}
   void rewatch(gyre::readiness_operation&, gyre::readiness, gyre::trigger) override {}
   void unwatch(gyre::readiness_operation&) noexcept override {}
-  std::size_t watched() const noexcept override { return 0; }
+  std::size_t watched() const noexcept override { return descriptors_; }
   void after_fork() override {}
   const char* name() const noexcept override { return "model"; }
 
  private:
   model::event event_;
+  const std::size_t descriptors_;
+  mutable std::int64_t now_ = 0;  // read by the loop alone
 };
 
 }  // namespace
 
-std::unique_ptr<gyre::poller> gyre::make_poller() { return std::make_unique<model_poller>(); }
+std::unique_ptr<gyre::poller> gyre::make_poller(gyre::io_interface) {
+  return std::make_unique<model_poller>();
+}
 
 namespace {
 
@@ -90,6 +103,18 @@ TYPED_TEST(EventLoopModel, StopFromAnotherThreadEndsRun) {
     loop.run();
     model::assert_that(loop.stopped(), "it stays stopped");
     other.join();
+  });
+  EXPECT_TRUE(checked) << checked;
+}
+
+TYPED_TEST(EventLoopModel, ATaskPostedWhileTheLoopPollsRuns) {
+  const auto checked = model::check({.preemptions = 2, .stale_reads = 1}, [] {
+    gyre::basic_loop<TypeParam> loop({.busy_poll = std::chrono::nanoseconds{1}},
+                                     std::make_unique<model_poller>(1));
+    model::thread producer([&] { loop.post([&] { loop.stop(); }); });
+    loop.run();
+    producer.join();
+    model::assert_that(loop.metrics().tasks_run == 1, "it ran once");
   });
   EXPECT_TRUE(checked) << checked;
 }

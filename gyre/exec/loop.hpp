@@ -27,8 +27,8 @@ class basic_loop final : public event_loop {
   using inbox_type = Inbox;
   static constexpr inbox::ordering order = Inbox::order;
 
-  /// Throws std::system_error (EMFILE, ENFILE), std::bad_alloc.
-  explicit basic_loop(loop_options options = {}) : basic_loop(std::move(options), make_poller()) {}
+  /// Throws what make_poller() throws, std::bad_alloc.
+  explicit basic_loop(loop_options options = {}) : basic_loop(options.io, options) {}
   /// With another way to wait, such as one with virtual time.
   basic_loop(loop_options options, std::unique_ptr<gyre::poller> poller)
       : event_loop(std::move(options), std::move(poller)) {}
@@ -73,6 +73,9 @@ class basic_loop final : public event_loop {
   }
 
  private:
+  basic_loop(io_interface io, loop_options& options)
+      : event_loop(std::move(options), make_poller(io)) {}
+
   template <class F>
   void push(F&& callable, admission&& counted) {
     inbox_.push(std::forward<F>(callable));

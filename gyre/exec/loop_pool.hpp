@@ -65,6 +65,13 @@ class basic_loop_pool {
 
   std::size_t size() const noexcept { return threads_.size(); }
   Loop& operator[](std::size_t index) noexcept { return threads_[index]->loop(); }
+  /// All of them, for what takes loops of any kind. Throws std::bad_alloc.
+  std::vector<event_loop*> loops() {
+    std::vector<event_loop*> all;
+    all.reserve(size());
+    for (auto& each : threads_) all.push_back(&each->loop());
+    return all;
+  }
 
   /// The loops in turn. One atomic addition.
   Loop& next() noexcept {

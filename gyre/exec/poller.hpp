@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // How a loop waits and how it knows the time. The loop knows only this interface; io/ implements it
-// (epoll today), and a test implements it with virtual time.
+// (on epoll and on io_uring), and a test implements it with virtual time.
 #pragma once
 
 #include <cstddef>
@@ -9,6 +9,10 @@
 
 #include <gyre/base/clock.hpp>
 #include <gyre/base/intrusive_list.hpp>
+
+namespace gyre::io {
+class backend;
+}  // namespace gyre::io
 
 namespace gyre {
 
@@ -101,19 +105,38 @@ class poller {
   /// Ends it: it is not reported again, not even if it was found ready in the wait that is under
   /// way. Call it before closing the descriptor.
   virtual void unwatch(readiness_operation& op) noexcept = 0;
-  /// Operations being watched.
+  /// Operations and handles that it waits for.
   virtual std::size_t watched() const noexcept = 0;
+
+  /// What carries out reads, writes and the like for this loop, if this poller can: null for one that
+  /// only tells readiness or time. The interface is the room io's, gyre/io/backend.hpp.
+  virtual io::backend* io() noexcept { return nullptr; }
+
+  /// The thread that ran the loop leaves it, perhaps for ever: ends what the kernel does on its behalf.
+  /// When the loop is run again, that goes on.
+  virtual void leave() noexcept {}
 
   /// In a forked child: leaves the parent's kernel objects to the parent and makes new ones with
   /// the same operations watched. Throws std::system_error.
   virtual void after_fork() = 0;
 
-  /// "epoll", for metrics and logs.
+  /// "epoll" or "uring", for metrics and logs.
   virtual const char* name() const noexcept = 0;
 };
 
-/// The best poller this machine offers. Defined in io/, the room that knows the backends: a program
-/// that makes loops links gyre::io. Throws std::system_error (EMFILE, ENFILE).
-std::unique_ptr<poller> make_poller();
+/// Which of the kernel's interfaces a loop does its I/O with.
+enum class io_interface : std::uint8_t {
+  /// What the environment's GYRE_IO says (auto, epoll or uring), and without that what measured faster
+  /// on kernels like this one.
+  automatic,
+  epoll,
+  /// io_uring; where that cannot be had, for whatever reason, epoll, after one line on stderr.
+  uring,
+};
+
+/// A poller for a loop. Defined in io/, the room that knows the backends: a program that makes loops
+/// links gyre::io. Throws std::system_error (EMFILE, ENFILE, ENOMEM), and std::invalid_argument if
+/// GYRE_IO is asked for and says something else.
+std::unique_ptr<poller> make_poller(io_interface wanted = io_interface::automatic);
 
 }  // namespace gyre

@@ -11,7 +11,7 @@
 namespace gyre {
 namespace {
 
-sigset_t set_of(std::initializer_list<int> signals) {
+sigset_t set_of(std::span<const int> signals) {
   sigset_t set;
   sigemptyset(&set);
   for (const int signal : signals) {
@@ -48,7 +48,7 @@ signal_set::blocked_signals::~blocked_signals() {
   ::pthread_sigmask(SIG_UNBLOCK, &newly_blocked_, nullptr);
 }
 
-signal_set::signal_set(event_loop& loop, std::initializer_list<int> signals, function received)
+signal_set::signal_set(event_loop& loop, std::span<const int> signals, function received)
     : blocked_(set_of(signals)),
       descriptor_(open_signalfd(set_of(signals))),
       received_(std::move(received)),

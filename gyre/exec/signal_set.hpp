@@ -8,6 +8,8 @@
 
 #include <csignal>
 #include <initializer_list>
+#include <span>
+#include <utility>
 
 #include <gyre/base/move_only_function.hpp>
 #include <gyre/base/unique_fd.hpp>
@@ -33,7 +35,9 @@ class signal_set {
 
   /// Throws std::system_error: EINVAL for a number that is no signal or one that cannot be caught
   /// (SIGKILL, SIGSTOP), EMFILE.
-  signal_set(event_loop& loop, std::initializer_list<int> signals, function received);
+  signal_set(event_loop& target, std::initializer_list<int> signals, function received)
+      : signal_set(target, std::span(signals.begin(), signals.size()), std::move(received)) {}
+  signal_set(event_loop& loop, std::span<const int> signals, function received);
   signal_set(const signal_set&) = delete;
   signal_set& operator=(const signal_set&) = delete;
   ~signal_set();

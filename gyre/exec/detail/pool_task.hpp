@@ -13,6 +13,7 @@
 #include <gyre/base/detail/slab_class.hpp>
 #include <gyre/base/operation.hpp>
 #include <gyre/base/slab.hpp>
+#include <gyre/exec/pool_options.hpp>
 
 namespace gyre::detail {
 
@@ -23,7 +24,8 @@ class pool_task : public operation {
   void drop() noexcept { drop_(*this); }
 
   bool has_place = false;  ///< of the pool's capacity
-  steady_time entered{};   ///< its lane; for low priority only
+  task_priority priority = task_priority::normal;
+  steady_time entered{};  ///< its lane; for low priority only
 
  protected:
   pool_task(function run, void (*destroy)(pool_task&) noexcept) noexcept

@@ -22,14 +22,15 @@ class priority_lanes {
   explicit priority_lanes(std::chrono::nanoseconds aging) noexcept : aging_(aging) {}
 
   void push(pool_task& task, task_priority priority) noexcept {
+    task.priority = priority;
     if (priority == task_priority::low) task.entered = monotonic_now();
     lane(priority).push_back(task);
     ++count_[index(priority)];
   }
-  /// Back to where it was taken from: it goes before all others of normal priority.
+  /// Back to where it was taken from: it goes before all others of its priority.
   void put_back(pool_task& task) noexcept {
-    lane(task_priority::normal).push_front(task);
-    ++count_[index(task_priority::normal)];
+    lane(task.priority).push_front(task);
+    ++count_[index(task.priority)];
   }
 
   /// The next one; null if there is none. The clock is read only while a low one waits.

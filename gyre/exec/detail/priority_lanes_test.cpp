@@ -87,6 +87,17 @@ TEST_F(PriorityLanes, GiveWhatWasPutBackBeforeOthers) {
   EXPECT_THAT(ran, ElementsAre('a', 'b'));
 }
 
+TEST_F(PriorityLanes, GiveWhatWasPutBackInTheTurnOfItsPriority) {
+  push('l', task_priority::low);
+  pool_task* const taken = lanes.take();
+  push('m', task_priority::low);
+  push('n', task_priority::normal);
+  push('h', task_priority::high);
+  lanes.put_back(*taken);
+  run_all();
+  EXPECT_THAT(ran, ElementsAre('h', 'n', 'l', 'm'));
+}
+
 TEST(PoolTask, DroppedDestroysItsCallableWithoutRunningIt) {
   struct watched {
     explicit watched(std::array<int, 2>& to) : counts(&to) {}

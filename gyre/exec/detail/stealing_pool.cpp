@@ -266,7 +266,14 @@ void stealing_pool::leave_queues(pool_worker& self) noexcept {
   idle_.found_work(self.bed);
 }
 
-void stealing_pool::return_taken(pool_worker& self, work_item item) noexcept { keep(self, item); }
+void stealing_pool::return_taken(pool_worker& self, work_item item) noexcept {
+  // The deque knows no priorities.
+  if (item.is_task() && item.task().priority != task_priority::normal) {
+    put_back(item);
+  } else {
+    keep(self, item);
+  }
+}
 
 void stealing_pool::rest(pool_worker& self) noexcept {
   if (idle_.start_searching(self.bed)) {
