@@ -6,12 +6,15 @@
 
 #include <array>
 #include <cstddef>
+#include <optional>
 #include <span>
 
-#include <gyre/base/intrusive_list.hpp>
 #include <gyre/base/unique_fd.hpp>
 #include <gyre/exec/poller.hpp>
+#include <gyre/io/detail/epoll_requests.hpp>
 #include <gyre/io/detail/parking_place.hpp>
+#include <gyre/io/detail/readiness_set.hpp>
+#include <gyre/io/detail/wake_event.hpp>
 
 namespace gyre::io {
 
@@ -23,16 +26,20 @@ class epoll_poller final : public poller {
  public:
   /// Throws std::system_error (EMFILE, ENFILE, ENOMEM).
   epoll_poller();
-  ~epoll_poller() override;
 
   steady_time now() const noexcept override;
   std::size_t wait(steady_time deadline) override;
   void complete(std::size_t& completed) override;
   void wake() noexcept override;
-  void watch(readiness_operation& op, readiness interest, trigger how) override;
-  void rewatch(readiness_operation& op, readiness interest, trigger how) override;
-  void unwatch(readiness_operation& op) noexcept override;
-  std::size_t watched() const noexcept override { return watched_count_; }
+  void watch(readiness_operation& op, readiness interest, trigger how) override {
+    watches_.watch(op, interest, how);
+  }
+  void rewatch(readiness_operation& op, readiness interest, trigger how) override {
+    watches_.rewatch(op, interest, how);
+  }
+  void unwatch(readiness_operation& op) noexcept override { watches_.unwatch(op); }
+  std::size_t watched() const noexcept override { return watches_.size() + requests_.handles(); }
+  io::backend* io() noexcept override { return &requests_; }
   void after_fork() override;
   const char* name() const noexcept override { return "epoll"; }
 
@@ -40,18 +47,17 @@ class epoll_poller final : public poller {
   static constexpr std::size_t most_events = 256;
 
   void open();
-  void control(int request, readiness_operation& op, readiness interest, trigger how);
   int wait_for_events(steady_time deadline);
 
-  detail::parking_place parking_;
+  gyre::detail::parking_place parking_;
   unique_fd epoll_;
-  unique_fd wake_;
-  intrusive_list<readiness_operation> watched_;
-  std::size_t watched_count_ = 0;
+  std::optional<detail::wake_event> wake_;
   bool has_nanosecond_wait_ = true;
   std::array<epoll_event, most_events> events_;
   // What the last wait found and has not been completed yet.
   std::span<epoll_event> reported_;
+  detail::readiness_set watches_{reported_};
+  detail::epoll_requests requests_{reported_};
 };
 
 }  // namespace gyre::io

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gyre/io/blocking_pool.hpp>
+
+#include <gyre/io/detail/blocking_call.hpp>
+
+#include <pthread.h>
+
+#include <atomic>
+#include <memory>
+
+namespace gyre::io {
+namespace {
+
+// Null until it is used, and in a child that has none of its threads.
+constinit std::atomic<thread_pool*> current{nullptr};
+
+// Not destroyed: threads may still use it when the program's objects are.
+[[gnu::cold, gnu::noinline]] thread_pool& make() {
+  [[maybe_unused]] static const int watched = ::pthread_atfork(
+      nullptr, nullptr, [] { current.store(nullptr, std::memory_order_relaxed); });  // one thread
+  auto made = std::make_unique<thread_pool>(thread_pool_options{
+      .workers = blocking_pool_workers, .scheduler = scheduler::blocking, .name = "blocking"});
+  thread_pool* found = nullptr;
+  // release and acquire: pair with each other, and with the acquire below.
+  if (current.compare_exchange_strong(found, made.get(), std::memory_order_acq_rel,
+                                      std::memory_order_acquire)) {
+    return *made.release();
+  }
+  return *found;  // another thread was first
+}
+
+}  // namespace
+
+thread_pool& blocking_pool() {
+  // acquire: pairs with the release in make().
+  thread_pool* const there = current.load(std::memory_order_acquire);
+  return there != nullptr ? *there : make();
+}
+
+executor& detail::default_pool() { return blocking_pool(); }
+
+}  // namespace gyre::io

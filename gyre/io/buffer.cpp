@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gyre/io/buffer.hpp>
+
+#include <gyre/base/detail/slab_class.hpp>
+#include <gyre/base/slab.hpp>
+
+#include <functional>
+#include <optional>
+#include <stdexcept>
+
+namespace gyre::io {
+namespace {
+
+constexpr std::size_t least_bytes = 512;
+
+// What is allocated for at least `bytes`: the whole block of the slab.
+std::size_t rounded_up(std::size_t bytes) noexcept {
+  if (bytes > slab_max_bytes) return bytes;
+  return gyre::detail::slab_class_bytes[gyre::detail::slab_class_of(bytes)];
+}
+
+// Where `part` begins in `whole`, if it is a part of it.
+std::optional<std::size_t> offset_within(std::span<const std::byte> whole,
+                                         std::span<const std::byte> part) noexcept {
+  const std::less<> before;
+  if (before(part.data(), whole.data()) || !before(part.data(), whole.data() + whole.size())) {
+    return std::nullopt;
+  }
+  return static_cast<std::size_t>(part.data() - whole.data());
+}
+
+}  // namespace
+
+void buffer::free_storage() noexcept { slab_deallocate(storage_, allocated_); }
+
+void buffer::move_to(std::size_t offset) noexcept {
+  const std::size_t count = size();
+  if (count != 0) std::memmove(storage_ + offset, begin_, count);
+  begin_ = storage_ + offset;
+  end_ = begin_ + count;
+}
+
+void buffer::reallocate(std::size_t bytes, std::size_t offset) {
+  bytes = rounded_up(bytes);
+  auto* const storage = static_cast<std::byte*>(slab_allocate(bytes));
+  const std::size_t count = size();
+  if (count != 0) std::memcpy(storage + offset, begin_, count);
+  if (storage_ != nullptr) free_storage();
+  storage_ = storage;
+  allocated_ = bytes;
+  begin_ = storage + offset;
+  end_ = begin_ + count;
+}
+
+// Behind the prepend space. Twice the bytes there are, so that they are not moved again before as
+// many more have been added.
+std::size_t buffer::bytes_for(std::size_t more) const {
+  if (more > how_.max_size - size()) throw std::length_error("buffer: larger than its maximum");
+  return std::max(size() + more, 2 * size());
+}
+
+void buffer::make_tail_room(std::size_t count) {
+  const std::size_t bytes = bytes_for(count);
+  if (bytes <= capacity()) {
+    move_to(headroom());
+  } else {
+    reallocate(std::max(headroom() + bytes, least_bytes), headroom());
+  }
+}
+
+// What is free besides is split between front and end, so that neither runs out soon.
+void buffer::make_front_room(std::size_t count) {
+  const std::size_t bytes = bytes_for(count);
+  const auto offset = [&](std::size_t all) { return count + (all - size() - count) / 2; };
+  if (bytes <= capacity()) {
+    move_to(offset(allocated_));
+  } else {
+    const std::size_t all = std::max(headroom() + bytes, least_bytes);
+    reallocate(all, offset(all));
+  }
+}
+
+void buffer::append_and_grow(std::span<const std::byte> more) {
+  const std::optional<std::size_t> own = offset_within(bytes(), more);
+  make_tail_room(more.size());
+  append(own ? bytes().subspan(*own, more.size()) : more);
+}
+
+void buffer::prepend_and_grow(std::span<const std::byte> more) {
+  const std::optional<std::size_t> own = offset_within(bytes(), more);
+  make_front_room(more.size());
+  prepend(own ? bytes().subspan(*own, more.size()) : more);
+}
+
+void buffer::shrink_to_fit() {
+  if (empty()) {
+    if (storage_ != nullptr) free_storage();
+    give_away();
+  } else if (rounded_up(headroom() + size()) < allocated_) {
+    reallocate(headroom() + size(), headroom());
+  }
+}
+
+}  // namespace gyre::io

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gyre/io/detail/awaiting.hpp>
+
+#include <string>
+
+namespace gyre::io::detail {
+
+void throw_failure(std::error_code error, refusal why, const char* what) {
+  switch (why) {
+    case refusal::none: throw std::system_error(error, what);
+    case refusal::closed: throw std::system_error(error, what + std::string(": it is closed"));
+    case refusal::elsewhere:
+      throw std::system_error(error, what + std::string(": not on the thread of its loop"));
+    case refusal::busy:
+      throw std::system_error(error, what + std::string(": another coroutine does so already"));
+  }
+  std::terminate();
+}
+
+std::error_code current_error() noexcept {
+  try {
+    throw;
+  } catch (const std::system_error& error) {
+    return error.code();
+  } catch (const std::bad_alloc&) {
+    return std::make_error_code(std::errc::not_enough_memory);
+  }
+}
+
+bool may_use(const event_loop& home, const executor& where) noexcept {
+  if (home.in_loop_thread()) return true;
+  // Ordinary code, before the loop runs.
+  return &where == &inline_executor() && event_loop::current() == nullptr;
+}
+
+}  // namespace gyre::io::detail

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+// A call on another thread under every schedule: begun, ended and stopped at once, the coroutine
+// goes on exactly once, with the result if the call was made and only then; and nothing of it is
+// touched, nor left, after its end, nor when it is destroyed at any time before.
+//
+// Found here when tried: beginning the call by a load and a store, or whatever was found; going on
+// whatever give_up() or begin() found; a ticket that give_up() does not withdraw while it begins; a
+// share of the ticket that is not released; a callback that is left behind; destroying it without
+// waiting for a call that has been made, or for its wake-up.
+#include <gyre/io/detail/blocking_call.hpp>
+
+#include <gtest/gtest.h>
+#include <gyre/base/slab.hpp>
+#include <tests/model/model.hpp>
+
+#include <coroutine>
+#include <cstddef>
+#include <expected>
+#include <functional>
+#include <memory>
+#include <new>
+#include <system_error>
+#include <utility>
+
+// In place of the slab's: the checker watches what comes from new.
+void* gyre::slab_allocate(std::size_t bytes) { return ::operator new(bytes); }
+void gyre::slab_deallocate(void* memory, std::size_t) noexcept { ::operator delete(memory); }
+
+gyre::executor& gyre::io::detail::default_pool() { return inline_executor(); }
+
+namespace {
+
+namespace model = gyre::model;
+using gyre::inplace_stop_source;
+using gyre::inplace_stop_token;
+
+// A thread for the one operation.
+struct worker final : gyre::executor {
+  void post(gyre::operation& op) noexcept override {
+    thread = std::make_unique<model::thread>([&op] { op.execute(); });
+  }
+  bool running_here() const noexcept override { return false; }
+  std::unique_ptr<model::thread> thread;
+};
+
+// A queue that nobody serves for the time being.
+struct shelf final : gyre::executor {
+  void post(gyre::operation& op) noexcept override { left = &op; }
+  bool running_here() const noexcept override { return false; }
+  gyre::operation* left = nullptr;
+};
+
+// Its operation runs on the thread that waits for it.
+struct bell final : gyre::executor {
+  void post(gyre::operation& op) noexcept override {
+    left = &op;
+    rung.wake();
+  }
+  bool running_here() const noexcept override { return true; }
+  void wait() {
+    rung.wait();
+    std::exchange(left, nullptr)->execute();
+  }
+  model::event rung;
+  gyre::operation* left = nullptr;
+};
+
+// Goes on where it is posted.
+struct on_the_spot final : gyre::executor {
+  void post(gyre::operation& op) noexcept override { op.execute(); }
+  bool running_here() const noexcept override { return true; }
+};
+
+struct fake_promise : gyre::detail::promise_base {};
+
+// What a coroutine's handle points to, in all compilers; resumed, it calls a function.
+struct fake_frame {
+  void (*resume)(void* frame) = [](void* frame) { static_cast<fake_frame*>(frame)->go_on(); };
+  void (*destroy)(void* frame) = nullptr;
+  fake_promise promise{};
+  std::function<void()> go_on = [] {};
+};
+
+// What a coroutine is that awaits a call, as far as that sees it. On the heap, where every access
+// after its end is found.
+struct caller {
+  struct function {
+    bool* made;
+    std::expected<int, std::error_code> operator()() const noexcept {
+      *made = true;
+      return 42;
+    }
+  };
+
+  caller(gyre::executor& pool, gyre::executor& where, inplace_stop_token stop, bool& made)
+      : call("call", &pool, function{&made}) {
+    context.where = &where;
+    context.stop = stop;
+    frame.promise.context = &context;
+  }
+  bool suspend() {
+    return call.await_suspend(std::coroutine_handle<fake_promise>::from_promise(frame.promise));
+  }
+  // Whether it has the value, and not the error of a wait that was cancelled.
+  bool has_value() {
+    const auto ended = call.result();
+    if (ended) {
+      model::assert_that(*ended == 42, "the value arrived");
+    } else {
+      model::assert_that(ended.error() == std::errc::operation_canceled, "cancelled");
+    }
+    return ended.has_value();
+  }
+
+  gyre::task_context context;
+  fake_frame frame;
+  gyre::io::detail::blocking_call<function> call;
+};
+
+TEST(BlockingCallModel, TheResultArrives) {
+  const auto checked = model::check({.preemptions = model::unlimited}, [] {
+    worker pool;
+    bell home;
+    bool made = false;
+    {
+      const auto waiting = std::make_unique<caller>(pool, home, inplace_stop_token(), made);
+      if (waiting->suspend()) home.wait();
+      model::assert_that(waiting->has_value() && made, "made");
+    }
+  });
+  EXPECT_TRUE(checked) << checked;
+}
+
+TEST(BlockingCallModel, TheCallAndAStopEndItOnce) {
+  const auto checked = model::check({.preemptions = 2, .spurious_failures = 0}, [] {
+    inplace_stop_source source;
+    worker pool;
+    bell home;
+    bool made = false;
+    bool has_value = false;
+    {
+      model::thread canceller([&] { source.request_stop(); });
+      const auto waiting = std::make_unique<caller>(pool, home, source.get_token(), made);
+      if (waiting->suspend()) home.wait();
+      has_value = waiting->has_value();
+    }
+    pool.thread.reset();
+    model::assert_that(has_value == made, "who was first decided");
+  });
+  EXPECT_TRUE(checked) << checked;
+}
+
+TEST(BlockingCallModel, AStopEndsItWhileThePoolIsBusy) {
+  const auto checked = model::check({.preemptions = 3, .spurious_failures = 0}, [] {
+    inplace_stop_source source;
+    shelf pool;
+    bell home;
+    bool made = false;
+    {
+      model::thread canceller([&] { source.request_stop(); });
+      const auto waiting = std::make_unique<caller>(pool, home, source.get_token(), made);
+      if (waiting->suspend()) home.wait();
+      model::assert_that(!waiting->has_value(), "cancelled");
+    }
+    if (pool.left != nullptr) pool.left->execute();
+    model::assert_that(!made, "not made");
+  });
+  EXPECT_TRUE(checked) << checked;
+}
+
+TEST(BlockingCallModel, TheCoroutineMayEndBeforeItsSuspensionReturns) {
+  const auto checked = model::check({.preemptions = 2, .spurious_failures = 0}, [] {
+    inplace_stop_source source;
+    worker pool;
+    on_the_spot home;
+    bool made = false;
+    bool has_value = false;
+    int ends = 0;
+    {
+      auto* waiting = new caller(pool, home, source.get_token(), made);
+      const std::function<void()> go_on = waiting->frame.go_on = [&] {
+        ++ends;
+        has_value = waiting->has_value();
+        delete std::exchange(waiting, nullptr);
+      };
+      model::thread canceller([&] { source.request_stop(); });
+      if (!waiting->suspend()) go_on();
+    }
+    pool.thread.reset();
+    model::assert_that(ends == 1, "goes on once");
+    model::assert_that(has_value == made, "who was first decided");
+  });
+  EXPECT_TRUE(checked) << checked;
+}
+
+TEST(BlockingCallModel, TheCoroutineMayBeDestroyedAtAnyTime) {
+  const auto checked = model::check({.preemptions = 3, .spurious_failures = 0}, [] {
+    worker pool;
+    bool made = false;
+    {
+      const auto home = std::make_unique<shelf>();
+      auto waiting = std::make_unique<caller>(pool, *home, inplace_stop_token(), made);
+      waiting->frame.go_on = [] { model::assert_that(false, "went on"); };
+      model::assert_that(waiting->suspend(), "waits");
+      waiting.reset();
+      if (home->left != nullptr) home->left->execute();
+    }
+    pool.thread.reset();
+  });
+  EXPECT_TRUE(checked) << checked;
+}
+
+}  // namespace

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gyre/io/detail/buffer_ring.hpp>
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cassert>
+#include <cstring>
+#include <memory>
+#include <new>
+
+namespace gyre::io::detail {
+namespace {
+
+constexpr std::size_t shared_bytes = buffer_ring::buffers * sizeof(io_uring_buf);
+constexpr std::size_t data_bytes = buffer_ring::buffers * buffer_ring::bytes_each;
+
+static_assert((buffer_ring::buffers & (buffer_ring::buffers - 1)) == 0);
+static_assert(shared_bytes % 4096 == 0, "so that the data begins on a page");
+
+}  // namespace
+
+buffer_ring::buffer_ring() {
+  std::unique_ptr<std::byte[]> states(new std::byte[buffers * sizeof(buffer)]);
+  void* const mapped = ::mmap(nullptr, shared_bytes + data_bytes, PROT_READ | PROT_WRITE,
+                              MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (mapped == MAP_FAILED) throw std::bad_alloc();
+  shared_ = static_cast<io_uring_buf_ring*>(mapped);
+  data_ = static_cast<std::byte*>(mapped) + shared_bytes;
+  states_ = reinterpret_cast<buffer*>(states.release());
+  for (unsigned index = 0; index < buffers; ++index) new (states_ + index) buffer(*this);
+}
+
+buffer_ring::~buffer_ring() {
+  assert(std::all_of(states_, states_ + buffers,
+                     [](const buffer& each) { return each.leases == 0; }) &&
+         "received bytes outlived their loop");
+  ::munmap(shared_, shared_bytes + data_bytes);
+  delete[] reinterpret_cast<std::byte*>(states_);
+}
+
+int buffer_ring::provide_to(io_uring& ring) noexcept {
+  io_uring_buf_reg registration{};
+  registration.ring_addr = reinterpret_cast<std::uintptr_t>(shared_);
+  registration.ring_entries = buffers;
+  registration.bgid = group;
+  const int failed = io_uring_register_buf_ring(&ring, &registration, 0);
+  if (failed < 0) return -failed;
+  io_uring_buf_ring_init(shared_);
+  for (std::uint16_t index = 0; index < buffers; ++index) {
+    if (states_[index].leases == 0) add(index);
+  }
+  return 0;
+}
+
+void buffer_ring::add(std::uint16_t index) noexcept {
+  io_uring_buf_ring_add(shared_, bytes_of(index), bytes_each, index,
+                        io_uring_buf_ring_mask(buffers), 0);
+  io_uring_buf_ring_advance(shared_, 1);
+}
+
+received buffer_ring::lend(std::uint16_t index, std::size_t count) noexcept {
+  buffer& lent = states_[index];
+  assert(lent.leases == 0 && "handed out twice");
+  ++lent.leases;
+  return received(lent, {bytes_of(index), count});
+}
+
+void buffer_ring::recycle(std::uint16_t index) noexcept { add(index); }
+
+void buffer_ring::give_back(receive_block& returned) noexcept {
+  auto& own = static_cast<buffer&>(returned);
+  own.home->add(static_cast<std::uint16_t>(&own - own.home->states_));
+}
+
+void buffer_ring::queue::push(buffer_ring& of, std::uint16_t index, std::size_t count) noexcept {
+  buffer& added = of.states_[index];
+  assert(added.leases == 0 && "handed out twice");
+  ++added.leases;
+  added.kept = {of.bytes_of(index), count};
+  added.next = nullptr;
+  (first_ == nullptr ? first_ : last_->next) = &added;
+  last_ = &added;
+}
+
+received buffer_ring::queue::pop() noexcept {
+  buffer& oldest = *first_;
+  first_ = oldest.next;
+  return received(oldest, oldest.kept);  // with the loan that the queue had
+}
+
+std::size_t buffer_ring::queue::read(std::span<std::byte> to) noexcept {
+  std::size_t done = 0;
+  while (!empty() && done < to.size()) {
+    std::span<const std::byte>& oldest = first_->kept;
+    const std::size_t count = std::min(oldest.size(), to.size() - done);
+    std::memcpy(to.data() + done, oldest.data(), count);
+    oldest = oldest.subspan(count);
+    done += count;
+    if (oldest.empty()) pop();
+  }
+  return done;
+}
+
+void buffer_ring::queue::clear() noexcept {
+  while (!empty()) pop();
+}
+
+}  // namespace gyre::io::detail

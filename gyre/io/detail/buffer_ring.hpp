@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// Small buffers that the kernel takes one by one from a ring, as data comes for requests that go on
+// receiving. What came is lent as io::received; a buffer goes back to the ring when its loan ends.
+#pragma once
+
+#include <liburing.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include <gyre/io/received.hpp>
+
+namespace gyre::io::detail {
+
+/// Loop's thread only. Some 2 MiB of address space; pages are used as data first comes.
+class buffer_ring {
+ public:
+  /// As many as are likely to be filled between two turns of the loop. Larger messages are better
+  /// received by a call, into large blocks; docs/design/uring.md has the figures.
+  static constexpr unsigned buffers = 256;
+  static constexpr std::size_t bytes_each = 8192;
+  static constexpr std::uint16_t group = 0;
+
+  /// Throws std::bad_alloc.
+  buffer_ring();
+  buffer_ring(const buffer_ring&) = delete;
+  buffer_ring& operator=(const buffer_ring&) = delete;
+  ~buffer_ring();
+
+  /// Gives a new ring all buffers that are not on loan. 0, or errno's number.
+  int provide_to(io_uring& ring) noexcept;
+
+  /// The buffer that a completion names.
+  static std::uint16_t named_by(const io_uring_cqe& completion) noexcept {
+    return static_cast<std::uint16_t>(completion.flags >> IORING_CQE_BUFFER_SHIFT);
+  }
+  /// Lends what the kernel has put into a buffer.
+  received lend(std::uint16_t buffer, std::size_t count) noexcept;
+  /// Gives a buffer back to the kernel, and what is in it up.
+  void recycle(std::uint16_t buffer) noexcept;
+
+  /// Bytes that came and that nobody has asked for yet: a queue of loans that needs no memory.
+  class queue;
+
+ private:
+  struct buffer;
+
+  std::byte* bytes_of(std::uint16_t index) const noexcept { return data_ + index * bytes_each; }
+  void add(std::uint16_t index) noexcept;
+  static void give_back(receive_block& returned) noexcept;
+
+  io_uring_buf_ring* shared_ = nullptr;  // with the kernel
+  std::byte* data_ = nullptr;
+  buffer* states_ = nullptr;
+};
+
+struct buffer_ring::buffer : receive_block {
+  explicit buffer(buffer_ring& of) noexcept : receive_block(&give_back), home(&of) {}
+
+  buffer_ring* home;
+  // While it is in a queue.
+  buffer* next = nullptr;
+  std::span<const std::byte> kept;
+};
+
+class buffer_ring::queue {
+ public:
+  bool empty() const noexcept { return first_ == nullptr; }
+  void push(buffer_ring& of, std::uint16_t buffer, std::size_t count) noexcept;
+  /// Lends the oldest piece; there must be one.
+  received pop() noexcept;
+  /// Moves the oldest bytes to `to`; how many.
+  std::size_t read(std::span<std::byte> to) noexcept;
+  void clear() noexcept;
+
+ private:
+  buffer* first_ = nullptr;
+  buffer* last_ = nullptr;
+};
+
+}  // namespace gyre::io::detail

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gyre/io/detail/file_steps.hpp>
+
+#include <gyre/io/file.hpp>
+
+#include <fcntl.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cassert>
+#include <new>
+
+namespace gyre::io::detail {
+namespace {
+
+// What open(2) would take for a shorter path is none.
+file_steps::next open_path(const std::string& path, int flags, ::mode_t mode) noexcept {
+  if (path.contains('\0')) return {};
+  return file_command::open(path.c_str(), flags, mode);
+}
+
+::timespec time_of(const struct ::statx_timestamp& from) noexcept {
+  return {.tv_sec = from.tv_sec, .tv_nsec = from.tv_nsec};
+}
+
+struct ::stat stat_of(const struct ::statx& from) noexcept {
+  struct ::stat to{};
+  to.st_dev = ::makedev(from.stx_dev_major, from.stx_dev_minor);
+  to.st_ino = from.stx_ino;
+  to.st_mode = from.stx_mode;
+  to.st_nlink = from.stx_nlink;
+  to.st_uid = from.stx_uid;
+  to.st_gid = from.stx_gid;
+  to.st_rdev = ::makedev(from.stx_rdev_major, from.stx_rdev_minor);
+  to.st_size = static_cast<::off_t>(from.stx_size);
+  to.st_blksize = static_cast<::blksize_t>(from.stx_blksize);
+  to.st_blocks = static_cast<::blkcnt_t>(from.stx_blocks);
+  to.st_atim = time_of(from.stx_atime);
+  to.st_mtim = time_of(from.stx_mtime);
+  to.st_ctim = time_of(from.stx_ctime);
+  return to;
+}
+
+}  // namespace
+
+bool suits_ring(int fd) noexcept {
+  if (fd < 0 || ::lseek(fd, 0, SEEK_CUR) < 0) return false;
+  const int flags = ::fcntl(fd, F_GETFL);
+  return flags >= 0 && (flags & O_NONBLOCK) == 0;
+}
+
+file_steps::next open_steps::begin() noexcept {
+  if (flags_ == 0) return fail(EINVAL);
+  const next opening = open_path(path_, flags_, mode_);
+  return opening ? opening : fail(EINVAL);
+}
+
+file_steps::next open_steps::go_on(result made) noexcept {
+  if (!made) return fail(made.error_number());
+  opened_.reset(made.fd());
+  return {};
+}
+
+outcome_of<file> open_steps::outcome() noexcept {
+  if (failed()) return error();
+  return file(std::move(opened_), pool_);
+}
+
+file_steps::next read_steps::begin() noexcept { return rest_.empty() ? next() : read_rest(); }
+
+file_steps::next read_steps::go_on(result made) noexcept {
+  if (!made) return fail(made.error_number());
+  advance(made.count());
+  return made.count() == 0 || rest_.empty() ? next() : read_rest();
+}
+
+outcome_of<std::size_t> read_steps::outcome() const noexcept {
+  if (failed()) return error();
+  return count_;
+}
+
+file_steps::next read_some_steps::go_on(result made) noexcept {
+  if (!made) return fail(made.error_number());
+  advance(made.count());
+  return {};
+}
+
+file_steps::next write_steps::begin() noexcept {
+  if (rest_.empty()) return {};
+  return file_command::write(fd_, rest_, offset_);
+}
+
+file_steps::next write_steps::go_on(result made) noexcept {
+  if (!made) return fail(made.error_number());
+  if (made.count() == 0) return fail(EIO);  // a device that takes nothing, and does not say why
+  rest_ = rest_.subspan(made.count());
+  offset_ += made.count();
+  return begin();
+}
+
+outcome_of<struct ::stat> status_steps::outcome() const noexcept {
+  if (failed()) return error();
+  return stat_of(status_);
+}
+
+outcome_of<std::uint64_t> size_steps::outcome() const noexcept {
+  if (failed()) return error();
+  return size();
+}
+
+file_steps::next close_steps::begin() noexcept {
+  if (!fd_) return fail(EBADF);
+  return file_command::close(fd_.get());
+}
+
+// On Linux the descriptor is gone, whatever the error.
+file_steps::next close_steps::go_on(result made) noexcept {
+  const int error = made.error_number();
+  if (error != ECANCELED) static_cast<void>(fd_.release());
+  return error == EINTR ? next() : fail(error);
+}
+
+read_whole_steps::read_whole_steps(int fd, std::size_t most) noexcept
+    : fd_(fd), most_(std::min(most, buffer_options().max_size - 1)) {}
+
+// Files of which the system does not know the size, as in /proc, have the size zero. And it is no
+// more than a hint, so nobody is waited for who may know it better.
+file_steps::next read_whole_steps::begin() noexcept try {
+  if (::lseek(fd_, 0, SEEK_CUR) < 0) return fail(errno);  // not a file
+  struct ::statx status;
+  if (::statx(fd_, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_SIZE, &status) < 0) {
+    return fail(errno);
+  }
+  if (status.stx_size > most_) return fail(EFBIG);
+  // One byte more, which tells that the file ends or is too large.
+  all_ = buffer({.prepend = 0, .max_size = most_ + 1});
+  if (status.stx_size > 0) all_.reserve(static_cast<std::size_t>(status.stx_size) + 1);
+  return read_more();
+} catch (const std::bad_alloc&) {
+  return fail(ENOMEM);
+}
+
+file_steps::next read_whole_steps::go_on(result made) noexcept try {
+  if (!made) return fail(made.error_number());
+  if (made.count() == 0) return {};
+  all_.commit(made.count());
+  return all_.size() > most_ ? fail(EFBIG) : read_more();
+} catch (const std::bad_alloc&) {
+  return fail(ENOMEM);
+}
+
+file_steps::next read_whole_steps::read_more() {
+  constexpr std::size_t least_read = std::size_t{16} << 10;
+  const std::size_t room = all_.tail_room();
+  const std::size_t count = room > 0 ? room : std::min(least_read, most_ + 1 - all_.size());
+  return file_command::read(fd_, all_.prepare(count), all_.size());
+}
+
+outcome_of<buffer> read_whole_steps::outcome() noexcept {
+  if (failed()) return error();
+  return std::move(all_);
+}
+
+file_steps::next read_path_steps::begin() noexcept {
+  const next opening = open_path(path_, O_RDONLY | O_CLOEXEC, 0);
+  return opening ? opening : fail(EINVAL);
+}
+
+file_steps::next read_path_steps::go_on(result made) noexcept {
+  switch (stage_) {
+    case stage::opening:
+      if (!made) return fail(made.error_number());
+      stage_ = stage::reading;
+      closing_ = close_steps(unique_fd(made.fd()));
+      reading_ = read_whole_steps(made.fd(), most_);
+      return read_or_close(reading_.begin());
+    case stage::reading: return read_or_close(reading_.go_on(made));
+    case stage::closing: return closing_.go_on(made);
+  }
+  std::unreachable();
+}
+
+file_steps::next read_path_steps::read_or_close(const next& reading) noexcept {
+  if (reading) return reading;
+  stage_ = stage::closing;
+  return closing_.begin();
+}
+
+outcome_of<buffer> read_path_steps::outcome() noexcept {
+  if (failed()) return error();
+  return reading_.outcome();
+}
+
+}  // namespace gyre::io::detail

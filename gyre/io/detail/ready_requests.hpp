@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+// How requests are carried out where a poller tells readiness: by system calls that do not wait, the
+// call first, and again when the descriptor is reported as ready. What a descriptor is known to be ready
+// for is remembered in its handle, so that the poller is not told anything while it is used.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include <gyre/io/backend.hpp>
+#include <gyre/io/received.hpp>
+
+namespace gyre::io::detail {
+
+/// What epoll_requests and uring_requests share.
+class ready_requests : public backend {
+ public:
+  void attach(handle& served) final;
+  void detach(handle& served) noexcept final;
+  std::optional<result> start(request& asked) noexcept override;
+  std::optional<result> cancel(request& asked) noexcept override;
+  receive_memory& memory() noexcept final { return memory_; }
+
+  // The poller's.
+  std::size_t handles() const noexcept { return handles_.size() - free_.size(); }
+  /// Handles with something to do that nobody will report.
+  std::size_t pending() const noexcept { return again_.size() + (serving_.size() - served_); }
+  /// Goes on with those; each once.
+  void serve_pending(std::size_t& completed);
+
+ protected:
+  // The state of a handle.
+  enum : std::uint8_t {
+    may_read = 1,   // nothing has said that a read would wait
+    may_write = 2,  // nor a write
+    // A short read is no sign that there is nothing more: the end is near, or there is urgent data.
+    short_reads_lie = 4,
+    queued = 8,     // in again_
+    starved = 16,   // waits for receive memory
+    diverted = 32,  // what is to be read comes from read_diverted()
+  };
+
+  ready_requests() noexcept;
+  ~ready_requests() = default;
+
+  // What the poller's side provides.
+  /// Begins to watch a handle, whose index is set. Throws.
+  virtual void begin(handle& served) = 0;
+  /// Ends that; nothing may refer to it any more.
+  virtual void end(handle& served) noexcept = 0;
+  /// A request has to wait until its handle is reported as ready.
+  virtual void wait_for_readiness(handle& of, bool writing) noexcept = 0;
+  /// Carries out a request that reads, of a handle that is `diverted`.
+  virtual result read_diverted(request& asked) noexcept;
+
+  /// All handles; null where there is none.
+  std::span<handle* const> all() const noexcept { return handles_; }
+  /// Goes on with the requests of a handle that was reported as ready. `events`: poll(2)'s.
+  void serve(handle& ready, std::uint32_t events, std::size_t& completed);
+  static void note_events(handle& ready, std::uint32_t events) noexcept;
+  /// Completes a request with what came by another way than a call.
+  void hand_over(request& asked, result made, std::size_t& completed);
+  /// Has its requests tried in the loop's next turn.
+  void serve_later(handle& ready) noexcept;
+  /// Bytes that the last call that received brought; 0 if that was asked for before.
+  std::size_t last_receive() noexcept { return std::exchange(last_receive_, 0); }
+
+ private:
+  // Between two events: so that nobody whose peer is fast keeps the loop from the others.
+  static constexpr unsigned most_at_once = 64;
+  static constexpr int most_receives = 4;
+  static constexpr int most_accepts = 64;
+  static constexpr int most_rounds = 4;  // of a request for a whole buffer
+  static constexpr std::size_t most_bytes = std::size_t{1} << 20;  // of one call
+
+  void go_on(handle& ready, std::size_t& completed);
+  void go_on_reading(handle& ready, std::size_t& completed);
+  void go_on_writing(handle& ready, std::size_t& completed);
+  static void report(request& asked, result made, std::size_t& completed);
+  void wait_unless_ready(handle& of, bool writing) noexcept;
+  void memory_returned() noexcept;
+
+  result perform(request& asked) noexcept;
+  result receive(receive_request& asked) noexcept;
+  result read(read_request& asked) noexcept;
+  result write(write_request& asked) noexcept;
+  // Keep in the handle's state what a call tells about the next one, and return what it made.
+  static result note(handle& target, std::uint8_t direction, result made, bool exhausted) noexcept;
+  static result note_read(handle& target, result made, std::size_t wanted) noexcept;
+  static result note_write(handle& target, result made, std::size_t wanted) noexcept;
+
+  // Requests that may still be done at once before the loop gets its turn.
+  unsigned at_once_ = most_at_once;
+  handle* current_ = nullptr;  // being served; null once it was detached
+  std::size_t last_receive_ = 0;
+  std::vector<handle*> handles_;  // by their index; null: free
+  std::vector<std::uint32_t> free_;
+  // Those with something pending, and those of them whose turn it is, from `served_` on; null: was
+  // detached. Both have room for all handles, and for the `vacated_` places in again_.
+  std::vector<handle*> again_;
+  std::size_t vacated_ = 0;
+  std::vector<handle*> serving_;
+  std::size_t served_ = 0;
+  receive_memory memory_;
+};
+
+}  // namespace gyre::io::detail

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which thread this is: the kernel keeps by thread what rings were asked for.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+namespace gyre::io::detail {
+
+/// A number that no other thread has had before, as the system's may; not 0.
+inline std::uint64_t this_thread() noexcept {
+  static constinit std::atomic<std::uint64_t> last = 0;
+  static constinit thread_local std::uint64_t number = 0;
+  // relaxed: only that each is there once.
+  if (number == 0) number = last.fetch_add(1, std::memory_order_relaxed) + 1;
+  return number;
+}
+
+}  // namespace gyre::io::detail

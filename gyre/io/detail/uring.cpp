@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gyre/io/detail/uring.hpp>
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+
+#include <gyre/base/error.hpp>
+#include <gyre/io/detail/this_thread.hpp>
+#include <gyre/io/detail/timespec.hpp>
+
+namespace gyre::io::detail {
+namespace {
+
+int error_of(int made) noexcept { return made < 0 ? -made : 0; }
+
+unsigned setup_flags(const uring_features& features) noexcept {
+  unsigned flags = IORING_SETUP_R_DISABLED | IORING_SETUP_CQSIZE | IORING_SETUP_CLAMP;
+  if (features.deferred_task_running) {
+    flags |= IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN | IORING_SETUP_TASKRUN_FLAG;
+  } else if (features.cooperative_task_running) {
+    flags |= IORING_SETUP_COOP_TASKRUN | IORING_SETUP_TASKRUN_FLAG;
+  }
+  return flags;
+}
+
+}  // namespace
+
+uring::uring(const uring_features& features) : features_(features) { open(); }
+
+uring::~uring() {
+  if (open_) {
+    io_uring_queue_exit(&ring_);
+  } else {
+    ::close(number_);
+  }
+}
+
+bool uring::usable_here() const noexcept {
+  return open_ && (thread_ == 0 || thread_ == this_thread());
+}
+
+// Other threads may be sending messages to the descriptor, so its number is kept.
+void uring::open() {
+  io_uring made{};
+  io_uring_params parameters{};
+  parameters.flags = setup_flags(features_);
+  parameters.cq_entries = completions;
+  const int failed = io_uring_queue_init_params(submissions, &made, &parameters);
+  if (failed < 0) gyre::detail::throw_system_error(-failed, "io_uring_setup");
+  if (number_ < 0) {
+    number_ = made.ring_fd;
+  } else {
+    ::dup3(made.ring_fd, number_, O_CLOEXEC);  // cannot fail: both are open
+    ::close(made.ring_fd);
+    made.ring_fd = made.enter_ring_fd = number_;
+  }
+  ring_ = made;
+  open_ = true;
+  thread_ = 0;
+}
+
+// A ring that defers does nothing between two calls. Others go on receiving, also for whoever is closing
+// them, into a ring at which nobody will look again.
+void uring::end_all() noexcept {
+  if (!open_ || features_.deferred_task_running) return;
+  io_uring_sync_cancel_reg everything{};
+  everything.flags = IORING_ASYNC_CANCEL_ALL | IORING_ASYNC_CANCEL_ANY;
+  everything.timeout = {.tv_sec = -1, .tv_nsec = -1};
+  io_uring_register_sync_cancel(&ring_, &everything);
+  while (io_uring_cq_has_overflow(&ring_) && set_aside() && io_uring_get_events(&ring_) >= 0) {
+  }
+}
+
+void uring::close(int stand_in) noexcept {
+  if (!open_) return;
+  const int another = ::fcntl(number_, F_DUPFD_CLOEXEC, 0);
+  ::dup3(stand_in, number_, O_CLOEXEC);
+  // Closes the ring with it; without a free number, dup3() has.
+  ring_.ring_fd = ring_.enter_ring_fd = another;
+  io_uring_queue_exit(&ring_);
+  aside_.clear();
+  aside_taken_ = 0;
+  open_ = false;
+  thread_ = 0;
+}
+
+io_uring_cqe uring::take() noexcept {
+  const io_uring_cqe oldest = at(0);
+  if (set_aside_count() == 0) {
+    io_uring_cq_advance(&ring_, 1);
+  } else if (++aside_taken_ == aside_.size()) {
+    aside_.clear();
+    aside_taken_ = 0;
+  }
+  return oldest;
+}
+
+io_uring_cqe& uring::at(unsigned place) noexcept {
+  const unsigned aside = set_aside_count();
+  if (place < aside) return aside_[aside_taken_ + place];
+  return in_ring(place - aside);
+}
+
+bool uring::set_aside() noexcept try {
+  const unsigned count = io_uring_cq_ready(&ring_);
+  aside_.reserve(aside_.size() + count);
+  for (unsigned each = 0; each < count; ++each) aside_.push_back(in_ring(each));
+  io_uring_cq_advance(&ring_, count);
+  return true;
+} catch (...) {
+  return false;
+}
+
+bool uring::send_message(int ring, unsigned result, std::uint64_t user_data) noexcept {
+  constexpr unsigned register_send_msg_ring = 31;  // newer than liburing 2.3
+  io_uring_sqe message{};
+  io_uring_prep_msg_ring(&message, ring, result, user_data, 0);
+  return io_uring_register(static_cast<unsigned>(-1), register_send_msg_ring, &message, 1) == 0;
+}
+
+int uring::begin_use() noexcept {
+  if (thread_ != 0) [[likely]]
+    return 0;
+  // liburing 2.3 has a function for it that its library does not show.
+  const int failed = io_uring_register(static_cast<unsigned>(ring_.ring_fd),
+                                       IORING_REGISTER_ENABLE_RINGS, nullptr, 0);
+  if (failed < 0) return -failed;
+  thread_ = this_thread();
+  return 0;
+}
+
+io_uring_sqe* uring::next_submission() noexcept {
+  if (io_uring_sqe* const free = io_uring_get_sqe(&ring_)) [[likely]]
+    return free;
+  if (begin_use() != 0) return nullptr;
+  io_uring_submit(&ring_);
+  return io_uring_get_sqe(&ring_);
+}
+
+bool uring::has_business() const noexcept {
+  if (io_uring_sq_ready(&ring_) != 0) return true;
+  // Kernels that cannot tell have to be asked.
+  if (!features_.deferred_task_running && !features_.cooperative_task_running) return true;
+  const unsigned flags = IO_URING_READ_ONCE(*ring_.sq.kflags);
+  return (flags & (IORING_SQ_TASKRUN | IORING_SQ_CQ_OVERFLOW)) != 0;
+}
+
+int uring::enter() noexcept {
+  if (const int failed = begin_use()) return failed;
+  return error_of(io_uring_submit_and_get_events(&ring_));
+}
+
+int uring::enter_and_wait(steady_time present, steady_time deadline) noexcept {
+  if (const int failed = begin_use()) return failed;
+  if (deadline == steady_time::max()) {
+    return error_of(io_uring_submit_and_wait(&ring_, 1));
+  }
+  const auto left = deadline > present ? deadline - present : steady_time::duration::zero();
+  const timespec precise = gyre::detail::to_timespec(left);
+  __kernel_timespec timeout{};
+  timeout.tv_sec = precise.tv_sec;
+  timeout.tv_nsec = precise.tv_nsec;
+  io_uring_cqe* first = nullptr;
+  const int made = io_uring_submit_and_wait_timeout(&ring_, &first, 1, &timeout, nullptr);
+  return error_of(made == -ETIME ? 0 : made);
+}
+
+}  // namespace gyre::io::detail

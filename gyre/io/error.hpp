@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// The errors of reading and writing that the system has no number for.
+//
+//     auto read = co_await gyre::as_expected(stream.read_exactly(header));
+//     if (!read && read.error() == gyre::io::errc::unexpected_end) co_return;  // it hung up
+#pragma once
+
+#include <system_error>
+#include <type_traits>
+
+namespace gyre::io {
+
+enum class errc {
+  /// The stream ended before all that was asked for had come.
+  unexpected_end = 1,
+  /// What was looked for is not within the limit.
+  limit_exceeded = 2,
+};
+
+/// The category of these errors, "gyre.io". Any thread.
+const std::error_category& error_category() noexcept;
+
+inline std::error_code make_error_code(errc error) noexcept {
+  return {static_cast<int>(error), error_category()};
+}
+
+}  // namespace gyre::io
+
+template <>
+struct std::is_error_code_enum<gyre::io::errc> : std::true_type {};

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+// Bytes that have arrived and are not yet consumed: what a message callback gets.
+//
+//     connection.on_message([](gyre::io::input& in) {
+//       while (auto length = in.peek<std::uint16_t>()) {
+//         if (in.size() < sizeof *length + *length) break;  // the rest is still to come
+//         in.consume(sizeof *length);
+//         handle(in.take(*length));
+//       }
+//     });
+#pragma once
+
+#include <gyre/base/endian.hpp>
+
+#include <cassert>
+#include <concepts>
+#include <cstddef>
+#include <cstring>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <type_traits>
+
+namespace gyre::io {
+
+/// What can be read from and written to the network as an integer: all widths, signed or not.
+template <class T>
+concept network_integer = std::integral<T> && !std::same_as<std::remove_cv_t<T>, bool>;
+
+/// The read side of bytes that somebody else owns: where they begin and where they end. Who reads
+/// them consumes what it has understood; what is left is there the next time, with more behind it.
+///
+/// Two pointers: passing it on and all members but the searches cost an instruction or two. What it
+/// refers to must outlive it, and the spans and views it gives out. Not thread-safe. A `buffer` is
+/// one too: pass it as an `input&`, and do not assign to that.
+class input {
+ public:
+  /// What the searches return when there is no such thing.
+  static constexpr std::size_t npos = static_cast<std::size_t>(-1);
+
+  constexpr input() noexcept = default;
+  constexpr explicit input(std::span<const std::byte> bytes) noexcept
+      : begin_(bytes.data()), end_(bytes.data() + bytes.size()) {}
+  explicit input(std::string_view text) noexcept
+      : input(std::as_bytes(std::span(text.data(), text.size()))) {}
+
+  /// How many bytes there are.
+  [[nodiscard]] constexpr std::size_t size() const noexcept {
+    return static_cast<std::size_t>(end_ - begin_);
+  }
+  [[nodiscard]] constexpr bool empty() const noexcept { return begin_ == end_; }
+  /// The first one; may be null if there is none.
+  [[nodiscard]] constexpr const std::byte* data() const noexcept { return begin_; }
+  /// All of them; valid until whoever owns them changes or frees them.
+  [[nodiscard]] constexpr std::span<const std::byte> bytes() const noexcept {
+    return {begin_, size()};
+  }
+  /// The same as text.
+  [[nodiscard]] std::string_view text() const noexcept {
+    return {reinterpret_cast<const char*>(begin_), size()};
+  }
+
+  /// Drops the first `count` bytes, of which there must be so many; asserted.
+  constexpr void consume(std::size_t count) noexcept {
+    assert(count <= size() && "consumes more than there is");
+    begin_ += count;
+  }
+  constexpr void consume_all() noexcept { begin_ = end_; }
+  /// Consumes the first `count` bytes, of which there must be so many, and returns them. They are
+  /// valid as those of bytes() are.
+  [[nodiscard]] constexpr std::span<const std::byte> take(std::size_t count) noexcept {
+    const std::span<const std::byte> taken = bytes().first(count);
+    consume(count);
+    return taken;
+  }
+
+  /// The offset of the first `value` at or behind offset `from`, or npos.
+  [[nodiscard]] std::size_t find(std::byte value, std::size_t from = 0) const noexcept {
+    if (from >= size()) return npos;
+    return offset_of(std::memchr(begin_ + from, std::to_integer<int>(value), size() - from));
+  }
+  /// The same for the first byte of `text`; an empty one is found at `from`, up to the end. Linear
+  /// whatever the text.
+  [[nodiscard]] std::size_t find(std::string_view text, std::size_t from = 0) const noexcept {
+    if (from > size() || text.size() > size() - from) return npos;
+    if (text.empty()) return from;
+    return offset_of(::memmem(begin_ + from, size() - from, text.data(), text.size()));
+  }
+  /// The offset of the first "\r\n", or npos.
+  [[nodiscard]] std::size_t find_crlf(std::size_t from = 0) const noexcept {
+    return find("\r\n", from);
+  }
+  /// The offset of the first '\n', or npos.
+  [[nodiscard]] std::size_t find_eol(std::size_t from = 0) const noexcept {
+    return find(std::byte{'\n'}, from);
+  }
+
+  /// The integer in network order at `offset`, or nothing while not all of its bytes are there.
+  template <network_integer T>
+  [[nodiscard]] std::optional<T> peek(std::size_t offset = 0) const noexcept {
+    if (offset > size() || size() - offset < sizeof(T)) return std::nullopt;
+    return static_cast<T>(load_be<std::make_unsigned_t<T>>(begin_ + offset));
+  }
+  /// Consumes the integer in network order at the front and returns it, or leaves everything as it
+  /// is while not all of its bytes are there.
+  template <network_integer T>
+  [[nodiscard]] std::optional<T> read() noexcept {
+    const std::optional<T> value = peek<T>();
+    if (value) consume(sizeof(T));
+    return value;
+  }
+
+ protected:
+  [[nodiscard]] std::size_t offset_of(const void* found) const noexcept {
+    if (found == nullptr) return npos;
+    return static_cast<std::size_t>(static_cast<const std::byte*>(found) - begin_);
+  }
+
+  const std::byte* begin_ = nullptr;
+  const std::byte* end_ = nullptr;
+};
+
+static_assert(std::is_trivially_copyable_v<input> && sizeof(input) == 2 * sizeof(void*));
+
+}  // namespace gyre::io

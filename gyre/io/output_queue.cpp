@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gyre/io/output_queue.hpp>
+
+#include <gyre/base/slab.hpp>
+
+#include <algorithm>
+#include <cassert>
+#include <memory>
+
+namespace gyre::io {
+namespace {
+
+constexpr std::size_t least_chunk = std::size_t{4} << 10;
+constexpr std::size_t most_chunk = std::size_t{256} << 10;
+
+// Whether copying costs more than a piece of its own and the memory that is kept for it unused.
+bool pays_to_take(const buffer& bytes) noexcept {
+  return bytes.size() >= least_chunk && bytes.size() >= bytes.capacity() / 4;
+}
+
+}  // namespace
+
+struct output_queue::chunk {
+  static void* operator new(std::size_t bytes) { return slab_allocate(bytes); }
+  static void operator delete(void* memory, std::size_t bytes) noexcept {
+    slab_deallocate(memory, bytes);
+  }
+
+  chunk* next = nullptr;
+  buffer bytes;
+};
+
+void output_queue::link(chunk& added) noexcept {
+  (last_ == nullptr ? first_ : last_->next) = &added;
+  last_ = &added;
+  size_ += added.bytes.size();
+}
+
+void output_queue::drop_first() noexcept {
+  const std::unique_ptr<chunk> dropped(first_);
+  first_ = dropped->next;
+  if (first_ == nullptr) last_ = nullptr;
+  size_ -= dropped->bytes.size();
+}
+
+void output_queue::append(std::span<const std::byte> bytes) {
+  const std::size_t room = last_ == nullptr ? 0 : last_->bytes.tail_room();
+  const std::span<const std::byte> here = bytes.first(std::min(room, bytes.size()));
+  output_queue behind;
+  for (auto rest = bytes.subspan(here.size()); !rest.empty();) {
+    auto added = std::make_unique<chunk>(nullptr, buffer({.prepend = 0}));
+    added->bytes.reserve(std::clamp(std::max(rest.size(), size_), least_chunk, most_chunk));
+    const std::size_t count = std::min(rest.size(), added->bytes.tail_room());
+    added->bytes.append(rest.first(count));
+    behind.link(*added.release());
+    rest = rest.subspan(count);
+  }
+  // Nothing can fail from here on.
+  if (!here.empty()) {
+    last_->bytes.append(here);
+    size_ += here.size();
+  }
+  append(std::move(behind));
+}
+
+void output_queue::append(buffer&& taken) {
+  if (pays_to_take(taken)) {
+    link(*std::make_unique<chunk>(nullptr, std::move(taken)).release());
+  } else {
+    append(taken.bytes());
+    taken.clear();
+  }
+}
+
+void output_queue::append(output_queue&& other) noexcept {
+  if (other.empty() || this == &other) return;
+  (last_ == nullptr ? first_ : last_->next) = std::exchange(other.first_, nullptr);
+  last_ = std::exchange(other.last_, nullptr);
+  size_ += std::exchange(other.size_, 0);
+}
+
+std::size_t output_queue::gather(std::span<iovec> pieces) const noexcept {
+  std::size_t count = 0;
+  for (chunk* each = first_; each != nullptr && count < pieces.size(); each = each->next) {
+    const std::span<std::byte> bytes = each->bytes.mutable_bytes();
+    pieces[count++] = {.iov_base = bytes.data(), .iov_len = bytes.size()};
+  }
+  return count;
+}
+
+void output_queue::consume(std::size_t count) noexcept {
+  assert(count <= size_ && "consumes more than there is");
+  while (count != 0) {
+    const std::size_t here = std::min(count, first_->bytes.size());
+    first_->bytes.consume(here);
+    size_ -= here;
+    count -= here;
+    if (first_->bytes.empty()) drop_first();
+  }
+}
+
+void output_queue::clear() noexcept {
+  while (first_ != nullptr) drop_first();
+}
+
+}  // namespace gyre::io

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// Bytes that wait until a socket takes them, in chunks that are written with one writev().
+//
+//     gyre::io::output_queue waiting;
+//     waiting.append(rest_that_the_socket_did_not_take);
+//
+//     std::array<iovec, 64> pieces;  // once it is writable again
+//     const std::size_t count = waiting.gather(pieces);
+//     const ssize_t written = ::writev(fd, pieces.data(), static_cast<int>(count));
+//     if (written > 0) waiting.consume(static_cast<std::size_t>(written));
+#pragma once
+
+#include <gyre/io/buffer.hpp>
+
+#include <sys/uio.h>
+
+#include <cstddef>
+#include <span>
+#include <string_view>
+#include <utility>
+
+namespace gyre::io {
+
+/// A queue of bytes: appended at the end, sent from the front. What was appended never moves, so
+/// that a piece may be given to the kernel while more is appended behind it.
+///
+/// Three words; allocates nothing while it is empty. Chunks are as large as what is appended, or as
+/// what waits already, within 4 and 256 KiB, so that there are few pieces and little unused. It has
+/// no limit of its own: who appends looks at size(). Not thread-safe.
+class output_queue {
+ public:
+  output_queue() noexcept = default;
+  output_queue(output_queue&& other) noexcept { swap(other); }
+  output_queue& operator=(output_queue&& other) noexcept {
+    output_queue(std::move(other)).swap(*this);
+    return *this;
+  }
+  ~output_queue() { clear(); }
+
+  void swap(output_queue& other) noexcept {
+    std::swap(first_, other.first_);
+    std::swap(last_, other.last_);
+    std::swap(size_, other.size_);
+  }
+  friend void swap(output_queue& left, output_queue& right) noexcept { left.swap(right); }
+
+  /// Copies bytes to the end. Throws std::bad_alloc, and then has appended nothing.
+  void append(std::span<const std::byte> bytes);
+  void append(std::string_view text) { append(std::as_bytes(std::span(text))); }
+  /// Adds the bytes of `taken` and leaves it empty: takes over its memory where that is cheaper than
+  /// a copy, from 4 KiB on if most of the memory is in use. Throws std::bad_alloc, and then both are
+  /// as before.
+  void append(buffer&& taken);
+  /// Moves all that waits in `other` to the end. O(1).
+  void append(output_queue&& other) noexcept;
+
+  /// How many bytes wait.
+  [[nodiscard]] std::size_t size() const noexcept { return size_; }
+  [[nodiscard]] bool empty() const noexcept { return size_ == 0; }
+
+  /// Describes the first pieces in `pieces`, as many as fit, and returns how many; they are valid
+  /// until they are consumed.
+  [[nodiscard]] std::size_t gather(std::span<iovec> pieces) const noexcept;
+  /// Drops the first `count` bytes, of which there must be so many; asserted. Frees the chunks that
+  /// become empty.
+  void consume(std::size_t count) noexcept;
+  /// Drops all bytes.
+  void clear() noexcept;
+
+ private:
+  struct chunk;
+
+  void link(chunk& added) noexcept;
+  void drop_first() noexcept;
+
+  chunk* first_ = nullptr;
+  chunk* last_ = nullptr;
+  std::size_t size_ = 0;
+};
+
+}  // namespace gyre::io

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gyre/io/received.hpp>
+
+#include <algorithm>
+#include <cassert>
+#include <new>
+
+namespace gyre::io {
+
+receive_memory::receive_memory(std::size_t block_bytes, std::size_t limit) noexcept
+    : block_size_(std::max((block_bytes + alignment - 1) & ~(alignment - 1), least_room)),
+      limit_(limit) {}
+
+receive_memory::~receive_memory() {
+  assert(!lent() && "received bytes outlived their loop");
+  if (current_ != nullptr) deallocate(*current_);
+  while (block* each = free_.pop_front()) deallocate(*each);
+}
+
+// The present block, if there is one, comes back when all of it that is on loan has.
+std::span<std::byte> receive_memory::next_block() noexcept {
+  current_ = free_.pop_front();
+  if (current_ != nullptr) {
+    --free_count_;
+  } else {
+    current_ = allocate();
+  }
+  if (current_ == nullptr) {
+    exhausted_ = true;
+    return {};
+  }
+  return {current_->bytes(), block_size_};
+}
+
+receive_memory::block* receive_memory::allocate() noexcept {
+  if (blocks_ > 0 && (blocks_ + 1) * block_size_ > limit_) return nullptr;
+  void* const memory =
+      ::operator new(sizeof(block) + block_size_, std::align_val_t{alignof(block)}, std::nothrow);
+  if (memory == nullptr) return nullptr;
+  ++blocks_;
+  return new (memory) block(*this);
+}
+
+void receive_memory::deallocate(block& unused) noexcept {
+  --blocks_;
+  unused.~block();
+  ::operator delete(&unused, std::align_val_t{alignof(block)});
+}
+
+void receive_memory::give_back(detail::receive_block& returned) noexcept {
+  auto& own = static_cast<block&>(returned);
+  own.home->take_back(own);
+}
+
+void receive_memory::take_back(block& returned) noexcept {
+  returned.used = 0;
+  if (&returned != current_) {
+    // The newest first: it is the warmest.
+    if (free_count_ < most_free) {
+      free_.push_front(returned);
+      ++free_count_;
+    } else {
+      deallocate(returned);
+    }
+  }
+  if (!exhausted_) return;
+  exhausted_ = false;
+  if (returned_ != nullptr) returned_(context_);
+}
+
+}  // namespace gyre::io

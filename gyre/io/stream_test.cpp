@@ -1,0 +1,570 @@
+// SPDX-License-Identifier: Apache-2.0
+// Coroutines that wait for a loop's reads and writes, and every way in which that ends early.
+#include <gyre/io/stream.hpp>
+
+#include <gtest/gtest.h>
+#include <gyre/exec/loop.hpp>
+#include <gyre/exec/loop_thread.hpp>
+#include <gyre/exec/sync_wait.hpp>
+#include <gyre/io/error.hpp>
+#include <gyre/task/as_expected.hpp>
+#include <gyre/task/invoke.hpp>
+#include <gyre/task/schedule.hpp>
+#include <gyre/task/spawn.hpp>
+#include <gyre/task/when_all.hpp>
+#include <gyre/task/when_any.hpp>
+#include <gyre/task/with_timeout.hpp>
+#include <tests/support/droppable.hpp>
+#include <tests/support/manual_executor.hpp>
+
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <array>
+#include <chrono>
+#include <coroutine>
+#include <csignal>
+#include <cstddef>
+#include <cstdio>
+#include <functional>
+#include <future>
+#include <memory>
+#include <optional>
+#include <string>
+#include <system_error>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace {
+
+using namespace std::chrono_literals;
+using gyre::as_expected;
+using gyre::inplace_stop_source;
+using gyre::task;
+using gyre::unique_fd;
+using gyre::io::stream;
+using gyre::test::droppable;
+
+std::string_view text(std::span<const std::byte> read) {
+  return {reinterpret_cast<const char*>(read.data()), read.size()};
+}
+
+struct stream_ends {
+  stream one;
+  stream other;
+};
+
+// Connected sockets; with small buffers they hold a few KiB.
+stream_ends make_ends(gyre::event_loop& loop, bool small = false) {
+  int fds[2];
+  EXPECT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), 0);
+  if (small) {
+    const int size = 1;
+    for (const int fd : fds) {
+      EXPECT_EQ(::setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &size, sizeof size), 0);
+    }
+  }
+  constexpr auto kind = gyre::io::handle_kind::socket;
+  return {stream(loop, unique_fd(fds[0]), kind), stream(loop, unique_fd(fds[1]), kind)};
+}
+
+void fill(stream& to) {
+  const std::string much(1 << 16, 'x');
+  while (::send(to.fd(), much.data(), much.size(), 0) > 0) continue;
+}
+
+std::error_code error_of(gyre::event_loop& loop, task<> work, gyre::inplace_stop_token stop = {}) {
+  try {
+    gyre::sync_wait(loop, std::move(work), stop);
+    return {};
+  } catch (const std::system_error& error) {
+    return error.code();
+  }
+}
+
+TEST(Stream, ReadsWhatWasWrittenUntilTheEnd) {
+  gyre::loop loop;
+  gyre::sync_wait(loop, gyre::invoke([&]() -> task<> {
+                    auto ends = make_ends(loop);
+                    EXPECT_EQ(co_await ends.one.write_all("hello, world"), 12u);
+                    std::array<std::byte, 5> five;
+                    EXPECT_EQ(co_await ends.other.read_exactly(five), 5u);
+                    EXPECT_EQ(text(five), "hello");
+                    std::array<std::byte, 100> rest;
+                    const std::size_t count = co_await ends.other.read_some(rest);
+                    EXPECT_EQ(text(std::span(rest).first(count)), ", world");
+                    ends.one.close();
+                    EXPECT_EQ(co_await ends.other.read_some(rest), 0u);
+                    EXPECT_EQ(co_await ends.other.read_some(rest), 0u);
+                    const auto nothing = co_await ends.other.receive();
+                    EXPECT_TRUE(nothing.empty());
+                  }));
+}
+
+TEST(Stream, TellsThatTheEndCameTooEarly) {
+  gyre::loop loop;
+  auto ends = make_ends(loop);
+  std::array<std::byte, 100> room;
+  const auto read = [&]() -> task<> {
+    co_await ends.one.write_all("short");
+    ends.one.close();
+    co_await ends.other.read_exactly(room);
+  };
+  EXPECT_EQ(error_of(loop, read()), gyre::io::errc::unexpected_end);
+  EXPECT_EQ(text(std::span(room).first(5)), "short");
+}
+
+TEST(Stream, OfAPipeReadsAndWrites) {
+  gyre::loop loop;
+  gyre::sync_wait(loop, gyre::invoke([&]() -> task<> {
+                    auto pipe = gyre::io::make_pipe(loop);
+                    auto reading = pipe.read_end.receive();
+                    co_await pipe.write_end.write("through a pipe");
+                    const auto came = co_await reading;
+                    EXPECT_EQ(came.text(), "through a pipe");
+                    pipe.read_end.close();
+                    std::signal(SIGPIPE, SIG_IGN);
+                    auto writing = as_expected(pipe.write_end.write_all("nobody"));
+                    const auto refused = co_await std::move(writing);
+                    EXPECT_EQ(refused.error(), std::errc::broken_pipe);
+                  }));
+}
+
+TEST(Stream, CarriesMuchThroughTinyBuffersBothWaysAtOnce) {
+  gyre::loop loop;
+  auto ends = make_ends(loop, true);
+  const std::string much = [] {
+    std::string made;
+    for (int i = 0; i < 40'000; ++i) made += std::to_string(i);
+    return made;
+  }();
+  const auto write = [&](stream& to) -> task<> { co_await to.write_all(much); };
+  const auto read = [&](stream& from) -> task<> {
+    std::string all(much.size(), '\0');
+    co_await from.read_exactly(std::as_writable_bytes(std::span(all)));
+    EXPECT_TRUE(all == much);
+  };
+  gyre::sync_wait(
+      loop, gyre::when_all(write(ends.one), write(ends.other), read(ends.one), read(ends.other)));
+}
+
+TEST(Stream, EchoesOutOfTheLoopsMemoryAndHoldsNoneOfItForASlowPeer) {
+  gyre::loop loop;
+  auto ends = make_ends(loop, true);
+  const std::string much(1 << 20, 'm');
+  std::size_t most_lent = 0;
+  const auto echo = [&]() -> task<> {
+    for (;;) {
+      auto came = co_await ends.other.receive();
+      if (came.empty()) break;
+      co_await ends.other.write_all(std::move(came));
+      most_lent += loop.io()->memory().lent() ? 1 : 0;
+    }
+    ends.other.close();
+  };
+  const auto client = [&]() -> task<> {
+    co_await ends.one.write_all(much);
+    EXPECT_EQ(::shutdown(ends.one.fd(), SHUT_WR), 0);
+  };
+  const auto reader = [&]() -> task<> {
+    std::string all(much.size(), '\0');
+    std::size_t size = 0;
+    std::array<std::byte, 100> few;
+    for (;;) {
+      const std::size_t count = co_await ends.one.read_some(few);
+      if (count == 0) break;
+      EXPECT_FALSE(loop.io()->memory().lent());  // although the echo waits to write
+      size += count;
+    }
+    EXPECT_EQ(size, much.size());
+  };
+  gyre::sync_wait(loop, gyre::when_all(echo(), client(), reader()));
+  EXPECT_EQ(most_lent, 0u);
+}
+
+TEST(Stream, GathersManyPieces) {
+  gyre::loop loop;
+  auto ends = make_ends(loop, true);
+  std::vector<std::string> parts;
+  std::string whole;
+  for (int i = 0; i < 3000; ++i) {
+    parts.push_back(i % 7 == 0 ? "" : std::string(static_cast<std::size_t>(i) % 50, 'a'));
+    parts.back() += std::to_string(i % 7 == 0 ? 0 : i).substr(0, i % 7 == 0 ? 0 : 9);
+    whole += parts.back();
+  }
+  std::vector<iovec> pieces;
+  for (std::string& part : parts) pieces.push_back({part.data(), part.size()});
+  const auto write = [&]() -> task<> {
+    EXPECT_EQ(co_await ends.one.write_all(pieces), whole.size());
+    EXPECT_EQ(co_await ends.one.write_all(std::span<const iovec>()), 0u);
+  };
+  const auto read = [&]() -> task<> {
+    std::string all(whole.size(), '\0');
+    co_await ends.other.read_exactly(std::as_writable_bytes(std::span(all)));
+    EXPECT_TRUE(all == whole);
+  };
+  gyre::sync_wait(loop, gyre::when_all(write(), read()));
+}
+
+TEST(Stream, SendsAFile) {
+  gyre::loop loop;
+  auto ends = make_ends(loop, true);
+  std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::tmpfile(), &std::fclose);
+  const std::string content(300'000, 'f');
+  ASSERT_EQ(std::fwrite(content.data(), 1, content.size(), file.get()), content.size());
+  ASSERT_EQ(std::fflush(file.get()), 0);
+  const auto write = [&]() -> task<> {
+    // More than there is.
+    EXPECT_EQ(co_await ends.one.send_file(::fileno(file.get()), 10, 1 << 20), content.size() - 10);
+    ends.one.close();
+  };
+  const auto read = [&]() -> task<> {
+    std::size_t size = 0;
+    for (;;) {
+      const auto came = co_await ends.other.receive();
+      if (came.empty()) break;
+      size += came.size();
+    }
+    EXPECT_EQ(size, content.size() - 10);
+  };
+  gyre::sync_wait(loop, gyre::when_all(write(), read()));
+}
+
+TEST(Stream, ReadsUntilADelimiter) {
+  gyre::loop loop;
+  gyre::sync_wait(loop, gyre::invoke([&]() -> task<> {
+                    auto ends = make_ends(loop);
+                    gyre::io::buffer lines;
+                    auto first = ends.other.read_until(lines, "\r\n");
+                    co_await ends.one.write_all("first line\r");
+                    auto waiting = as_expected(gyre::with_timeout(std::move(first), 0ns));
+                    const auto not_yet = co_await std::move(waiting);
+                    EXPECT_EQ(not_yet.error(), std::errc::timed_out);
+                    EXPECT_EQ(lines.text(), "first line\r");  // kept
+                    co_await ends.one.write_all("\nsecond\r\nrest");
+                    EXPECT_EQ(co_await ends.other.read_until(lines, "\r\n"), 12u);
+                    lines.consume(12);
+                    EXPECT_EQ(co_await ends.other.read_until(lines, "\r\n"), 8u);
+                    lines.consume(8);
+                    auto limited = as_expected(ends.other.read_until(lines, "\r\n", 4));
+                    const auto too_long = co_await std::move(limited);
+                    EXPECT_EQ(too_long.error(), gyre::io::errc::limit_exceeded);
+                    ends.one.close();
+                    auto last = as_expected(ends.other.read_until(lines, "\r\n"));
+                    const auto ended = co_await std::move(last);
+                    EXPECT_EQ(ended.error(), gyre::io::errc::unexpected_end);
+                    EXPECT_EQ(lines.text(), "rest");
+                  }));
+}
+
+TEST(Stream, AllowsOneReaderAndOneWriter) {
+  gyre::loop loop;
+  auto ends = make_ends(loop);
+  std::array<std::byte, 10> room;
+  const auto first = [&]() -> task<> { co_await ends.one.read_some(room); };
+  const auto second = [&]() -> task<> {
+    try {
+      co_await ends.one.receive();
+      ADD_FAILURE() << "two readers";
+    } catch (const std::system_error& error) {
+      EXPECT_EQ(error.code(), std::errc::operation_in_progress);
+      EXPECT_NE(std::string(error.what()).find("another coroutine"), std::string::npos);
+    }
+    co_await ends.one.write_all("may write");
+    co_await ends.other.write_all("done");
+  };
+  gyre::sync_wait(loop, gyre::when_all(first(), second()));
+}
+
+TEST(Stream, RefusesWhoIsNotOnItsLoopsThread) {
+  gyre::loop loop;
+  gyre::loop other;
+  auto ends = make_ends(loop);
+  const auto read = [&]() -> task<> { co_await ends.one.receive(); };
+  EXPECT_EQ(error_of(other, read()), std::errc::operation_not_permitted);
+  ends.one.close();
+  EXPECT_EQ(error_of(loop, read()), std::errc::bad_file_descriptor);
+  stream empty;
+  EXPECT_FALSE(empty.is_open());
+  const auto read_nothing = [&]() -> task<> { co_await empty.receive(); };
+  EXPECT_EQ(error_of(loop, read_nothing()), std::errc::bad_file_descriptor);
+}
+
+TEST(Stream, CloseEndsWhoWaitsInTheNextTurn) {
+  gyre::loop loop;
+  auto ends = make_ends(loop, true);
+  bool closing = false;
+  const auto expect_cancelled = [&](task<> work) -> task<> {
+    try {
+      co_await std::move(work);
+      ADD_FAILURE() << "not cancelled";
+    } catch (const std::system_error& error) {
+      EXPECT_EQ(error.code(), std::errc::operation_canceled);
+    }
+    EXPECT_FALSE(closing);
+  };
+  const auto read = [&]() -> task<> { co_await ends.one.receive(); };
+  const auto write = [&]() -> task<> { co_await ends.one.write_all(std::string(1 << 20, 'x')); };
+  const auto close = [&]() -> task<> {
+    closing = true;
+    stream moved = std::move(ends.one);  // while they wait
+    moved.close();
+    moved.close();
+    EXPECT_FALSE(moved.is_open());
+    closing = false;
+    co_return;
+  };
+  gyre::sync_wait(loop,
+                  gyre::when_all(expect_cancelled(read()), expect_cancelled(write()), close()));
+}
+
+/// All that can wait, with a stream that lets all of it wait.
+class Waiting : public testing::Test {
+ protected:
+  Waiting() : ends_(make_ends(loop_, true)) { fill(ends_.one); }
+
+  using operation = std::function<task<>()>;
+  std::vector<operation> operations() {
+    return {
+        [this]() -> task<> { co_await ends_.one.read_some(room_); },
+        [this]() -> task<> { co_await ends_.one.read_exactly(room_); },
+        [this]() -> task<> { co_await ends_.one.receive(); },
+        [this]() -> task<> { co_await ends_.one.read_until(buffer_, "\n"); },
+        [this]() -> task<> { co_await ends_.one.wait_readable(); },
+        [this]() -> task<> { co_await ends_.one.write_some("x"); },
+        [this]() -> task<> { co_await ends_.one.write_all("x"); },
+        [this]() -> task<> { co_await ends_.one.write_all(std::span<const iovec>(&piece_, 1)); },
+        [this]() -> task<> { co_await ends_.one.wait_writable(); },
+        [this]() -> task<> { co_await ends_.one.send_file(file_.get(), 0, 100); },
+        [this]() -> task<> { co_await ends_.one.read_some(room_).within(1h); },
+        [this]() -> task<> { co_await ends_.one.send_file(file_.get(), 0, 100).within(1h); },
+    };
+  }
+
+  gyre::loop loop_;
+  stream_ends ends_;
+  std::array<std::byte, 10> room_{};
+  gyre::io::buffer buffer_;
+  iovec piece_{room_.data(), room_.size()};
+  unique_fd file_{::open("/proc/self/exe", O_RDONLY | O_CLOEXEC)};
+};
+
+TEST_F(Waiting, IsEndedByAStopThatWasRequestedBefore) {
+  inplace_stop_source source;
+  source.request_stop();
+  for (const operation& each : operations()) {
+    EXPECT_EQ(error_of(loop_, each(), source.get_token()), std::errc::operation_canceled);
+  }
+}
+
+TEST_F(Waiting, IsEndedByAStopOnTheLoop) {
+  for (const operation& each : operations()) {
+    inplace_stop_source source;
+    loop_.post([&] { source.request_stop(); });
+    EXPECT_EQ(error_of(loop_, each(), source.get_token()), std::errc::operation_canceled);
+  }
+}
+
+TEST_F(Waiting, IsEndedByAStopOfAnotherThread) {
+  for (const operation& each : operations()) {
+    inplace_stop_source source;
+    std::jthread stopper;
+    loop_.post([&] { stopper = std::jthread([&] { source.request_stop(); }); });
+    EXPECT_EQ(error_of(loop_, each(), source.get_token()), std::errc::operation_canceled);
+  }
+}
+
+TEST_F(Waiting, IsEndedByATimeout) {
+  for (const operation& each : operations()) {
+    EXPECT_EQ(error_of(loop_, gyre::with_timeout(each(), 1ms)), std::errc::timed_out);
+  }
+  const auto within = [&]() -> task<> { co_await ends_.one.receive().within(1ms); };
+  EXPECT_EQ(error_of(loop_, within()), std::errc::timed_out);
+  const auto write_within = [&]() -> task<> { co_await ends_.one.write_all("x").within(1ms); };
+  EXPECT_EQ(error_of(loop_, write_within()), std::errc::timed_out);
+}
+
+TEST_F(Waiting, IsEndedByAWinner) {
+  for (const operation& each : operations()) {
+    const auto loser = [&]() -> task<> { co_await each(); };
+    const auto winner = []() -> task<> { co_await gyre::yield(); };
+    auto first = gyre::sync_wait(loop_, gyre::when_any(loser(), winner()));
+    EXPECT_EQ(first.index, 1u);
+  }
+}
+
+TEST_F(Waiting, MayBeDestroyed) {
+  inplace_stop_source never;
+  const auto wait = [](gyre::executor&, task<> work) -> droppable { co_await std::move(work); };
+  for (const operation& each : operations()) {
+    gyre::executor& here = loop_;
+    droppable waits = wait(here, each());
+    EXPECT_FALSE(waits.done());
+    waits.drop();
+  }
+  // Nobody is reading or writing any more.
+  std::array<std::byte, 4096> room;
+  gyre::sync_wait(loop_, ends_.other.read_some(room));
+  gyre::sync_wait(loop_, ends_.other.write_all("still alive"));
+  const auto came = gyre::sync_wait(loop_, ends_.one.receive());
+  EXPECT_EQ(came.text(), "still alive");
+}
+
+TEST_F(Waiting, MayBeDestroyedWhenTheStreamHasJustBeenClosed) {
+  inplace_stop_source never;
+  const auto wait = [](gyre::executor&, gyre::inplace_stop_token, task<> work) -> droppable {
+    co_await std::move(work);
+    ADD_FAILURE() << "went on";
+  };
+  for (gyre::executor* where : {static_cast<gyre::executor*>(&loop_), &gyre::inline_executor()}) {
+    for (const auto& stop : {gyre::inplace_stop_token(), never.get_token()}) {
+      for (std::size_t each = 0; each < operations().size(); ++each) {
+        auto ends = make_ends(loop_, true);
+        fill(ends.one);
+        std::swap(ends_.one, ends.one);
+        droppable waits = wait(*where, stop, operations()[each]());
+        EXPECT_FALSE(waits.done()) << each;
+        ends_.one.close();
+        waits.drop();
+      }
+    }
+  }
+  while (loop_.poll()) continue;
+}
+
+TEST(Stream, WhoWaitsMayBeDestroyedAfterTheStream) {
+  gyre::loop loop;
+  std::array<std::byte, 1> room;
+  const auto read = [&](gyre::executor&, stream& from) -> droppable {
+    co_await from.read_some(room);
+  };
+  const auto read_within = [&](gyre::executor&, stream& from) -> droppable {
+    co_await from.read_some(room).within(1h);
+  };
+  struct session {
+    droppable waiting;
+    stream served;
+  };
+  gyre::executor& here = loop;
+  auto ends = make_ends(loop);
+  droppable one = read(here, ends.one);
+  droppable other = read_within(here, ends.other);
+  {
+    const session first{std::move(one), std::move(ends.one)};
+    const session second{std::move(other), std::move(ends.other)};
+  }
+  while (loop.poll()) continue;
+}
+
+TEST(Stream, WhoeverIsToldOfTheCloseMayDestroyTheOther) {
+  gyre::loop loop;
+  auto ends = make_ends(loop, true);
+  fill(ends.one);
+  std::optional<droppable> writing;
+  std::error_code error;
+  const auto read = [&](gyre::executor&) -> droppable {
+    auto receiving = as_expected(ends.one.receive());
+    const auto came = co_await std::move(receiving);
+    error = came.error();
+    writing.reset();
+  };
+  const auto write = [&](gyre::executor&) -> droppable {
+    co_await ends.one.write_some("x");
+    ADD_FAILURE() << "went on";
+  };
+  gyre::executor& here = loop;
+  const droppable reading = read(here);
+  writing.emplace(write(here));
+  ends.one.close();
+  EXPECT_FALSE(reading.done());
+  loop.poll();
+  EXPECT_TRUE(reading.done());
+  EXPECT_EQ(error, std::errc::operation_canceled);
+}
+
+TEST_F(Waiting, LosesNothingToAStopThatComesWithTheBytes) {
+  const int fd = ends_.other.fd();
+  const auto read_one = [&]() -> task<bool> {
+    auto reading = as_expected(ends_.one.read_some(std::span(room_).first(1)));
+    const auto got = co_await std::move(reading);
+    EXPECT_TRUE(got || got.error() == std::errc::operation_canceled);
+    co_return got.has_value();
+  };
+  const auto race = [&]() -> task<> {
+    for (int round = 0; round < 50; ++round) {
+      inplace_stop_source source;
+      auto racing = gyre::spawn_future(loop_, read_one(), source.get_token());
+      co_await gyre::yield();
+      std::jthread stopper([&] {
+        EXPECT_EQ(::send(fd, "x", 1, 0), 1);
+        source.request_stop();
+      });
+      while (racing.wait_for(0s) != std::future_status::ready) co_await gyre::yield();
+      stopper.join();
+      if (!racing.get()) co_await ends_.one.read_exactly(std::span(room_).first(1));
+    }
+  };
+  gyre::sync_wait(loop_, race());
+}
+
+TEST(Stream, ResumesOnTheCoroutinesExecutor) {
+  gyre::loop loop;
+  gyre::test::manual_executor elsewhere;
+  auto ends = make_ends(loop);
+  std::string got;
+  const auto read = [&](gyre::executor&) -> droppable {
+    const auto came = co_await ends.one.receive();
+    got = came.text();
+  };
+  std::optional<droppable> reading;
+  loop.post([&] {
+    gyre::executor& where = elsewhere;
+    reading.emplace(read(where));
+  });
+  gyre::sync_wait(loop, gyre::yield());
+  gyre::sync_wait(loop, ends.other.write_all("to elsewhere"));
+  while (elsewhere.pending() == 0) loop.run_once();
+  EXPECT_EQ(got, "");
+  elsewhere.run_all();
+  EXPECT_EQ(got, "to elsewhere");
+}
+
+TEST(Stream, GoesToAnotherLoopByItsDescriptor) {
+  gyre::loop loop;
+  gyre::loop_thread other;
+  auto ends = make_ends(loop);
+  unique_fd moved = ends.other.release();
+  EXPECT_FALSE(ends.other.is_open());
+  const auto echo = [&]() -> task<> {
+    stream there(other.loop(), std::move(moved), gyre::io::handle_kind::socket);
+    auto came = co_await there.receive();
+    co_await there.write_all(std::move(came));
+  };
+  auto echoed = gyre::spawn_future(other.loop(), echo());
+  gyre::sync_wait(loop, ends.one.write_all("round"));
+  const auto came = gyre::sync_wait(loop, ends.one.receive());
+  EXPECT_EQ(came.text(), "round");
+  echoed.get();
+}
+
+TEST(Stream, LetsOthersRunHoweverMuchThereIsToRead) {
+  gyre::loop loop;
+  auto ends = make_ends(loop);
+  bool stop = false;
+  loop.post_after(1ms, [&] { stop = true; });
+  const auto write = [&]() -> task<> {
+    while (!stop) co_await ends.one.write_some("x");
+    ends.one.close();
+  };
+  const auto read = [&]() -> task<> {
+    for (;;) {
+      const auto came = co_await ends.other.receive();
+      if (came.empty()) break;
+    }
+  };
+  gyre::sync_wait(loop, gyre::when_all(write(), read()));
+}
+
+}  // namespace

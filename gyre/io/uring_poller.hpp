@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// The poller on io_uring(7).
+#pragma once
+
+#include <sys/epoll.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+
+#include <gyre/base/unique_fd.hpp>
+#include <gyre/exec/poller.hpp>
+#include <gyre/io/detail/file_ring.hpp>
+#include <gyre/io/detail/parking_place.hpp>
+#include <gyre/io/detail/readiness_set.hpp>
+#include <gyre/io/detail/uring.hpp>
+#include <gyre/io/detail/uring_requests.hpp>
+#include <gyre/io/detail/wake_event.hpp>
+#include <gyre/io/uring_support.hpp>
+
+namespace gyre::io {
+
+/// One ring. Small messages and connections come through it; to ask whether there is anything costs
+/// a look at memory it shares with the kernel. Watches of readiness are an epoll instance's, which
+/// the ring watches. While nothing is watched it waits on a futex, as epoll_poller does.
+///
+/// A ring belongs to the thread that runs the loop. run() leaves nothing of handles with the kernel
+/// when it returns. Where one thread follows another without that (poll(), run_for()), the second
+/// makes a new ring, some 50 us, and what is closed in between the kernel lets go a moment later.
+class uring_poller final : public poller, private detail::uring_requests::owner {
+ public:
+  /// Makes use of `features` and no others, which the kernel must have. Throws std::system_error
+  /// (EMFILE, ENFILE, ENOMEM, EPERM, ENOSYS), std::bad_alloc.
+  explicit uring_poller(const uring_features& features = probe_uring().features);
+
+  steady_time now() const noexcept override;
+  std::size_t wait(steady_time deadline) override;
+  void complete(std::size_t& completed) override;
+  void wake() noexcept override;
+  void watch(readiness_operation& op, readiness interest, trigger how) override;
+  void rewatch(readiness_operation& op, readiness interest, trigger how) override {
+    watches_.rewatch(op, interest, how);
+  }
+  void unwatch(readiness_operation& op) noexcept override { watches_.unwatch(op); }
+  std::size_t watched() const noexcept override;
+  io::backend* io() noexcept override { return &requests_; }
+  void leave() noexcept override;
+  void after_fork() override;
+  const char* name() const noexcept override { return "uring"; }
+
+ private:
+  static constexpr std::size_t most_events = 256;
+
+  void abandon_ring() noexcept override;
+  file_service* files() noexcept override;
+  void save_completions() noexcept;
+  void note(std::uint64_t tag) noexcept;
+  void open_ring();
+  void close_ring() noexcept;
+  void open_epoll();
+  int ask(steady_time deadline) noexcept;
+  std::size_t pending() const noexcept;
+  bool watch_descriptors() noexcept;
+  bool watch_descriptor(int fd, std::uint64_t name) noexcept;
+  void serve(const io_uring_cqe& completion, std::size_t& completed);
+  void look_at_watches() noexcept;
+  void report_watches(std::size_t& completed);
+
+  gyre::detail::parking_place parking_;
+  const uring_features features_;
+  detail::wake_event wake_;
+  unique_fd epoll_;  // made with the first watch
+  std::array<epoll_event, most_events> events_;
+  // Of what epoll found, what has not been reported yet.
+  std::span<epoll_event> reported_;
+  detail::readiness_set watches_{reported_};
+  detail::uring ring_;
+  bool woken_ = false;  // by a message that came before the wait that it is for
+  // Whether the ring watches these.
+  bool wake_watched_ = false;
+  bool epoll_watched_ = false;
+  bool files_watched_ = false;
+  bool files_told_ = false;  // there is something to reap
+  detail::uring_requests requests_;
+  std::optional<detail::file_ring> files_;  // made with the first call on a file
+};
+
+}  // namespace gyre::io

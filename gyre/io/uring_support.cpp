@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gyre/io/uring_support.hpp>
+
+#include <fcntl.h>
+#include <liburing.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <stdexcept>
+#include <utility>
+
+#include <gyre/base/error.hpp>
+#include <gyre/base/unique_fd.hpp>
+#include <gyre/io/detail/uring.hpp>
+
+namespace gyre::io {
+namespace {
+
+using gyre::detail::throw_errno;
+using gyre::detail::throw_system_error;
+
+// All that is wanted of a ring, and then less and less of it.
+constexpr std::array<unsigned, 4> setups{
+    IORING_SETUP_COOP_TASKRUN | IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN,
+    IORING_SETUP_COOP_TASKRUN | IORING_SETUP_SINGLE_ISSUER, IORING_SETUP_COOP_TASKRUN, 0};
+
+constexpr std::array indispensable_features{
+    std::pair{IORING_FEAT_NODROP, "IORING_FEAT_NODROP"},
+    std::pair{IORING_FEAT_FAST_POLL, "IORING_FEAT_FAST_POLL"},
+    std::pair{IORING_FEAT_EXT_ARG, "IORING_FEAT_EXT_ARG"},
+};
+constexpr std::array indispensable_operations{
+    std::pair{IORING_OP_POLL_ADD, "IORING_OP_POLL_ADD"},
+    std::pair{IORING_OP_POLL_REMOVE, "IORING_OP_POLL_REMOVE"},
+    std::pair{IORING_OP_ASYNC_CANCEL, "IORING_OP_ASYNC_CANCEL"},
+};
+constexpr std::array file_operations{IORING_OP_OPENAT, IORING_OP_CLOSE, IORING_OP_READ,
+                                     IORING_OP_WRITE,  IORING_OP_FSYNC, IORING_OP_STATX};
+
+// The kernel has io_uring, but not what every ring of gyre needs.
+class too_old : public std::runtime_error {
+ public:
+  explicit too_old(const char* missing)
+      : runtime_error(std::string("the io_uring of this kernel is too old: it lacks ") + missing) {}
+};
+
+bool is_shortage(int error) noexcept {
+  return error == EMFILE || error == ENFILE || error == ENOMEM || error == EAGAIN;
+}
+
+// A page which holds a ring of two buffers and, in its second half, the buffers: a byte each.
+class provided_buffers {
+ public:
+  provided_buffers()
+      : memory_(
+            ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)) {
+    if (memory_ == MAP_FAILED) throw_errno("mmap");
+    const auto ring = static_cast<io_uring_buf_ring*>(memory_);
+    const auto buffers = static_cast<std::byte*>(memory_) + bytes / 2;
+    for (unsigned short i = 0; i < count; ++i) {
+      io_uring_buf_ring_add(ring, buffers + i, 1, i, io_uring_buf_ring_mask(count), i);
+    }
+    io_uring_buf_ring_advance(ring, count);
+  }
+  provided_buffers(const provided_buffers&) = delete;
+  provided_buffers& operator=(const provided_buffers&) = delete;
+  ~provided_buffers() { ::munmap(memory_, bytes); }
+
+  // Whether the kernel knows such rings.
+  bool register_with(io_uring& ring) const {
+    io_uring_buf_reg wanted{};
+    wanted.ring_addr = reinterpret_cast<std::uintptr_t>(memory_);
+    wanted.ring_entries = count;
+    const int result = io_uring_register_buf_ring(&ring, &wanted, 0);
+    if (is_shortage(-result)) throw_system_error(-result, "io_uring_register");
+    return result == 0;
+  }
+
+ private:
+  static constexpr std::size_t bytes = 4096;
+  static constexpr unsigned short count = 2;
+  void* memory_;
+};
+
+// A small ring, and what it is asked.
+class trial_ring {
+ public:
+  trial_ring() {
+    int result = -EINVAL;
+    for (std::size_t i = 0; i < setups.size() && result == -EINVAL; ++i) {
+      result = io_uring_queue_init(4, &ring_, setups[i]);
+    }
+    if (result != 0) throw_system_error(-result, "io_uring_setup");
+  }
+  trial_ring(const trial_ring&) = delete;
+  trial_ring& operator=(const trial_ring&) = delete;
+  ~trial_ring() { io_uring_queue_exit(&ring_); }
+
+  uring_features examine() {
+    for (const auto& [feature, name] : indispensable_features) {
+      if ((ring_.features & feature) == 0) throw too_old(name);
+    }
+    const std::unique_ptr<io_uring_probe, decltype(&io_uring_free_probe)> known(
+        io_uring_get_probe_ring(&ring_), &io_uring_free_probe);
+    if (known == nullptr) throw too_old("IORING_REGISTER_PROBE");
+    const auto has = [&](io_uring_op op) {
+      return io_uring_opcode_supported(known.get(), op) != 0;
+    };
+    for (const auto& [operation, name] : indispensable_operations) {
+      if (!has(operation)) throw too_old(name);
+    }
+    const unique_fd no_socket(::eventfd(1, EFD_CLOEXEC));
+    if (!no_socket) throw_errno("eventfd");
+    if (!polls_many_times(no_socket.get())) throw too_old("IORING_POLL_ADD_MULTI");
+    return {
+        .single_issuer = (ring_.flags & IORING_SETUP_SINGLE_ISSUER) != 0,
+        .deferred_task_running = (ring_.flags & IORING_SETUP_DEFER_TASKRUN) != 0,
+        .cooperative_task_running = (ring_.flags & IORING_SETUP_COOP_TASKRUN) != 0,
+        .multishot_accept = accepts_many_times(no_socket.get()),
+        .multishot_receive = receives_many_times(),
+        .message_from_anywhere = hears_from_anywhere(),
+        .files = std::ranges::all_of(file_operations, has),
+    };
+  }
+
+ private:
+  // The first that was heard of a request. Without a word from the kernel: -ETIME.
+  struct answer {
+    int result = -ETIME;
+    bool more = false;  // is to come
+  };
+
+  bool polls_many_times(int readable) {
+    return ask([&](io_uring_sqe* sqe) { io_uring_prep_poll_multishot(sqe, readable, POLLIN); })
+        .more;
+  }
+
+  // The request is read before the descriptor is looked at: EINVAL tells that it is not understood.
+  bool accepts_many_times(int no_socket) {
+    return ask([&](io_uring_sqe* sqe) {
+             io_uring_prep_multishot_accept(sqe, no_socket, nullptr, nullptr, 0);
+           }).result == -ENOTSOCK;
+  }
+
+  // Receives a byte and then the end, so that the kernel is done with the buffers.
+  bool receives_many_times() {
+    const provided_buffers buffers;
+    if (!buffers.register_with(ring_)) return false;
+    std::array<int, 2> ends{};
+    if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0) {
+      throw_errno("socketpair");
+    }
+    const unique_fd receiver(ends[0]);
+    unique_fd sender(ends[1]);
+    if (::send(sender.get(), "", 1, MSG_NOSIGNAL) != 1) throw_errno("send");
+    sender.reset();
+    const answer first = ask([&](io_uring_sqe* sqe) {
+      io_uring_prep_recv_multishot(sqe, receiver.get(), nullptr, 0, 0);
+      sqe->flags |= IOSQE_BUFFER_SELECT;
+    });
+    return first.result == 1 && first.more;
+  }
+
+  bool hears_from_anywhere() {
+    constexpr unsigned result = 7;
+    if (!detail::uring::send_message(ring_.ring_fd, result, ++asked_)) return false;
+    return first_answer().result == static_cast<int>(result);
+  }
+
+  // One request per call: before Linux 5.18 the kernel stops at one that it does not understand.
+  template <class Prepare>
+  answer ask(const Prepare& prepare) {
+    io_uring_sqe* const sqe = io_uring_get_sqe(&ring_);
+    prepare(sqe);
+    sqe->user_data = ++asked_;
+    const int result = io_uring_submit(&ring_);
+    if (result < 0) throw_system_error(-result, "io_uring_enter");
+    return first_answer();
+  }
+
+  answer first_answer() {
+    for (;;) {
+      __kernel_timespec patience{.tv_sec = 1, .tv_nsec = 0};
+      io_uring_cqe* cqe = nullptr;
+      const int result = io_uring_wait_cqe_timeout(&ring_, &cqe, &patience);
+      if (result == -EINTR) continue;
+      if (result == -ETIME) return {};
+      if (result != 0) throw_system_error(-result, "io_uring_enter");
+      const answer heard{.result = cqe->res, .more = (cqe->flags & IORING_CQE_F_MORE) != 0};
+      const bool of_the_last = cqe->user_data == asked_;
+      io_uring_cqe_seen(&ring_, cqe);
+      if (of_the_last) return heard;
+    }
+  }
+
+  io_uring ring_{};
+  std::uint64_t asked_ = 0;
+};
+
+struct finding {
+  uring_support support;
+  bool lasts = true;
+};
+
+finding ask_the_kernel() {
+  try {
+    return {.support{.usable = true, .features = trial_ring().examine()}};
+  } catch (const std::system_error& refusal) {
+    return {.support{.reason = detail::why_no_uring(refusal)},
+            .lasts = !is_shortage(refusal.code().value())};
+  } catch (const too_old& kernel) {
+    return {.support{.reason = kernel.what()}};
+  }
+}
+
+// Whoever found out first, for good: threads may ask until the process ends.
+std::atomic<const uring_support*> remembered = nullptr;
+
+std::string read_sysctl() {
+  const unique_fd file(::open("/proc/sys/kernel/io_uring_disabled", O_RDONLY | O_CLOEXEC));
+  std::array<char, 16> text{};
+  const ssize_t size = file ? ::read(file.get(), text.data(), text.size()) : 0;
+  std::string value(text.data(), static_cast<std::size_t>(std::max<ssize_t>(size, 0)));
+  while (value.ends_with('\n')) value.pop_back();
+  return value;
+}
+
+}  // namespace
+
+uring_support probe_uring() {
+  // acquire: pairs with the release of whoever found out.
+  if (const uring_support* known = remembered.load(std::memory_order_acquire)) return *known;
+  finding found = ask_the_kernel();
+  if (found.lasts) {
+    auto kept = std::make_unique<const uring_support>(found.support);
+    const uring_support* nobody = nullptr;
+    // release: pairs with the acquire above; a lock might be held by another thread in a fork.
+    if (remembered.compare_exchange_strong(nobody, kept.get(), std::memory_order_release,
+                                           std::memory_order_relaxed)) {
+      static_cast<void>(kept.release());
+    }
+  }
+  return std::move(found.support);
+}
+
+std::string detail::why_no_uring(const std::system_error& refusal) {
+  return why_no_uring(refusal, refusal.code().value() == EPERM ? read_sysctl() : "");
+}
+
+std::string detail::why_no_uring(const std::system_error& refusal, std::string_view disabled) {
+  switch (refusal.code().value()) {
+    case ENOSYS: return "this kernel has no io_uring";
+    case EPERM:
+      if (disabled == "1") {
+        return "the sysctl kernel.io_uring_disabled is 1, and this process has no privilege and is "
+               "not in the group kernel.io_uring_group";
+      }
+      if (disabled == "2") return "the sysctl kernel.io_uring_disabled is 2";
+      [[fallthrough]];
+    case EACCES: return "forbidden (seccomp, or a container's policy): " + refusal.code().message();
+    default: return refusal.what();
+  }
+}
+
+}  // namespace gyre::io
