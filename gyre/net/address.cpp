@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gyre/net/address.hpp>
+
+#include <gyre/net/detail/number.hpp>
+
+#include <arpa/inet.h>
+#include <net/if.h>
+
+#include <algorithm>
+#include <ostream>
+
+namespace gyre::net {
+namespace {
+
+using parsed = std::expected<ip_address, std::error_code>;
+
+std::unexpected<std::error_code> failure(std::errc error) {
+  return std::unexpected(std::make_error_code(error));
+}
+
+// inet_pton() and if_nametoindex() want a terminating zero.
+template <std::size_t Capacity>
+bool copy_terminated(std::string_view text, std::array<char, Capacity>& to) {
+  if (text.size() >= Capacity || text.contains('\0')) return false;
+  *std::ranges::copy(text, to.begin()).out = '\0';
+  return true;
+}
+
+// "2", or "eth0".
+std::expected<std::uint32_t, std::error_code> parse_scope(std::string_view text) {
+  if (const auto number = detail::parse_number<std::uint32_t>(text)) return *number;
+  std::array<char, IF_NAMESIZE> name;
+  if (text.empty() || !copy_terminated(text, name)) return failure(std::errc::invalid_argument);
+  const unsigned index = ::if_nametoindex(name.data());
+  if (index == 0) return failure(std::errc::no_such_device);
+  return index;
+}
+
+parsed parse_v4(std::string_view text) {
+  std::array<char, INET_ADDRSTRLEN> terminated;
+  ip_address::v4_bytes bytes;
+  if (!copy_terminated(text, terminated) ||
+      ::inet_pton(AF_INET, terminated.data(), bytes.data()) != 1) {
+    return failure(std::errc::invalid_argument);
+  }
+  return ip_address(bytes);
+}
+
+parsed parse_v6(std::string_view text) {
+  const std::size_t percent = text.find('%');
+  std::array<char, INET6_ADDRSTRLEN> terminated;
+  ip_address::v6_bytes bytes;
+  if (!copy_terminated(text.substr(0, percent), terminated) ||
+      ::inet_pton(AF_INET6, terminated.data(), bytes.data()) != 1) {
+    return failure(std::errc::invalid_argument);
+  }
+  if (percent == std::string_view::npos) return ip_address(bytes);
+  const auto scope = parse_scope(text.substr(percent + 1));
+  if (!scope) return std::unexpected(scope.error());
+  return ip_address(bytes, *scope);
+}
+
+}  // namespace
+
+ip_address::ip_address(std::string_view text) {
+  const parsed read = parse(text);
+  if (!read) {
+    throw std::system_error(read.error(), "gyre::net::ip_address '" + std::string(text) + "'");
+  }
+  *this = *read;
+}
+
+parsed ip_address::parse(std::string_view text) {
+  return text.contains(':') ? parse_v6(text) : parse_v4(text);
+}
+
+std::string ip_address::to_string() const {
+  std::array<char, INET6_ADDRSTRLEN> text;
+  ::inet_ntop(is_v4() ? AF_INET : AF_INET6, bytes_.data(), text.data(), text.size());
+  std::string result = text.data();
+  if (scope_ != 0) result += '%' + std::to_string(scope_);
+  return result;
+}
+
+std::ostream& operator<<(std::ostream& out, const ip_address& address) {
+  return out << address.to_string();
+}
+
+}  // namespace gyre::net
+
+std::size_t std::hash<gyre::net::ip_address>::operator()(
+    const gyre::net::ip_address& address) const noexcept {
+  const std::span<const std::uint8_t> bytes = address.bytes();
+  const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  return std::hash<std::string_view>()(text) ^ (std::size_t{address.scope()} << 32);
+}

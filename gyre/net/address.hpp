@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+// Internet addresses, of both versions.
+//
+//     gyre::net::ip_address peer("2001:db8::7");
+//     if (peer.is_loopback()) …
+#pragma once
+
+#include <array>
+#include <compare>
+#include <cstddef>
+#include <cstdint>
+#include <expected>
+#include <functional>
+#include <iosfwd>
+#include <span>
+#include <string>
+#include <string_view>
+#include <system_error>
+
+namespace gyre::net {
+
+/// An IPv4 address, or an IPv6 address with the number of the interface it is meant on (its scope;
+/// 0 where any will do). A value of 24 bytes, 0.0.0.0 by default. Ordered: IPv4 first, then by
+/// number.
+class ip_address {
+ public:
+  using v4_bytes = std::array<std::uint8_t, 4>;  ///< the most significant first, as in all networks
+  using v6_bytes = std::array<std::uint8_t, 16>;
+
+  constexpr ip_address() noexcept = default;
+  constexpr explicit ip_address(const v4_bytes& bytes) noexcept {
+    for (std::size_t i = 0; i < bytes.size(); ++i) bytes_[i] = bytes[i];
+  }
+  constexpr explicit ip_address(const v6_bytes& bytes, std::uint32_t scope = 0) noexcept
+      : version_(6), bytes_(bytes), scope_(scope) {}
+  /// As parse(). Throws std::system_error: std::errc::invalid_argument, no_such_device.
+  explicit ip_address(std::string_view text);
+
+  /// The address a.b.c.d.
+  static constexpr ip_address v4(std::uint8_t a, std::uint8_t b, std::uint8_t c,
+                                 std::uint8_t d) noexcept {
+    return ip_address(v4_bytes{a, b, c, d});
+  }
+
+  /// 0.0.0.0 and ::, on which a server listens to be reached by every address of the machine.
+  static constexpr ip_address any_v4() noexcept { return ip_address(v4_bytes{}); }
+  static constexpr ip_address any_v6() noexcept { return ip_address(v6_bytes{}); }
+  /// 127.0.0.1 and ::1.
+  static constexpr ip_address loopback_v4() noexcept { return v4(127, 0, 0, 1); }
+  static constexpr ip_address loopback_v6() noexcept {
+    return ip_address(v6_bytes{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1});
+  }
+
+  /// Reads "192.0.2.1" (four decimal numbers without leading zeros), "2001:db8::7", "fe80::1%eth0"
+  /// or "fe80::1%2". Errors: std::errc::invalid_argument if it is none of these,
+  /// std::errc::no_such_device if there is no interface of that name. System calls for the name of
+  /// an interface, none otherwise.
+  [[nodiscard]] static std::expected<ip_address, std::error_code> parse(std::string_view text);
+  /// What parse() reads again: in the form of RFC 5952, a scope as a number.
+  [[nodiscard]] std::string to_string() const;
+
+  constexpr bool is_v4() const noexcept { return version_ == 4; }
+  constexpr bool is_v6() const noexcept { return version_ == 6; }
+  /// The 4 or 16 bytes, most significant first.
+  constexpr std::span<const std::uint8_t> bytes() const noexcept {
+    return std::span(bytes_).first(is_v4() ? 4 : 16);
+  }
+  /// The interface of an IPv6 address; 0 for none.
+  constexpr std::uint32_t scope() const noexcept { return scope_; }
+
+  /// ::ffff:a.b.c.d, as which an IPv6 socket sees an IPv4 peer.
+  constexpr bool is_v4_mapped() const noexcept {
+    if (!is_v6() || bytes_[10] != 0xff || bytes_[11] != 0xff) return false;
+    for (std::size_t i = 0; i < 10; ++i) {
+      if (bytes_[i] != 0) return false;
+    }
+    return true;
+  }
+  /// The IPv4 address that is mapped here; any other address as it is.
+  constexpr ip_address unmapped() const noexcept {
+    return is_v4_mapped() ? v4(bytes_[12], bytes_[13], bytes_[14], bytes_[15]) : *this;
+  }
+
+  // What an IPv4 address is, it is when mapped as well.
+
+  /// 0.0.0.0 or ::.
+  constexpr bool is_any() const noexcept {
+    const ip_address plain = unmapped();
+    return plain == any_v4() || plain.without_scope() == any_v6();
+  }
+  /// 127.0.0.0/8 or ::1.
+  constexpr bool is_loopback() const noexcept {
+    const ip_address plain = unmapped();
+    return plain.is_v4() ? plain.bytes_[0] == 127 : plain.without_scope() == loopback_v6();
+  }
+  /// 224.0.0.0/4 or ff00::/8.
+  constexpr bool is_multicast() const noexcept {
+    const ip_address plain = unmapped();
+    return plain.is_v4() ? plain.bytes_[0] >> 4 == 14 : plain.bytes_[0] == 0xff;
+  }
+  /// 169.254.0.0/16 or fe80::/10, which needs a scope.
+  constexpr bool is_link_local() const noexcept {
+    const ip_address plain = unmapped();
+    return plain.is_v4() ? plain.bytes_[0] == 169 && plain.bytes_[1] == 254
+                         : plain.bytes_[0] == 0xfe && plain.bytes_[1] >> 6 == 2;
+  }
+  /// For networks that are not the Internet: 10.0.0.0/8, 172.16.0.0/12, 192.168.0.0/16 (RFC 1918),
+  /// fc00::/7 (RFC 4193).
+  constexpr bool is_private() const noexcept {
+    const ip_address plain = unmapped();
+    const auto& bytes = plain.bytes_;
+    if (plain.is_v6()) return bytes[0] >> 1 == 0x7e;
+    return bytes[0] == 10 || (bytes[0] == 172 && bytes[1] >> 4 == 1) ||
+           (bytes[0] == 192 && bytes[1] == 168);
+  }
+
+  friend constexpr auto operator<=>(const ip_address&, const ip_address&) noexcept = default;
+  friend std::ostream& operator<<(std::ostream& out, const ip_address& address);
+
+ private:
+  constexpr ip_address without_scope() const noexcept {
+    ip_address plain = *this;
+    plain.scope_ = 0;
+    return plain;
+  }
+
+  std::uint8_t version_ = 4;
+  v6_bytes bytes_{};  // of which IPv4 uses the first four; the others are zero
+  std::uint32_t scope_ = 0;
+};
+
+}  // namespace gyre::net
+
+template <>
+struct std::hash<gyre::net::ip_address> {
+  std::size_t operator()(const gyre::net::ip_address& address) const noexcept;
+};

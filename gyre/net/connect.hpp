@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// Making TCP connections.
+//
+//     auto direct = co_await gyre::net::connect(gyre::net::endpoint::parse("[::1]:80").value());
+//     auto named = co_await gyre::net::connect(resolver, "example.org", 80);
+#pragma once
+
+#include <gyre/exec/event_loop.hpp>
+#include <gyre/net/endpoint.hpp>
+#include <gyre/net/socket_options.hpp>
+#include <gyre/net/tcp_stream.hpp>
+#include <gyre/task/task.hpp>
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace gyre::net {
+
+class resolver;
+
+/// How connect() connects.
+struct connect_options {
+  /// Set before connecting.
+  socket_options socket = {.no_delay = true};
+  /// Where to connect from; else the kernel chooses.
+  std::optional<endpoint> local = {};
+};
+
+/// A connection to `to`, on the loop that the coroutine runs on, or on `loop`, on whose thread the
+/// coroutine must be.
+///
+/// Errors: std::errc::operation_canceled when the coroutine is asked to stop (from any thread);
+/// connection_refused, also when a port of this machine has been connected to itself;
+/// network_unreachable, host_unreachable, timed_out (the kernel's, after two minutes: use
+/// with_timeout()); too_many_files_open; operation_not_permitted where there is no loop. Then
+/// nothing is left open. Costs a frame.
+[[nodiscard]] task<tcp_stream> connect(endpoint to, connect_options options = {});
+[[nodiscard]] task<tcp_stream> connect(event_loop& loop, endpoint to, connect_options options = {});
+
+/// How connect() tries several addresses.
+struct race_options {
+  /// After how long without an answer the next address is tried beside it, while the others go on;
+  /// at once when an attempt fails.
+  std::chrono::nanoseconds attempt_delay = std::chrono::milliseconds{250};
+  connect_options each = {};
+};
+
+/// A connection to one of `candidates`, whichever answers first ("happy eyeballs", RFC 8305, Schinazi
+/// and Pauly, 2017): they are tried in order, but IPv6 and IPv4 in turns. The others are given up,
+/// and awaited, before this ends. Errors: that of the last attempt that failed, if all did;
+/// std::errc::invalid_argument if there is none; and those of connect().
+[[nodiscard]] task<tcp_stream> connect(event_loop& loop, std::vector<endpoint> candidates,
+                                       race_options options = {});
+/// The same for the addresses of `host`, on the loop that the coroutine runs on. Errors also: those of
+/// resolver::resolve().
+[[nodiscard]] task<tcp_stream> connect(resolver& names, std::string host, std::uint16_t port,
+                                       race_options options = {});
+
+}  // namespace gyre::net

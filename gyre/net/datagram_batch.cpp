@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gyre/net/datagram_batch.hpp>
+
+#include <algorithm>
+#include <cassert>
+#include <cstring>
+
+#include <gyre/net/detail/datagram_operations.hpp>
+
+namespace gyre::net {
+namespace detail {
+
+struct datagram_slot {
+  endpoint peer;
+  iovec piece{};
+  bool truncated = false;
+  std::size_t segment = 0;
+  segment_control control{};
+};
+
+}  // namespace detail
+
+namespace {
+
+constexpr std::size_t most_datagrams = 1024;
+
+}  // namespace
+
+datagram_batch::datagram_batch(std::size_t capacity, std::size_t largest)
+    : capacity_(std::clamp<std::size_t>(capacity, 1, most_datagrams)),
+      largest_(largest),
+      slots_(std::make_unique<detail::datagram_slot[]>(capacity_)),
+      headers_(std::make_unique<mmsghdr[]>(capacity_)),
+      memory_(std::make_unique_for_overwrite<std::byte[]>(capacity_ * largest_)) {}
+
+datagram_batch::datagram_batch(datagram_batch&&) noexcept = default;
+datagram_batch& datagram_batch::operator=(datagram_batch&&) noexcept = default;
+datagram_batch::~datagram_batch() = default;
+
+datagram datagram_batch::operator[](std::size_t index) const noexcept {
+  assert(index < size_);
+  const detail::datagram_slot& slot = slots_[index];
+  return {{static_cast<const std::byte*>(slot.piece.iov_base), slot.piece.iov_len},
+          slot.peer,
+          slot.truncated,
+          slot.segment};
+}
+
+bool datagram_batch::add(std::span<const std::byte> bytes, const endpoint& to) noexcept {
+  if (full() || bytes.size() > largest_) return false;
+  std::byte* const copy = bytes_of(size_);
+  if (!bytes.empty()) std::memcpy(copy, bytes.data(), bytes.size());
+  return add_slot({copy, bytes.size()}, to);
+}
+
+bool datagram_batch::add_reference(std::span<const std::byte> bytes, const endpoint& to) noexcept {
+  return !full() && add_slot(bytes, to);
+}
+
+bool datagram_batch::add_slot(std::span<const std::byte> bytes, const endpoint& to) noexcept {
+  detail::datagram_slot& slot = slots_[size_];
+  slot.peer = to;
+  slot.piece = {const_cast<std::byte*>(bytes.data()), bytes.size()};
+  slot.truncated = false;
+  slot.segment = 0;
+  msghdr& header = headers_[size_].msg_hdr;
+  header = {};
+  if (to.size() > 0) {
+    header.msg_name = slot.peer.data();
+    header.msg_namelen = slot.peer.size();
+  }
+  header.msg_iov = &slot.piece;
+  header.msg_iovlen = 1;
+  ++size_;
+  return true;
+}
+
+std::span<mmsghdr> datagram_batch::prepare_to_receive() noexcept {
+  clear();
+  for (std::size_t i = 0; i < capacity_; ++i) {
+    detail::datagram_slot& slot = slots_[i];
+    slot.piece = {bytes_of(i), largest_};
+    msghdr& header = headers_[i].msg_hdr;
+    header = {};
+    header.msg_name = slot.peer.data();
+    header.msg_namelen = endpoint::capacity();
+    header.msg_iov = &slot.piece;
+    header.msg_iovlen = 1;
+    header.msg_control = slot.control.bytes;
+    header.msg_controllen = sizeof slot.control.bytes;
+  }
+  return {headers_.get(), capacity_};
+}
+
+void datagram_batch::received(std::size_t count) noexcept {
+  size_ = count;
+  for (std::size_t i = 0; i < count; ++i) {
+    detail::datagram_slot& slot = slots_[i];
+    const msghdr& header = headers_[i].msg_hdr;
+    slot.peer.resize(header.msg_namelen);
+    slot.piece.iov_len = headers_[i].msg_len;
+    slot.truncated = (header.msg_flags & MSG_TRUNC) != 0;
+    slot.segment = detail::segment_told(header);
+  }
+}
+
+std::span<mmsghdr> datagram_batch::rest_to_send() noexcept {
+  return {headers_.get() + sent_, size_ - sent_};
+}
+
+std::byte* datagram_batch::bytes_of(std::size_t index) const noexcept {
+  return memory_.get() + index * largest_;
+}
+
+}  // namespace gyre::net

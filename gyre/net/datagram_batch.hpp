@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+// Many datagrams for one system call.
+//
+//     gyre::net::datagram_batch batch(64, 1500);
+//     for (;;) {
+//       co_await socket.receive_batch(batch);
+//       for (const gyre::net::datagram each : batch) handle(each.bytes, each.peer);
+//     }
+#pragma once
+
+#include <gyre/net/endpoint.hpp>
+
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string_view>
+
+namespace gyre::net {
+
+namespace detail {
+struct sending_batch;
+struct receiving_batch;
+struct datagram_slot;
+class udp_port;
+}  // namespace detail
+
+/// One datagram of a batch, in the batch's memory.
+struct datagram {
+  std::span<const std::byte> bytes;
+  const endpoint& peer;  ///< who sent it, or who is to get it
+  bool truncated;        ///< it was longer than there was room
+  /// Several datagrams of this size from one peer were put together (UDP_GRO); the last may be
+  /// shorter. Else 0.
+  std::size_t segment;
+};
+
+/// Room for datagrams, which is used again and again: receive_batch() fills it, add() and then
+/// send_batch() empties it. Three allocations when it is made, none later. Move-only; one thread at a
+/// time; it must stay in place while an operation uses it.
+class datagram_batch {
+ public:
+  /// For `capacity` datagrams (at most 1024, as the kernel takes no more) of up to `largest` bytes
+  /// each. Throws std::bad_alloc.
+  explicit datagram_batch(std::size_t capacity = 64, std::size_t largest = 2048);
+  datagram_batch(datagram_batch&&) noexcept;
+  datagram_batch& operator=(datagram_batch&&) noexcept;
+  ~datagram_batch();
+
+  [[nodiscard]] std::size_t capacity() const noexcept { return capacity_; }
+  [[nodiscard]] std::size_t largest() const noexcept { return largest_; }
+  /// How many there are.
+  [[nodiscard]] std::size_t size() const noexcept { return size_; }
+  [[nodiscard]] bool empty() const noexcept { return size_ == 0; }
+  [[nodiscard]] bool full() const noexcept { return size_ == capacity_; }
+  /// How many of them the last send_batch() has sent: all, unless it failed.
+  [[nodiscard]] std::size_t sent() const noexcept { return sent_; }
+  /// Valid until the batch is filled again or cleared.
+  [[nodiscard]] datagram operator[](std::size_t index) const noexcept;
+
+  class iterator {
+   public:
+    iterator(const datagram_batch& of, std::size_t index) noexcept : of_(&of), index_(index) {}
+    datagram operator*() const noexcept { return (*of_)[index_]; }
+    iterator& operator++() noexcept {
+      ++index_;
+      return *this;
+    }
+    bool operator==(const iterator& other) const noexcept { return index_ == other.index_; }
+
+   private:
+    const datagram_batch* of_;
+    std::size_t index_;
+  };
+  iterator begin() const noexcept { return {*this, 0}; }
+  iterator end() const noexcept { return {*this, size_}; }
+
+  /// Adds a copy of a datagram for `to` (none: the socket's peer). May be empty. False, and nothing
+  /// is added, if the batch is full or `bytes` longer than largest().
+  [[nodiscard]] bool add(std::span<const std::byte> bytes, const endpoint& to = {}) noexcept;
+  [[nodiscard]] bool add(std::string_view text, const endpoint& to = {}) noexcept {
+    return add(std::as_bytes(std::span(text)), to);
+  }
+  /// Adds a datagram of any size that stays where it is, and must live until it has been sent.
+  [[nodiscard]] bool add_reference(std::span<const std::byte> bytes,
+                                   const endpoint& to = {}) noexcept;
+  void clear() noexcept { size_ = sent_ = 0; }
+
+ private:
+  friend detail::sending_batch;
+  friend detail::receiving_batch;
+  friend detail::udp_port;
+
+  std::span<mmsghdr> prepare_to_receive() noexcept;
+  void received(std::size_t count) noexcept;
+  std::span<mmsghdr> rest_to_send() noexcept;
+  void sent_more(std::size_t count) noexcept { sent_ += count; }
+  bool add_slot(std::span<const std::byte> bytes, const endpoint& to) noexcept;
+  std::byte* bytes_of(std::size_t index) const noexcept;
+
+  std::size_t capacity_;
+  std::size_t largest_;
+  std::size_t size_ = 0;
+  std::size_t sent_ = 0;
+  std::unique_ptr<detail::datagram_slot[]> slots_;
+  std::unique_ptr<mmsghdr[]> headers_;
+  std::unique_ptr<std::byte[]> memory_;
+};
+
+}  // namespace gyre::net

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gyre/net/detail/client_core.hpp>
+
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <new>
+#include <random>
+#include <utility>
+
+namespace gyre::net {
+namespace {
+
+// Can only fail where the connection has been lost already, which it will tell.
+void set(int socket, int level, int option, bool wanted) noexcept {
+  const int on = 1;
+  if (wanted) static_cast<void>(::setsockopt(socket, level, option, &on, sizeof on));
+}
+
+}  // namespace
+
+tcp_client::core::core(event_loop& loop, tcp_client_options how)
+    : detail::client_settings{.client_options = std::move(how), .client_handlers = {}},
+      connection_group(loop, client_handlers, client_options.connections),
+      posted(client_options.connections.output_limit),
+      connector_(loop, *this),
+      random_(client_options.seed ? *client_options.seed : std::random_device()()) {}
+
+tcp_client_metrics tcp_client::core::metrics() const noexcept {
+  return {.attempts = attempts_.get(),
+          .failures = failed_.get(),
+          .connected = succeeded_.get(),
+          .traffic = connection_group::metrics()};
+}
+
+void tcp_client::core::connect(const endpoint& server) {
+  if (!host_ && server == server_ && has_it()) return;
+  want(std::nullopt);
+  server_ = server;
+  if (connection_ == nullptr) attempt();
+}
+
+void tcp_client::core::connect(resolver& names, std::string host, service port) {
+  if (host_ && host == host_->name && port.port() == host_->port.port() && has_it()) return;
+  want(named_host{&names, std::move(host), port});
+  if (connection_ == nullptr) attempt();
+}
+
+void tcp_client::core::want(std::optional<named_host> host) {
+  forget_wishes();
+  host_ = std::move(host);
+  wanted_ = true;
+  failures_ = in_vain_ = 0;
+  if (connection_ == nullptr) return;
+  at_once_ = true;
+  connection_->close();
+}
+
+void tcp_client::core::disconnect() noexcept {
+  forget_wishes();
+  kept_ = io::buffer();
+  if (connection_ != nullptr) connection_->close();
+}
+
+void tcp_client::core::forget_wishes() noexcept {
+  ++wishes_;
+  wanted_ = at_once_ = false;
+  looking_up_.cancel();
+  connector_.cancel();
+  retry_.reset();
+}
+
+bool tcp_client::core::send(std::span<const std::byte> bytes) {
+  if (connection_ != nullptr && connection_->can_send()) return connection_->send(bytes);
+  const std::size_t limit = client_options.keep_limit;
+  if (bytes.size() > limit || kept_.size() > limit - bytes.size()) return false;
+  kept_.append(bytes);
+  return true;
+}
+
+// A retry may be due, or a name found, between the client's end and that of its core: then its
+// resolver may be gone.
+void tcp_client::core::attempt() {
+  const detail::callback_gate::pass passing(gate());
+  if (!passing) return;
+  attempts_.add(1);
+  if (!host_) {
+    addresses_.assign({server_});
+    return try_next();
+  }
+  looking_up_ = host_->names->resolve(host_->name, host_->port,
+                                      [this](resolve_result found) { resolved(std::move(found)); });
+}
+
+void tcp_client::core::resolved(resolve_result found) {
+  const detail::callback_gate::pass passing(gate());
+  if (!passing) return;
+  if (!found) return attempt_failed(found.error());
+  addresses_.assign(found->rbegin(), found->rend());
+  try_next();
+}
+
+void tcp_client::core::try_next() {
+  server_ = addresses_.back();
+  addresses_.pop_back();
+  connector_.begin(server_, client_options.local, client_options.connect_timeout);
+}
+
+// Nobody calls for it who could be told by an exception.
+void tcp_client::core::attempt_again() {
+  try {
+    attempt();
+  } catch (const std::bad_alloc&) {
+    looking_up_.cancel();
+    connector_.cancel();
+    attempt_failed(std::make_error_code(std::errc::not_enough_memory));
+  }
+}
+
+void tcp_client::core::attempt_later() {
+  retry_.emplace(loop(), [this] { attempt_again(); });
+  retry_->start_after(next_delay());
+}
+
+// Full jitter: anything up to the exponential delay. The numbers are SplitMix64's (Steele, Lea and
+// Flood, "Fast splittable pseudorandom number generators", 2014).
+std::chrono::nanoseconds tcp_client::core::next_delay() noexcept {
+  const tcp_client_options& how = client_options;
+  const auto longest =
+      static_cast<std::uint64_t>(std::max<std::int64_t>(how.longest_delay.count(), 0));
+  auto delay = static_cast<std::uint64_t>(std::max<std::int64_t>(how.initial_delay.count(), 0));
+  for (std::size_t i = 1; i < in_vain_ && delay < longest; ++i) delay *= 2;
+  delay = std::min(delay, longest);
+  random_ += 0x9E37'79B9'7F4A'7C15u;
+  std::uint64_t mixed = random_;
+  mixed = (mixed ^ (mixed >> 30)) * 0xBF58'476D'1CE4'E5B9u;
+  mixed = (mixed ^ (mixed >> 27)) * 0x94D0'49BB'1331'11EBu;
+  mixed ^= mixed >> 31;
+  return std::chrono::nanoseconds(static_cast<std::int64_t>(mixed % (delay + 1)));
+}
+
+void tcp_client::core::connected(unique_fd socket) {
+  const detail::callback_gate::pass passing(gate());
+  if (!passing) return;
+  const connection_options& how = options();
+  if (server_.is_ip()) {
+    set(socket.get(), IPPROTO_TCP, TCP_NODELAY, how.no_delay);
+    set(socket.get(), SOL_SOCKET, SO_KEEPALIVE, how.keep_alive);
+  }
+  failures_ = 0;
+  succeeded_.add(1);
+  if (adopt(std::move(socket), server_, succeeded_.get())) return;
+  if (passing) attempt_failed(std::make_error_code(std::errc::not_enough_memory));
+}
+
+void tcp_client::core::connect_failed(std::error_code why) {
+  if (addresses_.empty()) return attempt_failed(why);
+  const detail::callback_gate::pass passing(gate());
+  if (passing) try_next();
+}
+
+void tcp_client::core::attempt_failed(std::error_code why) {
+  const detail::callback_gate::pass passing(gate());
+  if (!passing) return;
+  failed_.add(1);
+  ++failures_;
+  ++in_vain_;
+  const tcp_client_options& how = client_options;
+  const bool last = !how.reconnect || failures_ >= how.most_attempts;
+  if (last) wanted_ = false;
+  const std::uint64_t wishes = wishes_;
+  if (connect_failed_handler) connect_failed_handler(why, failures_, last);
+  if (passing && wishes == wishes_ && !last) attempt_later();
+}
+
+void tcp_client::core::connection_begins(tcp_connection& begun) {
+  connection_ = &begun;
+  is_connected_.set(1);
+  if (!kept_.empty()) begun.send(std::exchange(kept_, io::buffer()));
+}
+
+void tcp_client::core::connection_ends(tcp_connection& ended) noexcept {
+  in_vain_ = ended.metrics().bytes_received > 0 ? 1 : in_vain_ + 1;
+  connection_ = nullptr;
+  is_connected_.set(0);
+}
+
+void tcp_client::core::connection_gone() {
+  if (!wanted_ || connection_ != nullptr || connector_.under_way() || looking_up_.active()) {
+    return;
+  }
+  if (retry_ && retry_->active()) return;
+  if (std::exchange(at_once_, false)) {
+    attempt_again();
+  } else if (client_options.reconnect) {
+    attempt_later();
+  } else {
+    wanted_ = false;
+  }
+}
+
+void tcp_client::core::close_others() noexcept { forget_wishes(); }
+
+}  // namespace gyre::net

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a tcp_client consists of: its connection, attempts to connect, and the wish to be connected.
+#pragma once
+
+#include <gyre/base/atomic.hpp>
+#include <gyre/base/detail/tally.hpp>
+#include <gyre/exec/timer.hpp>
+#include <gyre/io/buffer.hpp>
+#include <gyre/net/detail/byte_quota.hpp>
+#include <gyre/net/detail/connection_group.hpp>
+#include <gyre/net/detail/connector.hpp>
+#include <gyre/net/resolver.hpp>
+#include <gyre/net/tcp_client.hpp>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace gyre::net {
+
+namespace detail {
+
+/// What connections refer to; made before them.
+struct client_settings {
+  tcp_client_options client_options;
+  connection_handlers client_handlers;
+};
+
+}  // namespace detail
+
+/// The loop's thread, but for what the client calls for any.
+class tcp_client::core final : public detail::client_settings,
+                               public detail::connection_group,
+                               private detail::connector::owner,
+                               public std::enable_shared_from_this<core> {
+ public:
+  core(event_loop& loop, tcp_client_options how);
+
+  /// Calls `work` with the core: at once on the loop's thread, else in its next turn. Any thread.
+  template <class Work>
+  void run(Work work);
+
+  void connect(const endpoint& server);
+  void connect(resolver& names, std::string host, service port);
+  void disconnect() noexcept;
+  bool send(std::span<const std::byte> bytes);
+
+  tcp_connection* connection() const noexcept { return connection_; }
+  /// Any thread.
+  bool connected() const noexcept { return is_connected_.get() != 0; }
+  tcp_client_metrics metrics() const noexcept;
+
+  move_only_function<void(std::error_code, std::size_t, bool)> connect_failed_handler;
+  detail::byte_quota posted;  // what other threads send, and waits in the loop's inbox
+
+ private:
+  void connected(unique_fd socket) override;
+  void connect_failed(std::error_code why) override;
+  void connection_begins(tcp_connection& begun) override;
+  void connection_ends(tcp_connection& ended) noexcept override;
+  void connection_gone() override;
+  void close_others() noexcept override;
+
+  // A host whose name is to be looked up; else there is just the endpoint.
+  struct named_host {
+    resolver* names;
+    std::string name;
+    service port;
+  };
+
+  void attempt_failed(std::error_code why);
+  void want(std::optional<named_host> host);
+  bool has_it() const noexcept {
+    return wanted_ && connection_ != nullptr && connection_->can_send();
+  }
+  void attempt();
+  void resolved(resolve_result found);
+  void try_next();
+  void attempt_again();
+  void attempt_later();
+  std::chrono::nanoseconds next_delay() noexcept;
+  void forget_wishes() noexcept;
+
+  std::optional<named_host> host_;
+  lookup looking_up_;
+  std::vector<endpoint> addresses_;  // not tried yet in this attempt, the next one last
+  endpoint server_;                  // which is being tried, or was
+  bool wanted_ = false;              // to be connected to that
+  bool at_once_ = false;             // when the present connection has gone
+  std::uint64_t wishes_ = 0;         // so many times the program has changed its mind
+  std::size_t failures_ = 0;         // attempts that failed in a row
+  std::size_t in_vain_ = 0;          // those, and connections on which nothing came
+  tcp_connection* connection_ = nullptr;
+  detail::connector connector_;
+  std::optional<timer> retry_;
+  std::uint64_t random_;
+  io::buffer kept_;  // to be sent first
+  gyre::detail::tally attempts_, failed_, succeeded_, is_connected_;
+};
+
+}  // namespace gyre::net

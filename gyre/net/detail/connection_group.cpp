@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gyre/net/detail/connection_group.hpp>
+
+#include <gyre/io/descriptor.hpp>
+
+#include <cassert>
+#include <stdexcept>
+#include <utility>
+
+namespace gyre::net::detail {
+
+connection_group::connection_group(event_loop& loop, connection_handlers& handlers,
+                                   const connection_options& options)
+    : loop_(loop),
+      io_(io::backend_of(loop)),
+      handlers_(handlers),
+      options_(options),
+      low_water_(options.low_water.value_or(options.high_water / 4)) {
+  if (low_water_ >= options.high_water) {
+    throw std::invalid_argument("gyre::net::connection_options: low_water is not below high_water");
+  }
+}
+
+connection_group::~connection_group() { assert(empty() && "a group that was not abandoned"); }
+
+bool connection_group::adopt(unique_fd socket, const endpoint& peer, std::uint64_t id) {
+  const callback_gate::pass passing(gate_);
+  if (!passing) return false;
+  tcp_connection* const made = make(socket.get(), peer, id);
+  if (made == nullptr) return false;
+  static_cast<void>(socket.release());
+  list_.push_back(made->place_);
+  ++size_;
+  connection_begins(*made);
+  made->begin();
+  return true;
+}
+
+tcp_connection* connection_group::make(int fd, const endpoint& peer, std::uint64_t id) noexcept {
+  tcp_connection* made = nullptr;
+  try {
+    made = new tcp_connection(*this, fd, id, peer);
+    io_.attach(*made);
+    return made;
+  } catch (const std::exception&) {  // no memory, or too many descriptors watched
+    delete made;
+    return nullptr;
+  }
+}
+
+void connection_group::remove(tcp_connection& ended) noexcept {
+  ended.place_.unlink();
+  --size_;
+  delete &ended;
+}
+
+void connection_group::close_all() noexcept {
+  close_others();
+  for (place& each : list_) {
+    each.self->end(std::make_error_code(std::errc::operation_canceled),
+                   tcp_connection::ending::in_order);
+  }
+}
+
+// Whether all could be freed: what waits in the loop's inbox must wait there.
+bool connection_group::free_what_is_idle() noexcept {
+  for (auto next = list_.begin(); next != list_.end();) {
+    tcp_connection& connection = *next++->self;
+    if (!connection.later_posted_) remove(connection);
+  }
+  return empty();
+}
+
+// Holds a group until its loop has time to bury it: in a turn, or with its inbox.
+class connection_group::undertaker {
+ public:
+  explicit undertaker(std::shared_ptr<connection_group> group) noexcept
+      : group_(std::move(group)) {}
+  undertaker(undertaker&& other) noexcept = default;
+  ~undertaker() {
+    if (group_ == nullptr) return;
+    group_->close_all();
+    while (place* each = group_->list_.pop_front()) delete each->self;
+    group_->size_ = 0;
+  }
+  void operator()() {
+    group_->close_all();
+    if (group_->free_what_is_idle()) return;
+    event_loop& loop = group_->loop();
+    loop.post(undertaker(std::move(group_)));
+  }
+
+ private:
+  std::shared_ptr<connection_group> group_;
+};
+
+void connection_group::abandon(std::shared_ptr<connection_group> group) noexcept {
+  connection_group& abandoned = *group;
+  const bool here = abandoned.loop().in_loop_thread();
+  abandoned.gate_.close(here);
+  if (here) abandoned.close_all();
+  abandoned.loop().post(undertaker(std::move(group)));
+}
+
+}  // namespace gyre::net::detail

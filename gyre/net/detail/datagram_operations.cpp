@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gyre/net/detail/datagram_operations.hpp>
+
+#include <netinet/in.h>
+#include <netinet/udp.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdint>
+#include <cstring>
+
+#include <gyre/base/unique_fd.hpp>
+
+namespace gyre::net::detail {
+namespace {
+
+// Unix sockets' peers may have sent descriptors, which nobody asked for.
+void close_descriptors(const cmsghdr& sent) noexcept {
+  const std::size_t count = (sent.cmsg_len - CMSG_LEN(0)) / sizeof(int);
+  for (std::size_t i = 0; i < count; ++i) {
+    int fd = -1;
+    std::memcpy(&fd, CMSG_DATA(&sent) + i * sizeof fd, sizeof fd);
+    unique_fd(fd).reset();
+  }
+}
+
+// Of a Unix socket that is not connected nothing tells when the receiver's queue has room again: epoll
+// reports after each attempt that the sender's own buffer has. So nobody waits for that.
+bool cannot_wait(const msghdr& message) noexcept {
+  return message.msg_name != nullptr &&
+         static_cast<const sockaddr*>(message.msg_name)->sa_family == AF_UNIX;
+}
+
+template <class Call>
+io::result uninterrupted(Call call) noexcept {
+  for (;;) {
+    const io::result made = io::result::of_call(call());
+    if (made.error_number() != EINTR) return made;
+  }
+}
+
+}  // namespace
+
+std::size_t segment_told(const msghdr& message) noexcept {
+  auto& told = const_cast<msghdr&>(message);  // the macros only read it
+  std::size_t segment = 0;
+  for (cmsghdr* each = CMSG_FIRSTHDR(&told); each != nullptr; each = CMSG_NXTHDR(&told, each)) {
+    if (each->cmsg_level == SOL_SOCKET && each->cmsg_type == SCM_RIGHTS) close_descriptors(*each);
+    if (each->cmsg_level != IPPROTO_UDP || each->cmsg_type != UDP_GRO) continue;
+    int size = 0;
+    std::memcpy(&size, CMSG_DATA(each), sizeof size);
+    segment = static_cast<std::size_t>(size);
+  }
+  return segment;
+}
+
+void tell_segment(msghdr& message, segment_control& room, std::size_t segment) noexcept {
+  const auto size = static_cast<std::uint16_t>(segment);
+  message.msg_control = room.bytes;
+  message.msg_controllen = CMSG_SPACE(sizeof size);
+  cmsghdr& only = *CMSG_FIRSTHDR(&message);
+  only.cmsg_level = IPPROTO_UDP;
+  only.cmsg_type = UDP_SEGMENT;
+  only.cmsg_len = CMSG_LEN(sizeof size);
+  std::memcpy(CMSG_DATA(&only), &size, sizeof size);
+}
+
+std::optional<io::result> receiving_from::begin() noexcept {
+  piece_ = {to_.data(), to_.size()};
+  header_ = {};
+  header_.msg_name = peer_.data();
+  header_.msg_namelen = endpoint::capacity();
+  header_.msg_iov = &piece_;
+  header_.msg_iovlen = 1;
+  header_.msg_control = control_.bytes;
+  header_.msg_controllen = sizeof control_.bytes;
+  return single_request::begin();
+}
+
+received_datagram receiving_from::value(io::result made) noexcept {
+  peer_.resize(header_.msg_namelen);
+  return {made.count(), peer_, (header_.msg_flags & MSG_TRUNC) != 0, segment_told(header_)};
+}
+
+std::optional<io::result> sending_to::begin() noexcept {
+  piece_ = {const_cast<std::byte*>(bytes_.data()), bytes_.size()};
+  header_ = {};
+  if (peer_.size() > 0) {
+    header_.msg_name = peer_.data();
+    header_.msg_namelen = peer_.size();
+  }
+  header_.msg_iov = &piece_;
+  header_.msg_iovlen = 1;
+  if (segment_ > 0) tell_segment(header_, control_, segment_);
+  return send();
+}
+
+std::optional<io::result> sending_to::send() noexcept {
+  const std::optional<io::result> made = single_request::begin();
+  if (made || !cannot_wait(header_)) return made;
+  static_cast<void>(give_up());
+  return uninterrupted([&] { return ::sendmsg(on()->fd(), &header_, MSG_NOSIGNAL); });
+}
+
+std::optional<io::result> sending_batch::send_rest() noexcept {
+  for (;;) {
+    messages = batch_->rest_to_send();
+    if (messages.empty()) return io::result::of(batch_->size());
+    const std::optional<io::result> made = send_some();
+    if (!made) return std::nullopt;
+    if (!*made) return made;
+    batch_->sent_more(made->count());
+  }
+}
+
+std::optional<io::result> sending_batch::send_some() noexcept {
+  const std::optional<io::result> made = single_request::begin();
+  if (made || !cannot_wait(messages.front().msg_hdr)) return made;
+  static_cast<void>(give_up());
+  return uninterrupted([&] {
+    return ::sendmmsg(on()->fd(), messages.data(), static_cast<unsigned>(messages.size()),
+                      MSG_NOSIGNAL);
+  });
+}
+
+}  // namespace gyre::net::detail

@@ -1,0 +1,305 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gyre/io/descriptor.hpp>
+#include <gyre/net/detail/bind_listener.hpp>
+#include <gyre/net/detail/server_core.hpp>
+
+#include <cstdio>
+#include <new>
+#include <stdexcept>
+#include <utility>
+
+namespace gyre::net {
+
+using std::memory_order_relaxed;
+
+tcp_server::core::core(const std::vector<event_loop*>& loops, tcp_server_options how)
+    : options(std::move(how)), shards_running_(loops.size()) {
+  if (loops.empty())
+    throw std::invalid_argument("gyre::net::tcp_server: at least one loop is needed");
+  if (options.max_connections == 0)
+    throw std::invalid_argument("gyre::net::tcp_server: max_connections is zero");
+  handlers.accept_error = [name = options.name](std::error_code why) {
+    std::fprintf(stderr, "gyre: %s: accepting pauses: %s\n", name.c_str(), why.message().c_str());
+  };
+  for (event_loop* loop : loops) shards_.push_back(std::make_unique<shard>(*this, *loop));
+}
+
+detail::server_handlers& tcp_server::core::settable_handlers() {
+  const std::lock_guard lock(mutex_);
+  if (started_) throw std::logic_error("gyre::net::tcp_server: a handler is set after start()");
+  return handlers;
+}
+
+template <class Function>
+void tcp_server::core::post_to_all(Function function) {
+  for (auto& each : shards_) {
+    each->loop().post([part = shared(*each), function] {
+      const detail::callback_gate::pass passing(part->gate());
+      if (passing) function(*part);
+    });
+  }
+}
+
+void tcp_server::core::listen(const endpoint& at) {
+  // Unix sockets cannot share an address.
+  const bool every_loop = options.strategy == accept_strategy::every_loop && at.is_ip();
+  const std::size_t count = every_loop ? shards_.size() : 1;
+  endpoint bound = at;
+  std::vector<listener> made;
+  for (std::size_t i = 0; i < count; ++i) {
+    socket listening = socket::open(at.family(), socket_type::stream);
+    if (at.is_ip()) {
+      listening.set_reuse_address(options.reuse_address);
+      if (count > 1) listening.set_reuse_port(true);
+      if (at.family() == address_family::ipv6) listening.set_v6_only(options.ipv6_only);
+      // What is accepted inherits these.
+      if (options.connections.no_delay) listening.set_no_delay(true);
+      if (options.connections.keep_alive) listening.set_keep_alive({});
+    }
+    detail::bind_listener(listening, bound, true);
+    listening.listen(options.backlog);
+    bound = listening.local_endpoint();  // the others get the port of the first
+    made.push_back({shards_[i].get(), std::move(listening)});
+  }
+  const std::lock_guard lock(mutex_);
+  if (stopping_) return;
+  endpoints_.push_back(bound);
+  for (listener& each : made) {
+    if (started_) {
+      open(std::move(each));
+    } else {
+      waiting_.push_back(std::move(each));
+    }
+  }
+}
+
+void tcp_server::core::open(listener ready) {
+  shard& part = *ready.on;
+  part.loop().post([part = shared(part), listening = std::move(ready.listening)]() mutable {
+    const detail::callback_gate::pass passing(part->gate());
+    if (passing) part->open(std::move(listening));
+  });
+}
+
+endpoint tcp_server::core::local_endpoint(std::size_t index) const {
+  const std::lock_guard lock(mutex_);
+  return endpoints_.at(index);
+}
+
+void tcp_server::core::start() {
+  const std::lock_guard lock(mutex_);
+  if (std::exchange(started_, true)) throw std::logic_error("gyre::net::tcp_server: started twice");
+  for (listener& each : std::exchange(waiting_, {})) open(std::move(each));
+}
+
+void tcp_server::core::adopt(unique_fd connection) {
+  unique_fd served = io::made_non_blocking(std::move(connection));
+  const endpoint peer = socket_ref(served.get()).peer_endpoint();
+  shard& first = *shards_.front();
+  first.loop().post([part = shared(first), served = std::move(served), peer]() mutable {
+    part->accepted(std::move(served), peer);
+  });
+}
+
+void tcp_server::core::hold(detail::acceptor::hold why, bool held) {
+  post_to_all([why, held](shard& part) { part.hold(why, held); });
+}
+
+void tcp_server::core::for_each(std::function<void(tcp_connection&)> function) {
+  auto called = std::make_shared<std::function<void(tcp_connection&)>>(std::move(function));
+  post_to_all([called](shard& part) { part.for_each(*called); });
+}
+
+void tcp_server::core::stop(std::chrono::nanoseconds deadline, move_only_function<void()> done) {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+    waiting_.clear();
+    if (done && !stopped_) when_stopped_.push_back(std::exchange(done, {}));
+  }
+  if (done) tell(std::move(done));
+  post_to_all([deadline](shard& part) { part.stop(deadline); });
+}
+
+void tcp_server::core::shard_stopped() {
+  // acq_rel: the last one sees all that the others did.
+  if (shards_running_.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+  std::vector<move_only_function<void()>> called;
+  {
+    const std::lock_guard lock(mutex_);
+    stopped_ = true;
+    called.swap(when_stopped_);
+  }
+  for (auto& each : called) tell(std::move(each));
+}
+
+// In a turn's part of its own: what it throws, and whether it destroys the server, is no matter of
+// the others.
+void tcp_server::core::tell(move_only_function<void()> done) {
+  shard& first = *shards_.front();
+  first.loop().post([part = shared(first), done = std::move(done)]() mutable {
+    const detail::callback_gate::pass passing(part->gate());
+    if (passing) done();
+  });
+}
+
+void tcp_server::core::abandon() noexcept {
+  {
+    const std::lock_guard lock(mutex_);
+    waiting_.clear();
+  }
+  for (auto& each : shards_) detail::connection_group::abandon(shared(*each));
+}
+
+tcp_server_metrics tcp_server::core::metrics() const noexcept {
+  tcp_server_metrics sum;
+  sum.accepted = accepted_.load(memory_order_relaxed);
+  sum.refused = refused_.load(memory_order_relaxed);
+  sum.accept_errors = accept_errors_.load(memory_order_relaxed);
+  for (const auto& each : shards_) {
+    sum.connections += each->assigned.load(memory_order_relaxed);
+    const connection_metrics part = each->metrics();
+    sum.traffic.bytes_received += part.bytes_received;
+    sum.traffic.bytes_sent += part.bytes_sent;
+    sum.traffic.messages += part.messages;
+  }
+  return sum;
+}
+
+tcp_server::core::shard& tcp_server::core::choose_for(const endpoint& peer,
+                                                      shard& acceptor) noexcept {
+  switch (options.strategy) {
+    case accept_strategy::every_loop:
+      if (peer.is_ip()) return acceptor;
+      break;
+    case accept_strategy::hash_of_peer:
+      if (peer.is_ip()) {
+        return *shards_[std::hash<ip_address>()(peer.address()) % shards_.size()];
+      }
+      break;  // all Unix peers look the same
+    case accept_strategy::least_connections: {
+      shard* least = shards_.front().get();
+      for (auto& each : shards_) {
+        if (each->assigned.load(memory_order_relaxed) <
+            least->assigned.load(memory_order_relaxed)) {
+          least = each.get();
+        }
+      }
+      return *least;
+    }
+    case accept_strategy::round_robin: break;
+  }
+  return *shards_[next_shard_++ % shards_.size()];
+}
+
+// The number of places is changed by read-modify-writes only, so that exactly one of those who give
+// places back sees that there was none left, and lets everybody accept again. Its post comes behind
+// the hold of whoever took the last place.
+bool tcp_server::core::take_place() noexcept {
+  return places_taken_.fetch_add(1, memory_order_relaxed) + 1 <= options.max_connections;
+}
+
+void tcp_server::core::give_place_back() noexcept {
+  if (places_taken_.fetch_sub(1, memory_order_relaxed) != options.max_connections) return;
+  hold(detail::acceptor::full, false);
+}
+
+// --- On one loop ---
+
+void tcp_server::core::shard::open(socket listening) {
+  if (stopping_) return;
+  const tcp_server_options& how = core_.options;
+  auto made = std::make_unique<detail::acceptor>(
+      loop(), *this, std::move(listening), how.max_connections == tcp_server_options::unlimited,
+      how.accept_backoff, how.accept_backoff_limit);
+  for (const auto why : {detail::acceptor::paused, detail::acceptor::full}) {
+    if (holds_ & why) made->add_hold(why);
+  }
+  made->open();
+  acceptors_.push_back(std::move(made));
+}
+
+void tcp_server::core::shard::hold(detail::acceptor::hold why, bool held) noexcept {
+  holds_ = static_cast<std::uint8_t>(held ? holds_ | why : holds_ & ~why);
+  for (auto& each : acceptors_) {
+    if (held) {
+      each->add_hold(why);
+    } else {
+      each->remove_hold(why);
+    }
+  }
+}
+
+void tcp_server::core::shard::accepted(unique_fd connection, const endpoint& peer) {
+  const detail::callback_gate::pass passing(gate());
+  if (!passing) return;
+  core_.accepted_.fetch_add(1, memory_order_relaxed);
+  const bool has_place = core_.take_place();
+  if (!has_place ||
+      core_.places_taken_.load(memory_order_relaxed) >= core_.options.max_connections) {
+    hold(detail::acceptor::full, true);
+  }
+  if (!has_place) {
+    refused();
+    core_.give_place_back();
+    return;
+  }
+  shard& chosen = core_.choose_for(peer, *this);
+  chosen.assigned.fetch_add(1, memory_order_relaxed);
+  if (&chosen == this) return adopt_accepted(std::move(connection), peer);
+  try {
+    chosen.loop().post([part = core_.shared(chosen), connection = std::move(connection),
+                        peer]() mutable { part->adopt_accepted(std::move(connection), peer); });
+  } catch (const std::bad_alloc&) {
+    refused();
+    chosen.give_back();
+  }
+}
+
+void tcp_server::core::shard::adopt_accepted(unique_fd connection, const endpoint& peer) {
+  // Behind the server's end the other loops may be gone, which giving its place back would post to.
+  const detail::callback_gate::pass passing(gate());
+  if (!passing) return;
+  const std::uint64_t id = core_.next_id_.fetch_add(1, memory_order_relaxed) + 1;
+  if (!stopping_ && adopt(std::move(connection), peer, id)) return;
+  refused();
+  give_back();
+}
+
+void tcp_server::core::shard::refused() noexcept {
+  core_.refused_.fetch_add(1, memory_order_relaxed);
+}
+
+void tcp_server::core::shard::accepting_failed(std::error_code why, bool first) {
+  const detail::callback_gate::pass passing(gate());
+  core_.accept_errors_.fetch_add(1, memory_order_relaxed);
+  if (passing && first && core_.handlers.accept_error) core_.handlers.accept_error(why);
+}
+
+void tcp_server::core::shard::give_back() noexcept {
+  assigned.fetch_sub(1, memory_order_relaxed);
+  core_.give_place_back();
+}
+
+void tcp_server::core::shard::connection_gone() {
+  give_back();
+  if (stopping_) stop_if_empty();
+}
+
+void tcp_server::core::shard::stop(std::chrono::nanoseconds deadline) {
+  stopping_ = true;
+  close_others();
+  for_each([deadline](tcp_connection& each) { each.close(deadline); });
+  stop_if_empty();
+}
+
+void tcp_server::core::shard::stop_if_empty() {
+  if (!empty() || std::exchange(stopped_, true)) return;
+  core_.shard_stopped();
+}
+
+void tcp_server::core::shard::close_others() noexcept {
+  for (auto& each : acceptors_) each->close();
+}
+
+}  // namespace gyre::net

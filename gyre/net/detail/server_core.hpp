@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a tcp_server consists of: a core that all its loops share, and a shard on each loop.
+#pragma once
+
+#include <gyre/base/atomic.hpp>
+#include <gyre/net/detail/acceptor.hpp>
+#include <gyre/net/detail/connection_group.hpp>
+#include <gyre/net/tcp_server.hpp>
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+namespace gyre::net {
+
+namespace detail {
+
+struct server_handlers : connection_handlers {
+  move_only_function<void(std::error_code)> accept_error;
+};
+
+}  // namespace detail
+
+/// Kept alive by the server and by all that it has posted to its loops.
+class tcp_server::core : public std::enable_shared_from_this<core> {
+ public:
+  core(const std::vector<event_loop*>& loops, tcp_server_options how);
+
+  void listen(const endpoint& at);
+  endpoint local_endpoint(std::size_t index) const;
+  void start();
+  void adopt(unique_fd connection);
+  void hold(detail::acceptor::hold why, bool held);
+  void stop(std::chrono::nanoseconds deadline, move_only_function<void()> done);
+  void for_each(std::function<void(tcp_connection&)> function);
+  void abandon() noexcept;
+  tcp_server_metrics metrics() const noexcept;
+
+  const tcp_server_options options;
+  detail::server_handlers handlers;
+  /// To be set; throws std::logic_error once the loops may call them.
+  detail::server_handlers& settable_handlers();
+
+ private:
+  class shard;
+
+  // A socket that listens, waiting for start().
+  struct listener {
+    shard* on;
+    socket listening;
+  };
+
+  std::shared_ptr<shard> shared(shard& part) noexcept {
+    return std::shared_ptr<shard>(shared_from_this(), &part);
+  }
+  template <class Function>
+  void post_to_all(Function function);
+  void open(listener ready);
+  shard& choose_for(const endpoint& peer, shard& acceptor) noexcept;
+  bool take_place() noexcept;
+  void give_place_back() noexcept;
+  void shard_stopped();
+  void tell(move_only_function<void()> done);
+
+  std::vector<std::unique_ptr<shard>> shards_;
+  mutable std::mutex mutex_;  // of these
+  std::vector<endpoint> endpoints_;
+  std::vector<listener> waiting_;
+  bool started_ = false;
+  bool stopping_ = false;
+  bool stopped_ = false;
+  std::vector<move_only_function<void()>> when_stopped_;
+
+  // Counters, which order nothing: relaxed.
+  gyre::detail::atomic<std::uint64_t> accepted_{0};
+  gyre::detail::atomic<std::uint64_t> refused_{0};
+  gyre::detail::atomic<std::uint64_t> accept_errors_{0};
+  gyre::detail::atomic<std::uint64_t> next_id_{0};
+  gyre::detail::atomic<std::size_t> places_taken_{0};
+  gyre::detail::atomic<std::size_t> shards_running_;
+  std::size_t next_shard_ = 0;  // the accepting loop's
+};
+
+/// The server on one loop. The loop's thread, unless said otherwise.
+class tcp_server::core::shard final : public detail::connection_group,
+                                      public detail::acceptor::owner {
+ public:
+  /// Any thread.
+  shard(core& whole, event_loop& loop)
+      : connection_group(loop, whole.handlers, whole.options.connections), core_(whole) {}
+
+  void open(socket listening);
+  void hold(detail::acceptor::hold why, bool held) noexcept;
+  void accepted(unique_fd connection, const endpoint& peer) override;
+  void adopt_accepted(unique_fd connection, const endpoint& peer);
+  void stop(std::chrono::nanoseconds deadline);
+
+  /// Connections given to it. Any thread.
+  gyre::detail::atomic<std::size_t> assigned{0};
+
+ private:
+  void refused() noexcept override;
+  void accepting_failed(std::error_code why, bool first) override;
+  void connection_gone() override;
+  void close_others() noexcept override;
+  void give_back() noexcept;
+  void stop_if_empty();
+
+  core& core_;
+  std::vector<std::unique_ptr<detail::acceptor>> acceptors_;
+  std::uint8_t holds_ = 0;
+  bool stopping_ = false;
+  bool stopped_ = false;
+};
+
+}  // namespace gyre::net

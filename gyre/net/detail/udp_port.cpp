@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gyre/net/detail/udp_port.hpp>
+
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <utility>
+
+namespace gyre::net::detail {
+
+udp_port::udp_port(udp_server::core& whole, event_loop& loop, socket bound)
+    : core_(whole), loop_(loop), bound_(std::move(bound)) {}
+
+udp_port::presence::presence(udp_port& of, unique_fd fd)
+    : descriptor(of.loop_, std::move(fd), io::handle_kind::socket),
+      receiving(descriptor.handle(), of),
+      sending(descriptor.handle(), of),
+      again(of.loop_, [&of] { of.receive(std::nullopt); }) {}
+
+void udp_port::replies::add(std::span<const std::byte> added, const endpoint& to) {
+  const std::size_t offset = bytes.size();
+  bytes.insert(bytes.end(), added.begin(), added.end());
+  try {
+    each.push_back({offset, added.size(), to});
+  } catch (...) {
+    bytes.resize(offset);
+    throw;
+  }
+}
+
+void udp_port::replies::clear() noexcept {
+  bytes.clear();
+  each.clear();
+  sent = 0;
+}
+
+void udp_port::open() {
+  if (stopping_) return;
+  batch_.emplace(core_.options.batch, core_.options.max_datagram);
+  open_.emplace(*this, bound_.release());
+  receive(std::nullopt);
+}
+
+// --- Receiving ---
+
+void udp_port::on_received(io::request& asked, io::result what) {
+  static_cast<receive_some&>(asked).self->receive(what);
+}
+
+// Goes on after `made`, until it must wait or others are to have their turn.
+void udp_port::receive(std::optional<io::result> made) {
+  using namespace std::chrono_literals;
+  const callback_gate::pass passing(gate_);
+  if (!passing) return;
+  for (int batches = 0; batches < most_batches; ++batches) {
+    if (!made) {
+      open_->receiving.messages = batch_->prepare_to_receive();
+      made = open_->descriptor.start(open_->receiving);
+      if (!made) return;
+    }
+    const bool failed = !*made;
+    if (!deliver(*std::exchange(made, std::nullopt))) return;
+    if (failed) return open_->again.start_after(1ms);
+  }
+  open_->again.start_after(0ns);
+}
+
+// Whether to go on.
+bool udp_port::deliver(io::result what) {
+  if (!what) {
+    errors_.add(1);
+    return true;
+  }
+  batch_->received(what.count());
+  try {
+    deliver_batch();
+  } catch (...) {
+    delivering_ = false;
+    if (open_ && !stopping_) open_->again.start_after({});
+    throw;
+  }
+  if (open_) flush();
+  return open_ && !stopping_;
+}
+
+void udp_port::deliver_batch() {
+  delivering_ = true;
+  for (const datagram each : *batch_) {
+    if (each.truncated) {
+      truncated_.add(1);
+      continue;
+    }
+    received_.add(1);
+    bytes_received_.add(each.bytes.size());
+    if (core_.received) core_.received(*this, each.bytes, each.peer);
+    if (!open_ || stopping_ || !gate_.is_open()) break;
+  }
+  delivering_ = false;
+}
+
+// --- Sending ---
+
+bool udp_port::send_to(std::span<const std::byte> bytes, const endpoint& to) {
+  if (!open_ || stopping_) return false;
+  const std::size_t waiting = filling_.memory() + leaving_.memory() + sizeof(replies::reply);
+  const std::size_t limit = core_.options.output_limit;
+  if (bytes.size() > limit || waiting > limit - bytes.size()) {
+    refused_.add(1);
+    return false;
+  }
+  filling_.add(bytes, to);
+  if (!delivering_ || filling_.each.size() >= most_sent) flush();
+  return true;
+}
+
+void udp_port::flush() noexcept {
+  while (!open_->sending.under_way()) {
+    if (leaving_.done()) {
+      leaving_.clear();
+      if (filling_.each.empty()) return;
+      std::swap(leaving_, filling_);
+    }
+    const std::span<mmsghdr> unsent = describe_unsent();
+    if (leaving_.next().to.is_unix()) {
+      sent(send_without_waiting(unsent));
+      continue;
+    }
+    open_->sending.messages = unsent;
+    const std::optional<io::result> made = open_->descriptor.start(open_->sending);
+    if (made) sent(*made);
+  }
+}
+
+// Of a Unix socket that is not connected nothing tells when a receiver's queue has room again: epoll
+// reports after each attempt that the sender's own buffer has. And nobody should wait for somebody
+// else's client.
+io::result udp_port::send_without_waiting(std::span<mmsghdr> messages) const noexcept {
+  for (;;) {
+    const io::result made = io::result::of_call(::sendmmsg(fd(), messages.data(),
+                                                           static_cast<unsigned>(messages.size()),
+                                                           MSG_DONTWAIT | MSG_NOSIGNAL));
+    if (made.error_number() != EINTR) return made;
+  }
+}
+
+std::span<mmsghdr> udp_port::describe_unsent() noexcept {
+  const auto unsent = std::span(leaving_.each).subspan(leaving_.sent);
+  const std::size_t count = std::min(unsent.size(), most_sent);
+  for (std::size_t i = 0; i < count; ++i) {
+    replies::reply& reply = unsent[i];
+    pieces_[i] = {leaving_.bytes.data() + reply.offset, reply.size};
+    messages_[i] = {};
+    msghdr& message = messages_[i].msg_hdr;
+    message.msg_name = reply.to.data();
+    message.msg_namelen = reply.to.size();
+    message.msg_iov = &pieces_[i];
+    message.msg_iovlen = 1;
+  }
+  return std::span(messages_).first(count);
+}
+
+void udp_port::on_sent(io::request& asked, io::result what) {
+  udp_port& self = *static_cast<send_some&>(asked).self;
+  const callback_gate::pass passing(self.gate_);
+  if (!passing) return;
+  self.sent(what);
+  self.flush();
+  if (self.stopping_) self.close_when_done();
+}
+
+// An error is that of the first one that has not been sent.
+void udp_port::sent(io::result what) noexcept {
+  if (!what) {
+    (what.would_block() ? refused_ : errors_).add(1);
+    ++leaving_.sent;
+    return;
+  }
+  for (std::size_t i = 0; i < what.count(); ++i) {
+    bytes_sent_.add(leaving_.each[leaving_.sent++].size);
+  }
+  sent_.add(what.count());
+}
+
+// --- Ending ---
+
+void udp_port::stop() {
+  if (std::exchange(stopping_, true)) return;
+  if (open_) {
+    open_->descriptor.cancel(open_->receiving);
+    open_->again.cancel();
+    flush();
+  }
+  close_when_done();
+}
+
+void udp_port::close_when_done() {
+  if (open_ && open_->sending.under_way()) return;
+  close();
+  core_.port_stopped();
+}
+
+void udp_port::close() noexcept {
+  open_.reset();
+  bound_.close();
+}
+
+// Holds a port until its loop has time to bury it: in a turn, or with its inbox.
+class udp_port::undertaker {
+ public:
+  explicit undertaker(std::shared_ptr<udp_port> port) noexcept : port_(std::move(port)) {}
+  undertaker(undertaker&& other) noexcept = default;
+  ~undertaker() {
+    if (port_ != nullptr && port_->undertaker_hired_) port_->close();
+  }
+  void operator()() noexcept { std::exchange(port_, nullptr)->close(); }
+
+ private:
+  std::shared_ptr<udp_port> port_;
+};
+
+udp_port::burial::burial() noexcept
+    : operation([](operation& self) {
+        const std::shared_ptr<udp_port> buried = std::move(static_cast<burial&>(self).port);
+        buried->close();
+      }) {}
+
+void udp_port::abandon(std::shared_ptr<udp_port> port) noexcept {
+  udp_port& abandoned = *port;
+  const bool here = abandoned.loop_.in_loop_thread();
+  abandoned.gate_.close(here);
+  if (here) abandoned.close();
+  try {
+    abandoned.loop_.post(undertaker(port));
+    // Nobody reads it at the same time: only an undertaker that has not been called.
+    abandoned.undertaker_hired_ = true;
+  } catch (...) {
+    // The inbox has no memory; so as an operation, which would be lost if the loop turned no more.
+    abandoned.burial_.port = std::move(port);
+    abandoned.loop_.post(abandoned.burial_);
+  }
+}
+
+void udp_port::add_to(udp_server_metrics& sum) const noexcept {
+  sum.received += received_.get();
+  sum.sent += sent_.get();
+  sum.bytes_received += bytes_received_.get();
+  sum.bytes_sent += bytes_sent_.get();
+  sum.truncated += truncated_.get();
+  sum.refused += refused_.get();
+  sum.errors += errors_.get();
+}
+
+}  // namespace gyre::net::detail

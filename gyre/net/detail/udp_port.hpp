@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+// One socket of a udp_server, on one of its loops.
+#pragma once
+
+#include <gyre/base/detail/tally.hpp>
+#include <gyre/base/operation.hpp>
+#include <gyre/exec/timer.hpp>
+#include <gyre/io/descriptor.hpp>
+#include <gyre/io/request.hpp>
+#include <gyre/net/datagram_batch.hpp>
+#include <gyre/net/detail/callback_gate.hpp>
+#include <gyre/net/socket.hpp>
+#include <gyre/net/udp_server.hpp>
+
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#include <array>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <vector>
+
+namespace gyre::net::detail {
+
+/// The loop's thread, unless said otherwise.
+class udp_port final : public udp_server::channel {
+ public:
+  /// `bound` is open and bound. Any thread, as the destructor of one that was closed.
+  udp_port(udp_server::core& whole, event_loop& loop, socket bound);
+  ~udp_port() = default;
+
+  event_loop& loop() const noexcept { return loop_; }
+  callback_gate& gate() noexcept { return gate_; }
+  int fd() const noexcept { return open_ ? open_->descriptor.fd() : -1; }
+
+  /// Begins to receive. Throws std::bad_alloc, and what attaching throws.
+  void open();
+  bool send_to(std::span<const std::byte> bytes, const endpoint& to);
+  /// Receives no more, and closes when what waits has been sent.
+  void stop();
+  /// Any thread: no handler runs any more when this returns; then the loop closes the socket, at once
+  /// where that is possible.
+  static void abandon(std::shared_ptr<udp_port> port) noexcept;
+
+  /// Any thread.
+  void add_to(udp_server_metrics& sum) const noexcept;
+
+ private:
+  class undertaker;
+  struct burial final : operation {
+    burial() noexcept;
+    std::shared_ptr<udp_port> port;
+  };
+
+  // Datagrams to be sent: their bytes one behind the other, and whom they are for.
+  struct replies {
+    struct reply {
+      std::size_t offset;
+      std::size_t size;
+      endpoint to;
+    };
+    std::vector<std::byte> bytes;
+    std::vector<reply> each;
+    std::size_t sent = 0;
+
+    /// Throws std::bad_alloc, and then nothing is added.
+    void add(std::span<const std::byte> added, const endpoint& to);
+    bool done() const noexcept { return sent == each.size(); }
+    const reply& next() const noexcept { return each[sent]; }
+    std::size_t memory() const noexcept { return bytes.size() + each.size() * sizeof(reply); }
+    void clear() noexcept;
+  };
+  struct receive_some final : io::receive_messages_request {
+    receive_some(io::handle& from, udp_port& to) noexcept
+        : receive_messages_request(from, {}, &udp_port::on_received), self(&to) {}
+    udp_port* self;
+  };
+  struct send_some final : io::send_messages_request {
+    send_some(io::handle& to, udp_port& of) noexcept
+        : send_messages_request(to, {}, &udp_port::on_sent), self(&of) {}
+    udp_port* self;
+  };
+  // What there is of it on the loop.
+  struct presence {
+    presence(udp_port& of, unique_fd fd);
+    io::descriptor descriptor;
+    receive_some receiving;
+    send_some sending;
+    timer again;
+  };
+  static constexpr std::size_t most_sent = 64;  // with one call
+  static constexpr int most_batches = 4;        // before the loop gets its turn
+
+  static void on_received(io::request& asked, io::result what);
+  static void on_sent(io::request& asked, io::result what);
+  void receive(std::optional<io::result> made);
+  bool deliver(io::result what);
+  void deliver_batch();
+  void flush() noexcept;
+  std::span<mmsghdr> describe_unsent() noexcept;
+  io::result send_without_waiting(std::span<mmsghdr> messages) const noexcept;
+  void sent(io::result what) noexcept;
+  void close() noexcept;
+  void close_when_done();
+
+  udp_server::core& core_;
+  event_loop& loop_;
+  callback_gate gate_;
+  socket bound_;  // until it is open
+  std::optional<presence> open_;
+  std::optional<datagram_batch> batch_;
+  // One is filled while the kernel has to wait with the other.
+  replies filling_;
+  replies leaving_;
+  std::array<mmsghdr, most_sent> messages_;
+  std::array<iovec, most_sent> pieces_;
+  bool delivering_ = false;
+  bool stopping_ = false;
+  bool undertaker_hired_ = false;  // its inbox has taken one
+  burial burial_;
+  gyre::detail::tally received_, sent_, bytes_received_, bytes_sent_, truncated_, refused_, errors_;
+};
+
+}  // namespace gyre::net::detail
+
+namespace gyre::net {
+
+/// What all loops share. Kept alive by the server and by all that it has posted to its loops.
+class udp_server::core : public std::enable_shared_from_this<core> {
+ public:
+  core(std::vector<event_loop*> loops, udp_server_options how);
+
+  void on_datagram(datagram_function called);
+  void listen(const endpoint& at);
+  endpoint local_endpoint(std::size_t index) const;
+  void start();
+  void stop(move_only_function<void()> done);
+  void abandon() noexcept;
+  udp_server_metrics metrics() const;
+  /// A port has.
+  void port_stopped();
+
+  const udp_server_options options;
+  datagram_function received;  // not changed any more when there is an open port
+
+ private:
+  std::shared_ptr<detail::udp_port> shared(detail::udp_port& part) noexcept {
+    return std::shared_ptr<detail::udp_port>(shared_from_this(), &part);
+  }
+  template <class Function>
+  void post(detail::udp_port& part, Function function);
+  void tell(move_only_function<void()> done);
+
+  const std::vector<event_loop*> loops_;
+  detail::callback_gate gate_;  // of what is told, on the first loop
+  mutable std::mutex mutex_;    // of these
+  std::vector<std::unique_ptr<detail::udp_port>> ports_;
+  std::vector<endpoint> endpoints_;
+  std::size_t ports_running_ = 0;
+  bool started_ = false;
+  bool stopping_ = false;
+  std::vector<move_only_function<void()>> when_stopped_;
+};
+
+}  // namespace gyre::net

@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gyre/net/endpoint.hpp>
+
+#include <gyre/net/detail/number.hpp>
+
+#include <arpa/inet.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <ostream>
+#include <utility>
+
+namespace gyre::net {
+namespace {
+
+constexpr std::string_view unix_prefix = "unix:";
+constexpr std::size_t longest_name = sizeof(sockaddr_un::sun_path) - 1;
+
+std::unexpected<std::error_code> invalid() {
+  return std::unexpected(std::make_error_code(std::errc::invalid_argument));
+}
+
+[[noreturn]] void fail(std::errc error, const char* what) {
+  throw std::system_error(std::make_error_code(error), what);
+}
+
+std::expected<endpoint, std::error_code> parse_unix(std::string_view name) {
+  if (name.empty()) return endpoint::unix_unnamed();
+  try {
+    return name.starts_with('@') ? endpoint::unix_abstract(name.substr(1))
+                                 : endpoint::unix_path(name);
+  } catch (const std::system_error& error) {
+    return std::unexpected(error.code());
+  }
+}
+
+}  // namespace
+
+endpoint::endpoint(const ip_address& address, std::uint16_t port) noexcept
+    : endpoint(address, port, 0) {}
+
+endpoint::endpoint(const ip_address& address, std::uint16_t port, std::uint32_t flow) noexcept
+    : storage_{} {
+  const auto bytes = address.bytes();
+  if (address.is_v4()) {
+    size_ = sizeof(sockaddr_in);
+    storage_.v4.sin_family = AF_INET;
+    storage_.v4.sin_port = htons(port);
+    std::memcpy(&storage_.v4.sin_addr, bytes.data(), bytes.size());
+  } else {
+    size_ = sizeof(sockaddr_in6);
+    storage_.v6.sin6_family = AF_INET6;
+    storage_.v6.sin6_port = htons(port);
+    storage_.v6.sin6_flowinfo = htonl(flow);
+    storage_.v6.sin6_scope_id = address.scope();
+    std::memcpy(&storage_.v6.sin6_addr, bytes.data(), bytes.size());
+  }
+}
+
+// A path has a zero behind it, an abstract name in front of it.
+endpoint::endpoint(bool abstract, std::string_view name) : storage_{} {
+  if (name.size() > longest_name) fail(std::errc::filename_too_long, "gyre::net::endpoint");
+  storage_.local.sun_family = AF_UNIX;
+  std::ranges::copy(name, storage_.local.sun_path + (abstract ? 1 : 0));
+  size_ = name_offset + static_cast<socklen_t>(name.size()) + 1;
+}
+
+endpoint endpoint::unix_path(std::string_view path) {
+  if (path.empty() || path.contains('\0')) {
+    fail(std::errc::invalid_argument, "gyre::net::endpoint::unix_path");
+  }
+  if (path.starts_with('@')) return {false, "./" + std::string(path)};
+  return {false, path};
+}
+
+endpoint endpoint::unix_abstract(std::string_view name) { return {true, name}; }
+
+endpoint endpoint::unix_unnamed() noexcept {
+  endpoint unnamed;
+  unnamed.storage_.local.sun_family = AF_UNIX;
+  unnamed.size_ = name_offset;
+  return unnamed;
+}
+
+endpoint::endpoint(std::string_view text) : endpoint() {
+  const auto read = parse(text);
+  if (!read) {
+    throw std::system_error(read.error(), "gyre::net::endpoint '" + std::string(text) + "'");
+  }
+  *this = *read;
+}
+
+std::expected<endpoint, std::error_code> endpoint::parse(std::string_view text) {
+  if (text.starts_with(unix_prefix)) return parse_unix(text.substr(unix_prefix.size()));
+  const std::size_t colon = text.rfind(':');
+  if (colon == std::string_view::npos) return invalid();
+  const auto port = detail::parse_number<std::uint16_t>(text.substr(colon + 1));
+  std::string_view host = text.substr(0, colon);
+  const bool bracketed = host.starts_with('[') && host.ends_with(']');
+  if (bracketed) host = host.substr(1, host.size() - 2);
+  if (!port || bracketed != host.contains(':')) return invalid();
+  const auto address = ip_address::parse(host);
+  if (!address) return std::unexpected(address.error());
+  return endpoint(*address, *port);
+}
+
+std::string endpoint::to_string() const {
+  switch (family()) {
+    case address_family::none: return "none";
+    case address_family::ipv4: return address().to_string() + ':' + std::to_string(port());
+    case address_family::ipv6: return '[' + address().to_string() + "]:" + std::to_string(port());
+    case address_family::local: break;
+  }
+  std::string text(unix_prefix);
+  if (is_abstract()) return (text += '@') += abstract_name();
+  if (path().starts_with('@')) text += "./";  // only the kernel can tell of such a one
+  return text += path();
+}
+
+ip_address endpoint::address() const {
+  if (family() == address_family::ipv4) {
+    return ip_address(std::bit_cast<ip_address::v4_bytes>(storage_.v4.sin_addr));
+  }
+  if (family() == address_family::ipv6) {
+    return ip_address(std::bit_cast<ip_address::v6_bytes>(storage_.v6.sin6_addr),
+                      storage_.v6.sin6_scope_id);
+  }
+  fail(std::errc::address_family_not_supported, "gyre::net::endpoint::address");
+}
+
+std::uint16_t endpoint::port() const noexcept {
+  switch (family()) {
+    case address_family::ipv4: return ntohs(storage_.v4.sin_port);
+    case address_family::ipv6: return ntohs(storage_.v6.sin6_port);
+    default: return 0;
+  }
+}
+
+void endpoint::set_port(std::uint16_t port) noexcept {
+  if (family() == address_family::ipv4) storage_.v4.sin_port = htons(port);
+  if (family() == address_family::ipv6) storage_.v6.sin6_port = htons(port);
+}
+
+std::uint32_t endpoint::flow() const noexcept {
+  return family() == address_family::ipv6 ? ntohl(storage_.v6.sin6_flowinfo) : 0;
+}
+
+// Of a Unix socket, with the zero in front of an abstract one; that behind a path is not counted.
+std::string_view endpoint::name() const noexcept {
+  if (!is_unix()) return {};
+  const std::string_view all(storage_.bytes + name_offset, size_ - name_offset);
+  return all.starts_with('\0') ? all : all.substr(0, all.find('\0'));
+}
+
+std::string_view endpoint::path() const noexcept { return is_abstract() ? "" : name(); }
+
+std::string_view endpoint::abstract_name() const noexcept {
+  return is_abstract() ? name().substr(1) : "";
+}
+
+bool endpoint::is_abstract() const noexcept { return name().starts_with('\0'); }
+
+bool endpoint::fits(const storage& address, socklen_t size) noexcept {
+  if (size < sizeof(sa_family_t) || size > capacity()) return false;
+  switch (address.any.sa_family) {
+    case AF_INET: return size >= sizeof(sockaddr_in);
+    case AF_INET6: return size >= sizeof(sockaddr_in6);
+    case AF_UNIX: return true;
+    default: return false;
+  }
+}
+
+endpoint endpoint::from_sockaddr(const sockaddr* address, socklen_t size) {
+  endpoint copy;
+  if (size > capacity()) fail(std::errc::invalid_argument, "gyre::net::endpoint::from_sockaddr");
+  std::memcpy(&copy.storage_, address, size);
+  if (fits(copy.storage_, size)) {
+    copy.resize(size);
+    return copy;
+  }
+  const bool known = size >= sizeof(sa_family_t) &&
+                     (address->sa_family == AF_INET || address->sa_family == AF_INET6);
+  fail(known ? std::errc::invalid_argument : std::errc::address_family_not_supported,
+       "gyre::net::endpoint::from_sockaddr");
+}
+
+void endpoint::resize(socklen_t size) noexcept {
+  size_ = fits(storage_, size) ? size : 0;
+  if (family() == address_family::ipv4) size_ = sizeof(sockaddr_in);
+  if (family() == address_family::ipv6) size_ = sizeof(sockaddr_in6);
+}
+
+std::strong_ordering operator<=>(const endpoint& left, const endpoint& right) noexcept {
+  if (const auto order = left.family() <=> right.family(); order != 0) return order;
+  if (left.is_unix()) return left.name() <=> right.name();
+  if (!left.is_ip()) return std::strong_ordering::equal;
+  if (const auto order = left.address() <=> right.address(); order != 0) return order;
+  return left.port() <=> right.port();
+}
+
+std::ostream& operator<<(std::ostream& out, const endpoint& printed) {
+  return out << printed.to_string();
+}
+
+}  // namespace gyre::net
+
+std::size_t std::hash<gyre::net::endpoint>::operator()(
+    const gyre::net::endpoint& hashed) const noexcept {
+  if (hashed.is_ip()) {
+    return std::hash<gyre::net::ip_address>()(hashed.address()) ^
+           (std::size_t{hashed.port()} << 16);
+  }
+  const std::string_view path = hashed.path();
+  return std::hash<std::string_view>()(path.empty() ? hashed.abstract_name() : path);
+}

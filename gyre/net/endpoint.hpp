@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where a socket can be: an IP address and a port, or a name on this machine.
+//
+//     gyre::net::endpoint web(gyre::net::ip_address::any_v6(), 80);
+//     auto control = gyre::net::endpoint::unix_path("/run/service.sock");
+//     auto given = gyre::net::endpoint::parse(argv[1]);
+#pragma once
+
+#include <gyre/net/address.hpp>
+
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include <compare>
+#include <cstddef>
+#include <cstdint>
+#include <expected>
+#include <functional>
+#include <iosfwd>
+#include <string>
+#include <string_view>
+#include <system_error>
+
+namespace gyre::net {
+
+/// Families of addresses. (`local` are Unix sockets: `unix` is a macro of the compilers.)
+enum class address_family : sa_family_t {
+  none = AF_UNSPEC,
+  ipv4 = AF_INET,
+  ipv6 = AF_INET6,
+  local = AF_UNIX,
+};
+
+/// Any socket address: IPv4 and IPv6 with a port, a Unix socket's path, abstract name, or lack of a
+/// name; or none at all, as a default-constructed one. A value as large as the longest path, 116
+/// bytes, so that one type goes through all system calls; what is kept per connection is better an
+/// ip_address and a port.
+///
+/// Ordered and compared by family, then by address and port, or by path or name. An IPv6 flow label
+/// is carried, not compared.
+class endpoint {
+ public:
+  endpoint() noexcept : storage_{}, size_(0) {}
+  /// The port in host order; a server that binds to port 0 is given one by the kernel.
+  endpoint(const ip_address& address, std::uint16_t port) noexcept;
+  /// The same with an IPv6 flow label (20 bits, host order), which IPv4 ignores.
+  endpoint(const ip_address& address, std::uint16_t port, std::uint32_t flow) noexcept;
+
+  /// A Unix socket in the file system. Throws std::system_error: std::errc::filename_too_long
+  /// beyond 107 bytes, std::errc::invalid_argument for an empty path or one with a zero in it. A
+  /// path that begins with '@' gets "./" in front, so that its text is not an abstract name's.
+  static endpoint unix_path(std::string_view path);
+  /// A Unix socket in Linux's abstract name space, which vanishes with its last descriptor. Any
+  /// bytes. Throws std::system_error: std::errc::filename_too_long beyond 107.
+  static endpoint unix_abstract(std::string_view name);
+  /// What a Unix socket has that was not bound; to bind to it lets the kernel choose an abstract
+  /// name.
+  static endpoint unix_unnamed() noexcept;
+
+  /// Reads "192.0.2.1:80", "[2001:db8::7]:80", "[fe80::1%eth0]:80", "unix:/run/service.sock",
+  /// "unix:@name", or "unix:" for unnamed. No names of hosts: those are a resolver's. Errors:
+  /// std::errc::invalid_argument, and those of ip_address::parse() and of the functions above.
+  [[nodiscard]] static std::expected<endpoint, std::error_code> parse(std::string_view text);
+  /// The same; throws std::system_error, which says what the text was.
+  explicit endpoint(std::string_view text);
+  /// What parse() reads again; "none" where there is none.
+  [[nodiscard]] std::string to_string() const;
+
+  address_family family() const noexcept {
+    return size_ == 0 ? address_family::none : static_cast<address_family>(storage_.any.sa_family);
+  }
+  /// Whether it has an address and a port.
+  bool is_ip() const noexcept {
+    return family() == address_family::ipv4 || family() == address_family::ipv6;
+  }
+  bool is_unix() const noexcept { return family() == address_family::local; }
+
+  /// Throws std::system_error (std::errc::address_family_not_supported) unless is_ip().
+  ip_address address() const;
+  /// In host order; 0 unless is_ip().
+  std::uint16_t port() const noexcept;
+  /// Does nothing unless is_ip().
+  void set_port(std::uint16_t port) noexcept;
+  /// The flow label of an IPv6 endpoint; else 0.
+  std::uint32_t flow() const noexcept;
+  /// The path of a Unix socket; empty if it has none. Valid as long as the endpoint.
+  std::string_view path() const noexcept;
+  /// The abstract name of a Unix socket, without the zero in front; empty if it has none.
+  std::string_view abstract_name() const noexcept;
+  bool is_abstract() const noexcept;
+
+  // For system calls.
+
+  /// Throws std::system_error: std::errc::address_family_not_supported for a family that is none of
+  /// the above, std::errc::invalid_argument for a size that does not fit the family.
+  static endpoint from_sockaddr(const sockaddr* address, socklen_t size);
+  const sockaddr* data() const noexcept { return &storage_.any; }
+  socklen_t size() const noexcept { return size_; }
+  /// Where accept(), getsockname(), recvmsg() put up to capacity() bytes; then resize().
+  sockaddr* data() noexcept { return &storage_.any; }
+  static constexpr socklen_t capacity() noexcept { return sizeof(storage::bytes); }
+  /// Takes what a system call has written to data() for an endpoint of `size` bytes. An address of
+  /// another family, or of a size that does not fit it, leaves none.
+  void resize(socklen_t size) noexcept;
+
+  friend std::strong_ordering operator<=>(const endpoint& left, const endpoint& right) noexcept;
+  friend bool operator==(const endpoint& left, const endpoint& right) noexcept {
+    return (left <=> right) == 0;
+  }
+  friend std::ostream& operator<<(std::ostream& out, const endpoint& printed);
+
+ private:
+  // Linux tells of a path of 108 bytes with a zero behind it: one byte more than sockaddr_un has.
+  union storage {
+    sockaddr any;
+    sockaddr_in v4;
+    sockaddr_in6 v6;
+    sockaddr_un local;
+    char bytes[sizeof(sockaddr_un) + 1];
+  };
+  static constexpr socklen_t name_offset = offsetof(sockaddr_un, sun_path);
+
+  endpoint(bool abstract, std::string_view name);
+  static bool fits(const storage& address, socklen_t size) noexcept;
+  std::string_view name() const noexcept;
+
+  storage storage_;
+  socklen_t size_;
+};
+
+}  // namespace gyre::net
+
+template <>
+struct std::hash<gyre::net::endpoint> {
+  std::size_t operator()(const gyre::net::endpoint& hashed) const noexcept;
+};

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gyre/net/framing.hpp>
+
+#include <gyre/base/endian.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <functional>
+#include <limits>
+#include <stdexcept>
+
+namespace gyre::net {
+namespace {
+
+std::unexpected<std::error_code> failed(std::errc error) noexcept {
+  return std::unexpected(std::make_error_code(error));
+}
+
+[[noreturn, gnu::cold]] void refuse(std::errc error, const char* what) {
+  throw std::system_error(std::make_error_code(error), what);
+}
+
+template <class T>
+T load(const std::byte* bytes, std::endian order) noexcept {
+  return order == std::endian::big ? load_be<T>(bytes) : load_le<T>(bytes);
+}
+
+std::uint64_t load_length(const std::byte* bytes, const length_prefix_options& how) noexcept {
+  switch (how.width) {
+    case 1: return load<std::uint8_t>(bytes, how.order);
+    case 2: return load<std::uint16_t>(bytes, how.order);
+    case 4: return load<std::uint32_t>(bytes, how.order);
+    default: return load<std::uint64_t>(bytes, how.order);
+  }
+}
+
+using length_bytes = std::array<std::byte, sizeof(std::uint64_t)>;
+
+// The bytes of `length` are the first how.width ones.
+length_bytes store_length(std::uint64_t length, const length_prefix_options& how) noexcept {
+  length_bytes bytes{};
+  if (how.order == std::endian::little) {
+    store_le(bytes.data(), length);
+  } else {
+    store_be(bytes.data(), length << (8 * (bytes.size() - how.width)));
+  }
+  return bytes;
+}
+
+// Room for `size` bytes behind those of `out`, of which `payload` may be a part: it moves with them.
+std::span<std::byte> prepare(io::buffer& out, std::size_t size,
+                             std::span<const std::byte>& payload) {
+  const std::less<> before;
+  const std::span<const std::byte> whole = out.bytes();
+  const bool own =
+      !before(payload.data(), whole.data()) && before(payload.data(), whole.data() + whole.size());
+  const std::ptrdiff_t offset = own ? payload.data() - whole.data() : 0;
+  const std::span<std::byte> room = out.prepare(size);
+  if (own) payload = out.bytes().subspan(static_cast<std::size_t>(offset), payload.size());
+  return room;
+}
+
+std::uint64_t longest(std::size_t width) noexcept {
+  return std::numeric_limits<std::uint64_t>::max() >> (64 - 8 * width);
+}
+
+// The length that is told of a payload.
+std::uint64_t told_length(std::size_t payload, const length_prefix_options& how) {
+  const std::size_t own = how.counts_itself ? how.width : 0;
+  if (payload > how.maximum || payload > longest(how.width) || own > longest(how.width) - payload) {
+    refuse(std::errc::message_size, "payload of a length-prefixed frame");
+  }
+  return payload + own;
+}
+
+}  // namespace
+
+length_prefixed::length_prefixed(options how) : how_(how) {
+  if (how.width > 8 || !std::has_single_bit(how.width)) {
+    throw std::invalid_argument("length_prefixed: the width is 1, 2, 4 or 8 bytes");
+  }
+}
+
+decoded_frame length_prefixed::decode(io::input& in) const noexcept {
+  if (in.size() < how_.width) return std::nullopt;
+  std::uint64_t length = load_length(in.data(), how_);
+  if (how_.counts_itself) {
+    if (length < how_.width) return failed(std::errc::bad_message);
+    length -= how_.width;
+  }
+  if (length > how_.maximum) return failed(std::errc::message_size);
+  if (length > in.size() - how_.width) return std::nullopt;
+  in.consume(how_.width);
+  return in.take(static_cast<std::size_t>(length));
+}
+
+void length_prefixed::encode(io::buffer& out, std::span<const std::byte> payload) const {
+  const length_bytes length = store_length(told_length(payload.size(), how_), how_);
+  const std::span<std::byte> frame = prepare(out, how_.width + payload.size(), payload);
+  std::memcpy(frame.data(), length.data(), how_.width);
+  if (!payload.empty()) std::memcpy(frame.data() + how_.width, payload.data(), payload.size());
+  out.commit(frame.size());
+}
+
+void length_prefixed::encode_in_place(io::buffer& payload) const {
+  const length_bytes length = store_length(told_length(payload.size(), how_), how_);
+  payload.prepend(std::span(length).first(how_.width));
+}
+
+delimited::delimited(std::string delimiter, std::size_t maximum)
+    : delimiter_(std::move(delimiter)), maximum_(maximum) {
+  if (delimiter_.empty()) throw std::invalid_argument("delimited: the delimiter is empty");
+}
+
+decoded_frame delimited::decode(io::input& in) noexcept {
+  const std::size_t all = in.size();
+  // A delimiter that begins behind the maximum comes too late, so nobody needs to look for it.
+  const bool too_long = all > maximum_ && all - maximum_ >= delimiter_.size();
+  const io::input searched(in.bytes().first(too_long ? maximum_ + delimiter_.size() : all));
+  const std::size_t end = searched.find(delimiter_, std::min(searched_, searched.size()));
+  if (end == io::input::npos) {
+    searched_ = searched.size() - std::min(searched.size(), delimiter_.size() - 1);
+    if (too_long) return failed(std::errc::message_size);
+    return std::nullopt;
+  }
+  searched_ = 0;
+  const std::span<const std::byte> frame = in.take(end);
+  in.consume(delimiter_.size());
+  return frame;
+}
+
+void delimited::encode(io::buffer& out, std::span<const std::byte> payload) const {
+  if (payload.size() > maximum_) refuse(std::errc::message_size, "payload of a delimited frame");
+  const std::span<std::byte> frame = prepare(out, payload.size() + delimiter_.size(), payload);
+  if (!payload.empty()) std::memcpy(frame.data(), payload.data(), payload.size());
+  std::memcpy(frame.data() + payload.size(), delimiter_.data(), delimiter_.size());
+  if (io::input(frame).find(delimiter_) != payload.size()) {
+    refuse(std::errc::invalid_argument, "delimiter in the payload of a delimited frame");
+  }
+  out.commit(frame.size());
+}
+
+fixed::fixed(std::size_t size) : size_(size) {
+  if (size == 0) throw std::invalid_argument("fixed: frames of no bytes");
+}
+
+decoded_frame fixed::decode(io::input& in) const noexcept {
+  if (in.size() < size_) return std::nullopt;
+  return in.take(size_);
+}
+
+void fixed::encode(io::buffer& out, std::span<const std::byte> payload) const {
+  if (payload.size() != size_) refuse(std::errc::message_size, "payload of a fixed frame");
+  out.append(payload);
+}
+
+}  // namespace gyre::net

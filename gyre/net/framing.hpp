@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+// Messages in a stream of bytes: behind their length, before a delimiter, or of one size.
+//
+//     server.on_connection([](gyre::net::tcp_connection& from) {
+//       from.context() = gyre::net::delimited("\r\n");  // each connection has its own
+//     });
+//     server.on_message([](gyre::net::tcp_connection& from, gyre::io::input& in) {
+//       const std::error_code error = gyre::net::for_each_frame(
+//           *from.context<gyre::net::delimited>(), in,
+//           [](std::span<const std::byte> line) { handle(line); });
+//       if (error) from.close();  // longer than lines may be
+//     });
+//
+//     gyre::net::length_prefixed packets({.width = 2, .maximum = 1200});
+//     gyre::io::buffer out;
+//     packets.encode(out, payload);
+//
+// A framing is a small object of one direction of one connection. Each has
+//     decode(input)            takes the next frame from the front, if it is there as a whole
+//     encode(buffer, payload)  appends a frame
+#pragma once
+
+#include <gyre/io/buffer.hpp>
+#include <gyre/io/input.hpp>
+
+#include <bit>
+#include <concepts>
+#include <cstddef>
+#include <expected>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <utility>
+
+namespace gyre::net {
+
+/// What decode() returns: the payload of the next frame; nothing while it is not there as a whole,
+/// and then nothing is consumed; or the error that ends the stream, again at each further call.
+///
+/// The frame has been consumed, but stays where it is: it is valid until the owner of the input
+/// changes it. Copies nothing and allocates nothing.
+using decoded_frame = std::expected<std::optional<std::span<const std::byte>>, std::error_code>;
+
+/// What can be used as a framing.
+template <class T>
+concept framing = requires(T& object, io::input& in, io::buffer& out) {
+  { object.decode(in) } -> std::same_as<decoded_frame>;
+  { object.encode(out, std::span<const std::byte>()) };
+};
+
+/// Calls `handle` with each frame that is there as a whole, and returns no error if what is left is
+/// the beginning of one.
+template <framing Framing, std::invocable<std::span<const std::byte>> Handle>
+std::error_code for_each_frame(Framing& of, io::input& in, Handle&& handle) {
+  for (;;) {
+    const decoded_frame frame = of.decode(in);
+    if (!frame) return frame.error();
+    if (!*frame) return {};
+    std::invoke(handle, **frame);
+  }
+}
+
+/// How long messages are told.
+struct length_prefix_options {
+  /// Bytes of the length: 1, 2, 4 or 8.
+  std::size_t width = 4;
+  std::endian order = std::endian::big;
+  /// Whether the length counts its own bytes too.
+  bool counts_itself = false;
+  /// The longest payload, in bytes.
+  std::size_t maximum = std::size_t{8} << 20;
+};
+
+/// Messages behind their length.
+class length_prefixed {
+ public:
+  using options = length_prefix_options;
+
+  /// Throws std::invalid_argument for another width.
+  explicit length_prefixed(options how = {});
+
+  /// Errors: std::errc::message_size for a payload beyond the maximum, as soon as its length is
+  /// there; std::errc::bad_message for a length that counts itself and is too small for that. O(1).
+  [[nodiscard]] decoded_frame decode(io::input& in) const noexcept;
+
+  /// Appends the length and the payload, which may be a part of `out`. Throws std::system_error (std::errc::message_size) for one
+  /// beyond the maximum, or longer than the length can tell, and what the buffer throws; `out` is
+  /// then as it was.
+  void encode(io::buffer& out, std::span<const std::byte> payload) const;
+  void encode(io::buffer& out, std::string_view payload) const {
+    encode(out, std::as_bytes(std::span(payload)));
+  }
+  /// Makes one frame of all that is in `payload`: puts the length in front, where the buffer's
+  /// prepend space has room for it, so that no byte is moved. Throws as encode() does.
+  void encode_in_place(io::buffer& payload) const;
+
+  /// The longest payload, in bytes.
+  [[nodiscard]] std::size_t maximum() const noexcept { return how_.maximum; }
+
+ private:
+  options how_;
+};
+
+/// Messages that end with a delimiter, which is no part of them.
+class delimited {
+ public:
+  static constexpr std::size_t default_maximum = std::size_t{64} << 10;
+
+  /// `maximum`: the longest payload, in bytes. Throws std::invalid_argument for an empty delimiter.
+  explicit delimited(std::string delimiter, std::size_t maximum = default_maximum);
+
+  /// Errors: std::errc::message_size once no delimiter can come within the maximum. Looks at each
+  /// byte once, however many calls it takes to complete a frame: it remembers how far it has
+  /// looked. So between two calls bytes may only be added at the end of `in`; if you consume some
+  /// yourself, say so by restart().
+  [[nodiscard]] decoded_frame decode(io::input& in) noexcept;
+  /// Looks for the delimiter from the front of the input again.
+  void restart() noexcept { searched_ = 0; }
+
+  /// Appends the payload, which may be a part of `out`, and the delimiter. Throws std::system_error: std::errc::message_size for a
+  /// payload beyond the maximum, std::errc::invalid_argument for one that would end early, because
+  /// the delimiter is in it or arises at its end; and what the buffer throws. `out` is then as it
+  /// was.
+  void encode(io::buffer& out, std::span<const std::byte> payload) const;
+  void encode(io::buffer& out, std::string_view payload) const {
+    encode(out, std::as_bytes(std::span(payload)));
+  }
+
+  [[nodiscard]] std::string_view delimiter() const noexcept { return delimiter_; }
+  [[nodiscard]] std::size_t maximum() const noexcept { return maximum_; }
+
+ private:
+  std::string delimiter_;
+  std::size_t maximum_;
+  std::size_t searched_ = 0;  // bytes at the front in which no delimiter begins
+};
+
+/// Messages of one size.
+class fixed {
+ public:
+  /// `size`: of each message, in bytes. Throws std::invalid_argument for zero.
+  explicit fixed(std::size_t size);
+
+  /// Never fails. O(1).
+  [[nodiscard]] decoded_frame decode(io::input& in) const noexcept;
+
+  /// Appends the payload. Throws std::system_error (std::errc::message_size) for one of another
+  /// size, and what the buffer throws; `out` is then as it was.
+  void encode(io::buffer& out, std::span<const std::byte> payload) const;
+  void encode(io::buffer& out, std::string_view payload) const {
+    encode(out, std::as_bytes(std::span(payload)));
+  }
+
+  [[nodiscard]] std::size_t size() const noexcept { return size_; }
+
+ private:
+  std::size_t size_;
+};
+
+static_assert(framing<length_prefixed> && framing<delimited> && framing<fixed>);
+
+}  // namespace gyre::net

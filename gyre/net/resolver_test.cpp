@@ -1,0 +1,643 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tests of the resolver, with a name server of their own on the loopback interface.
+#include <gyre/net/resolver.hpp>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <gyre/exec/loop.hpp>
+#include <gyre/exec/loop_thread.hpp>
+#include <gyre/exec/sync_wait.hpp>
+#include <gyre/exec/thread_pool.hpp>
+#include <gyre/net/detail/hosts_file.hpp>
+#include <gyre/task/as_expected.hpp>
+#include <gyre/task/schedule.hpp>
+#include <gyre/task/spawn.hpp>
+#include <gyre/task/task.hpp>
+#include <gyre/task/with_timeout.hpp>
+#include <tests/support/fake_dns_server.hpp>
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <coroutine>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <fstream>
+#include <future>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace {
+
+using namespace std::chrono_literals;
+using gyre::net::address_choice;
+using gyre::net::address_family;
+using gyre::net::endpoint;
+using gyre::net::ip_address;
+using gyre::net::lookup;
+using gyre::net::lookup_order;
+using gyre::net::resolve_errc;
+using gyre::net::resolve_result;
+using gyre::net::resolver;
+using gyre::net::resolver_options;
+using gyre::test::fake_dns_server;
+using testing::ElementsAre;
+using testing::UnorderedElementsAre;
+using manner = fake_dns_server::manner;
+
+const ip_address some_v4("192.0.2.7");
+const ip_address some_v6("2001:db8::7");
+
+// A hosts file of the test's own.
+class temporary_file {
+ public:
+  explicit temporary_file(const std::string& text) {
+    const gyre::unique_fd created(::mkstemp(path_.data()));
+    write(text);
+  }
+  temporary_file(const temporary_file&) = delete;
+  temporary_file& operator=(const temporary_file&) = delete;
+  ~temporary_file() { std::remove(path_.c_str()); }
+  void write(const std::string& text) const { std::ofstream(path_, std::ios::trunc) << text; }
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_ = testing::TempDir() + "gyre-hosts-XXXXXX";
+};
+
+class Resolver : public testing::Test {
+ protected:
+  Resolver() {
+    server_["both.test"] = {.addresses = {some_v4, some_v6}};
+    server_["v4.test"] = {.addresses = {some_v4}};
+    server_["v6.test"] = {.addresses = {some_v6}};
+    server_["none.test"] = {};
+    server_["silent.test"] = {.manner = manner::silently};
+  }
+
+  // A server that is asked for nothing else, and no file.
+  resolver_options options() const {
+    return {.servers = {server_.at()},
+            .timeout = 20s,
+            .hosts_file = {},
+            .search_domains = std::vector<std::string>{}};
+  }
+  resolver& names() {
+    if (!names_) names_.emplace(loop_, options());
+    return *names_;
+  }
+  resolver& make(resolver_options how) { return names_.emplace(loop_, std::move(how)); }
+
+  resolve_result find(const std::string& host, gyre::net::service port = 80) {
+    return gyre::sync_wait(loop_, gyre::as_expected(names().resolve(host, port)));
+  }
+  std::error_code error_of(const std::string& host) {
+    const auto found = find(host);
+    return found ? std::error_code() : found.error();
+  }
+  auto record() {
+    return [this](resolve_result told) { told_.push_back(std::move(told)); };
+  }
+  void run_until_told(std::size_t count) {
+    while (told_.size() < count) loop_.run_once();
+  }
+
+  gyre::loop loop_;
+  fake_dns_server server_{loop_};
+  std::optional<resolver> names_;
+  std::vector<resolve_result> told_;
+};
+
+MATCHER_P(FailsWith, code, "") { return !arg && arg.error() == code; }
+
+TEST_F(Resolver, GivesAddressesOfBothVersionsAtThePort) {
+  const auto found = find("both.test", 443);
+  ASSERT_TRUE(found) << found.error().message();
+  EXPECT_THAT(*found, UnorderedElementsAre(endpoint(some_v4, 443), endpoint(some_v6, 443)));
+  EXPECT_THAT(server_.asked(), UnorderedElementsAre("A both.test", "AAAA both.test"));
+}
+
+// evpp took the address of an AAAA record for a sockaddr_in.
+TEST_F(Resolver, GivesAnIPv6AddressAsOne) {
+  const auto found = find("v6.test", 443);
+  ASSERT_TRUE(found) << found.error().message();
+  ASSERT_EQ(found->size(), 1u);
+  EXPECT_EQ(found->front().family(), address_family::ipv6);
+  EXPECT_EQ(found->front().to_string(), "[2001:db8::7]:443");
+  EXPECT_EQ(found->front().size(), sizeof(sockaddr_in6));
+}
+
+TEST_F(Resolver, AsksNobodyForNumbersAndTheLocalHost) {
+  EXPECT_THAT(*find("192.0.2.1"), ElementsAre(endpoint(ip_address("192.0.2.1"), 80)));
+  EXPECT_THAT(*find("fe80::1%lo"), ElementsAre(endpoint(ip_address("fe80::1%lo"), 80)));
+  for (const char* name : {"localhost", "LocalHost.", "any.localhost"}) {
+    EXPECT_THAT(*find(name), ElementsAre(endpoint(ip_address::loopback_v6(), 80),
+                                         endpoint(ip_address::loopback_v4(), 80)));
+  }
+  EXPECT_EQ(error_of("fe80::1%nosuchdevice"), std::errc::no_such_device);
+  EXPECT_TRUE(server_.asked().empty());
+}
+
+TEST_F(Resolver, SaysWhyThereIsNoAddress) {
+  server_["broken.test"] = {.manner = manner::failing};
+  server_["secret.test"] = {.manner = manner::refusing};
+  EXPECT_EQ(error_of("unknown.test"), resolve_errc::host_not_found);
+  EXPECT_EQ(error_of("none.test"), resolve_errc::no_data);
+  EXPECT_EQ(error_of("broken.test"), resolve_errc::server_failure);
+  EXPECT_EQ(error_of("secret.test"), resolve_errc::refused);
+  for (const std::string& name :
+       {std::string(), std::string("."), std::string("a\0b", 3), std::string("1:2"),
+        std::string("a..b"), std::string(64, 'x') + ".test", std::string(300, 'x')}) {
+    EXPECT_EQ(error_of(name), resolve_errc::bad_name) << name;
+  }
+  EXPECT_EQ(error_of("v4.test"), std::error_code()) << "and goes on";
+  EXPECT_STREQ(error_of("unknown.test").category().name(), "resolve");
+  EXPECT_EQ(error_of("unknown.test").message(), "host not found");
+}
+
+TEST_F(Resolver, AsksByTcpForWhatIsTooLongForUdp) {
+  std::vector<ip_address> many;
+  for (int i = 0; i < 100; ++i)
+    many.push_back(ip_address::v4(10, 0, 0, static_cast<std::uint8_t>(i)));
+  server_["large.test"] = {.addresses = many, .manner = manner::cut_off_by_udp};
+  const auto found = find("large.test");
+  ASSERT_TRUE(found) << found.error().message();
+  EXPECT_EQ(found->size(), 100u);
+  EXPECT_GE(server_.asked_by_tcp(), 1u);
+}
+
+TEST_F(Resolver, IsNotConfusedByGarbage) {
+  server_["garbage.test"] = {.addresses = {some_v4}, .manner = manner::with_garbage};
+  EXPECT_EQ(error_of("garbage.test"), resolve_errc::bad_response);
+  EXPECT_TRUE(find("v4.test"));
+}
+
+TEST_F(Resolver, GivesUpOnAServerThatNeverAnswers) {
+  auto how = options();
+  how.timeout = 10ms;
+  how.tries = 2;
+  make(how);
+  EXPECT_EQ(error_of("silent.test"), resolve_errc::timed_out);
+  EXPECT_EQ(error_of("silent.test"), std::errc::timed_out);
+  EXPECT_EQ(server_.asked().size(), 8u) << "A and AAAA, twice for each of two lookups";
+}
+
+TEST_F(Resolver, AsksTheNextServerWhenOneFails) {
+  fake_dns_server good(loop_);
+  good["both.test"] = {.addresses = {some_v4}};
+  auto how = options();
+  how.timeout = 10ms;
+  how.servers = {server_.at(), good.at()};
+  for (const manner bad : {manner::silently, manner::failing, manner::refusing}) {
+    server_["both.test"] = {.manner = bad};
+    make(how);
+    const auto found = find("both.test");
+    ASSERT_TRUE(found) << found.error().message();
+    EXPECT_THAT(*found, ElementsAre(endpoint(some_v4, 80)));
+  }
+  good["both.test"] = {.manner = manner::failing};
+  make(how);
+  EXPECT_EQ(error_of("both.test"), resolve_errc::no_server);
+}
+
+TEST_F(Resolver, GivesTheAddressesThatAreWantedInTheirOrder) {
+  auto how = options();
+  const endpoint v4(some_v4, 80);
+  const endpoint v6(some_v6, 80);
+  how.addresses = address_choice::ipv4_first;
+  make(how);
+  EXPECT_THAT(*find("both.test"), ElementsAre(v4, v6));
+  how.addresses = address_choice::ipv6_first;
+  make(how);
+  EXPECT_THAT(*find("both.test"), ElementsAre(v6, v4));
+  const std::size_t asked = server_.asked().size();
+  how.addresses = address_choice::ipv6_only;
+  make(how);
+  EXPECT_THAT(*find("both.test"), ElementsAre(v6));
+  EXPECT_EQ(server_.asked().size(), asked + 1);
+  EXPECT_EQ(error_of("192.0.2.1"), resolve_errc::no_data);
+  how.addresses = address_choice::ipv4_only;
+  make(how);
+  EXPECT_THAT(*find("both.test"), ElementsAre(v4));
+  EXPECT_EQ(error_of("v6.test"), resolve_errc::no_data);
+}
+
+TEST_F(Resolver, KnowsServicesByNumberAndName) {
+  EXPECT_EQ(find("192.0.2.1", "8080")->front().port(), 8080);
+  EXPECT_EQ(find("192.0.2.1", 0)->front().port(), 0);
+  EXPECT_THAT(find("192.0.2.1", "no-such-service"), FailsWith(resolve_errc::service_not_found));
+  EXPECT_THAT(find("192.0.2.1", "65536"), FailsWith(resolve_errc::service_not_found));
+  if (std::ifstream("/etc/services").good()) {
+    EXPECT_EQ(find("192.0.2.1", "https")->front().port(), 443);
+  }
+}
+
+TEST_F(Resolver, LooksForShortNamesInTheSearchDomains) {
+  auto how = options();
+  how.search_domains = {"nothing.test", "test"};
+  make(how);
+  EXPECT_TRUE(find("v4"));
+  EXPECT_THAT(find("v4."), FailsWith(resolve_errc::host_not_found)) << "not with a dot at its end";
+}
+
+TEST_F(Resolver, RefusesOptionsThatMakeNoSense) {
+  const auto refuses = [&](auto change) {
+    auto how = options();
+    change(how);
+    EXPECT_THROW(resolver(loop_, how), std::invalid_argument);
+  };
+  refuses([](auto& how) { how.tries = 0; });
+  refuses([](auto& how) { how.timeout = 0ms; });
+  refuses([](auto& how) { how.max_concurrent = 0; });
+  refuses([](auto& how) { how.servers = {endpoint::unix_path("/x")}; });
+  refuses([](auto& how) { how.servers = {endpoint(ip_address("fe80::1%1"), 53)}; });
+}
+
+TEST(HostsFile, IsReadAsItsManualSays) {
+  const auto hosts = gyre::net::detail::parse_hosts(
+      "127.0.0.1\tlocalhost Alias # comment\n"
+      "::1 localhost\r\n"
+      "127.0.0.1 localhost\n"
+      "# 192.0.2.9 commented\n"
+      "\n  nonsense x\n192.0.2.1\n   192.0.2.2   last.example.");
+  EXPECT_EQ(hosts.size(), 3u);
+  EXPECT_THAT(hosts.at("localhost"),
+              ElementsAre(ip_address::loopback_v4(), ip_address::loopback_v6()));
+  EXPECT_THAT(hosts.at("alias"), ElementsAre(ip_address::loopback_v4()));
+  EXPECT_THAT(hosts.at("last.example"), ElementsAre(ip_address("192.0.2.2")));
+}
+
+TEST_F(Resolver, BelievesTheHostsFileFirst) {
+  const temporary_file file("192.0.2.50 v4.test\n2001:db8::50 v4.test\n192.0.2.51 localhost\n");
+  auto how = options();
+  how.hosts_file = file.path();
+  make(how);
+  EXPECT_THAT(*find("V4.test."), ElementsAre(endpoint(ip_address("192.0.2.50"), 80),
+                                             endpoint(ip_address("2001:db8::50"), 80)));
+  EXPECT_EQ(find("localhost")->front().address(), ip_address("192.0.2.51"));
+  EXPECT_TRUE(server_.asked().empty());
+  EXPECT_TRUE(find("v6.test"));
+  file.write("192.0.2.52 v4.test\n");
+  EXPECT_EQ(find("v4.test")->front().address(), ip_address("192.0.2.52")) << "it has changed";
+  file.write("192.0.2.53 other.test\n");
+  EXPECT_EQ(find("v4.test")->front().address(), some_v4);
+}
+
+TEST_F(Resolver, AsksTheHostsFileWhenItIsToldTo) {
+  const temporary_file file("192.0.2.50 v4.test\n192.0.2.50 unknown.test\n");
+  auto how = options();
+  how.hosts_file = file.path();
+  how.order = lookup_order::dns_then_hosts;
+  make(how);
+  EXPECT_EQ(find("v4.test")->front().address(), some_v4);
+  EXPECT_EQ(find("unknown.test")->front().address(), ip_address("192.0.2.50"));
+  how.order = lookup_order::dns_only;
+  make(how);
+  EXPECT_EQ(error_of("unknown.test"), resolve_errc::host_not_found);
+  const std::size_t asked = server_.asked().size();
+  how.order = lookup_order::hosts_only;
+  make(how);
+  EXPECT_TRUE(find("unknown.test"));
+  EXPECT_EQ(error_of("v6.test"), resolve_errc::host_not_found);
+  EXPECT_EQ(server_.asked().size(), asked);
+}
+
+TEST_F(Resolver, AnswersManyAtOnce) {
+  constexpr int count = 100;
+  std::vector<lookup> lookups;
+  for (int i = 0; i < count; ++i) {
+    const std::string name = "host" + std::to_string(i) + ".test";
+    const auto address = ip_address::v4(10, 0, 0, static_cast<std::uint8_t>(i));
+    server_[name] = {.addresses = {address}};
+    lookups.push_back(names().resolve(name, 80, [&, address](resolve_result told) {
+      EXPECT_THAT(*told, ElementsAre(endpoint(address, 80)));
+      told_.push_back(std::move(told));
+    }));
+  }
+  EXPECT_EQ(names().pending(), 100u);
+  run_until_told(count);
+  EXPECT_EQ(names().pending(), 0u);
+}
+
+TEST_F(Resolver, AsksOnceForWhatManyWant) {
+  server_.hold();
+  std::vector<lookup> lookups;
+  for (std::uint16_t port = 1; port <= 20; ++port) {
+    lookups.push_back(names().resolve(port % 2 == 0 ? "v4.test" : "V4.TEST", port,
+                                      [&, port](resolve_result told) {
+                                        EXPECT_EQ(told->front().port(), port);
+                                        told_.push_back(std::move(told));
+                                      }));
+  }
+  lookups.pop_back();
+  while (server_.held() < 2) loop_.run_once();
+  server_.release();
+  run_until_told(19);
+  EXPECT_EQ(server_.asked().size(), 2u);
+}
+
+TEST_F(Resolver, AsksForNoMoreThanItMayAtOnce) {
+  auto how = options();
+  how.max_concurrent = 2;
+  make(how);
+  server_.hold();
+  std::vector<lookup> lookups;
+  for (int i = 0; i < 6; ++i) {
+    lookups.push_back(names().resolve("name" + std::to_string(i) + ".test", 80, record()));
+  }
+  while (server_.held() < 4) loop_.run_once();
+  while (loop_.poll()) {
+  }
+  EXPECT_EQ(server_.held(), 4u) << "A and AAAA of two names";
+  EXPECT_TRUE(lookups[5].cancel()) << "that waits";
+  lookups[0].cancel();
+  lookups[1].cancel();
+  while (server_.asked().size() < 8) loop_.run_once();
+  server_.release();
+  run_until_told(3);
+  EXPECT_EQ(server_.asked().size(), 10u);
+  EXPECT_THAT(told_, testing::Each(FailsWith(resolve_errc::host_not_found)));
+}
+
+TEST_F(Resolver, NeverTellsBeforeResolveReturns) {
+  std::vector<lookup> lookups;
+  for (const char* name : {"192.0.2.1", "localhost", "", "a..b", "v4.test"}) {
+    lookups.push_back(names().resolve(name, 80, record()));
+    EXPECT_TRUE(told_.empty()) << name;
+    EXPECT_TRUE(lookups.back().active());
+  }
+  run_until_told(5);
+  for (const lookup& each : lookups) EXPECT_FALSE(each.active());
+}
+
+TEST_F(Resolver, DoesNotTellWhatWasCancelled) {
+  auto used = std::make_shared<int>(0);
+  for (const char* name : {"192.0.2.1", "v4.test", "silent.test"}) {
+    lookup begun = names().resolve(name, 80, [used](const resolve_result&) { ++*used; });
+    EXPECT_TRUE(begun.cancel());
+    EXPECT_EQ(used.use_count(), 1) << "the callback is gone";
+    EXPECT_FALSE(begun.cancel());
+    begun = names().resolve(name, 80, [used](const resolve_result&) { ++*used; });
+  }
+  EXPECT_EQ(names().pending(), 0u) << "a lookup's end cancels it";
+  names().resolve("v6.test", 80, record()).detach();
+  run_until_told(1);
+  EXPECT_EQ(*used, 0);
+}
+
+TEST_F(Resolver, LeavesNothingBehindWhenTheLastIsCancelled) {
+  const auto before = loop_.metrics();
+  lookup one = names().resolve("silent.test", 80, record());
+  lookup other = names().resolve("silent2.test", 80, record());
+  EXPECT_GT(loop_.metrics().descriptors_watched, before.descriptors_watched);
+  EXPECT_EQ(loop_.metrics().timers_pending, 1u);
+  one.cancel();
+  EXPECT_EQ(loop_.metrics().timers_pending, 1u);
+  other.cancel();
+  EXPECT_EQ(loop_.metrics().descriptors_watched, before.descriptors_watched);
+  EXPECT_EQ(loop_.metrics().timers_pending, 0u);
+  EXPECT_TRUE(find("v4.test"));
+  EXPECT_EQ(loop_.metrics().descriptors_watched, before.descriptors_watched);
+}
+
+TEST_F(Resolver, TellsAllWhenItIsDestroyedOnce) {
+  auto how = options();
+  how.max_concurrent = 1;
+  make(how);
+  server_.hold();
+  std::vector<lookup> lookups;
+  for (const char* name : {"v4.test", "v6.test", "v6.test", "silent.test"}) {
+    lookups.push_back(names().resolve(name, 80, record()));
+  }
+  names().resolve("both.test", 80, record()).detach();
+  names_.reset();
+  EXPECT_THAT(told_, testing::Each(FailsWith(std::errc::operation_canceled)));
+  EXPECT_EQ(told_.size(), 5u);
+  for (lookup& each : lookups) EXPECT_FALSE(each.cancel());
+  EXPECT_EQ(loop_.metrics().timers_pending, 0u);
+}
+
+TEST_F(Resolver, MayBeDestroyedByACallback) {
+  names();
+  server_.hold();
+  std::vector<lookup> lookups;
+  int destroyed = 0;
+  for (const char* name : {"v4.test", "v4.test", "silent.test", "v4.test"}) {
+    lookups.push_back(names().resolve(name, 80, [&](resolve_result told) {
+      const bool first = told_.empty();
+      told_.push_back(std::move(told));
+      if (first) {
+        names_.reset();
+        lookups.clear();
+        ++destroyed;
+      }
+    }));
+  }
+  while (server_.held() < 2) loop_.run_once();
+  server_.release();
+  run_until_told(4);
+  EXPECT_EQ(destroyed, 1);
+  EXPECT_TRUE(told_[0]);
+  EXPECT_TRUE(told_[1]) << "it had its answer";
+  EXPECT_EQ(std::ranges::count_if(told_, [](const auto& each) { return each.has_value(); }), 3);
+  EXPECT_EQ(loop_.metrics().timers_pending, 0u);
+}
+
+TEST_F(Resolver, BeginsAndEndsOtherLookupsInACallback) {
+  server_.hold();
+  lookup second;
+  lookup third = names().resolve("v4.test", 80, record());
+  lookup first = names().resolve("v6.test", 80, [&](const resolve_result&) {
+    third.cancel();
+    second = names().resolve("192.0.2.1", 80, record());
+    EXPECT_TRUE(told_.empty());
+  });
+  third.cancel();
+  third = names().resolve("v6.test", 81, record());
+  while (server_.held() < 2) loop_.run_once();
+  server_.release();
+  run_until_told(1);
+  EXPECT_EQ(told_.front()->front().address(), ip_address("192.0.2.1"));
+  EXPECT_EQ(names().pending(), 0u);
+}
+
+TEST(ResolverException, OfACallbackGoesToTheLoopAndTheOthersAreTold) {
+  int thrown = 0;
+  gyre::loop loop({.on_exception = [&](const std::exception_ptr&) { ++thrown; }});
+  resolver names(loop, {.hosts_file = {}});
+  std::vector<lookup> lookups;
+  int told = 0;
+  for (int i = 0; i < 3; ++i) {
+    lookups.push_back(names.resolve("192.0.2.1", 80, [&](const resolve_result&) {
+      ++told;
+      throw std::runtime_error("by the callback");
+    }));
+  }
+  while (told < 3) loop.run_once();
+  EXPECT_EQ(thrown, 3);
+}
+
+TEST_F(Resolver, ThrowsInACoroutineWhatFailed) {
+  try {
+    gyre::sync_wait(loop_, names().resolve("unknown.test", 80));
+    ADD_FAILURE() << "found";
+  } catch (const std::system_error& error) {
+    EXPECT_EQ(error.code(), resolve_errc::host_not_found);
+    EXPECT_STREQ(error.what(), "resolving 'unknown.test': host not found");
+  }
+  EXPECT_EQ(gyre::sync_wait(loop_, names().resolve("v4.test", 80)).size(), 1u);
+}
+
+TEST_F(Resolver, EndsACoroutineThatIsAskedToStop) {
+  gyre::inplace_stop_source source;
+  std::jthread stopper;
+  names();
+  loop_.post([&] { stopper = std::jthread([&] { source.request_stop(); }); });
+  const auto stopped = gyre::sync_wait(loop_, gyre::as_expected(names().resolve("silent.test", 80)),
+                                       source.get_token());
+  EXPECT_THAT(stopped, FailsWith(std::errc::operation_canceled));
+  EXPECT_THAT(gyre::sync_wait(loop_, gyre::as_expected(names().resolve("192.0.2.1", 80)),
+                              source.get_token()),
+              FailsWith(std::errc::operation_canceled))
+      << "was stopped before";
+  EXPECT_EQ(names().pending(), 0u);
+}
+
+TEST_F(Resolver, RacesItsAnswerWithTheStopOfAnotherThread) {
+  for (int round = 0; round < 100; ++round) {
+    gyre::inplace_stop_source source;
+    std::jthread stopper([&] {
+      std::this_thread::sleep_for(std::chrono::microseconds(round * 3));
+      source.request_stop();
+    });
+    const auto found = gyre::sync_wait(loop_, gyre::as_expected(names().resolve("v4.test", 80)),
+                                       source.get_token());
+    if (!found) {
+      EXPECT_EQ(found.error(), std::errc::operation_canceled);
+    }
+  }
+  EXPECT_EQ(names().pending(), 0u);
+}
+
+TEST_F(Resolver, KeepsToATimeLimit) {
+  const auto late = gyre::sync_wait(
+      loop_, gyre::as_expected(gyre::with_timeout(names().resolve("silent.test", 80), 5ms)));
+  EXPECT_THAT(late, FailsWith(std::errc::timed_out));
+  EXPECT_TRUE(gyre::sync_wait(
+      loop_, gyre::as_expected(gyre::with_timeout(names().resolve("v4.test", 80), 20s))));
+}
+
+gyre::task<> expect_cancelled(resolver& names, bool& ended) {
+  auto asking = gyre::as_expected(names.resolve("silent.test", 80));
+  const resolve_result found = co_await std::move(asking);
+  EXPECT_THAT(found, FailsWith(std::errc::operation_canceled));
+  ended = true;
+}
+
+TEST_F(Resolver, EndsACoroutineWhenItIsDestroyed) {
+  bool ended = false;
+  gyre::spawn(loop_, expect_cancelled(names(), ended));
+  while (names().pending() == 0) loop_.run_once();
+  names_.reset();
+  while (!ended) loop_.run_once();
+}
+
+// A coroutine that its handle's owner destroys.
+struct held_coroutine {
+  struct promise_type {
+    held_coroutine get_return_object() {
+      return {std::coroutine_handle<promise_type>::from_promise(*this)};
+    }
+    std::suspend_never initial_suspend() noexcept { return {}; }
+    std::suspend_always final_suspend() noexcept { return {}; }
+    void return_void() {}
+    void unhandled_exception() { std::terminate(); }
+  };
+  std::coroutine_handle<promise_type> handle;
+};
+
+held_coroutine never_resumed(resolver& names) {
+  auto asking = names.resolve("silent.test", 80);
+  co_await std::move(asking);
+  ADD_FAILURE() << "resumed";
+}
+
+TEST_F(Resolver, ForgetsACoroutineThatIsDestroyed) {
+  const held_coroutine waiting = never_resumed(names());
+  while (names().pending() == 0) loop_.run_once();
+  waiting.handle.destroy();
+  EXPECT_EQ(names().pending(), 0u);
+  EXPECT_EQ(loop_.metrics().timers_pending, 0u);
+}
+
+gyre::task<int> resolve_often(resolver& names, gyre::executor& home, int times) {
+  int found = 0;
+  for (int i = 0; i < times; ++i) {
+    const std::string name = i % 3 == 0 ? "192.0.2.1" : "v4.test";
+    auto asking = names.resolve(name, 80);
+    const auto endpoints = co_await std::move(asking);
+    EXPECT_TRUE(home.running_here());
+    found += static_cast<int>(endpoints.size());
+  }
+  co_return found;
+}
+
+// The loop has a thread of its own; the coroutines are elsewhere.
+TEST(ResolverOfAnotherThread, ServesCoroutinesOnAPool) {
+  gyre::loop_thread network;
+  std::optional<fake_dns_server> server;
+  std::optional<resolver> names;
+  std::promise<void> ready;
+  network.loop().post([&] {
+    server.emplace(network.loop());
+    (*server)["v4.test"] = {.addresses = {some_v4}};
+    names.emplace(network.loop(),
+                  resolver_options{.servers = {server->at()}, .timeout = 20s, .hosts_file = {}});
+    ready.set_value();
+  });
+  ready.get_future().wait();
+  {
+    gyre::thread_pool pool(2);
+    std::vector<std::future<int>> found;
+    for (int i = 0; i < 4; ++i) {
+      found.push_back(gyre::spawn_future(pool, resolve_often(*names, pool, 25)));
+    }
+    for (auto& each : found) EXPECT_EQ(each.get(), 25);
+    gyre::inplace_stop_source source;
+    auto silent = gyre::spawn_future(pool, gyre::as_expected(names->resolve("v4.test.example", 80)),
+                                     source.get_token());
+    source.request_stop();
+    EXPECT_FALSE(silent.get());
+  }
+  std::promise<void> gone;
+  network.loop().post([&] {
+    names.reset();
+    server.reset();
+    gone.set_value();
+  });
+  gone.get_future().wait();
+}
+
+TEST_F(Resolver, GoesOnInAForkedChildThatFoundItIdle) {
+  names();
+  EXPECT_TRUE(find("v4.test"));
+  const pid_t child = ::fork();
+  if (child == 0) {
+    loop_.after_fork_in_child();
+    ::_exit(error_of("localhost") == std::error_code() && names().pending() == 0 ? 0 : 1);
+  }
+  int status = 0;
+  EXPECT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+  EXPECT_TRUE(find("v6.test"));
+}
+
+}  // namespace

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gyre/net/socket.hpp>
+
+#include <gyre/base/error.hpp>
+
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+
+namespace gyre::net {
+namespace {
+
+constexpr int flags = SOCK_CLOEXEC | SOCK_NONBLOCK;
+
+void check(int result, const char* call) {
+  if (result != 0) gyre::detail::throw_errno(call);
+}
+
+}  // namespace
+
+socket socket::open(address_family family, socket_type type, int protocol) {
+  unique_fd descriptor(
+      ::socket(static_cast<int>(family), static_cast<int>(type) | flags, protocol));
+  if (!descriptor) gyre::detail::throw_errno("socket");
+  return socket(std::move(descriptor));
+}
+
+void socket::bind(const endpoint& local) const {
+  check(::bind(fd(), local.data(), local.size()), "bind");
+}
+
+void socket::listen(int backlog) const { check(::listen(fd(), backlog), "listen"); }
+
+// Interrupted, a connection goes on being made.
+bool socket::connect(const endpoint& peer) const {
+  if (::connect(fd(), peer.data(), peer.size()) == 0) return true;
+  if (errno != EINPROGRESS && errno != EINTR) gyre::detail::throw_errno("connect");
+  return false;
+}
+
+void socket::shutdown(shutdown_side side) const {
+  if (::shutdown(fd(), static_cast<int>(side)) == 0 || errno == ENOTCONN) return;
+  gyre::detail::throw_errno("shutdown");
+}
+
+std::pair<socket, socket> socket_pair(socket_type type) {
+  std::array<int, 2> ends{};
+  check(::socketpair(AF_UNIX, static_cast<int>(type) | flags, 0, ends.data()), "socketpair");
+  return {socket(unique_fd(ends[0])), socket(unique_fd(ends[1]))};
+}
+
+pipe_pair make_pipe() {
+  std::array<int, 2> ends{};
+  check(::pipe2(ends.data(), O_CLOEXEC | O_NONBLOCK), "pipe2");
+  return {.reader = unique_fd(ends[0]), .writer = unique_fd(ends[1])};
+}
+
+}  // namespace gyre::net

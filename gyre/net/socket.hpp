@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sockets and pipes as the system has them: owned, named, with their options, and nothing that
+// waits. Streams, listeners and servers are made of them.
+#pragma once
+
+#include <gyre/base/unique_fd.hpp>
+#include <gyre/net/endpoint.hpp>
+#include <gyre/net/socket_options.hpp>
+
+#include <sys/socket.h>
+
+#include <utility>
+
+namespace gyre::net {
+
+enum class socket_type : int {
+  stream = SOCK_STREAM,
+  datagram = SOCK_DGRAM,
+  sequenced = SOCK_SEQPACKET,  ///< datagrams of a connection: Unix
+};
+
+/// Which way of a connection to end.
+enum class shutdown_side : int { receive = SHUT_RD, send = SHUT_WR, both = SHUT_RDWR };
+
+/// Owns a socket that never blocks and that no program started by exec inherits. Move-only;
+/// members belong to one thread at a time. Each member is one system call, and throws
+/// std::system_error with that call's name; options and names are socket_ref's.
+class socket : public socket_ref {
+ public:
+  /// None: fd() is negative.
+  socket() noexcept : socket_ref(-1) {}
+  /// Takes over `descriptor`, which must not block: it is not asked.
+  explicit socket(unique_fd descriptor) noexcept
+      : socket_ref(descriptor.get()), descriptor_(std::move(descriptor)) {}
+  socket(socket&& other) noexcept : socket(other.release()) {}
+  socket& operator=(socket&& other) noexcept {
+    descriptor_ = other.release();
+    rebind(descriptor_.get());
+    return *this;
+  }
+
+  /// A new one; `protocol` as in socket(2), 0 for what the type has. Throws std::system_error:
+  /// std::errc::too_many_files_open, address_family_not_supported.
+  static socket open(address_family family, socket_type type, int protocol = 0);
+
+  explicit operator bool() const noexcept { return fd() >= 0; }
+  /// Gives the descriptor up without closing it.
+  [[nodiscard]] unique_fd release() noexcept {
+    rebind(-1);
+    return std::move(descriptor_);
+  }
+  void close() noexcept { release().reset(); }
+
+  /// Throws std::system_error: std::errc::address_in_use, address_not_available, permission_denied.
+  void bind(const endpoint& local) const;
+  /// Lets up to `backlog` connections wait for accept(), at most net.core.somaxconn.
+  void listen(int backlog = SOMAXCONN) const;
+  /// Sets a datagram socket's peer, or begins a connection. True if it is there; false if it is
+  /// under way: when the socket is writable, take_error() says how it ended. Throws
+  /// std::system_error: std::errc::connection_refused, network_unreachable,
+  /// resource_unavailable_try_again (the backlog of a Unix listener is full).
+  [[nodiscard]] bool connect(const endpoint& peer) const;
+  /// Ends one way or both; the peer reads the end of the stream. A connection that the peer has
+  /// reset is no error.
+  void shutdown(shutdown_side side) const;
+
+ private:
+  unique_fd descriptor_;
+};
+
+/// Two connected Unix sockets. Throws std::system_error.
+std::pair<socket, socket> socket_pair(socket_type type = socket_type::stream);
+
+struct pipe_pair {
+  unique_fd reader;
+  unique_fd writer;
+};
+
+/// A pipe that never blocks, on either side. Throws std::system_error.
+pipe_pair make_pipe();
+
+}  // namespace gyre::net

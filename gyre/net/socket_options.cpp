@@ -1,0 +1,291 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gyre/net/socket_options.hpp>
+
+#include <gyre/base/error.hpp>
+
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+
+#include <cerrno>
+#include <cstring>
+#include <system_error>
+#include <utility>
+
+namespace gyre::net {
+namespace {
+
+struct option {
+  int level;
+  int number;
+  const char* name;
+};
+
+constexpr option so_domain{SOL_SOCKET, SO_DOMAIN, "SO_DOMAIN"};
+constexpr option so_error{SOL_SOCKET, SO_ERROR, "SO_ERROR"};
+constexpr option so_reuseaddr{SOL_SOCKET, SO_REUSEADDR, "SO_REUSEADDR"};
+constexpr option so_reuseport{SOL_SOCKET, SO_REUSEPORT, "SO_REUSEPORT"};
+constexpr option so_sndbuf{SOL_SOCKET, SO_SNDBUF, "SO_SNDBUF"};
+constexpr option so_rcvbuf{SOL_SOCKET, SO_RCVBUF, "SO_RCVBUF"};
+constexpr option so_linger{SOL_SOCKET, SO_LINGER, "SO_LINGER"};
+constexpr option so_incoming_cpu{SOL_SOCKET, SO_INCOMING_CPU, "SO_INCOMING_CPU"};
+constexpr option so_keepalive{SOL_SOCKET, SO_KEEPALIVE, "SO_KEEPALIVE"};
+constexpr option so_broadcast{SOL_SOCKET, SO_BROADCAST, "SO_BROADCAST"};
+constexpr option ip_tos{IPPROTO_IP, IP_TOS, "IP_TOS"};
+constexpr option ip_multicast_loop{IPPROTO_IP, IP_MULTICAST_LOOP, "IP_MULTICAST_LOOP"};
+constexpr option ip_multicast_ttl{IPPROTO_IP, IP_MULTICAST_TTL, "IP_MULTICAST_TTL"};
+constexpr option ip_multicast_if{IPPROTO_IP, IP_MULTICAST_IF, "IP_MULTICAST_IF"};
+constexpr option ipv6_v6only{IPPROTO_IPV6, IPV6_V6ONLY, "IPV6_V6ONLY"};
+constexpr option ipv6_tclass{IPPROTO_IPV6, IPV6_TCLASS, "IPV6_TCLASS"};
+constexpr option ipv6_multicast_loop{IPPROTO_IPV6, IPV6_MULTICAST_LOOP, "IPV6_MULTICAST_LOOP"};
+constexpr option ipv6_multicast_hops{IPPROTO_IPV6, IPV6_MULTICAST_HOPS, "IPV6_MULTICAST_HOPS"};
+constexpr option ipv6_multicast_if{IPPROTO_IPV6, IPV6_MULTICAST_IF, "IPV6_MULTICAST_IF"};
+constexpr option tcp_nodelay{IPPROTO_TCP, TCP_NODELAY, "TCP_NODELAY"};
+constexpr option tcp_keepidle{IPPROTO_TCP, TCP_KEEPIDLE, "TCP_KEEPIDLE"};
+constexpr option tcp_keepintvl{IPPROTO_TCP, TCP_KEEPINTVL, "TCP_KEEPINTVL"};
+constexpr option tcp_keepcnt{IPPROTO_TCP, TCP_KEEPCNT, "TCP_KEEPCNT"};
+constexpr option tcp_cork{IPPROTO_TCP, TCP_CORK, "TCP_CORK"};
+constexpr option tcp_quickack{IPPROTO_TCP, TCP_QUICKACK, "TCP_QUICKACK"};
+constexpr option tcp_user_timeout{IPPROTO_TCP, TCP_USER_TIMEOUT, "TCP_USER_TIMEOUT"};
+constexpr option tcp_defer_accept{IPPROTO_TCP, TCP_DEFER_ACCEPT, "TCP_DEFER_ACCEPT"};
+constexpr option tcp_fastopen{IPPROTO_TCP, TCP_FASTOPEN, "TCP_FASTOPEN"};
+
+template <class T>
+void set(int fd, const option& which, const T& value) {
+  if (::setsockopt(fd, which.level, which.number, &value, sizeof value) != 0) {
+    gyre::detail::throw_errno(which.name);
+  }
+}
+
+template <class T = int>
+T get(int fd, const option& which) {
+  T value{};
+  socklen_t size = sizeof value;
+  if (::getsockopt(fd, which.level, which.number, &value, &size) != 0) {
+    gyre::detail::throw_errno(which.name);
+  }
+  return value;
+}
+
+void set_flag(int fd, const option& which, bool on) { set<int>(fd, which, on ? 1 : 0); }
+bool get_flag(int fd, const option& which) { return get(fd, which) != 0; }
+
+template <class T>
+void set_number(int fd, const option& which, T value) {
+  if (value < 0 || !std::in_range<int>(value)) gyre::detail::throw_system_error(EINVAL, which.name);
+  set<int>(fd, which, static_cast<int>(value));
+}
+void set_bytes(int fd, const option& which, std::size_t bytes) {
+  if (!std::in_range<int>(bytes)) gyre::detail::throw_system_error(EINVAL, which.name);
+  set<int>(fd, which, static_cast<int>(bytes));
+}
+
+// Of two options that say the same for IPv4 and for IPv6, the socket's.
+const option& of_family(const socket_ref& socket, const option& v4, const option& v6) {
+  return socket.family() == address_family::ipv6 ? v6 : v4;
+}
+
+unsigned interface_of(const ip_address& group, unsigned interface) {
+  return interface != 0 ? interface : group.scope();
+}
+
+sockaddr_storage to_storage(const ip_address& address) {
+  const endpoint from(address, 0);
+  sockaddr_storage to{};
+  std::memcpy(&to, from.data(), from.size());
+  return to;
+}
+
+int level_of(const ip_address& group) { return group.is_v6() ? IPPROTO_IPV6 : IPPROTO_IP; }
+
+group_req request_for(const ip_address& group, unsigned interface) {
+  return {.gr_interface = interface_of(group, interface), .gr_group = to_storage(group)};
+}
+
+group_source_req request_for(const ip_address& source, const ip_address& group,
+                             unsigned interface) {
+  return {.gsr_interface = interface_of(group, interface),
+          .gsr_group = to_storage(group),
+          .gsr_source = to_storage(source)};
+}
+
+}  // namespace
+
+endpoint socket_ref::local_endpoint() const {
+  endpoint result;
+  socklen_t size = endpoint::capacity();
+  if (::getsockname(fd_, result.data(), &size) != 0) gyre::detail::throw_errno("getsockname");
+  result.resize(size);
+  return result;
+}
+
+endpoint socket_ref::peer_endpoint() const {
+  endpoint result;
+  socklen_t size = endpoint::capacity();
+  if (::getpeername(fd_, result.data(), &size) != 0) gyre::detail::throw_errno("getpeername");
+  result.resize(size);
+  return result;
+}
+
+address_family socket_ref::family() const {
+  return static_cast<address_family>(get(fd_, so_domain));
+}
+
+std::error_code socket_ref::take_error() const {
+  return {get(fd_, so_error), std::system_category()};
+}
+
+void socket_ref::set_reuse_address(bool on) const { set_flag(fd_, so_reuseaddr, on); }
+bool socket_ref::reuse_address() const { return get_flag(fd_, so_reuseaddr); }
+
+void socket_ref::set_reuse_port(bool on) const { set_flag(fd_, so_reuseport, on); }
+bool socket_ref::reuse_port() const { return get_flag(fd_, so_reuseport); }
+
+void socket_ref::set_send_buffer(std::size_t bytes) const { set_bytes(fd_, so_sndbuf, bytes); }
+std::size_t socket_ref::send_buffer() const {
+  return static_cast<std::size_t>(get(fd_, so_sndbuf));
+}
+
+void socket_ref::set_receive_buffer(std::size_t bytes) const { set_bytes(fd_, so_rcvbuf, bytes); }
+std::size_t socket_ref::receive_buffer() const {
+  return static_cast<std::size_t>(get(fd_, so_rcvbuf));
+}
+
+void socket_ref::set_linger(std::optional<std::chrono::seconds> limit) const {
+  const auto seconds = limit.value_or(std::chrono::seconds{0}).count();
+  if (seconds < 0 || !std::in_range<int>(seconds)) {
+    gyre::detail::throw_system_error(EINVAL, so_linger.name);
+  }
+  set(fd_, so_linger,
+      ::linger{.l_onoff = limit.has_value() ? 1 : 0, .l_linger = static_cast<int>(seconds)});
+}
+std::optional<std::chrono::seconds> socket_ref::linger() const {
+  const auto value = get<struct ::linger>(fd_, so_linger);
+  if (value.l_onoff == 0) return std::nullopt;
+  return std::chrono::seconds{value.l_linger};
+}
+
+void socket_ref::set_incoming_cpu(int cpu) const { set(fd_, so_incoming_cpu, cpu); }
+int socket_ref::incoming_cpu() const { return get(fd_, so_incoming_cpu); }
+
+void socket_ref::set_v6_only(bool on) const { set_flag(fd_, ipv6_v6only, on); }
+bool socket_ref::v6_only() const { return get_flag(fd_, ipv6_v6only); }
+
+// IPv4's also on an IPv6 socket, for mapped addresses.
+void socket_ref::set_traffic_class(int value) const {
+  if (value < 0 || value > 255) gyre::detail::throw_system_error(EINVAL, ip_tos.name);
+  if (family() == address_family::ipv6) set(fd_, ipv6_tclass, value);
+  set(fd_, ip_tos, value);
+}
+int socket_ref::traffic_class() const { return get(fd_, of_family(*this, ip_tos, ipv6_tclass)); }
+
+void socket_ref::set_no_delay(bool on) const { set_flag(fd_, tcp_nodelay, on); }
+bool socket_ref::no_delay() const { return get_flag(fd_, tcp_nodelay); }
+
+void socket_ref::set_keep_alive(const keep_alive_options& options) const {
+  if (options.idle) set_number(fd_, tcp_keepidle, options.idle->count());
+  if (options.interval) set_number(fd_, tcp_keepintvl, options.interval->count());
+  if (options.count) set_number(fd_, tcp_keepcnt, *options.count);
+  set_flag(fd_, so_keepalive, options.on);
+}
+keep_alive_options socket_ref::keep_alive() const {
+  return {.on = get_flag(fd_, so_keepalive),
+          .idle = std::chrono::seconds{get(fd_, tcp_keepidle)},
+          .interval = std::chrono::seconds{get(fd_, tcp_keepintvl)},
+          .count = get(fd_, tcp_keepcnt)};
+}
+
+void socket_ref::set_cork(bool on) const { set_flag(fd_, tcp_cork, on); }
+bool socket_ref::cork() const { return get_flag(fd_, tcp_cork); }
+
+void socket_ref::set_quick_ack(bool on) const { set_flag(fd_, tcp_quickack, on); }
+bool socket_ref::quick_ack() const { return get_flag(fd_, tcp_quickack); }
+
+void socket_ref::set_user_timeout(std::chrono::milliseconds limit) const {
+  set_number(fd_, tcp_user_timeout, limit.count());
+}
+std::chrono::milliseconds socket_ref::user_timeout() const {
+  return std::chrono::milliseconds{get(fd_, tcp_user_timeout)};
+}
+
+void socket_ref::set_defer_accept(std::chrono::seconds limit) const {
+  set_number(fd_, tcp_defer_accept, limit.count());
+}
+std::chrono::seconds socket_ref::defer_accept() const {
+  return std::chrono::seconds{get(fd_, tcp_defer_accept)};
+}
+
+void socket_ref::set_fast_open(int waiting) const { set_number(fd_, tcp_fastopen, waiting); }
+int socket_ref::fast_open() const { return get(fd_, tcp_fastopen); }
+
+void socket_ref::set_broadcast(bool on) const { set_flag(fd_, so_broadcast, on); }
+bool socket_ref::broadcast() const { return get_flag(fd_, so_broadcast); }
+
+void socket_ref::join_group(const ip_address& group, unsigned interface) const {
+  set(fd_, {level_of(group), MCAST_JOIN_GROUP, "MCAST_JOIN_GROUP"}, request_for(group, interface));
+}
+void socket_ref::leave_group(const ip_address& group, unsigned interface) const {
+  set(fd_, {level_of(group), MCAST_LEAVE_GROUP, "MCAST_LEAVE_GROUP"},
+      request_for(group, interface));
+}
+void socket_ref::join_group_of(const ip_address& source, const ip_address& group,
+                               unsigned interface) const {
+  set(fd_, {level_of(group), MCAST_JOIN_SOURCE_GROUP, "MCAST_JOIN_SOURCE_GROUP"},
+      request_for(source, group, interface));
+}
+void socket_ref::leave_group_of(const ip_address& source, const ip_address& group,
+                                unsigned interface) const {
+  set(fd_, {level_of(group), MCAST_LEAVE_SOURCE_GROUP, "MCAST_LEAVE_SOURCE_GROUP"},
+      request_for(source, group, interface));
+}
+
+void socket_ref::set_multicast_loop(bool on) const {
+  set_flag(fd_, of_family(*this, ip_multicast_loop, ipv6_multicast_loop), on);
+}
+bool socket_ref::multicast_loop() const {
+  return get_flag(fd_, of_family(*this, ip_multicast_loop, ipv6_multicast_loop));
+}
+
+void socket_ref::set_multicast_hops(int hops) const {
+  set_number(fd_, of_family(*this, ip_multicast_ttl, ipv6_multicast_hops), hops);
+}
+int socket_ref::multicast_hops() const {
+  return get(fd_, of_family(*this, ip_multicast_ttl, ipv6_multicast_hops));
+}
+
+void socket_ref::set_multicast_interface(unsigned interface) const {
+  if (family() == address_family::ipv6) {
+    set(fd_, ipv6_multicast_if, static_cast<int>(interface));
+  } else {
+    set(fd_, ip_multicast_if,
+        ip_mreqn{
+            .imr_multiaddr = {}, .imr_address = {}, .imr_ifindex = static_cast<int>(interface)});
+  }
+}
+
+void socket_ref::apply(const socket_options& options) const {
+  const auto if_given = [this](const auto& value, auto setter) {
+    if (value) (this->*setter)(*value);
+  };
+  if_given(options.reuse_address, &socket_ref::set_reuse_address);
+  if_given(options.reuse_port, &socket_ref::set_reuse_port);
+  if_given(options.v6_only, &socket_ref::set_v6_only);
+  if_given(options.send_buffer, &socket_ref::set_send_buffer);
+  if_given(options.receive_buffer, &socket_ref::set_receive_buffer);
+  if_given(options.no_delay, &socket_ref::set_no_delay);
+  if_given(options.keep_alive, &socket_ref::set_keep_alive);
+  if (options.linger) set_linger(options.linger);
+  if_given(options.user_timeout, &socket_ref::set_user_timeout);
+  if_given(options.traffic_class, &socket_ref::set_traffic_class);
+  if_given(options.quick_ack, &socket_ref::set_quick_ack);
+  if_given(options.cork, &socket_ref::set_cork);
+  if_given(options.defer_accept, &socket_ref::set_defer_accept);
+  if_given(options.fast_open, &socket_ref::set_fast_open);
+  if_given(options.incoming_cpu, &socket_ref::set_incoming_cpu);
+  if_given(options.broadcast, &socket_ref::set_broadcast);
+  if_given(options.multicast_loop, &socket_ref::set_multicast_loop);
+  if_given(options.multicast_hops, &socket_ref::set_multicast_hops);
+  if_given(options.multicast_interface, &socket_ref::set_multicast_interface);
+}
+
+}  // namespace gyre::net

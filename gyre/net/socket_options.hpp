@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+// What can be set on a socket, one by one or many at once.
+//
+//     gyre::net::socket_ref(connection.fd()).set_no_delay(true);
+//     listener.apply({.reuse_port = true, .receive_buffer = 1 << 20});
+#pragma once
+
+#include <gyre/net/address.hpp>
+#include <gyre/net/endpoint.hpp>
+
+#include <chrono>
+#include <cstddef>
+#include <optional>
+#include <system_error>
+
+namespace gyre::net {
+
+/// Whether and when the kernel asks a silent TCP peer if it is still there (tcp(7)).
+struct keep_alive_options {
+  bool on = true;
+  /// Silence before the first question (TCP_KEEPIDLE), and between questions (TCP_KEEPINTVL); at
+  /// least a second. What is not given stays as it is.
+  std::optional<std::chrono::seconds> idle = {};
+  std::optional<std::chrono::seconds> interval = {};
+  /// Questions without an answer after which the connection is reset (TCP_KEEPCNT).
+  std::optional<int> count = {};
+
+  bool operator==(const keep_alive_options&) const noexcept = default;
+};
+
+/// Options for socket_ref::apply(): those that are given are set, in this order. socket_ref says
+/// what each of them means.
+struct socket_options {
+  std::optional<bool> reuse_address = {};
+  std::optional<bool> reuse_port = {};
+  std::optional<bool> v6_only = {};
+  std::optional<std::size_t> send_buffer = {};     ///< bytes
+  std::optional<std::size_t> receive_buffer = {};  ///< bytes
+  std::optional<bool> no_delay = {};
+  std::optional<keep_alive_options> keep_alive = {};
+  std::optional<std::chrono::seconds> linger = {};
+  std::optional<std::chrono::milliseconds> user_timeout = {};
+  std::optional<int> traffic_class = {};
+  std::optional<bool> quick_ack = {};
+  std::optional<bool> cork = {};
+  std::optional<std::chrono::seconds> defer_accept = {};
+  std::optional<int> fast_open = {};
+  std::optional<int> incoming_cpu = {};
+  std::optional<bool> broadcast = {};
+  std::optional<bool> multicast_loop = {};
+  std::optional<int> multicast_hops = {};
+  std::optional<unsigned> multicast_interface = {};
+};
+
+/// A socket that belongs to somebody else: its options and its names. Copied freely, as is a
+/// descriptor; any thread. Each member is one system call unless said otherwise, and throws
+/// std::system_error with the kernel's name of the option, such as "TCP_NODELAY: Operation not
+/// supported": std::errc::invalid_argument also for a number that no int can hold.
+class socket_ref {
+ public:
+  explicit socket_ref(int fd) noexcept : fd_(fd) {}
+  int fd() const noexcept { return fd_; }
+
+  /// Sets all that are given. What was set before one that fails stays set.
+  void apply(const socket_options& options) const;
+
+  /// The address it is bound to, that of its peer (std::errc::not_connected without one).
+  endpoint local_endpoint() const;
+  endpoint peer_endpoint() const;
+  address_family family() const;
+  /// The error that is pending (SO_ERROR), such as how a connect() ended; the kernel forgets it. No
+  /// error if there is none.
+  std::error_code take_error() const;
+
+  // Any socket.
+
+  /// Binding to a port where connections of an earlier listener linger (SO_REUSEADDR). Before bind.
+  void set_reuse_address(bool on) const;
+  bool reuse_address() const;
+  /// Several sockets bound to one port, among which the kernel spreads connections or datagrams
+  /// (SO_REUSEPORT). Before bind, on each of them.
+  void set_reuse_port(bool on) const;
+  bool reuse_port() const;
+  /// Bytes the kernel keeps (SO_SNDBUF, SO_RCVBUF); it reserves, and reports, twice as much, and no
+  /// longer adapts it. Limited by net.core.wmem_max and rmem_max. For TCP before connect or listen.
+  void set_send_buffer(std::size_t bytes) const;
+  std::size_t send_buffer() const;
+  void set_receive_buffer(std::size_t bytes) const;
+  std::size_t receive_buffer() const;
+  /// How long closing may block for unsent data (SO_LINGER); with zero it resets the connection.
+  /// Nothing: closing returns at once, and the kernel goes on sending. The default.
+  void set_linger(std::optional<std::chrono::seconds> limit) const;
+  std::optional<std::chrono::seconds> linger() const;
+  /// The processor whose packets a listener of a reuse_port group wants, or where a connection's
+  /// last came in (SO_INCOMING_CPU).
+  void set_incoming_cpu(int cpu) const;
+  int incoming_cpu() const;
+
+  // Internet sockets.
+
+  /// Whether an IPv6 socket refuses IPv4, which it else sees as mapped addresses (IPV6_V6ONLY).
+  /// Before bind.
+  void set_v6_only(bool on) const;
+  bool v6_only() const;
+  /// The byte of DSCP and ECN in what is sent (IP_TOS; for IPv6, IPV6_TCLASS as well). 0 to 255.
+  void set_traffic_class(int value) const;
+  int traffic_class() const;
+
+  // TCP.
+
+  /// Sends small writes at once instead of waiting for an acknowledgement (TCP_NODELAY).
+  void set_no_delay(bool on) const;
+  bool no_delay() const;
+  /// One system call for each member that is given.
+  void set_keep_alive(const keep_alive_options& options) const;
+  keep_alive_options keep_alive() const;
+  /// Holds back what does not fill a packet, for 200 ms at most (TCP_CORK).
+  void set_cork(bool on) const;
+  bool cork() const;
+  /// Acknowledges at once (TCP_QUICKACK). Not lasting: the kernel may fall back to delaying.
+  void set_quick_ack(bool on) const;
+  bool quick_ack() const;
+  /// How long sent data may stay unacknowledged before the connection is reset (TCP_USER_TIMEOUT);
+  /// zero for the system's default.
+  void set_user_timeout(std::chrono::milliseconds limit) const;
+  std::chrono::milliseconds user_timeout() const;
+  /// A listener's connections are accepted when data has come, or this time has passed
+  /// (TCP_DEFER_ACCEPT), which the kernel rounds up; zero: at once.
+  void set_defer_accept(std::chrono::seconds limit) const;
+  std::chrono::seconds defer_accept() const;
+  /// Lets a listener take data with the first packet from up to so many peers at once
+  /// (TCP_FASTOPEN); zero: none. Data sent so may arrive twice.
+  void set_fast_open(int waiting) const;
+  int fast_open() const;
+
+  // Datagrams.
+
+  /// Allows sending to broadcast addresses (SO_BROADCAST).
+  void set_broadcast(bool on) const;
+  bool broadcast() const;
+  /// Receives what is sent to `group` on an interface (MCAST_JOIN_GROUP); 0: the scope of `group`,
+  /// or else what the routes say. Until leave_group() or the socket is closed.
+  void join_group(const ip_address& group, unsigned interface = 0) const;
+  void leave_group(const ip_address& group, unsigned interface = 0) const;
+  /// The same, but only what `source` sends (MCAST_JOIN_SOURCE_GROUP).
+  void join_group_of(const ip_address& source, const ip_address& group,
+                     unsigned interface = 0) const;
+  void leave_group_of(const ip_address& source, const ip_address& group,
+                      unsigned interface = 0) const;
+  /// Whether this machine's members of a group get what is sent to it from here (IP_MULTICAST_LOOP,
+  /// IPV6_MULTICAST_LOOP); on by default. Two system calls, as the next two.
+  void set_multicast_loop(bool on) const;
+  bool multicast_loop() const;
+  /// How far multicasts go (IP_MULTICAST_TTL, IPV6_MULTICAST_HOPS); 1, the local network, by
+  /// default.
+  void set_multicast_hops(int hops) const;
+  int multicast_hops() const;
+  /// From which interface multicasts are sent (IP_MULTICAST_IF, IPV6_MULTICAST_IF), by its number
+  /// as if_nametoindex(3) gives it; 0: as the routes say.
+  void set_multicast_interface(unsigned interface) const;
+
+ protected:
+  void rebind(int fd) noexcept { fd_ = fd; }
+
+ private:
+  int fd_;
+};
+
+}  // namespace gyre::net

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gyre/net/tcp_client.hpp>
+
+#include <gyre/net/detail/client_core.hpp>
+
+#include <utility>
+
+namespace gyre::net {
+
+template <class Work>
+void tcp_client::core::run(Work work) {
+  if (loop().in_loop_thread()) {
+    work(*this);
+    return;
+  }
+  loop().post([self = shared_from_this(), work = std::move(work)]() mutable {
+    const detail::callback_gate::pass passing(self->gate());
+    if (passing) work(*self);
+  });
+}
+
+tcp_client::tcp_client(event_loop& loop, tcp_client_options how)
+    : core_(std::make_shared<core>(loop, std::move(how))) {}
+tcp_client::~tcp_client() { detail::connection_group::abandon(core_); }
+
+tcp_client& tcp_client::on_connection(move_only_function<void(tcp_connection&)> called) {
+  core_->client_handlers.connected = std::move(called);
+  return *this;
+}
+tcp_client& tcp_client::on_message(move_only_function<void(tcp_connection&, io::input&)> called) {
+  core_->client_handlers.message = std::move(called);
+  return *this;
+}
+tcp_client& tcp_client::on_write_complete(move_only_function<void(tcp_connection&)> called) {
+  core_->client_handlers.write_complete = std::move(called);
+  return *this;
+}
+tcp_client& tcp_client::on_high_water(
+    move_only_function<void(tcp_connection&, std::size_t)> called) {
+  core_->client_handlers.high_water = std::move(called);
+  return *this;
+}
+tcp_client& tcp_client::on_low_water(move_only_function<void(tcp_connection&)> called) {
+  core_->client_handlers.low_water = std::move(called);
+  return *this;
+}
+tcp_client& tcp_client::on_peer_ended(move_only_function<void(tcp_connection&)> called) {
+  core_->client_handlers.peer_ended = std::move(called);
+  return *this;
+}
+tcp_client& tcp_client::on_close(
+    move_only_function<void(tcp_connection&, std::error_code)> called) {
+  core_->client_handlers.closed = std::move(called);
+  return *this;
+}
+tcp_client& tcp_client::on_connect_failed(
+    move_only_function<void(std::error_code, std::size_t, bool)> called) {
+  core_->connect_failed_handler = std::move(called);
+  return *this;
+}
+
+void tcp_client::connect(const endpoint& server) {
+  core_->run([server](core& self) { self.connect(server); });
+}
+void tcp_client::connect(resolver& names, std::string host, service port) {
+  core_->run([names = &names, host = std::move(host), port](core& self) {
+    self.connect(*names, host, port);
+  });
+}
+void tcp_client::disconnect() {
+  core_->run([](core& self) { self.disconnect(); });
+}
+
+bool tcp_client::send(std::span<const std::byte> bytes) {
+  if (core_->loop().in_loop_thread()) return core_->send(bytes);
+  std::optional<detail::byte_quota::share> share = core_->posted.take(bytes.size());
+  if (!share) return false;
+  io::buffer copy;
+  copy.append(bytes);
+  core_->run(
+      [copy = std::move(copy), held = std::move(*share)](core& self) { self.send(copy.bytes()); });
+  return true;
+}
+
+tcp_connection* tcp_client::connection() noexcept { return core_->connection(); }
+bool tcp_client::connected() const noexcept { return core_->connected(); }
+event_loop& tcp_client::loop() const noexcept { return core_->loop(); }
+const std::string& tcp_client::name() const noexcept { return core_->client_options.name; }
+tcp_client_metrics tcp_client::metrics() const noexcept { return core_->metrics(); }
+
+}  // namespace gyre::net

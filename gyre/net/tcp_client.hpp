@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+// A client that keeps one TCP (or Unix stream) connection to a server, and connects again when it
+// is lost.
+//
+//     gyre::net::tcp_client client(loop, {.reconnect = true});
+//     client.on_connection([](gyre::net::tcp_connection& up) { up.send("hello\n"); });
+//     client.on_message([](gyre::net::tcp_connection&, gyre::io::input& in) { … });
+//     client.connect(*gyre::net::endpoint::parse("127.0.0.1:7"));
+#pragma once
+
+#include <gyre/base/move_only_function.hpp>
+#include <gyre/exec/event_loop.hpp>
+#include <gyre/exec/loop_thread.hpp>
+#include <gyre/io/buffer.hpp>
+#include <gyre/net/endpoint.hpp>
+#include <gyre/net/resolver.hpp>
+#include <gyre/net/tcp_connection.hpp>
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <utility>
+
+namespace gyre::net {
+
+/// How a client behaves; fixed when it is made.
+struct tcp_client_options {
+  std::string name = "tcp_client";
+  connection_options connections = {};
+  /// How long one attempt to connect may take; of a host with several addresses, with each of them.
+  std::chrono::nanoseconds connect_timeout = std::chrono::seconds{5};
+  /// Whether to connect again when an attempt failed or the connection was lost. Before the n-th
+  /// attempt in a row that failed it waits a random time between zero and
+  /// min(longest_delay, initial_delay * 2^(n-1)): exponential backoff with full jitter (Brooker,
+  /// "Exponential backoff and jitter", 2015), so that many clients do not come back all at once.
+  bool reconnect = false;
+  std::chrono::nanoseconds initial_delay = std::chrono::milliseconds{100};
+  std::chrono::nanoseconds longest_delay = std::chrono::seconds{30};
+  /// Attempts in a row that may fail before it gives up, the first one included.
+  std::size_t most_attempts = std::numeric_limits<std::size_t>::max();
+  /// For the random delays; the same seed gives the same delays. None: a random one.
+  std::optional<std::uint64_t> seed = {};
+  /// Bytes that send() keeps while there is no connection, to be sent first on the next one; 0: it
+  /// refuses them.
+  std::size_t keep_limit = 0;
+  /// Where to connect from.
+  endpoint local = {};
+};
+
+/// Counts since a client was made.
+struct tcp_client_metrics {
+  std::uint64_t attempts = 0;
+  std::uint64_t failures = 0;  ///< of attempts
+  std::uint64_t connected = 0;
+  connection_metrics traffic = {};
+};
+
+/// A client.
+///
+/// All members may be called from any thread, also while the loop does not run yet; on the loop's
+/// thread they take effect at once, from others in the loop's next turn. Handlers are set before
+/// connect(). The loop must outlive the client. Its destructor closes at once, without telling
+/// anybody, and as that of a tcp_server.
+class tcp_client {
+ public:
+  explicit tcp_client(event_loop& loop, tcp_client_options how = {});
+  template <class Loop>
+  explicit tcp_client(basic_loop_thread<Loop>& thread, tcp_client_options how = {})
+      : tcp_client(thread.loop(), std::move(how)) {}
+  tcp_client(const tcp_client&) = delete;
+  tcp_client& operator=(const tcp_client&) = delete;
+  ~tcp_client();
+
+  // See connection_handlers.
+  tcp_client& on_connection(move_only_function<void(tcp_connection&)> called);
+  tcp_client& on_message(move_only_function<void(tcp_connection&, io::input&)> called);
+  tcp_client& on_write_complete(move_only_function<void(tcp_connection&)> called);
+  tcp_client& on_high_water(move_only_function<void(tcp_connection&, std::size_t)> called);
+  tcp_client& on_low_water(move_only_function<void(tcp_connection&)> called);
+  tcp_client& on_peer_ended(move_only_function<void(tcp_connection&)> called);
+  tcp_client& on_close(move_only_function<void(tcp_connection&, std::error_code)> called);
+  /// An attempt to connect failed (ECONNREFUSED, ETIMEDOUT …; EADDRINUSE where the kernel had
+  /// connected the socket to itself). `attempts` have failed in a row; with `last` there will be
+  /// none until the next connect().
+  tcp_client& on_connect_failed(
+      move_only_function<void(std::error_code why, std::size_t attempts, bool last)> called);
+
+  /// Connects to `server`, now and (with `reconnect`) whenever the connection is lost, until
+  /// disconnect(). While it is connected or connecting to another one, that is disconnected first.
+  void connect(const endpoint& server);
+  /// The same for a host, whose name is looked up before each attempt, and whose addresses are tried
+  /// one after the other. `names` belongs to the client's loop, and must outlive the client.
+  void connect(resolver& names, std::string host, service port);
+  /// Closes the connection as tcp_connection::close() does, or ends the attempt to connect, and does
+  /// not connect again. What was kept to be sent is dropped. Idempotent.
+  void disconnect();
+
+  /// Sends on the connection as that does. Without one, keeps the bytes if `keep_limit` allows;
+  /// else returns false. From another thread: copies them, and true means no more than that; false
+  /// that more than connection_options::output_limit would wait for the loop.
+  bool send(std::span<const std::byte> bytes);
+  bool send(std::string_view text) { return send(std::as_bytes(std::span(text))); }
+
+  /// The present connection, or null. The loop's thread only.
+  tcp_connection* connection() noexcept;
+  /// Any thread.
+  bool connected() const noexcept;
+  event_loop& loop() const noexcept;
+  const std::string& name() const noexcept;
+  tcp_client_metrics metrics() const noexcept;
+
+ private:
+  class core;
+  std::shared_ptr<core> core_;
+};
+
+}  // namespace gyre::net

@@ -1,0 +1,381 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gyre/net/tcp_client.hpp>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <gyre/exec/loop_thread.hpp>
+#include <gyre/exec/timer.hpp>
+#include <gyre/net/callback_test_support.hpp>
+#include <gyre/net/tcp_server.hpp>
+
+#include <unistd.h>
+
+#include <atomic>
+#include <fstream>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace {
+
+using namespace gyre::net::test;
+using gyre::io::input;
+using gyre::net::endpoint;
+using gyre::net::ip_address;
+using gyre::net::socket;
+using gyre::net::socket_type;
+using gyre::net::tcp_client;
+using gyre::net::tcp_client_options;
+using gyre::net::tcp_connection;
+using gyre::net::tcp_server;
+
+// A port at which nobody listens.
+endpoint nobody() {
+  const socket bound = socket::open(gyre::net::address_family::ipv4, socket_type::stream);
+  bound.bind(any_port());
+  return bound.local_endpoint();
+}
+
+class TcpClient : public testing::Test {
+ protected:
+  void SetUp() override {
+    server.emplace(loop);
+    server->on_message([this](tcp_connection& c, input& in) {
+      heard += in.text();
+      c.send(in.bytes());
+      in.consume_all();
+    });
+    server->listen(any_port());
+    server->start();
+  }
+  tcp_client& make(tcp_client_options how = {}) {
+    client.emplace(loop, std::move(how));
+    client->on_connection([this](tcp_connection&) { ++ups; })
+        .on_message([this](tcp_connection&, input& in) {
+          echoed += in.text();
+          in.consume_all();
+        })
+        .on_close([this](tcp_connection&, std::error_code why) { ends.push_back(why); })
+        .on_connect_failed([this](std::error_code why, std::size_t, bool last) {
+          failures.push_back(why);
+          gave_up = last;
+        });
+    return *client;
+  }
+  void idle() {
+    for (int i = 0; i < 10; ++i) loop.run_for(200us);
+  }
+
+  gyre::loop loop;
+  std::optional<tcp_server> server;
+  std::optional<tcp_client> client;
+  std::string heard, echoed;
+  int ups = 0;
+  bool gave_up = false;
+  std::vector<std::error_code> ends, failures;
+};
+
+TEST_F(TcpClient, ConnectsSendsAndDisconnects) {
+  make({.name = "me"}).connect(server->local_endpoint());
+  EXPECT_EQ(client->name(), "me");
+  turn_until(loop, [&] { return ups == 1; });
+  EXPECT_TRUE(client->connected());
+  EXPECT_EQ(client->connection()->peer_endpoint(), server->local_endpoint());
+  // On the loop's thread sending tells whether it could.
+  loop.post([&] { EXPECT_TRUE(client->send("hello")); });
+  turn_until(loop, [&] { return echoed == "hello"; });
+  client->disconnect();
+  client->disconnect();
+  turn_until(loop, [&] { return !ends.empty(); });
+  client->disconnect();
+  idle();
+  EXPECT_THAT(ends, testing::ElementsAre(std::error_code()));
+  EXPECT_FALSE(client->connected());
+  EXPECT_EQ(client->connection(), nullptr);
+  EXPECT_EQ(client->metrics().traffic.bytes_received, 5u);
+  loop.post([&] { EXPECT_FALSE(client->send("nobody")); });
+  settle(loop);
+  client->connect(server->local_endpoint());  // and again
+  turn_until(loop, [&] { return ups == 2; });
+}
+
+TEST_F(TcpClient, ConnectsWithinTheMachine) {
+  server->listen(endpoint::unix_abstract("gyre-tcp-client-test-" + std::to_string(::getpid())));
+  make().connect(server->local_endpoint(1));
+  turn_until(loop, [&] { return ups == 1; });
+  make().connect(
+      endpoint::unix_abstract("gyre-tcp-client-test-nobody-" + std::to_string(::getpid())));
+  turn_until(loop, [&] { return gave_up; });
+  EXPECT_THAT(failures, testing::ElementsAre(std::errc::connection_refused));
+}
+
+TEST_F(TcpClient, TriesOnceUnlessItIsToReconnect) {
+  make().connect(nobody());
+  EXPECT_TRUE(failures.empty()) << "not within connect()";
+  turn_until(loop, [&] { return gave_up; });
+  idle();
+  EXPECT_THAT(failures, testing::ElementsAre(std::errc::connection_refused));
+  EXPECT_EQ(client->metrics().attempts, 1u);
+  client->connect(server->local_endpoint());
+  turn_until(loop, [&] { return ups == 1; });
+}
+
+TEST_F(TcpClient, BacksOffAndGivesUp) {
+  const auto times = [this](std::uint64_t seed) {
+    std::vector<gyre::steady_time> tried;
+    failures.clear();
+    gave_up = false;
+    make({.reconnect = true,
+          .initial_delay = 1ms,
+          .longest_delay = 4ms,
+          .most_attempts = 6,
+          .seed = seed})
+        .connect(nobody());
+    turn_until(loop, [&] { return gave_up; });
+    idle();
+    return client->metrics();
+  };
+  for (const std::uint64_t seed : {1u, 2u}) {
+    EXPECT_EQ(times(seed).attempts, 6u);
+    EXPECT_EQ(failures.size(), 6u);
+  }
+}
+
+TEST_F(TcpClient, ConnectsAgainWhenTheConnectionIsLost) {
+  make({.reconnect = true, .initial_delay = 1ms}).connect(server->local_endpoint());
+  for (int i = 1; i <= 3; ++i) {
+    turn_until(loop, [&] { return ups == i && server->metrics().connections == 1; });
+    server->for_each([](tcp_connection& c) { c.abort(); });
+    turn_until(loop, [&] { return ends.size() == static_cast<std::size_t>(i); });
+    EXPECT_EQ(ends.back(), std::errc::connection_reset);
+  }
+  turn_until(loop, [&] { return ups == 4; });
+  client->disconnect();
+  turn_until(loop, [&] { return ends.size() == 4; });
+  idle();
+  EXPECT_EQ(ups, 4);
+}
+
+TEST_F(TcpClient, FindsAServerThatComesLater) {
+  const endpoint place = nobody();
+  make({.reconnect = true, .initial_delay = 1ms, .longest_delay = 2ms}).connect(place);
+  turn_until(loop, [&] { return failures.size() >= 3; });
+  server->listen(place);
+  turn_until(loop, [&] { return ups == 1; });
+}
+
+TEST_F(TcpClient, ConnectingTakesNoLongerThanItsTimeout) {
+  // A queue that is full, in which the kernel drops what comes.
+  const socket full = socket::open(gyre::net::address_family::ipv4, socket_type::stream);
+  full.bind(any_port());
+  full.listen(0);
+  std::vector<socket> queued;
+  for (int i = 0; i < 3; ++i) {
+    queued.push_back(socket::open(gyre::net::address_family::ipv4, socket_type::stream));
+    static_cast<void>(queued.back().connect(full.local_endpoint()));
+  }
+  make({.connect_timeout = 10ms}).connect(full.local_endpoint());
+  turn_until(loop, [&] { return gave_up; });
+  EXPECT_THAT(failures, testing::ElementsAre(std::errc::timed_out));
+}
+
+TEST_F(TcpClient, KeepsWhatIsSentMeanwhileWithinItsLimit) {
+  make({.keep_limit = 10});
+  loop.post([&] {
+    EXPECT_TRUE(client->send("12345"));
+    EXPECT_FALSE(client->send("123456"));
+    EXPECT_TRUE(client->send("67890"));
+    client->connect(server->local_endpoint());
+  });
+  client->on_connection([&](tcp_connection& c) { c.send("x"); });
+  turn_until(loop, [&] { return echoed.size() == 11; });
+  EXPECT_EQ(heard, "1234567890x");
+}
+
+TEST_F(TcpClient, FindsTheServerByItsName) {
+  // Nobody is at the first of its addresses.
+  server->listen({ip_address::v4(127, 0, 0, 2), 0});
+  const std::string hosts = testing::TempDir() + "/gyre_tcp_client_hosts";
+  std::ofstream(hosts) << "127.0.0.3 served.test\n127.0.0.2 served.test\n";
+  gyre::net::resolver names(loop,
+                            {.order = gyre::net::lookup_order::hosts_only, .hosts_file = hosts});
+  const gyre::net::service port = server->local_endpoint(1).port();
+  make({.reconnect = true, .initial_delay = 1ms}).connect(names, "served.test", port);
+  turn_until(loop, [&] { return ups == 1; });
+  EXPECT_EQ(client->connection()->peer_endpoint(), server->local_endpoint(1));
+  client->connect(names, "served.test", port);
+  EXPECT_TRUE(client->connected()) << "it is there already";
+  server->for_each([](tcp_connection& c) { c.abort(); });
+  turn_until(loop, [&] { return ups == 2; });
+  make().connect(names, "nowhere.test", port);
+  client->disconnect();
+  client->connect(names, "nowhere.test", port);
+  turn_until(loop, [&] { return gave_up; });
+  EXPECT_EQ(failures.size(), 1u);
+  client.reset();
+}
+
+// Pitfall: the kernel connects a socket to itself.
+TEST_F(TcpClient, DoesNotTakeItselfForTheServer) {
+  const endpoint own = nobody();
+  make({.local = own}).connect(own);
+  turn_until(loop, [&] { return gave_up; });
+  EXPECT_THAT(failures, testing::ElementsAre(std::errc::address_in_use));
+  EXPECT_EQ(ups, 0);
+}
+
+TEST_F(TcpClient, ChangesToAnotherServer) {
+  server->listen(any_port());
+  make().connect(server->local_endpoint(0));
+  turn_until(loop, [&] { return ups == 1; });
+  client->connect(server->local_endpoint(0));  // is there already
+  client->connect(server->local_endpoint(1));
+  turn_until(loop, [&] { return ups == 2; });
+  EXPECT_EQ(ends.size(), 1u);
+  EXPECT_EQ(client->connection()->peer_endpoint(), server->local_endpoint(1));
+}
+
+// Pitfalls of connectors: disconnect inside the connected callback, second disconnect, descriptor
+// closed twice.
+TEST_F(TcpClient, MayDisconnectInTheConnectedCallback) {
+  make({.reconnect = true, .initial_delay = 1ms}).on_connection([&](tcp_connection& c) {
+    ++ups;
+    c.send("bye");
+    client->disconnect();
+    client->disconnect();
+  });
+  client->connect(server->local_endpoint());
+  turn_until(loop, [&] { return ends.size() == 1; });
+  idle();
+  EXPECT_EQ(ups, 1);
+  EXPECT_EQ(heard, "bye");
+}
+
+TEST_F(TcpClient, MayDisconnectWhileItConnectsOrWaits) {
+  make({.reconnect = true, .initial_delay = 1ms}).connect(server->local_endpoint());
+  client->disconnect();
+  idle();
+  EXPECT_EQ(ups, 0);
+  client->on_connect_failed([&](std::error_code why, std::size_t, bool) {
+    failures.push_back(why);
+    client->disconnect();
+  });
+  client->connect(nobody());
+  turn_until(loop, [&] { return !failures.empty(); });
+  idle();
+  EXPECT_EQ(failures.size(), 1u);
+  EXPECT_TRUE(ends.empty());
+}
+
+TEST_F(TcpClient, MayConnectInItsCallbacks) {
+  make().on_close([&](tcp_connection&, std::error_code) {
+    if (ups < 3) client->connect(server->local_endpoint());
+  });
+  client->on_connection([&](tcp_connection& c) {
+    ++ups;
+    c.close();
+  });
+  client->on_connect_failed(
+      [&](std::error_code, std::size_t, bool) { client->connect(server->local_endpoint()); });
+  client->connect(nobody());
+  turn_until(loop, [&] { return ups == 3; });
+}
+
+TEST_F(TcpClient, MayBeDestroyedInEveryCallback) {
+  for (int which = 0; which < 4; ++which) {
+    int called = 0;
+    make({.reconnect = true, .initial_delay = 1ms})
+        .on_connection([&](tcp_connection& c) {
+          c.send("x");
+          if (which == 1) c.close();
+          if (which != 0) return;
+          ++called;
+          client.reset();
+          EXPECT_FALSE(c.send("y")) << "still there, but closed";
+        })
+        .on_close([&](tcp_connection&, std::error_code) {
+          ++called;
+          client.reset();
+        })
+        .on_message([&](tcp_connection&, input& in) {
+          if (which != 2) return;
+          ++called;
+          client.reset();
+          EXPECT_EQ(in.text(), "x");
+        })
+        .on_connect_failed([&](std::error_code, std::size_t, bool) {
+          ++called;
+          client.reset();
+        });
+    client->connect(which == 3 ? nobody() : server->local_endpoint());
+    turn_until(loop, [&] { return called > 0; });
+    settle(loop);
+    EXPECT_EQ(called, 1);
+  }
+}
+
+TEST_F(TcpClient, MayBeDestroyedAtAnyTime) {
+  make();
+  make().connect(server->local_endpoint());
+  make().connect(server->local_endpoint());
+  loop.poll();
+  make({.reconnect = true, .initial_delay = 1h}).connect(nobody());
+  turn_until(loop, [&] { return !failures.empty(); });
+  make().connect(server->local_endpoint());
+  turn_until(loop, [&] { return ups == 1; });
+}
+
+// So much waits in the loop's inbox that its timers come before the client's end does.
+TEST_F(TcpClient, DoesNotTryAgainBehindItsDestructor) {
+  for (int turns = 0; turns < 4; ++turns) {
+    auto names = std::make_unique<gyre::net::resolver>(
+        loop, gyre::net::resolver_options{.order = gyre::net::lookup_order::hosts_only});
+    make({.reconnect = true, .initial_delay = 0ns});
+    client->connect(*names, "nowhere.test", gyre::net::service(1));
+    turn_until(loop, [&] { return !failures.empty(); });
+    for (int i = 0; i < turns; ++i) loop.poll();
+    for (int i = 0; i < 5000; ++i) loop.post([] {});
+    client.reset();
+    names.reset();
+    settle(loop);
+    failures.clear();
+  }
+}
+
+TEST_F(TcpClient, OtherThreadsSendNoFasterThanTheLoopTakesIt) {
+  make({.connections = {.output_limit = 1000}}).connect(server->local_endpoint());
+  turn_until(loop, [&] { return ups == 1; });
+  for (std::size_t round = 1; round <= 2; ++round) {
+    EXPECT_TRUE(client->send(std::string(600, 'x')));
+    EXPECT_FALSE(client->send(std::string(401, 'x')));
+    EXPECT_TRUE(client->send(std::string(400, 'x')));
+    turn_until(loop, [&] { return echoed.size() == round * 1000; });
+  }
+}
+
+TEST(TcpClientOnAThread, MayBeUsedFromAnother) {
+  gyre::loop_thread thread;
+  tcp_server server(thread);
+  server.on_message([](tcp_connection& c, input& in) {
+    c.send(in.bytes());
+    in.consume_all();
+  });
+  server.listen(any_port());
+  server.start();
+  for (int round = 0; round < (sanitized ? 5 : 20); ++round) {
+    std::atomic<std::size_t> echoed = 0;
+    tcp_client client(thread, {.reconnect = true, .keep_limit = 1000});
+    client.on_message([&](tcp_connection&, input& in) {
+      echoed += in.size();
+      in.consume_all();
+    });
+    client.connect(server.local_endpoint());
+    for (int i = 0; i < 10; ++i) client.send("hello");
+    while (echoed < 50) std::this_thread::yield();
+    if (round % 2 == 0) client.disconnect();
+  }
+}
+
+}  // namespace

@@ -1,0 +1,368 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the loop calls a connection for, and how connections begin and end. How they send is in
+// tcp_connection_output.cpp.
+#include <gyre/net/tcp_connection.hpp>
+
+#include <gyre/io/backend.hpp>
+#include <gyre/net/detail/connection_extra.hpp>
+#include <gyre/net/detail/connection_group.hpp>
+#include <gyre/net/socket_options.hpp>
+
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cstddef>
+#include <new>
+#include <utility>
+
+namespace gyre::net {
+
+tcp_connection::tcp_connection(detail::connection_group& group, int fd, std::uint64_t id,
+                               const endpoint& peer)
+    // Of a Unix socket, recv stops behind bytes that came with descriptors.
+    : io::handle(fd, peer.is_ip() ? io::handle_kind::stream_socket : io::handle_kind::socket),
+      group_(&group),
+      receiving_(*this, &tcp_connection::on_received, io::repeat::until_cancelled),
+      id_(id),
+      peer_address_(peer.is_ip() ? peer.address() : ip_address()),
+      peer_port_(peer.port()) {
+  static_assert(sizeof(tcp_connection) == 256 && alignof(tcp_connection) == 64);
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Winvalid-offsetof"  // which both compilers support here
+  static_assert(
+      offsetof(tcp_connection, receiving_) == 64 && offsetof(tcp_connection, place_) == 128,
+      "what a message touches is in front, in two lines of the cache");
+#pragma GCC diagnostic pop
+}
+
+tcp_connection::~tcp_connection() {
+  if (control_ != nullptr) {
+    control_->connection = nullptr;
+    control_->drop();
+  }
+  delete extra_;
+}
+
+void* tcp_connection::operator new(std::size_t bytes) {
+  return ::operator new(bytes, std::align_val_t{alignof(tcp_connection)});
+}
+void tcp_connection::operator delete(void* memory, std::size_t bytes) noexcept {
+  ::operator delete(memory, bytes, std::align_val_t{alignof(tcp_connection)});
+}
+
+event_loop& tcp_connection::loop() const noexcept { return group_->loop(); }
+io::backend& tcp_connection::io() const noexcept { return group_->io(); }
+
+endpoint tcp_connection::peer_endpoint() const {
+  if (peer_port_ != 0) return endpoint(peer_address_, peer_port_);
+  return is_open() ? socket_ref(handle::fd()).peer_endpoint() : endpoint();
+}
+endpoint tcp_connection::local_endpoint() const {
+  return is_open() ? socket_ref(handle::fd()).local_endpoint() : endpoint();
+}
+
+detail::connection_extra& tcp_connection::extra() {
+  if (extra_ == nullptr) extra_ = new detail::connection_extra(*this);
+  return *extra_;
+}
+
+// --- What the loop calls ---
+
+void tcp_connection::begin() {
+  if (is_open()) start_receiving();
+  from_loop([this] {
+    if (group_->options().idle_timeout.count() > 0)
+      set_idle_timeout(group_->options().idle_timeout);
+    if (auto& connected = group_->handlers().connected) connected(*this);
+  });
+}
+
+void tcp_connection::on_received(io::request& asked, io::result what) {
+  auto& self = static_cast<tcp_connection&>(asked.target());
+  self.from_loop([&self, what] {
+    if (!what) return self.end(what.error(), ending::in_order);
+    if (what.count() == 0) return self.peer_has_ended();
+    // Given back when the message has been dealt with, so that the next comes to the same place.
+    const io::received data = std::move(self.receiving_.data);
+    self.receive(data.bytes());
+  });
+}
+
+void tcp_connection::receive(std::span<const std::byte> bytes) {
+  bytes_received_ += bytes.size();
+  group_->count_received(bytes.size());
+  auto& message = group_->handlers().message;
+  if (phase_ != phase::open || !message) return;
+  ++messages_;
+  if (extra_ != nullptr && !extra_->rest.empty()) return receive_behind_rest(bytes);
+  io::input in(bytes);
+  message(*this, in);
+  if (!in.empty() && is_open()) keep(in.bytes());
+}
+
+void tcp_connection::receive_behind_rest(std::span<const std::byte> bytes) {
+  io::buffer& rest = extra_->rest;
+  rest.append(bytes);
+  group_->handlers().message(*this, rest);
+  if (rest.empty()) {
+    rest = io::buffer();
+  } else if (is_open()) {
+    keep({});
+  }
+}
+
+void tcp_connection::keep(std::span<const std::byte> unconsumed) {
+  io::buffer& rest = extra().rest;
+  rest.append(unconsumed);
+  if (rest.size() > group_->options().input_limit) {
+    end(std::make_error_code(std::errc::no_buffer_space), ending::reset);
+  }
+}
+
+void tcp_connection::peer_has_ended() {
+  peer_done_ = true;
+  switch (phase_) {
+    case phase::open:
+      if (auto& ended = group_->handlers().peer_ended) {
+        ended(*this);
+        if (told_) close();
+      } else {
+        close();
+      }
+      return;
+    case phase::lingering: return end(why_, ending::in_order);
+    case phase::flushing:
+    case phase::ended: return;
+  }
+}
+
+void tcp_connection::on_timer(timer_operation& timer) {
+  auto& self = *static_cast<detail::connection_extra::deadline&>(timer).self;
+  self.from_loop([&self] { self.timer_expired(); });
+}
+
+void tcp_connection::timer_expired() {
+  const std::error_code timed_out = std::make_error_code(std::errc::timed_out);
+  if (phase_ == phase::flushing) return end(timed_out, ending::reset);
+  if (phase_ == phase::lingering) return end(why_, ending::in_order);
+  const std::uint64_t moved = bytes_received_ + bytes_sent_;
+  extra_->quiet = moved == extra_->moved ? extra_->quiet + 1 : 0;
+  extra_->moved = moved;
+  if (extra_->quiet >= 4) return end(timed_out, ending::in_order);
+  start_timer(extra_->idle_quarter);
+}
+
+void tcp_connection::on_later(operation& later) {
+  tcp_connection& self = *static_cast<place&>(later).self;
+  self.later_posted_ = false;
+  self.from_loop([&self] { self.call_what_is_due(); });
+  if (self.phase_ == phase::ended && !self.later_posted_) self.finish();
+}
+
+void tcp_connection::call_what_is_due() {
+  connection_handlers& handlers = group_->handlers();
+  const std::uint8_t due = std::exchange(due_, std::uint8_t{0});
+  // Each may end it, or take what the next would tell.
+  if ((due & high_water_due) && phase_ == phase::open && handlers.high_water) {
+    handlers.high_water(*this, pending_output());
+  }
+  if ((due & low_water_due) && phase_ == phase::open && handlers.low_water) {
+    handlers.low_water(*this);
+  }
+  if ((due & write_complete_due) && phase_ == phase::open && pending_output() == 0 &&
+      handlers.write_complete) {
+    handlers.write_complete(*this);
+  }
+}
+
+void tcp_connection::finish() {
+  detail::connection_group& group = *group_;
+  const detail::callback_gate::pass passing(group.gate());
+  if (!passing) return;  // then the group frees it
+  group.connection_ends(*this);
+  std::exception_ptr thrown;
+  try {
+    if (auto& closed = group.handlers().closed) closed(*this, why_);
+  } catch (...) {
+    thrown = std::current_exception();
+  }
+  group.remove(*this);
+  if (passing) group.connection_gone();
+  if (thrown) std::rethrow_exception(thrown);
+}
+
+// --- What the program calls ---
+
+void tcp_connection::start_receiving() noexcept {
+  // One that repeats does not complete at once.
+  static_cast<void>(io().start(receiving_));
+}
+
+void tcp_connection::pause_reading() noexcept {
+  if (paused_ || phase_ != phase::open) return;
+  paused_ = true;
+  io().cancel(receiving_);
+}
+
+void tcp_connection::resume_reading() noexcept {
+  if (!std::exchange(paused_, false)) return;
+  if (is_open() && !peer_done_) start_receiving();
+}
+
+void tcp_connection::shutdown_send() noexcept {
+  if (!can_send()) return;
+  shut_ = true;
+  if (pending_output() == 0) flushed();
+}
+
+void tcp_connection::close() noexcept { close(group_->options().close_timeout); }
+
+void tcp_connection::close(std::chrono::nanoseconds timeout) noexcept {
+  if (phase_ == phase::ended) return;
+  if (phase_ == phase::open) {
+    phase_ = phase::flushing;
+    stop_timer();      // of the idle timeout
+    resume_reading();  // from now on only for the peer's end
+    if (pending_output() == 0) linger();
+    if (!is_open()) return;
+  }
+  try {
+    const steady_time deadline = loop().deadline_after(timeout);
+    timer_operation& timer = extra().timer;
+    if (!timer.linked() || deadline < timer.deadline()) loop().start_timer(timer, deadline);
+  } catch (const std::bad_alloc&) {
+    end(std::make_error_code(std::errc::not_enough_memory), ending::reset);
+  }
+}
+
+void tcp_connection::abort(std::error_code why) noexcept { end(why, ending::reset); }
+
+void tcp_connection::tell_peer() noexcept {
+  if (std::exchange(told_, true)) return;
+  // Fails where the connection has been reset, which reading tells.
+  static_cast<void>(::shutdown(handle::fd(), SHUT_WR));
+}
+
+void tcp_connection::linger() noexcept {
+  tell_peer();
+  if (peer_done_) return end({}, ending::in_order);
+  phase_ = phase::lingering;
+}
+
+// The descriptor goes at once, the connection in a turn of its own.
+void tcp_connection::end(std::error_code why, ending how) noexcept {
+  if (phase_ == phase::ended) return;
+  phase_ = phase::ended;
+  why_ = why;
+  stop_timer();
+  if (extra_ != nullptr) extra_->output.clear();
+  // release: pairs with the acquire in alive().
+  if (control_ != nullptr) control_->alive.store(false, std::memory_order_release);
+  io().detach(*this);
+  if (how == ending::reset) {
+    const ::linger at_once{.l_onoff = 1, .l_linger = 0};
+    static_cast<void>(::setsockopt(handle::fd(), SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once));
+  }
+  ::close(handle::fd());
+  if (group_->gate().is_open()) call_later(0);
+}
+
+void tcp_connection::call_later(std::uint8_t due) noexcept {
+  due_ = static_cast<std::uint8_t>(due_ | due);
+  if (std::exchange(later_posted_, true)) return;
+  loop().post(place_);
+}
+
+void tcp_connection::set_idle_timeout(std::chrono::nanoseconds timeout) {
+  if (phase_ != phase::open) return;
+  if (timeout.count() <= 0) {
+    stop_timer();
+    return;
+  }
+  detail::connection_extra& own = extra();
+  own.idle_quarter = timeout / 4 + std::chrono::nanoseconds{1};
+  own.moved = bytes_received_ + bytes_sent_;
+  own.quiet = 0;
+  start_timer(own.idle_quarter);
+}
+
+void tcp_connection::start_timer(std::chrono::nanoseconds delay) {
+  detail::connection_extra& own = extra();
+  loop().start_timer(own.timer, loop().deadline_after(delay));
+}
+
+void tcp_connection::stop_timer() noexcept {
+  if (extra_ != nullptr && extra_->timer.linked()) loop().cancel_timer(extra_->timer);
+}
+
+// --- References ---
+
+tcp_connection_ref tcp_connection::ref() {
+  if (control_ == nullptr) {
+    control_ = new detail::connection_control(*this, group_->options().output_limit);
+    control_->alive.store(is_open(), std::memory_order_relaxed);  // nobody else has it yet
+  }
+  return tcp_connection_ref(*control_);
+}
+
+tcp_connection_ref::tcp_connection_ref(detail::connection_control& control) noexcept
+    : control_(&control) {
+  control_->add();
+}
+tcp_connection_ref::tcp_connection_ref(const tcp_connection_ref& other) noexcept
+    : control_(other.control_) {
+  if (control_ != nullptr) control_->add();
+}
+tcp_connection_ref::~tcp_connection_ref() {
+  if (control_ != nullptr) control_->drop();
+}
+
+bool tcp_connection_ref::alive() const noexcept {
+  // acquire: pairs with the release in end().
+  return control_ != nullptr && control_->alive.load(std::memory_order_acquire);
+}
+
+tcp_connection* tcp_connection_ref::get() const noexcept {
+  return alive() ? control_->connection : nullptr;
+}
+
+bool tcp_connection_ref::post(move_only_function<void(tcp_connection&)> function) const {
+  if (!alive()) return false;
+  control_->loop.post([self = *this, called = std::move(function)]() mutable {
+    tcp_connection* const connection = self.get();
+    if (connection != nullptr) connection->from_loop([&] { called(*connection); });
+  });
+  return true;
+}
+
+bool tcp_connection_ref::send(std::span<const std::byte> bytes) const {
+  return post_bytes(bytes.size(), [bytes] {
+    io::buffer copy;
+    copy.append(bytes);
+    return copy;
+  });
+}
+
+bool tcp_connection_ref::send(io::buffer&& bytes) const {
+  return post_bytes(bytes.size(), [&bytes] { return std::move(bytes); });
+}
+
+template <class Get>
+bool tcp_connection_ref::post_bytes(std::size_t size, Get get) const {
+  if (!alive()) return false;
+  std::optional<detail::byte_quota::share> share = control_->posted.take(size);
+  if (!share) return false;
+  return post([taken = get(), held = std::move(*share)](tcp_connection& to) mutable {
+    to.send(std::move(taken));
+  });
+}
+
+bool tcp_connection_ref::close() const {
+  return post([](tcp_connection& ended) { ended.close(); });
+}
+
+bool tcp_connection_ref::abort() const {
+  return post([](tcp_connection& ended) { ended.abort(); });
+}
+
+}  // namespace gyre::net

@@ -1,0 +1,663 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gyre/net/tcp_connection.hpp>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <gyre/exec/loop.hpp>
+#include <gyre/net/callback_test_support.hpp>
+#include <gyre/net/tcp_server.hpp>
+
+#include <sys/socket.h>
+
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <system_error>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace {
+
+using namespace gyre::net::test;
+using gyre::io::input;
+using gyre::net::tcp_connection;
+using gyre::net::tcp_connection_ref;
+using gyre::net::tcp_server;
+using gyre::net::tcp_server_options;
+
+// So that the kernel does not take much at once.
+void limit_kernel_buffer(const tcp_connection& c) {
+  gyre::net::socket_ref(c.fd()).set_send_buffer(200'000);
+}
+
+// A server whose connections tell what happens to them.
+class TcpConnection : public testing::Test {
+ protected:
+  TcpConnection() { make({}); }
+
+  void make(tcp_server_options how) {
+    server.emplace(loop, std::move(how));
+    server->on_connection([this](tcp_connection& c) {
+      limit_kernel_buffer(c);
+      connection = &c;
+      ++connects;
+    });
+    server->on_close([this](tcp_connection& c, std::error_code why) {
+      if (connection == &c) connection = nullptr;
+      ends.push_back(why);
+    });
+  }
+  void start() {
+    server->listen(any_port());
+    server->start();
+  }
+  peer connect(int receive_buffer = 0) {
+    const int before = connects;
+    peer made(server->local_endpoint(), receive_buffer);
+    turn_until(loop, [&] { return connects > before; });
+    return made;
+  }
+  void wait_for_end() {
+    turn_until(loop, [this] { return !ends.empty(); });
+    settle(loop);
+    EXPECT_EQ(ends.size(), 1u) << "closed must be called once";
+  }
+
+  std::vector<std::exception_ptr> thrown;
+  gyre::loop loop{gyre::loop_options{
+      .on_exception = [this](std::exception_ptr error) { thrown.push_back(std::move(error)); }}};
+  std::optional<tcp_server> server;
+  tcp_connection* connection = nullptr;
+  int connects = 0;
+  std::vector<std::error_code> ends;
+};
+
+void echo(tcp_connection& c, input& in) {
+  EXPECT_TRUE(c.send(in.bytes()));
+  in.consume_all();
+}
+
+TEST_F(TcpConnection, EchoesAndCounts) {
+  server->on_message(&echo);
+  start();
+  peer client = connect();
+  EXPECT_EQ(connection->peer_endpoint(), gyre::net::socket_ref(client.fd()).local_endpoint());
+  EXPECT_EQ(connection->local_endpoint(), server->local_endpoint());
+  for (int i = 1; i <= 100; ++i) {
+    client.send("hello");
+    client.receive(loop, static_cast<std::size_t>(i) * 5);
+  }
+  EXPECT_EQ(connection->metrics().bytes_received, 500u);
+  EXPECT_EQ(connection->metrics().bytes_sent, 500u);
+  EXPECT_EQ(connection->metrics().messages, 100u);
+  EXPECT_EQ(connection->pending_output(), 0u);
+  EXPECT_EQ(connection->id(), 1u);
+  client.close();
+  wait_for_end();
+  EXPECT_FALSE(ends[0]) << ends[0].message();
+  EXPECT_EQ(server->metrics().traffic.bytes_sent, 500u);
+  EXPECT_EQ(server->metrics().connections, 0u);
+}
+
+TEST_F(TcpConnection, UnconsumedBytesComeAgain) {
+  std::vector<std::string> seen;
+  server->on_message([&](tcp_connection&, input& in) {
+    seen.emplace_back(in.text());
+    if (in.size() >= 3) in.consume(2);
+    if (in.text() == "e") in.consume_all();
+  });
+  start();
+  peer client = connect();
+  std::size_t expected = 0;
+  for (const char* each : {"ab", "c", "d", "e"}) {
+    client.send(each);
+    turn_until(loop, [&] { return seen.size() > expected; });
+    ++expected;
+  }
+  EXPECT_THAT(seen, testing::ElementsAre("ab", "abc", "cd", "cde"));
+}
+
+TEST_F(TcpConnection, UnconsumedBytesAreLimited) {
+  make({.connections = {.input_limit = 100}});
+  server->on_message([](tcp_connection&, input&) {});
+  start();
+  peer client = connect();
+  for (int i = 0; i < 11 && ends.empty(); ++i) {
+    client.send("ten bytes ");
+    settle(loop);
+  }
+  wait_for_end();
+  EXPECT_EQ(ends[0], std::errc::no_buffer_space);
+}
+
+TEST_F(TcpConnection, WhatTheKernelDoesNotTakeIsSentLater) {
+  int completions = 0;
+  server->on_write_complete([&](tcp_connection&) { ++completions; });
+  start();
+  peer client = connect();
+  const std::string text = long_text(1'500'000);
+  EXPECT_TRUE(connection->send(text));
+  EXPECT_GT(connection->pending_output(), 0u) << "the kernel takes that much at once";
+  EXPECT_TRUE(connection->send("behind it"));
+  settle(loop);
+  EXPECT_EQ(completions, 0);
+  EXPECT_EQ(client.receive(loop, text.size() + 9), text + "behind it");
+  turn_until(loop, [&] { return completions > 0; });
+  EXPECT_EQ(completions, 1);
+  EXPECT_EQ(connection->pending_output(), 0u);
+}
+
+TEST_F(TcpConnection, SendsPiecesAndBuffersInOrder) {
+  start();
+  peer client = connect();
+  const auto bytes = [](std::string_view text) { return std::as_bytes(std::span(text)); };
+  const std::string large = long_text(1'200'000);
+  EXPECT_TRUE(connection->send({bytes("a"), bytes(""), bytes("bc")}));
+  EXPECT_TRUE(connection->send({bytes("<"), bytes(large), bytes(">")}));
+  EXPECT_TRUE(connection->send({bytes("d"), bytes("e")}));
+  gyre::io::buffer buffer;
+  buffer.append(large);
+  EXPECT_TRUE(connection->send(std::move(buffer)));
+  EXPECT_TRUE(buffer.empty());  // NOLINT(bugprone-use-after-move): that is said of it
+  EXPECT_TRUE(connection->send(std::string_view()));
+  const std::string expected = "abc<" + large + ">de" + large;
+  EXPECT_EQ(client.receive(loop, expected.size()), expected);
+  buffer.append("small");
+  EXPECT_TRUE(connection->send(std::move(buffer)));
+  EXPECT_EQ(client.receive(loop, expected.size() + 5), expected + "small");
+}
+
+// Pitfall: output unbounded.
+TEST_F(TcpConnection, ASlowReaderIsGivenUpAtTheLimit) {
+  make({.connections = {.output_limit = 1'000'000}});
+  start();
+  peer client = connect(4096);
+  const std::string text = long_text(100'000);
+  int accepted = 0;
+  while (connection->send(text)) ++accepted;
+  EXPECT_GT(accepted, 9);
+  EXPECT_FALSE(connection->is_open());
+  EXPECT_TRUE(ends.empty()) << "not within send()";
+  wait_for_end();
+  EXPECT_EQ(ends[0], std::errc::no_buffer_space);
+}
+
+TEST_F(TcpConnection, TellsOfHighAndLowWater) {
+  make({.connections = {.high_water = 300'000, .low_water = 10'000}});
+  std::vector<std::string> told;
+  server->on_high_water([&](tcp_connection&, std::size_t waiting) {
+    EXPECT_GE(waiting, 300'000u);
+    told.emplace_back("high");
+  });
+  server->on_low_water([&](tcp_connection& c) {
+    EXPECT_LE(c.pending_output(), 10'000u);
+    told.emplace_back("low");
+  });
+  start();
+  peer client = connect(4096);
+  const std::string text = long_text(1'500'000);
+  for (std::size_t i = 1; i <= 2; ++i) {
+    connection->send(text);
+    EXPECT_EQ(told.size(), 2 * i - 2) << "not within send()";
+    turn_until(loop, [&] { return told.size() == 2 * i - 1; });
+    connection->send("more");
+    settle(loop);
+    EXPECT_EQ(told.size(), 2 * i - 1) << "once";
+    client.receive(loop, i * (text.size() + 4));
+    turn_until(loop, [&] { return told.size() == 2 * i; });
+  }
+  EXPECT_THAT(told, testing::ElementsAre("high", "low", "high", "low"));
+}
+
+// What it pauses or resumes by these must fit the present moment.
+TEST_F(TcpConnection, TellsOfHighAndLowWaterAsItIs) {
+  gyre::loop busy({.batch = 1});
+  server.emplace(busy, tcp_server_options{.connections = {.high_water = 300'000, .low_water = 1}});
+  std::string told;
+  server->on_connection([&](tcp_connection& c) { connection = &c; });
+  server->on_high_water([&](tcp_connection& c, std::size_t) {
+    told += 'H';
+    EXPECT_GE(c.pending_output(), 300'000u);
+  });
+  server->on_low_water([&](tcp_connection& c) {
+    told += 'L';
+    EXPECT_LE(c.pending_output(), 1u);
+  });
+  auto [served, other] = gyre::net::socket_pair();
+  peer client(std::move(other));
+  server->adopt(served.release());
+  turn_until(busy, [&] { return connection != nullptr; });
+  const std::string much(900'000, 'x');
+  const auto fall = [&] {
+    turn_until(busy, [&] {
+      client.receive();
+      return connection->pending_output() == 0;
+    });
+  };
+  for (int i = 0; i < 2000; ++i) busy.post([] {});
+  connection->send(much);
+  fall();
+  EXPECT_EQ(told, "") << "it is not its turn yet";
+  connection->send(much);
+  settle(busy);
+  EXPECT_EQ(told, "H");
+  fall();
+  settle(busy);
+  EXPECT_EQ(told, "HL");
+  server.reset();
+  settle(busy);
+}
+
+TEST_F(TcpConnection, ReceivesWhatComesBehindDescriptors) {
+  std::string heard;
+  server->on_message([&](tcp_connection&, input& in) {
+    heard += in.text();
+    in.consume_all();
+  });
+  auto [served, other] = gyre::net::socket_pair();
+  server->adopt(served.release());
+  turn_until(loop, [&] { return connection != nullptr; });
+  char text = 'a';
+  iovec piece{&text, 1};
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))]{};
+  msghdr message{};
+  message.msg_iov = &piece;
+  message.msg_iovlen = 1;
+  message.msg_control = control;
+  message.msg_controllen = sizeof control;
+  cmsghdr& first = *CMSG_FIRSTHDR(&message);
+  first.cmsg_level = SOL_SOCKET;
+  first.cmsg_type = SCM_RIGHTS;
+  first.cmsg_len = CMSG_LEN(sizeof(int));
+  const int sent = other.fd();
+  std::memcpy(CMSG_DATA(&first), &sent, sizeof sent);
+  ASSERT_EQ(::sendmsg(other.fd(), &message, MSG_NOSIGNAL), 1);
+  ASSERT_EQ(::send(other.fd(), "b", 1, MSG_NOSIGNAL), 1);
+  turn_until(loop, [&] { return heard == "ab"; });
+}
+
+TEST_F(TcpConnection, PausedReadingHoldsThePeerBack) {
+  std::string seen;
+  server->on_message([&](tcp_connection& c, input& in) {
+    seen += in.text();
+    in.consume_all();
+    c.pause_reading();
+  });
+  start();
+  peer client = connect();
+  client.send("one");
+  turn_until(loop, [&] { return seen == "one"; });
+  client.send("two");
+  for (int i = 0; i < 20; ++i) loop.run_for(100us);
+  EXPECT_EQ(seen, "one");
+  EXPECT_TRUE(connection->reading_paused());
+  connection->resume_reading();
+  connection->resume_reading();
+  turn_until(loop, [&] { return seen == "onetwo"; });
+  connection->pause_reading();
+  client.close();
+  for (int i = 0; i < 20; ++i) loop.run_for(100us);
+  EXPECT_TRUE(ends.empty());
+  connection->resume_reading();
+  wait_for_end();
+}
+
+// Pitfall: close discards pending output.
+TEST_F(TcpConnection, CloseSendsWhatWasAcceptedFirst) {
+  start();
+  peer client = connect();
+  const std::string text = long_text(1'200'000);
+  connection->send(text);
+  connection->close();
+  connection->close();
+  EXPECT_TRUE(connection->is_open());
+  EXPECT_FALSE(connection->can_send());
+  EXPECT_FALSE(connection->send("no more"));
+  client.send("not looked at");
+  EXPECT_TRUE(client.receive_end(loop));
+  EXPECT_EQ(client.text, text);
+  EXPECT_TRUE(ends.empty()) << "it waits for the peer's end";
+  client.close();
+  wait_for_end();
+  EXPECT_FALSE(ends[0]) << ends[0].message();
+}
+
+TEST_F(TcpConnection, CloseGivesUpWhenThePeerTakesNothing) {
+  make({.connections = {.close_timeout = 20ms}});
+  start();
+  peer client = connect(4096);
+  connection->send(long_text(1'500'000));
+  connection->close();
+  wait_for_end();
+  EXPECT_EQ(ends[0], std::errc::timed_out);
+}
+
+TEST_F(TcpConnection, CloseDoesNotWaitLongForThePeersEnd) {
+  start();
+  peer client = connect();
+  connection->close(std::chrono::hours(1));
+  connection->close(10ms);
+  connection->close();  // not later
+  wait_for_end();
+  EXPECT_FALSE(ends[0]) << "all had been sent: " << ends[0].message();
+  EXPECT_TRUE(client.receive_end(loop));
+}
+
+TEST_F(TcpConnection, AbortResets) {
+  start();
+  peer client = connect();
+  connection->send(long_text(1'200'000));
+  tcp_connection& aborted = *connection;
+  aborted.abort();
+  aborted.abort();
+  aborted.close();
+  EXPECT_FALSE(aborted.send("no"));
+  EXPECT_EQ(aborted.fd(), -1);
+  EXPECT_TRUE(ends.empty()) << "not within abort()";
+  wait_for_end();
+  EXPECT_EQ(ends[0], std::errc::connection_aborted);
+  client.receive(loop, std::string::npos);
+  EXPECT_EQ(client.error, ECONNRESET);
+}
+
+// Pitfall: EPIPE drops data silently.
+TEST_F(TcpConnection, SendingToWhoHasGoneIsReported) {
+  start();
+  for (const bool reset : {false, true}) {
+    ends.clear();
+    peer client = connect();
+    connection->pause_reading();  // so that only sending can tell
+    reset ? client.reset() : client.close();
+    turn_until(loop, [&] { return connection == nullptr || !connection->send("anybody?"); });
+    wait_for_end();
+    EXPECT_THAT(ends[0].value(), testing::AnyOf(EPIPE, ECONNRESET));
+  }
+}
+
+TEST_F(TcpConnection, APeerMayResetAtEveryStep) {
+  std::string request;
+  server->on_message([&](tcp_connection& c, input& in) {
+    c.send(in.bytes());
+    in.consume_all();
+    c.send(long_text(1'000'000));
+    c.close();
+  });
+  start();
+  const auto accepted = [&] { return server->metrics().accepted; };
+  for (const char* sent : {"", "x"}) {
+    peer client(server->local_endpoint());
+    client.send(sent);
+    client.reset();  // before it is accepted: it may be passed over
+    settle(loop);
+  }
+  for (int step = 1; step < 5; ++step) {
+    const std::size_t before = ends.size();
+    const auto had = accepted();
+    peer client(server->local_endpoint());
+    if (step >= 2) client.send("x");
+    turn_until(loop, [&] { return accepted() > had; });
+    if (step == 3) client.receive(loop, 1);
+    if (step == 4) client.receive(loop, 1'000'001);
+    client.reset();
+    turn_until(loop, [&] { return ends.size() > before; });
+  }
+  turn_until(loop, [&] { return server->metrics().connections == 0; });
+  EXPECT_EQ(ends.size(), accepted());
+  EXPECT_EQ(ends.size(), static_cast<std::size_t>(connects));
+}
+
+TEST_F(TcpConnection, HalfClosedByThePeerItStillSends) {
+  int told = 0;
+  server->on_peer_ended([&](tcp_connection& c) {
+    ++told;
+    EXPECT_TRUE(c.send(long_text(1'000'000)));
+  });
+  start();
+  peer client = connect();
+  client.end_sending();
+  client.receive(loop, 1'000'000);
+  EXPECT_FALSE(client.ended);
+  EXPECT_EQ(told, 1);
+  connection->close();
+  EXPECT_TRUE(client.receive_end(loop));
+  wait_for_end();
+  EXPECT_FALSE(ends[0]);
+}
+
+TEST_F(TcpConnection, HalfClosedHereItStillReceives) {
+  std::string seen;
+  server->on_message([&](tcp_connection&, input& in) {
+    seen += in.text();
+    in.consume_all();
+  });
+  server->on_peer_ended([](tcp_connection&) {});
+  start();
+  peer client = connect();
+  const std::string text = long_text(1'000'000);
+  connection->send(text);
+  connection->shutdown_send();
+  connection->shutdown_send();
+  EXPECT_FALSE(connection->send("no"));
+  EXPECT_TRUE(client.receive_end(loop));
+  EXPECT_EQ(client.text, text);
+  client.send("still heard");
+  turn_until(loop, [&] { return seen == "still heard"; });
+  EXPECT_TRUE(connection->is_open());
+  client.end_sending();
+  wait_for_end();
+  EXPECT_FALSE(ends[0]);
+}
+
+TEST_F(TcpConnection, IdleOnesAreEnded) {
+  make({.connections = {.idle_timeout = 40ms}});
+  server->on_message(&echo);
+  start();
+  peer client = connect();
+  const gyre::steady_time begin = gyre::detail::monotonic_now();
+  gyre::steady_time last = begin;
+  for (std::size_t i = 1; i <= 8; ++i) {  // longer than the timeout in all
+    loop.run_for(10ms);
+    if (!ends.empty()) break;  // this machine was too slow
+    client.send("x");
+    last = gyre::detail::monotonic_now();
+    client.receive(loop, i);
+  }
+  wait_for_end();
+  EXPECT_EQ(ends[0], std::errc::timed_out);
+  EXPECT_GE(gyre::detail::monotonic_now() - last, 30ms);
+  EXPECT_TRUE(client.receive_end(loop));
+}
+
+TEST_F(TcpConnection, KeepsWhatTheProgramWantsToKeepWithIt) {
+  start();
+  peer client = connect();
+  EXPECT_EQ(connection->context<int>(), nullptr);
+  const auto held = std::make_shared<int>(7);
+  connection->context() = held;
+  EXPECT_EQ(*connection->context<std::shared_ptr<int>>(), held);
+  EXPECT_EQ(connection->context<int>(), nullptr);
+  EXPECT_EQ(held.use_count(), 2);
+  connection->abort();
+  wait_for_end();
+  EXPECT_EQ(held.use_count(), 1);
+}
+
+TEST_F(TcpConnection, AnExceptionEndsItAndGoesToTheLoop) {
+  server->on_message([](tcp_connection&, input&) { throw std::runtime_error("message"); });
+  start();
+  peer client = connect();
+  client.send("x");
+  wait_for_end();
+  EXPECT_EQ(ends[0], std::errc::connection_aborted);
+  EXPECT_EQ(thrown.size(), 1u);
+  peer next = connect();  // the server goes on
+}
+
+TEST_F(TcpConnection, AnExceptionOfTheLastCallIsNoLeak) {
+  server->on_close([](tcp_connection&, std::error_code) { throw std::runtime_error("closed"); });
+  start();
+  peer client = connect();
+  client.close();
+  turn_until(loop, [&] { return !thrown.empty(); });
+  EXPECT_EQ(server->metrics().connections, 0u);
+}
+
+TEST_F(TcpConnection, OtherThreadsSendThroughReferences) {
+  start();
+  peer client = connect();
+  const tcp_connection_ref ref = connection->ref();
+  const tcp_connection_ref same = connection->ref();
+  EXPECT_EQ(ref, same);
+  EXPECT_EQ(ref.get(), connection);
+  {
+    std::vector<std::jthread> senders;
+    for (int i = 0; i < 3; ++i) {
+      senders.emplace_back([ref] {
+        for (int n = 0; n < 100; ++n) EXPECT_TRUE(ref.send("0123456789"));
+      });
+    }
+    client.receive(loop, 3000);
+  }
+  std::string expected;
+  for (int i = 0; i < 300; ++i) expected += "0123456789";
+  EXPECT_EQ(client.text, expected);
+  std::jthread([ref] {
+    EXPECT_TRUE(ref.post([](tcp_connection& c) { c.send("last"); }));
+    EXPECT_TRUE(ref.close());
+  }).join();
+  EXPECT_TRUE(client.receive_end(loop));
+  EXPECT_EQ(client.text, expected + "last");
+  client.close();
+  wait_for_end();
+  EXPECT_FALSE(ref.alive());
+  EXPECT_EQ(ref.get(), nullptr);
+  EXPECT_FALSE(ref.send("no"));
+  EXPECT_FALSE(ref.close());
+  EXPECT_FALSE(ref.post([](tcp_connection&) { FAIL(); }));
+  EXPECT_FALSE(tcp_connection_ref().alive());
+}
+
+TEST_F(TcpConnection, OtherThreadsSendNoFasterThanTheLoopTakesIt) {
+  make({.connections = {.output_limit = 1000}});
+  start();
+  peer client = connect();
+  const tcp_connection_ref ref = connection->ref();
+  for (std::size_t round = 1; round <= 2; ++round) {
+    EXPECT_FALSE(ref.send(std::string(1001, 'x')));
+    EXPECT_TRUE(ref.send(std::string(600, 'x')));
+    EXPECT_FALSE(ref.send(std::string(401, 'x')));
+    gyre::io::buffer rest;
+    rest.append(std::string(400, 'x'));
+    EXPECT_TRUE(ref.send(std::move(rest)));
+    EXPECT_FALSE(ref.send("x"));
+    EXPECT_EQ(client.receive(loop, round * 1000).size(), round * 1000);
+  }
+  EXPECT_TRUE(ref.send("x"));
+  connection->abort();
+  settle(loop);
+  EXPECT_FALSE(ref.send("x"));
+}
+
+TEST_F(TcpConnection, WhatIsPostedToOneThatEndsMeanwhileIsDropped) {
+  start();
+  peer client = connect();
+  const tcp_connection_ref ref = connection->ref();
+  EXPECT_TRUE(ref.post([](tcp_connection&) { FAIL() << "it has ended"; }));
+  connection->abort();
+  wait_for_end();
+  settle(loop);
+}
+
+// Pitfalls: the read callback frees the channel, then the write callback is read from it; close
+// after close; close inside every callback.
+enum class moment { connected, message, write_complete, high_water, low_water, peer_ended, closed };
+enum class deed { close, abort, destroy_server, stop_server, send, pause };
+
+class TcpConnectionCallback : public TcpConnection,
+                              public testing::WithParamInterface<std::tuple<moment, deed>> {
+ protected:
+  void act(tcp_connection& c, moment now) {
+    const auto [when, what] = GetParam();
+    if (now != when || acted) return;
+    acted = true;
+    switch (what) {
+      case deed::close: c.close(); break;
+      case deed::abort: c.abort(); break;
+      case deed::destroy_server: server.reset(); break;
+      case deed::stop_server: server->stop(10ms); break;
+      case deed::send: c.send("sent in a callback"); break;
+      case deed::pause: c.pause_reading(); break;
+    }
+    // It is still there.
+    c.send("and after that");
+    c.close();
+  }
+  bool acted = false;
+};
+
+TEST_P(TcpConnectionCallback, MayDoAnything) {
+  make({.connections = {.high_water = 1'000'000, .low_water = 10'000, .close_timeout = 10ms}});
+  static const std::string much = long_text(2'000'000);
+  int closes = 0;
+  server
+      ->on_connection([&](tcp_connection& c) {
+        limit_kernel_buffer(c);
+        act(c, moment::connected);
+      })
+      .on_message([&](tcp_connection& c, input& in) {
+        const std::string text(in.text());
+        act(c, moment::message);
+        EXPECT_EQ(in.text(), text) << "what came is still there";
+        in.consume_all();
+        c.send(much);
+      })
+      .on_write_complete([&](tcp_connection& c) {
+        act(c, moment::write_complete);
+        c.close();
+      })
+      .on_high_water([&](tcp_connection& c, std::size_t) { act(c, moment::high_water); })
+      .on_low_water([&](tcp_connection& c) { act(c, moment::low_water); })
+      .on_peer_ended([&](tcp_connection& c) { act(c, moment::peer_ended); })
+      .on_close([&](tcp_connection& c, std::error_code) {
+        ++closes;
+        act(c, moment::closed);
+      });
+  start();
+  peer client(server->local_endpoint());
+  client.send("x");
+  client.end_sending();
+  client.receive(loop, std::string::npos);  // to the end, whichever
+  turn_until(loop, [&] { return acted; });
+  if (std::get<1>(GetParam()) == deed::destroy_server) {
+    settle(loop);
+    EXPECT_EQ(closes, std::get<0>(GetParam()) == moment::closed ? 1 : 0);
+  } else {
+    turn_until(loop, [&] { return closes == 1; });
+    settle(loop);
+    EXPECT_EQ(closes, 1);
+    EXPECT_EQ(server->metrics().connections, 0u);
+  }
+}
+
+std::string name_of(const testing::TestParamInfo<std::tuple<moment, deed>>& tested) {
+  static const std::vector<std::string> moments = {
+      "Connected", "Message", "WriteComplete", "HighWater", "LowWater", "PeerEnded", "Closed"};
+  static const std::vector<std::string> deeds = {"Closes", "Aborts", "DestroysServer",
+                                                 "Stops",  "Sends",  "Pauses"};
+  return moments[static_cast<std::size_t>(std::get<0>(tested.param))] +
+         deeds[static_cast<std::size_t>(std::get<1>(tested.param))];
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    , TcpConnectionCallback,
+    testing::Combine(testing::Values(moment::connected, moment::message, moment::write_complete,
+                                     moment::high_water, moment::low_water, moment::peer_ended,
+                                     moment::closed),
+                     testing::Values(deed::close, deed::abort, deed::destroy_server,
+                                     deed::stop_server, deed::send, deed::pause)),
+    &name_of);
+
+}  // namespace

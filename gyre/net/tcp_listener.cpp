@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gyre/net/tcp_listener.hpp>
+
+namespace gyre::net {
+namespace {
+
+socket listening_at(const endpoint& local, const listener_options& options) {
+  socket made = socket::open(local.family(), socket_type::stream);
+  made.set_reuse_address(options.reuse_address);
+  if (options.reuse_port) made.set_reuse_port(true);
+  if (local.family() == address_family::ipv6) made.set_v6_only(options.v6_only);
+  made.apply(options.accepted);
+  made.bind(local);
+  made.listen(options.backlog);
+  return made;
+}
+
+}  // namespace
+
+tcp_listener::tcp_listener(event_loop& loop, const endpoint& local, const listener_options& options)
+    : listener(loop, listening_at(local, options)) {}
+
+}  // namespace gyre::net

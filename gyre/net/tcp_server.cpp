@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gyre/net/tcp_server.hpp>
+
+#include <gyre/net/detail/server_core.hpp>
+
+#include <utility>
+
+namespace gyre::net {
+
+tcp_server::tcp_server(event_loop& loop, tcp_server_options how)
+    : tcp_server(std::vector<event_loop*>{&loop}, std::move(how)) {}
+tcp_server::tcp_server(std::vector<event_loop*> loops, tcp_server_options how)
+    : core_(std::make_shared<core>(loops, std::move(how))) {}
+tcp_server::~tcp_server() { core_->abandon(); }
+
+tcp_server& tcp_server::on_connection(move_only_function<void(tcp_connection&)> called) {
+  core_->settable_handlers().connected = std::move(called);
+  return *this;
+}
+tcp_server& tcp_server::on_message(move_only_function<void(tcp_connection&, io::input&)> called) {
+  core_->settable_handlers().message = std::move(called);
+  return *this;
+}
+tcp_server& tcp_server::on_write_complete(move_only_function<void(tcp_connection&)> called) {
+  core_->settable_handlers().write_complete = std::move(called);
+  return *this;
+}
+tcp_server& tcp_server::on_high_water(
+    move_only_function<void(tcp_connection&, std::size_t)> called) {
+  core_->settable_handlers().high_water = std::move(called);
+  return *this;
+}
+tcp_server& tcp_server::on_low_water(move_only_function<void(tcp_connection&)> called) {
+  core_->settable_handlers().low_water = std::move(called);
+  return *this;
+}
+tcp_server& tcp_server::on_peer_ended(move_only_function<void(tcp_connection&)> called) {
+  core_->settable_handlers().peer_ended = std::move(called);
+  return *this;
+}
+tcp_server& tcp_server::on_close(
+    move_only_function<void(tcp_connection&, std::error_code)> called) {
+  core_->settable_handlers().closed = std::move(called);
+  return *this;
+}
+tcp_server& tcp_server::on_accept_error(move_only_function<void(std::error_code)> called) {
+  core_->settable_handlers().accept_error = std::move(called);
+  return *this;
+}
+
+void tcp_server::listen(const endpoint& at) { core_->listen(at); }
+endpoint tcp_server::local_endpoint(std::size_t index) const {
+  return core_->local_endpoint(index);
+}
+void tcp_server::start() { core_->start(); }
+void tcp_server::adopt(unique_fd connection) { core_->adopt(std::move(connection)); }
+void tcp_server::pause_accepting() { core_->hold(detail::acceptor::paused, true); }
+void tcp_server::resume_accepting() { core_->hold(detail::acceptor::paused, false); }
+
+void tcp_server::stop(std::chrono::nanoseconds deadline, move_only_function<void()> done) {
+  core_->stop(deadline, std::move(done));
+}
+
+void tcp_server::for_each(std::function<void(tcp_connection&)> function) {
+  core_->for_each(std::move(function));
+}
+
+void tcp_server::broadcast(std::span<const std::byte> bytes) {
+  auto copy = std::make_shared<std::vector<std::byte>>(bytes.begin(), bytes.end());
+  for_each([copy](tcp_connection& each) { each.send(*copy); });
+}
+
+const std::string& tcp_server::name() const noexcept { return core_->options.name; }
+tcp_server_metrics tcp_server::metrics() const noexcept { return core_->metrics(); }
+
+}  // namespace gyre::net

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+// A server of TCP (or Unix stream) connections on one loop or several.
+//
+//     gyre::net::tcp_server server(loop, {.name = "echo"});
+//     server.on_message([](gyre::net::tcp_connection& from, gyre::io::input& in) {
+//       from.send(in.bytes());
+//       in.consume_all();
+//     });
+//     server.listen({gyre::net::ip_address::any_v6(), 7});
+//     server.start();
+//     loop.run();
+#pragma once
+
+#include <gyre/base/move_only_function.hpp>
+#include <gyre/base/unique_fd.hpp>
+#include <gyre/exec/event_loop.hpp>
+#include <gyre/exec/loop_pool.hpp>
+#include <gyre/exec/loop_thread.hpp>
+#include <gyre/net/endpoint.hpp>
+#include <gyre/net/tcp_connection.hpp>
+#include <gyre/task/from_callback.hpp>
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+namespace gyre::net {
+
+/// Which loop of several gets a connection.
+enum class accept_strategy : std::uint8_t {
+  /// One loop accepts, and the loops get the connections in turn.
+  round_robin,
+  /// The same peer address always goes to the same loop.
+  hash_of_peer,
+  /// The loop with the fewest connections.
+  least_connections,
+  /// Every loop accepts its own, from a socket of its own (SO_REUSEPORT); the kernel distributes them
+  /// by a hash of both addresses. The cheapest: a connection never changes threads. Unix sockets
+  /// cannot be shared so: of those, one loop accepts as with round_robin.
+  every_loop,
+};
+
+/// How a server behaves; fixed when it is made.
+struct tcp_server_options {
+  static constexpr std::size_t unlimited = std::numeric_limits<std::size_t>::max();
+
+  std::string name = "tcp_server";
+  accept_strategy strategy = accept_strategy::round_robin;
+  connection_options connections = {};
+  /// Connections at a time, at least one. While there are so many, further ones wait in the kernel's
+  /// queue (whose length is `backlog`) until one ends. Where several loops accept, one that was accepted at the
+  /// same time as the last that had a place is closed again, and counted as refused.
+  std::size_t max_connections = unlimited;
+  int backlog = 4096;
+  /// SO_REUSEADDR: to listen again at once after a restart.
+  bool reuse_address = true;
+  /// IPV6_V6ONLY: an IPv6 listener does not take IPv4 connections.
+  bool ipv6_only = false;
+  /// How long accepting pauses when there are no descriptors or memory left (EMFILE, ENFILE, ENOBUFS,
+  /// ENOMEM), at least 1 ms; doubles up to `accept_backoff_limit` while that goes on. One waiting connection is then
+  /// taken with a descriptor kept in reserve and closed, so that its peer knows.
+  std::chrono::nanoseconds accept_backoff = std::chrono::milliseconds{10};
+  std::chrono::nanoseconds accept_backoff_limit = std::chrono::seconds{1};
+};
+
+/// Counts since a server was made.
+struct tcp_server_metrics {
+  std::uint64_t accepted = 0;
+  std::uint64_t refused = 0;        ///< accepted and closed: no descriptors, or above the limit
+  std::uint64_t accept_errors = 0;  ///< times that accepting had to pause
+  std::size_t connections = 0;      ///< at present
+  connection_metrics traffic = {};
+};
+
+/// A server.
+///
+/// All members may be called from any thread, also while the loops do not run yet; handlers are set
+/// before start(). Commands take effect in the loops' turns. The loops must outlive the server.
+///
+/// The destructor ends what is left, without telling anybody: once it has returned, no handler runs
+/// any more (on another thread it waits for those that do, so it must not be called by a handler of
+/// another server for which one of ours waits). What belongs to its own thread's loop is closed at
+/// once; the rest in the next turns of the other loops, or with them. Who needs every `closed` calls
+/// stop() first. Handlers, and what they hold, are destroyed when the last loop is done with them.
+///
+/// A forked child shares the listening sockets and the loops' epoll instances: it should exec, or
+/// first call event_loop::after_fork_in_child() of every loop, and then destroy the server, or go on
+/// with it while the parent destroys its own. Without that call, destroying it in the child takes the
+/// sockets out of the parent's epoll too: then the parent accepts no more.
+class tcp_server {
+ public:
+  /// With one loop, several, or a thread's. Throws std::invalid_argument for none, and for options
+  /// that make no sense: no connections allowed, a low_water that is not below high_water.
+  explicit tcp_server(event_loop& loop, tcp_server_options how = {});
+  template <class Loop>
+  explicit tcp_server(basic_loop_pool<Loop>& loops, tcp_server_options how = {})
+      : tcp_server(loops.loops(), std::move(how)) {}
+  template <class Loop>
+  explicit tcp_server(basic_loop_thread<Loop>& thread, tcp_server_options how = {})
+      : tcp_server(thread.loop(), std::move(how)) {}
+  explicit tcp_server(std::vector<event_loop*> loops, tcp_server_options how = {});
+  tcp_server(const tcp_server&) = delete;
+  tcp_server& operator=(const tcp_server&) = delete;
+  ~tcp_server();
+
+  // See connection_handlers. Each throws std::logic_error after start().
+  tcp_server& on_connection(move_only_function<void(tcp_connection&)> called);
+  tcp_server& on_message(move_only_function<void(tcp_connection&, io::input&)> called);
+  tcp_server& on_write_complete(move_only_function<void(tcp_connection&)> called);
+  tcp_server& on_high_water(move_only_function<void(tcp_connection&, std::size_t)> called);
+  tcp_server& on_low_water(move_only_function<void(tcp_connection&)> called);
+  tcp_server& on_peer_ended(move_only_function<void(tcp_connection&)> called);
+  tcp_server& on_close(move_only_function<void(tcp_connection&, std::error_code)> called);
+  /// Accepting must pause; once for each time that this begins. The default prints a line.
+  tcp_server& on_accept_error(move_only_function<void(std::error_code)> called);
+
+  /// Binds and listens, so that peers can connect; they are accepted after start(). May be called
+  /// for several endpoints. Port 0: the kernel chooses. The file of a Unix socket at which nobody
+  /// listens any more is replaced; it stays when the server ends. No effect after stop(). Throws
+  /// std::system_error (EADDRINUSE, EACCES, EADDRNOTAVAIL …).
+  void listen(const endpoint& at);
+  /// Where it listens, in the order of listen(); throws std::out_of_range.
+  endpoint local_endpoint(std::size_t index = 0) const;
+  /// Begins to accept. Throws std::logic_error if called twice.
+  void start();
+
+  /// Serves a connected stream socket that came from elsewhere (another process, a socket pair) as if
+  /// it had been accepted, also before start(). It is made non-blocking. Throws std::system_error
+  /// (ENOTCONN, ENOTSOCK), and then closes it.
+  void adopt(unique_fd connection);
+
+  /// Leaves new connections in the kernel's queue until resume_accepting().
+  void pause_accepting();
+  void resume_accepting();
+
+  /// Stops for ever: accepts no more, and closes all connections as tcp_connection::close() does; at
+  /// the deadline, what is left is aborted. Then calls `done` on one of the loops. A second stop() can
+  /// make the deadline earlier, and its `done` is called too; also before start().
+  void stop(std::chrono::nanoseconds deadline = std::chrono::seconds{5},
+            move_only_function<void()> done = {});
+  /// The same to await.
+  [[nodiscard]] auto stop_async(std::chrono::nanoseconds deadline = std::chrono::seconds{5}) {
+    return from_callback(
+        [this, deadline](completion<void> done) { stop(deadline, [done] { done.set_value(); }); });
+  }
+
+  /// Calls `function` with each connection, on its loop, later.
+  void for_each(std::function<void(tcp_connection&)> function);
+  /// Sends to all connections; the bytes are copied once.
+  void broadcast(std::span<const std::byte> bytes);
+  void broadcast(std::string_view text) { broadcast(std::as_bytes(std::span(text))); }
+
+  const std::string& name() const noexcept;
+  tcp_server_metrics metrics() const noexcept;
+
+ private:
+  class core;
+
+  std::shared_ptr<core> core_;
+};
+
+}  // namespace gyre::net

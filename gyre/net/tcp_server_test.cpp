@@ -1,0 +1,607 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gyre/net/tcp_server.hpp>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <gyre/base/detail/sanitizer.hpp>
+#include <gyre/exec/loop_pool.hpp>
+#include <gyre/exec/loop_thread.hpp>
+#include <gyre/net/callback_test_support.hpp>
+#include <gyre/task/spawn.hpp>
+#include <gyre/task/task.hpp>
+
+#include <sys/eventfd.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <filesystem>
+#include <fstream>
+#include <future>
+#include <iterator>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace {
+
+using namespace gyre::net::test;
+using gyre::io::input;
+using gyre::net::accept_strategy;
+using gyre::net::endpoint;
+using gyre::net::ip_address;
+using gyre::net::tcp_connection;
+using gyre::net::tcp_connection_ref;
+using gyre::net::tcp_server;
+using gyre::net::tcp_server_options;
+
+void echo(tcp_connection& c, input& in) {
+  c.send(in.bytes());
+  in.consume_all();
+}
+
+class TcpServer : public testing::Test {
+ protected:
+  void start(tcp_server_options how = {}, endpoint at = any_port()) {
+    server.emplace(loop, std::move(how));
+    server->on_message(&echo).on_close([this](tcp_connection&, std::error_code) { ++closes; });
+    server->listen(at);
+    server->start();
+  }
+  void wait_for_connections(std::size_t count) {
+    turn_until(loop, [&] { return server->metrics().connections == count; });
+  }
+  peer connect() { return peer(server->local_endpoint()); }
+  // Turns the loop for a while in which nothing must happen.
+  void idle() {
+    for (int i = 0; i < 10; ++i) loop.run_for(200us);
+  }
+
+  gyre::loop loop;
+  std::optional<tcp_server> server;
+  int closes = 0;
+};
+
+TEST_F(TcpServer, ServesEveryFamily) {
+  for (const endpoint& at :
+       {any_port(), endpoint(ip_address::loopback_v6(), 0),
+        endpoint::unix_abstract("gyre-tcp-server-test-" + std::to_string(::getpid()))}) {
+    start({.name = "families"}, at);
+    EXPECT_EQ(server->name(), "families");
+    peer client = connect();
+    client.send("hello");
+    EXPECT_EQ(client.receive(loop, 5), "hello");
+    client.close();
+    wait_for_connections(0);
+    server.reset();
+    settle(loop);
+  }
+}
+
+TEST_F(TcpServer, RefusesOptionsThatMakeNoSense) {
+  EXPECT_THROW(tcp_server(loop, {.max_connections = 0}), std::invalid_argument);
+  EXPECT_NO_THROW(tcp_server(loop, {.connections = {.high_water = 10}}));
+  EXPECT_THROW(tcp_server(loop, {.connections = {.high_water = 10, .low_water = 10}}),
+               std::invalid_argument);
+  EXPECT_THROW(tcp_server(std::vector<gyre::event_loop*>()), std::invalid_argument);
+}
+
+TEST_F(TcpServer, ListensAtSeveralPlaces) {
+  start();
+  server->listen(any_port());  // after start(), too
+  EXPECT_NE(server->local_endpoint(0), server->local_endpoint(1));
+  EXPECT_THROW(static_cast<void>(server->local_endpoint(2)), std::out_of_range);
+  EXPECT_THROW(server->start(), std::logic_error);
+  EXPECT_THROW(server->listen(server->local_endpoint(0)), std::system_error);
+  for (std::size_t i = 0; i < 2; ++i) {
+    peer client(server->local_endpoint(i));
+    client.send("x");
+    client.receive(loop, 1);
+  }
+}
+
+TEST_F(TcpServer, ThePortIsFreeAgainAfterwards) {
+  start();
+  const endpoint place = server->local_endpoint();
+  peer client = connect();
+  wait_for_connections(1);
+  server->stop(1ms);
+  wait_for_connections(0);
+  settle(loop);
+  start({}, place);
+  peer next = connect();
+  wait_for_connections(1);
+}
+
+TEST_F(TcpServer, LeavesConnectionsAboveTheLimitInTheQueue) {
+  start({.max_connections = 2});
+  std::vector<peer> clients;
+  for (int i = 0; i < 4; ++i) clients.push_back(connect());
+  for (peer& each : clients) each.send("x");
+  wait_for_connections(2);
+  idle();
+  EXPECT_EQ(server->metrics().connections, 2u);
+  EXPECT_EQ(server->metrics().accepted, 2u);
+  clients[0].close();
+  clients[1].close();
+  EXPECT_EQ(clients[2].receive(loop, 1), "x");
+  EXPECT_EQ(clients[3].receive(loop, 1), "x");
+  EXPECT_EQ(server->metrics().accepted, 4u);
+  EXPECT_EQ(server->metrics().refused, 0u);
+}
+
+// Found on io_uring, whose kernel accepts all who wait before it is told that there are enough.
+TEST_F(TcpServer, TakesNoDescriptorsBeyondItsLimit) {
+  const auto descriptors = [] {
+    return std::distance(std::filesystem::directory_iterator("/proc/self/fd"), {});
+  };
+  start({.max_connections = 3});
+  settle(loop);
+  const auto before = descriptors();
+  std::vector<peer> clients;
+  for (int i = 0; i < 40; ++i) clients.push_back(connect());
+  wait_for_connections(3);
+  idle();
+  EXPECT_EQ(descriptors(), before + 40 + 3);
+}
+
+TEST_F(TcpServer, PausesAccepting) {
+  start();
+  server->pause_accepting();
+  settle(loop);
+  peer client = connect();
+  client.send("x");
+  idle();
+  EXPECT_EQ(server->metrics().accepted, 0u);
+  server->resume_accepting();
+  EXPECT_EQ(client.receive(loop, 1), "x");
+}
+
+// Pitfall: on EMFILE, accept spins or the process aborts.
+TEST_F(TcpServer, SurvivesThatThereAreNoDescriptorsLeft) {
+  if (gyre::detail::asan_is_on) GTEST_SKIP() << "UBSan needs descriptors to look at an object";
+  server.emplace(loop, tcp_server_options{.accept_backoff = 1ms, .accept_backoff_limit = 4ms});
+  std::vector<std::error_code> errors;
+  server->on_message(&echo).on_accept_error([&](std::error_code why) { errors.push_back(why); });
+  server->listen(any_port());
+  std::vector<gyre::net::socket> sockets;
+  for (int i = 0; i < 3; ++i) {
+    sockets.push_back(
+        gyre::net::socket::open(gyre::net::address_family::ipv4, gyre::net::socket_type::stream));
+  }
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  const gyre::unique_fd next_free(::eventfd(0, EFD_CLOEXEC));
+  rlimit few = before;
+  few.rlim_cur = static_cast<rlim_t>(next_free.get()) + 8;
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &few), 0);
+  std::vector<gyre::unique_fd> hoard;  // all but the one that the server keeps for this
+  do hoard.emplace_back(::eventfd(0, EFD_CLOEXEC));
+  while (hoard.back());
+  ASSERT_GE(hoard.size(), 2u);
+  hoard.resize(hoard.size() - 2);
+  server->start();
+  EXPECT_THROW(server->on_message(&echo), std::logic_error) << "its loop may be calling the other";
+  settle(loop);
+  std::vector<peer> clients;
+  for (gyre::net::socket& each : sockets) {
+    static_cast<void>(each.connect(server->local_endpoint()));
+    clients.emplace_back(std::move(each));
+  }
+  const auto turns = loop.metrics().turns;
+  turn_until(loop, [&] { return server->metrics().refused >= 2; });
+  EXPECT_LT(loop.metrics().turns - turns, 2000u) << "it must not spin";
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+  ASSERT_EQ(errors.size(), 1u) << "told once";
+  EXPECT_EQ(errors[0], std::errc::too_many_files_open);
+  EXPECT_GE(server->metrics().accept_errors, 2u);
+  peer late = connect();  // it recovers
+  late.send("x");
+  EXPECT_EQ(late.receive(loop, 1), "x");
+  clients[0].receive(loop, std::string::npos);
+  EXPECT_TRUE(clients[0].ended) << "who was refused is told";
+}
+
+TEST_F(TcpServer, ManyConnectAndDisconnect) {
+  start();
+  constexpr std::size_t rounds = sanitized ? 20 : 100;
+  constexpr std::size_t width = 100;
+  for (std::size_t round = 0; round < rounds; ++round) {
+    std::vector<peer> clients;
+    for (std::size_t i = 0; i < width; ++i) clients.push_back(connect());
+    for (peer& each : clients) each.send("x");
+    for (peer& each : clients) {
+      each.receive(loop, 1);
+      round % 2 == 0 ? each.close() : each.reset();
+    }
+    clients.clear();
+  }
+  wait_for_connections(0);
+  EXPECT_EQ(server->metrics().accepted, rounds * width);
+  EXPECT_EQ(closes, static_cast<int>(rounds * width));
+}
+
+TEST_F(TcpServer, BroadcastsToAll) {
+  start();
+  std::vector<peer> clients;
+  for (int i = 0; i < 100; ++i) clients.push_back(connect());
+  wait_for_connections(100);
+  server->broadcast("news");
+  for (peer& each : clients) EXPECT_EQ(each.receive(loop, 4), "news");
+  int visited = 0;
+  server->for_each([&](tcp_connection& c) {
+    if (++visited == 50) server.reset();
+    c.close();
+  });
+  turn_until(loop, [&] { return visited > 0; });
+  settle(loop);
+  EXPECT_EQ(visited, 50) << "none behind the end of the server";
+}
+
+TEST_F(TcpServer, StopsGracefully) {
+  start();
+  const std::string text = long_text(5'000'000);
+  peer client = connect();
+  wait_for_connections(1);
+  server->for_each([&](tcp_connection& c) { c.send(text); });
+  int done = 0;
+  server->stop(10s, [&] { ++done; });
+  server->stop(20s, [&] { ++done; });
+  EXPECT_TRUE(client.receive_end(loop));
+  EXPECT_EQ(client.text, text);
+  EXPECT_EQ(done, 0);
+  client.close();
+  turn_until(loop, [&] { return done == 2; });
+  EXPECT_EQ(closes, 1);
+  server->stop(1s, [&] { ++done; });
+  turn_until(loop, [&] { return done == 3; });
+  server->listen(any_port());  // has no effect
+}
+
+TEST_F(TcpServer, StopAbortsAtItsDeadline) {
+  start();
+  peer client = connect();
+  wait_for_connections(1);
+  server->for_each([](tcp_connection& c) { c.send(long_text(8'000'000)); });
+  bool done = false;
+  server->stop(std::chrono::hours(1));
+  settle(loop);
+  server->stop(10ms, [&] { done = true; });
+  turn_until(loop, [&] { return done; });
+  EXPECT_EQ(closes, 1);
+}
+
+TEST_F(TcpServer, MayBeStoppedBeforeItStarts) {
+  server.emplace(loop);
+  server->listen(any_port());
+  const endpoint place = server->local_endpoint();
+  bool done = false;
+  server->stop(1s, [&] { done = true; });
+  server->start();
+  turn_until(loop, [&] { return done; });
+  try {
+    const gyre::net::socket late =
+        gyre::net::socket::open(place.family(), gyre::net::socket_type::stream);
+    static_cast<void>(late.connect(place));
+    pollfd waiting{late.fd(), POLLOUT, 0};
+    EXPECT_EQ(::poll(&waiting, 1, 10'000), 1);
+    EXPECT_EQ(late.take_error(), std::errc::connection_refused);
+  } catch (const std::system_error& error) {
+    EXPECT_EQ(error.code(), std::errc::connection_refused);
+  }
+}
+
+TEST_F(TcpServer, AServerThatIsStoppedListensNoMore) {
+  server.emplace(loop);
+  server->stop(1s);
+  server->listen(any_port());  // before its loop knows
+  EXPECT_THROW(static_cast<void>(server->local_endpoint()), std::out_of_range);
+  server->start();
+  settle(loop);
+}
+
+TEST_F(TcpServer, TellsEveryoneWhoStoppedItEvenIfOneThrows) {
+  int thrown = 0;
+  gyre::loop told({.on_exception = [&](std::exception_ptr) { ++thrown; }});
+  tcp_server stopped(told);
+  bool done = false;
+  stopped.stop(1s, [] { throw std::runtime_error("done"); });
+  stopped.stop(1s, [&] { done = true; });
+  turn_until(told, [&] { return done; });
+  EXPECT_EQ(thrown, 1);
+}
+
+TEST_F(TcpServer, TellsNobodyThatItHasStoppedWhenItIsGone) {
+  start();
+  bool done = false;
+  server->stop(1s, [&] { server.reset(); });
+  server->stop(1s, [&] { done = true; });
+  turn_until(loop, [&] { return !server; });
+  settle(loop);
+  EXPECT_FALSE(done);
+}
+
+TEST_F(TcpServer, MayBeDestroyedWhenItHasStopped) {
+  start();
+  peer client = connect();
+  client.send("x");
+  client.receive(loop, 1);
+  server->stop(1ms, [&] { server.reset(); });
+  turn_until(loop, [&] { return !server; });
+  settle(loop);
+}
+
+TEST_F(TcpServer, MayBeDestroyedAtAnyTime) {
+  server.emplace(loop);  // never listened
+  server.emplace(loop);
+  server->listen(any_port());  // never started
+  start();                     // never ran
+  start();
+  std::vector<peer> clients;
+  for (int i = 0; i < 10; ++i) clients.push_back(connect());
+  wait_for_connections(10);
+  const std::string much = long_text(8'000'000);
+  server->for_each([&](tcp_connection& c) { c.send(much); });
+  loop.poll();
+  server.reset();  // and the loop goes with what is left of it
+  EXPECT_EQ(closes, 0);
+}
+
+TEST_F(TcpServer, MayBeStoppedByACoroutine) {
+  start();
+  peer client = connect();
+  wait_for_connections(1);
+  bool stopped = false;
+  gyre::spawn(loop, [](tcp_server& stopped_one, bool& done) -> gyre::task<> {
+    auto stopping = stopped_one.stop_async(1ms);
+    co_await std::move(stopping);
+    done = true;
+  }(*server, stopped));
+  turn_until(loop, [&] { return stopped; });
+  EXPECT_EQ(closes, 1);
+}
+
+// What its end takes out of epoll would otherwise be the parent's.
+TEST_F(TcpServer, AForkedChildMayDestroyItsCopy) {
+  start();
+  settle(loop);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    loop.after_fork_in_child();
+    server.reset();
+    ::_exit(0);
+  }
+  int status = -1;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  peer client = connect();
+  client.send("x");
+  EXPECT_EQ(client.receive(loop, 1), "x");
+}
+
+TEST_F(TcpServer, TakesTheFileOfAServerThatIsGone) {
+  const std::string file = testing::TempDir() + "/gyre_tcp_server_socket";
+  ::unlink(file.c_str());
+  start({}, endpoint::unix_path(file));
+  EXPECT_THROW(server->listen(endpoint::unix_path(file)), std::system_error) << "it is there";
+  server.reset();
+  settle(loop);
+  EXPECT_EQ(::access(file.c_str(), F_OK), 0);
+  start({}, endpoint::unix_path(file));
+  peer client = connect();
+  client.send("x");
+  EXPECT_EQ(client.receive(loop, 1), "x");
+  server.reset();
+  ::unlink(file.c_str());
+  std::ofstream(file) << "no socket";
+  EXPECT_THROW(start({}, endpoint::unix_path(file)), std::system_error);
+  EXPECT_EQ(::access(file.c_str(), F_OK), 0) << "not its own to remove";
+  ::unlink(file.c_str());
+}
+
+// --- Several loops ---
+
+class TcpServerOnLoops : public testing::TestWithParam<accept_strategy> {
+ protected:
+  gyre::loop loop;  // the peers'
+};
+
+TEST_P(TcpServerOnLoops, SharesConnectionsAmongThem) {
+  gyre::loop_pool pool(2);
+  tcp_server server(pool, {.strategy = GetParam()});
+  std::atomic<int> on_loop[2] = {};
+  server.on_connection([&](tcp_connection& c) { ++on_loop[&c.loop() == &pool[1] ? 1 : 0]; });
+  server.on_message(&echo);
+  server.listen(any_port());
+  server.start();
+  std::vector<peer> clients;
+  for (int i = 0; i < 40; ++i) clients.emplace_back(server.local_endpoint());
+  for (peer& each : clients) each.send("x");
+  for (peer& each : clients) EXPECT_EQ(each.receive(loop, 1), "x");
+  EXPECT_EQ(on_loop[0] + on_loop[1], 40);
+  switch (GetParam()) {
+    case accept_strategy::round_robin:
+    case accept_strategy::least_connections: EXPECT_EQ(on_loop[0], 20); break;
+    case accept_strategy::hash_of_peer: EXPECT_TRUE(on_loop[0] == 0 || on_loop[1] == 0); break;
+    case accept_strategy::every_loop:
+      EXPECT_GT(on_loop[0], 0);
+      EXPECT_GT(on_loop[1], 0);
+      break;
+  }
+  std::promise<void> stopped;
+  server.stop(1ms, [&] { stopped.set_value(); });
+  ASSERT_EQ(stopped.get_future().wait_for(20s), std::future_status::ready);
+  EXPECT_EQ(server.metrics().connections, 0u);
+}
+
+TEST_P(TcpServerOnLoops, SharesConnectionsWithinTheMachineAmongThem) {
+  gyre::loop_pool pool(2);
+  tcp_server server(pool, {.strategy = GetParam()});
+  std::atomic<int> on_loop[2] = {};
+  server.on_connection([&](tcp_connection& c) { ++on_loop[&c.loop() == &pool[1] ? 1 : 0]; });
+  server.on_message(&echo);
+  server.listen(
+      endpoint::unix_abstract("gyre-tcp-server-on-loops-test-" + std::to_string(::getpid())));
+  server.start();
+  std::vector<peer> clients;
+  for (int i = 0; i < 10; ++i) clients.emplace_back(server.local_endpoint());
+  for (peer& each : clients) each.send("x");
+  for (peer& each : clients) EXPECT_EQ(each.receive(loop, 1), "x");
+  EXPECT_EQ(on_loop[0], 5);
+  EXPECT_EQ(on_loop[1], 5);
+}
+
+TEST_P(TcpServerOnLoops, KeepsItsLimit) {
+  gyre::loop_pool pool(2);
+  tcp_server server(pool, {.strategy = GetParam(), .max_connections = 5});
+  server.on_message(&echo);
+  server.listen(any_port());
+  server.start();
+  int served = 0;
+  for (int round = 0; round < (sanitized ? 5 : 20); ++round) {
+    std::vector<peer> clients;
+    for (int i = 0; i < 8; ++i) clients.emplace_back(server.local_endpoint());
+    for (peer& each : clients) each.send("x");
+    // In the order in which their turn comes.
+    turn_until(loop, [&] {
+      EXPECT_LE(server.metrics().connections, 5u);
+      for (peer& each : clients) {
+        each.receive();
+        if (each.text.empty() && !each.ended) continue;
+        served += each.text == "x" ? 1 : 0;
+        each.close();
+        each.ended = true;
+      }
+      return std::ranges::all_of(clients, &peer::ended);
+    });
+  }
+  EXPECT_GT(served, 0);
+}
+
+// Under ThreadSanitizer this is a test of all that crosses threads.
+TEST_P(TcpServerOnLoops, MayBeDestroyedByAnyThreadWhileItIsBusy) {
+  for (int round = 0; round < (sanitized ? 4 : 10); ++round) {
+    gyre::loop_pool pool(2);
+    auto guarded = std::make_unique<int>(0);
+    std::atomic<bool> over = false;
+    auto server = std::make_unique<tcp_server>(
+        pool, tcp_server_options{.strategy = GetParam(), .connections = {.idle_timeout = 1ms}});
+    std::atomic<int> messages = 0;
+    std::mutex mutex;
+    std::vector<tcp_connection_ref> refs;
+    server->on_connection([&](tcp_connection& c) {
+      const std::lock_guard lock(mutex);
+      refs.push_back(c.ref());
+    });
+    server->on_message([&](tcp_connection& c, input& in) {
+      EXPECT_FALSE(over) << "a handler behind the destructor";
+      ++messages;
+      echo(c, in);
+    });
+    server->on_close([&](tcp_connection&, std::error_code) { EXPECT_FALSE(over); });
+    server->listen(any_port());
+    server->start();
+    std::vector<peer> clients;
+    for (int i = 0; i < 8; ++i) clients.emplace_back(server->local_endpoint());
+    for (peer& each : clients) each.send("x");
+    std::jthread sender([&](const std::stop_token& stop) {
+      while (!stop.stop_requested()) {
+        const std::lock_guard lock(mutex);
+        for (const tcp_connection_ref& each : refs) each.send("from another thread");
+      }
+    });
+    // Some may have been idle for too long before their message was there.
+    turn_until(loop, [&] {
+      if (messages > 4) return true;
+      clients.emplace_back(server->local_endpoint()).send("x");
+      return false;
+    });
+    server->broadcast("everybody");
+    server.reset();
+    over = true;
+    sender.request_stop();
+    sender.join();
+    const std::lock_guard lock(mutex);
+    refs.clear();
+  }
+}
+
+TEST_P(TcpServerOnLoops, MayBeDestroyedByAHandler) {
+  gyre::loop_pool pool(2);
+  auto server = std::make_unique<tcp_server>(pool, tcp_server_options{.strategy = GetParam()});
+  std::atomic<bool> destroyed = false;
+  std::once_flag once;
+  server->on_message([&](tcp_connection& c, input& in) {
+    // The other loop's handlers must not wait for the one that destroys the server.
+    std::call_once(once, [&] {
+      server.reset();
+      destroyed = true;
+    });
+    in.consume_all();
+    c.send("nobody gets that");
+  });
+  server->listen(any_port());
+  const endpoint place = server->local_endpoint();
+  server->start();
+  peer client(place);
+  client.send("x");
+  client.receive(loop, std::string::npos);
+  turn_until(loop, [&] { return destroyed.load(); });
+}
+
+INSTANTIATE_TEST_SUITE_P(, TcpServerOnLoops,
+                         testing::Values(accept_strategy::round_robin,
+                                         accept_strategy::hash_of_peer,
+                                         accept_strategy::least_connections,
+                                         accept_strategy::every_loop));
+
+// A connection is on its way to the second loop when the server, and then the first loop, go.
+TEST(TcpServerOnTwoLoops, NeedsNoneOfThemWhenItIsGone) {
+  auto first = std::make_unique<gyre::loop>();
+  auto second = std::make_unique<gyre::loop>();
+  auto server =
+      std::make_unique<tcp_server>(std::vector<gyre::event_loop*>{first.get(), second.get()},
+                                   tcp_server_options{.max_connections = 2});
+  server->listen(any_port());
+  server->start();
+  peer one(server->local_endpoint());
+  peer other(server->local_endpoint());
+  turn_until(*first, [&] { return server->metrics().connections == 2; });
+  server.reset();
+  first.reset();
+  settle(*second);
+}
+
+TEST(TcpServerOnAThread, IsMadeAndDestroyedByItsOwner) {
+  gyre::loop loop;
+  gyre::loop_thread thread;
+  tcp_server server(thread);
+  server.on_message(&echo);
+  server.listen(any_port());
+  server.start();
+  peer client(server.local_endpoint());
+  client.send("hello");
+  EXPECT_EQ(client.receive(loop, 5), "hello");
+}
+
+TEST(TcpServerOnAThread, MayDieAfterItsLoopHasStopped) {
+  gyre::loop loop;
+  gyre::loop_thread thread;
+  tcp_server server(thread);
+  server.on_message(&echo);
+  server.listen(any_port());
+  server.start();
+  peer client(server.local_endpoint());
+  client.send("hello");
+  EXPECT_EQ(client.receive(loop, 5), "hello");
+  thread.stop();
+  thread.join();
+}
+
+}  // namespace

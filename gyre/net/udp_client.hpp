@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// A client of datagrams that asks and waits for the answer: for tools and tests, without a loop.
+//
+//     gyre::net::udp_client client(server);
+//     std::optional<gyre::io::buffer> answer = client.ask("time?", 200ms);
+#pragma once
+
+#include <gyre/base/unique_fd.hpp>
+#include <gyre/io/buffer.hpp>
+#include <gyre/net/endpoint.hpp>
+
+#include <chrono>
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <string_view>
+
+namespace gyre::net {
+
+/// A connected UDP (or Unix datagram) socket whose calls wait, the calling thread with them: not for
+/// use on a loop's thread. One thread at a time.
+class udp_client {
+ public:
+  /// Throws std::system_error.
+  explicit udp_client(const endpoint& server, const endpoint& local = {});
+
+  /// Sends one datagram. Throws std::system_error: ECONNREFUSED if an earlier one found nobody,
+  /// EMSGSIZE if it is too long.
+  void send(std::span<const std::byte> bytes);
+  void send(std::string_view text) { send(std::as_bytes(std::span(text))); }
+  /// Waits for a datagram of the server, of up to 64 KiB, perhaps empty; nothing if none comes within
+  /// `timeout`. Throws std::system_error (ECONNREFUSED), std::bad_alloc.
+  std::optional<io::buffer> receive(std::chrono::nanoseconds timeout);
+  /// Drops what came before, answers and errors, sends, and receives: the answer, or nothing.
+  std::optional<io::buffer> ask(std::span<const std::byte> question,
+                                std::chrono::nanoseconds timeout);
+  std::optional<io::buffer> ask(std::string_view question, std::chrono::nanoseconds timeout) {
+    return ask(std::as_bytes(std::span(question)), timeout);
+  }
+
+  endpoint local_endpoint() const;
+  int fd() const noexcept { return fd_.get(); }
+
+ private:
+  unique_fd fd_;
+};
+
+}  // namespace gyre::net

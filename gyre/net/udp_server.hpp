@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+// A server of datagrams on one loop or several.
+//
+//     gyre::net::udp_server server(loop);
+//     server.on_datagram([](gyre::net::udp_server::channel& by, std::span<const std::byte> bytes,
+//                           const gyre::net::endpoint& from) { by.send_to(bytes, from); });
+//     server.listen({gyre::net::ip_address::any_v6(), 7});
+//     server.start();
+#pragma once
+
+#include <gyre/base/move_only_function.hpp>
+#include <gyre/exec/event_loop.hpp>
+#include <gyre/exec/loop_pool.hpp>
+#include <gyre/exec/loop_thread.hpp>
+#include <gyre/net/endpoint.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+namespace gyre::net {
+
+namespace detail {
+class udp_port;
+}
+
+/// How a server of datagrams behaves; fixed when it is made.
+struct udp_server_options {
+  std::string name = "udp_server";
+  /// Datagrams received by one system call, 1 to 1024, and the longest one, in bytes: what is longer
+  /// is cut off, and dropped and counted. Each socket holds batch * (max_datagram + 240) bytes.
+  std::size_t batch = 32;
+  std::size_t max_datagram = 2048;
+  /// Bytes of replies that wait while the kernel takes none, each with 136 more for its address;
+  /// what would exceed it is refused.
+  std::size_t output_limit = std::size_t{4} << 20;
+  /// SO_RCVBUF and SO_SNDBUF; 0: the system's defaults. A Unix server's send buffer also holds what
+  /// its clients have not read, so that many of them need a large one.
+  int receive_buffer = 0;
+  int send_buffer = 0;
+  bool reuse_address = false;
+  bool ipv6_only = false;
+};
+
+/// Counts since a server was made.
+struct udp_server_metrics {
+  std::uint64_t received = 0;
+  std::uint64_t sent = 0;
+  std::uint64_t bytes_received = 0;
+  std::uint64_t bytes_sent = 0;
+  std::uint64_t truncated = 0;  ///< longer than max_datagram, dropped
+  std::uint64_t refused = 0;    ///< replies above output_limit, or to a full Unix socket
+  std::uint64_t errors = 0;     ///< replies that the kernel refused, and receives that failed
+};
+
+/// A server of datagrams: one socket per loop and endpoint, with SO_REUSEPORT where there are several
+/// loops (the kernel then gives all datagrams of one peer to the same loop).
+///
+/// Receives with recvmmsg(2) into memory that is used again and again, and sends the replies that a
+/// batch of datagrams causes with sendmmsg(2): two system calls for `batch` questions and answers,
+/// and no allocation per datagram. Threads, lifetime and forking are as those of a tcp_server.
+class udp_server {
+ public:
+  /// One socket, on its loop; valid as long as the server. The loop's thread only.
+  class channel {
+   public:
+    channel(const channel&) = delete;
+    channel& operator=(const channel&) = delete;
+
+    /// Sends a datagram, which is copied and leaves at the end of the batch (outside of
+    /// on_datagram: at once). False: it was refused, as too much waits, or the server has stopped. May
+    /// be empty. An error of the kernel's is counted, no more, as befits datagrams; so is a Unix
+    /// client whose queue is full, for which none waits. Throws std::bad_alloc; nothing is sent then.
+    bool send_to(std::span<const std::byte> bytes, const endpoint& to);
+    bool send_to(std::string_view text, const endpoint& to) {
+      return send_to(std::as_bytes(std::span(text)), to);
+    }
+    event_loop& loop() const noexcept;
+    endpoint local_endpoint() const;
+    int fd() const noexcept;
+
+   private:
+    friend class detail::udp_port;
+    channel() = default;
+    ~channel() = default;
+  };
+
+  using datagram_function =
+      move_only_function<void(channel& by, std::span<const std::byte> bytes, const endpoint& from)>;
+
+  explicit udp_server(event_loop& loop, udp_server_options how = {});
+  template <class Loop>
+  explicit udp_server(basic_loop_pool<Loop>& loops, udp_server_options how = {})
+      : udp_server(loops.loops(), std::move(how)) {}
+  template <class Loop>
+  explicit udp_server(basic_loop_thread<Loop>& thread, udp_server_options how = {})
+      : udp_server(thread.loop(), std::move(how)) {}
+  explicit udp_server(std::vector<event_loop*> loops, udp_server_options how = {});
+  udp_server(const udp_server&) = delete;
+  udp_server& operator=(const udp_server&) = delete;
+  ~udp_server();
+
+  /// A datagram came, of zero bytes perhaps; bytes and endpoint are valid during the call. Called on
+  /// the socket's loop; it may destroy the server. Throws std::logic_error after start().
+  udp_server& on_datagram(datagram_function called);
+
+  /// Binds. Port 0: the kernel chooses. Throws std::system_error.
+  void listen(const endpoint& at);
+  endpoint local_endpoint(std::size_t index = 0) const;
+  /// Begins to receive. Throws std::logic_error if called twice.
+  void start();
+  /// Closes the sockets, once the replies that wait are sent or refused, for ever. Then calls `done`
+  /// on the first of the loops, unless the server has been destroyed. Idempotent, also before
+  /// start(). Throws std::bad_alloc.
+  void stop(move_only_function<void()> done = {});
+
+  const std::string& name() const noexcept;
+  udp_server_metrics metrics() const noexcept;
+
+ private:
+  friend class detail::udp_port;
+  class core;
+
+  std::shared_ptr<core> core_;
+};
+
+}  // namespace gyre::net

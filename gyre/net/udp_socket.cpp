@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gyre/net/udp_socket.hpp>
+
+#include <netinet/in.h>
+#include <netinet/udp.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <system_error>
+
+#include <gyre/base/error.hpp>
+#include <gyre/task/as_expected.hpp>
+
+namespace gyre::net {
+namespace {
+
+using sending = io::detail::awaiting<detail::sending_to>;
+using sending_batch = io::detail::awaiting<detail::sending_batch>;
+
+constexpr std::size_t most_segments = 64;   // the kernel's limits
+constexpr std::size_t most_bytes = 65'507;  // of a datagram over IPv4
+
+socket bound_to(const endpoint& local, const socket_options& options) {
+  socket made = socket::open(local.family(), socket_type::datagram);
+  made.apply(options);
+  made.bind(local);
+  return made;
+}
+
+// Kernels that do not know UDP_SEGMENT would send everything as one datagram.
+bool kernel_cuts(int udp_socket) {
+  static const bool it_does = [udp_socket] {
+    int segment = 0;
+    socklen_t size = sizeof segment;
+    return ::getsockopt(udp_socket, IPPROTO_UDP, UDP_SEGMENT, &segment, &size) == 0;
+  }();
+  return it_does;
+}
+
+// What the kernel says of a segment longer than a packet, or of a device that does no checksums.
+bool cannot_cut(std::error_code error) {
+  return error == std::errc::invalid_argument || error == std::errc::message_size ||
+         error == std::errc::io_error;
+}
+
+task<std::size_t> send_cut(io::detail::open_descriptor* on, std::span<const std::byte> bytes,
+                           std::size_t segment, endpoint to) {
+  if (segment == 0) {
+    gyre::detail::throw_system_error(EINVAL, "gyre::net::udp_socket::send_segments");
+  }
+  const std::size_t at_once =
+      segment * std::clamp<std::size_t>(most_bytes / segment, 1, most_segments);
+  std::size_t done = 0;
+  bool kernel_does = on != nullptr && on->is_open() && kernel_cuts(on->fd());
+  while (kernel_does && done < bytes.size()) {
+    const auto part = bytes.subspan(done, std::min(at_once, bytes.size() - done));
+    const std::size_t cut = part.size() > segment ? segment : 0;
+    auto sent = as_expected(sending(std::in_place, on, part, to, cut));
+    const auto made = co_await std::move(sent);
+    if (made) {
+      done += part.size();
+    } else if (cut > 0 && cannot_cut(made.error())) {
+      kernel_does = false;
+    } else {
+      throw std::system_error(made.error(), "gyre::net::udp_socket::send_segments");
+    }
+  }
+  datagram_batch batch(done < bytes.size() ? most_segments : 1, 0);
+  while (done < bytes.size()) {
+    batch.clear();
+    while (done < bytes.size() && !batch.full()) {
+      const auto part = bytes.subspan(done, std::min(segment, bytes.size() - done));
+      static_cast<void>(batch.add_reference(part, to));
+      done += part.size();
+    }
+    sending_batch sent(std::in_place, on, batch);
+    co_await sent;
+  }
+  co_return done;
+}
+
+}  // namespace
+
+udp_socket::udp_socket(event_loop& loop, const endpoint& local, const socket_options& options)
+    : datagram_socket(loop, bound_to(local, options)) {}
+
+udp_socket::udp_socket(event_loop& loop, address_family family)
+    : datagram_socket(loop, socket::open(family, socket_type::datagram)) {}
+
+task<std::size_t> udp_socket::send_segments(std::span<const std::byte> bytes, std::size_t segment,
+                                            endpoint to) {
+  return send_cut(descriptor().get(), bytes, segment, to);
+}
+
+bool udp_socket::set_receive_offload(bool on) {
+  const int value = on ? 1 : 0;
+  const int served = options().fd();
+  if (::setsockopt(served, IPPROTO_UDP, UDP_GRO, &value, sizeof value) == 0) return true;
+  if (errno != ENOPROTOOPT) gyre::detail::throw_errno("UDP_GRO");
+  return false;
+}
+
+}  // namespace gyre::net

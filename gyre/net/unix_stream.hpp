@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+// Unix sockets for coroutines: connections within a machine, which also pass descriptors.
+//
+//     gyre::net::unix_listener listener(loop, gyre::net::endpoint::unix_path("/run/service.sock"));
+//     auto peer = co_await listener.accept();
+//     auto message = co_await peer.receive_fds(room);
+#pragma once
+
+#include <gyre/base/unique_fd.hpp>
+#include <gyre/exec/event_loop.hpp>
+#include <gyre/net/detail/listener.hpp>
+#include <gyre/net/endpoint.hpp>
+#include <gyre/net/socket.hpp>
+#include <gyre/net/tcp_stream.hpp>
+#include <gyre/task/task.hpp>
+
+#include <sys/socket.h>
+#include <sys/types.h>
+
+#include <cstddef>
+#include <span>
+#include <utility>
+#include <vector>
+
+namespace gyre::net {
+
+/// Bytes with descriptors.
+struct bytes_and_fds {
+  std::size_t size = 0;  ///< 0: the end of the stream
+  std::vector<unique_fd> fds;
+};
+
+/// Who is at the other end of a Unix socket, or was when it connected.
+struct peer_credentials {
+  ::pid_t process;
+  ::uid_t user;
+  ::gid_t group;
+};
+
+/// A connected Unix stream socket. io::stream and socket_stream say what it does.
+class unix_stream : public socket_stream {
+ public:
+  /// One that is closed.
+  unix_stream() noexcept = default;
+  /// Serves a connected, non-blocking socket on `loop`. Throws what io::descriptor throws; then the
+  /// socket is closed.
+  unix_stream(event_loop& loop, socket connected)
+      : socket_stream(loop, std::move(connected), io::handle_kind::socket) {}
+  unix_stream(event_loop& loop, unique_fd connected)
+      : unix_stream(loop, socket(std::move(connected))) {}
+
+  /// The most descriptors that go with one message.
+  static constexpr std::size_t most_fds = 253;
+
+  /// Writes some of `from`, at least one byte, together with copies of `fds`, and gives how many
+  /// bytes; the rest is written without them. The descriptors stay the caller's. Errors:
+  /// std::errc::invalid_argument for no bytes or more than most_fds descriptors, and those of
+  /// writing. Costs a frame.
+  [[nodiscard]] task<std::size_t> send_fds(std::span<const std::byte> from,
+                                           std::span<const int> fds);
+  /// Reads what there is, up to `to.size()` bytes, and the descriptors that came with it
+  /// (close-on-exec). Errors: std::errc::too_many_files_open if not all of them could be taken; the
+  /// others are then closed. What comes by other reads than this loses its descriptors; they are
+  /// closed. Costs a frame.
+  [[nodiscard]] task<bytes_and_fds> receive_fds(std::span<std::byte> to);
+
+  /// Throws std::system_error.
+  [[nodiscard]] peer_credentials credentials() const;
+
+ private:
+  friend detail::stream_maker;
+  using socket_stream::socket_stream;
+};
+
+/// Two streams connected to each other, both on `loop`. Throws std::system_error.
+std::pair<unix_stream, unix_stream> stream_pair(event_loop& loop);
+
+/// How a unix_listener listens.
+struct unix_listener_options {
+  int backlog = SOMAXCONN;
+  /// Removes the socket file of a listener that is gone, if there is one.
+  bool replace_stale = true;
+};
+
+/// A Unix socket that listens for connections, on a loop. detail::listener says what it does. The file
+/// of its path stays when it is closed.
+class unix_listener : public detail::listener<unix_stream> {
+ public:
+  /// Binds and listens. Throws std::system_error: std::errc::address_in_use, permission_denied,
+  /// no_such_file_or_directory, too_many_files_open.
+  unix_listener(event_loop& loop, const endpoint& local, const unix_listener_options& options = {});
+  /// Serves a socket that listens already, and does not block.
+  unix_listener(event_loop& loop, socket listening_socket)
+      : listener(loop, std::move(listening_socket)) {}
+};
+
+/// A connection to the Unix listener at `to`, on the loop that the coroutine runs on, or on `loop`.
+/// Errors: std::errc::connection_refused, also when its backlog is full; no_such_file_or_directory;
+/// and those of connect().
+[[nodiscard]] task<unix_stream> connect_unix(endpoint to);
+[[nodiscard]] task<unix_stream> connect_unix(event_loop& loop, endpoint to);
+
+}  // namespace gyre::net
