@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-# Finds what gyre needs (threads) and what is optional. An optional dependency that is found
-# becomes an imported target gyre_deps::NAME; whatever lists a gyre_deps::NAME that does not exist
-# is skipped with one status line.
+# Finds what gyre needs (threads; c-ares and liburing, as PkgConfig::libcares and
+# PkgConfig::liburing) and what is optional. An optional dependency that is found becomes an imported
+# target gyre_deps::NAME; whatever lists a gyre_deps::NAME that does not exist is skipped with one
+# status line.
 #
 #   gyre_deps::boost            Boost headers >= 1.81 (lockfree)
 #   gyre_deps::asio             the same headers, ready for boost::asio
@@ -10,12 +11,16 @@
 #   gyre_deps::libevent         libevent's core
 #   gyre_deps::tbb              oneTBB
 #   gyre_deps::bs_thread_pool   BS::thread_pool 5, a single header
+#   gyre_deps::muduo, evpp      event loop libraries, where they are installed
 #   gyre_deps::benchmark        Google Benchmark
 #   gyre_deps::async_simple, cppcoro, folly, libcoro, libfork, toomanycooks
 #                               coroutine libraries, where their packages are installed
 
 set(THREADS_PREFER_PTHREAD_FLAG ON)
 find_package(Threads REQUIRED)
+find_package(PkgConfig REQUIRED)
+pkg_check_modules(libcares REQUIRED QUIET IMPORTED_TARGET GLOBAL libcares>=1.18)
+pkg_check_modules(liburing REQUIRED QUIET IMPORTED_TARGET GLOBAL liburing>=2.3)
 
 if(GYRE_BUILD_TESTS OR GYRE_BUILD_LAB)
   find_package(Boost 1.81 QUIET CONFIG COMPONENTS headers)
@@ -30,12 +35,9 @@ if(GYRE_BUILD_TESTS OR GYRE_BUILD_LAB)
 endif()
 
 if(GYRE_BUILD_LAB)
-  find_package(PkgConfig QUIET)
-  if(PkgConfig_FOUND)
-    foreach(name IN ITEMS libuv libevent_core)
-      pkg_check_modules(${name} QUIET IMPORTED_TARGET GLOBAL ${name})
-    endforeach()
-  endif()
+  foreach(name IN ITEMS libuv libevent_core)
+    pkg_check_modules(${name} QUIET IMPORTED_TARGET GLOBAL ${name})
+  endforeach()
   if(TARGET PkgConfig::libuv AND NOT TARGET gyre_deps::libuv)
     add_library(gyre_deps::libuv ALIAS PkgConfig::libuv)
   endif()
@@ -60,13 +62,13 @@ if(GYRE_BUILD_LAB)
   gyre_find_peer(folly folly Folly::folly)
   gyre_find_peer(libfork libfork libfork::libfork)
   gyre_find_peer(toomanycooks TooManyCooks TooManyCooks::TooManyCooks)
-  if(PkgConfig_FOUND)
-    pkg_check_modules(libcoro QUIET IMPORTED_TARGET GLOBAL libcoro)
-  endif()
+  pkg_check_modules(libcoro QUIET IMPORTED_TARGET GLOBAL libcoro)
   if(TARGET PkgConfig::libcoro AND NOT TARGET gyre_deps::libcoro)
     add_library(gyre_deps::libcoro ALIAS PkgConfig::libcoro)
   endif()
   find_package(bs_thread_pool QUIET MODULE)
+  find_package(muduo QUIET MODULE)
+  find_package(evpp QUIET MODULE)
 endif()
 
 if(GYRE_BUILD_TESTS)

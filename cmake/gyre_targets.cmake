@@ -88,16 +88,32 @@ if(GYRE_BUILD_TESTS)
   gyre_cache_precompiled(gyre_test_headers)
 endif()
 
-# gyre_add_test(ROOM file_test.cpp… [LIBS target…])
+# What tests with BOTH_POLLERS run on, in the words of GYRE_IO.
+if(NOT DEFINED gyre_pollers_under_test)
+  set(gyre_pollers_under_test epoll uring)
+endif()
+
+# gyre_test_prefix(OUT ROOM POLLER): what the names of a room's tests begin with on POLLER, "ROOM."
+# on epoll and "ROOM.uring." on io_uring.
+function(gyre_test_prefix out room poller)
+  if(poller STREQUAL "epoll")
+    set(${out} ${room}. PARENT_SCOPE)
+  else()
+    set(${out} ${room}.${poller}. PARENT_SCOPE)
+  endif()
+endfunction()
+
+# gyre_add_test(ROOM file_test.cpp… [BOTH_POLLERS] [LIBS target…])
 #
 # Makes of each file one GoogleTest program, linked with gyre::ROOM and LIBS, and registers its
-# tests with the label ROOM and the names ROOM.Suite.Test. A gyre_deps:: library that is not
-# installed skips the tests with one status line.
+# tests with the label ROOM and the names ROOM.Suite.Test. Those whose loops do I/O say
+# BOTH_POLLERS: they run on epoll and, as ROOM.uring.Suite.Test, on io_uring. A gyre_deps:: library
+# that is not installed skips the tests with one status line.
 function(gyre_add_test room)
   if(NOT GYRE_BUILD_TESTS)
     return()
   endif()
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "LIBS")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "BOTH_POLLERS" "" "LIBS")
 
   gyre_missing_dependencies(missing ${arg_LIBS})
   if(missing)
@@ -115,10 +131,17 @@ function(gyre_add_test room)
     target_link_libraries(${target} PRIVATE ${arg_LIBS} GTest::gmock GTest::gtest_main)
     target_precompile_headers(${target} REUSE_FROM gyre_test_headers)
     gyre_cache_precompiled(${target})
-    gtest_discover_tests(${target}
-      DISCOVERY_MODE PRE_TEST
-      DISCOVERY_TIMEOUT 60
-      TEST_PREFIX ${room}.
-      PROPERTIES LABELS ${room} TIMEOUT 120)
+
+    set(discovery DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60)
+    set(properties LABELS ${room} TIMEOUT 120)
+    if(NOT arg_BOTH_POLLERS)
+      gtest_discover_tests(${target} ${discovery} TEST_PREFIX ${room}. PROPERTIES ${properties})
+      continue()
+    endif()
+    foreach(poller IN LISTS gyre_pollers_under_test)
+      gyre_test_prefix(prefix ${room} ${poller})
+      gtest_discover_tests(${target} ${discovery} TEST_PREFIX ${prefix}
+        PROPERTIES ${properties} ENVIRONMENT GYRE_IO=${poller})
+    endforeach()
   endforeach()
 endfunction()

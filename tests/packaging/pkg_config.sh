@@ -6,7 +6,7 @@
 #   pkg_config.sh PKG_CONFIG COMPILER PKG_CONFIG_DIRECTORY SOURCE OUTPUT_DIRECTORY
 set -euo pipefail
 pkg_config=$1 compiler=$2 source=$4 output=$5
-export PKG_CONFIG_LIBDIR=$3
+export PKG_CONFIG_PATH=$3
 
 mkdir -p "$output"
 read -ra cflags <<<"$("$pkg_config" --cflags gyre)"
