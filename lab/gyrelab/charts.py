@@ -36,20 +36,29 @@ _LOOKS = (
     Look("#7a7000", "#e8dd5a", "triangle-left", (4, 4, 1, 4)),
     Look("#8c5a3c", "#cf9a78", "circle", (4, 2)),
     Look("#8e8e8a", "#a3a39e", "square", (1, 3)),
+    Look("#a8005f", "#ff6fb5", "triangle-up", (14, 2)),
+    Look("#6a3fa0", "#b592f0", "diamond", (8, 3, 2, 3, 2, 3)),
+    Look("#00707a", "#3fd0dc", "cross", (5, 5)),
+    Look("#5b6b7a", "#9fb2c4", "triangle-down", (2, 4)),
+    Look("#6b705c", "#b7bfa3", "triangle-right", (2, 6)),
 )
+# Those of one line are never in the same experiment.
 _PREFERRED = {
     name: index
-    for index, names in enumerate(
-        (
-            ("gyre_fifo", "gyre", "gyre_stealing"),
-            ("gyre_sharded",),
-            ("mutex",),
-            ("boost_lockfree", "libevent"),
-            ("moodycamel",),
-            ("asio",),
-            ("libuv",),
-        )
-    )
+    for index, names in {
+        0: ("gyre_fifo", "gyre", "gyre_stealing", "gyre_epoll"),
+        1: ("gyre_sharded", "gyre_epoll_coroutine"),
+        2: ("mutex",),
+        3: ("boost_lockfree", "libevent"),
+        4: ("moodycamel",),
+        5: ("asio",),
+        6: ("libuv",),
+        10: ("gyre_uring",),
+        11: ("gyre_uring_coroutine",),
+        12: ("gyre_auto", "gyre_uring_spin"),
+        13: ("uring_plain",),
+        14: ("uring_multishot",),
+    }.items()
     for name in names
 }
 

@@ -91,6 +91,7 @@ class Published:
     """A series of published/figures.json and how it becomes this experiment's metric."""
 
     series: str
+    report: str | None  # None: of all reports
     title: str
     x: str
     where: Filter
@@ -133,7 +134,7 @@ class Experiment:
     contenders: tuple[Contender, ...]
     parameters: dict[str, Parameter]
     x: str
-    facet: str | None
+    facets: tuple[str, ...]
     log_scale: bool
     timeout_seconds: float
     pin: tuple[int, ...]
@@ -208,7 +209,7 @@ def parse(top: Table) -> Experiment:
         contenders=contenders,
         parameters=parameters,
         x=x,
-        facet=chart.choice("facet", parameters, None),
+        facets=_facets(chart, parameters),
         log_scale=chart.choice("scale", ("log", "linear"), "log") == "log",
         timeout_seconds=run.number("timeout_seconds", 60),
         pin=pin,
@@ -223,6 +224,14 @@ def parse(top: Table) -> Experiment:
     for table in (chart, run, top):
         table.done()
     return experiment
+
+
+def _facets(chart: Table, parameters: dict[str, Parameter]) -> tuple[str, ...]:
+    """What `chart.facet` names: none, one parameter, or several."""
+    if isinstance(chart.raw.get("facet"), list):
+        return tuple(chart.words("facet", parameters))
+    name = chart.choice("facet", parameters, None)
+    return (name,) if name else ()
 
 
 def _metric(table: Table) -> Metric:
@@ -365,6 +374,7 @@ def _published(table: Table, parameters: dict[str, Parameter]) -> Published:
     collapse = _filter(table, "collapse_to", parameters)
     published = Published(
         series=table.text("series"),
+        report=table.text("report", None) if "report" in table else None,
         title=table.text("title"),
         x=table.text("x"),
         where=_filter(table, "where", parameters),

@@ -33,8 +33,8 @@ class Contestant:
 class Outcome:
     """What became of one run; `reason` says why when it is not ok."""
 
-    # ok, out_of_memory (at its limit), failed (its own check), crashed, timeout, invalid (not the
-    # agreed line)
+    # ok, out_of_memory (at its limit), refused (this machine has not what the cell needs), failed (its
+    # own check), crashed, timeout, invalid (not the agreed line)
     status: str
     reason: str = ""
     metrics: dict[str, float] = field(default_factory=dict)
@@ -120,7 +120,8 @@ def _judge(
             "invalid", f"{problem.json_path}: {problem.message}"[:_TAIL], wall_seconds=wall
         )
     if not line["ok"]:
-        status = "out_of_memory" if line.get("out_of_memory") else "failed"
+        expected = (name for name in ("out_of_memory", "refused") if line.get(name))
+        status = next(expected, "failed")
         return Outcome(status, line["error"], checks=line.get("checks", {}), wall_seconds=wall)
     if code != 0:
         return Outcome("crashed", f"exit status {code} after its result: {tail}", wall_seconds=wall)

@@ -70,7 +70,7 @@ class ProgressView:
         """Watcher."""
         if self._task is not None:
             self._bar.advance(self._task)
-        if outcome.status == "out_of_memory":
+        if outcome.status in ("out_of_memory", "refused"):
             self._tell("[yellow]†[/]", run, outcome.reason)
         elif outcome.status != "ok":
             self._tell("[red]✗[/]", run, f"{outcome.status}: {outcome.reason}")

@@ -38,12 +38,15 @@ def points(experiment: Experiment) -> list[Point]:
         for published in experiment.published
         for series in figures()
         if series["experiment"] == published.series and series["contender"] in known
-        for point in _series(published, series)
+        if published.report in (None, series["report"])
+        for point in _series(experiment, published, series)
     ]
 
 
-def _series(published: Published, series: dict[str, Any]) -> list[Point]:
+def _series(experiment: Experiment, published: Published, series: dict[str, Any]) -> list[Point]:
+    """The points of a series; what it says itself of a parameter also tells their cells."""
     fixed = {name: values[0] for name, values in published.where.items() if len(values) == 1}
+    fixed |= {name: series[name] for name in experiment.parameters if name in series}
     pairs = list(zip(series["x"], series["y"], strict=True))
     scaled = [y * published.factor / (x if published.divide_by_x else 1) for x, y in pairs]
     if published.collapse is not None:
@@ -59,9 +62,10 @@ def _series(published: Published, series: dict[str, Any]) -> list[Point]:
 def ratio(experiment: Experiment, claim: Claim) -> float | None:
     """The claim's ratio from the published figures: a geometric mean over its cells, or None."""
     found = [point for point in points(experiment) if cells.matches(point.cell, claim.where)]
-    by_cell: dict[str, dict[str, float]] = {}
+    by_cell: dict[tuple[str, str], dict[str, float]] = {}
     for point in found:
-        by_cell.setdefault(cells.key(point.cell), {})[point.contender] = point.value
+        place = (point.title, cells.key(point.cell))
+        by_cell.setdefault(place, {})[point.contender] = point.value
     logs = [
         _log_ratio(values, claim.of, claim.over, experiment.metric.better)
         for values in by_cell.values()

@@ -85,11 +85,16 @@ class Results:
 
     def failures(self, experiment: str) -> list[dict[str, Any]]:
         """The runs that failed, warm-up included."""
-        return self._runs_that(experiment, lambda status: status not in ("ok", "out_of_memory"))
+        expected = ("ok", "out_of_memory", "refused")
+        return self._runs_that(experiment, lambda status: status not in expected)
 
     def deaths(self, experiment: str) -> list[dict[str, Any]]:
         """The runs that ended at the memory limit, warm-up included: results, not failures."""
         return self._runs_that(experiment, lambda status: status == "out_of_memory")
+
+    def refusals(self, experiment: str) -> list[dict[str, Any]]:
+        """The runs that this machine could not make, warm-up included."""
+        return self._runs_that(experiment, lambda status: status == "refused")
 
     def _runs_that(self, experiment: str, end: Callable[[str], bool]) -> list[dict[str, Any]]:
         runs: Iterable[dict[str, Any]] = self.document["runs"]

@@ -53,6 +53,7 @@ class Section:
     noisy: list[str]
     failures: list[str]
     deaths: list[str]
+    refusals: list[str]
     not_built: list[str]
     rounds: int
 
@@ -72,6 +73,10 @@ class PublishedView:
     setup: str
     contenders: list[Contender]
     rows: list[tuple[str, list[tuple[str, str]]]]
+
+
+# A cell with the published figures and ours, by contender.
+Pair = tuple[Cell, dict[str, float], dict[str, Entry]]
 
 
 def make(results: Results, experiment: Experiment) -> Section:
@@ -107,6 +112,7 @@ def make(results: Results, experiment: Experiment) -> Section:
         noisy=noisy,
         failures=_told(results.failures(experiment.name)),
         deaths=_told(results.deaths(experiment.name)),
+        refusals=_told(results.refusals(experiment.name)),
         not_built=results.not_built(experiment.name),
         rounds=results.document["experiments"][experiment.name]["rounds"],
     )
@@ -114,13 +120,19 @@ def make(results: Results, experiment: Experiment) -> Section:
 
 def _facets(results: Results, experiment: Experiment) -> list[tuple[str, list[dict[str, Value]]]]:
     """The panels' titles and cells: by the facet, or by x itself when that is text."""
-    by = experiment.facet or (experiment.x if _text_axis(results, experiment) else None)
+    by = experiment.facets or ((experiment.x,) if _text_axis(results, experiment) else ())
     found = results.cells(experiment.name)
-    if by is None:
+    if not by:
         return [(experiment.title, found)]
-    values = dict.fromkeys(cell[by] for cell in found)
-    parameter = experiment.parameters[by]
-    return [(parameter.shown(v), [cell for cell in found if cell[by] == v]) for v in values]
+    panels: dict[str, list[dict[str, Value]]] = {}
+    for cell in found:
+        panels.setdefault(_title(experiment, by, cell), []).append(cell)
+    return list(panels.items())
+
+
+def _title(experiment: Experiment, by: Sequence[str], cell: Cell) -> str:
+    """What the cells of a panel have in common."""
+    return ", ".join(experiment.parameters[name].shown(cell[name]) for name in by)
 
 
 def _draws_bars(results: Results, experiment: Experiment, found: list[dict[str, Value]]) -> bool:
@@ -196,8 +208,8 @@ def _entry(results: Results, experiment: Experiment, contender: Contender, cell:
     how = bad[0]["status"].replace("_", " ") if bad else ""
     trouble = f"{len(bad)} of {len(runs)} runs {how}" if bad else ""
     if not series:
-        text = "died" if how == "out of memory" else "failed" if bad else "–"
-        return Entry(None, text, trouble=trouble)
+        known = {"out of memory": "died", "refused": "not here", "": "–"}
+        return Entry(None, known.get(how, "failed"), trouble=trouble)
     middle = median(list(series.values()))
     base = results.series(name, experiment.baseline, cell, metric.name)
     logs = log_ratios(series, base, metric.better) if base else []
@@ -274,7 +286,7 @@ def _published(
     shown = [
         ours[name] for name in dict.fromkeys(point.contender for point in points) if name in ours
     ]
-    pairs = []
+    pairs: list[Pair] = []
     for cell in results.cells(experiment.name):
         theirs = {p.contender: p.value for p in points if p.cell.items() <= cell.items()}
         entries = {c.name: _entry(results, experiment, c, cell) for c in shown if c.name in theirs}
@@ -282,25 +294,46 @@ def _published(
             pairs.append((cell, theirs, entries))
     if not pairs:
         return None
+    parameter = experiment.parameters[experiment.x]
+    by = experiment.facets
+    many = len({_title(experiment, by, cell) for cell, _, _ in pairs}) > 1
+    groups: dict[str, list[Pair]] = {}
+    table = []
+    for pair in pairs:
+        cell, theirs, entries = pair
+        title = _title(experiment, by, cell) if many else ""
+        groups.setdefault(title, []).append(pair)
+        name = parameter.shown(cell[experiment.x])
+        texts = [
+            (figure(theirs[c.name]), entries[c.name].text) if c.name in entries else ("–", "–")
+            for c in shown
+        ]
+        table.append((f"{title}: {name}" if title else name, texts))
+    views = [
+        view
+        for title, group in groups.items()
+        for view in _published_charts(results, experiment, shown, looks, title, group)
+    ]
+    setups = dict.fromkeys(point.setup for point in points)
+    return PublishedView(views, "; ".join(setups), shown, table)
+
+
+def _published_charts(
+    results: Results,
+    experiment: Experiment,
+    shown: list[Contender],
+    looks: dict[str, charts.Look],
+    of: str,
+    pairs: list[Pair],
+) -> list[tuple[str, str, dict[str, Any]]]:
+    """As published, and ours on the same axes."""
     parameter, metric = experiment.parameters[experiment.x], experiment.metric
     labels = {each.label: looks[each.name] for each in shown}
-    rows_theirs, rows_ours, table = [], [], []
+    rows_theirs, rows_ours = [], []
     for cell, theirs, entries in pairs:
-        name = parameter.shown(cell[experiment.x])
-        table.append(
-            (
-                name,
-                [
-                    (figure(theirs[c.name]), entries[c.name].text)
-                    for c in shown
-                    if c.name in entries
-                ],
-            )
-        )
         for each in shown:
             value = theirs.get(each.name)
             if value is not None:
-                text = f"{figure(value)} {metric.unit}"
                 rows_theirs.append(
                     {
                         "contender": each.label,
@@ -308,8 +341,8 @@ def _published(
                         "y": value,
                         "low": value,
                         "high": value,
-                        parameter.label: name,
-                        "published": text,
+                        parameter.label: parameter.shown(cell[experiment.x]),
+                        "published": f"{figure(value)} {metric.unit}",
                     }
                 )
             if each.name in entries and entries[each.name].median is not None:
@@ -321,21 +354,16 @@ def _published(
         experiment.log_scale,
         (min(everything) * 0.8, max(everything) * 1.25),
     )
-    views = [
-        (
-            f"{experiment.name}-{part}",
-            title,
-            charts.finished(
-                charts.lines(rows, labels, axes, f"{experiment.title}: {title}"), list(labels)
-            ),
-        )
-        for part, title, rows in (
-            ("published", "As published", rows_theirs),
-            ("published-cells-here", "On this machine", rows_ours),
-        )
-    ]
-    setups = dict.fromkeys(point.setup for point in points)
-    return PublishedView(views, "; ".join(setups), shown, table)
+    found = []
+    for part, title, rows in (
+        ("published", "As published", rows_theirs),
+        ("published-cells-here", "On this machine", rows_ours),
+    ):
+        name = f"{experiment.name}-{part}" + (f"-{_slug(of)}" if of else "")
+        full = f"{of}: {title}" if of else title
+        chart = charts.lines(rows, labels, axes, f"{experiment.title}: {full}")
+        found.append((name, full, charts.finished(chart, list(labels))))
+    return found
 
 
 def _told(runs: Sequence[dict[str, Any]]) -> list[str]:
@@ -349,4 +377,5 @@ def _told(runs: Sequence[dict[str, Any]]) -> list[str]:
 
 def _end(run: dict[str, Any]) -> str:
     reason = run.get("reason", "")
-    return reason if run["status"] == "out_of_memory" else f"{run['status']}: {reason}"
+    told = run["status"] in ("out_of_memory", "refused")
+    return reason if told else f"{run['status']}: {reason}"

@@ -16,6 +16,7 @@ namespace {
 constexpr int status_ok = 0;
 constexpr int status_failed = 1;
 constexpr int status_usage = 2;
+constexpr int status_refused = 4;  // 3: memory_limit::exit_status
 
 }  // namespace
 
@@ -32,6 +33,7 @@ std::string report::text() const {
   line.add("schema", 1).add("experiment", who_.experiment).add("contender", who_.contender);
   line.add("ok", ok());
   if (out_of_memory_) line.add("out_of_memory", true);
+  if (refused_) line.add("refused", true);
   if (!ok()) line.add("error", error_);
   line.add("parameters", parameters_);
   if (ok()) line.add("metrics", metrics_);
@@ -87,10 +89,13 @@ int contender_main(int argc, const char* const* argv, const identity& who, argum
   } catch (const std::bad_alloc& problem) {
     if (limit) limit->exceeded();
     result.fail(problem.what());
+  } catch (const cannot_run& reason) {
+    result.refuse(reason.what());
   } catch (const std::exception& problem) {
     result.fail(problem.what());
   }
   std::cout << result.text() << std::endl;
+  if (result.refused()) return status_refused;
   return result.ok() ? status_ok : status_failed;
 }
 

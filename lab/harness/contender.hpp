@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -48,6 +49,11 @@ struct harness_options {
   std::uint32_t memory_limit = 0;  ///< MiB the process may have; 0: all it can get
 };
 
+/// What a workload throws when this machine cannot run the cell, by no fault of the contender.
+struct cannot_run : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
 /// What one run found: figures to compare, and checks that say whether they mean anything.
 class report {
  public:
@@ -80,7 +86,14 @@ class report {
     fail(why);
   }
 
+  /// The run did not take place: this machine does not have what it needs.
+  void refuse(std::string_view why) {
+    refused_ = true;
+    fail(why);
+  }
+
   bool ok() const { return error_.empty(); }
+  bool refused() const { return refused_; }
 
   /// The result line, without a line end.
   std::string text() const;
@@ -96,11 +109,12 @@ class report {
   json_object checks_;
   std::string error_;
   bool out_of_memory_ = false;
+  bool refused_ = false;
 };
 
 /// Runs a contender and returns its exit status: 0 when its checks hold, 1 when they do not or
-/// `workload` throws, 2 for a command line that makes no sense; ends the process with status 3 when
-/// --memory-limit leaves it too little. Prints the result line on stdout and anything else on
+/// `workload` throws, 2 for a command line that makes no sense, 4 when it throws cannot_run; ends the
+/// process with status 3 when --memory-limit leaves it too little. Prints the result line on stdout and anything else on
 /// stderr. `parameters` holds the parameters of the workload; the options of harness_options and
 /// --help are added here.
 int contender_main(int argc, const char* const* argv, const identity& who, arguments& parameters,

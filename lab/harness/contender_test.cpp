@@ -104,6 +104,13 @@ TEST(Contender, HarnessOptionsReachTheWorkload) {
   });
 }
 
+TEST(Contender, CellThatTheMachineCannotRunIsRefusedNotFailed) {
+  const outcome result =
+      run({}, [](const harness_options&, report&) { throw cannot_run("too few files"); });
+  EXPECT_EQ(result.status, 4);
+  EXPECT_THAT(result.out, HasSubstr(R"("ok":false,"refused":true,"error":"too few files")"));
+}
+
 TEST(Contender, PinHoldsForThreadsStartedLater) {
   cpu_set_t before;
   ASSERT_EQ(sched_getaffinity(0, sizeof before, &before), 0);

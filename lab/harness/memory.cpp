@@ -12,6 +12,7 @@
 #include <fstream>
 #include <limits>
 #include <string>
+#include <string_view>
 
 #if defined(__has_feature)
 #if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || \
@@ -24,17 +25,23 @@
 #endif
 
 namespace lab {
+namespace {
 
-std::uint64_t peak_memory_bytes() {
+// A line of /proc/self/status that says so many KiB.
+std::uint64_t status_bytes(std::string_view key) {
   std::ifstream status("/proc/self/status");
   for (std::string word; status >> word;) {
-    if (std::uint64_t kibibytes = 0; word == "VmHWM:" && status >> kibibytes) {
-      return kibibytes * 1024;
-    }
+    if (std::uint64_t kibibytes = 0; word == key && status >> kibibytes) return kibibytes * 1024;
     status.ignore(std::numeric_limits<std::streamsize>::max(), '\n');
   }
   return 0;
 }
+
+}  // namespace
+
+std::uint64_t peak_memory_bytes() { return status_bytes("VmHWM:"); }
+
+std::uint64_t resident_bytes() { return status_bytes("VmRSS:"); }
 
 }  // namespace lab
 

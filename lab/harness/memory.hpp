@@ -23,4 +23,7 @@ std::optional<std::uint64_t> allocated_bytes();
 /// be read. Not from getrusage, whose figure survives exec and would include the runner's memory.
 std::uint64_t peak_memory_bytes();
 
+/// How much memory the process has resident now, in bytes; 0 if /proc cannot be read.
+std::uint64_t resident_bytes();
+
 }  // namespace lab

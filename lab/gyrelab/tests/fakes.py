@@ -30,6 +30,10 @@ if mode == "hoard" and limit:
     line.update(ok=False, out_of_memory=True, error=f"out of memory after 1.50 s with {{limit}} MiB")
     print(json.dumps(line))
     sys.exit(3)
+if mode == "refuse":
+    line.update(ok=False, refused=True, error="60100 open files are needed, 20000 allowed")
+    print(json.dumps(line))
+    sys.exit(4)
 if mode == "slow":
     time.sleep(0.2)
 if mode == "lose" or sabotage and mode != "blind":

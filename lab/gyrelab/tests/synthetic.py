@@ -18,7 +18,11 @@ from gyrelab.tests.fakes import FIGURES
 def figure(experiment: Experiment, contender: str, cell: dict[str, Any]) -> float:
     """A plausible figure of the experiment's main metric."""
     scale = 60 if experiment.name == "hop" else 1
-    value = FIGURES[contender] * scale * (1 + 0.1 * cell.get("producers", cell.get("loops", 1)))
+    value = (
+        FIGURES.get(contender, 100)
+        * scale
+        * (1 + 0.1 * cell.get("producers", cell.get("loops", 1)))
+    )
     return value + (400 if cell.get("wakeup") == "per_task" else 0)
 
 
@@ -29,10 +33,11 @@ def results(
     faster: dict[str, float] | None = None,
     absent: tuple[str, ...] = (),
     seed: int = 1,
+    grid: str = "quick",
 ) -> Results:
-    """Results of the quick grid. `faster` multiplies a contender's speed; `absent` was not built."""
+    """Results of a grid. `faster` multiplies a contender's speed; `absent` was not built."""
     generator = np.random.default_rng(seed)
-    parts = [_part(experiments.load_all()[name], rounds, absent) for name in names]
+    parts = [_part(experiments.load_all()[name], grid, rounds, absent) for name in names]
     document = _document(parts)
     for planned in runner.plan(parts, seed):
         experiment, contender = planned.part.experiment, planned.contestant.name
@@ -56,12 +61,12 @@ def results(
     return Results(document, "synthetic.json")
 
 
-def _part(experiment: Experiment, rounds: int, absent: tuple[str, ...]) -> Part:
+def _part(experiment: Experiment, grid: str, rounds: int, absent: tuple[str, ...]) -> Part:
 
     there = [each for each in experiment.contenders if each.name not in absent]
     places = tuple(
         Place(cell, tuple(Contestant(e.name, Path("/none")) for e in there if e.runs_in(cell)))
-        for cell in experiment.grids["quick"].cells
+        for cell in experiment.grids[grid].cells
     )
     missing = tuple(each.name for each in experiment.contenders if each.name in absent)
     return Part(experiment, rounds, 1, places, missing)

@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from gyrelab import charts
+from gyrelab import charts, experiments
 from gyrelab.charts import Axes
 
 
@@ -19,3 +19,11 @@ def test_bars_start_with_the_best(better: str, first: str) -> None:
     drawn = charts.bars(rows, labels, Axes("Threads", "Tasks/s", log=False, better=better))
     last = "fast" if first == "slow" else "slow"
     assert json.dumps([first, "middle", last]) in json.dumps(drawn.to_dict())
+
+
+def test_no_two_contenders_of_an_experiment_look_alike() -> None:
+    for experiment in experiments.load_all().values():
+        names = [each.name for each in experiment.contenders if "_noinline" not in each.name]
+        drawn = charts.looks(names).values()
+        assert len({look.light for look in drawn}) == len(names)
+        assert len({(look.shape, look.dash) for look in drawn}) == len(names)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from gyrelab import experiments
+from gyrelab import experiments, published
 from gyrelab.errors import UsageProblem
 
 GOOD = """
@@ -63,7 +63,9 @@ def test_every_experiment_of_the_repository_is_sound() -> None:
         assert all(grid.cells for grid in experiment.grids.values())
         for contender in experiment.contenders:
             assert any(contender.runs_in(cell) for cell in experiment.grids["smoke"].cells)
-        assert experiment.grids["full"].rounds >= 11
+        # A cell of these is measured for seconds, and there are very many of them.
+        long = experiment.name in ("throughput", "throughput_threads")
+        assert experiment.grids["full"].rounds >= (3 if long else 11)
         assert experiment.grids["quick"].rounds >= 5
 
 
@@ -96,6 +98,46 @@ def test_pool_covers_the_fifteen_published_cases_and_limits_memory() -> None:
     assert published <= cases
     assert pool.memory_limit_mib == 2048
     assert pool.grids["published"].rounds == 10
+
+
+def test_network_experiments_cover_the_published_cells() -> None:
+    found = experiments.load_all()
+    echo = [cell for cell in found["throughput"].grids["full"].cells if cell["client"] == "own"]
+    assert {cell["connections"] for cell in echo} == {1, 10, 100, 1_000, 10_000}
+    sizes = {1_024, 2_048, 4_096, 8_192, 16_384, 81_920, 409_600}
+    assert {cell["message_bytes"] for cell in echo} == sizes
+    assert len(echo) == 5 * len(sizes)
+    threads = found["throughput_threads"].grids["published"].cells
+    assert {cell["threads"] for cell in threads} == {2, 3, 4, 6, 8}
+    assert {cell["connections"] for cell in threads} == {100, 1_000}
+    sessions = found["ping_pong"].grids["published"].cells
+    assert {cell["threads"] for cell in sessions} == {1, 2, 3, 4, 6, 8}
+    assert {cell["turns"] for cell in sessions} == {8_192}
+    pipes = found["io_event"].grids["published"]
+    assert {cell["pipes"] for cell in pipes.cells} == {500, 1_000, 10_000, 30_000}
+    assert pipes.rounds == 10
+
+
+def test_published_series_tell_the_cells_they_are_of() -> None:
+    throughput = experiments.load_all()["throughput"]
+    found = [
+        (point.title, point.value)
+        for point in published.points(throughput)
+        if point.contender == "muduo"
+        and point.cell == {"client": "own", "connections": 1_000, "message_bytes": 409_600}
+    ]
+    assert found == [("evpp and muduo", 1131.383)]
+    claim = next(each for each in throughput.claims if each.id == "evpp_equals_muduo")
+    ratio = published.ratio(throughput, claim)
+    assert ratio is not None
+    assert 0.9 < ratio < 1.1
+
+
+def test_facet_is_one_parameter_or_several(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert load(tmp_path, GOOD, monkeypatch).facets == ()
+    for given, facets in (('"tasks"', ("tasks",)), ('["tasks", "threads"]', ("tasks", "threads"))):
+        text = GOOD.replace('{ x = "threads" }', f'{{ x = "threads", facet = {given} }}')
+        assert load(tmp_path, text, monkeypatch).facets == facets
 
 
 def test_cells_are_products_and_totals_are_shared_out(

@@ -24,6 +24,8 @@ def page_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
             run.update(status="crashed", reason="killed by SIGSEGV <script>", metrics={})
         if run["contender"] == "libuv" and run["experiment"] == "hop" and run["cell"]["loops"] == 8:
             run.update(status="out_of_memory", reason="out of memory after 2.00 s", metrics={})
+        if run["contender"] == "libevent" and run["experiment"] == "timers":
+            run.update(status="refused", reason="too few open files", metrics={})
     out = tmp_path_factory.mktemp("report") / "index.html"
     return report.write(dict.fromkeys(measured.experiments, measured), out)
 
@@ -140,6 +142,13 @@ def test_tells_a_death_of_the_memory_limit_as_a_result(browser: Browser, page_fi
     expect(page.locator("#hop table.matrix").first).to_contain_text("5 of 5 runs out of memory")
     expect(page.locator("#hop details").last).to_contain_text("out of memory after 2.00 s (6 runs)")
     assert page.locator("#hop .alert").count() == 0
+
+
+def test_tells_what_the_machine_could_not_run(browser: Browser, page_file: Path) -> None:
+    page = visit(browser, page_file)
+    expect(page.locator("#timers table.matrix").first).to_contain_text("not here")
+    expect(page.locator("#timers details").last).to_contain_text("too few open files")
+    assert page.locator("#timers .alert").count() == 0
 
 
 def test_charts_are_also_files(page_file: Path) -> None:

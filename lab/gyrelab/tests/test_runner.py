@@ -59,6 +59,20 @@ def test_death_of_the_memory_limit_is_a_result_of_its_own(build: Path) -> None:
     assert program.run(unbounded, "post_task", CELL).status == "ok"
 
 
+def test_cell_that_the_machine_cannot_run_is_no_failure(
+    build: Path, lab: Lab, tmp_path: Path
+) -> None:
+    fakes.make(build, "timers", "gyre")
+    fakes.make(build, "timers", "asio", mode="refuse")
+    said = lab("run", "timers", "--grid", "smoke", "--strict", "--out", tmp_path / "r.json")
+    assert said.status == 0
+    measured = results.load(tmp_path / "r.json")
+    assert not measured.failures("timers")
+    assert {run["reason"] for run in measured.refusals("timers")} == {
+        "60100 open files are needed, 20000 allowed"
+    }
+
+
 def test_program_that_ran_something_else_is_not_believed(build: Path) -> None:
     file = fakes.make(build, "hop", "mutex")
     found = program.run(Contestant("mutex", file), "post_task", CELL)

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// gyre's callbacks: a watch on the listener, and a tcp_server that is handed what was accepted, as it
+// makes its listeners itself.
+#include <lab/experiments/connections/workload.hpp>
+#include <lab/harness/gyre_io.hpp>
+
+#include <gyre/base/unique_fd.hpp>
+#include <gyre/exec/fd_watch.hpp>
+#include <gyre/exec/loop.hpp>
+#include <gyre/exec/poller.hpp>
+#include <gyre/io/input.hpp>
+#include <gyre/net/tcp_server.hpp>
+
+#include <sys/socket.h>
+
+namespace {
+
+struct gyre_server {
+  static void probe() { lab::probe_contender_io(); }
+
+  static void serve(int listener) {
+    gyre::loop loop({.io = lab::contender_io});
+    gyre::net::tcp_server server(loop);
+    server.on_message([](gyre::net::tcp_connection& peer, gyre::io::input& in) {
+      peer.send(in.bytes());
+      in.consume_all();
+    });
+    gyre::fd_watch accepting(loop, listener, [&](gyre::readiness) {
+      for (;;) {
+        const int fd = accept4(listener, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
+        if (fd < 0) return;
+        server.adopt(gyre::unique_fd(fd));
+      }
+    });
+    accepting.start(gyre::readiness::readable);
+    loop.run();
+  }
+};
+
+}  // namespace
+
+int main(int argc, char** argv) { lab::connections::contender_main<gyre_server>(argc, argv); }

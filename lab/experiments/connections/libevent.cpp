@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// libevent: an event for the listener and a bufferevent per connection.
+#include <lab/experiments/connections/workload.hpp>
+
+#include <event2/buffer.h>
+#include <event2/bufferevent.h>
+#include <event2/event.h>
+
+#include <sys/socket.h>
+
+#include <new>
+
+namespace {
+
+class libevent_server {
+ public:
+  static void serve(int listener) {
+    event_base* const base = make_base();
+    event* const accepting = event_new(base, listener, EV_READ | EV_PERSIST, &on_connection, base);
+    if (accepting == nullptr) throw std::bad_alloc();
+    event_add(accepting, nullptr);
+    event_base_dispatch(base);
+  }
+
+ private:
+  static event_base* make_base() {
+    event_config* const config = event_config_new();
+    if (config == nullptr) throw std::bad_alloc();
+    event_config_set_flag(config, EVENT_BASE_FLAG_NOLOCK);
+    event_base* const base = event_base_new_with_config(config);
+    event_config_free(config);
+    if (base == nullptr) throw std::bad_alloc();
+    return base;
+  }
+
+  static void on_connection(evutil_socket_t listener, short, void* base) {
+    for (;;) {
+      const int fd = accept4(listener, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
+      if (fd < 0) return;
+      bufferevent* const made =
+          bufferevent_socket_new(static_cast<event_base*>(base), fd, BEV_OPT_CLOSE_ON_FREE);
+      if (made == nullptr) throw std::bad_alloc();
+      bufferevent_setcb(made, &on_read, nullptr, &on_end, nullptr);
+      bufferevent_enable(made, EV_READ | EV_WRITE);
+    }
+  }
+
+  static void on_read(bufferevent* connection, void*) {
+    evbuffer_add_buffer(bufferevent_get_output(connection), bufferevent_get_input(connection));
+  }
+
+  static void on_end(bufferevent* connection, short, void*) { bufferevent_free(connection); }
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  lab::connections::contender_main<libevent_server>(argc, argv,
+                                                    {{"libevent", event_get_version()}});
+}

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// The main() of the contenders of throughput, throughput_threads, ping_pong and latency. These move
+// bytes of sessions, whose protocol is the experiment's; so one file of a contender does for all.
+#pragma once
+
+#include <lab/experiments/latency/workload.hpp>
+#include <lab/experiments/ping_pong/workload.hpp>
+#include <lab/experiments/throughput/workload.hpp>
+#include <lab/harness/network/exchange.hpp>
+#include <lab/harness/network/session.hpp>
+
+#include <string_view>
+#include <utility>
+
+namespace lab::network {
+
+/// The experiment is the one that the program is built for.
+template <class Contender>
+[[noreturn]] void contender_main(int argc, const char* const* argv, libraries versions = {}) {
+  static_assert(contender_of<Contender, echo_server>);
+  constexpr std::string_view experiment = GYRE_LAB_EXPERIMENT;
+  if constexpr (experiment == "ping_pong") {
+    workload_main<ping_pong::workload, Contender>(argc, argv, std::move(versions));
+  } else if constexpr (experiment == "latency") {
+    workload_main<latency::workload, Contender>(argc, argv, std::move(versions));
+  } else {
+    workload_main<throughput::workload, Contender>(argc, argv, std::move(versions));
+  }
+}
+
+}  // namespace lab::network

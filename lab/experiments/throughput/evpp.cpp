@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// evpp: a TCPConn per socket, made as its TCPServer does after accept. Input is sent from where it
+// lies in evpp's Buffer; evpp copies what the kernel does not take.
+#include <lab/experiments/throughput/contender.hpp>
+
+#include <evpp/buffer.h>
+#include <evpp/event_loop.h>
+#include <evpp/tcp_conn.h>
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <utility>
+#include <vector>
+
+namespace {
+
+// What evpp lets only its own servers and clients do with a connection.
+struct adopted : evpp::TCPConn {
+  using TCPConn::OnAttachedToLoop;
+  using TCPConn::SetCloseCallback;
+  using TCPConn::SetConnectionCallback;
+  using TCPConn::SetMessageCallback;
+  using TCPConn::TCPConn;
+};
+
+class evpp_contender {
+ public:
+  template <lab::network::any_session Session>
+  static void run(std::span<Session> sessions) {
+    evpp::EventLoop loop;
+    std::vector<std::shared_ptr<adopted>> connections;
+    for (Session& each : sessions) connections.push_back(open(loop, each));
+    loop.RunInLoop([&] {
+      for (std::size_t i = 0; i < sessions.size(); ++i) {
+        connections[i]->OnAttachedToLoop();
+        const auto data = sessions[i].first();
+        if (!data.empty()) connections[i]->Send(data.data(), data.size());
+      }
+    });
+    loop.Run();
+  }
+
+ private:
+  template <class Session>
+  static std::shared_ptr<adopted> open(evpp::EventLoop& loop, Session& served) {
+    auto made = std::make_shared<adopted>(&loop, "", served.fd(), "", "", 0);
+    made->SetConnectionCallback([&served](const evpp::TCPConnPtr& connection) {
+      if (!connection->IsConnected()) served.lost();
+    });
+    made->SetMessageCallback([&served](const evpp::TCPConnPtr& connection, evpp::Buffer* buffer) {
+      const auto answer =
+          served.received(std::as_bytes(std::span(buffer->data(), buffer->length())));
+      if (!answer.empty()) connection->Send(answer.data(), answer.size());
+      buffer->Reset();
+    });
+    made->SetCloseCallback([&served](const evpp::TCPConnPtr&) { served.lost(); });
+    return made;
+  }
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  lab::network::contender_main<evpp_contender>(argc, argv, {{"evpp", "0.7"}});
+}

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// gyre's callbacks: a server that is handed the sessions' sockets as its connections. The build may
+// define GYRE_LAB_BUSY_POLL, for how many microseconds the loop looks for I/O before it sleeps.
+#include <lab/experiments/throughput/contender.hpp>
+#include <lab/harness/gyre_io.hpp>
+
+#include <gyre/base/unique_fd.hpp>
+#include <gyre/exec/loop.hpp>
+#include <gyre/io/input.hpp>
+#include <gyre/net/tcp_server.hpp>
+
+#include <chrono>
+#include <span>
+#include <system_error>
+#include <unordered_map>
+
+#ifndef GYRE_LAB_BUSY_POLL
+#define GYRE_LAB_BUSY_POLL 0
+#endif
+
+namespace {
+
+struct gyre_contender {
+  static void probe() { lab::probe_contender_io(); }
+
+  template <lab::network::any_session Session>
+  static void run(std::span<Session> sessions) {
+    gyre::loop loop(
+        {.busy_poll = std::chrono::microseconds{GYRE_LAB_BUSY_POLL}, .io = lab::contender_io});
+    gyre::net::tcp_server server(loop);
+    std::unordered_map<int, Session*> served;
+    server.on_connection([&](gyre::net::tcp_connection& peer) {
+      Session* const session = served.at(peer.fd());
+      peer.context() = session;
+      peer.send(session->first());
+    });
+    server.on_message([](gyre::net::tcp_connection& peer, gyre::io::input& in) {
+      peer.send((*peer.context<Session*>())->received(in.bytes()));
+      in.consume_all();
+    });
+    server.on_close([](gyre::net::tcp_connection& peer, std::error_code) {
+      (*peer.context<Session*>())->lost();
+    });
+    for (Session& each : sessions) {
+      served.emplace(each.fd(), &each);
+      server.adopt(gyre::unique_fd(each.fd()));
+    }
+    loop.run();
+  }
+};
+
+}  // namespace
+
+int main(int argc, char** argv) { lab::network::contender_main<gyre_contender>(argc, argv); }

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// libevent: a bufferevent per connection. Input goes to output as whole buffers, uncopied. The limit
+// on a single read is lifted, but libevent 2.1 reads 4 KiB at a time whatever that limit is.
+#include <lab/experiments/throughput/contender.hpp>
+
+#include <event2/buffer.h>
+#include <event2/bufferevent.h>
+#include <event2/event.h>
+
+#include <cstddef>
+#include <memory>
+#include <new>
+#include <span>
+#include <vector>
+
+namespace {
+
+class libevent_contender {
+ public:
+  template <lab::network::any_session Session>
+  static void run(std::span<Session> sessions) {
+    const std::unique_ptr<event_base, decltype(&event_base_free)> base(make_base(),
+                                                                       &event_base_free);
+    std::vector<bufferevent*> connections;
+    for (Session& each : sessions) connections.push_back(open(base.get(), each));
+    for (std::size_t i = 0; i < sessions.size(); ++i) {
+      const auto data = sessions[i].first();
+      if (!data.empty()) bufferevent_write(connections[i], data.data(), data.size());
+    }
+    event_base_dispatch(base.get());
+  }
+
+ private:
+  static constexpr std::size_t most_at_once = std::size_t{1} << 20;
+
+  static event_base* make_base() {
+    const std::unique_ptr<event_config, decltype(&event_config_free)> config(event_config_new(),
+                                                                             &event_config_free);
+    if (!config) throw std::bad_alloc();
+    event_config_set_flag(config.get(), EVENT_BASE_FLAG_NOLOCK);
+    event_base* base = event_base_new_with_config(config.get());
+    if (base == nullptr) throw std::bad_alloc();
+    return base;
+  }
+
+  template <class Session>
+  static bufferevent* open(event_base* base, Session& served) {
+    bufferevent* made = bufferevent_socket_new(base, served.fd(), 0);
+    if (made == nullptr) throw std::bad_alloc();
+    bufferevent_set_max_single_read(made, most_at_once);
+    bufferevent_set_max_single_write(made, most_at_once);
+    const auto on_event = [](bufferevent*, short, void* session) {
+      static_cast<Session*>(session)->lost();
+    };
+    bufferevent_setcb(made, &on_read<Session>, nullptr, on_event, &served);
+    bufferevent_enable(made, EV_READ | EV_WRITE);
+    return made;
+  }
+
+  template <class Session>
+  static void on_read(bufferevent* connection, void* session) {
+    auto& served = *static_cast<Session*>(session);
+    evbuffer* const input = bufferevent_get_input(connection);
+    evbuffer* const output = bufferevent_get_output(connection);
+    if constexpr (Session::echoes) {
+      std::vector<evbuffer_iovec> pieces(
+          static_cast<std::size_t>(evbuffer_peek(input, -1, nullptr, nullptr, 0)));
+      evbuffer_peek(input, -1, nullptr, pieces.data(), static_cast<int>(pieces.size()));
+      for (const evbuffer_iovec& each : pieces) served.received(bytes_of(each));
+      evbuffer_add_buffer(output, input);
+    } else {
+      evbuffer_iovec piece;
+      while (evbuffer_peek(input, -1, nullptr, &piece, 1) > 0) {
+        const auto answer = served.received(bytes_of(piece));
+        evbuffer_add(output, answer.data(), answer.size());
+        evbuffer_drain(input, piece.iov_len);
+      }
+    }
+  }
+
+  static std::span<const std::byte> bytes_of(const evbuffer_iovec& piece) {
+    return {static_cast<const std::byte*>(piece.iov_base), piece.iov_len};
+  }
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  lab::network::contender_main<libevent_contender>(argc, argv, {{"libevent", event_get_version()}});
+}

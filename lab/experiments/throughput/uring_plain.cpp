@@ -1,0 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
+// A bare loop over io_uring: a receive into 64 KiB of the connection's own, a send of that, and again.
+#include <lab/experiments/throughput/contender.hpp>
+#include <lab/harness/network/bare_uring.hpp>
+
+int main(int argc, char** argv) {
+  lab::network::contender_main<lab::network::bare_uring_plain<64 * 1024>>(argc, argv);
+}

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+// TCP echo between two processes: the client sends one message on each of its connections, and both
+// sides return whatever arrives, until time is up. How many bytes does the client read meanwhile?
+#pragma once
+
+#include <lab/harness/contender.hpp>
+#include <lab/harness/memory.hpp>
+#include <lab/harness/network/echo.hpp>
+#include <lab/harness/network/exchange.hpp>
+#include <lab/harness/network/server_process.hpp>
+#include <lab/harness/timing.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <thread>
+
+namespace lab::throughput {
+
+struct workload {
+  struct parameters {
+    std::uint32_t connections = 100;
+    std::uint32_t message_bytes = 16384;
+    std::uint32_t threads = 1;  ///< of each side
+    network::client_kind client = network::client_kind::own;
+    std::uint32_t duration_ms = 1000;
+  };
+
+  static void describe(parameters& cell, arguments& options) {
+    options.number("connections", cell.connections, "connections", 1, 60'000)
+        .number("message-bytes", cell.message_bytes, "size of the message on each", 2, 64 << 20)
+        .number("threads", cell.threads, "threads of the server, and of the client", 1, 256)
+        .choice("client", cell.client, "who the client is",
+                {{"own", network::client_kind::own}, {"common", network::client_kind::common}})
+        .number("duration-ms", cell.duration_ms, "how long is measured", 1, 3'600'000);
+  }
+
+  template <class Contender>
+  [[noreturn]] static void serve(const char* const* argv) {
+    network::serve_sessions<Contender, network::echo_server>(argv);
+  }
+
+  /// The measured time begins when bytes have come back, and a quarter of that time, at most a second,
+  /// has gone by.
+  template <class Contender>
+  static void run(const parameters& cell, const harness_options& harness, report& result) {
+    using std::chrono::milliseconds;
+    // Used until the process ends.
+    auto& messages = *new network::echo_messages(cell.message_bytes, harness.sabotage);
+    network::exchange<Contender, network::echo_client> both(
+        {.connections = cell.connections, .threads = cell.threads}, harness, messages);
+    const auto received = [&] { return both.clients().sum(&network::tally::bytes); };
+
+    both.start(cell.client);
+    const auto began = clock::now();
+    while (received() == 0 && clock::now() - began < std::chrono::seconds(10)) {
+      std::this_thread::sleep_for(milliseconds{1});
+    }
+    std::this_thread::sleep_for(std::min(milliseconds{cell.duration_ms} / 4, milliseconds{1000}));
+
+    const network::usage server_before = both.server().used();
+    const double cpu_before = cpu_seconds();
+    const std::uint64_t reads_before = both.clients().sum(&network::tally::reads);
+    stopwatch watch(harness.handicap);
+    watch.start();
+    const std::uint64_t bytes_before = received();
+    std::this_thread::sleep_for(milliseconds{cell.duration_ms});
+    const std::uint64_t bytes = received() - bytes_before;
+    watch.stop();
+    const std::uint64_t reads = both.clients().sum(&network::tally::reads) - reads_before;
+    const double cpu = cpu_seconds() - cpu_before;
+    const network::usage server = both.server().used();
+
+    const double mebibytes = static_cast<double>(bytes) / (1 << 20);
+    const double server_cpu = server.cpu_seconds - server_before.cpu_seconds;
+    const auto server_reads = static_cast<double>(server.reads - server_before.reads);
+    result.metric("mib_per_second", mebibytes / watch.seconds());
+    result.metric("seconds", watch.seconds());
+    result.metric("server_cpu_seconds", server_cpu);
+    result.metric("client_cpu_seconds", cpu);
+    result.metric("server_cpu_us_per_mib", server_cpu * 1e6 / mebibytes);
+    result.metric("server_peak_memory_bytes", server.peak_memory_bytes);
+    result.metric("client_peak_memory_bytes", peak_memory_bytes());
+    result.metric("server_bytes_per_read",
+                  static_cast<double>(server.bytes - server_before.bytes) / server_reads);
+    result.metric("client_bytes_per_read", static_cast<double>(bytes) / static_cast<double>(reads));
+    result.metric("connections_answered", both.clients().sum(&network::tally::finished));
+    result.check("wrong_pieces", both.clients().sum(&network::tally::wrong), 0);
+    result.check("connections_lost", both.clients().sum(&network::tally::lost), 0);
+    if (bytes == 0) result.fail("nothing arrived");
+  }
+};
+
+}  // namespace lab::throughput

@@ -1,0 +1,22 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the report shows of an experiment whose cells differ in more than what a chart has."""
+
+from gyrelab import experiments, sections
+from gyrelab.tests import synthetic
+
+
+def test_several_facets_make_a_panel_for_each_combination() -> None:
+    measured = synthetic.results(("throughput",), grid="full")
+    section = sections.make(measured, experiments.load_all()["throughput"])
+    assert [panel.title for panel in section.panels][:2] == [
+        "Each its own client, 1 KiB",
+        "One client for all, 1 KiB",
+    ]
+    assert len(section.panels) == 14
+    assert section.published is not None
+    names = [name for name, _ in section.exports()]
+    assert len(names) == len(set(names))
+    assert "throughput-published-each-its-own-client-4-kib" in names
+    assert {len(texts) for _, texts in section.published.rows} == {
+        len(section.published.contenders)
+    }

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+// That the bare loops on io_uring move bytes as bare_epoll does, whichever end they are.
+#include <lab/experiments/ping_pong/messages.hpp>
+#include <lab/harness/contender.hpp>
+#include <lab/harness/network/bare_epoll.hpp>
+#include <lab/harness/network/bare_uring.hpp>
+#include <lab/harness/network/crew.hpp>
+#include <lab/harness/network/echo.hpp>
+#include <lab/harness/network/socket.hpp>
+
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <thread>
+#include <vector>
+
+namespace lab::network {
+namespace {
+
+/// Pairs of sockets. As in an experiment, the threads that serve them never end, nor what they work on;
+/// they fall silent when the connections end with this object.
+struct connected {
+  explicit connected(std::size_t connections) {
+    const int listener = listen_on_loopback();
+    clients = connect_all(port_of(listener), connections);
+    servers = accept_all(listener, connections);
+  }
+
+  connected(const connected&) = delete;
+  connected& operator=(const connected&) = delete;
+
+  ~connected() {
+    for (const int client : clients) shutdown(client, SHUT_RDWR);
+  }
+
+  std::vector<int> clients;
+  std::vector<int> servers;
+};
+
+template <class Loop>
+class BareUring : public testing::Test {
+ protected:
+  void SetUp() override {
+    try {
+      Loop::probe();
+    } catch (const cannot_run& reason) {
+      GTEST_SKIP() << reason.what();
+    }
+  }
+
+  /// Lets a message of 4 MiB go round on each of three connections, until as much has come back.
+  template <class Server, class Client>
+  static void echo() {
+    const connected by(3);
+    static auto& messages = *new echo_messages(4 << 20, mishap::none);
+    auto& serving = crew<echo_server>::make(by.servers, 1, messages);
+    auto& asking = crew<echo_client>::make(by.clients, 2, messages);
+    serving.template start<Server>();
+    asking.template start<Client>();
+    while (asking.sum(&tally::bytes) < by.clients.size() * messages.size() ||
+           asking.sum(&tally::finished) < by.clients.size()) {
+      std::this_thread::yield();
+    }
+    EXPECT_EQ(asking.sum(&tally::wrong), 0u);
+    EXPECT_EQ(asking.sum(&tally::lost), 0u);
+  }
+};
+
+// Fewer buffers than connections, so that they run out.
+using loops = testing::Types<bare_uring_plain<64 * 1024>, bare_uring_multishot<2, 4096>>;
+TYPED_TEST_SUITE(BareUring, loops);
+
+TYPED_TEST(BareUring, EchoesWhatIsLargerThanAllBuffers) {
+  this->template echo<TypeParam, common_client>();
+}
+
+TYPED_TEST(BareUring, IsAClientThatReadsWhileItSends) {
+  this->template echo<TypeParam, TypeParam>();
+}
+
+TYPED_TEST(BareUring, PlaysPingPongAtBothEnds) {
+  const connected by(3);
+  auto& game = *new ping_pong::game(3, 300, mishap::none);
+  auto& serving = crew<ping_pong::server_session>::make(by.servers, 1, game);
+  auto& asking = crew<ping_pong::client_session>::make(by.clients, 1, game);
+  serving.template start<TypeParam>();
+  asking.template start<TypeParam>();
+  while (asking.sum(&tally::finished) < 3) std::this_thread::yield();
+  EXPECT_EQ(asking.sum(&tally::wrong), 0u);
+}
+
+TYPED_TEST(BareUring, NoticesAnEnd) {
+  const connected by(1);
+  auto& serving = crew<echo_server>::make(by.servers, 1, by);
+  serving.template start<TypeParam>();
+  shutdown(by.clients.front(), SHUT_WR);
+  while (serving.sum(&tally::lost) == 0) std::this_thread::yield();
+  EXPECT_EQ(serving.sum(&tally::bytes), 0u);
+}
+
+}  // namespace
+}  // namespace lab::network

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the network experiments check: that the sessions of both ends agree, however the bytes are cut,
+// and that they notice what is wrong.
+#include <lab/experiments/ping_pong/messages.hpp>
+#include <lab/harness/network/bare_epoll.hpp>
+#include <lab/harness/network/crew.hpp>
+#include <lab/harness/network/echo.hpp>
+#include <lab/harness/network/server_process.hpp>
+#include <lab/harness/network/session.hpp>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <thread>
+#include <vector>
+
+namespace lab::network {
+namespace {
+
+using bytes = std::span<const std::byte>;
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+/// Hands `data` over in pieces of at most `piece` bytes; returns all the answers.
+template <class Session>
+std::vector<std::byte> feed(Session& to, bytes data, std::size_t piece) {
+  std::vector<std::byte> answers;
+  while (!data.empty()) {
+    const bytes next = data.first(std::min(piece, data.size()));
+    const bytes answer = to.received(next);
+    answers.insert(answers.end(), answer.begin(), answer.end());
+    data = data.subspan(next.size());
+  }
+  return answers;
+}
+
+TEST(EchoClient, AcceptsItsMessageAgainAndAgainHoweverItIsCut) {
+  const echo_messages messages(1000, mishap::none);
+  for (const std::size_t piece : {1u, 7u, 999u, 1000u}) {
+    tally seen;
+    echo_client client(-1, seen, 3, messages);
+    for (int round = 0; round < 5; ++round) feed(client, client.first(), piece);
+    EXPECT_EQ(seen.wrong.value(), 0u) << piece;
+    EXPECT_EQ(seen.bytes.value(), 5000u);
+    EXPECT_EQ(seen.finished.value(), 1u);
+  }
+}
+
+TEST(EchoClient, NoticesBytesOfAnotherConnectionAndLostOrRepeatedOnes) {
+  const echo_messages messages(1000, mishap::none);
+  const auto wrong = [&](bytes first, bytes then) {
+    tally seen;
+    echo_client client(-1, seen, 3, messages);
+    client.received(first);
+    client.received(then);
+    return seen.wrong.value();
+  };
+  const bytes own = messages.rotated(3);
+  EXPECT_EQ(wrong(own.first(10), own.subspan(10)), 0u);
+  EXPECT_GT(wrong(messages.rotated(4), messages.rotated(4)), 0u);
+  EXPECT_GT(wrong(own.first(10), own.subspan(11)), 0u);
+  EXPECT_GT(wrong(own.first(10), own.subspan(9)), 0u);
+}
+
+TEST(EchoMessages, SabotageIsAByteTooFewOrTooMany) {
+  EXPECT_EQ(echo_messages(50, mishap::lose).rotated(0).size(), 49u);
+  EXPECT_EQ(echo_messages(50, mishap::duplicate).rotated(0).size(), 51u);
+  EXPECT_EQ(echo_messages(50, mishap::duplicate).rotated(1).size(), 50u);
+}
+
+TEST(PingPong, BothEndsPlayToTheEndHoweverMessagesAreCut) {
+  for (const std::size_t piece : {1u, 3u, 64u, 1u << 20}) {
+    tally server_seen;
+    tally client_seen;
+    ping_pong::game game(1, 300, mishap::none);
+    ping_pong::server_session server(-1, server_seen, 0, 0);
+    ping_pong::client_session client(-1, client_seen, 0, game);
+    const bytes first = client.first();
+    std::vector<std::byte> message(first.begin(), first.end());
+    while (!message.empty()) message = feed(client, feed(server, message, piece), piece);
+    EXPECT_EQ(client_seen.finished.value(), 1u);
+    EXPECT_EQ(client_seen.wrong.value(), 0u);
+    // 300 messages of 8 bytes and bodies of 100 to 399.
+    EXPECT_EQ(server_seen.bytes.value(), 300u * 8 + 300 * (100 + 399) / 2);
+    EXPECT_EQ(client_seen.bytes.value(), server_seen.bytes.value());
+  }
+}
+
+TEST(PingPong, BodyWrapsPastItsGreatestSize) {
+  tally server_seen;
+  tally client_seen;
+  constexpr std::uint32_t sizes = ping_pong::most_body - ping_pong::least_body + 1;
+  ping_pong::game game(1, sizes + 1, mishap::none);
+  ping_pong::server_session server(-1, server_seen, 0, 0);
+  ping_pong::client_session client(-1, client_seen, 0, game);
+  const bytes first = client.first();
+  std::vector<std::byte> message(first.begin(), first.end());
+  std::vector<std::uint32_t> last{0, 0};
+  while (!message.empty()) {
+    last = {last[1], ping_pong::header::read(message).body_size};
+    message = feed(client, feed(server, message, 1 << 20), 1 << 20);
+  }
+  EXPECT_THAT(last, ElementsAre(ping_pong::most_body, ping_pong::least_body));
+}
+
+TEST(PingPong, NoticesAnAnswerThatIsNotDue) {
+  tally seen;
+  ping_pong::game game(1, 300, mishap::none);
+  ping_pong::client_session client(-1, seen, 0, game);
+  const bytes first = client.first();
+  const std::vector<std::byte> unanswered(first.begin(), first.end());
+  feed(client, unanswered, 1 << 20);  // packet_count has not been counted up
+  EXPECT_EQ(seen.wrong.value(), 1u);
+}
+
+TEST(Sides, ShareTheCpusOut) {
+  EXPECT_THAT(split({}).server, IsEmpty());
+  EXPECT_THAT(split({5}).server, ElementsAre(5));
+  EXPECT_THAT(split({5}).client, ElementsAre(5));
+  EXPECT_THAT(split({0, 1, 2}).server, ElementsAre(0));
+  EXPECT_THAT(split({0, 1, 2}).client, ElementsAre(1, 2));
+}
+
+TEST(BareEpoll, EchoesWhatIsLargerThanAllBuffers) {
+  // As in an experiment, the threads and what they work on live until the process ends.
+  const int listener = listen_on_loopback();
+  constexpr std::size_t connections = 2;
+  const std::vector<int> clients = connect_all(port_of(listener), connections);
+  const std::vector<int> servers = accept_all(listener, connections);
+  static auto& messages = *new echo_messages(8 << 20, mishap::none);
+  auto& serving = crew<echo_server>::make(servers, 1, messages);
+  auto& asking = crew<echo_client>::make(clients, 2, messages);
+  serving.start<bare_epoll<64 * 1024>>();
+  asking.start<common_client>();
+  while (asking.sum(&tally::bytes) < connections * messages.size()) std::this_thread::yield();
+  EXPECT_EQ(asking.sum(&tally::wrong), 0u);
+  EXPECT_EQ(asking.sum(&tally::lost), 0u);
+  EXPECT_EQ(asking.sum(&tally::finished), connections);
+}
+
+}  // namespace
+}  // namespace lab::network
