@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// An echo server with coroutines, on all cores: what comes is sent back (RFC 862).
+//
+//     echo_coroutine [ADDRESS:PORT]
+#include <iostream>
+#include <utility>
+
+#include <gyre/exec/runtime.hpp>
+#include <gyre/io/received.hpp>
+#include <gyre/net/endpoint.hpp>
+#include <gyre/net/socket.hpp>
+#include <gyre/net/tcp_listener.hpp>
+#include <gyre/net/tcp_stream.hpp>
+#include <gyre/task/as_expected.hpp>
+#include <gyre/task/task.hpp>
+
+gyre::task<> echo(gyre::loop& home, gyre::net::socket client) {
+  gyre::net::tcp_stream peer(home, std::move(client));
+  for (;;) {
+    gyre::io::received data = co_await peer.receive();
+    if (data.empty()) co_return;  // the peer has ended its side
+    co_await peer.write_all(std::move(data));
+  }
+}
+
+gyre::task<> serve(gyre::runtime& rt, gyre::net::endpoint at) {
+  gyre::net::tcp_listener listener(rt.loops()[0], at);
+  std::cout << "listening on " << listener.local_endpoint() << std::endl;
+  for (;;) {
+    gyre::net::socket client = co_await listener.accept_socket();
+    gyre::loop& home = rt.loops().next();
+    // A peer that resets its connection ends that one only.
+    rt.spawn(home, gyre::as_expected(echo(home, std::move(client))));
+  }
+}
+
+int main(int argc, char** argv) {
+  const gyre::net::endpoint at(argc > 1 ? argv[1] : "[::]:7007");
+  return gyre::runtime::main([&](gyre::runtime& rt) { return serve(rt, at); });
+}

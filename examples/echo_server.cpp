@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// An echo server with callbacks: what comes is sent back (RFC 862).
+//
+//     echo_server [ADDRESS:PORT]
+#include <chrono>
+#include <csignal>
+#include <iostream>
+
+#include <gyre/exec/loop.hpp>
+#include <gyre/exec/signal_set.hpp>
+#include <gyre/io/input.hpp>
+#include <gyre/net/endpoint.hpp>
+#include <gyre/net/tcp_connection.hpp>
+#include <gyre/net/tcp_server.hpp>
+
+using namespace std::chrono_literals;
+
+int main(int argc, char** argv) {
+  const gyre::net::endpoint at(argc > 1 ? argv[1] : "[::]:7007");
+  gyre::loop loop;
+
+  gyre::net::tcp_server server(loop, {.name = "echo"});
+  server.on_message([](gyre::net::tcp_connection& from, gyre::io::input& in) {
+    from.send(in.bytes());
+    in.consume_all();
+  });
+  server.listen(at);
+  server.start();
+  std::cout << "listening on " << server.local_endpoint() << std::endl;
+
+  gyre::signal_set quit(loop, {SIGINT, SIGTERM}, [&](const gyre::signal_info&) {
+    server.stop(2s, [&] { loop.stop(); });  // once all echoes have left
+  });
+  loop.run();
+}

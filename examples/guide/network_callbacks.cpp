@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+// Guide to the network, parts 5 and 6: servers and clients with callbacks, and messages.
+#include <chrono>
+#include <cstddef>
+#include <iostream>
+#include <span>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <utility>
+
+#include <gyre/exec/loop.hpp>
+#include <gyre/exec/loop_pool.hpp>
+#include <gyre/exec/thread_pool.hpp>
+#include <gyre/io/buffer.hpp>
+#include <gyre/io/input.hpp>
+#include <gyre/net/endpoint.hpp>
+#include <gyre/net/framing.hpp>
+#include <gyre/net/tcp_client.hpp>
+#include <gyre/net/tcp_connection.hpp>
+#include <gyre/net/tcp_server.hpp>
+
+using namespace std::chrono_literals;
+
+const gyre::net::endpoint any_port(gyre::net::ip_address::loopback_v4(), 0);
+
+// What a server answers, as soon as that has `wanted` bytes.
+std::string ask(const gyre::net::endpoint& server, std::string_view question, std::size_t wanted) {
+  gyre::loop loop;
+  std::string answer;
+  gyre::net::tcp_client client(loop,
+                               {.connect_timeout = 2s, .reconnect = true, .keep_limit = 4096});
+  client.on_message([&](gyre::net::tcp_connection&, gyre::io::input& in) {
+    answer += in.text();
+    in.consume_all();
+    if (answer.size() >= wanted) loop.stop();
+  });
+  client.on_connect_failed([&](std::error_code why, std::size_t attempts, bool) {
+    std::cerr << "attempt " << attempts << ": " << why.message() << '\n';
+  });
+  client.connect(server);
+  client.send(question);  // kept until it is connected
+  loop.run();
+  return answer;
+}
+
+void echo_no_faster_than_it_is_read() {
+  gyre::loop_pool loops(2);
+  gyre::net::tcp_server server(
+      loops, {.strategy = gyre::net::accept_strategy::every_loop,
+              .connections = {.high_water = 1 << 20, .low_water = 1 << 18, .idle_timeout = 60s},
+              .max_connections = 10'000});
+  server.on_message([](gyre::net::tcp_connection& from, gyre::io::input& in) {
+    from.send(in.bytes());
+    in.consume_all();
+  });
+  server.on_high_water([](gyre::net::tcp_connection& slow, std::size_t) { slow.pause_reading(); });
+  server.on_low_water([](gyre::net::tcp_connection& slow) { slow.resume_reading(); });
+  server.on_close([](gyre::net::tcp_connection& gone, std::error_code why) {
+    if (why) std::cerr << gone.peer_endpoint() << ": " << why.message() << '\n';
+  });
+  server.listen(any_port);
+  server.start();
+  std::cout << ask(server.local_endpoint(), "hello\n", 6);
+}
+
+std::string looked_up(const std::string& word) { return word + " is a word\n"; }
+
+void answer_from_another_thread() {
+  gyre::loop_pool loops(1);
+  gyre::net::tcp_server server(loops);
+  gyre::thread_pool pool(2);
+  server.on_message([&](gyre::net::tcp_connection& from, gyre::io::input& in) {
+    std::string word(in.text());
+    in.consume_all();
+    pool.post([asking = from.ref(), word = std::move(word)] {
+      asking.send(looked_up(word));  // false if it has gone meanwhile
+    });
+  });
+  server.listen(any_port);
+  server.start();
+  std::cout << ask(server.local_endpoint(), "gyre", 15);
+}
+
+void answer_messages() {
+  gyre::loop_pool loops(1);
+  gyre::net::tcp_server server(loops);
+  const gyre::net::length_prefixed packets({.width = 2, .maximum = 1200});
+  server.on_message([packets](gyre::net::tcp_connection& from, gyre::io::input& in) {
+    gyre::io::buffer out;
+    const std::error_code error = gyre::net::for_each_frame(
+        packets, in, [&](std::span<const std::byte> payload) { packets.encode(out, payload); });
+    if (error) {
+      from.abort(error);  // longer than it may be
+    } else {
+      from.send(std::move(out));
+    }
+  });
+  server.listen(any_port);
+  server.start();
+
+  gyre::io::buffer question;
+  packets.encode(question, "whole");
+  packets.encode(question, "messages");
+  const std::string answer = ask(server.local_endpoint(), question.text(), question.size());
+  gyre::io::input in(answer);
+  const auto print = [](std::span<const std::byte> payload) {
+    std::cout << gyre::io::input(payload).text() << '\n';
+  };
+  if (gyre::net::for_each_frame(packets, in, print)) std::cout << "not a message\n";
+}
+
+int main() {
+  echo_no_faster_than_it_is_read();
+  answer_from_another_thread();
+  answer_messages();
+}

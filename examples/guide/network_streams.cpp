@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+// Guide to the network, parts 2 to 4: a server and its clients as coroutines.
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <expected>
+#include <iostream>
+#include <optional>
+#include <span>
+#include <string>
+#include <system_error>
+#include <utility>
+
+#include <gyre/base/endian.hpp>
+#include <gyre/exec/loop.hpp>
+#include <gyre/exec/sync_wait.hpp>
+#include <gyre/io/buffer.hpp>
+#include <gyre/io/error.hpp>
+#include <gyre/io/received.hpp>
+#include <gyre/net/connect.hpp>
+#include <gyre/net/endpoint.hpp>
+#include <gyre/net/tcp_listener.hpp>
+#include <gyre/net/tcp_stream.hpp>
+#include <gyre/net/unix_stream.hpp>
+#include <gyre/task/as_expected.hpp>
+#include <gyre/task/scope.hpp>
+#include <gyre/task/task.hpp>
+#include <gyre/task/when_any.hpp>
+#include <gyre/task/with_timeout.hpp>
+
+using namespace std::chrono_literals;
+
+gyre::task<> echo(gyre::net::tcp_stream peer) {
+  for (;;) {
+    gyre::io::received data = co_await peer.receive();
+    if (data.empty()) co_return;  // the peer has ended its side
+    co_await peer.write_all(std::move(data));
+  }
+}
+
+gyre::task<> serve(gyre::net::tcp_listener& listener) {
+  auto accept_all = [&](gyre::scope& connections) -> gyre::task<> {
+    for (;;) {
+      gyre::net::tcp_stream peer = co_await listener.accept();
+      connections.spawn(gyre::as_expected(echo(std::move(peer))));
+    }
+  };
+  co_await gyre::with_scope(accept_all);
+}
+
+gyre::task<std::string> ask(gyre::net::endpoint server, std::string question) {
+  gyre::net::tcp_stream connection = co_await gyre::net::connect(server);
+  question += '\n';
+  co_await connection.write_all(question);
+  gyre::io::buffer answer;
+  const std::size_t size = co_await connection.read_until(answer, "\n");
+  co_return std::string(answer.text().substr(0, size - 1));
+}
+
+gyre::task<> write_message(gyre::io::stream& to, std::string_view text) {
+  gyre::io::buffer message;
+  message.append(static_cast<std::uint32_t>(text.size()));  // in network order
+  message.append(text);
+  co_await to.write_all(message.bytes());
+}
+
+gyre::task<std::optional<std::string>> read_message(gyre::io::stream& from) {
+  std::array<std::byte, 4> header;
+  auto read = co_await gyre::as_expected(from.read_exactly(header));
+  if (!read && read.error() == gyre::io::errc::unexpected_end) co_return std::nullopt;
+  if (!read) throw std::system_error(read.error());
+  const auto size = gyre::load_be<std::uint32_t>(header.data());
+  if (size > 1'000'000) throw std::system_error(std::make_error_code(std::errc::message_size));
+  std::string text(size, '\0');
+  co_await from.read_exactly(std::as_writable_bytes(std::span(text)));
+  co_return text;
+}
+
+gyre::task<> say_and_hang_up(gyre::event_loop& loop) {
+  auto [one, other] = gyre::net::stream_pair(loop);
+  co_await write_message(one, "hello");
+  one.shutdown(gyre::net::shutdown_side::send);
+  while (std::optional<std::string> text = co_await read_message(other)) std::cout << *text << '\n';
+  std::cout << "and no more\n";
+}
+
+gyre::task<> be_patient(gyre::net::endpoint server) {
+  gyre::net::tcp_stream connection = co_await gyre::net::connect(server);
+  std::array<std::byte, 100> room;
+  auto read = co_await gyre::as_expected(connection.read_some(room).within(10ms));
+  if (!read && read.error() == std::errc::timed_out) std::cout << "nothing came\n";
+
+  auto asking = gyre::with_timeout(ask(server, "are you there?"), 2s);
+  const std::string answer = co_await std::move(asking);
+  std::cout << answer << '\n';
+}
+
+gyre::task<> serve_for_a_while(gyre::event_loop& loop) {
+  gyre::net::tcp_listener listener(loop, {gyre::net::ip_address::loopback_v4(), 0});
+  co_await gyre::when_any(serve(listener), be_patient(listener.local_endpoint()));
+  std::cout << "served\n";
+}
+
+int main() {
+  gyre::loop loop;
+  gyre::sync_wait(loop, say_and_hang_up(loop));
+  gyre::sync_wait(loop, serve_for_a_while(loop));
+}

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// A TCP proxy: each connection is forwarded to one server, in both directions at once. A side that
+// reads slowly slows the other down, and the end of each direction is passed on by itself.
+//
+//     proxy LISTEN_ADDRESS:PORT SERVER_ADDRESS:PORT
+#include <chrono>
+#include <iostream>
+#include <utility>
+
+#include <gyre/exec/runtime.hpp>
+#include <gyre/io/received.hpp>
+#include <gyre/net/connect.hpp>
+#include <gyre/net/endpoint.hpp>
+#include <gyre/net/tcp_listener.hpp>
+#include <gyre/net/tcp_stream.hpp>
+#include <gyre/task/as_expected.hpp>
+#include <gyre/task/task.hpp>
+#include <gyre/task/when_all.hpp>
+#include <gyre/task/with_timeout.hpp>
+
+using namespace std::chrono_literals;
+
+// Nothing more is read until what was read is written: that is all the backpressure there is to do.
+gyre::task<> forward(gyre::net::tcp_stream& from, gyre::net::tcp_stream& to) {
+  for (;;) {
+    gyre::io::received data = co_await from.receive();
+    if (data.empty()) break;
+    co_await to.write_all(std::move(data));
+  }
+  to.shutdown(gyre::net::shutdown_side::send);
+}
+
+gyre::task<> join(gyre::net::tcp_stream client, gyre::net::endpoint target) {
+  gyre::net::tcp_stream server =
+      co_await gyre::with_timeout(gyre::net::connect(client.loop(), target), 10s);
+  co_await gyre::when_all(forward(client, server), forward(server, client));
+}
+
+gyre::task<> serve(gyre::runtime& rt, gyre::net::endpoint at, gyre::net::endpoint target) {
+  gyre::loop& loop = rt.loops()[0];
+  gyre::net::tcp_listener listener(loop, at);
+  std::cout << "listening on " << listener.local_endpoint() << std::endl;
+  for (;;) {
+    gyre::net::tcp_stream client = co_await listener.accept();
+    rt.spawn(loop, gyre::as_expected(join(std::move(client), target)));
+  }
+}
+
+int main(int argc, char** argv) {
+  if (argc != 3) {
+    std::cerr << "usage: proxy LISTEN_ADDRESS:PORT SERVER_ADDRESS:PORT\n";
+    return 2;
+  }
+  const gyre::net::endpoint at(argv[1]);
+  const gyre::net::endpoint target(argv[2]);
+  return gyre::runtime::main({.loops = 1},
+                             [&](gyre::runtime& rt) { return serve(rt, at, target); });
+}

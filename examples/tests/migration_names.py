@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Writes C++ that compiles only if all of gyre's names in the migration guide exist.
+
+    python3 migration_names.py PAGE HEADERS OUTPUT
+
+Every `name` in the last column of the tables of PAGE becomes a declaration in OUTPUT that uses it.
+HEADERS is the folder with the public headers, which tell classes from enumerations. Fails where a
+row says nothing in that column, or something in code font that is no name; and where there are
+fewer names than there must be, so that a page that is read wrongly does not pass.
+"""
+
+import re
+import sys
+from pathlib import Path
+
+FEWEST_NAMES = 200
+NAME = re.compile(r"(?:[a-z_][a-z0-9_]*::)*(?:[a-z_][a-z0-9_]*|operator\[\])")
+LITERAL = re.compile(r"[0-9]+[a-z]+|[A-Z_]+")  # 1ms, TCP_INFO
+
+page, headers, output = (Path(each) for each in sys.argv[1:])
+
+names: dict[str, int] = {}
+columns = 0
+for number, line in enumerate(page.read_text().splitlines(), 1):
+    cells = [cell.strip() for cell in line.strip().strip("|").split("|")] if line[:1] == "|" else []
+    if not cells:
+        columns = 0
+        continue
+    if columns == 0:  # the head
+        columns = len(cells)
+        if cells[-1] != "gyre":
+            sys.exit(f"{page}:{number}: the last column is not gyre's")
+        continue
+    if re.fullmatch(":?---+:?", cells[-1]):
+        continue
+    if len(cells) != columns:
+        sys.exit(f"{page}:{number}: {len(cells)} columns, not {columns}")
+    spans = re.findall(r"`([^`]*)`", cells[-1])
+    if not spans and not cells[-1].startswith("none"):
+        sys.exit(f"{page}:{number}: no name, and no reason for that")
+    for span in spans:
+        if NAME.fullmatch(span):
+            names.setdefault(span, number)
+        elif not LITERAL.fullmatch(span):
+            sys.exit(f"{page}:{number}: `{span}` is no name")
+if len(names) < FEWEST_NAMES:
+    sys.exit(f"{page}: {len(names)} names only")
+
+enumerations = {
+    name
+    for header in headers.rglob("*.hpp")
+    for name in re.findall(r"\benum class (\w+)", header.read_text())
+}
+
+lines = [
+    "// Made from the migration guide; each line uses one of its names.",
+    "#include <gyre/gyre.hpp>",
+    *(f"#include <{each}>" for each in ("any", "chrono", "optional", "span", "string")),
+    "#include <string_view>",
+    "#include <system_error>",
+    "namespace all {",
+    "using namespace gyre;",
+    "using namespace gyre::net;",
+    "using namespace gyre::io;",
+    "}",
+    "namespace {",
+]
+for index, (name, number) in enumerate(names.items()):
+    lines.append(f'#line {number} "{page}"')
+    standard = re.fullmatch(r"std::(?:chrono::)?\w+", name)
+    full = name if name.startswith("std::") else f"all::{name}"
+    scope, _, member = full.rpartition("::")
+    if standard or scope == "all":
+        lines.append(f"using {full};")
+    elif scope.removeprefix("all::") in enumerations:
+        lines.append(f"[[maybe_unused]] constexpr auto value_{index} = {full};")
+    else:
+        lines.append(f"struct uses_{index} : {scope} {{ using {full}; }};")
+lines.append("}  // namespace")
+output.write_text("\n".join(lines) + "\n")

@@ -1,0 +1,323 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Talks to an example that serves the network, and ends it in good order.
+
+    python3 talk.py NAME PROGRAM
+
+Starts PROGRAM on a port of the kernel's choice and does with it what the function NAME says. Fails
+by an exception: when the program answers otherwise, is silent for ten seconds, or does not end with
+status 0 when asked to by SIGTERM.
+"""
+
+import contextlib
+import os
+import re
+import select
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+PATIENCE = 10.0
+socket.setdefaulttimeout(PATIENCE)
+
+
+class Program:
+    """A running example. Leaving the context ends it, and checks how it ended."""
+
+    def __init__(self, *command: str) -> None:
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        self.asked = False
+        line = self.process.stdout.readline()
+        assert line.startswith("listening on "), f"{command[0]} said {line!r}"
+        places = re.findall(r"(127\.0\.0\.1):(\d+)", line)
+        self.addresses = [(host, int(port)) for host, port in places]
+
+    def __enter__(self) -> "Program":
+        return self
+
+    def __exit__(self, kind: type | None, *_: object) -> None:
+        if kind is not None:
+            self.process.kill()
+        else:
+            self.end()
+        self.process.wait()
+        self.process.stdout.close()
+
+    def ask_to_end(self) -> None:
+        self.process.send_signal(signal.SIGTERM)
+        self.asked = True
+
+    def end(self) -> None:
+        if not self.asked:
+            self.ask_to_end()
+        try:
+            status = self.process.wait(PATIENCE)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            raise
+        assert status == 0, f"it ended with status {status}"
+
+    def connect(self) -> socket.socket:
+        return socket.create_connection(self.addresses[0])
+
+
+def receive(peer: socket.socket, size: int) -> bytes:
+    """Exactly so many bytes."""
+    received = bytearray()
+    while len(received) < size:
+        part = peer.recv(size - len(received))
+        assert part, f"the stream ended after {bytes(received[-100:])!r}"
+        received += part
+    return bytes(received)
+
+
+def receive_all(peer: socket.socket) -> bytes:
+    """All there is until the end of the stream."""
+    return b"".join(iter(lambda: peer.recv(65536), b""))
+
+
+def exchange(peer: socket.socket, sent: bytes) -> None:
+    """Sends bytes and expects the same back, doing both at once."""
+    received = bytearray()
+    rest = memoryview(sent)
+    peer.setblocking(False)
+    while len(received) < len(sent):
+        readable, writable, _ = select.select([peer], [peer] if rest else [], [], PATIENCE)
+        assert readable or writable, f"{len(received)} of {len(sent)} bytes came back"
+        if writable:
+            rest = rest[peer.send(rest) :]
+        if readable:
+            received += peer.recv(1 << 20)
+    peer.settimeout(PATIENCE)
+    assert received == sent
+
+
+def listen() -> socket.socket:
+    return socket.create_server(("127.0.0.1", 0))
+
+
+def echo(program: str) -> None:
+    with Program(program, "127.0.0.1:0") as server, contextlib.ExitStack() as open_peers:
+        peers = [open_peers.enter_context(server.connect()) for _ in range(20)]
+        for number, peer in enumerate(peers):
+            peer.sendall(b"hello %d" % number)
+        for number, peer in enumerate(peers):
+            assert receive(peer, len(b"hello %d" % number)) == b"hello %d" % number
+        exchange(peers[0], os.urandom(8 << 20))
+
+        peers[1].shutdown(socket.SHUT_WR)
+        assert receive_all(peers[1]) == b""
+        reset = server.connect()
+        reset.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        reset.close()
+        exchange(peers[2], b"still there")
+
+        server.ask_to_end()
+        for peer in peers:
+            assert receive_all(peer) == b""
+
+
+def chat(program: str) -> None:
+    with Program(program, "127.0.0.1:0") as server:
+
+        def join(name: bytes) -> socket.socket:
+            guest = server.connect()
+            assert receive(guest, 13) == b"Who are you?\n"
+            guest.sendall(name + b"\n")
+            expect(guest, b"* " + name + b" joins\n")
+            return guest
+
+        def expect(guest: socket.socket, text: bytes) -> None:
+            assert (came := receive(guest, len(text))) == text, came
+
+        with join(b"ann") as ann, join(b"bob") as bob:
+            expect(ann, b"* bob joins\n")
+            ann.sendall(b"hel")
+            ann.sendall(b"lo\r\nhow are you?\n")
+            for guest in (ann, bob):
+                expect(guest, b"ann: hello\nann: how are you?\n")
+            bob.shutdown(socket.SHUT_WR)
+            expect(ann, b"* bob leaves\n")
+
+            # Carl never reads, until he is sent away; Ann reads all she says.
+            carl = join(b"carl")
+            expect(ann, b"* carl joins\n")
+            said = b"ann: " + b"x" * 4000 + b"\n"
+            while True:
+                ann.sendall(said.removeprefix(b"ann: "))
+                if receive(ann, 5) != said[:5]:
+                    expect(ann, b"l is lost: ")
+                    while ann.recv(1) != b"\n":
+                        pass
+                    expect(ann, said)
+                    break
+                expect(ann, said[5:])
+            carl.close()
+
+            # A line without an end costs nobody but who sends it.
+            with join(b"dora") as dora:
+                dora.sendall(b"x" * 5000)
+                with contextlib.suppress(ConnectionResetError):
+                    receive_all(dora)
+
+
+def proxy(program: str) -> None:
+    with listen() as target:
+        host, port = target.getsockname()
+        with Program(program, "127.0.0.1:0", f"{host}:{port}") as server:
+            # The end of each direction is passed on by itself.
+            with server.connect() as client:
+                inside, _ = target.accept()
+                with inside:
+                    client.sendall(b"question")
+                    client.shutdown(socket.SHUT_WR)
+                    assert receive_all(inside) == b"question"
+                    inside.sendall(b"answer")
+                    inside.shutdown(socket.SHUT_WR)
+                    assert receive_all(client) == b"answer"
+
+            # While one side does not read, the other one cannot write for ever.
+            with server.connect() as client:
+                inside, _ = target.accept()
+                with inside:
+                    block = os.urandom(1 << 20)
+                    sent = 0
+                    client.setblocking(False)
+                    while select.select([], [client], [], 0.1)[1]:
+                        sent += client.send(block[sent % len(block) :])
+                        assert sent < 64 << 20, "it takes whatever it gets"
+                    client.shutdown(socket.SHUT_WR)
+                    came = receive_all(inside)
+                    assert came == (block * (sent // len(block) + 1))[:sent]
+
+            # It cannot connect: its client learns that by the end of the stream.
+            target.close()
+            with server.connect() as client, contextlib.suppress(ConnectionResetError):
+                assert receive_all(client) == b""
+
+
+def file_server(program: str) -> None:
+    with tempfile.TemporaryDirectory() as above:
+        folder = Path(above, "folder")
+        (folder / "sub").mkdir(parents=True)
+        content = os.urandom(300_000)
+        (folder / "sub" / "random").write_bytes(content)
+        (folder / "index.html").write_bytes(b"<p>hello")
+        Path(above, "secret").write_bytes(b"secret")
+        with (folder / "large").open("wb") as large:
+            large.truncate(32 << 20)
+
+        with Program(program, str(folder), "127.0.0.1:0") as server:
+
+            def get(target: str) -> tuple[bytes, bytes]:
+                with server.connect() as client:
+                    client.sendall(f"GET {target} HTTP/1.0\r\nHost: here\r\n\r\n".encode())
+                    head, _, body = receive_all(client).partition(b"\r\n\r\n")
+                    assert head.endswith(b"Content-Length: %d" % len(body)), head
+                    return head.split(b" ")[1], body
+
+            assert get("/sub/random") == (b"200", content)
+            assert get("/") == (b"200", b"<p>hello")
+            assert get("/nothing") == get("/sub") == get("/sub/") == (b"404", b"")
+            for path in ("/../secret", "/sub/../../secret", "/sub/../..", f"{above}/secret"):
+                status, body = get(path)
+                assert status in (b"400", b"404") and body == b"", path
+            assert get("/" + "x" * 4000)[0] == b"404"
+            assert get("no/slash")[0] == b"400"
+
+            # What has begun is finished.
+            with server.connect() as client:
+                client.sendall(b"GET /large HTTP/1.0\r\n\r\n")
+                begin = client.recv(1000)
+                server.ask_to_end()
+                assert len(begin + receive_all(client)) > 32 << 20
+
+
+def udp_echo(program: str) -> None:
+    with (
+        Program(program, "127.0.0.1:0") as server,
+        socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as client,
+    ):
+        client.connect(server.addresses[-1])
+        datagrams = [b"", b"hello", os.urandom(60_000), *(b"%d" % i for i in range(60))]
+        for datagram in datagrams:
+            client.send(datagram)
+        assert [client.recv(65536) for _ in datagrams] == datagrams
+
+
+def time_server(program: str) -> None:
+    def check(told: bytes) -> None:
+        (seconds,) = struct.unpack(">I", told)
+        assert abs(seconds - 2_208_988_800 - time.time()) < 60, seconds
+
+    with Program(program, "127.0.0.1:0") as server:
+        with server.connect() as client:
+            check(receive_all(client))
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as client:
+            client.connect(server.addresses[-1])
+            client.send(b"")
+            check(client.recv(100))
+
+
+def socks5_proxy(program: str) -> None:
+    with Program(program, "127.0.0.1:0") as server, listen() as target:
+        port = target.getsockname()[1]
+        ipv4 = b"\x01" + socket.inet_aton("127.0.0.1")
+
+        def ask(address: bytes, port: int, command: int = 1) -> tuple[socket.socket, bytes]:
+            client = server.connect()
+            client.sendall(b"\x05\x02\x00\x02")
+            assert receive(client, 2) == b"\x05\x00"
+            client.sendall(bytes([5, command, 0]) + address + struct.pack(">H", port))
+            reply = receive(client, 4)
+            receive(client, (4 if reply[3] == 1 else 16) + 2)
+            return client, reply
+
+        def refused(address: bytes, port: int, command: int = 1) -> int:
+            client, reply = ask(address, port, command)
+            with client, contextlib.suppress(ConnectionResetError):
+                assert receive_all(client) == b""
+            return reply[1]
+
+        for address in (ipv4, b"\x03\x09localhost", b"\x03\x09127.0.0.1"):
+            client, reply = ask(address, port)
+            assert reply == b"\x05\x00\x00\x01", reply
+            inside, _ = target.accept()
+            with client, inside:
+                client.sendall(b"question")
+                client.shutdown(socket.SHUT_WR)
+                assert receive_all(inside) == b"question"
+                inside.sendall(b"answer")
+                inside.shutdown(socket.SHUT_WR)
+                assert receive_all(client) == b"answer"
+
+        with (
+            contextlib.suppress(OSError),
+            socket.create_server(("::1", 0), family=socket.AF_INET6) as target6,
+        ):
+            address = b"\x04" + socket.inet_pton(socket.AF_INET6, "::1")
+            client, reply = ask(address, target6.getsockname()[1])
+            client.close()
+            assert reply == b"\x05\x00\x00\x04", reply
+
+        with listen() as gone:
+            closed_port = gone.getsockname()[1]
+        assert refused(ipv4, closed_port) == 5
+        assert refused(b"\x03\x40" + b"x" * 64, port) == 4  # too long for a label of a name
+        assert refused(b"\x03\x0clocalhost\0ab", port) == 4
+        assert refused(ipv4, port, command=2) == 7
+        assert refused(b"\x02", port) == 8
+        with server.connect() as client:
+            client.sendall(b"\x05\x01\x02")
+            assert receive_all(client) == b"\x05\xff"
+
+
+if __name__ == "__main__":
+    {
+        each.__name__: each
+        for each in (echo, chat, proxy, file_server, udp_echo, time_server, socks5_proxy)
+    }[sys.argv[1]](sys.argv[2])
