@@ -7,6 +7,8 @@ python := .venv/bin/python
 
 # $(call build,PRESET): configure and build it.
 build = cmake --preset $(1) --log-level=NOTICE && cmake --build --preset $(1) --parallel $(jobs)
+# $(call check,PRESET): run its tests.
+check = ctest --preset $(1) --parallel $(jobs)
 
 .DEFAULT_GOAL := help
 .PHONY: help report test lint format sanitize trust coverage clean
@@ -23,7 +25,7 @@ report: ## measure on this machine (under ten minutes), write report/index.html
 test: ## build with g++ and run every test
 	tools/setup test
 	$(call build,release)
-	ctest --preset release
+	$(call check,release)
 	$(python) -m pytest lab/gyrelab
 
 lint: ## check format, clang-tidy, Python and the order of the rooms
@@ -37,9 +39,9 @@ format: ## format C++ and Python in place
 sanitize: ## run the tests under ASan+UBSan and under TSan
 	tools/setup all
 	$(call build,asan)
-	ctest --preset asan
+	$(call check,asan)
 	$(call build,tsan)
-	ctest --preset tsan
+	$(call check,tsan)
 
 trust: ## the lab's full self-test: false alarms, a handicapped contender, lost tasks
 	tools/setup report

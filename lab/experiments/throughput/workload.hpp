@@ -50,12 +50,10 @@ struct workload {
     network::exchange<Contender, network::echo_client> both(
         {.connections = cell.connections, .threads = cell.threads}, harness, messages);
     const auto received = [&] { return both.clients().sum(&network::tally::bytes); };
+    const auto wrong = [&] { return both.clients().sum(&network::tally::wrong); };
 
     both.start(cell.client);
-    const auto began = clock::now();
-    while (received() == 0 && clock::now() - began < std::chrono::seconds(10)) {
-      std::this_thread::sleep_for(milliseconds{1});
-    }
+    wait_until([&] { return received() > 0; });
     std::this_thread::sleep_for(std::min(milliseconds{cell.duration_ms} / 4, milliseconds{1000}));
 
     const network::usage server_before = both.server().used();
@@ -70,6 +68,8 @@ struct workload {
     const std::uint64_t reads = both.clients().sum(&network::tally::reads) - reads_before;
     const double cpu = cpu_seconds() - cpu_before;
     const network::usage server = both.server().used();
+    // It has to come round before it can be seen, however busy the machine.
+    if (harness.sabotage != mishap::none) wait_until([&] { return wrong() > 0; });
 
     const double mebibytes = static_cast<double>(bytes) / (1 << 20);
     const double server_cpu = server.cpu_seconds - server_before.cpu_seconds;
@@ -85,9 +85,19 @@ struct workload {
                   static_cast<double>(server.bytes - server_before.bytes) / server_reads);
     result.metric("client_bytes_per_read", static_cast<double>(bytes) / static_cast<double>(reads));
     result.metric("connections_answered", both.clients().sum(&network::tally::finished));
-    result.check("wrong_pieces", both.clients().sum(&network::tally::wrong), 0);
+    result.check("wrong_pieces", wrong(), 0);
     result.check("connections_lost", both.clients().sum(&network::tally::lost), 0);
     if (bytes == 0) result.fail("nothing arrived");
+  }
+
+ private:
+  /// Waits until `happened`, at most 10 s.
+  template <class Condition>
+  static void wait_until(Condition happened) {
+    const auto began = clock::now();
+    while (!happened() && clock::now() - began < std::chrono::seconds(10)) {
+      std::this_thread::sleep_for(std::chrono::milliseconds{1});
+    }
   }
 };
 
