@@ -128,6 +128,7 @@ void event_loop::restart() noexcept { stopped_.store(false, std::memory_order_re
 // Tasks first, then timers and descriptors: what was posted before run() runs before it first polls.
 std::size_t event_loop::turn(steady_time deadline) {
   turns_.add(1);
+  looked_for_io_.reset();
   std::size_t done = run_tasks();
   if (stopped()) return done;
   done += done == 0 && deadline != steady_time::min() ? wait_until(deadline) : poll_io();
@@ -307,6 +308,7 @@ bool event_loop::poll_busily(steady_time deadline) {
 }
 
 std::size_t event_loop::run_io() {
+  looked_for_io_ = timers_.empty() ? steady_time::min() : now();
   std::size_t completed = 0;
   guarded([&] { poller_->complete(completed); },
           [&] {
@@ -316,14 +318,17 @@ std::size_t event_loop::run_io() {
   return completed;
 }
 
+// Those that were due when the loop looked for I/O. What has come while it served that comes first: a
+// read is not timed out because others took long.
 std::size_t event_loop::run_timers() {
   if (timers_.empty()) return 0;
+  const steady_time due_until = looked_for_io_ ? *looked_for_io_ : now();
   std::size_t fired = 0;
   const auto fire = [&](detail::timer_node& due) {
     ++fired;
     static_cast<timer_operation&>(due).expire();
   };
-  guarded([&] { timers_.advance(now(), options_.batch, fire); },
+  guarded([&] { timers_.advance(due_until, options_.batch, fire); },
           [&] {
             timers_fired_.add(fired);
             timers_pending_.set(timers_.size());

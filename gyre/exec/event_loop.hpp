@@ -9,6 +9,7 @@
 #include <exception>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <type_traits>
 #include <utility>
 
@@ -277,7 +278,6 @@ class event_loop : public executor, public timer_service {
   void adapt_batch(std::chrono::nanoseconds taken) noexcept;
   void enter() noexcept;
   void leave() noexcept;
-  bool serves_only_tasks() const noexcept;
   template <class Work, class Count>
   void guarded(Work&& work, Count&& count);
   [[gnu::noinline]] void wake() noexcept;
@@ -295,6 +295,7 @@ class event_loop : public executor, public timer_service {
   loop_options options_;
   std::unique_ptr<gyre::poller> poller_;
   detail::timer_wheel timers_;
+  std::optional<steady_time> looked_for_io_;  // in this turn, at that time
   intrusive_list<delayed_task> delayed_;
   std::size_t batch_size_;
   inbox::batch batch_{0};

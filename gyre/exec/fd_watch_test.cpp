@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 #include <gyre/base/unique_fd.hpp>
 #include <gyre/exec/loop.hpp>
+#include <gyre/exec/timer.hpp>
 
 #include <fcntl.h>
 #include <sys/eventfd.h>
@@ -15,6 +16,7 @@
 
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <cstddef>
 #include <memory>
 #include <string>
@@ -376,6 +378,30 @@ TEST_F(FdWatch, MoreDescriptorsThanOneWaitReportsAreAllServed) {
   EXPECT_TRUE(loop_.poll());
   EXPECT_EQ(calls, many);
   EXPECT_EQ(loop_.metrics().io_events, many);
+}
+
+TEST_F(FdWatch, WhatComesWhileTheLoopIsBusyIsServedBeforeTimersThatBecameDueMeanwhile) {
+  const connection late;
+  for (const bool others : {false, true}) {
+    gyre::timer other(loop_, [] {});
+    if (others) other.start_after(std::chrono::hours(1));
+    gyre::timer limit(loop_, [] { ADD_FAILURE() << "what came was timed out"; });
+    bool came = false;
+    fd_watch waiting(loop_, late.near.get(), [&](readiness) {
+      late.take();
+      limit.cancel();
+      came = true;
+    });
+    waiting.start(readiness::readable);
+    fd_watch busy(loop_, wire_.near.get(), [&](readiness) {
+      wire_.take();
+      late.arrive();
+      limit.start_at(std::chrono::steady_clock::now());
+    });
+    busy.start(readiness::readable);
+    wire_.arrive();
+    while (!came && !HasFailure()) loop_.run_once();
+  }
 }
 
 TEST_F(FdWatch, IsStoppedByItsDestructor) {

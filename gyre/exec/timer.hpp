@@ -17,7 +17,8 @@ namespace gyre {
 /// Calls a function on the loop's thread when its time has come.
 ///
 /// A timer fires never early, and late by what the loop is busy with; timers fire in the order of
-/// their deadlines. All members belong to the loop's thread (or the loop's owner while no thread
+/// their deadlines, and after the I/O that came before: a loop that was busy looks for that first, so
+/// that nothing is timed out which has already come. All members belong to the loop's thread (or the loop's owner while no thread
 /// runs it). It must not outlive its loop, does not move, and is cancelled by its destructor. The
 /// function may start, cancel and destroy any timer, its own included. Starting and cancelling are
 /// O(1) and allocate nothing.
