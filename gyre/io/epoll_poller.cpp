@@ -32,10 +32,10 @@ void epoll_poller::open() {
   if (::epoll_ctl(epoll.get(), EPOLL_CTL_ADD, wake.fd(), &event) != 0) {
     gyre::detail::throw_errno("epoll_ctl");
   }
-  watches_.use(epoll.get());
-  requests_.use(epoll.get());
   epoll_ = std::move(epoll);
   wake_.emplace(std::move(wake));
+  watches_.use(epoll_.get());
+  requests_.use(epoll_.get());
 }
 
 steady_time epoll_poller::now() const noexcept { return gyre::detail::monotonic_now(); }

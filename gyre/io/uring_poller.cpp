@@ -42,6 +42,10 @@ std::size_t uring_poller::wait(steady_time deadline) {
     deadline = steady_time::min();  // a message to the old ring may have been lost
   }
   if (std::exchange(woken_, false) || pending() > 0) deadline = steady_time::min();
+  if (!requests_.sure()) {
+    if (has_time_to_doubt(deadline)) requests_.doubt_short_reads();
+    deadline = steady_time::min();
+  }
   switch (const int failed = ask(deadline)) {
     case 0:
     case EINTR:
@@ -58,6 +62,15 @@ std::size_t uring_poller::wait(steady_time deadline) {
 
 std::size_t uring_poller::watched() const noexcept {
   return watches_.size() + requests_.handles() + (files_ ? files_->under_way() : 0);
+}
+
+// Before it sleeps; a loop that never does takes it once in a while.
+bool uring_poller::has_time_to_doubt(steady_time deadline) noexcept {
+  constexpr unsigned most_waits = 1024;
+  const bool would_sleep = deadline != steady_time::min() && !ring_.has_news();
+  if (!would_sleep && ++waits_in_doubt_ < most_waits) return false;
+  waits_in_doubt_ = 0;
+  return true;
 }
 
 // What needs no completion to go on.
@@ -84,6 +97,7 @@ void uring_poller::abandon_ring() noexcept {
 
 void uring_poller::close_ring() noexcept {
   ring_.close(wake_.fd());
+  message_.taken();
   wake_watched_ = epoll_watched_ = files_watched_ = false;
   requests_.begin_anew();
 }
@@ -97,7 +111,8 @@ void uring_poller::note(std::uint64_t tag) noexcept {
       files_watched_ = false;
       files_told_ = true;
       break;
-    default: break;  // a message: its coming is all
+    case of_message: message_.taken(); break;
+    default: break;
   }
 }
 
@@ -147,8 +162,9 @@ bool uring_poller::watch_descriptor(int fd, std::uint64_t name) noexcept {
 
 void uring_poller::wake() noexcept {
   if (parking_.wake()) return;
-  if (features_.message_from_anywhere && detail::uring::send_message(ring_.fd(), 0, of_message)) {
-    return;
+  if (features_.message_from_anywhere) {
+    if (!message_.begin() || detail::uring::send_message(ring_.fd(), 0, of_message)) return;
+    message_.failed();
   }
   wake_.raise();
 }
@@ -195,9 +211,8 @@ void uring_poller::watch(readiness_operation& op, readiness interest, trigger ho
 }
 
 void uring_poller::open_epoll() {
-  unique_fd made = detail::readiness_set::make_epoll();
-  watches_.use(made.get());
-  epoll_ = std::move(made);
+  epoll_ = detail::readiness_set::make_epoll();
+  watches_.use(epoll_.get());
 }
 
 // Without one, threads of a pool carry out what is asked of files.
@@ -216,6 +231,7 @@ void uring_poller::after_fork() {
   // What is in the old ring is the parent's.
   reported_ = {};
   parking_.reset();
+  requests_.forget_what_came();
   close_ring();
   wake_ = detail::wake_event();
   if (epoll_) open_epoll();

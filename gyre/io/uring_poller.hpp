@@ -14,6 +14,7 @@
 #include <gyre/exec/poller.hpp>
 #include <gyre/io/detail/file_ring.hpp>
 #include <gyre/io/detail/parking_place.hpp>
+#include <gyre/io/detail/pending_message.hpp>
 #include <gyre/io/detail/readiness_set.hpp>
 #include <gyre/io/detail/uring.hpp>
 #include <gyre/io/detail/uring_requests.hpp>
@@ -61,6 +62,7 @@ class uring_poller final : public poller, private detail::uring_requests::owner 
   void close_ring() noexcept;
   void open_epoll();
   int ask(steady_time deadline) noexcept;
+  bool has_time_to_doubt(steady_time deadline) noexcept;
   std::size_t pending() const noexcept;
   bool watch_descriptors() noexcept;
   bool watch_descriptor(int fd, std::uint64_t name) noexcept;
@@ -77,7 +79,9 @@ class uring_poller final : public poller, private detail::uring_requests::owner 
   std::span<epoll_event> reported_;
   detail::readiness_set watches_{reported_};
   detail::uring ring_;
-  bool woken_ = false;  // by a message that came before the wait that it is for
+  detail::pending_message message_;  // of wake()
+  bool woken_ = false;               // by a message that came before the wait that it is for
+  unsigned waits_in_doubt_ = 0;
   // Whether the ring watches these.
   bool wake_watched_ = false;
   bool epoll_watched_ = false;

@@ -59,24 +59,28 @@ void buffer_ring::add(std::uint16_t index) noexcept {
   io_uring_buf_ring_advance(shared_, 1);
 }
 
-received buffer_ring::lend(std::uint16_t index, std::size_t count) noexcept {
+buffer_ring::buffer& buffer_ring::begin_loan(std::uint16_t index) noexcept {
   buffer& lent = states_[index];
   assert(lent.leases == 0 && "handed out twice");
   ++lent.leases;
-  return received(lent, {bytes_of(index), count});
+  ++lent_;
+  return lent;
+}
+
+received buffer_ring::lend(std::uint16_t index, std::size_t count) noexcept {
+  return received(begin_loan(index), {bytes_of(index), count});
 }
 
 void buffer_ring::recycle(std::uint16_t index) noexcept { add(index); }
 
 void buffer_ring::give_back(receive_block& returned) noexcept {
   auto& own = static_cast<buffer&>(returned);
+  --own.home->lent_;
   own.home->add(static_cast<std::uint16_t>(&own - own.home->states_));
 }
 
 void buffer_ring::queue::push(buffer_ring& of, std::uint16_t index, std::size_t count) noexcept {
-  buffer& added = of.states_[index];
-  assert(added.leases == 0 && "handed out twice");
-  ++added.leases;
+  buffer& added = of.begin_loan(index);
   added.kept = {of.bytes_of(index), count};
   added.next = nullptr;
   (first_ == nullptr ? first_ : last_->next) = &added;

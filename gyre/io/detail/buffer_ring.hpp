@@ -39,6 +39,8 @@ class buffer_ring {
   received lend(std::uint16_t buffer, std::size_t count) noexcept;
   /// Gives a buffer back to the kernel, and what is in it up.
   void recycle(std::uint16_t buffer) noexcept;
+  /// Whether all buffers are on loan, so that the kernel has none.
+  bool exhausted() const noexcept { return lent_ == buffers; }
 
   /// Bytes that came and that nobody has asked for yet: a queue of loans that needs no memory.
   class queue;
@@ -48,11 +50,13 @@ class buffer_ring {
 
   std::byte* bytes_of(std::uint16_t index) const noexcept { return data_ + index * bytes_each; }
   void add(std::uint16_t index) noexcept;
+  buffer& begin_loan(std::uint16_t index) noexcept;
   static void give_back(receive_block& returned) noexcept;
 
   io_uring_buf_ring* shared_ = nullptr;  // with the kernel
   std::byte* data_ = nullptr;
   buffer* states_ = nullptr;
+  unsigned lent_ = 0;
 };
 
 struct buffer_ring::buffer : receive_block {

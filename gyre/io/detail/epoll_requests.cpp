@@ -30,10 +30,10 @@ void epoll_requests::end(handle& served) noexcept {
 }
 
 void epoll_requests::use(int epoll) {
+  epoll_ = epoll;
   for (handle* each : all()) {
     if (each != nullptr) add_to_epoll(epoll, *each);
   }
-  epoll_ = epoll;
 }
 
 }  // namespace gyre::io::detail

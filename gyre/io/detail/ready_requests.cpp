@@ -302,12 +302,14 @@ result ready_requests::note(handle& target, std::uint8_t direction, result made,
   return made;
 }
 
-// Of a read that brought less than `wanted`.
+// Of a read that may have brought less than `wanted`.
 result ready_requests::note_read(handle& target, result made, std::size_t wanted) noexcept {
   const bool short_reads_tell =
       target.kind() == handle_kind::stream_socket && (target.state & short_reads_lie) == 0;
-  return note(target, may_read, made,
-              made && made.count() > 0 && made.count() < wanted && short_reads_tell);
+  const bool exhausted = made && made.count() > 0 && made.count() < wanted && short_reads_tell;
+  target.state &= static_cast<std::uint8_t>(~read_short);
+  if (exhausted) target.state |= read_short;
+  return note(target, may_read, made, exhausted);
 }
 
 result ready_requests::note_write(handle& target, result made, std::size_t wanted) noexcept {

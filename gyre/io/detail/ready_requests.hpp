@@ -39,9 +39,10 @@ class ready_requests : public backend {
     may_write = 2,  // nor a write
     // A short read is no sign that there is nothing more: the end is near, or there is urgent data.
     short_reads_lie = 4,
-    queued = 8,     // in again_
-    starved = 16,   // waits for receive memory
-    diverted = 32,  // what is to be read comes from read_diverted()
+    queued = 8,       // in again_
+    starved = 16,     // waits for receive memory
+    diverted = 32,    // what is to be read comes from read_diverted()
+    read_short = 64,  // that is why it may not be read
   };
 
   ready_requests() noexcept;

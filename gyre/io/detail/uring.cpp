@@ -141,9 +141,12 @@ io_uring_sqe* uring::next_submission() noexcept {
 }
 
 bool uring::has_business() const noexcept {
-  if (io_uring_sq_ready(&ring_) != 0) return true;
   // Kernels that cannot tell have to be asked.
-  if (!features_.deferred_task_running && !features_.cooperative_task_running) return true;
+  const bool tells = features_.deferred_task_running || features_.cooperative_task_running;
+  return !tells || io_uring_sq_ready(&ring_) != 0 || has_news();
+}
+
+bool uring::has_news() const noexcept {
   const unsigned flags = IO_URING_READ_ONCE(*ring_.sq.kflags);
   return (flags & (IORING_SQ_TASKRUN | IORING_SQ_CQ_OVERFLOW)) != 0;
 }

@@ -45,7 +45,9 @@ class uring {
 
   /// Where to write the next submission; null if there is no room and none can be made.
   io_uring_sqe* next_submission() noexcept;
-  /// Whether enter() would do anything now: what is to be submitted, or has become ready.
+  /// Whether something is known to have become ready that is not ready() yet: enter() makes it so.
+  bool has_news() const noexcept;
+  /// Whether enter() might do anything now.
   bool has_business() const noexcept;
   /// Submits, and looks at what has become ready. 0, or errno's number.
   int enter() noexcept;

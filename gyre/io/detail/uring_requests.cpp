@@ -77,7 +77,8 @@ uring_requests::uring_requests(owner& of, uring& ring, const uring_features& fea
 void uring_requests::begin(handle& served) {
   const std::uint32_t index = served.index;
   if (index >= places_.size()) places_.resize(index + 1);
-  changed_.reserve(places_.capacity());  // not one by one
+  changed_.reserve(index + 1);
+  doubtful_.reserve(index + 1);
   check_descriptor(served.fd());
 }
 
@@ -85,7 +86,8 @@ void uring_requests::end(handle& served) noexcept {
   place& at = places_[served.index];
   at.wanted = 0;
   end_orders(served.index);
-  not_changed_any_more(at);
+  changed_.erase(served.index);
+  doubtful_.erase(served.index);
   at.early.clear();
   std::erase_if(early_connections_,
                 [&](const early_connection& each) { return each.index == served.index; });
@@ -118,6 +120,8 @@ void uring_requests::drop_completions(std::uint32_t index, place& at) noexcept {
     drop(completion);
     completion.user_data = ignored;
   }
+  // Many that are closed one after the other would each look at what all before have left.
+  while (ring_.ready() > 0 && ring_.at(0).user_data == ignored) ring_.take();
 }
 
 // ---- what is wanted of the kernel
@@ -138,6 +142,7 @@ void uring_requests::wait_for_readiness(handle& of, bool writing) noexcept {
     return want_no_more(at, index, accept_all);
   }
   want(at, index, tell_readable);
+  if (of.state & read_short) doubtful_.insert(index);
 }
 
 bool uring_requests::can_receive_all(const request& asked) const noexcept {
@@ -156,37 +161,23 @@ bool uring_requests::receives_all(const request& asked, place& at) noexcept {
     at.small_messages = bytes <= small_message ? at.small_messages + 1 : 0;
     if (at.small_messages == many_small) at.prefers_calls = false;
   }
-  return !at.prefers_calls;
+  // The kernel takes a buffer before it looks for bytes: without one it would refuse at once, for ever.
+  return !at.prefers_calls && !buffers_.exhausted();
 }
 
 void uring_requests::want(place& at, std::uint32_t index, order what) noexcept {
   at.wanted |= what;
-  if ((at.given & what) == 0) changed(at, index);
+  if ((at.given & what) == 0) changed_.insert(index);
 }
 
 void uring_requests::want_no_more(place& at, std::uint32_t index, order what) noexcept {
   at.wanted &= static_cast<std::uint8_t>(~what);
-  if ((at.given & what) != 0) changed(at, index);
-}
-
-void uring_requests::changed(place& at, std::uint32_t index) noexcept {
-  if (at.change != not_changed) return;
-  at.change = static_cast<std::uint32_t>(changed_.size());
-  changed_.push_back(index);
-}
-
-void uring_requests::not_changed_any_more(place& at) noexcept {
-  if (at.change == not_changed) return;
-  const std::uint32_t last = changed_.back();
-  places_[last].change = at.change;
-  changed_[at.change] = last;
-  changed_.pop_back();
-  at.change = not_changed;
+  if ((at.given & what) != 0) changed_.insert(index);
 }
 
 bool uring_requests::flush() noexcept {
   while (!changed_.empty()) {
-    const std::uint32_t index = changed_.back();
+    const std::uint32_t index = changed_.any();
     place& at = places_[index];
     for (const order each : all_orders) {
       if ((at.wanted & each) != 0 && !still_wanted(index, each)) {
@@ -197,9 +188,22 @@ bool uring_requests::flush() noexcept {
       if (wanted && !given && !give(index, each)) return false;
       if (!wanted && given && (at.cancelled & each) == 0 && !take_back(index, each)) return false;
     }
-    not_changed_any_more(at);
+    changed_.erase(index);
   }
   return true;
+}
+
+// A read stops at urgent data, and nothing is told of what is behind it: a completion repeats what the
+// socket says of any data that comes, POLLPRI always with it. To read until nothing is left would be a
+// call in vain for each message; the loop has time for it before it sleeps.
+void uring_requests::doubt_short_reads() noexcept {
+  while (!doubtful_.empty()) {
+    const std::uint32_t index = doubtful_.any();
+    doubtful_.erase(index);
+    handle& each = *all()[index];
+    each.state = static_cast<std::uint8_t>((each.state | may_read) & ~read_short);
+    if (each.reading()) serve_later(each);
+  }
 }
 
 // Whoever asked may be gone meanwhile.
@@ -220,9 +224,7 @@ bool uring_requests::give(std::uint32_t index, order what) noexcept {
   if (next == nullptr) return false;
   handle& of = *all()[index];
   switch (what) {
-    case tell_readable:
-      io_uring_prep_poll_multishot(next, of.fd(), POLLIN | POLLPRI | POLLRDHUP);
-      break;
+    case tell_readable: io_uring_prep_poll_multishot(next, of.fd(), POLLIN | POLLRDHUP); break;
     // Once would not do: where the peer has ended its direction, that is told, again and again.
     case tell_writable: io_uring_prep_poll_multishot(next, of.fd(), POLLOUT); break;
     case receive_all:
@@ -291,7 +293,7 @@ bool uring_requests::take_back_all() noexcept {
 }
 
 void uring_requests::begin_anew() noexcept {
-  while (!changed_.empty()) not_changed_any_more(places_[changed_.back()]);
+  while (!changed_.empty()) changed_.erase(changed_.any());
   for (handle* each : all()) {
     if (each == nullptr) continue;
     place& at = places_[each->index];
@@ -300,6 +302,15 @@ void uring_requests::begin_anew() noexcept {
     update_state(*each, at);
     if (each->reading() || each->writing()) serve_later(*each);
   }
+}
+
+void uring_requests::forget_what_came() noexcept {
+  for (place& each : places_) {
+    each.early.clear();
+    each.error = 0;
+    each.early_connections = 0;
+  }
+  early_connections_.clear();
 }
 
 void uring_requests::save(const io_uring_cqe& completion) noexcept {
@@ -376,6 +387,7 @@ void uring_requests::note(const io_uring_cqe& completion, handle& target) noexce
   switch (order_of(completion)) {
     case tell_readable:
     case tell_writable:
+      doubtful_.erase(target.index);
       if (completion.res >= 0) note_events(target, static_cast<std::uint32_t>(completion.res));
       if (target.writer == nullptr) want_no_more(at, target.index, tell_writable);
       break;

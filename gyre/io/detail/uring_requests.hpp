@@ -18,6 +18,7 @@
 
 #include <gyre/base/unique_fd.hpp>
 #include <gyre/io/detail/buffer_ring.hpp>
+#include <gyre/io/detail/index_set.hpp>
 #include <gyre/io/detail/ready_requests.hpp>
 #include <gyre/io/detail/uring.hpp>
 #include <gyre/io/uring_support.hpp>
@@ -54,8 +55,14 @@ class uring_requests final : public ready_requests {
   void save(const io_uring_cqe& completion) noexcept;
   /// Takes back what the kernel was asked for; false: it has nothing any more.
   bool take_back_all() noexcept;
+  /// Drops what came before it was asked for.
+  void forget_what_came() noexcept;
   /// The kernel has nothing any more: what is under way is tried again.
   void begin_anew() noexcept;
+  /// Whether nobody waits who was told by a short read that there is nothing more.
+  bool sure() const noexcept { return doubtful_.empty(); }
+  /// Has those who were try again.
+  void doubt_short_reads() noexcept;
   /// Writes what is wanted into the ring. False: there was no room for all.
   bool flush() noexcept;
   void serve_completion(const io_uring_cqe& completion, std::size_t& completed);
@@ -75,19 +82,17 @@ class uring_requests final : public ready_requests {
   static constexpr std::size_t large_message = buffer_ring::bytes_each;
   static constexpr std::size_t small_message = buffer_ring::bytes_each / 2;
   static constexpr std::uint8_t many_small = 16;
-  static constexpr std::uint32_t not_changed = UINT32_MAX;
 
   // What is known of a handle beside its state.
   struct place {
     std::uint32_t generation = 0;
-    std::uint32_t change = not_changed;  // where in changed_
-    std::uint8_t wanted = 0;             // orders
-    std::uint8_t given = 0;              // orders that the kernel has
-    std::uint8_t cancelled = 0;          // of these, those that it was asked to end
-    bool prefers_calls = false;          // to receive
-    std::uint8_t small_messages = 0;     // in a row
-    int error = 0;                       // came after `early`, and was not told yet
-    buffer_ring::queue early;            // came before it was asked for
+    std::uint8_t wanted = 0;          // orders
+    std::uint8_t given = 0;           // orders that the kernel has
+    std::uint8_t cancelled = 0;       // of these, those that it was asked to end
+    bool prefers_calls = false;       // to receive
+    std::uint8_t small_messages = 0;  // in a row
+    int error = 0;                    // came after `early`, and was not told yet
+    buffer_ring::queue early;         // came before it was asked for
     std::uint32_t early_connections = 0;
 
     bool has_early() const noexcept {
@@ -109,8 +114,6 @@ class uring_requests final : public ready_requests {
   void want(place& at, std::uint32_t index, order what) noexcept;
   void want_no_more(place& at, std::uint32_t index, order what) noexcept;
   bool still_wanted(std::uint32_t index, order what) const noexcept;
-  void changed(place& at, std::uint32_t index) noexcept;
-  void not_changed_any_more(place& at) noexcept;
   bool give(std::uint32_t index, order what) noexcept;
   bool take_back(std::uint32_t index, order what) noexcept;
   bool take_back_orders(std::uint32_t index) noexcept;
@@ -138,8 +141,9 @@ class uring_requests final : public ready_requests {
   owner& owner_;
   uring& ring_;
   uring_features features_;
-  std::vector<place> places_;           // by the handle's index
-  std::vector<std::uint32_t> changed_;  // of handles of which something else is wanted than given
+  std::vector<place> places_;  // by the handle's index
+  index_set changed_;          // handles of which something else is wanted than given
+  index_set doubtful_;         // handles that wait because a read was short
   std::vector<early_connection> early_connections_;
   buffer_ring buffers_;
   bool has_buffers_ = false;  // the ring
