@@ -3,7 +3,9 @@
 
 #include <poll.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <utility>
 
 #include <gyre/base/error.hpp>
@@ -42,10 +44,7 @@ std::size_t uring_poller::wait(steady_time deadline) {
     deadline = steady_time::min();  // a message to the old ring may have been lost
   }
   if (std::exchange(woken_, false) || pending() > 0) deadline = steady_time::min();
-  if (!requests_.sure()) {
-    if (has_time_to_doubt(deadline)) requests_.doubt_short_reads();
-    deadline = steady_time::min();
-  }
+  deadline = patience(deadline);
   switch (const int failed = ask(deadline)) {
     case 0:
     case EINTR:
@@ -57,20 +56,32 @@ std::size_t uring_poller::wait(steady_time deadline) {
       return 1;
     default: gyre::detail::throw_system_error(failed, "io_uring_enter");
   }
-  return ring_.ready() + reported_.size() + pending();
+  const std::size_t come = ring_.ready() + reported_.size() + pending();
+  if (come > 0 || deadline == steady_time::min() || requests_.sure()) return come;
+  doubt();
+  return pending();
 }
 
 std::size_t uring_poller::watched() const noexcept {
   return watches_.size() + requests_.handles() + (files_ ? files_->under_way() : 0);
 }
 
-// Before it sleeps; a loop that never does takes it once in a while.
-bool uring_poller::has_time_to_doubt(steady_time deadline) noexcept {
-  constexpr unsigned most_waits = 1024;
-  const bool would_sleep = deadline != steady_time::min() && !ring_.has_news();
-  if (!would_sleep && ++waits_in_doubt_ < most_waits) return false;
+// How long it waits before it doubts what short reads have told, when nothing comes. To do so before each
+// sleep would cost most messages a second call.
+steady_time uring_poller::patience(steady_time deadline) noexcept {
+  constexpr auto until_doubt = std::chrono::milliseconds{10};
+  constexpr unsigned most_waits = 1024;  // of a loop that others keep busy
+  if (requests_.sure()) return deadline;
+  if (++waits_in_doubt_ == most_waits) {
+    doubt();
+    return steady_time::min();
+  }
+  return deadline == steady_time::min() ? deadline : std::min(deadline, now() + until_doubt);
+}
+
+void uring_poller::doubt() noexcept {
   waits_in_doubt_ = 0;
-  return true;
+  requests_.doubt_short_reads();
 }
 
 // What needs no completion to go on.

@@ -62,7 +62,8 @@ class uring_poller final : public poller, private detail::uring_requests::owner 
   void close_ring() noexcept;
   void open_epoll();
   int ask(steady_time deadline) noexcept;
-  bool has_time_to_doubt(steady_time deadline) noexcept;
+  steady_time patience(steady_time deadline) noexcept;
+  void doubt() noexcept;
   std::size_t pending() const noexcept;
   bool watch_descriptors() noexcept;
   bool watch_descriptor(int fd, std::uint64_t name) noexcept;

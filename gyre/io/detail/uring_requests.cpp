@@ -195,7 +195,7 @@ bool uring_requests::flush() noexcept {
 
 // A read stops at urgent data, and nothing is told of what is behind it: a completion repeats what the
 // socket says of any data that comes, POLLPRI always with it. To read until nothing is left would be a
-// call in vain for each message; the loop has time for it before it sleeps.
+// call in vain for each message; so this is for when nothing comes for a while.
 void uring_requests::doubt_short_reads() noexcept {
   while (!doubtful_.empty()) {
     const std::uint32_t index = doubtful_.any();
