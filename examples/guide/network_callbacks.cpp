@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Guide to the network, parts 5 and 6: servers and clients with callbacks, and messages.
+#include <charconv>
 #include <chrono>
 #include <cstddef>
+#include <exception>
 #include <iostream>
 #include <span>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -82,6 +85,45 @@ void answer_from_another_thread() {
   std::cout << ask(server.local_endpoint(), "gyre", 15);
 }
 
+int number_in(std::string_view text) {
+  int number = 0;
+  const char* const end = text.data() + text.size();
+  if (std::from_chars(text.data(), end, number).ptr == end) return number;
+  throw std::invalid_argument("not a number");
+}
+
+void tell(const std::exception_ptr& thrown) {
+  try {
+    std::rethrow_exception(thrown);
+  } catch (const std::exception& error) {
+    std::cout << error.what() << '\n';
+  }
+}
+
+void be_hung_up_on(const gyre::net::endpoint& server, std::string_view question) {
+  gyre::loop loop;
+  gyre::net::tcp_client client(loop, {.keep_limit = 4096});
+  client.on_close([&](gyre::net::tcp_connection&, std::error_code) { loop.stop(); });
+  client.connect(server);
+  client.send(question);
+  loop.run();
+}
+
+void outlive_handlers_that_throw() {
+  const auto one_loop = [](std::size_t) { return gyre::loop_options{.on_exception = tell}; };
+  gyre::loop_pool loops(1, {.loop = one_loop});
+  gyre::net::tcp_server server(loops);
+  server.on_message([](gyre::net::tcp_connection& from, gyre::io::input& in) {
+    const int number = number_in(in.text());  // throws if it is none
+    in.consume_all();
+    from.send(std::to_string(2 * number));
+  });
+  server.listen(any_port);
+  server.start();
+  be_hung_up_on(server.local_endpoint(), "many");
+  std::cout << ask(server.local_endpoint(), "21", 2) << '\n';
+}
+
 void answer_messages() {
   gyre::loop_pool loops(1);
   gyre::net::tcp_server server(loops);
@@ -113,5 +155,6 @@ void answer_messages() {
 int main() {
   echo_no_faster_than_it_is_read();
   answer_from_another_thread();
+  outlive_handlers_that_throw();
   answer_messages();
 }

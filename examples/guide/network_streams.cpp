@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Guide to the network, parts 2 to 4: a server and its clients as coroutines.
+// Guide to the network, parts 2 to 4 and 6: a server and its clients as coroutines.
 #include <array>
 #include <chrono>
 #include <cstddef>
@@ -17,9 +17,12 @@
 #include <gyre/exec/sync_wait.hpp>
 #include <gyre/io/buffer.hpp>
 #include <gyre/io/error.hpp>
+#include <gyre/io/input.hpp>
 #include <gyre/io/received.hpp>
 #include <gyre/net/connect.hpp>
 #include <gyre/net/endpoint.hpp>
+#include <gyre/net/framing.hpp>
+#include <gyre/net/read_frame.hpp>
 #include <gyre/net/tcp_listener.hpp>
 #include <gyre/net/tcp_stream.hpp>
 #include <gyre/net/unix_stream.hpp>
@@ -102,8 +105,28 @@ gyre::task<> serve_for_a_while(gyre::event_loop& loop) {
   std::cout << "served\n";
 }
 
+gyre::task<> print_packets(gyre::io::stream& from) {
+  const gyre::net::length_prefixed packets({.width = 2, .maximum = 1200});
+  gyre::io::buffer held;  // what has come and was not asked for yet
+  while (auto packet = co_await gyre::net::read_frame(from, packets, held)) {
+    std::cout << gyre::io::input(*packet).text() << '\n';
+  }
+}
+
+gyre::task<> send_packets(gyre::event_loop& loop) {
+  auto [one, other] = gyre::net::stream_pair(loop);
+  const gyre::net::length_prefixed packets({.width = 2, .maximum = 1200});
+  gyre::io::buffer out;
+  packets.encode(out, "one packet");
+  packets.encode(out, "and another");
+  co_await one.write_all(out.bytes());
+  one.shutdown(gyre::net::shutdown_side::send);
+  co_await print_packets(other);
+}
+
 int main() {
   gyre::loop loop;
   gyre::sync_wait(loop, say_and_hang_up(loop));
   gyre::sync_wait(loop, serve_for_a_while(loop));
+  gyre::sync_wait(loop, send_packets(loop));
 }

@@ -5,6 +5,10 @@
 // exhaustive scheduler in the model-check tests (as Tokio does with loom).
 #pragma once
 
+#if __cplusplus <= 202002L
+#error "gyre needs C++23: compile with -std=c++23"
+#endif
+
 #if defined(GYRE_MODEL_CHECK)
 #include <tests/model/model.hpp>
 #else

@@ -64,12 +64,18 @@ def within(ratio: Ratio, low: float, high: float) -> str:
     return UNDECIDED
 
 
+# Noise refutes nothing: a cell whose interval reaches into the range leaves the claim undecided, and
+# the note says how many cells are which.
 def _every_cell(
     ratios: list[tuple[dict, Ratio]], claim: Claim, found: Comparison
 ) -> tuple[str, Ratio, str]:
     answers = [within(ratio, claim.low, claim.high) for _, ratio in ratios]
     cell, worst = min(ratios, key=lambda each: each[1].low)
     note = f"least at {cells.key(cell)}"
+    counts = [(answers.count(FAILS), "outside"), (answers.count(UNDECIDED), "undecided")]
+    told = " and ".join(f"{count} {what}" for count, what in counts if count)
+    if told:
+        note = f"{note}; {told} of {len(answers)} cells"
     if FAILS in answers:
         return FAILS, worst, note
     if UNDECIDED in answers or found.gaps:

@@ -43,6 +43,28 @@ def test_one_lost_cell_breaks_a_claim_on_every_cell() -> None:
     verdicts = {v.claim.id: v for v in claims.judge(measured, measured.experiment("post_task"))}
     assert verdicts["both_ahead_everywhere"].answer == claims.FAILS
     assert "producers=12" in verdicts["both_ahead_everywhere"].note
+    assert "1 outside of " in verdicts["both_ahead_everywhere"].note
+
+
+def test_a_cell_that_is_level_but_for_noise_leaves_a_claim_on_every_cell_undecided() -> None:
+    measured = synthetic.results(("post_task",), rounds=7)
+    figures = {}
+    for run in measured.document["runs"]:
+        if run["cell"]["producers"] == 12:
+            figures[run["contender"], run["round"], run["cell"]["wakeup"]] = run["metrics"]
+    for (contender, turn, wakeup), metrics in figures.items():
+        if contender == "libuv":
+            slower = max(
+                figures[name, turn, wakeup]["ns_per_task"] for name in ("gyre_fifo", "gyre_sharded")
+            )
+            metrics["ns_per_task"] = slower * (0.98 if turn % 2 else 1.02)
+    verdicts = {v.claim.id: v for v in claims.judge(measured, measured.experiment("post_task"))}
+    everywhere = verdicts["both_ahead_everywhere"]
+    assert everywhere.answer == claims.UNDECIDED
+    assert everywhere.ratio is not None
+    assert everywhere.ratio.low < 1 < everywhere.ratio.high
+    assert "producers=12" in everywhere.note
+    assert "1 undecided of " in everywhere.note
 
 
 def test_claim_without_its_contender_is_undecided() -> None:
