@@ -165,7 +165,8 @@ class runtime {
   /// until the shutdown_step that it takes is done, if it takes one, or else until it returns.
   ///
   ///     auto hook = rt.on_shutdown(gyre::shutdown_phase::drain, loop, [&](gyre::shutdown_step step) {
-  ///       server.stop(step.deadline(), [step = std::move(step)] {});
+  ///       const gyre::steady_time deadline = step.deadline();
+  ///       server.stop(deadline, [step = std::move(step)] {});
   ///     });
   ///
   /// A coroutine is asked to stop when `force` begins. On inline_executor() it is called by the
@@ -192,8 +193,9 @@ class runtime {
   /// tasks have ended, by force or not: what those use may be local to the main task.
   ///
   ///     gyre::task<> serve(gyre::runtime& rt) {
-  ///       server echo(rt.loops());
-  ///       auto hook = rt.on_shutdown(gyre::shutdown_phase::drain, [&] { return echo.stop(); });
+  ///       gyre::net::tcp_server echo(rt.loops());
+  ///       auto hook = rt.on_shutdown(gyre::shutdown_phase::drain,
+  ///                                  [&] { return echo.stop_async(); });
   ///       co_await rt.drained();
   ///     }
   ///

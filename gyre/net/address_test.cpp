@@ -250,12 +250,17 @@ TEST(Endpoint, ComparesWhatItNamesAndNoMore) {
 
 TEST(Endpoint, IsMadeOfTextOrSaysWhatIsWrongWithIt) {
   EXPECT_EQ(endpoint("192.0.2.1:80"), endpoint(ip_address("192.0.2.1"), 80));
-  try {
-    endpoint("localhost:80");
-    FAIL();
-  } catch (const std::system_error& error) {
-    EXPECT_EQ(error.code(), std::errc::invalid_argument);
-    EXPECT_THAT(error.what(), testing::HasSubstr("'localhost:80'"));
+  for (const std::string text : {"localhost:80", "7007", ":80", "unix:"}) {
+    const bool local = text == "unix:";
+    const std::string given = local ? text + std::string("a\0b", 3) : text;
+    try {
+      const endpoint made(given);
+      FAIL() << made;
+    } catch (const std::system_error& error) {
+      EXPECT_EQ(error.code(), std::errc::invalid_argument);
+      EXPECT_THAT(error.what(), testing::HasSubstr('\'' + text));
+      EXPECT_EQ(std::string(error.what()).contains("expected ADDRESS:PORT"), !local);
+    }
   }
 }
 

@@ -7,6 +7,7 @@
 
 #include <gyre/net/detail/connecting.hpp>
 #include <gyre/net/socket.hpp>
+#include <gyre/task/as_expected.hpp>
 #include <gyre/task/detail/this_context.hpp>
 
 namespace gyre::net {
@@ -16,12 +17,13 @@ task<tcp_stream> connect(event_loop& loop, endpoint to, connect_options options)
   if (options.local) made.bind(*options.local);
   auto on = std::make_unique<io::detail::open_descriptor>(loop, made.release(),
                                                           io::handle_kind::stream_socket);
-  io::detail::awaiting<detail::connecting> connecting(std::in_place, on.get(),
-                                                      std::as_const(to).data(), to.size());
-  co_await connecting;
+  auto connecting = as_expected(io::detail::awaiting<detail::connecting>(
+      std::in_place, on.get(), std::as_const(to).data(), to.size()));
+  const auto connected = co_await std::move(connecting);
+  if (!connected) detail::throw_not_connected(connected.error(), loop, to);
   if (detail::is_connected_to_itself(socket_ref(on->fd()))) {
     throw std::system_error(std::make_error_code(std::errc::connection_refused),
-                            "gyre::net::connect: connected to itself");
+                            "connect " + to.to_string() + ", to itself");
   }
   co_return detail::stream_maker::make<tcp_stream>(std::move(on));
 }

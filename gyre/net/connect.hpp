@@ -2,7 +2,7 @@
 // Making TCP connections.
 //
 //     auto direct = co_await gyre::net::connect(gyre::net::endpoint::parse("[::1]:80").value());
-//     auto named = co_await gyre::net::connect(resolver, "example.org", 80);
+//     auto named = co_await gyre::net::connect(resolver, "example.org", "https");
 #pragma once
 
 #include <gyre/exec/event_loop.hpp>
@@ -12,7 +12,6 @@
 #include <gyre/task/task.hpp>
 
 #include <chrono>
-#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -20,6 +19,7 @@
 namespace gyre::net {
 
 class resolver;
+class service;
 
 /// How connect() connects.
 struct connect_options {
@@ -54,9 +54,9 @@ struct race_options {
 /// std::errc::invalid_argument if there is none; and those of connect().
 [[nodiscard]] task<tcp_stream> connect(event_loop& loop, std::vector<endpoint> candidates,
                                        race_options options = {});
-/// The same for the addresses of `host`, on the loop that the coroutine runs on. Errors also: those of
-/// resolver::resolve().
-[[nodiscard]] task<tcp_stream> connect(resolver& names, std::string host, std::uint16_t port,
+/// The same for the addresses of `host`, at a port or the name of a service, on the loop that the
+/// coroutine runs on. Errors also: those of resolver::resolve().
+[[nodiscard]] task<tcp_stream> connect(resolver& names, std::string host, service port,
                                        race_options options = {});
 
 }  // namespace gyre::net

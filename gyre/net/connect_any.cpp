@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <optional>
+#include <string>
 #include <system_error>
 #include <utility>
 
@@ -45,7 +46,9 @@ class race {
   }
   tcp_stream result() {
     if (winner_) return std::move(*winner_);
-    throw std::system_error(error_, "gyre::net::connect");
+    std::string what = "connect";
+    if (refused_by_.family() != address_family::none) what += ' ' + refused_by_.to_string();
+    throw std::system_error(error_, what);
   }
 
  private:
@@ -54,6 +57,7 @@ class race {
     auto made = co_await std::move(connecting);
     if (!made) {
       error_ = made.error();
+      refused_by_ = to;
     } else if (!winner_) {
       winner_ = std::move(*made);
       attempts.request_stop();
@@ -65,6 +69,7 @@ class race {
   race_options options_;
   auto_reset_event one_ended_;
   std::optional<tcp_stream> winner_;
+  endpoint refused_by_;  // the last one
   std::error_code error_ = std::make_error_code(std::errc::operation_canceled);
 };
 
@@ -73,7 +78,7 @@ class race {
 task<tcp_stream> connect(event_loop& loop, std::vector<endpoint> candidates, race_options options) {
   if (candidates.empty()) {
     throw std::system_error(std::make_error_code(std::errc::invalid_argument),
-                            "gyre::net::connect: no addresses");
+                            "connect, without an address");
   }
   race attempts(loop, std::move(options));
   auto run = [&](scope& within) { return attempts.run(interleaved(candidates), within); };

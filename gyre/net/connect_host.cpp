@@ -8,8 +8,7 @@
 
 namespace gyre::net {
 
-task<tcp_stream> connect(resolver& names, std::string host, std::uint16_t port,
-                         race_options options) {
+task<tcp_stream> connect(resolver& names, std::string host, service port, race_options options) {
   const task_context& context = co_await gyre::detail::this_context();
   event_loop& loop = detail::loop_of(context);
   auto resolving = names.resolve(std::move(host), port);

@@ -86,7 +86,11 @@ endpoint endpoint::unix_unnamed() noexcept {
 endpoint::endpoint(std::string_view text) : endpoint() {
   const auto read = parse(text);
   if (!read) {
-    throw std::system_error(read.error(), "gyre::net::endpoint '" + std::string(text) + "'");
+    std::string what = "gyre::net::endpoint '" + std::string(text) + '\'';
+    if (read.error() == std::errc::invalid_argument && !text.starts_with(unix_prefix)) {
+      what += ", expected ADDRESS:PORT; a name needs a resolver";
+    }
+    throw std::system_error(read.error(), what);
   }
   *this = *read;
 }

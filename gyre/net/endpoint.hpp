@@ -62,7 +62,7 @@ class endpoint {
   /// "unix:@name", or "unix:" for unnamed. No names of hosts: those are a resolver's. Errors:
   /// std::errc::invalid_argument, and those of ip_address::parse() and of the functions above.
   [[nodiscard]] static std::expected<endpoint, std::error_code> parse(std::string_view text);
-  /// The same; throws std::system_error, which says what the text was.
+  /// The same; throws std::system_error, which says what the text was and should have been.
   explicit endpoint(std::string_view text);
   /// What parse() reads again; "none" where there is none.
   [[nodiscard]] std::string to_string() const;

@@ -189,7 +189,7 @@ resolve_result resolve_awaiter::result() noexcept {
 
 std::vector<endpoint> resolve_awaiter::await_resume() {
   resolve_result given = result();
-  if (!given) throw std::system_error(given.error(), "resolving '" + host_ + "'");
+  if (!given) throw std::system_error(given.error(), "resolve " + host_);
   return std::move(*given);
 }
 

@@ -491,7 +491,7 @@ TEST_F(Resolver, ThrowsInACoroutineWhatFailed) {
     ADD_FAILURE() << "found";
   } catch (const std::system_error& error) {
     EXPECT_EQ(error.code(), resolve_errc::host_not_found);
-    EXPECT_STREQ(error.what(), "resolving 'unknown.test': host not found");
+    EXPECT_STREQ(error.what(), "resolve unknown.test: host not found");
   }
   EXPECT_EQ(gyre::sync_wait(loop_, names().resolve("v4.test", 80)).size(), 1u);
 }

@@ -9,6 +9,8 @@
 
 #include <array>
 #include <cerrno>
+#include <string>
+#include <system_error>
 
 namespace gyre::net {
 namespace {
@@ -17,6 +19,12 @@ constexpr int flags = SOCK_CLOEXEC | SOCK_NONBLOCK;
 
 void check(int result, const char* call) {
   if (result != 0) gyre::detail::throw_errno(call);
+}
+
+[[noreturn, gnu::cold]] void throw_errno_at(const endpoint& where, const char* call) {
+  const int error = errno;
+  throw std::system_error(error, std::system_category(),
+                          std::string(call) + ' ' + where.to_string());
 }
 
 }  // namespace
@@ -29,15 +37,18 @@ socket socket::open(address_family family, socket_type type, int protocol) {
 }
 
 void socket::bind(const endpoint& local) const {
-  check(::bind(fd(), local.data(), local.size()), "bind");
+  if (::bind(fd(), local.data(), local.size()) != 0) throw_errno_at(local, "bind");
 }
 
-void socket::listen(int backlog) const { check(::listen(fd(), backlog), "listen"); }
+void socket::listen(int backlog) const {
+  if (backlog < 0) gyre::detail::throw_system_error(EINVAL, "listen: a negative backlog");
+  check(::listen(fd(), backlog), "listen");
+}
 
 // Interrupted, a connection goes on being made.
 bool socket::connect(const endpoint& peer) const {
   if (::connect(fd(), peer.data(), peer.size()) == 0) return true;
-  if (errno != EINPROGRESS && errno != EINTR) gyre::detail::throw_errno("connect");
+  if (errno != EINPROGRESS && errno != EINTR) throw_errno_at(peer, "connect");
   return false;
 }
 

@@ -24,7 +24,8 @@ enum class shutdown_side : int { receive = SHUT_RD, send = SHUT_WR, both = SHUT_
 
 /// Owns a socket that never blocks and that no program started by exec inherits. Move-only;
 /// members belong to one thread at a time. Each member is one system call, and throws
-/// std::system_error with that call's name; options and names are socket_ref's.
+/// std::system_error with that call's name, and the endpoint it was given ("bind 127.0.0.1:80:
+/// Permission denied"); options and names are socket_ref's.
 class socket : public socket_ref {
  public:
   /// None: fd() is negative.
@@ -53,7 +54,8 @@ class socket : public socket_ref {
 
   /// Throws std::system_error: std::errc::address_in_use, address_not_available, permission_denied.
   void bind(const endpoint& local) const;
-  /// Lets up to `backlog` connections wait for accept(), at most net.core.somaxconn.
+  /// Lets up to `backlog` connections wait for accept(), at most net.core.somaxconn. A negative one
+  /// is std::errc::invalid_argument.
   void listen(int backlog = SOMAXCONN) const;
   /// Sets a datagram socket's peer, or begins a connection. True if it is there; false if it is
   /// under way: when the socket is writable, take_error() says how it ended. Throws

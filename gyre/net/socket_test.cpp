@@ -149,8 +149,14 @@ TEST(Socket, FailsWithTheNameOfTheCall) {
   socket first = tcp();
   first.bind(some_port);
   socket second = tcp();
-  EXPECT_EQ(failure_of([&] { second.bind(first.local_endpoint()); }).code(),
-            std::errc::address_in_use);
+  const endpoint taken = first.local_endpoint();
+  const std::system_error in_use = failure_of([&] { second.bind(taken); });
+  EXPECT_EQ(in_use.code(), std::errc::address_in_use);
+  EXPECT_EQ(in_use.what(), "bind " + taken.to_string() + ": Address already in use");
+  const std::string unreachable =
+      failure_of([&] { static_cast<void>(closed.connect(taken)); }).what();
+  EXPECT_TRUE(unreachable.starts_with("connect " + taken.to_string() + ':')) << unreachable;
+  EXPECT_EQ(failure_of([&] { first.listen(-1); }).code(), std::errc::invalid_argument);
   EXPECT_EQ(failure_of([] { socket::open(address_family::none, socket_type::stream); }).code(),
             std::errc::address_family_not_supported);
 }

@@ -24,47 +24,57 @@ tcp_client::tcp_client(event_loop& loop, tcp_client_options how)
 tcp_client::~tcp_client() { detail::connection_group::abandon(core_); }
 
 tcp_client& tcp_client::on_connection(move_only_function<void(tcp_connection&)> called) {
+  core_->check_settable();
   core_->client_handlers.connected = std::move(called);
   return *this;
 }
 tcp_client& tcp_client::on_message(move_only_function<void(tcp_connection&, io::input&)> called) {
+  core_->check_settable();
   core_->client_handlers.message = std::move(called);
   return *this;
 }
 tcp_client& tcp_client::on_write_complete(move_only_function<void(tcp_connection&)> called) {
+  core_->check_settable();
   core_->client_handlers.write_complete = std::move(called);
   return *this;
 }
 tcp_client& tcp_client::on_high_water(
     move_only_function<void(tcp_connection&, std::size_t)> called) {
+  core_->check_settable();
   core_->client_handlers.high_water = std::move(called);
   return *this;
 }
 tcp_client& tcp_client::on_low_water(move_only_function<void(tcp_connection&)> called) {
+  core_->check_settable();
   core_->client_handlers.low_water = std::move(called);
   return *this;
 }
 tcp_client& tcp_client::on_peer_ended(move_only_function<void(tcp_connection&)> called) {
+  core_->check_settable();
   core_->client_handlers.peer_ended = std::move(called);
   return *this;
 }
 tcp_client& tcp_client::on_close(
     move_only_function<void(tcp_connection&, std::error_code)> called) {
+  core_->check_settable();
   core_->client_handlers.closed = std::move(called);
   return *this;
 }
 tcp_client& tcp_client::on_connect_failed(
     move_only_function<void(std::error_code, std::size_t, bool)> called) {
+  core_->check_settable();
   core_->connect_failed_handler = std::move(called);
   return *this;
 }
 
 void tcp_client::connect(const endpoint& server) {
+  core_->in_use.store(true, std::memory_order_relaxed);  // relaxed: see check_settable()
   core_->run([server](core& self) { self.connect(server); });
 }
 void tcp_client::connect(resolver& names, std::string host, service port) {
-  core_->run([names = &names, host = std::move(host), port](core& self) {
-    self.connect(*names, host, port);
+  core_->in_use.store(true, std::memory_order_relaxed);  // relaxed: see check_settable()
+  core_->run([names = &names, host = std::move(host), port](core& self) mutable {
+    self.connect(*names, std::move(host), port);
   });
 }
 void tcp_client::disconnect() {

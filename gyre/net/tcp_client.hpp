@@ -34,7 +34,8 @@ namespace gyre::net {
 struct tcp_client_options {
   std::string name = "tcp_client";
   connection_options connections = {};
-  /// How long one attempt to connect may take; of a host with several addresses, with each of them.
+  /// How long one attempt to connect may take, not zero; of a host with several addresses, with each
+  /// of them.
   std::chrono::nanoseconds connect_timeout = std::chrono::seconds{5};
   /// Whether to connect again when an attempt failed or the connection was lost. Before the n-th
   /// attempt in a row that failed it waits a random time between zero and
@@ -43,7 +44,7 @@ struct tcp_client_options {
   bool reconnect = false;
   std::chrono::nanoseconds initial_delay = std::chrono::milliseconds{100};
   std::chrono::nanoseconds longest_delay = std::chrono::seconds{30};
-  /// Attempts in a row that may fail before it gives up, the first one included.
+  /// Attempts in a row that may fail before it gives up, the first one included; at least one.
   std::size_t most_attempts = std::numeric_limits<std::size_t>::max();
   /// For the random delays; the same seed gives the same delays. None: a random one.
   std::optional<std::uint64_t> seed = {};
@@ -65,11 +66,11 @@ struct tcp_client_metrics {
 /// A client.
 ///
 /// All members may be called from any thread, also while the loop does not run yet; on the loop's
-/// thread they take effect at once, from others in the loop's next turn. Handlers are set before
-/// connect(). The loop must outlive the client. Its destructor closes at once, without telling
-/// anybody, and as that of a tcp_server.
+/// thread they take effect at once, from others in the loop's next turn. The loop must outlive the
+/// client. Its destructor closes at once, without telling anybody, and as that of a tcp_server.
 class tcp_client {
  public:
+  /// Throws std::invalid_argument for options that make no sense.
   explicit tcp_client(event_loop& loop, tcp_client_options how = {});
   template <class Loop>
   explicit tcp_client(basic_loop_thread<Loop>& thread, tcp_client_options how = {})
@@ -78,7 +79,8 @@ class tcp_client {
   tcp_client& operator=(const tcp_client&) = delete;
   ~tcp_client();
 
-  // See connection_handlers.
+  // See connection_handlers. Each throws std::logic_error after the first connect(). What one throws
+  // goes to the loop's on_exception, and the client connects again as without.
   tcp_client& on_connection(move_only_function<void(tcp_connection&)> called);
   tcp_client& on_message(move_only_function<void(tcp_connection&, io::input&)> called);
   tcp_client& on_write_complete(move_only_function<void(tcp_connection&)> called);
@@ -87,8 +89,8 @@ class tcp_client {
   tcp_client& on_peer_ended(move_only_function<void(tcp_connection&)> called);
   tcp_client& on_close(move_only_function<void(tcp_connection&, std::error_code)> called);
   /// An attempt to connect failed (ECONNREFUSED, ETIMEDOUT …; EADDRINUSE where the kernel had
-  /// connected the socket to itself). `attempts` have failed in a row; with `last` there will be
-  /// none until the next connect().
+  /// connected the socket to itself; ENOMEM). `attempts` have failed in a row; with `last` there will
+  /// be none until the next connect(). The default prints a line, for the first in a row and the last.
   tcp_client& on_connect_failed(
       move_only_function<void(std::error_code why, std::size_t attempts, bool last)> called);
 

@@ -11,9 +11,11 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <exception>
 #include <fstream>
 #include <memory>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
@@ -68,7 +70,8 @@ class TcpClient : public testing::Test {
     for (int i = 0; i < 10; ++i) loop.run_for(200us);
   }
 
-  gyre::loop loop;
+  int thrown = 0;
+  gyre::loop loop{gyre::loop_options{.on_exception = [this](std::exception_ptr) { ++thrown; }}};
   std::optional<tcp_server> server;
   std::optional<tcp_client> client;
   std::string heard, echoed;
@@ -166,6 +169,90 @@ TEST_F(TcpClient, FindsAServerThatComesLater) {
   turn_until(loop, [&] { return ups == 1; });
 }
 
+TEST_F(TcpClient, TriesAgainWhateverItsFunctionsThrow) {
+  const endpoint place = nobody();
+  make({.reconnect = true, .initial_delay = 1ms, .longest_delay = 2ms})
+      .on_connect_failed([&](std::error_code why, std::size_t, bool) {
+        failures.push_back(why);
+        throw std::runtime_error("failed");
+      })
+      .on_connection([&](tcp_connection& c) {
+        if (++ups == 1) throw std::runtime_error("connected");
+        if (ups == 2) c.close();
+      })
+      .on_close([&](tcp_connection&, std::error_code why) {
+        ends.push_back(why);
+        throw std::runtime_error("closed");
+      });
+  client->connect(place);
+  turn_until(loop, [&] { return failures.size() >= 3; });
+  server->listen(place);
+  turn_until(loop, [&] { return ups == 3; });
+  EXPECT_EQ(ends.size(), 2u);
+  EXPECT_EQ(thrown, static_cast<int>(failures.size()) + 3);
+  EXPECT_TRUE(client->connected());
+}
+
+TEST_F(TcpClient, MayBeDisconnectedOrDestroyedByAFunctionThatThrows) {
+  for (const bool destroy : {false, true}) {
+    failures.clear();
+    make({.reconnect = true, .initial_delay = 1ms})
+        .on_connect_failed([&, destroy](std::error_code why, std::size_t, bool) {
+          failures.push_back(why);
+          if (destroy) {
+            client.reset();
+          } else {
+            client->disconnect();
+          }
+          throw std::runtime_error("failed");
+        });
+    client->connect(nobody());
+    turn_until(loop, [&] { return !failures.empty(); });
+    idle();
+    EXPECT_EQ(failures.size(), 1u);
+  }
+  EXPECT_EQ(thrown, 2);
+}
+
+TEST_F(TcpClient, TakesItsFunctionsBeforeItConnects) {
+  make().connect(server->local_endpoint());
+  EXPECT_THROW(client->on_connection([](tcp_connection&) {}), std::logic_error);
+  EXPECT_THROW(client->on_message([](tcp_connection&, input&) {}), std::logic_error);
+  EXPECT_THROW(client->on_connect_failed({}), std::logic_error);
+  turn_until(loop, [&] { return ups == 1; });
+}
+
+TEST_F(TcpClient, RefusesOptionsThatMakeNoSense) {
+  for (const tcp_client_options& how :
+       {tcp_client_options{.connect_timeout = -1s}, tcp_client_options{.connect_timeout = 0s},
+        tcp_client_options{.initial_delay = -1ns}, tcp_client_options{.longest_delay = -1ns},
+        tcp_client_options{.most_attempts = 0},
+        tcp_client_options{.connections = {.idle_timeout = -1ns}},
+        tcp_client_options{.connections = {.close_timeout = -1ns}}}) {
+    EXPECT_THROW(tcp_client(loop, how), std::invalid_argument);
+  }
+}
+
+TEST_F(TcpClient, PrintsThatItCannotConnectUnlessItIsToTell) {
+  const endpoint place = nobody();
+  client.emplace(loop, tcp_client_options{.name = "mute",
+                                          .reconnect = true,
+                                          .initial_delay = 1ms,
+                                          .longest_delay = 1ms,
+                                          .most_attempts = 3});
+  testing::internal::CaptureStderr();
+  client->connect(place);
+  turn_until(loop, [&] { return client->metrics().failures == 3; });
+  const std::string line = "gyre: mute: connect " + place.to_string() + ": Connection refused\n";
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), line + line) << "the first and the last";
+  client.emplace(loop);
+  client->on_connect_failed({});
+  testing::internal::CaptureStderr();
+  client->connect(place);
+  turn_until(loop, [&] { return client->metrics().failures == 1; });
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+}
+
 TEST_F(TcpClient, ConnectingTakesNoLongerThanItsTimeout) {
   // A queue that is full, in which the kernel drops what comes.
   const socket full = socket::open(gyre::net::address_family::ipv4, socket_type::stream);
@@ -254,14 +341,15 @@ TEST_F(TcpClient, MayDisconnectInTheConnectedCallback) {
 }
 
 TEST_F(TcpClient, MayDisconnectWhileItConnectsOrWaits) {
-  make({.reconnect = true, .initial_delay = 1ms}).connect(server->local_endpoint());
+  make({.reconnect = true, .initial_delay = 1ms})
+      .on_connect_failed([&](std::error_code why, std::size_t, bool) {
+        failures.push_back(why);
+        client->disconnect();
+      });
+  client->connect(server->local_endpoint());
   client->disconnect();
   idle();
   EXPECT_EQ(ups, 0);
-  client->on_connect_failed([&](std::error_code why, std::size_t, bool) {
-    failures.push_back(why);
-    client->disconnect();
-  });
   client->connect(nobody());
   turn_until(loop, [&] { return !failures.empty(); });
   idle();

@@ -80,7 +80,7 @@ void tcp_connection::begin() {
 void tcp_connection::on_received(io::request& asked, io::result what) {
   auto& self = static_cast<tcp_connection&>(asked.target());
   self.from_loop([&self, what] {
-    if (!what) return self.end(what.error(), ending::in_order);
+    if (!what) return self.end(self.has_failed() ? self.why_ : what.error(), ending::in_order);
     if (what.count() == 0) return self.peer_has_ended();
     // Given back when the message has been dealt with, so that the next comes to the same place.
     const io::received data = std::move(self.receiving_.data);
@@ -121,6 +121,7 @@ void tcp_connection::keep(std::span<const std::byte> unconsumed) {
 
 void tcp_connection::peer_has_ended() {
   peer_done_ = true;
+  if (has_failed()) return end(why_, ending::in_order);
   switch (phase_) {
     case phase::open:
       if (auto& ended = group_->handlers().peer_ended) {
@@ -144,7 +145,7 @@ void tcp_connection::on_timer(timer_operation& timer) {
 void tcp_connection::timer_expired() {
   const std::error_code timed_out = std::make_error_code(std::errc::timed_out);
   if (phase_ == phase::flushing) return end(timed_out, ending::reset);
-  if (phase_ == phase::lingering) return end(why_, ending::in_order);
+  if (phase_ == phase::lingering || has_failed()) return end(why_, ending::in_order);
   const std::uint64_t moved = bytes_received_ + bytes_sent_;
   extra_->quiet = moved == extra_->moved ? extra_->quiet + 1 : 0;
   extra_->moved = moved;
@@ -163,14 +164,12 @@ void tcp_connection::call_what_is_due() {
   connection_handlers& handlers = group_->handlers();
   const std::uint8_t due = std::exchange(due_, std::uint8_t{0});
   // Each may end it, or take what the next would tell.
-  if ((due & high_water_due) && phase_ == phase::open && handlers.high_water) {
-    handlers.high_water(*this, pending_output());
-  }
-  if ((due & low_water_due) && phase_ == phase::open && handlers.low_water) {
-    handlers.low_water(*this);
-  }
-  if ((due & write_complete_due) && phase_ == phase::open && pending_output() == 0 &&
-      handlers.write_complete) {
+  const auto is_due = [this, due](std::uint8_t which) {
+    return (due & which) != 0 && phase_ == phase::open && !has_failed();
+  };
+  if (is_due(high_water_due) && handlers.high_water) handlers.high_water(*this, pending_output());
+  if (is_due(low_water_due) && handlers.low_water) handlers.low_water(*this);
+  if (is_due(write_complete_due) && pending_output() == 0 && handlers.write_complete) {
     handlers.write_complete(*this);
   }
 }
@@ -212,13 +211,14 @@ void tcp_connection::resume_reading() noexcept {
 void tcp_connection::shutdown_send() noexcept {
   if (!can_send()) return;
   shut_ = true;
-  if (pending_output() == 0) flushed();
+  if (pending_output() == 0) end_sending();
 }
 
 void tcp_connection::close() noexcept { close(group_->options().close_timeout); }
 
 void tcp_connection::close(std::chrono::nanoseconds timeout) noexcept {
   if (phase_ == phase::ended) return;
+  if (has_failed()) return end(why_, ending::in_order);
   if (phase_ == phase::open) {
     phase_ = phase::flushing;
     stop_timer();      // of the idle timeout
@@ -241,6 +241,12 @@ void tcp_connection::tell_peer() noexcept {
   if (std::exchange(told_, true)) return;
   // Fails where the connection has been reset, which reading tells.
   static_cast<void>(::shutdown(handle::fd(), SHUT_WR));
+}
+
+// All that was accepted has been sent.
+void tcp_connection::end_sending() noexcept {
+  tell_peer();
+  if (peer_done_) close();
 }
 
 void tcp_connection::linger() noexcept {
@@ -274,7 +280,7 @@ void tcp_connection::call_later(std::uint8_t due) noexcept {
 }
 
 void tcp_connection::set_idle_timeout(std::chrono::nanoseconds timeout) {
-  if (phase_ != phase::open) return;
+  if (phase_ != phase::open || has_failed()) return;
   if (timeout.count() <= 0) {
     stop_timer();
     return;

@@ -52,7 +52,8 @@ struct connection_options {
   /// Ends a connection on which no byte has moved, in either direction, for so long (up to a quarter
   /// more) with std::errc::timed_out; zero: never. Costs nothing per message.
   std::chrono::nanoseconds idle_timeout = std::chrono::nanoseconds::zero();
-  /// How long close() waits for the output to be taken and the peer to end, before it gives up.
+  /// How long close() waits for the output to be taken and the peer to end, before it gives up; and
+  /// how long a connection on which sending has failed goes on receiving.
   std::chrono::nanoseconds close_timeout = std::chrono::seconds{5};
   /// TCP_NODELAY: what is sent leaves at once.
   bool no_delay = true;
@@ -70,7 +71,7 @@ struct connection_handlers {
   /// Bytes came. Those that are not consumed are there the next time, before the new ones; if no more
   /// come, that is the end of them.
   move_only_function<void(tcp_connection&, io::input&)> message;
-  /// Everything sent so far was taken by the kernel.
+  /// Everything sent so far was taken by the kernel. Never where nothing was sent.
   move_only_function<void(tcp_connection&)> write_complete;
   /// So many bytes wait to be sent, for the first time since low_water. The two are called in turn,
   /// and as it is at that moment: what rises and falls before the loop gets there is not told.
@@ -108,14 +109,16 @@ class alignas(64) tcp_connection : private io::handle {
   std::uint64_t id() const noexcept { return id_; }
   /// Of the socket; -1 when it has ended.
   int fd() const noexcept { return is_open() ? handle::fd() : -1; }
-  /// Whether it can be sent on: neither closed, by whomever, nor shut down.
+  /// Whether it can be sent on: neither closed, by whomever, nor shut down, and nothing has failed.
   bool can_send() const noexcept { return phase_ == phase::open && !shut_; }
   /// False from the moment on that its end is certain: `closed` follows.
   bool is_open() const noexcept { return phase_ != phase::ended; }
 
   /// Sends bytes, which need not outlive the call: with one system call if nothing waits, and what
   /// the kernel does not take is copied. True if they were accepted; false if it has
-  /// ended, was closed or shut down, or fails with these: `closed` tells why.
+  /// ended, was closed or shut down, or sending has failed, with these or before: `closed` tells why.
+  /// What the peer had sent by then still comes by on_message first (as long as reading is not
+  /// paused), but for at most `close_timeout`.
   bool send(std::span<const std::byte> bytes);
   bool send(std::string_view text) { return send(std::as_bytes(std::span(text))); }
   /// The same, but what waits is moved instead of copied where that pays; empties `bytes`.
@@ -219,8 +222,11 @@ class alignas(64) tcp_connection : private io::handle {
   void tell_of_water(std::uint8_t due, std::uint8_t other) noexcept;
   void flush() noexcept;
   void flushed() noexcept;
+  void sending_failed(std::error_code why) noexcept;
+  bool has_failed() const noexcept { return static_cast<bool>(why_); }
 
   // Ending.
+  void end_sending() noexcept;
   void tell_peer() noexcept;
   void linger() noexcept;
   void end(std::error_code why, ending how) noexcept;
@@ -258,7 +264,7 @@ class alignas(64) tcp_connection : private io::handle {
   detail::connection_control* control_ = nullptr;
   std::any context_;
   std::uint64_t id_;
-  std::error_code why_;
+  std::error_code why_;  // it ended, or sending failed and reading goes on
   ip_address peer_address_;
   std::uint16_t peer_port_;
 };

@@ -20,13 +20,13 @@ std::size_t tcp_connection::pending_output() const noexcept {
   return extra_ == nullptr ? 0 : extra_->output.size();
 }
 
-// How much the kernel took of what `asked` names; if that failed, the connection has ended.
+// How much the kernel took of what `asked` names; if that failed, it can be sent on no more.
 std::size_t tcp_connection::try_to_send(io::request& asked) noexcept {
   std::optional<io::result> made = io().start(asked);
   if (!made) made = io().cancel(asked);
   if (!made) return 0;
   if (!*made) {
-    end(made->error(), ending::in_order);
+    sending_failed(made->error());
     return 0;
   }
   count_sent(made->count());
@@ -51,7 +51,7 @@ bool tcp_connection::send(std::span<const std::byte> bytes) {
     const std::size_t taken = try_to_send(writing);
     if (taken == bytes.size()) [[likely]]
       return all_sent();
-    if (!is_open()) return false;
+    if (!can_send()) return false;
     bytes = bytes.subspan(taken);
   }
   return wait_with(bytes.size(), [bytes](io::output_queue& output) { output.append(bytes); });
@@ -67,7 +67,7 @@ bool tcp_connection::send(io::buffer&& bytes) {
       bytes.clear();
       return all_sent();
     }
-    if (!is_open()) return false;
+    if (!can_send()) return false;
   }
   return wait_with(bytes.size(),
                    [&bytes](io::output_queue& output) { output.append(std::move(bytes)); });
@@ -88,7 +88,7 @@ bool tcp_connection::send(std::span<const std::span<const std::byte>> pieces) {
     }
     io::gather_request writing(*this, std::span(vectors).first(count), nullptr);
     taken = try_to_send(writing);
-    if (!is_open()) return false;
+    if (!can_send()) return false;
     left -= taken;
     if (left == 0) return all_sent();
   }
@@ -117,7 +117,7 @@ bool tcp_connection::wait_with(std::size_t more, Append&& append) noexcept {
     return false;
   }
   if (!extra_->writing.under_way()) flush();
-  if (!is_open()) return false;
+  if (!can_send()) return false;
   if (!above_high_water_ && pending_output() >= limits.high_water) {
     above_high_water_ = true;
     tell_of_water(high_water_due, low_water_due);
@@ -133,7 +133,7 @@ void tcp_connection::flush() noexcept {
     waiting.writing.pieces = std::span(waiting.pieces).first(count);
     const std::optional<io::result> made = io().start(waiting.writing);
     if (!made) return;
-    if (!*made) return end(made->error(), ending::in_order);
+    if (!*made) return sending_failed(made->error());
     taken(made->count());
   }
   flushed();
@@ -142,7 +142,7 @@ void tcp_connection::flush() noexcept {
 void tcp_connection::on_written(io::request& asked, io::result what) {
   auto& self = static_cast<tcp_connection&>(asked.target());
   self.from_loop([&self, what] {
-    if (!what) return self.end(what.error(), ending::in_order);
+    if (!what) return self.sending_failed(what.error());
     self.taken(what.count());
     self.flush();
   });
@@ -169,11 +169,24 @@ void tcp_connection::tell_of_water(std::uint8_t due, std::uint8_t other) noexcep
 // Nothing waits any more.
 void tcp_connection::flushed() noexcept {
   if (phase_ == phase::flushing) return linger();
-  if (shut_) {
-    tell_peer();
-    if (peer_done_) return close();
+  if (shut_) end_sending();
+  if (phase_ == phase::open) static_cast<void>(all_sent());
+}
+
+// The peer may have answered before it reset the connection, or closed it without having read all:
+// the answer is still there, and reading ends the connection. Where it does not (of a Unix socket
+// only the other direction may be shut), the timer does.
+void tcp_connection::sending_failed(std::error_code why) noexcept {
+  if (phase_ != phase::open || paused_ || peer_done_) return end(why, ending::in_order);
+  why_ = why;
+  shut_ = told_ = true;
+  due_ = 0;
+  if (extra_ != nullptr) extra_->output.clear();
+  try {
+    start_timer(group_->options().close_timeout);
+  } catch (const std::bad_alloc&) {
+    end(why, ending::in_order);
   }
-  static_cast<void>(all_sent());
 }
 
 }  // namespace gyre::net

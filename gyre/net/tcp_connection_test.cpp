@@ -377,6 +377,106 @@ TEST_F(TcpConnection, SendingToWhoHasGoneIsReported) {
   }
 }
 
+// One that answers without reading all, and closes, resets the connection; recv() has the answer all
+// the same.
+TEST_F(TcpConnection, AnAnswerIsHeardThoughSendingFails) {
+  std::string heard;
+  int completions = 0;
+  server->on_message([&](tcp_connection&, input& in) {
+    heard += in.text();
+    in.consume_all();
+  });
+  server->on_write_complete([&](tcp_connection&) { ++completions; });
+  server->on_peer_ended([](tcp_connection&) { ADD_FAILURE() << "it receives no more either"; });
+  start();
+  for (const bool waiting : {false, true}) {
+    heard.clear();
+    ends.clear();
+    peer client = connect();
+    EXPECT_TRUE(connection->send(waiting ? long_text(1'500'000) : "request"));
+    client.send("too large");
+    client.close();
+    if (!waiting) {
+      while (connection->send("more")) {
+      }
+      EXPECT_TRUE(connection->is_open());
+      EXPECT_FALSE(connection->can_send());
+      EXPECT_FALSE(connection->send("no more"));
+      connection->shutdown_send();
+      connection->set_idle_timeout(std::chrono::hours(1));
+    }
+    wait_for_end();
+    EXPECT_EQ(heard, "too large") << waiting;
+    EXPECT_THAT(ends[0].value(), testing::AnyOf(EPIPE, ECONNRESET));
+  }
+  EXPECT_EQ(completions, 0);
+}
+
+// Of which reading tells nothing.
+class TcpConnectionThatCannotSend : public TcpConnection {
+ protected:
+  void make_one(std::chrono::nanoseconds close_timeout) {
+    make({.connections = {.close_timeout = close_timeout}});
+    server->on_message([this](tcp_connection& c, input& in) {
+      heard += in.text();
+      in.consume_all();
+      if (heard == "pause") c.pause_reading();
+      if (heard == "close") c.close();
+    });
+    auto [served, other] = gyre::net::socket_pair();
+    server->adopt(served.release());
+    turn_until(loop, [&] { return connection != nullptr; });
+    other.shutdown(gyre::net::shutdown_side::receive);
+    client.emplace(std::move(other));
+    EXPECT_FALSE(connection->send("nobody reads that"));
+    settle(loop);
+    EXPECT_TRUE(ends.empty());
+  }
+  void hear(const char* text) {
+    client->send(text);
+    turn_until(loop, [&] { return heard == text; });
+  }
+  void expect_the_end() {
+    wait_for_end();
+    EXPECT_EQ(ends[0], std::errc::broken_pipe);
+  }
+
+  std::string heard;
+  std::optional<peer> client;
+};
+
+TEST_F(TcpConnectionThatCannotSend, ReceivesForAWhile) {
+  make_one(100ms);
+  hear("still there");
+  expect_the_end();
+}
+
+TEST_F(TcpConnectionThatCannotSend, EndsThoughItIsPaused) {
+  make_one(100ms);
+  hear("pause");
+  expect_the_end();
+}
+
+TEST_F(TcpConnectionThatCannotSend, EndsAtOnceWhenItIsClosed) {
+  make_one(std::chrono::hours(1));
+  hear("close");
+  expect_the_end();
+}
+
+TEST_F(TcpConnectionThatCannotSend, EndsWithItsPeer) {
+  make_one(std::chrono::hours(1));
+  client->close();
+  expect_the_end();
+}
+
+TEST_F(TcpConnectionThatCannotSend, EndsWithItsServer) {
+  make_one(std::chrono::hours(1));
+  bool stopped = false;
+  server->stop(std::chrono::hours(1), [&] { stopped = true; });
+  expect_the_end();
+  EXPECT_TRUE(stopped);
+}
+
 TEST_F(TcpConnection, APeerMayResetAtEveryStep) {
   std::string request;
   server->on_message([&](tcp_connection& c, input& in) {
@@ -445,6 +545,22 @@ TEST_F(TcpConnection, HalfClosedHereItStillReceives) {
   EXPECT_EQ(client.text, text);
   client.send("still heard");
   turn_until(loop, [&] { return seen == "still heard"; });
+  EXPECT_TRUE(connection->is_open());
+  client.end_sending();
+  wait_for_end();
+  EXPECT_FALSE(ends[0]);
+}
+
+TEST_F(TcpConnection, NothingSentIsNothingCompleted) {
+  int completions = 0;
+  server->on_write_complete([&](tcp_connection&) { ++completions; });
+  server->on_peer_ended([](tcp_connection&) {});
+  start();
+  peer client = connect();
+  connection->shutdown_send();
+  EXPECT_TRUE(client.receive_end(loop));
+  settle(loop);
+  EXPECT_EQ(completions, 0);
   EXPECT_TRUE(connection->is_open());
   client.end_sending();
   wait_for_end();

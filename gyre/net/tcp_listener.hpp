@@ -22,7 +22,7 @@ namespace gyre::net {
 
 /// How a tcp_listener listens.
 struct listener_options {
-  /// Connections that wait to be accepted; at most net.core.somaxconn.
+  /// Connections that wait to be accepted, not negative; at most net.core.somaxconn.
   int backlog = SOMAXCONN;
   /// Lets the port be used while connections of an earlier listener linger.
   bool reuse_address = true;

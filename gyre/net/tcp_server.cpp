@@ -57,7 +57,10 @@ void tcp_server::adopt(unique_fd connection) { core_->adopt(std::move(connection
 void tcp_server::pause_accepting() { core_->hold(detail::acceptor::paused, true); }
 void tcp_server::resume_accepting() { core_->hold(detail::acceptor::paused, false); }
 
-void tcp_server::stop(std::chrono::nanoseconds deadline, move_only_function<void()> done) {
+void tcp_server::stop(std::chrono::nanoseconds timeout, move_only_function<void()> done) {
+  core_->stop(timeout, std::move(done));
+}
+void tcp_server::stop(steady_time deadline, move_only_function<void()> done) {
   core_->stop(deadline, std::move(done));
 }
 

@@ -11,6 +11,7 @@
 //     loop.run();
 #pragma once
 
+#include <gyre/base/clock.hpp>
 #include <gyre/base/move_only_function.hpp>
 #include <gyre/base/unique_fd.hpp>
 #include <gyre/exec/event_loop.hpp>
@@ -128,27 +129,35 @@ class tcp_server {
   /// listens any more is replaced; it stays when the server ends. No effect after stop(). Throws
   /// std::system_error (EADDRINUSE, EACCES, EADDRNOTAVAIL …).
   void listen(const endpoint& at);
-  /// Where it listens, in the order of listen(); throws std::out_of_range.
+  /// Where it listens, in the order of listen(). Throws std::out_of_range (a std::logic_error) if that
+  /// was not called so often.
   endpoint local_endpoint(std::size_t index = 0) const;
   /// Begins to accept. Throws std::logic_error if called twice.
   void start();
 
   /// Serves a connected stream socket that came from elsewhere (another process, a socket pair) as if
-  /// it had been accepted, also before start(). It is made non-blocking. Throws std::system_error
-  /// (ENOTCONN, ENOTSOCK), and then closes it.
+  /// it had been accepted, also before start(). It is made non-blocking, and a TCP socket gets the
+  /// options that the server's connections have. Throws std::system_error (ENOTCONN, ENOTSOCK), and
+  /// then closes it.
   void adopt(unique_fd connection);
 
   /// Leaves new connections in the kernel's queue until resume_accepting().
   void pause_accepting();
   void resume_accepting();
 
-  /// Stops for ever: accepts no more, and closes all connections as tcp_connection::close() does; at
-  /// the deadline, what is left is aborted. Then calls `done` on one of the loops. A second stop() can
-  /// make the deadline earlier, and its `done` is called too; also before start().
-  void stop(std::chrono::nanoseconds deadline = std::chrono::seconds{5},
+  /// Stops for ever: accepts no more, and closes all connections as tcp_connection::close() does; what
+  /// is left after `timeout` is aborted. Then calls `done` on one of the loops. A second stop() can
+  /// make the end earlier, and its `done` is called too; also before start().
+  void stop(std::chrono::nanoseconds timeout = std::chrono::seconds{5},
             move_only_function<void()> done = {});
+  /// The same with a point in time, of the loops' clock, instead of a duration.
+  void stop(steady_time deadline, move_only_function<void()> done = {});
   /// The same to await.
-  [[nodiscard]] auto stop_async(std::chrono::nanoseconds deadline = std::chrono::seconds{5}) {
+  [[nodiscard]] auto stop_async(std::chrono::nanoseconds timeout = std::chrono::seconds{5}) {
+    return from_callback(
+        [this, timeout](completion<void> done) { stop(timeout, [done] { done.set_value(); }); });
+  }
+  [[nodiscard]] auto stop_async(steady_time deadline) {
     return from_callback(
         [this, deadline](completion<void> done) { stop(deadline, [done] { done.set_value(); }); });
   }

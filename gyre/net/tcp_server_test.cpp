@@ -4,8 +4,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <gyre/base/detail/sanitizer.hpp>
+#include <gyre/exec/inbox/mutex.hpp>
 #include <gyre/exec/loop_pool.hpp>
 #include <gyre/exec/loop_thread.hpp>
+#include <gyre/exec/runtime.hpp>
 #include <gyre/net/callback_test_support.hpp>
 #include <gyre/task/spawn.hpp>
 #include <gyre/task/task.hpp>
@@ -136,6 +138,30 @@ TEST_F(TcpServer, LeavesConnectionsAboveTheLimitInTheQueue) {
   EXPECT_EQ(server->metrics().refused, 0u);
 }
 
+// The end of a connection asks for that to be looked at, and somebody else takes the place before.
+TEST_F(TcpServer, StaysFullWhenAPlaceIsTakenAtOnce) {
+  server.emplace(loop, tcp_server_options{.max_connections = 1});
+  auto [served, other] = gyre::net::socket_pair();
+  gyre::unique_fd adopted = served.release();
+  server->on_message(&echo).on_close([&](tcp_connection&, std::error_code) {
+    if (adopted) server->adopt(std::move(adopted));
+  });
+  server->listen(any_port());
+  server->start();
+  peer first = connect();
+  first.send("x");
+  first.receive(loop, 1);
+  peer waiting = connect();
+  first.close();
+  turn_until(loop, [&] { return server->metrics().accepted == 2; });
+  idle();
+  EXPECT_EQ(server->metrics().accepted, 2u);
+  EXPECT_EQ(server->metrics().refused, 0u);
+  other.close();
+  waiting.send("y");
+  EXPECT_EQ(waiting.receive(loop, 1), "y");
+}
+
 // Found on io_uring, whose kernel accepts all who wait before it is told that there are enough.
 TEST_F(TcpServer, TakesNoDescriptorsBeyondItsLimit) {
   const auto descriptors = [] {
@@ -244,6 +270,61 @@ TEST_F(TcpServer, BroadcastsToAll) {
   EXPECT_EQ(visited, 50) << "none behind the end of the server";
 }
 
+TEST_F(TcpServer, GoesOnWithTheOthersWhenAFunctionThrows) {
+  int thrown = 0;
+  gyre::loop told({.on_exception = [&](std::exception_ptr) { ++thrown; }});
+  tcp_server visited_one(told);
+  visited_one.listen(any_port());
+  visited_one.start();
+  std::vector<peer> clients;
+  for (int i = 0; i < 5; ++i) clients.emplace_back(visited_one.local_endpoint());
+  turn_until(told, [&] { return visited_one.metrics().connections == 5; });
+  int visited = 0;
+  visited_one.for_each([&](tcp_connection&) {
+    if (++visited % 2 == 0) throw std::runtime_error("visit");
+  });
+  turn_until(told, [&] { return visited > 0; });
+  settle(told);
+  EXPECT_EQ(visited, 5);
+  EXPECT_EQ(thrown, 1);
+  EXPECT_EQ(visited_one.metrics().connections, 3u) << "its own connection is lost to a function";
+}
+
+TEST_F(TcpServer, GivesWhatItAdoptsItsOptions) {
+  for (const bool wanted : {false, true}) {
+    server.emplace(loop,
+                   tcp_server_options{.connections = {.no_delay = wanted, .keep_alive = wanted}});
+    int told = 0;
+    server->on_connection([&](tcp_connection& c) {
+      const gyre::net::socket_ref socket(c.fd());
+      EXPECT_EQ(socket.no_delay(), wanted);
+      EXPECT_EQ(socket.keep_alive().on, wanted);
+      ++told;
+    });
+    server->listen(any_port());
+    server->start();
+    peer accepted = connect();
+    turn_until(loop, [&] { return told == 1; });
+    gyre::net::socket listening =
+        gyre::net::socket::open(gyre::net::address_family::ipv4, gyre::net::socket_type::stream);
+    listening.bind(any_port());
+    listening.listen(1);
+    peer client(listening.local_endpoint());
+    server->adopt(gyre::unique_fd(::accept(listening.fd(), nullptr, nullptr)));
+    turn_until(loop, [&] { return told == 2; });
+  }
+}
+
+TEST_F(TcpServer, SaysThatItDoesNotListenYet) {
+  server.emplace(loop);
+  try {
+    static_cast<void>(server->local_endpoint());
+    FAIL();
+  } catch (const std::logic_error& error) {
+    EXPECT_THAT(error.what(), testing::HasSubstr("listen() was not called"));
+  }
+}
+
 TEST_F(TcpServer, StopsGracefully) {
   start();
   const std::string text = long_text(5'000'000);
@@ -275,6 +356,50 @@ TEST_F(TcpServer, StopAbortsAtItsDeadline) {
   server->stop(10ms, [&] { done = true; });
   turn_until(loop, [&] { return done; });
   EXPECT_EQ(closes, 1);
+}
+
+TEST_F(TcpServer, StopAbortsAtAPointInTime) {
+  for (const auto left : {20ms, -20ms}) {
+    start();
+    closes = 0;
+    peer client = connect();
+    wait_for_connections(1);
+    server->for_each([](tcp_connection& c) { c.send(long_text(8'000'000)); });
+    bool done = false;
+    server->stop(gyre::steady_time::max());
+    settle(loop);
+    EXPECT_EQ(closes, 0);
+    const gyre::steady_time deadline = loop.now() + left;
+    server->stop(deadline, [&] { done = true; });
+    turn_until(loop, [&] { return done; });
+    EXPECT_EQ(closes, 1);
+    EXPECT_GE(loop.now(), deadline);
+  }
+}
+
+// As runtime.hpp shows it.
+TEST(TcpServerOfARuntime, IsStoppedByItsEnd) {
+  gyre::runtime runtime({.loops = 1});
+  runtime.run([](gyre::runtime& rt) -> gyre::task<> {
+    int closes = 0;
+    tcp_server server(rt.loops());
+    server.on_connection([&](tcp_connection&) { rt.shutdown(); });
+    server.on_close([&](tcp_connection&, std::error_code) { ++closes; });
+    server.listen(any_port());
+    server.start();
+    auto hook = rt.on_shutdown(gyre::shutdown_phase::drain, [&](gyre::shutdown_step step) {
+      const gyre::steady_time deadline = step.deadline();
+      server.stop(deadline, [step = std::move(step)] {});
+    });
+    tcp_server other(rt.loops());
+    auto by_coroutine =
+        rt.on_shutdown(gyre::shutdown_phase::drain, [&] { return other.stop_async(); });
+    const peer client(server.local_endpoint());
+    client.end_sending();
+    auto drained = rt.drained();
+    co_await std::move(drained);
+    EXPECT_EQ(closes, 1);
+  });
 }
 
 TEST_F(TcpServer, MayBeStoppedBeforeItStarts) {
@@ -561,8 +686,73 @@ INSTANTIATE_TEST_SUITE_P(, TcpServerOnLoops,
                                          accept_strategy::least_connections,
                                          accept_strategy::every_loop));
 
+// Two loops that the test turns.
+class TcpServerOnTwoLoops : public testing::Test {
+ protected:
+  void start(tcp_server_options how) {
+    server.emplace(std::vector<gyre::event_loop*>{&first, &second}, std::move(how));
+    server->on_connection([this](tcp_connection& c) { on.push_back(&c.loop()); });
+    server->on_message(&echo);
+    server->listen(any_port());
+    server->start();
+    idle();
+  }
+  peer connect() { return peer(server->local_endpoint()); }
+  template <class Done>
+  void turn_both_until(Done done) {
+    turn_until(first, [&] {
+      settle(second);
+      return done();
+    });
+  }
+  void idle() {
+    for (int i = 0; i < 10; ++i) {
+      first.run_for(200us);
+      second.run_for(200us);
+    }
+  }
+
+  gyre::loop first, second;
+  std::optional<tcp_server> server;
+  std::vector<gyre::event_loop*> on;  // the connections, as they come
+};
+
+TEST_F(TcpServerOnTwoLoops, NeitherTakesWhatIsAboveTheLimit) {
+  start({.strategy = accept_strategy::every_loop, .max_connections = 1});
+  std::vector<peer> clients;
+  clients.push_back(connect());
+  turn_both_until([&] { return on.size() == 1; });
+  idle();
+  for (int i = 0; i < 20; ++i) clients.push_back(connect());
+  idle();
+  EXPECT_EQ(server->metrics().accepted, 1u);
+  EXPECT_EQ(server->metrics().refused, 0u) << "they wait";
+  clients[0].close();
+  turn_both_until([&] { return on.size() == 2; });
+}
+
+TEST_F(TcpServerOnTwoLoops, TheOneWithTheFewestConnectionsGetsTheNext) {
+  start({.strategy = accept_strategy::least_connections});
+  std::vector<peer> clients;
+  const auto connect_some = [&](std::size_t count) {
+    on.clear();
+    for (std::size_t i = 0; i < count; ++i) {
+      clients.push_back(connect());
+      turn_both_until([&] { return on.size() == i + 1; });
+    }
+  };
+  connect_some(8);
+  ASSERT_EQ(std::ranges::count(on, &second), 4);
+  for (std::size_t i = 0; i < 8; ++i) {
+    if (on[i] == &second) clients[i].close();
+  }
+  turn_both_until([&] { return server->metrics().connections == 4; });
+  connect_some(4);
+  EXPECT_THAT(on, testing::Each(&second));
+}
+
 // A connection is on its way to the second loop when the server, and then the first loop, go.
-TEST(TcpServerOnTwoLoops, NeedsNoneOfThemWhenItIsGone) {
+TEST(TcpServerOnLoopsThatGo, NeedsNoneOfThemWhenItIsGone) {
   auto first = std::make_unique<gyre::loop>();
   auto second = std::make_unique<gyre::loop>();
   auto server =
@@ -602,6 +792,96 @@ TEST(TcpServerOnAThread, MayDieAfterItsLoopHasStopped) {
   EXPECT_EQ(client.receive(loop, 5), "hello");
   thread.stop();
   thread.join();
+}
+
+// --- No memory where nothing may be thrown ---
+
+bool inbox_full = false;
+
+class inbox_that_may_be_full {
+ public:
+  static constexpr gyre::inbox::ordering order = gyre::inbox::mutex::order;
+  template <class F>
+  void push(F&& callable) {
+    if (inbox_full) throw std::bad_alloc();
+    inbox_.push(std::forward<F>(callable));
+  }
+  void run(gyre::inbox::batch& some) { inbox_.run(some); }
+  bool ready() noexcept { return inbox_.ready(); }
+  std::size_t pending() const noexcept { return inbox_.pending(); }
+
+ private:
+  gyre::inbox::mutex inbox_;
+};
+
+class TcpServerWithoutMemory : public testing::Test {
+ protected:
+  using loop_type = gyre::basic_loop<inbox_that_may_be_full>;
+
+  void start(tcp_server_options how = {}) {
+    server.emplace(loop, std::move(how));
+    server->on_message(&echo);
+  }
+  void listen() {
+    server->listen(any_port());
+    server->start();
+  }
+  void TearDown() override { inbox_full = false; }
+
+  loop_type loop;
+  std::optional<tcp_server> server;
+};
+
+TEST_F(TcpServerWithoutMemory, MayBeDestroyed) {
+  for (const bool by_a_handler : {false, true}) {
+    const auto destroy = [&] {
+      inbox_full = true;
+      server.reset();
+    };
+    start();
+    server->on_message([&](tcp_connection& c, input& in) {
+      echo(c, in);  // so that the loop still has to call it
+      if (by_a_handler) destroy();
+    });
+    server->on_write_complete([](tcp_connection&) {});
+    listen();
+    peer client(server->local_endpoint());
+    turn_until(loop, [&] { return server->metrics().connections == 1; });
+    if (by_a_handler) {
+      client.send("end");
+      turn_until(loop, [&] { return !server; });
+    } else {
+      destroy();
+    }
+    client.receive(loop, std::string::npos);
+    settle(loop);
+    inbox_full = false;
+  }
+}
+
+TEST_F(TcpServerWithoutMemory, AcceptsAgainWhenThereIsAPlace) {
+  start({.max_connections = 1});
+  server->on_close([](tcp_connection&, std::error_code) { inbox_full = true; });
+  listen();
+  peer client(server->local_endpoint());
+  client.send("x");
+  client.receive(loop, 1);
+  peer next(server->local_endpoint());
+  next.send("y");
+  client.close();
+  EXPECT_EQ(next.receive(loop, 1), "y");
+}
+
+TEST_F(TcpServerWithoutMemory, TellsThatItHasStopped) {
+  start();
+  server->on_close([](tcp_connection&, std::error_code) { inbox_full = true; });
+  listen();
+  peer client(server->local_endpoint());
+  turn_until(loop, [&] { return server->metrics().connections == 1; });
+  int told = 0;
+  server->stop(1ms, [&] { ++told; });
+  server->stop(1ms, [&] { ++told; });
+  turn_until(loop, [&] { return told == 2; });
 }
 
 }  // namespace

@@ -246,8 +246,22 @@ TEST(Tcp, ConnectTellsThatNobodyListens) {
   }
   const auto run = [&]() -> task<> { co_await connect(nobody); };
   EXPECT_EQ(error_of(loop, run()), std::errc::connection_refused);
+  const std::vector<endpoint> all(2, nobody);
+  const auto either = [&](bool race) -> task<> {
+    if (race) co_await connect(loop, all);
+    co_await connect(nobody);
+  };
+  for (const bool race : {false, true}) {
+    try {
+      gyre::sync_wait(loop, either(race));
+      ADD_FAILURE() << "connected";
+    } catch (const std::system_error& error) {
+      EXPECT_EQ(error.what(), "connect " + nobody.to_string() + ": Connection refused");
+    }
+  }
   const auto no_address = []() -> task<> { co_await connect(endpoint()); };
   EXPECT_EQ(error_of(loop, no_address()), std::errc::address_family_not_supported);
+  EXPECT_THROW(tcp_listener(loop, any_port, {.backlog = -1}), std::system_error);
 }
 
 TEST(Tcp, ConnectToItselfIsRefused) {
@@ -438,6 +452,33 @@ TEST(Tcp, RaceTakesTheFirstThatAnswersAndClosesTheOthers) {
   EXPECT_EQ(error_of(loop, gyre::with_timeout(fails({silent.where()}), 1ms)), std::errc::timed_out);
 }
 
+TEST(Tcp, RaceTakesIPv6AndIPv4InTurns) {
+  const std::vector<ip_address> families = loopback_addresses();
+  if (families.size() < 2) GTEST_SKIP() << "no IPv6 here";
+  gyre::loop loop;
+  const auto race = [&](std::vector<endpoint> candidates) -> task<endpoint> {
+    tcp_stream won = co_await connect(loop, std::move(candidates), {.attempt_delay = 1h});
+    co_return won.peer_endpoint();
+  };
+  for (const bool v4_first : {true, false}) {
+    const ip_address& first = families[v4_first ? 0 : 1];
+    const ip_address& other = families[v4_first ? 1 : 0];
+    tcp_listener of_first(loop, {first, 0}), of_other(loop, {other, 0});
+    const endpoint good = of_first.local_endpoint();
+    const endpoint also_good = of_other.local_endpoint();
+    const auto nobody = [&](const ip_address& address) {
+      tcp_listener gone(loop, {address, 0});
+      return gone.local_endpoint();
+    };
+    const endpoint none = nobody(first), none_either = nobody(other);
+    // Each is refused at once, until one answers.
+    EXPECT_EQ(gyre::sync_wait(loop, race({none, good, also_good})), also_good);
+    EXPECT_EQ(gyre::sync_wait(loop, race({none, good, none_either, also_good})), good);
+    EXPECT_EQ(gyre::sync_wait(loop, race({none, none, good, none_either, also_good})), also_good);
+    EXPECT_EQ(gyre::sync_wait(loop, race({none, none, good, none_either})), good);
+  }
+}
+
 TEST(Tcp, ConnectsByName) {
   gyre::loop loop;
   gyre::net::resolver names(loop);
@@ -448,6 +489,8 @@ TEST(Tcp, ConnectsByName) {
     EXPECT_EQ(made.peer_endpoint(), listener.local_endpoint());
   };
   gyre::sync_wait(loop, run());
+  const auto no_service = [&]() -> task<> { co_await connect(names, "localhost", "no-service"); };
+  EXPECT_EQ(error_of(loop, no_service()), gyre::net::resolve_errc::service_not_found);
   const auto nobody = [&]() -> task<> { co_await connect(names, "no.such.host.invalid", 7); };
   gyre::inplace_stop_source source;
   source.request_stop();

@@ -67,7 +67,10 @@ void udp_server::core::listen(const endpoint& at) {
 
 endpoint udp_server::core::local_endpoint(std::size_t index) const {
   const std::lock_guard lock(mutex_);
-  return endpoints_.at(index);
+  if (index >= endpoints_.size()) {
+    throw std::out_of_range("gyre::net::udp_server::local_endpoint: before that listen()");
+  }
+  return endpoints_[index];
 }
 
 void udp_server::core::start() {

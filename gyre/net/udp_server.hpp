@@ -107,11 +107,14 @@ class udp_server {
   ~udp_server();
 
   /// A datagram came, of zero bytes perhaps; bytes and endpoint are valid during the call. Called on
-  /// the socket's loop; it may destroy the server. Throws std::logic_error after start().
+  /// the socket's loop; it may destroy the server. What it throws goes to the loop's on_exception,
+  /// and the next datagram is delivered in the next turn. Throws std::logic_error after start().
   udp_server& on_datagram(datagram_function called);
 
   /// Binds. Port 0: the kernel chooses. Throws std::system_error.
   void listen(const endpoint& at);
+  /// Where it is bound, in the order of listen(). Throws std::out_of_range, before the first
+  /// too.
   endpoint local_endpoint(std::size_t index = 0) const;
   /// Begins to receive. Throws std::logic_error if called twice.
   void start();

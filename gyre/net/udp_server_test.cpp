@@ -206,6 +206,38 @@ TEST_F(UdpServer, GoesOnAfterAnException) {
   EXPECT_EQ(thrown.size(), 3u);
 }
 
+TEST_F(UdpServer, AnExceptionCostsNobodyElseAnAnswer) {
+  start_with([&](udp_server::channel& by, bytes datagram, const endpoint& from) {
+    seen.push_back(text_of(datagram));
+    echo(by, datagram, from);
+    if (seen.size() % 2 == 1) throw std::runtime_error("datagram");
+  });
+  udp_client client(server->local_endpoint());
+  const std::vector<std::string> asked = {"1", "2", "3", "4", "5"};  // one batch
+  for (const std::string& each : asked) client.send(each);
+  wait_for(asked.size());
+  EXPECT_EQ(seen, asked);
+  for (const std::string& each : asked) EXPECT_EQ(answer(client), each);
+  EXPECT_EQ(thrown.size(), 3u);
+  EXPECT_EQ(server->metrics().received, asked.size());
+  client.send("6");
+  wait_for(6);
+  EXPECT_EQ(answer(client), "6");
+}
+
+TEST_F(UdpServer, MayBeDestroyedByAFunctionThatThrows) {
+  start_with([&](udp_server::channel&, bytes, const endpoint&) {
+    server.reset();
+    throw std::runtime_error("datagram");
+  });
+  udp_client client(server->local_endpoint());
+  client.send("first");
+  client.send("second");
+  turn_until(loop, [&] { return !thrown.empty(); });
+  settle(loop);
+  EXPECT_EQ(thrown.size(), 1u);
+}
+
 TEST_F(UdpServer, MayBeDestroyedAndStoppedByItsFunction) {
   for (const bool destroy : {true, false}) {
     int called = 0;
@@ -287,6 +319,16 @@ TEST_F(UdpServer, TellsEachThatItHasStoppedWhateverAnotherThrows) {
 TEST_F(UdpServer, TakesItsFunctionBeforeItStarts) {
   start();
   EXPECT_THROW(server->on_datagram(&echo), std::logic_error);
+}
+
+TEST_F(UdpServer, SaysThatItIsNotBoundYet) {
+  server.emplace(loop);
+  try {
+    static_cast<void>(server->local_endpoint());
+    FAIL() << "it has none";
+  } catch (const std::out_of_range& error) {
+    EXPECT_THAT(error.what(), testing::HasSubstr("listen()"));
+  }
 }
 
 TEST(UdpServerOnLoops, HasASocketOnEach) {

@@ -16,6 +16,7 @@
 #include <gyre/net/detail/bind_listener.hpp>
 #include <gyre/net/detail/connecting.hpp>
 #include <gyre/net/detail/message_operations.hpp>
+#include <gyre/task/as_expected.hpp>
 #include <gyre/task/detail/this_context.hpp>
 
 namespace gyre::net {
@@ -135,9 +136,10 @@ task<unix_stream> connect_unix(event_loop& loop, endpoint to) {
   socket made = socket::open(address_family::local, socket_type::stream);
   auto on =
       std::make_unique<io::detail::open_descriptor>(loop, made.release(), io::handle_kind::socket);
-  io::detail::awaiting<detail::connecting> connecting(std::in_place, on.get(),
-                                                      std::as_const(to).data(), to.size());
-  co_await connecting;
+  auto connecting = as_expected(io::detail::awaiting<detail::connecting>(
+      std::in_place, on.get(), std::as_const(to).data(), to.size()));
+  const auto connected = co_await std::move(connecting);
+  if (!connected) detail::throw_not_connected(connected.error(), loop, to);
   co_return detail::stream_maker::make<unix_stream>(std::move(on));
 }
 

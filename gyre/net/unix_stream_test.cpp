@@ -106,6 +106,12 @@ TEST(UnixStream, ReplacesTheFileOfAListenerThatIsGoneAndOfNoOther) {
   }
   EXPECT_EQ(error_of(loop, connect_there()), std::errc::connection_refused);
   EXPECT_THROW(unix_listener(loop, where, {.replace_stale = false}), std::system_error);
+  try {
+    gyre::sync_wait(loop, connect_there());
+    ADD_FAILURE() << "connected";
+  } catch (const std::system_error& error) {
+    EXPECT_EQ(error.what(), "connect " + where.to_string() + ": Connection refused");
+  }
   unix_listener listener(loop, where);
   EXPECT_THROW(unix_listener(loop, where), std::system_error);
   EXPECT_FALSE(error_of(loop, connect_there()));

@@ -6,8 +6,10 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <new>
 #include <random>
+#include <stdexcept>
 #include <utility>
 
 namespace gyre::net {
@@ -19,14 +21,50 @@ void set(int socket, int level, int option, bool wanted) noexcept {
   if (wanted) static_cast<void>(::setsockopt(socket, level, option, &on, sizeof on));
 }
 
+tcp_client_options checked(tcp_client_options how) {
+  using namespace std::chrono_literals;
+  if (how.connect_timeout <= 0ns) {
+    throw std::invalid_argument("gyre::net::tcp_client: connect_timeout is not positive");
+  }
+  if (how.initial_delay < 0ns || how.longest_delay < 0ns) {
+    throw std::invalid_argument("gyre::net::tcp_client: a delay is negative");
+  }
+  if (how.connections.idle_timeout < 0ns || how.connections.close_timeout < 0ns) {
+    throw std::invalid_argument("gyre::net::tcp_client: a connection's timeout is negative");
+  }
+  if (how.most_attempts == 0) {
+    throw std::invalid_argument("gyre::net::tcp_client: most_attempts is zero");
+  }
+  return how;
+}
+
 }  // namespace
 
 tcp_client::core::core(event_loop& loop, tcp_client_options how)
-    : detail::client_settings{.client_options = std::move(how), .client_handlers = {}},
+    : detail::client_settings{.client_options = checked(std::move(how)), .client_handlers = {}},
       connection_group(loop, client_handlers, client_options.connections),
       posted(client_options.connections.output_limit),
       connector_(loop, *this),
-      random_(client_options.seed ? *client_options.seed : std::random_device()()) {}
+      random_(client_options.seed ? *client_options.seed : std::random_device()()) {
+  connect_failed_handler = [this](std::error_code why, std::size_t attempts, bool last) {
+    if (attempts == 1 || last) print_failure(why);
+  };
+}
+
+void tcp_client::core::print_failure(std::error_code why) const noexcept try {
+  const std::string server = host_ ? host_->name : server_.to_string();
+  std::fprintf(stderr, "gyre: %s: connect %s: %s\n", client_options.name.c_str(), server.c_str(),
+               why.message().c_str());
+} catch (const std::bad_alloc&) {
+  return;  // no memory for the line
+}
+
+void tcp_client::core::check_settable() const {
+  // relaxed: who sets handlers in time does so before it calls connect().
+  if (in_use.load(std::memory_order_relaxed)) {
+    throw std::logic_error("gyre::net::tcp_client: a handler is set after connect()");
+  }
+}
 
 tcp_client_metrics tcp_client::core::metrics() const noexcept {
   return {.attempts = attempts_.get(),
@@ -86,41 +124,40 @@ void tcp_client::core::attempt() {
   const detail::callback_gate::pass passing(gate());
   if (!passing) return;
   attempts_.add(1);
-  if (!host_) {
-    addresses_.assign({server_});
-    return try_next();
+  addresses_.clear();
+  if (!host_) return try_server();
+  try {
+    looking_up_ = host_->names->resolve(
+        host_->name, host_->port, [this](resolve_result found) { resolved(std::move(found)); });
+  } catch (const std::bad_alloc&) {
+    // Told by the loop, as any failure.
+    retry_.emplace(loop(),
+                   [this] { attempt_failed(std::make_error_code(std::errc::not_enough_memory)); });
+    retry_->start_after({});
   }
-  looking_up_ = host_->names->resolve(host_->name, host_->port,
-                                      [this](resolve_result found) { resolved(std::move(found)); });
 }
 
 void tcp_client::core::resolved(resolve_result found) {
   const detail::callback_gate::pass passing(gate());
   if (!passing) return;
   if (!found) return attempt_failed(found.error());
-  addresses_.assign(found->rbegin(), found->rend());
+  addresses_ = std::move(*found);
+  std::ranges::reverse(addresses_);
   try_next();
 }
 
 void tcp_client::core::try_next() {
   server_ = addresses_.back();
   addresses_.pop_back();
+  try_server();
+}
+
+void tcp_client::core::try_server() {
   connector_.begin(server_, client_options.local, client_options.connect_timeout);
 }
 
-// Nobody calls for it who could be told by an exception.
-void tcp_client::core::attempt_again() {
-  try {
-    attempt();
-  } catch (const std::bad_alloc&) {
-    looking_up_.cancel();
-    connector_.cancel();
-    attempt_failed(std::make_error_code(std::errc::not_enough_memory));
-  }
-}
-
 void tcp_client::core::attempt_later() {
-  retry_.emplace(loop(), [this] { attempt_again(); });
+  retry_.emplace(loop(), [this] { attempt(); });
   retry_->start_after(next_delay());
 }
 
@@ -170,9 +207,16 @@ void tcp_client::core::attempt_failed(std::error_code why) {
   const tcp_client_options& how = client_options;
   const bool last = !how.reconnect || failures_ >= how.most_attempts;
   if (last) wanted_ = false;
-  const std::uint64_t wishes = wishes_;
-  if (connect_failed_handler) connect_failed_handler(why, failures_, last);
-  if (passing && wishes == wishes_ && !last) attempt_later();
+  const auto go_on = [&, wishes = wishes_] {
+    if (passing && wishes == wishes_ && !last) attempt_later();
+  };
+  try {
+    if (connect_failed_handler) connect_failed_handler(why, failures_, last);
+  } catch (...) {
+    go_on();
+    throw;
+  }
+  go_on();
 }
 
 void tcp_client::core::connection_begins(tcp_connection& begun) {
@@ -193,7 +237,7 @@ void tcp_client::core::connection_gone() {
   }
   if (retry_ && retry_->active()) return;
   if (std::exchange(at_once_, false)) {
-    attempt_again();
+    attempt();
   } else if (client_options.reconnect) {
     attempt_later();
   } else {

@@ -52,7 +52,11 @@ class tcp_client::core final : public detail::client_settings,
   bool connected() const noexcept { return is_connected_.get() != 0; }
   tcp_client_metrics metrics() const noexcept;
 
+  /// Throws std::logic_error when the handlers may be in use. Any thread.
+  void check_settable() const;
+
   move_only_function<void(std::error_code, std::size_t, bool)> connect_failed_handler;
+  gyre::detail::atomic<bool> in_use{false};  // since the first connect()
   detail::byte_quota posted;  // what other threads send, and waits in the loop's inbox
 
  private:
@@ -71,6 +75,7 @@ class tcp_client::core final : public detail::client_settings,
   };
 
   void attempt_failed(std::error_code why);
+  void print_failure(std::error_code why) const noexcept;
   void want(std::optional<named_host> host);
   bool has_it() const noexcept {
     return wanted_ && connection_ != nullptr && connection_->can_send();
@@ -78,7 +83,7 @@ class tcp_client::core final : public detail::client_settings,
   void attempt();
   void resolved(resolve_result found);
   void try_next();
-  void attempt_again();
+  void try_server();
   void attempt_later();
   std::chrono::nanoseconds next_delay() noexcept;
   void forget_wishes() noexcept;

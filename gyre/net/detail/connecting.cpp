@@ -1,9 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/net/detail/connecting.hpp>
 
+#include <string>
 #include <system_error>
 
 namespace gyre::net::detail {
+
+void throw_not_connected(std::error_code why, const event_loop& loop, const endpoint& to) {
+  std::string what = "connect " + to.to_string();
+  if (why == std::errc::operation_not_permitted && !loop.in_loop_thread()) {
+    what += ", not on the thread of its loop";
+  }
+  throw std::system_error(why, what);
+}
 
 bool is_connected_to_itself(socket_ref connected) {
   const endpoint local = connected.local_endpoint();

@@ -6,10 +6,13 @@
 #include <gyre/io/detail/awaiting.hpp>
 #include <gyre/io/detail/open_descriptor.hpp>
 #include <gyre/io/request.hpp>
+#include <gyre/net/endpoint.hpp>
 #include <gyre/net/socket_options.hpp>
 #include <gyre/task/context.hpp>
 
 #include <sys/socket.h>
+
+#include <system_error>
 
 namespace gyre::net::detail {
 
@@ -25,6 +28,10 @@ struct connecting : io::detail::single_request<io::connect_request> {
 
   static void value(io::result) noexcept {}
 };
+
+/// Throws std::system_error for an attempt of a coroutine on `loop` that has failed.
+[[noreturn, gnu::cold]] void throw_not_connected(std::error_code why, const event_loop& loop,
+                                                 const endpoint& to);
 
 /// Whether a connected TCP socket is its own peer: a port of this machine that nobody listens on can be
 /// chosen as the local one while it is connected to (RFC 793's simultaneous open, with itself). Throws

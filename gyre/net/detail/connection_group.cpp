@@ -3,11 +3,25 @@
 
 #include <gyre/io/descriptor.hpp>
 
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+
 #include <cassert>
 #include <stdexcept>
 #include <utility>
 
 namespace gyre::net::detail {
+
+void apply(const connection_options& how, socket_ref to) noexcept {
+  const int on = 1;
+  if (how.no_delay) {
+    static_cast<void>(::setsockopt(to.fd(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on));
+  }
+  if (how.keep_alive) {
+    static_cast<void>(::setsockopt(to.fd(), SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on));
+  }
+}
 
 connection_group::connection_group(event_loop& loop, connection_handlers& handlers,
                                    const connection_options& options)
@@ -74,32 +88,52 @@ bool connection_group::free_what_is_idle() noexcept {
 // Holds a group until its loop has time to bury it: in a turn, or with its inbox.
 class connection_group::undertaker {
  public:
-  explicit undertaker(std::shared_ptr<connection_group> group) noexcept
-      : group_(std::move(group)) {}
+  undertaker(std::shared_ptr<connection_group> group, bool& hired) noexcept
+      : group_(std::move(group)), hired_(hired) {}
   undertaker(undertaker&& other) noexcept = default;
   ~undertaker() {
-    if (group_ == nullptr) return;
+    if (group_ == nullptr || !hired_) return;
     group_->close_all();
     while (place* each = group_->list_.pop_front()) delete each->self;
     group_->size_ = 0;
   }
-  void operator()() {
-    group_->close_all();
-    if (group_->free_what_is_idle()) return;
-    event_loop& loop = group_->loop();
-    loop.post(undertaker(std::move(group_)));
-  }
+  void operator()() noexcept { bury(std::exchange(group_, nullptr)); }
 
  private:
   std::shared_ptr<connection_group> group_;
+  bool& hired_;
 };
+
+connection_group::burial::burial() noexcept
+    : operation([](operation& self) { bury(std::move(static_cast<burial&>(self).group)); }) {}
+
+void connection_group::bury(std::shared_ptr<connection_group> group) noexcept {
+  group->close_all();
+  if (group->free_what_is_idle()) return;
+  bool& hired = group->hired_again_;
+  hired = false;
+  bury_later(std::move(group), hired);
+}
+
+void connection_group::bury_later(std::shared_ptr<connection_group> group, bool& hired) noexcept {
+  connection_group& buried = *group;
+  try {
+    buried.loop().post(undertaker(group, hired));
+    // Nobody reads it at the same time: only an undertaker that has not been called.
+    hired = true;
+  } catch (...) {
+    // The inbox has no memory; so as an operation, which would be lost if the loop turned no more.
+    buried.burial_.group = std::move(group);
+    buried.loop().post(buried.burial_);
+  }
+}
 
 void connection_group::abandon(std::shared_ptr<connection_group> group) noexcept {
   connection_group& abandoned = *group;
   const bool here = abandoned.loop().in_loop_thread();
   abandoned.gate_.close(here);
   if (here) abandoned.close_all();
-  abandoned.loop().post(undertaker(std::move(group)));
+  bury_later(std::move(group), abandoned.hired_);
 }
 
 }  // namespace gyre::net::detail

@@ -6,18 +6,26 @@
 
 #include <gyre/base/detail/tally.hpp>
 #include <gyre/base/intrusive_list.hpp>
+#include <gyre/base/operation.hpp>
 #include <gyre/base/unique_fd.hpp>
 #include <gyre/exec/event_loop.hpp>
 #include <gyre/io/backend.hpp>
 #include <gyre/net/detail/callback_gate.hpp>
+#include <gyre/net/socket_options.hpp>
 #include <gyre/net/tcp_connection.hpp>
 
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <memory>
 #include <system_error>
 
 namespace gyre::net::detail {
+
+/// Sets what `how` asks for on a TCP socket: one that is connected, or that listens, whose connections
+/// inherit it. It can only fail where the connection has been lost already, which reading will tell.
+/// Any thread.
+void apply(const connection_options& how, socket_ref to) noexcept;
 
 /// The loop's thread, unless said otherwise.
 class connection_group {
@@ -46,14 +54,21 @@ class connection_group {
 
   std::size_t size() const noexcept { return size_; }
   bool empty() const noexcept { return size_ == 0; }
-  /// Calls `function` with each connection that has not ended; it may do anything.
+  /// Calls `function` with each connection that has not ended; it may do anything. What it throws
+  /// aborts that connection only; the first such exception is thrown in the end.
   template <class Function>
   void for_each(Function&& function) {
+    std::exception_ptr thrown;
     // None leaves the list here: they do so in turns of their own.
     for (place& each : list_) {
       tcp_connection& connection = *each.self;
-      if (connection.is_open()) connection.from_loop([&] { function(connection); });
+      try {
+        if (connection.is_open()) connection.from_loop([&] { function(connection); });
+      } catch (...) {
+        if (!thrown) thrown = std::current_exception();
+      }
     }
+    if (thrown) std::rethrow_exception(thrown);
   }
 
   /// Any thread: no handler runs any more when this returns; then `group`'s connections are closed
@@ -85,10 +100,16 @@ class connection_group {
 
  private:
   class undertaker;
+  struct burial final : operation {
+    burial() noexcept;
+    std::shared_ptr<connection_group> group;
+  };
 
   tcp_connection* make(int fd, const endpoint& peer, std::uint64_t id) noexcept;
   void close_all() noexcept;
   bool free_what_is_idle() noexcept;
+  static void bury(std::shared_ptr<connection_group> group) noexcept;
+  static void bury_later(std::shared_ptr<connection_group> group, bool& hired) noexcept;
 
   event_loop& loop_;
   io::backend& io_;
@@ -99,6 +120,10 @@ class connection_group {
   gyre::detail::tally bytes_received_, bytes_sent_, messages_;
   intrusive_list<place> list_;
   std::size_t size_ = 0;
+  // The inbox has taken an undertaker: by abandon(), and afterwards.
+  bool hired_ = false;
+  bool hired_again_ = false;
+  burial burial_;
 };
 
 }  // namespace gyre::net::detail

@@ -3,6 +3,7 @@
 #include <gyre/net/detail/bind_listener.hpp>
 #include <gyre/net/detail/server_core.hpp>
 
+#include <algorithm>
 #include <cstdio>
 #include <new>
 #include <stdexcept>
@@ -52,9 +53,7 @@ void tcp_server::core::listen(const endpoint& at) {
       listening.set_reuse_address(options.reuse_address);
       if (count > 1) listening.set_reuse_port(true);
       if (at.family() == address_family::ipv6) listening.set_v6_only(options.ipv6_only);
-      // What is accepted inherits these.
-      if (options.connections.no_delay) listening.set_no_delay(true);
-      if (options.connections.keep_alive) listening.set_keep_alive({});
+      detail::apply(options.connections, listening);
     }
     detail::bind_listener(listening, bound, true);
     listening.listen(options.backlog);
@@ -83,7 +82,11 @@ void tcp_server::core::open(listener ready) {
 
 endpoint tcp_server::core::local_endpoint(std::size_t index) const {
   const std::lock_guard lock(mutex_);
-  return endpoints_.at(index);
+  if (index >= endpoints_.size()) {
+    throw std::out_of_range(
+        "gyre::net::tcp_server::local_endpoint: listen() was not called so often before");
+  }
+  return endpoints_[index];
 }
 
 void tcp_server::core::start() {
@@ -95,6 +98,7 @@ void tcp_server::core::start() {
 void tcp_server::core::adopt(unique_fd connection) {
   unique_fd served = io::made_non_blocking(std::move(connection));
   const endpoint peer = socket_ref(served.get()).peer_endpoint();
+  if (peer.is_ip()) detail::apply(options.connections, socket_ref(served.get()));
   shard& first = *shards_.front();
   first.loop().post([part = shared(first), served = std::move(served), peer]() mutable {
     part->accepted(std::move(served), peer);
@@ -110,37 +114,68 @@ void tcp_server::core::for_each(std::function<void(tcp_connection&)> function) {
   post_to_all([called](shard& part) { part.for_each(*called); });
 }
 
-void tcp_server::core::stop(std::chrono::nanoseconds deadline, move_only_function<void()> done) {
+void tcp_server::core::stop(std::chrono::nanoseconds timeout, move_only_function<void()> done) {
+  begin_to_stop(std::move(done));
+  post_to_all([timeout](shard& part) { part.stop(timeout); });
+}
+
+void tcp_server::core::stop(steady_time deadline, move_only_function<void()> done) {
+  begin_to_stop(std::move(done));
+  post_to_all([deadline](shard& part) {
+    const steady_time present = part.loop().now();
+    part.stop(std::max(deadline, present) - present);
+  });
+}
+
+void tcp_server::core::begin_to_stop(move_only_function<void()> done) {
+  bool stopped = false;
   {
     const std::lock_guard lock(mutex_);
     stopping_ = true;
     waiting_.clear();
-    if (done && !stopped_) when_stopped_.push_back(std::exchange(done, {}));
+    if (done) when_stopped_.push_back(std::move(done));
+    stopped = stopped_;
   }
-  if (done) tell(std::move(done));
-  post_to_all([deadline](shard& part) { part.stop(deadline); });
+  if (stopped) catch_up_later(*shards_.front());
 }
 
-void tcp_server::core::shard_stopped() {
+void tcp_server::core::shard_stopped() noexcept {
   // acq_rel: the last one sees all that the others did.
   if (shards_running_.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
-  std::vector<move_only_function<void()>> called;
   {
     const std::lock_guard lock(mutex_);
     stopped_ = true;
-    called.swap(when_stopped_);
   }
-  for (auto& each : called) tell(std::move(each));
+  catch_up_later(*shards_.front());
 }
 
-// In a turn's part of its own: what it throws, and whether it destroys the server, is no matter of
-// the others.
-void tcp_server::core::tell(move_only_function<void()> done) {
-  shard& first = *shards_.front();
-  first.loop().post([part = shared(first), done = std::move(done)]() mutable {
-    const detail::callback_gate::pass passing(part->gate());
-    if (passing) done();
-  });
+// Each in a turn's part of its own: what it throws, and whether it destroys the server, is no matter
+// of the others.
+void tcp_server::core::tell_one() {
+  move_only_function<void()> done;
+  bool more = false;
+  {
+    const std::lock_guard lock(mutex_);
+    if (!stopped_ || when_stopped_.empty()) return;
+    done = std::move(when_stopped_.front());
+    when_stopped_.erase(when_stopped_.begin());
+    more = !when_stopped_.empty();
+  }
+  if (more) catch_up_later(*shards_.front());
+  done();
+}
+
+// Never fails: nobody would come back for what it is to do.
+void tcp_server::core::catch_up_later(shard& part) noexcept {
+  try {
+    part.loop().post([called = shared(part)] { called->catch_up(); });
+  } catch (...) {
+    // The inbox has no memory; so as an operation, which would be lost if the loop turned no more.
+    const std::lock_guard lock(mutex_);
+    if (part.catching_up_.part) return;  // it will see what has changed
+    part.catching_up_.part = shared(part);
+    part.loop().post(part.catching_up_);
+  }
 }
 
 void tcp_server::core::abandon() noexcept {
@@ -192,19 +227,54 @@ tcp_server::core::shard& tcp_server::core::choose_for(const endpoint& peer,
   return *shards_[next_shard_++ % shards_.size()];
 }
 
-// The number of places is changed by read-modify-writes only, so that exactly one of those who give
-// places back sees that there was none left, and lets everybody accept again. Its post comes behind
-// the hold of whoever took the last place.
-bool tcp_server::core::take_place() noexcept {
-  return places_taken_.fetch_add(1, memory_order_relaxed) + 1 <= options.max_connections;
+// The number of places is changed by read-modify-writes only, so that exactly one of those who take
+// places sees that it took the last, and one of those who give them back that there was none left.
+// They let all who accept look at the number, as it is by then: who sees one that is out of date is
+// told once more.
+bool tcp_server::core::is_full() const noexcept {
+  return places_taken_.load(memory_order_relaxed) >= options.max_connections;
+}
+
+// How many are taken with it.
+std::size_t tcp_server::core::take_place(shard& acceptor) noexcept {
+  const std::size_t taken = places_taken_.fetch_add(1, memory_order_relaxed) + 1;
+  if (taken == options.max_connections) {
+    for (auto& each : accepting_shards()) {
+      if (each.get() != &acceptor) catch_up_later(*each);
+    }
+  }
+  return taken;
 }
 
 void tcp_server::core::give_place_back() noexcept {
   if (places_taken_.fetch_sub(1, memory_order_relaxed) != options.max_connections) return;
-  hold(detail::acceptor::full, false);
+  for (auto& each : accepting_shards()) catch_up_later(*each);
+}
+
+std::span<const std::unique_ptr<tcp_server::core::shard>> tcp_server::core::accepting_shards()
+    const noexcept {
+  const bool all = options.strategy == accept_strategy::every_loop;
+  return std::span(shards_).first(all ? shards_.size() : 1);
 }
 
 // --- On one loop ---
+
+tcp_server::core::shard::catching_up::catching_up() noexcept
+    : operation([](operation& self) {
+        auto& posted = static_cast<catching_up&>(self);
+        core& whole = posted.part->core_;
+        std::unique_lock lock(whole.mutex_);
+        const std::shared_ptr<shard> called = std::move(posted.part);
+        lock.unlock();
+        called->catch_up();
+      }) {}
+
+void tcp_server::core::shard::catch_up() {
+  const detail::callback_gate::pass passing(gate());
+  if (!passing) return;
+  hold(detail::acceptor::full, core_.is_full());
+  core_.tell_one();
+}
 
 void tcp_server::core::shard::open(socket listening) {
   if (stopping_) return;
@@ -234,12 +304,9 @@ void tcp_server::core::shard::accepted(unique_fd connection, const endpoint& pee
   const detail::callback_gate::pass passing(gate());
   if (!passing) return;
   core_.accepted_.fetch_add(1, memory_order_relaxed);
-  const bool has_place = core_.take_place();
-  if (!has_place ||
-      core_.places_taken_.load(memory_order_relaxed) >= core_.options.max_connections) {
-    hold(detail::acceptor::full, true);
-  }
-  if (!has_place) {
+  const std::size_t taken = core_.take_place(*this);
+  if (taken >= core_.options.max_connections) hold(detail::acceptor::full, core_.is_full());
+  if (taken > core_.options.max_connections) {
     refused();
     core_.give_place_back();
     return;
@@ -286,10 +353,10 @@ void tcp_server::core::shard::connection_gone() {
   if (stopping_) stop_if_empty();
 }
 
-void tcp_server::core::shard::stop(std::chrono::nanoseconds deadline) {
+void tcp_server::core::shard::stop(std::chrono::nanoseconds timeout) {
   stopping_ = true;
   close_others();
-  for_each([deadline](tcp_connection& each) { each.close(deadline); });
+  for_each([timeout](tcp_connection& each) { each.close(timeout); });
   stop_if_empty();
 }
 

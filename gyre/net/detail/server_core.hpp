@@ -3,6 +3,7 @@
 #pragma once
 
 #include <gyre/base/atomic.hpp>
+#include <gyre/base/operation.hpp>
 #include <gyre/net/detail/acceptor.hpp>
 #include <gyre/net/detail/connection_group.hpp>
 #include <gyre/net/tcp_server.hpp>
@@ -11,6 +12,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <vector>
 
 namespace gyre::net {
@@ -33,7 +35,8 @@ class tcp_server::core : public std::enable_shared_from_this<core> {
   void start();
   void adopt(unique_fd connection);
   void hold(detail::acceptor::hold why, bool held);
-  void stop(std::chrono::nanoseconds deadline, move_only_function<void()> done);
+  void stop(std::chrono::nanoseconds timeout, move_only_function<void()> done);
+  void stop(steady_time deadline, move_only_function<void()> done);
   void for_each(std::function<void(tcp_connection&)> function);
   void abandon() noexcept;
   tcp_server_metrics metrics() const noexcept;
@@ -59,10 +62,14 @@ class tcp_server::core : public std::enable_shared_from_this<core> {
   void post_to_all(Function function);
   void open(listener ready);
   shard& choose_for(const endpoint& peer, shard& acceptor) noexcept;
-  bool take_place() noexcept;
+  std::span<const std::unique_ptr<shard>> accepting_shards() const noexcept;
+  std::size_t take_place(shard& acceptor) noexcept;
   void give_place_back() noexcept;
-  void shard_stopped();
-  void tell(move_only_function<void()> done);
+  bool is_full() const noexcept;
+  void begin_to_stop(move_only_function<void()> done);
+  void shard_stopped() noexcept;
+  void tell_one();
+  void catch_up_later(shard& part) noexcept;
 
   std::vector<std::unique_ptr<shard>> shards_;
   mutable std::mutex mutex_;  // of these
@@ -71,7 +78,7 @@ class tcp_server::core : public std::enable_shared_from_this<core> {
   bool started_ = false;
   bool stopping_ = false;
   bool stopped_ = false;
-  std::vector<move_only_function<void()>> when_stopped_;
+  std::vector<move_only_function<void()>> when_stopped_;  // not called yet
 
   // Counters, which order nothing: relaxed.
   gyre::detail::atomic<std::uint64_t> accepted_{0};
@@ -93,12 +100,19 @@ class tcp_server::core::shard final : public detail::connection_group,
 
   void open(socket listening);
   void hold(detail::acceptor::hold why, bool held) noexcept;
+  /// Does what is to be done because of what happened on other loops, or before this turn.
+  void catch_up();
   void accepted(unique_fd connection, const endpoint& peer) override;
   void adopt_accepted(unique_fd connection, const endpoint& peer);
-  void stop(std::chrono::nanoseconds deadline);
+  void stop(std::chrono::nanoseconds timeout);
 
   /// Connections given to it. Any thread.
   gyre::detail::atomic<std::size_t> assigned{0};
+  /// Instead of a function that calls catch_up(), when the inbox has no memory for one.
+  struct catching_up final : operation {
+    catching_up() noexcept;
+    std::shared_ptr<shard> part;  // while it is posted; the core's mutex
+  } catching_up_;
 
  private:
   void refused() noexcept override;

@@ -54,6 +54,7 @@ void udp_port::receive(std::optional<io::result> made) {
   using namespace std::chrono_literals;
   const callback_gate::pass passing(gate_);
   if (!passing) return;
+  if (delivered_ < batch_->size() && !deliver_batch()) return;
   for (int batches = 0; batches < most_batches; ++batches) {
     if (!made) {
       open_->receiving.messages = batch_->prepare_to_receive();
@@ -74,20 +75,30 @@ bool udp_port::deliver(io::result what) {
     return true;
   }
   batch_->received(what.count());
-  try {
-    deliver_batch();
-  } catch (...) {
-    delivering_ = false;
-    if (open_ && !stopping_) open_->again.start_after({});
-    throw;
-  }
-  if (open_) flush();
-  return open_ && !stopping_;
+  delivered_ = 0;
+  return deliver_batch();
 }
 
-void udp_port::deliver_batch() {
+// What a function throws is the loop's; the rest of the batch comes in its next turn.
+bool udp_port::deliver_batch() {
+  const auto end = [this] {
+    delivering_ = false;
+    if (open_) flush();
+    return open_ && !stopping_;
+  };
   delivering_ = true;
-  for (const datagram each : *batch_) {
+  try {
+    deliver_rest();
+  } catch (...) {
+    if (end()) open_->again.start_after({});
+    throw;
+  }
+  return end();
+}
+
+void udp_port::deliver_rest() {
+  while (delivered_ < batch_->size()) {
+    const datagram each = (*batch_)[delivered_++];
     if (each.truncated) {
       truncated_.add(1);
       continue;
@@ -95,9 +106,8 @@ void udp_port::deliver_batch() {
     received_.add(1);
     bytes_received_.add(each.bytes.size());
     if (core_.received) core_.received(*this, each.bytes, each.peer);
-    if (!open_ || stopping_ || !gate_.is_open()) break;
+    if (!open_ || stopping_ || !gate_.is_open()) return;
   }
-  delivering_ = false;
 }
 
 // --- Sending ---

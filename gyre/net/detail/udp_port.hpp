@@ -97,7 +97,8 @@ class udp_port final : public udp_server::channel {
   static void on_sent(io::request& asked, io::result what);
   void receive(std::optional<io::result> made);
   bool deliver(io::result what);
-  void deliver_batch();
+  bool deliver_batch();
+  void deliver_rest();
   void flush() noexcept;
   std::span<mmsghdr> describe_unsent() noexcept;
   io::result send_without_waiting(std::span<mmsghdr> messages) const noexcept;
@@ -111,6 +112,7 @@ class udp_port final : public udp_server::channel {
   socket bound_;  // until it is open
   std::optional<presence> open_;
   std::optional<datagram_batch> batch_;
+  std::size_t delivered_ = 0;  // of it
   // One is filled while the kernel has to wait with the other.
   replies filling_;
   replies leaving_;
