@@ -126,8 +126,8 @@ class poller {
 
 /// Which of the kernel's interfaces a loop does its I/O with.
 enum class io_interface : std::uint8_t {
-  /// What the environment's GYRE_IO says (auto, epoll or uring), and without that what measured faster
-  /// on kernels like this one.
+  /// What the environment's GYRE_IO says (auto, epoll or uring), and without that io_uring where the
+  /// kernel has what makes it the faster (multishot receive and deferred task running, Linux 6.1).
   automatic,
   epoll,
   /// io_uring; where that cannot be had, for whatever reason, epoll, after one line on stderr.

@@ -25,6 +25,15 @@ using gyre::test::virtual_time_loop;
 using std::chrono::nanoseconds;
 using testing::ElementsAre;
 
+// Whoever means milliseconds does not get nanoseconds: a number alone is no time.
+template <class Delay>
+concept starts_a_timer_after = requires(timer& t, Delay d) { t.start_after(d); };
+template <class Period>
+concept starts_a_timer_every = requires(timer& t, Period p) { t.start_every(p); };
+static_assert(starts_a_timer_after<nanoseconds> && starts_a_timer_after<std::chrono::hours>);
+static_assert(!starts_a_timer_after<int> && !starts_a_timer_after<long>);
+static_assert(starts_a_timer_every<nanoseconds> && !starts_a_timer_every<int>);
+
 class Timer : public testing::Test {
  protected:
   nanoseconds elapsed() const { return loop_.now() - start_; }

@@ -232,7 +232,7 @@ TEST_P(EveryFile, TellsErrorsByExceptionsThatNameTheCall) {
     FAIL();
   } catch (const std::system_error& error) {
     EXPECT_EQ(error.code(), std::errc::no_such_file_or_directory);
-    EXPECT_TRUE(std::string_view(error.what()).starts_with("open")) << error.what();
+    EXPECT_STREQ(error.what(), "open /no/such/file: No such file or directory");
   }
 }
 
@@ -434,6 +434,30 @@ TEST_F(FileFaults, AreToldAndInterruptedCallsAreMadeAgain) {
   EXPECT_EQ(content(), "textmo");
 }
 
+TEST_F(FileFaults, OfOpeningAreTold) {
+  const int before = gyre::test::open_descriptors();
+  expect_handled("open", [&] { return file::open(gyre::inline_executor(), path(), for_writing); });
+  EXPECT_EQ(gyre::test::open_descriptors(), before);
+}
+
+TEST_F(FileFaults, OfClosingAreToldUnlessItWasInterrupted) {
+  const int before = gyre::test::open_descriptors();
+  for (const auto& [failure, told] : {std::pair(EIO, EIO), std::pair(EINTR, 0)}) {
+    file of = there();
+    const gyre::test::fault broken("close", failure);
+    EXPECT_EQ(error_of(of.close()).value(), told);
+    EXPECT_EQ(broken.hits(), 1);
+    EXPECT_EQ(gyre::test::open_descriptors(), before) << "it is closed all the same";
+  }
+}
+
+TEST_F(FileFaults, OfAskingForAnOffsetAreTold) {
+  const file of = there();
+  const gyre::test::fault broken("lseek", EIO);
+  EXPECT_EQ(error_of(of.read_whole()), std::errc::io_error);
+  EXPECT_EQ(broken.hits(), 1);
+}
+
 TEST_F(FileFaults, OfTheSizeAreTold) {
   const file of = there();
   const gyre::test::fault broken("statx", EIO, {.times = -1});
@@ -454,6 +478,39 @@ TEST_F(FileFaults, LeaveNoDescriptorOpen) {
   };
   EXPECT_EQ(sync_wait(reading(path())), std::errc::io_error);
   EXPECT_EQ(gyre::test::open_descriptors(), before);
+}
+
+// The same of calls that a ring makes.
+class FileFaultsOnRing : public EveryFile {
+ protected:
+  template <class Make>
+  void expect_told(std::string_view call, Make make) {
+    const gyre::test::fault broken(call, EIO);
+    EXPECT_EQ(error_of(make()), std::errc::io_error) << call;
+    EXPECT_EQ(broken.hits(), 1) << call;
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(, FileFaultsOnRing, testing::Values(carried_out::by_the_ring),
+                         [](const auto&) { return "ByTheRing"; });
+
+TEST_P(FileFaultsOnRing, AreToldAndLeaveNoDescriptorOpen) {
+  std::array<std::byte, 2> part{};
+  std::optional<file> of = holding("text");
+  const int before = gyre::test::open_descriptors();
+  expect_told("open", [&] { return file::open(path(), for_writing); });
+  expect_told("pread", [&] { return of->read_some_at(part, 0); });
+  expect_told("pread", [&] { return of->read_at(part, 0); });
+  expect_told("pread", [&] { return of->read_whole(); });
+  expect_told("pwrite", [&] { return of->write_at("more"sv, 0); });
+  expect_told("fsync", [&] { return of->sync(); });
+  expect_told("fdatasync", [&] { return of->sync_data(); });
+  expect_told("statx", [&] { return of->size(); });
+  expect_told("statx", [&] { return of->status(); });
+  EXPECT_EQ(gyre::test::open_descriptors(), before);
+  expect_told("close", [&] { return of->close(); });
+  EXPECT_EQ(gyre::test::open_descriptors(), before - 1);
+  EXPECT_EQ(content(), "text");
 }
 
 // ---- being asked to stop

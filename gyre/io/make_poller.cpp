@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
+#include <new>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -18,8 +19,10 @@
 namespace gyre {
 namespace {
 
-// What loops get whose makers do not mind, where the kernel has both: what measured faster.
-constexpr io_interface preferred = io_interface::uring;
+// Whether loops get a ring whose makers do not mind: without one of these, epoll measured faster.
+bool is_preferred(const io::uring_features& features) noexcept {
+  return features.multishot_receive && features.deferred_task_running;
+}
 
 io_interface interface_by_environment() {
   const char* const value = std::getenv("GYRE_IO");
@@ -31,18 +34,22 @@ io_interface interface_by_environment() {
                               "\"; it can be auto, epoll or uring");
 }
 
-// Null where there can be no ring; then `reason` says why.
-std::unique_ptr<poller> make_ring(std::string& reason) {
+// Null where there can be no ring, then `reason` says why, or where nobody asked for one like that.
+std::unique_ptr<poller> make_ring(bool asked_for, std::string& reason) {
   io::uring_support support = io::probe_uring();
   if (!support.usable) {
     reason = std::move(support.reason);
     return nullptr;
   }
+  if (!asked_for && !is_preferred(support.features)) return nullptr;
   try {
     return std::make_unique<io::uring_poller>(support.features);
   } catch (const std::system_error& refusal) {
     // Forbidden since it was found usable, or there is not enough of something for a ring.
     reason = io::detail::why_no_uring(refusal);
+    return nullptr;
+  } catch (const std::bad_alloc&) {
+    reason = "there is no memory for what a ring receives into";
     return nullptr;
   }
 }
@@ -58,10 +65,10 @@ void tell_once(const std::string& reason) {
 
 std::unique_ptr<poller> make_poller(io_interface wanted) {
   if (wanted == io_interface::automatic) wanted = interface_by_environment();
-  const bool asked_for = wanted != io_interface::automatic;
-  if ((asked_for ? wanted : preferred) == io_interface::uring) {
+  if (wanted != io_interface::epoll) {
+    const bool asked_for = wanted == io_interface::uring;
     std::string reason;
-    if (auto ring = make_ring(reason)) return ring;
+    if (auto ring = make_ring(asked_for, reason)) return ring;
     if (asked_for) tell_once(reason);
   }
   return std::make_unique<io::epoll_poller>();

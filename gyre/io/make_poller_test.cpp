@@ -9,7 +9,9 @@
 #include <gyre/io/uring_support.hpp>
 #include <tests/support/few_descriptors.hpp>
 #include <tests/support/refused_system_calls.hpp>
+#include <tests/support/system_call_faults.hpp>
 
+#include <liburing.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -100,6 +102,36 @@ TEST(MakePoller, IsHowLoopsGetTheirs) {
   EXPECT_EQ(on_what_is_said.metrics().io, best_for_uring());
 }
 
+[[noreturn]] void end_process(bool success) {
+  if (__llvm_profile_write_file != nullptr) __llvm_profile_write_file();
+  ::_exit(success ? 0 : 1);
+}
+
+// Where the kernel does not know `call`: of the flags for a ring, those that it tries first.
+[[noreturn]] void choose_where_there_is_no(const char* call) {
+  bool as_it_should = false;
+  {
+    const environment silent(nullptr);
+    const gyre::test::fault unknown(call, EINVAL);
+    as_it_should = made_for(io_interface::automatic) == "epoll" && unknown.hits() == 1;
+  }
+  as_it_should = as_it_should && made_for(io_interface::uring) == "uring";
+  const environment says("uring");
+  end_process(as_it_should && made_for(io_interface::automatic) == "uring");
+}
+
+TEST(MakePollerOnAnOldKernelDeathTest, TakesItsRingsOnlyIfTheyAreAskedFor) {
+  // Not probe_uring(), which would remember.
+  io_uring ring;
+  if (io_uring_queue_init(2, &ring, 0) != 0) GTEST_SKIP() << "no rings here";
+  io_uring_queue_exit(&ring);
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  for (const char* call : {"io_uring_queue_init", "io_uring_register_buf_ring"}) {
+    EXPECT_EXIT(choose_where_there_is_no(call), testing::ExitedWithCode(0), testing::IsEmpty())
+        << call;
+  }
+}
+
 // In processes of their own, which have not asked for a ring yet.
 class MakePollerDeathTest : public testing::Test {
  protected:
@@ -120,11 +152,6 @@ class MakePollerDeathTest : public testing::Test {
       const std::jthread second([&] { others[1] = one(); });
     }
     return others[0] && others[1];
-  }
-
-  [[noreturn]] static void end_process(bool success) {
-    if (__llvm_profile_write_file != nullptr) __llvm_profile_write_file();
-    ::_exit(success ? 0 : 1);
   }
 
   // Makes loops where the kernel refuses rings with `error`.

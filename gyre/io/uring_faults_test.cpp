@@ -17,17 +17,21 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <chrono>
+#include <cstddef>
 #include <deque>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <ostream>
+#include <span>
 #include <string>
 #include <system_error>
 #include <thread>
 #include <utility>
+#include <vector>
 
 namespace {
 
@@ -122,9 +126,13 @@ TEST_F(UringFaults, OfMakingAPollerAreThrown) {
 }
 
 TEST_F(UringFaults, OfMakingAPollerLeadToEpoll) {
-  const fault failing("io_uring_queue_init_params", ENOMEM, always);
-  EXPECT_STREQ(gyre::loop({.io = gyre::io_interface::uring}).metrics().io, "epoll");
-  EXPECT_EQ(failing.hits(), 1);
+  const int before = open_descriptors();
+  for (const char* call : {"io_uring_queue_init_params", "mmap"}) {
+    const fault failing(call, ENOMEM, always);
+    EXPECT_STREQ(gyre::loop({.io = gyre::io_interface::uring}).metrics().io, "epoll") << call;
+    EXPECT_EQ(failing.hits(), 1) << call;
+    EXPECT_EQ(open_descriptors(), before) << call;
+  }
 }
 
 TEST_F(UringFaults, OfProvidingBuffersLeadToReceivingByCalls) {
@@ -181,19 +189,25 @@ TEST_P(UringWaitFaults, ThatPassAreNotTold) {
   EXPECT_EQ(to.text, "xxx");
 }
 
-TEST_P(UringWaitFaults, ThatARingIsAnotherThreadsLeadToANewOne) {
+// That the ring is another thread's after all, and that it has lost something.
+TEST_P(UringWaitFaults, OfTheRingItselfLeadToANewOne) {
   receiver to(*loop);
   expect_arrival(to);
   const int before = open_descriptors();
-  {
-    const fault failing(GetParam().call, EEXIST);
-    to.peer_sends('y');
-    for (int turns = 0; turns < 1000 && to.text != "xy"; ++turns) GetParam().wait(*loop);
-    EXPECT_EQ(failing.hits(), 1);
+  std::string expected = "x";
+  for (const int error : {EEXIST, EBADR}) {
+    {
+      const fault failing(GetParam().call, error);
+      to.peer_sends('y');
+      expected += 'y';
+      for (int turns = 0; turns < 1000 && to.text != expected; ++turns) GetParam().wait(*loop);
+      EXPECT_EQ(failing.hits(), 1);
+    }
+    EXPECT_EQ(to.text, expected);
+    EXPECT_EQ(open_descriptors(), before);
+    expect_arrival(to);
+    expected += 'x';
   }
-  EXPECT_EQ(to.text, "xy");
-  EXPECT_EQ(open_descriptors(), before);
-  expect_arrival(to);
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -217,6 +231,23 @@ TEST_F(UringFaults, OfANewRingForAnotherThreadAreThrownThere) {
       EXPECT_EQ(open_descriptors(), before);
     }
     run_until([&] { return to.text == "xy"; });
+  }).join();
+  EXPECT_EQ(open_descriptors(), before);
+  expect_arrival(to);
+}
+
+// Before Linux 6.0, where a ring receives nothing by itself.
+TEST_F(UringFaults, OfEndingAllThatARingWasAskedForAreNotTold) {
+  uring_features old = probe_uring().features;
+  old.deferred_task_running = old.multishot_receive = false;
+  loop.emplace(gyre::loop_options{}, std::make_unique<uring_poller>(old));
+  receiver to(*loop);
+  expect_arrival(to);
+  const int before = open_descriptors();
+  std::thread([&] {
+    const fault failing("io_uring_register_sync_cancel", EINVAL, always);
+    expect_arrival(to);
+    EXPECT_EQ(failing.hits(), 1);
   }).join();
   EXPECT_EQ(open_descriptors(), before);
   expect_arrival(to);
@@ -276,6 +307,40 @@ TEST_F(UringFaults, OfAConnectionThatIsGoneAreNotTold) {
   EXPECT_EQ(open_descriptors(), before + 1) << "the first, and not its other end";
   const unique_fd second = connect();
   run_until([&] { return accepting.accepted.size() == 1; });
+}
+
+// Whoever waits for a descriptor that the kernel does not watch is told, and may ask again.
+TEST_F(UringFaults, OfTellingReadinessAreToldToWhoeverWaits) {
+  auto [left, right] = gyre::test::unix_pair();
+  descriptor here(*loop, std::move(left), handle_kind::stream_socket);
+  struct reader : read_request {
+    reader(handle& from, std::span<std::byte> to) : read_request(from, to, &note) {}
+    static void note(request& self, result what) { static_cast<reader&>(self).ended = what; }
+    std::optional<result> ended;
+  };
+  std::array<std::byte, 4> bytes{};
+  reader reading(here.handle(), bytes);
+  struct writer : write_request {
+    writer(handle& to, std::span<const std::byte> from) : write_request(to, from, &note, true) {}
+    static void note(request& self, result what) { static_cast<writer&>(self).ended = what; }
+    std::optional<result> ended;
+  };
+  const std::vector<std::byte> much(std::size_t{1} << 22);
+  writer writing(here.handle(), much);
+  {
+    const fault failing("epoll_ctl", EBADF, {.times = 2});
+    ASSERT_FALSE(here.start(reading));
+    ASSERT_FALSE(here.start(writing));
+    run_until([&] { return reading.ended && writing.ended; });
+    EXPECT_EQ(failing.hits(), 2);
+  }
+  EXPECT_EQ(reading.ended->error_number(), EBADF);
+  EXPECT_EQ(writing.ended->error_number(), EBADF);
+  reader again(here.handle(), bytes);
+  ASSERT_FALSE(here.start(again));
+  ASSERT_EQ(::send(right.get(), "x", 1, MSG_NOSIGNAL), 1);
+  run_until([&] { return again.ended.has_value(); });
+  EXPECT_EQ(again.ended->count(), 1u);
 }
 
 TEST_F(UringFaults, OfServingADescriptorAreThrown) {

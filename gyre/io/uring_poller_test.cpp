@@ -733,6 +733,20 @@ TEST_P(Uring, NothingIsLostThatTheRingHasNoRoomForAndHandlesMayBeClosed) {
   run_until([&] { return before.stream.all_came() && after.stream.all_came(); });
 }
 
+// What the kernel kept, as the ring had no room, is gone with the ring; a new one tells it again.
+TEST_P(Uring, WhatCannotBeTakenOutOfARingThatIsLeftIsToldByTheNext) {
+  if (!can_open(crowd::many + 500)) GTEST_SKIP() << "cannot open that many descriptors";
+  crowd all(loop());
+  settle();
+  all.make_ready();
+  std::thread([&] {
+    const gyre::test::fault failing("io_uring_get_events", EBUSY, {.times = -1});
+    loop().poll();
+    EXPECT_EQ(failing.hits(), GetParam().features.deferred_task_running ? 0 : 1);
+  }).join();
+  run_until([&] { return all.all_told(); });
+}
+
 // ---- listeners
 
 struct listening_end {

@@ -7,6 +7,7 @@
 #include <gyre/base/unique_fd.hpp>
 #include <tests/support/few_descriptors.hpp>
 #include <tests/support/refused_system_calls.hpp>
+#include <tests/support/system_call_faults.hpp>
 
 #include <liburing.h>
 #include <sys/eventfd.h>
@@ -230,6 +231,72 @@ TEST_F(UringProbeDeathTest, AsksAgainAfterAShortage) {
     EXPECT_EXIT(find_with_too_few_descriptors(spare), succeeds(),
                 testing::Eq(std::string(calls[spare]) + ": Too many open files, then usable\n"));
   }
+}
+
+// Where the first `call` fails, and then none.
+[[noreturn]] void find_where_one_fails(const char* call, int error) {
+  std::optional<gyre::test::fault> failing(std::in_place, call, error);
+  const uring_support first = probe_uring();
+  const int hits = failing->hits();
+  failing.reset();
+  const uring_support second = probe_uring();
+  std::fprintf(stderr, "%d %s, then %s\n", hits, describe(first).c_str(),
+               second.usable ? "usable" : "not");
+  end_process(0);
+}
+
+auto finds(const std::string& what) { return testing::Eq("1 " + what + '\n'); }
+
+// In processes of their own, which have not asked yet.
+class UringProbeFaultsDeathTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    GTEST_FLAG_SET(death_test_style, "threadsafe");
+    if (!can_set_up(0)) GTEST_SKIP() << "no rings here";
+  }
+  static auto succeeds() { return testing::ExitedWithCode(0); }
+};
+
+TEST_F(UringProbeFaultsDeathTest, ForWantOfMemoryAreToldAndNotRemembered) {
+  const std::pair<const char*, const char*> calls[] = {
+      {"io_uring_queue_init", "io_uring_setup"},
+      {"io_uring_submit", "io_uring_enter"},
+      {"io_uring_wait_cqe_timeout", "io_uring_enter"},
+      {"mmap", "mmap"},
+      {"eventfd", "eventfd"},
+      {"io_uring_register_buf_ring", "io_uring_register"},
+      {"socketpair", "socketpair"},
+      {"send", "send"}};
+  for (const auto& [call, told] : calls) {
+    EXPECT_EXIT(find_where_one_fails(call, ENOMEM), succeeds(),
+                finds(std::string(told) + ": Cannot allocate memory, then usable"))
+        << call;
+  }
+}
+
+TEST_F(UringProbeFaultsDeathTest, OfAnInterruptedWaitAreNotTold) {
+  EXPECT_EXIT(find_where_one_fails("io_uring_wait_cqe_timeout", EINTR), succeeds(),
+              testing::Truly([](const std::string& found) {
+                return found == "1 " + describe(probe_uring()) + ", then usable\n";
+              }));
+}
+
+TEST_F(UringProbeFaultsDeathTest, OfAskingForWhatItKnowsAreThoseOfAnOldKernel) {
+  EXPECT_EXIT(find_where_one_fails("io_uring_get_probe_ring", EINVAL), succeeds(),
+              finds("the io_uring of this kernel is too old: it lacks IORING_REGISTER_PROBE, then "
+                    "not"));
+}
+
+TEST_F(UringProbeFaultsDeathTest, OfReadingTheSysctlLeaveTheRestOfTheReason) {
+  const int before = gyre::test::open_descriptors();
+  const std::system_error refusal(EPERM, std::system_category());
+  for (const char* call : {"open", "read"}) {
+    const gyre::test::fault failing(call, EACCES);
+    EXPECT_EQ(gyre::io::detail::why_no_uring(refusal),
+              "forbidden (seccomp, or a container's policy): Operation not permitted");
+    EXPECT_EQ(failing.hits(), 1) << call;
+  }
+  EXPECT_EQ(gyre::test::open_descriptors(), before);
 }
 
 }  // namespace

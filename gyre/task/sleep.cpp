@@ -95,6 +95,10 @@ std::expected<void, std::error_code> sleep_awaiter::result() noexcept {
 
 void sleep_awaiter::await_resume() {
   callback_.reset();
+  if (error_ == std::errc::operation_not_supported) {
+    throw std::system_error(std::make_error_code(error_),
+                            "gyre::sleep_for: no timers here: use sync_wait(loop, ...)");
+  }
   if (error_ != std::errc{}) throw_error(error_);
 }
 

@@ -10,6 +10,7 @@
 #include <tests/support/manual_executor.hpp>
 
 #include <chrono>
+#include <string_view>
 #include <system_error>
 #include <thread>
 #include <utility>
@@ -25,6 +26,12 @@ using gyre::steady_time;
 using gyre::task;
 using std::chrono::nanoseconds;
 using testing::ElementsAre;
+
+// Whoever means milliseconds does not get nanoseconds: a number alone is no time.
+template <class Delay>
+concept is_slept_for = requires(Delay delay) { sleep_for(delay); };
+static_assert(is_slept_for<nanoseconds> && is_slept_for<std::chrono::hours>);
+static_assert(!is_slept_for<int> && !is_slept_for<long>);
 
 class Sleep : public testing::Test {
  protected:
@@ -165,6 +172,8 @@ TEST_F(Sleep, OnExecutorsWithoutTimersIsNotSupported) {
       co_await sleep_for(1ns);
     } catch (const std::system_error& failure) {
       told = failure.code();
+      EXPECT_TRUE(std::string_view(failure.what()).contains("use sync_wait(loop, ...)"))
+          << failure.what();
     }
   }(error));
   EXPECT_EQ(error, std::errc::operation_not_supported);

@@ -15,6 +15,7 @@
 #include <future>
 #include <memory>
 #include <stdexcept>
+#include <string_view>
 #include <system_error>
 #include <utility>
 
@@ -27,6 +28,13 @@ using gyre::task;
 using gyre::with_timeout;
 using gyre::test::manual_executor;
 using std::chrono::nanoseconds;
+
+// Whoever means milliseconds does not get nanoseconds: a number alone is no time.
+template <class Limit>
+concept limits_a_task =
+    requires(task<> work, Limit limit) { with_timeout(std::move(work), limit); };
+static_assert(limits_a_task<nanoseconds> && limits_a_task<std::chrono::hours>);
+static_assert(!limits_a_task<int> && !limits_a_task<long>);
 
 class WithTimeout : public testing::Test {
  protected:
@@ -213,6 +221,8 @@ TEST_F(WithTimeout, OnExecutorsWithoutTimersIsNotSupported) {
     ADD_FAILURE() << "there are no timers";
   } catch (const std::system_error& error) {
     EXPECT_EQ(error.code(), std::errc::operation_not_supported);
+    EXPECT_TRUE(std::string_view(error.what()).contains("use sync_wait(loop, ...)"))
+        << error.what();
   }
 }
 

@@ -7,9 +7,11 @@
 #include <poll.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/mman.h>
 #include <sys/sendfile.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -17,10 +19,12 @@
 #include <array>
 #include <cerrno>
 #include <cstdarg>
+#include <cstdint>
 #include <filesystem>
 #include <iterator>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 namespace gyre::test {
 namespace {
@@ -28,6 +32,7 @@ namespace {
 enum call : int {
   accept4_call,
   bind_call,
+  close_call,
   connect_call,
   dup3_call,
   epoll_create1_call,
@@ -43,14 +48,22 @@ enum call : int {
   getpeername_call,
   getsockname_call,
   getsockopt_call,
+  io_uring_get_events_call,
+  io_uring_get_probe_ring_call,
+  io_uring_queue_init_call,
   io_uring_queue_init_params_call,
   io_uring_register_call,
   io_uring_register_buf_ring_call,
+  io_uring_register_sync_cancel_call,
   io_uring_submit_call,
   io_uring_submit_and_get_events_call,
   io_uring_submit_and_wait_call,
   io_uring_submit_and_wait_timeout_call,
+  io_uring_wait_cqe_timeout_call,
   listen_call,
+  lseek_call,
+  mmap_call,
+  open_call,
   pipe2_call,
   poll_call,
   pread_call,
@@ -69,6 +82,7 @@ enum call : int {
   socket_call,
   socketpair_call,
   statx_call,
+  syscall_call,
   write_call,
   writev_call,
   calls,
@@ -76,6 +90,7 @@ enum call : int {
 
 constexpr std::array<std::string_view, calls> names{"accept4",
                                                     "bind",
+                                                    "close",
                                                     "connect",
                                                     "dup3",
                                                     "epoll_create1",
@@ -91,14 +106,22 @@ constexpr std::array<std::string_view, calls> names{"accept4",
                                                     "getpeername",
                                                     "getsockname",
                                                     "getsockopt",
+                                                    "io_uring_get_events",
+                                                    "io_uring_get_probe_ring",
+                                                    "io_uring_queue_init",
                                                     "io_uring_queue_init_params",
                                                     "io_uring_register",
                                                     "io_uring_register_buf_ring",
+                                                    "io_uring_register_sync_cancel",
                                                     "io_uring_submit",
                                                     "io_uring_submit_and_get_events",
                                                     "io_uring_submit_and_wait",
                                                     "io_uring_submit_and_wait_timeout",
+                                                    "io_uring_wait_cqe_timeout",
                                                     "listen",
+                                                    "lseek",
+                                                    "mmap",
+                                                    "open",
                                                     "pipe2",
                                                     "poll",
                                                     "pread",
@@ -117,6 +140,7 @@ constexpr std::array<std::string_view, calls> names{"accept4",
                                                     "socket",
                                                     "socketpair",
                                                     "statx",
+                                                    "syscall",
                                                     "write",
                                                     "writev"};
 
@@ -127,9 +151,10 @@ struct armed {
   bool active = false;
 };
 constinit thread_local std::array<armed, calls> faults{};
+constinit thread_local std::array<std::size_t, calls> made{};
 
-// Whether this call is to fail; errno is then set.
-bool fails(call which) noexcept {
+// Whether a call is to fail; errno is then set.
+bool is_made_to_fail(call which) noexcept {
   armed& fault = faults[static_cast<std::size_t>(which)];
   if (!fault.active) return false;
   if (fault.plan.after > 0) {
@@ -143,21 +168,74 @@ bool fails(call which) noexcept {
   return true;
 }
 
+// The same, of a call that is made.
+bool fails(call which) noexcept {
+  ++made[static_cast<std::size_t>(which)];
+  return is_made_to_fail(which);
+}
+
 // Whether calls are made to fail, should there be any.
 bool is_failing(call which) noexcept {
   const armed& fault = faults[static_cast<std::size_t>(which)];
   return fault.active && fault.plan.times != 0;
 }
 
+// What a ring is to answer to whom, instead of what the kernel does.
+struct answer {
+  std::uint64_t user_data;
+  int result;
+};
+thread_local std::vector<answer> answers;
+
+// The call that would do what a ring is asked to do with a file, if any.
+call file_call_of(const io_uring_sqe& asked) noexcept {
+  constexpr int opcode_ftruncate = 55;
+  switch (asked.opcode) {
+    case IORING_OP_OPENAT: return open_call;
+    case IORING_OP_CLOSE: return close_call;
+    case IORING_OP_READ: return pread_call;
+    case IORING_OP_WRITE: return pwrite_call;
+    case IORING_OP_STATX: return statx_call;
+    case IORING_OP_FSYNC:
+      return (asked.fsync_flags & IORING_FSYNC_DATASYNC) != 0 ? fdatasync_call : fsync_call;
+    case opcode_ftruncate: return ftruncate_call;
+    default: return calls;
+  }
+}
+
+void spoil_file_call(io_uring_sqe& asked) {
+  const call same = file_call_of(asked);
+  if (same == calls || !is_made_to_fail(same)) return;
+  const std::uint64_t name = asked.user_data;
+  answers.push_back({name, -errno});
+  if (same == close_call) return;  // which closes
+  io_uring_prep_nop(&asked);
+  asked.user_data = name;
+}
+
+void spoil_completions(std::span<io_uring_cqe* const> came) noexcept {
+  for (io_uring_cqe* const each : came) {
+    const auto found = std::ranges::find(answers, each->user_data, &answer::user_data);
+    if (found == answers.end()) continue;
+    each->res = found->result;
+    answers.erase(found);
+  }
+}
+
 // What a ring is asked for, and is to fail like the call that would do the same, is asked for
 // wrongly: then gyre makes the call, and that fails as the test says.
-void spoil_submissions(const io_uring& ring) noexcept {
+void spoil_submissions(const io_uring& ring) {
   const bool accepting = is_failing(accept4_call);
   const bool receiving = is_failing(recv_call);
   for (unsigned each = ring.sq.sqe_head; each != ring.sq.sqe_tail; ++each) {
     io_uring_sqe& asked = ring.sq.sqes[each & *ring.sq.kring_mask];
+    spoil_file_call(asked);
     if (accepting && asked.opcode == IORING_OP_ACCEPT) asked.fd = -1;
     if (receiving && asked.opcode == IORING_OP_RECV) asked.buf_group = 0xffff;
+    // No call would do that: whoever waits is told.
+    const bool watches =
+        asked.opcode == IORING_OP_POLL_ADD && (asked.len & IORING_POLL_ADD_MULTI) != 0;
+    if (watches && is_made_to_fail(epoll_ctl_call)) asked.fd = -1;
   }
 }
 
@@ -166,18 +244,25 @@ Function* next(Function*, const char* name) noexcept {
   return reinterpret_cast<Function*>(::dlsym(RTLD_NEXT, name));
 }
 
-}  // namespace
-
-fault::fault(std::string_view call, int error, plan when) {
+int number_of(std::string_view call) {
   const auto* const found = std::ranges::find(names, call);
   if (found == names.end()) throw std::invalid_argument("no fault for " + std::string(call));
-  call_ = static_cast<int>(found - names.begin());
+  return static_cast<int>(found - names.begin());
+}
+
+}  // namespace
+
+fault::fault(std::string_view call, int error, plan when) : call_(number_of(call)) {
   faults[static_cast<std::size_t>(call_)] = {
       .plan = when, .error = error, .hits = 0, .active = true};
 }
 fault::~fault() { faults[static_cast<std::size_t>(call_)].active = false; }
 int fault::hits() const noexcept { return faults[static_cast<std::size_t>(call_)].hits; }
 std::span<const std::string_view> fault::known_calls() noexcept { return names; }
+
+std::size_t calls_made(std::string_view call) {
+  return made[static_cast<std::size_t>(number_of(call))];
+}
 
 int open_descriptors() {
   // The directory's own descriptor is among them.
@@ -198,6 +283,15 @@ int open_descriptors() {
 GYRE_TEST_CALL(int, accept4, (int fd, sockaddr* peer, socklen_t* size, int flags),
                (fd, peer, size, flags))
 GYRE_TEST_CALL(int, bind, (int fd, const sockaddr* name, socklen_t size) noexcept, (fd, name, size))
+// A close that fails has closed.
+extern "C" int close(int fd) {
+  static auto* const next_close = gyre::test::next(&close, "close");
+  if (!gyre::test::fails(gyre::test::close_call)) return next_close(fd);
+  const int error = errno;
+  next_close(fd);
+  errno = error;
+  return -1;
+}
 GYRE_TEST_CALL(int, connect, (int fd, const sockaddr* peer, socklen_t size), (fd, peer, size))
 GYRE_TEST_CALL(int, dup3, (int from, int to, int flags) noexcept, (from, to, flags))
 GYRE_TEST_CALL(int, epoll_create1, (int flags) noexcept, (flags))
@@ -230,6 +324,24 @@ GYRE_TEST_CALL(int, getsockname, (int fd, sockaddr* name, socklen_t* size) noexc
 GYRE_TEST_CALL(int, getsockopt, (int fd, int level, int option, void* to, socklen_t* size) noexcept,
                (fd, level, option, to, size))
 GYRE_TEST_CALL(int, listen, (int fd, int backlog) noexcept, (fd, backlog))
+GYRE_TEST_CALL(off_t, lseek, (int fd, off_t offset, int from) noexcept, (fd, offset, from))
+// GCC's ThreadSanitizer calls it before anything can be looked up.
+#if !defined(__SANITIZE_THREAD__) || defined(__clang__)
+extern "C" void* mmap(void* at, size_t size, int access, int flags, int fd, off_t offset) noexcept {
+  static auto* const next_mmap = gyre::test::next(&mmap, "mmap");
+  if (gyre::test::fails(gyre::test::mmap_call)) return MAP_FAILED;
+  return next_mmap(at, size, access, flags, fd, offset);
+}
+#endif
+extern "C" int open(const char* path, int flags, ...) {
+  static auto* const next_open = gyre::test::next(&open, "open");
+  if (gyre::test::fails(gyre::test::open_call)) return -1;
+  va_list rest;
+  va_start(rest, flags);
+  const mode_t mode = (flags & (O_CREAT | O_TMPFILE)) != 0 ? va_arg(rest, mode_t) : 0;
+  va_end(rest);
+  return next_open(path, flags, mode);
+}
 GYRE_TEST_CALL(int, pipe2, (int* ends, int flags) noexcept, (ends, flags))
 GYRE_TEST_CALL(int, poll, (pollfd * all, nfds_t count, int timeout), (all, count, timeout))
 GYRE_TEST_CALL(ssize_t, pread, (int fd, void* to, size_t size, off_t offset),
@@ -259,6 +371,17 @@ GYRE_TEST_CALL(int, socketpair, (int family, int type, int protocol, int* ends) 
 GYRE_TEST_CALL(int, statx,
                (int folder, const char* path, int flags, unsigned mask, struct statx* to) noexcept,
                (folder, path, flags, mask, to))
+// Only futex(2), which gyre waits with. Passes on six arguments where there may be fewer.
+extern "C" [[gnu::no_sanitize_address]] long syscall(long number, ...) noexcept {
+  static auto* const next_syscall = gyre::test::next(&syscall, "syscall");
+  if (number == SYS_futex && gyre::test::fails(gyre::test::syscall_call)) return -1;
+  va_list rest;
+  va_start(rest, number);
+  std::array<long, 6> with;
+  for (long& each : with) each = va_arg(rest, long);
+  va_end(rest);
+  return next_syscall(number, with[0], with[1], with[2], with[3], with[4], with[5]);
+}
 GYRE_TEST_CALL(ssize_t, write, (int fd, const void* from, size_t size), (fd, from, size))
 GYRE_TEST_CALL(ssize_t, writev, (int fd, const iovec* from, int count), (fd, from, count))
 
@@ -278,6 +401,22 @@ GYRE_TEST_CALL(ssize_t, writev, (int fd, const iovec* from, int count), (fd, fro
     return next_##name arguments;                                    \
   }
 
+GYRE_TEST_RING_CALL(io_uring_get_events, (io_uring * ring), (ring))
+extern "C" io_uring_probe* io_uring_get_probe_ring(io_uring* ring) {
+  static auto* const next_probe =
+      gyre::test::next(&io_uring_get_probe_ring, "io_uring_get_probe_ring");
+  if (gyre::test::fails(gyre::test::io_uring_get_probe_ring_call)) return nullptr;
+  return next_probe(ring);
+}
+extern "C" unsigned io_uring_peek_batch_cqe(io_uring* ring, io_uring_cqe** found, unsigned most) {
+  static auto* const next_peek =
+      gyre::test::next(&io_uring_peek_batch_cqe, "io_uring_peek_batch_cqe");
+  const unsigned count = next_peek(ring, found, most);
+  gyre::test::spoil_completions(std::span(found, count));
+  return count;
+}
+GYRE_TEST_RING_CALL(io_uring_queue_init, (unsigned entries, io_uring* ring, unsigned flags),
+                    (entries, ring, flags))
 GYRE_TEST_RING_CALL(io_uring_queue_init_params,
                     (unsigned entries, io_uring* ring, io_uring_params* how), (entries, ring, how))
 GYRE_TEST_RING_CALL(io_uring_register,
@@ -285,6 +424,11 @@ GYRE_TEST_RING_CALL(io_uring_register,
                     (fd, what, with, count))
 GYRE_TEST_RING_CALL(io_uring_register_buf_ring,
                     (io_uring * ring, io_uring_buf_reg* how, unsigned flags), (ring, how, flags))
+GYRE_TEST_RING_CALL(io_uring_register_sync_cancel,
+                    (io_uring * ring, io_uring_sync_cancel_reg* what), (ring, what))
+GYRE_TEST_RING_CALL(io_uring_wait_cqe_timeout,
+                    (io_uring * ring, io_uring_cqe** first, __kernel_timespec* timeout),
+                    (ring, first, timeout))
 GYRE_TEST_SUBMIT_CALL(io_uring_submit, (io_uring * ring), (ring))
 GYRE_TEST_SUBMIT_CALL(io_uring_submit_and_get_events, (io_uring * ring), (ring))
 GYRE_TEST_SUBMIT_CALL(io_uring_submit_and_wait, (io_uring * ring, unsigned count), (ring, count))

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// System calls that fail when a test says so. Link system_call_faults.cpp into the test: its
+// System calls that fail when a test says so, and are counted. Link system_call_faults.cpp into the test: its
 // functions stand in front of the C library's, for gyre's code as for everybody else's.
 //
 //     const gyre::test::fault full("accept4", EMFILE);     // the next accept4 fails
 //     const gyre::test::fault late("send", ENOBUFS, {.after = 2, .times = 3});
 //
 // While accept4 or recv is to fail, a ring does not begin to accept or to receive by itself; with
-// what it has begun it goes on.
+// what it has begun it goes on. What it does with a file fails as the call would. Where epoll_ctl is to fail, a ring that is asked to tell of a
+// descriptor, again and again, refuses that: with EBADF, whatever the error.
 #pragma once
 
+#include <cstddef>
 #include <span>
 #include <string_view>
 
@@ -36,6 +38,10 @@ class fault {
  private:
   int call_;
 };
+
+/// Calls of one system call that the calling thread has made so far. Of syscall(2) only futex(2).
+/// `call` as for a fault.
+std::size_t calls_made(std::string_view call);
 
 /// Descriptors that the process has open.
 int open_descriptors();

@@ -87,7 +87,7 @@ class [[nodiscard]] file_operation {
   using value_type = typename Steps::value_type;
   using expected = outcome_of<value_type>;
 
-  /// `name`: of the call, for the exception.
+  /// `name`: of the call, for the exception, which also says the path() of steps that have one.
   file_operation(const char* name, file_way way, Steps steps)
       : name_(name), way_(way), steps_(std::move(steps)) {}
   // Before it is awaited.
@@ -107,7 +107,13 @@ class [[nodiscard]] file_operation {
     }
     return under_way_.template emplace<pool_operation>(on_pool()).await_suspend(awaiting);
   }
-  value_type await_resume() { return value_or_throw(result(), name_); }
+  value_type await_resume() {
+    expected made = result();
+    if constexpr (requires { steps_.path(); }) {
+      if (!made) throw std::system_error(made.error(), name_ + (' ' + steps_.path()));
+    }
+    return value_or_throw(std::move(made), name_);
+  }
   expected result() noexcept {
     if (auto* const pool = std::get_if<pool_operation>(&under_way_)) {
       if (const auto made = pool->result(); !made) return std::unexpected(made.error());

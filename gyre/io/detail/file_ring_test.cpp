@@ -17,6 +17,7 @@
 #include <tests/support/droppable.hpp>
 #include <tests/support/file_ring_poller.hpp>
 #include <tests/support/refused_system_calls.hpp>
+#include <tests/support/system_call_faults.hpp>
 
 #include <fcntl.h>
 #include <poll.h>
@@ -563,6 +564,24 @@ TEST_F(FilesOfALoop, AForkedChildLosesWhatIsUnderWay) {
   let_go_on(slow);
   while (!ended) loop_->run_once();
   EXPECT_FALSE(*ended);
+}
+
+TEST_F(FilesOfALoop, AreLeftToThePoolWhereARingCannotBeMadeOrCannotSayWhatItCan) {
+  const file there = gyre::sync_wait(file::open("/dev/zero"));
+  const auto reads = [&] {
+    std::array<std::byte, 4> bytes{};
+    const std::uint64_t before = gyre::io::blocking_pool().metrics().submitted;
+    EXPECT_EQ(gyre::sync_wait(*loop_, there.read_at(bytes, 0)), 4U);
+    return gyre::io::blocking_pool().metrics().submitted - before;
+  };
+  for (const char* call : {"io_uring_queue_init", "io_uring_get_probe_ring"}) {
+    const gyre::test::fault failing(call, ENOMEM);
+    EXPECT_EQ(reads(), 1U) << call;
+    EXPECT_EQ(failing.hits(), 1) << call;
+  }
+  const int before = gyre::test::open_descriptors();
+  EXPECT_EQ(reads(), 1U) << "as it has a ring that can do nothing";
+  EXPECT_EQ(gyre::test::open_descriptors(), before);
 }
 
 TEST_F(FilesOfALoop, AreLeftToThePoolWhereThereIsNoDescriptorForARing) {

@@ -86,6 +86,7 @@ class open_steps final : public file_steps {
   next begin() noexcept override;
   next go_on(result made) noexcept override;
   outcome_of<file> outcome() noexcept;
+  const std::string& path() const noexcept { return path_; }
 
  private:
   executor* pool_;
@@ -205,6 +206,7 @@ class read_path_steps final : public file_steps {
   next begin() noexcept override;
   next go_on(result made) noexcept override;
   outcome_of<buffer> outcome() noexcept;
+  const std::string& path() const noexcept { return path_; }
 
  private:
   enum class stage : std::uint8_t { opening, reading, closing };

@@ -4,10 +4,12 @@
 
 #include <gtest/gtest.h>
 #include <gyre/base/clock.hpp>
+#include <tests/support/system_call_faults.hpp>
 
 #include <pthread.h>
 
 #include <atomic>
+#include <cerrno>
 #include <chrono>
 #include <csignal>
 #include <cstdint>
@@ -32,6 +34,17 @@ TEST(ParkingPlace, ParksUntilTheDeadline) {
     for (; monotonic_now() < deadline; ++parks) place.park(deadline);
     EXPECT_LE(parks, 3) << "it must not return early, unless for no reason";
   }
+}
+
+TEST(ParkingPlace, MayReturnEarlyWhereTheKernelDoesNotWait) {
+  parking_place place;
+  for (const int error : {EINTR, EAGAIN, ENOMEM}) {
+    const gyre::test::fault failing("syscall", error);
+    place.park(for_ever);
+    EXPECT_EQ(failing.hits(), 1);
+  }
+  EXPECT_FALSE(place.wake()) << "nobody is parked";
+  place.park(for_ever);
 }
 
 TEST(ParkingPlace, DoesNotWaitForADeadlineThatHasPassed) {

@@ -2,8 +2,9 @@
 #include <gyre/task/detail/alarm.hpp>
 
 #include <gyre/base/clock.hpp>
-#include <gyre/task/detail/cancelled.hpp>
 #include <gyre/task/detail/transfer.hpp>
+
+#include <system_error>
 
 namespace gyre::detail {
 
@@ -16,7 +17,10 @@ bool alarm::must_go_home(std::coroutine_handle<> awaiting) noexcept {
 
 void alarm::start() {
   timers_ = home_->timers();
-  if (timers_ == nullptr) throw_error(std::errc::operation_not_supported);
+  if (timers_ == nullptr) {
+    throw std::system_error(std::make_error_code(std::errc::operation_not_supported),
+                            "gyre::with_timeout: no timers here: use sync_wait(loop, ...)");
+  }
   const bool at_once = delay_ <= std::chrono::nanoseconds{0};
   timers_->start_timer(*this, at_once ? steady_time::min() : later(timers_->now(), delay_));
 }

@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: Apache-2.0
+# cmake -D NM=nm -D LIBRARY=libgyre_io.a -D FAULTS=system_call_faults.cpp -P known_calls.cmake
+#
+# Fails if the library makes a call that a test can neither let fail nor need not.
+
+cmake_minimum_required(VERSION 3.25)
+
+# They cannot fail as they are called, or it does not matter.
+set(others
+  abort fprintf free getenv getpid io_uring_free_probe io_uring_peek_batch_cqe io_uring_queue_exit
+  malloc munmap pthread_atfork pthread_sigmask sched_yield sigaddset sigemptyset sigismember
+  sigtimedwait stderr)
+
+file(READ "${FAULTS}" source)
+string(REGEX MATCH " names{[^}]*}" names "${source}")
+string(REGEX MATCHALL "\"[a-z0-9_]+\"" known "${names}")
+list(TRANSFORM known REPLACE "\"" "")
+
+execute_process(COMMAND "${NM}" -u "${LIBRARY}" OUTPUT_VARIABLE undefined
+  COMMAND_ERROR_IS_FATAL ANY)
+string(REGEX MATCHALL "U [A-Za-z0-9_]+" called "${undefined}")
+list(TRANSFORM called REPLACE "^U " "")
+# What a hardened C library calls instead.
+list(TRANSFORM called REPLACE "^__(.+)_chk$" "\\1")
+list(REMOVE_DUPLICATES called)
+# The compiler's own, C++ names, and functions of memory and strings.
+list(FILTER called EXCLUDE REGEX "^(_|mem|str|bcmp)")
+
+if(NOT "recv" IN_LIST called OR NOT "recv" IN_LIST known)
+  message(FATAL_ERROR "found no calls in ${LIBRARY}, or none in ${FAULTS}")
+endif()
+list(REMOVE_ITEM called ${known} ${others})
+if(called)
+  list(JOIN called ", " called)
+  message(FATAL_ERROR "no test can let these fail: ${called}. Add them to ${FAULTS}, with a test.")
+endif()
