@@ -3,9 +3,9 @@
 #include <gyre/net/tcp_client.hpp>
 
 #include <gtest/gtest.h>
-#include <gyre/exec/inbox/mutex.hpp>
 #include <gyre/net/callback_test_support.hpp>
 #include <gyre/net/tcp_server.hpp>
+#include <tests/support/full_inbox.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -94,36 +94,18 @@ TEST(TcpClientWithoutMemory, ConnectsInTheEnd) {
   }
 }
 
-bool inbox_full = false;
-
-class inbox_that_may_be_full {
- public:
-  static constexpr gyre::inbox::ordering order = gyre::inbox::mutex::order;
-  template <class F>
-  void push(F&& callable) {
-    if (inbox_full) throw std::bad_alloc();
-    inbox_.push(std::forward<F>(callable));
-  }
-  void run(gyre::inbox::batch& some) { inbox_.run(some); }
-  bool ready() noexcept { return inbox_.ready(); }
-  std::size_t pending() const noexcept { return inbox_.pending(); }
-
- private:
-  gyre::inbox::mutex inbox_;
-};
-
 TEST(TcpClientWithoutMemory, IsClosedByItsLoopAllTheSame) {
   for (const bool by_its_function : {false, true}) {
-    gyre::basic_loop<inbox_that_may_be_full> loop;
+    gyre::basic_loop<gyre::test::inbox_that_may_be_full> loop;
     const gyre::net::socket listening =
         gyre::net::socket::open(gyre::net::address_family::ipv4, gyre::net::socket_type::stream);
     listening.bind(any_port());
     listening.listen();
     std::optional<tcp_client> client(std::in_place, loop);
     const auto destroy = [&] {
-      inbox_full = true;
+      gyre::test::inbox_full = true;
       client.reset();
-      inbox_full = false;
+      gyre::test::inbox_full = false;
     };
     bool up = false;
     client->on_connection([&](tcp_connection&) {

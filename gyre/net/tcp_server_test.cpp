@@ -4,13 +4,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <gyre/base/detail/sanitizer.hpp>
-#include <gyre/exec/inbox/mutex.hpp>
 #include <gyre/exec/loop_pool.hpp>
 #include <gyre/exec/loop_thread.hpp>
 #include <gyre/exec/runtime.hpp>
 #include <gyre/net/callback_test_support.hpp>
 #include <gyre/task/spawn.hpp>
 #include <gyre/task/task.hpp>
+#include <tests/support/full_inbox.hpp>
 
 #include <sys/eventfd.h>
 #include <sys/resource.h>
@@ -91,7 +91,10 @@ TEST_F(TcpServer, RefusesOptionsThatMakeNoSense) {
   EXPECT_NO_THROW(tcp_server(loop, {.connections = {.high_water = 10}}));
   EXPECT_THROW(tcp_server(loop, {.connections = {.high_water = 10, .low_water = 10}}),
                std::invalid_argument);
+  EXPECT_THROW(tcp_server(loop, {.connections = {.idle_timeout = -1ns}}), std::invalid_argument);
+  EXPECT_THROW(tcp_server(loop, {.connections = {.close_timeout = -1ns}}), std::invalid_argument);
   EXPECT_THROW(tcp_server(std::vector<gyre::event_loop*>()), std::invalid_argument);
+  EXPECT_THROW(tcp_server(std::vector<gyre::event_loop*>{&loop, nullptr}), std::invalid_argument);
 }
 
 TEST_F(TcpServer, ListensAtSeveralPlaces) {
@@ -796,27 +799,9 @@ TEST(TcpServerOnAThread, MayDieAfterItsLoopHasStopped) {
 
 // --- No memory where nothing may be thrown ---
 
-bool inbox_full = false;
-
-class inbox_that_may_be_full {
- public:
-  static constexpr gyre::inbox::ordering order = gyre::inbox::mutex::order;
-  template <class F>
-  void push(F&& callable) {
-    if (inbox_full) throw std::bad_alloc();
-    inbox_.push(std::forward<F>(callable));
-  }
-  void run(gyre::inbox::batch& some) { inbox_.run(some); }
-  bool ready() noexcept { return inbox_.ready(); }
-  std::size_t pending() const noexcept { return inbox_.pending(); }
-
- private:
-  gyre::inbox::mutex inbox_;
-};
-
 class TcpServerWithoutMemory : public testing::Test {
  protected:
-  using loop_type = gyre::basic_loop<inbox_that_may_be_full>;
+  using loop_type = gyre::basic_loop<gyre::test::inbox_that_may_be_full>;
 
   void start(tcp_server_options how = {}) {
     server.emplace(loop, std::move(how));
@@ -826,7 +811,7 @@ class TcpServerWithoutMemory : public testing::Test {
     server->listen(any_port());
     server->start();
   }
-  void TearDown() override { inbox_full = false; }
+  void TearDown() override { gyre::test::inbox_full = false; }
 
   loop_type loop;
   std::optional<tcp_server> server;
@@ -835,7 +820,7 @@ class TcpServerWithoutMemory : public testing::Test {
 TEST_F(TcpServerWithoutMemory, MayBeDestroyed) {
   for (const bool by_a_handler : {false, true}) {
     const auto destroy = [&] {
-      inbox_full = true;
+      gyre::test::inbox_full = true;
       server.reset();
     };
     start();
@@ -855,13 +840,13 @@ TEST_F(TcpServerWithoutMemory, MayBeDestroyed) {
     }
     client.receive(loop, std::string::npos);
     settle(loop);
-    inbox_full = false;
+    gyre::test::inbox_full = false;
   }
 }
 
 TEST_F(TcpServerWithoutMemory, AcceptsAgainWhenThereIsAPlace) {
   start({.max_connections = 1});
-  server->on_close([](tcp_connection&, std::error_code) { inbox_full = true; });
+  server->on_close([](tcp_connection&, std::error_code) { gyre::test::inbox_full = true; });
   listen();
   peer client(server->local_endpoint());
   client.send("x");
@@ -874,7 +859,7 @@ TEST_F(TcpServerWithoutMemory, AcceptsAgainWhenThereIsAPlace) {
 
 TEST_F(TcpServerWithoutMemory, TellsThatItHasStopped) {
   start();
-  server->on_close([](tcp_connection&, std::error_code) { inbox_full = true; });
+  server->on_close([](tcp_connection&, std::error_code) { gyre::test::inbox_full = true; });
   listen();
   peer client(server->local_endpoint());
   turn_until(loop, [&] { return server->metrics().connections == 1; });

@@ -2,10 +2,10 @@
 // System calls and memory that fail beneath a udp_server and a udp_client: each failure is told, and
 // leaves nothing behind.
 #include <gtest/gtest.h>
-#include <gyre/exec/inbox/mutex.hpp>
 #include <gyre/net/callback_test_support.hpp>
 #include <gyre/net/udp_client.hpp>
 #include <gyre/net/udp_server.hpp>
+#include <tests/support/full_inbox.hpp>
 #include <tests/support/io_facts.hpp>
 #include <tests/support/system_call_faults.hpp>
 
@@ -215,26 +215,8 @@ TEST(UdpClientFaults, AreThrown) {
 
 // --- No memory where nothing may be thrown ---
 
-bool inbox_full = false;
-
-class inbox_that_may_be_full {
- public:
-  static constexpr gyre::inbox::ordering order = gyre::inbox::mutex::order;
-  template <class F>
-  void push(F&& callable) {
-    if (inbox_full) throw std::bad_alloc();
-    inbox_.push(std::forward<F>(callable));
-  }
-  void run(gyre::inbox::batch& some) { inbox_.run(some); }
-  bool ready() noexcept { return inbox_.ready(); }
-  std::size_t pending() const noexcept { return inbox_.pending(); }
-
- private:
-  gyre::inbox::mutex inbox_;
-};
-
 TEST(UdpServerWithoutMemory, IsClosedByItsLoopAllTheSame) {
-  using loop_type = gyre::basic_loop<inbox_that_may_be_full>;
+  using loop_type = gyre::basic_loop<gyre::test::inbox_that_may_be_full>;
   for (const bool full : {false, true}) {
     for (const bool by_its_function : {false, true}) {
       const int none = open_descriptors();
@@ -242,9 +224,9 @@ TEST(UdpServerWithoutMemory, IsClosedByItsLoopAllTheSame) {
       const int before = open_descriptors();
       std::optional<udp_server> server(std::in_place, *loop);
       const auto destroy = [&] {
-        inbox_full = full;
+        gyre::test::inbox_full = full;
         server.reset();
-        inbox_full = false;
+        gyre::test::inbox_full = false;
       };
       server->on_datagram([&](udp_server::channel&, bytes, const endpoint&) { destroy(); });
       server->listen(any_port());

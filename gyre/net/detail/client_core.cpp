@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/net/detail/client_core.hpp>
 
-#include <netinet/in.h>
-#include <netinet/tcp.h>
-#include <sys/socket.h>
-
 #include <algorithm>
 #include <cstdio>
 #include <new>
@@ -15,12 +11,6 @@
 namespace gyre::net {
 namespace {
 
-// Can only fail where the connection has been lost already, which it will tell.
-void set(int socket, int level, int option, bool wanted) noexcept {
-  const int on = 1;
-  if (wanted) static_cast<void>(::setsockopt(socket, level, option, &on, sizeof on));
-}
-
 tcp_client_options checked(tcp_client_options how) {
   using namespace std::chrono_literals;
   if (how.connect_timeout <= 0ns) {
@@ -28,9 +18,6 @@ tcp_client_options checked(tcp_client_options how) {
   }
   if (how.initial_delay < 0ns || how.longest_delay < 0ns) {
     throw std::invalid_argument("gyre::net::tcp_client: a delay is negative");
-  }
-  if (how.connections.idle_timeout < 0ns || how.connections.close_timeout < 0ns) {
-    throw std::invalid_argument("gyre::net::tcp_client: a connection's timeout is negative");
   }
   if (how.most_attempts == 0) {
     throw std::invalid_argument("gyre::net::tcp_client: most_attempts is zero");
@@ -181,11 +168,7 @@ std::chrono::nanoseconds tcp_client::core::next_delay() noexcept {
 void tcp_client::core::connected(unique_fd socket) {
   const detail::callback_gate::pass passing(gate());
   if (!passing) return;
-  const connection_options& how = options();
-  if (server_.is_ip()) {
-    set(socket.get(), IPPROTO_TCP, TCP_NODELAY, how.no_delay);
-    set(socket.get(), SOL_SOCKET, SO_KEEPALIVE, how.keep_alive);
-  }
+  if (server_.is_ip()) detail::apply(options(), socket_ref(socket.get()));
   failures_ = 0;
   succeeded_.add(1);
   if (adopt(std::move(socket), server_, succeeded_.get())) return;

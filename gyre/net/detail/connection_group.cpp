@@ -33,6 +33,9 @@ connection_group::connection_group(event_loop& loop, connection_handlers& handle
   if (low_water_ >= options.high_water) {
     throw std::invalid_argument("gyre::net::connection_options: low_water is not below high_water");
   }
+  if (options.idle_timeout.count() < 0 || options.close_timeout.count() < 0) {
+    throw std::invalid_argument("gyre::net::connection_options: a timeout is negative");
+  }
 }
 
 connection_group::~connection_group() { assert(empty() && "a group that was not abandoned"); }

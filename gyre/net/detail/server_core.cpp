@@ -17,6 +17,8 @@ tcp_server::core::core(const std::vector<event_loop*>& loops, tcp_server_options
     : options(std::move(how)), shards_running_(loops.size()) {
   if (loops.empty())
     throw std::invalid_argument("gyre::net::tcp_server: at least one loop is needed");
+  if (std::ranges::count(loops, nullptr) > 0)
+    throw std::invalid_argument("gyre::net::tcp_server: a loop is null");
   if (options.max_connections == 0)
     throw std::invalid_argument("gyre::net::tcp_server: max_connections is zero");
   handlers.accept_error = [name = options.name](std::error_code why) {
