@@ -13,7 +13,7 @@
 
 namespace gyre::net::detail {
 
-void apply(const connection_options& how, socket_ref to) noexcept {
+void apply(const connection_options& how, const socket_ref& to) noexcept {
   const int on = 1;
   if (how.no_delay) {
     static_cast<void>(::setsockopt(to.fd(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on));

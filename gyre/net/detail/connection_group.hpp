@@ -25,7 +25,7 @@ namespace gyre::net::detail {
 /// Sets what `how` asks for on a TCP socket: one that is connected, or that listens, whose connections
 /// inherit it. It can only fail where the connection has been lost already, which reading will tell.
 /// Any thread.
-void apply(const connection_options& how, socket_ref to) noexcept;
+void apply(const connection_options& how, const socket_ref& to) noexcept;
 
 /// The loop's thread, unless said otherwise.
 class connection_group {
