@@ -25,7 +25,8 @@ gyre::task<> answer(gyre::net::tcp_stream peer) {
       if (data.empty()) co_return;
       co_await peer.write_all(std::move(data));
     }
-  } catch (const std::system_error&) {  // as when the other end resets the connection
+  } catch (const std::system_error&) {
+    co_return;  // as when the other end resets the connection
   }
 }
 

@@ -36,7 +36,8 @@ gyre::task<> serve(gyre::event_loop& loop, Session& served) {
   gyre::io::stream peer(loop, gyre::unique_fd(served.fd()), gyre::io::handle_kind::stream_socket);
   try {
     co_await echo(peer, served);
-  } catch (const std::system_error&) {  // as when the other end resets the connection
+  } catch (const std::system_error&) {
+    served.lost();  // as when the other end resets the connection
   }
   served.lost();
 }

@@ -56,7 +56,7 @@ class exchange {
   const crew<ClientSession>& clients() const { return clients_; }
 
  private:
-  static const server_plan& allowed(const server_plan& plan) {
+  static server_plan allowed(const server_plan& plan) {
     raise_descriptor_limit(plan.connections + spare_descriptors);
     return plan;
   }
