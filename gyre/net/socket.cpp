@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <gyre/net/detail/closing.hpp>
 #include <gyre/net/socket.hpp>
 
 #include <gyre/base/error.hpp>
@@ -52,10 +53,7 @@ bool socket::connect(const endpoint& peer) const {
   return false;
 }
 
-void socket::shutdown(shutdown_side side) const {
-  if (::shutdown(fd(), static_cast<int>(side)) == 0 || errno == ENOTCONN) return;
-  gyre::detail::throw_errno("shutdown");
-}
+void socket::shutdown(shutdown_side side) const { detail::shut_down(fd(), side); }
 
 std::pair<socket, socket> socket_pair(socket_type type) {
   std::array<int, 2> ends{};

@@ -4,6 +4,7 @@
 #include <gyre/net/tcp_connection.hpp>
 
 #include <gyre/io/backend.hpp>
+#include <gyre/net/detail/closing.hpp>
 #include <gyre/net/detail/connection_extra.hpp>
 #include <gyre/net/detail/connection_group.hpp>
 #include <gyre/net/socket_options.hpp>
@@ -265,10 +266,7 @@ void tcp_connection::end(std::error_code why, ending how) noexcept {
   // release: pairs with the acquire in alive().
   if (control_ != nullptr) control_->alive.store(false, std::memory_order_release);
   io().detach(*this);
-  if (how == ending::reset) {
-    const ::linger at_once{.l_onoff = 1, .l_linger = 0};
-    static_cast<void>(::setsockopt(handle::fd(), SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once));
-  }
+  if (how == ending::reset) detail::reset_when_closed(handle::fd());
   ::close(handle::fd());
   if (group_->gate().is_open()) call_later(0);
 }

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ends of connections, as all kinds of sockets have them.
+#pragma once
+
+#include <sys/socket.h>
+
+#include <cerrno>
+
+#include <gyre/base/error.hpp>
+#include <gyre/net/socket.hpp>
+
+namespace gyre::net::detail {
+
+/// A connection that has been lost already is shut down, too. Throws std::system_error.
+inline void shut_down(int socket, shutdown_side side) {
+  if (::shutdown(socket, static_cast<int>(side)) == 0 || errno == ENOTCONN) return;
+  gyre::detail::throw_errno("shutdown");
+}
+
+/// When it is closed, the peer is told of a reset instead of an end.
+inline void reset_when_closed(int socket) noexcept {
+  const ::linger at_once{.l_onoff = 1, .l_linger = 0};
+  static_cast<void>(::setsockopt(socket, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once));
+}
+
+}  // namespace gyre::net::detail
