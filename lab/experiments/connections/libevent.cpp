@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // libevent: an event for the listener and a bufferevent per connection.
 #include <lab/experiments/connections/workload.hpp>
+#include <lab/harness/libevent_base.hpp>
 
 #include <event2/buffer.h>
 #include <event2/bufferevent.h>
@@ -15,7 +16,7 @@ namespace {
 class libevent_server {
  public:
   static void serve(int listener) {
-    event_base* const base = make_base();
+    event_base* const base = lab::make_libevent_base(EVENT_BASE_FLAG_NOLOCK).release();
     event* const accepting = event_new(base, listener, EV_READ | EV_PERSIST, &on_connection, base);
     if (accepting == nullptr) throw std::bad_alloc();
     event_add(accepting, nullptr);
@@ -23,16 +24,6 @@ class libevent_server {
   }
 
  private:
-  static event_base* make_base() {
-    event_config* const config = event_config_new();
-    if (config == nullptr) throw std::bad_alloc();
-    event_config_set_flag(config, EVENT_BASE_FLAG_NOLOCK);
-    event_base* const base = event_base_new_with_config(config);
-    event_config_free(config);
-    if (base == nullptr) throw std::bad_alloc();
-    return base;
-  }
-
   static void on_connection(evutil_socket_t listener, short, void* base) {
     for (;;) {
       const int fd = accept4(listener, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);

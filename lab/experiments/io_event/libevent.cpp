@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // libevent: persistent events, assigned in place; no locks.
 #include <lab/experiments/io_event/workload.hpp>
+#include <lab/harness/libevent_base.hpp>
 
 #include <event2/event.h>
 #include <event2/event_struct.h>
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
-#include <new>
 #include <span>
 #include <vector>
 
@@ -39,17 +38,7 @@ class libevent_loop {
   void stop() { event_base_loopbreak(base_.get()); }
 
  private:
-  static event_base* make_base() {
-    const std::unique_ptr<event_config, decltype(&event_config_free)> config(event_config_new(),
-                                                                             &event_config_free);
-    if (!config) throw std::bad_alloc();
-    event_config_set_flag(config.get(), EVENT_BASE_FLAG_NOLOCK);
-    event_base* base = event_base_new_with_config(config.get());
-    if (base == nullptr) throw std::bad_alloc();
-    return base;
-  }
-
-  std::unique_ptr<event_base, decltype(&event_base_free)> base_{make_base(), &event_base_free};
+  lab::libevent_base base_ = lab::make_libevent_base(EVENT_BASE_FLAG_NOLOCK);
   std::vector<event> events_;
 };
 

@@ -2,13 +2,13 @@
 // libevent: a bufferevent per connection. Input goes to output as whole buffers, uncopied. The limit
 // on a single read is lifted, but libevent 2.1 reads 4 KiB at a time whatever that limit is.
 #include <lab/experiments/throughput/contender.hpp>
+#include <lab/harness/libevent_base.hpp>
 
 #include <event2/buffer.h>
 #include <event2/bufferevent.h>
 #include <event2/event.h>
 
 #include <cstddef>
-#include <memory>
 #include <new>
 #include <span>
 #include <vector>
@@ -19,8 +19,7 @@ class libevent_contender {
  public:
   template <lab::network::any_session Session>
   static void run(std::span<Session> sessions) {
-    const std::unique_ptr<event_base, decltype(&event_base_free)> base(make_base(),
-                                                                       &event_base_free);
+    const lab::libevent_base base = lab::make_libevent_base(EVENT_BASE_FLAG_NOLOCK);
     std::vector<bufferevent*> connections;
     for (Session& each : sessions) connections.push_back(open(base.get(), each));
     for (std::size_t i = 0; i < sessions.size(); ++i) {
@@ -32,16 +31,6 @@ class libevent_contender {
 
  private:
   static constexpr std::size_t most_at_once = std::size_t{1} << 20;
-
-  static event_base* make_base() {
-    const std::unique_ptr<event_config, decltype(&event_config_free)> config(event_config_new(),
-                                                                             &event_config_free);
-    if (!config) throw std::bad_alloc();
-    event_config_set_flag(config.get(), EVENT_BASE_FLAG_NOLOCK);
-    event_base* base = event_base_new_with_config(config.get());
-    if (base == nullptr) throw std::bad_alloc();
-    return base;
-  }
 
   template <class Session>
   static bufferevent* open(event_base* base, Session& served) {

@@ -3,13 +3,13 @@
 // clock costs nothing here, since within a callback the cached time is used; the other one is
 // milliseconds coarse.
 #include <lab/experiments/timers/workload.hpp>
+#include <lab/harness/libevent_base.hpp>
 
 #include <event2/event.h>
 #include <event2/event_struct.h>
 
 #include <chrono>
 #include <cstdint>
-#include <memory>
 #include <new>
 #include <vector>
 
@@ -63,17 +63,7 @@ class libevent_loop {
     }
   };
 
-  static event_base* make_base() {
-    const std::unique_ptr<event_config, decltype(&event_config_free)> config(event_config_new(),
-                                                                             &event_config_free);
-    if (!config) throw std::bad_alloc();
-    event_config_set_flag(config.get(), EVENT_BASE_FLAG_PRECISE_TIMER);
-    event_base* base = event_base_new_with_config(config.get());
-    if (base == nullptr) throw std::bad_alloc();
-    return base;
-  }
-
-  std::unique_ptr<event_base, decltype(&event_base_free)> base_{make_base(), &event_base_free};
+  lab::libevent_base base_ = lab::make_libevent_base(EVENT_BASE_FLAG_PRECISE_TIMER);
   std::vector<timer> timers_;
 };
 
