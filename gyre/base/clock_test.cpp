@@ -9,6 +9,7 @@
 #include <chrono>
 #include <type_traits>
 
+namespace clock_test {
 namespace {
 
 using gyre::steady_time;
@@ -50,3 +51,4 @@ TEST(Clock, LaterEndsAtTheEndOfTime) {
 }
 
 }  // namespace
+}  // namespace clock_test

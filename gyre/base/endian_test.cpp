@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <limits>
 
+namespace endian_test {
 namespace {
 
 // One byte in front, so that nothing is aligned.
@@ -56,3 +57,4 @@ TYPED_TEST(EndianWidth, WhatIsStoredIsLoadedAndNothingBeyondIsTouched) {
 }
 
 }  // namespace
+}  // namespace endian_test

@@ -9,6 +9,7 @@
 #include <functional>
 #include <system_error>
 
+namespace error_test {
 namespace {
 
 std::system_error caught(const std::function<void()>& thrower) {
@@ -36,3 +37,4 @@ TEST(Error, ThrowErrnoTakesTheCurrentErrno) {
 }
 
 }  // namespace
+}  // namespace error_test

@@ -21,6 +21,7 @@
 #include <iterator>
 #include <thread>
 
+namespace fence_test {
 namespace {
 
 using std::memory_order_acquire;
@@ -144,3 +145,4 @@ TEST(AsymmetricFenceDeathTest, LosingMembarrierEndsTheProgramInsteadOfRacing) {
 }
 
 }  // namespace
+}  // namespace fence_test

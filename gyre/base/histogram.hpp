@@ -4,7 +4,7 @@
 //
 //     gyre::histogram took;
 //     took.record(end - begin);
-//     took.quantile(0.99);
+//     const std::chrono::nanoseconds high = took.quantile(0.99);
 #pragma once
 
 #include <gyre/base/atomic.hpp>

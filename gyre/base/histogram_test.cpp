@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <thread>
 
+namespace histogram_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -139,3 +140,4 @@ TEST(Histogram, IsReadWhileItIsRecorded) {
 }
 
 }  // namespace
+}  // namespace histogram_test

@@ -7,6 +7,7 @@
 
 #include <vector>
 
+namespace intrusive_list_test {
 namespace {
 
 struct item : gyre::intrusive_list_node {
@@ -160,3 +161,4 @@ TEST(IntrusiveListDeathTest, DestroyingALinkedElementIsCaughtInDebugBuilds) {
 #endif
 
 }  // namespace
+}  // namespace intrusive_list_test

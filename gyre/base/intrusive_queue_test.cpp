@@ -7,6 +7,7 @@
 
 #include <vector>
 
+namespace intrusive_queue_test {
 namespace {
 
 struct item : gyre::intrusive_node {
@@ -93,3 +94,4 @@ TEST(IntrusiveQueueDeathTest, SecondMembershipIsCaughtInDebugBuilds) {
 #endif
 
 }  // namespace
+}  // namespace intrusive_queue_test

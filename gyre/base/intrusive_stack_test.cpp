@@ -7,6 +7,7 @@
 #include <thread>
 #include <vector>
 
+namespace intrusive_stack_test {
 namespace {
 
 struct item : gyre::intrusive_node {
@@ -66,3 +67,4 @@ TEST(AtomicIntrusiveStack, EveryElementArrivesOnceAndInItsProducersOrder) {
 }
 
 }  // namespace
+}  // namespace intrusive_stack_test

@@ -11,6 +11,7 @@
 #include <thread>
 #include <vector>
 
+namespace move_only_function_test {
 namespace {
 
 using gyre::move_only_function;
@@ -263,3 +264,4 @@ TEST(MoveOnlyFunction, MayDieOnAnotherThread) {
 }
 
 }  // namespace
+}  // namespace move_only_function_test

@@ -13,6 +13,7 @@
 #include <thread>
 #include <vector>
 
+namespace slab_stress_test {
 namespace {
 
 using gyre::read_slab_stats;
@@ -147,3 +148,4 @@ TEST(SlabStress, FreeingRacesWithTheEndOfTheOwner) {
 }
 
 }  // namespace
+}  // namespace slab_stress_test

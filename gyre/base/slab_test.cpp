@@ -19,6 +19,7 @@
 #include <thread>
 #include <vector>
 
+namespace slab_test {
 namespace {
 
 using gyre::read_slab_stats;
@@ -377,3 +378,4 @@ TEST(SlabClass, WhatAnotherThreadFreesComesHomeWhenThatEnds) {
 }
 
 }  // namespace
+}  // namespace slab_test

@@ -14,6 +14,7 @@
 #include <vector>
 
 namespace gyre::detail {
+namespace timer_wheel_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -518,4 +519,5 @@ TEST_P(TimerWheelModel, RandomStepsAgreeWithAMultimap) {
 INSTANTIATE_TEST_SUITE_P(Seeds, TimerWheelModel, testing::Values(1U, 2U, 3U, 4U, 5U, 6U));
 
 }  // namespace
+}  // namespace timer_wheel_test
 }  // namespace gyre::detail

@@ -9,6 +9,7 @@
 
 #include <type_traits>
 
+namespace unique_fd_test {
 namespace {
 
 using gyre::unique_fd;
@@ -108,3 +109,4 @@ TEST(UniqueFdDeathTest, ForeignCloseIsCaughtInDebugBuilds) {
 #endif
 
 }  // namespace
+}  // namespace unique_fd_test
