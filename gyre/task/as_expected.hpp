@@ -5,11 +5,13 @@
 #pragma once
 
 #include <gyre/task/as_task.hpp>
+#include <gyre/task/detail/transfer.hpp>
 #include <gyre/task/task.hpp>
 
 #include <coroutine>
 #include <expected>
 #include <functional>
+#include <new>
 #include <system_error>
 #include <type_traits>
 #include <utility>
@@ -32,7 +34,7 @@ class expecting_awaiter {
 
   bool await_ready() { return awaiter_.await_ready(); }
   template <class Promise>
-  auto await_suspend(std::coroutine_handle<Promise> awaiting) {
+  GYRE_INLINE_IN_GCC auto await_suspend(std::coroutine_handle<Promise> awaiting) {
     return awaiter_.await_suspend(awaiting);
   }
   auto await_resume() noexcept(noexcept(awaiter_.result())) { return awaiter_.result(); }
@@ -63,6 +65,8 @@ task<expected_t<task_result_t<Awaitable>>> catch_system_error(Awaitable awaitabl
     }
   } catch (const std::system_error& error) {
     co_return std::unexpected(error.code());
+  } catch (const std::bad_alloc&) {
+    co_return std::unexpected(std::make_error_code(std::errc::not_enough_memory));
   }
 }
 
@@ -71,9 +75,11 @@ task<expected_t<task_result_t<Awaitable>>> catch_system_error(Awaitable awaitabl
 /// Awaited, gives what `operation` gives or the std::error_code it fails with, as a
 /// std::expected<T, std::error_code>; a reference comes in a std::reference_wrapper.
 ///
-/// Operations of gyre (sleeping, locking, reading, …) then do not throw at all and nothing is
-/// allocated. Of tasks and other awaitables it catches std::system_error, which costs a frame and
-/// the throw; other exceptions pass. Takes rvalues by value; lvalues are referred to.
+/// Operations of gyre (sleeping, locking, reading, …) then do not throw, but for
+/// operation_cancelled when the coroutine is asked to stop, and nothing is allocated. Of tasks and
+/// other awaitables it catches std::system_error, which costs a frame and the throw, and
+/// std::bad_alloc, which becomes std::errc::not_enough_memory; other exceptions pass. Takes rvalues
+/// by value; lvalues are referred to.
 template <awaitable Awaitable>
 [[nodiscard]] auto as_expected(Awaitable&& operation) {
   using awaiter = decltype(detail::awaiter_of(std::declval<Awaitable>()));

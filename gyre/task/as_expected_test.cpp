@@ -9,11 +9,13 @@
 #include <expected>
 #include <functional>
 #include <memory>
+#include <new>
 #include <stdexcept>
 #include <system_error>
 #include <type_traits>
 #include <utility>
 
+namespace as_expected_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -75,6 +77,15 @@ TEST(AsExpected, GivesReferencesInAWrapper) {
   EXPECT_EQ(&given->get(), &value);
 }
 
+TEST(AsExpected, GivesALackOfMemoryAsAnError) {
+  const auto failed = sync_wait(as_expected([]() -> task<> {
+    throw std::bad_alloc();
+    co_return;
+  }()));
+  ASSERT_FALSE(failed.has_value());
+  EXPECT_EQ(failed.error(), std::errc::not_enough_memory);
+}
+
 TEST(AsExpected, LetsOtherExceptionsPass) {
   EXPECT_THROW(sync_wait(as_expected([]() -> task<> {
                  throw std::runtime_error("not a system error");
@@ -106,3 +117,4 @@ TEST(AsExpected, SleepTellsItsErrorInPlace) {
 }
 
 }  // namespace
+}  // namespace as_expected_test

@@ -20,18 +20,6 @@ concept awaiter = requires(T& object, std::coroutine_handle<task<>::promise_type
   object.await_resume();
 };
 
-/// The object that `co_await awaitable` talks to.
-template <class Awaitable>
-decltype(auto) awaiter_of(Awaitable&& awaitable) {
-  if constexpr (requires { std::forward<Awaitable>(awaitable).operator co_await(); }) {
-    return std::forward<Awaitable>(awaitable).operator co_await();
-  } else if constexpr (requires { operator co_await(std::forward<Awaitable>(awaitable)); }) {
-    return operator co_await(std::forward<Awaitable>(awaitable));
-  } else {
-    return std::forward<Awaitable>(awaitable);
-  }
-}
-
 template <class T>
 inline constexpr bool is_task = false;
 template <class T>

@@ -12,6 +12,7 @@
 #include <string>
 #include <utility>
 
+namespace as_task_test {
 namespace {
 
 using gyre::as_task;
@@ -91,3 +92,4 @@ TEST(AsTask, OfATaskIsTheTaskItself) {
 }
 
 }  // namespace
+}  // namespace as_task_test

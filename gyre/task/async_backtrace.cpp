@@ -5,11 +5,29 @@
 
 namespace gyre {
 
+namespace detail {
+
+void append_frame(std::string& text, const std::source_location& frame, std::string_view indent) {
+  text += indent;
+  text += "  at ";
+  text += frame.function_name();
+  text += " (";
+  text += frame.file_name();
+  text += ':';
+  text += std::to_string(frame.line());
+  text += ")\n";
+}
+
+}  // namespace detail
+
 async_backtrace::async_backtrace([[maybe_unused]] const task_context& from) {
 #if GYRE_ASYNC_BACKTRACE
   const detail::promise_base* frame = from.innermost;
   for (const task_context* context = &from; context != nullptr; context = context->parent) {
-    for (; frame != nullptr; frame = frame->awaited_by) frames_.push_back(frame->where);
+    for (; frame != nullptr; frame = frame->awaited_by) {
+      const bool has_begun = frame->where.line() != 0;
+      if (has_begun) frames_.push_back(frame->where);
+    }
     if (name_.empty() && context->name != nullptr) name_ = context->name;
     frame = context->awaited_by;
   }
@@ -18,15 +36,7 @@ async_backtrace::async_backtrace([[maybe_unused]] const task_context& from) {
 
 std::string async_backtrace::to_string() const {
   std::string text;
-  for (const std::source_location& frame : frames_) {
-    text += "  at ";
-    text += frame.function_name();
-    text += " (";
-    text += frame.file_name();
-    text += ':';
-    text += std::to_string(frame.line());
-    text += ")\n";
-  }
+  for (const std::source_location& frame : frames_) detail::append_frame(text, frame, "");
   return text;
 }
 

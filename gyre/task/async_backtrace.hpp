@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which coroutine awaits which: the stack that a suspended coroutine would have if it were a thread.
-// Known in Debug builds, or where the CMake option GYRE_ASYNC_BACKTRACE is on; elsewhere coroutines
-// carry nothing for it, and every backtrace is empty.
+// Known where gyre was built as Debug, or with the CMake option GYRE_ASYNC_BACKTRACE; elsewhere
+// coroutines carry nothing for it, and every backtrace is empty.
 //
 //     std::cerr << co_await gyre::current_backtrace();
 #pragma once
@@ -12,12 +12,20 @@
 #include <iosfwd>
 #include <source_location>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace gyre {
 
 /// Whether this build knows backtraces.
 inline constexpr bool async_backtrace_is_on = GYRE_ASYNC_BACKTRACE != 0;
+
+namespace detail {
+
+/// Appends a line that begins with `indent`.
+void append_frame(std::string& text, const std::source_location& frame, std::string_view indent);
+
+}  // namespace detail
 
 /// The awaits in which coroutines are suspended, the innermost first, each with function, file and
 /// line; then those of the coroutine for which they run beside others (of when_all, of a scope), up

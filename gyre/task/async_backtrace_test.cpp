@@ -8,6 +8,7 @@
 #include <gyre/task/sync_wait.hpp>
 #include <gyre/task/when_all.hpp>
 #include <tests/support/manual_executor.hpp>
+#include <tests/support/thread_sanitizer.hpp>
 
 #include <coroutine>
 #include <source_location>
@@ -16,6 +17,7 @@
 #include <system_error>
 #include <vector>
 
+namespace async_backtrace_test {
 namespace {
 
 using gyre::task;
@@ -109,16 +111,7 @@ TEST_F(AsyncBacktrace, KnowsTheNameGivenToSpawn) {
   EXPECT_EQ(trace.name(), "keeper");
 }
 
-#if defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define GYRE_TEST_TSAN 1
-#endif
-#endif
-#if defined(__SANITIZE_THREAD__) || defined(GYRE_TEST_TSAN)
-constexpr bool has_a_thread_of_its_own = true;
-#else
-constexpr bool has_a_thread_of_its_own = false;
-#endif
+constexpr bool has_a_thread_of_its_own = gyre::test::thread_sanitizer_is_on;
 
 task<> wait_for(gyre::test::manual_executor& there) { co_await gyre::schedule(there); }
 
@@ -187,3 +180,4 @@ TEST_F(AsyncBacktrace, AHopToTheThreadThatWaitsForItIsReported) {
 }
 
 }  // namespace
+}  // namespace async_backtrace_test

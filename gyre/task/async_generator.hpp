@@ -8,6 +8,7 @@
 #pragma once
 
 #include <gyre/task/context.hpp>
+#include <gyre/task/detail/await_transform.hpp>
 #include <gyre/task/detail/frame.hpp>
 #include <gyre/task/detail/frame_traits.hpp>
 #include <gyre/task/detail/transfer.hpp>
@@ -17,7 +18,6 @@
 #include <coroutine>
 #include <exception>
 #include <memory>
-#include <source_location>
 #include <type_traits>
 #include <utility>
 
@@ -31,7 +31,7 @@ namespace detail {
 /// The promise of an async_generator<T>. It belongs to the thread of control of whoever waits for
 /// the next element, and has no context between elements.
 template <class T>
-class async_generator_promise : public promise_base, public slab_frame {
+class async_generator_promise : public awaiting_promise, public slab_frame {
  public:
   using element = std::remove_reference_t<T>;
   using handle = std::coroutine_handle<async_generator_promise>;
@@ -60,19 +60,10 @@ class async_generator_promise : public promise_base, public slab_frame {
     return copy_for_consumer{{}, value};
   }
 
-#if GYRE_ASYNC_BACKTRACE
-  template <class Awaitable>
-  Awaitable&& await_transform(
-      Awaitable&& awaitable, std::source_location from = std::source_location::current()) noexcept {
-    where = from;
-    context->innermost = this;
-    return static_cast<Awaitable&&>(awaitable);
-  }
-#endif
-
   /// Goes on to the next element for `consumer`.
   template <has_context Promise>
-  std::coroutine_handle<> advance_for(std::coroutine_handle<Promise> consumer) noexcept {
+  GYRE_INLINE_IN_GCC std::coroutine_handle<> advance_for(
+      std::coroutine_handle<Promise> consumer) noexcept {
     consumer_ = consumer;
     context = &context_of(consumer);
     element_ = nullptr;
@@ -92,7 +83,8 @@ class async_generator_promise : public promise_base, public slab_frame {
   struct back_to_consumer {
     static constexpr bool await_ready() noexcept { return false; }
     template <std::derived_from<async_generator_promise> Promise>
-    std::coroutine_handle<> await_suspend(std::coroutine_handle<Promise> self) const noexcept {
+    GYRE_INLINE_IN_GCC std::coroutine_handle<> await_suspend(
+        std::coroutine_handle<Promise> self) const noexcept {
       async_generator_promise& promise = self.promise();
 #if GYRE_ASYNC_BACKTRACE
       promise.context->innermost = promise.awaited_by;
@@ -106,7 +98,8 @@ class async_generator_promise : public promise_base, public slab_frame {
     element copy;
 
     template <std::derived_from<async_generator_promise> Promise>
-    std::coroutine_handle<> await_suspend(std::coroutine_handle<Promise> self) noexcept {
+    GYRE_INLINE_IN_GCC std::coroutine_handle<> await_suspend(
+        std::coroutine_handle<Promise> self) noexcept {
       static_cast<async_generator_promise&>(self.promise()).element_ = std::addressof(copy);
       return back_to_consumer::await_suspend(self);
     }
@@ -161,7 +154,8 @@ class [[nodiscard]] async_generator {
 
     bool await_ready() const noexcept { return !coroutine_ || coroutine_.done(); }
     template <detail::has_context Promise>
-    std::coroutine_handle<> await_suspend(std::coroutine_handle<Promise> consumer) noexcept {
+    GYRE_INLINE_IN_GCC std::coroutine_handle<> await_suspend(
+        std::coroutine_handle<Promise> consumer) noexcept {
       return coroutine_.promise().advance_for(consumer);
     }
     std::remove_reference_t<T>* await_resume() const {

@@ -20,6 +20,7 @@
 #include <utility>
 #include <vector>
 
+namespace async_generator_test {
 namespace {
 
 using gyre::async_generator;
@@ -282,3 +283,4 @@ TEST(AsyncGenerator, TakesItsFrameFromAnAllocator) {
 }
 
 }  // namespace
+}  // namespace async_generator_test

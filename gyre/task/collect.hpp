@@ -78,12 +78,15 @@ class collection {
     if (group_.running() >= limit || error_ != nullptr) return false;
     try {
       if (next_ == std::ranges::end(range_)) return false;
-      if (group_.stop_requested()) throw_cancelled();
+      if (group_.stop_requested()) {
+        fail(std::make_exception_ptr(operation_cancelled()));
+        return false;
+      }
       start(as_task(std::ranges::iter_move(next_)));
       ++next_;
       return true;
     } catch (...) {
-      fail();
+      fail(std::current_exception());
       return false;
     }
   }
@@ -93,13 +96,15 @@ class collection {
     try {
       results_.take(left.index, left.work);
     } catch (...) {
-      fail();
+      fail(std::current_exception());
     }
     left.next = std::exchange(free_, &left);
   }
   /// When all have ended. Throws the error that came first.
   auto release() {
-    if (error_ != nullptr) std::rethrow_exception(std::move(error_));
+    if (error_ != nullptr) {
+      take_for(group_.parent(), [this] { std::rethrow_exception(std::move(error_)); });
+    }
     return results_.release();
   }
 
@@ -121,9 +126,9 @@ class collection {
     taken.work = std::move(work);
     group_.start(taken, taken.work);
   }
-  void fail() noexcept {
+  void fail(std::exception_ptr error) noexcept {
     if (error_ != nullptr) return;
-    error_ = std::current_exception();
+    error_ = std::move(error);
     group_.request_stop();
   }
 
@@ -162,8 +167,8 @@ task<typename collected_results<T>::type> collect_range(Range range, std::size_t
 ///
 /// As soon as one ends the next one starts, whatever became of those before it. When one fails, or
 /// the range throws, no more are started and the others are asked to stop; when they have ended the
-/// error that came first is thrown. The same, with std::errc::operation_canceled, when the
-/// coroutine is asked to stop before all have been started.
+/// error that came first is thrown. So is operation_cancelled, when the coroutine is asked to stop
+/// before all have been started.
 ///
 /// All of this happens on the coroutine's own executor, where it also goes on. It may be destroyed
 /// while it waits, on that executor, if no child is on another one (asserted). Memory for the

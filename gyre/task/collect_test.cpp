@@ -25,6 +25,7 @@
 #include <utility>
 #include <vector>
 
+namespace collect_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -273,3 +274,4 @@ TEST_F(Collect, ErrorsStopsAndEndsRaceOnSeveralThreads) {
 }
 
 }  // namespace
+}  // namespace collect_test

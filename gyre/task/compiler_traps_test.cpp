@@ -9,6 +9,7 @@
 #include <gyre/base/slab.hpp>
 #include <gyre/task/invoke.hpp>
 #include <gyre/task/schedule.hpp>
+#include <gyre/task/spawn.hpp>
 #include <gyre/task/sync_wait.hpp>
 #include <tests/support/thread_executor.hpp>
 
@@ -20,6 +21,7 @@
 #include <utility>
 #include <vector>
 
+namespace compiler_traps_test {
 namespace {
 
 using gyre::sync_wait;
@@ -49,6 +51,40 @@ TEST(CompilerTraps, CapturesAreDestroyedOnceWhenTheTaskIsNamed) {
     co_await std::move(work);
   };
   sync_wait(outer(count));
+  EXPECT_TRUE(count.even()) << count.made << " made, " << count.destroyed << " destroyed";
+}
+
+// Of an aggregate made within a co_await expression, GCC 12 destroys the members twice.
+struct counted_aggregate {
+  counted member;
+  int number = 0;
+};
+struct counted_class {
+  explicit counted_class(tally& where) noexcept : member(where) {}
+  counted member;
+};
+struct plain_options {
+  int number = 1;
+  bool flag = false;
+};
+
+[[nodiscard]] counted_aggregate make_aggregate(tally& to) { return {counted(to), 1}; }
+template <class T>
+task<int> takes_one(T held, plain_options options = {}) {
+  co_await gyre::yield();
+  co_return options.number + (sizeof(held) > 0 ? 1 : 0);
+}
+
+TEST(CompilerTraps, AggregatesAreDestroyedOnceWhenNotMadeInTheAwaitedExpression) {
+  tally count;
+  auto outer = [](tally& to) -> task<int> {
+    counted_aggregate named{counted(to), 1};
+    int sum = co_await takes_one(std::move(named), {.number = 2});
+    sum += co_await takes_one(make_aggregate(to));
+    sum += co_await takes_one(counted_class{to});
+    co_return sum;
+  };
+  EXPECT_EQ(sync_wait(outer(count)), 7);
   EXPECT_TRUE(count.even()) << count.made << " made, " << count.destroyed << " destroyed";
 }
 
@@ -107,6 +143,39 @@ TEST(CompilerTraps, AwaitThatIsNotReachedDoesNotRun) {
   };
   EXPECT_FALSE(sync_wait(outer(asks, runs)));
   EXPECT_EQ(runs, 1);
+}
+
+// GCC 12 copies an awaiter that passes through an await_transform() by reference, in Debug builds; a
+// copy of this one would never be resumed.
+struct set_by_hand {
+  static bool await_ready() noexcept { return false; }
+  void await_suspend(std::coroutine_handle<> h) noexcept { waiting = h; }
+  static void await_resume() noexcept {}
+  std::coroutine_handle<> waiting;
+};
+struct immovable : set_by_hand {
+  explicit immovable(immovable*& to) noexcept { to = this; }
+  immovable(const immovable&) = delete;
+  immovable& operator=(const immovable&) = delete;
+};
+
+TEST(CompilerTraps, AwaitersAreAwaitedInPlace) {
+  set_by_hand named;
+  immovable* temporary = nullptr;
+  int step = 0;
+  auto waits = [](set_by_hand& first, immovable*& second, int& to) -> task<> {
+    co_await first;
+    to = 1;
+    co_await immovable(second);
+    to = 2;
+  };
+  gyre::spawn(gyre::inline_executor(), waits(named, temporary, step));
+  ASSERT_TRUE(named.waiting);
+  gyre::detail::resume(named.waiting);
+  EXPECT_EQ(step, 1);
+  ASSERT_TRUE(temporary != nullptr && temporary->waiting);
+  gyre::detail::resume(temporary->waiting);
+  EXPECT_EQ(step, 2);
 }
 
 enum class when { returning_void, returning_bool, returning_handle };
@@ -243,3 +312,4 @@ TEST(CompilerTraps, ResultsAreAligned) {
 }
 
 }  // namespace
+}  // namespace compiler_traps_test

@@ -4,24 +4,22 @@
 // context; what runs beside it (a child of when_all, a task of a scope) has a context of its own.
 #pragma once
 
+#include <gyre/task/detail/build_options.hpp>
 #include <gyre/task/executor.hpp>
 #include <gyre/task/stop_token.hpp>
 
 #include <concepts>
 #include <coroutine>
+#include <cstdint>
 #include <source_location>
-
-// Whether suspended coroutines know where they are (async_backtrace.hpp). CMake defines it, for the
-// library and its users alike: 1 in Debug builds or if the option GYRE_ASYNC_BACKTRACE is on.
-#ifndef GYRE_ASYNC_BACKTRACE
-#define GYRE_ASYNC_BACKTRACE 0
-#endif
 
 namespace gyre {
 
 namespace detail {
 struct promise_base;
 struct local_binding;
+class child_set;
+class task_end;
 }  // namespace detail
 
 /// A thread of control as its coroutines see it. Read and written only by the coroutine of it that
@@ -36,16 +34,37 @@ struct task_context {
   /// Called when the outermost coroutine, started rather than awaited, has finished and its frame is
   /// gone; returns what runs next on this thread. The context may be destroyed in it.
   std::coroutine_handle<> (*finished)(task_context& self) noexcept = nullptr;
+  /// How often a wait has thrown operation_cancelled since `stop` was requested. Mutable: waits refer
+  /// to a constant, as coroutines without a context share one; that is never asked to stop.
+  mutable std::uint32_t cancellations = 0;
 
 #if GYRE_ASYNC_BACKTRACE
   detail::promise_base* innermost = nullptr;         // the coroutine that runs or waits
   const task_context* parent = nullptr;              // whose coroutine waits for this one
   const detail::promise_base* awaited_by = nullptr;  // that coroutine
   const char* name = nullptr;
+  detail::child_set* child_sets = nullptr;  // of its coroutines, the newest first
+  detail::task_end* outermost = nullptr;    // the task of its outermost coroutine
+  const executor* held_by = nullptr;        // besides `where`, may have what it waits for queued
+  // Within a handler: destroys that coroutine, as if it had thrown what is being handled.
+  void (*destroy)(detail::task_end& outermost) noexcept = nullptr;
 #endif
 };
 
 namespace detail {
+
+// The library defines the one of these functions that fits its own build, and every object file that
+// includes this header refers to the one that fits its headers: with another layout of promises a
+// program does not link. No instruction; eight bytes in a program.
+#if GYRE_ASYNC_BACKTRACE
+void library_built_with_gyre_async_backtrace_1() noexcept;
+[[gnu::used, gnu::retain]] inline constexpr auto backtraces_on =
+    &library_built_with_gyre_async_backtrace_1;
+#else
+void library_built_with_gyre_async_backtrace_0() noexcept;
+[[gnu::used, gnu::retain]] inline constexpr auto backtraces_off =
+    &library_built_with_gyre_async_backtrace_0;
+#endif
 
 /// The part of a promise that every coroutine of gyre has in common. Comes first in the promise, so
 /// that it can be found from a bare coroutine handle.
@@ -81,6 +100,19 @@ auto& context_of(std::coroutine_handle<Promise> h) noexcept {
   }
 }
 
+/// For await_suspend() of an awaiter that is posted to `holder`, at once or to be stopped. If that is
+/// not the coroutine's executor, the deadlock report must not destroy the coroutine beneath it.
+template <class Promise>
+void set_holder([[maybe_unused]] std::coroutine_handle<Promise> awaiting,
+                [[maybe_unused]] const executor& holder) noexcept {
+#if GYRE_ASYNC_BACKTRACE
+  if constexpr (has_context<Promise>) {
+    task_context& context = context_of(awaiting);
+    if (context.where != &holder) context.held_by = &holder;
+  }
+#endif
+}
+
 /// Makes `child` a context for work beside the coroutine `parent`: what it inherits, and no end yet.
 template <class Promise>
 void fork_context(task_context& child, std::coroutine_handle<Promise> parent) noexcept {
@@ -88,9 +120,12 @@ void fork_context(task_context& child, std::coroutine_handle<Promise> parent) no
   child.where = from.where;
   child.stop = from.stop;
   child.locals = from.locals;
+  child.cancellations = from.cancellations;
 #if GYRE_ASYNC_BACKTRACE
   child.innermost = nullptr;
   child.parent = &from;
+  child.child_sets = nullptr;
+  child.held_by = nullptr;
   if constexpr (std::derived_from<Promise, promise_base>) child.awaited_by = &parent.promise();
 #endif
 }

@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+namespace executor_test {
 namespace {
 
 using testing::ElementsAre;
@@ -130,3 +131,4 @@ TEST(ForeignCoroutine, WithAContextAwaitsTasks) {
 }
 
 }  // namespace
+}  // namespace executor_test

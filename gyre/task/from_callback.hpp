@@ -14,6 +14,7 @@
 #include <gyre/base/atomic.hpp>
 #include <gyre/base/slab.hpp>
 #include <gyre/task/context.hpp>
+#include <gyre/task/detail/cancelled.hpp>
 #include <gyre/task/detail/resumption.hpp>
 #include <gyre/task/executor.hpp>
 #include <gyre/task/stop_token.hpp>
@@ -105,7 +106,7 @@ class callback_outcome final : public callback_state {
     return true;
   }
 
-  T take() {
+  T take(const task_context* context) {
     if (value_) [[likely]] {
       if constexpr (std::is_void_v<T>) {
         return;
@@ -113,7 +114,7 @@ class callback_outcome final : public callback_state {
         return std::move(*value_);
       }
     }
-    if (auto* code = std::get_if<std::error_code>(&error_)) throw std::system_error(*code);
+    if (auto* code = std::get_if<std::error_code>(&error_)) throw_failure(*code, context);
     std::rethrow_exception(std::get<std::exception_ptr>(error_));
   }
 
@@ -144,14 +145,15 @@ class callback_awaiter {
   static constexpr bool await_ready() noexcept { return false; }
   template <class Promise>
   bool await_suspend(std::coroutine_handle<Promise> awaiting) {
-    const auto& context = context_of(awaiting);
+    const task_context& context = context_of(awaiting);
+    context_ = &context;
     state_ = new callback_outcome<T>;
     state_->waiting = awaiting;
     state_->where = context.where;
     completion<T> done(*state_);
     if (context.stop.stop_requested()) {
       done.set_error(std::make_error_code(std::errc::operation_canceled));
-      return false;
+      return gives_way(context, awaiting);
     }
     start_(std::move(done));
     if (context.stop.stop_possible()) stopping_.emplace(context.stop, stop{this});
@@ -163,7 +165,7 @@ class callback_awaiter {
       callback_outcome<T>* state;
       ~owner() { state->release(); }
     } owned{std::exchange(state_, nullptr)};
-    return owned.state->take();
+    return owned.state->take(context_);
   }
 
  private:
@@ -181,6 +183,7 @@ class callback_awaiter {
   Start start_;
   [[no_unique_address]] OnStop on_stop_;
   callback_outcome<T>* state_ = nullptr;
+  const task_context* context_ = nullptr;
   std::optional<inplace_stop_callback<stop>> stopping_;
 };
 
@@ -246,11 +249,11 @@ class completion {
 /// value or throws what it was told. `start` runs within the co_await, may report at once, and what
 /// it throws is thrown there. The coroutine goes on on its executor, whoever reports.
 ///
-/// Asked to stop, the coroutine goes on at once with std::errc::operation_canceled, and a later
-/// report is dropped; so what the operation refers to must outlive it even then. The second form
-/// calls `on_stop` instead, which asks the operation to end early, and goes on waiting for the
-/// report. It runs on the thread that requests the stop, perhaps while or after the operation ends,
-/// and must not throw. If a stop was requested before, nothing is started.
+/// Asked to stop, the coroutine goes on at once with operation_cancelled, and a later report is
+/// dropped; so what the operation refers to must outlive it even then. The second form calls
+/// `on_stop` instead, which asks the operation to end early, and goes on waiting for the report. It
+/// runs on the thread that requests the stop, perhaps while or after the operation ends, and must
+/// not throw. If a stop was requested before, nothing is started.
 ///
 /// Costs an allocation from the slab. With GCC 12 name what this returns, and await it in a
 /// statement of its own: see invoke(). A coroutine that waits may be destroyed as long as no report

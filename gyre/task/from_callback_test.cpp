@@ -25,6 +25,7 @@
 #include <utility>
 #include <vector>
 
+namespace from_callback_test {
 namespace {
 
 using gyre::completion;
@@ -61,6 +62,8 @@ task<> store_error(library& from, std::optional<std::error_code>& to) {
     co_await std::move(operation);
   } catch (const std::system_error& error) {
     to = error.code();
+  } catch (const gyre::operation_cancelled&) {
+    to = std::make_error_code(std::errc::operation_canceled);
   }
 }
 
@@ -257,7 +260,7 @@ TEST(FromCallback, ReportAndStopRace) {
     try {
       co_await std::move(operation);
       ++got;
-    } catch (const std::system_error&) {
+    } catch (const gyre::operation_cancelled&) {
       ++left;
     }
   };
@@ -274,3 +277,4 @@ TEST(FromCallback, ReportAndStopRace) {
 }
 
 }  // namespace
+}  // namespace from_callback_test

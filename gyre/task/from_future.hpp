@@ -36,6 +36,7 @@ class future_awaiter : operation {
   void await_suspend(std::coroutine_handle<Promise> awaiting) noexcept {
     back_.waiting = awaiting;
     goes_on_ = context_of(awaiting).where;
+    set_holder(awaiting, *waits_here_);
     waits_here_->post(*this);
   }
   decltype(auto) await_resume() { return future_.get(); }

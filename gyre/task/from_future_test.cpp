@@ -16,6 +16,7 @@
 #include <thread>
 #include <utility>
 
+namespace from_future_test {
 namespace {
 
 using gyre::from_future;
@@ -86,3 +87,4 @@ TEST(FromFuture, IsTheOtherWayRoundOfSpawnFuture) {
 }
 
 }  // namespace
+}  // namespace from_future_test

@@ -7,6 +7,7 @@
 //       co_yield tree->value;
 //       co_yield gyre::elements_of(in_order(tree->right));
 //     }
+//
 //     for (int value : in_order(root)) use(value);
 #pragma once
 

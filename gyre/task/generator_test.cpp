@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+namespace generator_test {
 namespace {
 
 using gyre::elements_of;
@@ -299,3 +300,4 @@ TEST(Generator, WalksOverARangeInAFrameFromTheAllocatorOfElementsOf) {
 }
 
 }  // namespace
+}  // namespace generator_test

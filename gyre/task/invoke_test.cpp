@@ -11,6 +11,7 @@
 #include <stdexcept>
 #include <utility>
 
+namespace invoke_test {
 namespace {
 
 using gyre::sync_wait;
@@ -118,3 +119,4 @@ TEST(Invoke, AwaitsWhateverTheFunctionReturns) {
 }
 
 }  // namespace
+}  // namespace invoke_test

@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+namespace schedule_test {
 namespace {
 
 using gyre::sync_wait;
@@ -186,3 +187,4 @@ TEST(Context, TellsExecutorAndStopTokenWithoutWaiting) {
 }
 
 }  // namespace
+}  // namespace schedule_test

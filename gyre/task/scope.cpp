@@ -27,6 +27,7 @@ class scope::child final : public task_context, public operation, public intrusi
     finished = &end;
 #if GYRE_ASYNC_BACKTRACE
     name = called;
+    detail::task_access::state(work_).prepare(*this);  // so that the task is known before it begins
 #endif
   }
 
@@ -94,6 +95,12 @@ std::vector<async_backtrace> scope::live_tasks() {
   return traces;
 }
 
+#if GYRE_ASYNC_BACKTRACE
+void scope::append_children(std::vector<task_context*>& to) {
+  for (child& each : children_) to.push_back(&each);
+}
+#endif
+
 // A task's end. The scope may be gone when it returns.
 std::coroutine_handle<> scope::leave(const executor* here) noexcept {
   // release: pairs with the acquire of whoever comes last, or of the join: the errors are seen.
@@ -118,24 +125,23 @@ void scope::note_error() noexcept {
     }
     if (policy_ == scope_errors::stop_at_first) stop_.request_stop();
   };
-  try {
-    throw;
-  } catch (const std::system_error& error) {
-    if (!detail::is_cancelled(error) || !stop_.stop_requested()) return keep();
-    const std::lock_guard lock(mutex_);
-    cancelled_ = true;
-  } catch (...) {
-    keep();
-  }
+  if (!stop_.stop_requested() || !detail::is_cancelled(std::current_exception())) return keep();
+  const std::lock_guard lock(mutex_);
+  cancelled_ = true;
 }
 
 void detail::open_scope::check(const task_context& parent) {
   if (first_error_ != nullptr) {
-    if (policy_ == scope_errors::stop_at_first) std::rethrow_exception(std::move(first_error_));
+    if (policy_ == scope_errors::stop_at_first) {
+      take_for(parent, [this] { std::rethrow_exception(std::move(first_error_)); });
+    }
     more_errors_.insert(more_errors_.begin(), std::move(first_error_));
     throw scope_error(std::move(more_errors_));
   }
-  if (cancelled_ && parent.stop.stop_requested()) throw_cancelled();
+  if (!cancelled_ || !parent.stop.stop_requested()) return;
+  // The body was in this context; its cancellation has been counted.
+  if (parent.cancellations != inherited_.cancellations) throw operation_cancelled();
+  throw_cancelled(parent);
 }
 
 }  // namespace gyre

@@ -17,6 +17,7 @@
 #include <gyre/task/async_backtrace.hpp>
 #include <gyre/task/context.hpp>
 #include <gyre/task/detail/cancelled.hpp>
+#include <gyre/task/detail/child_set.hpp>
 #include <gyre/task/detail/resumption.hpp>
 #include <gyre/task/detail/this_context.hpp>
 #include <gyre/task/executor.hpp>
@@ -61,7 +62,7 @@ class scope_error : public std::exception {
 
 /// Where with_scope() starts tasks. It is open until the body and all its tasks have ended: both
 /// may use it, and whoever they wait for. All members from any thread.
-class scope {
+class scope : detail::child_set {
  public:
   scope(const scope&) = delete;
   scope& operator=(const scope&) = delete;
@@ -89,8 +90,8 @@ class scope {
     }
   }
 
-  /// Asks the body and all tasks to stop. One that then ends with std::errc::operation_canceled has
-  /// not failed. False if they were asked before.
+  /// Asks the body and all tasks to stop. One that then ends with operation_cancelled, or with
+  /// std::errc::operation_canceled, has not failed. False if they were asked before.
   bool request_stop() noexcept { return stop_.request_stop(); }
   /// The token that the body and the tasks have.
   inplace_stop_token get_token() const noexcept { return stop_.get_token(); }
@@ -105,6 +106,7 @@ class scope {
   std::vector<async_backtrace> live_tasks();
 
  protected:
+  using detail::child_set::attach;
   scope(inplace_stop_token parent, scope_errors policy) noexcept;
   ~scope();
 
@@ -133,6 +135,9 @@ class scope {
   }
   void spawn_task(executor& where, task<> work, const char* name);
   std::coroutine_handle<> leave(const executor* here) noexcept;
+#if GYRE_ASYNC_BACKTRACE
+  void append_children(std::vector<task_context*>& to) override;
+#endif
 
   std::mutex mutex_;
 #if GYRE_ASYNC_BACKTRACE
@@ -164,6 +169,7 @@ class open_scope final : public scope {
     bool await_suspend(std::coroutine_handle<Promise> parent) noexcept {
       fork_context(self.inherited_, parent);
       self.inherited_.stop = self.get_token();
+      self.attach(parent);
       return false;
     }
     static constexpr void await_resume() noexcept {}
@@ -195,9 +201,9 @@ using scope_result_t = task_result_t<std::invoke_result_t<Body&, scope&>>;
 /// captures for instance, lives as long.
 ///
 /// The body is stopped with the tasks, and its errors count like theirs (see scope_errors). All
-/// stop when the coroutine is asked to, and then std::errc::operation_canceled is thrown if one of
-/// them ended with it. After scope::request_stop(), by whomever, those that ended with it have not
-/// failed; but if the body has a value to give and was among them, operation_canceled is thrown.
+/// stop when the coroutine is asked to, and then operation_cancelled is thrown if one of them ended
+/// with it. After scope::request_stop(), by whomever, those that ended with it have not failed; but
+/// if the body has a value to give and was among them, std::errc::operation_canceled is thrown.
 ///
 /// Goes on where the body ended (its own executor, unless the body used resume_on()). Costs a
 /// frame, and one for the body. Must not be destroyed while tasks of the scope run or wait, as they
@@ -231,7 +237,7 @@ task<detail::scope_result_t<Body>> with_scope(Body body,
   co_await here.join();
   here.check(context);
   if constexpr (!std::is_void_v<result>) {
-    if (!value) detail::throw_cancelled();
+    if (!value) detail::throw_cancelled(context);
     if constexpr (std::is_reference_v<result>) {
       co_return value->get();
     } else {

@@ -23,6 +23,7 @@
 #include <utility>
 #include <vector>
 
+namespace scope_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -375,3 +376,4 @@ TEST_F(Scope, DestroyedWithItsTasksRunningEndsTheProgram) {
 }
 
 }  // namespace
+}  // namespace scope_test

@@ -4,72 +4,110 @@
 #include <gyre/task/detail/cancelled.hpp>
 
 #include <cassert>
+#include <stdexcept>
 
 namespace gyre::detail {
+namespace {
+
+// The last of the works that this thread is asking to stop; null if it is asking none.
+constinit thread_local shared_work* last_to_stop = nullptr;
+
+[[noreturn, gnu::cold]] void throw_refused() {
+  throw std::system_error(std::make_error_code(std::errc::owner_dead),
+                          "gyre::shared_task: the last awaiter has left, and the work was stopped");
+}
+
+}  // namespace
+
+void throw_empty_shared_task() {
+  throw std::logic_error("gyre::shared_task: awaited a handle that is empty");
+}
 
 void shared_waiter::cancel::operator()() const noexcept { self->work_->cancel(*self); }
 
-bool shared_waiter::await_ready() const noexcept { return work_->is_done(); }
+#if GYRE_ASYNC_BACKTRACE
+void shared_child::append_children(std::vector<task_context*>& to) { to.push_back(&work_); }
+#endif
 
-bool shared_waiter::wait() noexcept {
+bool shared_waiter::await_ready() const noexcept { return work_->is_ready(); }
+
+// The coroutine that goes on.
+std::coroutine_handle<> shared_waiter::wait() noexcept {
+  work_->acquire();
+  progress_ = progress::suspended;
   if (context_->stop.stop_possible()) on_stop_.emplace(context_->stop, cancel{this});
-  return work_->enter(*this);
+  const std::coroutine_handle<> self = waiting;
+  const task_context& context = *context_;
+  // If it waits this may be gone.
+  const std::coroutine_handle<> resumed = work_->enter(*this);
+  if (resumed == self && gives_way(context, self)) return std::noop_coroutine();
+  return resumed;
 }
 
 void shared_waiter::end_wait() {
   on_stop_.reset();
-  context_ = nullptr;
-  if (is_cancelled_) throw_cancelled();
+#if GYRE_ASYNC_BACKTRACE
+  child_.reset();
+#endif
+  progress_ = progress::resumed;
+  if (outcome_ == outcome::result) return;
+  if (outcome_ == outcome::cancelled || context_->stop.stop_requested()) throw_cancelled(*context_);
+  throw_refused();
 }
 
-void shared_waiter::abandon() noexcept {
-  on_stop_.reset();
-  work_->abandon(*this);
+void shared_waiter::leave() noexcept {
+  if (progress_ == progress::suspended) {
+    on_stop_.reset();
+    work_->abandon(*this);
+  }
+  work_->release();
 }
 
 shared_work::shared_work(executor* target) noexcept
     : operation([](operation& self) {
         auto& work = static_cast<shared_work&>(self);
-        work.start(work);
+        resume(work.start(work));
       }),
       target_(target) {
   stop = stop_source_.get_token();
   finished = [](task_context& self) noexcept { return static_cast<shared_work&>(self).end(); };
 }
 
-// Whether `waiter` has to wait. If so it may be gone.
-bool shared_work::enter(shared_waiter& waiter) noexcept {
+// The coroutine that goes on: that of `waiter` if it need not wait, the work's if it is the first,
+// else none. If it waits it may be gone.
+std::coroutine_handle<> shared_work::enter(shared_waiter& waiter) noexcept {
   std::unique_lock lock(mutex_);
-  if (!is_done() && waiter.is_cancelled_) return false;
-  ++awaiting_;
-  if (!std::exchange(is_started_, true)) {
-    lock.unlock();
-    begin(*waiter.context_->where);
-    lock.lock();
+  // relaxed, here and below: changes under the lock only.
+  const phase now = phase_.load(std::memory_order_relaxed);
+  if (now == phase::done) {
+    waiter.outcome_ = shared_waiter::outcome::result;
+    return waiter.waiting;
   }
-  if (is_done()) {
-    waiter.is_cancelled_ = false;
-    return false;
-  }
-  if (waiter.is_cancelled_ && awaiting_ > 1) {
-    --awaiting_;
-    return false;
+  if (waiter.outcome_ == shared_waiter::outcome::cancelled) return waiter.waiting;
+  if (now == phase::stopping || now == phase::stopped) {
+    waiter.outcome_ = shared_waiter::outcome::refused;
+    return waiter.waiting;
   }
   waiters_.push_back(waiter);
-  if (std::exchange(waiter.is_cancelled_, false)) stop_unlocked(lock);
-  return true;
+  ++awaiting_;
+  if (now == phase::running) return std::noop_coroutine();
+  phase_.store(phase::running, std::memory_order_relaxed);
+  executor& here = *waiter.context_->where;
+  acquire();  // for the time it runs
+  lock.unlock();
+  return begin(here);
 }
 
 // In the stop callback of `waiter`, which may not have entered yet, or may be woken already.
 void shared_work::cancel(shared_waiter& waiter) noexcept {
   std::unique_lock lock(mutex_);
-  if (is_done()) return;
+  if (phase_.load(std::memory_order_relaxed) >= phase::done) return;
   if (!waiter.is_linked()) {
-    waiter.is_cancelled_ = true;
+    waiter.outcome_ = shared_waiter::outcome::cancelled;
   } else if (awaiting_ > 1) {
     --awaiting_;
     waiter.unlink();
-    waiter.is_cancelled_ = true;
+    waiter.outcome_ = shared_waiter::outcome::cancelled;
     lock.unlock();
     waiter.context_->where->post(waiter);
   } else {
@@ -86,32 +124,49 @@ void shared_work::abandon(shared_waiter& waiter) noexcept {
   if (--awaiting_ == 0) stop_unlocked(lock);
 }
 
-// The work may end in it, and with it all who wait.
+// Asks the work to stop, and lets nobody join it from now on. The work may end in it, and with it
+// all who wait.
+//
+// Work that is asked to stop may be the last to await other work, which is stopped in turn. In a
+// chain of works each would be asked within the call for the one before; so this thread asks them
+// one after the other, in the outermost call.
 void shared_work::stop_unlocked(std::unique_lock<std::mutex>& lock) noexcept {
+  if (phase_.load(std::memory_order_relaxed) == phase::stopping) return;
+  phase_.store(phase::stopping, std::memory_order_relaxed);
   acquire();
   lock.unlock();
-  stop_source_.request_stop();
-  release();
-}
-
-void shared_work::begin(executor& first_awaiters) noexcept {
-  acquire();  // for the time it runs
-  if (target_ != nullptr) {
-    where = target_;
-    target_->post(*this);
-  } else {
-    where = &first_awaiters;
-    start(*this);
+  if (shared_work* const last = std::exchange(last_to_stop, this); last != nullptr) {
+    last->next_to_stop_ = this;
+    return;
+  }
+  for (shared_work* each = this; each != nullptr;) {
+    each->stop_source_.request_stop();
+    shared_work* const following = each->next_to_stop_;
+    if (following == nullptr) last_to_stop = nullptr;
+    each->release();
+    each = following;
   }
 }
 
+// What is to be resumed now.
+std::coroutine_handle<> shared_work::begin(executor& first_awaiters) noexcept {
+  if (target_ != nullptr) {
+    where = target_;
+    target_->post(*this);
+    return std::noop_coroutine();
+  }
+  where = &first_awaiters;
+  return start(*this);
+}
+
 std::coroutine_handle<> shared_work::end() noexcept {
-  take_result();
+  const bool succeeded = take_result();
   intrusive_list<shared_waiter> woken;
   {
     const std::lock_guard lock(mutex_);
+    const bool stopped = !succeeded && phase_.load(std::memory_order_relaxed) == phase::stopping;
     // release: pairs with the acquire in is_done(), for who sees it without the lock.
-    is_done_.store(true, std::memory_order_release);
+    phase_.store(stopped ? phase::stopped : phase::done, std::memory_order_release);
     woken.splice_back(waiters_);
   }
   // One that is where the work was goes on at once.

@@ -26,9 +26,9 @@ sleep_awaiter::~sleep_awaiter() {
 bool sleep_awaiter::wait(const task_context& context) noexcept {
   where_ = context.where;
   timers_ = where_->timers();
-  token_ = context.stop;
+  context_ = &context;
   if (timers_ == nullptr) error_ = std::errc::operation_not_supported;
-  if (token_.stop_requested()) error_ = std::errc::operation_canceled;
+  if (context.stop.stop_requested()) error_ = std::errc::operation_canceled;
   if (error_ != std::errc{}) return false;
   // relaxed: not shared yet.
   parties_.store(starting | timer, std::memory_order_relaxed);
@@ -45,7 +45,7 @@ bool sleep_awaiter::start() noexcept {
     deadline_ = none ? steady_time::min() : later(timers_->now(), delay_);
   }
   timers_->start_timer(*this, *deadline_);
-  if (token_.stop_possible()) callback_.emplace(token_, on_stop{this});
+  if (context_->stop.stop_possible()) callback_.emplace(context_->stop, on_stop{this});
   return last_of(starting);
 }
 
@@ -87,10 +87,10 @@ void sleep_awaiter::on_expiry(timer_operation& expired) {
   if (self.last_of(timer)) resume(self.waiting_);
 }
 
-std::expected<void, std::error_code> sleep_awaiter::result() noexcept {
+std::expected<void, std::error_code> sleep_awaiter::result() {
   callback_.reset();
-  if (error_ != std::errc{}) return std::unexpected(std::make_error_code(error_));
-  return {};
+  if (error_ == std::errc{}) return {};
+  return std::unexpected(failure_value(std::make_error_code(error_), context_));
 }
 
 void sleep_awaiter::await_resume() {
@@ -99,7 +99,7 @@ void sleep_awaiter::await_resume() {
     throw std::system_error(std::make_error_code(error_),
                             "gyre::sleep_for: no timers here: use sync_wait(loop, ...)");
   }
-  if (error_ != std::errc{}) throw_error(error_);
+  if (error_ != std::errc{}) throw_failure(std::make_error_code(error_), context_);
 }
 
 }  // namespace gyre::detail

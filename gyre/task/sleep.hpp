@@ -45,10 +45,11 @@ class sleep_awaiter : operation, timer_operation {
   template <class Promise>
   bool await_suspend(std::coroutine_handle<Promise> awaiting) noexcept {
     waiting_ = awaiting;
-    return wait(context_of(awaiting));
+    const task_context& context = context_of(awaiting);
+    return wait(context) || gives_way(context, awaiting);
   }
   void await_resume();
-  std::expected<void, std::error_code> result() noexcept;
+  std::expected<void, std::error_code> result();
 
  private:
   struct on_stop {
@@ -71,7 +72,7 @@ class sleep_awaiter : operation, timer_operation {
   std::coroutine_handle<> waiting_;
   executor* where_ = nullptr;
   timer_service* timers_ = nullptr;
-  inplace_stop_token token_;
+  const task_context* context_ = nullptr;
   std::optional<inplace_stop_callback<on_stop>> callback_;
   atomic<std::uint8_t> parties_{0};
   bool started_ = false;
@@ -83,7 +84,7 @@ class sleep_awaiter : operation, timer_operation {
 /// Awaited, goes on when `delay` has passed, not earlier; a delay of zero or less is over in the
 /// executor's next turn. Uses the timers of the coroutine's executor, and goes on there.
 ///
-/// Errors: std::errc::operation_canceled when asked to stop, at once and from any thread;
+/// Errors: operation_cancelled when asked to stop, at once and from any thread;
 /// std::errc::operation_not_supported where the executor has no timers. Allocates nothing. May be
 /// destroyed while it waits, on the thread of an executor that has one, unless a stop was
 /// requested: then its end is under way, as it may be at any time on an executor of several

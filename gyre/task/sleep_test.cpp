@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+namespace sleep_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -45,8 +46,8 @@ class Sleep : public testing::Test {
     try {
       co_await sleep_for(delay);
       ended_ = true;
-    } catch (const std::system_error& error) {
-      error_ = error.code();
+    } catch (const gyre::operation_cancelled&) {
+      error_ = std::make_error_code(std::errc::operation_canceled);
     }
     ended_at_ = executor_.now();
   }
@@ -233,3 +234,4 @@ TEST_F(Sleep, MayBeDroppedWhileItWaits) {
 }
 
 }  // namespace
+}  // namespace sleep_test

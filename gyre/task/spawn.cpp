@@ -3,6 +3,7 @@
 
 #include <gyre/base/error.hpp>
 #include <gyre/base/slab.hpp>
+#include <gyre/task/detail/cancelled.hpp>
 
 namespace gyre::detail {
 namespace {
@@ -30,7 +31,11 @@ class detached_task final : task_context, operation {
     slab_deallocate(memory, bytes);
   }
 
-  operation& starter() noexcept { return *this; }
+  // Runs it on its executor, or destroys it together with that.
+  void post() {
+    where->post_discardable(
+        *this, [](operation& self) noexcept { delete &static_cast<detached_task&>(self); });
+  }
 
  private:
   void start() { task_access::state(work_).start(*this); }
@@ -38,6 +43,9 @@ class detached_task final : task_context, operation {
   void end() noexcept {
     try {
       task_access::state(work_).take_result();
+    } catch (const operation_cancelled&) {
+      // As asked to; without a handler there is nobody to tell.
+      if (on_error_) on_error_(current_exception_outside());
     } catch (...) {
       if (!on_error_) terminate_with(std::current_exception(), "left a detached coroutine");
       on_error_(std::current_exception());
@@ -53,7 +61,7 @@ class detached_task final : task_context, operation {
 
 void spawn_task(executor& where, task<> detached, spawn_options options) {
   if (!detached.valid()) throw_empty_task();
-  where.post((new detached_task(where, std::move(detached), std::move(options)))->starter());
+  (new detached_task(where, std::move(detached), std::move(options)))->post();
 }
 
 }  // namespace gyre::detail

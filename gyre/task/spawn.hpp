@@ -6,6 +6,7 @@
 
 #include <gyre/base/move_only_function.hpp>
 #include <gyre/task/as_task.hpp>
+#include <gyre/task/detail/cancelled.hpp>
 #include <gyre/task/executor.hpp>
 #include <gyre/task/stop_token.hpp>
 #include <gyre/task/task.hpp>
@@ -21,8 +22,9 @@ namespace gyre {
 struct spawn_options {
   /// Asks it to stop; the source must outlive it.
   inplace_stop_token stop = {};
-  /// Receives what the coroutine throws, on the thread where it ends; must not throw. The default
-  /// prints the exception and terminates the program.
+  /// Receives what the coroutine throws, on the thread where it ends; must not throw. One that ended
+  /// because `stop` was requested gives std::system_error (std::errc::operation_canceled). The default
+  /// prints the exception and terminates the program, but is silent about such a stop.
   move_only_function<void(std::exception_ptr)> on_error = {};
   /// Shown by backtraces where they are on; must outlive the coroutine.
   const char* name = nullptr;
@@ -35,8 +37,9 @@ void spawn_task(executor& where, task<> detached, spawn_options options);
 }  // namespace detail
 
 /// Starts `awaitable` on `where`, never before spawn() returns there, and lets it go; its result is
-/// dropped. `where` must outlive it. Any thread. Allocates the coroutine's frame and some 100 bytes
-/// from the slab; throws std::bad_alloc.
+/// dropped. `where` must outlive it once it has started; a loop that is destroyed before destroys it
+/// unrun. Any thread. Allocates the coroutine's frame and some 100 bytes from the slab; throws
+/// std::bad_alloc.
 template <awaitable Awaitable>
 void spawn(executor& where, Awaitable awaitable, spawn_options options = {}) {
   if constexpr (std::is_same_v<Awaitable, task<>>) {
@@ -52,7 +55,8 @@ void spawn(executor& where, Awaitable awaitable, spawn_options options = {}) {
 }
 
 /// The same with the result, or the exception, in a future for ordinary code. Waiting for that on
-/// the thread of `where` waits for ever.
+/// the thread of `where` waits for ever. std::future_errc::broken_promise if it never started,
+/// std::errc::operation_canceled in a std::system_error if it ended because it was asked to stop.
 template <awaitable Awaitable>
 std::future<task_result_t<Awaitable>> spawn_future(executor& where, Awaitable awaitable,
                                                    inplace_stop_token stop = {}) {
@@ -69,7 +73,7 @@ std::future<task_result_t<Awaitable>> spawn_future(executor& where, Awaitable aw
               to.set_value(co_await std::move(held));
             }
           } catch (...) {
-            to.set_exception(std::current_exception());
+            to.set_exception(detail::current_exception_outside());
           }
         }(std::move(awaitable), std::move(promise)),
         {.stop = stop});

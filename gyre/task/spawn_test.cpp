@@ -21,6 +21,7 @@
 #include <thread>
 #include <utility>
 
+namespace spawn_test {
 namespace {
 
 using gyre::task;
@@ -186,3 +187,4 @@ TEST(SpawnFuture, HandsOverTheStopToken) {
 }
 
 }  // namespace
+}  // namespace spawn_test

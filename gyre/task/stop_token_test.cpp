@@ -19,6 +19,7 @@
 #include <type_traits>
 #include <vector>
 
+namespace stop_token_test {
 namespace {
 
 using gyre::inplace_stop_callback;
@@ -423,3 +424,4 @@ TEST(InplaceStopSource, MayBeDestroyedByItsLastCallback) {
 }
 
 }  // namespace
+}  // namespace stop_token_test

@@ -42,8 +42,9 @@ class either_stop {
 }  // namespace detail
 
 /// Awaits `awaitable`, which is asked to stop when `token` is, as well as when the coroutine is.
-/// Gives what it gives, and throws what it throws: std::errc::operation_canceled, mostly, once it
-/// was asked to stop. Takes it by value.
+/// Gives what it gives, and throws what it throws. If it ends because of `token`, that is
+/// std::system_error (std::errc::operation_canceled) to the coroutine, which was not asked to stop,
+/// and else operation_cancelled. Takes it by value.
 ///
 /// The source of `token` must outlive this. Costs a frame, and a callback for each token that can
 /// stop. May be destroyed while it waits if `awaitable` may.
@@ -51,10 +52,14 @@ template <awaitable Awaitable>
 task<task_result_t<Awaitable>> stop_when(Awaitable awaitable, inplace_stop_token token) {
   task_context& context = co_await detail::this_context();
   const detail::either_stop either(context.stop, token);
-  const detail::stopped_by scoped(context, either.get_token());
-  // A parameter would outlive the source.
-  Awaitable held(std::move(awaitable));
-  co_return co_await std::move(held);
+  try {
+    const detail::stopped_by scoped(context, either.get_token());
+    // A parameter would outlive the source.
+    Awaitable held(std::move(awaitable));
+    co_return co_await std::move(held);
+  } catch (const operation_cancelled&) {
+    detail::rethrow_cancelled(context);
+  }
 }
 
 }  // namespace gyre

@@ -15,6 +15,7 @@
 #include <thread>
 #include <utility>
 
+namespace stop_when_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -154,3 +155,4 @@ TEST(StopWhen, MayBeDroppedWhileItWaits) {
 }
 
 }  // namespace
+}  // namespace stop_when_test

@@ -9,6 +9,7 @@
 #include <gyre/task/task.hpp>
 #include <tests/support/manual_executor.hpp>
 #include <tests/support/thread_executor.hpp>
+#include <tests/support/thread_sanitizer.hpp>
 
 #include <linux/seccomp.h>
 #include <sys/prctl.h>
@@ -23,6 +24,7 @@
 #include <thread>
 #include <utility>
 
+namespace sync_wait_test {
 namespace {
 
 using gyre::sync_wait;
@@ -30,17 +32,8 @@ using gyre::task;
 using gyre::test::this_thread_id;
 using gyre::test::thread_executor;
 
-#if defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define GYRE_TEST_TSAN 1
-#endif
-#endif
 // ThreadSanitizer's runtime does: it might wake a coroutine, for all that sync_wait() knows.
-#if defined(__SANITIZE_THREAD__) || defined(GYRE_TEST_TSAN)
-constexpr bool has_a_thread_of_its_own = true;
-#else
-constexpr bool has_a_thread_of_its_own = false;
-#endif
+constexpr bool has_a_thread_of_its_own = gyre::test::thread_sanitizer_is_on;
 
 task<std::thread::id> this_thread() { co_return this_thread_id(); }
 
@@ -213,3 +206,4 @@ TEST(SyncWaitDeathTest, MakesNoSystemCallIfNothingWaitsForOtherThreads) {
 }
 
 }  // namespace
+}  // namespace sync_wait_test

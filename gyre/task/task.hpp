@@ -5,6 +5,7 @@
 #pragma once
 
 #include <gyre/task/context.hpp>
+#include <gyre/task/detail/await_transform.hpp>
 #include <gyre/task/detail/frame_traits.hpp>
 #include <gyre/task/detail/transfer.hpp>
 
@@ -13,7 +14,6 @@
 #include <cstdint>
 #include <exception>
 #include <memory>
-#include <source_location>
 #include <type_traits>
 #include <utility>
 
@@ -53,6 +53,10 @@ class task_end {
   }
   /// The coroutine has ended and nobody awaits it: until its result is taken it has one.
   void end_without_continuation() noexcept { word_ = failed() ? has_error : has_value; }
+#if GYRE_ASYNC_BACKTRACE
+  /// Leaves the coroutine to whoever may still refer to it: nobody destroys it any more.
+  void abandon() noexcept { word_ = 0; }
+#endif
 
  protected:
   // The address of the coroutine that goes on, and flags. Zero when the result was taken or the task
@@ -70,32 +74,18 @@ class task_end {
 
 /// Throws std::logic_error: a task was awaited that has no coroutine (any more).
 [[noreturn, gnu::cold]] void throw_empty_task();
+/// Resumes `first`, a coroutine that begins beside the one that starts it, and returns when it waits.
+/// Such calls nest if it starts others in turn; beyond some depth it begins in the queue of `where`
+/// instead, so that they use a bounded stack.
+void start_nested(std::coroutine_handle<> first, executor& where) noexcept;
 [[noreturn, gnu::cold, gnu::noinline]] void rethrow_and_clear(std::exception_ptr& error);
 
 /// Puts the exception being handled at `error`.
 [[gnu::cold]] void catch_into(std::exception_ptr* error) noexcept;
 
-struct task_promise_base : promise_base, slab_frame {
+struct task_promise_base : awaiting_promise, slab_frame {
   task_end* end;
-
-#if GYRE_ASYNC_BACKTRACE
-  template <class Awaitable>
-  Awaitable&& await_transform(
-      Awaitable&& awaitable, std::source_location from = std::source_location::current()) noexcept {
-    where = from;
-    context->innermost = this;
-    return static_cast<Awaitable&&>(awaitable);
-  }
-#endif
 };
-
-// GCC would share one copy among all coroutines, whose indirect call then has as many targets. Clang
-// inlines it by itself, and must not be forced to (LLVM 56301).
-#if defined(__clang__)
-#define GYRE_INLINE_IN_GCC
-#else
-#define GYRE_INLINE_IN_GCC [[gnu::always_inline]]
-#endif
 
 /// The end of a coroutine's way: frees the frame, whose result is with the task already, and goes on
 /// with whoever waits for it.
@@ -120,8 +110,6 @@ struct task_final_awaiter {
   }
   static constexpr void await_resume() noexcept {}
 };
-
-#undef GYRE_INLINE_IN_GCC
 
 template <class T>
 class task_state;
@@ -171,7 +159,8 @@ class task_state : public task_end {
 
   constexpr bool await_ready() const noexcept { return false; }
   template <has_context Promise>
-  std::coroutine_handle<> await_suspend(std::coroutine_handle<Promise> awaiting) {
+  GYRE_INLINE_IN_GCC std::coroutine_handle<> await_suspend(
+      std::coroutine_handle<Promise> awaiting) {
     if (word_ != ready) [[unlikely]]
       throw_empty_task();
     word_ = reinterpret_cast<std::uintptr_t>(awaiting.address());
@@ -187,13 +176,22 @@ class task_state : public task_end {
   T await_resume() { return take_result(); }
 
   /// Lets it run in a context of its own until it waits; context.finished() tells the end.
-  void start(task_context& context) {
+  void start(task_context& context) { resume(prepare(context)); }
+  /// The same, but leaves it to the caller to resume the coroutine.
+  std::coroutine_handle<> prepare(task_context& context) {
     if (word_ != ready) [[unlikely]]
       throw_empty_task();
     coroutine_.promise().end = this;
     coroutine_.promise().context = &context;
-    resume(coroutine_);
+#if GYRE_ASYNC_BACKTRACE
+    context.innermost = &coroutine_.promise();
+    context.outermost = this;
+    context.destroy = &destroy_failed;
+#endif
+    return coroutine_;
   }
+  /// The same for a child of a coroutine, which starts later where such starts nest very deep.
+  void start_child(task_context& context) { start_nested(prepare(context), *context.where); }
 
   /// The result of a coroutine that has finished, once.
   T take_result() {
@@ -220,6 +218,14 @@ class task_state : public task_end {
   }
 
  private:
+#if GYRE_ASYNC_BACKTRACE
+  static void destroy_failed(task_end& task) noexcept {
+    auto& self = static_cast<task_state&>(task);
+    self.coroutine_.destroy();
+    self.fail();
+    self.end_without_continuation();
+  }
+#endif
   friend task_promise_result<T>;
   using value_type = typename stored_result<T>::type;
 

@@ -15,6 +15,7 @@
 #include <cstddef>
 #include <utility>
 
+namespace task_allocation_test {
 namespace {
 
 using gyre::sync_wait;
@@ -85,3 +86,4 @@ TEST(TaskAllocation, AllocationsAreCounted) {
 }
 
 }  // namespace
+}  // namespace task_allocation_test

@@ -15,6 +15,7 @@
 #include <stdexcept>
 #include <utility>
 
+namespace task_depth_test {
 namespace {
 
 using gyre::sync_wait;
@@ -174,3 +175,4 @@ task<long> nested(int depth) {
 TEST(TaskDepth, SyncWaitsNest) { EXPECT_EQ(sync_wait(nested(50)), 50); }
 
 }  // namespace
+}  // namespace task_depth_test

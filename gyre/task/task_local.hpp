@@ -4,9 +4,8 @@
 //
 //     const gyre::task_local<std::string> request_id;
 //
-//     gyre::task<> serve(request r) {
-//       co_await request_id.with(r.id, answer(std::move(r)));
-//     }
+//     gyre::task<> serve(request r) { co_await request_id.with(r.id, answer(r)); }
+//
 //     gyre::task<> log(std::string_view text) {  // anywhere below answer()
 //       const std::string& id = co_await request_id.get();
 //       std::clog << id << ' ' << text << '\n';
@@ -59,7 +58,8 @@ class bound_awaiter {
   static constexpr bool await_ready() noexcept { return false; }
 
   template <has_context Promise>
-  std::coroutine_handle<> await_suspend(std::coroutine_handle<Promise> awaiting) {
+  GYRE_INLINE_IN_GCC std::coroutine_handle<> await_suspend(
+      std::coroutine_handle<Promise> awaiting) {
     context_ = &context_of(awaiting);
     binding_.outer = context_->locals;
     context_->locals = &binding_;
@@ -89,7 +89,7 @@ class bound_awaiter {
   };
 
   template <class Promise>
-  std::coroutine_handle<> begin(std::coroutine_handle<Promise> awaiting) {
+  GYRE_INLINE_IN_GCC std::coroutine_handle<> begin(std::coroutine_handle<Promise> awaiting) {
     if (awaiter_.held.await_ready()) return transfer_to(awaiting);
     using returned = decltype(awaiter_.held.await_suspend(awaiting));
     if constexpr (std::is_void_v<returned>) {

@@ -17,6 +17,7 @@
 #include <string>
 #include <utility>
 
+namespace task_local_test {
 namespace {
 
 using gyre::sync_wait;
@@ -182,3 +183,4 @@ TEST(TaskLocal, AMillionBindingsInARowRunInConstantStack) {
 }
 
 }  // namespace
+}  // namespace task_local_test

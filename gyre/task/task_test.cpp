@@ -18,6 +18,7 @@
 #include <utility>
 #include <vector>
 
+namespace task_test {
 namespace {
 
 using gyre::sync_wait;
@@ -409,3 +410,4 @@ TEST(Task, CoroutinesThatAwaitEachOtherShareOneContext) {
 }
 
 }  // namespace
+}  // namespace task_test

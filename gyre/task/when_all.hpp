@@ -52,7 +52,7 @@ element_t<T> take_element(task<T>& finished) {
 }
 
 template <class T>
-std::expected<T, std::exception_ptr> take_outcome(task<T>& finished) {
+std::expected<T, std::exception_ptr> take_outcome(task<T>& finished, bool& cancelled) {
   try {
     if constexpr (std::is_void_v<T>) {
       task_access::state(finished).take_result();
@@ -60,9 +60,17 @@ std::expected<T, std::exception_ptr> take_outcome(task<T>& finished) {
     } else {
       return task_access::state(finished).take_result();
     }
+  } catch (const operation_cancelled&) {
+    cancelled = true;
+    return std::unexpected(std::current_exception());
   } catch (...) {
     return std::unexpected(std::current_exception());
   }
+}
+/// Counts for the coroutine that its children were cancelled, if it was asked to stop: it is told
+/// so by values, which it may overlook for ever.
+inline void count_cancelled_children(const task_context& parent) {
+  if (parent.stop.stop_requested()) count_cancellation(parent);
 }
 
 // In this order: the join holds the contexts that tasks refer to until they are gone.
@@ -103,9 +111,10 @@ auto in_turn(std::tuple<task<Ts>...>& tasks) noexcept {
 
 /// Throws the error of `finished` if that is the one that `failed`.
 template <class T>
-void rethrow_if(task<T>& finished, const task_end* failed) {
+void rethrow_if(task<T>& finished, const task_end* failed, const fork_join& join) {
   task_state<T>& state = task_access::state(finished);
-  if (&state == failed) static_cast<void>(state.take_result());
+  if (&state != failed) return;
+  take_for(join.parent_context(), [&] { static_cast<void>(state.take_result()); });
 }
 
 template <class T>
@@ -116,7 +125,7 @@ task<std::conditional_t<std::is_void_v<T>, void, std::vector<element_t<T>>>> whe
   join_awaiter joined(fork.join, fork.tasks.size(), each);
   co_await joined;
   if (const task_end* failed = fork.join.failed()) [[unlikely]] {
-    for (task<T>& one : fork.tasks) rethrow_if(one, failed);
+    for (task<T>& one : fork.tasks) rethrow_if(one, failed, fork.join);
   }
   if constexpr (!std::is_void_v<T>) {
     std::vector<element_t<T>> results;
@@ -135,7 +144,9 @@ task<std::vector<std::expected<T, std::exception_ptr>>> when_all_ready_tasks(
   co_await joined;
   std::vector<std::expected<T, std::exception_ptr>> outcomes;
   outcomes.reserve(fork.tasks.size());
-  for (task<T>& one : fork.tasks) outcomes.push_back(take_outcome(one));
+  bool cancelled = false;
+  for (task<T>& one : fork.tasks) outcomes.push_back(take_outcome(one, cancelled));
+  if (cancelled) count_cancelled_children(fork.join.parent_context());
   co_return outcomes;
 }
 
@@ -146,7 +157,7 @@ task<std::tuple<element_t<Ts>...>> when_all_of(task<Ts>... given) {
   join_awaiter joined(fork.join, sizeof...(Ts), each);
   co_await joined;
   if (const task_end* failed = fork.join.failed()) [[unlikely]] {
-    std::apply([&](auto&... one) { (rethrow_if(one, failed), ...); }, fork.tasks);
+    std::apply([&](auto&... one) { (rethrow_if(one, failed, fork.join), ...); }, fork.tasks);
   }
   co_return std::apply(
       [](auto&... one) { return std::tuple<element_t<Ts>...>(take_element(one)...); }, fork.tasks);
@@ -158,11 +169,15 @@ task<std::tuple<std::expected<Ts, std::exception_ptr>...>> when_all_ready_of(tas
   auto each = in_turn(fork.tasks);
   join_awaiter joined(fork.join, sizeof...(Ts), each);
   co_await joined;
-  co_return std::apply(
-      [](auto&... one) {
-        return std::tuple<std::expected<Ts, std::exception_ptr>...>(take_outcome(one)...);
+  bool cancelled = false;
+  auto outcomes = std::apply(
+      [&](auto&... one) {
+        return std::tuple<std::expected<Ts, std::exception_ptr>...>(
+            take_outcome(one, cancelled)...);
       },
       fork.tasks);
+  if (cancelled) count_cancelled_children(fork.join.parent_context());
+  co_return outcomes;
 }
 
 /// The tasks of a range that is handed over.
@@ -215,7 +230,8 @@ template <awaitable_range Range>
 }
 
 /// As when_all(), but lets all of them end by themselves and gives each one's result or exception:
-/// a tuple of std::expected<T, std::exception_ptr>. T must not be a reference.
+/// a tuple of std::expected<T, std::exception_ptr>. T must not be a reference. After a stop of the
+/// coroutine those exceptions may be operation_cancelled; look whether a loop has to end.
 template <awaitable... Awaitables>
   requires(sizeof...(Awaitables) > 0)
 [[nodiscard]] auto when_all_ready(Awaitables... awaitables) {

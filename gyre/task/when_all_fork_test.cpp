@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+namespace when_all_fork_test {
 namespace {
 
 using gyre::task;
@@ -279,3 +280,4 @@ TEST(WhenAllForks, ErrorsOfSeveralThreadsBecomeOne) {
 }
 
 }  // namespace
+}  // namespace when_all_fork_test

@@ -15,6 +15,7 @@
 #include <thread>
 #include <vector>
 
+namespace when_all_test {
 namespace {
 
 using gyre::task;
@@ -208,9 +209,23 @@ task<int> tree(gyre::executor& there, int depth) {
   co_return left + right;
 }
 
+task<int> depth_of_nest(int left) {
+  if (left == 0) {
+    co_await gyre::yield();
+    co_return 0;
+  }
+  const auto [below] = co_await gyre::when_all(depth_of_nest(left - 1));
+  co_return below + 1;
+}
+
+TEST(WhenAll, NestsDeeperThanTheStackHasRoomFor) {
+  EXPECT_EQ(gyre::sync_wait(depth_of_nest(100'000)), 100'000);
+}
+
 TEST(WhenAll, NestsDeeply) {
   gyre::test::thread_executor there;
   EXPECT_EQ(gyre::sync_wait(tree(there, 10)), 1024);
 }
 
 }  // namespace
+}  // namespace when_all_test

@@ -1,47 +1,117 @@
 // SPDX-License-Identifier: Apache-2.0
-// Several awaitables at once, and on with the first that ends.
+// when_any: awaits several awaitables until the first ends, and gives what all that completed gave.
 //
-//     auto first = co_await gyre::when_any(receive(), gyre::sleep_for(1s));
-//     if (first.index == 0) handle(std::get<0>(first.value));
+//     auto first = co_await gyre::when_any(jobs.receive(), gyre::sleep_for(1s));
+//     if (auto& job = std::get<0>(first.values)) handle(*job);  // even if the second ended first
 #pragma once
 
 #include <gyre/task/as_task.hpp>
+#include <gyre/task/detail/cancelled.hpp>
 #include <gyre/task/detail/child_group.hpp>
 #include <gyre/task/task.hpp>
 #include <gyre/task/when_all.hpp>
 
 #include <concepts>
 #include <cstddef>
+#include <exception>
 #include <optional>
 #include <stdexcept>
 #include <tuple>
 #include <type_traits>
 #include <utility>
-#include <variant>
 #include <vector>
 
 namespace gyre {
 
-/// Which of several awaitables ended first, and what it gave: std::monostate for void, a
-/// std::reference_wrapper for a reference. `value.index()` is `index`.
+/// What when_any() gives: which awaitable ended first, and the results of all that completed.
+///
+/// Several may have completed: the stop comes too late for one whose wait is over already. So look
+/// for a value that must not be lost, one that was received or read, in `values`, whatever `index`
+/// says.
 template <class... Ts>
 struct when_any_result {
-  std::size_t index;
-  std::variant<Ts...> value;
+  std::size_t index = 0;
+  /// What each awaitable gave: std::monostate for void, a std::reference_wrapper for a reference;
+  /// nullopt if it was stopped, failed or never started. The one at `index` is there.
+  std::tuple<std::optional<Ts>...> values;
 };
 
-/// The same for a range.
+/// The same for a range, in its order.
 template <class T>
-struct when_any_element {
-  std::size_t index;
-  T value;
+struct when_any_range_result {
+  std::size_t index = 0;
+  std::vector<std::optional<T>> values;
 };
 
 namespace detail {
 
+/// Which of a when_any's children ended first.
+class race {
+ public:
+  /// For each child that ended; the first makes the others stop.
+  void add(const child_group::child& ended, child_group& group) noexcept {
+    if (first_ != nullptr) return;
+    first_ = &ended;
+    was_stopped_ = group.stop_requested();
+    group.request_stop();
+  }
+
+  /// The index of the child whose value comes first; throws the first one's error. `for_each` calls
+  /// a function with each index and child. If all of it was asked to stop, a child that heeded that
+  /// does not count beside one with a value, which would be lost.
+  template <class ForEach>
+  std::size_t winner(const child_group& group, ForEach&& for_each) const {
+    constexpr std::size_t none = ~std::size_t{0};
+    std::size_t first = none;
+    std::size_t completed = none;
+    std::exception_ptr error;
+    for_each([&](std::size_t index, auto& child) {
+      if (&child.context == first_) {
+        first = index;
+        error = take_error(child.work);
+      } else if (completed == none && has_value(child.work)) {
+        completed = index;
+      }
+    });
+    if (error == nullptr) [[likely]]
+      return first;
+    if (was_stopped_ && completed != none && is_cancelled(error)) return completed;
+    take_for(group.parent(), [&] { std::rethrow_exception(std::move(error)); });
+    return none;
+  }
+
+  /// What a child gave, if it completed.
+  template <class T>
+  static std::optional<element_t<T>> take(task<T>& child) {
+    if (!has_value(child)) return std::nullopt;
+    return take_element(child);
+  }
+
+ private:
+  // All have ended, or never started; an error was taken, or is there.
+  template <class T>
+  static bool has_value(task<T>& child) noexcept {
+    const task_end& state = task_access::state(child);
+    return !state.empty() && !state.failed() && !state.not_started();
+  }
+  template <class T>
+  static std::exception_ptr take_error(task<T>& child) noexcept {
+    if (!task_access::state(child).failed()) [[likely]]
+      return nullptr;
+    try {
+      static_cast<void>(task_access::state(child).take_result());
+    } catch (...) {
+      return std::current_exception();
+    }
+    return nullptr;
+  }
+
+  const child_group::child* first_ = nullptr;
+  bool was_stopped_ = false;  // before the first ended
+};
+
 template <class... Ts>
 task<when_any_result<element_t<Ts>...>> when_any_of(task<Ts>... given) {
-  using result = when_any_result<element_t<Ts>...>;
   child_group group;
   std::tuple<child_task<Ts>...> racers(child_task<Ts>(group, std::move(given))...);
   co_await group.adopt();
@@ -51,41 +121,47 @@ task<when_any_result<element_t<Ts>...>> when_any_of(task<Ts>... given) {
         static_cast<void>(((group.start(each.context, each.work), !group.has_ended()) && ...));
       },
       racers);
-  const child_group::child& winner = co_await group.ended();
-  group.request_stop();
-  while (group.running() > 0) co_await group.ended();
+  race ends;
+  while (group.running() > 0) {
+    const child_group::child& ended = co_await group.ended();
+    ends.add(ended, group);
+  }
 
-  co_return [&]<std::size_t... Index>(std::index_sequence<Index...>) {
-    std::optional<result> first;
-    const auto take_if_first = [&]<std::size_t I>(std::integral_constant<std::size_t, I>) {
-      auto& racer = std::get<I>(racers);
-      if (&racer.context != &winner) return;
-      using value = decltype(result::value);
-      first.emplace(I, value(std::in_place_index<I>, take_element(racer.work)));
-    };
-    (take_if_first(std::integral_constant<std::size_t, Index>()), ...);
-    return std::move(*first);
-  }(std::index_sequence_for<Ts...>());
+  const std::size_t winner = ends.winner(group, [&](auto&& function) {
+    std::size_t index = 0;
+    std::apply([&](auto&... each) { (function(index++, each), ...); }, racers);
+  });
+  co_return std::apply(
+      [winner](auto&... each) {
+        return when_any_result<element_t<Ts>...>{winner, {race::take(each.work)...}};
+      },
+      racers);
 }
 
 template <class T>
-task<when_any_element<element_t<T>>> when_any_tasks(std::vector<task<T>> given) {
+task<when_any_range_result<element_t<T>>> when_any_tasks(std::vector<task<T>> given) {
   child_group group;
   std::vector<child_task<T>> racers;
   racers.reserve(given.size());
   for (task<T>& each : given) racers.emplace_back(group, std::move(each));
+  when_any_range_result<element_t<T>> result;
+  result.values.reserve(given.size());  // nothing may fail once there are values
   co_await group.adopt();
   for (child_task<T>& each : racers) {
     group.start(each.context, each.work);
     if (group.has_ended()) break;
   }
-  const child_group::child& winner = co_await group.ended();
-  group.request_stop();
-  while (group.running() > 0) co_await group.ended();
+  race ends;
+  while (group.running() > 0) {
+    const child_group::child& ended = co_await group.ended();
+    ends.add(ended, group);
+  }
 
-  std::size_t index = 0;
-  while (&racers[index].context != &winner) ++index;
-  co_return when_any_element<element_t<T>>{index, take_element(racers[index].work)};
+  result.index = ends.winner(group, [&](auto&& function) {
+    for (std::size_t index = 0; index < racers.size(); ++index) function(index, racers[index]);
+  });
+  for (child_task<T>& each : racers) result.values.push_back(race::take(each.work));
+  co_return result;
 }
 
 /// Before any of them runs.
@@ -102,30 +178,37 @@ auto when_any_valid(task<Ts>&&... given) {
 
 }  // namespace detail
 
-/// Runs the awaitables beside each other, and gives the when_any_result of the one that ended
-/// first, or throws what it threw. Takes them by value.
+/// Runs the awaitables beside each other until the first ends, and gives a when_any_result: which
+/// one that was, and the results of all that completed; or throws what the first one threw. Takes
+/// them by value.
 ///
 /// They start in the order given, each running to its first wait; once one has ended, those after
-/// it do not start at all. The others are then asked to stop and awaited to their ends; their
-/// results are dropped. So nothing is left running, and one that does not heed the request is
-/// waited for. A stop that is requested of the coroutine reaches all of them.
+/// it do not start at all. The others are then asked to stop and awaited to their ends. So nothing
+/// is left running, and one that does not heed the request is waited for. A stop that is requested
+/// of the coroutine reaches all of them.
+///
+/// Lost: no result, unless it throws, and then the values of those that completed besides; errors
+/// of those that were asked to stop. A value that must outlive that belongs into a variable that
+/// its task sets. When the coroutine itself is stopped, a value of one of them goes before the
+/// operation_cancelled of the others.
 ///
 /// The coroutine goes on, on its own executor. It may be destroyed while it waits, on that
-/// executor, if no child is on another one (asserted). Throws std::logic_error at once if one is an
-/// empty task. Costs a frame, and one for each awaitable that is not a task.
+/// executor, if no child is on another one (asserted).
+///
+/// Errors: std::logic_error at once if one is an empty task.
+/// Complexity: a frame, and one for each awaitable that is not a task.
 template <awaitable... Awaitables>
   requires(sizeof...(Awaitables) > 0)
 [[nodiscard]] auto when_any(Awaitables... awaitables) {
   return detail::when_any_valid(as_task(std::move(awaitables))...);
 }
 
-/// The same for a range, which must not be empty (std::invalid_argument); gives a when_any_element.
-/// Costs a frame and a vector of the children.
+/// The same for a range, which must not be empty (std::invalid_argument); gives a
+/// when_any_range_result. Costs a frame, a vector of the children and one of the results.
 template <awaitable_range Range>
 [[nodiscard]] auto when_any(Range&& range) {
   auto tasks = detail::tasks_of(std::forward<Range>(range));
-  if (tasks.empty())
-    throw std::invalid_argument("gyre::when_any: none of no awaitables ends first");
+  if (tasks.empty()) throw std::invalid_argument("gyre::when_any: needs at least one awaitable");
   for (const auto& each : tasks) detail::require_valid(each);
   return detail::when_any_tasks(std::move(tasks));
 }

@@ -10,10 +10,14 @@
 #include <tests/support/run_in_virtual_time.hpp>
 #include <tests/support/thread_executor.hpp>
 
+#include <algorithm>
+#include <array>
 #include <chrono>
+#include <cstddef>
 #include <functional>
 #include <future>
 #include <memory>
+#include <optional>
 #include <ranges>
 #include <stdexcept>
 #include <string>
@@ -23,6 +27,7 @@
 #include <variant>
 #include <vector>
 
+namespace when_any_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -68,15 +73,15 @@ TEST(WhenAny, GivesTheFirstOfSeveralTypes) {
   const gyre::when_any_result<int, std::string, std::monostate> first = run_in_virtual_time(
       executor, when_any(after(3s, 1), after(1s, std::string("first")), sleep_for(2s)));
   EXPECT_EQ(first.index, 1);
-  EXPECT_EQ(std::get<1>(first.value), "first");
+  EXPECT_EQ(std::get<1>(first.values), "first");
 }
 
 TEST(WhenAny, GivesReferencesAndMoveOnlyValues) {
   int value = 0;
   const auto reference = sync_wait(when_any([](int& to) -> task<int&> { co_return to; }(value)));
-  EXPECT_EQ(&std::get<0>(reference.value).get(), &value);
+  EXPECT_EQ(&std::get<0>(reference.values)->get(), &value);
   const auto pointer = sync_wait(when_any(ready(std::make_unique<int>(4)), ready(5)));
-  EXPECT_EQ(*std::get<0>(pointer.value), 4);
+  EXPECT_EQ(**std::get<0>(pointer.values), 4);
 }
 
 TEST(WhenAny, StopsAndAwaitsTheOthers) {
@@ -92,6 +97,66 @@ TEST(WhenAny, StopsAndAwaitsTheOthers) {
   EXPECT_LT(executor.now(), start + 10s);
 }
 
+// Gives a value though it was asked to stop, as a receive does whose value is on its way to it.
+task<int> completes_when_stopped(int value) {
+  try {
+    co_await sleep_for(1h);
+  } catch (const gyre::operation_cancelled&) {  // too late
+  }
+  co_await gyre::yield();
+  co_return value;
+}
+
+TEST(WhenAny, GivesTheValuesOfAllThatCompleted) {
+  manual_executor executor;
+  const auto ended = run_in_virtual_time(
+      executor,
+      when_any(completes_when_stopped(1), sleep_for(1s), sleep_for(1h), completes_when_stopped(4)));
+  EXPECT_EQ(ended.index, 1);
+  EXPECT_EQ(std::get<0>(ended.values), 1);
+  EXPECT_TRUE(std::get<1>(ended.values).has_value());
+  EXPECT_FALSE(std::get<2>(ended.values).has_value());
+  EXPECT_EQ(std::get<3>(ended.values), 4);
+}
+
+TEST(WhenAny, GivesTheValuesOfAllOfARangeThatCompleted) {
+  manual_executor executor;
+  std::vector<task<int>> tasks;
+  tasks.push_back(completes_when_stopped(0));
+  tasks.push_back(after(1h, 1));
+  tasks.push_back(after(1s, 2));
+  tasks.push_back(completes_when_stopped(3));
+  const auto ended = run_in_virtual_time(executor, when_any(std::move(tasks)));
+  EXPECT_EQ(ended.index, 2);
+  EXPECT_EQ(ended.values, (std::vector<std::optional<int>>{0, std::nullopt, 2, 3}));
+}
+
+TEST(WhenAny, GivesWhatHasCompletedThoughItWasStoppedAsAWhole) {
+  manual_executor executor;
+  inplace_stop_source source;
+  auto both = gyre::spawn_future(executor, when_any(sleep_for(1h), completes_when_stopped(2)),
+                                 source.get_token());
+  std::vector<task<int>> tasks;
+  tasks.push_back(after(1h, 0));
+  tasks.push_back(completes_when_stopped(1));
+  auto range = gyre::spawn_future(executor, when_any(std::move(tasks)), source.get_token());
+  executor.run_all();
+  source.request_stop();
+  executor.run_all();
+  const auto of_both = both.get();
+  EXPECT_EQ(of_both.index, 1);
+  EXPECT_EQ(std::get<1>(of_both.values), 2);
+  const auto of_range = range.get();
+  EXPECT_EQ(of_range.index, 1);
+  EXPECT_EQ(of_range.values.at(1), 1);
+}
+
+TEST(WhenAny, ThrowsAnErrorThatCameBeforeTheStop) {
+  manual_executor executor;
+  EXPECT_THROW(run_in_virtual_time(executor, when_any(completes_when_stopped(1), fails_after(1s))),
+               std::runtime_error);
+}
+
 TEST(WhenAny, WaitsForOneThatDoesNotHeedTheStop) {
   manual_executor executor;
   bool ended = false;
@@ -99,7 +164,7 @@ TEST(WhenAny, WaitsForOneThatDoesNotHeedTheStop) {
     for (int i = 0; i < 3; ++i) {
       try {
         co_await sleep_for(1h);
-      } catch (const std::system_error&) {  // goes on
+      } catch (const gyre::operation_cancelled&) {  // goes on
       }
       co_await gyre::yield();
     }
@@ -163,10 +228,11 @@ TEST(WhenAny, TakesARange) {
   manual_executor executor;
   std::vector<task<int>> tasks;
   for (int i = 0; i < 10; ++i) tasks.push_back(after(i == 6 ? 1s : 1h, i));
-  const gyre::when_any_element<int> first =
+  const gyre::when_any_range_result<int> first =
       run_in_virtual_time(executor, when_any(std::move(tasks)));
   EXPECT_EQ(first.index, 6);
-  EXPECT_EQ(first.value, 6);
+  EXPECT_EQ(first.values.at(6), 6);
+  EXPECT_EQ(std::ranges::count_if(first.values, &std::optional<int>::has_value), 1);
   EXPECT_EQ(executor.timers_pending(), 0);
 }
 
@@ -210,9 +276,12 @@ TEST(WhenAny, ChildrenOnSeveralThreadsEndAtOnce) {
     std::jthread stopper([&] { source.request_stop(); });
     const auto first =
         sync_wait(when_any(hop(one, 0), hop(other, 1), hop(one, 2)), source.get_token());
-    EXPECT_EQ(first.value.index(), first.index);
-    EXPECT_EQ(std::visit([](int value) { return value; }, first.value),
-              static_cast<int>(first.index));
+    const std::array values{std::get<0>(first.values), std::get<1>(first.values),
+                            std::get<2>(first.values)};
+    EXPECT_TRUE(values.at(first.index).has_value());
+    for (int i = 0; i < 3; ++i) {
+      EXPECT_EQ(values.at(static_cast<std::size_t>(i)).value_or(i), i);
+    }
   }
 }
 
@@ -220,12 +289,23 @@ task<long> race_often(long count) {
   long sum = 0;
   for (long i = 0; i < count; ++i) {
     const auto first = co_await when_any(ready(1), ready(2));
-    sum += std::get<0>(first.value);
+    sum += std::get<0>(first.values).value_or(0);
   }
   co_return sum;
 }
 
 TEST(WhenAny, ManyInARowRunInConstantStack) { EXPECT_EQ(sync_wait(race_often(100'000)), 100'000); }
+
+task<int> depth_of_races(int left) {
+  if (left == 0) co_return 0;
+  auto race = when_any(depth_of_races(left - 1));
+  const auto below = co_await std::move(race);
+  co_return std::get<0>(below.values).value_or(0) + 1;
+}
+
+TEST(WhenAny, NestsDeeperThanTheStackHasRoomFor) {
+  EXPECT_EQ(sync_wait(depth_of_races(30'000)), 30'000);
+}
 
 TEST(WhenAny, MayBeDroppedWhileItsChildrenWait) {
   manual_executor executor;
@@ -254,3 +334,4 @@ TEST(WhenAny, MayBeDroppedWhileItsChildrenWait) {
 }
 
 }  // namespace
+}  // namespace when_any_test

@@ -37,6 +37,9 @@ task<T> with_alarm(task<T> given, std::chrono::nanoseconds limit) {
   }
   try {
     co_return task_access::state(work).take_result();
+  } catch (const operation_cancelled&) {
+    if (timed_out) throw_error(std::errc::timed_out);
+    rethrow_cancelled(context);
   } catch (const std::system_error& error) {
     if (timed_out && is_cancelled(error)) throw_error(std::errc::timed_out);
     throw;
@@ -46,7 +49,7 @@ task<T> with_alarm(task<T> given, std::chrono::nanoseconds limit) {
 }  // namespace detail
 
 /// Awaits `awaitable` and gives what it gives, but asks it to stop when `limit` has passed, and
-/// throws std::system_error (std::errc::timed_out) if it then ends with
+/// throws std::system_error (std::errc::timed_out) if it then ends with operation_cancelled or
 /// std::errc::operation_canceled. It is awaited to its end in any case: a value that comes in spite
 /// of the limit is given, any other exception thrown, and one that does not heed the request is
 /// waited for. A stop that is requested of the coroutine itself passes through.

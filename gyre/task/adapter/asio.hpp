@@ -15,12 +15,14 @@
 //         co_await std::move(writing);
 //       }
 //     }
-//     gyre::spawn(io, echo(std::move(socket)));
+//
+//     gyre::spawn(io, echo(std::move(socket)), {.on_error = log_error});  // eof at the end
 #pragma once
 
 #include <gyre/base/operation.hpp>
 #include <gyre/task/as_task.hpp>
 #include <gyre/task/context.hpp>
+#include <gyre/task/detail/cancelled.hpp>
 #include <gyre/task/executor.hpp>
 #include <gyre/task/from_callback.hpp>
 #include <gyre/task/schedule.hpp>
@@ -83,7 +85,7 @@ class asio_executor final : public executor {
 /// rethrown.
 ///
 /// Asked to stop, it cancels the operation (cancellation_type::all), and waits for its end; the
-/// error is then std::errc::operation_canceled. It does so on the executor of the coroutine: that
+/// coroutine then gets operation_cancelled. It does so on the executor of the coroutine: that
 /// must run on the same thread or strand as the operation's object. Costs a frame and two
 /// allocations besides what Asio does.
 struct asio_awaitable_t {
@@ -234,7 +236,7 @@ class asio_awaiting final : task_context, operation {
     try {
       return task_access::state(work_).take_result();
     } catch (...) {
-      error = std::current_exception();
+      error = current_exception_outside();
     }
     return T();
   }

@@ -29,6 +29,7 @@
 #include <system_error>
 #include <utility>
 
+namespace asio_test {
 namespace {
 
 namespace asio = boost::asio;
@@ -131,8 +132,8 @@ TEST(AsioAwaitable, IsCancelledByAStop) {
               [](stream& from, std::error_code& to) -> task<> {
                 try {
                   static_cast<void>(co_await read_line(from, 5));
-                } catch (const std::system_error& failure) {
-                  to = failure.code();
+                } catch (const gyre::operation_cancelled&) {
+                  to = std::make_error_code(std::errc::operation_canceled);
                 }
               }(right, error),
               {.stop = stop.get_token()});
@@ -242,3 +243,4 @@ TEST(AsioAwait, KeepsTheContextRunningWhileItWaitsElsewhere) {
 }
 
 }  // namespace
+}  // namespace asio_test

@@ -20,11 +20,6 @@ namespace {
 
 constinit thread_local blocking_executor* innermost = nullptr;
 
-[[noreturn]] void throw_deadlock(const std::string& what, const task_context& waiting) {
-  throw std::system_error(std::make_error_code(std::errc::resource_deadlock_would_occur),
-                          "gyre: " + what + ":\n" + async_backtrace(waiting).to_string());
-}
-
 // Whether the program has one thread. Not if that cannot be known.
 bool is_alone() noexcept {
   std::error_code error;
@@ -51,7 +46,9 @@ void word_futex::wake_one(const atomic<std::uintptr_t>* word) noexcept {
 
 blocking_executor::blocking_executor() noexcept : outer_(innermost) { innermost = this; }
 
-blocking_executor::~blocking_executor() { innermost = outer_; }
+blocking_executor::~blocking_executor() { retire(); }
+
+void blocking_executor::retire() noexcept { innermost = outer_; }
 
 bool blocking_executor::running_here() const noexcept {
   const blocking_executor* each = innermost;
@@ -61,31 +58,31 @@ bool blocking_executor::running_here() const noexcept {
 
 bool blocking_executor::blocks_this_thread() noexcept { return innermost != nullptr; }
 
-void blocking_executor::run_until(const bool& done, [[maybe_unused]] const task_context& waiting) {
+bool blocking_executor::run_until(const bool& done) {
   while (!done) {
     intrusive_queue<operation> ready = queue_.take();
     if (ready.empty() && checks_deadlocks && is_alone()) {
       // The last other thread may have posted something before it ended.
       ready = queue_.take();
-      if (ready.empty()) {
-        throw_deadlock(
-            "sync_wait() would wait for ever: all its coroutines wait, and the program has no "
-            "other thread to wake one",
-            waiting);
-      }
+      if (ready.empty()) return false;
     }
     if (ready.empty()) queue_.sleep();
     while (operation* next = ready.pop_front()) next->execute();
   }
+  return true;
+}
+
+void throw_deadlock(const std::string& report) {
+  throw std::system_error(std::make_error_code(std::errc::resource_deadlock_would_occur), report);
 }
 
 void throw_if_deadlock(const task_context& from, const executor& to) {
   const bool in_sync_wait = from.where->runs_only_here() && blocking_executor::blocks_this_thread();
   if (in_sync_wait && from.where != &to && to.runs_only_here()) {
     throw_deadlock(
-        "a coroutine goes to an executor whose only thread is in the sync_wait() that waits "
-        "for it",
-        from);
+        "gyre: a coroutine goes to an executor whose only thread is in the sync_wait() that waits "
+        "for it:\n" +
+        async_backtrace(from).to_string());
   }
 }
 

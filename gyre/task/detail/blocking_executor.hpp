@@ -8,6 +8,7 @@
 #include <gyre/task/executor.hpp>
 
 #include <cstdint>
+#include <string>
 
 namespace gyre::detail {
 
@@ -53,6 +54,11 @@ class basic_blocking_queue {
     return taken;
   }
 
+  /// Whether no operation waits. The owner.
+  bool empty() const noexcept {
+    return newest_.load(std::memory_order_relaxed) == 0;  // relaxed: only a look
+  }
+
   /// Waits until there is an operation. The owner.
   void sleep() noexcept {
     std::uintptr_t seen = 0;
@@ -77,6 +83,9 @@ class basic_blocking_queue {
   atomic<std::uintptr_t> newest_{0};
 };
 
+/// Throws std::system_error (std::errc::resource_deadlock_would_occur).
+[[noreturn, gnu::cold]] void throw_deadlock(const std::string& report);
+
 /// What sync_wait() runs coroutines on that are resumed while it waits.
 class blocking_executor final : public executor {
  public:
@@ -91,10 +100,15 @@ class blocking_executor final : public executor {
   /// Whether the calling thread is in a run_until() now.
   static bool blocks_this_thread() noexcept;
 
+  /// Ends like the destructor, but leaves the executor to those who still post: nothing runs any more.
+  void retire() noexcept;
+
+  /// Whether nothing is posted that has not run.
+  bool is_idle() const noexcept { return queue_.empty(); }
+
   /// Runs operations until `done`, which is set by one of them. In builds that check for deadlocks,
-  /// throws std::system_error (std::errc::resource_deadlock_would_occur) instead of going to sleep
-  /// when the program has no other thread that could wake it; `waiting` is who then waits.
-  void run_until(const bool& done, const task_context& waiting);
+  /// returns false instead of going to sleep when the program has no other thread that could wake it.
+  bool run_until(const bool& done);
 
  private:
   basic_blocking_queue<> queue_;

@@ -1,21 +1,127 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/task/detail/cancelled.hpp>
 
-namespace gyre::detail {
+#include <gyre/base/operation.hpp>
+#include <gyre/base/slab.hpp>
+#include <gyre/task/async_backtrace.hpp>
+#include <gyre/task/detail/transfer.hpp>
+#include <gyre/task/executor.hpp>
 
-void throw_cancelled() { throw_error(std::errc::operation_canceled); }
+#include <cstddef>
+#include <cstdio>
+#include <new>
+
+namespace gyre::detail {
+namespace {
+
+bool is_stop(std::error_code error, const task_context* context) noexcept {
+  return context != nullptr && error == std::errc::operation_canceled &&
+         context->stop.stop_requested();
+}
+
+[[noreturn]] void end_program(const task_context& context) noexcept {
+  static_cast<void>(std::fprintf(
+      stderr,
+      "gyre: a coroutine that was asked to stop swallowed gyre::operation_cancelled %u times and "
+      "went on; let it pass, or end catch (...) with throw;\n",
+      static_cast<unsigned>(most_cancellations)));
+  try {
+    const async_backtrace trace(context);
+    static_cast<void>(
+        std::fprintf(stderr, "%s%s", trace.name().c_str(), trace.name().empty() ? "" : ":\n"));
+    static_cast<void>(std::fputs(trace.to_string().c_str(), stderr));
+  } catch (...) {  // NOLINT: without memory, without the trace
+  }
+  std::terminate();
+}
+
+// A coroutine in the queue of its executor. Owns itself until it has run.
+class queued_resumption final : operation {
+ public:
+  static void post(std::coroutine_handle<> waiting, executor& to) {
+    to.post(*new queued_resumption(waiting));
+  }
+  static void* operator new(std::size_t bytes) { return slab_allocate(bytes); }
+  static void operator delete(void* memory, std::size_t bytes) noexcept {
+    slab_deallocate(memory, bytes);
+  }
+
+ private:
+  explicit queued_resumption(std::coroutine_handle<> waiting) noexcept
+      : operation(&run), waiting_(waiting) {}
+
+  static void run(operation& self) {
+    auto* const queued = static_cast<queued_resumption*>(&self);
+    const std::coroutine_handle<> waiting = queued->waiting_;
+    delete queued;
+    resume(waiting);
+  }
+
+  std::coroutine_handle<> waiting_;
+};
+
+}  // namespace
+
+void count_cancellation(const task_context& context) {
+  if (++context.cancellations >= most_cancellations) end_program(context);
+}
+
+void throw_failure(std::error_code error, const task_context* context, const char* what) {
+  if (is_stop(error, context)) {
+    count_cancellation(*context);
+    throw operation_cancelled();
+  }
+  if (what != nullptr) throw std::system_error(error, what);
+  throw std::system_error(error);
+}
+
+void throw_cancelled(const task_context& context) {
+  throw_failure(std::make_error_code(std::errc::operation_canceled), &context);
+}
+
+void rethrow_cancelled(const task_context& context) {
+  if (context.stop.stop_requested()) throw;
+  throw_error(std::errc::operation_canceled);
+}
+
+std::error_code failure_value(std::error_code error, const task_context* context) {
+  if (is_stop(error, context)) throw_cancelled(*context);
+  return error;
+}
 
 void throw_error(std::errc error) { throw std::system_error(std::make_error_code(error)); }
+
+// On the inline executor there is nothing to give way to. Without memory the wait ends at once.
+bool yield_cancelled(const task_context& context, std::coroutine_handle<> awaiting) noexcept {
+  if (!context.stop.stop_requested() || context.where == &inline_executor()) return false;
+  try {
+    queued_resumption::post(awaiting, *context.where);
+    return true;
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
+}
 
 bool is_cancelled(const std::exception_ptr& error) noexcept {
   try {
     if (error != nullptr) std::rethrow_exception(error);
+  } catch (const operation_cancelled&) {
+    return true;
   } catch (const std::system_error& failure) {
     return is_cancelled(failure);
   } catch (...) {
     return false;
   }
   return false;
+}
+
+std::exception_ptr current_exception_outside() noexcept {
+  try {
+    take_outside([] { throw; });
+  } catch (...) {
+    return std::current_exception();
+  }
+  return nullptr;
 }
 
 }  // namespace gyre::detail

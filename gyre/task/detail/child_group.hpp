@@ -4,6 +4,8 @@
 
 #include <gyre/base/atomic.hpp>
 #include <gyre/task/context.hpp>
+#include <gyre/task/detail/cancelled.hpp>
+#include <gyre/task/detail/child_set.hpp>
 #include <gyre/task/detail/resumption.hpp>
 #include <gyre/task/stop_token.hpp>
 #include <gyre/task/task.hpp>
@@ -14,6 +16,7 @@
 #include <cstdint>
 #include <optional>
 #include <utility>
+#include <vector>
 
 namespace gyre::detail {
 
@@ -22,13 +25,17 @@ namespace gyre::detail {
 ///
 /// Whatever is to be done when a child ends is done by the parent, on its own executor: so there is
 /// one atomic word, the stack of children that have ended.
-class child_group : resumption {
+class child_group final : resumption, public child_set {
  public:
   /// A child's context, which must stay in place from start() until the child's end was heard of.
   struct child : task_context {
     child_group* group = nullptr;
     child* next = nullptr;
     bool runs = false;
+#if GYRE_ASYNC_BACKTRACE
+    child* listed_before = nullptr;
+    bool is_listed = false;
+#endif
   };
 
   child_group() = default;
@@ -44,8 +51,9 @@ class child_group : resumption {
     static_cast<task_context&>(context) = inherited_;
     context.group = this;
     context.runs = true;
+    list(context);
     ++running_;
-    task_access::state(work).start(context);
+    task_access::state(work).start_child(context);
   }
   /// Awaited while a child runs: a child that has ended, and was not heard of before; the one that
   /// ended first comes first.
@@ -56,10 +64,17 @@ class child_group : resumption {
   /// Children whose end was not heard of.
   std::size_t running() const noexcept { return running_; }
 
+#if GYRE_ASYNC_BACKTRACE
+  void append_children(std::vector<task_context*>& to) override;
+#endif
+
   /// Asks the children to stop.
   void request_stop() noexcept { stop_->request_stop(); }
   /// Whether they, or the parent, were asked to.
   bool stop_requested() const noexcept { return stop_->stop_requested(); }
+
+  /// The context of the coroutine. Once it has adopted the group.
+  const task_context& parent() const noexcept { return *parent_; }
 
   /// False if the child runs, or waits, on another executor than the parent's.
   bool may_drop(const child& context) const noexcept {
@@ -74,9 +89,11 @@ class child_group : resumption {
     bool await_suspend(std::coroutine_handle<Promise> parent) noexcept {
       task_context& inherited = group.inherited_;
       fork_context(inherited, parent);
+      group.attach(parent);
       inherited.stop = group.stop_.emplace(inherited.stop).get_token();
       inherited.finished = &end;
-      return false;
+      group.parent_ = &context_of(parent);
+      return gives_way(*group.parent_, parent);
     }
     static constexpr void await_resume() noexcept {}
     child_group& group;
@@ -94,6 +111,7 @@ class child_group : resumption {
     child_group& group;
   };
 
+  void list(child& started) noexcept;
   static std::coroutine_handle<> end(task_context& finished) noexcept;
   bool take() noexcept;
   bool wait() noexcept;
@@ -103,12 +121,26 @@ class child_group : resumption {
   static constexpr std::uintptr_t parent_waits = 1;
 
   task_context inherited_;
+  const task_context* parent_ = nullptr;
   std::optional<linked_stop_source> stop_;
   std::size_t running_ = 0;
   child* ended_ = nullptr;  // the oldest first
   executor* home_ = nullptr;
   atomic<std::uintptr_t> newest_{0};  // the child that ended last, or parent_waits
+#if GYRE_ASYNC_BACKTRACE
+  child* listed_ = nullptr;  // of all that were ever started, the newest
+#endif
 };
+
+#if GYRE_ASYNC_BACKTRACE
+// Contexts stay in place until the group ends, and may serve one child after the other.
+inline void child_group::list(child& started) noexcept {
+  if (std::exchange(started.is_listed, true)) return;
+  started.listed_before = std::exchange(listed_, &started);
+}
+#else
+inline void child_group::list(child&) noexcept {}
+#endif
 
 /// A task as a child.
 template <class T>

@@ -1,20 +1,72 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/task/detail/fork_join.hpp>
 
+#include <gyre/base/operation.hpp>
 #include <gyre/base/slab.hpp>
+#include <gyre/task/executor.hpp>
 
+#include <algorithm>
+#include <coroutine>
+#include <cstddef>
 #include <new>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 namespace gyre::detail {
 namespace {
 
-// The context of the child that this thread starts now, the innermost; null once that has finished.
-// Only reached from functions that no coroutine inlines.
-constinit thread_local const task_context* starting = nullptr;
+// One start within another takes some 200 bytes to 2 KiB of stack, by compiler and build.
+constexpr unsigned most_nested_starts = 64;
+
+// What this thread starts now. Only reached from functions that no coroutine inlines.
+struct starts {
+  const task_context* innermost = nullptr;  // the child's; null once that has finished
+  unsigned nested = 0;                      // one within the other
+};
+constinit thread_local starts here;
+
+// A coroutine that begins in the queue of its executor. Owns itself until it has run.
+class queued_start final : operation {
+ public:
+  /// False if there is no memory.
+  static bool post(std::coroutine_handle<> first, executor& to) noexcept {
+    try {
+      to.post(*new queued_start(first));
+      return true;
+    } catch (const std::bad_alloc&) {
+      return false;
+    }
+  }
+
+  static void* operator new(std::size_t bytes) { return slab_allocate(bytes); }
+  static void operator delete(void* memory, std::size_t bytes) noexcept {
+    slab_deallocate(memory, bytes);
+  }
+
+ private:
+  explicit queued_start(std::coroutine_handle<> first) noexcept : operation(&run), first_(first) {}
+
+  static void run(operation& self) {
+    auto* const queued = static_cast<queued_start*>(&self);
+    const std::coroutine_handle<> first = queued->first_;
+    delete queued;
+    resume(first);
+  }
+
+  std::coroutine_handle<> first_;
+};
 
 }  // namespace
+
+[[gnu::noinline]] void start_nested(std::coroutine_handle<> first, executor& where) noexcept {
+  if (here.nested >= most_nested_starts && &where != &inline_executor()) [[unlikely]] {
+    if (queued_start::post(first, where)) return;
+  }
+  ++here.nested;
+  resume(first);
+  --here.nested;
+}
 
 fork_join::~fork_join() {
   // relaxed: the count has ordered it.
@@ -24,6 +76,17 @@ fork_join::~fork_join() {
     each = next;
   }
 }
+
+#if GYRE_ASYNC_BACKTRACE
+void fork_join::append_children(std::vector<task_context*>& to) {
+  const auto before = static_cast<std::ptrdiff_t>(to.size());
+  // relaxed: the program has one thread.
+  for (child* each = kept_.load(std::memory_order_relaxed); each != nullptr; each = each->next) {
+    to.push_back(each);
+  }
+  std::reverse(to.begin() + before, to.end());
+}
+#endif
 
 task_context fork_join::inherited() const noexcept {
   task_context context = inherited_;
@@ -55,18 +118,18 @@ void fork_join::child_failed_to_start() noexcept {
 
 std::coroutine_handle<> fork_join::child_finished(task_context& context) noexcept {
   auto& self = static_cast<child&>(context);
-  if (starting == &self) {
-    starting = nullptr;
+  if (here.innermost == &self) {
+    here.innermost = nullptr;
     return std::noop_coroutine();
   }
   fork_join& join = *self.join;
   // Before the count: until then the stop source is there.
   if (self.end->failed()) join.child_failed(*self.end);
-  executor* const here = self.where;
+  executor* const there = self.where;
   // release: our result is seen by whoever counts to zero, who acquires for the parent.
   if (join.pending_.fetch_sub(1, std::memory_order_acq_rel) != 1) return std::noop_coroutine();
   executor* const home = join.inherited_.where;
-  if (here == home) return join.parent();
+  if (there == home) return join.parent();
   home->post(join.resumption_);
   return std::noop_coroutine();
 }
@@ -84,12 +147,13 @@ bool fork_join::starter::offer(operation& rest) noexcept {
   return forks_;
 }
 
-const task_context* fork_join::starter::enter(const task_context& context) noexcept {
-  return std::exchange(starting, &context);
+fork_join::starter::entered fork_join::starter::enter(const task_context& context) noexcept {
+  return {std::exchange(here.innermost, &context), here.nested++ >= most_nested_starts};
 }
 
 bool fork_join::starter::leave(const task_context* outer) noexcept {
-  return std::exchange(starting, outer) == nullptr;
+  --here.nested;
+  return std::exchange(here.innermost, outer) == nullptr;
 }
 
 void fork_join::starter::keep() noexcept {

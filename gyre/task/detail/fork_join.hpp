@@ -5,6 +5,8 @@
 #include <gyre/base/atomic.hpp>
 #include <gyre/base/operation.hpp>
 #include <gyre/task/context.hpp>
+#include <gyre/task/detail/cancelled.hpp>
+#include <gyre/task/detail/child_set.hpp>
 #include <gyre/task/detail/resumption.hpp>
 #include <gyre/task/detail/transfer.hpp>
 #include <gyre/task/stop_token.hpp>
@@ -14,6 +16,7 @@
 #include <cstddef>
 #include <exception>
 #include <optional>
+#include <vector>
 
 namespace gyre::detail {
 
@@ -27,7 +30,7 @@ namespace gyre::detail {
 ///
 /// Children that finish before start() returns, as most do that need not wait, cost no atomic
 /// operation and share one context. The others keep theirs, and count down.
-class fork_join {
+class fork_join final : public child_set {
  public:
   enum class on_error { go_on, stop_others };
   class starter;
@@ -41,6 +44,8 @@ class fork_join {
   template <class Promise>
   void begin(std::coroutine_handle<Promise> parent, std::size_t children) {
     fork_context(inherited_, parent);
+    parent_context_ = &context_of(parent);
+    attach(parent);
     if (policy_ == on_error::stop_others) stop_.emplace(inherited_.stop);
     resumption_.waiting = parent;
     // relaxed: nobody else knows it before a child starts.
@@ -49,10 +54,16 @@ class fork_join {
   /// The coroutine that waits. When all have finished.
   std::coroutine_handle<> parent() const noexcept { return resumption_.waiting; }
 
+  /// That coroutine's context. Once it has begun.
+  const task_context& parent_context() const noexcept { return *parent_context_; }
+
   /// Whose error came first; null if there was none. After all have finished.
   const task_end* failed() const noexcept {
     return failed_.load(std::memory_order_relaxed);  // relaxed: the count has ordered it
   }
+#if GYRE_ASYNC_BACKTRACE
+  void append_children(std::vector<task_context*>& to) override;
+#endif
   /// Throws if a child could not be started.
   void check_started() const {
     if (start_error_) std::rethrow_exception(start_error_);
@@ -79,6 +90,7 @@ class fork_join {
 
   const on_error policy_;
   task_context inherited_;  // the parent's
+  const task_context* parent_context_ = nullptr;
   std::optional<linked_stop_source> stop_;
   resumption resumption_;
   std::exception_ptr start_error_;  // set by who has the loop, which then ends
@@ -124,8 +136,12 @@ class fork_join::starter {
   bool offer(operation& rest) noexcept;
   template <class T>
   void run(child& context, task_state<T>& task) {
-    const task_context* const outer = enter(context);
-    task.start(context);
+    const auto [outer, is_deep] = enter(context);
+    if (is_deep) [[unlikely]] {
+      task.start_child(context);
+    } else {
+      task.start(context);
+    }
     if (leave(outer)) {
       ++settled_;
       if (task.failed()) join_.child_failed(task);
@@ -134,7 +150,11 @@ class fork_join::starter {
     }
     ++settled_;
   }
-  static const task_context* enter(const task_context& context) noexcept;
+  struct entered {
+    const task_context* outer;
+    bool is_deep;  // within too many other starts to go on like that
+  };
+  static entered enter(const task_context& context) noexcept;
   static bool leave(const task_context* outer) noexcept;
   void keep() noexcept;
 
@@ -155,9 +175,8 @@ class join_awaiter : operation {
  public:
   join_awaiter(fork_join& join, std::size_t count, Tasks& tasks) noexcept
       : operation(&go_on), join_(join), count_(count), tasks_(tasks) {}
-  // Before it is awaited: GCC 12 copies what passes through await_transform().
-  join_awaiter(const join_awaiter& other) noexcept
-      : join_awaiter(other.join_, other.count_, other.tasks_) {}
+  join_awaiter(const join_awaiter&) = delete;
+  join_awaiter& operator=(const join_awaiter&) = delete;
 
   bool await_ready() const noexcept { return count_ == 0; }
   template <class Promise>

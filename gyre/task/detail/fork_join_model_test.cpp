@@ -8,8 +8,6 @@
 #include <gyre/task/detail/fork_join.hpp>
 
 #include <gtest/gtest.h>
-#include <gyre/base/detail/slab_class.hpp>
-#include <gyre/base/slab.hpp>
 #include <gyre/task/when_all.hpp>
 #include <tests/model/model.hpp>
 
@@ -19,16 +17,6 @@
 #include <new>
 #include <stdexcept>
 #include <utility>
-
-// In place of the slab's: the checker watches what comes from new.
-void* gyre::slab_allocate(std::size_t bytes) { return ::operator new(bytes); }
-void gyre::slab_deallocate(void* memory, std::size_t) noexcept { ::operator delete(memory); }
-void* gyre::detail::slab_allocate_class(std::size_t index) {
-  return ::operator new(gyre::detail::slab_class_bytes.at(index));
-}
-void gyre::detail::slab_deallocate_class(void* memory, std::size_t) noexcept {
-  ::operator delete(memory);
-}
 
 namespace {
 

@@ -19,6 +19,7 @@
 #include <utility>
 #include <vector>
 
+namespace frame_test {
 namespace {
 
 using gyre::sync_wait;
@@ -218,3 +219,4 @@ TEST(SlabFrame, ThatEndsOnAnotherThreadComesHome) {
 }
 
 }  // namespace
+}  // namespace frame_test

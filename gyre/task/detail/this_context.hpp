@@ -3,10 +3,13 @@
 #pragma once
 
 #include <gyre/task/context.hpp>
+#include <gyre/task/detail/cancelled.hpp>
+#include <gyre/task/detail/transfer.hpp>
 #include <gyre/task/stop_token.hpp>
 #include <gyre/task/task.hpp>
 
 #include <coroutine>
+#include <cstdint>
 #include <utility>
 
 namespace gyre::detail {
@@ -18,7 +21,7 @@ class this_context {
   template <has_context Promise>
   bool await_suspend(std::coroutine_handle<Promise> awaiting) noexcept {
     context_ = &context_of(awaiting);
-    return false;
+    return gives_way(*context_, awaiting);
   }
   task_context& await_resume() const noexcept { return *context_; }
 
@@ -31,14 +34,21 @@ class this_context {
 class stopped_by {
  public:
   stopped_by(task_context& context, inplace_stop_token token) noexcept
-      : context_(context), outer_(std::exchange(context.stop, token)) {}
+      : context_(context),
+        outer_(std::exchange(context.stop, token)),
+        outer_cancellations_(context.cancellations) {}
   stopped_by(const stopped_by&) = delete;
   stopped_by& operator=(const stopped_by&) = delete;
-  ~stopped_by() { context_.stop = outer_; }
+  ~stopped_by() {
+    context_.stop = outer_;
+    // Counted since were cancellations by the inner token only.
+    if (!outer_.stop_requested()) context_.cancellations = outer_cancellations_;
+  }
 
  private:
   task_context& context_;
   inplace_stop_token outer_;
+  std::uint32_t outer_cancellations_;
 };
 
 /// Awaited, runs a task to its end and leaves the result, or the error, in it.
@@ -49,7 +59,8 @@ class settle {
 
   static constexpr bool await_ready() noexcept { return false; }
   template <has_context Promise>
-  std::coroutine_handle<> await_suspend(std::coroutine_handle<Promise> awaiting) {
+  GYRE_INLINE_IN_GCC std::coroutine_handle<> await_suspend(
+      std::coroutine_handle<Promise> awaiting) {
     return work_.await_suspend(awaiting);
   }
   void await_resume() const noexcept { work_.end_without_continuation(); }

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+namespace transfer_test {
 namespace {
 
 using gyre::detail::leave_to_trampoline;
@@ -101,6 +102,21 @@ TEST_F(Trampoline, NestsInOrdinaryCode) {
   EXPECT_THAT(log, ElementsAre(1, 2, 3, 4));
 }
 
+// A file that jumps from coroutine to coroutine resumes one from a file that uses trampolines, within a
+// coroutine of such a file. It may wait for what it resumes, so nothing may be left to the outer trampoline.
+TEST_F(Trampoline, LeavesNothingToAnOuterOneWhenOrdinaryCodeResumes) {
+  const script inner = says(2);
+  const script inner_first = says_and_leaves_to(1, inner.handle);
+  auto outer = [](std::vector<int>& order, std::coroutine_handle<> within) -> script {
+    gyre::detail::resume(within);
+    order.push_back(3);
+    co_return;
+  };
+  const script first = outer(log, inner_first.handle);
+  run_on_trampoline(first.handle);
+  EXPECT_THAT(log, ElementsAre(1, 2, 3));
+}
+
 // What the resumed coroutine leaves to the trampoline, and what the resuming one does, both run.
 TEST_F(Trampoline, LosesNobodyWhenACoroutineIsResumedByHand) {
   const script fourth = says(4);
@@ -137,3 +153,4 @@ TEST_F(Trampoline, LosesNobodyWhenSeveralAreResumedByHand) {
 }
 
 }  // namespace
+}  // namespace transfer_test

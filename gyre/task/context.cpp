@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gyre/task/context.hpp>
+
+namespace gyre::detail {
+
+#if GYRE_ASYNC_BACKTRACE
+void library_built_with_gyre_async_backtrace_1() noexcept {}
+#else
+void library_built_with_gyre_async_backtrace_0() noexcept {}
+#endif
+
+}  // namespace gyre::detail

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// child_set: the children of a coroutine, listed in its context for the deadlock report of
+// sync_wait(). Empty where backtraces are off (async_backtrace.hpp).
+#pragma once
+
+#include <gyre/task/context.hpp>
+
+#include <coroutine>
+#include <vector>
+
+namespace gyre::detail {
+
+#if GYRE_ASYNC_BACKTRACE
+
+/// Base of whatever holds children of a coroutine: a fork_join, a child_group, a scope. It is listed
+/// from attach() until it is destroyed.
+///
+/// Thread-safety: attached and destroyed by the parent. Everything else is for a program that has one
+/// thread left.
+/// Lifetime: the parent's context outlives the set.
+class child_set {
+ public:
+  child_set(const child_set&) = delete;
+  child_set& operator=(const child_set&) = delete;
+
+  /// Appends the contexts of the children, the oldest first; some may have ended.
+  virtual void append_children(std::vector<task_context*>& to) = 0;
+  /// The set that the same context listed before this one; null if there is none.
+  child_set* outer() const noexcept { return outer_; }
+
+ protected:
+  child_set() noexcept = default;
+  ~child_set();
+
+  /// Lists the set with the coroutine `parent`, once.
+  template <class Promise>
+  void attach(std::coroutine_handle<Promise> parent) noexcept {
+    if constexpr (has_context<Promise>) attach_to(context_of(parent));
+  }
+
+ private:
+  void attach_to(task_context& parent) noexcept;
+
+  task_context* parent_ = nullptr;
+  child_set* outer_ = nullptr;
+};
+
+#else
+
+class child_set {
+ protected:
+  template <class Promise>
+  static constexpr void attach(std::coroutine_handle<Promise>) noexcept {}
+};
+
+#endif
+
+}  // namespace gyre::detail

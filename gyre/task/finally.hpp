@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// finally: clean-up that awaits, run whichever way the work before it ends.
+//
+//     gyre::task<> transfer(connection& database) {
+//       co_await database.begin();
+//       co_await gyre::finally(move_money(database), [&] { return database.end(); });
+//     }
+#pragma once
+
+#include <gyre/task/as_task.hpp>
+#include <gyre/task/detail/this_context.hpp>
+#include <gyre/task/shielded.hpp>
+#include <gyre/task/task.hpp>
+
+#include <concepts>
+#include <type_traits>
+#include <utility>
+
+namespace gyre {
+
+namespace detail {
+
+/// Awaits `cleanup`, or calls it and awaits what it returns, if that can be awaited.
+template <class Cleanup>
+task<> run_cleanup(Cleanup cleanup) {
+  if constexpr (awaitable<Cleanup>) {
+    static_cast<void>(co_await std::move(cleanup));
+  } else if constexpr (awaitable<std::invoke_result_t<Cleanup&>>) {
+    static_cast<void>(co_await cleanup());
+  } else {
+    static_cast<void>(cleanup());
+    co_return;
+  }
+}
+
+}  // namespace detail
+
+/// Awaits `body`, then `cleanup`, also if `body` throws or was stopped; gives the result of `body`.
+/// `cleanup` is something to await, or a function that is called when `body` has ended and may
+/// return something to await. It is shielded: a stop does not reach it. Bound one that may take
+/// long by shielded(…, limit).
+///
+/// A coroutine that is destroyed while it waits runs no clean-up: destructors cannot wait.
+/// Lifetime: rvalues are moved into the coroutine. A lambda with captures that are not references
+/// is to be named first with GCC 12.
+/// Errors: what `body` throws; if it throws nothing, what `cleanup` throws. If both throw, the
+/// exception of `cleanup` is dropped, as a consequence more often than not.
+/// Complexity: three coroutine frames.
+template <awaitable Body, class Cleanup>
+  requires awaitable<Cleanup> || std::invocable<Cleanup&>
+task<task_result_t<Body>> finally(Body body, Cleanup cleanup) {
+  // Made before anything can go wrong.
+  task<> last = shielded(detail::run_cleanup(std::move(cleanup)));
+  task<task_result_t<Body>> work = as_task(std::move(body));
+  co_await detail::settle(work);
+  co_await detail::settle(last);
+  if (!detail::task_access::state(work).failed()) detail::task_access::state(last).take_result();
+  co_return detail::task_access::state(work).take_result();
+}
+
+}  // namespace gyre
