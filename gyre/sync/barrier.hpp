@@ -2,6 +2,7 @@
 // Coroutines that wait for each other, again and again.
 //
 //     gyre::barrier phase(workers, [&]() noexcept { grid.swap(); });
+//
 //     while (!grid.settled()) {
 //       grid.relax(mine);
 //       co_await phase.arrive_and_wait();
@@ -82,7 +83,7 @@ struct no_completion {
 ///               no allocation, 48 bytes and the function
 /// Fairness      wakes all, in the order of their coming
 /// Cancellation  an arrive_and_wait() that is cancelled has not arrived: it takes its arrival back,
-///               so that it may arrive again or drop out; std::errc::operation_canceled
+///               so that it may arrive again or drop out; operation_cancelled
 /// Threads       any; the completion function runs on the thread of the last arrival
 ///
 /// As std::barrier. It must outlive its waits. What happened before an arrival happens before the

@@ -4,6 +4,7 @@
 //     gyre::broadcast<event> events(256);
 //     gyre::broadcast_receiver<event> mine = events.subscribe();  // sees what is sent from here on
 //     events.send(event{…});
+//
 //     while (auto next = co_await mine.receive()) {
 //       if (next->missed != 0) log_gap(next->missed);
 //       handle(next->value);
@@ -152,7 +153,7 @@ class broadcast_receiver {
 
   /// Awaited, gives the next value (a std::optional<broadcast_value<T>>), and waits while there is
   /// none; nullopt when the broadcast is closed and all was seen. If it was cancelled
-  /// (std::errc::operation_canceled), or copying the value threw, nothing was passed over.
+  /// (operation_cancelled), or copying the value threw, nothing was passed over.
   [[nodiscard]] auto receive() noexcept {
     return detail::single_wait<detail::broadcast_case<T>>(std::in_place, *this);
   }

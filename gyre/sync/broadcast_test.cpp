@@ -22,6 +22,7 @@
 #include <thread>
 #include <vector>
 
+namespace broadcast_test {
 namespace {
 
 using gyre::broadcast;
@@ -109,8 +110,8 @@ TEST(Broadcast, CancelledReceivePassesOverNothing) {
   const auto wait = [&]() -> task<> {
     try {
       co_await receiver.receive();
-    } catch (const std::system_error& error) {
-      cancelled = error.code() == std::errc::operation_canceled;
+    } catch (const gyre::operation_cancelled&) {
+      cancelled = true;
     }
   };
   gyre::spawn(executor, wait(), {.stop = source.get_token()});
@@ -192,3 +193,4 @@ TEST(Broadcast, SeveralThreadsSendAndReceive) {
 }
 
 }  // namespace
+}  // namespace broadcast_test

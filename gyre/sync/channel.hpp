@@ -2,7 +2,9 @@
 // Queues between coroutines: a value that one sends another one receives.
 //
 //     gyre::channel<job> jobs(64);
-//     co_await jobs.send(job{…});                              // waits while 64 are on their way
+//
+//     co_await jobs.emplace(id, std::move(payload));  // waits while 64 are on their way
+//
 //     while (std::optional<job> next = co_await jobs.receive()) run(*next);  // until jobs.close()
 #pragma once
 
@@ -226,7 +228,7 @@ struct channel_access;
 /// Order: values are received in the order in which they were sent; who waits longest is served
 /// first, and is handed its value or its room, so that nobody can come before it.
 /// Closing: values that were sent are received, then receivers get nullopt; senders are refused.
-/// Cancelling: a wait ends with std::errc::operation_canceled, and then nothing was sent or
+/// Cancelling: a wait ends with operation_cancelled, and then nothing was sent or
 /// received. A send or receive that need not wait takes place whether or not a stop was requested,
 /// and goes on at once: a coroutine that always finds values should yield() now and then to let
 /// others run.
@@ -252,8 +254,18 @@ class channel {
 
   /// Awaited, sends `value`, and waits while there is no room for it. A closed channel, also one
   /// that is closed meanwhile, throws std::errc::broken_pipe. What was not sent is destroyed.
+  ///
+  /// With GCC 12 do not make an aggregate within the call, as in `co_await jobs.send(job{…})`: that
+  /// compiler destroys its members twice. Use emplace(), or a variable.
   [[nodiscard]] auto send(T value) noexcept {
     return send_awaiter<T>(std::in_place, core_, std::move(value));
+  }
+  /// The same with a value that is made of `arguments`, as T(arguments…); also an aggregate.
+  template <class... Arguments>
+    requires std::constructible_from<T, Arguments...>
+  [[nodiscard]] auto emplace(Arguments&&... arguments) noexcept(
+      std::is_nothrow_constructible_v<T, Arguments...>) {
+    return send_awaiter<T>(std::in_place, core_, T(std::forward<Arguments>(arguments)...));
   }
   /// The same with a value that stays where it is, and is moved from only if it is sent: after an
   /// error it is still there. It must live until then.

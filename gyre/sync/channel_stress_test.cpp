@@ -5,9 +5,12 @@
 #include <gyre/sync/select.hpp>
 
 #include <gtest/gtest.h>
+#include <gyre/task/as_task.hpp>
+#include <gyre/task/schedule.hpp>
 #include <gyre/task/spawn.hpp>
 #include <gyre/task/sync_wait.hpp>
 #include <gyre/task/task.hpp>
+#include <gyre/task/when_any.hpp>
 #include <tests/support/thread_executor.hpp>
 
 #include <array>
@@ -18,8 +21,10 @@
 #include <optional>
 #include <system_error>
 #include <thread>
+#include <utility>
 #include <vector>
 
+namespace channel_stress_test {
 namespace {
 
 using gyre::channel;
@@ -110,8 +115,7 @@ task<> receive_or_give_up(channel<value>& from, tally& count, bool& open) {
     std::optional<value> next = co_await from.receive();
     open = next.has_value();
     if (open) count.note_received(**next);
-  } catch (const std::system_error& error) {
-    EXPECT_EQ(error.code(), std::errc::operation_canceled);
+  } catch (const gyre::operation_cancelled&) {  // gave up
   }
 }
 
@@ -122,8 +126,7 @@ task<> send_or_give_up(channel<value>& to, tally& count, int number, bool& done)
     EXPECT_EQ(next, nullptr);
     count.note_sent(number);
     done = true;
-  } catch (const std::system_error& error) {
-    EXPECT_EQ(error.code(), std::errc::operation_canceled);
+  } catch (const gyre::operation_cancelled&) {
     EXPECT_NE(next, nullptr);
   }
 }
@@ -173,6 +176,53 @@ TEST_P(ChannelStress, CancelledAndCompletedAtOnce) {
   EXPECT_EQ(count.received, numbers);
   sender.join();
   count.expect_nothing_lost();
+}
+
+// Receiving is raced against something that always ends at once, in both forms of when_any.
+TEST_P(ChannelStress, NothingIsLostWhereAReceiveIsRaced) {
+  constexpr int numbers = 5000;
+  channel<value> values(GetParam());
+  tally count;
+  int races_lost = 0;
+  const auto send = [&]() -> task<> {
+    for (int i = 0; i < numbers; ++i) {
+      co_await values.send(std::make_unique<int>(i));
+      count.note_sent(i);
+    }
+    values.close();
+  };
+  const auto give_up = []() -> task<std::optional<value>> {
+    co_await gyre::yield();
+    co_return std::nullopt;
+  };
+  const auto receive = [&]() -> task<> {
+    for (bool open = true; open;) {
+      std::optional<std::optional<value>> next;
+      std::size_t first = 0;
+      if (count.received % 2 == 0) {
+        auto ended = co_await gyre::when_any(values.receive(), give_up());
+        next = std::move(std::get<0>(ended.values));
+        first = ended.index;
+      } else {
+        std::vector<task<std::optional<value>>> racers;
+        racers.push_back(gyre::as_task(values.receive()));
+        racers.push_back(give_up());
+        auto ended = co_await gyre::when_any(std::move(racers));
+        next = std::move(ended.values.front());
+        first = ended.index;
+      }
+      if (!next) continue;
+      open = next->has_value();
+      if (open) count.note_received(***next);
+      if (first != 0) ++races_lost;
+    }
+  };
+  std::jthread sender([&] { gyre::sync_wait(send()); });
+  gyre::sync_wait(receive());
+  sender.join();
+  EXPECT_EQ(count.received, numbers);
+  count.expect_nothing_lost();
+  RecordProperty("races_lost", races_lost);
 }
 
 TEST_P(ChannelStress, ClosedWhileWaitedFor) {
@@ -255,8 +305,7 @@ TEST_P(ChannelStress, SelectsCancelledAndCompletedAtOnce) {
         }
       };
       std::visit(note, chosen);
-    } catch (const std::system_error& error) {
-      EXPECT_EQ(error.code(), std::errc::operation_canceled);
+    } catch (const gyre::operation_cancelled&) {  // gave up
     }
   };
   {
@@ -306,3 +355,4 @@ TEST(UnboundedChannelStress, EveryValueArrivesOnce) {
 }
 
 }  // namespace
+}  // namespace channel_stress_test

@@ -4,11 +4,16 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <gyre/task/as_expected.hpp>
+#include <gyre/task/sleep.hpp>
 #include <gyre/task/spawn.hpp>
 #include <gyre/task/sync_wait.hpp>
 #include <gyre/task/task.hpp>
+#include <gyre/task/when_any.hpp>
+#include <gyre/task/with_timeout.hpp>
 #include <tests/support/manual_executor.hpp>
+#include <tests/support/run_in_virtual_time.hpp>
 
+#include <chrono>
 #include <coroutine>
 #include <cstddef>
 #include <exception>
@@ -17,16 +22,20 @@
 #include <optional>
 #include <string>
 #include <system_error>
+#include <tuple>
 #include <utility>
 #include <vector>
 
+namespace channel_test {
 namespace {
 
+using namespace std::chrono_literals;
 using gyre::channel;
 using gyre::channel_status;
 using gyre::task;
 using gyre::unbounded_channel;
 using gyre::test::manual_executor;
+using gyre::test::run_in_virtual_time;
 using testing::ElementsAre;
 
 // Receives until the end, and says so with a -1.
@@ -51,7 +60,40 @@ task<> catch_error(Operation operation, std::optional<std::error_code>& error) {
     error.emplace();
   } catch (const std::system_error& failed) {
     error = failed.code();
+  } catch (const gyre::operation_cancelled&) {
+    error = std::make_error_code(std::errc::operation_canceled);
   }
+}
+
+struct named_job {
+  int id = 0;
+  std::string name;
+  std::unique_ptr<int> payload;
+};
+
+// The header's example. ASan sees a member that GCC 12 destroys twice.
+TEST(Channel, EmplaceMakesAnAggregateThatIsDestroyedOnce) {
+  channel<named_job> jobs(1);
+  auto send_two = [](channel<named_job>& to) -> task<> {
+    co_await to.emplace(1, "a name that needs memory of its own", std::make_unique<int>(10));
+    named_job second{2, "another name that needs memory of its own", std::make_unique<int>(20)};
+    co_await to.send(std::move(second));
+    to.close();
+  };
+  auto receive_all = [](channel<named_job>& from) -> task<int> {
+    int sum = 0;
+    while (std::optional<named_job> next = co_await from.receive()) {
+      sum += next->id + *next->payload + (next->name.starts_with("a") ? 100 : 0);
+    }
+    co_return sum;
+  };
+  manual_executor executor;
+  int sum = 0;
+  gyre::spawn(executor, send_two(jobs));
+  auto store = [](task<int> work, int& to) -> task<> { to = co_await std::move(work); };
+  gyre::spawn(executor, store(receive_all(jobs), sum));
+  executor.run_all();
+  EXPECT_EQ(sum, 233);
 }
 
 TEST(Channel, ValuesArriveInTheOrderOfTheirSends) {
@@ -256,6 +298,32 @@ TEST(Channel, StopAfterTheHandOverDoesNotTakeTheValueBack) {
   EXPECT_THAT(received, ElementsAre(1));
 }
 
+// The send ends before the receiver, which has its value already, has gone on.
+TEST(Channel, AReceiveThatLosesARaceGivesItsValue) {
+  manual_executor executor;
+  channel<int> numbers(1);
+  auto race = gyre::spawn_future(executor, gyre::when_any(numbers.receive(), numbers.send(7)));
+  executor.run_all();
+  const auto ended = race.get();
+  EXPECT_EQ(ended.index, 1);
+  EXPECT_EQ(std::get<0>(ended.values), std::optional(7));
+  EXPECT_EQ(numbers.size(), 0);
+}
+
+// Both are due at the same time, and the value comes first.
+TEST(Channel, AReceiveHasItsValueThoughTheTimeLimitHasPassed) {
+  manual_executor executor;
+  channel<int> numbers(1);
+  const auto send_after = [&](std::chrono::seconds delay) -> task<> {
+    co_await gyre::sleep_for(delay);
+    co_await numbers.send(7);
+  };
+  auto sending = gyre::spawn_future(executor, send_after(1s));
+  executor.run_all();
+  EXPECT_EQ(run_in_virtual_time(executor, gyre::with_timeout(numbers.receive(), 1s)), 7);
+  sending.get();
+}
+
 TEST(Channel, WaitingCoroutineMayBeDestroyed) {
   channel<int> numbers(1);
   struct eager {
@@ -379,3 +447,4 @@ TEST(Channel, HandOversDoNotGrowTheStack) {
 }
 
 }  // namespace
+}  // namespace channel_test

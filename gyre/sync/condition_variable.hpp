@@ -6,6 +6,7 @@
 #pragma once
 
 #include <gyre/base/intrusive_list.hpp>
+#include <gyre/sync/detail/plain_wait.hpp>
 #include <gyre/sync/detail/state_word.hpp>
 #include <gyre/sync/detail/waiter.hpp>
 #include <gyre/sync/mutex.hpp>
@@ -42,8 +43,7 @@ struct condition_waiter : waiter {
 /// Cost          wait() and notify_one() two exchanges each; no allocation, 24 bytes
 /// Fairness      first come, first served; who is notified joins the mutex's line, and is resumed
 ///               when it has its turn there, so that notify_all() does not make all run and wait
-/// Cancellation  a wait that is cancelled has the mutex again before it says so;
-///               std::errc::operation_canceled
+/// Cancellation  a wait that is cancelled has the mutex again before it throws operation_cancelled
 /// Threads       any; the mutex need not be held to notify
 ///
 /// There are no spurious wake-ups, but others may have had the mutex in between. It must outlive
@@ -109,17 +109,17 @@ class [[nodiscard]] condition_variable::wait_operation : waiter {
     mutex& released = *held_->release();
     with = &released;
     on_stop_.set(context_->stop, cancel{this});
-    if (!on_->enlist(*this)) return false;
+    if (!on_->enlist(*this)) return detail::gives_way(*context_, awaiting);
     // From here on this may be gone.
     released.unlock();
     return true;
   }
   void await_resume() {
-    if (!finish()) detail::throw_cancelled();
+    if (const task_context* const context = finish()) detail::throw_cancelled(*context);
   }
-  /// As await_resume(), without a throw.
-  std::expected<void, std::error_code> result() noexcept {
-    if (!finish()) return detail::cancelled_result();
+  /// As await_resume(), but an error is a value.
+  std::expected<void, std::error_code> result() {
+    if (const task_context* const context = finish()) return detail::cancelled_result(*context);
     return {};
   }
 
@@ -129,11 +129,12 @@ class [[nodiscard]] condition_variable::wait_operation : waiter {
     void operator()() const noexcept { self->on_->cancel(*self); }
   };
 
-  bool finish() noexcept {
+  // If it was cancelled, the context it waited in.
+  const task_context* finish() noexcept {
     on_stop_.clear();
-    context_ = nullptr;
+    const task_context* const context = std::exchange(context_, nullptr);
     *held_ = mutex::guard(*with, std::adopt_lock);
-    return !cancelled;
+    return cancelled ? context : nullptr;
   }
 
   condition_variable* on_;

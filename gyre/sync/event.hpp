@@ -2,6 +2,7 @@
 // Something that happens, and coroutines that wait for it.
 //
 //     gyre::manual_reset_event ready;
+//
 //     co_await ready.wait();  // elsewhere: ready.set()
 #pragma once
 
@@ -19,7 +20,7 @@ namespace gyre {
 /// Cost          wait() when set one load; set() and reset() one exchange, and set() a post for
 ///               each waiter, which it collects under a spin lock; no allocation, 24 bytes
 /// Fairness      set() wakes all, in the order of their coming
-/// Cancellation  a wait that is cancelled changes nothing; std::errc::operation_canceled
+/// Cancellation  a wait that is cancelled changes nothing; operation_cancelled
 /// Threads       any
 ///
 /// It must outlive its waits. What happened before set() happens before the end of the wait.
@@ -69,7 +70,7 @@ class manual_reset_event {
 ///
 /// Cost          wait() when set, and set(), one exchange; no allocation, 24 bytes
 /// Fairness      first come, first served
-/// Cancellation  a wait that is cancelled leaves the flag to others; std::errc::operation_canceled
+/// Cancellation  a wait that is cancelled leaves the flag to others; operation_cancelled
 /// Threads       any
 ///
 /// It must outlive its waits. What happened before set() happens before the end of the wait.

@@ -17,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+namespace event_test {
 namespace {
 
 using gyre::auto_reset_event;
@@ -159,3 +160,4 @@ TEST(AutoResetEvent, PingPongBetweenThreadsLosesNothing) {
 }
 
 }  // namespace
+}  // namespace event_test

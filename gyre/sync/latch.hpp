@@ -2,6 +2,7 @@
 // Waiting until a number of things have happened, once.
 //
 //     gyre::latch started(servers.size());
+//
 //     co_await started.wait();  // each server: started.count_down()
 #pragma once
 
@@ -20,7 +21,7 @@ namespace gyre {
 /// Cost          count_down() one exchange, and a post for each waiter if it is the last; wait() at
 ///               zero one load; no allocation, 24 bytes
 /// Fairness      wakes all, in the order of their coming
-/// Cancellation  a wait that is cancelled changes nothing; std::errc::operation_canceled
+/// Cancellation  a wait that is cancelled changes nothing; operation_cancelled
 /// Threads       any
 ///
 /// As std::latch. It must outlive its waits. What happened before a count_down() happens before the

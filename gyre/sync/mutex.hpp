@@ -2,6 +2,7 @@
 // Mutual exclusion of coroutines, across their waits.
 //
 //     gyre::mutex mutex;
+//
 //     auto guard = co_await mutex.lock();
 //     co_await file.write(record);  // nobody else gets in between
 #pragma once
@@ -24,7 +25,7 @@ class condition_variable;
 /// Cost          lock and unlock one compare-exchange each, if nobody waits; no allocation, 24
 ///               bytes
 /// Fairness      first come, first served: unlock() hands it to who has waited longest
-/// Cancellation  a wait that is cancelled never holds the lock; std::errc::operation_canceled
+/// Cancellation  a wait that is cancelled never holds the lock; operation_cancelled
 /// Threads       any; it may be unlocked on another thread than it was locked on
 ///
 /// Not recursive. It must outlive its waits and guards. Whoever knows that he is its last user may

@@ -6,20 +6,24 @@
 #include <gtest/gtest.h>
 #include <gyre/sync/latch.hpp>
 #include <gyre/sync/sync_test_support.hpp>
-#include <gyre/task/as_expected.hpp>
 #include <gyre/task/schedule.hpp>
+#include <gyre/task/shielded.hpp>
 #include <gyre/task/spawn.hpp>
 #include <gyre/task/sync_wait.hpp>
+#include <gyre/task/when_all.hpp>
 #include <tests/support/manual_executor.hpp>
 #include <tests/support/thread_executor.hpp>
+#include <tests/support/thread_sanitizer.hpp>
 
 #include <future>
 #include <memory>
 #include <mutex>
+#include <system_error>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
+namespace mutex_test {
 namespace {
 
 using gyre::inplace_stop_source;
@@ -120,8 +124,11 @@ TEST(Mutex, CancelledWaiterIsPassedOver) {
   inplace_stop_source source;
   ASSERT_TRUE(contended.try_lock());
   auto gives_up = [&]() -> task<> {
-    EXPECT_FALSE(co_await gyre::as_expected(contended.lock()));
-    order.push_back(2);
+    try {
+      static_cast<void>(co_await contended.lock());
+    } catch (const gyre::operation_cancelled&) {
+      order.push_back(2);
+    }
   };
   started first(here, note(contended, order, 1));
   started second(here, gives_up(), source.get_token());
@@ -182,10 +189,12 @@ TEST(Mutex, GoesOnWithStopsFromEverywhere) {
   auto counts = [&](gyre::inplace_stop_token, int times) -> task<int> {
     int passed = 0;
     for (int i = 0; i < times; ++i) {
-      auto guard = co_await gyre::as_expected(contended.lock());
-      if (!guard) continue;
-      ++count;
-      ++passed;
+      try {
+        mutex::guard guard = co_await contended.lock();
+        ++count;
+        ++passed;
+      } catch (const gyre::operation_cancelled&) {  // goes on
+      }
     }
     co_return passed;
   };
@@ -273,6 +282,48 @@ TEST(Mutex, MayBeDestroyedByItsLastUser) {
   }
 }
 
+task<> locks_in_turn(mutex& first, mutex& second) {
+  const mutex::guard outer = co_await first.lock();
+  co_await gyre::yield();
+  const mutex::guard inner = co_await second.lock();
+}
+
+// Each would wake the other if it were destroyed with the lock that it holds.
+TEST(Mutex, LockedByTwoInOppositeOrderIsReportedAndUnlocked) {
+  if (!gyre::detail::checks_deadlocks || gyre::test::thread_sanitizer_is_on) {
+    GTEST_SKIP() << "this build waits for ever";
+  }
+  mutex one;
+  mutex other;
+  try {
+    sync_wait(gyre::when_all(locks_in_turn(one, other), locks_in_turn(other, one)));
+    FAIL() << "returned";
+  } catch (const std::system_error& error) {
+    EXPECT_EQ(error.code(), std::errc::resource_deadlock_would_occur);
+    EXPECT_THAT(error.what(), testing::HasSubstr("locks_in_turn"));
+  }
+  EXPECT_TRUE(one.try_lock());
+  EXPECT_TRUE(other.try_lock());
+  one.unlock();
+  other.unlock();
+}
+
+// Neither heeds the stop, so one of them is destroyed; the other one then gets both.
+TEST(Mutex, LockedByTwoInOppositeOrderIsUnlockedEvenIfTheyAreShielded) {
+  if (!gyre::detail::checks_deadlocks || gyre::test::thread_sanitizer_is_on) {
+    GTEST_SKIP() << "this build waits for ever";
+  }
+  mutex one;
+  mutex other;
+  EXPECT_THROW(sync_wait(gyre::when_all(gyre::shielded(locks_in_turn(one, other)),
+                                        gyre::shielded(locks_in_turn(other, one)))),
+               std::system_error);
+  EXPECT_TRUE(one.try_lock());
+  EXPECT_TRUE(other.try_lock());
+  one.unlock();
+  other.unlock();
+}
+
 #if !defined(NDEBUG) && defined(GTEST_HAS_DEATH_TEST)
 TEST(MutexDeathTest, DestroyedWhileItIsLockedSaysSo) {
   auto forgets = [] {
@@ -289,3 +340,4 @@ TEST(MutexDeathTest, UnlockedWithoutALockSaysSo) {
 #endif
 
 }  // namespace
+}  // namespace mutex_test

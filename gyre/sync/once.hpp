@@ -2,6 +2,7 @@
 // Doing something at most once, however many coroutines ask for it.
 //
 //     gyre::once_flag connected;
+//
 //     co_await gyre::call_once(connected, [&] { return connect(); });
 #pragma once
 
@@ -24,7 +25,7 @@ namespace gyre {
 /// Cost          one load when it was done; no allocation, 24 bytes
 /// Fairness      if an attempt fails, who has waited longest makes the next
 /// Cancellation  cancelling a wait changes nothing; cancelling the attempt makes it fail;
-///               std::errc::operation_canceled
+///               operation_cancelled
 /// Threads       any
 ///
 /// It must outlive the calls.

@@ -19,6 +19,7 @@
 #include <utility>
 #include <vector>
 
+namespace once_test {
 namespace {
 
 using gyre::call_once;
@@ -77,8 +78,7 @@ class CallOnceTogether : public testing::Test {
       ++passed;
     } catch (const std::logic_error&) {
       ++failed;
-    } catch (const std::system_error& error) {
-      EXPECT_EQ(error.code(), std::errc::operation_canceled);
+    } catch (const gyre::operation_cancelled&) {
       ++cancelled;
     }
   }
@@ -184,7 +184,7 @@ TEST(CallOnce, SucceedsOnceForSeveralThreads) {
         co_await call_once(flag, call);
         EXPECT_EQ(made, 1);
       } catch (const std::logic_error&) {
-      } catch (const std::system_error&) {
+      } catch (const gyre::operation_cancelled&) {
       }
     };
     std::vector<std::future<void>> ends;
@@ -200,3 +200,4 @@ TEST(CallOnce, SucceedsOnceForSeveralThreads) {
 }
 
 }  // namespace
+}  // namespace once_test

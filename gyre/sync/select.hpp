@@ -203,11 +203,12 @@ class select_cases {
   std::tuple<Cases...> cases_;
 };
 
-/// Awaits the first of several things. Must not be destroyed between its wake-up and its
-/// resumption.
+/// Awaits the first of several things. Must not be destroyed while its operation is in the queue of
+/// the executor: between its wake-up and its resumption, or before it has begun to wait.
 template <selectable... Cases>
 class select_awaiter {
   using cases = select_cases<Cases...>;
+  static constexpr bool has_timeout = (std::same_as<Cases, timeout_case> || ...);
 
  public:
   using result_type = typename cases::result_type;
@@ -229,26 +230,53 @@ class select_awaiter {
   template <class Promise>
   bool await_suspend(std::coroutine_handle<Promise> awaiting) noexcept {
     wait_.emplace(awaiting);
-    if (!start_timers()) return false;
-    wait_->cancel_on(context_of(awaiting).stop);
-    return suspend();
+    const task_context& context = context_of(awaiting);
+    const inplace_stop_token stop = context.stop;
+    if constexpr (has_timeout) {
+      // Timers belong to the executor's threads.
+      executor& home = wait_->where();
+      if (!home.running_here() && home.timers() != nullptr) {
+        home.post(begin_at_home_.emplace(*this, stop));
+        return true;
+      }
+    }
+    return begin(stop) || gives_way(context, awaiting);
   }
 
   result_type await_resume() {
-    if (const std::error_code error = finish()) [[unlikely]]
-      throw_code(error);
+    const task_context* context = nullptr;
+    if (const std::error_code error = finish(context)) [[unlikely]]
+      throw_failure(error, context);
     return cases_.take(chosen_);
   }
 
-  std::expected<result_type, std::error_code> result() noexcept(
-      (noexcept(std::declval<Cases&>().take()) && ...)) {
-    if (const std::error_code error = finish()) return std::unexpected(error);
+  std::expected<result_type, std::error_code> result() {
+    const task_context* context = nullptr;
+    if (const std::error_code error = finish(context)) {
+      return std::unexpected(failure_value(error, context));
+    }
     return cases_.take(chosen_);
   }
 
  private:
-  [[noreturn, gnu::cold]] static void throw_code(std::error_code error) {
-    throw std::system_error(error);
+  struct delayed_begin : operation {
+    delayed_begin(select_awaiter& begun, inplace_stop_token token) noexcept
+        : operation(&run), self(begun), stop(token) {}
+    static void run(operation& posted) {
+      const auto& begins = static_cast<delayed_begin&>(posted);
+      const std::coroutine_handle<> awaiting = begins.self.wait_->waiting;
+      if (!begins.self.begin(begins.stop)) resume(awaiting);
+    }
+    select_awaiter& self;
+    inplace_stop_token stop;
+  };
+  struct nothing {};
+
+  // False if it need not wait.
+  bool begin(inplace_stop_token stop) noexcept {
+    if (!start_timers()) return false;
+    wait_->cancel_on(stop);
+    return suspend();
   }
 
   bool suspend() noexcept {
@@ -309,8 +337,10 @@ class select_awaiter {
     });
   }
 
-  std::error_code finish() noexcept {
+  // And the context it waited in, if it did.
+  std::error_code finish(const task_context*& waited_in) noexcept {
     if (wait_) {
+      waited_in = &wait_->context();
       const select_wait::index chosen = wait_->outcome();
       leave(chosen);
       end_wait(chosen);
@@ -328,6 +358,8 @@ class select_awaiter {
   }
 
   cases cases_;
+  [[no_unique_address]] std::conditional_t<has_timeout, std::optional<delayed_begin>, nothing>
+      begin_at_home_;
   std::optional<select_wait> wait_;
   select_wait::index chosen_ = 0;
   std::error_code error_;
@@ -373,8 +405,9 @@ template <class T>
 /// closed channel, and a receive from one that is drained, can happen: the one throws, the other
 /// gives nullopt, so leave it out from then on. Values in on_send() that were not sent are
 /// destroyed.
-/// Cancelling: throws std::errc::operation_canceled, and none has happened. Timeouts need an
-/// executor with timers where the select has to wait: std::errc::operation_not_supported.
+/// Cancelling: throws operation_cancelled, and none has happened. Timeouts need an executor with
+/// timers where the select has to wait: std::errc::operation_not_supported. A select with a timeout
+/// that begins on a thread which is not of that executor goes there first.
 /// Cost: as many waits as there are cases, no allocation. The locks of all their channels are held
 /// at once for a moment.
 template <detail::selectable... Cases>

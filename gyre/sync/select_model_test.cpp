@@ -19,6 +19,7 @@
 #include <gtest/gtest.h>
 #include <gyre/sync/broadcast.hpp>
 #include <gyre/sync/channel.hpp>
+#include <gyre/sync/detail/model_visitor_test_support.hpp>
 #include <gyre/task/context.hpp>
 #include <gyre/task/stop_token.hpp>
 #include <tests/model/model.hpp>
@@ -116,7 +117,7 @@ struct expecting {
   bool await_suspend(std::coroutine_handle<started::promise_type> h) {
     return inner.await_suspend(h);
   }
-  auto await_resume() { return inner.result(); }
+  auto await_resume() { return gyre::test::result_of(inner); }
 };
 
 started receive_either(gyre::inplace_stop_token, channel<value>& one, channel<value>& other,

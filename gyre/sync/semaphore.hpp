@@ -2,6 +2,7 @@
 // A number of permits: how many may do something at once.
 //
 //     gyre::semaphore connections(100);
+//
 //     auto permit = co_await connections.permit();
 #pragma once
 
@@ -65,7 +66,7 @@ class [[nodiscard]] semaphore_permit {
 ///               bytes
 /// Fairness      first come, first served, also by those who want many: nobody overtakes them
 /// Cancellation  a wait that is cancelled takes nothing, and lets those go on who waited only
-///               because of it; std::errc::operation_canceled
+///               because of it; operation_cancelled
 /// Threads       any; permits may be released by whom they were not acquired
 ///
 /// It must outlive its waits and permits. Counting is as with std::counting_semaphore.
@@ -167,8 +168,8 @@ class [[nodiscard]] semaphore::permit_operation {
     acquired_.await_resume();
     return semaphore_permit(*from_, permits_);
   }
-  /// As await_resume(), without a throw.
-  std::expected<semaphore_permit, std::error_code> result() noexcept {
+  /// As await_resume(), but an error is a value.
+  std::expected<semaphore_permit, std::error_code> result() {
     if (const auto done = acquired_.result(); !done) return std::unexpected(done.error());
     return semaphore_permit(*from_, permits_);
   }

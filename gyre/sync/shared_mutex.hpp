@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // A lock for many who read or one who writes.
 //
-//     auto reading = co_await mutex.lock_shared();
-//     auto writing = co_await mutex.lock();
+//     auto reading = co_await mutex.lock_shared();  // beside other readers
+//
+//     auto writing = co_await mutex.lock();  // alone
 #pragma once
 
 #include <gyre/base/intrusive_list.hpp>
@@ -32,7 +33,7 @@ struct shared_mutex_waiter : waiter {
 ///               readers cannot starve writers; readers next to each other in the line go in
 ///               together, so neither can writers starve readers
 /// Cancellation  a wait that is cancelled never holds the lock, and lets those go on who waited
-///               only because of it; std::errc::operation_canceled
+///               only because of it; operation_cancelled
 /// Threads       any; it may be unlocked on another thread than it was locked on
 ///
 /// Not recursive, not even for readers: one who locks again while a writer waits waits for ever. It

@@ -5,6 +5,7 @@
 #include <gyre/base/detail/sanitizer.hpp>
 #include <gyre/task/context.hpp>
 #include <gyre/task/task.hpp>
+#include <tests/support/thread_sanitizer.hpp>
 
 #include <coroutine>
 #include <exception>
@@ -12,17 +13,9 @@
 
 namespace gyre::test {
 
-#if defined(__SANITIZE_THREAD__)
-inline constexpr bool tsan_is_on = true;
-#elif defined(__has_feature)
-inline constexpr bool tsan_is_on = __has_feature(thread_sanitizer);
-#else
-inline constexpr bool tsan_is_on = false;
-#endif
-
 /// As many as there are, or fewer where each costs much more.
 constexpr int unless_sanitized(int many) noexcept {
-  return tsan_is_on || detail::asan_is_on ? many / 50 : many;
+  return thread_sanitizer_is_on || detail::asan_is_on ? many / 50 : many;
 }
 
 /// Starts a task on `here`, and lets it be destroyed while it waits.

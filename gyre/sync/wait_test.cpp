@@ -14,13 +14,16 @@
 #include <gyre/task/spawn.hpp>
 #include <gyre/task/sync_wait.hpp>
 #include <tests/support/manual_executor.hpp>
+#include <tests/support/stubborn_coroutines.hpp>
 #include <tests/support/thread_executor.hpp>
 
+#include <chrono>
 #include <future>
 #include <string>
 #include <system_error>
 #include <utility>
 
+namespace wait_test {
 namespace {
 
 using gyre::as_expected;
@@ -135,8 +138,10 @@ task<> wait_for(Primitive& primitive, outcome& told) {
   try {
     co_await primitive.wait();
     told = outcome::passed;
-  } catch (const std::system_error& error) {
-    told = error.code() == std::errc::operation_canceled ? outcome::cancelled : outcome::other;
+  } catch (const gyre::operation_cancelled&) {
+    told = outcome::cancelled;
+  } catch (const std::system_error&) {
+    told = outcome::other;
   }
 }
 
@@ -225,17 +230,46 @@ TYPED_TEST(Wait, PassesInSpiteOfAStopIfItNeedNotWait) {
   EXPECT_TRUE(passes_now(this->primitive));
 }
 
-TYPED_TEST(Wait, TellsThatItWasCancelledWithoutAThrow) {
+TYPED_TEST(Wait, PassesACancellationThroughAsExpected) {
   inplace_stop_source source;
-  std::error_code told;
+  outcome told = outcome::none;
   auto expects = [&]() -> task<> {
-    auto ended = co_await as_expected(this->primitive.operation());
-    if (!ended) told = ended.error();
+    try {
+      auto ended = co_await as_expected(this->primitive.operation());
+      told = ended ? outcome::passed : outcome::other;
+    } catch (const gyre::operation_cancelled&) {
+      told = outcome::cancelled;
+    }
   };
   started waiting(this->here, expects(), source.get_token());
   source.request_stop();
   this->here.run_all();
-  EXPECT_EQ(told, std::errc::operation_canceled);
+  EXPECT_EQ(told, outcome::cancelled);
+}
+
+TYPED_TEST(Wait, GivesWayWhenItsCancellationIsSwallowedAgainAndAgain) {
+  inplace_stop_source source;
+  source.request_stop();
+  bool enough = false;
+  int swallowed = 0;
+  gyre::test::swallow_until_others_run(
+      this->here, [this] { return this->primitive.wait(); }, swallowed, enough, source.get_token());
+  this->here.run_all();
+  EXPECT_TRUE(enough);
+  EXPECT_GE(swallowed, 1);
+}
+
+TYPED_TEST(Wait, EndsALoopThatLogsErrorsWhenItIsStopped) {
+  inplace_stop_source source;
+  int errors = 0;
+  auto loop = gyre::spawn_future(
+      this->here, gyre::test::log_errors([this] { return this->primitive.wait(); }, errors),
+      source.get_token());
+  this->here.run_all();
+  source.request_stop();
+  this->here.run_all();
+  EXPECT_EQ(loop.wait_for(std::chrono::seconds(0)), std::future_status::ready);
+  EXPECT_EQ(errors, 0);
 }
 
 TYPED_TEST(Wait, LeavesNothingBehindWhenItsCoroutineIsDestroyed) {
@@ -293,3 +327,4 @@ TYPED_TEST(Wait, CompletedAndCancelledAtOnceEndsOneWayOrTheOther) {
 }
 
 }  // namespace
+}  // namespace wait_test

@@ -4,6 +4,7 @@
 //     gyre::watch<settings> current(load());
 //     gyre::watch_receiver<settings> mine = current.subscribe();
 //     current.set(load());
+//
 //     while (std::optional<settings> next = co_await mine.changed()) apply(*next);
 #pragma once
 
@@ -134,7 +135,7 @@ class watch_receiver {
 
   /// Awaited, waits until the value has changed since this receiver saw it last, and gives the
   /// newest one (a std::optional<T>); nullopt when the watch is closed and the last change was
-  /// seen. If it was cancelled (std::errc::operation_canceled), or copying the value threw, no
+  /// seen. If it was cancelled (operation_cancelled), or copying the value threw, no
   /// change counts as seen.
   [[nodiscard]] auto changed() noexcept {
     return detail::single_wait<detail::change_case<T>>(std::in_place, *this);

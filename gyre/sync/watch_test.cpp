@@ -19,6 +19,7 @@
 #include <thread>
 #include <vector>
 
+namespace watch_test {
 namespace {
 
 using gyre::task;
@@ -90,8 +91,8 @@ TEST(Watch, CancelledWaitLeavesTheChangeUnseen) {
   const auto wait = [&]() -> task<> {
     try {
       co_await mine.changed();
-    } catch (const std::system_error& error) {
-      cancelled = error.code() == std::errc::operation_canceled;
+    } catch (const gyre::operation_cancelled&) {
+      cancelled = true;
     }
   };
   gyre::spawn(executor, wait(), {.stop = source.get_token()});
@@ -146,3 +147,4 @@ TEST(Watch, SeveralThreadsChangeAndFollow) {
 }
 
 }  // namespace
+}  // namespace watch_test

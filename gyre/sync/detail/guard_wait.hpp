@@ -24,12 +24,12 @@ class [[nodiscard]] guard_wait : wait_operation<Place, Waiter> {
   bool await_ready() noexcept { return this->place().admit(static_cast<Waiter&>(*this)); }
   using base::await_suspend;
   Guard await_resume() {
-    if (!this->finish()) throw_cancelled();
+    if (const task_context* const context = this->finish()) throw_cancelled(*context);
     return Guard(this->place(), std::adopt_lock);
   }
-  /// As await_resume(), without a throw.
-  std::expected<Guard, std::error_code> result() noexcept {
-    if (!this->finish()) return cancelled_result();
+  /// As await_resume(), but an error is a value.
+  std::expected<Guard, std::error_code> result() {
+    if (const task_context* const context = this->finish()) return cancelled_result(*context);
     return Guard(this->place(), std::adopt_lock);
   }
 };

@@ -5,12 +5,15 @@
 
 #include <gyre/task/context.hpp>
 #include <gyre/task/executor.hpp>
+#include <gyre/task/operation_cancelled.hpp>
 #include <gyre/task/stop_token.hpp>
 
 #include <tests/model/model.hpp>
 
 #include <coroutine>
+#include <expected>
 #include <memory>
+#include <system_error>
 #include <utility>
 
 namespace gyre::test {
@@ -21,6 +24,16 @@ struct bell final : executor {
   bool running_here() const noexcept override { return true; }
   model::event rung;
 };
+
+/// What `co_await as_expected(operation)` gives, and a cancellation as an error.
+template <class Operation>
+auto result_of(Operation& operation) -> decltype(operation.result()) {
+  try {
+    return operation.result();
+  } catch (const operation_cancelled&) {
+    return std::unexpected(std::make_error_code(std::errc::operation_canceled));
+  }
+}
 
 /// Awaits one `Operation`. Lives on the heap, where every access after its end is found.
 template <class Operation>
@@ -39,7 +52,7 @@ class visitor {
   }
   /// Waits to be resumed; after a begin() that said so.
   void sleep() { bell_.rung.wait(); }
-  auto end() { return operation_.result(); }
+  auto end() { return result_of(operation_); }
 
  private:
   struct promise : detail::promise_base {};
@@ -55,7 +68,7 @@ auto make_visitor(Operation operation, inplace_stop_token stop = {}) {
   return std::make_unique<visitor<Operation>>(std::move(operation), stop);
 }
 
-/// What `co_await as_expected(operation)` gives.
+/// Awaits `operation`; see result_of().
 template <class Operation>
 auto await(Operation operation, inplace_stop_token stop = {}) {
   auto awaits = make_visitor(std::move(operation), stop);

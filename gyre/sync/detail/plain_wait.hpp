@@ -10,9 +10,10 @@
 
 namespace gyre::detail {
 
-/// What a cancelled wait gives to as_expected().
-inline std::unexpected<std::error_code> cancelled_result() noexcept {
-  return std::unexpected(std::make_error_code(std::errc::operation_canceled));
+/// What a wait that was cancelled in `context` gives to as_expected().
+inline std::unexpected<std::error_code> cancelled_result(const task_context& context) {
+  return std::unexpected(
+      failure_value(std::make_error_code(std::errc::operation_canceled), &context));
 }
 
 /// Waits in a `Place`, see wait_operation, which also has
@@ -29,11 +30,11 @@ class [[nodiscard]] plain_wait : wait_operation<Place, Waiter> {
   bool await_ready() noexcept { return this->place().admit(static_cast<Waiter&>(*this)); }
   using base::await_suspend;
   void await_resume() {
-    if (!this->finish()) throw_cancelled();
+    if (const task_context* const context = this->finish()) throw_cancelled(*context);
   }
-  /// As await_resume(), without a throw.
-  std::expected<void, std::error_code> result() noexcept {
-    if (!this->finish()) return cancelled_result();
+  /// As await_resume(), but an error is a value.
+  std::expected<void, std::error_code> result() {
+    if (const task_context* const context = this->finish()) return cancelled_result(*context);
     return {};
   }
 };

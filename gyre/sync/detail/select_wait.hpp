@@ -33,7 +33,7 @@ class select_wait : public resumption {
 
   template <class Promise>
   explicit select_wait(std::coroutine_handle<Promise> awaiting) noexcept
-      : where_(context_of(awaiting).where) {
+      : context_(&context_of(awaiting)) {
     waiting = awaiting;
   }
   select_wait(const select_wait&) = delete;
@@ -69,7 +69,7 @@ class select_wait : public resumption {
   [[nodiscard]] bool decide(index what) noexcept;
 
   /// Resumes the coroutine on its executor. Once; the wait may be gone afterwards.
-  void wake() noexcept { where_->post(*this); }
+  void wake() noexcept { where().post(*this); }
 
   /// For the destructor of a coroutine that waits: nobody will claim it any more. False if somebody
   /// did.
@@ -80,7 +80,8 @@ class select_wait : public resumption {
     // relaxed: the coroutine was posted after the decision, or has decided itself.
     return decided_.load(std::memory_order_relaxed);
   }
-  [[nodiscard]] executor& where() const noexcept { return *where_; }
+  [[nodiscard]] executor& where() const noexcept { return *context_->where; }
+  [[nodiscard]] const task_context& context() const noexcept { return *context_; }
 
  private:
   static constexpr index preparing = cancelled - 1;  // has nodes nowhere yet
@@ -93,7 +94,7 @@ class select_wait : public resumption {
     }
   };
 
-  executor* where_;
+  const task_context* context_;
   atomic<index> decided_{preparing};
   std::optional<inplace_stop_callback<cancel>> on_stop_;
 };

@@ -2,6 +2,7 @@
 // Waiting for one thing at one place: the awaiters of channels.
 #pragma once
 
+#include <gyre/sync/detail/plain_wait.hpp>
 #include <gyre/sync/detail/select_wait.hpp>
 #include <gyre/sync/detail/spin_lock.hpp>
 #include <gyre/task/detail/cancelled.hpp>
@@ -66,19 +67,20 @@ class single_wait {
 
   template <class Promise>
   bool await_suspend(std::coroutine_handle<Promise> awaiting) noexcept {
-    wait_.emplace(awaiting).cancel_on(context_of(awaiting).stop);
-    return suspend();
+    const task_context& context = context_of(awaiting);
+    wait_.emplace(awaiting).cancel_on(context.stop);
+    return suspend() || gives_way(context, awaiting);
   }
 
   result_type await_resume() {
-    if (!finish()) throw_cancelled();
+    if (const task_context* const context = finish()) throw_cancelled(*context);
     if (const std::error_code error = case_.error()) [[unlikely]]
       throw std::system_error(error);
     return case_.take();
   }
 
-  std::expected<result_type, std::error_code> result() noexcept(noexcept(case_.take())) {
-    if (!finish()) return std::unexpected(std::make_error_code(std::errc::operation_canceled));
+  std::expected<result_type, std::error_code> result() {
+    if (const task_context* const context = finish()) return cancelled_result(*context);
     if (const std::error_code error = case_.error()) return std::unexpected(error);
     if constexpr (std::is_void_v<result_type>) {
       return {};
@@ -106,13 +108,14 @@ class single_wait {
     return false;
   }
 
-  // False if it was cancelled.
-  bool finish() noexcept {
-    if (!wait_) return true;
+  // If it was cancelled, the context it waited in.
+  const task_context* finish() noexcept {
+    if (!wait_) return nullptr;
     const bool happened = wait_->outcome() != select_wait::cancelled;
+    const task_context* const context = happened ? nullptr : &wait_->context();
     if (!happened) leave();
     wait_.reset();
-    return happened;
+    return context;
   }
 
   void abandon() noexcept {

@@ -10,6 +10,7 @@
 #include <gyre/base/intrusive_list.hpp>
 #include <gyre/base/intrusive_queue.hpp>
 #include <gyre/task/context.hpp>
+#include <gyre/task/detail/cancelled.hpp>
 #include <gyre/task/detail/resumption.hpp>
 #include <gyre/task/stop_token.hpp>
 
@@ -138,9 +139,9 @@ class wait_operation : public Waiter {
   template <class Promise>
   bool await_suspend(std::coroutine_handle<Promise> awaiting) noexcept {
     this->waiting = awaiting;
-    this->context_ = &context_of(awaiting);
-    on_stop_.set(this->context_->stop, cancel{this});
-    return place_->enlist(*this);
+    const task_context& context = *(this->context_ = &context_of(awaiting));
+    on_stop_.set(context.stop, cancel{this});
+    return place_->enlist(*this) || gives_way(context, awaiting);
   }
 
  protected:
@@ -153,10 +154,11 @@ class wait_operation : public Waiter {
       abandon();
   }
 
-  /// Whether it was completed, or never had to wait; false if it was cancelled.
-  bool finish() noexcept {
-    if (std::exchange(this->context_, nullptr) != nullptr) on_stop_.clear();
-    return this->stage_ != wait_stage::cancelled;
+  /// Null if it was completed, or never had to wait; if it was cancelled, the context it waited in.
+  const task_context* finish() noexcept {
+    const task_context* const context = std::exchange(this->context_, nullptr);
+    if (context != nullptr) on_stop_.clear();
+    return this->stage_ == wait_stage::cancelled ? context : nullptr;
   }
 
   Place& place() const noexcept { return *place_; }
