@@ -79,9 +79,11 @@ event_loop::event_loop(loop_options options, std::unique_ptr<gyre::poller> polle
       options_(std::move(options)),
       poller_(std::move(poller)),
       timers_(poller_->now()),
+      io_slice_(*poller_, options_.io_time),
       batch_size_(std::max<std::size_t>(options_.batch, 1)) {
   options_.batch = batch_size_;
   if (!options_.on_exception) options_.on_exception = report_and_terminate;
+  poller_->set_slice(&io_slice_);
 }
 
 event_loop::~event_loop() { assert(!in_loop_thread() && "loop destroyed from its own task"); }
@@ -131,7 +133,8 @@ std::size_t event_loop::turn(steady_time deadline) {
   looked_for_io_.reset();
   std::size_t done = run_tasks();
   if (stopped()) return done;
-  done += done == 0 && deadline != steady_time::min() ? wait_until(deadline) : poll_io();
+  const bool may_wait = done == 0 && deadline != steady_time::min() && !io_slice_.was_cut();
+  done += may_wait ? wait_until(deadline) : poll_io();
   return done + run_timers();
 }
 
@@ -309,6 +312,7 @@ bool event_loop::poll_busily(steady_time deadline) {
 
 std::size_t event_loop::run_io() {
   looked_for_io_ = timers_.empty() ? steady_time::min() : now();
+  io_slice_.begin(*looked_for_io_);
   std::size_t completed = 0;
   guarded([&] { poller_->complete(completed); },
           [&] {

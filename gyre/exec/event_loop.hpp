@@ -23,6 +23,7 @@
 #include <gyre/base/operation.hpp>
 #include <gyre/base/timer_operation.hpp>
 #include <gyre/base/timer_wheel.hpp>
+#include <gyre/exec/detail/io_slice.hpp>
 #include <gyre/exec/detail/sleep_gate.hpp>
 #include <gyre/exec/detail/spin_budget.hpp>
 #include <gyre/exec/detail/wager.hpp>
@@ -51,6 +52,9 @@ struct loop_options {
   std::size_t batch = 1024;
   /// How long a batch may take when timers or descriptors wait; a longer one makes the next smaller.
   std::chrono::nanoseconds batch_time = std::chrono::milliseconds{1};
+  /// How long descriptors are served between two looks at timers and tasks; those that have not had
+  /// their turn by then have it first next time. One function that takes longer is not interrupted.
+  std::chrono::nanoseconds io_time = std::chrono::milliseconds{1};
   /// How long the loop goes on asking for I/O, tasks and timers before it sleeps; zero: not at all.
   /// A message that comes within that time finds the loop awake, which spares it the wake-up of a
   /// sleeping processor (some 5 to 50 us). It costs that processor up to so much time per sleep, and
@@ -89,9 +93,13 @@ struct loop_metrics {
 /// A loop as its timers, descriptors and tasks see it. Made as a `basic_loop`.
 ///
 /// "Any thread" below includes tasks of the loop itself. Everything else belongs to the thread that
-/// runs the loop, or to the loop's owner while no thread runs it. A loop must outlive everything
-/// registered with it, and every call on it; what it still holds when it is destroyed is destroyed
-/// without being run.
+/// runs the loop, or to the loop's owner while no thread runs it.
+///
+/// Lifetime: a loop must outlive everything registered with it, every call on it, and the coroutines
+/// that have started on it: end them first, by a scope, a runtime or sync_wait(). When it is
+/// destroyed, callables that were posted and coroutines that were spawned but have not started are
+/// destroyed without being run. A coroutine that waits then is neither resumed nor destroyed, and
+/// what it holds leaks; so does an operation that was posted, which is its owner's.
 class event_loop : public executor, public timer_service {
  public:
   event_loop(const event_loop&) = delete;
@@ -283,7 +291,9 @@ class event_loop : public executor, public timer_service {
   [[gnu::noinline]] void wake() noexcept;
   void start_delayed(steady_time deadline, move_only_function<void()> task);
 
-  static inline constinit thread_local event_loop* current_loop_ = nullptr;
+  // One for the library and its users, also if those hide their symbols.
+  [[gnu::visibility("default")]] static inline constinit thread_local event_loop* current_loop_ =
+      nullptr;
 
   // Read by every post.
   const bool limited_;
@@ -295,6 +305,7 @@ class event_loop : public executor, public timer_service {
   loop_options options_;
   std::unique_ptr<gyre::poller> poller_;
   detail::timer_wheel timers_;
+  detail::io_slice io_slice_;
   std::optional<steady_time> looked_for_io_;  // in this turn, at that time
   intrusive_list<delayed_task> delayed_;
   std::size_t batch_size_;

@@ -14,6 +14,7 @@
 #include <cstddef>
 #include <vector>
 
+namespace event_loop_allocation_test {
 namespace {
 
 using gyre::test::allocations;
@@ -97,3 +98,4 @@ TEST(TimerAllocation, StartingFiringAndCancellingNeedNone) {
 }
 
 }  // namespace
+}  // namespace event_loop_allocation_test

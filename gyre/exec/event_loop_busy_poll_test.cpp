@@ -14,6 +14,7 @@
 #include <memory>
 #include <utility>
 
+namespace event_loop_busy_poll_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -243,3 +244,4 @@ TEST(Wager, WithoutCreditTriesAfterPausesThatDouble) {
 }
 
 }  // namespace
+}  // namespace event_loop_busy_poll_test

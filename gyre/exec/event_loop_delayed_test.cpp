@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+namespace event_loop_delayed_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -176,3 +177,4 @@ TYPED_TEST(EventLoopDelayed, DestructorsOfDroppedOnesMayPost) {
 }
 
 }  // namespace
+}  // namespace event_loop_delayed_test

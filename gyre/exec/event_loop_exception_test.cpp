@@ -20,6 +20,7 @@
 #include <string>
 #include <vector>
 
+namespace event_loop_exception_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -222,3 +223,4 @@ TEST_F(EventLoopExceptionDeathTest, TheDefaultHandlerTerminatesForUnknownTypesTo
 }
 
 }  // namespace
+}  // namespace event_loop_exception_test

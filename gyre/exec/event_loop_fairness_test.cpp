@@ -21,6 +21,7 @@
 #include <thread>
 #include <vector>
 
+namespace event_loop_fairness_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -221,3 +222,4 @@ TEST(EventLoopLooking, DoesNotKeepATimerWaitingForTasksThatDoNotCome) {
 }
 
 }  // namespace
+}  // namespace event_loop_fairness_test

@@ -21,6 +21,7 @@
 // Writes the coverage profile, in a build that keeps one: _exit() does not.
 extern "C" [[gnu::weak]] int __llvm_profile_write_file();
 
+namespace event_loop_fork_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -229,3 +230,4 @@ TEST(EventLoopFork, TheChildMayDestroyTheLoopUnused) {
 }
 
 }  // namespace
+}  // namespace event_loop_fork_test

@@ -20,6 +20,7 @@
 #include <utility>
 #include <vector>
 
+namespace event_loop_left_over_test {
 namespace {
 
 using gyre::test::virtual_time_loop;
@@ -182,3 +183,4 @@ TEST_F(EventLoopWithoutMemory, IsWokenByAnotherThread) {
 }
 
 }  // namespace
+}  // namespace event_loop_left_over_test

@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+namespace event_loop_limit_test {
 namespace {
 
 using gyre::event_loop;
@@ -179,3 +180,4 @@ TYPED_TEST(EventLoopLimit, ATaskThatThrowsGivesItsPlaceBack) {
 }
 
 }  // namespace
+}  // namespace event_loop_limit_test

@@ -7,17 +7,22 @@
 #include <gyre/exec/inbox/mutex.hpp>
 #include <gyre/exec/inbox/sharded.hpp>
 #include <gyre/exec/timer.hpp>
+#include <gyre/task/spawn.hpp>
+#include <gyre/task/task.hpp>
 #include <tests/support/virtual_poller.hpp>
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstdint>
+#include <future>
 #include <memory>
 #include <string>
 #include <thread>
 #include <utility>
 #include <vector>
 
+namespace event_loop_post_test {
 namespace {
 
 using gyre::event_loop;
@@ -106,6 +111,26 @@ TYPED_TEST(EventLoopPost, WhatWasNotRunIsDestroyedWithTheLoopAndNotRun) {
   }
   EXPECT_EQ(held.use_count(), 1);
   EXPECT_FALSE(ran);
+}
+
+TYPED_TEST(EventLoopPost, SpawnedCoroutineThatHasNotStartedIsDestroyedWithTheLoop) {
+  const auto held = std::make_shared<int>();
+  bool ran = false;
+  std::future<int> never;
+  {
+    virtual_time_loop<typename TestFixture::loop_type> dying;
+    auto work = [](std::shared_ptr<int> keeps, bool& runs) -> gyre::task<int> {
+      runs = true;
+      co_return *keeps;
+    };
+    gyre::spawn(dying.loop, work(held, ran));
+    never = gyre::spawn_future(dying.loop, work(held, ran));
+    EXPECT_EQ(held.use_count(), 3);
+  }
+  EXPECT_EQ(held.use_count(), 1);
+  EXPECT_FALSE(ran);
+  ASSERT_EQ(never.wait_for(std::chrono::seconds(0)), std::future_status::ready);
+  EXPECT_THROW(never.get(), std::future_error);
 }
 
 TYPED_TEST(EventLoopPost, TheBaseClassPostsInTheSameOrder) {
@@ -259,3 +284,4 @@ TYPED_TEST(EventLoopPost, CallablesThatPostWhenDestroyedAreDroppedWithTheLoop) {
 }
 
 }  // namespace
+}  // namespace event_loop_post_test

@@ -12,6 +12,7 @@
 #include <thread>
 #include <vector>
 
+namespace event_loop_run_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -227,3 +228,4 @@ TEST_F(EventLoopRun, FromATaskOfALoopThatItsOwnTaskRunsIsRefused) {
 }
 
 }  // namespace
+}  // namespace event_loop_run_test

@@ -15,6 +15,7 @@
 #include <thread>
 #include <vector>
 
+namespace event_loop_stop_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -228,3 +229,4 @@ TEST_F(EventLoopStop, FromASignalHandlerThatInterruptsTheWait) {
 }
 
 }  // namespace
+}  // namespace event_loop_stop_test

@@ -2,7 +2,8 @@
 // What becomes of a task that was submitted to a pool.
 //
 //     gyre::future<int> answer = pool.submit([] { return compute(); });
-//     int here = answer.get();                        // in a thread, or
+//     int here = answer.get();  // in a thread, or
+//
 //     int there = co_await pool.submit(another_task);  // in a coroutine
 #pragma once
 
@@ -93,8 +94,11 @@ submission<std::decay_t<F>> make_future_task(F&& callable);
 /// All members by one thread at a time. Waiting for it on a thread of a pool runs other tasks of
 /// that pool meanwhile, deeper in the stack: a task that waits for others needs no thread of its
 /// own. A wait ends as long as some thread can still run the task; one for a task that waits
-/// beneath it, in the same stack, cannot, and throws. No wait is noticed that goes in a circle
-/// through several threads. A future may outlive its pool, which ends or drops all tasks.
+/// beneath it, in the same stack, cannot, and throws. So does one that is nested too deep: a worker
+/// runs no more tasks where a quarter of its stack is left, 256 KiB at most, and when all workers of
+/// a pool have come to that point, and wait for tasks of it, one of them throws. No other wait is
+/// noticed that goes in a circle through several threads. A future may outlive its pool, which ends
+/// or drops all tasks.
 template <class T>
 class [[nodiscard]] future {
  public:
@@ -119,8 +123,8 @@ class [[nodiscard]] future {
 
   /// Waits for the task to end, and returns its result or throws what it threw, once. Throws
   /// std::system_error: std::errc::operation_canceled if the pool dropped the task,
-  /// std::errc::resource_deadlock_would_occur if the calling thread is running it, and then stays
-  /// valid.
+  /// std::errc::resource_deadlock_would_occur if the calling thread is running it or no worker has
+  /// stack left to run it, and then stays valid.
   T get() {
     state().wait_until(steady_time::max());
     const future taken(std::move(*this));
@@ -141,7 +145,7 @@ class [[nodiscard]] future {
 
   /// Awaited as `co_await std::move(future)` or `co_await pool.submit(…)`, gives what get() gives,
   /// and goes on on the coroutine's own executor. Asked to stop, the coroutine goes on at once with
-  /// std::errc::operation_canceled, and the task runs all the same. Allocates nothing. May be
+  /// operation_cancelled, and the task runs all the same. Allocates nothing. May be
   /// destroyed while it waits, as long as neither the task's end nor a stop is on its way to it.
   auto operator co_await() && {
     static_cast<void>(state());
@@ -181,11 +185,12 @@ class outcome_awaiter : outcome_waiter {
     waiting = awaiting;
     where = context.where;
     if (context.stop.stop_possible()) on_stop_.emplace(context.stop, cancel{this});
-    return future_.state_->await(*this);
+    context_ = &context;
+    return future_.state_->await(*this) || gives_way(context, awaiting);
   }
   T await_resume() {
     on_stop_.reset();
-    if (!future_.state_->settled()) throw_cancelled();
+    if (!future_.state_->settled()) throw_cancelled(*context_);
     return future_.get();
   }
 
@@ -198,6 +203,7 @@ class outcome_awaiter : outcome_waiter {
   };
 
   future<T> future_;
+  const task_context* context_ = nullptr;                 // once it has suspended
   std::optional<inplace_stop_callback<cancel>> on_stop_;  // ends before the future does
 };
 

@@ -7,6 +7,7 @@
 #include <gyre/task/spawn.hpp>
 #include <gyre/task/sync_wait.hpp>
 #include <tests/support/manual_executor.hpp>
+#include <tests/support/stubborn_coroutines.hpp>
 #include <tests/support/thread_executor.hpp>
 
 #include <array>
@@ -23,6 +24,7 @@
 #include <thread>
 #include <utility>
 
+namespace future_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -291,6 +293,8 @@ class FutureAwaited : public Future {
       value_ = co_await std::move(answer);
     } catch (const std::system_error& error) {
       error_ = error.code();
+    } catch (const gyre::operation_cancelled&) {
+      error_ = std::make_error_code(std::errc::operation_canceled);
     }
     ended_ = true;
   }
@@ -320,6 +324,20 @@ TEST_F(FutureAwaited, NeedNotWaitForATaskThatHasEnded) {
   start(std::move(answer));
   EXPECT_TRUE(ended_);
   EXPECT_EQ(executor_.posts(), 1) << "the start";
+}
+
+TEST_F(FutureAwaited, ThatIsStoppedEndsALoopThatLogsErrors) {
+  const auto wait = [this]() -> gyre::task<> {
+    future<int> answer = pool_.submit([] { return 42; });
+    co_await std::move(answer);
+  };
+  int errors = 0;
+  gyre::spawn(executor_, gyre::test::log_errors(wait, errors), {.stop = source_.get_token()});
+  executor_.run_all();
+  source_.request_stop();
+  EXPECT_EQ(executor_.run_all(), 1U);
+  EXPECT_EQ(errors, 0);
+  EXPECT_EQ(executor_.pending(), 0U);
 }
 
 TEST_F(FutureAwaited, LearnsThatTheTaskWasDropped) {
@@ -391,3 +409,4 @@ TEST_F(FutureAwaited, RacesTheEndWithAStop) {
 }
 
 }  // namespace
+}  // namespace future_test

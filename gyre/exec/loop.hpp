@@ -12,6 +12,7 @@
 #include <utility>
 
 #include <gyre/exec/detail/calls_in_flight.hpp>
+#include <gyre/exec/detail/droppable_operation.hpp>
 #include <gyre/exec/event_loop.hpp>
 #include <gyre/exec/inbox/fifo.hpp>
 #include <gyre/exec/inbox/inbox.hpp>
@@ -48,6 +49,10 @@ class basic_loop final : public event_loop {
     }
     counted.keep();
     announce();
+  }
+  void post_discardable(operation& op, void (*discard)(operation& op) noexcept) override {
+    const detail::calls_in_flight::call here(posts_);
+    push(detail::run_or_discard(op, discard), admit_always());
   }
   template <class F>
     requires std::is_invocable_v<std::decay_t<F>&>

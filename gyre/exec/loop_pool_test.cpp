@@ -27,6 +27,7 @@
 #include <utility>
 #include <vector>
 
+namespace loop_pool_test {
 namespace {
 
 using gyre::test::last_breath;
@@ -276,3 +277,4 @@ TEST(LoopPool, LoopsPostToEachOther) {
 }
 
 }  // namespace
+}  // namespace loop_pool_test

@@ -2,7 +2,7 @@
 // A thread that runs a loop.
 //
 //     gyre::loop_thread io({.name = "io"});
-//     io.loop().post([] { … });
+//     io.loop().post([&] { … });
 #pragma once
 
 #include <chrono>

@@ -25,6 +25,7 @@
 #include <utility>
 #include <vector>
 
+namespace loop_thread_test {
 namespace {
 
 using gyre::test::last_breath;
@@ -320,3 +321,4 @@ TEST(LoopThreadDeathTest, AnExceptionThatNoJoinTakesTerminates) {
 }
 
 }  // namespace
+}  // namespace loop_thread_test

@@ -23,6 +23,7 @@
 #include <thread>
 #include <vector>
 
+namespace parallel_test {
 namespace {
 
 using gyre::test::forking_executor;
@@ -311,3 +312,4 @@ TEST(ParallelReduce, FromSeveralThreadsAtOnce) {
 }
 
 }  // namespace
+}  // namespace parallel_test

@@ -9,6 +9,7 @@
 
 #include <gyre/base/clock.hpp>
 #include <gyre/base/intrusive_list.hpp>
+#include <gyre/exec/detail/io_slice.hpp>
 
 namespace gyre::io {
 class backend;
@@ -91,7 +92,8 @@ class poller {
   virtual std::size_t wait(steady_time deadline) = 0;
 
   /// Completes what the last wait found, and adds each operation to `completed` before it calls its
-  /// function. An exception of the function passes through; the next call completes the rest.
+  /// function. An exception of the function passes through; the next call completes the rest, also of
+  /// what is_time_over() has left.
   virtual void complete(std::size_t& completed) = 0;
 
   /// Makes the present wait, or else the next one, return. Any thread; async-signal-safe.
@@ -122,6 +124,18 @@ class poller {
 
   /// "epoll" or "uring", for metrics and logs.
   virtual const char* name() const noexcept = 0;
+
+  /// What bounds the time that complete() takes, or null. The loop's; of a poller that stands on
+  /// another one, to be handed on.
+  void set_slice(detail::io_slice* slice) noexcept { slice_ = slice; }
+  detail::io_slice* slice() const noexcept { return slice_; }
+
+ protected:
+  /// To be asked between two completions: whether complete() must leave the rest to the next turn.
+  bool is_time_over() noexcept { return slice_ != nullptr && slice_->is_over(); }
+
+ private:
+  detail::io_slice* slice_ = nullptr;
 };
 
 /// Which of the kernel's interfaces a loop does its I/O with.

@@ -87,7 +87,7 @@ task<> runtime::run_body(task<int> body, int& code) {
   try {
     code = co_await std::move(body);
   } catch (...) {
-    const std::exception_ptr error = std::current_exception();
+    const std::exception_ptr error = detail::current_exception_outside();
     if (!shutting_down() || !detail::is_cancelled(error)) sequence_.fail(error);
   }
   shutdown();

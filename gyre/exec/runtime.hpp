@@ -36,6 +36,7 @@
 #include <gyre/exec/signal_set.hpp>
 #include <gyre/exec/thread_pool.hpp>
 #include <gyre/task/as_task.hpp>
+#include <gyre/task/detail/cancelled.hpp>
 #include <gyre/task/detail/this_context.hpp>
 #include <gyre/task/executor.hpp>
 #include <gyre/task/spawn.hpp>
@@ -55,7 +56,7 @@ struct runtime_options {
   thread_pool_options pool = {};
   /// The first of these asks the runtime to end, or forces it if it is ending already; the next one
   /// forces it; one more takes its ordinary effect, as does one that comes when only the threads are
-  /// left to end. Empty: none. Their mask is inherited by threads and programs that are started.
+  /// left to end. Empty: none. Threads and programs that are started inherit their mask; see unblock_signals().
   std::vector<int> signals = {SIGINT, SIGTERM};
   /// Whether writing to a pipe whose reader is gone fails with EPIPE instead of ending the program.
   /// (Sockets do in any case.) Ignores SIGPIPE in the whole process while the runtime lives.
@@ -85,7 +86,7 @@ struct runtime_metrics {
 /// runs what had been submitted to it, unless the end was forced).
 ///
 /// Made, run and destroyed by one thread, before any other thread of the program that does not block
-/// its signals. Its destructor ends it if run() was never called. The loops must not be stopped by
+/// its signals (those of gyre do). Its destructor ends it if run() was never called. The loops must not be stopped by
 /// others. All members but run() may be called by any thread.
 class runtime {
  public:
@@ -125,7 +126,7 @@ class runtime {
 
   /// Runs what `body(*this)` returns, the main task, on the first loop; when it and all else has
   /// ended, returns its result: an int, or 0 for a task without one. Throws what the main task threw
-  /// (operation_canceled after it was asked to stop is no error: 0), or else the first error of
+  /// (to end because it was asked to stop is no error: 0), or else the first error of
   /// another task or a hook. A second run() throws std::logic_error. `body` lives as long as its task.
   template <class Body>
     requires std::invocable<Body&, runtime&>
@@ -143,7 +144,7 @@ class runtime {
 
   /// Starts `awaitable` on the loops in turn; its result is dropped, the end waits for it. It is
   /// asked to stop when the phase `stop_in` begins: `force` lets it finish what it is at. What it
-  /// throws goes to `on_exception`, unless it was asked to stop and says so (operation_canceled).
+  /// throws goes to `on_exception`, unless it ended because it was asked to stop.
   /// Throws std::bad_alloc, and std::system_error (operation_canceled) once `force` has begun or all
   /// has ended.
   /// Costs as gyre::spawn(), and an atomic addition at each end.
@@ -258,7 +259,7 @@ class runtime {
     try {
       static_cast<void>(co_await std::move(work));
     } catch (...) {
-      self.report(std::current_exception());
+      self.report(detail::current_exception_outside());
     }
   }
 
@@ -287,7 +288,7 @@ class runtime {
     try {
       static_cast<void>(co_await std::move(work));
     } catch (...) {
-      self.report_hook(std::current_exception());
+      self.report_hook(detail::current_exception_outside());
     }
   }
 

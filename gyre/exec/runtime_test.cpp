@@ -30,6 +30,7 @@
 #include <utility>
 #include <vector>
 
+namespace runtime_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -111,7 +112,7 @@ TEST(Runtime, ThrowsWhatTheMainTaskThrowsOnceAllHasEnded) {
                  self.spawn(self.loops()[0], [](bool& e) -> task<> {
                    try {
                      co_await for_ever();
-                   } catch (const std::system_error&) {
+                   } catch (const gyre::operation_cancelled&) {
                      e = true;
                    }
                  }(ended));
@@ -226,7 +227,7 @@ TEST(RuntimeSpawn, TasksStopInThePhaseTheyAskFor) {
   const auto worker = [](journal& j, std::string name) -> task<> {
     try {
       co_await for_ever();
-    } catch (const std::system_error&) {
+    } catch (const gyre::operation_cancelled&) {
       j.note(std::move(name));
     }
   };
@@ -300,7 +301,7 @@ TEST(RuntimeEnd, OfOneThatWasNotRunEndsItsTasks) {
       rt.spawn([](std::atomic<int>& e) -> task<> {
         try {
           co_await for_ever();
-        } catch (const std::system_error&) {
+        } catch (const gyre::operation_cancelled&) {
           ++e;
         }
       }(ended));
@@ -372,7 +373,7 @@ TEST(RuntimeEnd, TheMainTaskMayStayUntilAllElseHasEnded) {
       self.spawn([](journal& j) -> task<> {
         try {
           co_await for_ever();
-        } catch (const std::system_error&) {
+        } catch (const gyre::operation_cancelled&) {
           j.note("task");
         }
       }(local));
@@ -498,7 +499,7 @@ TEST(RuntimeEnd, AsksHooksThatAreCoroutinesToStopWhenItIsForced) {
   const shutdown_hook hook = rt.on_shutdown(shutdown_phase::drain, [&]() -> task<> {
     try {
       co_await for_ever();
-    } catch (const std::system_error&) {
+    } catch (const gyre::operation_cancelled&) {
       ended = true;
       throw;
     }
@@ -614,7 +615,7 @@ TEST(RuntimeSignals, ShutdownMayBeCalledByAHandler) {
   told_by_handler = &rt;
   const auto before = std::signal(SIGUSR2, [](int) { told_by_handler->shutdown(); });
   EXPECT_EQ(rt.run([](runtime&) -> task<int> {
-    std::raise(SIGUSR2);
+    ::kill(::getpid(), SIGUSR2);
     co_await for_ever();
     co_return 1;
   }),
@@ -700,3 +701,4 @@ TEST_F(RuntimeDeath, AThirdSignalTakesItsOrdinaryEffect) {
 }
 
 }  // namespace
+}  // namespace runtime_test

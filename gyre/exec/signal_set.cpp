@@ -58,6 +58,12 @@ signal_set::signal_set(event_loop& loop, std::span<const int> signals, function 
 
 signal_set::~signal_set() = default;
 
+void unblock_signals() noexcept {
+  sigset_t none;
+  sigemptyset(&none);
+  ::pthread_sigmask(SIG_SETMASK, &none, nullptr);
+}
+
 // One signal per call: the function may destroy this set, and a level-triggered watch reports what
 // is left in the next turn.
 void signal_set::receive() {

@@ -23,12 +23,19 @@ using signal_info = signalfd_siginfo;
 /// Calls a function on the loop's thread for each signal of a set that the process receives.
 ///
 /// Stands on signalfd(2): the signals are blocked in the constructing thread, and must be in every
-/// other one, so make the set before the other threads (they inherit the mask). As with any POSIX
-/// signal, several of one number that arrive before the first is served can be merged into one.
+/// other one. gyre's own threads, of loops and pools, block all asynchronous signals, whenever they
+/// were started. Threads that the program or another library starts inherit the mask of their
+/// creator; so make the set before them, in the main thread, also if the loop runs on another. As
+/// with any POSIX signal, several of one number that arrive before the first is served can be merged
+/// into one. A signal that is directed at one thread, as by std::raise(), reaches a set only if that
+/// thread runs the loop.
+///
 /// The destructor ends it and restores the thread's mask for those signals that were not blocked
 /// before; a signal that is still pending then takes its ordinary effect. Belongs to the loop's
 /// thread, like fd_watch, and must be destroyed by the thread that made it for the mask to be
 /// restored there.
+///
+/// Programs that are started inherit the mask of the thread that starts them: see unblock_signals().
 class signal_set {
  public:
   using function = move_only_function<void(const signal_info&)>;
@@ -62,5 +69,11 @@ class signal_set {
   detail::callback<const signal_info&> received_;
   fd_watch watch_;
 };
+
+/// Unblocks all signals in the calling thread. For the child of a fork(), before it calls exec():
+/// a new program inherits the mask, and so would not be ended by SIGTERM. With posix_spawn() give
+/// it an empty mask instead, by POSIX_SPAWN_SETSIGMASK; system() and popen() take the mask of their
+/// caller, so call them in a thread of the program's own. Async-signal-safe.
+void unblock_signals() noexcept;
 
 }  // namespace gyre

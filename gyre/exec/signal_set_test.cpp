@@ -5,14 +5,19 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <gyre/exec/loop.hpp>
+#include <gyre/exec/loop_pool.hpp>
+#include <gyre/exec/loop_thread.hpp>
+#include <gyre/exec/thread_pool.hpp>
 
 #include <pthread.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <csignal>
 #include <cstdint>
 #include <exception>
+#include <future>
 #include <initializer_list>
 #include <memory>
 #include <stdexcept>
@@ -21,6 +26,7 @@
 #include <thread>
 #include <vector>
 
+namespace signal_set_test {
 namespace {
 
 using gyre::signal_info;
@@ -91,6 +97,39 @@ TEST_F(SignalSet, WakesASleepingLoop) {
   std::jthread sender([] { kill(getpid(), SIGUSR1); });  // the thread inherits the mask
   loop_.run();
   EXPECT_TRUE(loop_.stopped());
+}
+
+TEST_F(SignalSet, ReceivesWhatOlderThreadsOfGyreMightTake) {
+  gyre::loop_thread thread;
+  gyre::loop_pool loops(2);
+  gyre::thread_pool stealing({.workers = 2});
+  gyre::thread_pool blocking({.workers = 2, .scheduler = gyre::scheduler::blocking});
+  const signal_set signals(loop_, {SIGTERM, SIGUSR1, SIGRTMAX}, record());
+  for (const int signal : {SIGTERM, SIGUSR1, SIGRTMAX}) {
+    kill(getpid(), signal);
+    serve();
+  }
+  EXPECT_THAT(received_, ElementsAre(SIGTERM, SIGUSR1, SIGRTMAX));
+}
+
+TEST_F(SignalSet, ProgramThatAThreadOfGyreStartsCanBeEnded) {
+  gyre::loop_thread thread;
+  std::promise<pid_t> started;
+  thread.loop().post([&] {
+    const pid_t child = fork();
+    if (child == 0) {
+      gyre::unblock_signals();
+      for (;;) pause();
+    }
+    started.set_value(child);
+  });
+  const pid_t child = started.get_future().get();
+  ASSERT_GT(child, 0);
+  kill(child, SIGTERM);
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFSIGNALED(status));
+  EXPECT_EQ(WTERMSIG(status), SIGTERM);
 }
 
 TEST_F(SignalSet, TwoSetsShareALoop) {
@@ -188,3 +227,4 @@ TEST(SignalSetException, GoesToTheLoopsHandlerAndTheSetGoesOn) {
 }
 
 }  // namespace
+}  // namespace signal_set_test

@@ -14,6 +14,7 @@
 #include <system_error>
 #include <thread>
 
+namespace sleep_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -86,8 +87,8 @@ TEST(SleepOnALoop, LeavesNoTimerWhenItIsStopped) {
               [](std::error_code& told) -> task<> {
                 try {
                   co_await sleep_for(1h);
-                } catch (const std::system_error& failure) {
-                  told = failure.code();
+                } catch (const gyre::operation_cancelled&) {
+                  told = std::make_error_code(std::errc::operation_canceled);
                 }
               }(error),
               {.stop = source.get_token()});
@@ -100,3 +101,4 @@ TEST(SleepOnALoop, LeavesNoTimerWhenItIsStopped) {
 }
 
 }  // namespace
+}  // namespace sleep_test

@@ -7,6 +7,7 @@
 
 #include <gyre/exec/event_loop.hpp>
 #include <gyre/task/as_task.hpp>
+#include <gyre/task/detail/cancelled.hpp>
 #include <gyre/task/sync_wait.hpp>
 #include <gyre/task/task.hpp>
 
@@ -26,7 +27,7 @@ class waiting_loop : task_context {
   T run(task_state<T>& task) {
     task.start(*this);
     run_until_done();
-    return task.take_result();
+    return take_outside([&]() -> T { return task.take_result(); });
   }
 
  private:
@@ -43,14 +44,16 @@ class waiting_loop : task_context {
 }  // namespace detail
 
 /// Runs the loop `target` on the calling thread until `awaitable` has a result, and returns that or
-/// throws what it threw. The awaitable starts at once, before other tasks of the loop. `stop` asks
-/// it to stop; so do event_loop::stop() and what event_loop::run() would throw: the loop then runs
-/// on until the awaitable has ended, and is left stopped, or the exception goes on. Throws
+/// throws what it threw; std::system_error (std::errc::operation_canceled) if it ended because it
+/// was asked to stop. The awaitable starts at once, before other tasks of the loop. `stop` asks it
+/// to stop; so do event_loop::stop() and what event_loop::run() would throw: the loop then runs on
+/// until the awaitable has ended, and is left stopped, or the exception goes on. Throws
 /// std::logic_error when called by a task of the loop.
 ///
-/// Threads that resume the coroutine on the loop (another loop it went to, whoever unlocks or sends
-/// what it waits for) may still be in event_loop::post() when this returns: let them end, or let the
-/// loop live. So make the loop before the threads.
+/// A thread that resumed the coroutine on the loop (of another loop it went to, or one that unlocked or
+/// sent what it waited for) may still be in event_loop::post() when this returns. The loop's
+/// destructor waits for that call, so the loop may be destroyed at once, and made before those threads or
+/// after them.
 template <class Awaitable>
 decltype(auto) sync_wait(event_loop& target, Awaitable&& awaitable, inplace_stop_token stop = {}) {
   detail::waiting_loop here(target, stop);  // outlives the coroutines, also when they are given up

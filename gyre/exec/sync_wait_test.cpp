@@ -6,16 +6,25 @@
 #include <gtest/gtest.h>
 #include <gyre/exec/loop.hpp>
 #include <gyre/exec/loop_thread.hpp>
+#include <gyre/exec/thread_pool.hpp>
+#include <gyre/task/from_future.hpp>
 #include <gyre/task/schedule.hpp>
+#include <gyre/task/scope.hpp>
 #include <gyre/task/spawn.hpp>
+#include <gyre/task/when_all.hpp>
+#include <tests/support/thread_sanitizer.hpp>
 
 #include <coroutine>
 #include <exception>
+#include <future>
 #include <optional>
 #include <stdexcept>
+#include <system_error>
 #include <thread>
+#include <utility>
 #include <vector>
 
+namespace sync_wait_test {
 namespace {
 
 using gyre::sync_wait;
@@ -182,4 +191,83 @@ TEST(SyncWaitOnALoop, StopsTheCoroutineBeforeItThrowsWhatATaskThrew) {
   EXPECT_FALSE(loop.poll());
 }
 
+task<> hops_to(gyre::event_loop& there, bool& arrived) {
+  co_await gyre::resume_on(there);
+  arrived = true;
+}
+
+// The plain sync_wait() on the thread that should run the loop: the most frequent mistake.
+class SyncWaitBesideALoop : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!gyre::detail::checks_deadlocks || gyre::test::thread_sanitizer_is_on) {
+      GTEST_SKIP() << "this build waits for ever";
+    }
+  }
+  static std::error_code error_of(task<> work) {
+    try {
+      sync_wait(std::move(work));
+    } catch (const std::system_error& error) {
+      return error.code();
+    }
+    return {};
+  }
+};
+
+TEST_F(SyncWaitBesideALoop, ReportsWhatTheLoopThenDoesNotRunAnyMore) {
+  gyre::loop loop;
+  bool arrived = false;
+  EXPECT_EQ(error_of(hops_to(loop, arrived)), std::errc::resource_deadlock_would_occur);
+  auto body = [&](gyre::scope& scope) -> task<> {
+    scope.spawn(loop, hops_to(loop, arrived));
+    scope.spawn(hops_to(loop, arrived));
+    co_return;
+  };
+  EXPECT_EQ(error_of(gyre::with_scope(body)), std::errc::resource_deadlock_would_occur);
+  while (loop.poll()) {
+  }
+  EXPECT_FALSE(arrived);
+}
+
+TEST_F(SyncWaitBesideALoop, LeavesInItsQueueWhatTheLoopForgetsWhenItIsDestroyed) {
+  bool arrived = false;
+  {
+    gyre::loop loop;
+    EXPECT_EQ(error_of(hops_to(loop, arrived)), std::errc::resource_deadlock_would_occur);
+  }
+  EXPECT_FALSE(arrived);
+}
+
+task<> takes(std::future<int> number, gyre::executor& waits_here, bool& went_on) {
+  co_await gyre::from_future(std::move(number), waits_here);
+  went_on = true;
+}
+
+TEST_F(SyncWaitBesideALoop, LeavesToTheLoopWhatWaitsThere) {
+  gyre::loop loop;
+  bool went_on = false;
+  std::promise<int> promise;
+  EXPECT_EQ(error_of(takes(promise.get_future(), loop, went_on)),
+            std::errc::resource_deadlock_would_occur);
+  promise.set_value(1);
+  while (loop.poll()) {
+  }
+  EXPECT_FALSE(went_on);
+}
+
+TEST_F(SyncWaitBesideALoop, DoesNotReportTasksOfAPoolThatSleep) {
+  gyre::thread_pool pool;
+  int ran = 0;
+  auto body = [&](gyre::scope& scope) -> task<> {
+    for (int i = 0; i < 100; ++i) {
+      scope.spawn(gyre::on(pool, gyre::when_all(gyre::yield(), gyre::schedule(pool))));
+      co_await gyre::on(pool, gyre::yield());
+      ++ran;
+    }
+  };
+  EXPECT_EQ(error_of(gyre::with_scope(body)), std::error_code());
+  EXPECT_EQ(ran, 100);
+}
+
 }  // namespace
+}  // namespace sync_wait_test

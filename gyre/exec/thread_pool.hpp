@@ -2,9 +2,10 @@
 // A fixed or changing number of threads that run tasks and coroutines.
 //
 //     gyre::thread_pool pool;  // a worker per CPU
-//     pool.post([] { … });     // and forget
+//     pool.post([&] { … });    // and forget
 //     gyre::future<int> answer = pool.submit([] { return 6 * 7; });
-//     answer.get();  // or co_await std::move(answer)
+//     int result = answer.get();  // or co_await std::move(answer)
+//
 //     co_await gyre::resume_on(pool);  // a coroutine goes on there
 #pragma once
 
@@ -20,6 +21,7 @@
 #include <gyre/base/clock.hpp>
 #include <gyre/base/operation.hpp>
 #include <gyre/exec/detail/pool_core.hpp>
+#include <gyre/exec/detail/submission_awaiter.hpp>
 #include <gyre/exec/future.hpp>
 #include <gyre/exec/pool_options.hpp>
 #include <gyre/task/executor.hpp>
@@ -36,10 +38,14 @@ namespace gyre {
 /// memory grows with the depth of what is submitted and not with its width.
 ///
 /// At most `capacity` tasks wait, delayed ones included; how a submission to a full pool goes on is
-/// `when_full`. A worker that submits never waits for a place: under `block` its task waits in the
+/// `when_full`. Whoever waits for a place stands in line, and places that come free are for the
+/// line: also try_post() finds the pool full until it is served. Under `block`, post(), submit() and
+/// post_after() block any thread that calls them, a loop's too: its coroutines and connections all
+/// wait, and for ever if the tasks in turn wait for that loop. Coroutines use async_post() and
+/// async_submit(), callbacks try_post(). A worker that submits never waits for a place: under `block` its task waits in the
 /// worker's own queue, up to 1024 above the capacity, and then is run at once by the submitter.
 /// A submitting thread reserves up to 1/256 of the capacity, 64 places at most: that many may be
-/// missing to others.
+/// missing to others, and may pass the line.
 ///
 /// An exception from a posted task goes to `on_exception`; from a submitted one, to its future.
 ///
@@ -85,8 +91,36 @@ class thread_pool final : public executor {
   [[nodiscard]] future<detail::submitted_result_t<std::decay_t<F>>> submit(
       F&& callable, task_priority priority = task_priority::normal) {
     auto made = detail::make_future_task(std::forward<F>(callable));
+    made.task.set_pool(core_.get());
     detail::throw_if_refused(core_->submit(detail::owned_task(made.task), priority, true));
     return std::move(made.result);
+  }
+  /// Awaited, does what post() does, but waits for a place without blocking the thread: for
+  /// coroutines on a loop, which post() would hold up with all its other coroutines. Under `reject`
+  /// and `drop_oldest`, and from a worker, it does not wait, as post() does not; under `caller_runs`
+  /// it waits. It waits in line with blocked threads, first come first served; `block_timeout` does
+  /// not apply: see with_timeout().
+  ///
+  /// Errors: as post(); operation_cancelled when the coroutine is asked to stop, and then the task
+  /// was not submitted. Complexity: waiting allocates nothing. With GCC 12 name what this returns,
+  /// `auto posting = pool.async_post([…] {…});`, and then await `std::move(posting)`. May be
+  /// destroyed while it waits, unless a place is on its way to it.
+  template <class F>
+    requires std::invocable<std::decay_t<F>&>
+  [[nodiscard]] auto async_post(F&& callable, task_priority priority = task_priority::normal) {
+    return detail::submission_awaiter<std::decay_t<F>>(*core_, std::forward<F>(callable), priority);
+  }
+  /// The same for submit(): gives the future once the task has its place, to be awaited in turn.
+  ///
+  ///     auto submitting = pool.async_submit([] { return 6 * 7; });
+  ///     gyre::future<int> answer = co_await std::move(submitting);
+  template <class F>
+    requires std::invocable<std::decay_t<F>&>
+  [[nodiscard]] auto async_submit(F&& callable, task_priority priority = task_priority::normal) {
+    auto made = detail::make_future_task(std::forward<F>(callable));
+    made.task.set_pool(core_.get());
+    return detail::submission_awaiter<detail::owned_task, decltype(made.result)>(
+        *core_, detail::owned_task(made.task), priority, std::move(made.result));
   }
   /// post() of each element of `callables`, which are moved from if the range is handed over.
   /// Throws as post(); the tasks before the refused one stay submitted.

@@ -29,11 +29,17 @@
 #include <vector>
 
 #include <gyre/exec/thread_pool_test_support.hpp>
+#include <gyre/task/as_task.hpp>
 #include <gyre/task/schedule.hpp>
 #include <gyre/task/sleep.hpp>
+#include <gyre/task/stop_token.hpp>
+#include <gyre/task/stop_when.hpp>
 #include <gyre/task/sync_wait.hpp>
 #include <gyre/task/task.hpp>
+#include <gyre/task/when_all.hpp>
+#include <tests/support/thread_sanitizer.hpp>
 
+namespace thread_pool_test {
 namespace {
 
 using gyre::scheduler;
@@ -324,6 +330,118 @@ TEST_P(ThreadPool, BlocksASubmitterNoLongerThanItShall) {
   busy.end();
 }
 
+// The loop would be blocked by submit(), and could not let the worker go on.
+TEST_P(ThreadPool, ACoroutineWaitsForAPlaceWithoutBlockingItsThread) {
+  for (const task_priority priority : {task_priority::normal, task_priority::low}) {
+    thread_pool pool(with(1, 2));
+    busy_worker busy(pool);
+    while (pool.try_post([] {})) continue;
+    bool submitted = false;
+    const auto submit = [&]() -> task<int> {
+      auto submitting = pool.async_submit([] { return 42; }, priority);
+      gyre::future<int> answer = co_await std::move(submitting);
+      submitted = true;
+      co_return co_await std::move(answer);
+    };
+    const auto let_go = [&]() -> task<> {
+      co_await gyre::yield();
+      EXPECT_FALSE(submitted);
+      busy.end();
+    };
+    EXPECT_EQ(std::get<0>(gyre::sync_wait(gyre::when_all(submit(), let_go()))), 42);
+  }
+}
+
+TEST_P(ThreadPool, CoroutinesAndThreadsThatWaitForPlacesAllGetThem) {
+  thread_pool pool(with(2, 3));
+  std::atomic<int> runs = 0;
+  const auto post_many = [&]() -> task<> {
+    for (int i = 0; i < 500; ++i) {
+      auto posting = pool.async_post([&] { ++runs; });
+      co_await std::move(posting);
+    }
+  };
+  {
+    const std::jthread blocked([&] {
+      for (int i = 0; i < 500; ++i) pool.post([&] { ++runs; });
+    });
+    const std::jthread awaiting([&] { gyre::sync_wait(post_many()); });
+    gyre::sync_wait(gyre::when_all(post_many(), post_many()));
+  }
+  pool.drain();
+  EXPECT_EQ(runs, 2000);
+}
+
+TEST_P(ThreadPool, ACoroutineThatIsStoppedWhileItWaitsForAPlaceSubmitsNothing) {
+  thread_pool pool(with(1, 1));
+  busy_worker busy(pool);
+  while (pool.try_post([] {})) continue;
+  const auto before = pool.metrics().submitted;
+  gyre::inplace_stop_source stop;
+  const auto post = [&]() -> task<> {
+    auto posting = pool.async_post([] { ADD_FAILURE() << "was submitted"; });
+    co_await std::move(posting);
+  };
+  const auto press = [&]() -> task<> {
+    stop.request_stop();
+    co_return;
+  };
+  auto stopped = [&] {
+    gyre::sync_wait(gyre::when_all(gyre::stop_when(post(), stop.get_token()), press()));
+  };
+  EXPECT_EQ(error_of(stopped), std::errc::operation_canceled);
+  EXPECT_EQ(pool.metrics().submitted, before);
+  busy.end();
+  pool.post([] {});
+}
+
+TEST_P(ThreadPool, TheEndRefusesCoroutinesThatWaitForAPlace) {
+  thread_pool pool(with(1, 1));
+  busy_worker busy(pool);
+  while (pool.try_post([] {})) continue;
+  const auto post = [&]() -> task<> {
+    auto posting = pool.async_post([] {});
+    co_await std::move(posting);
+  };
+  std::jthread ending;
+  const auto end = [&]() -> task<> {
+    ending = std::jthread([&] { pool.drain(); });
+    co_return;
+  };
+  EXPECT_EQ(error_of([&] { gyre::sync_wait(gyre::when_all(post(), end())); }),
+            std::errc::operation_canceled);
+  busy.end();
+}
+
+TEST_P(ThreadPool, AsyncSubmissionsHeedThePolicy) {
+  {
+    thread_pool pool(with(1, 1, when_full::reject));
+    busy_worker busy(pool);
+    while (pool.try_post([] {})) continue;
+    EXPECT_EQ(error_of([&] { gyre::sync_wait(gyre::as_task(pool.async_post([] {}))); }),
+              std::errc::resource_unavailable_try_again);
+    busy.end();
+  }
+  {
+    thread_pool pool(with(1, 1, when_full::drop_oldest));
+    busy_worker busy(pool);
+    pool.post([] { ADD_FAILURE() << "was not dropped"; });
+    gyre::sync_wait(gyre::as_task(pool.async_post([] {})));
+    busy.end();
+  }
+}
+
+// The blocked thread goes on though another one submits whenever it can.
+TEST_P(ThreadPool, ABlockedSubmitterIsServedBesideOneThatTriesAllTheTime) {
+  thread_pool pool(with(1, 4096));
+  std::atomic<bool> over = false;
+  std::jthread greedy([&] {
+    while (!over) static_cast<void>(pool.try_post([] {}));
+  });
+  for (int i = 0; i < 2000; ++i) pool.post([] {});
+  over = true;
+}
+
 TEST_P(ThreadPool, LetsTheSubmitterRunWhatHasNoPlace) {
   thread_pool pool(with(1, 1, when_full::caller_runs));
   busy_worker busy(pool);
@@ -538,6 +656,38 @@ TEST_P(ThreadPool, HelpingStopsWhereTheStackEnds) {
     pool.drain();
     EXPECT_EQ(pool.metrics().waiting, 0U);
   }
+}
+
+// Each task waits for the next one, and runs it in its own stack, until a wait fails. Takes much
+// stack for few calls.
+struct chain_of_waits {
+  thread_pool& pool;
+  std::atomic<bool> broken = false;
+
+  int length(int left) {
+    if (left == 0 || broken) return 0;
+    std::array<volatile char, 16 * 1024> room{};
+    room[0] = 1;
+    try {
+      return 1 + pool.submit([this, left] { return length(left - 1); }).get();
+    } catch (const std::system_error&) {
+      broken = true;
+      throw;
+    }
+  }
+};
+
+TEST_P(ThreadPool, AChainOfWaitsThatIsDeeperThanAllStacksIsADeadlock) {
+  // Its runtime crashes where calls nest so deep.
+  if (gyre::test::thread_sanitizer_is_on) GTEST_SKIP();
+  thread_pool pool(with(2));
+  chain_of_waits too_long{pool};
+  auto failing = pool.submit([&] { return too_long.length(1'000'000); });
+  EXPECT_EQ(error_of([&] { failing.get(); }), std::errc::resource_deadlock_would_occur);
+  pool.wait_idle();
+  chain_of_waits short_enough{pool};
+  auto shorter = pool.submit([&] { return short_enough.length(100); });
+  EXPECT_EQ(shorter.get(), 100) << "the pool goes on";
 }
 
 TEST_P(ThreadPool, WaitForIdleEndsWithItsTime) {
@@ -1064,3 +1214,4 @@ TEST(StealingPool, WorkOfABusyWorkerIsTakenByAnIdleOne) {
 }
 
 }  // namespace
+}  // namespace thread_pool_test

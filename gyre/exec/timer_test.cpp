@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+namespace timer_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -379,3 +380,4 @@ TEST_F(Timer, StartedByATaskOfTheLoop) {
 }
 
 }  // namespace
+}  // namespace timer_test

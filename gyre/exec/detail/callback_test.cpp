@@ -8,6 +8,7 @@
 #include <stdexcept>
 #include <string>
 
+namespace callback_test {
 namespace {
 
 using gyre::detail::callback;
@@ -77,3 +78,4 @@ TEST(Callback, MayBeDestroyedWithinAndThrow) {
 }
 
 }  // namespace
+}  // namespace callback_test

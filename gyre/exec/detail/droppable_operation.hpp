@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// An operation that a pool may give up: purge(), drop_oldest, a stop whose grace has passed.
+// An operation that a pool may give up: purge(), drop_oldest, a stop whose grace has passed; and one
+// that a loop gives up when it is destroyed.
 #pragma once
+
+#include <utility>
 
 #include <gyre/base/operation.hpp>
 
@@ -16,6 +19,26 @@ class droppable_operation : public operation {
  protected:
   using operation::operation;
   ~droppable_operation() = default;
+};
+
+/// An operation as a callable that is called once, or destroyed: then it discards the operation.
+class run_or_discard {
+ public:
+  using discard_function = void (*)(operation&) noexcept;
+
+  run_or_discard(operation& op, discard_function discard) noexcept : op_(&op), discard_(discard) {}
+  run_or_discard(run_or_discard&& other) noexcept
+      : op_(std::exchange(other.op_, nullptr)), discard_(other.discard_) {}
+  run_or_discard& operator=(run_or_discard&&) = delete;
+  ~run_or_discard() {
+    if (op_ != nullptr) discard_(*op_);
+  }
+
+  void operator()() { std::exchange(op_, nullptr)->execute(); }
+
+ private:
+  operation* op_;
+  discard_function discard_;
 };
 
 }  // namespace gyre::detail

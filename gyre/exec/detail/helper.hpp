@@ -4,12 +4,22 @@
 
 namespace gyre::detail {
 
+class outcome_base;
+
 /// A thread's way to be of use while it waits. Belongs to that thread.
 class helper {
  public:
   /// Runs one piece of work that waits, to its end, and returns true; false if there is none. The
   /// work may itself wait, and then helps again, deeper in the stack.
   virtual bool help_once() noexcept = 0;
+
+  /// Before the thread sleeps because help_once() found nothing, to wait for `task` for ever. False
+  /// if no thread is left that could run the task: a deadlock. Otherwise woke_up() follows.
+  virtual bool may_sleep(const outcome_base& task) noexcept {
+    static_cast<void>(task);
+    return true;
+  }
+  virtual void woke_up() noexcept {}
 
  protected:
   ~helper() = default;

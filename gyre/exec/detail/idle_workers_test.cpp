@@ -13,6 +13,7 @@
 #include <thread>
 #include <vector>
 
+namespace idle_workers_test {
 namespace {
 
 using gyre::detail::idle_workers;
@@ -281,3 +282,4 @@ TEST(IdleWorkersStress, LoseNoWakeUpWithoutMembarrier) {
 }
 
 }  // namespace
+}  // namespace idle_workers_test

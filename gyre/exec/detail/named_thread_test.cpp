@@ -10,12 +10,14 @@
 #include <array>
 #include <cerrno>
 #include <chrono>
+#include <csignal>
 #include <cstddef>
 #include <latch>
 #include <memory>
 #include <string>
 #include <system_error>
 
+namespace named_thread_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -50,6 +52,28 @@ TEST(NamedThread, RunsOnItsCpusFromTheFirstLine) {
   named_thread thread("pinned", {cpu, cpu}, [&] { ran_on = sched_getcpu(); });
   thread.join();
   EXPECT_EQ(ran_on, cpu);
+}
+
+sigset_t signal_mask() {
+  sigset_t mask;
+  pthread_sigmask(SIG_SETMASK, nullptr, &mask);
+  return mask;
+}
+
+TEST(NamedThread, BlocksAsynchronousSignalsAndNoneThatItRaisesItself) {
+  const sigset_t before = signal_mask();
+  sigset_t in_thread;
+  named_thread thread("", {}, [&] { in_thread = signal_mask(); });
+  thread.join();
+  for (const int sent : {SIGTERM, SIGINT, SIGHUP, SIGCHLD, SIGUSR1, SIGALRM, SIGRTMIN, SIGRTMAX}) {
+    EXPECT_EQ(sigismember(&in_thread, sent), 1) << sent;
+  }
+  for (const int raised : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGSYS, SIGPIPE}) {
+    EXPECT_EQ(sigismember(&in_thread, raised), 0) << raised;
+  }
+  EXPECT_EQ(sigismember(&in_thread, SIGPROF), 0) << "profilers see it";
+  const sigset_t after = signal_mask();
+  EXPECT_EQ(sigismember(&before, SIGTERM), sigismember(&after, SIGTERM)) << "the creator's";
 }
 
 TEST(NamedThread, RefusesACpuThatIsNotThereAndDropsTheWork) {
@@ -100,3 +124,4 @@ TEST(NamedThread, EndsOnItsOwnWhenDetached) {
 }
 
 }  // namespace
+}  // namespace named_thread_test

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <system_error>
 
 namespace gyre::detail {
 namespace {
@@ -16,6 +17,10 @@ using namespace std::chrono_literals;
 // what comes, unless all of them wait.
 constexpr std::chrono::nanoseconds first_look = 50us;
 constexpr std::chrono::nanoseconds last_look = 3200us;
+
+[[noreturn, gnu::cold]] void throw_deadlock(const char* what) {
+  throw std::system_error(std::make_error_code(std::errc::resource_deadlock_would_occur), what);
+}
 
 // The innermost of the tasks that the thread is running.
 constinit thread_local intrusive_node* innermost = nullptr;
@@ -55,13 +60,17 @@ bool outcome_base::wait_until(steady_time deadline) {
   auto look = first_look;
   while (!settled()) {
     if (!for_ever && monotonic_now() >= deadline) return false;
-    if (for_ever && runs_below()) throw_error(std::errc::resource_deadlock_would_occur);
+    if (for_ever && runs_below()) throw_deadlock("gyre::future: the task waits for itself");
     if (help == nullptr) {
       sleep_until(deadline);
     } else if (help->help_once()) {
       look = first_look;
     } else {
+      if (for_ever && !help->may_sleep(*this)) {
+        throw_deadlock("gyre::future: waits are nested so deep that no worker has stack left");
+      }
       sleep_until(std::min(deadline, later(monotonic_now(), look)));
+      if (for_ever) help->woke_up();
       look = std::min(2 * look, last_look);
     }
   }

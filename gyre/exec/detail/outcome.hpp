@@ -57,8 +57,11 @@ class outcome_base : public droppable_operation {
   /// Blocks until it is settled (true) or `deadline` has passed; the end of time: however long it
   /// takes. Helps meanwhile if the thread can. Throws std::system_error
   /// (std::errc::resource_deadlock_would_occur) if the wait has no deadline, and the task is one
-  /// that this very thread is running.
+  /// that this very thread is running, or that no thread of its pool has stack left to run.
   bool wait_until(steady_time deadline);
+  /// The pool that runs it; before a coroutine waits for it.
+  void set_pool(const void* pool) noexcept { pool_ = pool; }
+  const void* pool() const noexcept { return pool_; }
   /// Lets `waiter` be resumed at the end. False if it need not wait: settled, or cancelled.
   bool await(outcome_waiter& waiter) noexcept;
   /// Any thread, once, while the future exists: ends the wait of a coroutine, also of one that is
@@ -100,7 +103,10 @@ class outcome_base : public droppable_operation {
   void sleep_until(steady_time deadline) noexcept;
 
   atomic<std::uint32_t> word_{0};
-  outcome_waiter* waiter_ = nullptr;
+  union {
+    const void* pool_ = nullptr;  // where a thread waits, or nobody
+    outcome_waiter* waiter_;      // where a coroutine does
+  };
 };
 
 /// How a task with a result of type T ended. That it was dropped needs no memory and cannot fail.
@@ -114,7 +120,7 @@ class outcome : public outcome_base {
       rethrow(std::move(*error));
     }
     auto* const value = std::get_if<stored>(&end_);
-    if (value == nullptr) throw_cancelled();
+    if (value == nullptr) throw_error(std::errc::operation_canceled);
     if constexpr (std::is_void_v<T>) {
       return;
     } else if constexpr (std::is_reference_v<T>) {

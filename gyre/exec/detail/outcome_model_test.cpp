@@ -25,10 +25,6 @@
 
 namespace model = gyre::model;
 
-// In place of the slab's: the checker watches what comes from new.
-void* gyre::slab_allocate(std::size_t bytes) { return ::operator new(bytes); }
-void gyre::slab_deallocate(void* memory, std::size_t) noexcept { ::operator delete(memory); }
-
 // In place of futex(2), for one sleeper: looks at the word and lies down in one step, as seen by
 // wakers, who know the word by its address alone. Only the end of time is no deadline that has
 // passed.
@@ -165,7 +161,7 @@ std::optional<int> await(future<int> result, inplace_stop_token stop) {
   if (coroutine->suspend()) where.rung.wait();
   try {
     return coroutine->awaiter.await_resume();
-  } catch (const std::system_error&) {
+  } catch (const gyre::operation_cancelled&) {
     return {};
   }
 }
@@ -219,7 +215,7 @@ TEST(OutcomeModel, GoesOnWhereItIsStoppedWithAllThatItDidBefore) {
     stoppers_thread.go_on = [&] {
       try {
         waiting->awaiter.await_resume();
-      } catch (const std::system_error&) {
+      } catch (const gyre::operation_cancelled&) {
         cancelled = true;
       }
       delete waiting;

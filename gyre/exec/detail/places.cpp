@@ -5,10 +5,10 @@
 
 namespace gyre::detail {
 
-void places_futex::wait(const word& round, std::uint32_t expected, steady_time deadline) noexcept {
-  futex_wait_until(round, expected, deadline);
+void places_futex::wait(const word& on, std::uint32_t expected, steady_time deadline) noexcept {
+  futex_wait_until(on, expected, deadline);
 }
 
-void places_futex::wake(const word& round, std::size_t most) noexcept { futex_wake(&round, most); }
+void places_futex::wake(const word* on) noexcept { futex_wake_one(on); }
 
 }  // namespace gyre::detail

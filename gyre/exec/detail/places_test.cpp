@@ -10,8 +10,10 @@
 #include <cstddef>
 #include <limits>
 #include <thread>
+#include <utility>
 #include <vector>
 
+namespace places_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -61,55 +63,132 @@ TEST(Places, ThereMayBeAsManyAsAnybodyWants) {
   EXPECT_EQ(room.free(), room.capacity());
 }
 
-TEST(Places, WaitingEndsAtTheDeadline) {
-  places room(1);
-  ASSERT_TRUE(room.take(1));
-  const auto attempt = [&] { return room.take(1); };
-  EXPECT_EQ(room.wait_until(long_ago, attempt), admission::timed_out);
+constexpr auto nothing_to_look_for = [] {};
+
+class PlacesInLine : public testing::TestWithParam<std::size_t> {};
+
+TEST_P(PlacesInLine, AreNotWaitedForBeyondTheDeadline) {
+  places room(GetParam());
+  ASSERT_TRUE(room.take(GetParam()));
+  EXPECT_EQ(room.wait_until(long_ago, 1, nothing_to_look_for).how, admission::timed_out);
   const steady_time deadline = gyre::detail::monotonic_now() + 10ms;
-  EXPECT_EQ(room.wait_until(deadline, attempt), admission::timed_out);
+  EXPECT_EQ(room.wait_until(deadline, 1, nothing_to_look_for).how, admission::timed_out);
   EXPECT_GE(gyre::detail::monotonic_now(), deadline);
+  room.give_back(1);
+  EXPECT_TRUE(room.take(1)) << "nobody is left in the line";
 }
 
 TEST(Places, AFreePlaceIsGrantedEvenAfterTheDeadlineOrTheEnd) {
   places room(2);
-  const auto attempt = [&] { return room.take(1); };
-  EXPECT_EQ(room.wait_until(long_ago, attempt), admission::granted);
+  EXPECT_EQ(room.wait_until(long_ago, 1, nothing_to_look_for).how, admission::granted);
   room.close();
-  EXPECT_EQ(room.wait_until(for_ever, attempt), admission::granted);
-  EXPECT_EQ(room.wait_until(for_ever, attempt), admission::closed);
+  EXPECT_EQ(room.wait_until(for_ever, 1, nothing_to_look_for).how, admission::granted);
+  EXPECT_EQ(room.wait_until(for_ever, 1, nothing_to_look_for).how, admission::closed);
 }
 
 TEST(Places, ClosingLetsAllGoWhoWait) {
   places room(1);
   ASSERT_TRUE(room.take(1));
-  std::atomic<int> attempts{0};
+  std::atomic<int> looks{0};
   {
     std::vector<std::jthread> waiting;
     for (int i = 0; i < 4; ++i) {
       waiting.emplace_back([&] {
-        const auto attempt = [&] {
-          ++attempts;
-          return room.take(1);
-        };
-        EXPECT_EQ(room.wait_until(for_ever, attempt), admission::closed);
+        bool first = true;
+        const auto look = [&] { looks += std::exchange(first, false) ? 1 : 0; };
+        EXPECT_EQ(room.wait_until(for_ever, 1, look).how, admission::closed);
       });
     }
-    while (attempts < 4) std::this_thread::yield();
+    while (looks < 4) std::this_thread::yield();
     room.close();
   }
   EXPECT_EQ(room.free(), 0U);
 }
 
-// Nobody gives the place back here, as when it lay with a thread that ends.
+// Nobody else gives the place back here, as when it lay with a thread that ends.
 TEST(Places, WhoWaitsLooksAgainByItself) {
   places room(1);
   ASSERT_TRUE(room.take(1));
-  std::atomic<int> attempts{0};
-  std::jthread waiting([&] {
-    EXPECT_EQ(room.wait_until(for_ever, [&] { return ++attempts == 4; }), admission::granted);
-  });
+  int looks = 0;
+  const auto look = [&] {
+    if (++looks == 4) room.give_back(1);
+  };
+  EXPECT_EQ(room.wait_until(for_ever, 1, look).how, admission::granted);
+  EXPECT_EQ(looks, 4);
 }
+
+// Waits like a coroutine, and notes when it was served.
+struct noted_waiter : gyre::detail::place_waiter {
+  explicit noted_waiter(std::vector<noted_waiter*>& noting)
+      : place_waiter([](place_waiter& self) noexcept {
+          auto& served = static_cast<noted_waiter&>(self);
+          served.served_.push_back(&served);
+        }),
+        served_(noting) {}
+  std::vector<noted_waiter*>& served_;
+};
+
+// Each place that comes back goes to the line, so nobody is passed by those who try in between.
+TEST_P(PlacesInLine, AreForThoseWhoWaitInTheirOrderWhoeverTries) {
+  places room(GetParam());
+  ASSERT_TRUE(room.take(GetParam()));
+  std::vector<noted_waiter*> served;
+  noted_waiter one(served);
+  noted_waiter other(served);
+  noted_waiter last(served);
+  for (noted_waiter* const each : {&one, &other, &last}) {
+    EXPECT_EQ(room.enter(*each), places::entry::waits);
+    EXPECT_TRUE(room.urgent());
+  }
+  for (const std::size_t count : {1U, 2U, 3U}) {
+    EXPECT_EQ(room.take_some(1), 0U);
+    room.give_back(1);
+    EXPECT_EQ(served.size(), count);
+    EXPECT_FALSE(room.take(1)) << "it was given to the line";
+  }
+  EXPECT_EQ(served, (std::vector{&one, &other, &last}));
+  EXPECT_EQ(last.granted(), 1U);
+  EXPECT_FALSE(room.urgent());
+  room.give_back(1);
+  EXPECT_TRUE(room.take(1)) << "the line has ended";
+}
+
+TEST_P(PlacesInLine, AreNotForThoseWhoHaveLeft) {
+  places room(GetParam());
+  ASSERT_TRUE(room.take(GetParam()));
+  std::vector<noted_waiter*> served;
+  noted_waiter one(served);
+  noted_waiter other(served);
+  noted_waiter never(served);
+  EXPECT_FALSE(room.leave(never)) << "it is not in the line";
+  EXPECT_EQ(room.enter(never), places::entry::left);
+  EXPECT_EQ(room.enter(one), places::entry::waits);
+  EXPECT_EQ(room.enter(other), places::entry::waits);
+  EXPECT_TRUE(room.leave(one));
+  EXPECT_TRUE(one.has_left());
+  room.give_back(1);
+  EXPECT_EQ(served, std::vector{&other});
+  EXPECT_FALSE(room.leave(other)) << "it was served before";
+}
+
+// A thread that waits is served though another one takes every place that it can get.
+TEST_P(PlacesInLine, AreForAThreadThatWaitsWhoeverTries) {
+  places room(GetParam());
+  ASSERT_TRUE(room.take(GetParam()));
+  for (int round = 0; round < 20; ++round) {
+    std::jthread waiting([&] {
+      EXPECT_EQ(room.wait_until(for_ever, 1, nothing_to_look_for).how, admission::granted);
+    });
+    // Until the thread is in the line.
+    do {
+      room.give_back(1);
+    } while (room.take(1));
+    waiting.join();
+    EXPECT_EQ(room.free(), 0U);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(NarrowAndWide, PlacesInLine, testing::Values(3, places::wide));
 
 class PlacesUnderLoad : public testing::TestWithParam<std::size_t> {};
 
@@ -123,12 +202,9 @@ TEST_P(PlacesUnderLoad, NeverMoreAreTakenThanThereAreAndNobodyIsForgotten) {
     for (int i = 0; i < 4; ++i) {
       visitors.emplace_back([&] {
         for (int visit = 0; visit < visits; ++visit) {
-          std::size_t taken = 0;
-          const auto attempt = [&] {
-            taken = room.take_some(GetParam() / 2 + 1);
-            return taken > 0;
-          };
-          ASSERT_EQ(room.wait_until(for_ever, attempt), admission::granted);
+          const auto [how, taken] =
+              room.wait_until(for_ever, GetParam() / 2 + 1, nothing_to_look_for);
+          ASSERT_EQ(how, admission::granted);
           const std::size_t now = inside += taken;
           std::size_t seen = most;
           while (seen < now && !most.compare_exchange_weak(seen, now)) {
@@ -147,3 +223,4 @@ TEST_P(PlacesUnderLoad, NeverMoreAreTakenThanThereAreAndNobodyIsForgotten) {
 INSTANTIATE_TEST_SUITE_P(NarrowAndWide, PlacesUnderLoad, testing::Values(1, 3, places::wide));
 
 }  // namespace
+}  // namespace places_test

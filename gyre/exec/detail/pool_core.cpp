@@ -15,6 +15,7 @@
 
 #include <gyre/base/error.hpp>
 #include <gyre/exec/detail/helper.hpp>
+#include <gyre/exec/detail/outcome.hpp>
 #include <gyre/exec/detail/shared_queue_pool.hpp>
 #include <gyre/exec/detail/stealing_pool.hpp>
 
@@ -99,6 +100,10 @@ pool_core::settling::~settling() { settled_here = outer_; }
 [[gnu::noinline]] bool pool_core::settles_here() const noexcept { return settled_here == this; }
 
 bool pool_worker::help_once() noexcept { return core.help(*this); }
+bool pool_worker::may_sleep(const outcome_base& task) noexcept {
+  return core.may_sleep(*this, task);
+}
+void pool_worker::woke_up() noexcept { core.woke_up(*this); }
 
 // ---- a pool's life
 
@@ -346,9 +351,9 @@ void pool_core::run(pool_worker& self, work_item item) noexcept {
 
 bool pool_core::help(pool_worker& self) noexcept {
   // What is run lies above what waits: not where little stack is left for it.
-  if (reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0)) < self.stack_reserve) {
-    return false;
-  }
+  self.out_of_stack =
+      reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0)) < self.stack_reserve;
+  if (self.out_of_stack) return false;
   if ((attention() & paused_bit) != 0) return false;
   const work_item item = next(self);
   if (item && !paused()) {
@@ -358,6 +363,26 @@ bool pool_core::help(pool_worker& self) noexcept {
   if (item) return_taken(self, item);
   settle(self);
   return false;
+}
+
+bool pool_core::may_sleep(pool_worker& self, const outcome_base& task) noexcept {
+  if (!self.out_of_stack || task.pool() != this) return true;
+  const std::lock_guard lock(workers_mutex_);
+  self.stuck_on = &task;
+  for (std::size_t index = 0; index < slots(); ++index) {
+    const pool_worker& each = slot(index);
+    if (!each.alive) continue;
+    // What a worker is stuck on stays until it has woken up, and says so under the mutex.
+    if (each.stuck_on == nullptr || each.stuck_on->settled()) return true;
+  }
+  self.stuck_on = nullptr;
+  return false;
+}
+
+void pool_core::woke_up(pool_worker& self) noexcept {
+  if (!self.out_of_stack) return;
+  const std::lock_guard lock(workers_mutex_);
+  self.stuck_on = nullptr;
 }
 
 void pool_core::report_exception() noexcept {
@@ -472,13 +497,13 @@ bool pool_core::take_place(pool_worker& self) noexcept {
 }
 
 void pool_core::give_back_place(pool_worker& self) noexcept {
-  if (++self.free_places >= places_.chunk()) {
+  if (++self.free_places >= places_.chunk() || places_.urgent()) {
     places_.give_back(std::exchange(self.free_places, 0));
   }
 }
 
-auto pool_core::when_full_outside(task_priority priority, bool may_wait, steady_time& deadline)
-    -> next_step {
+auto pool_core::when_full_outside(task_priority priority, bool may_wait, steady_time& deadline,
+                                  bool& placed) -> next_step {
   switch (options_.when_full) {
     case gyre::when_full::reject: return next_step::full;
     case gyre::when_full::caller_runs: return next_step::run_here;
@@ -487,12 +512,15 @@ auto pool_core::when_full_outside(task_priority priority, bool may_wait, steady_
   }
   if (!may_wait) return next_step::full;
   if (deadline == steady_time{}) deadline = later(monotonic_now(), options_.block_timeout);
-  const bool by_thread = submissions_ != nullptr && priority == task_priority::normal;
-  const auto may_succeed = [this] {
-    return places_.free() > 0 || (submissions_ != nullptr && submissions_->reclaim());
-  };
-  switch (by_thread ? submissions_->reserve_until(deadline)
-                    : places_.wait_until(deadline, may_succeed)) {
+  admission how{};
+  if (submissions_ != nullptr && priority == task_priority::normal) {
+    how = submissions_->reserve_until(deadline);
+  } else {
+    reclaim();
+    how = places_.wait_until(deadline, 1, [this] { reclaim(); }).how;
+    placed = how == admission::granted;
+  }
+  switch (how) {
     case admission::granted: return next_step::retry;
     case admission::closed: return next_step::closed;
     default: return next_step::timed_out;
@@ -513,6 +541,10 @@ auto pool_core::when_full_within(const pool_worker& self) noexcept -> next_step 
                  self.submitter_depth < most_submitter_depth
              ? next_step::run_here
              : next_step::go_without;
+}
+
+void pool_core::reclaim() noexcept {
+  if (submissions_ != nullptr) submissions_->reclaim();
 }
 
 bool pool_core::drop_one() noexcept {

@@ -10,6 +10,7 @@
 #include <exception>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -84,6 +85,17 @@ class pool_core : public executor, public std::enable_shared_from_this<pool_core
   admission submit(F&& callable, task_priority priority, bool may_wait);
   template <class F>
   admission submit_at(steady_time when, F&& callable);
+  /// submit() without waiting: not yet, with `callable` untouched, if the caller is to wait in line
+  /// for a place.
+  template <class F>
+  std::optional<admission> submit_now(F&& callable, task_priority priority);
+  /// For a caller that has waited in line, and has a place.
+  template <class F>
+  admission submit_placed(F&& callable, task_priority priority);
+  places& line() noexcept { return places_; }
+  /// Gives back the places that threads hold which have ended.
+  void reclaim() noexcept;
+  admission refuse(admission why) noexcept;
   void post(operation& op) noexcept final;
   bool offer(operation& op) noexcept final;
   bool retract(operation& op) noexcept final;
@@ -109,6 +121,10 @@ class pool_core : public executor, public std::enable_shared_from_this<pool_core
 
   /// For waits within a task: runs one piece of work on this worker; false if it found none.
   bool help(pool_worker& self) noexcept;
+  /// As helper's members. A worker that is out of stack, and waits for a task of this pool, is stuck
+  /// until another worker runs that. If all are, none of them will.
+  bool may_sleep(pool_worker& self, const outcome_base& task) noexcept;
+  void woke_up(pool_worker& self) noexcept;
 
   /// Runs a task that the calling worker has just taken and finds no memory for.
   template <class F>
@@ -194,16 +210,16 @@ class pool_core : public executor, public std::enable_shared_from_this<pool_core
   template <class F>
   admission submit_as_worker(pool_worker& self, F&& callable, task_priority priority);
   template <class F>
-  bool store(F&& callable, task_priority priority);
+  bool store(F&& callable, task_priority priority, bool& placed);
   template <class F>
   admission run_by_submitter(F&& callable);
-  next_step when_full_outside(task_priority priority, bool may_wait, steady_time& deadline);
+  next_step when_full_outside(task_priority priority, bool may_wait, steady_time& deadline,
+                              bool& placed);
   next_step when_full_within(const pool_worker& self) noexcept;
   bool take_place(pool_worker& self) noexcept;
   void give_back_place(pool_worker& self) noexcept;
   bool drop_one() noexcept;
   void drop(pool_task& task) noexcept;
-  admission refuse(admission why) noexcept;
   /// Calls `function`; what it throws goes to on_exception.
   template <class F>
   void guarded(F&& function) noexcept;
@@ -357,16 +373,18 @@ admission pool_core::submit(F&& callable, task_priority priority, bool may_wait)
     return submit_as_worker(*self, std::forward<F>(callable), priority);
   }
   steady_time deadline{};
+  bool placed = false;
   for (;;) {
     if ((attention() & closed_bit) != 0) {
+      if (placed) places_.give_back(1);
       if (settles_here()) return run_by_submitter(std::forward<F>(callable));
       return refuse(admission::closed);
     }
-    if (store(std::forward<F>(callable), priority)) {
+    if (store(std::forward<F>(callable), priority, placed)) {
       settle_if_ended();
       return admission::granted;
     }
-    switch (when_full_outside(priority, may_wait, deadline)) {
+    switch (when_full_outside(priority, may_wait, deadline, placed)) {
       case next_step::retry:
       case next_step::go_without: break;
       case next_step::run_here: return run_by_submitter(std::forward<F>(callable));
@@ -377,9 +395,47 @@ admission pool_core::submit(F&& callable, task_priority priority, bool may_wait)
   }
 }
 
-// False, with `callable` untouched, if there is no place.
 template <class F>
-bool pool_core::store(F&& callable, task_priority priority) {
+std::optional<admission> pool_core::submit_now(F&& callable, task_priority priority) {
+  if (pool_worker* const self = worker_here()) {
+    return submit_as_worker(*self, std::forward<F>(callable), priority);
+  }
+  bool placed = false;
+  for (;;) {
+    if ((attention() & closed_bit) != 0) {
+      if (settles_here()) return run_by_submitter(std::forward<F>(callable));
+      return refuse(admission::closed);
+    }
+    if (store(std::forward<F>(callable), priority, placed)) {
+      settle_if_ended();
+      return admission::granted;
+    }
+    if (options_.when_full == gyre::when_full::reject) return refuse(admission::full);
+    if (options_.when_full != gyre::when_full::drop_oldest) return std::nullopt;
+    if (!drop_one()) return refuse(admission::full);
+  }
+}
+
+template <class F>
+admission pool_core::submit_placed(F&& callable, task_priority priority) {
+  const bool within = worker_here() != nullptr || (attention() & closed_bit) != 0;
+  bool placed = !within;
+  if (within) {
+    places_.give_back(1);
+  } else if (submissions_ != nullptr && priority == task_priority::normal) {
+    submissions_->add_places(1);
+    placed = false;
+  }
+  if (within || !store(std::forward<F>(callable), priority, placed)) {
+    return submit(std::forward<F>(callable), priority, false);
+  }
+  settle_if_ended();
+  return admission::granted;
+}
+
+// False, with `callable` untouched, if there is no place, and the caller has none.
+template <class F>
+bool pool_core::store(F&& callable, task_priority priority, bool& placed) {
   using function = std::decay_t<F>;
   if (submissions_ != nullptr && priority == task_priority::normal) [[likely]] {
     bool stored = false;
@@ -402,7 +458,7 @@ bool pool_core::store(F&& callable, task_priority priority) {
     if (stored) idle_workers_->notify();
     return stored;
   }
-  if (!places_.take(1)) return false;
+  if (!std::exchange(placed, false) && !places_.take(1)) return false;
   pool_task* task = nullptr;
   try {
     task = &make_task(std::forward<F>(callable));
@@ -452,10 +508,11 @@ admission pool_core::submit_as_worker(pool_worker& self, F&& callable, task_prio
 template <class F>
 admission pool_core::submit_at(steady_time when, F&& callable) {
   steady_time deadline{};
-  while (!places_.take(1)) {
+  bool placed = false;
+  while (!placed && !places_.take(1)) {
     if ((attention() & closed_bit) != 0) return refuse(admission::closed);
     // A task whose time will come can neither be run at once nor wait without a place.
-    switch (when_full_outside(task_priority::low, worker_here() == nullptr, deadline)) {
+    switch (when_full_outside(task_priority::low, worker_here() == nullptr, deadline, placed)) {
       case next_step::retry: break;
       case next_step::timed_out: return refuse(admission::timed_out);
       case next_step::closed: return refuse(admission::closed);

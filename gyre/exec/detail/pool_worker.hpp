@@ -52,6 +52,8 @@ class pool_worker final : public helper {
   pool_worker& operator=(const pool_worker&) = delete;
 
   bool help_once() noexcept override;
+  bool may_sleep(const outcome_base& task) noexcept override;
+  void woke_up() noexcept override;
 
   pool_core& core;
   const std::size_t index;
@@ -64,6 +66,7 @@ class pool_worker final : public helper {
   unsigned turn = 0;                 // items looked for
   std::size_t depth_that_waits = 0;  // of those, how many wait until all others are done
   std::uintptr_t stack_reserve = 0;  // the stack's address below which it does not help
+  bool out_of_stack = false;         // when it was last asked to
   std::size_t depth = 0;             // items being run, one within the other
   std::size_t submitter_depth = 0;   // tasks run by their submitter, one within the other
   std::size_t free_places = 0;       // of tasks that have started, not yet given back
@@ -73,6 +76,7 @@ class pool_worker final : public helper {
   // By the pool's mutex.
   std::unique_ptr<named_thread> thread;
   bool alive = false;
+  const outcome_base* stuck_on = nullptr;  // what it waits for, out of stack
 };
 
 /// The worker that the calling thread is, or null. Not inlined: a coroutine may be on another

@@ -13,6 +13,7 @@
 
 #include <gyre/exec/detail/pool_task.hpp>
 
+namespace priority_lanes_test {
 namespace {
 
 using gyre::task_priority;
@@ -130,3 +131,4 @@ TEST(WorkItem, TellsTasksFromOperations) {
 }
 
 }  // namespace
+}  // namespace priority_lanes_test

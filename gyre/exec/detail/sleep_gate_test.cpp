@@ -10,6 +10,7 @@
 #include <thread>
 #include <vector>
 
+namespace sleep_gate_test {
 namespace {
 
 using gyre::detail::sleep_gate;
@@ -93,3 +94,4 @@ TEST(SleepGate, LosesNoWakeUp) {
 }
 
 }  // namespace
+}  // namespace sleep_gate_test

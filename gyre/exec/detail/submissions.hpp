@@ -78,7 +78,20 @@ class basic_submissions {
 
   /// Waits until the calling thread has a place for its next push: granted, timed_out or closed.
   [[nodiscard]] admission reserve_until(steady_time deadline) {
-    return places_.wait_until(deadline, [this] { return reserve(); });
+    if (reserve()) return admission::granted;
+    const auto [how, taken] = places_.wait_until(deadline, places_.chunk(), [this] { reclaim(); });
+    if (taken > 0) add_places(taken);
+    return how;
+  }
+  /// Adds to the calling thread's stock places that it took elsewhere. Throws std::bad_alloc, and
+  /// has given them back then.
+  [[gnu::noinline]] void add_places(std::size_t taken) {
+    try {
+      shards_.find_or_enter()->add_to_stock(taken);
+    } catch (...) {
+      places_.give_back(taken);
+      throw;
+    }
   }
 
   /// Adds a callable that takes no place. Throws std::bad_alloc, and what copying or moving

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+namespace submissions_stress_test {
 namespace {
 
 using gyre::steady_time;
@@ -142,3 +143,4 @@ TYPED_TEST(SubmissionStress, TasksThatAreRefusedAndTasksThatRunMakeUpAll) {
 }
 
 }  // namespace
+}  // namespace submissions_stress_test

@@ -16,6 +16,7 @@
 #include <thread>
 #include <vector>
 
+namespace submissions_test {
 namespace {
 
 using namespace gyre::inbox::suite;
@@ -248,3 +249,4 @@ TYPED_TEST(Submission, AThreadMayPushWhileItsThreadLocalsAreDestroyed) {
 }
 
 }  // namespace
+}  // namespace submissions_test

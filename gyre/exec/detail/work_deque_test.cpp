@@ -13,6 +13,7 @@
 #include <thread>
 #include <vector>
 
+namespace work_deque_test {
 namespace {
 
 using testing::Each;
@@ -248,3 +249,4 @@ TEST(WorkDequeStress, WorkersMayRobEachOther) {
 }
 
 }  // namespace
+}  // namespace work_deque_test

@@ -2,7 +2,10 @@
 // What posting costs in memory: allocations counted, bytes measured, and allocation made to fail.
 // For that this program replaces operator new, and malloc unless a sanitizer has done so already.
 #include <gtest/gtest.h>
+#include <gyre/base/detail/slab_class.hpp>
 #include <gyre/base/slab.hpp>
+#include <gyre/exec/detail/places.hpp>
+#include <gyre/exec/detail/submissions.hpp>
 #include <gyre/exec/inbox/fifo.hpp>
 #include <gyre/exec/inbox/inbox_test_support.hpp>
 #include <gyre/exec/inbox/mutex.hpp>
@@ -165,6 +168,35 @@ TYPED_TEST(InboxMemory, PostingALargeCallableAllocatesNothingOnceTheSlabIsWarm) 
   EXPECT_EQ(allocated, 0U);
   EXPECT_LE(read_slab_stats().slabs_mapped - slabs_before, 8U) << "for thousands of callables";
   EXPECT_EQ(told.destroyed, rounds * 100);
+}
+
+TYPED_TEST(InboxMemory, ALargeCallableTakesACellAndABlockOfItsSize) {
+  constexpr std::int64_t count = 10'000;
+  using task = sized_task<100>;
+  const std::int64_t block =
+      gyre::detail::slab_class_bytes[gyre::detail::slab_class_of(sizeof(task))];
+  constexpr std::int64_t cell = 32;
+  constexpr std::int64_t slack = 768 * 1024;  // segments and slabs that have begun, or are kept
+  fates told;
+  const std::int64_t before = bytes_held();
+  {
+    TypeParam inbox;
+    for (int i = 0; i < count; ++i) inbox.push(task(told));
+    EXPECT_LE(bytes_held() - before, count * (cell + block) + slack);
+    run(inbox);
+    EXPECT_LE(bytes_held() - before, count * cell + slack) << "the blocks went home";
+  }
+  EXPECT_EQ(told.destroyed, count);
+}
+
+// What resume_on() of a pool puts there.
+TEST(SubmissionsMemory, AnOperationWithoutAPlaceTakesACell) {
+  constexpr std::int64_t count = 20'000;
+  gyre::detail::places room(1);
+  gyre::detail::submissions waiting(room);
+  const std::int64_t before = bytes_held();
+  for (int i = 0; i < count; ++i) waiting.push([] {});
+  EXPECT_LE(bytes_held() - before, count * 33 + 64 * 1024);
 }
 
 TYPED_TEST(InboxMemory, ThousandsOfShortLivedProducersDoNotGrowIt) {

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+namespace inbox_test {
 namespace {
 
 using gyre::inbox::batch;
@@ -24,3 +25,4 @@ TEST(InboxBatch, OfNothingIsFull) {
 }
 
 }  // namespace
+}  // namespace inbox_test

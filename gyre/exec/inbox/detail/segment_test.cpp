@@ -9,6 +9,7 @@
 #include <thread>
 #include <vector>
 
+namespace segment_test {
 namespace {
 
 using gyre::inbox::detail::segment_pool;
@@ -86,3 +87,4 @@ TEST(InboxSegmentPool, GivesASpareToOneTakerOnly) {
 }
 
 }  // namespace
+}  // namespace segment_test

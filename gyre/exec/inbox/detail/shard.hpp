@@ -57,7 +57,9 @@ class shard_base : public intrusive_node {
   gyre::detail::atomic<int> holders_{2};
   gyre::detail::atomic<bool> abandoned_{false};
   gyre::detail::atomic<bool> closed_{false};
-  static inline constinit gyre::detail::atomic<std::uint64_t> abandonments_{0};
+  // This and the next: one for the library and its users, also if those hide their symbols.
+  [[gnu::visibility(
+      "default")]] static inline constinit gyre::detail::atomic<std::uint64_t> abandonments_{0};
 };
 
 /// Never given twice in a process, so that a thread cannot mistake a new inbox for a dead one that
@@ -73,7 +75,7 @@ struct shard_cache {
   };
   std::array<entry, size> entries{};
 };
-inline constinit thread_local shard_cache this_thread_shards;
+[[gnu::visibility("default")]] inline constinit thread_local shard_cache this_thread_shards;
 
 /// The calling thread's shard of that inbox, or null when it has none yet. Looks beyond the cache.
 shard_base* find_shard(std::uint64_t inbox) noexcept;

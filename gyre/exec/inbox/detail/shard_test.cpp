@@ -9,6 +9,7 @@
 #include <thread>
 #include <vector>
 
+namespace shard_test {
 namespace {
 
 using namespace gyre::inbox::detail;
@@ -124,3 +125,4 @@ TEST(InboxShardDirectory, ForgetsClosedShardsWhenANewOneComes) {
 }
 
 }  // namespace
+}  // namespace shard_test

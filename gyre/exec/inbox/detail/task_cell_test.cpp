@@ -11,6 +11,7 @@
 #include <vector>
 
 namespace gyre::inbox::suite {
+namespace task_cell_test {
 namespace {
 
 using detail::boxed_task;
@@ -115,4 +116,5 @@ TEST(BoxedTask, AlignsWhatTheSlabCannot) {
 }
 
 }  // namespace
+}  // namespace task_cell_test
 }  // namespace gyre::inbox::suite

@@ -32,7 +32,8 @@ class throttle {
   }
 
  private:
-  static inline constinit thread_local char this_thread_ = 0;  // its address tells threads apart
+  // Its address tells threads apart. One for the library and its users, also if those hide their symbols.
+  [[gnu::visibility("default")]] static inline constinit thread_local char this_thread_ = 0;
 
   std::size_t high_water_;
   gyre::detail::atomic<const char*> consumer_{nullptr};

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <thread>
 
+namespace throttle_test {
 namespace {
 
 using gyre::inbox::detail::throttle;
@@ -63,3 +64,4 @@ TEST(InboxThrottle, GivesWayToTheConsumer) {
 }
 
 }  // namespace
+}  // namespace throttle_test
