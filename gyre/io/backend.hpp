@@ -30,6 +30,12 @@ class backend {
   /// not called; else it is, by the loop. One that repeats is never done at once. Its handle must be
   /// attached and without another request of that direction.
   [[nodiscard]] virtual std::optional<result> start(request& asked) noexcept = 0;
+  /// Carries `asked` out if that needs no waiting, and leaves nothing under way: EAGAIN else, and for a
+  /// handle that cannot do so before the loop turns. Never the whole of a buffer. What start() does at
+  /// once is rationed, so that nobody keeps the loop from others; this is not.
+  [[nodiscard]] virtual result attempt(request& asked) noexcept = 0;
+  /// Counts bytes that somebody has moved by calls of their own as if start() had, at once.
+  virtual void charge(std::size_t bytes) noexcept = 0;
   /// Ends `asked`, if it is under way, without its function being called: nobody touches it or its
   /// memory any more. Returns what came of it if it was done before it could be ended; then that is
   /// how it ended.

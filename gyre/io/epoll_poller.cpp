@@ -71,19 +71,34 @@ int epoll_poller::wait_for_events(steady_time deadline) {
   return ::epoll_wait(epoll_.get(), events_.data(), most, whole_milliseconds(left));
 }
 
+// What was reported and what is pending take turns, also when both are more than fits into one.
 void epoll_poller::complete(std::size_t& completed) {
+  const auto over = [this]() noexcept { return is_time_over(); };
+  if (!pending_first_) requests_.begin_pending();
+  if (pending_first_ && !requests_.serve_pending(completed, over)) return;
+  pending_first_ = false;
+  if (!serve_reported(completed)) return;
+  pending_first_ = true;
+  if (requests_.serve_pending(completed, over)) pending_first_ = false;
+}
+
+// Whether that was all.
+bool epoll_poller::serve_reported(std::size_t& completed) {
   while (!reported_.empty()) {
     const epoll_event event = reported_.front();
     // Before the call: it may end operations, wait again or throw.
     reported_ = reported_.subspan(1);
+    const std::size_t before = completed;
     if (detail::epoll_requests::is_for_handle(event)) {
       requests_.serve_event(event, completed);
-      continue;
+    } else if (event.data.ptr !=
+               nullptr) {  // null: a wake-up, or what ended after it was found ready
+      detail::readiness_set::report(event, completed);
     }
-    // Null: a wake-up, or what ended after it was found ready.
-    if (event.data.ptr != nullptr) detail::readiness_set::report(event, completed);
+    // What calls nobody takes no time worth a look at the clock.
+    if (completed != before && !reported_.empty() && is_time_over()) return false;
   }
-  if (requests_.pending() > 0) requests_.serve_pending(completed);
+  return true;
 }
 
 void epoll_poller::wake() noexcept {

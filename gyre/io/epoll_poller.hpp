@@ -47,6 +47,7 @@ class epoll_poller final : public poller {
   static constexpr std::size_t most_events = 256;
 
   void open();
+  bool serve_reported(std::size_t& completed);
   int wait_for_events(steady_time deadline);
 
   gyre::detail::parking_place parking_;
@@ -56,6 +57,7 @@ class epoll_poller final : public poller {
   std::array<epoll_event, most_events> events_;
   // What the last wait found and has not been completed yet.
   std::span<epoll_event> reported_;
+  bool pending_first_ = false;  // their turn was over before they had it
   detail::readiness_set watches_{reported_};
   detail::epoll_requests requests_{reported_};
 };

@@ -13,8 +13,15 @@ class category final : public std::error_category {
     switch (static_cast<errc>(error)) {
       case errc::unexpected_end: return "the stream ended before all that was asked for had come";
       case errc::limit_exceeded: return "what was looked for is not within the limit";
+      case errc::idle_timeout: return "the connection was idle for longer than its idle timeout";
     }
     return "unknown error";
+  }
+  std::error_condition default_error_condition(int error) const noexcept override {
+    if (error == static_cast<int>(errc::idle_timeout)) {
+      return std::make_error_condition(std::errc::timed_out);
+    }
+    return {error, *this};
   }
 };
 

@@ -15,6 +15,9 @@ enum class errc {
   unexpected_end = 1,
   /// What was looked for is not within the limit.
   limit_exceeded = 2,
+  /// A connection ended because no byte had moved for its idle_timeout; also equal to
+  /// std::errc::timed_out.
+  idle_timeout = 3,
 };
 
 /// The category of these errors, "gyre.io". Any thread.

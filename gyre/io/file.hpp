@@ -26,6 +26,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 
 namespace gyre::io {
@@ -44,6 +45,8 @@ struct open_options {
   bool append = false;
   ::mode_t mode = 0666;
 };
+// GCC 12 destroys the members of an aggregate twice that is made within an awaited expression.
+static_assert(std::is_trivially_destructible_v<open_options>);
 
 /// What read_whole() reads at most if nothing else is said: 1 GiB.
 inline constexpr std::size_t most_read_whole = std::size_t{1} << 30;
@@ -63,11 +66,11 @@ int flags_of(const open_options& how) noexcept;
 /// else on a thread of its pool, which is blocking_pool() if none was given. Either way the coroutine
 /// goes on on its own executor.
 ///
-/// They fail with std::system_error, or give the error by as_expected(), as the system calls do they
-/// stand for; an interrupted call is made again. Asked to stop before it has begun, an operation ends
-/// at once with std::errc::operation_canceled, and nothing has happened. After that it runs to its
-/// end on a thread; the kernel takes back what it has not got to yet, such as all but the first pieces
-/// of a long read, and what was read or written before stays.
+/// They fail with std::system_error, or give the error by as_expected(), as the system calls do
+/// they stand for; an interrupted call is made again. Asked to stop before it has begun, an
+/// operation ends at once with operation_cancelled, and nothing has happened. After that it runs to
+/// its end on a thread; the kernel takes back what it has not got to yet, such as all but the first
+/// pieces of a long read, and what was read or written before stays.
 ///
 /// Any number of operations may be under way at once, started from any threads, except close(). The
 /// file, the memory that is read into or written, and the pool must outlive them. A coroutine that

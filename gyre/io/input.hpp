@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Bytes that have arrived and are not yet consumed: what a message callback gets.
 //
-//     connection.on_message([](gyre::io::input& in) {
+//     server.on_message([](gyre::net::tcp_connection&, gyre::io::input& in) {
 //       while (auto length = in.peek<std::uint16_t>()) {
 //         if (in.size() < sizeof *length + *length) break;  // the rest is still to come
 //         in.consume(sizeof *length);

@@ -17,6 +17,7 @@
 #include <type_traits>
 #include <utility>
 
+namespace input_buffer_test {
 namespace {
 
 using namespace std::string_view_literals;
@@ -308,3 +309,4 @@ TEST(Buffer, IsReadAsAnInput) {
 }
 
 }  // namespace
+}  // namespace input_buffer_test

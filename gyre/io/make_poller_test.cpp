@@ -28,6 +28,7 @@
 // Writes the coverage profile, in a build that keeps one: _exit() does not.
 extern "C" [[gnu::weak]] int __llvm_profile_write_file();
 
+namespace make_poller_test {
 namespace {
 
 using gyre::io_interface;
@@ -220,3 +221,4 @@ TEST_F(MakePollerDeathTest, FallsBackOnEpollIfThereAreTooFewDescriptorsForARing)
 }
 
 }  // namespace
+}  // namespace make_poller_test

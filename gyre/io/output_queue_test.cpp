@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+namespace output_queue_test {
 namespace {
 
 using namespace std::string_view_literals;
@@ -167,3 +168,4 @@ TEST(OutputQueue, MovesAndJoins) {
 }
 
 }  // namespace
+}  // namespace output_queue_test

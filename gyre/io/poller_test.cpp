@@ -41,6 +41,7 @@
 // Writes the coverage profile, in a build that keeps one: _exit() does not.
 extern "C" [[gnu::weak]] int __llvm_profile_write_file();
 
+namespace poller_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -490,3 +491,4 @@ TEST(EpollPoller, RoundsUpToMillisecondsOnOldKernels) {
 }
 
 }  // namespace
+}  // namespace poller_test

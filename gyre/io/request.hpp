@@ -2,9 +2,9 @@
 // The two things that I/O on a loop is made of: handles, descriptors that the loop serves, and
 // requests, what is asked of them. Sockets, pipes and servers stand on these; programs use those.
 //
-//     io::handle socket(fd, io::handle_kind::stream_socket);
+//     gyre::io::handle socket(fd, gyre::io::handle_kind::stream_socket);
 //     backend.attach(socket);
-//     io::read_request reading(socket, buffer, &on_read);
+//     gyre::io::read_request reading(socket, buffer, &on_read);
 //     if (auto read = backend.start(reading)) use(*read);  // else on_read is called
 #pragma once
 

@@ -30,6 +30,7 @@
 #include "tests/support/system_call_faults.hpp"
 #include "tests/support/virtual_poller.hpp"
 
+namespace request_test {
 namespace {
 
 using namespace gyre::io;
@@ -840,3 +841,4 @@ TEST(FailingWait, LeavesRunAndTheLoopGoesOn) {
 }
 
 }  // namespace
+}  // namespace request_test

@@ -35,9 +35,9 @@ namespace gyre::io {
 ///
 /// What the operations have in common. Each returns an object to be awaited, once:
 ///
-///     std::size_t n = co_await stream.read_some(room);                   // throws system_error
-///     auto n = co_await gyre::as_expected(stream.read_some(room));       // gives std::expected
-///     std::size_t n = co_await stream.read_some(room).within(2s);        // std::errc::timed_out
+///     std::size_t first = co_await stream.read_some(room);              // throws system_error
+///     auto second = co_await gyre::as_expected(stream.read_some(room));  // gives std::expected
+///     std::size_t third = co_await stream.read_some(room).within(2s);   // std::errc::timed_out
 ///
 /// None of these three allocates. What can be done at once is done without suspending; else the
 /// coroutine goes on from the loop, directly if the loop is its executor. After many operations in a
@@ -50,16 +50,16 @@ namespace gyre::io {
 /// counts as reading or writing. Memory given to an operation must live until it has ended. The
 /// stream must not outlive the loop; it may be moved, and destroyed, while operations are under way.
 ///
-/// How they end early: with std::errc::operation_canceled when the coroutine is asked to stop (from
-/// any thread), or the stream is closed or destroyed; std::errc::timed_out; or the system's error,
-/// such as connection_reset and broken_pipe. One that has completed is not cancelled any more:
-/// nothing that was received is lost, but what several reads or writes make up (read_exactly,
-/// write_all, send_file) is left half done, and how much was done is not told: such a stream is best
-/// closed. read_until leaves what it read in its buffer. A coroutine that waits may also be
-/// destroyed, on the loop's thread, also when the stream has just been closed, unless a stop was
-/// requested or its executor is neither the loop nor inline_executor(): then its wake-up may be in a
-/// queue, and it must be resumed. A closed stream, and one that was moved from, gives
-/// std::errc::bad_file_descriptor.
+/// How they end early: with operation_cancelled when the coroutine is asked to stop (from any
+/// thread); with std::errc::operation_canceled when the stream is closed or destroyed;
+/// std::errc::timed_out; or the system's error, such as connection_reset and broken_pipe. One that
+/// has completed is not cancelled any more: nothing that was received is lost, but what several
+/// reads or writes make up (read_exactly, write_all, send_file) is left half done, and how much was
+/// done is not told: such a stream is best closed. read_until leaves what it read in its buffer. A
+/// coroutine that waits may also be destroyed, on the loop's thread, also when the stream has just
+/// been closed, unless a stop was requested or its executor is neither the loop nor
+/// inline_executor(): then its wake-up may be in a queue, and it must be resumed. A closed stream,
+/// and one that was moved from, gives std::errc::bad_file_descriptor.
 ///
 /// What is no socket is written by write(2): where the reader of a pipe is gone, that raises SIGPIPE,
 /// which ends a program that does not ignore it. (A runtime does, see runtime_options; send_file()

@@ -11,16 +11,20 @@
 #include <gyre/task/invoke.hpp>
 #include <gyre/task/schedule.hpp>
 #include <gyre/task/spawn.hpp>
+#include <gyre/task/sync_wait.hpp>
 #include <gyre/task/when_all.hpp>
 #include <gyre/task/when_any.hpp>
 #include <gyre/task/with_timeout.hpp>
 #include <tests/support/droppable.hpp>
 #include <tests/support/manual_executor.hpp>
+#include <tests/support/stubborn_coroutines.hpp>
+#include <tests/support/thread_sanitizer.hpp>
 
 #include <fcntl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <coroutine>
@@ -37,6 +41,7 @@
 #include <utility>
 #include <vector>
 
+namespace stream_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -101,6 +106,59 @@ TEST(Stream, ReadsWhatWasWrittenUntilTheEnd) {
                     const auto nothing = co_await ends.other.receive();
                     EXPECT_TRUE(nothing.empty());
                   }));
+}
+
+// A task that is always there, and how many bytes have moved between two of its runs.
+struct task_between_bytes : gyre::operation {
+  explicit task_between_bytes(gyre::event_loop& on) : operation(&run), loop(on) {
+    loop.post(*this);
+  }
+  static void run(operation& self) {
+    auto& counting = static_cast<task_between_bytes&>(self);
+    counting.most = std::max(counting.most, counting.moved - counting.last);
+    counting.last = counting.moved;
+    counting.running = counting.moved < enough;
+    if (counting.running) counting.loop.post(counting);
+  }
+  // With what one call may move beyond the share of a turn.
+  static constexpr std::size_t share = (std::size_t{1} << 20) + (std::size_t{512} << 10);
+  static constexpr std::size_t enough = 20 * share;
+
+  gyre::event_loop& loop;
+  std::size_t moved = 0;
+  std::size_t last = 0;
+  std::size_t most = 0;
+  bool running = true;
+};
+
+TEST(Stream, APeerThatSendsWithoutEndLeavesOthersTheirTurn) {
+  gyre::loop loop;
+  task_between_bytes other(loop);
+  gyre::sync_wait(loop, gyre::invoke([&]() -> task<> {
+                    auto ends = make_ends(loop);
+                    while (other.running) {
+                      fill(ends.other);
+                      const auto data = co_await ends.one.receive();
+                      other.moved += data.size();
+                    }
+                  }));
+  EXPECT_LE(other.most, other.share);
+}
+
+TEST(Stream, APeerThatReadsWithoutEndLeavesOthersTheirTurn) {
+  gyre::loop loop;
+  task_between_bytes other(loop);
+  const std::string much(1 << 17, 'x');
+  std::string taken(much.size(), '\0');
+  gyre::sync_wait(loop, gyre::invoke([&]() -> task<> {
+                    auto ends = make_ends(loop);
+                    while (other.running) {
+                      other.moved += co_await ends.one.write_all(much);
+                      EXPECT_EQ(::recv(ends.other.fd(), taken.data(), taken.size(), MSG_WAITALL),
+                                static_cast<ssize_t>(taken.size()));
+                    }
+                  }));
+  EXPECT_LE(other.most, other.share);
 }
 
 TEST(Stream, TellsThatTheEndCameTooEarly) {
@@ -292,6 +350,42 @@ TEST(Stream, RefusesWhoIsNotOnItsLoopsThread) {
   EXPECT_EQ(error_of(loop, read_nothing()), std::errc::bad_file_descriptor);
 }
 
+// The loop's only thread waits for what the loop should bring. The request that is given up is
+// cancelled by the loop later.
+TEST(Stream, ReadByAPlainSyncWaitInATaskOfItsLoopIsReported) {
+  if (!gyre::detail::checks_deadlocks || gyre::test::thread_sanitizer_is_on) {
+    GTEST_SKIP() << "this build waits for ever";
+  }
+  gyre::loop loop;
+  auto ends = make_ends(loop);
+  std::error_code code;
+  bool went_on = false;
+  const auto read = [&]() -> task<> {
+    co_await ends.one.receive();
+    went_on = true;
+  };
+  loop.post([&] {
+    try {
+      gyre::sync_wait(read());
+    } catch (const std::system_error& error) {
+      code = error.code();
+    }
+  });
+  EXPECT_TRUE(loop.poll());
+  EXPECT_EQ(code, std::errc::resource_deadlock_would_occur);
+  while (loop.poll()) {
+  }
+  EXPECT_FALSE(went_on);
+  gyre::sync_wait(loop, ends.other.write_all("x"));
+  std::string read_again;
+  const auto read_after_that = [&]() -> task<> {
+    const auto received = co_await ends.one.receive();
+    read_again = text(received.bytes());
+  };
+  gyre::sync_wait(loop, read_after_that());
+  EXPECT_EQ(read_again, "x");
+}
+
 TEST(Stream, CloseEndsWhoWaitsInTheNextTurn) {
   gyre::loop loop;
   auto ends = make_ends(loop, true);
@@ -376,6 +470,44 @@ TEST_F(Waiting, IsEndedByAStopOfAnotherThread) {
   }
 }
 
+TEST_F(Waiting, ThatIsStoppedEndsALoopThatLogsErrors) {
+  for (const operation& each : operations()) {
+    inplace_stop_source source;
+    loop_.post([&] { source.request_stop(); });
+    int errors = 0;
+    EXPECT_EQ(error_of(loop_, gyre::test::log_errors(each, errors), source.get_token()),
+              std::errc::operation_canceled);
+    EXPECT_EQ(errors, 0);
+  }
+}
+
+TEST_F(Waiting, GivesWayWhenItsCancellationIsSwallowedAgainAndAgain) {
+  inplace_stop_source source;
+  source.request_stop();
+  for (const operation& each : operations()) {
+    bool enough = false;
+    int swallowed = 0;
+    gyre::test::swallow_until_others_run(loop_, each, swallowed, enough, source.get_token());
+    while (loop_.poll()) {
+    }
+    EXPECT_TRUE(enough);
+    EXPECT_GE(swallowed, 1);
+  }
+}
+
+TEST_F(Waiting, PassesACancellationThroughAsExpected) {
+  inplace_stop_source source;
+  source.request_stop();
+  bool went_on = false;
+  const auto read = [&]() -> task<> {
+    auto reading = as_expected(ends_.one.read_some(room_));
+    static_cast<void>(co_await std::move(reading));
+    went_on = true;
+  };
+  EXPECT_EQ(error_of(loop_, read(), source.get_token()), std::errc::operation_canceled);
+  EXPECT_FALSE(went_on);
+}
+
 TEST_F(Waiting, IsEndedByATimeout) {
   for (const operation& each : operations()) {
     EXPECT_EQ(error_of(loop_, gyre::with_timeout(each(), 1ms)), std::errc::timed_out);
@@ -393,6 +525,32 @@ TEST_F(Waiting, IsEndedByAWinner) {
     auto first = gyre::sync_wait(loop_, gyre::when_any(loser(), winner()));
     EXPECT_EQ(first.index, 1u);
   }
+}
+
+// A read that had completed when it was asked to stop gives its bytes; any other leaves them there.
+TEST(Stream, ReadsThatLoseARaceLoseNoBytes) {
+  gyre::loop loop;
+  auto ends = make_ends(loop);
+  constexpr unsigned count = 1000;
+  const auto write_one = [&](unsigned number) -> task<> {
+    const std::array byte{static_cast<std::byte>(number)};
+    co_await ends.one.write_all(byte);
+    for (unsigned i = 0; i < number % 4; ++i) co_await gyre::yield();
+  };
+  gyre::sync_wait(loop, gyre::invoke([&]() -> task<> {
+                    unsigned sent = 0;
+                    unsigned received = 0;
+                    while (received < count) {
+                      std::array<std::byte, 8> room;
+                      auto ended =
+                          co_await gyre::when_any(ends.other.read_some(room), write_one(sent));
+                      if (std::get<1>(ended.values)) ++sent;
+                      const std::size_t read = std::get<0>(ended.values).value_or(0);
+                      for (const std::byte byte : std::span(room).first(read)) {
+                        EXPECT_EQ(byte, static_cast<std::byte>(received++));
+                      }
+                    }
+                  }));
 }
 
 TEST_F(Waiting, MayBeDestroyed) {
@@ -487,10 +645,12 @@ TEST(Stream, WhoeverIsToldOfTheCloseMayDestroyTheOther) {
 TEST_F(Waiting, LosesNothingToAStopThatComesWithTheBytes) {
   const int fd = ends_.other.fd();
   const auto read_one = [&]() -> task<bool> {
-    auto reading = as_expected(ends_.one.read_some(std::span(room_).first(1)));
-    const auto got = co_await std::move(reading);
-    EXPECT_TRUE(got || got.error() == std::errc::operation_canceled);
-    co_return got.has_value();
+    try {
+      co_await ends_.one.read_some(std::span(room_).first(1));
+      co_return true;
+    } catch (const gyre::operation_cancelled&) {
+      co_return false;
+    }
   };
   const auto race = [&]() -> task<> {
     for (int round = 0; round < 50; ++round) {
@@ -568,3 +728,4 @@ TEST(Stream, LetsOthersRunHoweverMuchThereIsToRead) {
 }
 
 }  // namespace
+}  // namespace stream_test

@@ -33,6 +33,7 @@
 #include <utility>
 #include <vector>
 
+namespace uring_faults_test {
 namespace {
 
 using namespace gyre::io;
@@ -395,3 +396,4 @@ TEST_F(UringFaults, OfWakingByAMessageLeadToAnotherWay) {
 }
 
 }  // namespace
+}  // namespace uring_faults_test

@@ -18,6 +18,7 @@
 #include "tests/support/socket_pairs.hpp"
 #include "tests/support/uring_variants.hpp"
 
+namespace uring_idle_test {
 namespace {
 
 using namespace gyre::io;
@@ -155,3 +156,4 @@ TEST_P(UringIdle, WhatCameBeforeAForkIsTheParentsAlone) {
 }
 
 }  // namespace
+}  // namespace uring_idle_test

@@ -182,13 +182,31 @@ void uring_poller::wake() noexcept {
 
 // ---- completing
 
+// What the ring brought and what is pending take turns, also when both are more than fits into one.
 void uring_poller::complete(std::size_t& completed) {
-  report_watches(completed);
-  for (unsigned left = ring_.ready(); left > 0 && ring_.ready() > 0; --left) {
-    serve(ring_.take(), completed);
-  }
-  if (requests_.pending() > 0) requests_.serve_pending(completed);
+  const auto over = [this]() noexcept { return is_time_over(); };
+  if (!pending_first_) requests_.begin_pending();
+  if (pending_first_ && !requests_.serve_pending(completed, over)) return;
+  pending_first_ = false;
+  if (!report_watches(completed) || !serve_ring(completed)) return;
+  pending_first_ = true;
+  if (!requests_.serve_pending(completed, over)) return;
+  pending_first_ = false;
   if (files_ && (std::exchange(files_told_, false) || files_->pending())) files_->reap(completed);
+}
+
+// Whether that was all, as the next.
+bool uring_poller::serve_ring(std::size_t& completed) {
+  if (to_serve_ == 0) to_serve_ = ring_.ready();
+  while (to_serve_ > 0 && ring_.ready() > 0) {
+    --to_serve_;
+    const std::size_t before = completed;
+    serve(ring_.take(), completed);
+    // What calls nobody takes no time worth a look at the clock.
+    if (completed != before && to_serve_ > 0 && is_time_over()) return false;
+  }
+  to_serve_ = 0;
+  return reported_.empty();
 }
 
 void uring_poller::serve(const io_uring_cqe& completion, std::size_t& completed) {
@@ -207,13 +225,15 @@ void uring_poller::look_at_watches() noexcept {
   if (found > 0) reported_ = std::span(events_).first(static_cast<std::size_t>(found));
 }
 
-void uring_poller::report_watches(std::size_t& completed) {
+bool uring_poller::report_watches(std::size_t& completed) {
   while (!reported_.empty()) {
     const epoll_event event = reported_.front();
     // Before the call: it may end operations, wait again or throw.
     reported_ = reported_.subspan(1);
     if (event.data.ptr != nullptr) detail::readiness_set::report(event, completed);
+    if (!reported_.empty() && is_time_over()) return false;
   }
+  return true;
 }
 
 void uring_poller::watch(readiness_operation& op, readiness interest, trigger how) {

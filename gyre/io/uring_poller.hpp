@@ -69,7 +69,8 @@ class uring_poller final : public poller, private detail::uring_requests::owner 
   bool watch_descriptor(int fd, std::uint64_t name) noexcept;
   void serve(const io_uring_cqe& completion, std::size_t& completed);
   void look_at_watches() noexcept;
-  void report_watches(std::size_t& completed);
+  bool report_watches(std::size_t& completed);
+  bool serve_ring(std::size_t& completed);
 
   gyre::detail::parking_place parking_;
   const uring_features features_;
@@ -83,6 +84,8 @@ class uring_poller final : public poller, private detail::uring_requests::owner 
   detail::pending_message message_;  // of wake()
   bool woken_ = false;               // by a message that came before the wait that it is for
   unsigned waits_in_doubt_ = 0;
+  bool pending_first_ = false;  // their turn was over before they had it
+  unsigned to_serve_ = 0;       // completions that are served before those
   // Whether the ring watches these.
   bool wake_watched_ = false;
   bool epoll_watched_ = false;

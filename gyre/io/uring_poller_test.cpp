@@ -37,6 +37,7 @@
 #include "tests/support/system_call_faults.hpp"
 #include "tests/support/uring_variants.hpp"
 
+namespace uring_poller_test {
 namespace {
 
 using namespace gyre::io;
@@ -598,6 +599,35 @@ TEST_P(Uring, UrgentDataHidesNothing) {
   EXPECT_TRUE(one.stream.all_came());
 }
 
+// A read stops at urgent data; what is behind it came only when nothing else had come for 10 ms. The loop
+// does not wait here, and turns too seldom to look for it because of that.
+TEST_P(Uring, WhatIsBehindUrgentDataIsFoundWithoutAWait) {
+  auto [left, right] = gyre::test::tcp_pair(16'384);
+  descriptor here(loop(), std::move(left), handle_kind::stream_socket);
+  std::array<std::byte, 100> room;
+  std::size_t came = 0;
+  std::optional<asking<read_request>> reading;
+  const auto read = [&] {
+    for (;;) {
+      reading.emplace(here.handle(), std::span<std::byte>(room), false);
+      reading->then = [&](result made) { came += made.count(); };
+      const std::optional<result> made = here.start(*reading);
+      if (!made) return;
+      came += made->count();
+    }
+  };
+  read();
+  settle();
+  ASSERT_EQ(::send(right.get(), "abc", 3, 0), 3);
+  ASSERT_EQ(::send(right.get(), "!", 1, MSG_OOB), 1);
+  ASSERT_EQ(::send(right.get(), "def", 3, 0), 3);
+  for (int turns = 0; turns < 100 && came < 6; ++turns) {
+    loop().poll();
+    if (!reading->under_way()) read();
+  }
+  EXPECT_EQ(came, 6u);
+}
+
 TEST_P(Uring, AWriterGoesOnWhoseReaderHasEndedItsOwnDirection) {
   auto [left, right] = gyre::test::tcp_pair(16'384);
   descriptor here(loop(), std::move(left), handle_kind::stream_socket);
@@ -731,6 +761,20 @@ TEST_P(Uring, NothingIsLostThatTheRingHasNoRoomForAndHandlesMayBeClosed) {
   };
   run_until([&] { return all.all_told(); });
   run_until([&] { return before.stream.all_came() && after.stream.all_came(); });
+}
+
+// Each close looked through all completions that were still to be served, so to close many took quadratic
+// time. The first handle stays, and with it a completion in front of all others.
+TEST_P(Uring, ClosingManyHandlesLooksAtEachCompletionOnce) {
+  if (!can_open(crowd::many + 500)) GTEST_SKIP() << "cannot open that many descriptors";
+  crowd all(loop());
+  settle();
+  all.make_ready();
+  for (std::size_t i = 1; i < crowd::many; ++i) all.close(i);
+  const auto& requests = static_cast<const detail::uring_requests&>(*loop().io());
+  // It was readable, it is not watched any more, and that it was asked not to be.
+  EXPECT_LE(requests.looked_at(), 3 * crowd::many);
+  run_until([&] { return all.all_told(); });
 }
 
 // What the kernel kept, as the ring had no room, is gone with the ring; a new one tells it again.
@@ -982,3 +1026,4 @@ TEST_P(Uring, AThreadThatLeavesAtOnceDisturbsNothing) {
 }
 
 }  // namespace
+}  // namespace uring_poller_test

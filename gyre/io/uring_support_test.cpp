@@ -8,6 +8,7 @@
 #include <tests/support/few_descriptors.hpp>
 #include <tests/support/refused_system_calls.hpp>
 #include <tests/support/system_call_faults.hpp>
+#include <tests/support/thread_sanitizer.hpp>
 
 #include <liburing.h>
 #include <sys/eventfd.h>
@@ -33,6 +34,7 @@
 // Writes the coverage profile, in a build that keeps one: _exit() does not.
 extern "C" [[gnu::weak]] int __llvm_profile_write_file();
 
+namespace uring_support_test {
 namespace {
 
 using gyre::io::probe_uring;
@@ -116,6 +118,8 @@ TEST(UringProbe, LeavesNoDescriptorOpen) {
 }
 
 TEST(UringProbe, AnswersAllThreadsAlike) {
+  if (gyre::test::thread_sanitizer_is_on)
+    GTEST_SKIP() << "it does not see that liburing unmaps one ring before another gets its address";
   std::vector<uring_support> answers(4);
   {
     std::vector<std::jthread> threads;
@@ -300,3 +304,4 @@ TEST_F(UringProbeFaultsDeathTest, OfReadingTheSysctlLeaveTheRestOfTheReason) {
 }
 
 }  // namespace
+}  // namespace uring_support_test

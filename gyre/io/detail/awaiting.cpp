@@ -5,9 +5,10 @@
 
 namespace gyre::io::detail {
 
-void throw_failure(std::error_code error, refusal why, const char* what) {
+void throw_failure(std::error_code error, const task_context* context, refusal why,
+                   const char* what) {
   switch (why) {
-    case refusal::none: throw std::system_error(error, what);
+    case refusal::none: gyre::detail::throw_failure(error, context, what);
     case refusal::closed: throw std::system_error(error, what + std::string(": it is closed"));
     case refusal::elsewhere:
       throw std::system_error(error, what + std::string(": not on the thread of its loop"));

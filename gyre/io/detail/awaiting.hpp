@@ -17,6 +17,7 @@
 #include <gyre/io/detail/open_descriptor.hpp>
 #include <gyre/io/request.hpp>
 #include <gyre/task/context.hpp>
+#include <gyre/task/detail/cancelled.hpp>
 #include <gyre/task/detail/transfer.hpp>
 #include <gyre/task/executor.hpp>
 #include <gyre/task/stop_token.hpp>
@@ -41,8 +42,10 @@ namespace gyre::io::detail {
 /// Why nothing was asked for.
 enum class refusal : std::uint8_t { none, closed, elsewhere, busy };
 
-/// Throws std::system_error, which says what the coroutine was about to do.
-[[noreturn, gnu::cold]] void throw_failure(std::error_code error, refusal why, const char* what);
+/// Throws as gyre::detail::throw_failure(); the std::system_error says what the coroutine was about
+/// to do.
+[[noreturn, gnu::cold]] void throw_failure(std::error_code error, const task_context* context,
+                                           refusal why, const char* what);
 /// The exception being handled.
 [[gnu::cold]] std::error_code current_error() noexcept;
 /// Whether a coroutine of another executor than the loop is on the loop's thread all the same, as far
@@ -133,19 +136,25 @@ class [[nodiscard]] awaiting : Operation, gyre::operation, time_limit<Timed> {
   bool await_suspend(std::coroutine_handle<Promise> awaiting_coroutine) noexcept {
     const task_context& context = gyre::detail::context_of(awaiting_coroutine);
     waiting_ = awaiting_coroutine;
-    where_ = context.where;
-    return wait(context.stop);
+    context_ = &context;
+#if GYRE_ASYNC_BACKTRACE
+    if (const open_descriptor* const on = this->on(); on != nullptr && on->is_open()) {
+      gyre::detail::set_holder(awaiting_coroutine, on->loop());
+    }
+#endif
+    return wait(context.stop) || gyre::detail::gives_way(context, awaiting_coroutine);
   }
   value_type await_resume() {
     forget_stop();
     if (const std::error_code failed = error()) [[unlikely]]
-      throw_failure(failed, refused_, Operation::name);
+      throw_failure(failed, context_, refused_, Operation::name);
     return this->value(made_);
   }
   /// For as_expected().
-  std::expected<value_type, std::error_code> result() noexcept {
+  std::expected<value_type, std::error_code> result() {
     forget_stop();
-    if (const std::error_code failed = error()) return std::unexpected(failed);
+    if (const std::error_code failed = error()) [[unlikely]]
+      return std::unexpected(gyre::detail::failure_value(failed, context_));
     if constexpr (std::is_void_v<value_type>) {
       this->value(made_);
       return {};
@@ -205,7 +214,7 @@ class [[nodiscard]] awaiting : Operation, gyre::operation, time_limit<Timed> {
     const open_descriptor* const on = this->on();
     if (on == nullptr || !on->is_open()) return refuse(EBADF, refusal::closed);
     home_ = &on->loop();
-    if (where_ != home_ && !may_use(*home_, *where_)) return refuse(EPERM, refusal::elsewhere);
+    if (&where() != home_ && !may_use(*home_, where())) return refuse(EPERM, refusal::elsewhere);
     if (stop.stop_requested()) return refuse(ECANCELED);
     if (this->busy()) return refuse(EINPROGRESS, refusal::busy);
     if (const std::optional<io::result> made = this->begin()) {
@@ -274,13 +283,14 @@ class [[nodiscard]] awaiting : Operation, gyre::operation, time_limit<Timed> {
       go_on_later();
     }
   }
-  bool goes_on_here() const noexcept { return where_ == home_ || where_ == &inline_executor(); }
+  executor& where() const noexcept { return *context_->where; }
+  bool goes_on_here() const noexcept { return &where() == home_ || &where() == &inline_executor(); }
   void go_on_there() {
     if (goes_on_here()) return gyre::detail::resume(waiting_);
-    post_to(*where_);
+    post_to(where());
   }
   [[gnu::noinline]] void go_on_later() noexcept {
-    if (!goes_on_here()) return post_to(*where_);
+    if (!goes_on_here()) return post_to(where());
     stage_ = stage::leaving;
     home_->start_timer(hooks_.template emplace<departure>(*this),
                        home_->deadline_after(std::chrono::nanoseconds::zero()));
@@ -320,7 +330,7 @@ class [[nodiscard]] awaiting : Operation, gyre::operation, time_limit<Timed> {
   }
 
   std::coroutine_handle<> waiting_;
-  executor* where_ = nullptr;
+  const task_context* context_ = nullptr;  // once it is awaited
   event_loop* home_ = nullptr;
   io::result made_ = io::result::of(0);
   stage stage_ = stage::idle;

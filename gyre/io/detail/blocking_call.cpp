@@ -60,7 +60,7 @@ class blocking_call_base::ticket final : public operation {
     auto& self = static_cast<ticket&>(posted);
     if (self.change(state::waiting, state::running)) {
       self.call_->perform();
-      executor& where = *self.call_->where_;
+      executor& where = *self.call_->context_->where;
       if (self.change(state::running, state::done)) self.tell(where);
       // Who drops it meanwhile waits.
       if (!self.change(state::done, state::told)) {
@@ -89,11 +89,11 @@ void blocking_call_base::withdraw_ticket() noexcept {
 }
 
 bool blocking_call_base::begin(std::coroutine_handle<> awaiting, const task_context& context) {
+  context_ = &context;
   const bool gives_up = stopping_ == on_stop::give_up && context.stop.stop_possible();
   if (gives_up && context.stop.stop_requested()) return false;
   executor& pool = pool_ != nullptr ? *pool_ : default_pool();
   waiting_ = awaiting;
-  where_ = context.where;
   ticket& posted = *(ticket_ = new ticket(*this));
   if (gives_up) stop_callback_.emplace(context.stop, stop{this});
   if (!posted.change(ticket::state::beginning, ticket::state::waiting)) {
@@ -115,7 +115,7 @@ void blocking_call_base::end() noexcept {
 void blocking_call_base::give_up() noexcept {
   using enum ticket::state;
   if (ticket_->change(beginning, withdrawn)) return;
-  if (ticket_->change(waiting, withdrawn)) ticket_->tell(*where_);
+  if (ticket_->change(waiting, withdrawn)) ticket_->tell(*context_->where);
 }
 
 }  // namespace gyre::io::detail

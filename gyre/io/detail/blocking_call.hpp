@@ -8,6 +8,7 @@
 #pragma once
 
 #include <gyre/task/context.hpp>
+#include <gyre/task/detail/cancelled.hpp>
 #include <gyre/task/executor.hpp>
 #include <gyre/task/stop_token.hpp>
 
@@ -23,11 +24,12 @@ namespace gyre::io::detail {
 /// blocking_pool(), for those who need not know what it is.
 executor& default_pool();
 
-/// The value; else throws std::system_error, which says what failed.
+/// The value; else throws as gyre::detail::throw_failure().
 template <class T>
-T value_or_throw(std::expected<T, std::error_code>&& ended, const char* what) {
+T value_or_throw(std::expected<T, std::error_code>&& ended, const task_context* context,
+                 const char* what) {
   if (!ended) [[unlikely]]
-    throw std::system_error(ended.error(), what);
+    gyre::detail::throw_failure(ended.error(), context, what);
   if constexpr (!std::is_void_v<T>) return *std::move(ended);
 }
 
@@ -54,6 +56,7 @@ class blocking_call_base {
 
   /// False: the coroutine goes on at once, and perform() is not called.
   bool begin(std::coroutine_handle<> awaiting, const task_context& context);
+  const task_context* context() const noexcept { return context_; }
   /// When the coroutine goes on.
   void end() noexcept;
   /// On a thread of the pool.
@@ -71,7 +74,7 @@ class blocking_call_base {
 
   std::coroutine_handle<> waiting_;
   executor* pool_;
-  executor* where_ = nullptr;
+  const task_context* context_ = nullptr;  // once it is awaited
   ticket* ticket_ = nullptr;
   std::optional<inplace_stop_callback<stop>> stop_callback_;
   on_stop stopping_;
@@ -100,10 +103,18 @@ class [[nodiscard]] blocking_call final : blocking_call_base {
   static constexpr bool await_ready() noexcept { return false; }
   template <class Promise>
   bool await_suspend(std::coroutine_handle<Promise> awaiting) {
-    return begin(awaiting, gyre::detail::context_of(awaiting));
+    const task_context& context = gyre::detail::context_of(awaiting);
+    return begin(awaiting, context) || gyre::detail::gives_way(context, awaiting);
   }
-  value_type await_resume() { return value_or_throw(result(), name_); }
-  expected result() noexcept {
+  value_type await_resume() { return value_or_throw(outcome(), context(), name_); }
+  expected result() {
+    expected ended = outcome();
+    if (!ended) [[unlikely]]
+      return std::unexpected(gyre::detail::failure_value(ended.error(), context()));
+    return ended;
+  }
+  /// As result(), with every error as a value.
+  expected outcome() noexcept {
     end();
     if (result_) return *std::move(result_);
     return std::unexpected(std::make_error_code(std::errc::operation_canceled));

@@ -19,6 +19,7 @@
 #include <gyre/io/uring_support.hpp>
 #include "tests/support/socket_pairs.hpp"
 
+namespace buffer_ring_test {
 namespace {
 
 using gyre::io::received;
@@ -145,3 +146,4 @@ TEST_F(BufferRing, WhatIsDroppedOrRecycledCanBeUsedAgain) {
 }
 
 }  // namespace
+}  // namespace buffer_ring_test

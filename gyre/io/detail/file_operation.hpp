@@ -8,6 +8,7 @@
 #include <gyre/io/detail/file_steps.hpp>
 #include <gyre/io/file_service.hpp>
 #include <gyre/task/context.hpp>
+#include <gyre/task/detail/cancelled.hpp>
 #include <gyre/task/executor.hpp>
 #include <gyre/task/stop_token.hpp>
 
@@ -16,6 +17,7 @@
 #include <expected>
 #include <memory>
 #include <optional>
+#include <string>
 #include <system_error>
 #include <type_traits>
 #include <utility>
@@ -99,31 +101,42 @@ class [[nodiscard]] file_operation {
   template <class Promise>
   bool await_suspend(std::coroutine_handle<Promise> awaiting) {
     const task_context& context = gyre::detail::context_of(awaiting);
+    context_ = &context;
     if (const auto [loop, files] = ring_for(way_, *context.where); files != nullptr) {
       const inplace_stop_token stop = way_.stops ? context.stop : inplace_stop_token();
-      if (stop.stop_requested()) return false;
+      if (stop.stop_requested()) return gyre::detail::gives_way(context, awaiting);
       return under_way_.template emplace<ring_operation>(*loop, *files, steps_)
           .begin(awaiting, stop);
     }
     return under_way_.template emplace<pool_operation>(on_pool()).await_suspend(awaiting);
   }
   value_type await_resume() {
-    expected made = result();
+    expected made = outcome();
     if constexpr (requires { steps_.path(); }) {
-      if (!made) throw std::system_error(made.error(), name_ + (' ' + steps_.path()));
+      if (!made) {
+        const std::string what = name_ + (' ' + steps_.path());
+        gyre::detail::throw_failure(made.error(), context_, what.c_str());
+      }
     }
-    return value_or_throw(std::move(made), name_);
+    return value_or_throw(std::move(made), context_, name_);
   }
-  expected result() noexcept {
+  expected result() {
+    expected made = outcome();
+    if (!made) return std::unexpected(gyre::detail::failure_value(made.error(), context_));
+    return made;
+  }
+
+ private:
+  // With every error as a value.
+  expected outcome() noexcept {
     if (auto* const pool = std::get_if<pool_operation>(&under_way_)) {
-      if (const auto made = pool->result(); !made) return std::unexpected(made.error());
+      if (const auto made = pool->outcome(); !made) return std::unexpected(made.error());
     } else if (under_way_.index() == 0) {
       return std::unexpected(std::make_error_code(std::errc::operation_canceled));
     }
     return steps_.outcome();
   }
 
- private:
   struct on_thread {
     Steps* steps;
     outcome_of<void> operator()() const noexcept {
@@ -140,6 +153,7 @@ class [[nodiscard]] file_operation {
   }
 
   const char* name_;
+  const task_context* context_ = nullptr;  // once it is awaited
   file_way way_;
   Steps steps_;
   std::variant<std::monostate, ring_operation, pool_operation> under_way_;  // uses the others

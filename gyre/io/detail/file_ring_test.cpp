@@ -44,6 +44,7 @@
 #include <utility>
 #include <vector>
 
+namespace file_ring_test {
 namespace {
 
 using namespace std::string_view_literals;
@@ -362,8 +363,12 @@ void let_go_on(const file& slow) { EXPECT_EQ(::eventfd_write(slow.fd(), 1), 0); 
 task<std::error_code> read_slowly(const file& slow) {
   std::array<std::byte, 8> bytes{};
   auto reading = slow.read_some_at(bytes, 0);
-  const auto count = co_await as_expected(std::move(reading));
-  co_return count ? std::error_code() : count.error();
+  try {
+    const auto count = co_await as_expected(std::move(reading));
+    co_return count ? std::error_code() : count.error();
+  } catch (const gyre::operation_cancelled&) {
+    co_return std::make_error_code(std::errc::operation_canceled);
+  }
 }
 
 gyre::test::droppable read_forever(gyre::executor&, gyre::inplace_stop_token, const file& slow) {
@@ -603,3 +608,4 @@ TEST_F(FilesOfALoop, AreLeftToThePoolWhereThereIsNoDescriptorForARing) {
 }
 
 }  // namespace
+}  // namespace file_ring_test

@@ -17,6 +17,7 @@
 #include <thread>
 #include <vector>
 
+namespace parking_place_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -189,3 +190,4 @@ TEST(ParkingPlace, ResetForgetsAWakeUp) {
 }
 
 }  // namespace
+}  // namespace parking_place_test

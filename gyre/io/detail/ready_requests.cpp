@@ -168,7 +168,7 @@ std::optional<result> ready_requests::start(request& asked) noexcept {
   if (place != nullptr) return result::failure(EINPROGRESS);
   place = &asked;
   const bool may_be_ready = (target.state & (asked.writes() ? may_write : may_read)) != 0;
-  if (may_be_ready && (asked.repeats() || at_once_ == 0)) {
+  if (may_be_ready && (asked.repeats() || at_once_ == 0 || bytes_left_ == 0)) {
     serve_later(target);
     return std::nullopt;
   }
@@ -182,6 +182,14 @@ std::optional<result> ready_requests::start(request& asked) noexcept {
   }
   wait_unless_ready(target, asked.writes());
   return std::nullopt;
+}
+
+result ready_requests::attempt(request& asked) noexcept {
+  handle& target = asked.target();
+  if (!target.attached()) return result::failure(EBADF);
+  if (place_of(asked) != nullptr) return result::failure(EINPROGRESS);
+  const bool may_be_ready = (target.state & (asked.writes() ? may_write : may_read)) != 0;
+  return may_be_ready ? perform(asked) : result::failure(EAGAIN);
 }
 
 std::optional<result> ready_requests::cancel(request& asked) noexcept {
@@ -203,11 +211,12 @@ void ready_requests::note_events(handle& ready, std::uint32_t events) noexcept {
 
 void ready_requests::serve(handle& ready, std::uint32_t events, std::size_t& completed) {
   note_events(ready, events);
-  go_on(ready, completed);
+  // Else it has its turn as one that is pending, or has had it.
+  if ((ready.state & queued) == 0) go_on(ready, completed);
 }
 
 void ready_requests::hand_over(request& asked, result made, std::size_t& completed) {
-  at_once_ = most_at_once;
+  begin_share();
   report(asked, made, completed);
 }
 
@@ -222,19 +231,19 @@ void ready_requests::wait_unless_ready(handle& of, bool writing) noexcept {
   if ((of.state & (writing ? may_write : may_read)) == 0) wait_for_readiness(of, writing);
 }
 
-void ready_requests::serve_pending(std::size_t& completed) {
-  if (served_ == serving_.size()) {
-    serving_.clear();
-    served_ = 0;
-    std::swap(serving_, again_);
-    vacated_ = 0;
-  }
-  while (served_ < serving_.size()) {
-    handle* const next = serving_[served_++];  // before the call: it may throw
-    if (next == nullptr) continue;
-    next->state = static_cast<std::uint8_t>(next->state & ~queued);
-    go_on(*next, completed);
-  }
+void ready_requests::begin_pending() noexcept {
+  if (served_ < serving_.size()) return;
+  serving_.clear();
+  served_ = 0;
+  std::swap(serving_, again_);
+  vacated_ = 0;
+}
+
+void ready_requests::serve_one_pending(std::size_t& completed) {
+  handle* const next = serving_[served_++];  // before the call: it may throw
+  if (next == nullptr) return;
+  next->state = static_cast<std::uint8_t>(next->state & ~queued);
+  go_on(*next, completed);
 }
 
 // What was reported is not reported again, so nothing may be left undone when a function throws.
@@ -249,7 +258,7 @@ void ready_requests::go_on(handle& ready, std::size_t& completed) {
     }
   } leaving{*this, ready};
   current_ = &ready;
-  at_once_ = most_at_once;
+  begin_share();
   go_on_writing(ready, completed);
   if (current_ == &ready) go_on_reading(ready, completed);
   leaving.done = true;
@@ -275,6 +284,7 @@ void ready_requests::go_on_reading(handle& ready, std::size_t& completed) {
     const bool ended = ends(*asked, made);
     report(*asked, made, completed);
     if (ended || current_ != &ready || ready.reader != asked) return;
+    if (bytes_left_ == 0) break;
   }
   serve_later(ready);
 }
@@ -307,12 +317,14 @@ result ready_requests::note_read(handle& target, result made, std::size_t wanted
   const bool short_reads_tell =
       target.kind() == handle_kind::stream_socket && (target.state & short_reads_lie) == 0;
   const bool exhausted = made && made.count() > 0 && made.count() < wanted && short_reads_tell;
+  spend(made);
   target.state &= static_cast<std::uint8_t>(~read_short);
   if (exhausted) target.state |= read_short;
   return note(target, may_read, made, exhausted);
 }
 
 result ready_requests::note_write(handle& target, result made, std::size_t wanted) noexcept {
+  spend(made);
   return note(target, may_write, made, made && made.count() < wanted);
 }
 
@@ -406,6 +418,7 @@ result ready_requests::read(read_request& asked) noexcept {
     asked.rest = asked.rest.subspan(made.count());
     if (!asked.whole() || asked.rest.empty() || made.count() == 0) return result::of(asked.done);
     if ((from.state & may_read) == 0) return result::failure(EAGAIN);
+    if (bytes_left_ == 0) break;
   }
   serve_later(from);
   return result::failure(EAGAIN);
@@ -421,6 +434,7 @@ result ready_requests::write(write_request& asked) noexcept {
     asked.rest = asked.rest.subspan(made.count());
     if (!asked.whole() || asked.rest.empty()) return result::of(asked.done);
     if ((to.state & may_write) == 0) return result::failure(EAGAIN);
+    if (bytes_left_ == 0) break;
   }
   serve_later(to);
   return result::failure(EAGAIN);

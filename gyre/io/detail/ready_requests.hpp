@@ -4,6 +4,7 @@
 // for is remembered in its handle, so that the poller is not told anything while it is used.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -22,6 +23,8 @@ class ready_requests : public backend {
   void attach(handle& served) final;
   void detach(handle& served) noexcept final;
   std::optional<result> start(request& asked) noexcept override;
+  result attempt(request& asked) noexcept final;
+  void charge(std::size_t bytes) noexcept final { spend(result::of(bytes)); }
   std::optional<result> cancel(request& asked) noexcept override;
   receive_memory& memory() noexcept final { return memory_; }
 
@@ -29,8 +32,17 @@ class ready_requests : public backend {
   std::size_t handles() const noexcept { return handles_.size() - free_.size(); }
   /// Handles with something to do that nobody will report.
   std::size_t pending() const noexcept { return again_.size() + (serving_.size() - served_); }
-  /// Goes on with those; each once.
-  void serve_pending(std::size_t& completed);
+  /// Chooses those that are served next: all there are, unless some of the last ones are left.
+  void begin_pending() noexcept;
+  /// Goes on with those, each once, until `over()` says that the rest must wait. Whether that was all.
+  template <class Over>
+  bool serve_pending(std::size_t& completed, Over over) {
+    while (served_ < serving_.size()) {
+      serve_one_pending(completed);
+      if (served_ < serving_.size() && over()) return false;
+    }
+    return true;
+  }
 
  protected:
   // The state of a handle.
@@ -71,13 +83,15 @@ class ready_requests : public backend {
   std::size_t last_receive() noexcept { return std::exchange(last_receive_, 0); }
 
  private:
-  // Between two events: so that nobody whose peer is fast keeps the loop from the others.
+  // A handle's share of a turn, so that nobody whose peer is fast keeps the loop from the others.
   static constexpr unsigned most_at_once = 64;
   static constexpr int most_receives = 4;
   static constexpr int most_accepts = 64;
   static constexpr int most_rounds = 4;  // of a request for a whole buffer
-  static constexpr std::size_t most_bytes = std::size_t{1} << 20;  // of one call
+  // Also of one call.
+  static constexpr std::size_t most_bytes = std::size_t{1} << 20;
 
+  void serve_one_pending(std::size_t& completed);
   void go_on(handle& ready, std::size_t& completed);
   void go_on_reading(handle& ready, std::size_t& completed);
   void go_on_writing(handle& ready, std::size_t& completed);
@@ -91,11 +105,20 @@ class ready_requests : public backend {
   result write(write_request& asked) noexcept;
   // Keep in the handle's state what a call tells about the next one, and return what it made.
   static result note(handle& target, std::uint8_t direction, result made, bool exhausted) noexcept;
-  static result note_read(handle& target, result made, std::size_t wanted) noexcept;
-  static result note_write(handle& target, result made, std::size_t wanted) noexcept;
+  result note_read(handle& target, result made, std::size_t wanted) noexcept;
+  result note_write(handle& target, result made, std::size_t wanted) noexcept;
+  void begin_share() noexcept {
+    at_once_ = most_at_once;
+    bytes_left_ = most_bytes;
+  }
+  void spend(result made) noexcept {
+    if (made) bytes_left_ -= std::min(made.count(), bytes_left_);
+  }
 
-  // Requests that may still be done at once before the loop gets its turn.
+  // Requests that may still be done at once before the loop gets its turn, and the bytes that they and
+  // those that the loop serves may still move.
   unsigned at_once_ = most_at_once;
+  std::size_t bytes_left_ = most_bytes;
   handle* current_ = nullptr;  // being served; null once it was detached
   std::size_t last_receive_ = 0;
   std::vector<handle*> handles_;  // by their index; null: free

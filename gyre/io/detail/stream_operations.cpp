@@ -30,7 +30,7 @@ class without_sigpipe {
   ~without_sigpipe() {
     if (::sigismember(&before_, SIGPIPE) == 0) ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
   }
-  /// After EPIPE.
+  /// After a call that may have raised it.
   void take_back() const noexcept {
     const ::timespec at_once{};
     if (::sigismember(&before_, SIGPIPE) == 0) ::sigtimedwait(&sigpipe_, nullptr, &at_once);
@@ -41,17 +41,18 @@ class without_sigpipe {
   ::sigset_t before_;
 };
 
-result send_some(int to, int file, ::off_t& offset, std::size_t count) noexcept {
+}  // namespace
+
+result send_file_part(int to, int file, ::off_t& offset, std::size_t count) noexcept {
   const without_sigpipe quietly;
   for (;;) {
     const result made = result::of_call(::sendfile(to, file, &offset, count));
     if (made.error_number() == EINTR) continue;
-    if (made.error_number() == EPIPE) quietly.take_back();
+    // Also raised when the connection broke within the call, which then tells of what was sent before.
+    if (!made || made.count() < count) quietly.take_back();
     return made;
   }
 }
-
-}  // namespace
 
 std::optional<result> reading_until::receive_until_found() noexcept {
   for (;;) {
@@ -148,12 +149,14 @@ bool gathering::take(std::size_t count) noexcept {
 
 std::optional<result> sending_file::send_rest() noexcept {
   while (left_ > 0) {
-    const io::result sent = send_some(on()->fd(), file_, offset_, std::min(left_, most_at_once));
+    const io::result sent =
+        send_file_part(on()->fd(), file_, offset_, std::min(left_, most_at_once));
     if (!sent && !sent.would_block()) return sent;
     if (sent) {
       if (sent.count() == 0) break;  // the file ends here
       left_ -= sent.count();
       done_ += sent.count();
+      on()->io().charge(sent.count());
       if (left_ == 0) break;
     }
     const std::optional<io::result> made = single_request::begin();

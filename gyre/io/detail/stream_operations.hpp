@@ -160,6 +160,9 @@ struct waiting_for_readiness : single_request<readiness_request> {
   static void value(io::result) noexcept {}
 };
 
+/// sendfile(2), without SIGPIPE. Would block if `to` has no room; 0 if the file ends at `offset`.
+result send_file_part(int to, int file, ::off_t& offset, std::size_t count) noexcept;
+
 /// sendfile(2), each time that the stream has room.
 struct sending_file : single_request<readiness_request> {
   using value_type = std::size_t;

@@ -89,6 +89,7 @@ void uring::close(int stand_in) noexcept {
 
 io_uring_cqe uring::take() noexcept {
   const io_uring_cqe oldest = at(0);
+  ++taken_;
   if (set_aside_count() == 0) {
     io_uring_cq_advance(&ring_, 1);
   } else if (++aside_taken_ == aside_.size()) {
@@ -106,7 +107,8 @@ io_uring_cqe& uring::at(unsigned place) noexcept {
 
 bool uring::set_aside() noexcept try {
   const unsigned count = io_uring_cq_ready(&ring_);
-  aside_.reserve(aside_.size() + count);
+  const std::size_t needed = aside_.size() + count;
+  if (aside_.capacity() < needed) aside_.reserve(2 * needed);  // which may be often
   for (unsigned each = 0; each < count; ++each) aside_.push_back(in_ring(each));
   io_uring_cq_advance(&ring_, count);
   return true;

@@ -61,8 +61,12 @@ class uring {
   }
   /// The oldest; `ready()` must not be 0.
   io_uring_cqe take() noexcept;
+  /// How many have been taken so far: the number of the oldest that is ready.
+  std::uint64_t taken() const noexcept { return taken_; }
   /// The one that is `place` behind the oldest; it may be written.
   io_uring_cqe& at(unsigned place) noexcept;
+  /// Whether the kernel has no room for more completions.
+  bool full() const noexcept { return open_ && io_uring_cq_ready(&ring_) >= completions; }
   /// Makes room for as many completions as the kernel may have kept for want of it. False: no memory.
   bool set_aside() noexcept;
 
@@ -83,6 +87,7 @@ class uring {
   bool open_ = false;
   std::vector<io_uring_cqe> aside_;  // older than those in the ring
   std::size_t aside_taken_ = 0;
+  std::uint64_t taken_ = 0;
 };
 
 }  // namespace gyre::io::detail

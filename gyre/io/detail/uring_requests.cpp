@@ -34,6 +34,16 @@ bool has_buffer(const io_uring_cqe& completion) noexcept {
   return (completion.flags & IORING_CQE_F_BUFFER) != 0;
 }
 
+// Sockets wake those who wait for any data with POLLIN, POLLPRI and POLLRDBAND, and a completion repeats
+// that. Where they were woken twice before it was made, as for urgent data, it has what the socket says:
+// POLLPRI for urgent data, POLLRDBAND never.
+constexpr unsigned readable_events = POLLIN | POLLRDHUP | POLLPRI | POLLRDBAND;
+
+std::uint32_t events_of(const io_uring_cqe& completion) noexcept {
+  const auto events = static_cast<std::uint32_t>(completion.res);
+  return (events & POLLRDBAND) != 0 ? events & ~std::uint32_t{POLLPRI | POLLRDBAND} : events;
+}
+
 // As epoll_ctl(2) does: what is always ready cannot be waited for.
 void check_descriptor(int fd) {
   struct ::stat status{};
@@ -85,43 +95,74 @@ void uring_requests::begin(handle& served) {
 void uring_requests::end(handle& served) noexcept {
   place& at = places_[served.index];
   at.wanted = 0;
+  // What has been accepted ends with its listener, and not only when its turn comes.
+  const bool accepts = (at.given & accept_all) != 0;
   end_orders(served.index);
   changed_.erase(served.index);
   doubtful_.erase(served.index);
   at.early.clear();
-  std::erase_if(early_connections_,
-                [&](const early_connection& each) { return each.index == served.index; });
-  const std::uint32_t generation = at.generation + 1;
+  if (at.early_connections != 0) {
+    std::erase_if(early_connections_,
+                  [&](const early_connection& each) { return each.index == served.index; });
+  }
+  const std::uint32_t generation = (at.generation + 1) & generation_mask;
+  // From now on completions are known by their generation as those of a closed handle; when that
+  // begins anew, there must be none left of the handle that had it before.
+  if (accepts || generation == 0) drop_completions(served.index);
   at = place();
-  at.generation = generation & generation_mask;
+  at.generation = generation;
+  drop_stale();
 }
 
 // The kernel holds the file of each order, so that closing the descriptor would end nothing.
 void uring_requests::end_orders(std::uint32_t index) noexcept {
   constexpr int most_attempts = 1000;
   place& at = places_[index];
-  for (int round = 0; at.given != 0; ++round) {
+  if (at.given != 0) note_ends();
+  for (int round = 0; has_unended(at); ++round) {
     if (!ring_.usable_here() || round == most_attempts) return owner_.abandon_ring();
     take_back_orders(index);
     ring_.enter();
-    drop_completions(index, at);
-    if (at.given != 0 && ring_.ready() >= uring::completions && !ring_.set_aside()) {
-      return owner_.abandon_ring();
-    }
+    note_ends();
+    if (has_unended(at) && ring_.full() && !ring_.set_aside()) return owner_.abandon_ring();
   }
 }
 
-void uring_requests::drop_completions(std::uint32_t index, place& at) noexcept {
+// Notes of all handles which of their orders have ended. Looks at each completion once, however many
+// handles are closed before it is served.
+void uring_requests::note_ends() noexcept {
+  const std::uint64_t oldest = ring_.taken();
+  const std::uint64_t end = oldest + ring_.ready();
+  looked_until_ = std::max(looked_until_, oldest);
+  looked_at_ += end - looked_until_;
+  for (; looked_until_ != end; ++looked_until_) {
+    const io_uring_cqe& completion = ring_.at(static_cast<unsigned>(looked_until_ - oldest));
+    if (tag_of(completion) != completion_tag || goes_on(completion)) continue;
+    if (target_of(completion) != nullptr)
+      places_[index_of(completion)].ended |= order_of(completion);
+  }
+}
+
+// Looks at all completions: for what is rarely closed.
+void uring_requests::drop_completions(std::uint32_t index) noexcept {
+  looked_at_ += ring_.ready();
   for (unsigned each = 0; each < ring_.ready(); ++each) {
     io_uring_cqe& completion = ring_.at(each);
     if (tag_of(completion) != completion_tag || index_of(completion) != index) continue;
-    if (target_of(completion) == nullptr) continue;
-    note_end(completion, at);
     drop(completion);
     completion.user_data = ignored;
   }
-  // Many that are closed one after the other would each look at what all before have left.
-  while (ring_.ready() > 0 && ring_.at(0).user_data == ignored) ring_.take();
+}
+
+// What closed handles have left in front, so that where many are closed there is room for the others.
+void uring_requests::drop_stale() noexcept {
+  while (ring_.ready() > 0) {
+    const io_uring_cqe& oldest = ring_.at(0);
+    const bool own = tag_of(oldest) == completion_tag;
+    if (own ? target_of(oldest) != nullptr : oldest.user_data != ignored) return;
+    const io_uring_cqe stale = ring_.take();
+    if (own) drop(stale);
+  }
 }
 
 // ---- what is wanted of the kernel
@@ -193,9 +234,9 @@ bool uring_requests::flush() noexcept {
   return true;
 }
 
-// A read stops at urgent data, and nothing is told of what is behind it: a completion repeats what the
-// socket says of any data that comes, POLLPRI always with it. To read until nothing is left would be a
-// call in vain for each message; so this is for when nothing comes for a while.
+// A read stops at urgent data, and nothing is told of what is behind it. That there is some shows in most
+// completions, but not in all (see events_of()). To read until nothing is left would be a call in vain
+// for each message; so this is for when nothing comes for a while.
 void uring_requests::doubt_short_reads() noexcept {
   while (!doubtful_.empty()) {
     const std::uint32_t index = doubtful_.any();
@@ -224,7 +265,7 @@ bool uring_requests::give(std::uint32_t index, order what) noexcept {
   if (next == nullptr) return false;
   handle& of = *all()[index];
   switch (what) {
-    case tell_readable: io_uring_prep_poll_multishot(next, of.fd(), POLLIN | POLLRDHUP); break;
+    case tell_readable: io_uring_prep_poll_multishot(next, of.fd(), readable_events); break;
     // Once would not do: where the peer has ended its direction, that is told, again and again.
     case tell_writable: io_uring_prep_poll_multishot(next, of.fd(), POLLOUT); break;
     case receive_all:
@@ -254,7 +295,7 @@ bool uring_requests::take_back(std::uint32_t index, order what) noexcept {
 bool uring_requests::take_back_orders(std::uint32_t index) noexcept {
   const place& at = places_[index];
   for (const order each : all_orders) {
-    if ((at.given & each) == 0 || (at.cancelled & each) != 0) continue;
+    if ((at.given & each) == 0 || ((at.cancelled | at.ended) & each) != 0) continue;
     if (!take_back(index, each)) return false;
   }
   return true;
@@ -293,11 +334,12 @@ bool uring_requests::take_back_all() noexcept {
 }
 
 void uring_requests::begin_anew() noexcept {
+  looked_until_ = ring_.taken();
   while (!changed_.empty()) changed_.erase(changed_.any());
   for (handle* each : all()) {
     if (each == nullptr) continue;
     place& at = places_[each->index];
-    at.wanted = at.given = at.cancelled = 0;
+    at.wanted = at.given = at.cancelled = at.ended = 0;
     each->state |= may_read | may_write;
     update_state(*each, at);
     if (each->reading() || each->writing()) serve_later(*each);
@@ -388,7 +430,7 @@ void uring_requests::note(const io_uring_cqe& completion, handle& target) noexce
     case tell_readable:
     case tell_writable:
       doubtful_.erase(target.index);
-      if (completion.res >= 0) note_events(target, static_cast<std::uint32_t>(completion.res));
+      if (completion.res >= 0) note_events(target, events_of(completion));
       if (target.writer == nullptr) want_no_more(at, target.index, tell_writable);
       break;
     case receive_all: note_received(completion, target.index, at); break;
@@ -402,6 +444,7 @@ void uring_requests::note_end(const io_uring_cqe& completion, place& at) noexcep
   const auto ended = static_cast<std::uint8_t>(~order_of(completion));
   at.given &= ended;
   at.cancelled &= ended;
+  at.ended &= ended;
   at.wanted &= ended;
 }
 

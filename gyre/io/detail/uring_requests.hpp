@@ -66,6 +66,8 @@ class uring_requests final : public ready_requests {
   /// Writes what is wanted into the ring. False: there was no room for all.
   bool flush() noexcept;
   void serve_completion(const io_uring_cqe& completion, std::size_t& completed);
+  /// How many completions that were not to be served yet have been looked at, to close handles.
+  std::uint64_t looked_at() const noexcept { return looked_at_; }
 
  private:
   // What the kernel can be asked for, until it is cancelled.
@@ -89,6 +91,7 @@ class uring_requests final : public ready_requests {
     std::uint8_t wanted = 0;          // orders
     std::uint8_t given = 0;           // orders that the kernel has
     std::uint8_t cancelled = 0;       // of these, those that it was asked to end
+    std::uint8_t ended = 0;           // of these, those whose last completion is ready to be taken
     bool prefers_calls = false;       // to receive
     std::uint8_t small_messages = 0;  // in a row
     int error = 0;                    // came after `early`, and was not told yet
@@ -121,7 +124,10 @@ class uring_requests final : public ready_requests {
   bool can_accept_all(const request& asked) const noexcept;
   bool receives_all(const request& asked, place& at) noexcept;
   void end_orders(std::uint32_t index) noexcept;
-  void drop_completions(std::uint32_t index, place& at) noexcept;
+  static bool has_unended(const place& at) noexcept { return (at.given & ~at.ended) != 0; }
+  void note_ends() noexcept;
+  void drop_completions(std::uint32_t index) noexcept;
+  void drop_stale() noexcept;
   void update_state(handle& of, const place& at) noexcept;
   static bool is_refusal(const io_uring_cqe& completion) noexcept;
 
@@ -145,6 +151,9 @@ class uring_requests final : public ready_requests {
   index_set changed_;          // handles of which something else is wanted than given
   index_set doubtful_;         // handles that wait because a read was short
   std::vector<early_connection> early_connections_;
+  std::uint64_t looked_until_ =
+      0;  // the number of the first completion that note_ends() has not seen
+  std::uint64_t looked_at_ = 0;
   buffer_ring buffers_;
   bool has_buffers_ = false;  // the ring
 };
