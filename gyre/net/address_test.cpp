@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <gyre/base/unique_fd.hpp>
+#include <gyre/net/detail/address_limits.hpp>
 
 #include <net/if.h>
 #include <netinet/in.h>
@@ -13,12 +14,15 @@
 #include <sys/un.h>
 
 #include <array>
+#include <chrono>
+#include <cstdint>
 #include <cstring>
 #include <random>
 #include <string>
 #include <system_error>
 #include <unordered_set>
 
+namespace address_test {
 namespace {
 
 using gyre::net::address_family;
@@ -264,4 +268,37 @@ TEST(Endpoint, IsMadeOfTextOrSaysWhatIsWrongWithIt) {
   }
 }
 
+TEST(AddressLimits, CountAnIpv4AddressHoweverItIsWrittenAndAnIpv6Network) {
+  gyre::net::detail::address_limits limits(2, gyre::net::detail::address_limits::unlimited,
+                                           std::chrono::seconds(1));
+  const gyre::steady_time now{std::chrono::hours(1)};
+  const auto admits = [&](const char* peer) { return limits.admit(endpoint(peer), now); };
+  EXPECT_TRUE(admits("192.0.2.1:1"));
+  EXPECT_TRUE(admits("[::ffff:192.0.2.1]:2"));
+  EXPECT_FALSE(admits("192.0.2.1:3"));
+  EXPECT_TRUE(admits("192.0.2.2:1"));
+  EXPECT_TRUE(admits("[::ffff:192.0.2.3]:1"));
+  EXPECT_TRUE(admits("[2001:db8::1]:1"));
+  EXPECT_TRUE(admits("[2001:db8::2:1]:1"));
+  EXPECT_FALSE(admits("[2001:db8::3:2:1]:1"));
+  EXPECT_TRUE(admits("[2001:db8:0:1::1]:1"));
+  for (int i = 0; i < 5; ++i) EXPECT_TRUE(admits("unix:/tmp/peer"));
+  limits.release(endpoint("192.0.2.1:1"));
+  EXPECT_TRUE(admits("192.0.2.1:3"));
+}
+
+TEST(AddressLimits, ForgetThoseThatAreOfNoConsequenceAnyMore) {
+  gyre::net::detail::address_limits limits(10, 10, std::chrono::seconds(1));
+  gyre::steady_time now{std::chrono::hours(1)};
+  for (std::uint32_t i = 0; i < 10'000; ++i, now += std::chrono::milliseconds(1)) {
+    const endpoint peer(ip_address::v4(10, 0, static_cast<std::uint8_t>(i >> 8),
+                                       static_cast<std::uint8_t>(i & 0xff)),
+                        7);
+    EXPECT_TRUE(limits.admit(peer, now));
+    limits.release(peer);
+  }
+  EXPECT_LE(limits.size(), 3'000u);
+}
+
 }  // namespace
+}  // namespace address_test

@@ -78,17 +78,19 @@ class peer {
 
   /// Takes what there is.
   void receive() {
-    std::array<char, 65536> bytes;
-    while (!ended) {
-      const ssize_t count = ::recv(fd(), bytes.data(), bytes.size(), 0);
-      if (count < 0) {
-        if (errno != EAGAIN) error = errno;
-        ended = errno != EAGAIN;
-        return;
-      }
-      if (count == 0) ended = true;
-      text.append(bytes.data(), static_cast<std::size_t>(count));
+    while (receive_some()) {
     }
+  }
+  /// Takes what one call brings; false if that was nothing.
+  bool receive_some() {
+    std::array<char, 65536> bytes;
+    if (ended) return false;
+    const ssize_t count = ::recv(fd(), bytes.data(), bytes.size(), 0);
+    if (count < 0 && errno == EAGAIN) return false;
+    ended = count <= 0;
+    if (count < 0) error = errno;
+    if (!ended) text.append(bytes.data(), static_cast<std::size_t>(count));
+    return !ended;
   }
   /// Receives, turning the loop, until there are `size` bytes or the end.
   const std::string& receive(event_loop& loop, std::size_t size) {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Making TCP connections.
 //
-//     auto direct = co_await gyre::net::connect(gyre::net::endpoint::parse("[::1]:80").value());
+//     auto direct = co_await gyre::net::connect(server);  // an endpoint
+//
 //     auto named = co_await gyre::net::connect(resolver, "example.org", "https");
 #pragma once
 
@@ -14,6 +15,7 @@
 #include <chrono>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 namespace gyre::net {
@@ -29,10 +31,13 @@ struct connect_options {
   std::optional<endpoint> local = {};
 };
 
+// GCC 12 destroys the members of an aggregate twice that is made within an awaited expression.
+static_assert(std::is_trivially_destructible_v<connect_options>);
+
 /// A connection to `to`, on the loop that the coroutine runs on, or on `loop`, on whose thread the
 /// coroutine must be.
 ///
-/// Errors: std::errc::operation_canceled when the coroutine is asked to stop (from any thread);
+/// Errors: operation_cancelled when the coroutine is asked to stop (from any thread);
 /// connection_refused, also when a port of this machine has been connected to itself;
 /// network_unreachable, host_unreachable, timed_out (the kernel's, after two minutes: use
 /// with_timeout()); too_many_files_open; operation_not_permitted where there is no loop. Then
@@ -45,8 +50,12 @@ struct race_options {
   /// After how long without an answer the next address is tried beside it, while the others go on;
   /// at once when an attempt fails.
   std::chrono::nanoseconds attempt_delay = std::chrono::milliseconds{250};
+  /// When a host's addresses of the version that is not preferred are known first (IPv4's, unless the
+  /// resolver says ipv4_first): how long to wait for the others.
+  std::chrono::nanoseconds resolution_delay = std::chrono::milliseconds{50};
   connect_options each = {};
 };
+static_assert(std::is_trivially_destructible_v<race_options>);
 
 /// A connection to one of `candidates`, whichever answers first ("happy eyeballs", RFC 8305, Schinazi
 /// and Pauly, 2017): they are tried in order, but IPv6 and IPv4 in turns. The others are given up,
@@ -55,7 +64,9 @@ struct race_options {
 [[nodiscard]] task<tcp_stream> connect(event_loop& loop, std::vector<endpoint> candidates,
                                        race_options options = {});
 /// The same for the addresses of `host`, at a port or the name of a service, on the loop that the
-/// coroutine runs on. Errors also: those of resolver::resolve().
+/// coroutine runs on. A name server that is silent about IPv6 (or IPv4) holds nothing up: attempts
+/// begin with the addresses that are known, and the others join in when they come. Errors also:
+/// those of resolver::resolve().
 [[nodiscard]] task<tcp_stream> connect(resolver& names, std::string host, service port,
                                        race_options options = {});
 

@@ -10,6 +10,7 @@
 #include <array>
 #include <cstddef>
 
+namespace echo_allocation_test {
 namespace {
 
 using gyre::test::allocations;
@@ -56,3 +57,4 @@ TEST(EchoAllocation, DatagramsAllocateNothing) {
 }
 
 }  // namespace
+}  // namespace echo_allocation_test

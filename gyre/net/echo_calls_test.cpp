@@ -27,6 +27,7 @@
 #include <tuple>
 #include <utility>
 
+namespace echo_calls_test {
 namespace {
 
 using namespace gyre::net::test;
@@ -194,3 +195,4 @@ INSTANTIATE_TEST_SUITE_P(
     name_of);
 
 }  // namespace
+}  // namespace echo_calls_test

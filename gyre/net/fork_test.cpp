@@ -24,6 +24,7 @@
 // Writes the coverage profile, in a build that keeps one: _exit() does not.
 extern "C" [[gnu::weak]] int __llvm_profile_write_file();
 
+namespace fork_test {
 namespace {
 
 using namespace gyre::net::test;
@@ -203,3 +204,4 @@ TEST(ForkedStreams, GoOnInTheChildAndInTheParent) {
 }
 
 }  // namespace
+}  // namespace fork_test

@@ -16,8 +16,8 @@
 //     packets.encode(out, payload);
 //
 // A framing is a small object of one direction of one connection. Each has
-//     decode(input)            takes the next frame from the front, if it is there as a whole
-//     encode(buffer, payload)  appends a frame
+//   decode(input)            takes the next frame from the front, if it is there as a whole
+//   encode(buffer, payload)  appends a frame
 #pragma once
 
 #include <gyre/io/buffer.hpp>
@@ -71,7 +71,7 @@ struct length_prefix_options {
   /// Whether the length counts its own bytes too.
   bool counts_itself = false;
   /// The longest payload, in bytes.
-  std::size_t maximum = std::size_t{8} << 20;
+  std::size_t maximum = std::size_t{2} << 20;
 };
 
 /// Messages behind their length.

@@ -22,6 +22,7 @@
 #include <utility>
 #include <vector>
 
+namespace framing_test {
 namespace {
 
 using namespace std::string_view_literals;
@@ -311,6 +312,44 @@ TEST(ReadFrame, TellsOfAStreamThatEndsWithinAMessage) {
   EXPECT_EQ(end, gyre::io::errc::unexpected_end);
 }
 
+gyre::task<std::vector<std::string>> read_lines(gyre::io::stream& from, gyre::io::buffer& held) {
+  delimited lines("\n");
+  std::vector<std::string> found;
+  for (;;) {
+    auto reading = gyre::net::read_frame(from, lines, held);
+    const auto line = co_await std::move(reading);
+    if (!line) co_return found;
+    found.push_back(text_of(*line));
+  }
+}
+
+// Small frames that came together were too much for the buffer.
+TEST(ReadFrame, TakesManyFramesThatComeAtOnceWithinALimitOfAFew) {
+  gyre::loop loop;
+  auto ends = gyre::io::make_pipe(loop);
+  gyre::io::buffer held({.max_size = 16});
+  std::string sent;
+  std::vector<std::string> expected;
+  for (int i = 0; i < 1000; ++i) {
+    expected.push_back(std::to_string(i));
+    sent += expected.back() + '\n';
+  }
+  gyre::sync_wait(loop, ends.write_end.write_all(sent));
+  ends.write_end.close();
+  EXPECT_EQ(gyre::sync_wait(loop, read_lines(ends.read_end, held)), expected);
+}
+
+TEST(ReadFrame, TellsOfAFrameThatTheBufferMayNotHoldByAnErrorCode) {
+  gyre::loop loop;
+  auto ends = gyre::io::make_pipe(loop);
+  gyre::io::buffer held({.max_size = 16});
+  gyre::sync_wait(loop, ends.write_end.write_all("short\nlonger than sixteen bytes\n"));
+  const auto read = gyre::sync_wait(loop, gyre::as_expected(read_lines(ends.read_end, held)));
+  ASSERT_FALSE(read);
+  EXPECT_EQ(read.error(), gyre::io::errc::limit_exceeded);
+  EXPECT_EQ(held.text(), "longer than sixt") << "nothing is lost";
+}
+
 TEST(ReadFrame, TellsOfAMessageThatIsTooLong) {
   std::error_code end;
   EXPECT_TRUE(frames_of({std::string(64, 'x')}, end).empty());
@@ -318,3 +357,4 @@ TEST(ReadFrame, TellsOfAMessageThatIsTooLong) {
 }
 
 }  // namespace
+}  // namespace framing_test

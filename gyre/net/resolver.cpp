@@ -11,6 +11,7 @@
 #include <cassert>
 #include <cerrno>
 #include <new>
+#include <type_traits>
 
 namespace gyre::net {
 
@@ -32,20 +33,49 @@ namespace detail {
 
 // Owned by the lookup that the user has; after detach(), by itself.
 struct callback_lookup : waiting_lookup {
-  explicit callback_lookup(resolver::callback called) noexcept
-      : waiting_lookup(&ended), found(std::move(called)) {}
+  callback_lookup() noexcept : waiting_lookup(&ended) {}
+  callback_lookup(const callback_lookup&) = delete;
+  callback_lookup& operator=(const callback_lookup&) = delete;
+  virtual ~callback_lookup() = default;
+  // Deletes it if it is detached, and then calls the function.
+  virtual void finish() = 0;
 
-  static void ended(waiting_lookup& told) {
-    auto& self = static_cast<callback_lookup&>(told);
-    resolver::callback found = std::move(self.found);
-    resolve_result result = std::move(self.result);
-    if (self.detached) delete &self;
-    found(std::move(result));
-  }
+  static void ended(waiting_lookup& told) { static_cast<callback_lookup&>(told).finish(); }
 
-  resolver::callback found;
   bool detached = false;
 };
+
+namespace {
+
+template <class Result>
+struct lookup_of final : callback_lookup {
+  explicit lookup_of(move_only_function<void(Result)> called) noexcept : found(std::move(called)) {}
+
+  Result take_result() {
+    if constexpr (std::is_same_v<Result, resolve_result>) {
+      return std::move(result);
+    } else {
+      if (!result) return std::unexpected(result.error());
+      Result records;
+      try {
+        decode_records(kind.records, message, records);
+      } catch (const std::bad_alloc&) {
+        records = std::unexpected(make_error_code(std::errc::not_enough_memory));
+      }
+      return records;
+    }
+  }
+  void finish() override {
+    move_only_function<void(Result)> called = std::move(found);
+    Result given = take_result();
+    if (detached) delete this;
+    called(std::move(given));
+  }
+
+  move_only_function<void(Result)> found;
+};
+
+}  // namespace
 
 }  // namespace detail
 
@@ -70,10 +100,16 @@ resolver::~resolver() { engine_->close(); }
 
 std::size_t resolver::pending() const noexcept { return engine_->pending(); }
 
-lookup resolver::resolve(std::string_view host, service port, callback found) {
+std::size_t resolver::abandoned() const noexcept { return engine_->abandoned(); }
+
+void resolver::clear_cache() noexcept { engine_->cache().clear(); }
+
+dns_cache_metrics resolver::cache_metrics() const noexcept { return engine_->cache().metrics(); }
+
+lookup resolver::begin(std::unique_ptr<detail::callback_lookup> begun, std::string_view host,
+                       service port) {
   assert(!engine_->closed() && "a lookup was begun while its resolver is destroyed");
-  auto begun = std::make_unique<detail::callback_lookup>(std::move(found));
-  if (auto known = engine_->known(host, port)) {
+  if (auto known = engine_->known(*begun, host, port)) {
     engine_->tell_later(*begun, std::move(*known));
   } else {
     engine_->ask(*begun, host, port);
@@ -81,11 +117,68 @@ lookup resolver::resolve(std::string_view host, service port, callback found) {
   return lookup(begun.release());
 }
 
+lookup resolver::resolve(std::string_view host, service port, callback found) {
+  return begin(std::make_unique<detail::lookup_of<resolve_result>>(std::move(found)), host, port);
+}
+
 detail::resolve_awaiter resolver::resolve(std::string host, service port) {
   return {engine_, std::move(host), port};
 }
 
+namespace {
+
+constexpr detail::lookup_kind records_of(detail::record_type type) {
+  return {.records = static_cast<std::uint16_t>(type)};
+}
+
+template <class Result>
+std::unique_ptr<detail::callback_lookup> lookup_for(detail::record_type type,
+                                                    move_only_function<void(Result)> found) {
+  auto made = std::make_unique<detail::lookup_of<Result>>(std::move(found));
+  made->kind = records_of(type);
+  return made;
+}
+
+}  // namespace
+
+detail::record_awaiter<srv_result> resolver::resolve_srv(std::string name) {
+  return {engine_, std::move(name), 0, records_of(detail::record_type::srv)};
+}
+lookup resolver::resolve_srv(std::string_view name, move_only_function<void(srv_result)> found) {
+  return begin(lookup_for<srv_result>(detail::record_type::srv, std::move(found)), name, 0);
+}
+
+detail::record_awaiter<text_result> resolver::resolve_txt(std::string name) {
+  return {engine_, std::move(name), 0, records_of(detail::record_type::txt)};
+}
+lookup resolver::resolve_txt(std::string_view name, move_only_function<void(text_result)> found) {
+  return begin(lookup_for<text_result>(detail::record_type::txt, std::move(found)), name, 0);
+}
+
+detail::record_awaiter<text_result> resolver::resolve_ptr(const ip_address& address) {
+  return {engine_, detail::reverse_name(address), 0, records_of(detail::record_type::ptr)};
+}
+lookup resolver::resolve_ptr(const ip_address& address,
+                             move_only_function<void(text_result)> found) {
+  const std::string name = detail::reverse_name(address);
+  return begin(lookup_for<text_result>(detail::record_type::ptr, std::move(found)), name, 0);
+}
+
 namespace detail {
+
+resolve_awaiter resolver_access::resolve_first_family(resolver& names, std::string host,
+                                                      service port,
+                                                      std::chrono::nanoseconds resolution_delay) {
+  return {names.engine_, std::move(host), port, {.resolution_delay = resolution_delay}};
+}
+
+lookup resolver_access::resolve_first_family(resolver& names, std::string_view host, service port,
+                                             std::chrono::nanoseconds resolution_delay,
+                                             resolver::callback found) {
+  auto begun = std::make_unique<lookup_of<resolve_result>>(std::move(found));
+  begun->kind.resolution_delay = resolution_delay;
+  return names.begin(std::move(begun), host, port);
+}
 
 resolve_awaiter::~resolve_awaiter() {
   // relaxed: on the loop's thread, or never awaited.
@@ -96,11 +189,14 @@ resolve_awaiter::~resolve_awaiter() {
   engine_->cancel(*this);
 }
 
+#if GYRE_ASYNC_BACKTRACE
+const executor& resolve_awaiter::engine_executor() const noexcept { return engine_->loop(); }
+#endif
+
 // False: go on at once.
 bool resolve_awaiter::wait(const task_context& context) {
-  where_ = context.where;
-  token_ = context.stop;
-  if (token_.stop_requested()) {
+  context_ = &context;
+  if (context.stop.stop_requested()) {
     waiting_lookup::result = std::unexpected(make_error_code(std::errc::operation_canceled));
     return false;
   }
@@ -119,7 +215,7 @@ bool resolve_awaiter::start() noexcept {
     if (engine_->closed()) {
       known = std::unexpected(make_error_code(std::errc::operation_canceled));
     } else {
-      known = engine_->known(host_, service_);
+      known = engine_->known(*this, host_, service_);
     }
     if (!known) engine_->ask(*this, host_, service_);
   } catch (const std::bad_alloc&) {
@@ -129,7 +225,8 @@ bool resolve_awaiter::start() noexcept {
     waiting_lookup::result = std::move(*known);
     return last_of(starting | resolving);
   }
-  if (token_.stop_possible()) callback_.emplace(token_, on_stop{this});
+  const inplace_stop_token stop = context_->stop;
+  if (stop.stop_possible()) callback_.emplace(stop, on_stop{this});
   return last_of(starting);
 }
 
@@ -161,10 +258,11 @@ bool resolve_awaiter::last_of(unsigned leaving) noexcept {
 
 // The awaiter may be gone afterwards.
 void resolve_awaiter::go_on() noexcept {
-  if (where_->running_here()) {
+  executor& where = *context_->where;
+  if (where.running_here()) {
     gyre::detail::resume(home_.waiting);
   } else {
-    where_->post(home_);
+    where.post(home_);
   }
 }
 
@@ -182,15 +280,34 @@ void resolve_awaiter::found(waiting_lookup& told) {
   if (self.last_of(resolving)) self.go_on();
 }
 
-resolve_result resolve_awaiter::result() noexcept {
+resolve_result resolve_awaiter::outcome() noexcept {
   callback_.reset();
   return std::move(waiting_lookup::result);
 }
 
+resolve_result resolve_awaiter::result() {
+  resolve_result given = outcome();
+  if (!given) return std::unexpected(gyre::detail::failure_value(given.error(), context_));
+  return given;
+}
+
 std::vector<endpoint> resolve_awaiter::await_resume() {
-  resolve_result given = result();
-  if (!given) throw std::system_error(given.error(), "resolve " + host_);
+  resolve_result given = outcome();
+  if (!given) throw_failure(given.error());
   return std::move(*given);
+}
+
+void resolve_awaiter::throw_failure(std::error_code error) const {
+  gyre::detail::throw_failure(error, context_, ("resolve " + host_).c_str());
+}
+
+void decode_records(std::uint16_t, const std::vector<unsigned char>& message, srv_result& into) {
+  into = decode_srv(message);
+}
+
+void decode_records(std::uint16_t type, const std::vector<unsigned char>& message,
+                    text_result& into) {
+  into = decode_texts(static_cast<record_type>(type), message);
 }
 
 }  // namespace detail

@@ -8,13 +8,17 @@
 #include <gyre/exec/loop_thread.hpp>
 #include <gyre/exec/sync_wait.hpp>
 #include <gyre/exec/thread_pool.hpp>
+#include <gyre/net/detail/destination_order.hpp>
+#include <gyre/net/detail/dns_message.hpp>
 #include <gyre/net/detail/hosts_file.hpp>
 #include <gyre/task/as_expected.hpp>
 #include <gyre/task/schedule.hpp>
 #include <gyre/task/spawn.hpp>
 #include <gyre/task/task.hpp>
 #include <gyre/task/with_timeout.hpp>
+#include <tests/support/coroutine_sockets.hpp>
 #include <tests/support/fake_dns_server.hpp>
+#include <tests/support/stubborn_coroutines.hpp>
 
 #include <sys/wait.h>
 #include <unistd.h>
@@ -22,10 +26,12 @@
 #include <algorithm>
 #include <chrono>
 #include <coroutine>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
 #include <fstream>
+#include <functional>
 #include <future>
 #include <memory>
 #include <optional>
@@ -35,6 +41,7 @@
 #include <utility>
 #include <vector>
 
+namespace resolver_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -88,7 +95,13 @@ class Resolver : public testing::Test {
     return {.servers = {server_.at()},
             .timeout = 20s,
             .hosts_file = {},
-            .search_domains = std::vector<std::string>{}};
+            .search_domains = std::vector<std::string>{},
+            .cache = {.bytes = 0}};
+  }
+  resolver& with_cache() {
+    auto how = options();
+    how.cache = {};
+    return make(how);
   }
   resolver& names() {
     if (!names_) names_.emplace(loop_, options());
@@ -174,6 +187,39 @@ TEST_F(Resolver, AsksByTcpForWhatIsTooLongForUdp) {
   EXPECT_GE(server_.asked_by_tcp(), 1u);
 }
 
+volatile std::sig_atomic_t sigpipes_raised = 0;
+
+// Counts each SIGPIPE of the process, which ends a program by default.
+class counted_sigpipes {
+ public:
+  counted_sigpipes() {
+    sigpipes_raised = 0;
+    struct sigaction counting{};
+    counting.sa_handler = [](int) { sigpipes_raised = sigpipes_raised + 1; };
+    ::sigaction(SIGPIPE, &counting, &before_);
+  }
+  counted_sigpipes(const counted_sigpipes&) = delete;
+  counted_sigpipes& operator=(const counted_sigpipes&) = delete;
+  ~counted_sigpipes() { ::sigaction(SIGPIPE, &before_, nullptr); }
+
+ private:
+  struct sigaction before_{};
+};
+
+TEST_F(Resolver, SurvivesAServerThatHangsUpOnTcpWithoutSigpipe) {
+  const counted_sigpipes counting;
+  server_["one.test"] = {.addresses = {some_v4}, .manner = manner::cut_off_by_udp};
+  server_["two.test"] = {.addresses = {some_v4}, .manner = manner::cut_off_by_udp};
+  const lookup unanswered = names().resolve("silent.test", 80, record());  // keeps c-ares connected
+  ASSERT_TRUE(find("one.test"));
+  ASSERT_EQ(server_.tcp_connections(), 1u);
+  server_.reset_tcp_after_next_answer();
+  const auto found = find("two.test");
+  ASSERT_TRUE(found) << found.error().message();
+  EXPECT_THAT(*found, ElementsAre(endpoint(some_v4, 80)));
+  EXPECT_EQ(sigpipes_raised, 0);
+}
+
 TEST_F(Resolver, IsNotConfusedByGarbage) {
   server_["garbage.test"] = {.addresses = {some_v4}, .manner = manner::with_garbage};
   EXPECT_EQ(error_of("garbage.test"), resolve_errc::bad_response);
@@ -187,6 +233,7 @@ TEST_F(Resolver, GivesUpOnAServerThatNeverAnswers) {
   make(how);
   EXPECT_EQ(error_of("silent.test"), resolve_errc::timed_out);
   EXPECT_EQ(error_of("silent.test"), std::errc::timed_out);
+  while (server_.asked().size() < 8) loop_.run_once();  // the last may still be under way
   EXPECT_EQ(server_.asked().size(), 8u) << "A and AAAA, twice for each of two lookups";
 }
 
@@ -194,9 +241,10 @@ TEST_F(Resolver, AsksTheNextServerWhenOneFails) {
   fake_dns_server good(loop_);
   good["both.test"] = {.addresses = {some_v4}};
   auto how = options();
-  how.timeout = 10ms;
   how.servers = {server_.at(), good.at()};
   for (const manner bad : {manner::silently, manner::failing, manner::refusing}) {
+    // Only silence is noticed by its length.
+    how.timeout = bad == manner::silently ? 1s : 1h;
     server_["both.test"] = {.manner = bad};
     make(how);
     const auto found = find("both.test");
@@ -259,6 +307,36 @@ TEST_F(Resolver, RefusesOptionsThatMakeNoSense) {
   refuses([](auto& how) { how.max_concurrent = 0; });
   refuses([](auto& how) { how.servers = {endpoint::unix_path("/x")}; });
   refuses([](auto& how) { how.servers = {endpoint(ip_address("fe80::1%1"), 53)}; });
+}
+
+// The examples of RFC 6724, section 10.2.
+TEST(DestinationOrder, IsThatOfRfc6724) {
+  using gyre::net::detail::rank_of;
+  const auto address = [](const char* text) -> std::optional<ip_address> {
+    if (*text == 0) return std::nullopt;
+    return ip_address(text);
+  };
+  const auto prefers = [&](const char* better, const char* its_source, const char* worse,
+                           const char* source_of_that) {
+    return rank_of(ip_address(better), address(its_source)) <
+           rank_of(ip_address(worse), address(source_of_that));
+  };
+  EXPECT_TRUE(prefers("2001:db8:1::1", "2001:db8:1::2", "198.51.100.121", "169.254.13.78"));
+  EXPECT_TRUE(prefers("198.51.100.121", "198.51.100.117", "2001:db8:1::1", "fe80::1"));
+  EXPECT_TRUE(prefers("2001:db8:1::1", "2001:db8:1::2", "10.1.2.3", "10.1.2.4"));
+  EXPECT_TRUE(prefers("fe80::1", "fe80::2", "2001:db8:1::1", "2001:db8:1::2"));
+  EXPECT_TRUE(prefers("2001:db8:1::1", "2001:db8:1::2", "2002:c633:6401::1", "2002:c633:6401::2"));
+  EXPECT_TRUE(prefers("2002:c633:6401::1", "2002:c633:6401::2", "198.51.100.1", "10.0.0.1") ==
+              false)
+      << "6to4 gives way to IPv4";
+  EXPECT_TRUE(prefers("2001:db8:3f44::1", "2001:db8:3f44::2", "2001:db8:1::1", "2001:db8:3f44::2"))
+      << "the longer common prefix";
+  EXPECT_TRUE(prefers("192.0.2.1", "192.0.2.9", "2001:db8::1", "")) << "there is no way";
+  EXPECT_TRUE(prefers("192.0.2.1", "192.0.2.9", "fd00::1", "fd00::2")) << "unique local addresses";
+  std::vector<ip_address> loopback = {ip_address::loopback_v4()};
+  gyre::net::detail::sort_destinations(loopback);
+  EXPECT_THAT(loopback, ElementsAre(ip_address::loopback_v4()));
+  EXPECT_EQ(gyre::net::detail::source_for(ip_address::loopback_v4()), ip_address::loopback_v4());
 }
 
 TEST(HostsFile, IsReadAsItsManualSays) {
@@ -365,6 +443,242 @@ TEST_F(Resolver, AsksForNoMoreThanItMayAtOnce) {
   run_until_told(3);
   EXPECT_EQ(server_.asked().size(), 10u);
   EXPECT_THAT(told_, testing::Each(FailsWith(resolve_errc::host_not_found)));
+}
+
+TEST_F(Resolver, LookupThatIsCancelledGivesItsPlaceToAnotherAtOnce) {
+  auto how = options();
+  how.max_concurrent = 2;
+  how.timeout = 1h;
+  make(how);
+  server_["silent2.test"] = {.manner = manner::silently};
+  lookup kept = names().resolve("silent.test", 80, record());
+  lookup cancelled = names().resolve("silent2.test", 80, record());
+  const lookup waiting = names().resolve("v4.test", 80, record());
+  while (server_.asked().size() < 4) loop_.run_once();
+  EXPECT_THAT(server_.asked(), testing::Not(testing::Contains(testing::HasSubstr("v4.test"))));
+  cancelled.cancel();
+  run_until_told(1);
+  EXPECT_THAT(*told_[0], ElementsAre(endpoint(some_v4, 80)));
+  EXPECT_EQ(names().abandoned(), 1u);
+  EXPECT_TRUE(kept.cancel());
+  EXPECT_EQ(names().abandoned(), 0u) << "nobody waits any longer";
+}
+
+TEST_F(Resolver, SilenceDoesNotAccumulate) {
+  auto how = options();
+  how.max_concurrent = 2;
+  how.timeout = 1h;
+  make(how);
+  const lookup kept = names().resolve("silent.test", 80, record());
+  for (std::size_t i = 0; i < 50; ++i) {
+    const std::string name = "silent" + std::to_string(i) + ".test";
+    server_[name] = {.manner = manner::silently};
+    lookup cancelled = names().resolve(name, 80, record());
+    while (server_.asked().size() < 2 * (i + 2)) loop_.run_once();
+    EXPECT_TRUE(cancelled.cancel());
+    EXPECT_LE(names().abandoned(), 2 * how.max_concurrent);
+  }
+  const lookup found = names().resolve("v4.test", 80, record());
+  run_until_told(1);
+  EXPECT_TRUE(told_[0]);
+  EXPECT_TRUE(kept.active());
+}
+
+// A channel cannot be given up while somebody waits for something in it.
+TEST_F(Resolver, SilenceHasNoMoreThanEightChannels) {
+  constexpr std::size_t most_channels = 8;
+  auto how = options();
+  how.max_concurrent = 16;
+  how.timeout = 1h;
+  make(how);
+  std::size_t asked = 0;
+  const auto ask_silence = [&] {
+    const std::string name = "silent" + std::to_string(asked) + ".test";
+    server_[name] = {.manner = manner::silently};
+    lookup begun = names().resolve(name, 80, record());
+    ++asked;
+    while (server_.asked().size() < 2 * asked) loop_.run_once();
+    return begun;
+  };
+  std::vector<lookup> kept;
+  for (std::size_t channel = 0; channel < most_channels; ++channel) {
+    kept.push_back(ask_silence());
+    for (std::size_t i = 0; i < how.max_concurrent; ++i) EXPECT_TRUE(ask_silence().cancel());
+  }
+  EXPECT_EQ(names().abandoned(), most_channels * how.max_concurrent);
+  const lookup next = names().resolve("v4.test", 80, record());
+  while (loop_.poll()) {
+  }
+  EXPECT_EQ(server_.asked().size(), 2 * asked) << "more than may be abandoned";
+  EXPECT_TRUE(next.active());
+  EXPECT_TRUE(kept.front().cancel()) << "with which the first channel ends";
+  run_until_told(1);
+  EXPECT_TRUE(told_[0]);
+  EXPECT_EQ(names().abandoned(), (most_channels - 1) * how.max_concurrent);
+}
+
+TEST_F(Resolver, KeepsAnswersForAsLongAsTheyAllow) {
+  with_cache();
+  const auto first = find("both.test", 1);
+  EXPECT_EQ(server_.asked().size(), 2u);
+  const auto second = find("Both.Test.", 2);
+  EXPECT_EQ(server_.asked().size(), 2u);
+  ASSERT_TRUE(second);
+  EXPECT_EQ(first->front().address(), second->front().address());
+  EXPECT_EQ(second->front().port(), 2);
+  EXPECT_EQ(names().cache_metrics().hits, 1u);
+  EXPECT_EQ(names().cache_metrics().misses, 1u);
+  EXPECT_EQ(names().cache_metrics().entries, 2u);
+  names().clear_cache();
+  EXPECT_EQ(names().cache_metrics().bytes, 0u);
+  EXPECT_TRUE(find("both.test"));
+  EXPECT_EQ(server_.asked().size(), 4u);
+}
+
+TEST_F(Resolver, DoesNotKeepWhatMayNotBeKept) {
+  with_cache();
+  server_["both.test"].ttl = 0;
+  server_["broken.test"] = {.manner = manner::failing};
+  for (const char* name : {"both.test", "broken.test", "none.test", "unknown.test"}) {
+    const std::size_t asked = server_.asked().size();
+    static_cast<void>(find(name));
+    static_cast<void>(find(name));
+    EXPECT_EQ(server_.asked().size(), asked + 4) << name;
+  }
+  EXPECT_EQ(names().cache_metrics().entries, 0u);
+}
+
+TEST_F(Resolver, KeepsThatThereIsNoSuchNameOrAddress) {
+  with_cache();
+  server_["v6.test"].negative_ttl = 60;
+  server_["gone.test"] = {.negative_ttl = 60, .exists = false};
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(error_of("gone.test"), resolve_errc::host_not_found);
+    EXPECT_THAT(*find("v6.test"), ElementsAre(endpoint(some_v6, 80)));
+  }
+  EXPECT_EQ(server_.asked().size(), 4u);
+}
+
+TEST_F(Resolver, GivesTheServersOfAServiceInTheirOrder) {
+  with_cache();
+  server_["_x._tcp.test"] = {.records = {fake_dns_server::srv(20, 0, 3, "third.test"),
+                                         fake_dns_server::srv(10, 1, 2, "Second.test"),
+                                         fake_dns_server::srv(5, 0, 1, "first.test")}};
+  server_["_none._tcp.test"] = {.records = {fake_dns_server::srv(0, 0, 0, "")}};
+  const auto found = gyre::sync_wait(loop_, names().resolve_srv("_x._TCP.test"));
+  ASSERT_EQ(found.size(), 3u);
+  EXPECT_EQ(found[0].target, "first.test");
+  EXPECT_EQ(found[0].port, 1);
+  EXPECT_EQ(found[1].target, "Second.test");
+  EXPECT_EQ(found[1].weight, 1);
+  EXPECT_EQ(found[2].target, "third.test");
+  EXPECT_EQ(found[2].priority, 20);
+  EXPECT_EQ(gyre::sync_wait(loop_, names().resolve_srv("_x._tcp.test")).size(), 3u);
+  EXPECT_THAT(server_.asked(), ElementsAre("SRV _x._tcp.test")) << "and keeps them";
+  const auto error_of_srv = [&](const char* name) {
+    return gyre::sync_wait(loop_, gyre::as_expected(names().resolve_srv(name))).error();
+  };
+  EXPECT_EQ(error_of_srv("_none._tcp.test"), resolve_errc::no_data) << "decidedly not available";
+  EXPECT_EQ(error_of_srv("v4.test"), resolve_errc::no_data);
+  EXPECT_EQ(error_of_srv("unknown.test"), resolve_errc::host_not_found);
+  EXPECT_EQ(error_of_srv(""), resolve_errc::bad_name);
+  EXPECT_THROW(gyre::sync_wait(loop_, names().resolve_srv("unknown.test")), std::system_error);
+}
+
+TEST(SrvRecords, OfOnePriorityAreDrawnByTheirWeight) {
+  std::vector<std::uint32_t> draws, bounds;
+  const auto sorted = [&](std::vector<std::uint32_t> drawn) {
+    std::vector<gyre::net::srv_record> records = {{.target = "a", .priority = 1, .weight = 10},
+                                                  {.target = "b", .priority = 1, .weight = 30},
+                                                  {.target = "c", .priority = 1, .weight = 0},
+                                                  {.target = "d", .priority = 0, .weight = 7}};
+    draws = std::move(drawn);
+    bounds.clear();
+    gyre::net::detail::sort_srv_records(records, [&](std::uint32_t bound) {
+      bounds.push_back(bound);
+      return draws.at(bounds.size() - 1);
+    });
+    std::string order;
+    for (const auto& each : records) order += each.target;
+    return order;
+  };
+  EXPECT_EQ(sorted({7, 0, 1, 1}), "dcab");
+  EXPECT_THAT(bounds, ElementsAre(8u, 41u, 41u, 31u)) << "sums of the weights that are left";
+  EXPECT_EQ(sorted({0, 10, 0, 0}), "dacb");
+  EXPECT_EQ(sorted({0, 11, 10, 0}), "dbac");
+  EXPECT_EQ(sorted({0, 40, 1, 0}), "dbac");
+}
+
+TEST_F(Resolver, GivesTextsAndNamesOfAddresses) {
+  server_["v4.test"].records = {fake_dns_server::txt({"v=spf1 ", "-all"}),
+                                fake_dns_server::txt({std::string("\0x", 2)})};
+  server_["7.2.0.192.in-addr.arpa"] = {.records = {fake_dns_server::ptr("v4.test")}};
+  server_["7.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.8.b.d.0.1.0.0.2.ip6.arpa"] = {
+      .records = {fake_dns_server::ptr("v6.test"), fake_dns_server::ptr("also.test")}};
+  EXPECT_THAT(gyre::sync_wait(loop_, names().resolve_txt("v4.test")),
+              ElementsAre("v=spf1 -all", std::string("\0x", 2)));
+  EXPECT_THAT(gyre::sync_wait(loop_, names().resolve_ptr(some_v4)), ElementsAre("v4.test"));
+  EXPECT_THAT(gyre::sync_wait(loop_, names().resolve_ptr(some_v6)),
+              ElementsAre("v6.test", "also.test"));
+}
+
+TEST_F(Resolver, TellsCallbacksOfRecords) {
+  server_["v4.test"].records = {fake_dns_server::txt({"text"}),
+                                fake_dns_server::srv(0, 0, 80, "v4.test")};
+  int told = 0;
+  const auto text = [&](const gyre::net::text_result& found) {
+    ASSERT_TRUE(found);
+    EXPECT_THAT(*found, ElementsAre("text"));
+    ++told;
+  };
+  const lookup kept = names().resolve_txt("v4.test", text);
+  names().resolve_txt("v4.test", text).detach();
+  names()
+      .resolve_srv("v4.test",
+                   [&](const gyre::net::srv_result& found) {
+                     ASSERT_TRUE(found);
+                     EXPECT_EQ(found->front().port, 80);
+                     ++told;
+                   })
+      .detach();
+  names()
+      .resolve_ptr(some_v4,
+                   [&](const gyre::net::text_result& found) {
+                     EXPECT_THAT(found, FailsWith(resolve_errc::host_not_found));
+                     ++told;
+                   })
+      .detach();
+  EXPECT_EQ(names().resolve_txt("v4.test", text).cancel(), true);
+  while (told < 4) loop_.run_once();
+  EXPECT_FALSE(kept.active());
+  EXPECT_EQ(server_.asked().size(), 3u) << "the same question is asked once";
+}
+
+TEST_F(Resolver, ReadsResolvConfAgainWhenItHasChanged) {
+  const temporary_file file("nameserver 127.0.0.1\nsearch nowhere.test\n");
+  auto how = options();
+  how.search_domains = std::nullopt;
+  how.resolv_conf = file.path();
+  how.cache = {};
+  make(how);
+  server_["v4.nowhere.test"] = {.negative_ttl = 60, .exists = false};
+  server_["silent.nowhere.test"] = {.manner = manner::silently};
+  const lookup before = names().resolve("silent", 80, record());
+  EXPECT_EQ(error_of("v4"), resolve_errc::host_not_found);
+  file.write("nameserver 127.0.0.1\nsearch test\n");
+  EXPECT_THAT(find("v4"), testing::Truly([](const resolve_result& found) {
+                return found && found->front().address() == some_v4;
+              }));
+  EXPECT_TRUE(before.active()) << "it is left to the servers of before";
+  std::remove(file.path().c_str());
+  EXPECT_EQ(error_of("v6"), resolve_errc::host_not_found) << "and without one";
+}
+
+TEST_F(Resolver, AsksForThePartThatItDoesNotKnow) {
+  with_cache();
+  static_cast<void>(find("v4.test"));
+  EXPECT_TRUE(find("v4.test"));
+  EXPECT_THAT(server_.asked(), ElementsAre("AAAA v4.test", "A v4.test", "AAAA v4.test"));
 }
 
 TEST_F(Resolver, NeverTellsBeforeResolveReturns) {
@@ -501,13 +815,31 @@ TEST_F(Resolver, EndsACoroutineThatIsAskedToStop) {
   std::jthread stopper;
   names();
   loop_.post([&] { stopper = std::jthread([&] { source.request_stop(); }); });
-  const auto stopped = gyre::sync_wait(loop_, gyre::as_expected(names().resolve("silent.test", 80)),
-                                       source.get_token());
-  EXPECT_THAT(stopped, FailsWith(std::errc::operation_canceled));
-  EXPECT_THAT(gyre::sync_wait(loop_, gyre::as_expected(names().resolve("192.0.2.1", 80)),
-                              source.get_token()),
-              FailsWith(std::errc::operation_canceled))
+  const auto resolve = [](resolver& with, const char* host) -> gyre::task<> {
+    static_cast<void>(co_await with.resolve(host, 80));
+  };
+  EXPECT_EQ(gyre::test::error_of(loop_, resolve(names(), "silent.test"), source.get_token()),
+            std::errc::operation_canceled);
+  EXPECT_EQ(gyre::test::error_of(loop_, resolve(names(), "192.0.2.1"), source.get_token()),
+            std::errc::operation_canceled)
       << "was stopped before";
+  EXPECT_EQ(names().pending(), 0u);
+}
+
+TEST_F(Resolver, ThatIsStoppedEndsALoopThatLogsErrors) {
+  gyre::inplace_stop_source source;
+  const std::vector<std::function<gyre::task<>()>> waits{
+      [this]() -> gyre::task<> { co_await names().resolve("silent.test", 80); },
+      [this]() -> gyre::task<> { co_await names().resolve_txt("silent.test"); },
+  };
+  names();
+  loop_.post([&] { source.request_stop(); });
+  for (const auto& each : waits) {
+    int errors = 0;
+    EXPECT_EQ(gyre::test::error_of(loop_, gyre::test::log_errors(each, errors), source.get_token()),
+              std::errc::operation_canceled);
+    EXPECT_EQ(errors, 0);
+  }
   EXPECT_EQ(names().pending(), 0u);
 }
 
@@ -518,11 +850,11 @@ TEST_F(Resolver, RacesItsAnswerWithTheStopOfAnotherThread) {
       std::this_thread::sleep_for(std::chrono::microseconds(round * 3));
       source.request_stop();
     });
-    const auto found = gyre::sync_wait(loop_, gyre::as_expected(names().resolve("v4.test", 80)),
-                                       source.get_token());
-    if (!found) {
-      EXPECT_EQ(found.error(), std::errc::operation_canceled);
-    }
+    const auto resolve = [](resolver& with) -> gyre::task<> {
+      static_cast<void>(co_await with.resolve("v4.test", 80));
+    };
+    const std::error_code error = gyre::test::error_of(loop_, resolve(names()), source.get_token());
+    EXPECT_TRUE(!error || error == std::errc::operation_canceled) << error.message();
   }
   EXPECT_EQ(names().pending(), 0u);
 }
@@ -612,10 +944,10 @@ TEST(ResolverOfAnotherThread, ServesCoroutinesOnAPool) {
     }
     for (auto& each : found) EXPECT_EQ(each.get(), 25);
     gyre::inplace_stop_source source;
-    auto silent = gyre::spawn_future(pool, gyre::as_expected(names->resolve("v4.test.example", 80)),
-                                     source.get_token());
+    auto silent =
+        gyre::spawn_future(pool, names->resolve("v4.test.example", 80), source.get_token());
     source.request_stop();
-    EXPECT_FALSE(silent.get());
+    EXPECT_THROW(silent.get(), std::system_error);
   }
   std::promise<void> gone;
   network.loop().post([&] {
@@ -641,3 +973,4 @@ TEST_F(Resolver, GoesOnInAForkedChildThatFoundItIdle) {
 }
 
 }  // namespace
+}  // namespace resolver_test

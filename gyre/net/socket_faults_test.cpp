@@ -13,22 +13,27 @@
 #include <gyre/net/udp_socket.hpp>
 #include <gyre/net/unix_stream.hpp>
 #include <gyre/task/task.hpp>
+#include <tests/support/idle_time_poller.hpp>
 #include <tests/support/io_facts.hpp>
 #include <tests/support/system_call_faults.hpp>
 
 #include <fcntl.h>
+#include <poll.h>
+#include <sys/socket.h>
 #include <sys/uio.h>
 
 #include <array>
 #include <cerrno>
 #include <cstddef>
 #include <functional>
+#include <memory>
 #include <span>
 #include <string>
 #include <system_error>
 #include <utility>
 #include <vector>
 
+namespace socket_faults_test {
 namespace {
 
 using gyre::task;
@@ -109,7 +114,6 @@ TEST_F(SocketFaults, AreToldAndLeaveNothingBehind) {
       {"listen", EADDRINUSE, listen},
       {watch, ENOSPC, listen},
       {"accept4", EINVAL, accept},
-      {watch, ENOSPC, accept},
       {"recv", ECONNRESET, [&]() -> task<> { co_await stream.receive(); }},
       {"recv", ECONNRESET, [&]() -> task<> { co_await stream.read_some(room_); }},
       {"recv", ETIMEDOUT, [&]() -> task<> { co_await stream.read_exactly(room_); }},
@@ -164,6 +168,29 @@ TEST_F(SocketFaults, AreToldAndLeaveNothingBehind) {
   EXPECT_EQ(gyre::sync_wait(loop_, udp_.receive(room_)), 1u);
   EXPECT_FALSE(error_of(accept));
   EXPECT_FALSE(error_of(connect));
+}
+
+TEST_F(SocketFaults, OfServingAConnectionRefuseItAndTheNextIsAccepted) {
+  const auto connected = [&] {
+    auto client =
+        gyre::net::socket::open(gyre::net::address_family::ipv4, gyre::net::socket_type::stream);
+    static_cast<void>(client.connect(listener_.local_endpoint()));
+    return client;
+  };
+  const gyre::net::socket refused = connected();
+  const gyre::net::socket served = connected();
+  const int descriptors = open_descriptors();
+  {
+    const fault no_watch(gyre::test::facts_of(loop_).watch, ENOSPC);
+    const tcp_stream accepted = gyre::sync_wait(loop_, listener_.accept());
+    EXPECT_EQ(no_watch.hits(), 1);
+    EXPECT_EQ(accepted.peer_endpoint(), served.local_endpoint());
+    EXPECT_EQ(listener_.refused(), 1u);
+    EXPECT_EQ(open_descriptors(), descriptors + 1);
+  }
+  pollfd ended{refused.fd(), POLLIN, 0};
+  EXPECT_EQ(::poll(&ended, 1, 10'000), 1);
+  EXPECT_EQ(::recv(refused.fd(), room_.data(), room_.size(), 0), 0);
 }
 
 TEST_F(SocketFaults, OfWhatIsOnlyInterruptedAreNotTold) {
@@ -236,11 +263,13 @@ class ServerFaults : public testing::Test {
   }
 
   int thrown_ = 0;
-  gyre::loop loop_{gyre::loop_options{.on_exception = [this](std::exception_ptr) { ++thrown_; }}};
+  gyre::loop loop_{gyre::loop_options{.on_exception = [this](std::exception_ptr) { ++thrown_; }},
+                   std::make_unique<gyre::test::idle_time_poller>()};
   // The shortest pauses there are.
-  tcp_server server_{loop_,
-                     tcp_server_options{.accept_backoff = std::chrono::nanoseconds(0),
-                                        .accept_backoff_limit = std::chrono::nanoseconds(0)}};
+  tcp_server server_{
+      loop_, tcp_server_options{.connections = {.close_timeout = std::chrono::milliseconds(20)},
+                                .accept_backoff = std::chrono::nanoseconds(0),
+                                .accept_backoff_limit = std::chrono::nanoseconds(0)}};
   std::vector<std::error_code> ends_, pauses_;
 };
 
@@ -281,8 +310,8 @@ TEST_P(FailingAccept, MakesItPause) {
     {
       const fault exhausted("accept4", GetParam(), {.times = -1});
       server_.start();
+      turn_until(loop_, [&] { return exhausted.hits() > 2; });  // it tries again
       loop_.run_for(std::chrono::milliseconds(20));
-      EXPECT_GT(exhausted.hits(), 2) << "it tries again";
       EXPECT_LT(exhausted.hits(), 100) << "but does not spin";
     }
     ASSERT_EQ(pauses_.size(), 1u) << "told once";
@@ -376,3 +405,4 @@ TEST_F(ServerFaults, OfConnectingAreToldToTheClient) {
 }
 
 }  // namespace
+}  // namespace socket_faults_test

@@ -18,6 +18,7 @@
 #include <system_error>
 #include <utility>
 
+namespace socket_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -335,3 +336,4 @@ TEST(Multicast, OfOneSourceReachesMembersOfItOnly) {
 }
 
 }  // namespace
+}  // namespace socket_test

@@ -83,6 +83,7 @@ void tcp_client::disconnect() {
 
 bool tcp_client::send(std::span<const std::byte> bytes) {
   if (core_->loop().in_loop_thread()) return core_->send(bytes);
+  if (bytes.empty()) return true;
   std::optional<detail::byte_quota::share> share = core_->posted.take(bytes.size());
   if (!share) return false;
   io::buffer copy;

@@ -5,7 +5,7 @@
 //     gyre::net::tcp_client client(loop, {.reconnect = true});
 //     client.on_connection([](gyre::net::tcp_connection& up) { up.send("hello\n"); });
 //     client.on_message([](gyre::net::tcp_connection&, gyre::io::input& in) { … });
-//     client.connect(*gyre::net::endpoint::parse("127.0.0.1:7"));
+//     client.connect(server);  // such as *gyre::net::endpoint::parse("127.0.0.1:7")
 #pragma once
 
 #include <gyre/base/move_only_function.hpp>
@@ -37,6 +37,8 @@ struct tcp_client_options {
   /// How long one attempt to connect may take, not zero; of a host with several addresses, with each
   /// of them.
   std::chrono::nanoseconds connect_timeout = std::chrono::seconds{5};
+  /// As race_options::resolution_delay, when it connects by name.
+  std::chrono::nanoseconds resolution_delay = std::chrono::milliseconds{50};
   /// Whether to connect again when an attempt failed or the connection was lost. Before the n-th
   /// attempt in a row that failed it waits a random time between zero and
   /// min(longest_delay, initial_delay * 2^(n-1)): exponential backoff with full jitter (Brooker,
@@ -98,7 +100,9 @@ class tcp_client {
   /// disconnect(). While it is connected or connecting to another one, that is disconnected first.
   void connect(const endpoint& server);
   /// The same for a host, whose name is looked up before each attempt, and whose addresses are tried
-  /// one after the other. `names` belongs to the client's loop, and must outlive the client.
+  /// one after the other, IPv6 and IPv4 in turns. A name server that is silent about one of them holds
+  /// nothing up (see `resolution_delay`). `names` belongs to the client's loop, and must outlive the
+  /// client.
   void connect(resolver& names, std::string host, service port);
   /// Closes the connection as tcp_connection::close() does, or ends the attempt to connect, and does
   /// not connect again. What was kept to be sent is dropped. Idempotent.
@@ -106,7 +110,8 @@ class tcp_client {
 
   /// Sends on the connection as that does. Without one, keeps the bytes if `keep_limit` allows;
   /// else returns false. From another thread: copies them, and true means no more than that; false
-  /// that more than connection_options::output_limit would wait for the loop.
+  /// that more than connection_options::output_limit would wait for the loop, where each call counts
+  /// 1 KiB besides its bytes.
   bool send(std::span<const std::byte> bytes);
   bool send(std::string_view text) { return send(std::as_bytes(std::span(text))); }
 

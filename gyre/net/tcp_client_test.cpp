@@ -6,11 +6,15 @@
 #include <gyre/exec/loop_thread.hpp>
 #include <gyre/exec/timer.hpp>
 #include <gyre/net/callback_test_support.hpp>
+#include <gyre/net/resolver.hpp>
 #include <gyre/net/tcp_server.hpp>
+#include <tests/support/fake_dns_server.hpp>
+#include <tests/support/io_in_virtual_time.hpp>
 
 #include <unistd.h>
 
 #include <atomic>
+#include <chrono>
 #include <exception>
 #include <fstream>
 #include <memory>
@@ -20,6 +24,7 @@
 #include <thread>
 #include <vector>
 
+namespace tcp_client_test {
 namespace {
 
 using namespace gyre::net::test;
@@ -112,6 +117,21 @@ TEST_F(TcpClient, ConnectsWithinTheMachine) {
       endpoint::unix_abstract("gyre-tcp-client-test-nobody-" + std::to_string(::getpid())));
   turn_until(loop, [&] { return gave_up; });
   EXPECT_THAT(failures, testing::ElementsAre(std::errc::connection_refused));
+}
+
+TEST(TcpClientInVirtualTime, KeepsAnIdleConnectionByDefault) {
+  gyre::test::io_in_virtual_time virtual_time;
+  tcp_server server(virtual_time.loop, {.connections = {.idle_timeout = 0s}});
+  server.listen(any_port());
+  server.start();
+  tcp_client client(virtual_time.loop);
+  client.connect(server.local_endpoint());
+  virtual_time.turn_until([&] { return client.connected(); });
+  for (int hours = 0; hours < 100; ++hours) {
+    virtual_time.advance(1h);
+    virtual_time.settle();
+  }
+  EXPECT_TRUE(client.connected());
 }
 
 TEST_F(TcpClient, TriesOnceUnlessItIsToReconnect) {
@@ -304,6 +324,94 @@ TEST_F(TcpClient, FindsTheServerByItsName) {
   client.reset();
 }
 
+// No limit of time passes in these but that which the test is about: the others are hours.
+class TcpClientOfAHost : public TcpClient {
+ protected:
+  // At the server's port, of which the client knows by name.
+  void connect(std::chrono::nanoseconds resolution_delay) {
+    make({.connect_timeout = 1h, .resolution_delay = resolution_delay});
+    client->connect(names, "host.test", server->local_endpoint().port());
+  }
+  void run_until_held() {
+    turn_until(loop, [&] { return name_server.held() == 1; });
+    settle(loop);
+  }
+  static constexpr ip_address v4 = ip_address::loopback_v4();
+  static constexpr ip_address v6 = ip_address::loopback_v6();
+
+  gyre::test::fake_dns_server name_server{loop};
+  gyre::net::resolver names{loop,
+                            {.servers = {name_server.at()},
+                             .timeout = 1h,
+                             .hosts_file = {},
+                             .search_domains = std::vector<std::string>{}}};
+};
+
+TEST_F(TcpClientOfAHost, DoesNotWaitForAServerThatIsSilentAboutIPv6) {
+  name_server["host.test"] = {.addresses = {v4, v6}};
+  name_server.hold("AAAA ");
+  connect(1ms);
+  turn_until(loop, [&] { return ups == 1; });
+  EXPECT_EQ(client->connection()->peer_endpoint(), server->local_endpoint());
+  EXPECT_EQ(name_server.held(), 1u) << "nothing was said of IPv6";
+  EXPECT_EQ(names.pending(), 0u);
+}
+
+TEST_F(TcpClientOfAHost, WaitsForThePreferredVersionWithinTheDelay) {
+  name_server["host.test"] = {.addresses = {v4}};
+  name_server.hold("AAAA ");
+  connect(1h);
+  run_until_held();
+  EXPECT_EQ(client->metrics().attempts, 1u);
+  EXPECT_EQ(ups, 0);
+  name_server.release();
+  turn_until(loop, [&] { return ups == 1; });
+}
+
+TEST_F(TcpClientOfAHost, TriesAddressesThatComeLate) {
+  name_server["host.test"] = {.addresses = {ip_address::v4(127, 0, 0, 3), v4}};
+  name_server.hold("A ");
+  name_server["host.test"].addresses.push_back(v6);  // where nobody listens, or which is not there
+  connect(1h);
+  run_until_held();
+  EXPECT_EQ(ups, 0);
+  EXPECT_TRUE(failures.empty()) << "others may come";
+  name_server.release();
+  turn_until(loop, [&] { return ups == 1; });
+  EXPECT_EQ(client->connection()->peer_endpoint(), server->local_endpoint());
+  EXPECT_EQ(client->metrics().attempts, 1u);
+}
+
+TEST_F(TcpClientOfAHost, SaysOnceWhyNoAddressAnswers) {
+  name_server["host.test"] = {.addresses = {ip_address::v4(127, 0, 0, 3)}};
+  name_server.hold("AAAA ");
+  connect(0s);
+  run_until_held();
+  EXPECT_TRUE(failures.empty()) << "others may come";
+  name_server.release();
+  turn_until(loop, [&] { return gave_up; });
+  EXPECT_THAT(failures, testing::ElementsAre(std::errc::connection_refused));
+}
+
+TEST_F(TcpClientOfAHost, MayBeDisconnectedOrDestroyedBetweenTheAddresses) {
+  name_server["host.test"] = {.addresses = {ip_address::v4(127, 0, 0, 3)}};
+  for (const bool destroy : {false, true}) {
+    name_server.hold("AAAA ");
+    connect(destroy ? 1h : 0s);
+    run_until_held();
+    if (destroy) {
+      client.reset();
+    } else {
+      client->disconnect();
+    }
+    name_server.release();
+    settle(loop);
+    EXPECT_EQ(names.pending(), 0u);
+    EXPECT_TRUE(failures.empty());
+    names.clear_cache();
+  }
+}
+
 // Pitfall: the kernel connects a socket to itself.
 TEST_F(TcpClient, DoesNotTakeItselfForTheServer) {
   const endpoint own = nobody();
@@ -433,13 +541,15 @@ TEST_F(TcpClient, DoesNotTryAgainBehindItsDestructor) {
 }
 
 TEST_F(TcpClient, OtherThreadsSendNoFasterThanTheLoopTakesIt) {
-  make({.connections = {.output_limit = 1000}}).connect(server->local_endpoint());
+  make({.connections = {.output_limit = 10'000}}).connect(server->local_endpoint());
   turn_until(loop, [&] { return ups == 1; });
   for (std::size_t round = 1; round <= 2; ++round) {
-    EXPECT_TRUE(client->send(std::string(600, 'x')));
-    EXPECT_FALSE(client->send(std::string(401, 'x')));
-    EXPECT_TRUE(client->send(std::string(400, 'x')));
-    turn_until(loop, [&] { return echoed.size() == round * 1000; });
+    EXPECT_TRUE(client->send(std::string(4'000, 'x')));
+    EXPECT_FALSE(client->send(std::string(6'000, 'x')));
+    EXPECT_TRUE(client->send(""));
+    EXPECT_TRUE(client->send(std::string(3'000, 'x')));
+    turn_until(loop, [&] { return echoed.size() == round * 7'000; });
+    settle(loop);
   }
 }
 
@@ -467,3 +577,4 @@ TEST(TcpClientOnAThread, MayBeUsedFromAnother) {
 }
 
 }  // namespace
+}  // namespace tcp_client_test

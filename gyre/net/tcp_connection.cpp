@@ -4,14 +4,18 @@
 #include <gyre/net/tcp_connection.hpp>
 
 #include <gyre/io/backend.hpp>
+#include <gyre/io/error.hpp>
 #include <gyre/net/detail/closing.hpp>
 #include <gyre/net/detail/connection_extra.hpp>
 #include <gyre/net/detail/connection_group.hpp>
 #include <gyre/net/socket_options.hpp>
 
+#include <linux/sockios.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <new>
 #include <utility>
@@ -26,7 +30,8 @@ tcp_connection::tcp_connection(detail::connection_group& group, int fd, std::uin
       receiving_(*this, &tcp_connection::on_received, io::repeat::until_cancelled),
       id_(id),
       peer_address_(peer.is_ip() ? peer.address() : ip_address()),
-      peer_port_(peer.port()) {
+      peer_port_(peer.port()),
+      peer_is_ip_(peer.is_ip()) {
   static_assert(sizeof(tcp_connection) == 256 && alignof(tcp_connection) == 64);
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Winvalid-offsetof"  // which both compilers support here
@@ -55,7 +60,7 @@ event_loop& tcp_connection::loop() const noexcept { return group_->loop(); }
 io::backend& tcp_connection::io() const noexcept { return group_->io(); }
 
 endpoint tcp_connection::peer_endpoint() const {
-  if (peer_port_ != 0) return endpoint(peer_address_, peer_port_);
+  if (peer_is_ip_) return endpoint(peer_address_, peer_port_);
   return is_open() ? socket_ref(handle::fd()).peer_endpoint() : endpoint();
 }
 endpoint tcp_connection::local_endpoint() const {
@@ -70,10 +75,10 @@ detail::connection_extra& tcp_connection::extra() {
 // --- What the loop calls ---
 
 void tcp_connection::begin() {
-  if (is_open()) start_receiving();
+  idle_since_ = group_->idle_clock();
   from_loop([this] {
-    if (group_->options().idle_timeout.count() > 0)
-      set_idle_timeout(group_->options().idle_timeout);
+    prepare_for_descriptors();
+    if (is_open()) start_receiving();
     if (auto& connected = group_->handlers().connected) connected(*this);
   });
 }
@@ -81,12 +86,16 @@ void tcp_connection::begin() {
 void tcp_connection::on_received(io::request& asked, io::result what) {
   auto& self = static_cast<tcp_connection&>(asked.target());
   self.from_loop([&self, what] {
-    if (!what) return self.end(self.has_failed() ? self.why_ : what.error(), ending::in_order);
+    if (!what) return self.receiving_failed(what.error());
     if (what.count() == 0) return self.peer_has_ended();
     // Given back when the message has been dealt with, so that the next comes to the same place.
     const io::received data = std::move(self.receiving_.data);
     self.receive(data.bytes());
   });
+}
+
+void tcp_connection::receiving_failed(std::error_code why) noexcept {
+  end(has_failed() ? why_ : why, ending::in_order);
 }
 
 void tcp_connection::receive(std::span<const std::byte> bytes) {
@@ -104,9 +113,12 @@ void tcp_connection::receive(std::span<const std::byte> bytes) {
 void tcp_connection::receive_behind_rest(std::span<const std::byte> bytes) {
   io::buffer& rest = extra_->rest;
   rest.append(bytes);
+  const std::size_t before = rest.size();
   group_->handlers().message(*this, rest);
+  if (rest.size() < before) ++extra_->consumptions;
   if (rest.empty()) {
     rest = io::buffer();
+    update_held_bytes();
   } else if (is_open()) {
     keep({});
   }
@@ -115,9 +127,49 @@ void tcp_connection::receive_behind_rest(std::span<const std::byte> bytes) {
 void tcp_connection::keep(std::span<const std::byte> unconsumed) {
   io::buffer& rest = extra().rest;
   rest.append(unconsumed);
-  if (rest.size() > group_->options().input_limit) {
-    end(std::make_error_code(std::errc::no_buffer_space), ending::reset);
+  const connection_options& limits = group_->options();
+  if (rest.size() > limits.input_limit || !update_held_bytes()) {
+    return end(std::make_error_code(std::errc::no_buffer_space), ending::reset);
   }
+  detail::connection_extra& own = *extra_;
+  if (own.message_timer.linked() || limits.message_timeout.count() == 0) return;
+  own.message_watch.start(limits.message_timeout, own.consumptions);
+  start_timer(own.message_timer, own.message_watch);
+}
+
+void tcp_connection::on_message_timer(timer_operation& timer) {
+  auto& self = *static_cast<detail::connection_extra::deadline&>(timer).self;
+  self.from_loop([&self] { self.message_timer_expired(); });
+}
+
+void tcp_connection::message_timer_expired() {
+  detail::connection_extra& own = *extra_;
+  if (phase_ != phase::open || own.rest.empty()) return;
+  if (reading_paused()) {
+    own.message_watch.start(group_->options().message_timeout, own.consumptions);
+  } else if (own.message_watch.stalled(own.consumptions)) {
+    return end(std::make_error_code(std::errc::timed_out), ending::in_order);
+  }
+  start_timer(own.message_timer, own.message_watch);
+}
+
+// Counts what waits; false if its group's memory has no room for that.
+bool tcp_connection::update_held_bytes() noexcept {
+  if (extra_ == nullptr) return true;
+  const std::size_t held = phase_ == phase::ended ? 0 : pending_output() + extra_->rest.size();
+  const std::size_t before = std::exchange(extra_->counted, held);
+  return group_->count_held(before, held);
+}
+
+// Receives no sooner, so that what comes stays behind.
+void tcp_connection::hear_left_over() {
+  if (paused_) return;
+  if (phase_ == phase::open && extra_ != nullptr && !extra_->rest.empty()) {
+    ++messages_;
+    group_->count_received(0);
+    receive_behind_rest({});
+  }
+  if (is_open() && !paused_ && !peer_done_ && !handle::reading()) start_receiving();
 }
 
 void tcp_connection::peer_has_ended() {
@@ -144,14 +196,46 @@ void tcp_connection::on_timer(timer_operation& timer) {
 }
 
 void tcp_connection::timer_expired() {
-  const std::error_code timed_out = std::make_error_code(std::errc::timed_out);
-  if (phase_ == phase::flushing) return end(timed_out, ending::reset);
-  if (phase_ == phase::lingering || has_failed()) return end(why_, ending::in_order);
-  const std::uint64_t moved = bytes_received_ + bytes_sent_;
-  extra_->quiet = moved == extra_->moved ? extra_->quiet + 1 : 0;
-  extra_->moved = moved;
-  if (extra_->quiet >= 4) return end(timed_out, ending::in_order);
-  start_timer(extra_->idle_quarter);
+  if (phase_ != phase::open) return closing_timer_expired();
+  if (has_failed()) return end(why_, ending::in_order);
+  if (extra_->watch.stalled(bytes_received_ + bytes_taken_by_peer())) {
+    return end(io::errc::idle_timeout, ending::in_order);
+  }
+  start_timer(extra_->timer, extra_->watch);
+}
+
+void tcp_connection::end_if_idle(std::uint32_t present) noexcept {
+  auto moved = static_cast<std::uint32_t>(bytes_received_ + bytes_sent_);
+  // What had all been taken by the peer still is: of most connections the kernel is not asked.
+  if (moved != idle_moved_) {
+    moved = static_cast<std::uint32_t>(bytes_received_ + bytes_taken_by_peer());
+  }
+  if (moved != idle_moved_) {
+    idle_moved_ = moved;
+    idle_since_ = present;
+  } else if (phase_ == phase::open && !has_failed() && !has_own_idle_timeout_ &&
+             present - idle_since_ > detail::connection_group::idle_clock_per_timeout) {
+    end(io::errc::idle_timeout, ending::in_order);
+  }
+}
+
+void tcp_connection::closing_timer_expired() {
+  detail::connection_extra& own = *extra_;
+  if (!own.watch.stalled(bytes_taken_by_peer()) && loop().now() < own.close_by) {
+    const steady_time next = loop().deadline_after(own.watch.quarter());
+    loop().start_timer(own.timer, std::min(next, own.close_by));
+  } else if (phase_ == phase::flushing) {
+    end(std::make_error_code(std::errc::timed_out), ending::reset);
+  } else {
+    end(why_, ending::in_order);
+  }
+}
+
+// What the kernel has taken may still be in its buffer, which can hold minutes' worth of a slow peer.
+std::uint64_t tcp_connection::bytes_taken_by_peer() const noexcept {
+  int in_kernel = 0;
+  if (::ioctl(handle::fd(), SIOCOUTQ, &in_kernel) != 0) in_kernel = 0;
+  return bytes_sent_ - static_cast<std::uint64_t>(in_kernel);
 }
 
 void tcp_connection::on_later(operation& later) {
@@ -168,6 +252,10 @@ void tcp_connection::call_what_is_due() {
   const auto is_due = [this, due](std::uint8_t which) {
     return (due & which) != 0 && phase_ == phase::open && !has_failed();
   };
+  if ((due & left_over_due) != 0 && is_open()) hear_left_over();
+  if ((due & readable_due) != 0 && is_open() && !paused_ && !handle::reading()) {
+    receive_with_descriptors();
+  }
   if (is_due(high_water_due) && handlers.high_water) handlers.high_water(*this, pending_output());
   if (is_due(low_water_due) && handlers.low_water) handlers.low_water(*this);
   if (is_due(write_complete_due) && pending_output() == 0 && handlers.write_complete) {
@@ -194,19 +282,32 @@ void tcp_connection::finish() {
 // --- What the program calls ---
 
 void tcp_connection::start_receiving() noexcept {
-  // One that repeats does not complete at once.
-  static_cast<void>(io().start(receiving_));
+  if (extra_ != nullptr && extra_->descriptors != nullptr) {
+    if (io().start(extra_->descriptors->readable)) call_later(readable_due);
+  } else {
+    // One that repeats does not complete at once.
+    static_cast<void>(io().start(receiving_));
+  }
 }
 
-void tcp_connection::pause_reading() noexcept {
-  if (paused_ || phase_ != phase::open) return;
-  paused_ = true;
-  io().cancel(receiving_);
+void tcp_connection::pause_reading() noexcept { pause(paused_by_program); }
+void tcp_connection::resume_reading() noexcept { resume(paused_by_program); }
+
+void tcp_connection::pause(std::uint8_t why) noexcept {
+  if (phase_ != phase::open) return;
+  if (std::exchange(paused_, static_cast<std::uint8_t>(paused_ | why)) != 0) return;
+  if (handle::reading()) io().cancel(*handle::reader);
 }
 
-void tcp_connection::resume_reading() noexcept {
-  if (!std::exchange(paused_, false)) return;
-  if (is_open() && !peer_done_) start_receiving();
+void tcp_connection::resume(std::uint8_t why) noexcept {
+  if (paused_ == 0) return;
+  paused_ = static_cast<std::uint8_t>(paused_ & ~why);
+  if (paused_ != 0) return;
+  if (phase_ == phase::open) {
+    call_later(left_over_due);  // a message callback that calls this has not left it yet
+  } else if (is_open() && !peer_done_) {
+    start_receiving();
+  }
 }
 
 void tcp_connection::shutdown_send() noexcept {
@@ -218,22 +319,41 @@ void tcp_connection::shutdown_send() noexcept {
 void tcp_connection::close() noexcept { close(group_->options().close_timeout); }
 
 void tcp_connection::close(std::chrono::nanoseconds timeout) noexcept {
+  close(timeout, group_->options().close_limit);
+}
+
+void tcp_connection::close(std::chrono::nanoseconds timeout,
+                           std::chrono::nanoseconds limit) noexcept {
   if (phase_ == phase::ended) return;
   if (has_failed()) return end(why_, ending::in_order);
   if (phase_ == phase::open) {
     phase_ = phase::flushing;
-    stop_timer();      // of the idle timeout
-    resume_reading();  // from now on only for the peer's end
+    stop_timers();
+    resume(paused_by_program | paused_by_output);  // from now on only for the peer's end
     if (pending_output() == 0) linger();
     if (!is_open()) return;
   }
   try {
-    const steady_time deadline = loop().deadline_after(timeout);
-    timer_operation& timer = extra().timer;
-    if (!timer.linked() || deadline < timer.deadline()) loop().start_timer(timer, deadline);
+    limit_closing(timeout, timeout.count() > 0 ? limit : timeout);
   } catch (const std::bad_alloc&) {
     end(std::make_error_code(std::errc::not_enough_memory), ending::reset);
   }
+}
+
+void tcp_connection::limit_closing(std::chrono::nanoseconds timeout,
+                                   std::chrono::nanoseconds limit) {
+  detail::connection_extra& own = extra();
+  const steady_time close_by = loop().deadline_after(limit);
+  if (!own.timer.linked()) {
+    own.watch.start(timeout, bytes_taken_by_peer());
+    own.close_by = close_by;
+  } else {
+    own.watch.shorten(timeout);
+    own.close_by = std::min(own.close_by, close_by);
+  }
+  const steady_time next = std::min(loop().deadline_after(own.watch.quarter()), own.close_by);
+  timer_operation& timer = own.timer;
+  if (!timer.linked() || next < timer.deadline()) loop().start_timer(timer, next);
 }
 
 void tcp_connection::abort(std::error_code why) noexcept { end(why, ending::reset); }
@@ -261,8 +381,8 @@ void tcp_connection::end(std::error_code why, ending how) noexcept {
   if (phase_ == phase::ended) return;
   phase_ = phase::ended;
   why_ = why;
-  stop_timer();
-  if (extra_ != nullptr) extra_->output.clear();
+  stop_timers();
+  drop_output();
   // release: pairs with the acquire in alive().
   if (control_ != nullptr) control_->alive.store(false, std::memory_order_release);
   io().detach(*this);
@@ -279,24 +399,30 @@ void tcp_connection::call_later(std::uint8_t due) noexcept {
 
 void tcp_connection::set_idle_timeout(std::chrono::nanoseconds timeout) {
   if (phase_ != phase::open || has_failed()) return;
+  has_own_idle_timeout_ = true;
   if (timeout.count() <= 0) {
     stop_timer();
     return;
   }
   detail::connection_extra& own = extra();
-  own.idle_quarter = timeout / 4 + std::chrono::nanoseconds{1};
-  own.moved = bytes_received_ + bytes_sent_;
-  own.quiet = 0;
-  start_timer(own.idle_quarter);
+  own.watch.start(timeout, bytes_received_ + bytes_taken_by_peer());
+  start_timer(own.timer, own.watch);
 }
 
-void tcp_connection::start_timer(std::chrono::nanoseconds delay) {
-  detail::connection_extra& own = extra();
-  loop().start_timer(own.timer, loop().deadline_after(delay));
+void tcp_connection::start_timer(timer_operation& timer, const detail::progress_watch& watch) {
+  loop().start_timer(timer, loop().deadline_after(watch.quarter()));
 }
 
 void tcp_connection::stop_timer() noexcept {
   if (extra_ != nullptr && extra_->timer.linked()) loop().cancel_timer(extra_->timer);
+}
+
+void tcp_connection::stop_timers() noexcept {
+  stop_timer();
+  if (extra_ == nullptr) return;
+  for (timer_operation* each : {&extra_->message_timer, &extra_->write_timer}) {
+    if (each->linked()) loop().cancel_timer(*each);
+  }
 }
 
 // --- References ---
@@ -330,12 +456,20 @@ tcp_connection* tcp_connection_ref::get() const noexcept {
   return alive() ? control_->connection : nullptr;
 }
 
-bool tcp_connection_ref::post(move_only_function<void(tcp_connection&)> function) const {
-  if (!alive()) return false;
+template <class Function>
+void tcp_connection_ref::post_always(Function function) const {
   control_->loop.post([self = *this, called = std::move(function)]() mutable {
     tcp_connection* const connection = self.get();
     if (connection != nullptr) connection->from_loop([&] { called(*connection); });
   });
+}
+
+bool tcp_connection_ref::post(move_only_function<void(tcp_connection&)> function) const {
+  if (!alive()) return false;
+  std::optional<detail::byte_quota::share> share = control_->posted.take(0);
+  if (!share) return false;
+  post_always([called = std::move(function), held = std::move(*share)](
+                  tcp_connection& connection) mutable { called(connection); });
   return true;
 }
 
@@ -354,19 +488,23 @@ bool tcp_connection_ref::send(io::buffer&& bytes) const {
 template <class Get>
 bool tcp_connection_ref::post_bytes(std::size_t size, Get get) const {
   if (!alive()) return false;
+  if (size == 0) return true;
   std::optional<detail::byte_quota::share> share = control_->posted.take(size);
   if (!share) return false;
-  return post([taken = get(), held = std::move(*share)](tcp_connection& to) mutable {
+  post_always([taken = get(), held = std::move(*share)](tcp_connection& to) mutable {
     to.send(std::move(taken));
   });
+  return true;
 }
 
 bool tcp_connection_ref::close() const {
-  return post([](tcp_connection& ended) { ended.close(); });
+  return alive() && control_->close_once.run(
+                        [this] { post_always([](tcp_connection& ended) { ended.close(); }); });
 }
 
 bool tcp_connection_ref::abort() const {
-  return post([](tcp_connection& ended) { ended.abort(); });
+  return alive() && control_->abort_once.run(
+                        [this] { post_always([](tcp_connection& ended) { ended.abort(); }); });
 }
 
 }  // namespace gyre::net

@@ -1,36 +1,77 @@
 // SPDX-License-Identifier: Apache-2.0
 // How a connection sends: at once if it can, and what the kernel does not take waits in a queue.
+#include <gyre/base/error.hpp>
 #include <gyre/io/backend.hpp>
+#include <gyre/io/error.hpp>
 #include <gyre/net/detail/connection_extra.hpp>
 #include <gyre/net/detail/connection_group.hpp>
+#include <gyre/net/detail/message_with_fds.hpp>
 #include <gyre/net/tcp_connection.hpp>
 
+#include <fcntl.h>
+#include <sys/stat.h>
 #include <sys/uio.h>
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
+#include <chrono>
 #include <cstddef>
+#include <cstdint>
+#include <memory>
 #include <new>
 #include <span>
+#include <system_error>
 #include <utility>
+#include <vector>
 
 namespace gyre::net {
+namespace {
 
-std::size_t tcp_connection::pending_output() const noexcept {
-  return extra_ == nullptr ? 0 : extra_->output.size();
+// What has been promised to the peer must be there.
+void check_file(int file, std::uint64_t offset, std::uint64_t count) {
+  struct ::stat status{};
+  if (::fstat(file, &status) != 0) gyre::detail::throw_errno("tcp_connection::send_file");
+  if (!S_ISREG(status.st_mode)) {
+    gyre::detail::throw_system_error(EINVAL, "tcp_connection::send_file: not a regular file");
+  }
+  const auto size = static_cast<std::uint64_t>(status.st_size);
+  if (offset > size || count > size - offset) {
+    throw std::system_error(io::errc::unexpected_end, "tcp_connection::send_file");
+  }
 }
 
-// How much the kernel took of what `asked` names; if that failed, it can be sent on no more.
+// Fewer if there are no descriptors left. Throws std::bad_alloc.
+std::vector<unique_fd> copies_of(std::span<const int> fds) {
+  std::vector<unique_fd> copies;
+  copies.reserve(fds.size());
+  for (const int each : fds) {
+    unique_fd copy(::fcntl(each, F_DUPFD_CLOEXEC, 0));
+    if (!copy) break;
+    copies.push_back(std::move(copy));
+  }
+  return copies;
+}
+
+}  // namespace
+
+std::size_t tcp_connection::pending_output() const noexcept {
+  if (extra_ == nullptr) return 0;
+  const detail::attached_output* const attached = extra_->attached.get();
+  return extra_->output.size() + (attached == nullptr ? 0 : attached->cost());
+}
+
+// How much the kernel took of what `asked` names; if that failed, it can be sent on no more. Always
+// tried: what a program sends in one turn is up to the program, and must not wait for want of a turn.
 std::size_t tcp_connection::try_to_send(io::request& asked) noexcept {
-  std::optional<io::result> made = io().start(asked);
-  if (!made) made = io().cancel(asked);
-  if (!made) return 0;
-  if (!*made) {
-    sending_failed(made->error());
+  const io::result made = io().attempt(asked);
+  if (made.would_block()) return 0;
+  if (!made) {
+    sending_failed(made.error());
     return 0;
   }
-  count_sent(made->count());
-  return made->count();
+  count_sent(made.count());
+  return made.count();
 }
 
 void tcp_connection::count_sent(std::size_t bytes) noexcept {
@@ -101,6 +142,58 @@ bool tcp_connection::send(std::span<const std::span<const std::byte>> pieces) {
   });
 }
 
+detail::attached_output& tcp_connection::attached() {
+  auto& attached = extra().attached;
+  if (attached == nullptr) {
+    io::handle& self = *this;  // make_unique() may not see the base
+    attached = std::make_unique<detail::attached_output>(self, &tcp_connection::on_room);
+  }
+  return *attached;
+}
+
+// Those that wait alone are not refused: a small limit would refuse all, though the kernel may have room.
+std::size_t tcp_connection::cost_of_descriptors(std::size_t count) const noexcept {
+  return pending_output() == 0 ? 0 : count * detail::attached_output::descriptor_cost;
+}
+
+bool tcp_connection::send_file(unique_fd file, std::uint64_t offset, std::uint64_t count) {
+  check_file(file.get(), offset, count);
+  if (!can_send()) return false;
+  if (count == 0) return true;
+  return wait_with(cost_of_descriptors(1), [&](io::output_queue& output) {
+    attached().add({.file = std::move(file), .offset = static_cast<::off_t>(offset), .left = count},
+                   output.size());
+  });
+}
+
+bool tcp_connection::send_fds(std::span<const std::byte> bytes, std::span<const int> fds) {
+  if (bytes.empty() || fds.size() > detail::message_with_fds::most_fds || peer_is_ip_) {
+    gyre::detail::throw_system_error(EINVAL, "tcp_connection::send_fds");
+  }
+  if (!can_send()) return false;
+  if (pending_output() == 0) {
+    const iovec piece{const_cast<std::byte*>(bytes.data()), bytes.size()};
+    detail::message_with_fds message({&piece, 1});
+    message.attach(fds);
+    io::send_message_request sending(*this, message.header, nullptr);
+    const std::size_t taken = try_to_send(sending);
+    if (taken == bytes.size()) return all_sent();
+    if (!can_send()) return false;
+    bytes = bytes.subspan(taken);
+    if (taken > 0) fds = {};
+  }
+  std::vector<unique_fd> copies = copies_of(fds);
+  if (copies.size() < fds.size()) {
+    end({errno, std::system_category()}, ending::reset);
+    return false;
+  }
+  const std::size_t cost = cost_of_descriptors(copies.size());
+  return wait_with(bytes.size() + cost, [&](io::output_queue& output) {
+    if (!copies.empty()) attached().add({.fds = std::move(copies)}, output.size());
+    output.append(bytes);
+  });
+}
+
 // Queues `more` bytes. Where that is too much, or memory is short, the connection ends: what follows
 // in its stream would be wrong.
 template <class Append>
@@ -116,27 +209,67 @@ bool tcp_connection::wait_with(std::size_t more, Append&& append) noexcept {
     end(std::make_error_code(std::errc::not_enough_memory), ending::reset);
     return false;
   }
-  if (!extra_->writing.under_way()) flush();
+  if (!handle::writing()) flush();
   if (!can_send()) return false;
+  if (!update_held_bytes()) {
+    end(std::make_error_code(std::errc::no_buffer_space), ending::reset);
+    return false;
+  }
+  watch_output();
   if (!above_high_water_ && pending_output() >= limits.high_water) {
     above_high_water_ = true;
+    if (group_->pauses_at_high_water()) pause(paused_by_output);
     tell_of_water(high_water_due, low_water_due);
   }
   return true;
 }
 
+void tcp_connection::watch_output() noexcept {
+  detail::connection_extra& own = *extra_;
+  const std::chrono::nanoseconds timeout = group_->options().write_timeout;
+  if (timeout.count() == 0 || own.write_timer.linked() || pending_output() == 0) return;
+  own.write_watch.start(timeout, bytes_taken_by_peer());
+  start_timer(own.write_timer, own.write_watch);
+}
+
+void tcp_connection::on_write_timer(timer_operation& timer) {
+  auto& self = *static_cast<detail::connection_extra::deadline&>(timer).self;
+  self.from_loop([&self] { self.write_timer_expired(); });
+}
+
+void tcp_connection::write_timer_expired() noexcept {
+  detail::connection_extra& own = *extra_;
+  if (phase_ != phase::open || pending_output() == 0) return;
+  if (own.write_watch.stalled(bytes_taken_by_peer())) {
+    return end(std::make_error_code(std::errc::timed_out), ending::reset);
+  }
+  start_timer(own.write_timer, own.write_watch);
+}
+
 // Writes what waits, as long as the kernel takes it at once.
 void tcp_connection::flush() noexcept {
   detail::connection_extra& waiting = *extra_;
-  while (!waiting.output.empty()) {
-    const std::size_t count = waiting.output.gather(waiting.pieces);
-    waiting.writing.pieces = std::span(waiting.pieces).first(count);
+  while (pending_output() > 0) {
+    if (waiting.attached != nullptr && waiting.attached->is_due()) {
+      if (!send_attachment()) return;
+      continue;
+    }
+    waiting.writing.pieces = next_pieces();
     const std::optional<io::result> made = io().start(waiting.writing);
     if (!made) return;
     if (!*made) return sending_failed(made->error());
     taken(made->count());
   }
   flushed();
+}
+
+// Of the output, up to what goes between or with its bytes.
+std::span<iovec> tcp_connection::next_pieces() noexcept {
+  detail::connection_extra& waiting = *extra_;
+  const std::span<iovec> pieces =
+      std::span(waiting.pieces).first(waiting.output.gather(waiting.pieces));
+  if (waiting.attached == nullptr) return pieces;
+  return detail::first_bytes(pieces, waiting.attached->next_bytes());
 }
 
 void tcp_connection::on_written(io::request& asked, io::result what) {
@@ -151,8 +284,15 @@ void tcp_connection::on_written(io::request& asked, io::result what) {
 void tcp_connection::taken(std::size_t bytes) noexcept {
   count_sent(bytes);
   extra_->output.consume(bytes);
+  if (extra_->attached != nullptr) extra_->attached->consume(bytes);
+  output_has_shrunk();
+}
+
+void tcp_connection::output_has_shrunk() noexcept {
+  update_held_bytes();
   if (above_high_water_ && pending_output() <= group_->low_water()) {
     above_high_water_ = false;
+    resume(paused_by_output);
     tell_of_water(low_water_due, high_water_due);
   }
 }
@@ -166,6 +306,13 @@ void tcp_connection::tell_of_water(std::uint8_t due, std::uint8_t other) noexcep
   }
 }
 
+void tcp_connection::drop_output() noexcept {
+  if (extra_ == nullptr) return;
+  extra_->output.clear();
+  if (extra_->attached != nullptr) extra_->attached->clear();
+  update_held_bytes();
+}
+
 // Nothing waits any more.
 void tcp_connection::flushed() noexcept {
   if (phase_ == phase::flushing) return linger();
@@ -177,13 +324,16 @@ void tcp_connection::flushed() noexcept {
 // the answer is still there, and reading ends the connection. Where it does not (of a Unix socket
 // only the other direction may be shut), the timer does.
 void tcp_connection::sending_failed(std::error_code why) noexcept {
-  if (phase_ != phase::open || paused_ || peer_done_) return end(why, ending::in_order);
+  resume(paused_by_output);
+  if (phase_ != phase::open || paused_ != 0 || peer_done_) return end(why, ending::in_order);
   why_ = why;
   shut_ = told_ = true;
-  due_ = 0;
-  if (extra_ != nullptr) extra_->output.clear();
+  due_ = static_cast<std::uint8_t>(due_ &
+                                   (left_over_due | readable_due));  // nothing but reading goes on
+  drop_output();
   try {
-    start_timer(group_->options().close_timeout);
+    const steady_time give_up = loop().deadline_after(group_->options().close_timeout);
+    loop().start_timer(extra().timer, give_up);
   } catch (const std::bad_alloc&) {
     end(why, ending::in_order);
   }

@@ -4,12 +4,17 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <gyre/exec/loop.hpp>
+#include <gyre/io/error.hpp>
 #include <gyre/net/callback_test_support.hpp>
 #include <gyre/net/tcp_server.hpp>
+#include <tests/support/idle_time_poller.hpp>
+#include <tests/support/io_in_virtual_time.hpp>
 
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <cstring>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <stdexcept>
@@ -19,6 +24,7 @@
 #include <utility>
 #include <vector>
 
+namespace tcp_connection_test {
 namespace {
 
 using namespace gyre::net::test;
@@ -67,8 +73,10 @@ class TcpConnection : public testing::Test {
   }
 
   std::vector<std::exception_ptr> thrown;
-  gyre::loop loop{gyre::loop_options{
-      .on_exception = [this](std::exception_ptr error) { thrown.push_back(std::move(error)); }}};
+  gyre::loop loop{
+      gyre::loop_options{
+          .on_exception = [this](std::exception_ptr error) { thrown.push_back(std::move(error)); }},
+      std::make_unique<gyre::test::idle_time_poller>()};
   std::optional<tcp_server> server;
   tcp_connection* connection = nullptr;
   int connects = 0;
@@ -212,6 +220,177 @@ TEST_F(TcpConnection, TellsOfHighAndLowWater) {
   EXPECT_THAT(told, testing::ElementsAre("high", "low", "high", "low"));
 }
 
+TEST_F(TcpConnection, APeerThatNeverReadsIsNotReadFromEither) {
+  make({.connections = {.high_water = 100'000}});
+  server->on_message(&echo);
+  start();
+  peer client = connect(4096);
+  const std::string text = long_text(1 << 16);
+  std::string sent;
+  const auto send_what_it_takes = [&] {
+    const ssize_t count = ::send(client.fd(), text.data(), text.size(), MSG_NOSIGNAL);
+    if (count > 0) sent.append(text, 0, static_cast<std::size_t>(count));
+    return count > 0;
+  };
+  turn_until(loop, [&] {
+    send_what_it_takes();
+    return connection == nullptr || connection->reading_paused() || sent.size() > 30'000'000;
+  });
+  ASSERT_NE(connection, nullptr);
+  EXPECT_TRUE(connection->reading_paused());
+  EXPECT_LT(connection->pending_output(), 4'000'000u) << "what one turn has brought, and no more";
+  while (send_what_it_takes()) settle(loop);
+  const std::size_t waiting = connection->pending_output();
+  settle(loop);
+  EXPECT_LE(connection->pending_output(), waiting);
+  EXPECT_TRUE(client.receive(loop, sent.size()) == sent) << "it was resumed";
+  EXPECT_FALSE(connection->reading_paused());
+}
+
+// With nothing set: what README's echo server does.
+TEST_F(TcpConnection, PeersThatNeverReadTakeAFewMebibytesEach) {
+  std::vector<tcp_connection*> all;
+  server->on_connection([&](tcp_connection& c) {
+    limit_kernel_buffer(c);
+    all.push_back(&c);
+    ++connects;
+  });
+  server->on_message(&echo);
+  start();
+  std::vector<peer> peers;
+  for (int i = 0; i < 8; ++i) peers.push_back(connect(4096));
+  const std::string text = long_text(1 << 16);
+  turn_until(loop, [&] {
+    for (const peer& each : peers) {
+      static_cast<void>(::send(each.fd(), text.data(), text.size(), MSG_NOSIGNAL));
+    }
+    return !ends.empty() ||
+           std::ranges::all_of(all, [](const tcp_connection* c) { return c->reading_paused(); });
+  });
+  ASSERT_TRUE(ends.empty()) << ends.front().message();
+  for (const tcp_connection* each : all) {
+    EXPECT_GE(each->pending_output(), std::size_t{1} << 20);
+    EXPECT_LE(each->pending_output(), std::size_t{4} << 20);
+  }
+}
+
+TEST_F(TcpConnection, AProgramThatIsToldOfHighWaterDecidesWhetherToRead) {
+  make({.connections = {.high_water = 100'000}});
+  std::string heard;
+  bool told = false;
+  server->on_high_water([&](tcp_connection&, std::size_t) { told = true; });
+  server->on_message([&](tcp_connection&, input& in) {
+    heard += in.text();
+    in.consume_all();
+  });
+  start();
+  peer client = connect(4096);
+  EXPECT_TRUE(connection->send(long_text(1'500'000)));
+  turn_until(loop, [&] { return told; });
+  EXPECT_FALSE(connection->reading_paused());
+  client.send("still heard");
+  turn_until(loop, [&] { return heard == "still heard"; });
+}
+
+TEST_F(TcpConnection, ThePausesOfTheProgramAndOfHighWaterDoNotMix) {
+  make({.connections = {.high_water = 100'000}});
+  server->on_message(&echo);
+  start();
+  peer client = connect(4096);
+  EXPECT_TRUE(connection->send(long_text(1'500'000)));
+  EXPECT_TRUE(connection->reading_paused());
+  connection->resume_reading();
+  EXPECT_TRUE(connection->reading_paused()) << "the output still waits";
+  connection->pause_reading();
+  client.receive(loop, 1'500'000);
+  turn_until(loop, [&] { return connection->pending_output() == 0; });
+  EXPECT_TRUE(connection->reading_paused()) << "the program has not resumed it";
+  connection->resume_reading();
+  client.send("end");
+  EXPECT_EQ(client.receive(loop, 1'500'003).substr(1'500'000), "end");
+}
+
+TEST_F(TcpConnection, SmallPostsAreLimitedAndEmptyOnesNotPosted) {
+  start();
+  peer client = connect();
+  const tcp_connection_ref ref = connection->ref();
+  std::size_t accepted = 0;
+  for (int i = 0; i < 20'000; ++i) accepted += ref.send("x") ? 1 : 0;
+  EXPECT_LE(accepted, 5'000u) << "each costs far more than its byte";
+  EXPECT_GE(accepted, 1'000u);
+  const std::size_t waiting = loop.metrics().tasks_pending;
+  for (int i = 0; i < 1'000; ++i) EXPECT_TRUE(ref.send(""));
+  EXPECT_EQ(loop.metrics().tasks_pending, waiting);
+  EXPECT_EQ(client.receive(loop, accepted).size(), accepted);
+  EXPECT_TRUE(ref.send("x"));
+}
+
+// Messages end with a newline.
+class TcpConnectionWithMessages : public testing::Test {
+ protected:
+  TcpConnectionWithMessages() {
+    server.on_message([](tcp_connection&, input& in) {
+      const std::size_t last = in.text().rfind('\n');
+      if (last != std::string_view::npos) in.consume(last + 1);
+    });
+    server.on_connection([this](tcp_connection& c) { connection = &c; });
+    server.on_close([this](tcp_connection&, std::error_code why) { end = why; });
+    server.listen(any_port());
+    server.start();
+    client.emplace(server.local_endpoint());
+    virtual_time.turn_until([this] { return connection != nullptr; });
+  }
+  void hear(std::string_view bytes) {
+    const std::uint64_t heard = connection->metrics().bytes_received + bytes.size();
+    client->send(bytes);
+    virtual_time.turn_until([&] { return end || connection->metrics().bytes_received >= heard; });
+  }
+  void pass(std::chrono::nanoseconds elapsed) {
+    virtual_time.advance(elapsed);
+    virtual_time.settle();
+  }
+
+  gyre::test::io_in_virtual_time virtual_time;
+  tcp_server server{virtual_time.loop, tcp_server_options{.connections = {.message_timeout = 4s}}};
+  tcp_connection* connection = nullptr;
+  std::optional<peer> client;
+  std::optional<std::error_code> end;
+};
+
+TEST_F(TcpConnectionWithMessages, EndWhenOneTakesTooLongThoughBytesCome) {
+  for (int seconds = 0; seconds < 3; ++seconds) {
+    hear("x");
+    pass(1001ms);
+    EXPECT_FALSE(end) << "before its time";
+  }
+  for (int seconds = 0; seconds < 3 && !end; ++seconds) {
+    hear("x");
+    pass(1001ms);
+  }
+  EXPECT_EQ(end, std::make_error_code(std::errc::timed_out));
+}
+
+TEST_F(TcpConnectionWithMessages, GoOnWhileMessagesAreCompleted) {
+  for (int seconds = 0; seconds < 20; ++seconds) {
+    hear(seconds % 2 == 0 ? "the beginning" : " and the end\nof more");
+    pass(1001ms);
+    ASSERT_FALSE(end);
+  }
+  hear("\n");
+  for (int seconds = 0; seconds < 20; ++seconds) pass(1001ms);
+  EXPECT_FALSE(end) << "none is incomplete";
+}
+
+TEST_F(TcpConnectionWithMessages, AreNotTimedOutWhileTheProgramDoesNotRead) {
+  hear("incomplete");
+  connection->pause_reading();
+  for (int seconds = 0; seconds < 20; ++seconds) pass(1001ms);
+  ASSERT_FALSE(end);
+  connection->resume_reading();
+  hear(" no more\n");
+  EXPECT_FALSE(end);
+}
+
 // What it pauses or resumes by these must fit the present moment.
 TEST_F(TcpConnection, TellsOfHighAndLowWaterAsItIs) {
   gyre::loop busy({.batch = 1});
@@ -305,6 +484,94 @@ TEST_F(TcpConnection, PausedReadingHoldsThePeerBack) {
   wait_for_end();
 }
 
+TEST_F(TcpConnection, LeftOverInputIsHeardWhenReadingIsResumed) {
+  std::vector<std::string> heard;
+  bool ended = false;
+  server->on_message([&](tcp_connection& c, input& in) {
+    heard.emplace_back(in.text());
+    in.consume(2);
+    c.pause_reading();
+  });
+  server->on_peer_ended([&](tcp_connection& c) {
+    ended = true;
+    c.close();
+  });
+  start();
+  peer client = connect();
+  client.send("1\n2\n3\n");
+  client.close();
+  turn_until(loop, [&] { return heard.size() == 1; });
+  for (const char* rest : {"2\n3\n", "3\n"}) {
+    const std::size_t before = heard.size();
+    connection->resume_reading();
+    connection->resume_reading();
+    EXPECT_EQ(heard.size(), before) << "never before it returns";
+    turn_until(loop, [&] { return heard.size() > before; });
+    EXPECT_EQ(heard.back(), rest);
+    EXPECT_FALSE(ended) << "not before all has been heard";
+  }
+  connection->resume_reading();
+  wait_for_end();
+  EXPECT_TRUE(ended);
+  EXPECT_EQ(heard.size(), 3u);
+}
+
+TEST_F(TcpConnection, LeftOverInputIsHeardThoughTheCallbackItselfResumes) {
+  std::vector<std::string> heard;
+  server->on_message([&](tcp_connection& c, input& in) {
+    heard.emplace_back(in.text());
+    in.consume(1);
+    c.pause_reading();
+    c.resume_reading();
+  });
+  start();
+  peer client = connect();
+  client.send("123");
+  turn_until(loop, [&] { return heard.size() == 3; });
+  EXPECT_EQ(heard, (std::vector<std::string>{"123", "23", "3"}));
+}
+
+TEST_F(TcpConnection, LeftOverInputComesBeforeWhatHasComeMeanwhile) {
+  std::string heard;
+  bool takes_all = false;
+  server->on_message([&](tcp_connection& c, input& in) {
+    if (!takes_all) return c.pause_reading();
+    heard += in.text();
+    in.consume_all();
+  });
+  start();
+  peer client = connect();
+  client.send("old");
+  turn_until(loop, [&] { return connection != nullptr && connection->reading_paused(); });
+  client.send("new");
+  connection->resume_reading();
+  connection->pause_reading();
+  for (int i = 0; i < 20; ++i) loop.run_for(100us);
+  EXPECT_EQ(heard, "") << "it is paused again";
+  takes_all = true;
+  connection->resume_reading();
+  turn_until(loop, [&] { return heard.size() == 6; });
+  EXPECT_EQ(heard, "oldnew");
+}
+
+TEST_F(TcpConnection, EndsInOrderWhenItIsClosedBeforeLeftOverInputIsHeard) {
+  int messages = 0;
+  server->on_message([&](tcp_connection& c, input&) {
+    ++messages;
+    c.pause_reading();
+  });
+  start();
+  peer client = connect();
+  client.send("text");
+  turn_until(loop, [&] { return messages == 1; });
+  connection->resume_reading();
+  connection->close(std::chrono::hours(1));
+  client.close();
+  wait_for_end();
+  EXPECT_FALSE(ends[0]) << ends[0].message();
+  EXPECT_EQ(messages, 1);
+}
+
 // Pitfall: close discards pending output.
 TEST_F(TcpConnection, CloseSendsWhatWasAcceptedFirst) {
   start();
@@ -333,6 +600,158 @@ TEST_F(TcpConnection, CloseGivesUpWhenThePeerTakesNothing) {
   connection->close();
   wait_for_end();
   EXPECT_EQ(ends[0], std::errc::timed_out);
+}
+
+// A connection with more to send than the kernel takes, to a peer that reads a little now and then.
+class TcpConnectionToASlowPeer : public testing::Test {
+ protected:
+  // `opened` is told of the connection, to which the text has been sent.
+  void open(gyre::net::connection_options how, std::function<void(tcp_connection&)> opened) {
+    server.emplace(virtual_time.loop, tcp_server_options{.connections = how});
+    server->on_connection([this, opened = std::move(opened)](tcp_connection& c) {
+      limit_kernel_buffer(c);
+      c.send(text);
+      opened(c);
+    });
+    server->on_close([this](tcp_connection&, std::error_code why) { end = why; });
+    server->on_message([](tcp_connection&, input& in) { in.consume_all(); });
+    server->listen(any_port());
+    server->start();
+    client.emplace(server->local_endpoint(), 4096);
+    virtual_time.turn_until([this] { return server->metrics().accepted == 1; });
+    virtual_time.settle();
+  }
+  // More than the kernel can have kept for it, so that some was acknowledged.
+  void read_some_of_it() {
+    const std::size_t enough = std::min(client->text.size() + 100'000, text.size());
+    virtual_time.turn_until([&] {
+      client->receive_some();
+      return client->ended || client->text.size() >= enough;
+    });
+  }
+
+  const std::string text = long_text(1'500'000);
+  gyre::test::io_in_virtual_time virtual_time;
+  std::optional<tcp_server> server;
+  std::optional<peer> client;
+  std::optional<std::error_code> end;
+};
+
+class ClosedTcpConnection : public TcpConnectionToASlowPeer {
+ protected:
+  void close_one(gyre::net::connection_options how) {
+    open(how, [](tcp_connection& c) { c.close(); });
+  }
+};
+
+TEST_F(ClosedTcpConnection, SendsEverythingToAPeerThatReadsSlowly) {
+  close_one({.close_timeout = 1s});
+  while (!client->ended && client->text.size() < text.size()) {
+    read_some_of_it();
+    virtual_time.advance(400ms);
+    virtual_time.settle();
+  }
+  EXPECT_TRUE(client->text == text) << client->text.size() << " bytes came";
+  EXPECT_EQ(client->error, 0) << "the connection was reset";
+  client->close();
+  virtual_time.turn_until([&] { return end.has_value(); });
+  EXPECT_FALSE(*end) << end->message();
+}
+
+TEST_F(ClosedTcpConnection, EndsWhenThePeerTakesNothingForTheTimeout) {
+  close_one({.close_timeout = 1s});
+  read_some_of_it();
+  for (int quarters = 0; quarters < 3; ++quarters) {
+    virtual_time.advance(250ms);
+    virtual_time.settle();
+  }
+  EXPECT_FALSE(end) << "before its time";
+  // What was on its way may have been acknowledged in some of these.
+  for (int quarters = 0; quarters < 1000 && !end; ++quarters) {
+    virtual_time.advance(251ms);
+    virtual_time.settle();
+  }
+  EXPECT_EQ(end, std::make_error_code(std::errc::timed_out));
+}
+
+TEST_F(ClosedTcpConnection, EndsAtTheLimitThoughThePeerGoesOnReading) {
+  close_one({.close_timeout = 1s, .close_limit = 2s});
+  for (int reads = 0; reads < 4; ++reads) {
+    EXPECT_FALSE(end) << "before its time";
+    read_some_of_it();
+    virtual_time.advance(501ms);
+    virtual_time.settle();
+  }
+  EXPECT_EQ(end, std::make_error_code(std::errc::timed_out));
+}
+
+TEST_F(ClosedTcpConnection, EndsWithItsServersDeadlineThoughThePeerGoesOnReading) {
+  close_one({.close_timeout = 1s});
+  bool stopped = false;
+  server->stop(2s, [&] { stopped = true; });
+  for (int reads = 0; reads < 4; ++reads) {
+    EXPECT_FALSE(stopped) << "before its time";
+    read_some_of_it();
+    virtual_time.advance(501ms);
+    virtual_time.settle();
+  }
+  EXPECT_TRUE(stopped);
+}
+
+class TcpConnectionWithOutput : public TcpConnectionToASlowPeer {
+ protected:
+  void open_one(gyre::net::connection_options how) {
+    open(how, [](tcp_connection&) {});
+  }
+  void pass(std::chrono::nanoseconds elapsed) {
+    virtual_time.advance(elapsed);
+    virtual_time.settle();
+  }
+};
+
+TEST_F(TcpConnectionWithOutput, EndsWhenThePeerTakesNothingForTheTimeout) {
+  open_one({.write_timeout = 4s});
+  for (int quarters = 0; quarters < 3; ++quarters) pass(1000ms);
+  EXPECT_FALSE(end) << "before its time";
+  // What was on its way may have been acknowledged in some of these.
+  for (int quarters = 0; quarters < 1000 && !end; ++quarters) {
+    client->send("it goes on asking");
+    pass(1001ms);
+  }
+  EXPECT_EQ(end, std::make_error_code(std::errc::timed_out));
+}
+
+TEST_F(TcpConnectionWithOutput, IsLimitedByDefault) {
+  open_one({});
+  for (int quarters = 0; quarters < 1000 && !end; ++quarters) pass(15'001ms);
+  EXPECT_EQ(end, std::make_error_code(std::errc::timed_out));
+}
+
+TEST_F(TcpConnectionWithOutput, StaysWhileThePeerTakesSome) {
+  open_one({.write_timeout = 4s});
+  while (client->text.size() < text.size()) {
+    read_some_of_it();
+    for (int quarters = 0; quarters < 3; ++quarters) pass(1001ms);
+    ASSERT_FALSE(end) << end->message();
+  }
+  EXPECT_TRUE(client->text == text);
+  for (int quarters = 0; quarters < 20; ++quarters) pass(1001ms);
+  EXPECT_FALSE(end) << "nothing waits";
+}
+
+TEST_F(TcpConnectionWithOutput, IsNotIdleWhileThePeerTakesSome) {
+  open_one({.idle_timeout = 4s, .write_timeout = 0s});
+  while (client->text.size() < text.size()) {
+    read_some_of_it();
+    for (int times = 0; times < 3; ++times) pass(1001ms);
+    ASSERT_FALSE(end) << end->message();
+  }
+}
+
+TEST_F(TcpConnectionWithOutput, MayWaitForEverIfItIsTo) {
+  open_one({.idle_timeout = 0s, .write_timeout = 0s});
+  for (int hours = 0; hours < 20; ++hours) pass(1h);
+  EXPECT_FALSE(end);
 }
 
 TEST_F(TcpConnection, CloseDoesNotWaitLongForThePeersEnd) {
@@ -568,23 +987,104 @@ TEST_F(TcpConnection, NothingSentIsNothingCompleted) {
 }
 
 TEST_F(TcpConnection, IdleOnesAreEnded) {
-  make({.connections = {.idle_timeout = 40ms}});
+  make({.connections = {.idle_timeout = 100ms}});
   server->on_message(&echo);
   start();
   peer client = connect();
-  const gyre::steady_time begin = gyre::detail::monotonic_now();
-  gyre::steady_time last = begin;
-  for (std::size_t i = 1; i <= 8; ++i) {  // longer than the timeout in all
-    loop.run_for(10ms);
-    if (!ends.empty()) break;  // this machine was too slow
+  gyre::steady_time last;
+  for (std::size_t i = 1; i <= 6; ++i) {  // longer than the timeout in all
+    loop.run_for(25ms);
+    EXPECT_TRUE(ends.empty());
     client.send("x");
-    last = gyre::detail::monotonic_now();
+    last = loop.now();
     client.receive(loop, i);
   }
   wait_for_end();
+  EXPECT_EQ(ends[0], gyre::io::errc::idle_timeout);
   EXPECT_EQ(ends[0], std::errc::timed_out);
-  EXPECT_GE(gyre::detail::monotonic_now() - last, 30ms);
+  EXPECT_GE(loop.now() - last, 75ms);
   EXPECT_TRUE(client.receive_end(loop));
+}
+
+class IdleTcpConnections : public testing::Test {
+ protected:
+  void start(gyre::net::connection_options how) {
+    server.emplace(virtual_time.loop, tcp_server_options{.connections = how});
+    server->on_connection([this](tcp_connection& c) { opened.push_back(&c); });
+    server->on_message(&echo);
+    server->on_close([this](tcp_connection&, std::error_code why) { ends.push_back(why); });
+    server->listen(any_port());
+    server->start();
+  }
+  peer connect() {
+    const std::size_t before = opened.size();
+    peer made(server->local_endpoint());
+    virtual_time.turn_until([&] { return opened.size() > before; });
+    return made;
+  }
+  // In pieces so small that each part of the connections is looked at in time.
+  void pass(std::chrono::nanoseconds elapsed) {
+    constexpr int pieces = 1000;
+    for (int i = 0; i < pieces; ++i) {
+      virtual_time.advance(elapsed / pieces);
+      virtual_time.settle();
+    }
+  }
+
+  gyre::test::io_in_virtual_time virtual_time;
+  std::optional<tcp_server> server;
+  std::vector<tcp_connection*> opened;
+  std::vector<std::error_code> ends;
+};
+
+TEST_F(IdleTcpConnections, OfAServerEndByDefault) {
+  start({});
+  std::vector<peer> clients;
+  for (int i = 0; i < 50; ++i) clients.push_back(connect());
+  pass(9min);
+  EXPECT_TRUE(ends.empty());
+  std::string expected;
+  for (peer& each : clients) {
+    if (&each == &clients.front()) continue;
+    each.send("x");
+    virtual_time.turn_until([&] {
+      each.receive();
+      return each.text == "x";
+    });
+  }
+  pass(5min);
+  ASSERT_EQ(ends.size(), 1u);
+  EXPECT_EQ(ends[0], gyre::io::errc::idle_timeout);
+  pass(4min);
+  EXPECT_EQ(ends.size(), 1u);
+  pass(4min);
+  EXPECT_EQ(ends.size(), 50u);
+}
+
+TEST_F(IdleTcpConnections, MayHaveTimesOfTheirOwn) {
+  start({.idle_timeout = 4s});
+  const peer patient = connect();
+  const peer eternal = connect();
+  const peer hasty = connect();
+  const peer usual = connect();
+  opened[0]->set_idle_timeout(20s);
+  opened[1]->set_idle_timeout(0s);
+  opened[2]->set_idle_timeout(400ms);
+  pass(2s);
+  EXPECT_EQ(ends.size(), 1u);
+  pass(4s);
+  EXPECT_EQ(ends.size(), 2u);
+  pass(26s);
+  EXPECT_EQ(ends.size(), 3u);
+  pass(1h);
+  EXPECT_EQ(ends.size(), 3u);
+}
+
+TEST_F(IdleTcpConnections, StayIfTheyMay) {
+  start({.idle_timeout = 0s});
+  const peer client = connect();
+  pass(100h);
+  EXPECT_TRUE(ends.empty());
 }
 
 TEST_F(TcpConnection, KeepsWhatTheProgramWantsToKeepWithIt) {
@@ -657,24 +1157,64 @@ TEST_F(TcpConnection, OtherThreadsSendThroughReferences) {
 }
 
 TEST_F(TcpConnection, OtherThreadsSendNoFasterThanTheLoopTakesIt) {
-  make({.connections = {.output_limit = 1000}});
+  make({.connections = {.output_limit = 10'000}});
   start();
   peer client = connect();
   const tcp_connection_ref ref = connection->ref();
-  for (std::size_t round = 1; round <= 2; ++round) {
-    EXPECT_FALSE(ref.send(std::string(1001, 'x')));
-    EXPECT_TRUE(ref.send(std::string(600, 'x')));
-    EXPECT_FALSE(ref.send(std::string(401, 'x')));
+  for (std::size_t round = 0; round < 2; ++round) {
+    EXPECT_FALSE(ref.send(std::string(10'001, 'x')));
+    EXPECT_TRUE(ref.send(std::string(10'000, 'x'))) << "nothing waits";
+    EXPECT_FALSE(ref.send("x"));
+    EXPECT_EQ(client.receive(loop, round * 17'000 + 10'000).size(), round * 17'000 + 10'000);
+    settle(loop);
+    EXPECT_TRUE(ref.send(std::string(4'000, 'x')));
+    EXPECT_FALSE(ref.send(std::string(6'000, 'x')));
     gyre::io::buffer rest;
-    rest.append(std::string(400, 'x'));
+    rest.append(std::string(3'000, 'x'));
     EXPECT_TRUE(ref.send(std::move(rest)));
     EXPECT_FALSE(ref.send("x"));
-    EXPECT_EQ(client.receive(loop, round * 1000).size(), round * 1000);
+    EXPECT_EQ(client.receive(loop, (round + 1) * 17'000).size(), (round + 1) * 17'000);
+    settle(loop);
   }
   EXPECT_TRUE(ref.send("x"));
   connection->abort();
   settle(loop);
   EXPECT_FALSE(ref.send("x"));
+}
+
+TEST_F(TcpConnection, OtherThreadsPostNoFasterThanTheLoopTakesIt) {
+  make({.connections = {.output_limit = 10'000}});
+  start();
+  peer client = connect();
+  const tcp_connection_ref ref = connection->ref();
+  for (int round = 0; round < 2; ++round) {
+    int called = 0;
+    int accepted = 0;
+    while (accepted < 1000 && ref.post([&](tcp_connection&) { ++called; })) ++accepted;
+    EXPECT_GE(accepted, 5);
+    EXPECT_LE(accepted, 10);
+    EXPECT_FALSE(ref.send("x")) << "it is one limit";
+    settle(loop);
+    EXPECT_EQ(called, accepted);
+  }
+}
+
+TEST_F(TcpConnection, EndsOfOtherThreadsArePostedOnce) {
+  make({.connections = {.output_limit = 10'000}});
+  start();
+  peer client = connect();
+  const tcp_connection_ref ref = connection->ref();
+  while (ref.send("x")) {
+  }
+  const std::size_t before = loop.metrics().tasks_pending;
+  for (int i = 0; i < 1000; ++i) {
+    EXPECT_TRUE(ref.close());
+    EXPECT_TRUE(ref.abort());
+  }
+  EXPECT_EQ(loop.metrics().tasks_pending, before + 2);
+  wait_for_end();
+  EXPECT_EQ(ends[0], std::errc::connection_aborted);
+  EXPECT_FALSE(ref.close());
 }
 
 TEST_F(TcpConnection, WhatIsPostedToOneThatEndsMeanwhileIsDropped) {
@@ -777,3 +1317,4 @@ INSTANTIATE_TEST_SUITE_P(
     &name_of);
 
 }  // namespace
+}  // namespace tcp_connection_test

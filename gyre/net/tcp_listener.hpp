@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Waiting for TCP connections.
 //
-//     gyre::net::tcp_listener listener(loop, {gyre::net::ip_address::any_v6(), 7});
+//     gyre::net::tcp_listener listener(loop, at);  // such as {gyre::net::ip_address::any_v6(), 7}
 //     for (;;) {
 //       auto peer = co_await listener.accept();
 //       scope.spawn(serve(std::move(peer)));

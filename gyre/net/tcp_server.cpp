@@ -49,6 +49,12 @@ tcp_server& tcp_server::on_accept_error(move_only_function<void(std::error_code)
 }
 
 void tcp_server::listen(const endpoint& at) { core_->listen(at); }
+void tcp_server::listen(socket listening) {
+  std::vector<socket> one;
+  one.push_back(std::move(listening));
+  core_->listen(std::move(one));
+}
+void tcp_server::listen(std::vector<socket> listening) { core_->listen(std::move(listening)); }
 endpoint tcp_server::local_endpoint(std::size_t index) const {
   return core_->local_endpoint(index);
 }
@@ -64,14 +70,11 @@ void tcp_server::stop(steady_time deadline, move_only_function<void()> done) {
   core_->stop(deadline, std::move(done));
 }
 
-void tcp_server::for_each(std::function<void(tcp_connection&)> function) {
-  core_->for_each(std::move(function));
+bool tcp_server::for_each(std::function<void(tcp_connection&)> function) {
+  return core_->for_each(std::move(function));
 }
 
-void tcp_server::broadcast(std::span<const std::byte> bytes) {
-  auto copy = std::make_shared<std::vector<std::byte>>(bytes.begin(), bytes.end());
-  for_each([copy](tcp_connection& each) { each.send(*copy); });
-}
+bool tcp_server::broadcast(std::span<const std::byte> bytes) { return core_->broadcast(bytes); }
 
 const std::string& tcp_server::name() const noexcept { return core_->options.name; }
 tcp_server_metrics tcp_server::metrics() const noexcept { return core_->metrics(); }

@@ -6,7 +6,7 @@
 //       from.send(in.bytes());
 //       in.consume_all();
 //     });
-//     server.listen({gyre::net::ip_address::any_v6(), 7});
+//     server.listen(at);  // such as {gyre::net::ip_address::any_v6(), 7}
 //     server.start();
 //     loop.run();
 #pragma once
@@ -18,6 +18,9 @@
 #include <gyre/exec/loop_pool.hpp>
 #include <gyre/exec/loop_thread.hpp>
 #include <gyre/net/endpoint.hpp>
+#include <gyre/net/proxy_protocol.hpp>
+#include <gyre/net/socket.hpp>
+#include <gyre/net/socket_options.hpp>
 #include <gyre/net/tcp_connection.hpp>
 #include <gyre/task/from_callback.hpp>
 
@@ -27,6 +30,7 @@
 #include <functional>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -62,8 +66,29 @@ struct tcp_server_options {
   /// same time as the last that had a place is closed again, and counted as refused.
   std::size_t max_connections = unlimited;
   int backlog = 4096;
+  /// Connections at a time from one address (of IPv6, from one /64 network). Further ones are closed at
+  /// once. With proxy_protocol the address is the one in the header. Not given: half as many as the
+  /// process may have descriptors when the server is made (RLIMIT_NOFILE), so that one peer cannot take
+  /// them all. `unlimited` is for servers behind a proxy that does not say whose connections it passes on.
+  std::optional<std::size_t> connections_per_address = std::nullopt;
+  /// Connections that one address (or network) may open within `accept_interval`; further ones are closed at once.
+  std::size_t accepts_per_address = unlimited;
+  std::chrono::nanoseconds accept_interval = std::chrono::seconds{1};
+  /// Bytes that all connections may hold: output that waits, and input that is not consumed. Each loop
+  /// has an equal part of it. When half of that is in use, a connection may hold no more than its even
+  /// share of the other half: one that would hold more ends with std::errc::no_buffer_space.
+  std::size_t memory_limit = std::size_t{512} << 20;
+  /// Bytes that may wait for the loops in calls of broadcast() and for_each(), where each call counts
+  /// 1 KiB besides its bytes; further calls are refused.
+  std::size_t broadcast_limit = std::size_t{4} << 20;
   /// SO_REUSEADDR: to listen again at once after a restart.
   bool reuse_address = true;
+  /// SO_REUSEPORT: other servers, of this process or of others of the same user, may listen at the
+  /// same endpoint, and the kernel distributes connections among them. Implied by every_loop.
+  bool reuse_port = false;
+  /// Set on each listening socket before it binds, besides the members here; connections inherit what
+  /// is theirs, such as the sizes of buffers, without a system call for each.
+  socket_options sockets = {};
   /// IPV6_V6ONLY: an IPv6 listener does not take IPv4 connections.
   bool ipv6_only = false;
   /// How long accepting pauses when there are no descriptors or memory left (EMFILE, ENFILE, ENOBUFS,
@@ -71,12 +96,17 @@ struct tcp_server_options {
   /// taken with a descriptor kept in reserve and closed, so that its peer knows.
   std::chrono::nanoseconds accept_backoff = std::chrono::milliseconds{10};
   std::chrono::nanoseconds accept_backoff_limit = std::chrono::seconds{1};
+  /// Which connections come from a proxy that says whose they are: for these peer_endpoint() is the
+  /// client's, if it has one, and context() a proxy_header when on_connection is called.
+  proxy_protocol_options proxy_protocol = {};
 };
 
 /// Counts since a server was made.
 struct tcp_server_metrics {
   std::uint64_t accepted = 0;
-  std::uint64_t refused = 0;        ///< accepted and closed: no descriptors, or above the limit
+  std::uint64_t refused = 0;        ///< accepted and closed: no descriptors, above a limit, or no
+                                    ///< header of the PROXY protocol where one was due
+  std::uint64_t limited = 0;        ///< of these, above a limit per address
   std::uint64_t accept_errors = 0;  ///< times that accepting had to pause
   std::size_t connections = 0;      ///< at present
   connection_metrics traffic = {};
@@ -100,7 +130,8 @@ struct tcp_server_metrics {
 class tcp_server {
  public:
   /// With one loop, several, or a thread's. Throws std::invalid_argument for none, and for options
-  /// that make no sense: no connections allowed, a low_water that is not below high_water.
+  /// that make no sense: no connections allowed, a low_water that is not below high_water, an
+  /// accept_interval that is not positive.
   explicit tcp_server(event_loop& loop, tcp_server_options how = {});
   template <class Loop>
   explicit tcp_server(basic_loop_pool<Loop>& loops, tcp_server_options how = {})
@@ -125,10 +156,20 @@ class tcp_server {
   tcp_server& on_accept_error(move_only_function<void(std::error_code)> called);
 
   /// Binds and listens, so that peers can connect; they are accepted after start(). May be called
-  /// for several endpoints. Port 0: the kernel chooses. The file of a Unix socket at which nobody
-  /// listens any more is replaced; it stays when the server ends. No effect after stop(). Throws
+  /// for several endpoints. Port 0: the kernel chooses. The file of a Unix socket that is gone
+  /// is replaced; it stays when the server ends. No effect after stop(). Throws
   /// std::system_error (EADDRINUSE, EACCES, EADDRNOTAVAIL …).
   void listen(const endpoint& at);
+  /// Serves a socket that listens already: one that the process was started with, that another process
+  /// has passed (see passed_sockets.hpp), or a copy of one that the program keeps to pass it on. Its
+  /// own options stay as they are. With every_loop all loops accept from it, and which of them gets a
+  /// connection is chance; of several sockets that share a port, give each loop its own by the next
+  /// function. Throws std::system_error: std::errc::invalid_argument for a socket that does not
+  /// listen or no stream socket, not_a_socket, bad_file_descriptor; then closes it.
+  void listen(socket listening);
+  /// The same for sockets of one endpoint (SO_REUSEPORT), for which local_endpoint() has one entry.
+  /// Throws std::invalid_argument if there is none.
+  void listen(std::vector<socket> listening);
   /// Where it listens, in the order of listen(). Throws std::out_of_range (a std::logic_error) if that
   /// was not called so often.
   endpoint local_endpoint(std::size_t index = 0) const;
@@ -162,11 +203,12 @@ class tcp_server {
         [this, deadline](completion<void> done) { stop(deadline, [done] { done.set_value(); }); });
   }
 
-  /// Calls `function` with each connection, on its loop, later.
-  void for_each(std::function<void(tcp_connection&)> function);
-  /// Sends to all connections; the bytes are copied once.
-  void broadcast(std::span<const std::byte> bytes);
-  void broadcast(std::string_view text) { broadcast(std::as_bytes(std::span(text))); }
+  /// Calls `function` with each connection, on its loop, later. False if it does not, because calls with
+  /// more than `broadcast_limit` wait for the loops.
+  bool for_each(std::function<void(tcp_connection&)> function);
+  /// Sends to all connections; the bytes are copied once. Returns as for_each().
+  bool broadcast(std::span<const std::byte> bytes);
+  bool broadcast(std::string_view text) { return broadcast(std::as_bytes(std::span(text))); }
 
   const std::string& name() const noexcept;
   tcp_server_metrics metrics() const noexcept;

@@ -7,10 +7,12 @@
 #include <gyre/exec/loop_pool.hpp>
 #include <gyre/exec/loop_thread.hpp>
 #include <gyre/exec/runtime.hpp>
+#include <gyre/exec/timer.hpp>
 #include <gyre/net/callback_test_support.hpp>
 #include <gyre/task/spawn.hpp>
 #include <gyre/task/task.hpp>
 #include <tests/support/full_inbox.hpp>
+#include <tests/support/io_in_virtual_time.hpp>
 
 #include <sys/eventfd.h>
 #include <sys/resource.h>
@@ -21,6 +23,7 @@
 #include <atomic>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <future>
 #include <iterator>
 #include <memory>
@@ -31,6 +34,7 @@
 #include <utility>
 #include <vector>
 
+namespace tcp_server_test {
 namespace {
 
 using namespace gyre::net::test;
@@ -92,6 +96,7 @@ TEST_F(TcpServer, RefusesOptionsThatMakeNoSense) {
   EXPECT_THROW(tcp_server(loop, {.connections = {.high_water = 10, .low_water = 10}}),
                std::invalid_argument);
   EXPECT_THROW(tcp_server(loop, {.connections = {.idle_timeout = -1ns}}), std::invalid_argument);
+  EXPECT_THROW(tcp_server(loop, {.connections = {.write_timeout = -1ns}}), std::invalid_argument);
   EXPECT_THROW(tcp_server(loop, {.connections = {.close_timeout = -1ns}}), std::invalid_argument);
   EXPECT_THROW(tcp_server(std::vector<gyre::event_loop*>()), std::invalid_argument);
   EXPECT_THROW(tcp_server(std::vector<gyre::event_loop*>{&loop, nullptr}), std::invalid_argument);
@@ -256,6 +261,168 @@ TEST_F(TcpServer, ManyConnectAndDisconnect) {
   EXPECT_EQ(closes, static_cast<int>(rounds * width));
 }
 
+// A budget for what is done at once in a turn must not change what send() does.
+TEST_F(TcpServer, ABroadcastEndsNoneWhoseKernelHasRoomForIt) {
+  start({.connections = {.high_water = 8'000, .output_limit = 16'000}});
+  std::vector<peer> members;
+  for (int i = 0; i < 100; ++i) {
+    auto [served, other] = gyre::net::socket_pair();
+    members.emplace_back(std::move(other));
+    server->adopt(served.release());
+  }
+  wait_for_connections(members.size());
+  const std::string news = long_text(50'000);
+  server->broadcast(news);
+  for (peer& each : members) EXPECT_TRUE(each.receive(loop, news.size()) == news);
+  EXPECT_EQ(closes, 0);
+}
+
+// Each message takes a millisecond, and there is always one more.
+TEST(TcpServerInVirtualTime, BusyConnectionsDelayTimersAndTasksByABoundedTime) {
+  gyre::test::io_in_virtual_time virtual_time({.io_time = 1ms});
+  gyre::loop& loop = virtual_time.loop;
+  tcp_server server(loop);
+  std::vector<gyre::net::socket> members;
+  int messages = 0;
+  std::vector<int> heard(64);
+  server.on_message([&](tcp_connection& c, input& in) {
+    in.consume_all();
+    ++messages;
+    ++heard[c.id() - 1];
+    virtual_time.advance(1ms);
+    EXPECT_EQ(::send(members[c.id() - 1].fd(), "x", 1, MSG_NOSIGNAL), 1);
+  });
+  for (std::size_t i = 0; i < heard.size(); ++i) {
+    auto [served, other] = gyre::net::socket_pair();
+    members.push_back(std::move(other));
+    server.adopt(served.release());
+  }
+  virtual_time.turn_until([&] { return server.metrics().connections == members.size(); });
+  virtual_time.settle();
+  for (auto& each : members) EXPECT_EQ(::send(each.fd(), "x", 1, MSG_NOSIGNAL), 1);
+
+  int most_between_tasks = 0;
+  const std::function<void(int)> post = [&](int before) {
+    most_between_tasks = std::max(most_between_tasks, messages - before);
+    if (messages < 1000) loop.post([&, now = messages] { post(now); });
+  };
+  post(0);
+  std::chrono::nanoseconds latest{0};
+  gyre::steady_time due = loop.now() + 1ms;
+  gyre::timer timer(loop, [&] {
+    latest = std::max<std::chrono::nanoseconds>(latest, loop.now() - due);
+    due = loop.now() + 1ms;
+    timer.start_at(due);
+  });
+  timer.start_at(due);
+  virtual_time.turn_until([&] { return messages >= 1000; });
+  // A connection may receive four times in its turn.
+  EXPECT_LE(most_between_tasks, 8);
+  EXPECT_LE(latest, 16ms);
+  EXPECT_GE(*std::ranges::min_element(heard), 10) << "some had their turn more often";
+}
+
+TEST_F(TcpServer, BroadcastsAndVisitsThatWaitForTheLoopAreLimited) {
+  start({.broadcast_limit = 100'000});
+  peer client = connect();
+  wait_for_connections(1);
+  std::string expected;
+  for (int round = 0; round < 2; ++round) {
+    EXPECT_FALSE(server->broadcast(std::string(100'001, 'x')));
+    int accepted = 0;
+    for (; server->broadcast(std::string(1'000, 'x')); ++accepted) expected.append(1'000, 'x');
+    EXPECT_GE(accepted, 10);
+    EXPECT_LE(accepted, 100);
+    EXPECT_FALSE(server->for_each([](tcp_connection&) { FAIL() << "was refused"; }));
+    EXPECT_EQ(client.receive(loop, expected.size()), expected);
+    settle(loop);
+    int visits = 0;
+    for (accepted = 0; server->for_each([&](tcp_connection&) { ++visits; });) ++accepted;
+    EXPECT_LE(accepted, 100);
+    settle(loop);
+    EXPECT_EQ(visits, accepted);
+  }
+}
+
+TEST_F(TcpServer, OneAddressHasItsConnectionsAndNoMore) {
+  start({.connections_per_address = 2});
+  std::vector<peer> clients;
+  for (int i = 0; i < 4; ++i) clients.push_back(connect());
+  turn_until(loop, [&] { return server->metrics().accepted == 4; });
+  EXPECT_EQ(server->metrics().connections, 2u);
+  EXPECT_EQ(server->metrics().limited, 2u);
+  EXPECT_EQ(server->metrics().refused, 2u);
+  for (peer& each : clients) each.close();
+  wait_for_connections(0);
+  peer next = connect();
+  next.send("hello");
+  EXPECT_EQ(next.receive(loop, 5), "hello");
+}
+
+TEST_F(TcpServer, OneAddressDoesNotTakeAllDescriptors) {
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  rlimit few = before;
+  few.rlim_cur = 20;
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &few), 0);
+  server.emplace(loop);
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+  server->listen(any_port());
+  server->start();
+  std::vector<peer> clients;
+  for (int i = 0; i < 12; ++i) clients.push_back(connect());
+  turn_until(loop, [&] { return server->metrics().accepted == 12; });
+  EXPECT_EQ(server->metrics().connections, 10u);
+  EXPECT_EQ(server->metrics().limited, 2u);
+}
+
+TEST(TcpServerInVirtualTime, OneAddressConnectsAtItsRateAndNoFaster) {
+  gyre::test::io_in_virtual_time virtual_time;
+  tcp_server server(virtual_time.loop, {.accepts_per_address = 3, .accept_interval = 3s});
+  server.listen(any_port());
+  server.start();
+  std::uint64_t accepted = 0;
+  const auto connect = [&](int count) {
+    const std::uint64_t limited = server.metrics().limited;
+    for (int i = 0; i < count; ++i) {
+      peer each(server.local_endpoint());
+      ++accepted;
+      virtual_time.turn_until([&] { return server.metrics().accepted == accepted; });
+    }
+    return server.metrics().limited - limited;
+  };
+  EXPECT_EQ(connect(5), 2u);
+  virtual_time.advance(1s);
+  EXPECT_EQ(connect(2), 1u) << "one more each second";
+  virtual_time.advance(1h);
+  EXPECT_EQ(connect(4), 1u);
+}
+
+TEST_F(TcpServer, AGreedyPeerDoesNotTakeTheMemoryOfTheOthers) {
+  start({.connections = {.output_limit = 16'000'000}, .memory_limit = 8'000'000});
+  std::vector<tcp_connection*> served;
+  std::vector<gyre::net::socket> members;
+  for (int i = 0; i < 4; ++i) {
+    auto [one, other] = gyre::net::socket_pair();
+    one.set_send_buffer(100'000);
+    members.push_back(std::move(other));
+    server->adopt(one.release());
+  }
+  wait_for_connections(4);
+  server->for_each([&](tcp_connection& c) { served.push_back(&c); });
+  turn_until(loop, [&] { return served.size() == 4; });
+  const std::string much(3'000'000, 'x');
+  const std::string little(600'000, 'x');
+  EXPECT_TRUE(served[0]->send(much)) << "there is room";
+  EXPECT_TRUE(served[1]->send(little));
+  EXPECT_FALSE(served[2]->send(much)) << "beyond its share of what is left";
+  EXPECT_TRUE(served[3]->send(little));
+  EXPECT_FALSE(served[0]->send(much));
+  EXPECT_TRUE(served[1]->can_send());
+  turn_until(loop, [&] { return closes == 2; });
+  EXPECT_TRUE(served[3]->send(much)) << "the memory was given back";
+}
+
 TEST_F(TcpServer, BroadcastsToAll) {
   start();
   std::vector<peer> clients;
@@ -349,7 +516,7 @@ TEST_F(TcpServer, StopsGracefully) {
 }
 
 TEST_F(TcpServer, StopAbortsAtItsDeadline) {
-  start();
+  start({.connections = {.output_limit = 10'000'000}});
   peer client = connect();
   wait_for_connections(1);
   server->for_each([](tcp_connection& c) { c.send(long_text(8'000'000)); });
@@ -363,7 +530,7 @@ TEST_F(TcpServer, StopAbortsAtItsDeadline) {
 
 TEST_F(TcpServer, StopAbortsAtAPointInTime) {
   for (const auto left : {20ms, -20ms}) {
-    start();
+    start({.connections = {.output_limit = 10'000'000}});
     closes = 0;
     peer client = connect();
     wait_for_connections(1);
@@ -474,7 +641,7 @@ TEST_F(TcpServer, MayBeDestroyedAtAnyTime) {
   std::vector<peer> clients;
   for (int i = 0; i < 10; ++i) clients.push_back(connect());
   wait_for_connections(10);
-  const std::string much = long_text(8'000'000);
+  const std::string much = long_text(4'000'000);
   server->for_each([&](tcp_connection& c) { c.send(much); });
   loop.poll();
   server.reset();  // and the loop goes with what is left of it
@@ -870,3 +1037,4 @@ TEST_F(TcpServerWithoutMemory, TellsThatItHasStopped) {
 }
 
 }  // namespace
+}  // namespace tcp_server_test

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A TCP connection for coroutines.
 //
-//     auto peer = co_await gyre::net::connect({gyre::net::ip_address("192.0.2.1"), 7});
+//     auto peer = co_await gyre::net::connect(server);  // an endpoint
 //     co_await peer.write_all("hello\n");
 //     peer.shutdown(gyre::net::shutdown_side::send);
 //     auto reply = co_await peer.receive();

@@ -2,7 +2,7 @@
 // A client of datagrams that asks and waits for the answer: for tools and tests, without a loop.
 //
 //     gyre::net::udp_client client(server);
-//     std::optional<gyre::io::buffer> answer = client.ask("time?", 200ms);
+//     std::optional<gyre::io::buffer> answer = client.ask("time?", time_limit);
 #pragma once
 
 #include <gyre/base/unique_fd.hpp>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/net/udp_server.hpp>
 
+#include <gyre/net/detail/bind_listener.hpp>
 #include <gyre/net/detail/udp_port.hpp>
 
 #include <mutex>
@@ -50,7 +51,7 @@ void udp_server::core::listen(const endpoint& at) {
     if (options.send_buffer > 0) {
       opened.set_send_buffer(static_cast<std::size_t>(options.send_buffer));
     }
-    opened.bind(bound);
+    detail::bind_listener(opened, bound, true);
     bound = opened.local_endpoint();  // the others get the port of the first
     made.push_back(std::make_unique<detail::udp_port>(*this, *loop, std::move(opened)));
     if (at.is_unix()) break;

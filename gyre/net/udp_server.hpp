@@ -4,7 +4,7 @@
 //     gyre::net::udp_server server(loop);
 //     server.on_datagram([](gyre::net::udp_server::channel& by, std::span<const std::byte> bytes,
 //                           const gyre::net::endpoint& from) { by.send_to(bytes, from); });
-//     server.listen({gyre::net::ip_address::any_v6(), 7});
+//     server.listen(at);  // such as {gyre::net::ip_address::any_v6(), 7}
 //     server.start();
 #pragma once
 
@@ -111,7 +111,8 @@ class udp_server {
   /// and the next datagram is delivered in the next turn. Throws std::logic_error after start().
   udp_server& on_datagram(datagram_function called);
 
-  /// Binds. Port 0: the kernel chooses. Throws std::system_error.
+  /// Binds. Port 0: the kernel chooses. The file of a Unix socket that is gone is replaced; it stays when
+  /// the server ends. Throws std::system_error.
   void listen(const endpoint& at);
   /// Where it is bound, in the order of listen(). Throws std::out_of_range, before the first
   /// too.

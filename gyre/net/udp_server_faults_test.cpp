@@ -26,6 +26,7 @@
 #include <utility>
 #include <vector>
 
+namespace udp_server_faults_test {
 namespace {
 
 using namespace gyre::net::test;
@@ -250,3 +251,4 @@ TEST(UdpServerWithoutMemory, IsClosedByItsLoopAllTheSame) {
 }
 
 }  // namespace
+}  // namespace udp_server_faults_test

@@ -18,6 +18,7 @@
 #include <string>
 #include <vector>
 
+namespace udp_server_test {
 namespace {
 
 using namespace gyre::net::test;
@@ -86,6 +87,23 @@ TEST_F(UdpServer, AnswersEveryFamily) {
   client.send("hello");
   wait_for(1);
   EXPECT_EQ(answer(client), "hello");
+}
+
+TEST_F(UdpServer, ReplacesTheFileOfOneThatIsGoneAndOfNoOther) {
+  const std::string path =
+      testing::TempDir() + "gyre-udp-server-" + std::to_string(::getpid()) + ".socket";
+  const endpoint where = endpoint::unix_path(path);
+  start({}, where);
+  EXPECT_THROW(udp_server(loop).listen(where), std::system_error) << "it is served";
+  server.reset();
+  settle(loop);
+  ASSERT_EQ(::access(path.c_str(), F_OK), 0) << "its file stays";
+  start({}, where);
+  udp_client client(where, endpoint::unix_unnamed());
+  client.send("hello");
+  wait_for(1);
+  EXPECT_EQ(answer(client), "hello");
+  ::unlink(path.c_str());
 }
 
 TEST_F(UdpServer, DeliversEmptyDatagrams) {
@@ -438,3 +456,4 @@ TEST(UdpClient, TakesNoLateAnswerForANewOne) {
 }
 
 }  // namespace
+}  // namespace udp_server_test

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // UDP for coroutines.
 //
-//     gyre::net::udp_socket socket(loop, {gyre::net::ip_address::any_v6(), 7});
+//     gyre::net::udp_socket socket(loop, at);  // such as {gyre::net::ip_address::any_v6(), 7}
 //     std::array<std::byte, 1500> room;
 //     for (;;) {
 //       auto got = co_await socket.receive_from(room);

@@ -28,6 +28,7 @@
 #include <utility>
 #include <vector>
 
+namespace udp_socket_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -335,3 +336,4 @@ TEST(UnixDatagrams, CloseDescriptorsThatComeAlong) {
 }
 
 }  // namespace
+}  // namespace udp_socket_test

@@ -5,9 +5,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include <array>
 #include <cerrno>
-#include <cstring>
 #include <memory>
 #include <string>
 #include <system_error>
@@ -16,82 +14,33 @@
 #include <gyre/net/detail/bind_listener.hpp>
 #include <gyre/net/detail/connecting.hpp>
 #include <gyre/net/detail/message_operations.hpp>
+#include <gyre/net/detail/message_with_fds.hpp>
 #include <gyre/task/as_expected.hpp>
 #include <gyre/task/detail/this_context.hpp>
 
 namespace gyre::net {
 namespace {
 
-constexpr std::size_t most_control = CMSG_SPACE(sizeof(int) * unix_stream::most_fds);
-
-/// One message and the descriptors that go with it.
-struct message_with_fds {
-  explicit message_with_fds(std::span<const std::byte> bytes) noexcept
-      : piece{const_cast<std::byte*>(bytes.data()), bytes.size()} {
-    header.msg_iov = &piece;
-    header.msg_iovlen = 1;
-  }
-  message_with_fds(const message_with_fds&) = delete;
-  message_with_fds& operator=(const message_with_fds&) = delete;
-
-  void attach(std::span<const int> fds) noexcept {
-    if (fds.empty()) return;
-    header.msg_control = control;
-    header.msg_controllen = CMSG_SPACE(fds.size_bytes());
-    cmsghdr* const first = CMSG_FIRSTHDR(&header);
-    if (first == nullptr) return;  // never: there is room for one
-    first->cmsg_level = SOL_SOCKET;
-    first->cmsg_type = SCM_RIGHTS;
-    first->cmsg_len = CMSG_LEN(fds.size_bytes());
-    std::memcpy(CMSG_DATA(first), fds.data(), fds.size_bytes());
-  }
-  void make_room() noexcept {
-    header.msg_control = control;
-    header.msg_controllen = sizeof control;
-  }
-  /// The descriptors that have come; they are owned before anything can fail.
-  std::vector<unique_fd> take() {
-    std::array<unique_fd, unix_stream::most_fds> owned;
-    std::size_t count = 0;
-    for (cmsghdr* each = CMSG_FIRSTHDR(&header); each != nullptr;
-         each = CMSG_NXTHDR(&header, each)) {
-      if (each->cmsg_level != SOL_SOCKET || each->cmsg_type != SCM_RIGHTS) continue;
-      const std::size_t fds = (each->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-      for (std::size_t i = 0; i < fds; ++i) {
-        int fd = -1;
-        std::memcpy(&fd, CMSG_DATA(each) + i * sizeof fd, sizeof fd);
-        owned[count++].reset(fd);
-      }
-    }
-    std::vector<unique_fd> result;
-    result.reserve(count);
-    for (std::size_t i = 0; i < count; ++i) result.push_back(std::move(owned[i]));
-    return result;
-  }
-
-  msghdr header{};
-  iovec piece;
-  alignas(cmsghdr) char control[most_control];
-};
-
 task<std::size_t> send_with_fds(io::detail::open_descriptor* on, std::span<const std::byte> from,
                                 std::span<const int> fds) {
   if (from.empty() || fds.size() > unix_stream::most_fds) {
     gyre::detail::throw_system_error(EINVAL, "gyre::net::unix_stream::send_fds");
   }
-  message_with_fds message(from);
+  const iovec piece{const_cast<std::byte*>(from.data()), from.size()};
+  detail::message_with_fds message({&piece, 1});
   message.attach(fds);
   io::detail::awaiting<detail::sending_message> sending(std::in_place, on, message.header);
   co_return co_await sending;
 }
 
 task<bytes_and_fds> receive_with_fds(io::detail::open_descriptor* on, std::span<std::byte> to) {
-  message_with_fds message(to);
+  const iovec piece{to.data(), to.size()};
+  detail::message_with_fds message({&piece, 1});
   message.make_room();
   io::detail::awaiting<detail::receiving_message> receiving(std::in_place, on, message.header);
   const std::size_t size = co_await receiving;
   std::vector<unique_fd> fds = message.take();
-  if (message.header.msg_flags & MSG_CTRUNC) {
+  if (message.is_truncated()) {
     gyre::detail::throw_system_error(EMFILE, "gyre::net::unix_stream::receive_fds");
   }
   co_return bytes_and_fds{size, std::move(fds)};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Unix sockets for coroutines: connections within a machine, which also pass descriptors.
 //
-//     gyre::net::unix_listener listener(loop, gyre::net::endpoint::unix_path("/run/service.sock"));
+//     gyre::net::unix_listener listener(loop, gyre::net::endpoint::unix_path(path));
 //     auto peer = co_await listener.accept();
 //     auto message = co_await peer.receive_fds(room);
 #pragma once
@@ -9,6 +9,7 @@
 #include <gyre/base/unique_fd.hpp>
 #include <gyre/exec/event_loop.hpp>
 #include <gyre/net/detail/listener.hpp>
+#include <gyre/net/detail/message_with_fds.hpp>
 #include <gyre/net/endpoint.hpp>
 #include <gyre/net/socket.hpp>
 #include <gyre/net/tcp_stream.hpp>
@@ -50,7 +51,7 @@ class unix_stream : public socket_stream {
       : unix_stream(loop, socket(std::move(connected))) {}
 
   /// The most descriptors that go with one message.
-  static constexpr std::size_t most_fds = 253;
+  static constexpr std::size_t most_fds = detail::message_with_fds::most_fds;
 
   /// Writes some of `from`, at least one byte, together with copies of `fds`, and gives how many
   /// bytes; the rest is written without them. The descriptors stay the caller's. Errors:
@@ -78,7 +79,8 @@ std::pair<unix_stream, unix_stream> stream_pair(event_loop& loop);
 /// How a unix_listener listens.
 struct unix_listener_options {
   int backlog = SOMAXCONN;
-  /// Removes the socket file of a listener that is gone, if there is one.
+  /// Removes the socket file of a listener that is gone, if there is one. Of several that want to
+  /// replace it at once, one succeeds.
   bool replace_stale = true;
 };
 

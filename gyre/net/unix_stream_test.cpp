@@ -6,6 +6,8 @@
 #include <gyre/base/detail/sanitizer.hpp>
 #include <gyre/exec/loop.hpp>
 #include <gyre/exec/sync_wait.hpp>
+#include <gyre/net/detail/bind_listener.hpp>
+#include <gyre/net/socket.hpp>
 #include <gyre/task/as_expected.hpp>
 #include <gyre/task/when_all.hpp>
 #include <gyre/task/with_timeout.hpp>
@@ -18,6 +20,8 @@
 #include <unistd.h>
 
 #include <array>
+#include <atomic>
+#include <barrier>
 #include <chrono>
 #include <cstddef>
 #include <cstdlib>
@@ -25,9 +29,11 @@
 #include <span>
 #include <string>
 #include <system_error>
+#include <thread>
 #include <utility>
 #include <vector>
 
+namespace unix_stream_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -115,6 +121,53 @@ TEST(UnixStream, ReplacesTheFileOfAListenerThatIsGoneAndOfNoOther) {
   unix_listener listener(loop, where);
   EXPECT_THROW(unix_listener(loop, where), std::system_error);
   EXPECT_FALSE(error_of(loop, connect_there()));
+}
+
+// It was taken for that of a server that is gone, and two that were started together both had the name.
+TEST(UnixStream, KeepsTheNameOfASocketThatDoesNotListenYet) {
+  gyre::loop loop;
+  const directory here;
+  const endpoint where = endpoint::unix_path(here.file("socket"));
+  auto first =
+      gyre::net::socket::open(gyre::net::address_family::local, gyre::net::socket_type::stream);
+  first.bind(where);
+  try {
+    const unix_listener second(loop, where);
+    ADD_FAILURE() << "has taken the name";
+  } catch (const std::system_error& error) {
+    EXPECT_EQ(error.code(), std::errc::address_in_use);
+  }
+  first.listen();
+  EXPECT_FALSE(error_of(loop, [&]() -> task<> { co_await connect_unix(where); }()));
+}
+
+TEST(UnixStream, GivesTheFileOfAListenerThatIsGoneToOneOfThoseWhoWantIt) {
+  const directory here;
+  for (int round = 0; round < 50; ++round) {
+    const endpoint where = endpoint::unix_path(here.file("socket"));
+    const auto open = [] {
+      return gyre::net::socket::open(gyre::net::address_family::local,
+                                     gyre::net::socket_type::stream);
+    };
+    std::array sockets{open(), open()};
+    std::atomic<int> bound = 0;
+    std::barrier both(2);
+    const auto bind = [&](const gyre::net::socket& one) {
+      both.arrive_and_wait();
+      try {
+        gyre::net::detail::bind_listener(one, where, true);
+        ++bound;
+      } catch (const std::system_error& error) {
+        EXPECT_EQ(error.code(), std::errc::address_in_use);
+      }
+    };
+    {
+      const std::jthread other([&] { bind(sockets[1]); });
+      bind(sockets[0]);
+    }
+    // The sockets end with the round, and leave the file of the one that had it.
+    ASSERT_EQ(bound, 1) << "round " << round;
+  }
 }
 
 TEST(UnixStream, PassesDescriptors) {
@@ -225,3 +278,4 @@ TEST(UnixStream, ListenerWithAFullBacklogRefuses) {
 }
 
 }  // namespace
+}  // namespace unix_stream_test

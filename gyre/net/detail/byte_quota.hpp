@@ -5,14 +5,20 @@
 #include <gyre/base/atomic.hpp>
 
 #include <cstddef>
+#include <limits>
 #include <optional>
 #include <utility>
 
 namespace gyre::net::detail {
 
-/// Bytes that may be taken up to a limit, and are given back. Any thread.
+/// Bytes that may be taken up to a limit, and are given back. Each entry counts what it costs besides its
+/// bytes, so that many small or empty ones are limited, too; one alone is only held to its bytes, so that
+/// a small limit does not refuse everything. Any thread.
 class byte_quota {
  public:
+  /// Of a posted function, its buffer and its place in an inbox, rounded up.
+  static constexpr std::size_t entry_cost = 1024;
+
   /// Taken until it is destroyed, before the quota is.
   class share {
    public:
@@ -34,11 +40,15 @@ class byte_quota {
 
   /// None if that would be more than the limit.
   [[nodiscard]] std::optional<share> take(std::size_t bytes) noexcept {
+    if (bytes > limit_ || bytes > std::numeric_limits<std::size_t>::max() - entry_cost) {
+      return std::nullopt;
+    }
+    const std::size_t cost = bytes + entry_cost;
     std::size_t taken = taken_.load(std::memory_order_relaxed);  // relaxed: as above
     do {
-      if (bytes > limit_ || taken > limit_ - bytes) return std::nullopt;
-    } while (!taken_.compare_exchange_weak(taken, taken + bytes, std::memory_order_relaxed));
-    return share(*this, bytes);
+      if (taken != 0 && (cost > limit_ || taken > limit_ - cost)) return std::nullopt;
+    } while (!taken_.compare_exchange_weak(taken, taken + cost, std::memory_order_relaxed));
+    return share(*this, cost);
   }
 
  private:

@@ -16,7 +16,7 @@ tcp_client_options checked(tcp_client_options how) {
   if (how.connect_timeout <= 0ns) {
     throw std::invalid_argument("gyre::net::tcp_client: connect_timeout is not positive");
   }
-  if (how.initial_delay < 0ns || how.longest_delay < 0ns) {
+  if (how.initial_delay < 0ns || how.longest_delay < 0ns || how.resolution_delay < 0ns) {
     throw std::invalid_argument("gyre::net::tcp_client: a delay is negative");
   }
   if (how.most_attempts == 0) {
@@ -29,7 +29,7 @@ tcp_client_options checked(tcp_client_options how) {
 
 tcp_client::core::core(event_loop& loop, tcp_client_options how)
     : detail::client_settings{.client_options = checked(std::move(how)), .client_handlers = {}},
-      connection_group(loop, client_handlers, client_options.connections),
+      connection_group(loop, client_handlers, client_options.connections, {}),
       posted(client_options.connections.output_limit),
       connector_(loop, *this),
       random_(client_options.seed ? *client_options.seed : std::random_device()()) {
@@ -92,7 +92,7 @@ void tcp_client::core::disconnect() noexcept {
 void tcp_client::core::forget_wishes() noexcept {
   ++wishes_;
   wanted_ = at_once_ = false;
-  looking_up_.cancel();
+  end_lookups();
   connector_.cancel();
   retry_.reset();
 }
@@ -111,12 +111,13 @@ void tcp_client::core::attempt() {
   const detail::callback_gate::pass passing(gate());
   if (!passing) return;
   attempts_.add(1);
-  addresses_.clear();
+  candidates_ = {};
+  failure_.clear();
   if (!host_) return try_server();
   try {
-    looking_up_ = host_->names->resolve(
-        host_->name, host_->port, [this](resolve_result found) { resolved(std::move(found)); });
+    look_up();
   } catch (const std::bad_alloc&) {
+    end_lookups();
     // Told by the loop, as any failure.
     retry_.emplace(loop(),
                    [this] { attempt_failed(std::make_error_code(std::errc::not_enough_memory)); });
@@ -124,19 +125,38 @@ void tcp_client::core::attempt() {
   }
 }
 
-void tcp_client::core::resolved(resolve_result found) {
+void tcp_client::core::look_up() {
+  const named_host& host = *host_;
+  const auto told = [this](const resolve_result& found) { resolved(found); };
+  first_family_ = detail::resolver_access::resolve_first_family(
+      *host.names, host.name, host.port, client_options.resolution_delay, told);
+  all_addresses_ = host.names->resolve(host.name, host.port, told);
+}
+
+void tcp_client::core::end_lookups() noexcept {
+  first_family_.cancel();
+  all_addresses_.cancel();
+}
+
+void tcp_client::core::resolved(const resolve_result& found) {
   const detail::callback_gate::pass passing(gate());
   if (!passing) return;
-  if (!found) return attempt_failed(found.error());
-  addresses_ = std::move(*found);
-  std::ranges::reverse(addresses_);
-  try_next();
+  if (!found && !failure_) failure_ = found.error();
+  try {
+    if (found) candidates_.add(*found);
+  } catch (const std::bad_alloc&) {
+    failure_ = std::make_error_code(std::errc::not_enough_memory);
+  }
+  if (!connector_.under_way()) try_next();
 }
 
 void tcp_client::core::try_next() {
-  server_ = addresses_.back();
-  addresses_.pop_back();
-  try_server();
+  if (const std::optional<endpoint> next = candidates_.next()) {
+    server_ = *next;
+    try_server();
+  } else if (!all_addresses_.active()) {
+    attempt_failed(failure_);
+  }
 }
 
 void tcp_client::core::try_server() {
@@ -169,6 +189,7 @@ void tcp_client::core::connected(unique_fd socket) {
   const detail::callback_gate::pass passing(gate());
   if (!passing) return;
   if (server_.is_ip()) detail::apply(options(), socket_ref(socket.get()));
+  end_lookups();
   failures_ = 0;
   succeeded_.add(1);
   if (adopt(std::move(socket), server_, succeeded_.get())) return;
@@ -176,9 +197,10 @@ void tcp_client::core::connected(unique_fd socket) {
 }
 
 void tcp_client::core::connect_failed(std::error_code why) {
-  if (addresses_.empty()) return attempt_failed(why);
   const detail::callback_gate::pass passing(gate());
-  if (passing) try_next();
+  if (!passing) return;
+  failure_ = why;
+  try_next();
 }
 
 void tcp_client::core::attempt_failed(std::error_code why) {
@@ -215,7 +237,7 @@ void tcp_client::core::connection_ends(tcp_connection& ended) noexcept {
 }
 
 void tcp_client::core::connection_gone() {
-  if (!wanted_ || connection_ != nullptr || connector_.under_way() || looking_up_.active()) {
+  if (!wanted_ || connection_ != nullptr || connector_.under_way() || all_addresses_.active()) {
     return;
   }
   if (retry_ && retry_->active()) return;

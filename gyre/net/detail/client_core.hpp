@@ -7,6 +7,7 @@
 #include <gyre/exec/timer.hpp>
 #include <gyre/io/buffer.hpp>
 #include <gyre/net/detail/byte_quota.hpp>
+#include <gyre/net/detail/candidate_list.hpp>
 #include <gyre/net/detail/connection_group.hpp>
 #include <gyre/net/detail/connector.hpp>
 #include <gyre/net/resolver.hpp>
@@ -16,7 +17,7 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <vector>
+#include <system_error>
 
 namespace gyre::net {
 
@@ -81,22 +82,26 @@ class tcp_client::core final : public detail::client_settings,
     return wanted_ && connection_ != nullptr && connection_->can_send();
   }
   void attempt();
-  void resolved(resolve_result found);
+  void look_up();
+  void resolved(const resolve_result& found);
   void try_next();
   void try_server();
   void attempt_later();
   std::chrono::nanoseconds next_delay() noexcept;
   void forget_wishes() noexcept;
+  void end_lookups() noexcept;
 
   std::optional<named_host> host_;
-  lookup looking_up_;
-  std::vector<endpoint> addresses_;  // not tried yet in this attempt, the next one last
-  endpoint server_;                  // which is being tried, or was
-  bool wanted_ = false;              // to be connected to that
-  bool at_once_ = false;             // when the present connection has gone
-  std::uint64_t wishes_ = 0;         // so many times the program has changed its mind
-  std::size_t failures_ = 0;         // attempts that failed in a row
-  std::size_t in_vain_ = 0;          // those, and connections on which nothing came
+  lookup first_family_;  // and all addresses, which join in: as connect() looks hosts up
+  lookup all_addresses_;
+  detail::candidate_list candidates_;  // of this attempt
+  std::error_code failure_;            // of what was tried last in this attempt
+  endpoint server_;                    // which is being tried, or was
+  bool wanted_ = false;                // to be connected to that
+  bool at_once_ = false;               // when the present connection has gone
+  std::uint64_t wishes_ = 0;           // so many times the program has changed its mind
+  std::size_t failures_ = 0;           // attempts that failed in a row
+  std::size_t in_vain_ = 0;            // those, and connections on which nothing came
   tcp_connection* connection_ = nullptr;
   detail::connector connector_;
   std::optional<timer> retry_;

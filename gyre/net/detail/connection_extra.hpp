@@ -3,47 +3,94 @@
 #pragma once
 
 #include <gyre/base/atomic.hpp>
+#include <gyre/base/clock.hpp>
 #include <gyre/base/timer_operation.hpp>
+#include <gyre/base/unique_fd.hpp>
 #include <gyre/io/buffer.hpp>
 #include <gyre/io/output_queue.hpp>
 #include <gyre/io/request.hpp>
+#include <gyre/net/detail/attached_output.hpp>
 #include <gyre/net/detail/byte_quota.hpp>
+#include <gyre/net/detail/progress_watch.hpp>
 #include <gyre/net/tcp_connection.hpp>
 
 #include <sys/uio.h>
 
 #include <array>
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <vector>
 
 namespace gyre::net::detail {
+
+/// How a connection receives that takes descriptors.
+struct descriptor_input {
+  descriptor_input(io::handle& from, io::request::function on_readable) noexcept
+      : readable(from, io::direction::read, on_readable) {}
+
+  io::readiness_request readable;
+  std::vector<unique_fd> fds;  // that have come, and wait for the program
+};
 
 /// What a connection has once it waits: with output, with an incomplete message, for a timeout.
 struct connection_extra {
   explicit connection_extra(tcp_connection& owner) noexcept
-      : writing(owner, {}, &tcp_connection::on_written), timer(owner) {}
+      : writing(owner, {}, &tcp_connection::on_written),
+        timer(owner, &tcp_connection::on_timer),
+        message_timer(owner, &tcp_connection::on_message_timer),
+        write_timer(owner, &tcp_connection::on_write_timer) {}
 
-  static constexpr std::size_t most_pieces = 16;
+  static constexpr std::size_t most_pieces = 8;
 
   io::output_queue output;
   std::array<iovec, most_pieces> pieces;
   io::gather_request writing;
-  io::buffer rest;  // received and not consumed
+  io::buffer rest;                            // received and not consumed
+  std::size_t counted = 0;                    // of what both hold, among its group's bytes
+  std::unique_ptr<attached_output> attached;  // to `output`
+  std::unique_ptr<descriptor_input> descriptors;
 
   struct deadline final : timer_operation {
-    explicit deadline(tcp_connection& owner) noexcept
-        : timer_operation(&tcp_connection::on_timer), self(&owner) {}
+    deadline(tcp_connection& owner, function expired) noexcept
+        : timer_operation(expired), self(&owner) {}
     tcp_connection* self;
   };
+  // Of the idle timeout, or, once it is closed or sending has failed, of that.
   deadline timer;
-  // The idle timeout is looked at four times: `quiet` counts how often nothing had moved.
-  std::chrono::nanoseconds idle_quarter{0};
-  std::uint64_t moved = 0;
-  unsigned quiet = 0;
+  progress_watch watch;
+  steady_time close_by{};  // the end of closing, at the latest
+  // Runs on while there is a rest when it expires.
+  deadline message_timer;
+  progress_watch message_watch;
+  std::uint64_t consumptions = 0;  // times that on_message has consumed some of the rest
+  // Runs on while there is output when it expires.
+  deadline write_timer;
+  progress_watch write_watch;
 };
 
 static_assert(sizeof(connection_extra) <= 512, "tcp_connection says so");
+
+/// What is posted by the first call only, as it would have no effect a second time. Any thread.
+class posted_once {
+ public:
+  /// True; or throws what `post` does, and then the next call tries again.
+  template <class Post>
+  bool run(Post post) {
+    // relaxed: orders nothing.
+    if (done_.exchange(true, std::memory_order_relaxed)) return true;
+    try {
+      post();
+    } catch (...) {
+      done_.store(false, std::memory_order_relaxed);
+      throw;
+    }
+    return true;
+  }
+
+ private:
+  gyre::detail::atomic<bool> done_{false};
+};
 
 /// What a connection and the references to it share.
 struct connection_control {
@@ -60,7 +107,8 @@ struct connection_control {
 
   event_loop& loop;
   tcp_connection* connection;  // the loop's thread; null when it is freed
-  byte_quota posted;           // what is to be sent and waits in the loop's inbox
+  byte_quota posted;           // what waits in the loop's inbox
+  posted_once close_once, abort_once;
   gyre::detail::atomic<bool> alive{true};
   gyre::detail::atomic<std::uint32_t> references{1};
 };

@@ -7,11 +7,20 @@
 #include <netinet/tcp.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <cassert>
 #include <stdexcept>
 #include <utility>
 
 namespace gyre::net::detail {
+namespace {
+
+// All connections are looked at so often in an idle timeout, and each time in so many parts, so that
+// many hold nobody up. That something moved is noticed an eighth late, and so is that nothing did.
+constexpr std::size_t looks_per_timeout = 8;
+constexpr std::size_t looks_in_parts = 16;
+
+}  // namespace
 
 void apply(const connection_options& how, const socket_ref& to) noexcept {
   const int on = 1;
@@ -24,16 +33,21 @@ void apply(const connection_options& how, const socket_ref& to) noexcept {
 }
 
 connection_group::connection_group(event_loop& loop, connection_handlers& handlers,
-                                   const connection_options& options)
+                                   const connection_options& options, limits held_to)
     : loop_(loop),
       io_(io::backend_of(loop)),
       handlers_(handlers),
       options_(options),
-      low_water_(options.low_water.value_or(options.high_water / 4)) {
+      low_water_(options.low_water.value_or(options.high_water / 4)),
+      limits_(held_to),
+      idle_timeout_(options.idle_timeout.value_or(held_to.idle_timeout)),
+      idle_clock_tick_(idle_timeout_ / idle_clock_per_timeout + std::chrono::nanoseconds{1}) {
   if (low_water_ >= options.high_water) {
     throw std::invalid_argument("gyre::net::connection_options: low_water is not below high_water");
   }
-  if (options.idle_timeout.count() < 0 || options.close_timeout.count() < 0) {
+  if (idle_timeout_.count() < 0 || options.close_timeout.count() < 0 ||
+      options.close_limit.count() < 0 || options.message_timeout.count() < 0 ||
+      options.write_timeout.count() < 0) {
     throw std::invalid_argument("gyre::net::connection_options: a timeout is negative");
   }
 }
@@ -48,6 +62,7 @@ bool connection_group::adopt(unique_fd socket, const endpoint& peer, std::uint64
   static_cast<void>(socket.release());
   list_.push_back(made->place_);
   ++size_;
+  start_idle_timer();
   connection_begins(*made);
   made->begin();
   return true;
@@ -69,10 +84,42 @@ void connection_group::remove(tcp_connection& ended) noexcept {
   ended.place_.unlink();
   --size_;
   delete &ended;
+  if (empty()) stop_idle_timer();
+}
+
+void connection_group::start_idle_timer() noexcept {
+  if (idle_timeout_.count() == 0 || idle_timer_.linked()) return;
+  const auto between = idle_timeout_ / (looks_per_timeout * looks_in_parts);
+  loop_.start_timer(idle_timer_, loop_.deadline_after(between + std::chrono::nanoseconds{1}));
+}
+
+void connection_group::stop_idle_timer() noexcept {
+  if (idle_timer_.linked()) loop_.cancel_timer(idle_timer_);
+}
+
+void connection_group::on_idle_timer(timer_operation& timer) {
+  connection_group& self = *static_cast<idle_timer&>(timer).self;
+  const callback_gate::pass passing(self.gate_);
+  if (!passing) return;
+  self.end_some_idle();
+  self.start_idle_timer();
+}
+
+// Those at the front have not been looked at for longest. A part is as large as it was when the round
+// began, so that the last ones are looked at in time though those before them end.
+void connection_group::end_some_idle() noexcept {
+  const std::uint32_t present = idle_clock();
+  if (idle_part_++ % looks_in_parts == 0) idle_part_size_ = size_ / looks_in_parts + 1;
+  for (std::size_t left = std::min(idle_part_size_, size_); left > 0; --left) {
+    place& next = *list_.pop_front();
+    list_.push_back(next);
+    next.self->end_if_idle(present);
+  }
 }
 
 void connection_group::close_all() noexcept {
   close_others();
+  stop_idle_timer();
   for (place& each : list_) {
     each.self->end(std::make_error_code(std::errc::operation_canceled),
                    tcp_connection::ending::in_order);

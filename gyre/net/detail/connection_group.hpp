@@ -7,6 +7,7 @@
 #include <gyre/base/detail/tally.hpp>
 #include <gyre/base/intrusive_list.hpp>
 #include <gyre/base/operation.hpp>
+#include <gyre/base/timer_operation.hpp>
 #include <gyre/base/unique_fd.hpp>
 #include <gyre/exec/event_loop.hpp>
 #include <gyre/io/backend.hpp>
@@ -14,10 +15,13 @@
 #include <gyre/net/socket_options.hpp>
 #include <gyre/net/tcp_connection.hpp>
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
+#include <limits>
 #include <memory>
+#include <new>
 #include <system_error>
 
 namespace gyre::net::detail {
@@ -32,10 +36,20 @@ class connection_group {
   using place = tcp_connection::place;
 
  public:
+  /// What a server's connections are held to, and a client's is not.
+  struct limits {
+    /// Of what all of them hold: output that waits, and input that is not consumed.
+    std::size_t memory = std::numeric_limits<std::size_t>::max();
+    /// Whether they stop reading at high_water if no handler is told of it.
+    bool pause_at_high_water = false;
+    /// Unless the options say otherwise.
+    std::chrono::nanoseconds idle_timeout = std::chrono::nanoseconds::zero();
+  };
+
   /// `handlers` and `options` must live as long. Throws what io::backend_of() throws, and
   /// std::invalid_argument for options that make no sense. Any thread.
   connection_group(event_loop& loop, connection_handlers& handlers,
-                   const connection_options& options);
+                   const connection_options& options, limits held_to);
   connection_group(const connection_group&) = delete;
   connection_group& operator=(const connection_group&) = delete;
   /// Any thread: abandoned groups are empty.
@@ -81,6 +95,21 @@ class connection_group {
     messages_.add(1);
   }
   void count_sent(std::size_t bytes) noexcept { bytes_sent_.add(bytes); }
+  bool pauses_at_high_water() const noexcept {
+    return limits_.pause_at_high_water && !handlers_.high_water;
+  }
+  /// One that held `before` bytes holds `held` now. False if that is too much: more than before, and more
+  /// than an even share of the second half of the memory, when all have used up the first.
+  bool count_held(std::size_t before, std::size_t held) noexcept {
+    held_ += held - before;
+    const std::size_t half = limits_.memory / 2;
+    return held <= before || held_ <= half || held <= half / size_;
+  }
+  /// The loop's time in parts of the idle timeout, for connections that note when something moved.
+  std::uint32_t idle_clock() const noexcept {
+    return static_cast<std::uint32_t>(loop_.now().time_since_epoch() / idle_clock_tick_);
+  }
+  static constexpr std::uint32_t idle_clock_per_timeout = 1 << 16;
   /// Before `connected` is called, before `closed` is, and when the connection has been freed.
   virtual void connection_begins(tcp_connection&) {}
   virtual void connection_ends(tcp_connection&) noexcept {}
@@ -105,6 +134,16 @@ class connection_group {
     std::shared_ptr<connection_group> group;
   };
 
+  struct idle_timer final : timer_operation {
+    explicit idle_timer(connection_group& of) noexcept
+        : timer_operation(&connection_group::on_idle_timer), self(&of) {}
+    connection_group* self;
+  };
+
+  static void on_idle_timer(timer_operation& timer);
+  void start_idle_timer() noexcept;
+  void stop_idle_timer() noexcept;
+  void end_some_idle() noexcept;
   tcp_connection* make(int fd, const endpoint& peer, std::uint64_t id) noexcept;
   void close_all() noexcept;
   bool free_what_is_idle() noexcept;
@@ -116,10 +155,17 @@ class connection_group {
   connection_handlers& handlers_;
   const connection_options& options_;
   const std::size_t low_water_;
+  const limits limits_;
+  const std::chrono::nanoseconds idle_timeout_;  // zero: never
+  const std::chrono::nanoseconds idle_clock_tick_;
+  idle_timer idle_timer_{*this};
+  std::size_t idle_part_ = 0;       // times that it has expired
+  std::size_t idle_part_size_ = 0;  // connections that are looked at each time
   callback_gate gate_;
   gyre::detail::tally bytes_received_, bytes_sent_, messages_;
   intrusive_list<place> list_;
   std::size_t size_ = 0;
+  std::size_t held_ = 0;  // bytes, by all connections
   // The inbox has taken an undertaker: by abandon(), and afterwards.
   bool hired_ = false;
   bool hired_again_ = false;
@@ -128,13 +174,16 @@ class connection_group {
 
 }  // namespace gyre::net::detail
 
-// An exception ends the connection: nobody knows any more where in its stream it is.
+// An exception ends the connection: nobody knows any more where in its stream it is. A lack of memory is
+// no defect of the program, which goes on: what a peer sends must not end it.
 template <class Work>
 void gyre::net::tcp_connection::from_loop(Work&& work) {
   const detail::callback_gate::pass passing(group_->gate());
   if (!passing) return;
   try {
     work();
+  } catch (const std::bad_alloc&) {
+    abort(std::make_error_code(std::errc::not_enough_memory));
   } catch (...) {
     abort();
     throw;

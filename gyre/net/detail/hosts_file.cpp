@@ -35,11 +35,6 @@ void parse_line(std::string_view line, hosts& into) {
   }
 }
 
-bool same_file(const struct stat& one, const struct stat& other) {
-  return one.st_ino == other.st_ino && one.st_dev == other.st_dev && one.st_size == other.st_size &&
-         one.st_mtim.tv_sec == other.st_mtim.tv_sec && one.st_mtim.tv_nsec == other.st_mtim.tv_nsec;
-}
-
 }  // namespace
 
 std::string host_key(std::string_view name) {
@@ -67,17 +62,12 @@ const std::vector<ip_address>* hosts_file::find(std::string_view key) {
 }
 
 void hosts_file::read_if_changed() {
-  struct stat present{};
-  // Reading from something else, such as a pipe, could block.
-  if (::stat(path_.c_str(), &present) != 0 || !S_ISREG(present.st_mode)) present = {};
-  if (same_file(present, read_)) return;
+  if (!read_.update(path_)) return;
   hosts_.clear();
-  if (present.st_ino != 0) {
-    std::ifstream file(path_, std::ios::binary);
-    const std::string text(std::istreambuf_iterator<char>(file), {});
-    hosts_ = parse_hosts(text);
-  }
-  read_ = present;
+  if (!read_.exists()) return;
+  std::ifstream file(path_, std::ios::binary);
+  const std::string text(std::istreambuf_iterator<char>(file), {});
+  hosts_ = parse_hosts(text);
 }
 
 }  // namespace gyre::net::detail

@@ -4,8 +4,7 @@
 #pragma once
 
 #include <gyre/net/address.hpp>
-
-#include <sys/stat.h>
+#include <gyre/net/detail/file_version.hpp>
 
 #include <map>
 #include <string>
@@ -36,7 +35,7 @@ class hosts_file {
   void read_if_changed();
 
   const std::string path_;
-  struct stat read_{};  // as it was when it was read
+  file_version read_;
   hosts hosts_;
 };
 

@@ -56,11 +56,18 @@ void listening::begin_pause(accepting_connection& waits) noexcept {
   loop().start_timer(waits.retry_, loop().deadline_after(pause_));
 }
 
+void listening::report_once(const char* why) noexcept {
+  if (std::exchange(told_, true)) return;
+  std::fprintf(stderr, "gyre: accept: %s; connections are refused (said once per listener)\n", why);
+}
+
+void listening::note_refused(std::error_code why) noexcept {
+  ++refused_;
+  report_once(std::strerror(why.value()));
+}
+
 void listening::refuse_all(int error) noexcept {
-  if (!std::exchange(told_, true)) {
-    std::fprintf(stderr, "gyre: accept: %s; connections are refused (said once per listener)\n",
-                 std::strerror(error));
-  }
+  report_once(std::strerror(error));
   if (!is_out_of_descriptors(error)) return;
   for (int left = most_refused_at_once; left > 0 && refuse_one(); --left) {
   }

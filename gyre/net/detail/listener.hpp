@@ -17,6 +17,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <system_error>
 #include <utility>
 
 namespace gyre::net::detail {
@@ -36,6 +37,8 @@ class listening final : public io::detail::open_descriptor {
 
   /// There is no descriptor, or no memory, for a connection: refuses those that wait, if it can.
   void refuse_all(int error) noexcept;
+  /// Notes that a connection was closed because the loop could not serve it.
+  void note_refused(std::error_code why) noexcept;
   std::uint64_t refused() const noexcept { return refused_; }
 
   /// Lets an accept try again when some time has passed, each time more.
@@ -47,6 +50,7 @@ class listening final : public io::detail::open_descriptor {
   void forget_pauses() noexcept { pause_ = {}; }
 
  private:
+  void report_once(const char* why) noexcept;
   bool refuse_one() noexcept;
 
   unique_fd reserve_;
@@ -105,12 +109,33 @@ struct accepting : accepting_connection {
 
   std::optional<io::result> begin() noexcept {
     home_ = &on()->loop();
-    return accepting_connection::begin();
+    return attach(accepting_connection::begin());
   }
-  Stream value(io::result made) { return Stream(*home_, take(made)); }
+  std::optional<io::result> go_on(io::result made) noexcept {
+    return attach(accepting_connection::go_on(made));
+  }
+  Stream value(io::result made) {
+    return stream_ ? std::move(*stream_) : Stream(*home_, take(made));
+  }
 
  private:
+  // A connection that the loop cannot serve, for want of memory or of watches, is closed and the next
+  // one accepted: an error would end the coroutine that accepts, and with it most servers.
+  std::optional<io::result> attach(std::optional<io::result> accepted) noexcept {
+    while (accepted && *accepted) {
+      try {
+        stream_.emplace(*home_, take(*accepted));
+        return accepted;
+      } catch (...) {
+        listener().note_refused(io::detail::current_error());
+      }
+      accepted = accepting_connection::begin();
+    }
+    return accepted;
+  }
+
   event_loop* home_ = nullptr;  // the listener may be closed when the coroutine goes on
+  std::optional<Stream> stream_;
 };
 
 /// What tcp_listener and unix_listener are made of.
@@ -125,14 +150,17 @@ class listener {
   ///
   /// When the process or the system has no descriptor left (EMFILE, ENFILE) connections that wait are
   /// refused, by closing them: counted by refused(), and said once on stderr. This, or a lack of
-  /// memory, does not end it: it tries again after 10 ms, 20 ms and so on up to a second. Errors: std::errc::operation_canceled, timed_out.
+  /// memory, does not end it: it tries again after 10 ms, 20 ms and so on up to a second. A connection
+  /// that the loop cannot serve (ENOSPC: too many watches; no memory) is refused in the same way, and
+  /// the next one accepted. Errors: std::errc::operation_canceled when it is closed, timed_out;
+  /// operation_cancelled when the coroutine is asked to stop.
   auto accept() noexcept { return accept_as<accepting<Stream>>(nullptr); }
   auto accept(endpoint& peer) noexcept { return accept_as<accepting<Stream>>(&peer); }
   /// The same, but gives a socket that no loop serves, for a stream on another loop.
   auto accept_socket() noexcept { return accept_as<accepting_socket>(nullptr); }
   auto accept_socket(endpoint& peer) noexcept { return accept_as<accepting_socket>(&peer); }
 
-  /// How many connections were refused for want of a descriptor.
+  /// How many connections were refused for want of a descriptor, a watch or memory.
   [[nodiscard]] std::uint64_t refused() const noexcept { return on_ ? on_->refused() : 0; }
   [[nodiscard]] bool is_open() const noexcept { return on_ != nullptr && on_->is_open(); }
   /// -1 once it is closed.

@@ -2,8 +2,14 @@
 #include <gyre/io/descriptor.hpp>
 #include <gyre/net/detail/bind_listener.hpp>
 #include <gyre/net/detail/server_core.hpp>
+#include <gyre/net/passed_sockets.hpp>
+
+#include <sys/resource.h>
+#include <sys/socket.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <chrono>
 #include <cstdio>
 #include <new>
 #include <stdexcept>
@@ -13,14 +19,44 @@ namespace gyre::net {
 
 using std::memory_order_relaxed;
 
+namespace {
+
+bool is_listening(const socket_ref& asked) {
+  int type = 0;
+  int listens = 0;
+  socklen_t size = sizeof type;
+  if (::getsockopt(asked.fd(), SOL_SOCKET, SO_TYPE, &type, &size) != 0 ||
+      ::getsockopt(asked.fd(), SOL_SOCKET, SO_ACCEPTCONN, &listens, &size) != 0) {
+    throw std::system_error(errno, std::generic_category(), "SO_ACCEPTCONN");
+  }
+  return type == SOCK_STREAM && listens != 0;
+}
+
+std::size_t half_of_descriptors() noexcept {
+  ::rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) {
+    return tcp_server_options::unlimited;
+  }
+  return std::max<std::size_t>(limit.rlim_cur / 2, 1);
+}
+
+}  // namespace
+
 tcp_server::core::core(const std::vector<event_loop*>& loops, tcp_server_options how)
-    : options(std::move(how)), shards_running_(loops.size()) {
+    : options(std::move(how)),
+      loops_(std::max<std::size_t>(loops.size(), 1)),
+      visits_(options.broadcast_limit),
+      by_address_(options.connections_per_address.value_or(half_of_descriptors()),
+                  options.accepts_per_address, options.accept_interval),
+      shards_running_(loops.size()) {
   if (loops.empty())
     throw std::invalid_argument("gyre::net::tcp_server: at least one loop is needed");
   if (std::ranges::count(loops, nullptr) > 0)
     throw std::invalid_argument("gyre::net::tcp_server: a loop is null");
   if (options.max_connections == 0)
     throw std::invalid_argument("gyre::net::tcp_server: max_connections is zero");
+  if (options.accept_interval.count() <= 0)
+    throw std::invalid_argument("gyre::net::tcp_server: accept_interval is not positive");
   handlers.accept_error = [name = options.name](std::error_code why) {
     std::fprintf(stderr, "gyre: %s: accepting pauses: %s\n", name.c_str(), why.message().c_str());
   };
@@ -53,18 +89,45 @@ void tcp_server::core::listen(const endpoint& at) {
     socket listening = socket::open(at.family(), socket_type::stream);
     if (at.is_ip()) {
       listening.set_reuse_address(options.reuse_address);
-      if (count > 1) listening.set_reuse_port(true);
+      if (count > 1 || options.reuse_port) listening.set_reuse_port(true);
       if (at.family() == address_family::ipv6) listening.set_v6_only(options.ipv6_only);
       detail::apply(options.connections, listening);
     }
+    listening.apply(options.sockets);
     detail::bind_listener(listening, bound, true);
     listening.listen(options.backlog);
     bound = listening.local_endpoint();  // the others get the port of the first
     made.push_back({shards_[i].get(), std::move(listening)});
   }
+  add(bound, std::move(made));
+}
+
+void tcp_server::core::listen(std::vector<socket> listening) {
+  if (listening.empty()) throw std::invalid_argument("gyre::net::tcp_server: no socket to listen");
+  for (socket& each : listening) {
+    if (!is_listening(each)) {
+      throw std::system_error(std::make_error_code(std::errc::invalid_argument),
+                              "gyre::net::tcp_server: the socket does not listen");
+    }
+    each = socket(io::made_non_blocking(each.release()));
+  }
+  const endpoint at = listening.front().local_endpoint();
+  const std::size_t given = listening.size();
+  const std::size_t accepting = accepting_shards().size();
+  for (std::size_t i = given; i < accepting; ++i) {
+    listening.push_back(copy_of(listening[i % given]));
+  }
+  std::vector<listener> made;
+  for (std::size_t i = 0; i < listening.size(); ++i) {
+    made.push_back({shards_[i % accepting].get(), std::move(listening[i])});
+  }
+  add(at, std::move(made));
+}
+
+void tcp_server::core::add(const endpoint& at, std::vector<listener> made) {
   const std::lock_guard lock(mutex_);
   if (stopping_) return;
-  endpoints_.push_back(bound);
+  endpoints_.push_back(at);
   for (listener& each : made) {
     if (started_) {
       open(std::move(each));
@@ -111,9 +174,38 @@ void tcp_server::core::hold(detail::acceptor::hold why, bool held) {
   post_to_all([why, held](shard& part) { part.hold(why, held); });
 }
 
-void tcp_server::core::for_each(std::function<void(tcp_connection&)> function) {
-  auto called = std::make_shared<std::function<void(tcp_connection&)>>(std::move(function));
-  post_to_all([called](shard& part) { part.for_each(*called); });
+detail::connection_group::limits tcp_server::core::limits_of_one() const noexcept {
+  return {.memory = options.memory_limit / loops_,
+          .pause_at_high_water = true,
+          .idle_timeout = std::chrono::minutes{10}};
+}
+
+// Calls what `make_function` gives with each connection; what it holds counts until all loops had it.
+template <class Function>
+bool tcp_server::core::visit_all(std::size_t bytes, Function&& make_function) {
+  std::optional<detail::byte_quota::share> share = visits_.take(bytes);
+  if (!share) return false;
+  struct visit {
+    decltype(make_function()) called;
+    detail::byte_quota::share held;
+  };
+  auto shared_visit = std::make_shared<visit>(make_function(), std::move(*share));
+  post_to_all([shared_visit = std::move(shared_visit)](shard& part) {
+    part.for_each(shared_visit->called);
+  });
+  return true;
+}
+
+bool tcp_server::core::for_each(std::function<void(tcp_connection&)> function) {
+  return visit_all(0, [&] { return std::move(function); });
+}
+
+bool tcp_server::core::broadcast(std::span<const std::byte> bytes) {
+  return visit_all(bytes.size(), [bytes] {
+    return [copy = std::vector<std::byte>(bytes.begin(), bytes.end())](tcp_connection& each) {
+      each.send(copy);
+    };
+  });
 }
 
 void tcp_server::core::stop(std::chrono::nanoseconds timeout, move_only_function<void()> done) {
@@ -192,6 +284,7 @@ tcp_server_metrics tcp_server::core::metrics() const noexcept {
   tcp_server_metrics sum;
   sum.accepted = accepted_.load(memory_order_relaxed);
   sum.refused = refused_.load(memory_order_relaxed);
+  sum.limited = limited_.load(memory_order_relaxed);
   sum.accept_errors = accept_errors_.load(memory_order_relaxed);
   for (const auto& each : shards_) {
     sum.connections += each->assigned.load(memory_order_relaxed);
@@ -329,10 +422,80 @@ void tcp_server::core::shard::adopt_accepted(unique_fd connection, const endpoin
   // Behind the server's end the other loops may be gone, which giving its place back would post to.
   const detail::callback_gate::pass passing(gate());
   if (!passing) return;
-  const std::uint64_t id = core_.next_id_.fetch_add(1, memory_order_relaxed) + 1;
-  if (!stopping_ && adopt(std::move(connection), peer, id)) return;
+  const auto& trusted = core_.options.proxy_protocol.trusted;
+  if (!trusted || stopping_) return serve(std::move(connection), peer);
+  bool is_proxy = false;
+  try {
+    is_proxy = trusted(peer);
+  } catch (...) {
+    refused();
+    give_back();
+    throw;
+  }
+  if (!is_proxy) return serve(std::move(connection), peer);
+  if (begin_handshake(connection, peer)) return;
   refused();
   give_back();
+}
+
+bool tcp_server::core::shard::begin_handshake(unique_fd& connection,
+                                              const endpoint& peer) noexcept {
+  try {
+    detail::proxy_handshake::owner& self = *this;  // emplace_back() may not see the base
+    handshakes_.emplace_back(loop(), self, std::move(connection), peer,
+                             core_.options.proxy_protocol);
+    return true;
+  } catch (...) {  // no memory, or too many descriptors watched
+    return false;
+  }
+}
+
+void tcp_server::core::shard::handshake_ended(detail::proxy_handshake& ended,
+                                              std::optional<proxy_header> header) {
+  unique_fd connection = ended.release();
+  const endpoint proxy = ended.proxy();
+  handshakes_.remove_if([&](const detail::proxy_handshake& each) { return &each == &ended; });
+  const detail::callback_gate::pass passing(gate());
+  if (!passing) return;
+  if (!header) {
+    connection.reset();
+    refused();
+    return give_back();
+  }
+  const endpoint peer = header->source.is_ip() ? header->source : proxy;
+  arriving_ = std::move(header);
+  serve(std::move(connection), peer);
+}
+
+void tcp_server::core::shard::connection_begins(tcp_connection& begun) {
+  if (!arriving_) return;
+  begun.context() = std::move(*arriving_);
+  arriving_.reset();
+}
+
+// Limits per address hold for the client's, which behind a proxy is known only now.
+void tcp_server::core::shard::serve(unique_fd connection, const endpoint& peer) {
+  if (!core_.by_address_.admit(peer, loop().now())) {
+    connection.reset();
+    arriving_.reset();
+    core_.limited_.fetch_add(1, memory_order_relaxed);
+    refused();
+    return give_back();
+  }
+  const std::uint64_t id = core_.next_id_.fetch_add(1, memory_order_relaxed) + 1;
+  if (!stopping_ && adopt(std::move(connection), peer, id)) return;
+  arriving_.reset();
+  refuse(peer);
+  give_back();
+}
+
+void tcp_server::core::shard::refuse(const endpoint& peer) noexcept {
+  refused();
+  core_.by_address_.release(peer);
+}
+
+void tcp_server::core::shard::connection_ends(tcp_connection& ended) noexcept {
+  core_.by_address_.release(ended.peer_endpoint());
 }
 
 void tcp_server::core::shard::refused() noexcept {
@@ -357,8 +520,10 @@ void tcp_server::core::shard::connection_gone() {
 
 void tcp_server::core::shard::stop(std::chrono::nanoseconds timeout) {
   stopping_ = true;
+  const std::size_t arriving = handshakes_.size();
   close_others();
-  for_each([timeout](tcp_connection& each) { each.close(timeout); });
+  for (std::size_t i = 0; i < arriving; ++i) give_back();
+  for_each([timeout](tcp_connection& each) { each.close(timeout, timeout); });
   stop_if_empty();
 }
 
@@ -369,6 +534,7 @@ void tcp_server::core::shard::stop_if_empty() {
 
 void tcp_server::core::shard::close_others() noexcept {
   for (auto& each : acceptors_) each->close();
+  handshakes_.clear();
 }
 
 }  // namespace gyre::net

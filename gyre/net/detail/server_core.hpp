@@ -5,13 +5,18 @@
 #include <gyre/base/atomic.hpp>
 #include <gyre/base/operation.hpp>
 #include <gyre/net/detail/acceptor.hpp>
+#include <gyre/net/detail/address_limits.hpp>
+#include <gyre/net/detail/byte_quota.hpp>
 #include <gyre/net/detail/connection_group.hpp>
+#include <gyre/net/detail/proxy_handshake.hpp>
 #include <gyre/net/tcp_server.hpp>
 
 #include <atomic>
 #include <functional>
+#include <list>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -31,13 +36,15 @@ class tcp_server::core : public std::enable_shared_from_this<core> {
   core(const std::vector<event_loop*>& loops, tcp_server_options how);
 
   void listen(const endpoint& at);
+  void listen(std::vector<socket> listening);
   endpoint local_endpoint(std::size_t index) const;
   void start();
   void adopt(unique_fd connection);
   void hold(detail::acceptor::hold why, bool held);
   void stop(std::chrono::nanoseconds timeout, move_only_function<void()> done);
   void stop(steady_time deadline, move_only_function<void()> done);
-  void for_each(std::function<void(tcp_connection&)> function);
+  bool for_each(std::function<void(tcp_connection&)> function);
+  bool broadcast(std::span<const std::byte> bytes);
   void abandon() noexcept;
   tcp_server_metrics metrics() const noexcept;
 
@@ -60,9 +67,13 @@ class tcp_server::core : public std::enable_shared_from_this<core> {
   }
   template <class Function>
   void post_to_all(Function function);
+  void add(const endpoint& at, std::vector<listener> made);
+  template <class Function>
+  bool visit_all(std::size_t bytes, Function&& make_function);
   void open(listener ready);
   shard& choose_for(const endpoint& peer, shard& acceptor) noexcept;
   std::span<const std::unique_ptr<shard>> accepting_shards() const noexcept;
+  detail::connection_group::limits limits_of_one() const noexcept;
   std::size_t take_place(shard& acceptor) noexcept;
   void give_place_back() noexcept;
   bool is_full() const noexcept;
@@ -71,7 +82,10 @@ class tcp_server::core : public std::enable_shared_from_this<core> {
   void tell_one();
   void catch_up_later(shard& part) noexcept;
 
+  const std::size_t loops_;
   std::vector<std::unique_ptr<shard>> shards_;
+  detail::byte_quota visits_;  // of for_each() and broadcast()
+  detail::address_limits by_address_;
   mutable std::mutex mutex_;  // of these
   std::vector<endpoint> endpoints_;
   std::vector<listener> waiting_;
@@ -83,6 +97,7 @@ class tcp_server::core : public std::enable_shared_from_this<core> {
   // Counters, which order nothing: relaxed.
   gyre::detail::atomic<std::uint64_t> accepted_{0};
   gyre::detail::atomic<std::uint64_t> refused_{0};
+  gyre::detail::atomic<std::uint64_t> limited_{0};
   gyre::detail::atomic<std::uint64_t> accept_errors_{0};
   gyre::detail::atomic<std::uint64_t> next_id_{0};
   gyre::detail::atomic<std::size_t> places_taken_{0};
@@ -92,11 +107,13 @@ class tcp_server::core : public std::enable_shared_from_this<core> {
 
 /// The server on one loop. The loop's thread, unless said otherwise.
 class tcp_server::core::shard final : public detail::connection_group,
-                                      public detail::acceptor::owner {
+                                      public detail::acceptor::owner,
+                                      private detail::proxy_handshake::owner {
  public:
   /// Any thread.
   shard(core& whole, event_loop& loop)
-      : connection_group(loop, whole.handlers, whole.options.connections), core_(whole) {}
+      : connection_group(loop, whole.handlers, whole.options.connections, whole.limits_of_one()),
+        core_(whole) {}
 
   void open(socket listening);
   void hold(detail::acceptor::hold why, bool held) noexcept;
@@ -117,13 +134,21 @@ class tcp_server::core::shard final : public detail::connection_group,
  private:
   void refused() noexcept override;
   void accepting_failed(std::error_code why, bool first) override;
+  void connection_begins(tcp_connection& begun) override;
+  void connection_ends(tcp_connection& ended) noexcept override;
   void connection_gone() override;
+  void handshake_ended(detail::proxy_handshake& ended, std::optional<proxy_header> header) override;
+  bool begin_handshake(unique_fd& connection, const endpoint& peer) noexcept;
+  void serve(unique_fd connection, const endpoint& peer);
   void close_others() noexcept override;
+  void refuse(const endpoint& peer) noexcept;
   void give_back() noexcept;
   void stop_if_empty();
 
   core& core_;
   std::vector<std::unique_ptr<detail::acceptor>> acceptors_;
+  std::list<detail::proxy_handshake> handshakes_;
+  std::optional<proxy_header> arriving_;  // of the connection that begins
   std::uint8_t holds_ = 0;
   bool stopping_ = false;
   bool stopped_ = false;

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tests of connecting by name while name servers dawdle. No limit of time ever passes in them but
+// that which the test is about: the others are hours.
+#include <gyre/net/connect.hpp>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <gyre/exec/loop.hpp>
+#include <gyre/exec/sync_wait.hpp>
+#include <gyre/net/resolver.hpp>
+#include <gyre/net/tcp_listener.hpp>
+#include <gyre/task/as_expected.hpp>
+#include <gyre/task/spawn.hpp>
+#include <tests/support/fake_dns_server.hpp>
+
+#include <chrono>
+#include <expected>
+#include <future>
+#include <optional>
+#include <string>
+#include <system_error>
+#include <utility>
+
+namespace connect_host_test {
+
+using namespace std::chrono_literals;
+using gyre::net::endpoint;
+using gyre::net::ip_address;
+
+const ip_address v4 = ip_address::loopback_v4();
+const ip_address v6 = ip_address::loopback_v6();
+
+class ConnectByName : public testing::Test {
+ protected:
+  ConnectByName() { server_["host.test"] = {.addresses = {v4, v6}}; }
+
+  void listen_on(const ip_address& address, std::uint16_t port = 0) {
+    listener_.emplace(loop_, endpoint(address, port));
+  }
+  // On both addresses, at a port that is free on both: one that was chosen on one of them may be in
+  // use on the other, by a connection that has ended a short time ago, say.
+  gyre::net::tcp_listener listen_on_both() {
+    for (;;) {
+      listen_on(v6);
+      try {
+        return {loop_, {v4, listener_->local_endpoint().port()}};
+      } catch (const std::system_error& error) {
+        if (error.code() != std::errc::address_in_use) throw;
+      }
+    }
+  }
+  // At the listener's port.
+  void begin(gyre::net::race_options options) {
+    auto connecting = [](ConnectByName& test, gyre::net::race_options how) -> gyre::task<endpoint> {
+      auto made = co_await gyre::net::connect(
+          test.names_, "host.test", test.listener_->local_endpoint().port(), std::move(how));
+      co_return made.peer_endpoint();
+    };
+    made_ = gyre::spawn_future(loop_, gyre::as_expected(connecting(*this, std::move(options))));
+  }
+  void run_until_held(std::size_t count) {
+    while (server_.held() < count) loop_.run_once();
+    while (loop_.poll()) {
+    }
+  }
+  bool connected() const { return made_.wait_for(0s) == std::future_status::ready; }
+  std::expected<endpoint, std::error_code> connection() {
+    while (!connected()) loop_.run_once();
+    return made_.get();
+  }
+  static bool has_ipv6() {
+    gyre::loop loop;
+    return gyre::sync_wait(loop, [](gyre::event_loop& on) -> gyre::task<bool> {
+      try {
+        const gyre::net::tcp_listener listener(on, {v6, 0});
+        co_return true;
+      } catch (const std::system_error&) {
+        co_return false;
+      }
+    }(loop));
+  }
+
+  gyre::loop loop_;
+  gyre::test::fake_dns_server server_{loop_};
+  gyre::net::resolver names_{loop_,
+                             {.servers = {server_.at()},
+                              .timeout = 1h,
+                              .hosts_file = {},
+                              .search_domains = std::vector<std::string>{}}};
+  std::optional<gyre::net::tcp_listener> listener_;
+  std::future<std::expected<endpoint, std::error_code>> made_;
+};
+
+TEST_F(ConnectByName, DoesNotWaitForAServerThatIsSilentAboutIPv6) {
+  listen_on(v4);
+  server_.hold("AAAA ");
+  begin({.attempt_delay = 1h, .resolution_delay = 1ms});
+  EXPECT_EQ(connection(), listener_->local_endpoint());
+  EXPECT_EQ(server_.held(), 1u) << "nothing was said of IPv6";
+  EXPECT_EQ(names_.pending(), 0u);
+}
+
+TEST_F(ConnectByName, DoesNotWaitAtAllForAServerThatIsSilentAboutIPv4) {
+  if (!has_ipv6()) GTEST_SKIP() << "no IPv6 here";
+  listen_on(v6);
+  server_.hold("A ");
+  begin({.attempt_delay = 1h, .resolution_delay = 1h});
+  EXPECT_EQ(connection(), listener_->local_endpoint());
+  EXPECT_EQ(server_.held(), 1u) << "nothing was said of IPv4";
+}
+
+TEST_F(ConnectByName, PrefersIPv6ThatIsKnownWithinTheDelay) {
+  if (!has_ipv6()) GTEST_SKIP() << "no IPv6 here";
+  const gyre::net::tcp_listener also = listen_on_both();
+  server_.hold("AAAA ");
+  begin({.attempt_delay = 1h, .resolution_delay = 1h});
+  run_until_held(1);
+  EXPECT_FALSE(connected());
+  server_.release();
+  EXPECT_EQ(connection(), listener_->local_endpoint());
+}
+
+TEST_F(ConnectByName, DelayEndsWhenThereIsNoIPv6) {
+  listen_on(v4);
+  server_["host.test"] = {.addresses = {v4}};
+  server_.hold("AAAA ");
+  begin({.attempt_delay = 1h, .resolution_delay = 1h});
+  run_until_held(1);
+  EXPECT_FALSE(connected());
+  server_.release();
+  EXPECT_EQ(connection(), listener_->local_endpoint());
+}
+
+TEST_F(ConnectByName, AddressesThatComeLateJoinIn) {
+  if (!has_ipv6()) GTEST_SKIP() << "no IPv6 here";
+  listen_on(v6);
+  server_.hold("AAAA ");
+  begin({.attempt_delay = 1h, .resolution_delay = 0s});
+  run_until_held(1);
+  EXPECT_FALSE(connected()) << "IPv4 refuses";
+  server_.release();
+  EXPECT_EQ(connection(), listener_->local_endpoint());
+}
+
+TEST_F(ConnectByName, SaysWhyThereIsNoAddress) {
+  listen_on(v4);
+  server_["host.test"] = {.manner = gyre::test::fake_dns_server::manner::refusing};
+  begin({});
+  EXPECT_EQ(connection().error(), gyre::net::resolve_errc::refused);
+}
+
+}  // namespace connect_host_test

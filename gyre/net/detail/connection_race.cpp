@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gyre/net/detail/connection_race.hpp>
+
+#include <gyre/task/as_expected.hpp>
+#include <gyre/task/with_timeout.hpp>
+
+#include <string>
+#include <utility>
+
+namespace gyre::net::detail {
+
+connection_race::connection_race(event_loop& loop, race_options options)
+    : loop_(loop), options_(std::move(options)) {}
+
+void connection_race::add(const std::vector<endpoint>& candidates) {
+  candidates_.add(candidates);
+  more_.set();
+}
+
+void connection_race::end_of_candidates() {
+  complete_ = true;
+  more_.set();
+}
+
+task<> connection_race::run(scope& attempts) {
+  for (;;) {
+    if (const std::optional<endpoint> to = candidates_.next()) {
+      one_ended_.reset();
+      attempts.spawn(loop_, attempt(*to, attempts));
+      auto ended = as_expected(with_timeout(one_ended_.wait(), options_.attempt_delay));
+      const auto waited = co_await std::move(ended);
+      if (!waited && waited.error() != std::errc::timed_out) co_return;
+    } else if (complete_) {
+      co_return;
+    } else {
+      more_.reset();  // what it told until now has been looked at
+      auto waiting = as_expected(more_.wait());
+      const auto waited = co_await std::move(waiting);
+      if (!waited) co_return;
+    }
+    if (winner_) co_return;
+  }
+}
+
+tcp_stream connection_race::result() {
+  if (winner_) return std::move(*winner_);
+  std::string what = "connect";
+  if (refused_by_.family() != address_family::none) what += ' ' + refused_by_.to_string();
+  throw std::system_error(error_, what);
+}
+
+task<> connection_race::attempt(endpoint to, scope& attempts) {
+  auto connecting = as_expected(connect(loop_, to, options_.each));
+  auto made = co_await std::move(connecting);
+  if (!made) {
+    error_ = made.error();
+    refused_by_ = to;
+  } else if (!winner_) {
+    winner_ = std::move(*made);
+    attempts.request_stop();
+  }
+  one_ended_.set();
+  more_.set();
+}
+
+}  // namespace gyre::net::detail

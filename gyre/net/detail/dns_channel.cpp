@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gyre/net/detail/dns_channel.hpp>
+
+#include <ares.h>
+#include <arpa/nameser.h>
+#include <sys/time.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <memory>
+#include <new>
+#include <span>
+#include <system_error>
+#include <utility>
+
+#include <gyre/net/detail/dns_sockets.hpp>
+
+namespace gyre::net::detail {
+namespace {
+
+constexpr std::size_t longest_name = 254;  // RFC 1035's 255 bytes, as text with a dot at its end
+
+void check(int status, const char* call) {
+  if (status == ARES_SUCCESS) return;
+  if (status == ARES_ENOMEM) throw std::bad_alloc();
+  throw std::system_error(std::make_error_code(std::errc::io_error),
+                          std::string(call) + ": " + ares_strerror(status));
+}
+
+// c-ares counts its users without a lock.
+void use_library() {
+  static const int status = ares_library_init(ARES_LIB_INIT_ALL);
+  check(status, "ares_library_init");
+}
+
+void set_servers(ares_channel channel, const std::vector<endpoint>& servers) {
+  std::vector<ares_addr_port_node> nodes;
+  nodes.reserve(servers.size());  // each points to the next
+  for (const endpoint& each : servers) {
+    ares_addr_port_node node{};
+    const ip_address address = each.address();
+    node.family = static_cast<int>(each.family());
+    node.udp_port = node.tcp_port = each.port();
+    std::memcpy(&node.addr, address.bytes().data(), address.bytes().size());
+    nodes.push_back(node);
+    if (nodes.size() > 1) nodes[nodes.size() - 2].next = &nodes.back();
+  }
+  check(ares_set_servers_ports(channel, nodes.data()), "ares_set_servers_ports");
+}
+
+bool has_one_server(ares_channel channel) {
+  ares_addr_port_node* servers = nullptr;
+  check(ares_get_servers_ports(channel, &servers), "ares_get_servers_ports");
+  const bool one = servers != nullptr && servers->next == nullptr;
+  ares_free_data(servers);
+  return one;
+}
+
+}  // namespace
+
+std::vector<std::string> search_list::names_for(std::string_view host) const {
+  if (host.ends_with('.')) return {std::string(host)};
+  std::vector<std::string> names;
+  const bool as_it_is_first = std::ranges::count(host, '.') >= ndots;
+  if (as_it_is_first) names.emplace_back(host);
+  for (const std::string& domain : domains) {
+    std::string name(host);
+    if (domain != ".") (name += '.') += domain;
+    if (name.size() <= longest_name) names.push_back(std::move(name));
+  }
+  if (!as_it_is_first) names.emplace_back(host);
+  return names;
+}
+
+dns_channel::dns_channel(event_loop& loop, owner& informed, const resolver_options& options)
+    : loop_(loop),
+      owner_(informed),
+      servers_late_(loop, [this] { process(ARES_SOCKET_BAD, ARES_SOCKET_BAD); }) {
+  use_library();
+  open(options);
+}
+
+dns_channel::~dns_channel() { ares_destroy(channel_); }
+
+// c-ares 1.18 takes the failure of a server for no answer, and in the end says that it could not
+// reach any. With several servers that is wanted, as the next one is asked; of a single one we want
+// to know what it said.
+void dns_channel::open(const resolver_options& options) {
+  char dns_only[] = "b";
+  std::vector<char*> domains;
+  ares_options raw{};
+  raw.timeout = static_cast<int>(options.timeout.count());
+  raw.tries = options.tries;
+  raw.lookups = dns_only;
+  raw.sock_state_cb = &on_socket_state;
+  raw.sock_state_cb_data = this;
+  raw.resolvconf_path = const_cast<char*>(options.resolv_conf.c_str());  // c-ares copies it
+  int given = ARES_OPT_FLAGS | ARES_OPT_TIMEOUTMS | ARES_OPT_TRIES | ARES_OPT_LOOKUPS |
+              ARES_OPT_SOCK_STATE_CB | ARES_OPT_RESOLVCONF;
+  if (options.ndots) {
+    raw.ndots = *options.ndots;
+    given |= ARES_OPT_NDOTS;
+  }
+  if (options.search_domains) {
+    for (const std::string& each : *options.search_domains) {
+      domains.push_back(const_cast<char*>(each.c_str()));  // c-ares copies it
+    }
+    raw.domains = domains.data();
+    raw.ndomains = static_cast<int>(domains.size());
+    given |= ARES_OPT_DOMAINS;
+  }
+  using owned_channel = std::unique_ptr<ares_channeldata, decltype(&ares_destroy)>;
+  const auto open = [&] {
+    ares_channel channel = nullptr;
+    check(ares_init_options(&channel, &raw, given), "ares_init_options");
+    owned_channel owned(channel, &ares_destroy);
+    ares_set_socket_functions(channel, &dns_socket_functions, nullptr);
+    if (!options.servers.empty()) set_servers(channel, options.servers);
+    return owned;
+  };
+  owned_channel channel = open();
+  if (has_one_server(channel.get())) {
+    raw.flags = ARES_FLAG_NOCHECKRESP;
+    channel = open();
+  }
+  channel_ = channel.get();
+  read_search_list();
+  static_cast<void>(channel.release());
+}
+
+void dns_channel::read_search_list() {
+  ares_options raw{};
+  int given = 0;
+  check(ares_save_options(channel_, &raw, &given), "ares_save_options");
+  const std::unique_ptr<ares_options, decltype(&ares_destroy_options)> owned(&raw,
+                                                                             &ares_destroy_options);
+  search_.ndots = raw.ndots;
+  const auto count = static_cast<std::size_t>(std::max(raw.ndomains, 0));
+  for (const char* domain : std::span(raw.domains, count)) search_.domains.emplace_back(domain);
+}
+
+void dns_channel::query(const std::string& name, record_type type, callback answered,
+                        void* context) noexcept {
+  ares_query(channel_, name.c_str(), ns_c_in, static_cast<int>(type), answered, context);
+}
+
+void dns_channel::cancel_all() noexcept {
+  ares_cancel(channel_);
+  wait_for_servers();
+}
+
+void dns_channel::wait_for_servers() noexcept {
+  timeval limit{};
+  if (ares_timeout(channel_, nullptr, &limit) == nullptr) {
+    servers_late_.cancel();
+  } else {
+    servers_late_.start_after(std::chrono::seconds{limit.tv_sec} +
+                              std::chrono::microseconds{limit.tv_usec});
+  }
+}
+
+// c-ares opens, uses and closes sockets as it likes. One that cannot be watched times out.
+void dns_channel::on_socket_state(void* self, int fd, int readable, int writable) noexcept {
+  auto& channel = *static_cast<dns_channel*>(self);
+  const auto interest = (readable != 0 ? readiness::readable : readiness::none) |
+                        (writable != 0 ? readiness::writable : readiness::none);
+  if (interest == readiness::none) {
+    channel.watches_.erase(fd);
+  } else {
+    channel.watch(fd, interest);
+  }
+}
+
+void dns_channel::watch(int fd, readiness interest) noexcept {
+  try {
+    const auto ready = [this, fd](readiness what) {
+      constexpr readiness broken = readiness::error | readiness::hang_up;
+      process(contains(what, readiness::readable | broken) ? fd : ARES_SOCKET_BAD,
+              contains(what, readiness::writable | broken) ? fd : ARES_SOCKET_BAD);
+    };
+    watches_.try_emplace(fd, loop_, fd, ready).first->second.start(interest);
+  } catch (...) {
+    watches_.erase(fd);
+  }
+}
+
+// May destroy the watch or timer that calls it, and the channel.
+void dns_channel::process(int readable, int writable) {
+  ares_process_fd(channel_, readable, writable);
+  wait_for_servers();
+  owner_.servers_processed();
+}
+
+}  // namespace gyre::net::detail

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// A channel of c-ares on a loop: carries queries to the name servers, and their answers back.
+#pragma once
+
+#include <gyre/exec/event_loop.hpp>
+#include <gyre/exec/fd_watch.hpp>
+#include <gyre/exec/timer.hpp>
+#include <gyre/net/detail/dns_message.hpp>
+#include <gyre/net/resolver.hpp>
+
+#include <cstddef>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+// ares.h is no business of who includes this.
+struct ares_channeldata;
+
+namespace gyre::net::detail {
+
+/// Where names that are not fully qualified are looked for.
+struct search_list {
+  std::vector<std::string> domains;
+  int ndots = 1;  // a name with as many dots is tried as it is first
+
+  /// The names to ask for in turn for `host`, which is not empty; as it is, if it ends with a dot.
+  std::vector<std::string> names_for(std::string_view host) const;
+};
+
+/// The loop's thread.
+class dns_channel {
+ public:
+  class owner {
+   public:
+    /// c-ares has returned from what sockets or time made it do. May destroy the channel.
+    virtual void servers_processed() = 0;
+
+   protected:
+    ~owner() = default;
+  };
+  /// `message` is there with ARES_SUCCESS, and with what says that there is no such name or record.
+  /// Called by c-ares: may begin queries, and not cancel or destroy anything of the channel.
+  using callback = void (*)(void* context, int status, int timeouts, unsigned char* message,
+                            int size);
+
+  /// Throws std::system_error, std::bad_alloc.
+  dns_channel(event_loop& loop, owner& informed, const resolver_options& options);
+  dns_channel(const dns_channel&) = delete;
+  dns_channel& operator=(const dns_channel&) = delete;
+  /// Ends all queries.
+  ~dns_channel();
+
+  /// Calls `answered` exactly once, maybe before it returns.
+  void query(const std::string& name, record_type type, callback answered, void* context) noexcept;
+  /// After query(), to be called again in time.
+  void wait_for_servers() noexcept;
+  /// Ends all queries: c-ares cannot end a single one. Not from a callback.
+  void cancel_all() noexcept;
+  const search_list& search() const noexcept { return search_; }
+
+  // Counted by the owner.
+  std::size_t in_flight = 0;
+  std::size_t wanted = 0;  // of these somebody waits for
+
+ private:
+  static void on_socket_state(void* self, int fd, int readable, int writable) noexcept;
+
+  void open(const resolver_options& options);
+  void read_search_list();
+  void watch(int fd, readiness interest) noexcept;
+  void process(int readable, int writable);
+
+  event_loop& loop_;
+  owner& owner_;
+  ares_channeldata* channel_ = nullptr;
+  std::map<int, fd_watch> watches_;  // the sockets of c-ares
+  timer servers_late_;
+  search_list search_;
+};
+
+}  // namespace gyre::net::detail

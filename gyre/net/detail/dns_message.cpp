@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gyre/net/detail/dns_message.hpp>
+
+#include <gyre/net/resolve_error.hpp>
+
+#include <ares.h>
+#include <netdb.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstring>
+#include <iterator>
+#include <memory>
+#include <random>
+#include <ranges>
+#include <string_view>
+#include <tuple>
+#include <utility>
+
+namespace gyre::net::detail {
+namespace {
+
+constexpr std::size_t header_size = 12;
+constexpr std::size_t shortest_record = 12;  // a name of one byte, and no data
+
+/// Walks over a message without leaving it.
+class message_reader {
+ public:
+  explicit message_reader(dns_message message) noexcept : rest_(message) {}
+
+  bool failed() const noexcept { return failed_; }
+
+  dns_message bytes(std::size_t count) noexcept {
+    if (failed_ || rest_.size() < count) {
+      failed_ = true;
+      return {};
+    }
+    const dns_message taken = rest_.first(count);
+    rest_ = rest_.subspan(count);
+    return taken;
+  }
+  std::uint32_t number(std::size_t size) noexcept {
+    std::uint32_t value = 0;
+    for (const unsigned char each : bytes(size)) value = value << 8 | each;
+    return value;
+  }
+  // Not where it points to: names are compared by c-ares.
+  void skip_name() noexcept {
+    while (!failed_) {
+      const std::uint32_t length = number(1);
+      if (length == 0) return;
+      if (length >= 0xc0) {
+        bytes(1);
+        return;
+      }
+      if (length > 63) failed_ = true;
+      bytes(length);
+    }
+  }
+
+ private:
+  dns_message rest_;
+  bool failed_ = false;
+};
+
+struct record_header {
+  std::uint32_t type;
+  std::chrono::seconds ttl;
+  dns_message data;
+};
+
+record_header next_record(message_reader& from) noexcept {
+  from.skip_name();
+  record_header header{};
+  header.type = from.number(2);
+  from.number(2);  // class
+  const std::uint32_t ttl = from.number(4);
+  header.ttl = std::chrono::seconds(ttl >> 31 != 0 ? 0 : ttl);  // RFC 2181, section 8
+  header.data = from.bytes(from.number(2));
+  return header;
+}
+
+// For how long a negative answer holds, as its SOA record says.
+std::chrono::seconds negative_lifetime(const record_header& soa) noexcept {
+  message_reader data(soa.data);
+  data.skip_name();
+  data.skip_name();
+  data.bytes(16);
+  const std::uint32_t minimum = data.number(4);
+  if (data.failed() || minimum >> 31 != 0) return std::chrono::seconds(0);
+  return std::min(soa.ttl, std::chrono::seconds(minimum));
+}
+
+// At most as many as have room there, whatever the header says.
+std::size_t most_answers(dns_message message) noexcept {
+  if (message.size() < header_size) return 0;
+  const std::size_t said = message[6] * 256u + message[7];
+  return std::min(said, (message.size() - header_size) / shortest_record);
+}
+
+// What `Parse` finds: `Address` is c-ares's type for an address and its TTL.
+template <class Bytes, class Address, auto Parse, auto Member>
+std::expected<std::vector<ip_address>, std::error_code> parse_addresses(dns_message message) {
+  std::vector<Address> room(std::max<std::size_t>(most_answers(message), 1));
+  int count = static_cast<int>(room.size());
+  const int status =
+      Parse(message.data(), static_cast<int>(message.size()), nullptr, room.data(), &count);
+  if (status != ARES_SUCCESS) return std::unexpected(dns_error(status));
+  if (count == 0) return std::unexpected(make_error_code(resolve_errc::no_data));
+  std::vector<ip_address> found;
+  found.reserve(static_cast<std::size_t>(count));
+  for (const Address& each : std::span(room).first(static_cast<std::size_t>(count))) {
+    found.emplace_back(std::bit_cast<Bytes>(each.*Member));
+  }
+  return found;
+}
+
+}  // namespace
+
+answer_lifetime lifetime_of(dns_message message) noexcept {
+  constexpr std::uint32_t cut_off = 0x200, name_error = 3, soa = 6;
+  message_reader from(message);
+  from.number(2);
+  const std::uint32_t flags = from.number(2);
+  const std::uint32_t questions = from.number(2);
+  const std::uint32_t answers = from.number(2);
+  const std::uint32_t authorities = from.number(2);
+  from.number(2);
+  const std::uint32_t code = flags & 0xf;
+  if (from.failed() || questions != 1 || (flags & cut_off) != 0) return {};
+  if (code != 0 && code != name_error) return {};
+  from.skip_name();
+  const std::uint32_t type = from.number(2);
+  from.number(2);
+
+  auto shortest = std::chrono::seconds::max();
+  bool answered = false;
+  for (std::uint32_t i = 0; i < answers && !from.failed(); ++i) {
+    const record_header each = next_record(from);
+    shortest = std::min(shortest, each.ttl);
+    answered = answered || each.type == type;
+  }
+  if (answered && code == 0) {
+    return {.time = from.failed() ? std::chrono::seconds(0) : shortest, .negative = false};
+  }
+  auto lifetime = std::chrono::seconds(0);
+  for (std::uint32_t i = 0; i < authorities && !from.failed(); ++i) {
+    const record_header each = next_record(from);
+    if (each.type == soa) lifetime = std::min(shortest, negative_lifetime(each));
+  }
+  return {.time = from.failed() ? std::chrono::seconds(0) : lifetime, .negative = true};
+}
+
+std::error_code dns_error(int status) {
+  switch (status) {
+    case ARES_ENOTFOUND:
+    case ARES_ENONAME: return resolve_errc::host_not_found;
+    case ARES_ENODATA: return resolve_errc::no_data;
+    case ARES_ETIMEOUT: return resolve_errc::timed_out;
+    case ARES_EREFUSED: return resolve_errc::refused;
+    case ARES_EBADNAME:
+    case ARES_EBADQUERY:
+    case ARES_EBADSTR: return resolve_errc::bad_name;
+    case ARES_EBADRESP: return resolve_errc::bad_response;
+    case ARES_ECONNREFUSED: return resolve_errc::no_server;
+    case ARES_ENOMEM: return std::make_error_code(std::errc::not_enough_memory);
+    case ARES_ECANCELLED:
+    case ARES_EDESTRUCTION: return std::make_error_code(std::errc::operation_canceled);
+    default: return resolve_errc::server_failure;
+  }
+}
+
+std::expected<std::vector<ip_address>, std::error_code> decode_addresses(record_type type,
+                                                                         dns_message message) {
+  if (type == record_type::a) {
+    return parse_addresses<ip_address::v4_bytes, ares_addrttl, &ares_parse_a_reply,
+                           &ares_addrttl::ipaddr>(message);
+  }
+  return parse_addresses<ip_address::v6_bytes, ares_addr6ttl, &ares_parse_aaaa_reply,
+                         &ares_addr6ttl::ip6addr>(message);
+}
+
+void sort_srv_records(std::vector<srv_record>& records,
+                      move_only_function<std::uint32_t(std::uint32_t)> below) {
+  // Those without weight first: they have a chance then, if a small one. Otherwise as they came.
+  std::vector<std::tuple<unsigned, bool, std::size_t>> ranks;
+  for (const srv_record& each : records) {
+    ranks.emplace_back(each.priority, each.weight != 0, ranks.size());
+  }
+  std::ranges::sort(ranks);
+  std::vector<srv_record> ordered;
+  ordered.reserve(records.size());
+  for (const auto& each : ranks) ordered.push_back(std::move(records[std::get<2>(each)]));
+  records = std::move(ordered);
+  for (auto first = records.begin(); first != records.end(); ++first) {
+    const auto end = std::find_if(first, records.end(), [&](const srv_record& each) {
+      return each.priority != first->priority;
+    });
+    std::uint32_t sum = 0;
+    for (auto each = first; each != end; ++each) sum += each->weight;
+    const std::uint32_t drawn = below(sum + 1);
+    std::uint32_t passed = 0;
+    auto chosen = first;
+    while ((passed += chosen->weight) < drawn) ++chosen;
+    std::rotate(first, chosen, std::next(chosen));
+  }
+}
+
+std::expected<std::vector<srv_record>, std::error_code> decode_srv(dns_message message) {
+  ares_srv_reply* raw = nullptr;
+  const int status = ares_parse_srv_reply(message.data(), static_cast<int>(message.size()), &raw);
+  const std::unique_ptr<ares_srv_reply, decltype(&ares_free_data)> owned(raw, &ares_free_data);
+  if (status != ARES_SUCCESS) return std::unexpected(dns_error(status));
+  std::vector<srv_record> records;
+  for (const auto* each = raw; each != nullptr; each = each->next) {
+    const std::string_view target = each->host;
+    if (target.empty() || target == ".") continue;  // "decidedly not available"
+    records.push_back({.target = std::string(target),
+                       .port = each->port,
+                       .priority = each->priority,
+                       .weight = each->weight});
+  }
+  if (records.empty()) return std::unexpected(make_error_code(resolve_errc::no_data));
+  std::minstd_rand random(std::random_device{}());
+  sort_srv_records(records, [&](std::uint32_t bound) {
+    return std::uniform_int_distribution<std::uint32_t>(0, bound - 1)(random);
+  });
+  return records;
+}
+
+std::expected<std::vector<std::string>, std::error_code> decode_texts(record_type type,
+                                                                      dns_message message) {
+  const int size = static_cast<int>(message.size());
+  std::vector<std::string> texts;
+  int status = ARES_SUCCESS;
+  if (type == record_type::txt) {
+    ares_txt_ext* raw = nullptr;
+    status = ares_parse_txt_reply_ext(message.data(), size, &raw);
+    const std::unique_ptr<ares_txt_ext, decltype(&ares_free_data)> owned(raw, &ares_free_data);
+    for (const auto* each = raw; each != nullptr; each = each->next) {
+      if (each->record_start != 0 || texts.empty()) texts.emplace_back();
+      texts.back().append(reinterpret_cast<const char*>(each->txt), each->length);
+    }
+  } else {
+    hostent* raw = nullptr;
+    status = ares_parse_ptr_reply(message.data(), size, nullptr, 0, AF_INET, &raw);
+    const std::unique_ptr<hostent, decltype(&ares_free_hostent)> owned(raw, &ares_free_hostent);
+    if (status == ARES_SUCCESS) {
+      for (char** each = raw->h_aliases; *each != nullptr; ++each) texts.emplace_back(*each);
+      if (texts.empty() && raw->h_name != nullptr) texts.emplace_back(raw->h_name);
+    }
+  }
+  if (status != ARES_SUCCESS) return std::unexpected(dns_error(status));
+  if (texts.empty()) return std::unexpected(make_error_code(resolve_errc::no_data));
+  return texts;
+}
+
+std::string reverse_name(const ip_address& address) {
+  constexpr std::string_view digits = "0123456789abcdef";
+  const ip_address plain = address.unmapped();
+  std::string name;
+  for (const std::uint8_t each : plain.bytes() | std::views::reverse) {
+    if (plain.is_v4()) {
+      (name += std::to_string(each)) += '.';
+    } else {
+      for (const int digit : {each & 15, each >> 4}) {
+        (name += digits[static_cast<std::size_t>(digit)]) += '.';
+      }
+    }
+  }
+  return name + (plain.is_v4() ? "in-addr.arpa" : "ip6.arpa");
+}
+
+}  // namespace gyre::net::detail

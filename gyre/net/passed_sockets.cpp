@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gyre/net/passed_sockets.hpp>
+
+#include <gyre/io/buffer.hpp>
+#include <gyre/io/descriptor.hpp>
+#include <gyre/net/detail/bind_listener.hpp>
+#include <gyre/net/detail/number.hpp>
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <optional>
+#include <string_view>
+#include <system_error>
+#include <utility>
+
+namespace gyre::net {
+namespace {
+
+constexpr int first_passed = 3;  // SD_LISTEN_FDS_START
+constexpr char separator = ':';
+constexpr std::size_t size_bytes = 4;
+constexpr std::size_t most_name_bytes = 64 << 10;
+
+[[noreturn]] void fail(std::errc error, const char* what) {
+  throw std::system_error(std::make_error_code(error), what);
+}
+
+// What getenv() gives until the variable is changed.
+std::optional<std::string> taken_variable(const char* name) {
+  const char* const value = std::getenv(name);
+  if (value == nullptr) return std::nullopt;
+  return value;
+}
+
+std::string next_name(std::string_view& names) {
+  const std::size_t end = names.find(separator);
+  std::string name(names.substr(0, end));
+  names.remove_prefix(end == std::string_view::npos ? names.size() : end + 1);
+  return name;
+}
+
+std::size_t size_of_names(std::span<const std::byte> header) {
+  std::size_t size = 0;
+  for (const std::byte each : header) size = size << 8 | std::to_integer<std::size_t>(each);
+  if (size > most_name_bytes) fail(std::errc::protocol_error, "receive_sockets: names");
+  return size;
+}
+
+std::vector<passed_socket> named(std::vector<unique_fd> fds, std::string_view names) {
+  std::vector<passed_socket> sockets;
+  for (unique_fd& each : fds) {
+    if (names.empty()) fail(std::errc::protocol_error, "receive_sockets: fewer names than sockets");
+    sockets.push_back(
+        {.name = next_name(names), .passed = socket(io::made_non_blocking(std::move(each)))});
+  }
+  if (!names.empty()) fail(std::errc::protocol_error, "receive_sockets: more names than sockets");
+  return sockets;
+}
+
+}  // namespace
+
+std::vector<passed_socket> sockets_from_environment() {
+  const auto process = taken_variable("LISTEN_PID");
+  const auto count = taken_variable("LISTEN_FDS");
+  const std::string all_names = taken_variable("LISTEN_FDNAMES").value_or("");
+  for (const char* each : {"LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES"}) ::unsetenv(each);
+  if (!process || !count) return {};
+  const auto meant = detail::parse_number<std::uint32_t>(*process);
+  const auto sockets = detail::parse_number<std::uint16_t>(*count);
+  if (!meant || !sockets) fail(std::errc::invalid_argument, "LISTEN_PID, LISTEN_FDS");
+  if (std::cmp_not_equal(*meant, ::getpid())) return {};
+
+  std::vector<passed_socket> passed;
+  std::string_view names = all_names;
+  for (int fd = first_passed; fd < first_passed + *sockets; ++fd) {
+    if (::fcntl(fd, F_SETFD, FD_CLOEXEC) != 0) {
+      throw std::system_error(errno, std::generic_category(), "LISTEN_FDS");
+    }
+    passed.push_back(
+        {.name = next_name(names), .passed = socket(io::made_non_blocking(unique_fd(fd)))});
+  }
+  return passed;
+}
+
+task<> send_sockets(unix_stream& to, std::span<const passed_socket> sockets) {
+  std::string names;
+  std::vector<int> fds;
+  for (const passed_socket& each : sockets) {
+    if (each.name.find(separator) != std::string::npos || each.name.contains('\0')) {
+      fail(std::errc::invalid_argument, "send_sockets: the name of a socket");
+    }
+    names += each.name;
+    names += separator;
+    fds.push_back(each.passed.fd());
+  }
+  if (names.size() > most_name_bytes) fail(std::errc::invalid_argument, "send_sockets: names");
+  std::string message;
+  for (int shift = 24; shift >= 0; shift -= 8) {
+    message += static_cast<char>(names.size() >> shift & 0xff);
+  }
+  message += names;
+  const auto bytes = std::as_bytes(std::span(message));
+  task<std::size_t> sending = to.send_fds(bytes, fds);
+  const std::size_t sent = co_await std::move(sending);
+  auto rest = to.write_all(bytes.subspan(sent));
+  co_await std::move(rest);
+}
+
+task<std::vector<passed_socket>> receive_sockets(unix_stream& from) {
+  io::buffer size;
+  const std::span<std::byte> header = size.prepare(size_bytes);
+  task<bytes_and_fds> receiving = from.receive_fds(header);
+  bytes_and_fds first = co_await std::move(receiving);
+  if (first.size == 0) fail(std::errc::protocol_error, "receive_sockets: nothing came");
+  auto completing = from.read_exactly(header.subspan(first.size));
+  co_await std::move(completing);
+  std::string names(size_of_names(header), '\0');
+  auto reading = from.read_exactly(std::as_writable_bytes(std::span(names)));
+  co_await std::move(reading);
+  co_return named(std::move(first.fds), names);
+}
+
+socket listening_socket(const endpoint& at, const socket_options& options, int backlog) {
+  socket made = socket::open(at.family(), socket_type::stream);
+  made.apply(options);
+  detail::bind_listener(made, at, true);
+  made.listen(backlog);
+  return made;
+}
+
+socket copy_of(const socket_ref& original) {
+  unique_fd copy(::fcntl(original.fd(), F_DUPFD_CLOEXEC, 0));
+  if (!copy) throw std::system_error(errno, std::generic_category(), "F_DUPFD_CLOEXEC");
+  return socket(std::move(copy));
+}
+
+}  // namespace gyre::net

@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gyre/net/proxy_protocol.hpp>
+
+#include <gyre/io/error.hpp>
+#include <gyre/io/received.hpp>
+#include <gyre/net/detail/number.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <string_view>
+#include <utility>
+
+namespace gyre::net {
+namespace {
+
+using std::string_view_literals::operator""sv;
+
+constexpr std::string_view signature_1 = "PROXY "sv;
+constexpr std::string_view signature_2 = "\r\n\r\n\0\r\nQUIT\n"sv;
+constexpr std::size_t longest_1 = 107;
+constexpr std::size_t fixed_2 = 16;  // signature, version and command, family, length
+constexpr std::uint8_t type_crc32c = 0x03;
+
+std::unexpected<std::error_code> failure(std::errc error) {
+  return std::unexpected(std::make_error_code(error));
+}
+std::unexpected<std::error_code> nonsense() { return failure(std::errc::protocol_error); }
+
+bool begins_alike(std::string_view text, std::string_view signature) {
+  const std::size_t common = std::min(text.size(), signature.size());
+  return text.substr(0, common) == signature.substr(0, common);
+}
+
+std::size_t number_in(std::string_view bytes) {
+  std::size_t number = 0;
+  for (const char each : bytes) number = number << 8 | static_cast<unsigned char>(each);
+  return number;
+}
+
+// Of version 1: words with one blank between them.
+std::string_view take_word(std::string_view& line) {
+  const std::size_t end = line.find(' ');
+  const std::string_view word = line.substr(0, end);
+  line.remove_prefix(end == std::string_view::npos ? line.size() : end + 1);
+  return word;
+}
+
+std::optional<std::uint16_t> parse_port(std::string_view text) {
+  if (text.size() > 1 && text.front() == '0') return std::nullopt;
+  return detail::parse_number<std::uint16_t>(text);
+}
+
+parsed_proxy_header parse_line(std::string_view line, std::size_t size) {
+  proxy_header header{.size = size};
+  line.remove_prefix(signature_1.size());
+  // One blank at the end would be one word more, which the words do not show.
+  const bool ends_in_word = !line.empty() && line.back() != ' ';
+  const std::string_view family = take_word(line);
+  if (family == "UNKNOWN") return header;
+  if (!ends_in_word || (family != "TCP4" && family != "TCP6")) return nonsense();
+  const std::string_view source = take_word(line), destination = take_word(line);
+  const auto source_port = parse_port(take_word(line));
+  const auto destination_port = parse_port(take_word(line));
+  if (!source_port || !destination_port || !line.empty()) return nonsense();
+  if (source.contains('%') || destination.contains('%')) return nonsense();
+  const auto from = ip_address::parse(source), to = ip_address::parse(destination);
+  const bool is_v4 = family == "TCP4";
+  if (!from || !to || from->is_v4() != is_v4 || to->is_v4() != is_v4) return nonsense();
+  header.source = endpoint(*from, *source_port);
+  header.destination = endpoint(*to, *destination_port);
+  return header;
+}
+
+parsed_proxy_header parse_version_1(std::string_view text, std::size_t limit) {
+  limit = std::min(limit, longest_1);
+  const std::size_t end = text.substr(0, limit).find('\n');
+  if (end == std::string_view::npos) {
+    if (text.size() >= limit) return failure(std::errc::message_size);
+    return std::nullopt;
+  }
+  const std::string_view line = text.substr(0, end);
+  if (!line.ends_with('\r') || line.find('\r') != line.size() - 1) return nonsense();
+  return parse_line(line.substr(0, line.size() - 1), end + 1);
+}
+
+template <class Bytes>
+endpoint ip_endpoint(std::string_view address, std::string_view port) {
+  Bytes bytes;
+  std::memcpy(bytes.data(), address.data(), bytes.size());
+  return {ip_address(bytes), static_cast<std::uint16_t>(number_in(port))};
+}
+
+// 108 bytes, as in sockaddr_un.
+std::optional<endpoint> unix_endpoint(std::string_view path) {
+  if (path.front() != '\0') {
+    path = path.substr(0, path.find('\0'));
+    if (path.size() >= 108) return std::nullopt;
+    return endpoint::unix_path(path);
+  }
+  path.remove_prefix(1);
+  const std::size_t last = path.find_last_not_of('\0');
+  if (last == std::string_view::npos) return endpoint::unix_unnamed();
+  return endpoint::unix_abstract(path.substr(0, last + 1));
+}
+
+// Takes the addresses off `rest`. False if they make no sense.
+bool take_addresses(unsigned family, std::string_view& rest, proxy_header& header) {
+  const auto take = [&rest](std::size_t count) {
+    const std::string_view taken = rest.substr(0, count);
+    rest.remove_prefix(count);
+    return taken;
+  };
+  const auto take_both = [&]<class Bytes>(Bytes) {
+    const std::size_t size = sizeof(Bytes);
+    if (rest.size() < 2 * size + 4) return false;
+    const std::string_view source = take(size), destination = take(size);
+    const std::string_view source_port = take(2), destination_port = take(2);
+    header.source = ip_endpoint<Bytes>(source, source_port);
+    header.destination = ip_endpoint<Bytes>(destination, destination_port);
+    return true;
+  };
+  switch (family) {
+    case 1: return take_both(ip_address::v4_bytes());
+    case 2: return take_both(ip_address::v6_bytes());
+    default: {
+      constexpr std::size_t path_size = 108;
+      if (rest.size() < 2 * path_size) return false;
+      const auto source = unix_endpoint(take(path_size));
+      const auto destination = unix_endpoint(take(path_size));
+      if (!source || !destination) return false;
+      header.source = *source;
+      header.destination = *destination;
+      return true;
+    }
+  }
+}
+
+// Castagnoli's polynomial, bit by bit: headers are short, and few have a checksum.
+std::uint32_t crc32c(std::string_view bytes) {
+  std::uint32_t crc = ~std::uint32_t{0};
+  for (const char each : bytes) {
+    crc ^= static_cast<unsigned char>(each);
+    for (int bit = 0; bit < 8; ++bit) crc = crc >> 1 ^ (crc & 1 ? 0x82F6'3B78u : 0);
+  }
+  return ~crc;
+}
+
+// The value is counted as if it were zero.
+bool has_checksum(std::string_view whole, std::size_t at, std::size_t expected) {
+  std::string copy(whole);
+  copy.replace(at, 4, 4, '\0');
+  return crc32c(copy) == expected;
+}
+
+bool take_values(std::string_view whole, std::string_view rest, proxy_header& header) {
+  while (!rest.empty()) {
+    if (rest.size() < 3) return false;
+    const auto type = static_cast<std::uint8_t>(rest[0]);
+    const std::size_t size = number_in(rest.substr(1, 2));
+    rest.remove_prefix(3);
+    if (rest.size() < size) return false;
+    const std::string_view bytes = rest.substr(0, size);
+    rest.remove_prefix(size);
+    if (type == type_crc32c) {
+      const auto at = static_cast<std::size_t>(bytes.data() - whole.data());
+      if (size != 4 || !has_checksum(whole, at, number_in(bytes))) return false;
+    }
+    header.values.push_back({.type = type, .bytes = std::string(bytes)});
+  }
+  return true;
+}
+
+parsed_proxy_header parse_version_2(std::string_view text, std::size_t limit) {
+  if (text.size() < fixed_2) return std::nullopt;
+  const auto version_and_command = static_cast<std::uint8_t>(text[12]);
+  const auto family_and_type = static_cast<std::uint8_t>(text[13]);
+  const std::size_t size = fixed_2 + number_in(text.substr(14, 2));
+  const bool is_local = version_and_command == 0x20;
+  if (!is_local && version_and_command != 0x21) return nonsense();
+  if (size > limit) return failure(std::errc::message_size);
+  if (text.size() < size) return std::nullopt;
+  proxy_header header{.size = size};
+  // What else a local connection says is to be ignored, and so are addresses of no family.
+  if (is_local || family_and_type == 0) return header;
+  const unsigned family = family_and_type >> 4, type = family_and_type & 0xfu;
+  if (family < 1 || family > 3 || type < 1 || type > 2) return nonsense();
+  const std::string_view whole = text.substr(0, size);
+  std::string_view rest = whole.substr(fixed_2);
+  if (!take_addresses(family, rest, header) || !take_values(whole, rest, header)) return nonsense();
+  return header;
+}
+
+}  // namespace
+
+const std::string* proxy_header::find(std::uint8_t type) const noexcept {
+  const auto found = std::ranges::find(values, type, &value::type);
+  return found == values.end() ? nullptr : &found->bytes;
+}
+
+parsed_proxy_header parse_proxy_header(std::span<const std::byte> bytes, std::size_t limit) {
+  const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  const bool may_be_1 = begins_alike(text, signature_1), may_be_2 = begins_alike(text, signature_2);
+  if (!may_be_1 && !may_be_2) return nonsense();
+  if (text.size() < signature_1.size()) return std::nullopt;
+  return may_be_1 ? parse_version_1(text, limit) : parse_version_2(text, limit);
+}
+
+task<proxy_header> read_proxy_header(io::stream& from, io::buffer& held, std::size_t limit) {
+  for (;;) {
+    parsed_proxy_header parsed = parse_proxy_header(held.bytes(), limit);
+    if (!parsed) throw std::system_error(parsed.error(), "gyre::net::read_proxy_header");
+    if (*parsed) {
+      held.consume((*parsed)->size);
+      co_return std::move(**parsed);
+    }
+    auto receiving = from.receive();
+    const io::received more = co_await std::move(receiving);
+    if (more.empty()) {
+      throw std::system_error(make_error_code(io::errc::unexpected_end),
+                              "gyre::net::read_proxy_header");
+    }
+    held.append(more.bytes());
+  }
+}
+
+}  // namespace gyre::net

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+// How a connection sends and receives what is no bytes: parts of files, and descriptors.
+#include <gyre/io/backend.hpp>
+#include <gyre/io/detail/stream_operations.hpp>
+#include <gyre/io/error.hpp>
+#include <gyre/net/detail/connection_extra.hpp>
+#include <gyre/net/detail/connection_group.hpp>
+#include <gyre/net/detail/message_with_fds.hpp>
+#include <gyre/net/tcp_connection.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <iterator>
+#include <memory>
+#include <utility>
+#include <vector>
+
+namespace gyre::net {
+namespace {
+
+// At once: so that other connections get their turn.
+constexpr std::size_t most_of_file_at_once = std::size_t{1} << 20;
+
+constexpr std::size_t received_at_once = std::size_t{16} << 10;
+
+}  // namespace
+
+// --- Sending ---
+
+// The first attachment, as far as the kernel takes it at once; whether that was all of it.
+bool tcp_connection::send_attachment() noexcept {
+  detail::attached_output& attached = *extra_->attached;
+  for (;;) {
+    bool done = false;
+    const std::error_code failed =
+        attached.first().file ? send_file_part(done) : send_descriptors(done);
+    if (failed) {
+      attachment_failed(failed);
+      return false;
+    }
+    if (done) return true;
+    const std::optional<io::result> made = io().start(attached.room);
+    if (!made) return false;
+    if (!*made) {
+      sending_failed(made->error());
+      return false;
+    }
+  }
+}
+
+std::error_code tcp_connection::send_file_part(bool& done) noexcept {
+  detail::output_attachment& part = extra_->attached->first();
+  const std::size_t count = std::min(part.left, most_of_file_at_once);
+  const io::result sent =
+      io::detail::send_file_part(handle::fd(), part.file.get(), part.offset, count);
+  if (sent.would_block()) return {};
+  if (!sent) return sent.error();
+  if (sent.count() == 0) return io::errc::unexpected_end;  // it has become shorter
+  count_sent(sent.count());
+  io().charge(sent.count());
+  part.left -= sent.count();
+  done = part.left == 0;
+  if (!done) return {};
+  extra_->attached->remove_first();
+  output_has_shrunk();
+  return {};
+}
+
+std::error_code tcp_connection::send_descriptors(bool& done) noexcept {
+  const std::vector<unique_fd>& owned = extra_->attached->first().fds;
+  std::array<int, detail::message_with_fds::most_fds> fds;
+  std::ranges::transform(owned, fds.begin(), &unique_fd::get);
+  detail::message_with_fds message(next_pieces());
+  message.attach(std::span(fds).first(owned.size()));
+  io::send_message_request sending(*this, message.header, nullptr);
+  const io::result sent = io().attempt(sending);
+  if (sent.would_block()) return {};
+  if (!sent) return sent.error();
+  done = true;
+  extra_->attached->remove_first();
+  taken(sent.count());
+  return {};
+}
+
+// The peer waits for what it will not get: only a reset tells it so. One that has gone may have said
+// something before.
+void tcp_connection::attachment_failed(std::error_code why) noexcept {
+  if (why == std::errc::broken_pipe || why == std::errc::connection_reset) {
+    sending_failed(why);
+  } else {
+    end(why, ending::reset);
+  }
+}
+
+void tcp_connection::on_room(io::request& asked, io::result what) {
+  auto& self = static_cast<tcp_connection&>(asked.target());
+  self.from_loop([&self, what] {
+    if (!what) return self.sending_failed(what.error());
+    self.flush();
+  });
+}
+
+// --- Receiving ---
+
+void tcp_connection::prepare_for_descriptors() {
+  if (peer_is_ip_ || group_->options().fd_limit == 0) return;
+  io::handle& self = *this;  // make_unique() may not see the base
+  extra().descriptors =
+      std::make_unique<detail::descriptor_input>(self, &tcp_connection::on_readable);
+}
+
+std::vector<unique_fd> tcp_connection::take_fds() noexcept {
+  if (extra_ == nullptr || extra_->descriptors == nullptr) return {};
+  return std::exchange(extra_->descriptors->fds, {});
+}
+
+void tcp_connection::on_readable(io::request& asked, io::result what) {
+  auto& self = static_cast<tcp_connection&>(asked.target());
+  self.from_loop([&self, what] {
+    if (!what) return self.receiving_failed(what.error());
+    self.receive_with_descriptors();
+  });
+}
+
+void tcp_connection::receive_with_descriptors() {
+  std::array<std::byte, received_at_once> room;
+  const iovec piece{room.data(), room.size()};
+  detail::message_with_fds message({&piece, 1});
+  message.make_room();
+  io::receive_message_request receiving(*this, message.header, nullptr);
+  const io::result came = io().attempt(receiving);
+  if (!came && !came.would_block()) return receiving_failed(came.error());
+  if (came) {
+    std::vector<unique_fd> fds = message.take();
+    if (came.count() == 0) return peer_has_ended();
+    io().charge(came.count());
+    if (message.is_truncated() || !keep_descriptors(std::move(fds))) {
+      return end(std::make_error_code(std::errc::too_many_files_open), ending::reset);
+    }
+    receive(std::span(room).first(came.count()));
+  }
+  if (is_open() && !paused_ && !peer_done_ && !handle::reading()) start_receiving();
+}
+
+// False if those that wait for the program are too many. Nobody would take them of one that is closed.
+bool tcp_connection::keep_descriptors(std::vector<unique_fd> came) {
+  std::vector<unique_fd>& held = extra_->descriptors->fds;
+  if (phase_ != phase::open || !group_->handlers().message) return true;
+  if (came.size() > group_->options().fd_limit - held.size()) return false;
+  held.insert(held.end(), std::move_iterator(came.begin()), std::move_iterator(came.end()));
+  return true;
+}
+
+}  // namespace gyre::net
