@@ -26,7 +26,7 @@ test: ## build with g++ and run every test
 	tools/setup test
 	$(call build,release)
 	$(call check,release)
-	$(python) -m pytest lab/gyrelab
+	$(python) -m pytest --numprocesses $(jobs) lab/gyrelab
 
 lint: ## check format, clang-tidy, Python and the order of the rooms
 	tools/setup all

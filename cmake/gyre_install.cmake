@@ -18,6 +18,16 @@ foreach(header IN LISTS gyre_optional_headers)
   install(FILES "${header}" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/${folder}")
 endforeach()
 
+# The values that options had in this build, for whoever uses it from whatever build.
+get_property(gyre_async_backtrace GLOBAL PROPERTY GYRE_ASYNC_BACKTRACE)
+configure_file(
+  "${CMAKE_CURRENT_LIST_DIR}/build_options.hpp.in" "${PROJECT_BINARY_DIR}/build_options.hpp.in"
+  @ONLY)
+file(GENERATE OUTPUT "${PROJECT_BINARY_DIR}/installed/$<CONFIG>/build_options.hpp"
+  INPUT "${PROJECT_BINARY_DIR}/build_options.hpp.in")
+install(FILES "${PROJECT_BINARY_DIR}/installed/$<CONFIG>/build_options.hpp"
+  DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/gyre/task/detail")
+
 install(EXPORT gyre_targets
   NAMESPACE gyre:: FILE gyreTargets.cmake DESTINATION "${gyre_cmake_dir}")
 list(JOIN gyre_rooms ", " gyre_room_names)
@@ -35,17 +45,10 @@ install(
 set(gyre_pc_libraries "")
 foreach(room IN LISTS gyre_rooms)
   get_target_property(type gyre_${room} TYPE)
-  if(type STREQUAL "STATIC_LIBRARY")
+  if(NOT type STREQUAL "INTERFACE_LIBRARY")
     string(PREPEND gyre_pc_libraries " -lgyre_${room}")
   endif()
 endforeach()
-# Of promises' layout, as the library was built.
-if(GYRE_ASYNC_BACKTRACE OR CMAKE_BUILD_TYPE STREQUAL "Debug")
-  set(gyre_pc_backtrace 1)
-else()
-  set(gyre_pc_backtrace 0)
-endif()
-
 set(gyre_pc_dir "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
 cmake_path(RELATIVE_PATH CMAKE_INSTALL_PREFIX
   BASE_DIRECTORY "${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig" OUTPUT_VARIABLE gyre_pc_prefix)

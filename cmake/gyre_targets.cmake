@@ -4,8 +4,8 @@
 
 # gyre_add_room(NAME [DEPENDS room…] [HEADERS file…] [SOURCES file…] [LIBS target…])
 #
-# Makes the static library gyre_NAME, known as gyre::NAME; without sources it is an interface
-# library. Files are relative to the room's folder. HEADERS are installed and must each compile
+# Makes the library gyre_NAME, static unless BUILD_SHARED_LIBS is set, known as gyre::NAME; without
+# sources it is an interface library. Files are relative to the room's folder. HEADERS are installed and must each compile
 # alone. DEPENDS names rooms above this one; LIBS are further libraries the room needs in public.
 function(gyre_add_room name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "DEPENDS;HEADERS;SOURCES;LIBS")
@@ -16,7 +16,8 @@ function(gyre_add_room name)
   set(target gyre_${name})
   if(arg_SOURCES)
     set(scope PUBLIC)
-    add_library(${target} STATIC ${arg_SOURCES})
+    add_library(${target} ${arg_SOURCES})
+    gyre_set_linkage(${target})
   else()
     set(scope INTERFACE)
     add_library(${target} INTERFACE)
@@ -103,17 +104,44 @@ function(gyre_test_prefix out room poller)
   endif()
 endfunction()
 
-# gyre_add_test(ROOM file_test.cpp… [BOTH_POLLERS] [LIBS target…])
+# gyre_skip_without_threads(OUT FILE): whether FILE is left out because ThreadSanitizer has nothing to
+# see in it: it names nothing that starts a thread or runs on one.
+function(gyre_skip_without_threads out file)
+  set(${out} FALSE PARENT_SCOPE)
+  if(GYRE_SANITIZE MATCHES "thread")
+    file(STRINGS "${file}" found LIMIT_COUNT 1
+      REGEX "thread|async|pool|runtime|resolver|stress|fork|file_|server|proxy")
+    if(NOT found)
+      set(${out} TRUE PARENT_SCOPE)
+    endif()
+  endif()
+endfunction()
+
+# Compiling is most of what tests cost, and most of that is what each file includes. So the tests of a
+# call are compiled several files at a time, unless each is to be a program that can be built and run
+# by itself.
+option(GYRE_UNITY_TESTS "Compile several test files together" ON)
+set(gyre_unity_bytes 60000)  # of source in one translation unit
+
+# What -O3 does to coroutines is what these are about.
+set(gyre_fully_optimised_tests compiler_traps_test task_depth_test transfer_test task_allocation_test
+  event_loop_allocation_test echo_allocation_test inbox_memory_test tcp_client_memory_test)
+
+# gyre_add_test(ROOM file_test.cpp… [BOTH_POLLERS] [APART] [LIBS target…])
 #
-# Makes of each file one GoogleTest program, linked with gyre::ROOM and LIBS, and registers its
+# Makes of the files GoogleTest programs, linked with gyre::ROOM and LIBS, and registers their
 # tests with the label ROOM and the names ROOM.Suite.Test. Those whose loops do I/O say
-# BOTH_POLLERS: they run on epoll and, as ROOM.uring.Suite.Test, on io_uring. A gyre_deps:: library
-# that is not installed skips the tests with one status line.
+# BOTH_POLLERS: they run on epoll and, as ROOM.uring.Suite.Test, on io_uring. Each file of a call
+# with APART is a program of its own in any case: one that replaces operator new, say. A gyre_deps::
+# library that is not installed skips the tests with one status line.
+#
+# Each test runs in a process of its own. With GYRE_UNITY_TESTS files are compiled together, so all
+# that a file defines stands in a namespace of its name, `namespace timer_test { namespace {`.
 function(gyre_add_test room)
   if(NOT GYRE_BUILD_TESTS)
     return()
   endif()
-  cmake_parse_arguments(PARSE_ARGV 1 arg "BOTH_POLLERS" "" "LIBS")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "BOTH_POLLERS;APART" "" "LIBS")
 
   gyre_missing_dependencies(missing ${arg_LIBS})
   if(missing)
@@ -121,27 +149,75 @@ function(gyre_add_test room)
     return()
   endif()
 
+  set(batch "")
+  set(bytes 0)
   foreach(source IN LISTS arg_UNPARSED_ARGUMENTS)
     cmake_path(GET source STEM stem)
-    set(target gyre_${room}_${stem})
-    add_executable(${target} ${source})
-    if(TARGET gyre::${room})
-      target_link_libraries(${target} PRIVATE gyre::${room})
-    endif()
-    target_link_libraries(${target} PRIVATE ${arg_LIBS} GTest::gmock GTest::gtest_main)
-    target_precompile_headers(${target} REUSE_FROM gyre_test_headers)
-    gyre_cache_precompiled(${target})
-
-    set(discovery DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60)
-    set(properties LABELS ${room} TIMEOUT 120)
-    if(NOT arg_BOTH_POLLERS)
-      gtest_discover_tests(${target} ${discovery} TEST_PREFIX ${room}. PROPERTIES ${properties})
+    gyre_skip_without_threads(skipped "${CMAKE_CURRENT_SOURCE_DIR}/${source}")
+    if(skipped)
       continue()
     endif()
-    foreach(poller IN LISTS gyre_pollers_under_test)
-      gyre_test_prefix(prefix ${room} ${poller})
-      gtest_discover_tests(${target} ${discovery} TEST_PREFIX ${prefix}
-        PROPERTIES ${properties} ENVIRONMENT GYRE_IO=${poller})
-    endforeach()
+    file(SIZE "${CMAKE_CURRENT_SOURCE_DIR}/${source}" size)
+    math(EXPR together "${bytes} + ${size}")
+    if(arg_APART OR NOT GYRE_UNITY_TESTS OR stem IN_LIST gyre_fully_optimised_tests)
+      gyre_add_test_program(${room} "${source}" "${arg_BOTH_POLLERS}" "${arg_LIBS}")
+      continue()
+    endif()
+    if(batch AND together GREATER gyre_unity_bytes)
+      gyre_add_test_program(${room} "${batch}" "${arg_BOTH_POLLERS}" "${arg_LIBS}")
+      set(batch "")
+      set(together ${size})
+    endif()
+    list(APPEND batch ${source})
+    set(bytes ${together})
+  endforeach()
+  if(batch)
+    gyre_add_test_program(${room} "${batch}" "${arg_BOTH_POLLERS}" "${arg_LIBS}")
+  endif()
+endfunction()
+
+# gyre_add_test_program(ROOM SOURCES BOTH_POLLERS LIBS)
+#
+# One program of gyre_add_test: gyre_ROOM_STEM of one file, gyre_ROOM_STEM_and_more of several.
+function(gyre_add_test_program room sources both_pollers libs)
+  list(GET sources 0 first)
+  cmake_path(GET first STEM stem)
+  list(LENGTH sources count)
+  set(target gyre_${room}_${stem})
+  if(count GREATER 1)
+    string(APPEND target _and_more)
+  endif()
+  add_executable(${target} ${sources})
+  if(TARGET gyre::${room})
+    target_link_libraries(${target} PRIVATE gyre::${room})
+  endif()
+  target_link_libraries(${target} PRIVATE ${libs} GTest::gmock GTest::gtest_main)
+  target_precompile_headers(${target} REUSE_FROM gyre_test_headers)
+  gyre_cache_precompiled(${target})
+  if(count GREATER 1)
+    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 0)
+    # GCC takes what is included for a header, where an unnamed namespace would be a mistake.
+    target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
+  endif()
+  # With sanitizers GCC warns of values that its own checks hide from it.
+  if(GYRE_SANITIZE)
+    target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>)
+  endif()
+  # Optimising the tests' own code proves nothing; chains of coroutines still need sibling calls.
+  if(NOT stem IN_LIST gyre_fully_optimised_tests)
+    target_compile_options(${target} PRIVATE
+      $<$<CONFIG:Release>:-O1> $<$<AND:$<CONFIG:Release>,$<CXX_COMPILER_ID:GNU>>:-foptimize-sibling-calls>)
+  endif()
+
+  set(discovery DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 120)
+  set(properties LABELS ${room} TIMEOUT 300)
+  if(NOT both_pollers)
+    gtest_discover_tests(${target} ${discovery} TEST_PREFIX ${room}. PROPERTIES ${properties})
+    return()
+  endif()
+  foreach(poller IN LISTS gyre_pollers_under_test)
+    gyre_test_prefix(prefix ${room} ${poller})
+    gtest_discover_tests(${target} ${discovery} TEST_PREFIX ${prefix}
+      PROPERTIES ${properties} ENVIRONMENT GYRE_IO=${poller})
   endforeach()
 endfunction()
