@@ -328,9 +328,17 @@ def _stop(*_: object) -> NoReturn:
     raise KeyboardInterrupt
 
 
+def _honour_signals() -> None:
+    """Ctrl-C and SIGTERM interrupt, also where a parent left them ignored or blocked (nohup, a job
+    in the background)."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, _stop)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGINT, signal.SIGTERM))
+
+
 def main() -> NoReturn:
     """Runs the command line; a LabError or a wrong argument becomes one line on standard error."""
-    signal.signal(signal.SIGTERM, _stop)
+    _honour_signals()
     command = typer.main.get_command(app)
     try:
         status = command.main(prog_name="lab", standalone_mode=False)

@@ -146,7 +146,7 @@ def sabotage(experiments: Sequence[Experiment], build: Path) -> Trial:
         if experiment.program(contender.name, build).exists()
         for wrong in ("lose", "duplicate")
     ]
-    with ThreadPoolExecutor(max_workers=8) as pool:
+    with ThreadPoolExecutor(max_workers=16) as pool:
         outcomes = list(pool.map(lambda each: _sabotaged(*each, build), attempts))
     escaped = [
         f"{experiment.name}/{contender.name} {wrong} is {outcome.status}: {outcome.reason}".rstrip(

@@ -9,6 +9,7 @@
 #include <vector>
 
 namespace lab {
+namespace arguments_test {
 namespace {
 
 using testing::AllOf;
@@ -119,4 +120,5 @@ TEST_F(Arguments, HelpNamesEveryOptionWithItsDefault) {
 }
 
 }  // namespace
+}  // namespace arguments_test
 }  // namespace lab

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <lab/harness/arguments.hpp>
+#include <lab/harness/built_as.hpp>
 #include <lab/harness/json.hpp>
 
 #include <concepts>
@@ -30,13 +31,11 @@ struct identity {
   lab::libraries libraries;
 };
 
-#ifdef GYRE_LAB_CONTENDER
-/// The identity of the program being compiled, as the build defines it.
+/// The identity of this program, as the build defines it.
 inline identity this_contender(libraries versions = {}) {
-  return {GYRE_LAB_EXPERIMENT, GYRE_LAB_CONTENDER, GYRE_LAB_COMPILER, GYRE_LAB_FLAGS,
+  return {built_as.experiment, built_as.contender, built_as.compiler, built_as.flags,
           std::move(versions)};
 }
-#endif
 
 /// What a program does wrong on purpose, so that its own check can be seen to catch it.
 enum class mishap { none, lose, duplicate };

@@ -18,6 +18,7 @@
 #include <vector>
 
 namespace lab {
+namespace contender_test {
 namespace {
 
 using testing::HasSubstr;
@@ -159,4 +160,5 @@ TEST(ContenderDeathTest, RunThatDiesOfItsMemoryLimitPrintsItsLine) {
 }
 
 }  // namespace
+}  // namespace contender_test
 }  // namespace lab

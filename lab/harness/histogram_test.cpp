@@ -8,6 +8,7 @@
 #include <memory>
 
 namespace lab {
+namespace histogram_test {
 namespace {
 
 TEST(Histogram, EmptyHasNoPercentile) {
@@ -70,4 +71,5 @@ TEST(Histogram, MergedEqualsRecordedTogether) {
 }
 
 }  // namespace
+}  // namespace histogram_test
 }  // namespace lab

@@ -8,6 +8,7 @@
 #include <string>
 
 namespace lab {
+namespace json_test {
 namespace {
 
 TEST(Json, EmptyObjectIsAnObject) { EXPECT_EQ(json_object().text(), "{}"); }
@@ -55,4 +56,5 @@ TEST(Json, KeysAreEscapedToo) { EXPECT_EQ(json_object().add("a\"", 1).text(), R"
 TEST(Json, Utf8PassesUnchanged) { EXPECT_EQ(json_quote("µs"), "\"µs\""); }
 
 }  // namespace
+}  // namespace json_test
 }  // namespace lab

@@ -17,6 +17,7 @@
 #include <vector>
 
 namespace lab {
+namespace memory_limit_test {
 namespace {
 
 class MemoryLimitDeathTest : public testing::Test {
@@ -89,4 +90,5 @@ TEST(MemoryLimit, IsLiftedAtItsEnd) {
 }
 
 }  // namespace
+}  // namespace memory_limit_test
 }  // namespace lab

@@ -11,6 +11,7 @@
 #include <vector>
 
 namespace lab {
+namespace memory_test {
 namespace {
 
 // The compiler may drop an allocation whose block nobody sees.
@@ -125,4 +126,5 @@ TEST(PeakMemory, RisesWithMemoryThatIsTouchedAndStaysThere) {
 }
 
 }  // namespace
+}  // namespace memory_test
 }  // namespace lab

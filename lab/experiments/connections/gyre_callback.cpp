@@ -20,7 +20,9 @@ struct gyre_server {
 
   static void serve(int listener) {
     gyre::loop loop({.io = lab::contender_io});
-    gyre::net::tcp_server server(loop);
+    // The clients of the lab have few addresses.
+    gyre::net::tcp_server server(
+        loop, {.connections_per_address = gyre::net::tcp_server_options::unlimited});
     server.on_message([](gyre::net::tcp_connection& peer, gyre::io::input& in) {
       peer.send(in.bytes());
       in.consume_all();

@@ -9,23 +9,15 @@
 #include <lab/harness/network/exchange.hpp>
 #include <lab/harness/network/session.hpp>
 
-#include <string_view>
 #include <utility>
 
 namespace lab::network {
 
-/// The experiment is the one that the program is built for.
+/// The workload is the one that the program is built for.
 template <class Contender>
 [[noreturn]] void contender_main(int argc, const char* const* argv, libraries versions = {}) {
   static_assert(contender_of<Contender, echo_server>);
-  constexpr std::string_view experiment = GYRE_LAB_EXPERIMENT;
-  if constexpr (experiment == "ping_pong") {
-    workload_main<ping_pong::workload, Contender>(argc, argv, std::move(versions));
-  } else if constexpr (experiment == "latency") {
-    workload_main<latency::workload, Contender>(argc, argv, std::move(versions));
-  } else {
-    workload_main<throughput::workload, Contender>(argc, argv, std::move(versions));
-  }
+  workload_main<GYRE_LAB_WORKLOAD::workload, Contender>(argc, argv, std::move(versions));
 }
 
 }  // namespace lab::network

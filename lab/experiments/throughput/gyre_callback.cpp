@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// gyre's callbacks: a server that is handed the sessions' sockets as its connections. The build may
-// define GYRE_LAB_BUSY_POLL, for how many microseconds the loop looks for I/O before it sleeps.
+// gyre's callbacks: a server that is handed the sessions' sockets as its connections.
 #include <lab/experiments/throughput/contender.hpp>
+#include <lab/harness/built_as.hpp>
 #include <lab/harness/gyre_io.hpp>
 
 #include <gyre/base/unique_fd.hpp>
@@ -14,10 +14,6 @@
 #include <system_error>
 #include <unordered_map>
 
-#ifndef GYRE_LAB_BUSY_POLL
-#define GYRE_LAB_BUSY_POLL 0
-#endif
-
 namespace {
 
 struct gyre_contender {
@@ -26,8 +22,10 @@ struct gyre_contender {
   template <lab::network::any_session Session>
   static void run(std::span<Session> sessions) {
     gyre::loop loop(
-        {.busy_poll = std::chrono::microseconds{GYRE_LAB_BUSY_POLL}, .io = lab::contender_io});
-    gyre::net::tcp_server server(loop);
+        {.busy_poll = std::chrono::microseconds{lab::built_as.busy_poll}, .io = lab::contender_io});
+    // The clients of the lab have few addresses.
+    gyre::net::tcp_server server(
+        loop, {.connections_per_address = gyre::net::tcp_server_options::unlimited});
     std::unordered_map<int, Session*> served;
     server.on_connection([&](gyre::net::tcp_connection& peer) {
       Session* const session = served.at(peer.fd());

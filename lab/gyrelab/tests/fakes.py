@@ -1,7 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fake contenders: small programs that obey the contract and take the time they are told to take."""
+"""Fake contenders: small programs that obey the contract and report the time they are told to report.
+
+Its noise is another in every run of a program, and the same in every run of a test.
+"""
 
 import sys
+from functools import cache
 from pathlib import Path
 
 from gyrelab import experiments
@@ -40,7 +44,9 @@ if mode == "lose" or sabotage and mode != "blind":
     line.update(ok=False, error="tasks_run 99, expected 100")
     print(json.dumps(line))
     sys.exit(1)
-noise = random.SystemRandom().gauss(0, {noise})
+with open(__file__ + ".runs", "a+b") as runs:
+    runs.write(b".")
+    noise = random.Random(f"{contender} {{given}} {{runs.tell()}}").gauss(0, {noise})
 figure = {figure} * (1 + handicap / 100 * ({mode!r} != "numb")) * 2.718281828 ** noise
 if mode == "scaling":
     figure *= 1 + 0.15 * parameters.get("producers", parameters.get("loops", 1))
@@ -54,6 +60,11 @@ print(json.dumps(line))
 """
 
 
+@cache
+def _metrics() -> dict[str, str]:
+    return {name: each.metric.name for name, each in experiments.load_all().items()}
+
+
 def make(
     build: Path,
     experiment: str,
@@ -63,7 +74,6 @@ def make(
     mode: str = "ok",
 ) -> Path:
     """Writes one fake contender into the build tree."""
-    metric = experiments.load_all()[experiment].metric.name
     path = build / "lab" / experiment / contender
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(
@@ -71,7 +81,7 @@ def make(
             python=sys.executable,
             experiment=experiment,
             contender=contender,
-            metric=metric,
+            metric=_metrics()[experiment],
             figure=figure,
             noise=noise,
             mode=mode,

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """experiment.toml: the repository's are sound, and a wrong one is told where and why."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -199,3 +200,28 @@ def test_wrong_file_names_file_key_and_what_is_allowed(
         load(tmp_path, GOOD.replace(was, becomes, 1), monkeypatch)
     assert str(raised.value).startswith("sample/experiment.toml: ")
     assert message in str(raised.value)
+
+
+def test_dependencies_page_names_every_experiment_of_a_peer():
+    """The peers that come as packages of their own, by what their rows begin with."""
+    rows = {
+        "libuv": "libuv",
+        "libevent": "libevent",
+        "muduo": "muduo",
+        "evpp": "evpp",
+        "tbb": "oneTBB",
+        "bs_thread_pool": "BS::thread_pool",
+    }
+    root = Path(__file__).parents[3]
+    page = (root / "docs/design/dependencies.md").read_text().splitlines()
+    shared = (root / "lab/CMakeLists.txt").read_text()
+    network = shared.partition("function(gyre_add_network_experiment")[2].partition("endfunction")[
+        0
+    ]
+    for listing in (root / "lab/experiments").glob("*/CMakeLists.txt"):
+        text = listing.read_text()
+        if "gyre_add_network_experiment" in text:
+            text += network
+        for peer in set(re.findall(r"gyre_deps::(\w+)", text)) & set(rows):
+            (row,) = (line for line in page if line.startswith(f"| {rows[peer]} |"))
+            assert f"`{listing.parent.name}`" in row, f"{peer} in {listing.parent.name}"

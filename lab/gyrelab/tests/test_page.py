@@ -13,6 +13,8 @@ from gyrelab.tests import synthetic
 
 CHROMIUM = Path("/usr/bin/chromium")
 pytestmark = pytest.mark.skipif(not CHROMIUM.exists(), reason="needs /usr/bin/chromium")
+PATIENCE = 100_000  # milliseconds: a busy machine may take long to draw
+expect.set_options(timeout=PATIENCE)
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +36,9 @@ def page_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def browser() -> Iterator[Browser]:
     """Debian's Chromium, without a window."""
     with sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=str(CHROMIUM), args=["--no-sandbox"])
+        started = playwright.chromium.launch(
+            executable_path=str(CHROMIUM), args=["--no-sandbox"], timeout=PATIENCE
+        )
         yield started
         started.close()
 
@@ -44,6 +48,7 @@ def visit(browser: Browser, file: Path, width: int = 1200, scheme: str = "light"
     context = browser.new_context(
         viewport={"width": width, "height": 900}, color_scheme=scheme, offline=True
     )
+    context.set_default_timeout(PATIENCE)
     page = context.new_page()
     page.said = []
     page.on("console", lambda message: page.said.append(message.text))
@@ -53,7 +58,7 @@ def visit(browser: Browser, file: Path, width: int = 1200, scheme: str = "light"
         lambda request: request.url.startswith(("file:", "data:")) or page.said.append(request.url),
     )
     page.goto(file.as_uri())
-    page.wait_for_selector(f"html[data-drawn={scheme}]", timeout=30_000)
+    page.wait_for_selector(f"html[data-drawn={scheme}]")
     return page
 
 

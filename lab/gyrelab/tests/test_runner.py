@@ -13,13 +13,14 @@ import pytest
 
 from gyrelab import cells, experiments, journal, paths, program, results, runner
 from gyrelab.program import Contestant
-from gyrelab.tests import fakes
+from gyrelab.tests import fakes, noise
 from gyrelab.tests.conftest import Lab
+from gyrelab.tests.simulated import Machine
 
 CELL = {"producers": 2, "tasks": 100, "wakeup": "coalesced"}
 
 
-def outcome(build: Path, mode: str, timeout_seconds: float = 20) -> program.Outcome:
+def outcome(build: Path, mode: str, timeout_seconds: float = 100) -> program.Outcome:
     """One run of a fake contender in that mode."""
     file = fakes.make(build, "post_task", "mutex", mode=mode)
     return program.run(
@@ -46,7 +47,7 @@ def test_good_run_has_its_figures(build: Path) -> None:
 def test_bad_run_is_a_result_with_its_reason(
     build: Path, mode: str, status: str, reason: str
 ) -> None:
-    found = outcome(build, mode, timeout_seconds=0.3 if mode == "hang" else 20)
+    found = outcome(build, mode, timeout_seconds=0.3 if mode == "hang" else 100)
     assert (found.status, reason in found.reason) == (status, True)
 
 
@@ -127,32 +128,59 @@ def test_unbounded_contender_may_die_without_failing_the_measurement(
     assert measured.failures("pool") == []
 
 
-def test_interrupted_run_resumes_and_leaves_no_process(build: Path, tmp_path: Path) -> None:
+def inherit(disposition: signal.Handlers, mask: int) -> None:
+    """In a child, before its program starts: as a parent may have left both signals."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, disposition)
+    signal.pthread_sigmask(mask, (signal.SIGINT, signal.SIGTERM))
+
+
+def interrupted(
+    command: list[str], out: Path, number: int, disposition: signal.Handlers, mask: int
+) -> tuple[int, str]:
+    """Exit status and complaints of a measurement that gets the signal after a few runs."""
+    process = subprocess.Popen(
+        [*command, "run", "timers", "--grid", "quick", "--out", str(out)],
+        env={**os.environ, "PYTHONPATH": str(paths.ROOT / "lab")},
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: inherit(disposition, mask),
+    )
+    file = journal.beside(out)
+    while process.poll() is None and (not file.exists() or file.read_text().count("\n") < 5):
+        time.sleep(0.02)
+    process.send_signal(number)
+    _, said = process.communicate(timeout=100)
+    return process.returncode, said
+
+
+LAB = [sys.executable, "-m", "gyrelab"]
+LAUNCHER = [str(paths.ROOT / "tools" / "lab"), "--no-build"]
+
+
+@pytest.mark.parametrize(
+    ("command", "number", "disposition", "mask"),
+    [
+        (LAB, signal.SIGINT, signal.SIG_DFL, signal.SIG_UNBLOCK),
+        (LAB, signal.SIGINT, signal.SIG_IGN, signal.SIG_UNBLOCK),
+        (LAB, signal.SIGTERM, signal.SIG_IGN, signal.SIG_BLOCK),
+        (LAUNCHER, signal.SIGINT, signal.SIG_IGN, signal.SIG_BLOCK),
+    ],
+    ids=["ctrl-c", "ctrl-c-ignored-by-parent", "sigterm-blocked-by-parent", "launcher"],
+)
+def test_interrupted_run_resumes_and_leaves_no_process(
+    build: Path,
+    tmp_path: Path,
+    command: list[str],
+    number: int,
+    disposition: signal.Handlers,
+    mask: int,
+) -> None:
     for name in ("gyre", "asio", "libuv"):
         fakes.make(build, "timers", name, mode="slow")
     out = tmp_path / "r.json"
-    command = [
-        sys.executable,
-        "-m",
-        "gyrelab",
-        "run",
-        "timers",
-        "--grid",
-        "quick",
-        "--out",
-        str(out),
-    ]
-    environment = {**os.environ, "PYTHONPATH": str(paths.ROOT / "lab")}
-    process = subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True)
-    deadline = time.monotonic() + 30
-    while (
-        len(journal.beside(out).read_text().split("\n") if journal.beside(out).exists() else []) < 6
-    ):
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-    process.send_signal(signal.SIGINT)
-    _, said = process.communicate(timeout=20)
-    assert process.returncode == 130
+    status, said = interrupted(command, out, number, disposition, mask)
+    assert status == 130
     assert "the same command goes on" in said
     assert not out.exists()
     kept = journal.read(journal.beside(out))["runs"]
@@ -227,8 +255,11 @@ def test_same_command_without_out_finds_its_journal(build: Path, tmp_path: Path)
     assert runner.unfinished(paths.results(), "another") is None
 
 
-def test_written_results_follow_the_schema(build: Path, lab: Lab, tmp_path: Path) -> None:
+def test_written_results_follow_the_schema(
+    build: Path, lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     fakes.make_all(build)
+    monkeypatch.setattr(program, "run", Machine(noise.quiet).run)
     assert lab("run", "--grid", "smoke", "--out", tmp_path / "r.json").status == 0
     document = json.loads((tmp_path / "r.json").read_text())
     results.schema().validate(document)

@@ -6,8 +6,11 @@ from gyrelab.tests import synthetic
 
 
 def test_several_facets_make_a_panel_for_each_combination() -> None:
-    measured = synthetic.results(("throughput",), grid="full")
-    section = sections.make(measured, experiments.load_all()["throughput"])
+    throughput = experiments.load_all()["throughput"]
+    few = ("gyre_epoll", "asio", "libevent")
+    absent = tuple(each.name for each in throughput.contenders if each.name not in few)
+    measured = synthetic.results(("throughput",), grid="full", absent=absent)
+    section = sections.make(measured, throughput)
     assert [panel.title for panel in section.panels][:2] == [
         "Each its own client, 1 KiB",
         "One client for all, 1 KiB",

@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The lab's self-test passes on honest contenders and fails on ones that would fool the lab."""
+"""The lab's self-test passes on honest contenders and fails on ones that would fool the lab.
+
+Nothing here depends on how fast or how quiet this machine is: figures come from noise.py. `make trust`
+measures real ones.
+"""
 
 import itertools
 from dataclasses import replace
@@ -9,59 +13,98 @@ import pytest
 
 from gyrelab import doctor, experiments, paths, program, trust
 from gyrelab.errors import LabError
-from gyrelab.tests import fakes
+from gyrelab.tests import fakes, noise
 from gyrelab.tests.conftest import Lab
+from gyrelab.tests.simulated import Machine
 from gyrelab.tests.test_runner import Silent
 
 TINY = replace(trust.SMALL, producers=(1, 2), relabellings=20)
 
 
-def test_honest_contenders_are_trusted(
-    lab: Lab, build: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(trust, "SMALL", TINY)
+@pytest.fixture
+def machine(build: Path, monkeypatch: pytest.MonkeyPatch) -> type[Machine]:
+    """Makes the machine that everything runs on from now on."""
     fakes.make(build, "post_task", "gyre_fifo")
     fakes.make(build, "timers", "gyre")
+
+    class Here(Machine):
+        def __post_init__(self) -> None:
+            super().__post_init__()
+            monkeypatch.setattr(program, "run", self.run)
+
+    return Here
+
+
+def false_alarms(build: Path, folder: Path) -> trust.Trial:
+    """The trial on the experiment it is made for."""
+    return trust.false_alarms(experiments.load_all()["post_task"], build, TINY, folder, Silent())
+
+
+def handicap(build: Path, folder: Path) -> trust.Trial:
+    """The trial on the experiment that noise disturbs least."""
+    return trust.handicap(experiments.load_all()["timers"], "gyre", build, folder, Silent())
+
+
+def test_honest_contenders_are_trusted(
+    lab: Lab, machine: type[Machine], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(trust, "SMALL", TINY)
+    machine(noise.quiet)
     said = lab("trust", "--small")
     assert said.out.count("✓") == 3, said.out
     assert said.status == 0
 
 
-BUILT = all(
-    (paths.ROOT / "build/release/lab" / program).exists()
-    for program in ("post_task/gyre_fifo", "timers/gyre")
-)
+@pytest.mark.parametrize("kind", noise.KINDS)
+def test_copies_of_a_program_do_not_differ_whatever_the_noise(
+    kind: str, machine: type[Machine], build: Path, tmp_path: Path
+) -> None:
+    machine(noise.KINDS[kind])
+    found = false_alarms(build, tmp_path)
+    assert found.passed, found.found
 
 
-@pytest.mark.skipif(not BUILT, reason="needs the contenders of the release build")
-def test_real_contenders_are_trusted(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("GYRE_LAB_BUILD", str(paths.ROOT / "build/release"))
-    said = lab("trust", "--small")
-    assert said.status == 0, said.out + said.err
+def test_copies_that_do_differ_are_an_alarm(
+    machine: type[Machine], build: Path, tmp_path: Path
+) -> None:
+    machine(noise.quiet, slower={"gyre_fifo#2": 8.0, "gyre_fifo#4": 8.0})
+    assert not false_alarms(build, tmp_path).passed
 
 
-def test_handicap_that_is_ignored_is_not_seen(build: Path, tmp_path: Path) -> None:
-    fakes.make(build, "timers", "gyre", mode="numb", noise=0.01)
-    timers = experiments.load_all()["timers"]
-    found = trust.handicap(timers, "gyre", build, tmp_path, Silent())
+@pytest.mark.parametrize("kind", ["quiet", "heavy_tails", "skewed", "bursts", "drift", "shared"])
+def test_handicap_is_seen_through_the_noise(
+    kind: str, machine: type[Machine], build: Path, tmp_path: Path
+) -> None:
+    machine(noise.KINDS[kind])
+    found = handicap(build, tmp_path)
+    assert found.passed, found.found
+
+
+def test_handicap_that_is_ignored_is_not_seen(
+    machine: type[Machine], build: Path, tmp_path: Path
+) -> None:
+    machine(noise.quiet, numb=True)
+    found = handicap(build, tmp_path)
     assert not found.passed
     assert "too noisy" not in found.found
 
 
 def test_too_noisy_a_machine_is_told_from_a_blind_lab(
-    build: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    machine: type[Machine], build: Path, tmp_path: Path
 ) -> None:
-    fakes.make(build, "timers", "gyre")
-    turns = itertools.cycle([50.0, 90.0, 80.0, 40.0, 60.0, 30.0, 70.0])
-
-    def erratic(*_: object, **__: object) -> program.Outcome:
-        return program.Outcome("ok", metrics={"ns_per_timer": next(turns)})
-
-    monkeypatch.setattr(program, "run", erratic)
-    timers = experiments.load_all()["timers"]
-    found = trust.handicap(timers, "gyre", build, tmp_path, Silent())
+    machine(lambda _: itertools.cycle([0.0, 0.6, 0.5, -0.2, 0.2, -0.5, 0.3]))
+    found = handicap(build, tmp_path)
     assert not found.passed
     assert "too noisy in 3 attempts" in found.found
+
+
+BUILT = (paths.ROOT / "build/release/lab/post_task/gyre_fifo").exists()
+
+
+@pytest.mark.skipif(not BUILT, reason="needs the contenders of the release build")
+def test_real_contenders_are_caught_when_they_lose_or_repeat_work() -> None:
+    found = trust.sabotage(list(experiments.load_all().values()), paths.ROOT / "build/release")
+    assert found.passed, found.found
 
 
 def test_contender_that_does_not_check_itself_escapes_and_fails_the_trial(build: Path) -> None:

@@ -17,6 +17,7 @@
 #include <deque>
 #include <memory>
 #include <span>
+#include <utility>
 
 namespace lab::network {
 
@@ -164,9 +165,12 @@ class bare_uring_multishot {
     }
 
     void incoming(const io_uring_cqe& done) {
-      // No buffer was free. This connection is then served first in the next turn, at which they are.
-      if (done.res == -ENOBUFS) return receive();
+      // No buffer was free. In the next turn they are, for those first that have had none in this one.
+      if (done.res == -ENOBUFS) {
+        return receive(std::exchange(had_buffer_, false) ? IORING_RECVSEND_POLL_FIRST : 0);
+      }
       if (done.res <= 0) served_.lost();
+      had_buffer_ = true;
       send(served_.received(buffers_.filled(done)));
       buffers_.give(shared_buffers::id(done));
       if ((done.flags & IORING_CQE_F_MORE) == 0) receive();
@@ -216,6 +220,7 @@ class bare_uring_multishot {
     shared_buffers& buffers_;
     Session& served_;
     remainder rest_;
+    bool had_buffer_ = false;  // since it last found none
   };
 };
 

@@ -9,6 +9,7 @@
 #include <lab/harness/network/socket.hpp>
 
 #include <gtest/gtest.h>
+#include <sched.h>
 #include <sys/socket.h>
 
 #include <cstddef>
@@ -17,6 +18,7 @@
 #include <vector>
 
 namespace lab::network {
+namespace bare_uring_test {
 namespace {
 
 /// Pairs of sockets. As in an experiment, the threads that serve them never end, nor what they work on;
@@ -76,6 +78,18 @@ TYPED_TEST(BareUring, EchoesWhatIsLargerThanAllBuffers) {
   this->template echo<TypeParam, common_client>();
 }
 
+// There the peers of one connection may have answered whenever the server looks.
+TYPED_TEST(BareUring, LeavesEachConnectionItsTurnOnOneProcessor) {
+  cpu_set_t before;
+  ASSERT_EQ(sched_getaffinity(0, sizeof before, &before), 0);
+  cpu_set_t one;
+  CPU_ZERO(&one);
+  CPU_SET(sched_getcpu(), &one);
+  ASSERT_EQ(sched_setaffinity(0, sizeof one, &one), 0);
+  this->template echo<TypeParam, common_client>();
+  EXPECT_EQ(sched_setaffinity(0, sizeof before, &before), 0);
+}
+
 TYPED_TEST(BareUring, IsAClientThatReadsWhileItSends) {
   this->template echo<TypeParam, TypeParam>();
 }
@@ -101,4 +115,5 @@ TYPED_TEST(BareUring, NoticesAnEnd) {
 }
 
 }  // namespace
+}  // namespace bare_uring_test
 }  // namespace lab::network

@@ -19,6 +19,7 @@
 #include <vector>
 
 namespace lab::network {
+namespace session_test {
 namespace {
 
 using bytes = std::span<const std::byte>;
@@ -143,4 +144,5 @@ TEST(BareEpoll, EchoesWhatIsLargerThanAllBuffers) {
 }
 
 }  // namespace
+}  // namespace session_test
 }  // namespace lab::network
