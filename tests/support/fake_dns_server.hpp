@@ -12,6 +12,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -26,14 +27,24 @@
 
 namespace gyre::test {
 
-/// Answers questions for A and AAAA by UDP, and by TCP at the same port. Names it does not know do
+/// Answers questions by UDP, and by TCP at the same port. Names it does not know do
 /// not exist.
 class fake_dns_server {
  public:
   enum class manner { properly, refusing, failing, silently, cut_off_by_udp, with_garbage };
+  struct record {
+    unsigned type;
+    std::string data;
+  };
   struct host {
     std::vector<net::ip_address> addresses = {};
     fake_dns_server::manner manner = manner::properly;
+    unsigned ttl = 60;
+    /// How long it may be kept that there is no such record; none: nothing is said of it.
+    std::optional<unsigned> negative_ttl = {};
+    /// In answers to questions for their type.
+    std::vector<record> records = {};
+    bool exists = true;
   };
 
   explicit fake_dns_server(event_loop& loop)
@@ -46,22 +57,80 @@ class fake_dns_server {
 
   net::endpoint at() const { return udp_.local_endpoint(); }
   host& operator[](const std::string& name) { return hosts_[name]; }
+  /// Records, with names as "www.example.org".
+  static record srv(unsigned priority, unsigned weight, unsigned port, std::string_view target) {
+    record made{type_srv, {}};
+    for (const unsigned each : {priority, weight, port}) append_number(made.data, each);
+    append_name(made.data, target);
+    return made;
+  }
+  static record txt(const std::vector<std::string>& parts) {
+    record made{type_txt, {}};
+    for (const std::string& each : parts) (made.data += static_cast<char>(each.size())) += each;
+    return made;
+  }
+  static record ptr(std::string_view name) {
+    record made{type_ptr, {}};
+    append_name(made.data, name);
+    return made;
+  }
+
   /// Questions that came, as "A example.org".
   const std::vector<std::string>& asked() const { return asked_; }
   std::size_t asked_by_tcp() const { return asked_by_tcp_; }
 
-  /// From now on answers wait until release().
-  void hold() { holds_ = true; }
+  /// After the next UDP answer, the server resets its TCP connections, each of which it has ended
+  /// before: the next write to one of them fails with EPIPE.
+  void reset_tcp_after_next_answer() { resets_tcp_ = true; }
+  std::size_t tcp_connections() const { return connections_.size(); }
+
+  /// From now on answers to questions whose text begins so ("AAAA ") wait until release().
+  void hold(std::string which = "") { holds_ = std::move(which); }
   std::size_t held() const { return held_.size(); }
   void release() {
-    holds_ = false;
+    holds_.reset();
     for (const auto& [answer, to] : std::exchange(held_, {})) send(answer, to);
   }
 
  private:
   static constexpr std::size_t header_size = 12;
   static constexpr unsigned type_a = 1;
+  static constexpr unsigned type_soa = 6;
+  static constexpr unsigned type_ptr = 12;
+  static constexpr unsigned type_txt = 16;
   static constexpr unsigned type_aaaa = 28;
+  static constexpr unsigned type_srv = 33;
+
+  static std::string name_of_type(unsigned type) {
+    switch (type) {
+      case type_a: return "A ";
+      case type_aaaa: return "AAAA ";
+      case type_ptr: return "PTR ";
+      case type_txt: return "TXT ";
+      case type_srv: return "SRV ";
+      default: return std::to_string(type) + ' ';
+    }
+  }
+  static void append_name(std::string& text, std::string_view name) {
+    while (!name.empty()) {
+      const std::string_view label = name.substr(0, name.find('.'));
+      (text += static_cast<char>(label.size())) += label;
+      name.remove_prefix(std::min(label.size() + 1, name.size()));
+    }
+    text += '\0';
+  }
+  // An SOA record of the root.
+  static void append_soa(std::string& text, unsigned ttl) {
+    text += '\0';
+    append_number(text, type_soa);
+    append_number(text, 1);
+    append_number(text, ttl >> 16);
+    append_number(text, ttl & 0xffff);
+    append_number(text, 22);
+    text.append(18, '\0');  // two names, four numbers
+    append_number(text, ttl >> 16);
+    append_number(text, ttl & 0xffff);
+  }
 
   struct connection {
     connection(fake_dns_server& server, net::socket accepted)
@@ -114,15 +183,24 @@ class fake_dns_server {
       from.resize(size);
       const auto answer = reply({room.data(), static_cast<std::size_t>(length)}, true);
       if (!answer) continue;
-      if (holds_) {
+      if (holds_ && asked_.back().starts_with(*holds_)) {
         held_.emplace_back(*answer, from);
       } else {
         send(*answer, from);
       }
     }
   }
-  void send(const std::string& answer, const net::endpoint& to) const {
+  void send(const std::string& answer, const net::endpoint& to) {
     ::sendto(udp_.fd(), answer.data(), answer.size(), 0, to.data(), to.size());
+    if (std::exchange(resets_tcp_, false)) reset_tcp();
+  }
+  void reset_tcp() {
+    for (const connection& each : connections_) {
+      each.socket.shutdown(net::shutdown_side::send);
+      const linger at_once{.l_onoff = 1, .l_linger = 0};
+      ::setsockopt(each.socket.fd(), SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+    }
+    connections_.clear();
   }
 
   void accept() {
@@ -159,37 +237,44 @@ class fake_dns_server {
       name += message.substr(at + 1, static_cast<unsigned char>(message[at]));
     }
     const unsigned type = number_at(message, at + 1);
-    asked_.push_back((type == type_a ? "A " : "AAAA ") + name);
+    asked_.push_back(name_of_type(type) + name);
     const auto known = hosts_.find(name);
-    const host answered = known == hosts_.end() ? host() : known->second;
+    const host answered = known == hosts_.end() ? host{.exists = false} : known->second;
     if (answered.manner == manner::silently) return std::nullopt;
 
-    std::vector<net::ip_address> addresses;
+    std::vector<std::string> answers;
     for (const auto& each : answered.addresses) {
-      if (each.is_v4() == (type == type_a)) addresses.push_back(each);
+      if (type == (each.is_v4() ? type_a : type_aaaa)) {
+        answers.emplace_back(each.bytes().begin(), each.bytes().end());
+      }
+    }
+    for (const record& each : answered.records) {
+      if (each.type == type) answers.push_back(each.data);
     }
     const bool cut_off = answered.manner == manner::cut_off_by_udp && by_udp;
-    if (cut_off) addresses.clear();
+    if (cut_off) answers.clear();
+    const bool has_soa = answers.empty() && answered.negative_ttl;
     const unsigned code = answered.manner == manner::failing    ? 2
                           : answered.manner == manner::refusing ? 5
-                          : known == hosts_.end()               ? 3
+                          : !answered.exists                    ? 3
                                                                 : 0;
     std::string answer(message.substr(0, 2));
     append_number(answer, 0x8180u | (cut_off ? 0x200u : 0u) | code);
     append_number(answer, 1);
-    append_number(answer, addresses.size());
-    append_number(answer, 0);
+    append_number(answer, answers.size());
+    append_number(answer, has_soa ? 1 : 0);
     append_number(answer, 0);
     answer += message.substr(header_size, at + 5 - header_size);
-    for (const auto& each : addresses) {
+    for (const std::string& each : answers) {
       append_number(answer, 0xc000u | header_size);  // the name: that of the question
       append_number(answer, type);
       append_number(answer, 1);  // Internet
-      append_number(answer, 0);
-      append_number(answer, 60);  // seconds that it may be kept
-      append_number(answer, each.bytes().size());
-      answer.append(each.bytes().begin(), each.bytes().end());
+      append_number(answer, answered.ttl >> 16);
+      append_number(answer, answered.ttl & 0xffff);
+      append_number(answer, each.size());
+      answer += each;
     }
+    if (has_soa) append_soa(answer, *answered.negative_ttl);
     if (answered.manner == manner::with_garbage) {
       answer.replace(6, 2, "\xff\xff");  // records that are not there
       answer += "\xc0\xff garbage";
@@ -206,7 +291,8 @@ class fake_dns_server {
   std::map<std::string, host> hosts_;
   std::vector<std::string> asked_;
   std::size_t asked_by_tcp_ = 0;
-  bool holds_ = false;
+  std::optional<std::string> holds_;
+  bool resets_tcp_ = false;
   std::vector<std::pair<std::string, net::endpoint>> held_;
 };
 

@@ -76,6 +76,8 @@ class file_ring_poller final : public poller {
     std::optional<io::result> start(io::request& asked) noexcept override {
       return epoll().start(asked);
     }
+    io::result attempt(io::request& asked) noexcept override { return epoll().attempt(asked); }
+    void charge(std::size_t bytes) noexcept override { epoll().charge(bytes); }
     std::optional<io::result> cancel(io::request& asked) noexcept override {
       return epoll().cancel(asked);
     }

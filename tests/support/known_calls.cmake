@@ -23,8 +23,8 @@ list(TRANSFORM called REPLACE "^U " "")
 # What a hardened C library calls instead.
 list(TRANSFORM called REPLACE "^__(.+)_chk$" "\\1")
 list(REMOVE_DUPLICATES called)
-# The compiler's own, C++ names, and functions of memory and strings.
-list(FILTER called EXCLUDE REGEX "^(_|mem|str|bcmp)")
+# The compiler's own, C++ names, functions of memory and strings, and those that only reckon.
+list(FILTER called EXCLUDE REGEX "^(_|mem|str|bcmp|gnu_dev_)")
 
 if(NOT "recv" IN_LIST called OR NOT "recv" IN_LIST known)
   message(FATAL_ERROR "found no calls in ${LIBRARY}, or none in ${FAULTS}")

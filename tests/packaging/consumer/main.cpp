@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// A user's program: its own thread posts to a loop, a timer ends it; a coroutine counts afterwards.
+// A user's program: its own thread posts to a loop, a timer ends it; a coroutine counts afterwards. The
+// library and the program agree on which thread runs the loop, and on what is thrown.
 #include <chrono>
 #include <cstdio>
+#include <stdexcept>
 #include <thread>
 
 #include <gyre/gyre.hpp>
@@ -15,6 +17,25 @@ gyre::task<int> count(gyre::mutex& mutex, int to) {
   co_return counted;
 }
 
+gyre::task<> fails() {
+  throw std::runtime_error("expected");
+  co_return;
+}
+
+// The library throws what the program catches.
+bool scope_throws_what_it_says() {
+  try {
+    auto body = [](gyre::scope& scope) -> gyre::task<> {
+      scope.spawn(fails());
+      co_return;
+    };
+    gyre::sync_wait(gyre::with_scope(body, gyre::scope_errors::collect));
+  } catch (const gyre::scope_error& error) {
+    return error.errors().size() == 1;
+  }
+  return false;
+}
+
 int main() {
   using namespace std::chrono_literals;
   gyre::loop loop;
@@ -26,13 +47,15 @@ int main() {
     if (posted) loop.stop();
   });
   end.start_every(1ms);
-  std::jthread poster([&] { loop.post([&] { posted = true; }); });
+  std::jthread poster([&] {
+    loop.post([&] { posted = loop.in_loop_thread() && gyre::event_loop::current() == &loop; });
+  });
   loop.run();
 
   gyre::mutex mutex;
   const bool counted = gyre::sync_wait(count(mutex, 3)) == 3;
 
-  const bool good = posted && fired && counted;
+  const bool good = posted && fired && counted && scope_throws_what_it_says();
   std::puts(good ? "consumer: posted, fired and counted" : "consumer: something is missing");
   return good ? 0 : 1;
 }

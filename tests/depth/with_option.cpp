@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// The file of a program that is compiled as gyre's CMake targets and pkg-config file ask for.
+#include "checks.hpp"
+
+#include <iterator>
+
+namespace depth {
+namespace {
+
+struct this_file;
+using here = coroutines<this_file>;
+
+}  // namespace
+
+const check* const with_option_begin = std::begin(here::all);
+const check* const with_option_end = std::end(here::all);
+
+gyre::task<long> link_with_option(long value) {
+  const long result = co_await shared_link(value);
+  co_return result;
+}
+
+}  // namespace depth

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+// The examples in the comments of io's headers.
+#include <gtest/gtest.h>
+#include <gyre/gyre.hpp>
+#include <tests/header_examples/support.hpp>
+#include <tests/support/socket_pairs.hpp>
+
+#include <sys/types.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <fstream>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace io_test {
+namespace {
+
+using namespace std::chrono_literals;
+
+std::span<const std::byte> bytes(std::string_view text) { return std::as_bytes(std::span(text)); }
+
+std::string text_of(std::span<const std::byte> bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+// gyre/io/buffer.hpp
+std::size_t read_into(std::span<std::byte> room) {
+  room.front() = std::byte{'!'};
+  return 1;
+}
+
+TEST(IoExamples, BufferHasRoomInFrontAndBehind) {
+  gyre::io::buffer message;
+  message.append("hello");
+  message.prepend(static_cast<std::uint32_t>(message.size()));  // moves nothing
+
+  const std::span<std::byte> room = message.prepare(4096);
+  message.commit(read_into(room));
+  EXPECT_EQ(message.read<std::uint32_t>(), 5U);
+  EXPECT_EQ(message.text(), "hello!");
+}
+
+// gyre/io/error.hpp
+gyre::task<> read_header(gyre::io::stream& stream, bool& complete) {
+  std::array<std::byte, 8> header;
+  auto read = co_await gyre::as_expected(stream.read_exactly(header));
+  if (!read && read.error() == gyre::io::errc::unexpected_end) co_return;  // it hung up
+  complete = true;
+}
+
+TEST(IoExamples, ErrorTellsAnUnexpectedEnd) {
+  gyre::loop loop;
+  auto [left, right] = gyre::test::unix_pair();
+  gyre::io::stream stream(loop, std::move(left), gyre::io::handle_kind::socket);
+  ASSERT_EQ(::write(right.get(), "short", 5), 5);
+  right.reset();
+  bool complete = false;
+  gyre::sync_wait(loop, read_header(stream, complete));
+  EXPECT_FALSE(complete);
+}
+
+// gyre/io/file.hpp
+gyre::task<std::size_t> write_log(std::span<const std::byte> entry) {
+  gyre::io::file log = co_await gyre::io::file::open("log", {.write = true, .create = true});
+  std::array<std::byte, 4096> page;
+  const std::size_t count = co_await log.read_at(page, 8192);  // less only at the end
+  co_await log.write_at(entry, co_await log.size());
+  co_return count;
+}
+
+gyre::task<std::string> read_config() {
+  gyre::io::buffer config = co_await gyre::io::read_whole("config.toml");
+  co_return std::string(config.text());
+}
+
+TEST(IoExamples, FileIsReadAndWritten) {
+  const header_examples::own_directory directory;
+  std::ofstream("log") << std::string(8200, '.');
+  std::ofstream("config.toml") << "port = 7";
+  gyre::loop loop;
+  EXPECT_EQ(gyre::sync_wait(loop, write_log(bytes("entry"))), 8U);
+  EXPECT_EQ(std::filesystem::file_size("log"), 8205U);
+  EXPECT_EQ(gyre::sync_wait(loop, read_config()), "port = 7");
+}
+
+// gyre/io/input.hpp
+std::string handled;
+void handle(std::span<const std::byte> message) { handled += text_of(message) + ";"; }
+
+gyre::task<> send_in_pieces(gyre::net::endpoint to) {
+  gyre::io::buffer message;
+  for (const std::string_view each : {"one", "three"}) {
+    message.append(static_cast<std::uint16_t>(each.size()));
+    message.append(each);
+  }
+  auto connecting = gyre::net::connect(std::move(to));
+  gyre::net::tcp_stream peer = co_await std::move(connecting);
+  co_await peer.write_all(message.bytes().first(7));
+  co_await gyre::yield();
+  co_await peer.write_all(message.bytes().subspan(7));
+  peer.shutdown(gyre::net::shutdown_side::send);
+  std::array<std::byte, 1> room;
+  while (co_await peer.read_some(room) != 0) {
+  }
+}
+
+TEST(IoExamples, InputWaitsForTheRestOfAMessage) {
+  handled.clear();
+  gyre::loop loop;
+  gyre::net::tcp_server server(loop);
+  server.on_message([](gyre::net::tcp_connection&, gyre::io::input& in) {
+    while (auto length = in.peek<std::uint16_t>()) {
+      if (in.size() < sizeof *length + *length) break;  // the rest is still to come
+      in.consume(sizeof *length);
+      handle(in.take(*length));
+    }
+  });
+  server.listen(header_examples::any_port());
+  server.start();
+  gyre::sync_wait(loop, send_in_pieces(server.local_endpoint()));
+  EXPECT_EQ(handled, "one;three;");
+}
+
+// gyre/io/output_queue.hpp
+TEST(IoExamples, OutputQueueIsWrittenInPieces) {
+  auto [reader, writer] = gyre::test::pipe_pair();
+  const int fd = writer.get();
+  const std::string_view rest_that_the_socket_did_not_take = "rest";
+  gyre::io::output_queue waiting;
+  waiting.append(rest_that_the_socket_did_not_take);
+
+  std::array<iovec, 64> pieces;  // once it is writable again
+  const std::size_t count = waiting.gather(pieces);
+  const ssize_t written = ::writev(fd, pieces.data(), static_cast<int>(count));
+  if (written > 0) waiting.consume(static_cast<std::size_t>(written));
+  EXPECT_EQ(written, 4);
+  EXPECT_TRUE(waiting.empty());
+}
+
+// gyre/io/request.hpp
+struct request_reader {
+  static inline std::size_t used = 0;
+  static void use(gyre::io::result what) { used = what.count(); }
+  static void on_read(gyre::io::request&, gyre::io::result what) { use(what); }
+
+  static void read(gyre::io::backend& backend, int fd, std::span<std::byte> buffer,
+                   gyre::loop& loop) {
+    gyre::io::handle socket(fd, gyre::io::handle_kind::stream_socket);
+    backend.attach(socket);
+    gyre::io::read_request reading(socket, buffer, &on_read);
+    if (auto read = backend.start(reading)) use(*read);  // else on_read is called
+    while (used == 0) loop.run_once();
+    backend.detach(socket);
+  }
+};
+
+TEST(IoExamples, RequestIsDoneAtOnceOrReported) {
+  gyre::loop loop;
+  auto [left, right] = gyre::test::tcp_pair();
+  ASSERT_EQ(::write(right.get(), "hello", 5), 5);
+  std::array<std::byte, 16> room;
+  request_reader::used = 0;
+  request_reader::read(*loop.io(), left.get(), room, loop);
+  EXPECT_EQ(request_reader::used, 5U);
+}
+
+// gyre/io/stream.hpp
+gyre::task<> echo(gyre::io::stream& peer) {
+  for (;;) {
+    auto data = co_await peer.receive();  // in the loop's memory; nothing is held until then
+    if (data.empty()) co_return;          // the peer has ended its side
+    co_await peer.write_all(std::move(data));
+  }
+}
+
+gyre::task<> read_three_times(gyre::io::stream& stream) {
+  std::array<std::byte, 1> room;
+  std::size_t first = co_await stream.read_some(room);               // throws system_error
+  auto second = co_await gyre::as_expected(stream.read_some(room));  // gives std::expected
+  std::size_t third = co_await stream.read_some(room).within(2s);    // std::errc::timed_out
+  EXPECT_EQ(first, 1U);
+  EXPECT_EQ(second, 1U);
+  EXPECT_EQ(third, 1U);
+}
+
+gyre::task<> write_and_end(gyre::net::unix_stream& stream) {
+  co_await stream.write_all("abc");
+  stream.shutdown(gyre::net::shutdown_side::send);
+}
+
+TEST(IoExamples, StreamEchoes) {
+  gyre::loop loop;
+  auto [left, right] = gyre::net::stream_pair(loop);
+  gyre::sync_wait(loop, gyre::when_all(write_and_end(left), echo(right), read_three_times(left)));
+}
+
+// gyre/io/uring_support.hpp
+TEST(IoExamples, UringSupportSaysWhyNot) {
+  const gyre::io::uring_support here = gyre::io::probe_uring();
+  if (!here.usable) std::fprintf(stderr, "no io_uring: %s\n", here.reason.c_str());
+  EXPECT_NE(here.usable, !here.reason.empty());
+}
+
+}  // namespace
+}  // namespace io_test

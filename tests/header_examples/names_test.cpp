@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+// The examples in the comments of net's headers about addresses, names and datagrams.
+#include <gtest/gtest.h>
+#include <gyre/gyre.hpp>
+#include <tests/header_examples/support.hpp>
+#include <tests/support/fake_dns_server.hpp>
+
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <string>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+namespace names_test {
+namespace {
+
+using namespace std::chrono_literals;
+using gyre::test::fake_dns_server;
+using header_examples::any_port;
+using header_examples::seen_enough;
+
+const gyre::net::ip_address loopback = gyre::net::ip_address::loopback_v4();
+
+gyre::net::resolver_options only(const fake_dns_server& dns) {
+  return {.servers = {dns.at()}, .order = gyre::net::lookup_order::dns_only};
+}
+
+// gyre/net/address.hpp
+TEST(NetExamples, AddressIsRead) {
+  gyre::net::ip_address peer("2001:db8::7");
+  if (peer.is_loopback()) FAIL();
+  EXPECT_EQ(peer.to_string(), "2001:db8::7");
+}
+
+// gyre/net/connect.hpp
+gyre::task<> connect_directly(gyre::net::endpoint server) {
+  auto direct = co_await gyre::net::connect(server);  // an endpoint
+  EXPECT_TRUE(direct.is_open());
+}
+
+gyre::task<> connect_by_name(gyre::net::resolver& resolver) {
+  auto named = co_await gyre::net::connect(resolver, "example.org", "https");
+  EXPECT_TRUE(named.is_open());
+}
+
+TEST(NetExamples, ConnectTakesAnEndpointOrAName) {
+  gyre::loop loop;
+  const gyre::net::socket listening = gyre::net::listening_socket(any_port());
+  gyre::sync_wait(loop, connect_directly(listening.local_endpoint()));
+  fake_dns_server dns(loop);
+  dns["example.org"].addresses = {loopback};
+  gyre::net::resolver resolver(loop, only(dns));
+  auto connected = gyre::sync_wait(loop, gyre::as_expected(connect_by_name(resolver)));
+  if (!connected) {  // mostly nobody listens here
+    EXPECT_EQ(connected.error(), std::errc::connection_refused);
+  }
+  EXPECT_FALSE(dns.asked().empty());
+}
+
+// gyre/net/datagram_batch.hpp
+gyre::task<> handle_for_ever(gyre::net::udp_socket& socket) {
+  const auto handle = [](std::span<const std::byte> bytes, const gyre::net::endpoint&) {
+    EXPECT_EQ(bytes.size(), 5U);
+    throw seen_enough();
+  };
+  gyre::net::datagram_batch batch(64, 1500);
+  for (;;) {
+    co_await socket.receive_batch(batch);
+    for (const gyre::net::datagram each : batch) handle(each.bytes, each.peer);
+  }
+}
+
+TEST(NetExamples, DatagramBatchIsReceived) {
+  gyre::loop loop;
+  gyre::net::udp_socket socket(loop, any_port());
+  gyre::net::udp_client sender(socket.local_endpoint());
+  sender.send("hello");
+  EXPECT_THROW(gyre::sync_wait(loop, handle_for_ever(socket)), seen_enough);
+}
+
+// gyre/net/dns_records.hpp
+gyre::task<int> connect_to_services(gyre::net::resolver& names) {
+  int connected = 0;
+  const auto use = [&](gyre::net::tcp_stream peer) { connected += peer.is_open() ? 1 : 0; };
+  for (const auto& each : co_await names.resolve_srv("_xmpp-client._tcp.example.org")) {
+    auto peer = co_await gyre::net::connect(names, each.target, each.port);
+    use(std::move(peer));
+  }
+  co_return connected;
+}
+
+TEST(NetExamples, ServiceRecordsNameServers) {
+  gyre::loop loop;
+  const gyre::net::socket listening = gyre::net::listening_socket(any_port());
+  fake_dns_server dns(loop);
+  dns["_xmpp-client._tcp.example.org"].records = {
+      fake_dns_server::srv(1, 1, listening.local_endpoint().port(), "xmpp.example.org")};
+  dns["xmpp.example.org"].addresses = {loopback};
+  gyre::net::resolver names(loop, only(dns));
+  EXPECT_EQ(gyre::sync_wait(loop, connect_to_services(names)), 1);
+}
+
+// gyre/net/endpoint.hpp
+TEST(NetExamples, EndpointIsMadeOrRead) {
+  const std::array<const char*, 2> argv{"program", "[::1]:80"};
+  gyre::net::endpoint web(gyre::net::ip_address::any_v6(), 80);
+  auto control = gyre::net::endpoint::unix_path("/run/service.sock");
+  auto given = gyre::net::endpoint::parse(argv[1]);
+  EXPECT_EQ(web.port(), 80);
+  EXPECT_EQ(control.family(), gyre::net::address_family::local);
+  EXPECT_EQ(given.value().to_string(), "[::1]:80");
+}
+
+// gyre/net/resolver.hpp
+gyre::task<std::size_t> resolve_here(gyre::net::resolver& names) {
+  auto found = co_await names.resolve("example.org", "https");  // in a coroutine, or
+  co_return found.size();
+}
+
+TEST(NetExamples, ResolverIsMadeOnALoop) {
+  gyre::loop loop;
+  gyre::net::resolver names(loop);
+}
+
+TEST(NetExamples, ResolverFindsAddresses) {
+  gyre::loop loop;
+  fake_dns_server dns(loop);
+  dns["example.org"].addresses = {loopback};
+  gyre::net::resolver names(loop, only(dns));
+  EXPECT_EQ(gyre::sync_wait(loop, resolve_here(names)), 1U);
+  const auto expect = [&](bool success) {
+    EXPECT_TRUE(success);
+    loop.stop();
+  };
+  auto asked = names.resolve("example.org", 443, [&](auto found) { expect(found.has_value()); });
+  loop.run();
+}
+
+// gyre/net/socket_options.hpp
+TEST(NetExamples, SocketOptionsAreSet) {
+  gyre::net::socket connection =
+      gyre::net::socket::open(gyre::net::address_family::ipv4, gyre::net::socket_type::stream);
+  gyre::net::socket listener =
+      gyre::net::socket::open(gyre::net::address_family::ipv4, gyre::net::socket_type::stream);
+  gyre::net::socket_ref(connection.fd()).set_no_delay(true);
+  listener.apply({.reuse_port = true, .receive_buffer = 1 << 20});
+  EXPECT_TRUE(connection.no_delay());
+  EXPECT_TRUE(listener.reuse_port());
+}
+
+// gyre/net/udp_client.hpp
+std::string ask_for_time(const gyre::net::endpoint& server) {
+  const auto time_limit = 1min;
+  gyre::net::udp_client client(server);
+  std::optional<gyre::io::buffer> answer = client.ask("time?", time_limit);
+  return std::string(answer.value().text());
+}
+
+// gyre/net/udp_server.hpp
+TEST(NetExamples, UdpServerAnswersAClient) {
+  gyre::loop_thread thread;
+  gyre::loop& loop = thread.loop();
+  const gyre::net::endpoint at = any_port();
+  // clang-format off
+  gyre::net::udp_server server(loop);
+  server.on_datagram([](gyre::net::udp_server::channel& by, std::span<const std::byte> bytes,
+                        const gyre::net::endpoint& from) { by.send_to(bytes, from); });
+  server.listen(at);  // such as {gyre::net::ip_address::any_v6(), 7}
+  server.start();
+  // clang-format on
+  EXPECT_EQ(ask_for_time(server.local_endpoint()), "time?");
+}
+
+// gyre/net/udp_socket.hpp
+gyre::task<> echo_for_ever(gyre::loop& loop, header_examples::bound_already& at) {
+  gyre::net::udp_socket socket(loop, at);  // such as {gyre::net::ip_address::any_v6(), 7}
+  std::array<std::byte, 1500> room;
+  for (;;) {
+    auto got = co_await socket.receive_from(room);
+    co_await socket.send_to(std::span(room).first(got.size), got.peer);
+  }
+}
+
+gyre::task<std::size_t> ask_echo(gyre::loop& loop, gyre::net::endpoint server) {
+  gyre::net::udp_socket socket(loop, any_port());
+  co_await socket.send_to("hello", server);
+  std::array<std::byte, 16> room;
+  auto got = co_await socket.receive_from(room);
+  co_return got.size;
+}
+
+TEST(NetExamples, UdpSocketEchoes) {
+  gyre::loop loop;
+  header_examples::bound_already at;
+  const gyre::net::endpoint where = at.where();
+  auto first =
+      gyre::sync_wait(loop, gyre::when_any(echo_for_ever(loop, at), ask_echo(loop, where)));
+  EXPECT_EQ(std::get<1>(first.values), 5U);
+}
+
+}  // namespace
+}  // namespace names_test

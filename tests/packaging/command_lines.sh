@@ -1,0 +1,71 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Builds and runs a program with hand-written command lines, as Debug and as Release builds do, with
+# the flags of gyre.pc and without, against gyre installed in two configurations; then checks that
+# the headers of one with the library of the other are refused, with a message that says why.
+#
+#   command_lines.sh PKG_CONFIG COMPILER SOURCE OUTPUT_DIRECTORY LIBRARY_DIRECTORY PREFIX OTHER_PREFIX
+set -euo pipefail
+pkg_config=$1 compiler=$2 source=$3 output=$4 library_directory=$5
+prefixes=("$6" "$7")
+
+mkdir -p "$output"
+cd "$output"
+options_of() {
+  grep --only-matching 'define GYRE_ASYNC_BACKTRACE [01]' \
+    "$1/include/gyre/task/detail/build_options.hpp"
+}
+if [[ $(options_of "${prefixes[0]}") == "$(options_of "${prefixes[1]}")" ]]; then
+  echo "the two installations do not differ: this checks nothing" >&2
+  exit 1
+fi
+
+for i in 0 1; do
+  prefix=${prefixes[i]}
+  export PKG_CONFIG_PATH=$prefix/$library_directory/pkgconfig
+  read -ra cflags <<<"$("$pkg_config" --cflags gyre)"
+  read -ra libs <<<"$("$pkg_config" --libs gyre)"
+  by_hand=("-L$prefix/$library_directory" -lgyre_task -lgyre_base -pthread)
+
+  "$compiler" -std=c++23 -g "${cflags[@]}" "$source" -o debug "${libs[@]}"
+  ./debug
+  "$compiler" -std=c++23 -O2 -DNDEBUG "${cflags[@]}" "$source" -o release "${libs[@]}"
+  ./release
+  "$compiler" -std=c++23 -O2 -DNDEBUG "-I$prefix/include" -c "$source" -o "by_hand_$i.o"
+  "$compiler" "by_hand_$i.o" -o release "${by_hand[@]}"
+  ./release
+done
+
+# must_fail MESSAGE COMMAND…
+must_fail() {
+  local message=$1
+  shift
+  if "$@" >output.txt 2>&1; then
+    echo "succeeded, but should not: $*" >&2
+    exit 1
+  fi
+  if ! grep --quiet "$message" output.txt; then
+    cat output.txt
+    echo "should have failed because of $message: $*" >&2
+    exit 1
+  fi
+}
+
+# The headers of one and the library of the other; also where nothing of gyre is used, whatever the
+# linker throws away.
+printf '#include <gyre/task/task.hpp>\nint main() {}\n' >uses_nothing.cpp
+for i in 0 1; do
+  other=("-L${prefixes[1 - i]}/$library_directory" -lgyre_task -lgyre_base -pthread)
+  message=library_built_with_gyre_async_backtrace_
+  must_fail "$message" "$compiler" "by_hand_$i.o" -o mixed "${other[@]}"
+  for level in -O0 -O3; do
+    must_fail "$message" "$compiler" -std=c++23 $level -fdata-sections -Wl,--gc-sections \
+      "-I${prefixes[i]}/include" uses_nothing.cpp -o mixed "${other[@]}"
+  done
+  for value in 0 1; do
+    if ! options_of "${prefixes[i]}" | grep --quiet "$value\$"; then
+      must_fail "leave the macro undefined" "$compiler" -std=c++23 -fsyntax-only \
+        "-DGYRE_ASYNC_BACKTRACE=$value" "-I${prefixes[i]}/include" uses_nothing.cpp
+    fi
+  done
+done

@@ -1,0 +1,25 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Checks that gyre's shared libraries under FOLDER export something, and nothing but what is gyre's.
+#
+#   exports.sh FOLDER
+set -euo pipefail
+
+count=0
+while IFS= read -r library; do
+  ((++count))
+  exported=$(nm --dynamic --defined-only --format=posix "$library" | cut --delimiter=' ' --fields=1)
+  if [[ -z $exported ]]; then
+    echo "$library exports nothing" >&2
+    exit 1
+  fi
+  if others=$(grep --invert-match --extended-regexp '^_Z[A-Za-z0-9_]*N?K?4gyre' <<<"$exported"); then
+    echo "$library exports what is not gyre's:" >&2
+    echo "$others" >&2
+    exit 1
+  fi
+done < <(find "$1" -name 'libgyre_*.so')
+if ((count == 0)); then
+  echo "no shared library under $1" >&2
+  exit 1
+fi

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// A plug-in with a part of gyre in it: coroutines, a loop, a channel between two threads.
+#include <chrono>
+#include <optional>
+#include <thread>
+
+#include <gyre/exec/loop.hpp>
+#include <gyre/exec/sync_wait.hpp>
+#include <gyre/sync/channel.hpp>
+#include <gyre/task/schedule.hpp>
+#include <gyre/task/sleep.hpp>
+#include <gyre/task/sync_wait.hpp>
+#include <gyre/task/task.hpp>
+
+namespace {
+
+gyre::task<> send_all(gyre::channel<int>& to, int count) {
+  for (int i = 0; i < count; ++i) co_await to.send(1);
+  to.close();
+}
+
+gyre::task<int> receive_all(gyre::loop& loop, gyre::channel<int>& from) {
+  co_await gyre::sleep_for(std::chrono::milliseconds(1));
+  int sum = 0;
+  while (const std::optional<int> next = co_await from.receive()) {
+    if (!loop.in_loop_thread()) co_return -1;
+    sum += *next;
+  }
+  co_return sum;
+}
+
+}  // namespace
+
+/// Sends `count` ones from one thread to a loop on another, and returns their sum.
+extern "C" [[gnu::visibility("default")]] int run(int count) {
+  gyre::loop loop;
+  gyre::channel<int> ones(4);
+  std::jthread sender([&] { gyre::sync_wait(send_all(ones, count)); });
+  return gyre::sync_wait(loop, receive_all(loop, ones));
+}

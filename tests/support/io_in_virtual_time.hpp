@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// A poller for tests of time limits: real descriptors, in a time that passes only when the test says so.
+//
+//     gyre::test::io_in_virtual_time virtual_time;
+//     gyre::net::tcp_server server(virtual_time.loop);
+//     virtual_time.advance(5s);     // timers that became due fire in the next turn
+//     virtual_time.turn_until([&] { return closed; });
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <memory>
+#include <stdexcept>
+#include <utility>
+
+#include <gyre/base/clock.hpp>
+#include <gyre/exec/loop.hpp>
+#include <tests/support/real_io_poller.hpp>
+
+namespace gyre::test {
+
+/// A poller whose time is set by the test.
+class stopped_time_poller final : public real_io_poller {
+ public:
+  void advance(std::chrono::nanoseconds elapsed) noexcept { now_ += elapsed; }
+
+  steady_time now() const noexcept override { return now_; }
+  std::size_t wait(steady_time deadline) override {
+    const bool sleeps = deadline > now_;
+    const auto a_moment = std::chrono::milliseconds{1};
+    return real().wait(sleeps ? real().now() + a_moment : steady_time::min());
+  }
+
+ private:
+  steady_time now_{std::chrono::hours{1}};
+};
+
+/// A loop with real I/O, and its time.
+class io_in_virtual_time {
+ public:
+  explicit io_in_virtual_time(loop_options options = {})
+      : io_in_virtual_time(std::move(options), std::make_unique<stopped_time_poller>()) {}
+
+  void advance(std::chrono::nanoseconds elapsed) noexcept { time_.advance(elapsed); }
+  /// Turns the loop until `done`, while no time passes; throws after minutes of real time.
+  template <class Done>
+  void turn_until(Done done) {
+    const steady_time give_up = detail::monotonic_now() + std::chrono::minutes{4};
+    while (!done()) {
+      if (detail::monotonic_now() > give_up) throw std::runtime_error("waited in vain");
+      loop.poll();
+    }
+  }
+  /// Turns it until it has nothing more to do.
+  void settle() {
+    while (loop.poll()) {
+    }
+  }
+
+ private:
+  io_in_virtual_time(loop_options options, std::unique_ptr<stopped_time_poller> poller)
+      : time_(*poller), loop(std::move(options), std::move(poller)) {}
+
+  stopped_time_poller& time_;
+
+ public:
+  gyre::loop loop;
+};
+
+}  // namespace gyre::test
