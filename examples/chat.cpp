@@ -72,11 +72,14 @@ class chat_room {
     if (!who.name.empty()) {
       say(who.name + ": " + std::string(line));
     } else if (!line.empty()) {
-      who.name = line;
+      who.name = line.substr(0, most_of_a_name);  // it goes before each of their lines
       say("* " + who.name + " joins");
     }
   }
 
+  static constexpr std::size_t most_of_a_name = 32;
+
+  // When more lines wait than the server keeps for those who read slowly, the newest are lost.
   void say(const std::string& what) { server_.broadcast(what + "\n"); }
 
   gyre::net::tcp_server server_;

@@ -3,6 +3,8 @@
 // never sees their bytes.
 //
 //     file_server FOLDER [ADDRESS:PORT]
+#include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <cstdint>
 #include <expected>
@@ -14,22 +16,40 @@
 #include <system_error>
 #include <utility>
 
+#include <fcntl.h>
+#include <linux/openat2.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
+#include <gyre/base/unique_fd.hpp>
 #include <gyre/exec/runtime.hpp>
+#include <gyre/io/blocking_pool.hpp>
 #include <gyre/io/buffer.hpp>
-#include <gyre/io/file.hpp>
 #include <gyre/net/endpoint.hpp>
 #include <gyre/net/tcp_listener.hpp>
 #include <gyre/net/tcp_stream.hpp>
+#include <gyre/sync/semaphore.hpp>
 #include <gyre/task/as_expected.hpp>
+#include <gyre/task/schedule.hpp>
 #include <gyre/task/task.hpp>
 
 using namespace std::chrono_literals;
 namespace fs = std::filesystem;
 
+// Each client has two descriptors at most, of which a process usually has 1024.
+constexpr std::uint64_t most_clients = 400;
+// A client that has not taken so many bytes by then is given up.
+constexpr std::size_t piece = 64 << 10;
+constexpr auto patience = 60s;
+
+struct site {
+  gyre::unique_fd folder;
+  gyre::semaphore places{most_clients};
+};
+
 // The path within the folder that "GET /path HTTP/1.0" asks for, if it asks for one, and that does
-// not lead out of it. (Links in the folder do, where whoever put them there wants it.)
+// not lead out of it.
 std::optional<fs::path> requested_path(std::string_view request) {
   const std::string_view line = request.substr(0, request.find("\r\n"));
   if (!line.starts_with("GET /") || line.contains('\0')) return {};
@@ -41,12 +61,62 @@ std::optional<fs::path> requested_path(std::string_view request) {
   return path;
 }
 
-gyre::task<> refuse(gyre::net::tcp_stream& client, std::string_view status) {
-  const std::string answer = "HTTP/1.0 " + std::string(status) + "\r\nContent-Length: 0\r\n\r\n";
-  co_await client.write_all(answer);
+// Opens one name after the other, and follows no link: for kernels without openat2(2).
+gyre::unique_fd open_step_by_step(int folder, const fs::path& path) {
+  gyre::unique_fd opened;
+  for (auto name = path.begin(); name != path.end();) {
+    const int from = opened ? opened.get() : folder;
+    const std::string present = *name++;
+    const int kind = name == path.end() ? O_RDONLY | O_NONBLOCK : O_PATH | O_DIRECTORY;
+    opened = gyre::unique_fd(::openat(from, present.c_str(), kind | O_NOFOLLOW | O_CLOEXEC));
+    if (!opened) break;
+  }
+  return opened;
 }
 
-gyre::task<> answer(gyre::net::tcp_stream client, fs::path folder) {
+// The kernel sees to it that no link leads out of the folder. To open a pipe without O_NONBLOCK would
+// wait for somebody who writes to it.
+gyre::unique_fd open_beneath(int folder, const fs::path& path) {
+  ::open_how how{};
+  how.flags = O_RDONLY | O_NONBLOCK | O_CLOEXEC;
+  how.resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS;
+  const long opened = ::syscall(SYS_openat2, folder, path.c_str(), &how, sizeof how);
+  // EPERM: that is what some containers say of calls that they do not know.
+  if (opened < 0 && (errno == ENOSYS || errno == EPERM)) return open_step_by_step(folder, path);
+  return gyre::unique_fd(static_cast<int>(opened));
+}
+
+struct content {
+  gyre::unique_fd file;
+  std::size_t size;
+};
+
+// A regular file, and nothing else.
+gyre::task<content> open_content(int folder, fs::path path) {
+  gyre::unique_fd file = open_beneath(folder, path);
+  struct ::stat status{};
+  if (!file || ::fstat(file.get(), &status) != 0) {
+    throw std::system_error(errno, std::generic_category(), path);
+  }
+  if (!S_ISREG(status.st_mode)) throw std::system_error(ENOENT, std::generic_category(), path);
+  co_return content{std::move(file), static_cast<std::size_t>(status.st_size)};
+}
+
+// A lack of descriptors or memory says nothing about the file.
+std::string_view status_of(std::error_code error) {
+  constexpr std::errc of_the_server[] = {
+      std::errc::too_many_files_open, std::errc::too_many_files_open_in_system,
+      std::errc::not_enough_memory, std::errc::io_error, std::errc::resource_unavailable_try_again};
+  const bool serves = std::ranges::none_of(of_the_server, [&](auto each) { return error == each; });
+  return serves ? "404 Not Found" : "503 Service Unavailable";
+}
+
+gyre::task<> refuse(gyre::net::tcp_stream& client, std::string_view status) {
+  const std::string answer = "HTTP/1.0 " + std::string(status) + "\r\nContent-Length: 0\r\n\r\n";
+  co_await client.write_all(answer).within(patience);
+}
+
+gyre::task<> answer(gyre::net::tcp_stream client, gyre::semaphore_permit, int folder) {
   gyre::io::buffer request;
   const std::size_t size = co_await client.read_until(request, "\r\n\r\n", 8192).within(10s);
   const std::optional<fs::path> path = requested_path(request.text().substr(0, size));
@@ -55,33 +125,37 @@ gyre::task<> answer(gyre::net::tcp_stream client, fs::path folder) {
     co_return;
   }
 
-  auto opened = co_await gyre::as_expected(gyre::io::file::open(folder / *path));
+  auto opening = gyre::on(gyre::io::blocking_pool(), open_content(folder, *path));
+  const auto opened = co_await gyre::as_expected(std::move(opening));
   if (!opened) {
-    co_await refuse(client, "404 Not Found");
-    co_return;
-  }
-  const struct ::stat status = co_await opened->status();
-  if (!S_ISREG(status.st_mode)) {
-    co_await refuse(client, "404 Not Found");
+    co_await refuse(client, status_of(opened.error()));
     co_return;
   }
 
-  const auto length = static_cast<std::size_t>(status.st_size);
   const std::string header =
-      "HTTP/1.0 200 OK\r\nContent-Length: " + std::to_string(length) + "\r\n\r\n";
-  co_await client.write_all(header);
-  co_await client.send_file(opened->fd(), 0, length);
+      "HTTP/1.0 200 OK\r\nContent-Length: " + std::to_string(opened->size) + "\r\n\r\n";
+  co_await client.write_all(header).within(patience);
+  for (std::size_t sent = 0; sent < opened->size;) {
+    const std::size_t count = std::min(piece, opened->size - sent);
+    const auto offset = static_cast<::off_t>(sent);
+    const std::size_t taken =
+        co_await client.send_file(opened->file.get(), offset, count).within(patience);
+    if (taken == 0) co_return;  // the file has become shorter
+    sent += taken;
+  }
 }
 
-gyre::task<> serve(gyre::runtime& rt, gyre::net::endpoint at, fs::path folder) {
+gyre::task<> serve(gyre::runtime& rt, gyre::net::endpoint at, site& served) {
   gyre::loop& loop = rt.loops()[0];
   gyre::net::tcp_listener listener(loop, at);
   std::cout << "listening on " << listener.local_endpoint() << std::endl;
   for (;;) {
+    // While there are too many, clients wait in the kernel's queue.
+    gyre::semaphore_permit place = co_await served.places.permit();
     gyre::net::tcp_stream client = co_await listener.accept();
+    auto answering = answer(std::move(client), std::move(place), served.folder.get());
     // What has begun when SIGTERM comes is finished.
-    rt.spawn(loop, gyre::as_expected(answer(std::move(client), folder)),
-             gyre::shutdown_phase::force);
+    rt.spawn(loop, gyre::as_expected(std::move(answering)), gyre::shutdown_phase::force);
   }
 }
 
@@ -90,8 +164,12 @@ int main(int argc, char** argv) {
     std::cerr << "usage: file_server FOLDER [ADDRESS:PORT]\n";
     return 2;
   }
-  const fs::path folder = argv[1];
+  site served{gyre::unique_fd(::open(argv[1], O_PATH | O_DIRECTORY | O_CLOEXEC))};
+  if (!served.folder) {
+    std::cerr << "file_server: " << argv[1] << " cannot be opened\n";
+    return 1;
+  }
   const gyre::net::endpoint at(argc > 2 ? argv[2] : "[::]:8080");
   return gyre::runtime::main({.loops = 1},
-                             [&](gyre::runtime& rt) { return serve(rt, at, folder); });
+                             [&](gyre::runtime& rt) { return serve(rt, at, served); });
 }

@@ -4,11 +4,12 @@
 #include <iostream>
 #include <string>
 #include <system_error>
-#include <variant>
+#include <tuple>
 #include <vector>
 
 #include <gyre/exec/loop.hpp>
 #include <gyre/exec/sync_wait.hpp>
+#include <gyre/sync/channel.hpp>
 #include <gyre/task/collect.hpp>
 #include <gyre/task/sleep.hpp>
 #include <gyre/task/task.hpp>
@@ -30,7 +31,27 @@ gyre::task<> both() {
 
 gyre::task<> either() {
   auto first = co_await gyre::when_any(fetch("near", 1ms), fetch("far", 1h));
-  std::cout << first.index << ' ' << std::get<0>(first.value) << '\n';
+  std::cout << first.index << ' ' << *std::get<0>(first.values) << '\n';
+}
+
+gyre::task<> drain(gyre::channel<std::string>& jobs) {
+  for (bool open = true; open;) {
+    auto first = co_await gyre::when_any(jobs.receive(), gyre::sleep_for(1ms));
+    if (auto& job = std::get<0>(first.values)) {
+      open = job->has_value();
+      if (open) std::cout << "job " << **job << '\n';
+    }
+  }
+}
+
+gyre::task<> fill_and_drain() {
+  gyre::channel<std::string> jobs(1);
+  auto fill = [](gyre::channel<std::string>& to) -> gyre::task<> {
+    co_await to.send("a");
+    co_await to.send("b");
+    to.close();
+  };
+  co_await gyre::when_all(fill(jobs), drain(jobs));
 }
 
 gyre::task<> many() {
@@ -52,6 +73,7 @@ gyre::task<> not_longer() {
 gyre::task<> all_of_it() {
   co_await both();
   co_await either();
+  co_await fill_and_drain();
   co_await many();
   co_await not_longer();
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Guide, part 5: asking coroutines to stop, and scopes that leave nothing behind.
 #include <chrono>
+#include <exception>
 #include <iostream>
 #include <stdexcept>
 #include <string_view>
@@ -8,13 +9,16 @@
 
 #include <gyre/exec/loop.hpp>
 #include <gyre/exec/sync_wait.hpp>
+#include <gyre/task/finally.hpp>
 #include <gyre/task/schedule.hpp>
 #include <gyre/task/scope.hpp>
+#include <gyre/task/shielded.hpp>
 #include <gyre/task/sleep.hpp>
 #include <gyre/task/stop_token.hpp>
 #include <gyre/task/stop_when.hpp>
 #include <gyre/task/task.hpp>
 #include <gyre/task/when_all.hpp>
+#include <gyre/task/with_timeout.hpp>
 
 using namespace std::chrono_literals;
 
@@ -38,6 +42,46 @@ gyre::task<> run_until_shutdown(gyre::inplace_stop_token shutdown) {
     co_await gyre::stop_when(tick_forever("ticker"), shutdown);
   } catch (const std::system_error& error) {
     if (error.code() != std::errc::operation_canceled) throw;
+  }
+}
+
+gyre::task<> visit() {
+  co_await gyre::sleep_for(2ms);
+  throw std::runtime_error("nobody at home");
+}
+
+gyre::task<> try_again_and_again(std::string_view who) {
+  for (;;) {
+    try {
+      co_await visit();
+    } catch (const std::exception& error) {
+      std::cout << who << ": " << error.what() << '\n';
+    }
+  }
+}
+
+gyre::task<> visit_for_a_while() {
+  try {
+    co_await gyre::with_timeout(try_again_and_again("friend"), 5ms);
+  } catch (const std::system_error& error) {
+    if (error.code() != std::errc::timed_out) throw;
+  }
+}
+
+gyre::task<> say_goodbye(std::string_view peer) {
+  co_await gyre::sleep_for(1ms);  // stands for the network
+  std::cout << "goodbye, " << peer << '\n';
+}
+
+gyre::task<> talk_to(std::string_view peer) {
+  co_await gyre::finally(tick_forever(peer), gyre::shielded(say_goodbye(peer), 1s));
+}
+
+gyre::task<> talk_for_a_while() {
+  try {
+    co_await gyre::with_timeout(talk_to("peer"), 5ms);
+  } catch (const std::system_error& error) {
+    if (error.code() != std::errc::timed_out) throw;
   }
 }
 
@@ -65,6 +109,9 @@ gyre::task<> serve() {
 gyre::task<> all_of_it() {
   gyre::inplace_stop_source shutdown;
   co_await gyre::when_all(run_until_shutdown(shutdown.get_token()), press_the_button(shutdown));
+
+  co_await visit_for_a_while();
+  co_await talk_for_a_while();
 
   const long sum = co_await sum_to(100);
   std::cout << sum << '\n';

@@ -5,8 +5,13 @@
 #include <iostream>
 #include <latch>
 #include <system_error>
+#include <utility>
+#include <vector>
 
+#include <gyre/exec/loop.hpp>
+#include <gyre/exec/sync_wait.hpp>
 #include <gyre/exec/thread_pool.hpp>
+#include <gyre/task/task.hpp>
 
 using namespace std::chrono_literals;
 
@@ -35,7 +40,25 @@ void wait_for_a_place() {
   std::cout << done << " done\n";
 }
 
+gyre::task<> submit_from_a_loop(gyre::thread_pool& pool) {
+  std::vector<gyre::future<int>> answers;
+  for (int i = 1; i <= 100; ++i) {
+    auto submitting = pool.async_submit([i] { return i * i; });
+    gyre::future<int> answer = co_await std::move(submitting);  // waits for a place
+    answers.push_back(std::move(answer));
+  }
+  int sum = 0;
+  for (gyre::future<int>& each : answers) {
+    const int answer = co_await std::move(each);  // waits for the task
+    sum += answer;
+  }
+  std::cout << sum << '\n';
+}
+
 int main() {
   refuse_what_is_too_much();
   wait_for_a_place();
+  gyre::thread_pool pool({.workers = 1, .capacity = 2});
+  gyre::loop loop;
+  gyre::sync_wait(loop, submit_from_a_loop(pool));
 }

@@ -4,6 +4,7 @@
     python3 migration_names.py PAGE HEADERS OUTPUT
 
 Every `name` in the last column of the tables of PAGE becomes a declaration in OUTPUT that uses it.
+So does every name in the text that is spelt as gyre's are, unless a table has it already.
 HEADERS is the folder with the public headers, which tell classes from enumerations. Fails where a
 row says nothing in that column, or something in code font that is no name; and where there are
 fewer names than there must be, so that a page that is read wrongly does not pass.
@@ -15,16 +16,25 @@ from pathlib import Path
 
 FEWEST_NAMES = 200
 NAME = re.compile(r"(?:[a-z_][a-z0-9_]*::)*(?:[a-z_][a-z0-9_]*|operator\[\])")
+OTHERS = {"double", "shared_ptr", "std::chrono"}  # in the text, and not gyre's
 LITERAL = re.compile(r"[0-9]+[a-z]+|[A-Z_]+")  # 1ms, TCP_INFO
 
 page, headers, output = (Path(each) for each in sys.argv[1:])
 
 names: dict[str, int] = {}
+in_text: dict[str, int] = {}
 columns = 0
+is_code = False
 for number, line in enumerate(page.read_text().splitlines(), 1):
     cells = [cell.strip() for cell in line.strip().strip("|").split("|")] if line[:1] == "|" else []
+    if line.startswith("```"):
+        is_code = not is_code
     if not cells:
         columns = 0
+        for span in [] if is_code else re.findall(r"`([^`]*)`", line):
+            name = re.sub(r"^(io|net)::|\(\)$", "", span)
+            if NAME.fullmatch(name):
+                in_text.setdefault(name, number)
         continue
     if columns == 0:  # the head
         columns = len(cells)
@@ -43,6 +53,10 @@ for number, line in enumerate(page.read_text().splitlines(), 1):
             names.setdefault(span, number)
         elif not LITERAL.fullmatch(span):
             sys.exit(f"{page}:{number}: `{span}` is no name")
+parts = {part for name in names for part in name.split("::")} | OTHERS
+names |= {
+    name: number for name, number in in_text.items() if name not in names and name not in parts
+}
 if len(names) < FEWEST_NAMES:
     sys.exit(f"{page}: {len(names)} names only")
 

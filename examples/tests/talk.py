@@ -4,13 +4,16 @@
     python3 talk.py NAME PROGRAM
 
 Starts PROGRAM on a port of the kernel's choice and does with it what the function NAME says. Fails
-by an exception: when the program answers otherwise, is silent for ten seconds, or does not end with
+by an exception: when the program answers otherwise, is silent for a minute, or does not end with
 status 0 when asked to by SIGTERM.
 """
 
 import contextlib
+import ctypes
+import errno
 import os
 import re
+import resource
 import select
 import signal
 import socket
@@ -19,17 +22,20 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 
-PATIENCE = 10.0
+PATIENCE = 60.0
 socket.setdefaulttimeout(PATIENCE)
 
 
 class Program:
     """A running example. Leaving the context ends it, and checks how it ended."""
 
-    def __init__(self, *command: str) -> None:
-        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    def __init__(self, *command: str, before: Callable[[], None] | None = None) -> None:
+        self.process = subprocess.Popen(
+            command, stdout=subprocess.PIPE, text=True, preexec_fn=before
+        )
         self.asked = False
         line = self.process.stdout.readline()
         assert line.startswith("listening on "), f"{command[0]} said {line!r}"
@@ -200,6 +206,27 @@ def proxy(program: str) -> None:
                 assert receive_all(client) == b""
 
 
+def without_openat2() -> None:
+    """From now on this process is told that the kernel has no openat2(2)."""
+    load_number, is_equal, answer = 0x20, 0x15, 0x06
+    errno_of, allow = 0x00050000, 0x7FFF0000
+    program = b"".join(
+        struct.pack("HBBI", *each)
+        for each in (
+            (load_number, 0, 0, 0),
+            (is_equal, 0, 1, 437),
+            (answer, 0, 0, errno_of | errno.ENOSYS),
+            (answer, 0, 0, allow),
+        )
+    )
+    code = ctypes.create_string_buffer(program)
+    filters = struct.pack("HxxxxxxP", len(program) // 8, ctypes.addressof(code))
+    prctl = ctypes.CDLL(None, use_errno=True).prctl
+    no_new_privileges, seccomp, filtered = 38, 22, 2
+    assert prctl(no_new_privileges, 1, 0, 0, 0) == 0
+    assert prctl(seccomp, filtered, filters, 0, 0) == 0, os.strerror(ctypes.get_errno())
+
+
 def file_server(program: str) -> None:
     with tempfile.TemporaryDirectory() as above:
         folder = Path(above, "folder")
@@ -208,26 +235,52 @@ def file_server(program: str) -> None:
         (folder / "sub" / "random").write_bytes(content)
         (folder / "index.html").write_bytes(b"<p>hello")
         Path(above, "secret").write_bytes(b"secret")
+        os.mkfifo(folder / "pipe")
+        (folder / "out").symlink_to(Path(above, "secret"))
         with (folder / "large").open("wb") as large:
             large.truncate(32 << 20)
 
-        with Program(program, str(folder), "127.0.0.1:0") as server:
+        def get(server: Program, target: str) -> tuple[bytes, bytes]:
+            with server.connect() as client:
+                client.sendall(f"GET {target} HTTP/1.0\r\nHost: here\r\n\r\n".encode())
+                head, _, body = receive_all(client).partition(b"\r\n\r\n")
+                assert head.endswith(b"Content-Length: %d" % len(body)), head
+                return head.split(b" ")[1], body
 
-            def get(target: str) -> tuple[bytes, bytes]:
-                with server.connect() as client:
-                    client.sendall(f"GET {target} HTTP/1.0\r\nHost: here\r\n\r\n".encode())
-                    head, _, body = receive_all(client).partition(b"\r\n\r\n")
-                    assert head.endswith(b"Content-Length: %d" % len(body)), head
-                    return head.split(b" ")[1], body
-
-            assert get("/sub/random") == (b"200", content)
-            assert get("/") == (b"200", b"<p>hello")
-            assert get("/nothing") == get("/sub") == get("/sub/") == (b"404", b"")
+        def check_files(server: Program) -> None:
+            assert get(server, "/sub/random") == (b"200", content)
+            assert get(server, "/") == (b"200", b"<p>hello")
+            # A pipe is not waited for, and a link does not lead out.
+            for path in ("/nothing", "/sub", "/sub/", "/pipe", "/out", "/" + "x" * 4000):
+                assert get(server, path) == (b"404", b""), path
             for path in ("/../secret", "/sub/../../secret", "/sub/../..", f"{above}/secret"):
-                status, body = get(path)
+                status, body = get(server, path)
                 assert status in (b"400", b"404") and body == b"", path
-            assert get("/" + "x" * 4000)[0] == b"404"
-            assert get("no/slash")[0] == b"400"
+            assert get(server, "no/slash")[0] == b"400"
+
+        with Program(program, str(folder), "127.0.0.1:0", before=without_openat2) as server:
+            check_files(server)
+
+        with Program(program, str(folder), "127.0.0.1:0") as server:
+            check_files(server)
+
+            # Room for the connection, and for no file.
+            process = server.process.pid
+            limits = resource.prlimit(process, resource.RLIMIT_NOFILE)
+            used = {int(each.name) for each in Path(f"/proc/{process}/fd").iterdir()}
+            free = min(set(range(len(used) + 1)) - used)
+            resource.prlimit(process, resource.RLIMIT_NOFILE, (free + 1, limits[1]))
+            assert get(server, "/") == (b"503", b"")
+            # Those who ask for nothing do not use up what there is: the others wait.
+            resource.prlimit(process, resource.RLIMIT_NOFILE, (450, limits[1]))
+            with contextlib.ExitStack() as silent:
+                for _ in range(499):
+                    silent.enter_context(server.connect())
+                last = server.connect()
+            with last:
+                last.sendall(b"GET / HTTP/1.0\r\n\r\n")
+                assert receive_all(last).endswith(b"<p>hello")
+            resource.prlimit(process, resource.RLIMIT_NOFILE, limits)
 
             # What has begun is finished.
             with server.connect() as client:
