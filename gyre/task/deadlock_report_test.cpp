@@ -16,6 +16,7 @@
 #include <tests/support/thread_executor.hpp>
 #include <tests/support/thread_sanitizer.hpp>
 
+#include <algorithm>
 #include <coroutine>
 #include <memory>
 #include <optional>
@@ -149,6 +150,23 @@ TEST_F(DeadlockReport, DestroysTheTasksOfAScopeBeforeItsBody) {
     co_await first_to_hang(alive_);
   }));
   EXPECT_EQ(seen, 42);
+  EXPECT_EQ(alive(), 0);
+}
+
+task<> one_of_many(life token, int depth) {
+  if (depth == 0) {
+    co_await first_to_hang(token);
+  } else {
+    co_await one_of_many(token, depth - 1);
+  }
+}
+task<> outermost_of_many(life token, int depth) { co_await one_of_many(token, depth); }
+
+TEST_F(DeadlockReport, ShowsTheEndsOfALongChain) {
+  const std::string report = report_of(outermost_of_many(alive_, 1000));
+  EXPECT_THAT(report, AllOf(HasSubstr("first_to_hang"), HasSubstr("outermost_of_many"),
+                            HasSubstr("more awaits")));
+  EXPECT_LT(std::ranges::count(report, '\n'), 110);
   EXPECT_EQ(alive(), 0);
 }
 

@@ -17,6 +17,25 @@ namespace gyre::detail {
 
 namespace {
 
+// Of a very long chain the ends.
+void append_frames(std::string& text, const promise_base& innermost, const std::string& indent) {
+  constexpr std::size_t most_shown_of_an_end = 50;
+  std::size_t length = 0;
+  for (auto* frame = &innermost; frame != nullptr; frame = frame->awaited_by) ++length;
+  const std::size_t left_out =
+      length > 2 * most_shown_of_an_end ? length - 2 * most_shown_of_an_end : 0;
+
+  std::size_t index = 0;
+  for (auto* frame = &innermost; frame != nullptr; frame = frame->awaited_by, ++index) {
+    if (left_out > 0 && index == most_shown_of_an_end) {
+      text += indent + "  and " + std::to_string(left_out) + " more awaits, then\n";
+    }
+    const bool is_left_out =
+        index >= most_shown_of_an_end && index < most_shown_of_an_end + left_out;
+    if (!is_left_out) append_frame(text, frame->where, indent);
+  }
+}
+
 // Ends a suspended task, which may be gone then. Whether that has resumed another coroutine.
 bool cancel(task_context& context) {
   try {
@@ -65,7 +84,7 @@ void live_tasks::append(std::string& text, const live_task& task) {
     }
     text += ":\n";
   }
-  for (; frame != nullptr; frame = frame->awaited_by) append_frame(text, frame->where, indent);
+  append_frames(text, *frame, indent);
 }
 
 std::string live_tasks::to_string() const {

@@ -24,7 +24,7 @@ class live_tasks {
   std::size_t size() const noexcept { return tasks_.size(); }
 
   /// For each task the awaits in which it is suspended, as async_backtrace::to_string() has them,
-  /// below the task that waits for it. Of very many only the first.
+  /// below the task that waits for it. Of very many only the first, of a very long chain the ends.
   std::string to_string() const;
 
   /// Destroys tasks that wait for no others and go on on `where`, whose queue is empty; it is as if
