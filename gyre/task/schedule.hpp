@@ -11,6 +11,7 @@
 
 #include <gyre/task/as_task.hpp>
 #include <gyre/task/context.hpp>
+#include <gyre/task/detail/cancelled.hpp>
 #include <gyre/task/detail/resumption.hpp>
 #include <gyre/task/executor.hpp>
 #include <gyre/task/task.hpp>
@@ -80,9 +81,17 @@ class yield_awaiter : resumption {
   template <class Promise>
   void await_suspend(std::coroutine_handle<Promise> awaiting) noexcept {
     waiting = awaiting;
-    context_of(awaiting).where->post(*this);
+    const task_context& context = context_of(awaiting);
+    context_ = &context;
+    context.where->post(*this);
   }
-  static constexpr void await_resume() noexcept {}
+  void await_resume() const {
+    if (context_->stop.stop_requested()) [[unlikely]]
+      throw_cancelled(*context_);
+  }
+
+ private:
+  const task_context* context_ = nullptr;
 };
 
 /// Reads from the context of the coroutine that awaits it, without waiting.
@@ -122,7 +131,8 @@ template <std::derived_from<executor> Executor>
 }
 
 /// Awaited, lets everything that waits in the queue of the coroutine's own executor run first.
-/// Without an executor of its own it goes on at once.
+/// Without an executor of its own it goes on at once. Errors: operation_cancelled when the coroutine
+/// was asked to stop, once the others have run: so a loop of yields ends. Allocates nothing.
 [[nodiscard]] inline auto yield() noexcept { return detail::yield_awaiter(); }
 
 /// Awaited, gives the executor (an `executor&`) on which the coroutine's waits end.
