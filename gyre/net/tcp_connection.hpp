@@ -168,10 +168,12 @@ class alignas(64) tcp_connection : private io::handle {
   /// Sends bytes, at least one, and with the first of them copies of `fds` (at most 253), to the other end
   /// of a Unix socket. The descriptors stay the caller's.
   ///
-  /// Errors: throws std::system_error (std::errc::invalid_argument), and sends nothing, for no bytes, too
-  /// many descriptors and a TCP connection. If they must wait and the process can have no more
-  /// descriptors, that ends the connection. Otherwise as send().
-  /// Complexity: while they wait they are copied, and each counts as 16 KiB of output besides the bytes.
+  /// Errors: throws std::system_error, and sends nothing, for no bytes, too many descriptors and a TCP
+  /// connection (std::errc::invalid_argument), and for a descriptor that is not open
+  /// (std::errc::bad_file_descriptor). If they must wait and the process can have no more descriptors, that
+  /// ends the connection. Otherwise as send().
+  /// Complexity: a system call for each descriptor besides those of send(). While they wait they are copied,
+  /// and each counts as 16 KiB of output besides the bytes.
   bool send_fds(std::span<const std::byte> bytes, std::span<const int> fds);
   bool send_fds(std::string_view text, std::span<const int> fds) {
     return send_fds(std::as_bytes(std::span(text)), fds);

@@ -17,7 +17,9 @@
 #include <array>
 #include <cerrno>
 #include <cstddef>
+#include <limits>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -269,6 +271,10 @@ class PassedDescriptors : public testing::Test {
     heard += in.text();
     in.consume_all();
   }
+  // So that what is passed next must wait.
+  void fill_kernel() {
+    while (passer->pending_output() == 0) ASSERT_TRUE(passer->send(long_text(100'000)));
+  }
   bool pass(std::string_view text, const unique_fd& fd) {
     const int one = fd.get();
     return passer->send_fds(text, {&one, 1});
@@ -401,6 +407,50 @@ TEST_F(PassedDescriptors, AreForUnixSocketsAndGoWithBytes) {
   const peer client(passing->local_endpoint());
   turn_until(loop, [&] { return passer != nullptr; });
   EXPECT_THROW(pass("x", pipe.in), std::system_error);
+}
+
+TEST_F(PassedDescriptors, ThatAreNotOpenAreTheCallersErrorOnly) {
+  start(5);
+  pipe_ends pipe;
+  const auto code_of = [&](std::span<const int> fds) {
+    try {
+      passer->send_fds("bad", fds);
+    } catch (const std::system_error& error) {
+      return error.code();
+    }
+    return std::error_code();
+  };
+  for (const bool waits : {false, true}) {
+    if (waits) {
+      taker->pause_reading();
+      fill_kernel();
+    }
+    const std::size_t pending = passer->pending_output();
+    unique_fd gone = copy_of(pipe.out);
+    const int closed = gone.get();
+    gone.reset();
+    for (const int bad : {-1, closed, std::numeric_limits<int>::max()}) {
+      for (const auto& fds : {std::array{bad, pipe.in.get()}, std::array{pipe.in.get(), bad}}) {
+        EXPECT_EQ(code_of(fds), std::errc::bad_file_descriptor) << bad << " waits " << waits;
+        ASSERT_NE(passer, nullptr);
+        ASSERT_TRUE(passer->can_send());
+        EXPECT_EQ(passer->pending_output(), pending);
+      }
+    }
+    EXPECT_TRUE(pass("good", pipe.in));
+    if (waits) taker->resume_reading();
+    turn_until(loop, [&] { return passer->pending_output() == 0; });
+    const std::size_t sent = passer->metrics().bytes_sent;
+    wait_for(sent);
+    EXPECT_EQ(heard.size(), sent);
+    EXPECT_TRUE(heard.ends_with("good"));
+    EXPECT_EQ(taken.size(), waits ? 2U : 1U);
+  }
+  EXPECT_FALSE(heard.contains("bad"));
+  taken.clear();
+  EXPECT_TRUE(pipe.is_at_end()) << "no copy was left behind";
+  passer->close();
+  EXPECT_EQ(code_of(std::array{-1}), std::errc::bad_file_descriptor) << "also when it is closed";
 }
 
 }  // namespace
