@@ -70,8 +70,10 @@ struct connection_options {
   std::chrono::nanoseconds message_timeout = std::chrono::minutes{1};
   /// Ends a connection of which output waits, and whose peer has taken none of it for so long (up to a
   /// quarter more), with std::errc::timed_out: however much that is, and whatever the peer sends
-  /// meanwhile. Taken is what the peer's kernel has acknowledged. close() has times of its own. Zero:
-  /// never.
+  /// meanwhile. Taken is what the peer's kernel has acknowledged; on a Unix socket what the peer has read,
+  /// of which the kernel tells only when a whole piece of what was sent is read, at most 40,000 bytes: so
+  /// a peer that reads fewer in that time counts as one that reads nothing. close() has times of its
+  /// own, in which the same is taken. Zero: never.
   std::chrono::nanoseconds write_timeout = std::chrono::minutes{1};
   /// How long close() waits (up to a quarter more) while the peer takes no byte of the output, and then
   /// for the peer's end, before it gives up; and how long a connection on which sending has failed goes
