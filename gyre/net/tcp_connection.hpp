@@ -166,6 +166,9 @@ class alignas(64) tcp_connection : private io::handle {
   /// sees an end. Otherwise as send().
   /// Complexity: allocates. While it waits it counts as 16 KiB of output, however long it is, and is not
   /// refused where nothing else waits. The loop's thread reads the file: a slow disk holds the loop up.
+  /// A peer that reads nothing holds one file open besides its connection, and further ones within
+  /// tcp_server_options::memory_limit: a server of files should allow `connections_per_address` no more than a
+  /// quarter of the descriptors.
   bool send_file(unique_fd file, std::uint64_t offset, std::uint64_t count);
   /// Sends bytes, at least one, and with the first of them copies of `fds` (at most 253), to the other end
   /// of a Unix socket. The descriptors stay the caller's.

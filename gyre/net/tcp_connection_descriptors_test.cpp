@@ -12,6 +12,7 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <array>
@@ -238,6 +239,86 @@ TEST_F(SentFile, IsNotTooMuchAlone) {
   EXPECT_TRUE(connection->send_file(file_with("x"), 0, 1));
   client->receive(loop, content.size() + 1);
   EXPECT_FALSE(end);
+}
+
+// --- Peers that ask for files, and read nothing ---
+
+// Fewer descriptors for the process, for a time.
+class few_descriptors {
+ public:
+  explicit few_descriptors(rlim_t most) {
+    EXPECT_EQ(::getrlimit(RLIMIT_NOFILE, &before_), 0);
+    const rlimit few{.rlim_cur = most, .rlim_max = before_.rlim_max};
+    EXPECT_EQ(::setrlimit(RLIMIT_NOFILE, &few), 0);
+  }
+  few_descriptors(const few_descriptors&) = delete;
+  few_descriptors& operator=(const few_descriptors&) = delete;
+  ~few_descriptors() { EXPECT_EQ(::setrlimit(RLIMIT_NOFILE, &before_), 0); }
+
+ private:
+  rlimit before_{};
+};
+
+// A server that sends its one file for each byte that comes.
+class ServerOfAFile : public testing::Test {
+ protected:
+  ServerOfAFile() {
+    server.on_connection(
+        [](tcp_connection& c) { gyre::net::socket_ref(c.fd()).set_send_buffer(100'000); });
+    server.on_message([this](tcp_connection& c, input& in) {
+      for (std::size_t requests = in.size(); requests > 0 && c.can_send(); --requests) {
+        unique_fd opened = copy_of(file);
+        if (!opened) {
+          ++refused;
+          return c.abort();
+        }
+        c.send_file(std::move(opened), 0, content.size());
+      }
+      in.consume_all();
+    });
+    server.on_close([this](tcp_connection&, std::error_code why) {
+      if (why == std::errc::no_buffer_space) ++greedy_ended;
+    });
+    server.listen(any_port());
+    server.start();
+  }
+
+  const std::string content = long_text(1'000'000);
+  const unique_fd file = file_with(content);
+  const few_descriptors few{200};
+  gyre::loop loop;
+  tcp_server server{loop};
+  int refused = 0;
+  int greedy_ended = 0;
+};
+
+TEST_F(ServerOfAFile, OutlivesPeersThatAskAgainAndAgainAndReadNothing) {
+  std::size_t asked = 0;
+  for (const std::size_t requests : {1000U, 100U, 5U}) {
+    greedy_ended = 0;
+    std::vector<peer> greedy;
+    for (int i = 0; i < 8; ++i) greedy.emplace_back(server.local_endpoint(), 4096);
+    for (const peer& each : greedy) each.send(std::string(requests, 'x'));
+    asked += 8 * requests;
+    turn_until(loop, [&] { return server.metrics().traffic.bytes_received >= asked; });
+    peer modest(server.local_endpoint());
+    modest.send("x");
+    ++asked;
+    EXPECT_TRUE(modest.receive(loop, content.size()) == content) << requests;
+    EXPECT_EQ(refused, 0) << requests << ": there was no descriptor left";
+    EXPECT_EQ(greedy_ended, requests > 5 ? 8 : 0) << requests;
+  }
+}
+
+// The first file of a connection does not count: many downloads at a time are no attack.
+TEST_F(ServerOfAFile, SendsOneFileToEachOfMany) {
+  std::vector<peer> many;
+  for (int i = 0; i < 50; ++i) {
+    many.emplace_back(server.local_endpoint(), 4096);
+    many.back().send("x");
+  }
+  for (peer& each : many) EXPECT_TRUE(each.receive(loop, content.size()) == content);
+  EXPECT_EQ(refused, 0);
 }
 
 // --- Descriptors ---
