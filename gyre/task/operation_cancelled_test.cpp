@@ -235,7 +235,7 @@ TEST_F(Cancelled, IsNoNameForAnOperationThatSomebodyElseCancelled) {
   EXPECT_TRUE(gyre::test::run_in_virtual_time(executor_, outer(work())));
 }
 
-// A yield is a wait: it never lasts, so that a loop of them meets the stop in the next one.
+// A yield always completes: a stop that comes meanwhile is met by the next one.
 TEST_F(Cancelled, EndsALoopThatOnlyYields) {
   int turns = 0;
   auto loop = [](int& count) -> task<> {
@@ -249,7 +249,21 @@ TEST_F(Cancelled, EndsALoopThatOnlyYields) {
   executor_.run_all();
   ASSERT_TRUE(has_ended(ended));
   EXPECT_EQ(error_of(ended), std::errc::operation_canceled);
-  EXPECT_EQ(turns, 10);
+  EXPECT_EQ(turns, 11);
+}
+
+TEST_F(Cancelled, LetsALoopThatLooksForItselfEndWell) {
+  auto loop = []() -> task<> {
+    const gyre::inplace_stop_token stop = co_await gyre::current_stop_token();
+    while (!stop.stop_requested()) co_await gyre::yield();
+  };
+  auto ended = gyre::spawn_future(executor_, loop(), stop_.get_token());
+  for (int i = 0; i < 10; ++i) executor_.run_one();
+  EXPECT_FALSE(has_ended(ended));
+  stop_.request_stop();
+  executor_.run_all();
+  ASSERT_TRUE(has_ended(ended));
+  EXPECT_FALSE(error_of(ended));
 }
 
 TEST_F(Cancelled, PassesAYieldWithoutAnExecutor) {

@@ -82,16 +82,17 @@ class yield_awaiter : resumption {
   void await_suspend(std::coroutine_handle<Promise> awaiting) noexcept {
     waiting = awaiting;
     const task_context& context = context_of(awaiting);
-    context_ = &context;
+    if (context.stop.stop_requested()) [[unlikely]]
+      stopped_ = &context;
     context.where->post(*this);
   }
   void await_resume() const {
-    if (context_->stop.stop_requested()) [[unlikely]]
-      throw_cancelled(*context_);
+    if (stopped_ != nullptr) [[unlikely]]
+      throw_cancelled(*stopped_);
   }
 
  private:
-  const task_context* context_ = nullptr;
+  const task_context* stopped_ = nullptr;  // when it began to wait
 };
 
 /// Reads from the context of the coroutine that awaits it, without waiting.
@@ -131,8 +132,9 @@ template <std::derived_from<executor> Executor>
 }
 
 /// Awaited, lets everything that waits in the queue of the coroutine's own executor run first.
-/// Without an executor of its own it goes on at once. Errors: operation_cancelled when the coroutine
-/// was asked to stop, once the others have run: so a loop of yields ends. Allocates nothing.
+/// Without an executor of its own it goes on at once. Allocates nothing. Errors: operation_cancelled if
+/// the coroutine had been asked to stop before, once the others have run: so a loop of yields ends. A
+/// stop that comes meanwhile is met by the next wait.
 [[nodiscard]] inline auto yield() noexcept { return detail::yield_awaiter(); }
 
 /// Awaited, gives the executor (an `executor&`) on which the coroutine's waits end.
