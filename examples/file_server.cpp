@@ -14,6 +14,7 @@
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <unordered_map>
 #include <utility>
 
 #include <fcntl.h>
@@ -26,6 +27,7 @@
 #include <gyre/exec/runtime.hpp>
 #include <gyre/io/blocking_pool.hpp>
 #include <gyre/io/buffer.hpp>
+#include <gyre/net/address.hpp>
 #include <gyre/net/endpoint.hpp>
 #include <gyre/net/tcp_listener.hpp>
 #include <gyre/net/tcp_stream.hpp>
@@ -39,6 +41,8 @@ namespace fs = std::filesystem;
 
 // Each client has two descriptors at most, of which a process usually has 1024.
 constexpr std::uint64_t most_clients = 400;
+// From one address: one that asks again and again and reads nothing leaves places for others.
+constexpr std::size_t most_of_one_address = 100;
 // A client that has not taken so many bytes by then is given up.
 constexpr std::size_t piece = 64 << 10;
 constexpr auto patience = 60s;
@@ -46,6 +50,27 @@ constexpr auto patience = 60s;
 struct site {
   gyre::unique_fd folder;
   gyre::semaphore places{most_clients};
+  std::unordered_map<gyre::net::ip_address, std::size_t> clients;
+};
+
+// A client, as long as it is served.
+class visit {
+ public:
+  visit(site& visited, const gyre::net::ip_address& from, gyre::semaphore_permit place)
+      : visited_(visited), from_(from), place_(std::move(place)) {
+    ++visited_.clients[from_];
+  }
+  visit(const visit&) = delete;
+  visit& operator=(const visit&) = delete;
+  ~visit() {
+    if (--visited_.clients[from_] == 0) visited_.clients.erase(from_);
+  }
+  bool is_one_too_many() const { return visited_.clients[from_] > most_of_one_address; }
+
+ private:
+  site& visited_;
+  gyre::net::ip_address from_;
+  gyre::semaphore_permit place_;
 };
 
 // The path within the folder that "GET /path HTTP/1.0" asks for, if it asks for one, and that does
@@ -116,7 +141,9 @@ gyre::task<> refuse(gyre::net::tcp_stream& client, std::string_view status) {
   co_await client.write_all(answer).within(patience);
 }
 
-gyre::task<> answer(gyre::net::tcp_stream client, gyre::semaphore_permit, int folder) {
+gyre::task<> answer(gyre::net::tcp_stream client, gyre::semaphore_permit place, site& served) {
+  const visit here(served, client.peer_endpoint().address(), std::move(place));
+  if (here.is_one_too_many()) co_return;
   gyre::io::buffer request;
   const std::size_t size = co_await client.read_until(request, "\r\n\r\n", 8192).within(10s);
   const std::optional<fs::path> path = requested_path(request.text().substr(0, size));
@@ -125,7 +152,7 @@ gyre::task<> answer(gyre::net::tcp_stream client, gyre::semaphore_permit, int fo
     co_return;
   }
 
-  auto opening = gyre::on(gyre::io::blocking_pool(), open_content(folder, *path));
+  auto opening = gyre::on(gyre::io::blocking_pool(), open_content(served.folder.get(), *path));
   const auto opened = co_await gyre::as_expected(std::move(opening));
   if (!opened) {
     co_await refuse(client, status_of(opened.error()));
@@ -153,7 +180,7 @@ gyre::task<> serve(gyre::runtime& rt, gyre::net::endpoint at, site& served) {
     // While there are too many, clients wait in the kernel's queue.
     gyre::semaphore_permit place = co_await served.places.permit();
     gyre::net::tcp_stream client = co_await listener.accept();
-    auto answering = answer(std::move(client), std::move(place), served.folder.get());
+    auto answering = answer(std::move(client), std::move(place), served);
     // What has begun when SIGTERM comes is finished.
     rt.spawn(loop, gyre::as_expected(std::move(answering)), gyre::shutdown_phase::force);
   }

@@ -67,8 +67,9 @@ class Program:
             raise
         assert status == 0, f"it ended with status {status}"
 
-    def connect(self) -> socket.socket:
-        return socket.create_connection(self.addresses[0])
+    def connect(self, own_address: str | None = None) -> socket.socket:
+        source = (own_address, 0) if own_address else None
+        return socket.create_connection(self.addresses[0], source_address=source)
 
 
 def receive(peer: socket.socket, size: int) -> bytes:
@@ -274,13 +275,26 @@ def file_server(program: str) -> None:
             # Those who ask for nothing do not use up what there is: the others wait.
             resource.prlimit(process, resource.RLIMIT_NOFILE, (450, limits[1]))
             with contextlib.ExitStack() as silent:
-                for _ in range(499):
-                    silent.enter_context(server.connect())
+                for i in range(499):
+                    silent.enter_context(server.connect(f"127.0.0.{2 + i % 5}"))
                 last = server.connect()
             with last:
                 last.sendall(b"GET / HTTP/1.0\r\n\r\n")
                 assert receive_all(last).endswith(b"<p>hello")
             resource.prlimit(process, resource.RLIMIT_NOFILE, limits)
+
+            # One that asks again and again and reads nothing leaves room for the others.
+            with contextlib.ExitStack() as greedy:
+                for _ in range(450):
+                    client = greedy.enter_context(server.connect("127.0.0.9"))
+                    with contextlib.suppress(ConnectionError):
+                        client.sendall(b"GET /large HTTP/1.0\r\n\r\n")
+                others = server.connect()
+                others.settimeout(50)  # less than it has patience with those
+                with others:
+                    others.sendall(b"GET / HTTP/1.0\r\n\r\n")
+                    assert receive_all(others).endswith(b"<p>hello")
+                assert len(list(Path(f"/proc/{process}/fd").iterdir())) < 300
 
             # What has begun is finished.
             with server.connect() as client:

@@ -7,6 +7,7 @@
 #include <gyre/sync/event.hpp>
 #include <gyre/task/context.hpp>
 #include <gyre/task/schedule.hpp>
+#include <gyre/task/shielded.hpp>
 #include <gyre/task/sleep.hpp>
 
 #include <pthread.h>
@@ -178,7 +179,7 @@ TEST(RuntimeSpawn, StartsTasksOnTheLoopsInTurnAndAwaitsThem) {
   EXPECT_EQ(rt.run([&](runtime& self) -> task<> {
     for (int i = 0; i < 10; ++i) {
       self.spawn([](std::mutex& m, std::multiset<gyre::event_loop*>& s) -> task<> {
-        co_await gyre::yield();
+        co_await gyre::shielded(gyre::yield());
         const std::lock_guard lock(m);
         s.insert(gyre::event_loop::current());
       }(mutex, seen));
@@ -243,7 +244,7 @@ TEST(RuntimeSpawn, TasksStopInThePhaseTheyAskFor) {
     const shutdown_hook hook = self.on_shutdown(shutdown_phase::stop_accepting, [] {});
     self.shutdown();
     while (order.entries().empty()) {
-      co_await gyre::yield();
+      co_await gyre::shielded(gyre::yield());
     }
     finish.set();
   }),
@@ -544,7 +545,7 @@ TEST(RuntimeEnd, HooksAndTasksThatComeAndGoMeanwhileAreServedOnceOrRefused) {
           });
       try {
         rt.spawn([](std::atomic<int>& e) -> task<> {
-          co_await gyre::yield();
+          co_await gyre::shielded(gyre::yield());
           ++e;
         }(ended));
         ++spawned;

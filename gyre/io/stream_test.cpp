@@ -10,6 +10,7 @@
 #include <gyre/task/as_expected.hpp>
 #include <gyre/task/invoke.hpp>
 #include <gyre/task/schedule.hpp>
+#include <gyre/task/shielded.hpp>
 #include <gyre/task/spawn.hpp>
 #include <gyre/task/sync_wait.hpp>
 #include <gyre/task/when_all.hpp>
@@ -535,7 +536,7 @@ TEST(Stream, ReadsThatLoseARaceLoseNoBytes) {
   const auto write_one = [&](unsigned number) -> task<> {
     const std::array byte{static_cast<std::byte>(number)};
     co_await ends.one.write_all(byte);
-    for (unsigned i = 0; i < number % 4; ++i) co_await gyre::yield();
+    for (unsigned i = 0; i < number % 4; ++i) co_await gyre::shielded(gyre::yield());
   };
   gyre::sync_wait(loop, gyre::invoke([&]() -> task<> {
                     unsigned sent = 0;

@@ -39,6 +39,9 @@ void append_received(io::buffer& held, std::span<const std::byte> bytes);
 /// `held` never grows beyond its max_size: more is not read before frames have been taken out of it, so
 /// a peer may send many frames at once. Up to 1 MiB and a little, read_frame() reads into the buffer's
 /// own memory, of which it then keeps 4 KiB while it waits; else into the loop's.
+/// Without a max_size it grows to the framing's largest frame and up to 1 MiB that came behind it. Nothing
+/// counts what all connections hold: a server bounds them, by a semaphore for instance, to its memory divided
+/// by that.
 ///
 /// Errors, thrown as std::system_error: those of decode(), those of stream::receive(),
 /// io::errc::unexpected_end if the stream ends within a frame, io::errc::limit_exceeded if a frame does

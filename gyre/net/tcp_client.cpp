@@ -7,18 +7,6 @@
 
 namespace gyre::net {
 
-template <class Work>
-void tcp_client::core::run(Work work) {
-  if (loop().in_loop_thread()) {
-    work(*this);
-    return;
-  }
-  loop().post([self = shared_from_this(), work = std::move(work)]() mutable {
-    const detail::callback_gate::pass passing(self->gate());
-    if (passing) work(*self);
-  });
-}
-
 tcp_client::tcp_client(event_loop& loop, tcp_client_options how)
     : core_(std::make_shared<core>(loop, std::move(how))) {}
 tcp_client::~tcp_client() { detail::connection_group::abandon(core_); }
@@ -69,16 +57,20 @@ tcp_client& tcp_client::on_connect_failed(
 
 void tcp_client::connect(const endpoint& server) {
   core_->in_use.store(true, std::memory_order_relaxed);  // relaxed: see check_settable()
-  core_->run([server](core& self) { self.connect(server); });
+  if (core_->loop().in_loop_thread()) return core_->connect(server);
+  core_->commands.connect([server](core& self) { self.connect(server); },
+                          [this] { core_->post_commands(); });
 }
 void tcp_client::connect(resolver& names, std::string host, service port) {
   core_->in_use.store(true, std::memory_order_relaxed);  // relaxed: see check_settable()
-  core_->run([names = &names, host = std::move(host), port](core& self) mutable {
-    self.connect(*names, std::move(host), port);
-  });
+  if (core_->loop().in_loop_thread()) return core_->connect(names, std::move(host), port);
+  core_->commands.connect([names = &names, host = std::move(host), port](
+                              core& self) mutable { self.connect(*names, std::move(host), port); },
+                          [this] { core_->post_commands(); });
 }
 void tcp_client::disconnect() {
-  core_->run([](core& self) { self.disconnect(); });
+  if (core_->loop().in_loop_thread()) return core_->disconnect();
+  core_->commands.disconnect([this] { core_->post_commands(); });
 }
 
 bool tcp_client::send(std::span<const std::byte> bytes) {
@@ -88,8 +80,9 @@ bool tcp_client::send(std::span<const std::byte> bytes) {
   if (!share) return false;
   io::buffer copy;
   copy.append(bytes);
-  core_->run(
-      [copy = std::move(copy), held = std::move(*share)](core& self) { self.send(copy.bytes()); });
+  core_->commands.send(
+      [copy = std::move(copy), held = std::move(*share)](core& self) { self.send(copy.bytes()); },
+      [this] { core_->post_commands(); });
   return true;
 }
 

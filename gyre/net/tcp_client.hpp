@@ -68,8 +68,10 @@ struct tcp_client_metrics {
 /// A client.
 ///
 /// All members may be called from any thread, also while the loop does not run yet; on the loop's
-/// thread they take effect at once, from others in the loop's next turn. The loop must outlive the
-/// client. Its destructor closes at once, without telling anybody, and as that of a tcp_server.
+/// thread they take effect at once, from others in the loop's next turns, in the order of the calls. However
+/// often other threads call connect() and disconnect(), calls that the loop has not got to take one place
+/// between two sends, and the last of them counts: a connection on which there was a disconnect() meanwhile
+/// is closed, and one to a server that was only named in between is not made. The loop must outlive the client. Its destructor closes at once, without telling anybody, and as that of a tcp_server.
 class tcp_client {
  public:
   /// Throws std::invalid_argument for options that make no sense.

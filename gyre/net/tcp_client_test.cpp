@@ -6,6 +6,7 @@
 #include <gyre/exec/loop_thread.hpp>
 #include <gyre/exec/timer.hpp>
 #include <gyre/net/callback_test_support.hpp>
+#include <gyre/net/detail/client_commands.hpp>
 #include <gyre/net/resolver.hpp>
 #include <gyre/net/tcp_server.hpp>
 #include <tests/support/fake_dns_server.hpp>
@@ -18,10 +19,12 @@
 #include <exception>
 #include <fstream>
 #include <memory>
+#include <new>
 #include <optional>
 #include <stdexcept>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace tcp_client_test {
@@ -551,6 +554,103 @@ TEST_F(TcpClient, OtherThreadsSendNoFasterThanTheLoopTakesIt) {
     turn_until(loop, [&] { return echoed.size() == round * 7'000; });
     settle(loop);
   }
+}
+
+// This thread does not run the loop: it is another one.
+TEST_F(TcpClient, OtherThreadsWishesDoNotPileUp) {
+  server->listen(any_port());
+  make({.reconnect = true});
+  for (int i = 0; i < 1000; ++i) {
+    client->connect(server->local_endpoint(0));
+    client->disconnect();
+    client->connect(server->local_endpoint(1));
+  }
+  EXPECT_LE(loop.metrics().tasks_pending, 3u);
+  turn_until(loop, [&] { return ups == 1; });
+  idle();
+  EXPECT_EQ(client->connection()->peer_endpoint(), server->local_endpoint(1));
+  EXPECT_EQ(client->metrics().attempts, 1u);
+  for (int i = 0; i < 1000; ++i) client->disconnect();
+  EXPECT_LE(loop.metrics().tasks_pending, 3u);
+  turn_until(loop, [&] { return ends.size() == 1; });
+  idle();
+  EXPECT_EQ(ups, 1);
+}
+
+TEST_F(TcpClient, OtherThreadsCallsKeepTheirOrder) {
+  make({.keep_limit = 1000}).connect(server->local_endpoint());
+  client->send("dropped");
+  client->disconnect();
+  client->connect(server->local_endpoint());
+  client->send("first ");
+  turn_until(loop, [&] { return echoed == "first "; });
+  client->connect(server->local_endpoint());  // is there already
+  client->send("second ");
+  turn_until(loop, [&] { return echoed == "first second "; });
+  EXPECT_EQ(ups, 1);
+  client->disconnect();
+  client->connect(server->local_endpoint());
+  client->send("third");  // on the new one: the old one is closed
+  turn_until(loop, [&] { return echoed == "first second third"; });
+  EXPECT_EQ(ups, 2);
+  EXPECT_EQ(heard, echoed);
+}
+
+TEST_F(TcpClient, OtherThreadsCallsAreAllHeardThoughTheyAreManyTurnsWorth) {
+  make({.keep_limit = 1000});
+  for (int i = 0; i < 300; ++i) client->send("x");
+  client->connect(nobody());
+  for (int i = 0; i < 300; ++i) client->send("y");
+  client->connect(server->local_endpoint());
+  turn_until(loop, [&] { return echoed.size() == 600; });
+  EXPECT_EQ(echoed, std::string(300, 'x') + std::string(300, 'y'));
+}
+
+TEST_F(TcpClient, MayBeDestroyedWhileOtherThreadsCallsWait) {
+  make({.keep_limit = 1000}).connect(server->local_endpoint());
+  for (int i = 0; i < 300; ++i) client->send("x");
+  client.reset();
+  idle();
+  EXPECT_EQ(heard, "");
+  make({.keep_limit = 1000}).connect(server->local_endpoint());
+  for (int i = 0; i < 300; ++i) client->send("x");
+  loop.post([&] { client.reset(); });
+  idle();
+  EXPECT_EQ(ups, 0);
+}
+
+struct told_core {
+  void disconnect() { told += "disconnect "; }
+  std::string told;
+};
+
+TEST(ClientCommands, MergeWishesThatFollowEachOther) {
+  gyre::net::detail::client_commands<told_core> commands;
+  told_core core;
+  int posts = 0;
+  const auto post = [&] { ++posts; };
+  const auto tell = [](std::string what) {
+    return [what = std::move(what)](told_core& to) { to.told += what; };
+  };
+  for (int i = 0; i < 100; ++i) {
+    commands.connect(tell("A "), post);
+    commands.disconnect(post);
+    commands.connect(tell("B "), post);
+  }
+  EXPECT_EQ(commands.size(), 1u);
+  commands.send(tell("send "), post);
+  for (int i = 0; i < 100; ++i) commands.connect(tell("C "), post);
+  EXPECT_EQ(commands.size(), 3u);
+  commands.send(tell("send "), post);
+  commands.connect(tell("D "), post);
+  commands.disconnect(post);
+  EXPECT_EQ(posts, 1);
+  while (auto next = commands.take()) (*next)(core);
+  EXPECT_EQ(core.told, "disconnect B send C send disconnect ");
+  EXPECT_THROW(commands.disconnect([] { throw std::bad_alloc(); }), std::bad_alloc);
+  EXPECT_EQ(commands.size(), 0u) << "nobody would come for it";
+  commands.disconnect(post);
+  EXPECT_EQ(posts, 2);
 }
 
 TEST(TcpClientOnAThread, MayBeUsedFromAnother) {

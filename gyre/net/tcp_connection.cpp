@@ -156,7 +156,11 @@ void tcp_connection::message_timer_expired() {
 // Counts what waits; false if its group's memory has no room for that.
 bool tcp_connection::update_held_bytes() noexcept {
   if (extra_ == nullptr) return true;
-  const std::size_t held = phase_ == phase::ended ? 0 : pending_output() + extra_->rest.size();
+  const detail::attached_output* const attached = extra_->attached.get();
+  const std::size_t descriptors = attached == nullptr ? 0 : attached->descriptors();
+  const std::size_t held = phase_ == phase::ended ? 0
+                                                  : pending_output() + extra_->rest.size() +
+                                                        group_->held_as_descriptors(descriptors);
   const std::size_t before = std::exchange(extra_->counted, held);
   return group_->count_held(before, held);
 }

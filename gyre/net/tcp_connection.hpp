@@ -70,8 +70,10 @@ struct connection_options {
   std::chrono::nanoseconds message_timeout = std::chrono::minutes{1};
   /// Ends a connection of which output waits, and whose peer has taken none of it for so long (up to a
   /// quarter more), with std::errc::timed_out: however much that is, and whatever the peer sends
-  /// meanwhile. Taken is what the peer's kernel has acknowledged. close() has times of its own. Zero:
-  /// never.
+  /// meanwhile. Taken is what the peer's kernel has acknowledged; on a Unix socket what the peer has read,
+  /// of which the kernel tells only when a whole piece of what was sent is read, at most 40,000 bytes: so
+  /// a peer that reads fewer in that time counts as one that reads nothing. close() has times of its
+  /// own, in which the same is taken. Zero: never.
   std::chrono::nanoseconds write_timeout = std::chrono::minutes{1};
   /// How long close() waits (up to a quarter more) while the peer takes no byte of the output, and then
   /// for the peer's end, before it gives up; and how long a connection on which sending has failed goes
@@ -164,14 +166,19 @@ class alignas(64) tcp_connection : private io::handle {
   /// sees an end. Otherwise as send().
   /// Complexity: allocates. While it waits it counts as 16 KiB of output, however long it is, and is not
   /// refused where nothing else waits. The loop's thread reads the file: a slow disk holds the loop up.
+  /// A peer that reads nothing holds one file open besides its connection, and further ones within
+  /// tcp_server_options::memory_limit: a server of files should allow `connections_per_address` no more than a
+  /// quarter of the descriptors.
   bool send_file(unique_fd file, std::uint64_t offset, std::uint64_t count);
   /// Sends bytes, at least one, and with the first of them copies of `fds` (at most 253), to the other end
   /// of a Unix socket. The descriptors stay the caller's.
   ///
-  /// Errors: throws std::system_error (std::errc::invalid_argument), and sends nothing, for no bytes, too
-  /// many descriptors and a TCP connection. If they must wait and the process can have no more
-  /// descriptors, that ends the connection. Otherwise as send().
-  /// Complexity: while they wait they are copied, and each counts as 16 KiB of output besides the bytes.
+  /// Errors: throws std::system_error, and sends nothing, for no bytes, too many descriptors and a TCP
+  /// connection (std::errc::invalid_argument), and for a descriptor that is not open
+  /// (std::errc::bad_file_descriptor). If they must wait and the process can have no more descriptors, that
+  /// ends the connection. Otherwise as send().
+  /// Complexity: a system call for each descriptor besides those of send(). While they wait they are copied,
+  /// and each counts as 16 KiB of output besides the bytes.
   bool send_fds(std::span<const std::byte> bytes, std::span<const int> fds);
   bool send_fds(std::string_view text, std::span<const int> fds) {
     return send_fds(std::as_bytes(std::span(text)), fds);

@@ -12,12 +12,15 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <array>
 #include <cerrno>
 #include <cstddef>
+#include <limits>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -238,6 +241,86 @@ TEST_F(SentFile, IsNotTooMuchAlone) {
   EXPECT_FALSE(end);
 }
 
+// --- Peers that ask for files, and read nothing ---
+
+// Fewer descriptors for the process, for a time.
+class few_descriptors {
+ public:
+  explicit few_descriptors(rlim_t most) {
+    EXPECT_EQ(::getrlimit(RLIMIT_NOFILE, &before_), 0);
+    const rlimit few{.rlim_cur = most, .rlim_max = before_.rlim_max};
+    EXPECT_EQ(::setrlimit(RLIMIT_NOFILE, &few), 0);
+  }
+  few_descriptors(const few_descriptors&) = delete;
+  few_descriptors& operator=(const few_descriptors&) = delete;
+  ~few_descriptors() { EXPECT_EQ(::setrlimit(RLIMIT_NOFILE, &before_), 0); }
+
+ private:
+  rlimit before_{};
+};
+
+// A server that sends its one file for each byte that comes.
+class ServerOfAFile : public testing::Test {
+ protected:
+  ServerOfAFile() {
+    server.on_connection(
+        [](tcp_connection& c) { gyre::net::socket_ref(c.fd()).set_send_buffer(100'000); });
+    server.on_message([this](tcp_connection& c, input& in) {
+      for (std::size_t requests = in.size(); requests > 0 && c.can_send(); --requests) {
+        unique_fd opened = copy_of(file);
+        if (!opened) {
+          ++refused;
+          return c.abort();
+        }
+        c.send_file(std::move(opened), 0, content.size());
+      }
+      in.consume_all();
+    });
+    server.on_close([this](tcp_connection&, std::error_code why) {
+      if (why == std::errc::no_buffer_space) ++greedy_ended;
+    });
+    server.listen(any_port());
+    server.start();
+  }
+
+  const std::string content = long_text(1'000'000);
+  const unique_fd file = file_with(content);
+  const few_descriptors few{200};
+  gyre::loop loop;
+  tcp_server server{loop};
+  int refused = 0;
+  int greedy_ended = 0;
+};
+
+TEST_F(ServerOfAFile, OutlivesPeersThatAskAgainAndAgainAndReadNothing) {
+  std::size_t asked = 0;
+  for (const std::size_t requests : {1000U, 100U, 5U}) {
+    greedy_ended = 0;
+    std::vector<peer> greedy;
+    for (int i = 0; i < 8; ++i) greedy.emplace_back(server.local_endpoint(), 4096);
+    for (const peer& each : greedy) each.send(std::string(requests, 'x'));
+    asked += 8 * requests;
+    turn_until(loop, [&] { return server.metrics().traffic.bytes_received >= asked; });
+    peer modest(server.local_endpoint());
+    modest.send("x");
+    ++asked;
+    EXPECT_TRUE(modest.receive(loop, content.size()) == content) << requests;
+    EXPECT_EQ(refused, 0) << requests << ": there was no descriptor left";
+    EXPECT_EQ(greedy_ended, requests > 5 ? 8 : 0) << requests;
+  }
+}
+
+// The first file of a connection does not count: many downloads at a time are no attack.
+TEST_F(ServerOfAFile, SendsOneFileToEachOfMany) {
+  std::vector<peer> many;
+  for (int i = 0; i < 50; ++i) {
+    many.emplace_back(server.local_endpoint(), 4096);
+    many.back().send("x");
+  }
+  for (peer& each : many) EXPECT_TRUE(each.receive(loop, content.size()) == content);
+  EXPECT_EQ(refused, 0);
+}
+
 // --- Descriptors ---
 
 // Two servers, of which each has one end of a Unix socket.
@@ -268,6 +351,10 @@ class PassedDescriptors : public testing::Test {
     }
     heard += in.text();
     in.consume_all();
+  }
+  // So that what is passed next must wait.
+  void fill_kernel() {
+    while (passer->pending_output() == 0) ASSERT_TRUE(passer->send(long_text(100'000)));
   }
   bool pass(std::string_view text, const unique_fd& fd) {
     const int one = fd.get();
@@ -401,6 +488,50 @@ TEST_F(PassedDescriptors, AreForUnixSocketsAndGoWithBytes) {
   const peer client(passing->local_endpoint());
   turn_until(loop, [&] { return passer != nullptr; });
   EXPECT_THROW(pass("x", pipe.in), std::system_error);
+}
+
+TEST_F(PassedDescriptors, ThatAreNotOpenAreTheCallersErrorOnly) {
+  start(5);
+  pipe_ends pipe;
+  const auto code_of = [&](std::span<const int> fds) {
+    try {
+      passer->send_fds("bad", fds);
+    } catch (const std::system_error& error) {
+      return error.code();
+    }
+    return std::error_code();
+  };
+  for (const bool waits : {false, true}) {
+    if (waits) {
+      taker->pause_reading();
+      fill_kernel();
+    }
+    const std::size_t pending = passer->pending_output();
+    unique_fd gone = copy_of(pipe.out);
+    const int closed = gone.get();
+    gone.reset();
+    for (const int bad : {-1, closed, std::numeric_limits<int>::max()}) {
+      for (const auto& fds : {std::array{bad, pipe.in.get()}, std::array{pipe.in.get(), bad}}) {
+        EXPECT_EQ(code_of(fds), std::errc::bad_file_descriptor) << bad << " waits " << waits;
+        ASSERT_NE(passer, nullptr);
+        ASSERT_TRUE(passer->can_send());
+        EXPECT_EQ(passer->pending_output(), pending);
+      }
+    }
+    EXPECT_TRUE(pass("good", pipe.in));
+    if (waits) taker->resume_reading();
+    turn_until(loop, [&] { return passer->pending_output() == 0; });
+    const std::size_t sent = passer->metrics().bytes_sent;
+    wait_for(sent);
+    EXPECT_EQ(heard.size(), sent);
+    EXPECT_TRUE(heard.ends_with("good"));
+    EXPECT_EQ(taken.size(), waits ? 2U : 1U);
+  }
+  EXPECT_FALSE(heard.contains("bad"));
+  taken.clear();
+  EXPECT_TRUE(pipe.is_at_end()) << "no copy was left behind";
+  passer->close();
+  EXPECT_EQ(code_of(std::array{-1}), std::errc::bad_file_descriptor) << "also when it is closed";
 }
 
 }  // namespace

@@ -41,6 +41,13 @@ void check_file(int file, std::uint64_t offset, std::uint64_t count) {
   }
 }
 
+// The program's error, whether they go at once or wait, and whatever has become of the connection.
+void check_descriptors(std::span<const int> fds) {
+  for (const int each : fds) {
+    if (::fcntl(each, F_GETFD) < 0) gyre::detail::throw_errno("tcp_connection::send_fds");
+  }
+}
+
 // Fewer if there are no descriptors left. Throws std::bad_alloc.
 std::vector<unique_fd> copies_of(std::span<const int> fds) {
   std::vector<unique_fd> copies;
@@ -170,6 +177,7 @@ bool tcp_connection::send_fds(std::span<const std::byte> bytes, std::span<const 
   if (bytes.empty() || fds.size() > detail::message_with_fds::most_fds || peer_is_ip_) {
     gyre::detail::throw_system_error(EINVAL, "tcp_connection::send_fds");
   }
+  check_descriptors(fds);
   if (!can_send()) return false;
   if (pending_output() == 0) {
     const iovec piece{const_cast<std::byte*>(bytes.data()), bytes.size()};

@@ -748,6 +748,92 @@ TEST_F(TcpConnectionWithOutput, IsNotIdleWhileThePeerTakesSome) {
   }
 }
 
+// The kernel tells of a Unix socket's output in pieces, of which each is gone when all of it was read.
+constexpr std::size_t most_of_unix_piece = 40'000;
+
+// The same within the machine, where nothing is acknowledged before it is read.
+class UnixConnectionToASlowPeer : public TcpConnectionToASlowPeer {
+ protected:
+  void open_local(gyre::net::connection_options how, bool closes) {
+    auto [own, other] = gyre::net::socket_pair();
+    server.emplace(virtual_time.loop, tcp_server_options{.connections = how});
+    server->on_connection([this, closes](tcp_connection& c) {
+      limit_kernel_buffer(c);
+      c.send(text);
+      ASSERT_GT(c.pending_output(), 0u);
+      if (closes) c.close();
+    });
+    server->on_close([this](tcp_connection&, std::error_code why) { end = why; });
+    server->adopt(own.release());
+    client.emplace(std::move(other));
+    virtual_time.settle();
+  }
+  void read(std::size_t bytes) {
+    std::string part(bytes, '\0');
+    const ssize_t came = ::recv(client->fd(), part.data(), part.size(), 0);
+    ASSERT_GT(came, 0);
+    client->text.append(part, 0, static_cast<std::size_t>(came));
+  }
+  void pass(std::chrono::nanoseconds elapsed) {
+    virtual_time.advance(elapsed);
+    virtual_time.settle();
+  }
+};
+
+TEST_F(UnixConnectionToASlowPeer, EndsWhenItTakesNothingForTheTimeout) {
+  open_local({.write_timeout = 4s}, false);
+  for (int seconds = 0; seconds < 3; ++seconds) pass(1001ms);
+  EXPECT_FALSE(end) << "before its time";
+  for (int seconds = 0; seconds < 2; ++seconds) pass(1001ms);
+  EXPECT_EQ(end, std::make_error_code(std::errc::timed_out));
+}
+
+TEST_F(UnixConnectionToASlowPeer, EndsWhenItTakesNoMoreForTheTimeout) {
+  open_local({.write_timeout = 4s}, false);
+  read(most_of_unix_piece);
+  for (int seconds = 0; seconds < 3; ++seconds) pass(1001ms);
+  EXPECT_FALSE(end) << "before its time";
+  for (int seconds = 0; seconds < 3; ++seconds) pass(1001ms);
+  EXPECT_EQ(end, std::make_error_code(std::errc::timed_out));
+}
+
+TEST_F(UnixConnectionToASlowPeer, StaysWhileItTakesAPieceWithinTheTimeout) {
+  open_local({.write_timeout = 4s}, false);
+  while (client->text.size() < text.size()) {
+    read(most_of_unix_piece);
+    for (int seconds = 0; seconds < 3; ++seconds) pass(1001ms);
+    ASSERT_FALSE(end) << end->message() << " after " << client->text.size();
+  }
+  EXPECT_TRUE(client->text == text);
+  for (int seconds = 0; seconds < 20; ++seconds) pass(1001ms);
+  EXPECT_FALSE(end) << "nothing waits";
+}
+
+TEST_F(UnixConnectionToASlowPeer, IsNotIdleWhileItTakesPieces) {
+  open_local({.idle_timeout = 4s, .write_timeout = 0s}, false);
+  while (client->text.size() < text.size()) {
+    read(most_of_unix_piece);
+    for (int seconds = 0; seconds < 3; ++seconds) pass(1001ms);
+    ASSERT_FALSE(end) << end->message() << " after " << client->text.size();
+  }
+}
+
+TEST_F(UnixConnectionToASlowPeer, GetsEverythingFromOneThatCloses) {
+  open_local({.close_timeout = 4s}, true);
+  while (client->text.size() < text.size()) {
+    read(most_of_unix_piece);
+    for (int seconds = 0; seconds < 3; ++seconds) pass(1001ms);
+    ASSERT_FALSE(end && *end) << end->message() << " after " << client->text.size();
+  }
+  EXPECT_TRUE(client->text == text);
+}
+
+TEST_F(UnixConnectionToASlowPeer, IsLeftByOneThatClosesWhenItTakesNothing) {
+  open_local({.close_timeout = 4s}, true);
+  for (int seconds = 0; seconds < 5; ++seconds) pass(1001ms);
+  EXPECT_EQ(end, std::make_error_code(std::errc::timed_out));
+}
+
 TEST_F(TcpConnectionWithOutput, MayWaitForEverIfItIsTo) {
   open_one({.idle_timeout = 0s, .write_timeout = 0s});
   for (int hours = 0; hours < 20; ++hours) pass(1h);

@@ -76,7 +76,9 @@ struct tcp_server_options {
   std::chrono::nanoseconds accept_interval = std::chrono::seconds{1};
   /// Bytes that all connections may hold: output that waits, and input that is not consumed. Each loop
   /// has an equal part of it. When half of that is in use, a connection may hold no more than its even
-  /// share of the other half: one that would hold more ends with std::errc::no_buffer_space.
+  /// share of the other half: one that would hold more ends with std::errc::no_buffer_space. Descriptors
+  /// that wait to be sent, or whose files do, count as well, but for the first of each connection: each as
+  /// much as if all the memory were half of the descriptors that the process may have (RLIMIT_NOFILE).
   std::size_t memory_limit = std::size_t{512} << 20;
   /// Bytes that may wait for the loops in calls of broadcast() and for_each(), where each call counts
   /// 1 KiB besides its bytes; further calls are refused.

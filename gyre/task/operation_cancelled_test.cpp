@@ -235,6 +235,58 @@ TEST_F(Cancelled, IsNoNameForAnOperationThatSomebodyElseCancelled) {
   EXPECT_TRUE(gyre::test::run_in_virtual_time(executor_, outer(work())));
 }
 
+// A yield always completes: a stop that comes meanwhile is met by the next one.
+TEST_F(Cancelled, EndsALoopThatOnlyYields) {
+  int turns = 0;
+  auto loop = [](int& count) -> task<> {
+    while (++count < 1000) co_await gyre::yield();
+  };
+  auto ended = gyre::spawn_future(executor_, loop(turns), stop_.get_token());
+  for (int i = 0; i < 10; ++i) executor_.run_one();
+  EXPECT_EQ(turns, 10);
+  EXPECT_FALSE(has_ended(ended));
+  stop_.request_stop();
+  executor_.run_all();
+  ASSERT_TRUE(has_ended(ended));
+  EXPECT_EQ(error_of(ended), std::errc::operation_canceled);
+  EXPECT_EQ(turns, 11);
+}
+
+TEST_F(Cancelled, LetsALoopThatLooksForItselfEndWell) {
+  auto loop = []() -> task<> {
+    const gyre::inplace_stop_token stop = co_await gyre::current_stop_token();
+    while (!stop.stop_requested()) co_await gyre::yield();
+  };
+  auto ended = gyre::spawn_future(executor_, loop(), stop_.get_token());
+  for (int i = 0; i < 10; ++i) executor_.run_one();
+  EXPECT_FALSE(has_ended(ended));
+  stop_.request_stop();
+  executor_.run_all();
+  ASSERT_TRUE(has_ended(ended));
+  EXPECT_FALSE(error_of(ended));
+}
+
+TEST_F(Cancelled, PassesAYieldWithoutAnExecutor) {
+  stop_.request_stop();
+  auto loop = []() -> task<> {
+    for (int i = 0; i < 1000; ++i) co_await gyre::yield();
+  };
+  auto ended = gyre::spawn_future(gyre::inline_executor(), loop(), stop_.get_token());
+  ASSERT_TRUE(has_ended(ended));
+  EXPECT_EQ(error_of(ended), std::errc::operation_canceled);
+}
+
+// It has given way already when it throws.
+TEST_F(Cancelled, LetsOthersRunWhereAYieldIsSwallowed) {
+  stop_.request_stop();
+  bool enough = false;
+  auto yields = []() -> task<> { co_await gyre::yield(); };
+  gyre::test::swallow_until_others_run(executor_, yields, swallowed_, enough, stop_.get_token());
+  executor_.run_all();
+  EXPECT_TRUE(enough);
+  EXPECT_EQ(swallowed_, 1);
+}
+
 // Each of these stops its own work only: the coroutine around it was not asked to stop.
 TEST_F(Cancelled, StaysWithinTheWorkThatWasAskedToStop) {
   auto timed = []() -> task<std::errc> {

@@ -11,6 +11,7 @@
 
 #include <gyre/task/as_task.hpp>
 #include <gyre/task/context.hpp>
+#include <gyre/task/detail/cancelled.hpp>
 #include <gyre/task/detail/resumption.hpp>
 #include <gyre/task/executor.hpp>
 #include <gyre/task/task.hpp>
@@ -80,9 +81,18 @@ class yield_awaiter : resumption {
   template <class Promise>
   void await_suspend(std::coroutine_handle<Promise> awaiting) noexcept {
     waiting = awaiting;
-    context_of(awaiting).where->post(*this);
+    const task_context& context = context_of(awaiting);
+    if (context.stop.stop_requested()) [[unlikely]]
+      stopped_ = &context;
+    context.where->post(*this);
   }
-  static constexpr void await_resume() noexcept {}
+  void await_resume() const {
+    if (stopped_ != nullptr) [[unlikely]]
+      throw_cancelled(*stopped_);
+  }
+
+ private:
+  const task_context* stopped_ = nullptr;  // when it began to wait
 };
 
 /// Reads from the context of the coroutine that awaits it, without waiting.
@@ -122,7 +132,9 @@ template <std::derived_from<executor> Executor>
 }
 
 /// Awaited, lets everything that waits in the queue of the coroutine's own executor run first.
-/// Without an executor of its own it goes on at once.
+/// Without an executor of its own it goes on at once. Allocates nothing. Errors: operation_cancelled if
+/// the coroutine had been asked to stop before, once the others have run: so a loop of yields ends. A
+/// stop that comes meanwhile is met by the next wait.
 [[nodiscard]] inline auto yield() noexcept { return detail::yield_awaiter(); }
 
 /// Awaited, gives the executor (an `executor&`) on which the coroutine's waits end.

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 #include <gyre/task/schedule.hpp>
+#include <gyre/task/shielded.hpp>
 #include <gyre/task/sleep.hpp>
 #include <gyre/task/sync_wait.hpp>
 #include <gyre/task/with_timeout.hpp>
@@ -103,7 +104,7 @@ task<int> completes_when_stopped(int value) {
     co_await sleep_for(1h);
   } catch (const gyre::operation_cancelled&) {  // too late
   }
-  co_await gyre::yield();
+  co_await gyre::shielded(gyre::yield());
   co_return value;
 }
 
@@ -166,7 +167,7 @@ TEST(WhenAny, WaitsForOneThatDoesNotHeedTheStop) {
         co_await sleep_for(1h);
       } catch (const gyre::operation_cancelled&) {  // goes on
       }
-      co_await gyre::yield();
+      co_await gyre::shielded(gyre::yield());
     }
     told = true;
   };

@@ -46,6 +46,8 @@ class attached_output {
   void consume(std::size_t bytes) noexcept;
   /// Bytes of the queue up to the next attachment; behind the first one, if that is due.
   std::size_t next_bytes() const noexcept;
+  /// How many wait.
+  std::size_t descriptors() const noexcept { return descriptors_; }
   /// Of the descriptors that wait.
   std::size_t cost() const noexcept { return descriptors_ * descriptor_cost; }
 

@@ -2,14 +2,20 @@
 #include <gyre/net/detail/client_core.hpp>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdio>
+#include <exception>
 #include <new>
+#include <optional>
 #include <random>
 #include <stdexcept>
 #include <utility>
 
 namespace gyre::net {
 namespace {
+
+// So that other tasks of the loop get their turn.
+constexpr std::size_t commands_at_once = 64;
 
 tcp_client_options checked(tcp_client_options how) {
   using namespace std::chrono_literals;
@@ -58,6 +64,32 @@ tcp_client_metrics tcp_client::core::metrics() const noexcept {
           .failures = failed_.get(),
           .connected = succeeded_.get(),
           .traffic = connection_group::metrics()};
+}
+
+void tcp_client::core::post_commands() {
+  loop().post([self = shared_from_this()] { self->run_commands(); });
+}
+
+void tcp_client::core::run_commands() {
+  std::size_t left = commands_at_once;
+  while (auto next = commands.take()) {
+    std::exception_ptr thrown;
+    try {
+      const detail::callback_gate::pass passing(gate());
+      if (passing) (*next)(*this);
+    } catch (...) {
+      thrown = std::current_exception();
+    }
+    if (!thrown && --left > 0) continue;
+    try {
+      post_commands();
+    } catch (const std::bad_alloc&) {  // then in this turn
+      if (!thrown) continue;
+      run_commands();
+    }
+    if (thrown) std::rethrow_exception(thrown);
+    return;
+  }
 }
 
 void tcp_client::core::connect(const endpoint& server) {

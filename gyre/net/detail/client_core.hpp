@@ -8,6 +8,7 @@
 #include <gyre/io/buffer.hpp>
 #include <gyre/net/detail/byte_quota.hpp>
 #include <gyre/net/detail/candidate_list.hpp>
+#include <gyre/net/detail/client_commands.hpp>
 #include <gyre/net/detail/connection_group.hpp>
 #include <gyre/net/detail/connector.hpp>
 #include <gyre/net/resolver.hpp>
@@ -39,9 +40,8 @@ class tcp_client::core final : public detail::client_settings,
  public:
   core(event_loop& loop, tcp_client_options how);
 
-  /// Calls `work` with the core: at once on the loop's thread, else in its next turn. Any thread.
-  template <class Work>
-  void run(Work work);
+  /// Sees to it that the loop does what `commands` hold. Any thread.
+  void post_commands();
 
   void connect(const endpoint& server);
   void connect(resolver& names, std::string host, service port);
@@ -58,7 +58,8 @@ class tcp_client::core final : public detail::client_settings,
 
   move_only_function<void(std::error_code, std::size_t, bool)> connect_failed_handler;
   gyre::detail::atomic<bool> in_use{false};  // since the first connect()
-  detail::byte_quota posted;  // what other threads send, and waits in the loop's inbox
+  detail::byte_quota posted;                 // what other threads send, and waits for the loop
+  detail::client_commands<core> commands;    // that, and what else they want
 
  private:
   void connected(unique_fd socket) override;
@@ -75,6 +76,7 @@ class tcp_client::core final : public detail::client_settings,
     service port;
   };
 
+  void run_commands();
   void attempt_failed(std::error_code why);
   void print_failure(std::error_code why) const noexcept;
   void want(std::optional<named_host> host);

@@ -40,6 +40,8 @@ class connection_group {
   struct limits {
     /// Of what all of them hold: output that waits, and input that is not consumed.
     std::size_t memory = std::numeric_limits<std::size_t>::max();
+    /// What each descriptor that waits in a connection's output counts of that, but the first.
+    std::size_t further_descriptor = 0;
     /// Whether they stop reading at high_water if no handler is told of it.
     bool pause_at_high_water = false;
     /// Unless the options say otherwise.
@@ -104,6 +106,10 @@ class connection_group {
     held_ += held - before;
     const std::size_t half = limits_.memory / 2;
     return held <= before || held_ <= half || held <= half / size_;
+  }
+  /// What `count` descriptors of one connection count as.
+  std::size_t held_as_descriptors(std::size_t count) const noexcept {
+    return count <= 1 ? 0 : (count - 1) * limits_.further_descriptor;
   }
   /// The loop's time in parts of the idle timeout, for connections that note when something moved.
   std::uint32_t idle_clock() const noexcept {

@@ -175,7 +175,9 @@ void tcp_server::core::hold(detail::acceptor::hold why, bool held) {
 }
 
 detail::connection_group::limits tcp_server::core::limits_of_one() const noexcept {
+  // So that what all hold of the memory is no more than half of the descriptors, either.
   return {.memory = options.memory_limit / loops_,
+          .further_descriptor = options.memory_limit / half_of_descriptors(),
           .pause_at_high_water = true,
           .idle_timeout = std::chrono::minutes{10}};
 }
