@@ -115,7 +115,7 @@ TEST(ForeignAwaiter, LeavesTheCallersThere) {
   };
   auto outermost = [](auto callee, auto middle, thread_executor& home) -> task<bool> {
     const bool middle_at_home = co_await middle(callee, home);
-    co_return middle_at_home && at(home);
+    co_return middle_at_home&& at(home);
   };
   thread_executor home;
   EXPECT_TRUE(sync_wait(gyre::on(home, outermost(inner, outer, home))));
@@ -139,7 +139,7 @@ TEST(ForeignAwaiter, LeavesAGeneratorAndItsConsumerThere) {
   auto consume = [](auto generator, thread_executor& home) -> task<bool> {
     auto sequence = generator(home);
     const bool* next = co_await sequence.next();
-    co_return next != nullptr && *next && at(home);
+    co_return next != nullptr && *next&& at(home);
   };
   thread_executor home;
   EXPECT_TRUE(sync_wait(gyre::on(home, consume(generate, home))));
@@ -152,7 +152,7 @@ TEST(ForeignAwaiter, LeavesSharedWorkAndItsAwaiterThere) {
   };
   auto waits = [](auto shared, thread_executor& home) -> task<bool> {
     const bool was_home = co_await gyre::shared_task<bool>(shared(home));
-    co_return was_home && at(home);
+    co_return was_home&& at(home);
   };
   thread_executor home;
   EXPECT_TRUE(sync_wait(gyre::on(home, waits(work, home))));
@@ -170,7 +170,7 @@ TEST(ForeignAwaiter, LeavesTheTasksOfAScopeAndItsParentThere) {
       co_return;
     };
     co_await gyre::with_scope(body);
-    co_return was_home && at(home);
+    co_return was_home&& at(home);
   };
   thread_executor home;
   EXPECT_TRUE(sync_wait(gyre::on(home, parent(child, home))));

@@ -326,6 +326,10 @@ struct task_access {
 /// on when it has finished, on the executor where that is: see resume_on(). It is awaited once. To
 /// start one from ordinary code use sync_wait(), spawn() or a scope.
 ///
+/// Every await within it ends on its executor, also of awaitables that are not gyre's: resumed on a
+/// thread that is not running the executor, it is posted there, which allocates nothing. An awaiter
+/// whose await_suspend() takes only the handle of one promise type of gyre is the exception.
+///
 /// A task that was never awaited may be dropped: its coroutine is destroyed. So may a coroutine that
 /// waits, with all that it awaits, but not one that is in an executor's queue (of schedule() and
 /// yield(), or because its wait is over). Awaiting an empty task (moved from, or awaited before) throws

@@ -14,14 +14,15 @@
 namespace gyre::detail {
 
 // Goes on with the coroutine by a jump, so that a loop of awaits which come back by symmetric transfer
-// needs no stack. Not noexcept, nor by gyre::detail::resume(): then GCC would make a call.
+// needs no stack. Not noexcept: then GCC would make a call. Not by gyre::detail::resume(): if a
+// trampoline resumed this, what the coroutine transfers to is left to the same one.
 void executor_return::resume_frame(void* resumed) {
   executor_return& self = *static_cast<frame*>(resumed)->self;
   executor& home = *self.frame_.promise.context->where;
   if (!home.running_here()) return home.post(self);
   self.is_back();
-  if (next_on_trampoline != nullptr || !may_resume(self.waiting_)) [[unlikely]]
-    return gyre::detail::resume(self.waiting_);
+  if (!may_resume(self.waiting_)) [[unlikely]]
+    return;
   using function = void (*)(void*);
   void* const coroutine = self.waiting_.address();
   GYRE_TAIL_CALL return (*static_cast<function*>(coroutine))(coroutine);

@@ -18,7 +18,7 @@ namespace gyre::detail {
 /// those of gyre say `static constexpr bool executor_affine = true`. All others are foreign.
 template <class Awaiter>
 concept resumes_on_executor = requires {
-  requires bool{std::remove_cvref_t<Awaiter>::executor_affine};
+  requires bool { std::remove_cvref_t<Awaiter>::executor_affine };
 };
 
 /// Stands for a coroutine while a foreign awaiter has it: what resumes this resumes the coroutine on
@@ -84,9 +84,8 @@ class foreign_awaiter {
         return awaiter_.await_suspend(stand_in);
       } else {
         const std::coroutine_handle<> next = awaiter_.await_suspend(stand_in);
-        // From here on this may be gone.
-        if (next.address() == stand_in.address()) return transfer_to(awaiting);
-        return transfer_to(next);
+        // From here on this may be gone. What is returned may have been left to a trampoline already.
+        return next.address() == stand_in.address() ? transfer_to(awaiting) : next;
       }
     } else {
       return awaiter_.await_suspend(awaiting);  // it wants this promise, and gets the coroutine
