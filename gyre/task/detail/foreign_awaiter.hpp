@@ -17,9 +17,8 @@ namespace gyre::detail {
 /// Awaiters that resume a coroutine on its executor only (or inline, within one that is not a loop):
 /// those of gyre say `static constexpr bool executor_affine = true`. All others are foreign.
 template <class Awaiter>
-concept resumes_on_executor = requires {
-  requires bool { std::remove_cvref_t<Awaiter>::executor_affine };
-};
+concept resumes_on_executor =
+    requires { requires static_cast<bool>(std::remove_cvref_t<Awaiter>::executor_affine); };
 
 /// Stands for a coroutine while a foreign awaiter has it: what resumes this resumes the coroutine on
 /// its executor, at once on a thread that is running that, else in its queue.
