@@ -178,6 +178,7 @@ class outcome_awaiter : outcome_waiter {
   // Before it is awaited.
   outcome_awaiter(outcome_awaiter&& other) noexcept : future_(std::move(other.future_)) {}
 
+  static constexpr bool executor_affine = true;
   bool await_ready() const noexcept { return future_.state_->settled(); }
   template <class Promise>
   bool await_suspend(std::coroutine_handle<Promise> awaiting) noexcept {

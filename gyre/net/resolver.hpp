@@ -270,6 +270,7 @@ class resolve_awaiter : operation, waiting_lookup {
   resolve_awaiter& operator=(const resolve_awaiter&) = delete;
   ~resolve_awaiter();
 
+  static constexpr bool executor_affine = true;
   static constexpr bool await_ready() noexcept { return false; }
   template <class Promise>
   bool await_suspend(std::coroutine_handle<Promise> awaiting) {

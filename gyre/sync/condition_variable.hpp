@@ -100,6 +100,7 @@ class [[nodiscard]] condition_variable::wait_operation : waiter {
     }
   }
 
+  static constexpr bool executor_affine = true;
   static constexpr bool await_ready() noexcept { return false; }
   template <class Promise>
   bool await_suspend(std::coroutine_handle<Promise> awaiting) noexcept {

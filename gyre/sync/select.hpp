@@ -221,6 +221,7 @@ class select_awaiter {
       abandon();
   }
 
+  static constexpr bool executor_affine = true;
   bool await_ready() noexcept {
     const auto now = cases_.first([](auto& one) { return attempt_now(one); });
     if (now) chosen_ = *now;

@@ -159,6 +159,7 @@ class [[nodiscard]] semaphore::permit_operation {
   permit_operation(semaphore& from, std::uint64_t permits) noexcept
       : from_(&from), permits_(permits), acquired_(from, permits) {}
 
+  static constexpr bool executor_affine = true;
   bool await_ready() noexcept { return acquired_.await_ready(); }
   template <class Promise>
   bool await_suspend(std::coroutine_handle<Promise> awaiting) noexcept {

@@ -28,6 +28,8 @@ concept tells_result = requires(T& object) { object.result(); };
 template <class Awaiter>
 class expecting_awaiter {
  public:
+  static constexpr bool executor_affine = resumes_on_executor<Awaiter>;
+
   template <class Awaitable>
   explicit expecting_awaiter(Awaitable&& operation)
       : awaiter_(awaiter_of(std::forward<Awaitable>(operation))) {}

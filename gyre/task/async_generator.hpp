@@ -38,8 +38,11 @@ class async_generator_promise : public awaiting_promise, public slab_frame {
 
   static constexpr std::suspend_always initial_suspend() noexcept { return {}; }
   static constexpr auto final_suspend() noexcept { return back_to_consumer{}; }
-  static constexpr void return_void() noexcept {}
-  void unhandled_exception() noexcept { error_ = std::current_exception(); }
+  void return_void() noexcept { element_ = nullptr; }
+  void unhandled_exception() noexcept {
+    element_ = nullptr;
+    error_ = std::current_exception();
+  }
 
   auto yield_value(element& value) noexcept
     requires std::is_lvalue_reference_v<T>
@@ -66,7 +69,6 @@ class async_generator_promise : public awaiting_promise, public slab_frame {
       std::coroutine_handle<Promise> consumer) noexcept {
     consumer_ = consumer;
     context = &context_of(consumer);
-    element_ = nullptr;
 #if GYRE_ASYNC_BACKTRACE
     if constexpr (std::derived_from<Promise, promise_base>) awaited_by = &consumer.promise();
 #endif
@@ -152,6 +154,7 @@ class [[nodiscard]] async_generator {
    public:
     explicit next_awaiter(handle coroutine) noexcept : coroutine_(coroutine) {}
 
+    static constexpr bool executor_affine = true;
     bool await_ready() const noexcept { return !coroutine_ || coroutine_.done(); }
     template <detail::has_context Promise>
     GYRE_INLINE_IN_GCC std::coroutine_handle<> await_suspend(

@@ -213,6 +213,7 @@ TEST(CompilerTraps, ExceptionOfAwaitSuspendIsTheCoroutines) {
 template <when Kind>
 struct hands_over : gyre::detail::resumption {
   explicit hands_over(gyre::executor& target) noexcept : to(target) {}
+  static constexpr bool executor_affine = true;  // not true: nothing is to stand in between
   static bool await_ready() noexcept { return false; }
   auto await_suspend(std::coroutine_handle<> h) noexcept {
     waiting = h;

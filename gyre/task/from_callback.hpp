@@ -142,6 +142,7 @@ class callback_awaiter {
     state_->release();
   }
 
+  static constexpr bool executor_affine = true;
   static constexpr bool await_ready() noexcept { return false; }
   template <class Promise>
   bool await_suspend(std::coroutine_handle<Promise> awaiting) {

@@ -28,6 +28,7 @@ class future_awaiter : operation {
   future_awaiter(future_awaiter&& other) noexcept
       : future_awaiter(std::move(other.future_), *other.waits_here_) {}
 
+  static constexpr bool executor_affine = true;
   bool await_ready() const {
     if (!future_.valid()) throw std::future_error(std::future_errc::no_state);
     return future_.wait_for(std::chrono::seconds(0)) == std::future_status::ready;

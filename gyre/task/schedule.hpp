@@ -41,6 +41,7 @@ class schedule_awaiter : resumption {
  public:
   explicit schedule_awaiter(Executor& to) noexcept : to_(to) {}
 
+  static constexpr bool executor_affine = true;
   static constexpr bool await_ready() noexcept { return false; }
   template <has_context Promise>
   void await_suspend(std::coroutine_handle<Promise> awaiting) noexcept(!checks_deadlocks) {
@@ -59,6 +60,7 @@ class resume_on_awaiter : resumption {
  public:
   explicit resume_on_awaiter(executor& to) noexcept : to_(to) {}
 
+  static constexpr bool executor_affine = true;
   static constexpr bool await_ready() noexcept { return false; }
   template <has_context Promise>
   bool await_suspend(std::coroutine_handle<Promise> awaiting) noexcept(!checks_deadlocks) {
@@ -77,6 +79,7 @@ class resume_on_awaiter : resumption {
 
 class yield_awaiter : resumption {
  public:
+  static constexpr bool executor_affine = true;
   static constexpr bool await_ready() noexcept { return false; }
   template <class Promise>
   void await_suspend(std::coroutine_handle<Promise> awaiting) noexcept {
@@ -101,6 +104,7 @@ class context_awaiter {
  public:
   explicit context_awaiter(Read read) noexcept : read_(read) {}
 
+  static constexpr bool executor_affine = true;
   static constexpr bool await_ready() noexcept { return false; }
   template <class Promise>
   bool await_suspend(std::coroutine_handle<Promise> awaiting) noexcept {

@@ -164,6 +164,7 @@ class open_scope final : public scope {
  private:
   struct adopt_awaiter {
     explicit adopt_awaiter(open_scope& s) noexcept : self(s) {}
+    static constexpr bool executor_affine = true;
     static constexpr bool await_ready() noexcept { return false; }
     template <class Promise>
     bool await_suspend(std::coroutine_handle<Promise> parent) noexcept {
@@ -177,6 +178,7 @@ class open_scope final : public scope {
   };
   struct join_awaiter {
     explicit join_awaiter(open_scope& s) noexcept : self(s) {}
+    static constexpr bool executor_affine = true;
     static constexpr bool await_ready() noexcept { return false; }
     template <class Promise>
     bool await_suspend(std::coroutine_handle<Promise> parent) noexcept {

@@ -81,6 +81,7 @@ class shared_waiter : public resumption, public intrusive_list_node {
       leave();
   }
 
+  static constexpr bool executor_affine = true;
   bool await_ready() const noexcept;
   template <has_context Promise>
   std::coroutine_handle<> await_suspend(std::coroutine_handle<Promise> awaiting) noexcept {

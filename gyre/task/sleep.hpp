@@ -41,6 +41,7 @@ class sleep_awaiter : operation, timer_operation {
   /// On a thread of the executor, if it waits.
   ~sleep_awaiter();
 
+  static constexpr bool executor_affine = true;
   static constexpr bool await_ready() noexcept { return false; }
   template <class Promise>
   bool await_suspend(std::coroutine_handle<Promise> awaiting) noexcept {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/task/task.hpp>
 
+#include <coroutine>
 #include <stdexcept>
 
 namespace gyre::detail {
@@ -14,6 +15,18 @@ void rethrow_and_clear(std::exception_ptr& error) {
   const std::exception_ptr thrown = std::move(error);
   std::destroy_at(&error);
   std::rethrow_exception(thrown);
+}
+
+std::coroutine_handle<> end_specially(task_promise_base& promise,
+                                      std::coroutine_handle<> self) noexcept {
+  task_context& context = *promise.context;
+  if (const std::coroutine_handle<> next = promise.end->continuation()) {
+    self.destroy();
+    return next;
+  }
+  promise.end->end_without_continuation();
+  self.destroy();
+  return context.finished(context);
 }
 
 void catch_into(std::exception_ptr* error) noexcept {

@@ -38,6 +38,11 @@ struct stored_result<void> {
   struct type {};
 };
 
+/// Whether a result of type T, kept in a task, must be destroyed.
+template <class T>
+inline constexpr bool needs_destructor =
+    !std::is_trivially_destructible_v<typename stored_result<T>::type>;
+
 /// The part of a task that its coroutine's end deals with: who goes on, and how far the task is. One
 /// word, which a coroutine that ends well only reads.
 class task_end {
@@ -50,6 +55,14 @@ class task_end {
   /// Null: the context says what follows.
   std::coroutine_handle<> continuation() const noexcept {
     return std::coroutine_handle<>::from_address(reinterpret_cast<void*>(word_ & ~flags));
+  }
+  /// Of a coroutine at its end: whether it has a result and a coroutine awaits it.
+  bool succeeded_for_another() const noexcept { return (word_ & (has_error | ready)) == 0; }
+  /// That coroutine. Whether the result has a flag is known from its type, and need not be looked at.
+  template <class T>
+  std::coroutine_handle<> continuation_after_success() const noexcept {
+    return std::coroutine_handle<>::from_address(
+        reinterpret_cast<void*>(word_ - (needs_destructor<T> ? has_value : 0)));
   }
   /// The coroutine has ended and nobody awaits it: until its result is taken it has one.
   void end_without_continuation() noexcept { word_ = failed() ? has_error : has_value; }
@@ -87,19 +100,27 @@ struct task_promise_base : awaiting_promise, slab_frame {
   task_end* end;
 };
 
+/// Frees the frame `self` of a coroutine that failed, or that nobody awaits, and returns what follows.
+/// Out of line, so that the others need not keep their context for it.
+[[gnu::noinline]] std::coroutine_handle<> end_specially(task_promise_base& promise,
+                                                        std::coroutine_handle<> self) noexcept;
+
 /// The end of a coroutine's way: frees the frame, whose result is with the task already, and goes on
 /// with whoever waits for it.
+template <class T>
 struct task_final_awaiter {
   static constexpr bool await_ready() noexcept { return false; }
   template <class Promise>
   GYRE_INLINE_IN_GCC std::coroutine_handle<> await_suspend(
       std::coroutine_handle<Promise> self) const noexcept {
     task_promise_base& promise = self.promise();
+#if GYRE_ASYNC_BACKTRACE
+    promise.context->innermost = promise.awaited_by;
+#endif
+    // The same twice: each compiler needs fewer instructions for its own.
+#ifdef __clang__
     const std::coroutine_handle<> next = promise.end->continuation();
     task_context& context = *promise.context;
-#if GYRE_ASYNC_BACKTRACE
-    context.innermost = promise.awaited_by;
-#endif
     if (next) [[likely]] {
       self.destroy();
       return transfer_to(next);
@@ -107,6 +128,14 @@ struct task_final_awaiter {
     promise.end->end_without_continuation();
     self.destroy();
     return transfer_to(context.finished(context));
+#else
+    const task_end& end = *promise.end;
+    if (!end.succeeded_for_another()) [[unlikely]]
+      return transfer_to(end_specially(promise, self));
+    const std::coroutine_handle<> next = end.continuation_after_success<T>();
+    self.destroy();
+    return transfer_to(next);
+#endif
   }
   static constexpr void await_resume() noexcept {}
 };
@@ -140,7 +169,7 @@ class task_state : public task_end {
    public:
     task<T> get_return_object() noexcept;
     static constexpr std::suspend_always initial_suspend() noexcept { return {}; }
-    static constexpr task_final_awaiter final_suspend() noexcept { return {}; }
+    static constexpr task_final_awaiter<T> final_suspend() noexcept { return {}; }
   };
   using handle = std::coroutine_handle<promise_type>;
 
@@ -235,7 +264,7 @@ class task_state : public task_end {
       value_ = std::addressof(value);
     } else {
       std::construct_at(&value_, std::forward<U>(value));
-      if constexpr (!std::is_trivially_destructible_v<T>) word_ |= has_value;
+      if constexpr (needs_destructor<T>) word_ |= has_value;
     }
   }
   // A local's destructor may throw when the value is there already.
@@ -310,6 +339,10 @@ struct task_access {
 /// on when it has finished, on the executor where that is: see resume_on(). It is awaited once. To
 /// start one from ordinary code use sync_wait(), spawn() or a scope.
 ///
+/// Every await within it ends on its executor, also of awaitables that are not gyre's: resumed on a
+/// thread that is not running the executor, it is posted there, which allocates nothing. An awaiter
+/// whose await_suspend() takes only the handle of one promise type of gyre is the exception.
+///
 /// A task that was never awaited may be dropped: its coroutine is destroyed. So may a coroutine that
 /// waits, with all that it awaits, but not one that is in an executor's queue (of schedule() and
 /// yield(), or because its wait is over). Awaiting an empty task (moved from, or awaited before) throws
@@ -343,6 +376,7 @@ class [[nodiscard]] GYRE_CORO_AWAIT_ELIDABLE task : private detail::task_state<T
   /// Whether there is something to await.
   [[nodiscard]] bool valid() const noexcept { return this->not_started(); }
 
+  static constexpr bool executor_affine = true;
   using state::await_ready;
   using state::await_resume;
   using state::await_suspend;

@@ -43,7 +43,11 @@ struct local_value : local_binding {
 /// thread of control is below it, so the context may be changed in place.
 template <class T, awaitable Awaitable>
 class bound_awaiter {
+  using awaiter_type = decltype(awaiter_of(std::declval<Awaitable>()));
+
  public:
+  static constexpr bool executor_affine = resumes_on_executor<awaiter_type>;
+
   bound_awaiter(const void* key, T value, Awaitable&& awaitable)
       : binding_{{key}, std::move(value)}, awaitable_(std::forward<Awaitable>(awaitable)) {}
   bound_awaiter(bound_awaiter&& other) noexcept(std::is_nothrow_move_constructible_v<T> &&
@@ -83,7 +87,6 @@ class bound_awaiter {
   }
 
  private:
-  using awaiter_type = decltype(awaiter_of(std::declval<Awaitable>()));
   struct holder {
     awaiter_type held;
   };

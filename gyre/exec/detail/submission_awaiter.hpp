@@ -92,6 +92,7 @@ class [[nodiscard]] submission_awaiter : place_awaiter {
         result_(std::move(result)),
         priority_(priority) {}
 
+  static constexpr bool executor_affine = true;
   bool await_ready() {
     became_ = pool().submit_now(std::move(callable_), priority_);
     return became_.has_value();

@@ -131,6 +131,7 @@ class [[nodiscard]] awaiting : Operation, gyre::operation, time_limit<Timed> {
     return awaiting<Operation, true>(std::move(*this), limit);
   }
 
+  static constexpr bool executor_affine = true;
   static constexpr bool await_ready() noexcept { return false; }
   template <class Promise>
   bool await_suspend(std::coroutine_handle<Promise> awaiting_coroutine) noexcept {

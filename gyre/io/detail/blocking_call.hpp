@@ -100,6 +100,7 @@ class [[nodiscard]] blocking_call final : blocking_call_base {
     return blocking_call(name, pool, std::move(call), on_stop::go_on);
   }
 
+  static constexpr bool executor_affine = true;
   static constexpr bool await_ready() noexcept { return false; }
   template <class Promise>
   bool await_suspend(std::coroutine_handle<Promise> awaiting) {

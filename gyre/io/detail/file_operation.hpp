@@ -97,6 +97,7 @@ class [[nodiscard]] file_operation {
       : name_(other.name_), way_(other.way_), steps_(std::move(other.steps_)) {}
   file_operation& operator=(const file_operation&) = delete;
 
+  static constexpr bool executor_affine = true;
   static constexpr bool await_ready() noexcept { return false; }
   template <class Promise>
   bool await_suspend(std::coroutine_handle<Promise> awaiting) {

@@ -21,6 +21,7 @@ class [[nodiscard]] guard_wait : wait_operation<Place, Waiter> {
   template <class... Arguments>
   explicit guard_wait(Place& place, Arguments... arguments) noexcept : base(place, arguments...) {}
 
+  static constexpr bool executor_affine = true;
   bool await_ready() noexcept { return this->place().admit(static_cast<Waiter&>(*this)); }
   using base::await_suspend;
   Guard await_resume() {

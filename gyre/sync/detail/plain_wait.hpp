@@ -27,6 +27,7 @@ class [[nodiscard]] plain_wait : wait_operation<Place, Waiter> {
   template <class... Arguments>
   explicit plain_wait(Place& place, Arguments... arguments) noexcept : base(place, arguments...) {}
 
+  static constexpr bool executor_affine = true;
   bool await_ready() noexcept { return this->place().admit(static_cast<Waiter&>(*this)); }
   using base::await_suspend;
   void await_resume() {

@@ -63,6 +63,7 @@ class single_wait {
       abandon();
   }
 
+  static constexpr bool executor_affine = true;
   bool await_ready() noexcept { return attempt_now(case_); }
 
   template <class Promise>

@@ -39,6 +39,7 @@ class alarm : resumption, timer_operation {
 
   struct set_awaiter {
     explicit set_awaiter(alarm& a) noexcept : self(a) {}
+    static constexpr bool executor_affine = true;
     static constexpr bool await_ready() noexcept { return false; }
     template <class Promise>
     bool await_suspend(std::coroutine_handle<Promise> awaiting) noexcept {
@@ -50,6 +51,7 @@ class alarm : resumption, timer_operation {
   };
   struct home_awaiter {
     explicit home_awaiter(alarm& a) noexcept : self(a) {}
+    static constexpr bool executor_affine = true;
     static constexpr bool await_ready() noexcept { return false; }
     template <has_context Promise>
     bool await_suspend(std::coroutine_handle<Promise> awaiting) noexcept {
@@ -61,6 +63,7 @@ class alarm : resumption, timer_operation {
   };
   struct off_awaiter {
     explicit off_awaiter(alarm& a) noexcept : self(a) {}
+    static constexpr bool executor_affine = true;
     bool await_ready() const noexcept { return self.timers_->cancel_timer(self); }
     bool await_suspend(std::coroutine_handle<> awaiting) const noexcept {
       return self.is_ringing(awaiting);

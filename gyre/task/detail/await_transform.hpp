@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// await_transform of builds whose coroutines know where they wait (async_backtrace.hpp).
+// await_transform of gyre's coroutines: awaiters that may resume them anywhere bring them back to their
+// executor, and Debug builds learn where coroutines wait (async_backtrace.hpp).
 //
-// GCC 12 copies an awaiter that await_transform() returns by reference: so what is returned is always
-// an object, which refers to the awaiter where that exists already.
+// GCC 12 copies an awaiter that await_transform() returns by reference: so it gets an object, which
+// refers to the awaiter where that exists already.
 #pragma once
 
 #include <gyre/task/context.hpp>
+#include <gyre/task/detail/foreign_awaiter.hpp>
 #include <gyre/task/detail/transfer.hpp>
 
 #include <coroutine>
@@ -17,7 +19,7 @@ namespace gyre::detail {
 
 /// The object that `co_await awaitable` talks to.
 template <class Awaitable>
-decltype(auto) awaiter_of(Awaitable&& awaitable) {
+GYRE_INLINE_IN_GCC inline decltype(auto) awaiter_of(Awaitable&& awaitable) {
   if constexpr (requires { std::forward<Awaitable>(awaitable).operator co_await(); }) {
     return std::forward<Awaitable>(awaitable).operator co_await();
   } else if constexpr (requires { operator co_await(std::forward<Awaitable>(awaitable)); }) {
@@ -33,7 +35,7 @@ class awaiter_reference {
  public:
   explicit awaiter_reference(Awaiter& to) noexcept : awaiter_(to) {}
 
-  bool await_ready() noexcept(noexcept(awaiter_.await_ready())) {
+  GYRE_INLINE_IN_GCC bool await_ready() noexcept(noexcept(awaiter_.await_ready())) {
     return static_cast<bool>(awaiter_.await_ready());
   }
   template <class Promise>
@@ -41,7 +43,7 @@ class awaiter_reference {
       noexcept(awaiter_.await_suspend(awaiting))) {
     return awaiter_.await_suspend(awaiting);
   }
-  decltype(auto) await_resume() noexcept(noexcept(awaiter_.await_resume())) {
+  GYRE_INLINE_IN_GCC decltype(auto) await_resume() noexcept(noexcept(awaiter_.await_resume())) {
     return awaiter_.await_resume();
   }
 
@@ -49,29 +51,57 @@ class awaiter_reference {
   Awaiter& awaiter_;
 };
 
+#ifdef __clang__
+inline constexpr bool copies_returned_awaiters = false;
+#else
+inline constexpr bool copies_returned_awaiters = true;
+#endif
+
+/// A copy of such an awaiter that nobody else knows is cheaper than a reference.
+template <class Awaiter>
+concept cheap_to_copy = std::is_rvalue_reference_v<Awaiter> &&
+                        std::is_trivially_copyable_v<std::remove_reference_t<Awaiter>> &&
+                        sizeof(std::remove_reference_t<Awaiter>) <= 2 * sizeof(void*);
+
 /// Base of promises whose coroutines await things.
 struct awaiting_promise : promise_base {
 #if GYRE_ASYNC_BACKTRACE
   template <class Awaitable>
-  auto await_transform(Awaitable&& awaitable,
-                       std::source_location from = std::source_location::current()) {
+  GYRE_INLINE_IN_GCC decltype(auto) await_transform(
+      Awaitable&& awaitable, std::source_location from = std::source_location::current()) {
     where = from;
     context->innermost = this;
     context->held_by = nullptr;
-    using awaiter = decltype(awaiter_of(std::forward<Awaitable>(awaitable)));
-    if constexpr (std::is_reference_v<awaiter>) {
-      return refer_to(awaiter_of(std::forward<Awaitable>(awaitable)));
-    } else {
-      return awaiter_of(std::forward<Awaitable>(awaitable));
-    }
+    return back_on_executor(std::forward<Awaitable>(awaitable));
   }
-
- private:
-  template <class Awaiter>
-  static auto refer_to(Awaiter&& awaiter) noexcept {
-    return awaiter_reference<std::remove_reference_t<Awaiter>>(awaiter);
+#else
+  template <class Awaitable>
+  GYRE_INLINE_IN_GCC decltype(auto) await_transform(Awaitable&& awaitable) {
+    return back_on_executor(std::forward<Awaitable>(awaitable));
   }
 #endif
+
+ private:
+  template <class Awaitable>
+  GYRE_INLINE_IN_GCC static decltype(auto) back_on_executor(Awaitable&& awaitable) {
+    using awaiter = decltype(awaiter_of(std::forward<Awaitable>(awaitable)));
+    if constexpr (!resumes_on_executor<awaiter>) {
+      return foreign_awaiter<awaiter>(
+          [&]() -> decltype(auto) { return awaiter_of(std::forward<Awaitable>(awaitable)); });
+    } else if constexpr (!std::is_reference_v<awaiter>) {
+      return awaiter_of(std::forward<Awaitable>(awaitable));
+    } else if constexpr (!copies_returned_awaiters) {
+      return static_cast<awaiter>(awaiter_of(std::forward<Awaitable>(awaitable)));
+    } else if constexpr (cheap_to_copy<awaiter>) {
+      return std::remove_reference_t<awaiter>(awaiter_of(std::forward<Awaitable>(awaitable)));
+    } else {
+      return refer_to(awaiter_of(std::forward<Awaitable>(awaitable)));
+    }
+  }
+  template <class Awaiter>
+  GYRE_INLINE_IN_GCC static auto refer_to(Awaiter&& awaiter) noexcept {
+    return awaiter_reference<std::remove_reference_t<Awaiter>>(awaiter);
+  }
 };
 
 }  // namespace gyre::detail

@@ -84,6 +84,7 @@ class child_group final : resumption, public child_set {
  private:
   struct adopt_awaiter {
     explicit adopt_awaiter(child_group& g) noexcept : group(g) {}
+    static constexpr bool executor_affine = true;
     static constexpr bool await_ready() noexcept { return false; }
     template <class Promise>
     bool await_suspend(std::coroutine_handle<Promise> parent) noexcept {
@@ -100,6 +101,7 @@ class child_group final : resumption, public child_set {
   };
   struct ended_awaiter {
     explicit ended_awaiter(child_group& g) noexcept : group(g) {}
+    static constexpr bool executor_affine = true;
     bool await_ready() const noexcept { return group.has_ended(); }
     template <class Promise>
     bool await_suspend(std::coroutine_handle<Promise> parent) const noexcept {

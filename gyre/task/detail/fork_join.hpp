@@ -178,6 +178,7 @@ class join_awaiter : operation {
   join_awaiter(const join_awaiter&) = delete;
   join_awaiter& operator=(const join_awaiter&) = delete;
 
+  static constexpr bool executor_affine = true;
   bool await_ready() const noexcept { return count_ == 0; }
   template <class Promise>
   bool await_suspend(std::coroutine_handle<Promise> parent) {

@@ -17,6 +17,7 @@ namespace gyre::detail {
 /// Awaited, gives the context of the coroutine, without waiting.
 class this_context {
  public:
+  static constexpr bool executor_affine = true;
   static constexpr bool await_ready() noexcept { return false; }
   template <has_context Promise>
   bool await_suspend(std::coroutine_handle<Promise> awaiting) noexcept {
@@ -57,6 +58,7 @@ class settle {
  public:
   explicit settle(task<T>& work) noexcept : work_(task_access::state(work)) {}
 
+  static constexpr bool executor_affine = true;
   static constexpr bool await_ready() noexcept { return false; }
   template <has_context Promise>
   GYRE_INLINE_IN_GCC std::coroutine_handle<> await_suspend(

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gyre/task/detail/foreign_awaiter.hpp>
+
+#include <gyre/task/executor.hpp>
+
+#include <coroutine>
+
+#ifdef __clang__
+#define GYRE_TAIL_CALL [[clang::musttail]]
+#else
+#define GYRE_TAIL_CALL
+#endif
+
+namespace gyre::detail {
+
+// Goes on with the coroutine by a jump, so that a loop of awaits which come back by symmetric transfer
+// needs no stack. Not noexcept: then GCC would make a call. Not by gyre::detail::resume(): if a
+// trampoline resumed this, what the coroutine transfers to is left to the same one.
+void executor_return::resume_frame(void* resumed) {
+  executor_return& self = *static_cast<frame*>(resumed)->self;
+  executor& home = *self.frame_.promise.context->where;
+  if (!home.running_here()) return home.post(self);
+  self.is_back();
+  if (!may_resume(self.waiting_)) [[unlikely]]
+    return;
+  using function = void (*)(void*);
+  void* const coroutine = self.waiting_.address();
+  GYRE_TAIL_CALL return (*static_cast<function*>(coroutine))(coroutine);
+}
+
+void executor_return::destroy_frame(void* destroyed) noexcept {
+  static_cast<frame*>(destroyed)->self->waiting_.destroy();
+}
+
+void executor_return::run(operation& op) {
+  auto& self = static_cast<executor_return&>(op);
+  self.is_back();
+  gyre::detail::resume(self.waiting_);
+}
+
+void executor_return::is_back() noexcept {
+#if GYRE_ASYNC_BACKTRACE
+  // What the foreign awaiter awaited in turn took the stand-in for the coroutine.
+  frame_.promise.context->innermost =
+      &std::coroutine_handle<promise_base>::from_address(waiting_.address()).promise();
+#endif
+}
+
+}  // namespace gyre::detail

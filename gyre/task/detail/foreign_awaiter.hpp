@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+// Executor affinity: a coroutine that awaits something which resumes it on any thread goes on on its
+// own executor, as in folly and in the affine tasks of std::execution (P3552).
+#pragma once
+
+#include <gyre/base/operation.hpp>
+#include <gyre/task/context.hpp>
+#include <gyre/task/detail/transfer.hpp>
+
+#include <concepts>
+#include <coroutine>
+#include <type_traits>
+#include <utility>
+
+namespace gyre::detail {
+
+/// Awaiters that resume a coroutine on its executor only (or inline, within one that is not a loop):
+/// those of gyre say `static constexpr bool executor_affine = true`. All others are foreign.
+template <class Awaiter>
+concept resumes_on_executor =
+    requires { requires static_cast<bool>(std::remove_cvref_t<Awaiter>::executor_affine); };
+
+/// Stands for a coroutine while a foreign awaiter has it: what resumes this resumes the coroutine on
+/// its executor, at once on a thread that is running that, else in its queue.
+///
+/// It looks like a coroutine frame, which begins with the functions that resume and destroy it and
+/// goes on with the promise, in both compilers; libstdc++ makes std::noop_coroutine() so.
+class executor_return : operation {
+ public:
+  struct promise_type : promise_base {};
+  using handle = std::coroutine_handle<promise_type>;
+
+  executor_return() noexcept : operation(&run) {}
+  executor_return(const executor_return&) = delete;
+  executor_return& operator=(const executor_return&) = delete;
+
+  /// The handle that resumes `awaiting`.
+  template <std::derived_from<promise_base> Promise>
+  handle stand_for(std::coroutine_handle<Promise> awaiting) noexcept {
+    frame_.self = this;
+    waiting_ = awaiting;
+    static_cast<promise_base&>(frame_.promise) = awaiting.promise();
+    return handle::from_address(&frame_);
+  }
+
+ private:
+  struct frame {
+    void (*resume)(void* frame) = &resume_frame;
+    void (*destroy)(void* frame) = &destroy_frame;
+    promise_type promise{};
+    executor_return* self = nullptr;
+  };
+  static_assert(alignof(promise_type) <= 2 * sizeof(void*), "the promise follows the functions");
+
+  static void resume_frame(void* frame);
+  static void destroy_frame(void* frame) noexcept;
+  static void run(operation& self);
+  void is_back() noexcept;
+
+  frame frame_;
+  std::coroutine_handle<> waiting_;
+};
+
+/// Awaits a foreign awaiter, an object (of an operator co_await) or a reference to one.
+template <class Awaiter>
+class foreign_awaiter {
+  using foreign = std::remove_reference_t<Awaiter>;
+
+ public:
+  /// By way of a function: the awaiter may be an object that does not move.
+  template <class MakeAwaiter>
+  explicit foreign_awaiter(MakeAwaiter&& make) : awaiter_(make()) {}
+
+  bool await_ready() noexcept(noexcept(std::declval<foreign&>().await_ready())) {
+    return static_cast<bool>(awaiter_.await_ready());
+  }
+  template <class Promise>
+  GYRE_INLINE_IN_GCC auto await_suspend(std::coroutine_handle<Promise> awaiting) {
+    if constexpr (requires { awaiter_.await_suspend(executor_return::handle()); }) {
+      using returned = decltype(awaiter_.await_suspend(executor_return::handle()));
+      const executor_return::handle stand_in = return_.stand_for(awaiting);
+      if constexpr (std::is_void_v<returned> || std::same_as<returned, bool>) {
+        return awaiter_.await_suspend(stand_in);
+      } else {
+        const std::coroutine_handle<> next = awaiter_.await_suspend(stand_in);
+        // From here on this may be gone. What is returned may have been left to a trampoline already.
+        return next.address() == stand_in.address() ? transfer_to(awaiting) : next;
+      }
+    } else {
+      return awaiter_.await_suspend(awaiting);  // it wants this promise, and gets the coroutine
+    }
+  }
+  decltype(auto) await_resume() noexcept(noexcept(std::declval<foreign&>().await_resume())) {
+    return awaiter_.await_resume();
+  }
+
+ private:
+  Awaiter awaiter_;
+  executor_return return_;
+};
+
+}  // namespace gyre::detail
