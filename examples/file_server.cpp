@@ -50,7 +50,7 @@ constexpr auto patience = 60s;
 struct site {
   gyre::unique_fd folder;
   gyre::semaphore places{most_clients};
-  std::unordered_map<gyre::net::ip_address, std::size_t> clients;
+  std::unordered_map<gyre::net::ip_address, std::size_t> clients{};
 };
 
 // A client, as long as it is served.
