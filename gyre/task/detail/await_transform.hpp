@@ -57,6 +57,11 @@ inline constexpr bool copies_returned_awaiters = false;
 inline constexpr bool copies_returned_awaiters = true;
 #endif
 
+/// What `co_await` can do without an operator. Where awaiter_of() gives something else, it has not seen
+/// the operator: one of the namespace that awaits, for a type of another. The language will.
+template <class Awaiter>
+concept is_awaiter = requires(std::remove_reference_t<Awaiter>& awaiter) { awaiter.await_ready(); };
+
 /// A copy of such an awaiter that nobody else knows is cheaper than a reference.
 template <class Awaiter>
 concept cheap_to_copy = std::is_rvalue_reference_v<Awaiter> &&
@@ -85,7 +90,9 @@ struct awaiting_promise : promise_base {
   template <class Awaitable>
   GYRE_INLINE_IN_GCC static decltype(auto) back_on_executor(Awaitable&& awaitable) {
     using awaiter = decltype(awaiter_of(std::forward<Awaitable>(awaitable)));
-    if constexpr (!resumes_on_executor<awaiter>) {
+    if constexpr (!is_awaiter<awaiter>) {
+      return static_cast<Awaitable&&>(awaitable);
+    } else if constexpr (!resumes_on_executor<awaiter>) {
       return foreign_awaiter<awaiter>(
           [&]() -> decltype(auto) { return awaiter_of(std::forward<Awaitable>(awaitable)); });
     } else if constexpr (!std::is_reference_v<awaiter>) {

@@ -7,8 +7,10 @@
 
 #ifdef __clang__
 #define GYRE_TAIL_CALL [[clang::musttail]]
+#define GYRE_MAKES_TAIL_CALLS
 #else
 #define GYRE_TAIL_CALL
+#define GYRE_MAKES_TAIL_CALLS [[gnu::optimize("O2", "optimize-sibling-calls")]]  // at -O0, too
 #endif
 
 namespace gyre::detail {
@@ -16,7 +18,7 @@ namespace gyre::detail {
 // Goes on with the coroutine by a jump, so that a loop of awaits which come back by symmetric transfer
 // needs no stack. Not noexcept: then GCC would make a call. Not by gyre::detail::resume(): if a
 // trampoline resumed this, what the coroutine transfers to is left to the same one.
-void executor_return::resume_frame(void* resumed) {
+GYRE_MAKES_TAIL_CALLS void executor_return::resume_frame(void* resumed) {
   executor_return& self = *static_cast<frame*>(resumed)->self;
   executor& home = *self.frame_.promise.context->where;
   if (!home.running_here()) return home.post(self);
