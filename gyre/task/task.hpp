@@ -263,15 +263,24 @@ class task_state : public task_end {
     if constexpr (std::is_reference_v<T>) {
       value_ = std::addressof(value);
     } else {
+      if constexpr (needs_destructor<T>) {
+        if ((word_ & has_value) != 0) [[unlikely]]
+          drop_value();
+      }
       std::construct_at(&value_, std::forward<U>(value));
       if constexpr (needs_destructor<T>) word_ |= has_value;
     }
   }
+  // A local's destructor threw behind a co_return, and its handler returns another value.
+  [[gnu::cold, gnu::noinline]] void drop_value() noexcept {
+    std::destroy_at(&value_);
+    word_ &= ~has_value;
+  }
   // A local's destructor may throw when the value is there already.
   [[gnu::cold, gnu::noinline]] void fail() noexcept {
-    if ((word_ & has_value) != 0) std::destroy_at(&value_);
+    if ((word_ & has_value) != 0) drop_value();
     catch_into(&error_);
-    word_ = (word_ & ~has_value) | has_error;
+    word_ |= has_error;
   }
 
   [[noreturn, gnu::cold, gnu::noinline]] void rethrow() {

@@ -163,6 +163,22 @@ TEST(Task, ExceptionOfALocalsDestructorReplacesTheResult) {
   EXPECT_THROW(sync_wait(reference(alive)), std::runtime_error);
 }
 
+TEST(Task, HandlerOfALocalsDestructorMayReturnAnotherResult) {
+  int dropped = 0;
+  int alive = 0;
+  auto value = [](int& first, int& second) -> task<counted> {
+    try {
+      const throws_at_the_end local;
+      co_return counted(first);
+    } catch (const std::runtime_error&) {
+      co_return counted(second);
+    }
+  };
+  EXPECT_EQ(sync_wait(value(dropped, alive)).count, &alive);
+  EXPECT_EQ(dropped, 0);
+  EXPECT_EQ(alive, 0);
+}
+
 // Throws when it is moved for the nth time.
 struct throws_when_moved {
   explicit throws_when_moved(int moves, int& alive) : left(moves), guard(alive) {}
