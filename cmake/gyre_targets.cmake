@@ -30,11 +30,45 @@ function(gyre_add_room name)
   target_include_directories(${target} ${scope} "$<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>")
   target_sources(${target} ${scope}
     FILE_SET HEADERS BASE_DIRS "${PROJECT_SOURCE_DIR}" FILES ${arg_HEADERS})
-  set_target_properties(${target} PROPERTIES
-    EXPORT_NAME ${name}
-    VERIFY_INTERFACE_HEADER_SETS ${PROJECT_IS_TOP_LEVEL})
+  set_target_properties(${target} PROPERTIES EXPORT_NAME ${name})
+  if(CMAKE_UNITY_BUILD)
+    gyre_allow_unity(${target})
+  endif()
+  if(PROJECT_IS_TOP_LEVEL)
+    gyre_check_headers_alone(${target} "${arg_HEADERS}" "${arg_SOURCES}")
+  endif()
 
   set_property(GLOBAL APPEND PROPERTY GYRE_ROOMS ${name})
+endfunction()
+
+# gyre_allow_unity(TARGET): silences what GCC finds wrong in sources that are compiled together: it takes
+# what is included for a header, where an unnamed namespace would be a mistake, and one file's names
+# shadow another's.
+function(gyre_allow_unity target)
+  target_compile_options(${target} PRIVATE
+    -Wno-shadow $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
+endfunction()
+
+# gyre_check_headers_alone(TARGET HEADERS SOURCES)
+#
+# Has the target all_verify_interface_header_sets compile HEADERS alone, but for those that the first
+# line of a source includes: building the library has compiled them alone already.
+function(gyre_check_headers_alone target headers sources)
+  cmake_path(RELATIVE_PATH CMAKE_CURRENT_SOURCE_DIR
+    BASE_DIRECTORY "${PROJECT_SOURCE_DIR}" OUTPUT_VARIABLE room)
+  foreach(source IN LISTS sources)
+    cmake_path(REPLACE_EXTENSION source LAST_ONLY hpp OUTPUT_VARIABLE header)
+    file(STRINGS "${source}" first REGEX "^#include" LIMIT_COUNT 1)
+    if(first STREQUAL "#include <${room}/${header}>")
+      list(REMOVE_ITEM headers "${header}")
+    endif()
+  endforeach()
+
+  add_library(${target}_alone INTERFACE)
+  target_link_libraries(${target}_alone INTERFACE ${target})
+  target_sources(${target}_alone INTERFACE
+    FILE_SET HEADERS BASE_DIRS "${PROJECT_SOURCE_DIR}" FILES ${headers})
+  set_target_properties(${target}_alone PROPERTIES VERIFY_INTERFACE_HEADER_SETS ON)
 endfunction()
 
 # gyre_add_optional_headers(ROOM DEPENDENCY file…)
@@ -130,7 +164,7 @@ set(gyre_fully_optimised_tests compiler_traps_test task_depth_test transfer_test
 # gyre_add_test(ROOM file_test.cpp… [BOTH_POLLERS] [APART] [LIBS target…])
 #
 # Makes of the files GoogleTest programs, linked with gyre::ROOM and LIBS, and registers their
-# tests with the label ROOM and the names ROOM.Suite.Test. Those whose loops do I/O say
+# tests with the label ROOM and the names ROOM.Suite.Test. The target gyre_ROOM_tests builds them. Those whose loops do I/O say
 # BOTH_POLLERS: they run on epoll and, as ROOM.uring.Suite.Test, on io_uring. Each file of a call
 # with APART is a program of its own in any case: one that replaces operator new, say. A gyre_deps::
 # library that is not installed skips the tests with one status line.
@@ -188,6 +222,10 @@ function(gyre_add_test_program room sources both_pollers libs)
     string(APPEND target _and_more)
   endif()
   add_executable(${target} ${sources})
+  if(NOT TARGET gyre_${room}_tests)
+    add_custom_target(gyre_${room}_tests)
+  endif()
+  add_dependencies(gyre_${room}_tests ${target})
   if(TARGET gyre::${room})
     target_link_libraries(${target} PRIVATE gyre::${room})
   endif()
@@ -196,8 +234,9 @@ function(gyre_add_test_program room sources both_pollers libs)
   gyre_cache_precompiled(${target})
   if(count GREATER 1)
     set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 0)
-    # GCC takes what is included for a header, where an unnamed namespace would be a mistake.
-    target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
+    gyre_allow_unity(${target})
+  else()
+    set_target_properties(${target} PROPERTIES UNITY_BUILD OFF)
   endif()
   # With sanitizers GCC warns of values that its own checks hide from it.
   if(GYRE_SANITIZE)

@@ -6,14 +6,14 @@
 namespace gyre::detail {
 namespace {
 
-constinit thread_local helper* innermost = nullptr;
+constinit thread_local helper* innermost_helper = nullptr;
 
 }  // namespace
 
-[[gnu::noinline]] helper* current_helper() noexcept { return innermost; }
+[[gnu::noinline]] helper* current_helper() noexcept { return innermost_helper; }
 
-helping_scope::helping_scope(helper& with) noexcept : outer_(std::exchange(innermost, &with)) {}
+helping_scope::helping_scope(helper& with) noexcept : outer_(std::exchange(innermost_helper, &with)) {}
 
-helping_scope::~helping_scope() { innermost = outer_; }
+helping_scope::~helping_scope() { innermost_helper = outer_; }
 
 }  // namespace gyre::detail

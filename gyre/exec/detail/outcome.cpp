@@ -23,18 +23,18 @@ constexpr std::chrono::nanoseconds last_look = 3200us;
 }
 
 // The innermost of the tasks that the thread is running.
-constinit thread_local intrusive_node* innermost = nullptr;
+constinit thread_local intrusive_node* running_tasks = nullptr;
 
 }  // namespace
 
 outcome_base::running::running(outcome_base& task) noexcept : task_(task) {
-  task.next = std::exchange(innermost, &task);
+  task.next = std::exchange(running_tasks, &task);
 }
 
-outcome_base::running::~running() { innermost = std::exchange(task_.next, nullptr); }
+outcome_base::running::~running() { running_tasks = std::exchange(task_.next, nullptr); }
 
 bool outcome_base::runs_below() const noexcept {
-  const intrusive_node* each = innermost;
+  const intrusive_node* each = running_tasks;
   while (each != nullptr && each != this) each = each->next;
   return each != nullptr;
 }
