@@ -3,12 +3,14 @@
 # before it.
 
 jobs := $(shell nproc)
+# Most tests wait more than they compute.
+tests := $(shell echo $$((2 * $(jobs))))
 python := .venv/bin/python
 
 # $(call build,PRESET): configure and build it.
 build = cmake --preset $(1) --log-level=NOTICE && cmake --build --preset $(1) --parallel $(jobs)
 # $(call check,PRESET): run its tests.
-check = ctest --preset $(1) --parallel $(jobs)
+check = ctest --preset $(1) --parallel $(tests)
 
 .DEFAULT_GOAL := help
 .PHONY: help report test lint format sanitize trust coverage clean
@@ -40,6 +42,8 @@ sanitize: ## run the tests under ASan+UBSan and under TSan
 	tools/setup all
 	$(call build,asan)
 	$(call check,asan)
+	$(call build,asan-gcc)
+	$(call check,asan-gcc)
 	$(call build,tsan)
 	$(call check,tsan)
 
