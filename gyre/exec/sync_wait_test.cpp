@@ -12,7 +12,7 @@
 #include <gyre/task/scope.hpp>
 #include <gyre/task/spawn.hpp>
 #include <gyre/task/when_all.hpp>
-#include <tests/support/thread_sanitizer.hpp>
+#include <tests/support/sanitizers.hpp>
 
 #include <coroutine>
 #include <exception>

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include <gyre/exec/thread_pool_test_support.hpp>
+#include <tests/support/sanitizers.hpp>
 
 namespace thread_pool_stress_test {
 namespace {
@@ -27,6 +28,7 @@ using gyre::scheduler;
 using gyre::task_priority;
 using gyre::thread_pool;
 using gyre::when_full;
+using gyre::test::unless_sanitized;
 using namespace std::chrono_literals;
 
 // What became of the tasks of one schedule.
@@ -187,9 +189,9 @@ class RandomSchedules : public testing::TestWithParam<std::uint32_t> {};
 
 INSTANTIATE_TEST_SUITE_P(From, RandomSchedules, testing::Values(0, 1, 2, 3, 4));
 
-// Ten thousand in all.
+// Ten thousand in all, unless each takes ten times as long.
 TEST_P(RandomSchedules, LoseNothing) {
-  constexpr std::uint32_t each = 2000;
+  constexpr std::uint32_t each = unless_sanitized(2000U, 10U);
   for (std::uint32_t i = 0; i < each && !testing::Test::HasFailure(); ++i) {
     live(GetParam() * each + i);
   }

@@ -37,7 +37,7 @@
 #include <gyre/task/sync_wait.hpp>
 #include <gyre/task/task.hpp>
 #include <gyre/task/when_all.hpp>
-#include <tests/support/thread_sanitizer.hpp>
+#include <tests/support/sanitizers.hpp>
 
 namespace thread_pool_test {
 namespace {

@@ -18,6 +18,7 @@
 #include <tests/support/droppable.hpp>
 #include <tests/support/file_ring_poller.hpp>
 #include <tests/support/manual_executor.hpp>
+#include <tests/support/sanitizers.hpp>
 #include <tests/support/stubborn_coroutines.hpp>
 #include <tests/support/system_call_faults.hpp>
 #include <tests/support/thread_executor.hpp>
@@ -767,13 +768,9 @@ TEST(BlockingPool, IsOneForAll) {
   EXPECT_EQ(gyre::io::blocking_pool().workers(), gyre::io::blocking_pool_workers);
 }
 
-#if defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define GYRE_TEST_TSAN 1  // its runtime does not let a forked child start threads
-#endif
-#endif
-#if !defined(GYRE_TEST_TSAN)
 TEST(BlockingPool, AForkedChildHasOneOfItsOwn) {
+  if (gyre::test::thread_sanitizer_is_on)
+    GTEST_SKIP() << "TSan lets a forked child start no threads";
   if (gyre::detail::asan_is_on) GTEST_SKIP() << "a lock of ASan's may have been held at the fork";
   EXPECT_FALSE(sync_wait(read_whole("/proc/self/status")).empty());
   const ::pid_t child = ::fork();
@@ -785,7 +782,6 @@ TEST(BlockingPool, AForkedChildHasOneOfItsOwn) {
   EXPECT_EQ(::waitpid(child, &status, 0), child);
   EXPECT_EQ(status, 0);
 }
-#endif
 
 }  // namespace
 }  // namespace file_test

@@ -18,8 +18,8 @@
 #include <gyre/task/with_timeout.hpp>
 #include <tests/support/droppable.hpp>
 #include <tests/support/manual_executor.hpp>
+#include <tests/support/sanitizers.hpp>
 #include <tests/support/stubborn_coroutines.hpp>
-#include <tests/support/thread_sanitizer.hpp>
 
 #include <fcntl.h>
 #include <sys/socket.h>

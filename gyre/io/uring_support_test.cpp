@@ -7,8 +7,8 @@
 #include <gyre/base/unique_fd.hpp>
 #include <tests/support/few_descriptors.hpp>
 #include <tests/support/refused_system_calls.hpp>
+#include <tests/support/sanitizers.hpp>
 #include <tests/support/system_call_faults.hpp>
-#include <tests/support/thread_sanitizer.hpp>
 
 #include <liburing.h>
 #include <sys/eventfd.h>

@@ -8,6 +8,7 @@
 #include <gyre/exec/loop.hpp>
 #include <gyre/net/endpoint.hpp>
 #include <gyre/net/socket.hpp>
+#include <tests/support/sanitizers.hpp>
 
 #include <poll.h>
 #include <sys/socket.h>
@@ -24,14 +25,7 @@ namespace gyre::net::test {
 
 using namespace std::chrono_literals;
 
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-inline constexpr bool sanitized = true;
-#elif defined(__has_feature)
-inline constexpr bool sanitized =
-    __has_feature(thread_sanitizer) || __has_feature(address_sanitizer);
-#else
-inline constexpr bool sanitized = false;
-#endif
+using gyre::test::unless_sanitized;
 
 inline endpoint any_port() { return {ip_address::loopback_v4(), 0}; }
 

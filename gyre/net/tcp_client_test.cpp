@@ -662,7 +662,7 @@ TEST(TcpClientOnAThread, MayBeUsedFromAnother) {
   });
   server.listen(any_port());
   server.start();
-  for (int round = 0; round < (sanitized ? 5 : 20); ++round) {
+  for (int round = 0; round < unless_sanitized(20, 4); ++round) {
     std::atomic<std::size_t> echoed = 0;
     tcp_client client(thread, {.reconnect = true, .keep_limit = 1000});
     client.on_message([&](tcp_connection&, input& in) {

@@ -3,7 +3,6 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <gyre/base/detail/sanitizer.hpp>
 #include <gyre/exec/loop_pool.hpp>
 #include <gyre/exec/loop_thread.hpp>
 #include <gyre/exec/runtime.hpp>
@@ -199,7 +198,6 @@ TEST_F(TcpServer, PausesAccepting) {
 
 // Pitfall: on EMFILE, accept spins or the process aborts.
 TEST_F(TcpServer, SurvivesThatThereAreNoDescriptorsLeft) {
-  if (gyre::detail::asan_is_on) GTEST_SKIP() << "UBSan needs descriptors to look at an object";
   server.emplace(loop, tcp_server_options{.accept_backoff = 1ms, .accept_backoff_limit = 4ms});
   std::vector<std::error_code> errors;
   server->on_message(&echo).on_accept_error([&](std::error_code why) { errors.push_back(why); });
@@ -244,7 +242,7 @@ TEST_F(TcpServer, SurvivesThatThereAreNoDescriptorsLeft) {
 
 TEST_F(TcpServer, ManyConnectAndDisconnect) {
   start();
-  constexpr std::size_t rounds = sanitized ? 20 : 100;
+  constexpr std::size_t rounds = unless_sanitized(100, 5);
   constexpr std::size_t width = 100;
   for (std::size_t round = 0; round < rounds; ++round) {
     std::vector<peer> clients;
@@ -759,7 +757,7 @@ TEST_P(TcpServerOnLoops, KeepsItsLimit) {
   server.listen(any_port());
   server.start();
   int served = 0;
-  for (int round = 0; round < (sanitized ? 5 : 20); ++round) {
+  for (int round = 0; round < unless_sanitized(20, 4); ++round) {
     std::vector<peer> clients;
     for (int i = 0; i < 8; ++i) clients.emplace_back(server.local_endpoint());
     for (peer& each : clients) each.send("x");
@@ -781,7 +779,7 @@ TEST_P(TcpServerOnLoops, KeepsItsLimit) {
 
 // Under ThreadSanitizer this is a test of all that crosses threads.
 TEST_P(TcpServerOnLoops, MayBeDestroyedByAnyThreadWhileItIsBusy) {
-  for (int round = 0; round < (sanitized ? 4 : 10); ++round) {
+  for (int round = 0; round < unless_sanitized(10, 2); ++round) {
     gyre::loop_pool pool(2);
     auto guarded = std::make_unique<int>(0);
     std::atomic<bool> over = false;

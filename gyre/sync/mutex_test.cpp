@@ -12,8 +12,8 @@
 #include <gyre/task/sync_wait.hpp>
 #include <gyre/task/when_all.hpp>
 #include <tests/support/manual_executor.hpp>
+#include <tests/support/sanitizers.hpp>
 #include <tests/support/thread_executor.hpp>
-#include <tests/support/thread_sanitizer.hpp>
 
 #include <future>
 #include <memory>

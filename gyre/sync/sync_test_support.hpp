@@ -2,21 +2,15 @@
 // What the tests of this room share: coroutines that can be dropped, and that know no executor.
 #pragma once
 
-#include <gyre/base/detail/sanitizer.hpp>
 #include <gyre/task/context.hpp>
 #include <gyre/task/task.hpp>
-#include <tests/support/thread_sanitizer.hpp>
+#include <tests/support/sanitizers.hpp>
 
 #include <coroutine>
 #include <exception>
 #include <utility>
 
 namespace gyre::test {
-
-/// As many as there are, or fewer where each costs much more.
-constexpr int unless_sanitized(int many) noexcept {
-  return thread_sanitizer_is_on || detail::asan_is_on ? many / 50 : many;
-}
 
 /// Starts a task on `here`, and lets it be destroyed while it waits.
 class started : task_context {

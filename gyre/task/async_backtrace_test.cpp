@@ -8,7 +8,7 @@
 #include <gyre/task/sync_wait.hpp>
 #include <gyre/task/when_all.hpp>
 #include <tests/support/manual_executor.hpp>
-#include <tests/support/thread_sanitizer.hpp>
+#include <tests/support/sanitizers.hpp>
 
 #include <coroutine>
 #include <source_location>

@@ -13,8 +13,8 @@
 #include <gyre/task/when_all.hpp>
 #include <gyre/task/when_any.hpp>
 #include <tests/support/manual_executor.hpp>
+#include <tests/support/sanitizers.hpp>
 #include <tests/support/thread_executor.hpp>
-#include <tests/support/thread_sanitizer.hpp>
 
 #include <algorithm>
 #include <coroutine>

@@ -8,8 +8,8 @@
 #include <gyre/task/stop_token.hpp>
 #include <gyre/task/task.hpp>
 #include <tests/support/manual_executor.hpp>
+#include <tests/support/sanitizers.hpp>
 #include <tests/support/thread_executor.hpp>
-#include <tests/support/thread_sanitizer.hpp>
 
 #include <linux/seccomp.h>
 #include <sys/prctl.h>

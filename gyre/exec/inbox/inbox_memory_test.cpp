@@ -10,6 +10,7 @@
 #include <gyre/exec/inbox/inbox_test_support.hpp>
 #include <gyre/exec/inbox/mutex.hpp>
 #include <gyre/exec/inbox/sharded.hpp>
+#include <tests/support/sanitizers.hpp>
 
 #include <malloc.h>
 
@@ -56,14 +57,6 @@ void operator delete(void* block) noexcept { deallocate(block); }
 void operator delete(void* block, std::size_t) noexcept { deallocate(block); }
 void operator delete(void* block, std::align_val_t) noexcept { deallocate(block); }
 void operator delete(void* block, std::size_t, std::align_val_t) noexcept { deallocate(block); }
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define GYRE_TEST_SANITIZED
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define GYRE_TEST_SANITIZED
-#endif
-#endif
 
 #if !defined(GYRE_TEST_SANITIZED)
 extern "C" {
@@ -312,8 +305,8 @@ using inboxes_without_memory =
     testing::Types<fifo, basic_fifo<2>, basic_fifo<7>, sharded, basic_sharded<3>, mutex>;
 TYPED_TEST_SUITE(InboxWithoutMemory, inboxes_without_memory);
 
-// More than the positions a segment of the fifo has.
-constexpr int many_failures = 70'000;
+// More than the positions a segment of the fifo has, unless each throw costs ten times as much.
+constexpr int many_failures = gyre::test::unless_sanitized(70'000);
 
 TYPED_TEST(InboxWithoutMemory, StaysIntactWhenItCannotGrow) {
   TypeParam inbox;
