@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // A program without gyre that loads a plug-in, uses it, and unloads it, again and again: also while
-// threads live on that have used it, and give back what they hold of gyre when they end.
+// threads live on that have used it, and give back what they hold of gyre when they end, and together with
+// another plug-in that has a gyre of its own.
 #include <cstdio>
+#include <filesystem>
 #include <future>
+#include <string>
 #include <thread>
 
 #include <dlfcn.h>
@@ -40,6 +43,14 @@ int main(int, char** arguments) {
     user.join();
   }
   good = load_use_and_unload(path) && good;
+
+  const std::string copy = std::string(path) + ".copy.so";
+  std::filesystem::copy_file(path, copy, std::filesystem::copy_options::overwrite_existing);
+  void* const first = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+  for (int round = 0; round < 3; ++round) {
+    good = load_use_and_unload(copy.c_str()) && load_use_and_unload(path) && good;
+  }
+  good = first != nullptr && dlclose(first) == 0 && good;
   std::puts(good ? "plug-in: good" : "plug-in: bad");
   return good ? 0 : 1;
 }

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// A plug-in with a part of gyre in it: coroutines, a loop, a channel between two threads.
+// A plug-in with a part of gyre in it: coroutines, a loop, a channel between two threads, a pool.
 #include <chrono>
 #include <optional>
 #include <thread>
 
 #include <gyre/exec/loop.hpp>
 #include <gyre/exec/sync_wait.hpp>
+#include <gyre/exec/thread_pool.hpp>
 #include <gyre/sync/channel.hpp>
 #include <gyre/task/schedule.hpp>
 #include <gyre/task/sleep.hpp>
@@ -31,10 +32,12 @@ gyre::task<int> receive_all(gyre::loop& loop, gyre::channel<int>& from) {
 
 }  // namespace
 
-/// Sends `count` ones from one thread to a loop on another, and returns their sum.
+/// Sends `count` ones from one thread to a loop on another, and returns their sum, by way of a pool.
 extern "C" [[gnu::visibility("default")]] int run(int count) {
   gyre::loop loop;
   gyre::channel<int> ones(4);
   std::jthread sender([&] { gyre::sync_wait(send_all(ones, count)); });
-  return gyre::sync_wait(loop, receive_all(loop, ones));
+  const int sum = gyre::sync_wait(loop, receive_all(loop, ones));
+  gyre::thread_pool pool({.workers = 2});
+  return pool.submit([sum] { return sum; }).get();
 }

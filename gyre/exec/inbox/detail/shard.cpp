@@ -5,6 +5,9 @@
 #include <vector>
 
 namespace gyre::inbox::detail {
+
+constinit thread_local shard_cache this_thread_shards;
+
 namespace {
 
 // Outlives `thread_shards` below, having no destructor.

@@ -75,7 +75,9 @@ struct shard_cache {
   };
   std::array<entry, size> entries{};
 };
-[[gnu::visibility("default")]] inline constinit thread_local shard_cache this_thread_shards;
+// Not inline: of inline variables g++ makes one for the process, though each plug-in with gyre in it counts
+// its inboxes by itself.
+[[gnu::visibility("default")]] extern constinit thread_local shard_cache this_thread_shards;
 
 /// The calling thread's shard of that inbox, or null when it has none yet. Looks beyond the cache.
 shard_base* find_shard(std::uint64_t inbox) noexcept;
