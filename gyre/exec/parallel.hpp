@@ -27,6 +27,7 @@
 #include <iterator>
 #include <optional>
 #include <ranges>
+#include <stdexcept>
 #include <type_traits>
 #include <utility>
 
@@ -176,10 +177,35 @@ class divided_loop {
 template <class Index>
 Index grain_of(Index first, Index last, const parallel_options& how) noexcept {
   using count = std::make_unsigned_t<Index>;
-  const auto all = static_cast<std::size_t>(static_cast<count>(last) - static_cast<count>(first));
+  // Narrow operands are promoted to int, and their difference may be negative.
+  const std::size_t all = static_cast<count>(static_cast<count>(last) - static_cast<count>(first));
   const std::size_t grain =
       how.grain != 0 ? how.grain : std::clamp<std::size_t>(all / 1024, 1, 1024);
   return static_cast<Index>(std::min(grain, all));
+}
+
+/// Two integer types of which neither is the other: `0` and `size()`, say.
+template <class First, class Last>
+concept mixed_integers = std::integral<First> && std::integral<Last> && !std::same_as<First, Last>;
+
+/// `first` as an index of the type that it has in common with the end of its range.
+template <class First, class Last>
+std::common_type_t<First, Last> common_first(First first) {
+  using index = std::common_type_t<First, Last>;
+  if constexpr (std::signed_integral<First> && std::unsigned_integral<index>) {
+    if (first < 0) throw std::invalid_argument("gyre: a range from below zero to an unsigned end");
+  }
+  return static_cast<index>(first);
+}
+
+/// `last` as such an index; an end below zero is that of an empty range.
+template <class First, class Last>
+std::common_type_t<First, Last> common_last(Last last) noexcept {
+  using index = std::common_type_t<First, Last>;
+  if constexpr (std::signed_integral<Last> && std::unsigned_integral<index>) {
+    if (last < 0) return 0;
+  }
+  return static_cast<index>(last);
 }
 
 /// Calls, and makes nothing of it.
@@ -244,6 +270,16 @@ void parallel_for(Executor& where, Index first, std::type_identity_t<Index> last
   divided.run(first, last, all);
 }
 
+/// The same where the types of `first` and `last` differ: the index has their common type. Throws
+/// std::invalid_argument if that is unsigned and `first` below zero.
+template <std::derived_from<executor> Executor, class First, class Last,
+          std::invocable<const std::common_type_t<First, Last>&> Body>
+  requires detail::mixed_integers<First, Last>
+void parallel_for(Executor& where, First first, Last last, Body&& body, parallel_options how = {}) {
+  parallel_for(where, detail::common_first<First, Last>(first),
+               detail::common_last<First, Last>(last), std::forward<Body>(body), how);
+}
+
 /// Calls body(element) for each element of `range`.
 template <std::derived_from<executor> Executor, std::ranges::random_access_range Range,
           std::invocable<std::ranges::range_reference_t<Range>> Body>
@@ -276,6 +312,18 @@ template <std::derived_from<executor> Executor, std::integral Index, std::copy_c
                                                       prototype);
   divided.run(first, last, all);
   return std::move(all.value);
+}
+
+/// The same where the types of `first` and `last` differ, as in parallel_for().
+template <std::derived_from<executor> Executor, class First, class Last, std::copy_constructible T,
+          std::invocable<const std::common_type_t<First, Last>&> Transform, class Combine>
+  requires detail::mixed_integers<First, Last>
+[[nodiscard]] T parallel_reduce(Executor& where, First first, Last last, T identity,
+                                Transform&& transform, Combine&& combine,
+                                parallel_options how = {}) {
+  return parallel_reduce(where, detail::common_first<First, Last>(first),
+                         detail::common_last<First, Last>(last), std::move(identity),
+                         std::forward<Transform>(transform), std::forward<Combine>(combine), how);
 }
 
 /// Combines transform(element) of each element of `range`.

@@ -197,6 +197,35 @@ TEST(ParallelFor, TakesEveryKindOfIndexAndNothingOfAnEmptyRange) {
   EXPECT_EQ(sum, 697);
 }
 
+// The difference of two narrow indices is an int, and may be less than zero.
+TEST(ParallelFor, NarrowIndicesFromBelowZeroAreDivided) {
+  told_to_steal executor(1);
+  int bytes = 0;
+  gyre::parallel_for(executor, std::int8_t{-100}, std::int8_t{100}, [&](std::int8_t) { ++bytes; });
+  EXPECT_EQ(bytes, 200);
+  int shorts = 0;
+  const std::size_t before = executor.offers();
+  gyre::parallel_for(executor, std::int16_t{-100}, std::int16_t{100},
+                     [&](std::int16_t) { ++shorts; });
+  EXPECT_EQ(shorts, 200);
+  EXPECT_GT(executor.offers(), before);
+}
+
+TEST(ParallelFor, IndexHasTheCommonTypeOfBothEnds) {
+  told_to_steal executor(1);
+  const std::size_t beyond_int = (std::size_t{1} << 32) + 3;
+  std::size_t sum = 0;
+  gyre::parallel_for(executor, 1LL << 32, beyond_int,
+                     [&](std::size_t i) { sum += i - beyond_int; });
+  EXPECT_EQ(sum, static_cast<std::size_t>(-6));
+  EXPECT_EQ(gyre::parallel_reduce(executor, 0, std::size_t{5}, std::size_t{0}, std::identity(),
+                                  std::plus<>()),
+            10U);
+  gyre::parallel_for(executor, std::size_t{0}, -1, [](std::size_t) { FAIL() << "an empty range"; });
+  EXPECT_THROW(gyre::parallel_for(executor, -1, std::size_t{5}, [](std::size_t) {}),
+               std::invalid_argument);
+}
+
 TEST(ParallelFor, VisitsTheElementsOfARange) {
   told_to_steal executor(1);
   std::vector<std::string> words{"a", "b", "c"};
