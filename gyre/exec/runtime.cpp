@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <memory>
+#include <mutex>
 #include <stdexcept>
 
 namespace gyre {
@@ -31,17 +32,29 @@ loop_metrics sum(loop_pool& loops) {
   return all;
 }
 
+// Runtimes may be made and end on several threads; the last one to end restores the signal.
+std::mutex sigpipe_mutex;
+int ignore_sigpipe = 0;
+
 }  // namespace
 
 runtime::ignored_sigpipe::ignored_sigpipe(bool wanted) noexcept {
+  const std::lock_guard lock(sigpipe_mutex);
+  if (wanted && ignore_sigpipe > 0) {
+    ignored_ = true;
+    ++ignore_sigpipe;
+    return;
+  }
   struct sigaction before{};
   if (!wanted || ::sigaction(SIGPIPE, nullptr, &before) != 0) return;
   if ((before.sa_flags & SA_SIGINFO) != 0 || before.sa_handler != SIG_DFL) return;
   ignored_ = std::signal(SIGPIPE, SIG_IGN) != SIG_ERR;
+  if (ignored_) ++ignore_sigpipe;
 }
 
 runtime::ignored_sigpipe::~ignored_sigpipe() {
-  if (ignored_) std::signal(SIGPIPE, SIG_DFL);
+  const std::lock_guard lock(sigpipe_mutex);
+  if (ignored_ && --ignore_sigpipe == 0) std::signal(SIGPIPE, SIG_DFL);
 }
 
 runtime::options runtime::prepared(options how) {

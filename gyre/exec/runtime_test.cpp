@@ -659,6 +659,16 @@ TEST(RuntimeSignals, APipeWithoutReaderIsAnErrorAndNoSignal) {
   EXPECT_EQ(action_for(SIGPIPE), SIG_DFL);
 }
 
+TEST(RuntimeSignals, APipeWithoutReaderIsNoSignalAsLongAsOneRuntimeLives) {
+  auto first = std::make_unique<runtime>(two_loops());
+  {
+    const runtime second(two_loops());
+    first.reset();
+    EXPECT_EQ(action_for(SIGPIPE), SIG_IGN);
+  }
+  EXPECT_EQ(action_for(SIGPIPE), SIG_DFL);
+}
+
 class RuntimeDeath : public testing::Test {
  protected:
   RuntimeDeath() { GTEST_FLAG_SET(death_test_style, "threadsafe"); }

@@ -3,7 +3,11 @@
 
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
+#include <csignal>
+#include <cstddef>
+#include <cstdint>
 #include <utility>
 
 #include <gyre/base/error.hpp>
@@ -29,6 +33,9 @@ unique_fd open_signalfd(const sigset_t& signals) {
   return descriptor;
 }
 
+// How many sets of this thread want a signal blocked that was not when the first of them was made.
+constinit thread_local std::array<std::uint32_t, NSIG> wanted{};
+
 }  // namespace
 
 signal_set::blocked_signals::blocked_signals(const sigset_t& signals) {
@@ -36,16 +43,26 @@ signal_set::blocked_signals::blocked_signals(const sigset_t& signals) {
   if (const int error = ::pthread_sigmask(SIG_BLOCK, &signals, &before); error != 0) {
     detail::throw_system_error(error, "pthread_sigmask");
   }
-  sigemptyset(&newly_blocked_);
+  sigemptyset(&counted_);
   for (int signal = 1; signal <= SIGRTMAX; ++signal) {
-    if (sigismember(&signals, signal) == 1 && sigismember(&before, signal) != 1) {
-      sigaddset(&newly_blocked_, signal);
-    }
+    if (sigismember(&signals, signal) != 1) continue;
+    std::uint32_t& sets = wanted[static_cast<std::size_t>(signal)];
+    if (sigismember(&before, signal) == 1 && sets == 0) continue;
+    sigaddset(&counted_, signal);
+    ++sets;
   }
 }
 
 signal_set::blocked_signals::~blocked_signals() {
-  ::pthread_sigmask(SIG_UNBLOCK, &newly_blocked_, nullptr);
+  sigset_t unblocked;
+  sigemptyset(&unblocked);
+  for (int signal = 1; signal <= SIGRTMAX; ++signal) {
+    if (sigismember(&counted_, signal) != 1) continue;
+    std::uint32_t& sets = wanted[static_cast<std::size_t>(signal)];
+    if (sets > 0) --sets;  // it is 0 on another thread than the one that made the set
+    if (sets == 0) sigaddset(&unblocked, signal);
+  }
+  ::pthread_sigmask(SIG_UNBLOCK, &unblocked, nullptr);
 }
 
 signal_set::signal_set(event_loop& loop, std::span<const int> signals, function received)

@@ -31,7 +31,7 @@ using signal_info = signalfd_siginfo;
 /// thread runs the loop.
 ///
 /// The destructor ends it and restores the thread's mask for those signals that were not blocked
-/// before; a signal that is still pending then takes its ordinary effect. Belongs to the loop's
+/// before, unless another set of the thread receives them; a signal that is still pending then takes its ordinary effect. Belongs to the loop's
 /// thread, like fd_watch, and must be destroyed by the thread that made it for the mask to be
 /// restored there.
 ///
@@ -59,7 +59,7 @@ class signal_set {
     ~blocked_signals();
 
    private:
-    sigset_t newly_blocked_;
+    sigset_t counted_;
   };
 
   void receive();

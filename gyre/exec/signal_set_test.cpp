@@ -155,6 +155,21 @@ TEST_F(SignalSet, BlocksItsSignalsAndRestoresTheMask) {
   EXPECT_EQ(loop_.metrics().descriptors_watched, 0u);
 }
 
+TEST_F(SignalSet, KeepsBlockedWhatAnotherSetWants) {
+  auto first =
+      std::make_unique<signal_set>(loop_, std::initializer_list{SIGUSR1, SIGUSR2}, record());
+  {
+    const signal_set second(loop_, {SIGUSR1}, record());
+    first.reset();
+    EXPECT_TRUE(blocked(SIGUSR1));
+    EXPECT_FALSE(blocked(SIGUSR2));
+    std::raise(SIGUSR1);
+    serve();
+  }
+  EXPECT_THAT(received_, ElementsAre(SIGUSR1));
+  EXPECT_FALSE(blocked(SIGUSR1));
+}
+
 TEST_F(SignalSet, LeavesWhatWasBlockedBeforeBlocked) {
   sigset_t before;
   sigemptyset(&before);
