@@ -50,8 +50,9 @@ namespace gyre {
 /// An exception from a posted task goes to `on_exception`; from a submitted one, to its future.
 ///
 /// All members may be called from any thread, tasks included; the pool must outlive the calls, and
-/// the coroutines that run on it. It may be destroyed by one of its own tasks, unless that runs
-/// above another one that waits and helps, which would go on without a pool.
+/// the coroutines that run on it. It may be destroyed by one of its own tasks once the call that
+/// submitted the task has returned, unless the task runs above another one that waits and helps, which would
+/// go on without a pool.
 class thread_pool final : public executor {
  public:
   using options = thread_pool_options;

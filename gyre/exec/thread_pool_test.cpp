@@ -454,6 +454,13 @@ TEST_P(ThreadPool, LetsTheSubmitterRunWhatHasNoPlace) {
   busy.end();
 }
 
+TEST_P(ThreadPool, HasNothingToDropWhereDelayedTasksHaveAllPlaces) {
+  thread_pool pool(with(1, 2, when_full::drop_oldest));
+  for (int i = 0; i < 2; ++i) pool.post_after(std::chrono::hours(1), [] {});
+  EXPECT_FALSE(pool.try_post([] {}));
+  EXPECT_EQ(pool.metrics().dropped, 0U);
+}
+
 TEST_P(ThreadPool, DropsTheOldestForTheNewest) {
   thread_pool pool(with(1, 2, when_full::drop_oldest));
   busy_worker busy(pool);

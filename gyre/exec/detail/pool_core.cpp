@@ -30,7 +30,7 @@ constinit thread_local const pool_core* settled_here = nullptr;
 constexpr std::size_t most_unplaced = 1024;
 constexpr std::size_t most_submitter_depth = 16;
 
-constexpr int most_drop_tries = 1000;
+constexpr int most_drop_tries = 100;
 
 // How long a wait within a task sleeps before it looks for work to help with again.
 constexpr std::chrono::milliseconds help_interval{1};
@@ -308,24 +308,29 @@ void pool_core::leave() noexcept {
   posts_.wait_for_end();
 }
 
-// Whoever comes second waits until the first has joined them.
+// The second caller waits until the first has joined them. One at a time, as a list would need memory.
 void pool_core::join_workers() noexcept {
   const std::lock_guard joining(join_mutex_);
-  std::vector<std::unique_ptr<named_thread>> threads;
-  {
-    const std::lock_guard lock(workers_mutex_);
-    threads.swap(retired_);
-    for (std::size_t index = 0; index < slots(); ++index) {
-      if (slots_[index]->thread) threads.push_back(std::move(slots_[index]->thread));
-    }
-  }
-  for (const auto& thread : threads) {
+  while (const std::unique_ptr<named_thread> thread = take_worker_thread()) {
     if (thread->is_current()) {
       thread->detach();
     } else {
       thread->join();
     }
   }
+}
+
+std::unique_ptr<named_thread> pool_core::take_worker_thread() noexcept {
+  const std::lock_guard lock(workers_mutex_);
+  if (!retired_.empty()) {
+    std::unique_ptr<named_thread> last = std::move(retired_.back());
+    retired_.pop_back();
+    return last;
+  }
+  for (std::size_t index = 0; index < slots(); ++index) {
+    if (slots_[index]->thread) return std::move(slots_[index]->thread);
+  }
+  return nullptr;
 }
 
 // ---- running
@@ -554,7 +559,9 @@ bool pool_core::drop_one() noexcept {
       drop(*oldest);
       return true;
     }
-    if (places_.free() > 0) return true;
+    const std::size_t free = places_.free();
+    if (free > 0) return true;
+    if (places_.capacity() <= delayed_.size()) return false;  // no other task has a place
     thread_yield();
   }
   return false;

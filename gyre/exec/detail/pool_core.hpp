@@ -251,6 +251,7 @@ class pool_core : public executor, public std::enable_shared_from_this<pool_core
   void tell_done() noexcept;
   void settle_late() noexcept;
   void join_workers() noexcept;
+  std::unique_ptr<named_thread> take_worker_thread() noexcept;
 
   std::atomic<std::uint32_t> attention_{0};
   std::atomic<std::size_t> target_{0};
