@@ -8,6 +8,9 @@
 #if __cplusplus <= 202002L
 #error "gyre needs C++23: compile with -std=c++23"
 #endif
+#if !defined(__GXX_RTTI)
+#error "gyre needs run-time type information: compile without -fno-rtti"
+#endif
 
 #if defined(GYRE_MODEL_CHECK)
 #include <tests/model/model.hpp>

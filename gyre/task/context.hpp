@@ -55,7 +55,8 @@ namespace detail {
 
 // The library defines the one of these functions that fits its own build, and every object file that
 // includes this header refers to the one that fits its headers: with another layout of promises a
-// program does not link. No instruction; eight bytes in a program.
+// program does not link. No instruction; eight bytes in a program. The containers of _GLIBCXX_DEBUG
+// have another layout, too.
 #if GYRE_ASYNC_BACKTRACE
 void library_built_with_gyre_async_backtrace_1() noexcept;
 [[gnu::used, gnu::retain]] inline constexpr auto backtraces_on =
@@ -64,6 +65,15 @@ void library_built_with_gyre_async_backtrace_1() noexcept;
 void library_built_with_gyre_async_backtrace_0() noexcept;
 [[gnu::used, gnu::retain]] inline constexpr auto backtraces_off =
     &library_built_with_gyre_async_backtrace_0;
+#endif
+#if defined(_GLIBCXX_DEBUG)
+void library_built_with_glibcxx_debug() noexcept;
+[[gnu::used, gnu::retain]] inline constexpr auto debug_containers_on =
+    &library_built_with_glibcxx_debug;
+#else
+void library_built_without_glibcxx_debug() noexcept;
+[[gnu::used, gnu::retain]] inline constexpr auto debug_containers_off =
+    &library_built_without_glibcxx_debug;
 #endif
 
 /// The part of a promise that every coroutine of gyre has in common. Comes first in the promise, so

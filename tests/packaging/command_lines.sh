@@ -69,3 +69,9 @@ for i in 0 1; do
     fi
   done
 done
+
+# The containers of libstdc++'s debug mode, and programs without the type information that gyre needs.
+flags=(-std=c++23 "-I${prefixes[0]}/include")
+must_fail library_built_with_glibcxx_debug "$compiler" "${flags[@]}" -D_GLIBCXX_DEBUG \
+  uses_nothing.cpp -o mixed "-L${prefixes[0]}/$library_directory" -lgyre_task -lgyre_base -pthread
+must_fail "without -fno-rtti" "$compiler" "${flags[@]}" -fno-rtti -fsyntax-only uses_nothing.cpp
