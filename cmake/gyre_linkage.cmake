@@ -23,9 +23,9 @@ function(gyre_set_linkage target)
       SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR}
       LINK_DEPENDS "${gyre_symbols}"
       INSTALL_RPATH "$ORIGIN")
-  else()
-    set(user "$<TARGET_PROPERTY:TYPE>")
-    set(is_loaded "$<OR:$<STREQUAL:${user},MODULE_LIBRARY>,$<STREQUAL:${user},SHARED_LIBRARY>>")
-    target_link_options(${target} INTERFACE "$<${is_loaded}:LINKER:-z,nodelete>")
   endif()
+  # Also in what users load, into which the headers' templates go.
+  set(user "$<TARGET_PROPERTY:TYPE>")
+  set(is_loaded "$<OR:$<STREQUAL:${user},MODULE_LIBRARY>,$<STREQUAL:${user},SHARED_LIBRARY>>")
+  target_link_options(${target} INTERFACE "$<${is_loaded}:LINKER:-z,nodelete>")
 endfunction()
