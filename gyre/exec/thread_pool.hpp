@@ -171,7 +171,7 @@ class thread_pool final : public executor {
   /// Changes the number of workers, 1 to thread_pool_options::most_workers. Surplus workers end
   /// after the task they are at; what waited in their queues goes to the others. Throws
   /// std::invalid_argument, std::system_error as the constructor, and that with operation_canceled
-  /// when the pool is drained or stopped.
+  /// when the pool is drained or stopped. Workers that have started by then stay.
   void resize(std::size_t workers) { core_->resize(workers); }
   /// How many there are, or shall be.
   [[nodiscard]] std::size_t workers() const noexcept { return core_->workers(); }

@@ -454,6 +454,25 @@ TEST_P(ThreadPool, LetsTheSubmitterRunWhatHasNoPlace) {
   busy.end();
 }
 
+TEST_P(ThreadPool, AChainOfTasksThatTheSubmitterRunsKeepsTheStackFlat) {
+  thread_pool pool(with(1, 1, when_full::caller_runs));
+  busy_worker busy(pool);
+  pool.post([] {});
+  std::atomic<int> ran = 0;
+  struct link {
+    thread_pool& pool;
+    std::atomic<int>& ran;
+    void operator()() const {
+      if (++ran < 100'000) pool.post(*this);
+    }
+  };
+  pool.post(link{pool, ran});
+  EXPECT_GE(ran, 1);
+  busy.end();
+  pool.wait_idle();
+  EXPECT_EQ(ran, 100'000);
+}
+
 TEST_P(ThreadPool, HasNothingToDropWhereDelayedTasksHaveAllPlaces) {
   thread_pool pool(with(1, 2, when_full::drop_oldest));
   for (int i = 0; i < 2; ++i) pool.post_after(std::chrono::hours(1), [] {});

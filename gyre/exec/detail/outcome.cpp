@@ -58,9 +58,12 @@ bool outcome_base::wait_until(steady_time deadline) {
   const bool for_ever = deadline == steady_time::max();
   helper* const help = current_helper();
   auto look = first_look;
+  // What runs below this wait runs until it returns, so one look is enough.
+  if (for_ever && !settled() && runs_below()) {
+    throw_deadlock("gyre::future: the task waits for itself");
+  }
   while (!settled()) {
     if (!for_ever && monotonic_now() >= deadline) return false;
-    if (for_ever && runs_below()) throw_deadlock("gyre::future: the task waits for itself");
     if (help == nullptr) {
       sleep_until(deadline);
     } else if (help->help_once()) {

@@ -35,6 +35,9 @@ constexpr int most_drop_tries = 100;
 // How long a wait within a task sleeps before it looks for work to help with again.
 constexpr std::chrono::milliseconds help_interval{1};
 
+// submitter_depth() of a thread that is no worker of the pool.
+constinit thread_local std::size_t depth_outside = 0;
+
 std::size_t usable_cpus() noexcept {
   cpu_set_t set;
   if (::pthread_getaffinity_np(::pthread_self(), sizeof set, &set) != 0) return 1;
@@ -507,11 +510,21 @@ void pool_core::give_back_place(pool_worker& self) noexcept {
   }
 }
 
+std::size_t& pool_core::submitter_depth() const noexcept {
+  pool_worker* const self = worker_here();
+  return self != nullptr ? self->submitter_depth : depth_outside;
+}
+
 auto pool_core::when_full_outside(task_priority priority, bool may_wait, steady_time& deadline,
                                   bool& placed) -> next_step {
   switch (options_.when_full) {
     case gyre::when_full::reject: return next_step::full;
-    case gyre::when_full::caller_runs: return next_step::run_here;
+    case gyre::when_full::caller_runs:
+      // A task that submits the next one, and so on, would not give its stack back.
+      return submitter_depth() < most_submitter_depth ||
+                     unplaced_.load(std::memory_order_relaxed) >= most_unplaced
+                 ? next_step::run_here
+                 : next_step::go_without;
     case gyre::when_full::drop_oldest: return drop_one() ? next_step::retry : next_step::full;
     case gyre::when_full::block: break;
   }

@@ -218,6 +218,8 @@ class pool_core : public executor, public std::enable_shared_from_this<pool_core
   next_step when_full_within(const pool_worker& self) noexcept;
   bool take_place(pool_worker& self) noexcept;
   void give_back_place(pool_worker& self) noexcept;
+  /// How deep the calling thread runs tasks that found no place.
+  std::size_t& submitter_depth() const noexcept;
   bool drop_one() noexcept;
   void drop(pool_task& task) noexcept;
   /// Calls `function`; what it throws goes to on_exception.
@@ -386,8 +388,14 @@ admission pool_core::submit(F&& callable, task_priority priority, bool may_wait)
       return admission::granted;
     }
     switch (when_full_outside(priority, may_wait, deadline, placed)) {
-      case next_step::retry:
-      case next_step::go_without: break;
+      case next_step::retry: break;
+      case next_step::go_without: {
+        pool_task& task = make_task(std::forward<F>(callable));
+        unplaced_.fetch_add(1, std::memory_order_relaxed);
+        enqueue(task, priority);
+        settle_if_ended();
+        return admission::granted;
+      }
       case next_step::run_here: return run_by_submitter(std::forward<F>(callable));
       case next_step::full: return refuse(admission::full);
       case next_step::timed_out: return refuse(admission::timed_out);
@@ -540,10 +548,10 @@ template <class F>
 admission pool_core::run_by_submitter(F&& callable) {
   std::decay_t<F> own(std::forward<F>(callable));
   run_by_submitter_.fetch_add(1, std::memory_order_relaxed);
-  pool_worker* const self = worker_here();
-  if (self != nullptr) ++self->submitter_depth;
+  std::size_t& depth = submitter_depth();
+  ++depth;
   guarded(own);
-  if (self != nullptr) --self->submitter_depth;
+  --depth;
   return admission::granted;
 }
 
