@@ -33,6 +33,7 @@ function(gyre_add_room name)
   set_target_properties(${target} PROPERTIES EXPORT_NAME ${name})
   if(CMAKE_UNITY_BUILD)
     gyre_allow_unity(${target})
+    target_compile_options(${target} PRIVATE -Wno-shadow)  # of one source's names by another's
   endif()
   if(PROJECT_IS_TOP_LEVEL)
     gyre_check_headers_alone(${target} "${arg_HEADERS}" "${arg_SOURCES}")
@@ -41,12 +42,10 @@ function(gyre_add_room name)
   set_property(GLOBAL APPEND PROPERTY GYRE_ROOMS ${name})
 endfunction()
 
-# gyre_allow_unity(TARGET): silences what GCC finds wrong in sources that are compiled together: it takes
-# what is included for a header, where an unnamed namespace would be a mistake, and one file's names
-# shadow another's.
+# gyre_allow_unity(TARGET): for sources that are compiled together. GCC takes what is included for a header,
+# where an unnamed namespace would be a mistake.
 function(gyre_allow_unity target)
-  target_compile_options(${target} PRIVATE
-    -Wno-shadow $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
+  target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
 endfunction()
 
 # gyre_check_headers_alone(TARGET HEADERS SOURCES)
@@ -164,8 +163,8 @@ set(gyre_fully_optimised_tests compiler_traps_test task_depth_test transfer_test
 # gyre_add_test(ROOM file_test.cpp… [BOTH_POLLERS] [APART] [LIBS target…])
 #
 # Makes of the files GoogleTest programs, linked with gyre::ROOM and LIBS, and registers their
-# tests with the label ROOM and the names ROOM.Suite.Test. The target gyre_ROOM_tests builds them. Those whose loops do I/O say
-# BOTH_POLLERS: they run on epoll and, as ROOM.uring.Suite.Test, on io_uring. Each file of a call
+# tests with the label ROOM and the names ROOM.Suite.Test. The target gyre_ROOM_tests builds them.
+# Those whose loops do I/O say BOTH_POLLERS: they run on epoll and, as ROOM.uring.Suite.Test, on io_uring. Each file of a call
 # with APART is a program of its own in any case: one that replaces operator new, say. A gyre_deps::
 # library that is not installed skips the tests with one status line.
 #
