@@ -1,16 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// Counts every allocation of a program, and lets those of a thread fail. Include it in one source of a test program, which it gives
+// Counts every allocation of a program and the bytes in use, and lets those of a thread fail. Include it in one source of a test program, which it gives
 // its operator new; not under ThreadSanitizer, whose runtime does not let a program replace that.
 #pragma once
 
+#include <malloc.h>
+
 #include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <cstdlib>
 #include <new>
 
 namespace gyre::test {
 
 inline std::atomic<std::size_t> allocations = 0;
+inline std::atomic<std::int64_t> bytes_in_use = 0;
 inline constinit thread_local bool allocations_fail = false;
 
 /// The calling thread gets no memory as long as this lives.
@@ -27,10 +31,15 @@ class no_memory {
   ++allocations;
   if (allocations_fail) throw std::bad_alloc();
   const std::size_t rounded = (size + alignment - 1) / alignment * alignment;
-  if (void* memory = std::aligned_alloc(alignment, rounded)) return memory;
-  throw std::bad_alloc();
+  void* const memory = std::aligned_alloc(alignment, rounded);
+  if (memory == nullptr) throw std::bad_alloc();
+  bytes_in_use += static_cast<std::int64_t>(malloc_usable_size(memory));
+  return memory;
 }
-[[gnu::noinline]] inline void release_counted(void* memory) noexcept { std::free(memory); }
+[[gnu::noinline]] inline void release_counted(void* memory) noexcept {
+  bytes_in_use -= static_cast<std::int64_t>(malloc_usable_size(memory));
+  std::free(memory);
+}
 
 }  // namespace gyre::test
 

@@ -10,9 +10,8 @@
 #include <gyre/exec/inbox/inbox_test_support.hpp>
 #include <gyre/exec/inbox/mutex.hpp>
 #include <gyre/exec/inbox/sharded.hpp>
+#include <tests/support/counted_allocations.hpp>
 #include <tests/support/sanitizers.hpp>
-
-#include <malloc.h>
 
 #include <array>
 #include <atomic>
@@ -25,46 +24,13 @@
 #include <thread>
 #include <vector>
 
-namespace {
-
-std::atomic<std::uint64_t> allocations{0};
-std::atomic<std::int64_t> bytes_in_use{0};
-constinit thread_local bool allocations_fail = false;
-
-void* allocate(std::size_t size, std::size_t alignment) {
-  ++allocations;
-  if (allocations_fail) throw std::bad_alloc();
-  const std::size_t rounded = (size + alignment - 1) / alignment * alignment;
-  void* const block = std::aligned_alloc(alignment, rounded);
-  if (block == nullptr) throw std::bad_alloc();
-  bytes_in_use += static_cast<std::int64_t>(malloc_usable_size(block));
-  return block;
-}
-
-void deallocate(void* block) noexcept {
-  if (block == nullptr) return;
-  bytes_in_use -= static_cast<std::int64_t>(malloc_usable_size(block));
-  std::free(block);
-}
-
-}  // namespace
-
-void* operator new(std::size_t size) { return allocate(size, alignof(std::max_align_t)); }
-void* operator new(std::size_t size, std::align_val_t alignment) {
-  return allocate(size, static_cast<std::size_t>(alignment));
-}
-void operator delete(void* block) noexcept { deallocate(block); }
-void operator delete(void* block, std::size_t) noexcept { deallocate(block); }
-void operator delete(void* block, std::align_val_t) noexcept { deallocate(block); }
-void operator delete(void* block, std::size_t, std::align_val_t) noexcept { deallocate(block); }
-
 #if !defined(GYRE_TEST_SANITIZED)
 extern "C" {
 
 void* __libc_malloc(std::size_t);
 
 void* malloc(std::size_t size) noexcept {
-  ++allocations;
+  ++gyre::test::allocations;
   return __libc_malloc(size);
 }
 
@@ -74,20 +40,15 @@ void* malloc(std::size_t size) noexcept {
 namespace gyre::inbox::suite {
 namespace {
 
+using gyre::test::allocations;
+using gyre::test::bytes_in_use;
+using gyre::test::no_memory;
+
 // All that the program holds: from operator new, and in slabs.
 std::int64_t bytes_held() {
   slab_trim();
   return bytes_in_use + static_cast<std::int64_t>(read_slab_stats().bytes_held);
 }
-
-// Makes the calling thread's allocations fail for as long as it lives.
-class no_memory {
- public:
-  no_memory() noexcept { allocations_fail = true; }
-  no_memory(const no_memory&) = delete;
-  no_memory& operator=(const no_memory&) = delete;
-  ~no_memory() { allocations_fail = false; }
-};
 
 TEST(InboxMemoryTest, SeesAllocations) {
   const std::uint64_t before = allocations;
