@@ -71,8 +71,8 @@ std::string looked_up(const std::string& word) { return word + " is a word\n"; }
 
 void answer_from_another_thread() {
   gyre::loop_pool loops(1);
-  gyre::net::tcp_server server(loops);
-  gyre::thread_pool pool(2);
+  gyre::thread_pool pool(2);            // after the loops, which its tasks call
+  gyre::net::tcp_server server(loops);  // after the pool, which its handlers call
   server.on_message([&](gyre::net::tcp_connection& from, gyre::io::input& in) {
     std::string word(in.text());
     in.consume_all();
