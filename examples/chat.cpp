@@ -13,12 +13,12 @@
 #include <system_error>
 
 #include <gyre/exec/loop.hpp>
-#include <gyre/exec/signal_set.hpp>
 #include <gyre/io/input.hpp>
 #include <gyre/net/endpoint.hpp>
 #include <gyre/net/framing.hpp>
 #include <gyre/net/tcp_connection.hpp>
 #include <gyre/net/tcp_server.hpp>
+#include <gyre/runtime/signal_set.hpp>
 
 using namespace std::chrono_literals;
 

@@ -5,12 +5,12 @@
 #include <iostream>
 #include <utility>
 
-#include <gyre/exec/runtime.hpp>
 #include <gyre/io/received.hpp>
 #include <gyre/net/endpoint.hpp>
 #include <gyre/net/socket.hpp>
 #include <gyre/net/tcp_listener.hpp>
 #include <gyre/net/tcp_stream.hpp>
+#include <gyre/runtime/runtime.hpp>
 #include <gyre/task/as_expected.hpp>
 #include <gyre/task/task.hpp>
 

@@ -7,11 +7,11 @@
 #include <iostream>
 
 #include <gyre/exec/loop.hpp>
-#include <gyre/exec/signal_set.hpp>
 #include <gyre/io/input.hpp>
 #include <gyre/net/endpoint.hpp>
 #include <gyre/net/tcp_connection.hpp>
 #include <gyre/net/tcp_server.hpp>
+#include <gyre/runtime/signal_set.hpp>
 
 using namespace std::chrono_literals;
 

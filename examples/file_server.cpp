@@ -24,13 +24,13 @@
 #include <unistd.h>
 
 #include <gyre/base/unique_fd.hpp>
-#include <gyre/exec/runtime.hpp>
 #include <gyre/io/blocking_pool.hpp>
 #include <gyre/io/buffer.hpp>
 #include <gyre/net/address.hpp>
 #include <gyre/net/endpoint.hpp>
 #include <gyre/net/tcp_listener.hpp>
 #include <gyre/net/tcp_stream.hpp>
+#include <gyre/runtime/runtime.hpp>
 #include <gyre/sync/semaphore.hpp>
 #include <gyre/task/as_expected.hpp>
 #include <gyre/task/schedule.hpp>

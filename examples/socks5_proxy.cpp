@@ -14,13 +14,13 @@
 #include <system_error>
 #include <utility>
 
-#include <gyre/exec/runtime.hpp>
 #include <gyre/io/buffer.hpp>
 #include <gyre/net/connect.hpp>
 #include <gyre/net/endpoint.hpp>
 #include <gyre/net/resolver.hpp>
 #include <gyre/net/tcp_listener.hpp>
 #include <gyre/net/tcp_stream.hpp>
+#include <gyre/runtime/runtime.hpp>
 #include <gyre/task/as_expected.hpp>
 #include <gyre/task/scope.hpp>
 #include <gyre/task/task.hpp>

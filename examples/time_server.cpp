@@ -11,12 +11,12 @@
 #include <span>
 
 #include <gyre/exec/loop.hpp>
-#include <gyre/exec/signal_set.hpp>
 #include <gyre/io/buffer.hpp>
 #include <gyre/net/endpoint.hpp>
 #include <gyre/net/tcp_connection.hpp>
 #include <gyre/net/tcp_server.hpp>
 #include <gyre/net/udp_server.hpp>
+#include <gyre/runtime/signal_set.hpp>
 
 using namespace std::chrono_literals;
 

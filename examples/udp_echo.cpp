@@ -8,9 +8,9 @@
 #include <span>
 
 #include <gyre/exec/loop.hpp>
-#include <gyre/exec/signal_set.hpp>
 #include <gyre/net/endpoint.hpp>
 #include <gyre/net/udp_server.hpp>
+#include <gyre/runtime/signal_set.hpp>
 
 int main(int argc, char** argv) {
   const gyre::net::endpoint at(argc > 1 ? argv[1] : "[::]:7007");

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include <gyre/exec/loop.hpp>
-#include <gyre/exec/loop_pool.hpp>
 #include <gyre/exec/sync_wait.hpp>
+#include <gyre/runtime/loop_pool.hpp>
 #include <gyre/sync/channel.hpp>
 #include <gyre/task/schedule.hpp>
 #include <gyre/task/scope.hpp>

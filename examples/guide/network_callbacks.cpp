@@ -13,8 +13,6 @@
 #include <utility>
 
 #include <gyre/exec/loop.hpp>
-#include <gyre/exec/loop_pool.hpp>
-#include <gyre/exec/thread_pool.hpp>
 #include <gyre/io/buffer.hpp>
 #include <gyre/io/input.hpp>
 #include <gyre/net/endpoint.hpp>
@@ -22,6 +20,8 @@
 #include <gyre/net/tcp_client.hpp>
 #include <gyre/net/tcp_connection.hpp>
 #include <gyre/net/tcp_server.hpp>
+#include <gyre/pool/thread_pool.hpp>
+#include <gyre/runtime/loop_pool.hpp>
 
 using namespace std::chrono_literals;
 

@@ -3,7 +3,6 @@
 #include <chrono>
 #include <iostream>
 
-#include <gyre/exec/runtime.hpp>
 #include <gyre/io/buffer.hpp>
 #include <gyre/io/input.hpp>
 #include <gyre/net/connect.hpp>
@@ -11,6 +10,7 @@
 #include <gyre/net/tcp_connection.hpp>
 #include <gyre/net/tcp_server.hpp>
 #include <gyre/net/tcp_stream.hpp>
+#include <gyre/runtime/runtime.hpp>
 #include <gyre/task/task.hpp>
 
 using namespace std::chrono_literals;

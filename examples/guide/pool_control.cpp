@@ -9,8 +9,8 @@
 #include <string>
 #include <system_error>
 
-#include <gyre/exec/future.hpp>
-#include <gyre/exec/thread_pool.hpp>
+#include <gyre/pool/future.hpp>
+#include <gyre/pool/thread_pool.hpp>
 
 using namespace std::chrono_literals;
 

@@ -8,7 +8,7 @@
 
 #include <gyre/exec/loop.hpp>
 #include <gyre/exec/sync_wait.hpp>
-#include <gyre/exec/thread_pool.hpp>
+#include <gyre/pool/thread_pool.hpp>
 #include <gyre/task/schedule.hpp>
 #include <gyre/task/sleep.hpp>
 #include <gyre/task/sync_wait.hpp>

@@ -10,7 +10,7 @@
 
 #include <gyre/exec/loop.hpp>
 #include <gyre/exec/sync_wait.hpp>
-#include <gyre/exec/thread_pool.hpp>
+#include <gyre/pool/thread_pool.hpp>
 #include <gyre/task/task.hpp>
 
 using namespace std::chrono_literals;

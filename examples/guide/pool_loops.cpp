@@ -7,8 +7,8 @@
 #include <span>
 #include <vector>
 
-#include <gyre/exec/parallel.hpp>
-#include <gyre/exec/thread_pool.hpp>
+#include <gyre/pool/parallel.hpp>
+#include <gyre/pool/thread_pool.hpp>
 
 void sort(gyre::thread_pool& pool, std::span<int> numbers) {
   if (numbers.size() < 1000) {

@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
-#include <gyre/exec/future.hpp>
-#include <gyre/exec/thread_pool.hpp>
+#include <gyre/pool/future.hpp>
+#include <gyre/pool/thread_pool.hpp>
 
 int square(int number) { return number * number; }
 

@@ -4,8 +4,8 @@
 #include <iostream>
 #include <utility>
 
-#include <gyre/exec/future.hpp>
-#include <gyre/exec/runtime.hpp>
+#include <gyre/pool/future.hpp>
+#include <gyre/runtime/runtime.hpp>
 #include <gyre/sync/channel.hpp>
 #include <gyre/task/sleep.hpp>
 

@@ -16,6 +16,7 @@
 #include <gyre/base/atomic.hpp>
 #include <gyre/base/cache_line.hpp>
 #include <gyre/base/clock.hpp>
+#include <gyre/base/detail/spin_budget.hpp>
 #include <gyre/base/detail/tally.hpp>
 #include <gyre/base/intrusive_list.hpp>
 #include <gyre/base/intrusive_stack.hpp>
@@ -25,7 +26,6 @@
 #include <gyre/base/timer_wheel.hpp>
 #include <gyre/exec/detail/io_slice.hpp>
 #include <gyre/exec/detail/sleep_gate.hpp>
-#include <gyre/exec/detail/spin_budget.hpp>
 #include <gyre/exec/detail/wager.hpp>
 #include <gyre/exec/inbox/inbox.hpp>
 #include <gyre/exec/poller.hpp>

@@ -5,8 +5,8 @@
 //     input.start(gyre::readiness::readable);
 #pragma once
 
+#include <gyre/base/detail/callback.hpp>
 #include <gyre/base/move_only_function.hpp>
-#include <gyre/exec/detail/callback.hpp>
 #include <gyre/exec/event_loop.hpp>
 #include <gyre/exec/poller.hpp>
 

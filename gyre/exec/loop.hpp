@@ -11,8 +11,8 @@
 #include <type_traits>
 #include <utility>
 
-#include <gyre/exec/detail/calls_in_flight.hpp>
-#include <gyre/exec/detail/droppable_operation.hpp>
+#include <gyre/base/detail/calls_in_flight.hpp>
+#include <gyre/base/detail/droppable_operation.hpp>
 #include <gyre/exec/event_loop.hpp>
 #include <gyre/exec/inbox/fifo.hpp>
 #include <gyre/exec/inbox/inbox.hpp>

@@ -14,8 +14,8 @@
 #include <utility>
 #include <vector>
 
+#include <gyre/base/detail/named_thread.hpp>
 #include <gyre/base/move_only_function.hpp>
-#include <gyre/exec/detail/named_thread.hpp>
 #include <gyre/exec/loop.hpp>
 
 namespace gyre {

@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 #include <gyre/exec/loop.hpp>
 #include <gyre/exec/loop_thread.hpp>
-#include <gyre/exec/thread_pool.hpp>
+#include <gyre/pool/thread_pool.hpp>
 #include <gyre/task/from_future.hpp>
 #include <gyre/task/schedule.hpp>
 #include <gyre/task/scope.hpp>

@@ -8,8 +8,8 @@
 #include <chrono>
 
 #include <gyre/base/clock.hpp>
+#include <gyre/base/detail/callback.hpp>
 #include <gyre/base/move_only_function.hpp>
-#include <gyre/exec/detail/callback.hpp>
 #include <gyre/exec/event_loop.hpp>
 
 namespace gyre {

@@ -2,7 +2,7 @@
 // The threads on which calls that may block are made, such as those on files.
 #pragma once
 
-#include <gyre/exec/thread_pool.hpp>
+#include <gyre/pool/thread_pool.hpp>
 
 #include <cstddef>
 

@@ -6,9 +6,9 @@
 #include <gyre/base/detail/sanitizer.hpp>
 #include <gyre/exec/loop.hpp>
 #include <gyre/exec/sync_wait.hpp>
-#include <gyre/exec/thread_pool.hpp>
 #include <gyre/io/blocking_pool.hpp>
 #include <gyre/io/uring_support.hpp>
+#include <gyre/pool/thread_pool.hpp>
 #include <gyre/task/as_expected.hpp>
 #include <gyre/task/executor.hpp>
 #include <gyre/task/schedule.hpp>

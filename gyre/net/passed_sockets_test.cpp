@@ -5,10 +5,10 @@
 
 #include <gtest/gtest.h>
 #include <gyre/exec/loop.hpp>
-#include <gyre/exec/loop_pool.hpp>
 #include <gyre/exec/sync_wait.hpp>
 #include <gyre/net/connect.hpp>
 #include <gyre/net/tcp_server.hpp>
+#include <gyre/runtime/loop_pool.hpp>
 #include <gyre/task/as_expected.hpp>
 #include <gyre/task/task.hpp>
 

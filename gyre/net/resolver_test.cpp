@@ -7,10 +7,10 @@
 #include <gyre/exec/loop.hpp>
 #include <gyre/exec/loop_thread.hpp>
 #include <gyre/exec/sync_wait.hpp>
-#include <gyre/exec/thread_pool.hpp>
 #include <gyre/net/detail/destination_order.hpp>
 #include <gyre/net/detail/dns_message.hpp>
 #include <gyre/net/detail/hosts_file.hpp>
+#include <gyre/pool/thread_pool.hpp>
 #include <gyre/task/as_expected.hpp>
 #include <gyre/task/schedule.hpp>
 #include <gyre/task/spawn.hpp>

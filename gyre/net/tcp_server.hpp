@@ -15,7 +15,7 @@
 #include <gyre/base/move_only_function.hpp>
 #include <gyre/base/unique_fd.hpp>
 #include <gyre/exec/event_loop.hpp>
-#include <gyre/exec/loop_pool.hpp>
+#include <gyre/exec/loop_group.hpp>
 #include <gyre/exec/loop_thread.hpp>
 #include <gyre/net/endpoint.hpp>
 #include <gyre/net/proxy_protocol.hpp>
@@ -135,8 +135,8 @@ class tcp_server {
   /// that make no sense: no connections allowed, a low_water that is not below high_water, an
   /// accept_interval that is not positive.
   explicit tcp_server(event_loop& loop, tcp_server_options how = {});
-  template <class Loop>
-  explicit tcp_server(basic_loop_pool<Loop>& loops, tcp_server_options how = {})
+  template <loop_group Group>
+  explicit tcp_server(Group& loops, tcp_server_options how = {})
       : tcp_server(loops.loops(), std::move(how)) {}
   template <class Loop>
   explicit tcp_server(basic_loop_thread<Loop>& thread, tcp_server_options how = {})

@@ -3,11 +3,11 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <gyre/exec/loop_pool.hpp>
 #include <gyre/exec/loop_thread.hpp>
-#include <gyre/exec/runtime.hpp>
 #include <gyre/exec/timer.hpp>
 #include <gyre/net/callback_test_support.hpp>
+#include <gyre/runtime/loop_pool.hpp>
+#include <gyre/runtime/runtime.hpp>
 #include <gyre/task/spawn.hpp>
 #include <gyre/task/task.hpp>
 #include <tests/support/full_inbox.hpp>

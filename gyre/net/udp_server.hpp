@@ -10,7 +10,7 @@
 
 #include <gyre/base/move_only_function.hpp>
 #include <gyre/exec/event_loop.hpp>
-#include <gyre/exec/loop_pool.hpp>
+#include <gyre/exec/loop_group.hpp>
 #include <gyre/exec/loop_thread.hpp>
 #include <gyre/net/endpoint.hpp>
 
@@ -95,8 +95,8 @@ class udp_server {
       move_only_function<void(channel& by, std::span<const std::byte> bytes, const endpoint& from)>;
 
   explicit udp_server(event_loop& loop, udp_server_options how = {});
-  template <class Loop>
-  explicit udp_server(basic_loop_pool<Loop>& loops, udp_server_options how = {})
+  template <loop_group Group>
+  explicit udp_server(Group& loops, udp_server_options how = {})
       : udp_server(loops.loops(), std::move(how)) {}
   template <class Loop>
   explicit udp_server(basic_loop_thread<Loop>& thread, udp_server_options how = {})

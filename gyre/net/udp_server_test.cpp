@@ -3,10 +3,10 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <gyre/exec/loop_pool.hpp>
 #include <gyre/exec/loop_thread.hpp>
 #include <gyre/net/callback_test_support.hpp>
 #include <gyre/net/udp_client.hpp>
+#include <gyre/runtime/loop_pool.hpp>
 
 #include <unistd.h>
 

@@ -54,7 +54,7 @@ TEST(ExecExamples, FdWatchTellsThatInputIsThere) {
   EXPECT_EQ(got, "hello");
 }
 
-// gyre/exec/future.hpp
+// gyre/pool/future.hpp
 int compute() { return 42; }
 int another_task() { return 43; }
 
@@ -80,7 +80,7 @@ TEST(ExecExamples, LoopRunsWhatAnotherThreadPosts) {
   // clang-format on
 }
 
-// gyre/exec/loop_pool.hpp
+// gyre/runtime/loop_pool.hpp
 TEST(ExecExamples, LoopPoolChoosesByHash) {
   const std::size_t user_id = 1234;
   std::promise<void> one;
@@ -105,7 +105,7 @@ TEST(ExecExamples, LoopThreadRunsPosts) {
   EXPECT_NE(ran.get_future().get(), std::this_thread::get_id());
 }
 
-// gyre/exec/parallel.hpp
+// gyre/pool/parallel.hpp
 struct picture {
   std::vector<int> rows;
   int height() const { return static_cast<int>(rows.size()); }
@@ -129,7 +129,7 @@ TEST(ExecExamples, ParallelCallsDoAll) {
   EXPECT_EQ(sum, 14.0);
 }
 
-// gyre/exec/runtime.hpp
+// gyre/runtime/runtime.hpp
 // A program is a class here, with a main() that is not the process's.
 struct accepting_program {
   static inline header_examples::listening_already at;
@@ -200,7 +200,7 @@ TEST(ExecExamples, RuntimeDrainsAServer) {
   EXPECT_EQ(rt.run([&](gyre::runtime& here) { return program.serve(here); }), 0);
 }
 
-// gyre/exec/signal_set.hpp
+// gyre/runtime/signal_set.hpp
 TEST(ExecExamples, SignalSetStopsTheLoop) {
   gyre::loop loop;
   bool received = false;
@@ -224,7 +224,7 @@ TEST(ExecExamples, SyncWaitRunsTheLoop) {
   gyre::sync_wait(loop, serve(loop));
 }
 
-// gyre/exec/thread_pool.hpp
+// gyre/pool/thread_pool.hpp
 gyre::task<> go_there(gyre::thread_pool& pool) {
   co_await gyre::resume_on(pool);  // a coroutine goes on there
   EXPECT_TRUE(pool.running_here());

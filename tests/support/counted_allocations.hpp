@@ -3,6 +3,8 @@
 // its operator new; not under ThreadSanitizer, whose runtime does not let a program replace that.
 #pragma once
 
+#include <gyre/base/slab.hpp>
+
 #include <malloc.h>
 
 #include <atomic>
@@ -16,6 +18,12 @@ namespace gyre::test {
 inline std::atomic<std::size_t> allocations = 0;
 inline std::atomic<std::int64_t> bytes_in_use = 0;
 inline constinit thread_local bool allocations_fail = false;
+
+/// All that the program holds: from operator new, and in slabs.
+inline std::int64_t bytes_held() {
+  slab_trim();
+  return bytes_in_use + static_cast<std::int64_t>(read_slab_stats().bytes_held);
+}
 
 /// The calling thread gets no memory as long as this lives.
 class no_memory {

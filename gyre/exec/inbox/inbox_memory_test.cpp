@@ -4,8 +4,6 @@
 #include <gtest/gtest.h>
 #include <gyre/base/detail/slab_class.hpp>
 #include <gyre/base/slab.hpp>
-#include <gyre/exec/detail/places.hpp>
-#include <gyre/exec/detail/submissions.hpp>
 #include <gyre/exec/inbox/fifo.hpp>
 #include <gyre/exec/inbox/inbox_test_support.hpp>
 #include <gyre/exec/inbox/mutex.hpp>
@@ -41,14 +39,9 @@ namespace gyre::inbox::suite {
 namespace {
 
 using gyre::test::allocations;
+using gyre::test::bytes_held;
 using gyre::test::bytes_in_use;
 using gyre::test::no_memory;
-
-// All that the program holds: from operator new, and in slabs.
-std::int64_t bytes_held() {
-  slab_trim();
-  return bytes_in_use + static_cast<std::int64_t>(read_slab_stats().bytes_held);
-}
 
 TEST(InboxMemoryTest, SeesAllocations) {
   const std::uint64_t before = allocations;
@@ -141,16 +134,6 @@ TYPED_TEST(InboxMemory, ALargeCallableTakesACellAndABlockOfItsSize) {
     EXPECT_LE(bytes_held() - before, count * cell + slack) << "the blocks went home";
   }
   EXPECT_EQ(told.destroyed, count);
-}
-
-// What resume_on() of a pool puts there.
-TEST(SubmissionsMemory, AnOperationWithoutAPlaceTakesACell) {
-  constexpr std::int64_t count = 20'000;
-  gyre::detail::places room(1);
-  gyre::detail::submissions waiting(room);
-  const std::int64_t before = bytes_held();
-  for (int i = 0; i < count; ++i) waiting.push([] {});
-  EXPECT_LE(bytes_held() - before, count * 33 + 64 * 1024);
 }
 
 TYPED_TEST(InboxMemory, ThousandsOfShortLivedProducersDoNotGrowIt) {

@@ -3,7 +3,7 @@
 // tasks are made and collected by one worker, and the other takes what it can.
 #include <gyre/exec/loop.hpp>
 #include <gyre/exec/sync_wait.hpp>
-#include <gyre/exec/thread_pool.hpp>
+#include <gyre/pool/thread_pool.hpp>
 #include <gyre/task/schedule.hpp>
 #include <gyre/task/sync_wait.hpp>
 #include <gyre/task/task.hpp>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // gyre: parallel_invoke, parallel_reduce and parallel_for on a pool that steals.
-#include <gyre/exec/parallel.hpp>
-#include <gyre/exec/thread_pool.hpp>
+#include <gyre/pool/parallel.hpp>
+#include <gyre/pool/thread_pool.hpp>
 #include <lab/experiments/fork_join/functions.hpp>
 #include <lab/experiments/fork_join/workload.hpp>
 

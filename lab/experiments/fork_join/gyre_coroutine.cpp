@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // gyre: when_all of gyre::task on a pool that steals.
-#include <gyre/exec/thread_pool.hpp>
+#include <gyre/pool/thread_pool.hpp>
 #include <gyre/task/schedule.hpp>
 #include <gyre/task/sync_wait.hpp>
 #include <gyre/task/task.hpp>

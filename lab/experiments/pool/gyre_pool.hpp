@@ -3,7 +3,7 @@
 // wait.
 #pragma once
 
-#include <gyre/exec/thread_pool.hpp>
+#include <gyre/pool/thread_pool.hpp>
 #include <lab/experiments/pool/workload.hpp>
 
 #include <cstdint>

@@ -2,7 +2,7 @@
 // gyre's thread pool with a given scheduler.
 #pragma once
 
-#include <gyre/exec/thread_pool.hpp>
+#include <gyre/pool/thread_pool.hpp>
 #include <lab/experiments/pool_wakeup/workload.hpp>
 
 #include <cstdint>

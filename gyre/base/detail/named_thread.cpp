@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gyre/base/detail/named_thread.hpp>
+
+#include <sched.h>
+
+#include <cassert>
+#include <cerrno>
+#include <condition_variable>
+#include <csignal>
+#include <memory>
+#include <mutex>
+#include <utility>
+
+#include <gyre/base/clock.hpp>
+#include <gyre/base/error.hpp>
+
+namespace gyre::detail {
+namespace {
+
+class thread_attributes {
+ public:
+  thread_attributes() { check(::pthread_attr_init(&attributes_), "pthread_attr_init"); }
+  thread_attributes(const thread_attributes&) = delete;
+  thread_attributes& operator=(const thread_attributes&) = delete;
+  ~thread_attributes() { ::pthread_attr_destroy(&attributes_); }
+
+  void pin(const std::vector<int>& cpus) {
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    for (const int cpu : cpus) {
+      if (cpu < 0 || cpu >= CPU_SETSIZE) throw_system_error(EINVAL, "thread affinity: no such CPU");
+      CPU_SET(static_cast<std::size_t>(cpu), &set);
+    }
+    check(::pthread_attr_setaffinity_np(&attributes_, sizeof set, &set), "thread affinity");
+  }
+
+  const pthread_attr_t* get() const noexcept { return &attributes_; }
+
+  static void check(int error, const char* what) {
+    if (error != 0) throw_system_error(error, what);
+  }
+
+ private:
+  pthread_attr_t attributes_;
+};
+
+// The asynchronous signals, blocked in the calling thread so that one that it starts inherits that.
+// (pthread_attr_setsigmask_np() would do it in the new thread only, but is glibc's alone.)
+class blocked_signals {
+ public:
+  blocked_signals() noexcept {
+    sigset_t asynchronous;
+    ::sigfillset(&asynchronous);
+    // Raised by what the thread itself does, or, the last two, for profilers.
+    for (const int own : {SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGPIPE, SIGSEGV, SIGSYS, SIGTRAP,
+                          SIGTTIN, SIGTTOU, SIGXFSZ, SIGPROF, SIGVTALRM}) {
+      ::sigdelset(&asynchronous, own);
+    }
+    ::pthread_sigmask(SIG_BLOCK, &asynchronous, &before_);
+  }
+  blocked_signals(const blocked_signals&) = delete;
+  blocked_signals& operator=(const blocked_signals&) = delete;
+  ~blocked_signals() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+
+ private:
+  sigset_t before_;
+};
+
+// What the new thread takes over.
+struct start {
+  std::string name;
+  move_only_function<void()> work;
+};
+
+void* run_thread(void* argument) {
+  const std::unique_ptr<start> begun(static_cast<start*>(argument));
+  constexpr std::size_t longest_name = 15;
+  if (!begun->name.empty()) {
+    ::pthread_setname_np(::pthread_self(), begun->name.substr(0, longest_name).c_str());
+  }
+  begun->work();
+  return nullptr;
+}
+
+}  // namespace
+
+// Whether the work is done. pthread_clockjoin_np() would say so too, but ThreadSanitizer does not
+// know it.
+class named_thread::ending {
+ public:
+  void announce() {
+    const std::lock_guard lock(mutex_);
+    done_ = true;
+    announced_.notify_all();
+  }
+  bool wait_until(steady_time deadline) {
+    std::unique_lock lock(mutex_);
+    return announced_.wait_until(lock, deadline, [this] { return done_; });
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable announced_;
+  bool done_ = false;
+};
+
+named_thread::named_thread(const std::string& name, const std::vector<int>& cpus,
+                           move_only_function<void()> work)
+    : ending_(std::make_shared<ending>()) {
+  thread_attributes attributes;
+  if (!cpus.empty()) attributes.pin(cpus);
+  auto run_and_announce = [work = std::move(work), end = ending_]() mutable {
+    work();
+    work = {};
+    end->announce();
+  };
+  auto begun = std::make_unique<start>(name, std::move(run_and_announce));
+  const blocked_signals inherited;
+  thread_attributes::check(::pthread_create(&thread_, attributes.get(), &run_thread, begun.get()),
+                           "pthread_create");
+  static_cast<void>(begun.release());
+}
+
+named_thread::~named_thread() { assert(ended_); }
+
+void named_thread::join() {
+  if (ended_) return;
+  if (is_current()) throw_system_error(EDEADLK, "a thread waits for its own end");
+  ::pthread_join(thread_, nullptr);
+  ended_ = true;
+}
+
+void named_thread::detach() noexcept {
+  ended_ = true;
+  ::pthread_detach(thread_);
+}
+
+bool named_thread::join_for(std::chrono::nanoseconds timeout) {
+  if (!ended_ && !ending_->wait_until(later(monotonic_now(), timeout))) return false;
+  join();
+  return true;
+}
+
+}  // namespace gyre::detail

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// loop_group: event loops that share one job, such as those of a loop_pool.
+#pragma once
+
+#include <concepts>
+#include <vector>
+
+#include <gyre/exec/event_loop.hpp>
+
+namespace gyre {
+
+/// A type whose loops() lists event loops. Servers spread their connections over them.
+template <class Group>
+concept loop_group = requires(Group& group) {
+  { group.loops() } -> std::same_as<std::vector<event_loop*>>;
+};
+
+}  // namespace gyre

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The sleep of a pool's workers under every schedule within the bounds given: no task is slept
+// through, and tasks that need each other get a worker each.
+//
+// Tried by hand: each of these changes makes a test fail. Without the light fence, or the heavy
+// one; a notifier that relies on a searcher without telling it; no last look in park(); no wake-up
+// by the last searcher that found work; a notifier that does not ask again under the lock whether
+// somebody searches; a worker that gets up without asking whether it was notified.
+#include <gyre/pool/detail/idle_workers.hpp>
+
+#include <gtest/gtest.h>
+#include <gyre/base/atomic.hpp>
+#include <gyre/base/detail/futex.hpp>
+#include <tests/model/model.hpp>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+// futex(2) in the model: a sleeper lies awake.
+namespace gyre::detail {
+void futex_wait_until(const atomic<std::uint32_t>& word, std::uint32_t expected,
+                      steady_time /*deadline*/) noexcept {
+  sleep_while(word, expected);
+}
+void futex_wake_one(const atomic<std::uint32_t>* /*word*/) noexcept {}
+}  // namespace gyre::detail
+
+namespace {
+
+namespace model = gyre::model;
+using gyre::detail::idle_workers;
+using gyre::detail::parker;
+
+enum class chain { always, if_there_is_more };
+
+// A pool reduced to the protocol. Each task has a flag of its own in the place of a queue, which
+// gives the protocol no order to lean on. Whoever runs the last task sends all home; if a task is
+// slept through nobody does, which the checker reports.
+template <int Tasks>
+struct pool {
+  void post(std::size_t task) {
+    ready[task].store(true, std::memory_order_release);
+    idle.notify();
+  }
+  bool has_work() const {
+    for (const auto& each : ready) {
+      if (each.load(std::memory_order_acquire)) return true;
+    }
+    return over.load(std::memory_order_acquire);
+  }
+  bool take() {
+    for (auto& each : ready) {
+      bool expected = true;
+      if (each.load(std::memory_order_relaxed) &&
+          each.compare_exchange_strong(expected, false, std::memory_order_acquire,
+                                       std::memory_order_relaxed)) {
+        return true;
+      }
+    }
+    return false;
+  }
+  void run_task() {
+    const int running = started.fetch_add(1, std::memory_order_relaxed) + 1;
+    while (tasks_meet && started.load(std::memory_order_relaxed) != Tasks) model::yield();
+    if (running != Tasks) return;
+    over.store(true, std::memory_order_release);
+    idle.notify_all();
+  }
+  void work() {
+    parker me;
+    while (!over.load(std::memory_order_acquire)) {
+      if ((me.searching() || idle.start_searching(me)) && take()) {
+        if (chaining == chain::always) {
+          idle.found_work(me);
+        } else {
+          idle.found_work(me, [this] { return has_work(); });
+        }
+        run_task();
+        continue;
+      }
+      static_cast<void>(idle.park(me, [this] { return has_work(); }));
+    }
+    idle.found_work(me);
+  }
+  void check_awake() {
+    model::assert_that(started.load(std::memory_order_relaxed) == Tasks, "each task ran once");
+    model::assert_that(idle.sleepers() == 0 && idle.searchers() == 0, "nobody is left behind");
+  }
+
+  chain chaining = chain::always;
+  bool tasks_meet = false;
+  idle_workers idle{2};
+  std::array<gyre::detail::atomic<bool>, Tasks> ready{};
+  gyre::detail::atomic<int> started{0};
+  gyre::detail::atomic<bool> over{false};
+};
+
+TEST(IdleWorkersModel, NoTaskIsSleptThrough) {
+  const auto checked = model::check({.preemptions = 4}, [] {
+    pool<1> tested;
+    {
+      model::thread producer([&] { tested.post(0); });
+      tested.work();
+    }
+    tested.check_awake();
+  });
+  EXPECT_TRUE(checked) << checked;
+}
+
+TEST(IdleWorkersModel, ASearcherThatGivesUpAsWorkArrivesLooksOnceMore) {
+  const auto checked = model::check({.preemptions = 3}, [] {
+    pool<2> tested;
+    {
+      model::thread producer([&] {
+        tested.post(0);
+        tested.post(1);
+      });
+      tested.work();
+    }
+    tested.check_awake();
+  });
+  EXPECT_TRUE(checked) << checked;
+}
+
+TEST(IdleWorkersModel, TwoProducersAndTwoWorkersMissNothing) {
+  const auto checked = model::check({.preemptions = 1, .stale_reads = 1}, [] {
+    pool<2> tested;
+    {
+      model::thread one([&] { tested.post(0); });
+      model::thread other([&] { tested.post(1); });
+      model::thread worker([&] { tested.work(); });
+      tested.work();
+    }
+    tested.check_awake();
+  });
+  EXPECT_TRUE(checked) << checked;
+}
+
+// Each task waits for the other to run: were the second worker not woken, it would wait for ever.
+void check_tasks_meet(chain chaining) {
+  const auto checked = model::check({.preemptions = 2, .stale_reads = 1}, [chaining] {
+    pool<2> tested;
+    tested.chaining = chaining;
+    tested.tasks_meet = true;
+    {
+      model::thread one([&] { tested.work(); });
+      model::thread other([&] { tested.work(); });
+      tested.post(0);
+      tested.post(1);
+    }
+    tested.check_awake();
+  });
+  EXPECT_TRUE(checked) << checked;
+}
+
+TEST(IdleWorkersModel, TwoTasksWakeTwoWorkers) { check_tasks_meet(chain::always); }
+
+TEST(IdleWorkersModel, TwoTasksWakeTwoWorkersIfTheFirstLooksForMore) {
+  check_tasks_meet(chain::if_there_is_more);
+}
+
+TEST(IdleWorkersModel, ADeadlineThatPassesAsANotificationComesLosesNeither) {
+  const auto checked = model::check({.preemptions = model::unlimited}, [] {
+    idle_workers idle(2);
+    gyre::detail::atomic<bool> work{false};
+    parker me;
+    bool searching = false;
+    {
+      model::thread producer([&] {
+        work.store(true, std::memory_order_release);
+        idle.notify();
+      });
+      searching =
+          idle.park(me, [&] { return work.load(std::memory_order_acquire); }, gyre::steady_time{});
+    }
+    model::assert_that(idle.sleepers() == 0, "it is up");
+    model::assert_that(idle.searchers() == (searching ? 1 : 0), "it knows whether it searches");
+    model::assert_that(searching || idle.counts().wakes == 0, "who was woken searches");
+  });
+  EXPECT_TRUE(checked) << checked;
+  EXPECT_TRUE(checked.exhaustive);
+}
+
+TEST(IdleWorkersModel, OfTwoNotifiersOneWakes) {
+  const auto checked = model::check({.preemptions = 1, .stale_reads = 1}, [] {
+    idle_workers idle(2);
+    gyre::detail::atomic<bool> over{false};
+    const auto sleep = [&] {
+      parker me;
+      static_cast<void>(idle.park(me, [&] { return over.load(std::memory_order_acquire); }));
+    };
+    {
+      model::thread one(sleep);
+      model::thread other(sleep);
+      while (idle.sleepers() != 2) model::yield();
+      {
+        model::thread notifier([&] { idle.notify(); });
+        idle.notify();
+      }
+      model::assert_that(idle.counts().wakes == 1 && idle.searchers() == 1, "one was woken");
+      over.store(true, std::memory_order_release);
+      idle.notify_all();
+    }
+    model::assert_that(idle.sleepers() == 0 && idle.searchers() == 2, "all were woken");
+  });
+  EXPECT_TRUE(checked) << checked;
+}
+
+}  // namespace

@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: Apache-2.0
+// The end of a submitted task under every schedule: whoever waits is woken once, whoever goes last
+// frees, and nothing is touched after that.
+//
+// Found here when tried, one at a time: in settle() and abandon() either half of acq_rel left out,
+// in await() the release, in cancel_wait() and settled() the acquire; settle() as a load and a
+// store, without a wake-up, with another look at the word before it, or freeing nothing; settle()
+// and cancel_wait() that both resume, or resume who does not wait yet; await() that overlooks
+// either; a sleep without its mark, or in spite of the end; abandon() that leaves all to the other.
+#include <gyre/pool/future.hpp>
+
+#include <gtest/gtest.h>
+#include <gyre/base/detail/futex.hpp>
+#include <tests/model/model.hpp>
+
+#include <coroutine>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <new>
+#include <optional>
+#include <system_error>
+#include <utility>
+
+namespace model = gyre::model;
+
+// In place of futex(2), for one sleeper: looks at the word and lies down in one step, as seen by
+// wakers, who know the word by its address alone. Only the end of time is no deadline that has
+// passed.
+namespace {
+std::mutex kernel;
+const void* sleeps_on = nullptr;
+model::event bed;
+}  // namespace
+
+void gyre::detail::futex_wait_until(const atomic<std::uint32_t>& word, std::uint32_t expected,
+                                    steady_time deadline) noexcept {
+  if (deadline != steady_time::max()) return;
+  {
+    const std::lock_guard bucket(kernel);
+    if (word.load(std::memory_order_relaxed) != expected) return;
+    sleeps_on = &word;
+  }
+  bed.wait();
+}
+
+void gyre::detail::futex_wake_one(const atomic<std::uint32_t>* word) noexcept {
+  const std::lock_guard bucket(kernel);
+  if (sleeps_on != word) return;
+  sleeps_on = nullptr;
+  bed.wake();
+}
+
+namespace {
+
+using gyre::future;
+using gyre::inplace_stop_source;
+using gyre::inplace_stop_token;
+using gyre::detail::make_future_task;
+
+// What the task writes, and who waits reads.
+auto submit(int& written) {
+  return make_future_task([&written] {
+    written = 42;
+    return 42;
+  });
+}
+
+TEST(OutcomeModel, ThreadThatWaitsGetsTheResult) {
+  const auto checked = model::check({.preemptions = model::unlimited}, [] {
+    int written = 0;
+    auto made = submit(written);
+    const model::thread worker([&] { made.task.execute(); });
+    model::assert_that(made.result.get() == 42 && written == 42, "the result arrived");
+  });
+  EXPECT_TRUE(checked) << checked;
+  EXPECT_TRUE(checked.exhaustive);
+}
+
+TEST(OutcomeModel, ThreadThatWaitsLearnsOfADrop) {
+  const auto checked = model::check({.preemptions = model::unlimited}, [] {
+    int written = 0;
+    auto made = submit(written);
+    const model::thread worker([&] { made.task.drop(); });
+    try {
+      made.result.get();
+      model::assert_that(false, "there is no result");
+    } catch (const std::system_error&) {
+    }
+  });
+  EXPECT_TRUE(checked) << checked;
+}
+
+TEST(OutcomeModel, FutureThatIsDroppedLeavesNothing) {
+  const auto checked = model::check({.preemptions = model::unlimited}, [] {
+    int written = 0;
+    auto made = submit(written);
+    {
+      const model::thread worker([&] { made.task.execute(); });
+      made.result = {};
+    }
+    model::assert_that(written == 42, "the task went on");
+  });
+  EXPECT_TRUE(checked) << checked;
+  EXPECT_TRUE(checked.exhaustive);
+}
+
+// Looks, gives up, and waits again: the mark of the sleeper comes and goes.
+TEST(OutcomeModel, ThreadMaySleepInSteps) {
+  const auto checked = model::check({.preemptions = 3}, [] {
+    struct idle final : gyre::detail::helper {
+      bool help_once() noexcept override {
+        model::yield();
+        return false;
+      }
+    } helper;
+    int written = 0;
+    auto made = submit(written);
+    const model::thread worker([&] { made.task.execute(); });
+    {
+      const gyre::detail::helping_scope helps(helper);
+      made.result.wait();
+    }
+    model::assert_that(made.result.get() == 42, "the result arrived");
+  });
+  EXPECT_TRUE(checked) << checked;
+}
+
+// Wakes the thread whose turn it is, instead of resuming a coroutine.
+struct bell final : gyre::executor {
+  void post(gyre::operation&) noexcept override { rung.wake(); }
+  bool running_here() const noexcept override { return true; }
+  model::event rung;
+};
+
+struct fake_promise : gyre::detail::promise_base {};
+
+// What a coroutine is that awaits a future, as far as that sees it. On the heap, where every access
+// after its end is found.
+struct caller {
+  caller(future<int> result, gyre::executor& where, inplace_stop_token stop)
+      : awaiter(std::move(result).operator co_await()) {
+    context.where = &where;
+    context.stop = stop;
+    promise.context = &context;
+  }
+  bool suspend() {
+    return !awaiter.await_ready() &&
+           awaiter.await_suspend(std::coroutine_handle<fake_promise>::from_promise(promise));
+  }
+  gyre::task_context context;
+  fake_promise promise{};
+  gyre::detail::outcome_awaiter<int> awaiter;
+};
+
+// The result; nothing if it was cancelled.
+std::optional<int> await(future<int> result, inplace_stop_token stop) {
+  bell where;
+  const auto coroutine = std::make_unique<caller>(std::move(result), where, stop);
+  if (coroutine->suspend()) where.rung.wait();
+  try {
+    return coroutine->awaiter.await_resume();
+  } catch (const gyre::operation_cancelled&) {
+    return {};
+  }
+}
+
+TEST(OutcomeModel, CoroutineThatWaitsGetsTheResult) {
+  const auto checked = model::check({.preemptions = model::unlimited}, [] {
+    int written = 0;
+    auto made = submit(written);
+    const model::thread worker([&] { made.task.execute(); });
+    model::assert_that(await(std::move(made.result), {}) == 42 && written == 42, "it arrived");
+  });
+  EXPECT_TRUE(checked) << checked;
+  EXPECT_TRUE(checked.exhaustive);
+}
+
+// Goes on where it is posted, which is the end of the coroutine.
+struct on_the_spot final : gyre::executor {
+  void post(gyre::operation&) noexcept override { go_on(); }
+  bool running_here() const noexcept override { return true; }
+  std::function<void()> go_on;
+};
+
+TEST(OutcomeModel, GoesOnWithAllThatItDidBeforeItWaited) {
+  const auto checked = model::check({.preemptions = 3}, [] {
+    int written = 0;
+    auto made = submit(written);
+    on_the_spot workers_thread;
+    bool arrived = false;
+    auto* const waiting = new caller(std::move(made.result), workers_thread, {});
+    workers_thread.go_on = [&] {
+      arrived = waiting->awaiter.await_resume() == 42;
+      delete waiting;
+    };
+    {
+      const model::thread worker([&] { made.task.execute(); });
+      if (!waiting->suspend()) workers_thread.go_on();
+    }
+    model::assert_that(arrived, "it arrived");
+  });
+  EXPECT_TRUE(checked) << checked;
+}
+
+TEST(OutcomeModel, GoesOnWhereItIsStoppedWithAllThatItDidBefore) {
+  const auto checked = model::check({.preemptions = 3}, [] {
+    int written = 0;
+    inplace_stop_source source;
+    auto made = submit(written);
+    on_the_spot stoppers_thread;
+    bool cancelled = false;
+    auto* const waiting = new caller(std::move(made.result), stoppers_thread, source.get_token());
+    stoppers_thread.go_on = [&] {
+      try {
+        waiting->awaiter.await_resume();
+      } catch (const gyre::operation_cancelled&) {
+        cancelled = true;
+      }
+      delete waiting;
+    };
+    {
+      const model::thread stopper([&] { source.request_stop(); });
+      if (!waiting->suspend()) stoppers_thread.go_on();
+    }
+    model::assert_that(cancelled, "it was cancelled");
+    made.task.execute();
+  });
+  EXPECT_TRUE(checked) << checked;
+}
+
+TEST(OutcomeModel, EndAndStopResumeACoroutineOnce) {
+  const auto checked = model::check({.preemptions = 2, .spurious_failures = 0}, [] {
+    int written = 0;
+    inplace_stop_source source;
+    auto made = submit(written);
+    {
+      const model::thread worker([&] { made.task.execute(); });
+      const model::thread stopper([&] { source.request_stop(); });
+      const auto result = await(std::move(made.result), source.get_token());
+      model::assert_that(!result || *result == 42, "the result, or none");
+    }
+    model::assert_that(written == 42, "the task went on");
+  });
+  EXPECT_TRUE(checked) << checked;
+}
+
+TEST(OutcomeModel, CoroutineThatIsDestroyedLeavesNothing) {
+  const auto checked = model::check({.preemptions = model::unlimited}, [] {
+    int written = 0;
+    auto made = submit(written);
+    {
+      bell where;
+      const auto coroutine =
+          std::make_unique<caller>(std::move(made.result), where, inplace_stop_token());
+      model::assert_that(coroutine->suspend(), "it waits");
+    }
+    model::thread worker([&] { made.task.execute(); });
+    worker.join();
+    model::assert_that(written == 42, "the task went on");
+  });
+  EXPECT_TRUE(checked) << checked;
+}
+
+}  // namespace

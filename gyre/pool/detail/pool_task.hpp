@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+// What waits in a pool's queues: tasks, which may be dropped, and operations, which may not.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <new>
+#include <type_traits>
+#include <utility>
+
+#include <gyre/base/clock.hpp>
+#include <gyre/base/detail/slab_class.hpp>
+#include <gyre/base/operation.hpp>
+#include <gyre/base/slab.hpp>
+#include <gyre/pool/pool_options.hpp>
+
+namespace gyre::detail {
+
+/// A callable in a block of the slab. Running and dropping it both free the block.
+class pool_task : public operation {
+ public:
+  /// Destroys the callable without running it.
+  void drop() noexcept { drop_(*this); }
+
+  bool has_place = false;  ///< of the pool's capacity
+  task_priority priority = task_priority::normal;
+  steady_time entered{};  ///< its lane; for low priority only
+
+ protected:
+  pool_task(function run, void (*destroy)(pool_task&) noexcept) noexcept
+      : operation(run), drop_(destroy) {}
+  ~pool_task() = default;
+
+ private:
+  void (*drop_)(pool_task&) noexcept;
+};
+
+template <class F>
+class callable_task final : public pool_task {
+ public:
+  /// Throws std::bad_alloc, and what making the callable throws.
+  template <class G>
+  static callable_task* make(G&& callable) {
+    void* const block = allocate();
+    try {
+      return ::new (block) callable_task(std::forward<G>(callable));
+    } catch (...) {
+      deallocate(block);
+      throw;
+    }
+  }
+
+ private:
+  static constexpr bool over_aligned = alignof(F) > slab_alignment;
+
+  template <class G>
+  explicit callable_task(G&& callable)
+      : pool_task(&run, &destroy), callable_(std::forward<G>(callable)) {}
+
+  static void run(operation& self) {
+    struct destroyed_at_end {
+      callable_task& task;
+      ~destroyed_at_end() { destroy(task); }
+    } const guard{static_cast<callable_task&>(self)};
+    static_cast<void>(guard.task.callable_());
+  }
+  static void destroy(pool_task& self) noexcept {
+    auto& task = static_cast<callable_task&>(self);
+    task.~callable_task();
+    deallocate(&task);
+  }
+
+  static void* allocate() {
+    if constexpr (over_aligned) {
+      return ::operator new(sizeof(callable_task), std::align_val_t{alignof(callable_task)});
+    } else if constexpr (sizeof(callable_task) > slab_max_bytes) {
+      return slab_allocate(sizeof(callable_task));
+    } else {
+      return slab_allocate_class(slab_class_of(sizeof(callable_task)));
+    }
+  }
+  static void deallocate(void* block) noexcept {
+    if constexpr (over_aligned) {
+      ::operator delete(block, sizeof(callable_task), std::align_val_t{alignof(callable_task)});
+    } else if constexpr (sizeof(callable_task) > slab_max_bytes) {
+      slab_deallocate(block, sizeof(callable_task));
+    } else {
+      slab_deallocate_class(block, slab_class_of(sizeof(callable_task)));
+    }
+  }
+
+  [[no_unique_address]] F callable_;
+};
+
+template <class F>
+pool_task& make_pool_task(F&& callable) {
+  return *callable_task<std::decay_t<F>>::make(std::forward<F>(callable));
+}
+
+/// A task or an operation, in one word.
+class work_item {
+ public:
+  constexpr work_item() noexcept = default;
+  explicit work_item(operation& op) noexcept : word_(reinterpret_cast<std::uintptr_t>(&op)) {}
+  explicit work_item(pool_task& task) noexcept
+      : word_(reinterpret_cast<std::uintptr_t>(static_cast<operation*>(&task)) | is_task_bit) {}
+
+  explicit operator bool() const noexcept { return word_ != 0; }
+  friend bool operator==(work_item, work_item) noexcept = default;
+
+  bool is_task() const noexcept { return (word_ & is_task_bit) != 0; }
+  operation& op() const noexcept { return *reinterpret_cast<operation*>(word_ & ~is_task_bit); }
+  pool_task& task() const noexcept { return static_cast<pool_task&>(op()); }
+
+ private:
+  static constexpr std::uintptr_t is_task_bit = 1;
+
+  std::uintptr_t word_ = 0;
+};
+
+}  // namespace gyre::detail

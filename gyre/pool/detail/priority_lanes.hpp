@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tasks in the order of their priority, and within one in the order of their arrival.
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <cstddef>
+
+#include <gyre/base/clock.hpp>
+#include <gyre/base/intrusive_queue.hpp>
+#include <gyre/pool/detail/pool_task.hpp>
+#include <gyre/pool/pool_options.hpp>
+
+namespace gyre::detail {
+
+/// Not thread-safe.
+class priority_lanes {
+ public:
+  /// Of so many tasks taken in a row one is normal, if one waits.
+  static constexpr unsigned turns = 61;
+
+  explicit priority_lanes(std::chrono::nanoseconds aging) noexcept : aging_(aging) {}
+
+  void push(pool_task& task, task_priority priority) noexcept {
+    task.priority = priority;
+    if (priority == task_priority::low) task.entered = monotonic_now();
+    lane(priority).push_back(task);
+    ++count_[index(priority)];
+  }
+  /// Back to where it was taken from: it goes before all others of its priority.
+  void put_back(pool_task& task) noexcept {
+    lane(task.priority).push_front(task);
+    ++count_[index(task.priority)];
+  }
+
+  /// The next one; null if there is none. The clock is read only while a low one waits.
+  pool_task* take() noexcept {
+    if (pool_task* overdue = take_overdue()) return overdue;
+    if (++turn_ % turns != 0) {
+      if (pool_task* high = take(task_priority::high)) return high;
+    }
+    if (pool_task* normal = take(task_priority::normal)) return normal;
+    if (pool_task* high = take(task_priority::high)) return high;
+    return take(task_priority::low);
+  }
+  pool_task* take(task_priority priority) noexcept {
+    pool_task* const first = lane(priority).pop_front();
+    if (first != nullptr) --count_[index(priority)];
+    return first;
+  }
+  /// A low one that has waited for the time of aging.
+  pool_task* take_overdue() noexcept {
+    const pool_task* const oldest = lane(task_priority::low).front();
+    if (oldest == nullptr || monotonic_now() - oldest->entered < aging_) return nullptr;
+    return take(task_priority::low);
+  }
+  /// The one that matters least: what drop_oldest drops.
+  pool_task* take_least() noexcept {
+    if (pool_task* low = take(task_priority::low)) return low;
+    if (pool_task* normal = take(task_priority::normal)) return normal;
+    return take(task_priority::high);
+  }
+
+  std::size_t size(task_priority priority) const noexcept { return count_[index(priority)]; }
+  std::size_t size() const noexcept { return count_[0] + count_[1] + count_[2]; }
+
+ private:
+  static constexpr std::size_t index(task_priority priority) noexcept {
+    return static_cast<std::size_t>(priority);
+  }
+  intrusive_queue<pool_task>& lane(task_priority priority) noexcept {
+    return lanes_[index(priority)];
+  }
+
+  const std::chrono::nanoseconds aging_;
+  std::array<intrusive_queue<pool_task>, 3> lanes_;
+  std::array<std::size_t, 3> count_{};
+  unsigned turn_ = 0;
+};
+
+}  // namespace gyre::detail

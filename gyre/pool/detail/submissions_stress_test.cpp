@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+// Many threads at the submissions of a pool: nothing is lost, run twice or out of order, and no
+// place disappears.
+#include <gyre/pool/detail/submissions.hpp>
+
+#include <gtest/gtest.h>
+#include <gyre/exec/inbox/inbox.hpp>
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace submissions_stress_test {
+namespace {
+
+using gyre::steady_time;
+using gyre::detail::admission;
+using gyre::detail::basic_submissions;
+using gyre::detail::places;
+using gyre::detail::submissions;
+using gyre::inbox::batch;
+
+constexpr steady_time for_ever = steady_time::max();
+
+template <class Submissions>
+struct pool {
+  explicit pool(std::size_t capacity) : room(capacity) {}
+
+  // Until as many tasks have run.
+  void work(std::size_t tasks) {
+    std::size_t freed = 0;
+    while (ran.load() < tasks) {
+      batch some(256);
+      waiting.run_some(some);
+      freed += some.ran();
+      ran += some.ran();
+      if (some.ran() == 0) {
+        room.give_back(std::exchange(freed, 0));
+        std::this_thread::yield();
+      } else if (freed >= room.chunk()) {
+        room.give_back(std::exchange(freed, 0));
+      }
+    }
+    room.give_back(freed);
+  }
+
+  places room;
+  Submissions waiting{room};
+  std::atomic<std::size_t> ran{0};
+};
+
+template <class Submissions>
+class SubmissionStress : public testing::Test {};
+using sizes = testing::Types<submissions, basic_submissions<3>>;
+TYPED_TEST_SUITE(SubmissionStress, sizes);
+
+TYPED_TEST(SubmissionStress, EachProducersTasksRunOnceAndInOrder) {
+  constexpr std::size_t producers = 4;
+  constexpr std::size_t each = 5000;
+  for (const std::size_t capacity : {std::size_t{1}, std::size_t{512}, places::wide}) {
+    const std::size_t tasks_each = capacity == 1 ? each / 10 : each;
+    pool<TypeParam> all(capacity);
+    std::array<std::size_t, producers> next{};  // one worker at a time has a producer's tasks
+    {
+      std::vector<std::jthread> threads;
+      for (std::size_t producer = 0; producer < producers; ++producer) {
+        threads.emplace_back([&, producer] {
+          for (std::size_t number = 0; number < tasks_each; ++number) {
+            const auto task = [&next, producer, number] {
+              EXPECT_EQ(next.at(producer)++, number) << "lost, run twice or out of order";
+            };
+            static_assert(sizeof(task) == 24);
+            ASSERT_EQ(all.waiting.push_until(task, for_ever), admission::granted);
+          }
+        });
+      }
+      for (int worker = 0; worker < 2; ++worker) {
+        threads.emplace_back([&] { all.work(producers * tasks_each); });
+      }
+    }
+    for (const std::size_t reached : next) EXPECT_EQ(reached, tasks_each);
+    EXPECT_EQ(all.waiting.pushed(), producers * tasks_each);
+    EXPECT_FALSE(all.waiting.ready());
+    all.waiting.reclaim();
+    EXPECT_EQ(all.room.free(), capacity);
+  }
+}
+
+// Far more threads than places, each with places left over when it ends.
+TYPED_TEST(SubmissionStress, ShortThreadsTakeNoPlacesWithThem) {
+  constexpr std::size_t threads = 10'000;
+  pool<TypeParam> all(512);
+  {
+    std::jthread worker([&] { all.work(threads); });
+    std::vector<std::jthread> starters;
+    for (int starter = 0; starter < 2; ++starter) {
+      starters.emplace_back([&] {
+        for (std::size_t i = 0; i < threads / 2; ++i) {
+          std::thread([&] {
+            EXPECT_EQ(all.waiting.push_until([] {}, for_ever), admission::granted);
+          }).join();
+        }
+      });
+    }
+  }
+  EXPECT_EQ(all.waiting.pending(), 0U);
+  all.waiting.reclaim();
+  EXPECT_EQ(all.room.free(), 512U);
+}
+
+TYPED_TEST(SubmissionStress, TasksThatAreRefusedAndTasksThatRunMakeUpAll) {
+  constexpr std::size_t producers = 3;
+  constexpr std::size_t each = 5000;
+  pool<TypeParam> all(16);
+  std::atomic<std::size_t> refused{0};
+  std::atomic<bool> done{false};
+  {
+    std::jthread worker([&] {
+      while (!done || all.waiting.ready()) {
+        batch some(8);
+        all.waiting.run_some(some);
+        all.ran += some.ran();
+        all.room.give_back(some.ran());
+      }
+    });
+    {
+      std::vector<std::jthread> threads;
+      for (std::size_t i = 0; i < producers; ++i) {
+        threads.emplace_back([&] {
+          for (std::size_t number = 0; number < each; ++number) {
+            if (!all.waiting.try_push([] {})) ++refused;
+          }
+        });
+      }
+    }
+    done = true;
+  }
+  EXPECT_EQ(all.ran + refused, producers * each);
+  EXPECT_EQ(all.waiting.pushed(), all.ran);
+}
+
+}  // namespace
+}  // namespace submissions_stress_test

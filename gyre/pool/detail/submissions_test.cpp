@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tests of how tasks come into a pool. Small segments make their ends, where segments are linked
+// and reused, the usual case.
+#include <gyre/pool/detail/submissions.hpp>
+
+#include <gtest/gtest.h>
+#include <gyre/exec/inbox/inbox_test_support.hpp>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <new>
+#include <semaphore>
+#include <stdexcept>
+#include <thread>
+#include <vector>
+
+namespace submissions_test {
+namespace {
+
+using namespace gyre::inbox::suite;
+using gyre::steady_time;
+using gyre::detail::admission;
+using gyre::detail::basic_submissions;
+using gyre::detail::places;
+using gyre::detail::submissions;
+using gyre::inbox::batch;
+
+constexpr steady_time for_ever = steady_time::max();
+constexpr steady_time long_ago{};
+
+template <class Submissions>
+class Submission : public testing::Test {
+ protected:
+  // One turn of a worker, which gives back the places of what it has run.
+  std::size_t run_some(std::size_t most = no_limit) {
+    batch some(most);
+    more = waiting.run_some(some);
+    room.give_back(some.ran());
+    return some.ran();
+  }
+  std::size_t run_all() {
+    std::size_t ran = 0;
+    while (waiting.ready()) ran += run_some();
+    return ran;
+  }
+
+  places room{512};
+  Submissions waiting{room};
+  bool more = false;
+};
+
+using sizes = testing::Types<submissions, basic_submissions<3>>;
+TYPED_TEST_SUITE(Submission, sizes);
+
+TYPED_TEST(Submission, RunsEachThreadsTasksInItsOrder) {
+  std::vector<int> seen;
+  for (int i = 0; i < 300; ++i)
+    EXPECT_TRUE(this->waiting.try_push([&seen, i] { seen.push_back(i); }));
+  EXPECT_EQ(this->waiting.pending(), 300U);
+  EXPECT_TRUE(this->waiting.ready());
+  EXPECT_EQ(this->run_some(), 256U) << "at most so many at a time";
+  EXPECT_TRUE(this->more);
+  EXPECT_EQ(this->run_some(40), 40U);
+  EXPECT_TRUE(this->more);
+  EXPECT_EQ(this->run_some(), 4U);
+  EXPECT_FALSE(this->more);
+  EXPECT_EQ(this->run_some(), 0U);
+  EXPECT_FALSE(this->waiting.ready());
+  EXPECT_EQ(seen, numbers_up_to(300));
+  EXPECT_EQ(this->waiting.pending(), 0U);
+  EXPECT_EQ(this->waiting.pushed(), 300U);
+}
+
+TYPED_TEST(Submission, RefusesWhatHasNoPlaceAndLeavesItUntouched) {
+  for (int i = 0; i < 512; ++i) ASSERT_TRUE(this->waiting.try_push([] {})) << i;
+  auto kept = std::make_unique<int>(1);
+  auto task = [kept = std::move(kept)] { EXPECT_EQ(*kept, 1); };
+  EXPECT_FALSE(this->waiting.try_push(std::move(task)));
+  int made = 0;
+  EXPECT_FALSE(this->waiting.try_push_made([&] {
+    ++made;
+    return [] {};
+  }));
+  EXPECT_EQ(made, 0) << "nothing is made in vain";
+  EXPECT_EQ(this->waiting.push_until(std::move(task), long_ago), admission::timed_out);
+  EXPECT_EQ(this->run_some(1), 1U);
+  EXPECT_TRUE(this->waiting.try_push(std::move(task))) << "a started task leaves its place";
+  EXPECT_FALSE(this->waiting.try_push([] {}));
+  EXPECT_EQ(this->run_all(), 512U);
+}
+
+TYPED_TEST(Submission, WhatNeedsNoPlaceIsNeverRefused) {
+  while (this->waiting.try_push([] {})) {
+  }
+  int ran = 0;
+  this->waiting.push([&] { ++ran; });
+  EXPECT_EQ(this->waiting.pending(), 513U);
+  while (this->waiting.ready()) {
+    batch some(no_limit);
+    this->waiting.run_some(some);
+  }
+  EXPECT_EQ(ran, 1);
+  EXPECT_EQ(this->room.free(), 0U);
+}
+
+TYPED_TEST(Submission, APlaceIsFreeAgainWhenTheTaskCannotBeStored) {
+  for (int i = 0; i < 1000; ++i) {
+    const uncopyable_task task;
+    EXPECT_THROW(static_cast<void>(this->waiting.try_push(task)), std::runtime_error);
+    EXPECT_THROW(static_cast<void>(this->waiting.try_push_made(
+                     []() -> uncopyable_task { throw std::bad_alloc(); })),
+                 std::bad_alloc);
+  }
+  for (int i = 0; i < 512; ++i) EXPECT_TRUE(this->waiting.try_push([] {})) << i;
+  EXPECT_EQ(this->run_all(), 512U);
+}
+
+TYPED_TEST(Submission, ATaskMayBePushedWhileAnotherIsBeingMade) {
+  std::vector<int> seen;
+  EXPECT_TRUE(this->waiting.try_push_made([&] {
+    EXPECT_TRUE(this->waiting.try_push([&] { seen.push_back(0); }));
+    EXPECT_TRUE(this->waiting.try_push([&] { seen.push_back(1); }));
+    return [&] { seen.push_back(2); };
+  }));
+  EXPECT_EQ(this->run_all(), 3U);
+  EXPECT_EQ(seen, numbers_up_to(3));
+  EXPECT_GE(this->room.free(), 511U);
+}
+
+TYPED_TEST(Submission, ATasksExceptionPassesAndTheNextOneIsRunLater) {
+  int ran = 0;
+  EXPECT_TRUE(this->waiting.try_push([] { throw std::runtime_error("passes"); }));
+  EXPECT_TRUE(this->waiting.try_push([&] { ++ran; }));
+  batch some(no_limit);
+  EXPECT_THROW(this->waiting.run_some(some), std::runtime_error);
+  EXPECT_EQ(some.ran(), 1U);
+  EXPECT_EQ(this->waiting.pending(), 1U);
+  EXPECT_EQ(this->run_some(), 1U);
+  EXPECT_EQ(ran, 1);
+}
+
+TYPED_TEST(Submission, AWorkerLeavesOtherProducersToOtherWorkers) {
+  std::size_t ran_meanwhile = 0;
+  EXPECT_TRUE(this->waiting.try_push(
+      [&] { std::thread([&] { ran_meanwhile = this->run_all(); }).join(); }));
+  std::thread([&] { EXPECT_TRUE(this->waiting.try_push([] {})); }).join();
+  EXPECT_EQ(this->run_some(), 1U);
+  EXPECT_EQ(ran_meanwhile, 1U);
+  EXPECT_FALSE(this->more);
+}
+
+TYPED_TEST(Submission, AShardBeingRunIsNotInTheWayOfTheOthers) {
+  bool seen_by_another = true;
+  EXPECT_TRUE(this->waiting.try_push(
+      [&] { std::thread([&] { seen_by_another = this->waiting.ready(); }).join(); }));
+  EXPECT_TRUE(this->waiting.try_push([] {}));
+  EXPECT_EQ(this->run_some(1), 1U);
+  EXPECT_FALSE(seen_by_another) << "what is left there is for the worker that has the shard";
+  EXPECT_TRUE(this->more) << "which hears of it";
+  EXPECT_EQ(this->run_all(), 1U);
+}
+
+TYPED_TEST(Submission, WhatWasNotRunIsDestroyedAtTheEnd) {
+  fates told;
+  places other_room(100);
+  {
+    TypeParam short_lived(other_room);
+    EXPECT_TRUE(short_lived.try_push(sized_task<24>(told)));
+    EXPECT_TRUE(short_lived.try_push(sized_task<100>(told)));
+    std::thread([&] { EXPECT_TRUE(short_lived.try_push(sized_task<24>(told))); }).join();
+  }
+  EXPECT_EQ(told.run, 0);
+  EXPECT_EQ(told.destroyed, 3);
+}
+
+TYPED_TEST(Submission, ThePlacesOfAThreadThatEndsAreFoundBySubmitters) {
+  // With a stock of two, while there are many, of which each thread uses one.
+  for (int i = 0; i < 256; ++i) {
+    std::thread([&] { ASSERT_TRUE(this->waiting.try_push([] {})); }).join();
+  }
+  EXPECT_LT(this->room.free(), 256U);
+  for (int i = 0; i < 256; ++i) ASSERT_TRUE(this->waiting.try_push([] {})) << i;
+  EXPECT_FALSE(this->waiting.try_push([] {}));
+  EXPECT_EQ(this->run_all(), 512U);
+  EXPECT_EQ(this->room.free(), 512U);
+}
+
+TYPED_TEST(Submission, WhoWaitsIsGivenThePlacesOfAThreadThatEnds) {
+  std::counting_semaphore<> full(0);
+  std::counting_semaphore<> end(0);
+  std::thread hoarder([&] {
+    EXPECT_TRUE(this->waiting.try_push([] {}));
+    full.release();
+    end.acquire();
+  });
+  full.acquire();
+  while (this->waiting.try_push([] {})) {
+  }
+  std::thread blocked(
+      [&] { EXPECT_EQ(this->waiting.push_until([] {}, for_ever), admission::granted); });
+  end.release();
+  hoarder.join();
+  blocked.join();
+  EXPECT_EQ(this->run_all(), 512U);
+}
+
+TYPED_TEST(Submission, ClosingThePlacesEndsTheWait) {
+  while (this->waiting.try_push([] {})) {
+  }
+  std::thread blocked(
+      [&] { EXPECT_EQ(this->waiting.push_until([] {}, for_ever), admission::closed); });
+  this->room.close();
+  blocked.join();
+  EXPECT_EQ(this->waiting.reserve_until(for_ever), admission::closed);
+  EXPECT_EQ(this->run_all(), 512U);
+}
+
+// Pushes when its thread has nearly ended.
+template <class Submissions>
+struct last_push {
+  Submissions* waiting = nullptr;
+  ~last_push() {
+    if (waiting == nullptr) return;
+    EXPECT_TRUE(waiting->try_push([] {}));
+    EXPECT_EQ(waiting->reserve_until(long_ago), admission::granted);
+    EXPECT_TRUE(waiting->try_push([] {}));
+  }
+};
+
+template <class Submissions>
+last_push<Submissions>& last_push_of_this_thread() {
+  thread_local last_push<Submissions> pushes;
+  return pushes;
+}
+
+TYPED_TEST(Submission, AThreadMayPushWhileItsThreadLocalsAreDestroyed) {
+  for (int i = 0; i < 20; ++i) {
+    std::thread([&] {
+      // Made before the thread's list of shards, so destroyed after it.
+      last_push_of_this_thread<TypeParam>().waiting = &this->waiting;
+      EXPECT_TRUE(this->waiting.try_push([] {}));
+    }).join();
+  }
+  EXPECT_EQ(this->run_all(), 60U);
+  this->waiting.reclaim();
+  EXPECT_EQ(this->room.free(), 512U);
+}
+
+}  // namespace
+}  // namespace submissions_test

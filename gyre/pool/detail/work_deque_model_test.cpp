@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The deque under every schedule within the bounds given, with a first block of two elements, so
+// that it wraps round, grows and is robbed at once. Each element points to plain memory that its
+// pusher wrote and its taker writes: an element taken twice, or seen too early, is a data race.
+//
+// Tried by hand: each of these changes makes a test fail. Without the light or the heavy fence;
+// relaxed in place of any release or acquire; an owner that makes room, asks for a contended
+// element, or believes itself empty without the lock; a thief that does not lower the top again, or
+// that makes room for its loot while it holds its victim's lock.
+#include <gyre/pool/detail/work_deque.hpp>
+
+#include <gtest/gtest.h>
+#include <tests/model/model.hpp>
+
+#include <array>
+#include <cstddef>
+
+namespace {
+
+namespace model = gyre::model;
+
+struct item {
+  int made = 0;
+  int taken = 0;
+};
+template <std::size_t Count, std::size_t Smallest = 2>
+struct scenario {
+  using deque = gyre::detail::work_deque<item*, Smallest>;
+
+  void push(std::size_t at) {
+    items[at].made = 1;
+    model::assert_that(own.push(&items[at]), "there is memory");
+  }
+  static bool take(item* taken) {
+    if (taken == nullptr) return false;
+    model::assert_that(taken->made == 1 && ++taken->taken == 1, "taken once, as it was pushed");
+    return true;
+  }
+  static void take_all(deque& from) {
+    while (take(from.pop())) {
+    }
+  }
+  void rob() {
+    deque loot;
+    take(own.steal_into(loot));
+    take_all(loot);
+  }
+  // The owner's last look found nothing, so all elements are somewhere else.
+  void check_all_taken() {
+    model::assert_that(own.size() == 0, "none was overlooked");
+    for (const item& each : items) model::assert_that(each.taken == 1, "each was taken");
+  }
+
+  std::array<item, Count> items;
+  deque own;
+};
+
+TEST(WorkDequeModel, TheLastElementGoesToTheOwnerOrToTheThief) {
+  const auto checked = model::check({.preemptions = model::unlimited}, [] {
+    scenario<1> world;
+    {
+      model::thread thief([&] { world.rob(); });
+      world.push(0);
+      world.take_all(world.own);
+    }
+    world.check_all_taken();
+  });
+  EXPECT_TRUE(checked) << checked;
+  EXPECT_TRUE(checked.exhaustive);
+}
+
+TEST(WorkDequeModel, EachElementIsTakenOnceWhileTheOwnerPushesPopsAndGrows) {
+  const auto checked = model::check({.preemptions = 3}, [] {
+    scenario<4> world;
+    {
+      model::thread thief([&] { world.rob(); });
+      world.push(0);
+      world.push(1);
+      world.take(world.own.pop());
+      world.push(2);
+      world.push(3);
+      world.take_all(world.own);
+    }
+    world.check_all_taken();
+  });
+  EXPECT_TRUE(checked) << checked;
+}
+
+TEST(WorkDequeModel, AThiefTakesSeveralWhileTheOwnerPopsThemAll) {
+  const auto checked = model::check({.preemptions = 3}, [] {
+    scenario<4> world;
+    for (std::size_t at = 0; at < 4; ++at) world.push(at);
+    {
+      model::thread thief([&] { world.rob(); });
+      world.take_all(world.own);
+    }
+    world.check_all_taken();
+  });
+  EXPECT_TRUE(checked) << checked;
+}
+
+TEST(WorkDequeModel, TheOwnerReusesSlotsOnlyWhenTheThiefHasCopiedThem) {
+  const auto checked = model::check({.preemptions = 3}, [] {
+    scenario<6> world;
+    world.push(0);
+    world.push(1);
+    {
+      model::thread thief([&] { world.rob(); });
+      for (std::size_t at = 2; at < 6; ++at) {
+        world.take(world.own.pop());
+        world.push(at);
+      }
+      world.take_all(world.own);
+    }
+    world.check_all_taken();
+  });
+  EXPECT_TRUE(checked) << checked;
+}
+
+TEST(WorkDequeModel, TwoThievesTakeDifferentElements) {
+  const auto checked = model::check({.preemptions = 2}, [] {
+    scenario<3> world;
+    world.push(0);
+    world.push(1);
+    {
+      model::thread one([&] { world.rob(); });
+      model::thread other([&] { world.rob(); });
+      world.take(world.own.pop());
+      world.push(2);
+      world.take_all(world.own);
+    }
+    world.check_all_taken();
+  });
+  EXPECT_TRUE(checked) << checked;
+}
+
+TEST(WorkDequeModel, AnElementIsTakenBackOrStolen) {
+  const auto checked = model::check({.preemptions = 3}, [] {
+    scenario<2> world;
+    {
+      model::thread thief([&] { world.rob(); });
+      world.push(0);
+      world.push(1);
+      model::assert_that(!world.own.pop_if(&world.items[0]),
+                         "another lies above it, or it is gone");
+      for (item* each : {&world.items[1], &world.items[0]}) {
+        if (world.own.pop_if(each)) world.take(each);
+      }
+    }
+    world.check_all_taken();
+  });
+  EXPECT_TRUE(checked) << checked;
+}
+
+// Each has a full deque and needs room for what it takes: neither may wait for the other.
+TEST(WorkDequeModel, WorkersMayRobEachOther) {
+  const auto checked = model::check({.preemptions = 2, .stale_reads = 2}, [] {
+    using worker = scenario<4, 4>;
+    worker one;
+    worker other;
+    for (std::size_t at = 0; at < 4; ++at) {
+      one.push(at);
+      other.push(at);
+    }
+    const auto work = [](worker& mine, worker& others) {
+      worker::take(others.own.steal_into(mine.own));
+      worker::take_all(mine.own);
+    };
+    {
+      model::thread beside([&] { work(other, one); });
+      work(one, other);
+    }
+    one.check_all_taken();
+    other.check_all_taken();
+  });
+  EXPECT_TRUE(checked) << checked;
+}
+
+}  // namespace

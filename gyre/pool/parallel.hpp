@@ -1,0 +1,343 @@
+// SPDX-License-Identifier: Apache-2.0
+// Loops and calls on all workers of a pool at once, waited for.
+//
+//     gyre::parallel_for(pool, 0, image.height(), [&](int row) { sharpen(image, row); });
+//     gyre::parallel_invoke(pool, [&] { sort(left); }, [&] { sort(right); });
+//     double sum = gyre::parallel_reduce(pool, samples, 0.0, square, std::plus());
+//
+// All of them work on any executor; those that do not fork, such as loops and pools with one shared
+// queue, do everything on one thread. The caller does its share if it is a worker of the pool, and
+// otherwise waits while a worker does it; meanwhile a worker of another pool helps there. What is
+// not taken by another worker costs no more than some nanoseconds for each fork and allocates
+// nothing, so calls nest to any depth: divide as long as there is something to divide.
+//
+// An exception ends the call once everything that has begun has ended; what has not begun is left
+// out. All functions are called by reference, on several threads at once.
+#pragma once
+
+#include <gyre/base/atomic.hpp>
+#include <gyre/pool/detail/forked_operation.hpp>
+#include <gyre/task/executor.hpp>
+
+#include <algorithm>
+#include <concepts>
+#include <cstddef>
+#include <exception>
+#include <functional>
+#include <iterator>
+#include <optional>
+#include <ranges>
+#include <stdexcept>
+#include <type_traits>
+#include <utility>
+
+namespace gyre {
+
+/// How parallel_for() and parallel_reduce() divide their work.
+struct parallel_options {
+  /// How many elements a thread does in a row before it looks whether others want some. 0: a
+  /// 1024th of all, at most 1024. Larger ones suit bodies of some nanoseconds, which the compiler
+  /// then turns into vector instructions.
+  std::size_t grain = 0;
+};
+
+namespace detail {
+
+/// Runs `function` on a thread of `where` and waits for it.
+template <class F>
+void run_there(executor& where, F& function) {
+  forked_call<F> call(function);
+  where.post(call);
+  call.join();
+}
+
+template <class Executor, class F>
+void invoke_all(Executor&, F& last) {
+  last();
+}
+
+template <class Executor, class F, class... Others>
+void invoke_all(Executor& where, F& first, Others&... others) {
+  auto rest = [&] { invoke_all(where, others...); };
+  forked_call<decltype(rest)> forked(rest);
+  if (!where.offer(forked)) [[unlikely]] {
+    auto all = [&] {
+      first();
+      rest();
+    };
+    auto again = [&] { invoke_all(where, first, others...); };
+    return where.running_here() ? all() : run_there(where, again);
+  }
+  try {
+    first();
+  } catch (...) {
+    if (!where.retract(forked)) forked.wait();
+    throw;
+  }
+  if (where.retract(forked)) [[likely]] {
+    rest();
+  } else {
+    forked.join();
+  }
+}
+
+/// A loop over [first, last) that threads divide among themselves. `Part` is what a thread makes
+/// of some of it: part(first, last) does so, Part(prototype) begins another one, and
+/// part.append(other) adds what comes after it.
+///
+/// Each thread keeps the second half of what is left to it on offer while it does the first, in
+/// steps, and divides again as soon as that is taken: so there are few pieces if nobody takes any
+/// (Tzannes, Caragea, Barua and Vishkin, "Lazy binary-splitting", 2010).
+template <class Executor, class Index, class Part>
+class divided_loop {
+ public:
+  divided_loop(Executor& where, Index grain, const Part& prototype) noexcept
+      : where_(where), grain_(grain), prototype_(prototype) {}
+
+  /// Throws what was thrown first.
+  void run(Index first, Index last, Part& part) {
+    auto divide = [&] { this->divide(first, last, part); };
+    if (where_.running_here()) {
+      divide();
+    } else {
+      run_there(where_, divide);
+    }
+    if (error_) std::rethrow_exception(std::move(error_));
+  }
+
+ private:
+  class piece final : public forked_operation {
+   public:
+    piece(divided_loop& of, Index first, Index last) noexcept
+        : forked_operation(&run), of_(of), first_(first), last_(last) {}
+
+    /// What others have made of it, after they have.
+    std::optional<Part> part;
+
+   private:
+    static void run(operation& self) noexcept {
+      auto& taken = static_cast<piece&>(self);
+      taken.begin();
+      taken.of_.guard([&] {
+        taken.part.emplace(taken.of_.prototype_);
+        taken.of_.divide(taken.first_, taken.last_, *taken.part);
+      });
+      taken.settle();
+    }
+
+    divided_loop& of_;
+    const Index first_;
+    const Index last_;
+  };
+
+  void divide(Index first, Index last, Part& part) noexcept {
+    while (first != last && !failed()) {
+      if (last - first <= grain_) return step(first, last, part);
+      const auto middle = static_cast<Index>(first + (last - first) / 2);
+      piece second(*this, middle, last);
+      const bool forked = where_.offer(second);
+      while (first != middle && !second.taken() && !failed()) {
+        const Index next = middle - first > grain_ ? static_cast<Index>(first + grain_) : middle;
+        step(first, next, part);
+        first = next;
+      }
+      if (first != middle) divide(first, middle, part);
+      if (forked && !where_.retract(second)) {
+        second.wait();
+        if (!failed()) guard([&] { part.append(std::move(*second.part)); });
+        return;
+      }
+      first = middle;
+    }
+  }
+  void step(Index first, Index last, Part& part) noexcept {
+    guard([&] { part(first, last); });
+  }
+
+  template <class F>
+  void guard(F&& function) noexcept {
+    try {
+      function();
+    } catch (...) {
+      // relaxed: the error is read when the pieces' ends have ordered it.
+      if (!failed_.exchange(true, std::memory_order_relaxed)) error_ = std::current_exception();
+    }
+  }
+  bool failed() const noexcept {
+    return failed_.load(std::memory_order_relaxed);  // relaxed: sooner or later
+  }
+
+  Executor& where_;
+  const Index grain_;
+  const Part& prototype_;
+  atomic<bool> failed_{false};
+  std::exception_ptr error_;
+};
+
+template <class Index>
+Index grain_of(Index first, Index last, const parallel_options& how) noexcept {
+  using count = std::make_unsigned_t<Index>;
+  // Narrow operands are promoted to int, and their difference may be negative.
+  const std::size_t all = static_cast<count>(static_cast<count>(last) - static_cast<count>(first));
+  const std::size_t grain =
+      how.grain != 0 ? how.grain : std::clamp<std::size_t>(all / 1024, 1, 1024);
+  return static_cast<Index>(std::min(grain, all));
+}
+
+/// Two integer types of which neither is the other: `0` and `size()`, say.
+template <class First, class Last>
+concept mixed_integers = std::integral<First> && std::integral<Last> && !std::same_as<First, Last>;
+
+/// `first` as an index of the type that it has in common with the end of its range.
+template <class First, class Last>
+std::common_type_t<First, Last> common_first(First first) {
+  using index = std::common_type_t<First, Last>;
+  if constexpr (std::signed_integral<First> && std::unsigned_integral<index>) {
+    if (first < 0) throw std::invalid_argument("gyre: a range from below zero to an unsigned end");
+  }
+  return static_cast<index>(first);
+}
+
+/// `last` as such an index; an end below zero is that of an empty range.
+template <class First, class Last>
+std::common_type_t<First, Last> common_last(Last last) noexcept {
+  using index = std::common_type_t<First, Last>;
+  if constexpr (std::signed_integral<Last> && std::unsigned_integral<index>) {
+    if (last < 0) return 0;
+  }
+  return static_cast<index>(last);
+}
+
+/// Calls, and makes nothing of it.
+template <class Index, class Body>
+struct called_part {
+  Body& body;
+
+  void operator()(Index first, Index last) const {
+    for (Index i = first; i != last; ++i) std::invoke(body, i);
+  }
+  void append(called_part&&) const noexcept {}
+};
+
+/// A value made of others' in their order.
+template <class Index, class T, class Transform, class Combine>
+struct reduced_part {
+  T value;
+  Transform& transform;
+  Combine& combine;
+
+  void operator()(Index first, Index last) {
+    T sum = std::move(value);  // in a register, if it can be
+    for (Index i = first; i != last; ++i) {
+      sum = std::invoke(combine, std::move(sum), std::invoke(transform, i));
+    }
+    value = std::move(sum);
+  }
+  void append(reduced_part&& next) {
+    value = std::invoke(combine, std::move(value), std::move(next.value));
+  }
+};
+
+}  // namespace detail
+
+/// Calls all functions, the first one here and the others beside it, and returns when all have
+/// returned. If several throw, the exception of the one that is named first is thrown. Blocks; any
+/// thread. A fork costs some nanoseconds if nobody takes it, and no allocation.
+template <std::derived_from<executor> Executor, std::invocable... Functions>
+  requires(sizeof...(Functions) > 0)
+void parallel_invoke(Executor& where, Functions&&... functions) {
+  if constexpr (sizeof...(Functions) == 1) {
+    auto all = [&] { detail::invoke_all(where, functions...); };
+    where.running_here() ? all() : detail::run_there(where, all);
+  } else {
+    detail::invoke_all(where, functions...);
+  }
+}
+
+/// Calls body(i) for each i in [first, last), in no certain order, and returns when all have
+/// returned. If several throw, one of the exceptions is thrown. Blocks; any thread. last - first
+/// must be an Index.
+template <std::derived_from<executor> Executor, std::integral Index,
+          std::invocable<const Index&> Body>
+void parallel_for(Executor& where, Index first, std::type_identity_t<Index> last, Body&& body,
+                  parallel_options how = {}) {
+  if (first >= last) return;
+  using part = detail::called_part<Index, std::remove_reference_t<Body>>;
+  part all{body};
+  const part prototype = all;
+  detail::divided_loop<Executor, Index, part> divided(where, detail::grain_of(first, last, how),
+                                                      prototype);
+  divided.run(first, last, all);
+}
+
+/// The same where the types of `first` and `last` differ: the index has their common type. Throws
+/// std::invalid_argument if that is unsigned and `first` below zero.
+template <std::derived_from<executor> Executor, class First, class Last,
+          std::invocable<const std::common_type_t<First, Last>&> Body>
+  requires detail::mixed_integers<First, Last>
+void parallel_for(Executor& where, First first, Last last, Body&& body, parallel_options how = {}) {
+  parallel_for(where, detail::common_first<First, Last>(first),
+               detail::common_last<First, Last>(last), std::forward<Body>(body), how);
+}
+
+/// Calls body(element) for each element of `range`.
+template <std::derived_from<executor> Executor, std::ranges::random_access_range Range,
+          std::invocable<std::ranges::range_reference_t<Range>> Body>
+  requires std::ranges::sized_range<Range>
+void parallel_for(Executor& where, Range&& range, Body&& body, parallel_options how = {}) {
+  const auto begin = std::ranges::begin(range);
+  using index = std::iter_difference_t<std::remove_const_t<decltype(begin)>>;
+  parallel_for(
+      where, index{0}, static_cast<index>(std::ranges::size(range)),
+      [&](index i) { std::invoke(body, begin[i]); }, how);
+}
+
+/// Combines transform(i) of each i in [first, last), in this order, to one value: `identity` if
+/// there are none. `combine` must be associative and need not be commutative; combine(identity, x)
+/// must be x, and is called once or more. Exceptions and all else as in parallel_for(); copies
+/// `identity` once for each piece that another thread takes.
+template <std::derived_from<executor> Executor, std::integral Index, std::copy_constructible T,
+          std::invocable<const Index&> Transform, class Combine>
+  requires std::is_invocable_r_v<T, Combine&, T, std::invoke_result_t<Transform&, const Index&>> &&
+           std::is_invocable_r_v<T, Combine&, T, T>
+[[nodiscard]] T parallel_reduce(Executor& where, Index first, std::type_identity_t<Index> last,
+                                T identity, Transform&& transform, Combine&& combine,
+                                parallel_options how = {}) {
+  if (first >= last) return identity;
+  using part = detail::reduced_part<Index, T, std::remove_reference_t<Transform>,
+                                    std::remove_reference_t<Combine>>;
+  const part prototype{std::move(identity), transform, combine};
+  part all = prototype;
+  detail::divided_loop<Executor, Index, part> divided(where, detail::grain_of(first, last, how),
+                                                      prototype);
+  divided.run(first, last, all);
+  return std::move(all.value);
+}
+
+/// The same where the types of `first` and `last` differ, as in parallel_for().
+template <std::derived_from<executor> Executor, class First, class Last, std::copy_constructible T,
+          std::invocable<const std::common_type_t<First, Last>&> Transform, class Combine>
+  requires detail::mixed_integers<First, Last>
+[[nodiscard]] T parallel_reduce(Executor& where, First first, Last last, T identity,
+                                Transform&& transform, Combine&& combine,
+                                parallel_options how = {}) {
+  return parallel_reduce(where, detail::common_first<First, Last>(first),
+                         detail::common_last<First, Last>(last), std::move(identity),
+                         std::forward<Transform>(transform), std::forward<Combine>(combine), how);
+}
+
+/// Combines transform(element) of each element of `range`.
+template <std::derived_from<executor> Executor, std::ranges::random_access_range Range,
+          std::copy_constructible T,
+          std::invocable<std::ranges::range_reference_t<Range>> Transform, class Combine>
+  requires std::ranges::sized_range<Range>
+[[nodiscard]] T parallel_reduce(Executor& where, Range&& range, T identity, Transform&& transform,
+                                Combine&& combine, parallel_options how = {}) {
+  const auto begin = std::ranges::begin(range);
+  using index = std::iter_difference_t<std::remove_const_t<decltype(begin)>>;
+  return parallel_reduce(
+      where, index{0}, static_cast<index>(std::ranges::size(range)), std::move(identity),
+      [&](index i) -> decltype(auto) { return std::invoke(transform, begin[i]); }, combine, how);
+}
+
+}  // namespace gyre

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tests of pools where there is no memory left.
+#include <gyre/pool/thread_pool.hpp>
+
+#include <gtest/gtest.h>
+#include <gyre/pool/detail/places.hpp>
+#include <gyre/pool/detail/submissions.hpp>
+#include <tests/support/counted_allocations.hpp>
+
+#include <cstdint>
+#include <new>
+#include <optional>
+
+namespace thread_pool_memory_test {
+namespace {
+
+using gyre::scheduler;
+using gyre::thread_pool;
+using gyre::test::bytes_held;
+using gyre::test::no_memory;
+
+TEST(ThreadPoolMemory, EndsWithoutAny) {
+  for (const scheduler each : {scheduler::stealing, scheduler::blocking, scheduler::spinning}) {
+    std::optional<thread_pool> pool(std::in_place,
+                                    gyre::thread_pool_options{.workers = 3, .scheduler = each});
+    pool->post([] {});
+    const no_memory here;
+    EXPECT_THROW(pool->resize(64), std::bad_alloc);
+    pool->drain();
+    pool.reset();
+  }
+}
+
+// What resume_on() of a pool puts there.
+TEST(SubmissionsMemory, AnOperationWithoutAPlaceTakesACell) {
+  constexpr std::int64_t count = 20'000;
+  gyre::detail::places room(1);
+  gyre::detail::submissions waiting(room);
+  const std::int64_t before = bytes_held();
+  for (int i = 0; i < count; ++i) waiting.push([] {});
+  EXPECT_LE(bytes_held() - before, count * 33 + 64 * 1024);
+}
+
+}  // namespace
+}  // namespace thread_pool_memory_test

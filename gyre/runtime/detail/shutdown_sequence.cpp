@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gyre/runtime/detail/shutdown_sequence.hpp>
+
+#include <gyre/base/error.hpp>
+#include <gyre/task/detail/cancelled.hpp>
+#include <gyre/task/detail/this_context.hpp>
+
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <stdexcept>
+#include <utility>
+
+namespace gyre {
+
+void shutdown_step::done() noexcept {
+  if (auto* const sequence = std::exchange(sequence_, nullptr)) sequence->end_step();
+}
+
+void shutdown_hook::reset() noexcept {
+  if (const auto entry = std::exchange(entry_, nullptr)) entry->forget();
+}
+
+namespace detail {
+namespace {
+
+unique_fd open_eventfd() {
+  unique_fd made(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!made) throw_errno("eventfd");
+  return made;
+}
+
+void empty(int eventfd) noexcept {
+  std::uint64_t count;
+  static_cast<void>(::read(eventfd, &count, sizeof count));
+}
+
+}  // namespace
+
+void shutdown_entry::begin(std::shared_ptr<shutdown_entry> self, shutdown_step step) noexcept {
+  self_ = std::move(self);
+  step_.emplace(std::move(step));
+  where_.post(*this);
+}
+
+void shutdown_entry::run(operation& posted) {
+  auto& entry = static_cast<shutdown_entry&>(posted);
+  const auto kept = std::move(entry.self_);
+  shutdown_step step = std::move(*entry.step_);
+  entry.step_.reset();
+  entry.call(std::move(step));
+}
+
+void shutdown_entry::call(shutdown_step step) noexcept {
+  shutdown_sequence& sequence = *step.sequence_;
+  // The call may end its step and then throw.
+  const shutdown_step until_noted = sequence.share(step);
+  const std::lock_guard lock(mutex_);
+  if (forgotten()) return;
+  calling_ = true;
+  try {
+    call_(std::move(step));
+  } catch (...) {
+    sequence.fail(std::current_exception());
+  }
+  calling_ = false;
+  call_ = {};
+}
+
+void shutdown_entry::forget() noexcept {
+  const std::lock_guard lock(mutex_);
+  forgotten_.store(true, std::memory_order_relaxed);
+  if (!calling_) call_ = {};
+}
+
+shutdown_sequence::shutdown_sequence(event_loop& control, limits allowed,
+                                     move_only_function<void(shutdown_phase)> entering)
+    : control_(control),
+      limits_(allowed),
+      entering_(std::move(entering)),
+      wake_(open_eventfd()),
+      woken_(control, wake_.get(),
+             [this](readiness) {
+               empty(wake_.get());
+               advance();
+             }),
+      timer_(control, [this] { advance(); }) {
+  woken_.start(readiness::readable);
+}
+
+shutdown_sequence::~shutdown_sequence() = default;
+
+void shutdown_sequence::conduct() {
+  advance();
+  if (stage_ != stage::over) control_.run();
+}
+
+// Async-signal-safe.
+void shutdown_sequence::ask(std::uint32_t what) noexcept {
+  // release: pairs with the acquire in advance(), so that what happened before is seen there.
+  asked_.fetch_or(what, std::memory_order_release);
+  poke();
+}
+
+void shutdown_sequence::poke() const noexcept {
+  const int error = errno;
+  const std::uint64_t one = 1;
+  // Fails when the counter is full, and then it is readable all the same.
+  static_cast<void>(::write(wake_.get(), &one, sizeof one));
+  errno = error;
+}
+
+// The control loop's thread is the only one that writes stage_.
+void shutdown_sequence::advance() {
+  // acquire: pairs with the release in ask().
+  const std::uint32_t asked = asked_.load(std::memory_order_acquire);
+  if (asked == 0 || stage_ == stage::over) return;
+  const steady_time now = control_.now();
+  if (stage_ == stage::running) enter(shutdown_phase::stop_accepting, later(now, limits_.drain));
+  if (stage_ < stage::force && ((asked & to_force) != 0 || now >= deadline_)) {
+    forced_ = true;
+    tasks_.fetch_or(closed, std::memory_order_relaxed);
+    enter(shutdown_phase::force, later(now, limits_.force));
+  }
+  if (stage_ == stage::stop_accepting && no_steps()) enter(shutdown_phase::drain, deadline_);
+  if (stage_ >= stage::drain && finish()) {
+    timer_.cancel();
+    control_.stop();
+  } else if (stage_ == stage::force && now >= deadline_) {
+    give_up();
+  }
+}
+
+void shutdown_sequence::enter(shutdown_phase phase, steady_time deadline) {
+  std::vector<std::shared_ptr<shutdown_entry>> called;
+  {
+    const std::lock_guard lock(mutex_);
+    stage_ = stage_of(phase);
+    deadline_ = deadline;
+    for (auto& each : entries_) {
+      if (each->phase() == phase) called.push_back(std::move(each));
+    }
+    std::erase(entries_, nullptr);
+    steps_ += called.size();
+  }
+  timer_.start_at(deadline);
+  if (entering_) entering_(phase);
+  for (std::size_t each = 0; each <= static_cast<std::size_t>(phase); ++each) {
+    sources_[each].request_stop();
+  }
+  for (auto& entry : called) {
+    shutdown_entry& begun = *entry;
+    begun.begin(std::move(entry), shutdown_step(*this, phase, deadline));
+  }
+}
+
+// Whoever ends the last task or step does it under the lock: when it is seen here, they are done with
+// this object.
+bool shutdown_sequence::finish() noexcept {
+  std::vector<std::shared_ptr<shutdown_entry>> never_called;
+  std::unique_lock lock(mutex_);
+  // acquire: pairs with the release in end_task(): what the tasks did is seen.
+  std::size_t seen = tasks_.load(std::memory_order_acquire);
+  if (steps_ > 0 || seen / one_task > 0) return false;
+  if (waiting_ > 0) {
+    tasks_.fetch_add(std::exchange(waiting_, 0) * one_task, std::memory_order_relaxed);
+    lock.unlock();
+    others_ended_.set();
+    return false;
+  }
+  // acquire: as above. It fails where another task has begun, which will tell of its end.
+  if (!tasks_.compare_exchange_strong(seen, closed, std::memory_order_acquire,
+                                      std::memory_order_relaxed)) {
+    return false;
+  }
+  stage_ = stage::over;
+  never_called.swap(entries_);
+  return true;
+}
+
+void shutdown_sequence::give_up() noexcept {
+  const std::lock_guard lock(mutex_);
+  static_cast<void>(
+      std::fprintf(stderr, "gyre::runtime: gave up: %zu tasks and %zu shutdown hooks did not end\n",
+                   tasks(), steps_));
+  std::_Exit(EXIT_FAILURE);
+}
+
+shutdown_hook shutdown_sequence::add(shutdown_phase phase, executor& where,
+                                     shutdown_entry::function call) {
+  auto entry = std::make_shared<shutdown_entry>(phase, where, std::move(call));
+  shutdown_hook hook(entry);
+  std::unique_lock lock(mutex_);
+  if (stage_ < stage_of(phase)) {
+    if (entries_.size() >= purge_at_) {
+      std::erase_if(entries_, [](const auto& each) { return each->forgotten(); });
+      purge_at_ = std::max<std::size_t>(16, 2 * entries_.size());
+    }
+    entries_.push_back(std::move(entry));
+  } else if (stage_ != stage::over) {
+    ++steps_;
+    shutdown_step step(*this, phase_of(stage_), deadline_);
+    lock.unlock();
+    shutdown_entry& begun = *entry;
+    begun.begin(std::move(entry), std::move(step));
+  }
+  return hook;
+}
+
+shutdown_step shutdown_sequence::share(const shutdown_step& step) noexcept {
+  const std::lock_guard lock(mutex_);
+  ++steps_;
+  return {*this, step.phase(), step.deadline()};
+}
+
+// The wait is not stopped: whoever waits here does so because it was asked to stop.
+task<> shutdown_sequence::others_ended() {
+  task_context& context = co_await this_context();
+  if (!has_place(context)) {
+    throw std::logic_error("gyre::runtime: drained() is for tasks of the runtime");
+  }
+  const stopped_by nobody(context, inplace_stop_token{});
+  {
+    const std::lock_guard lock(mutex_);
+    if (!others_ended_.is_set()) {
+      ++waiting_;
+      // release: as in end_task().
+      tasks_.fetch_sub(one_task, std::memory_order_release);
+      poke();
+    }
+  }
+  co_await others_ended_.wait();
+}
+
+bool shutdown_sequence::has_place(const task_context& here) const noexcept {
+  const local_binding* each = here.locals;
+  while (each != nullptr && each->key != this) each = each->outer;
+  return each != nullptr;
+}
+
+void shutdown_sequence::end_step() noexcept {
+  const std::lock_guard lock(mutex_);
+  if (--steps_ == 0) poke();
+}
+
+bool shutdown_sequence::no_steps() const noexcept {
+  const std::lock_guard lock(mutex_);
+  return steps_ == 0;
+}
+
+// A refused task never shows in the count: nobody would tell of its end.
+void shutdown_sequence::begin_task() {
+  std::size_t seen = tasks_.load(std::memory_order_relaxed);
+  do {
+    if ((seen & closed) != 0) throw_error(std::errc::operation_canceled);
+    // relaxed: a count; who begins a task is one, or comes before the end in other ways.
+  } while (!tasks_.compare_exchange_weak(seen, seen + one_task, std::memory_order_relaxed));
+}
+
+void shutdown_sequence::end_task() noexcept {
+  std::size_t seen = tasks_.load(std::memory_order_relaxed);
+  while (seen / one_task > 1) {
+    // release: pairs with the acquire in finish(), for the task's deeds.
+    if (tasks_.compare_exchange_weak(seen, seen - one_task, std::memory_order_release,
+                                     std::memory_order_relaxed)) {
+      return;
+    }
+  }
+  const std::lock_guard lock(mutex_);
+  tasks_.fetch_sub(one_task, std::memory_order_release);
+  poke();
+}
+
+void shutdown_sequence::fail(std::exception_ptr error) noexcept {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!error_) error_ = std::move(error);
+  }
+  request();
+}
+
+}  // namespace detail
+}  // namespace gyre

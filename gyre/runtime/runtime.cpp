@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gyre/runtime/runtime.hpp>
+
+#include <gyre/base/error.hpp>
+#include <gyre/task/detail/cancelled.hpp>
+
+#include <sched.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <memory>
+#include <mutex>
+#include <stdexcept>
+
+namespace gyre {
+namespace {
+
+std::vector<int> usable_cpus() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  std::vector<int> cpus;
+  if (::sched_getaffinity(0, sizeof set, &set) != 0) return cpus;  // more than fit into the set
+  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
+    if (CPU_ISSET(static_cast<std::size_t>(cpu), &set)) cpus.push_back(cpu);
+  }
+  return cpus;
+}
+
+loop_metrics sum(loop_pool& loops) {
+  loop_metrics all;
+  for (std::size_t each = 0; each < loops.size(); ++each) all += loops[each].metrics();
+  return all;
+}
+
+// Runtimes may be made and end on several threads; the last one to end restores the signal.
+std::mutex sigpipe_mutex;
+int ignore_sigpipe = 0;
+
+}  // namespace
+
+runtime::ignored_sigpipe::ignored_sigpipe(bool wanted) noexcept {
+  const std::lock_guard lock(sigpipe_mutex);
+  if (wanted && ignore_sigpipe > 0) {
+    ignored_ = true;
+    ++ignore_sigpipe;
+    return;
+  }
+  struct sigaction before{};
+  if (!wanted || ::sigaction(SIGPIPE, nullptr, &before) != 0) return;
+  if ((before.sa_flags & SA_SIGINFO) != 0 || before.sa_handler != SIG_DFL) return;
+  ignored_ = std::signal(SIGPIPE, SIG_IGN) != SIG_ERR;
+  if (ignored_) ++ignore_sigpipe;
+}
+
+runtime::ignored_sigpipe::~ignored_sigpipe() {
+  const std::lock_guard lock(sigpipe_mutex);
+  if (ignored_ && --ignore_sigpipe == 0) std::signal(SIGPIPE, SIG_DFL);
+}
+
+runtime::options runtime::prepared(options how) {
+  const std::vector<int> cpus = usable_cpus();
+  if (how.loops == 0) how.loops = std::max<std::size_t>(cpus.size(), 1);
+  if (how.pin_loops) how.each_loop.cpus = cpus;
+  return how;
+}
+
+runtime::~runtime() {
+  try {
+    shutdown();
+    end();
+  } catch (...) {
+    detail::terminate_with(std::current_exception(), "left a runtime that was not run");
+  }
+}
+
+// Another one than the first, or the first when the end has begun already, forces it.
+std::unique_ptr<signal_set> runtime::take_signals() {
+  if (options_.signals.empty()) return nullptr;
+  return std::make_unique<signal_set>(control_, options_.signals, [this](const signal_info&) {
+    shutting_down() ? force_shutdown() : shutdown();
+  });
+}
+
+void runtime::enter(shutdown_phase phase) noexcept {
+  if (phase == shutdown_phase::force) signals_.reset();
+}
+
+int runtime::run_main(task<int> body) {
+  if (std::exchange(ran_, true)) throw std::logic_error("gyre::runtime: it can be run only once");
+  int code = 0;
+  detail::shutdown_sequence::task_place place(sequence_);
+  sequence_.advance();  // the main task sees what was asked for before
+  gyre::spawn(loops_[0], run_task(*this, std::move(place), run_body(std::move(body), code)),
+              {.stop = stop_token()});
+  end();
+  return code;
+}
+
+task<> runtime::run_body(task<int> body, int& code) {
+  try {
+    code = co_await std::move(body);
+  } catch (...) {
+    const std::exception_ptr error = detail::current_exception_outside();
+    if (!shutting_down() || !detail::is_cancelled(error)) sequence_.fail(error);
+  }
+  shutdown();
+}
+
+void runtime::report(std::exception_ptr error) noexcept {
+  if (shutting_down() && detail::is_cancelled(error)) return;
+  if (options_.on_exception) {
+    options_.on_exception(std::move(error));
+  } else {
+    sequence_.fail(std::move(error));
+  }
+}
+
+// Only the force asks hooks to stop.
+void runtime::report_hook(const std::exception_ptr& error) noexcept {
+  if (!detail::is_cancelled(error)) sequence_.fail(error);
+}
+
+void runtime::end() {
+  if (std::exchange(ended_, true)) return;
+  sequence_.conduct();
+  // From here on nothing listens to them.
+  signals_.reset();
+  // What was posted before runs before.
+  for (std::size_t each = 0; each < loops_.size(); ++each) {
+    loop& last = loops_[each];
+    last.post([&last] { last.stop(); });
+  }
+  loops_.join();
+  if (sequence_.forced()) {
+    pool_.stop();
+  } else {
+    pool_.drain();
+  }
+  if (const std::exception_ptr error = sequence_.error()) std::rethrow_exception(error);
+}
+
+runtime_metrics runtime::metrics() {
+  return {.loops = sum(loops_), .pool = pool_.metrics(), .tasks = sequence_.tasks()};
+}
+
+void runtime::print(const std::exception_ptr& error) noexcept {
+  try {
+    std::rethrow_exception(error);
+  } catch (const std::exception& known) {
+    std::fprintf(stderr, "gyre: an exception left the main task: %s\n", known.what());
+  } catch (...) {
+    std::fputs("gyre: an exception of unknown type left the main task\n", stderr);
+  }
+}
+
+}  // namespace gyre

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gyre/runtime/signal_set.hpp>
+
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+
+#include <gyre/base/error.hpp>
+
+namespace gyre {
+namespace {
+
+sigset_t set_of(std::span<const int> signals) {
+  sigset_t set;
+  sigemptyset(&set);
+  for (const int signal : signals) {
+    if (signal == SIGKILL || signal == SIGSTOP) {
+      detail::throw_system_error(EINVAL, "gyre::signal_set: SIGKILL and SIGSTOP cannot be caught");
+    }
+    if (sigaddset(&set, signal) != 0) detail::throw_errno("gyre::signal_set: no such signal");
+  }
+  return set;
+}
+
+unique_fd open_signalfd(const sigset_t& signals) {
+  unique_fd descriptor(::signalfd(-1, &signals, SFD_NONBLOCK | SFD_CLOEXEC));
+  if (!descriptor) detail::throw_errno("signalfd");
+  return descriptor;
+}
+
+// How many sets of this thread want a signal blocked that was not when the first of them was made.
+constinit thread_local std::array<std::uint32_t, NSIG> wanted{};
+
+}  // namespace
+
+signal_set::blocked_signals::blocked_signals(const sigset_t& signals) {
+  sigset_t before;
+  if (const int error = ::pthread_sigmask(SIG_BLOCK, &signals, &before); error != 0) {
+    detail::throw_system_error(error, "pthread_sigmask");
+  }
+  sigemptyset(&counted_);
+  for (int signal = 1; signal <= SIGRTMAX; ++signal) {
+    if (sigismember(&signals, signal) != 1) continue;
+    std::uint32_t& sets = wanted[static_cast<std::size_t>(signal)];
+    if (sigismember(&before, signal) == 1 && sets == 0) continue;
+    sigaddset(&counted_, signal);
+    ++sets;
+  }
+}
+
+signal_set::blocked_signals::~blocked_signals() {
+  sigset_t unblocked;
+  sigemptyset(&unblocked);
+  for (int signal = 1; signal <= SIGRTMAX; ++signal) {
+    if (sigismember(&counted_, signal) != 1) continue;
+    std::uint32_t& sets = wanted[static_cast<std::size_t>(signal)];
+    if (sets > 0) --sets;  // it is 0 on another thread than the one that made the set
+    if (sets == 0) sigaddset(&unblocked, signal);
+  }
+  ::pthread_sigmask(SIG_UNBLOCK, &unblocked, nullptr);
+}
+
+signal_set::signal_set(event_loop& loop, std::span<const int> signals, function received)
+    : blocked_(set_of(signals)),
+      descriptor_(open_signalfd(set_of(signals))),
+      received_(std::move(received)),
+      watch_(loop, descriptor_.get(), [this](readiness) { receive(); }) {
+  watch_.start(readiness::readable);
+}
+
+signal_set::~signal_set() = default;
+
+void unblock_signals() noexcept {
+  sigset_t none;
+  sigemptyset(&none);
+  ::pthread_sigmask(SIG_SETMASK, &none, nullptr);
+}
+
+// One signal per call: the function may destroy this set, and a level-triggered watch reports what
+// is left in the next turn.
+void signal_set::receive() {
+  signal_info info;
+  if (::read(descriptor_.get(), &info, sizeof info) == sizeof info) received_(info);
+}
+
+}  // namespace gyre
