@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cassert>
-#include <cstring>
 #include <stdexcept>
 #include <utility>
 
@@ -17,27 +16,6 @@ namespace {
 }
 
 }  // namespace
-
-loop_metrics& loop_metrics::operator+=(const loop_metrics& other) noexcept {
-  if (*io == '\0') {
-    io = other.io;
-  } else if (*other.io != '\0' && std::strcmp(io, other.io) != 0) {
-    io = "several";
-  }
-  tasks_run += other.tasks_run;
-  tasks_refused += other.tasks_refused;
-  timers_fired += other.timers_fired;
-  io_events += other.io_events;
-  exceptions += other.exceptions;
-  turns += other.turns;
-  polls += other.polls;
-  sleeps += other.sleeps;
-  wakeups += other.wakeups;
-  tasks_pending += other.tasks_pending;
-  timers_pending += other.timers_pending;
-  descriptors_watched += other.descriptors_watched;
-  return *this;
-}
 
 // Marks the calling thread as the one that runs the loop.
 class event_loop::running {
@@ -80,7 +58,8 @@ event_loop::event_loop(loop_options options, std::unique_ptr<gyre::poller> polle
       poller_(std::move(poller)),
       timers_(poller_->now()),
       io_slice_(*poller_, options_.io_time),
-      batch_size_(std::max<std::size_t>(options_.batch, 1)) {
+      batch_size_(std::max<std::size_t>(options_.batch, 1)),
+      wait_strategy_(options_.busy_poll) {
   options_.batch = batch_size_;
   if (!options_.on_exception) options_.on_exception = report_and_terminate;
   poller_->set_slice(&io_slice_);
@@ -122,208 +101,139 @@ void event_loop::stop() noexcept {
   stopped_.store(true, std::memory_order_release);
   if (in_loop_thread()) batch_.end();
   // On the loop's thread too: this may be a signal handler, and the loop about to sleep.
-  announce();
+  wake_if_asleep();
 }
 
 void event_loop::restart() noexcept { stopped_.store(false, std::memory_order_relaxed); }
 
-// Tasks first, then timers and descriptors: what was posted before run() runs before it first polls.
+// A turn has four phases. Tasks come first: what was posted before run() runs before the loop first
+// polls.
+//   1. Tasks: a batch of the inbox.
+//   2. Events: without a task in phase 1, waits for work; else polls for I/O.
+//   3. I/O: serves what phase 2 found, for io_time at most.
+//   4. Timers that were due when phase 3 began.
 std::size_t event_loop::turn(steady_time deadline) {
   turns_.add(1);
   looked_for_io_.reset();
   std::size_t done = run_tasks();
   if (stopped()) return done;
   const bool may_wait = done == 0 && deadline != steady_time::min() && !io_slice_.was_cut();
-  done += may_wait ? wait_until(deadline) : poll_io();
+  if (may_wait) wait_for_work(deadline);
+  if (may_wait || look_for_io()) done += run_io();
   return done + run_timers();
 }
 
+// ---- 1. tasks
+
 std::size_t event_loop::run_tasks() {
-  const bool timed = (poller_->watched() > 0 || !timers_.empty()) && tasks_ready();
+  const bool timed = (is_watching() || !timers_.empty()) && has_tasks();
   const steady_time started = timed ? now() : steady_time{};
   batch_ = inbox::batch(batch_size_);
   const auto run = [&] {
-    if (!left_over_.empty()) [[unlikely]]
-      run_left_over();
+    if (!unstored_.empty()) [[unlikely]]
+      run_unstored();
     if (limited_) {
       run_limited();
     } else {
       run_inbox(batch_);
     }
   };
-  guarded(run, [&] {
+  guard(run, [&] {
     if (batch_.ran() == 0) return;
-    last_batch_ = batch_.ran();
-    tasks_came_ = true;
-    tasks_run_.add(last_batch_);
+    wait_strategy_.record_batch(batch_.ran());
+    tasks_run_.add(batch_.ran());
   });
   if (timed && batch_.ran() > 0) adapt_batch(now() - started);
   return batch_.ran();
 }
 
-// A task leaves the count before it runs, so that it may post its successor within the limit.
+// A task's slot is released before it runs, so that the task may post its successor.
 void event_loop::run_limited() {
   while (batch_.more() && inbox_ready()) {
-    leave();
+    release_slot();
     batch_.count(1);
     inbox::batch one(1);
     run_inbox(one);
   }
 }
 
-// Few, and seldom any: they do not count as a batch of their own.
-void event_loop::run_left_over() {
-  // Who does not get a turn, because of an exception or the end of the batch, keeps waiting.
-  struct taken {
+void event_loop::run_unstored() {
+  // Operations whose turn does not come, because of an exception or the end of the batch, go back.
+  struct drained {
     event_loop& loop;
-    intrusive_queue<operation> waiting = loop.left_over_.pop_all();
-    ~taken() {
-      while (operation* next = waiting.pop_front()) loop.left_over_.push(*next);
+    intrusive_queue<operation> operations = loop.unstored_.pop_all();
+    ~drained() {
+      while (operation* next = operations.pop_front()) loop.unstored_.push(*next);
     }
-  } some{*this};
+  } drained{*this};
   while (batch_.more()) {
-    operation* const next = some.waiting.pop_front();
+    operation* const next = drained.operations.pop_front();
     if (next == nullptr) return;
-    if (limited_) leave();
+    if (limited_) release_slot();
     batch_.count(1);
     next->execute();
   }
 }
 
-// Timers and descriptors have waited as long as the batch took, full or not: when that was too long,
-// half as many tasks next time.
-void event_loop::adapt_batch(std::chrono::nanoseconds taken) noexcept {
-  if (taken > options_.batch_time) {
+// Timers and descriptors have waited for the batch: after one that took too long, the next has half
+// as many tasks.
+void event_loop::adapt_batch(std::chrono::nanoseconds duration) noexcept {
+  if (duration > options_.batch_time) {
     batch_size_ = std::max<std::size_t>(batch_.ran() / 2, 1);
   } else if (batch_.full()) {
     batch_size_ = std::min(batch_size_ * 2, options_.batch);
   }
 }
 
-// Asks for I/O without waiting, and serves what there is.
-std::size_t event_loop::poll_io() {
-  if (poller_->watched() == 0) return 0;
-  ask_poller();
-  return run_io();
+// ---- 2. events
+
+bool event_loop::look_for_io() {
+  if (!is_watching()) return false;
+  poll_for_io();
+  return true;
 }
 
-bool event_loop::ask_poller() {
+bool event_loop::poll_for_io() {
   polls_.add(1);
   return poller_->wait(steady_time::min()) > 0;
 }
 
-// To fall asleep costs a heavy fence, and to be woken far more. A loop whose descriptors keep it busy
-// asks for I/O first and finds some; one that would mostly ask in vain, such as the end of a single
-// connection, sleeps at once. Tasks are looked for where they have come.
-std::size_t event_loop::wait_until(steady_time deadline) {
-  const bool watching = poller_->watched() > 0;
-  if (watching && poll_first_.worth_it()) {
-    if (ask_poller()) {
-      poll_first_.paid();
-      return run_io();
-    }
-    poll_first_.wasted();
-  }
+void event_loop::wait_for_work(steady_time deadline) {
+  if (wait_strategy_.poll_before_sleeping(*this)) return;
   if (const auto next = timers_.next_wakeup()) deadline = std::min(deadline, *next);
-  const bool looks = std::exchange(tasks_came_, false) || !watching;
-  if (looks && look_for_tasks(deadline)) return run_io();
-  if (poll_busily(deadline)) return run_io();
-  return sleep_until(deadline);
+  if (!wait_strategy_.stay_awake(*this, deadline)) sleep_until(deadline);
 }
 
-std::size_t event_loop::sleep_until(steady_time deadline) {
-  {
-    gate_.fall_asleep();
-    struct awake {
-      detail::sleep_gate& again;
-      ~awake() { again.wake_up(); }
-    } const at_last{gate_};
-    // Looked at once more: what came before the fence is seen here, what comes later wakes us.
-    if (!tasks_ready() && !stopped()) {
-      sleeps_.add(1);
-      poller_->wait(deadline);
-    }
-  }
-  return run_io();
+void event_loop::sleep_until(steady_time deadline) {
+  gate_.fall_asleep();
+  struct awake {
+    detail::sleep_gate& gate;
+    ~awake() { gate.wake_up(); }
+  } const afterwards{gate_};
+  // Looked at once more: a task posted before the fence is seen here, a later one wakes the loop.
+  if (has_tasks() || stopped()) return;
+  sleeps_.add(1);
+  poller_->wait(deadline);
 }
 
-// Some 25 us at most, and no longer than producers can go on without being slowed down.
-void event_loop::let_tasks_gather() const noexcept {
-  constexpr int looks = 32;
-  constexpr int pauses = 64;
-  constexpr std::size_t enough = 2048;
-  for (int look = 0; look < looks && inbox_pending() < enough && !stopped(); ++look) {
-    for (int pause = 0; pause < pauses; ++pause) detail::cpu_relax();
-  }
-}
-
-// Looks for tasks for a while instead of going to sleep. Where they come in numbers and nothing else
-// is to be served, it first lets some gather (to take each one as it is put would move its cache
-// line to and fro). Now and then it asks for I/O, and offers its core to producers that wait for one;
-// rivals that use it up take their whole time slices, so it looks at the clock when it comes back.
-bool event_loop::look_for_tasks(steady_time deadline) {
-  constexpr std::size_t in_numbers = 16;
-  constexpr auto longest = std::chrono::microseconds{100};
-  const bool watching = poller_->watched() > 0;
-  const bool busy = last_batch_ >= in_numbers && !watching;
-  if (busy) let_tasks_gather();
-  const int yields_every = busy ? 4 : 32;
-  const bool yields = spin_.looks() >= yields_every;
-  const steady_time give_up = yields ? std::min(deadline, now() + longest) : deadline;
-  for (int look = 1; look <= spin_.looks(); ++look) {
-    if (tasks_ready() || stopped()) {
-      spin_.paid(look);
-      return true;
-    }
-    if (look % yields_every == 0) {
-      if (watching && ask_poller()) {
-        spin_.wasted();
-        return true;
-      }
-      detail::thread_yield();
-      if (now() >= give_up) break;
-    } else {
-      detail::cpu_relax();
-    }
-  }
-  spin_.wasted();
-  return false;
-}
-
-// Stays awake for what comes soon. True if something did; also when a timer is due.
-bool event_loop::poll_busily(steady_time deadline) {
-  if (options_.busy_poll <= std::chrono::nanoseconds::zero()) return false;
-  if (!busy_poll_.worth_it()) return false;
-  const bool watching = poller_->watched() > 0;
-  const steady_time give_up = detail::later(now(), options_.busy_poll);
-  while (true) {
-    if (tasks_ready() || stopped() || (watching && ask_poller())) break;
-    const steady_time present = now();
-    if (present >= deadline) break;
-    if (present >= give_up) {
-      busy_poll_.wasted();
-      return false;
-    }
-    detail::cpu_relax();
-  }
-  busy_poll_.paid();
-  return true;
-}
+// ---- 3. I/O
 
 std::size_t event_loop::run_io() {
   looked_for_io_ = timers_.empty() ? steady_time::min() : now();
   io_slice_.begin(*looked_for_io_);
   std::size_t completed = 0;
-  guarded([&] { poller_->complete(completed); },
-          [&] {
-            io_events_.add(completed);
-            descriptors_watched_.set(poller_->watched());
-          });
+  guard([&] { poller_->complete(completed); },
+        [&] {
+          io_events_.add(completed);
+          descriptors_watched_.set(poller_->watched());
+        });
   return completed;
 }
 
-// Those that were due when the loop looked for I/O. What has come while it served that comes first: a
-// read is not timed out because others took long.
+// ---- 4. timers
+
+// Input that arrived while phase 3 served others comes first: a read must not time out because others
+// took long.
 std::size_t event_loop::run_timers() {
   if (timers_.empty()) return 0;
   const steady_time due_until = looked_for_io_ ? *looked_for_io_ : now();
@@ -332,17 +242,17 @@ std::size_t event_loop::run_timers() {
     ++fired;
     static_cast<timer_operation&>(due).expire();
   };
-  guarded([&] { timers_.advance(due_until, options_.batch, fire); },
-          [&] {
-            timers_fired_.add(fired);
-            timers_pending_.set(timers_.size());
-          });
+  guard([&] { timers_.advance(due_until, options_.batch, fire); },
+        [&] {
+          timers_fired_.add(fired);
+          timers_pending_.set(timers_.size());
+        });
   return fired;
 }
 
-// Counts what was done before it hands an exception on: the handler may throw.
+// Counts before it hands an exception on, as the handler may throw.
 template <class Work, class Count>
-void event_loop::guarded(Work&& work, Count&& count) {
+void event_loop::guard(Work&& work, Count&& count) {
   try {
     work();
   } catch (...) {
@@ -360,31 +270,30 @@ void event_loop::wake() noexcept {
   poller_->wake();
 }
 
-void event_loop::push_without_memory(operation& op) noexcept { left_over_.push(op); }
+void event_loop::push_without_memory(operation& op) noexcept { unstored_.push(op); }
 
-void event_loop::enter() noexcept { waiting_.fetch_add(1, std::memory_order_relaxed); }
-void event_loop::leave() noexcept { waiting_.fetch_sub(1, std::memory_order_relaxed); }
+void event_loop::release_slot() noexcept { waiting_.fetch_sub(1, std::memory_order_relaxed); }
 
 // relaxed: a count that orders nothing.
-event_loop::admission event_loop::admit() noexcept {
-  if (!limited_) return admission(nullptr);
+event_loop::inbox_slot event_loop::try_take_slot() noexcept {
+  if (!limited_) return inbox_slot(nullptr);
   std::size_t waiting = waiting_.load(std::memory_order_relaxed);
   while (waiting < options_.inbox_limit) {
     if (waiting_.compare_exchange_weak(waiting, waiting + 1, std::memory_order_relaxed)) {
-      return admission(this);
+      return inbox_slot(this);
     }
   }
   refused_.fetch_add(1, std::memory_order_relaxed);
-  return admission(nullptr, false);
+  return inbox_slot(nullptr, false);
 }
 
-void event_loop::watch(readiness_operation& op, readiness interest, trigger how) {
-  poller_->watch(op, interest, how);
+void event_loop::watch(readiness_operation& op, readiness interest, trigger mode) {
+  poller_->watch(op, interest, mode);
   descriptors_watched_.set(poller_->watched());
 }
 
-void event_loop::rewatch(readiness_operation& op, readiness interest, trigger how) {
-  poller_->rewatch(op, interest, how);
+void event_loop::rewatch(readiness_operation& op, readiness interest, trigger mode) {
+  poller_->rewatch(op, interest, mode);
 }
 
 void event_loop::unwatch(readiness_operation& op) noexcept {

@@ -4,7 +4,7 @@
 #include <gyre/exec/loop.hpp>
 
 #include <gtest/gtest.h>
-#include <gyre/exec/detail/wager.hpp>
+#include <gyre/exec/detail/adaptive_attempt.hpp>
 #include <gyre/exec/poller.hpp>
 #include <gyre/exec/timer.hpp>
 
@@ -226,21 +226,21 @@ TEST(BusyPoll, EndsWhereRunUntilDoes) {
   EXPECT_EQ(polling.poller.sleeps, 0u);
 }
 
-TEST(Wager, WithoutCreditTriesAfterPausesThatDouble) {
-  gyre::detail::wager bet(0, 1);
-  const auto sleeps_until_next_try = [&] {
+TEST(AdaptiveAttempt, WithoutCreditIsDueAfterPausesThatDouble) {
+  gyre::detail::adaptive_attempt attempt(0, 1);
+  const auto opportunities_until_due = [&] {
     int passed = 1;
-    while (!bet.worth_it()) ++passed;
+    while (!attempt.is_due()) ++passed;
     return passed;
   };
   for (const int pause : {8, 16, 32, 64, 128, 256, 512, 512}) {
-    EXPECT_EQ(sleeps_until_next_try(), pause);
-    bet.wasted();
+    EXPECT_EQ(opportunities_until_due(), pause);
+    attempt.fail();
   }
-  bet.paid();
-  EXPECT_EQ(sleeps_until_next_try(), 1);
-  bet.wasted();
-  EXPECT_EQ(sleeps_until_next_try(), 8);
+  attempt.succeed();
+  EXPECT_EQ(opportunities_until_due(), 1);
+  attempt.fail();
+  EXPECT_EQ(opportunities_until_due(), 8);
 }
 
 }  // namespace

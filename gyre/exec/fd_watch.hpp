@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Being told when a descriptor is ready.
+// fd_watch: readiness notification for a file descriptor.
 //
 //     gyre::fd_watch input(loop, STDIN_FILENO, [&](gyre::readiness) { read_some(); });
 //     input.start(gyre::readiness::readable);
@@ -12,44 +12,45 @@
 
 namespace gyre {
 
-/// Calls a function on the loop's thread whenever a descriptor is ready, until stopped.
+/// Calls a function on the loop's thread whenever a descriptor is ready, until stopped. A descriptor
+/// has one watch per loop, for reading and writing together.
 ///
-/// Does not own the descriptor: stop the watch before closing it. One watch per descriptor and loop,
-/// for reading and writing together. All members belong to the loop's thread (or the loop's owner
-/// while no thread runs it). It must not outlive its loop, does not move, and is stopped by its
-/// destructor. The function may stop, change and destroy any watch, its own included; a watch that
-/// was stopped is not called any more, not even for what was ready before.
+/// Thread-safety: all members belong to the loop's thread, or to the loop's owner while no thread
+/// runs it.
+/// Lifetime: the loop must outlive the watch, and the watch be stopped before its descriptor is
+/// closed. The destructor stops. The function may stop, change and destroy any watch, its own
+/// included; a stopped watch is not called any more, not even for events that came before.
 class fd_watch {
  public:
   using function = move_only_function<void(readiness)>;
 
-  /// `ready` is called with what is ready, which can include error and hang_up unasked. What it
-  /// throws goes to the loop's on_exception.
-  fd_watch(event_loop& loop, int fd, function ready) noexcept;
+  /// `callback` gets the events, error and hang_up always included. Its exceptions go to the loop's
+  /// on_exception.
+  fd_watch(event_loop& loop, int fd, function callback) noexcept;
   fd_watch(const fd_watch&) = delete;
   fd_watch& operator=(const fd_watch&) = delete;
   ~fd_watch();
 
-  /// Begins, or changes what is reported. One system call. Throws std::system_error: EPERM for a
-  /// regular file, EEXIST if the loop watches the descriptor already, EBADF.
-  void start(readiness interest, trigger how = trigger::level);
-  /// Ends it; true if it was active.
+  /// Begins to report, or changes the interest. One system call. Throws std::system_error: EPERM for
+  /// a regular file, EEXIST if the loop already watches the descriptor, EBADF.
+  void start(readiness interest, trigger mode = trigger::level);
+  /// Stops the reports; true if the watch was active.
   bool stop() noexcept;
-  bool active() const noexcept { return operation_.is_linked(); }
-  int fd() const noexcept { return operation_.fd(); }
+  bool active() const noexcept { return node_.is_linked(); }
+  int fd() const noexcept { return node_.fd(); }
 
  private:
-  struct operation : readiness_operation {
-    operation(fd_watch& owner, int descriptor) noexcept
+  struct node : readiness_operation {
+    node(fd_watch& owner, int descriptor) noexcept
         : readiness_operation(descriptor, &fd_watch::complete), self(&owner) {}
     fd_watch* self;
   };
 
-  static void complete(readiness_operation& completed, readiness ready);
+  static void complete(readiness_operation& operation, readiness events);
 
   event_loop& loop_;
-  operation operation_;
-  detail::callback<readiness> ready_;
+  node node_;
+  detail::callback<readiness> callback_;
 };
 
 }  // namespace gyre

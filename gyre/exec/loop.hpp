@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The event loop.
+// loop: the event loop of a program.
 //
 //     gyre::loop loop;
 //     std::jthread other([&] { loop.post([&] { std::puts("on the loop"); loop.stop(); }); });
@@ -8,7 +8,6 @@
 
 #include <cstddef>
 #include <memory>
-#include <type_traits>
 #include <utility>
 
 #include <gyre/base/detail/calls_in_flight.hpp>
@@ -16,21 +15,25 @@
 #include <gyre/exec/event_loop.hpp>
 #include <gyre/exec/inbox/fifo.hpp>
 #include <gyre/exec/inbox/inbox.hpp>
+#include <gyre/exec/posting.hpp>
 
 namespace gyre {
 
 /// An event loop with the inbox `Inbox`, which decides the order of tasks from several threads and
-/// what posting costs: see exec/inbox/. The members it shares with event_loop do the same here
-/// without a virtual call.
+/// the cost of posting: see exec/inbox/. Posting here is inlined; through an event_loop it is a
+/// virtual call.
 template <inbox::policy Inbox>
-class basic_loop final : public event_loop {
+class basic_loop final : public event_loop, public posting<basic_loop<Inbox>> {
  public:
+  using posting<basic_loop>::post;
+  using posting<basic_loop>::try_post;
+  using posting<basic_loop>::dispatch;
   using inbox_type = Inbox;
   static constexpr inbox::ordering order = Inbox::order;
 
-  /// Throws what make_poller() throws, std::bad_alloc.
+  /// Throws std::bad_alloc, and errors of make_poller().
   explicit basic_loop(loop_options options = {}) : basic_loop(options.io, options) {}
-  /// With another way to wait, such as one with virtual time.
+  /// With another poller, such as one with virtual time.
   basic_loop(loop_options options, std::unique_ptr<gyre::poller> poller)
       : event_loop(std::move(options), std::move(poller)) {}
 
@@ -40,58 +43,34 @@ class basic_loop final : public event_loop {
   }
 
   void post(operation& op) noexcept override {
-    const detail::calls_in_flight::call here(posts_);
-    admission counted = admit_always();
+    const detail::calls_in_flight::call call(posts_);
+    inbox_slot slot = take_slot();
     try {
       inbox_.push(detail::run_operation{&op});
     } catch (...) {
       push_without_memory(op);
     }
-    counted.keep();
-    announce();
+    slot.keep();
+    wake_if_asleep();
   }
   void post_discardable(operation& op, void (*discard)(operation& op) noexcept) override {
-    const detail::calls_in_flight::call here(posts_);
-    push(detail::run_or_discard(op, discard), admit_always());
-  }
-  template <class F>
-    requires std::is_invocable_v<std::decay_t<F>&>
-  void post(F&& callable) {
-    push(std::forward<F>(callable), admit_always());
-  }
-  template <class F>
-    requires std::is_invocable_v<std::decay_t<F>&>
-  [[nodiscard]] bool try_post(F&& callable) {
-    admission granted = admit();
-    if (!granted) return false;
-    push(std::forward<F>(callable), std::move(granted));
-    return true;
-  }
-  template <class F>
-    requires std::is_invocable_v<std::decay_t<F>&>
-  void dispatch(F&& callable) {
-    if (in_loop_thread()) {
-      std::forward<F>(callable)();
-    } else {
-      post(std::forward<F>(callable));
-    }
+    const detail::calls_in_flight::call call(posts_);
+    post(detail::run_or_discard(op, discard));
   }
 
  private:
   basic_loop(io_interface io, loop_options& options)
       : event_loop(std::move(options), make_poller(io)) {}
 
+  friend posting<basic_loop>;
+
   template <class F>
-  void push(F&& callable, admission&& counted) {
+  void push(F&& callable) {
     inbox_.push(std::forward<F>(callable));
-    counted.keep();
-    announce();
+    wake_if_asleep();
   }
 
-  void push_function(move_only_function<void()> function) override {
-    inbox_.push(std::move(function));
-    announce();
-  }
+  void push_function(stored_function function) override { push(std::move(function)); }
   void run_inbox(inbox::batch& batch) override { inbox_.run(batch); }
   bool inbox_ready() noexcept override { return inbox_.ready(); }
   std::size_t inbox_pending() const noexcept override { return inbox_.pending(); }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A thread that runs a loop.
+// loop_thread: a thread that runs a loop.
 //
 //     gyre::loop_thread io({.name = "io"});
 //     io.loop().post([&] { … });
@@ -20,16 +20,15 @@
 
 namespace gyre {
 
-/// How a thread and its loop are set up.
+/// Settings of a thread and its loop.
 template <class Loop>
 struct loop_thread_options {
-  /// Shown by ps and debuggers; the kernel keeps the first 15 bytes. Empty: that of the thread that
-  /// makes it.
+  /// The thread's name, in ps and debuggers; the kernel keeps the first 15 bytes. Empty: the name of
+  /// the calling thread.
   std::string name = {};
-  /// The CPUs it may run on. Empty: those of the thread that makes it.
+  /// The CPUs the thread may run on. Empty: those of the calling thread.
   std::vector<int> cpus = {};
-  /// Called on the thread before the loop runs, and after it has run (not when an exception left
-  /// run()).
+  /// Called on the thread before the loop runs, and after it has run unless an exception left run().
   move_only_function<void(Loop&)> on_start = {};
   move_only_function<void(Loop&)> on_stop = {};
   gyre::loop_options loop = {};
@@ -37,26 +36,27 @@ struct loop_thread_options {
 
 /// A loop and the thread that runs it, from the constructor to stop().
 ///
-/// The loop is ready for posts when the constructor returns, and lives as long as this object. What
-/// `on_start` throws leaves the constructor; what run() or `on_stop` throws ends the thread and
-/// leaves join(). loop() and stop() may be called by any thread, the rest by the owner. The
-/// destructor stops and joins, and terminates the program if an exception was left that no join()
-/// has taken. A task of the loop, or `on_stop`, may destroy this object: the thread then ends its
-/// turn and frees the loop itself.
+/// Thread-safety: loop() and stop() may be called from any thread, the rest by the owner.
+/// Lifetime: the loop lives as long as this object. The destructor stops and joins. A task of the
+/// loop, or `on_stop`, may destroy this object: the thread then ends its turn and frees the loop
+/// itself.
+/// Errors: exceptions of `on_start` leave the constructor; those of run() and `on_stop` end the
+/// thread and leave join(). The destructor terminates the program if join() has not taken one.
 template <class Loop>
 class basic_loop_thread {
  public:
   using loop_type = Loop;
   using options = loop_thread_options<Loop>;
 
-  /// Returns once `on_start` has run. Throws std::system_error (EAGAIN: no thread, EMFILE: no
-  /// descriptor, EINVAL: a CPU that is not there), and what on_start throws.
-  explicit basic_loop_thread(options how = {}) : work_(std::make_unique<work>(std::move(how))) {
+  /// Returns once `on_start` has run. Throws std::system_error: EAGAIN for too many threads, EMFILE
+  /// for too many descriptors, EINVAL for a CPU that does not exist.
+  explicit basic_loop_thread(options settings = {})
+      : work_(std::make_unique<work>(std::move(settings))) {
     std::promise<void> started;
     std::future<void> start = started.get_future();
     work* const begun = work_.get();
     thread_.emplace(
-        begun->how.name, begun->how.cpus,
+        begun->settings.name, begun->settings.cpus,
         [begun, started = std::move(started)]() mutable { begun->run(std::move(started)); });
     try {
       start.get();
@@ -71,7 +71,7 @@ class basic_loop_thread {
     stop();
     if (thread_->is_current()) {
       thread_->detach();
-      work_->mine = std::move(work_);
+      work_->self = std::move(work_);
       return;
     }
     thread_->join();
@@ -80,16 +80,16 @@ class basic_loop_thread {
 
   Loop& loop() noexcept { return work_->loop; }
 
-  /// As the loop's stop(): returns at once; the loop ends its turn.
+  /// Stops the loop after its current turn; returns at once.
   void stop() noexcept { loop().stop(); }
 
-  /// Waits until the thread has ended. Throws what ended it, if an exception did, and
+  /// Waits until the thread has ended. Rethrows the exception that ended it, if any; throws
   /// std::system_error (EDEADLK) when called by the thread itself.
   void join() {
     thread_->join();
     if (work_->error) std::rethrow_exception(std::exchange(work_->error, nullptr));
   }
-  /// The same, but at most for `timeout`; false when that has passed.
+  /// As join(), but returns false after `timeout`.
   [[nodiscard]] bool join_for(std::chrono::nanoseconds timeout) {
     if (!thread_->join_for(timeout)) return false;
     join();
@@ -98,11 +98,11 @@ class basic_loop_thread {
 
  private:
   struct work {
-    explicit work(options&& given) : how(std::move(given)), loop(std::move(how.loop)) {}
+    explicit work(options&& from) : settings(std::move(from)), loop(std::move(settings.loop)) {}
 
     void run(std::promise<void> started) noexcept {
       try {
-        if (how.on_start) how.on_start(loop);
+        if (settings.on_start) settings.on_start(loop);
       } catch (...) {
         started.set_exception(std::current_exception());
         return;
@@ -110,19 +110,19 @@ class basic_loop_thread {
       started.set_value();
       try {
         loop.run();
-        if (how.on_stop) how.on_stop(loop);
+        if (settings.on_stop) settings.on_stop(loop);
       } catch (...) {
         error = std::current_exception();
       }
-      if (mine == nullptr) return;
+      if (self == nullptr) return;
       if (error) std::terminate();
-      const std::unique_ptr<work> freed = std::move(mine);
+      const std::unique_ptr<work> freed = std::move(self);
     }
 
-    options how;
+    options settings;
     Loop loop;
     std::exception_ptr error;
-    std::unique_ptr<work> mine;  // set when the thread is the last to hold it
+    std::unique_ptr<work> self;  // set when the thread is the last owner
   };
 
   std::unique_ptr<work> work_;

@@ -15,12 +15,12 @@ waiting_loop::waiting_loop(event_loop& loop, inplace_stop_token stop_when)
   }
   where = &loop;
   stop = stop_.get_token();
-  finished = &tell;
+  finished = &finish;
 }
 
-std::coroutine_handle<> waiting_loop::tell(task_context& self) noexcept {
+std::coroutine_handle<> waiting_loop::finish(task_context& self) noexcept {
   auto& context = static_cast<waiting_loop&>(self);
-  // Not context.where alone: a foreign awaitable may resume coroutines where it likes.
+  // Not context.where alone: a foreign awaitable may resume coroutines on any thread.
   if (context.where == &context.loop_ && context.thread_ == std::this_thread::get_id()) {
     context.done_ = true;
   } else {
@@ -29,8 +29,8 @@ std::coroutine_handle<> waiting_loop::tell(task_context& self) noexcept {
   return std::noop_coroutine();
 }
 
-// A coroutine cannot be left lying in the loop's queue, so a loop that is stopped, or throws, goes
-// on for it.
+// A coroutine cannot stay in the queue of a loop that does not run, so a loop that is stopped, or
+// throws, runs on for it.
 void waiting_loop::run_until_done() {
   bool stopped = false;
   std::exception_ptr error;

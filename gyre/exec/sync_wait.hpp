@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Running a loop until a coroutine has finished: the main() of a program of coroutines.
+// sync_wait: runs a loop until a coroutine has finished; the main() of a program of coroutines.
 //
 //     gyre::loop loop;
 //     gyre::sync_wait(loop, serve(loop));
@@ -18,7 +18,7 @@ namespace gyre {
 
 namespace detail {
 
-/// A loop that is run for the sake of one coroutine, as the coroutine's context.
+/// The context of the coroutine that a loop is run for.
 class waiting_loop : task_context {
  public:
   waiting_loop(event_loop& loop, inplace_stop_token stop_when);
@@ -31,7 +31,7 @@ class waiting_loop : task_context {
   }
 
  private:
-  static std::coroutine_handle<> tell(task_context& self) noexcept;
+  static std::coroutine_handle<> finish(task_context& self) noexcept;
   void run_until_done();
 
   event_loop& loop_;
@@ -43,20 +43,18 @@ class waiting_loop : task_context {
 
 }  // namespace detail
 
-/// Runs the loop `target` on the calling thread until `awaitable` has a result, and returns that or
-/// throws what it threw; std::system_error (std::errc::operation_canceled) if it ended because it
-/// was asked to stop. The awaitable starts at once, before other tasks of the loop. `stop` asks it
-/// to stop; so do event_loop::stop() and what event_loop::run() would throw: the loop then runs on
-/// until the awaitable has ended, and is left stopped, or the exception goes on. Throws
-/// std::logic_error when called by a task of the loop.
+/// Runs the loop `target` on the calling thread until `awaitable` has completed, and returns its result or
+/// rethrows its exception. The awaitable starts at once, before other tasks of the loop. It is asked
+/// to stop by `stop`, by event_loop::stop(), and by an exception that leaves a turn of the loop: the
+/// loop then runs on until the awaitable has ended, and is left stopped, or the exception goes on.
 ///
-/// A thread that resumed the coroutine on the loop (of another loop it went to, or one that unlocked or
-/// sent what it waited for) may still be in event_loop::post() when this returns. The loop's
-/// destructor waits for that call, so the loop may be destroyed at once, and made before those threads or
-/// after them.
+/// Lifetime: the loop may be destroyed at once. Its destructor waits for other threads that have
+/// resumed the coroutine and are still in event_loop::post().
+/// Errors: std::system_error (std::errc::operation_canceled) if the awaitable ended because it was
+/// asked to stop; std::logic_error when called by a task of the loop.
 template <class Awaitable>
 decltype(auto) sync_wait(event_loop& target, Awaitable&& awaitable, inplace_stop_token stop = {}) {
-  detail::waiting_loop here(target, stop);  // outlives the coroutines, also when they are given up
+  detail::waiting_loop here(target, stop);  // outlives the coroutines, also abandoned ones
   auto task = as_task(std::forward<Awaitable>(awaitable));
   return here.run(detail::task_access::state(task));
 }

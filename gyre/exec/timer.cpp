@@ -7,8 +7,8 @@
 
 namespace gyre {
 
-timer::timer(event_loop& loop, move_only_function<void()> expired) noexcept
-    : loop_(loop), expired_(std::move(expired)) {}
+timer::timer(event_loop& loop, move_only_function<void()> callback) noexcept
+    : loop_(loop), callback_(std::move(callback)) {}
 
 timer::~timer() { cancel(); }
 
@@ -36,12 +36,12 @@ bool timer::cancel() noexcept {
   return loop_.cancel_timer(node_);
 }
 
-void timer::expire(timer_operation& expired) {
-  timer& self = *static_cast<node&>(expired).self;
+void timer::expire(timer_operation& operation) {
+  timer& self = *static_cast<node&>(operation).self;
   if (self.period_ > std::chrono::nanoseconds{0}) {
     self.loop_.start_timer(self.node_, self.next_deadline());
   }
-  self.expired_();  // may destroy the timer
+  self.callback_();  // may destroy the timer
 }
 
 // The first multiple of the period, counted from the deadline just served, that lies ahead.
@@ -50,8 +50,8 @@ steady_time timer::next_deadline() const noexcept {
   const steady_time present = loop_.now();
   if (present < served) return detail::later(served, period_);
   // Unsigned: all of time is longer than the longest duration.
-  const auto count = [](std::chrono::nanoseconds some) {
-    return static_cast<std::uint64_t>(some.count());
+  const auto count = [](std::chrono::nanoseconds duration) {
+    return static_cast<std::uint64_t>(duration.count());
   };
   const std::uint64_t behind = count(present.time_since_epoch()) - count(served.time_since_epoch());
   const std::chrono::nanoseconds into_period(behind % count(period_));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One-shot and periodic timers of a loop.
+// timer: one-shot and periodic timers of a loop.
 //
 //     gyre::timer heartbeat(loop, [&] { connection.ping(); });
 //     heartbeat.start_every(30s);
@@ -14,39 +14,41 @@
 
 namespace gyre {
 
-/// Calls a function on the loop's thread when its time has come.
+/// Calls a function on the loop's thread at a deadline, once or periodically.
 ///
-/// A timer fires never early, and late by what the loop is busy with; timers fire in the order of
-/// their deadlines, and after the I/O that came before: a loop that was busy looks for that first, so
-/// that nothing is timed out which has already come. All members belong to the loop's thread (or the loop's owner while no thread
-/// runs it). It must not outlive its loop, does not move, and is cancelled by its destructor. The
-/// function may start, cancel and destroy any timer, its own included. Starting and cancelling are
-/// O(1) and allocate nothing.
+/// A timer never fires early; it fires late if the loop is busy. Timers fire in the order of their
+/// deadlines, and after I/O that arrived before: a read does not time out because the loop was busy.
+///
+/// Thread-safety: all members belong to the loop's thread, or to the loop's owner while no thread
+/// runs it.
+/// Lifetime: the loop must outlive the timer. The destructor cancels. The function may start, cancel
+/// and destroy any timer, its own included.
+/// Complexity: starting and cancelling are O(1) and allocate nothing.
 class timer {
  public:
-  /// `expired` is called each time. What it throws goes to the loop's on_exception.
-  timer(event_loop& loop, move_only_function<void()> expired) noexcept;
+  /// Exceptions of `callback` go to the loop's on_exception.
+  timer(event_loop& loop, move_only_function<void()> callback) noexcept;
   timer(const timer&) = delete;
   timer& operator=(const timer&) = delete;
   ~timer();
 
-  /// Fires once, when `delay` has passed; zero or less: in the loop's next turn. Replaces an
-  /// earlier start. A delay beyond the end of time never fires.
+  /// Fires once, after `delay`; in the loop's next turn if that is zero or less. Replaces an earlier
+  /// start. A delay beyond the end of time never fires.
   void start_after(std::chrono::nanoseconds delay);
   /// Fires once, at `deadline`.
   void start_at(steady_time deadline);
-  /// Fires every `period` from now on, the first time when one has passed. The n-th deadline is n
-  /// periods after the start, however late the one before was served; deadlines that passed
-  /// while the loop was busy fire once, not each. Throws std::invalid_argument unless `period` > 0.
+  /// Fires every `period`, first after one period. The n-th deadline is n periods after the start,
+  /// however late the timer fires; several deadlines that pass while the loop is busy fire once.
+  /// Throws std::invalid_argument unless `period` > 0.
   void start_every(std::chrono::nanoseconds period);
-  /// The same with the first deadline at `first`.
+  /// Fires at `first`, and every `period` after it.
   void start_every(std::chrono::nanoseconds period, steady_time first);
 
-  /// Ends it; true if it was active. Never called after this, until it is started again.
+  /// Stops the timer; true if it was active. It does not fire again until it is started again.
   bool cancel() noexcept;
-  /// Whether it will fire. False inside the function of a one-shot timer.
+  /// Whether the timer will fire. False inside the callback of a one-shot timer.
   bool active() const noexcept { return node_.linked(); }
-  /// When it fires next, if active().
+  /// The next deadline, if active().
   steady_time deadline() const noexcept { return node_.deadline(); }
 
  private:
@@ -55,13 +57,13 @@ class timer {
     timer* self;
   };
 
-  static void expire(timer_operation& expired);
+  static void expire(timer_operation& operation);
   steady_time next_deadline() const noexcept;
 
   event_loop& loop_;
   node node_{*this};
   std::chrono::nanoseconds period_{0};
-  detail::callback<> expired_;
+  detail::callback<> callback_;
 };
 
 }  // namespace gyre

@@ -264,10 +264,10 @@ TEST_P(Poller, RemembersWhatItWatchesFor) {
   descriptor op;
   poller_.watch(op, readiness::readable, trigger::edge);
   EXPECT_EQ(op.interest(), readiness::readable);
-  EXPECT_EQ(op.how(), trigger::edge);
+  EXPECT_EQ(op.mode(), trigger::edge);
   poller_.rewatch(op, readiness::writable, trigger::level);
   EXPECT_EQ(op.interest(), readiness::writable);
-  EXPECT_EQ(op.how(), trigger::level);
+  EXPECT_EQ(op.mode(), trigger::level);
   poller_.unwatch(op);
   EXPECT_THROW(poller_.rewatch(op, readiness::readable, trigger::level), std::system_error);
   EXPECT_EQ(op.interest(), readiness::writable) << "a change that failed is none";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How long a poller serves descriptors in one turn of its loop, before timers and tasks get theirs.
+// io_slice: the time slice of a loop's I/O in one turn.
 #pragma once
 
 #include <gyre/base/clock.hpp>
@@ -12,27 +12,28 @@ class poller;
 
 namespace gyre::detail {
 
-/// The time that one turn's I/O may take. What is left when it is over is served in the next turns, in
-/// the same order. Reads the clock after the first completion and then once in several, as long as these
-/// are short; a turn with a single one reads none. The loop's thread.
+/// Measures the time that one turn spends on I/O. Completions that are left when it is over are served
+/// in the next turns, in the same order. Reads the clock after the first completion and then once in
+/// several, as long as these are short; a turn with a single completion does not read it. The loop's
+/// thread.
 class io_slice {
  public:
   io_slice(const poller& clock, std::chrono::nanoseconds length) noexcept
       : clock_(clock), length_(length) {}
 
-  /// With the time, if it is known.
+  /// `present`: the time, if it is known.
   void begin(steady_time present = steady_time::min()) noexcept {
     began_ = last_look_ = present;
     stride_ = left_ = 1;
     over_ = false;
   }
-  /// To be asked between two completions: whether the rest has to wait.
+  /// Whether the remaining completions must wait; asked after each.
   bool is_over() noexcept {
     if (--left_ > 0) [[likely]]
       return over_;
     return look();
   }
-  /// Whether there may be such a rest.
+  /// Whether completions may remain from this turn.
   bool was_cut() const noexcept { return over_; }
 
  private:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The protocol by which a loop falls asleep without missing a task and a producer pays for a system
-// call only when the loop sleeps.
+// sleep_gate: an eventcount with one waiter. A loop falls asleep without missing a task, and a producer
+// makes a system call only if the loop sleeps.
 #pragma once
 
 #include <cstdint>
@@ -13,10 +13,16 @@ namespace gyre::detail {
 /// Producer: makes its task visible, then asks must_wake(). Loop: fall_asleep(), then looks for
 /// tasks once more, then waits (or not), then wake_up().
 ///
-/// Each side writes one location and then reads the other's (Dekker). The store and the load must
-/// not be exchanged on either side; the producer, who passes here with every task, has only the
-/// light fence, and the loop, who is about to enter the kernel anyway, the heavy one. Of several
-/// producers that find the loop asleep exactly one is told to wake it.
+/// Each side writes one location and then reads the other's (Dekker), so neither side's store and
+/// load may be exchanged. The producer, which passes here with every task, has the light fence; the
+/// loop, which is about to enter the kernel anyway, the heavy one. If several producers find the loop
+/// asleep, must_wake() is true for exactly one of them.
+///
+/// | state | fall_asleep() | must_wake() | wake_up() |
+/// |---|---|---|---|
+/// | awake | asleep | false | awake |
+/// | asleep | - | awake, true once | awake |
+/// | always | always | true | always |
 class sleep_gate {
  public:
   /// With `always`, every must_wake() is true: one wake-up per task, as in the published report.

@@ -34,19 +34,19 @@ unique_fd readiness_set::make_epoll() {
 
 void readiness_set::use(int epoll) {
   epoll_ = epoll;
-  for (readiness_operation& op : watched_) control(EPOLL_CTL_ADD, op, op.interest(), op.how());
+  for (readiness_operation& op : watched_) control(EPOLL_CTL_ADD, op, op.interest(), op.mode());
 }
 
 void readiness_set::watch(readiness_operation& op, readiness interest, trigger how) {
   control(EPOLL_CTL_ADD, op, interest, how);
-  op.remember(interest, how);
+  op.set_interest(interest, how);
   watched_.push_back(op);
   ++count_;
 }
 
 void readiness_set::rewatch(readiness_operation& op, readiness interest, trigger how) {
   control(EPOLL_CTL_MOD, op, interest, how);
-  op.remember(interest, how);
+  op.set_interest(interest, how);
 }
 
 void readiness_set::unwatch(readiness_operation& op) noexcept {

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// wait_strategy: how a loop without work stays awake for a while before it sleeps.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+
+#include <gyre/base/clock.hpp>
+#include <gyre/base/detail/spin_budget.hpp>
+#include <gyre/exec/detail/adaptive_attempt.hpp>
+
+namespace gyre {
+class event_loop;
+}  // namespace gyre
+
+namespace gyre::detail {
+
+/// Falling asleep costs a heavy fence, and waking up far more. Each mechanism below spends a little
+/// time awake where that has paid recently:
+///
+/// | mechanism | runs when | ends when |
+/// |---|---|---|
+/// | poll before sleeping | descriptors are watched and polling has found I/O | after one poll |
+/// | gather | tasks come in large batches and nothing is watched | 2048 wait, or 25 us |
+/// | spin | tasks have come since the last sleep, or nothing is watched | the spin budget is used up |
+/// | busy poll | loop_options::busy_poll is set and has paid | its time has passed |
+class wait_strategy {
+ public:
+  explicit wait_strategy(std::chrono::nanoseconds busy_poll) noexcept
+      : busy_poll_time_(busy_poll) {}
+
+  /// Records a batch of tasks that has run.
+  void record_batch(std::size_t tasks) noexcept {
+    last_batch_ = tasks;
+    tasks_came_ = true;
+  }
+  /// Polls for I/O where that pays; true if there is some.
+  bool poll_before_sleeping(event_loop& loop);
+  /// Stays awake where that pays. True if there is work, or `deadline` was reached; false if the loop
+  /// is to sleep.
+  bool stay_awake(event_loop& loop, steady_time deadline);
+
+ private:
+  static void let_tasks_gather(event_loop& loop) noexcept;
+  bool spin(event_loop& loop, steady_time deadline);
+  bool poll_busily(event_loop& loop, steady_time deadline);
+
+  const std::chrono::nanoseconds busy_poll_time_;
+  spin_budget spin_budget_;
+  adaptive_attempt poll_first_{0, 1};
+  adaptive_attempt busy_poll_{adaptive_attempt::max_credit, adaptive_attempt::max_credit};
+  std::size_t last_batch_ = 0;
+  bool tasks_came_ = false;  // since the last sleep
+};
+
+}  // namespace gyre::detail

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// loop_options: the settings of an event loop.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <exception>
+#include <limits>
+
+#include <gyre/base/move_only_function.hpp>
+#include <gyre/exec/poller.hpp>
+
+namespace gyre {
+
+/// When posting makes the system call that wakes a loop.
+enum class wakeup {
+  /// Only when the loop sleeps, so that many tasks share one call.
+  coalesced,
+  /// With every task, as evpp 0.3.1 did; for the lab's comparison with the published figures.
+  per_task,
+};
+
+/// Settings of a loop, fixed when the loop is made.
+struct loop_options {
+  static constexpr std::size_t unlimited = std::numeric_limits<std::size_t>::max();
+
+  /// Tasks that may wait before try_post() refuses one. post() is never refused, but counts.
+  /// Counting costs every post an atomic addition, so the default does not count.
+  std::size_t inbox_limit = unlimited;
+  /// The most tasks that run between two looks at timers and descriptors; at least 1.
+  std::size_t batch = 1024;
+  /// The time limit of a batch while timers or descriptors wait; after a longer batch the next one
+  /// is smaller.
+  std::chrono::nanoseconds batch_time = std::chrono::milliseconds{1};
+  /// The time limit for descriptors between two looks at timers and tasks. Descriptors that were not
+  /// served come first in the next turn. A function that takes longer is not interrupted.
+  std::chrono::nanoseconds io_time = std::chrono::milliseconds{1};
+  /// How long the loop polls for I/O, tasks and timers before it sleeps; zero: not at all. A message
+  /// that arrives within that time finds the loop awake, which saves waking up a sleeping processor
+  /// (5 to 50 us). Busy polling costs up to this much processor time per sleep, and helps only a
+  /// loop that has a processor to itself. After eight polls in vain the loop stops polling, and
+  /// tries again after 8, 16 … 512 sleeps, so that an idle loop costs nothing.
+  std::chrono::nanoseconds busy_poll = std::chrono::nanoseconds::zero();
+  /// The kernel interface of the loop's sockets, pipes, files and watches; loop_metrics::io names
+  /// the one in use.
+  io_interface io = io_interface::automatic;
+  gyre::wakeup wakeup = gyre::wakeup::coalesced;
+  /// Receives exceptions of tasks, timers and watches, on the loop's thread; an exception that it
+  /// throws itself leaves run(). The default prints the exception and terminates the program.
+  move_only_function<void(std::exception_ptr)> on_exception = {};
+};
+
+}  // namespace gyre

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// posting: the part of a loop's interface that takes callables.
+#pragma once
+
+#include <type_traits>
+#include <utility>
+
+namespace gyre {
+
+/// Posts callables to `Loop`, an event_loop or a basic_loop. Callables may be movable only.
+///
+/// Thread-safety: every member may be called from any thread, tasks of the loop included.
+/// Errors: std::bad_alloc, and exceptions of the callable's copy or move constructor; nothing has
+/// been posted then.
+/// Complexity: a small callable is stored in the inbox: up to 24 bytes when posted to a basic_loop,
+/// up to 16 when posted through an event_loop. A larger one takes a block of the thread's slab. A
+/// system call is made only if the loop sleeps.
+template <class Loop>
+class posting {
+ public:
+  /// Runs `callable` once on the loop's thread, in the inbox's order, and never before post() has
+  /// returned on the loop's own thread.
+  template <class F>
+    requires std::is_invocable_v<std::decay_t<F>&>
+  void post(F&& callable) {
+    auto slot = self().take_slot();
+    self().push(std::forward<F>(callable));
+    slot.keep();
+  }
+  /// As post(), but returns false if loop_options::inbox_limit tasks wait; `callable` is then not
+  /// moved from.
+  template <class F>
+    requires std::is_invocable_v<std::decay_t<F>&>
+  [[nodiscard]] bool try_post(F&& callable) {
+    auto slot = self().try_take_slot();
+    if (!slot) return false;
+    self().push(std::forward<F>(callable));
+    slot.keep();
+    return true;
+  }
+  /// Calls `callable` at once on the loop's thread; posts it on any other.
+  template <class F>
+    requires std::is_invocable_v<std::decay_t<F>&>
+  void dispatch(F&& callable) {
+    if (self().in_loop_thread()) {
+      std::forward<F>(callable)();
+    } else {
+      post(std::forward<F>(callable));
+    }
+  }
+
+ private:
+  Loop& self() noexcept { return static_cast<Loop&>(*this); }
+};
+
+}  // namespace gyre
