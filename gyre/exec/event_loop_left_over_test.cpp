@@ -37,7 +37,7 @@ class poor_inbox {
     if (out_of_memory) throw std::bad_alloc();
     rich_.push(std::forward<F>(callable));
   }
-  void run(gyre::inbox::batch& some) { rich_.run(some); }
+  void run(gyre::inbox::batch& tasks) { rich_.run(tasks); }
   bool ready() noexcept { return rich_.ready(); }
   std::size_t pending() const noexcept { return rich_.pending(); }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The published report's second queue. Needs Boost's headers; gyre.hpp does not include this.
+// inbox::boost_lockfree: the second queue of the published report. Needs Boost's headers; gyre.hpp
+// does not include it.
 #pragma once
 
 #include <cstddef>
@@ -33,21 +34,21 @@ class boost_lockfree {
   template <class F>
   void push(F&& callable) {
     void* const block = slab_allocate(sizeof(task));
-    owner made;
+    owner stored;
     try {
-      made.reset(::new (block) task(std::forward<F>(callable)));
+      stored.reset(::new (block) task(std::forward<F>(callable)));
     } catch (...) {
       slab_deallocate(block, sizeof(task));
       throw;
     }
-    if (!queue_.push(made.get())) throw std::bad_alloc();
-    static_cast<void>(made.release());
+    if (!queue_.push(stored.get())) throw std::bad_alloc();
+    static_cast<void>(stored.release());
   }
 
-  void run(batch& some) {
-    for (task* front = nullptr; some.more() && queue_.pop(front);) {
+  void run(batch& tasks) {
+    for (task* front = nullptr; tasks.more() && queue_.pop(front);) {
       const owner each(front);
-      some.count(1);
+      tasks.count(1);
       (*each)();
     }
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The default inbox: one linearizable first-in-first-out order over all producers.
+// inbox::fifo: the default inbox, a linearizable multi-producer, single-consumer FIFO queue.
 #pragma once
 
 #include <cstddef>
@@ -19,8 +19,10 @@ namespace gyre::inbox {
 
 /// Linked segments of cells; a producer claims a cell with one fetch-and-add and fills it in place.
 ///
-/// Order: total. Cost of a push: one atomic addition, one store; a segment's worth of pushes shares
-/// one compare-and-swap. Memory: 64 KiB per 2046 waiting tasks; up to 16 emptied segments are kept.
+/// Order: total.
+/// Complexity: a push is one atomic addition and one store; the pushes of one segment share one
+/// compare-and-swap. 64 KiB per 2046 waiting tasks; up to 16 emptied segments are kept.
+///
 /// A producer that is suspended between claiming and filling its cell delays the tasks behind it,
 /// never the producers. After: Morrison and Afek, "Fast concurrent queues for x86 processors"
 /// (2013), without its ring closing, since a cell is used once per segment.
@@ -30,7 +32,7 @@ template <std::size_t CellsPerSegment>
 class basic_fifo {
  public:
   static constexpr ordering order = ordering::total;
-  /// Waiting tasks beyond which a producer that needs a new segment first gives way to the loop.
+  /// With more waiting tasks, a producer that needs a new segment first yields to the loop.
   static constexpr std::size_t high_water = std::size_t{1} << 12;
 
   basic_fifo() : reader_(new segment_type), tail_(position(reader_.segment(), 0)) {}
@@ -48,10 +50,10 @@ class basic_fifo {
     });
   }
 
-  void run(batch& some) {
-    const detail::publish_consumed published(consumed_, some);
+  void run(batch& tasks) {
+    const detail::publish_consumed published(consumed_, tasks);
     throttle_.consuming();
-    reader_.run(some, some.left(), pool_);
+    reader_.run(tasks, tasks.left(), pool_);
   }
 
   bool ready() noexcept { return reader_.ready(pool_); }

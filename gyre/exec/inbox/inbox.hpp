@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a loop asks of the queue that brings it tasks from other threads.
+// inbox::policy: the concept of the queue that brings a loop tasks from other threads.
 #pragma once
 
 #include <concepts>
@@ -7,26 +7,26 @@
 
 namespace gyre::inbox {
 
-/// In which order tasks run that different threads posted.
+/// The order of tasks that different threads posted.
 enum class ordering {
-  /// Each thread's tasks run in the order that thread posted them; tasks of different threads may
-  /// overtake each other, even when one post happens-before the other.
+  /// The tasks of each thread run in the order in which it posted them. Tasks of different threads may
+  /// overtake each other, even if one post happens-before the other.
   per_producer,
-  /// One order for all: a post that happens-before another one (same thread or not) runs first.
+  /// One order for all threads: a task runs first if its post happens-before the other's.
   total,
 };
 
-/// How many tasks may still run before the loop looks at its timers and descriptors, and how many
-/// have. A task may end() the batch it is part of.
+/// The tasks that run between two looks at timers and descriptors: how many may, and how many have. A
+/// task may end() the batch it is part of.
 class batch {
  public:
   explicit batch(std::size_t limit) noexcept : limit_(limit) {}
 
-  /// Inbox: whether another task may run; how many at most, if none of them ends the batch.
+  /// Inbox: whether another task may run, and how many more at most.
   bool more() const noexcept { return !ended_ && ran_ < limit_; }
   bool ended() const noexcept { return ended_; }
   std::size_t left() const noexcept { return limit_ - ran_; }
-  /// Inbox: that many tasks have been called, a throwing one included.
+  /// Inbox: adds tasks that have been called, a throwing one included.
   void count(std::size_t tasks) noexcept { ran_ += tasks; }
 
   void end() noexcept { ended_ = true; }
@@ -41,18 +41,19 @@ class batch {
 
 /// A queue of callables with many producers and one consumer, the loop's thread.
 ///
-/// `push` may be called from any thread, and from a task; it throws std::bad_alloc if it cannot
-/// store the callable, which is then destroyed and nothing else touched.
-/// `run` runs tasks until the batch is full or none is left, and lets a task's exception pass with
-/// the inbox in good order: that task is done, the next call goes on behind it.
-/// `ready` tells whether `run` would find a task. `pending` (any thread) counts the tasks that have
-/// not been run; exact while nobody pushes or runs. The destructor destroys what was not run.
+/// - `push` stores a callable. Any thread, tasks included. Throws std::bad_alloc; then the callable is
+///   destroyed and the queue unchanged.
+/// - `run` runs tasks until the batch is full or the queue empty. A task's exception passes through;
+///   the next call continues behind that task.
+/// - `ready` tells whether `run` would find a task.
+/// - `pending` counts the tasks that have not run; exact while no thread pushes or runs. Any thread.
+/// - The destructor destroys the tasks that have not run.
 template <class Inbox>
 concept policy = std::default_initializable<Inbox> &&
-                 requires(Inbox& inbox, const Inbox& view, batch& some, void (*task)()) {
+                 requires(Inbox& inbox, const Inbox& view, batch& tasks, void (*task)()) {
                    { Inbox::order } -> std::convertible_to<ordering>;
                    inbox.push(task);
-                   inbox.run(some);
+                   inbox.run(tasks);
                    { inbox.ready() } -> std::same_as<bool>;
                    { view.pending() } -> std::same_as<std::size_t>;
                  };

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The published report's third queue. Needs concurrentqueue's header; gyre.hpp does not include this.
+// inbox::moodycamel: the third queue of the published report. Needs concurrentqueue's header; gyre.hpp
+// does not include it.
 #pragma once
 
 #include <array>
@@ -26,7 +27,7 @@ class moodycamel {
   moodycamel(const moodycamel&) = delete;
   moodycamel& operator=(const moodycamel&) = delete;
   ~moodycamel() {
-    // One by one, while the queue is whole: what is destroyed may post once more.
+    // One by one, while the queue is whole: destructors of tasks may post.
     while (next_ < taken_ || refill()) const task dropped = std::move(batch_[next_++]);
   }
 
@@ -35,12 +36,12 @@ class moodycamel {
     if (!queue_.enqueue(task(std::forward<F>(callable)))) throw std::bad_alloc();
   }
 
-  void run(batch& some) {
-    while (some.more()) {
+  void run(batch& tasks) {
+    while (tasks.more()) {
       if (next_ == taken_ && !refill()) return;
       task each = std::move(batch_[next_++]);
       in_batch_.store(taken_ - next_, std::memory_order_relaxed);
-      some.count(1);
+      tasks.count(1);
       each();
     }
   }

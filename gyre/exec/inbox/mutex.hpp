@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The inbox most loops have: a vector behind a mutex, swapped out by the consumer.
+// inbox::mutex: a vector behind a mutex, swapped out by the consumer.
 #pragma once
 
 #include <cstddef>
@@ -15,8 +15,11 @@ namespace gyre::inbox {
 
 /// `std::mutex` and two `std::vector`s that keep their capacity.
 ///
-/// Order: total. Cost of a push: one lock; a waiting producer may sleep. The peer that the lab
-/// measures the others against, and the one to choose when a debugger must see every task.
+/// Order: total.
+/// Complexity: a push takes a lock, and may sleep.
+///
+/// Most event loops have this queue, so the lab measures the others against it. A debugger can see
+/// every task in it.
 class mutex {
  public:
   static constexpr ordering order = ordering::total;
@@ -25,24 +28,24 @@ class mutex {
   mutex(const mutex&) = delete;
   mutex& operator=(const mutex&) = delete;
   ~mutex() {
-    // One by one, while the inbox is whole: what is destroyed may post once more.
+    // One by one, while the inbox is whole: destructors of tasks may post.
     while (next_ < running_.size() || refill()) const task dropped = std::move(running_[next_++]);
   }
 
   template <class F>
   void push(F&& callable) {
-    task made(std::forward<F>(callable));
+    task stored(std::forward<F>(callable));
     const std::lock_guard lock(mutex_);
-    arriving_.push_back(std::move(made));
-    // relaxed: a hint; who must not miss a task comes after the fence of the sleep protocol.
+    arriving_.push_back(std::move(stored));
+    // relaxed: a hint; the fence of the sleep protocol orders the last look.
     any_.store(true, std::memory_order_relaxed);
   }
 
-  void run(batch& some) {
-    while (some.more()) {
+  void run(batch& tasks) {
+    while (tasks.more()) {
       if (next_ == running_.size() && !refill()) return;
       task each = std::move(running_[next_++]);
-      some.count(1);
+      tasks.count(1);
       consumed_.store(consumed_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
       each();
     }
@@ -52,7 +55,7 @@ class mutex {
 
   std::size_t pending() const noexcept {
     const std::lock_guard lock(mutex_);
-    return arriving_.size() + taken_ - consumed_.load(std::memory_order_relaxed);
+    return arriving_.size() + drained_ - consumed_.load(std::memory_order_relaxed);
   }
 
  private:
@@ -65,7 +68,7 @@ class mutex {
     const std::lock_guard lock(mutex_);
     running_.swap(arriving_);
     any_.store(false, std::memory_order_relaxed);
-    taken_ += running_.size();
+    drained_ += running_.size();
     return true;
   }
 
@@ -74,7 +77,7 @@ class mutex {
   gyre::detail::atomic<std::size_t> consumed_{0};
   mutable std::mutex mutex_;
   std::vector<task> arriving_;
-  std::size_t taken_ = 0;
+  std::size_t drained_ = 0;
   gyre::detail::atomic<bool> any_{false};
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The cheapest inbox: each producing thread has a queue of its own.
+// inbox::sharded: the cheapest inbox, a single-producer queue per producing thread.
 #pragma once
 
 #include <cstddef>
@@ -15,29 +15,28 @@
 
 namespace gyre::inbox {
 
-/// One single-producer list of segments per thread that posts; the loop takes from them in turn.
+/// One single-producer list of segments per thread that posts; the loop serves them in turn.
 ///
-/// Order: per producer; what a thread posts from the destructors of its thread-locals may run in any
-/// order. Cost of a push: a look-up of the thread's shard, two plain stores; no atomic
-/// read-modify-write. The first push of a thread registers its shard. Memory: 64 KiB and up per
-/// producing thread; a thread's shard is freed once the thread has ended and its tasks have run.
-/// The loop looks at every shard once per turn, so this is for tens of producers, not thousands at
-/// one time.
+/// Order: per producer. Tasks that a thread posts from the destructors of its thread-locals may run
+/// in any order.
+/// Complexity: a push is a look-up of the thread's shard and two plain stores, without an atomic
+/// read-modify-write; a thread's first push registers its shard. 64 KiB and more per producing
+/// thread; a shard is freed once its thread has ended and its tasks have run. The loop looks at every
+/// shard once per turn, so this inbox is for tens of concurrent producers, not thousands.
 ///
 /// `CellsPerSegment` is a parameter for the tests; use `sharded`.
 template <std::size_t CellsPerSegment>
 class basic_sharded {
  public:
   static constexpr ordering order = ordering::per_producer;
-  /// Waiting tasks of one thread beyond which it first gives way to the loop when it needs a new
-  /// segment.
+  /// With more waiting tasks of its own, a producer that needs a new segment first yields to the loop.
   static constexpr std::size_t high_water = std::size_t{1} << 13;
 
   basic_sharded() = default;
   basic_sharded(const basic_sharded&) = delete;
   basic_sharded& operator=(const basic_sharded&) = delete;
   ~basic_sharded() {
-    // What is destroyed may post once more, also to a shard that was empty already.
+    // Destructors of tasks may post, also to a shard that was empty already.
     while (ready()) shards_.front()->drop_all();
     while (shard* each = shards_.take()) shards_.discharge(*each);
   }
@@ -54,13 +53,13 @@ class basic_sharded {
     });
   }
 
-  void run(batch& some) {
+  void run(batch& tasks) {
     shards_.admit_arrivals();
-    // A whole round without a task means that nothing is left.
-    for (std::size_t left = shards_.size(); left > 0 && some.more(); --left) {
-      const std::size_t before = some.ran();
-      turn(shards_)->run(some);
-      if (some.ran() == before) continue;
+    // Ends after a whole round without a task.
+    for (std::size_t left = shards_.size(); left > 0 && tasks.more(); --left) {
+      const std::size_t before = tasks.ran();
+      turn(shards_)->run(tasks);
+      if (tasks.ran() == before) continue;
       shards_.admit_arrivals();
       left = shards_.size() + 1;
     }
@@ -68,7 +67,7 @@ class basic_sharded {
 
   bool ready() noexcept {
     shards_.admit_arrivals();
-    // Leaves a shard that has something in front.
+    // Ends with a shard that has tasks at the front.
     for (std::size_t left = shards_.size(); left > 0; --left) {
       if (shards_.front()->ready()) return true;
       shards_.put_back(*shards_.take());
@@ -79,13 +78,13 @@ class basic_sharded {
   std::size_t pending() const noexcept { return shards_.pending(); }
 
  private:
-  // How many tasks of one producer run before the next one's turn.
+  // The most tasks of one producer that run before the next one's turn.
   static constexpr std::size_t quantum = 256;
 
   class shard;
   using shards = detail::shard_set<shard>;
 
-  // Puts the shard whose turn it was back in line, or frees it, also when a task throws.
+  // Takes the first shard, and afterwards puts it back in line or frees it, also when a task throws.
   class turn {
    public:
     explicit turn(shards& all) noexcept
@@ -117,7 +116,7 @@ class basic_sharded {
   shards shards_;
 };
 
-/// What one thread has posted to one inbox.
+/// The tasks that one thread has posted to one inbox.
 template <std::size_t CellsPerSegment>
 class basic_sharded<CellsPerSegment>::shard : public detail::segment_shard<CellsPerSegment> {
   using base = detail::segment_shard<CellsPerSegment>;
@@ -133,9 +132,9 @@ class basic_sharded<CellsPerSegment>::shard : public detail::segment_shard<Cells
   }
 
   /// Consumer.
-  void run(batch& some) {
+  void run(batch& tasks) {
     throttle_.consuming();
-    base::run(some, quantum);
+    base::run(tasks, quantum);
   }
 
  private:

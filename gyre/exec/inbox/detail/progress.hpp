@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How far our own inboxes have come, counted so that any thread may ask.
+// publish_consumed: how many tasks gyre's own inboxes have run, readable by any thread.
 #pragma once
 
 #include <cstddef>
@@ -10,20 +10,20 @@
 
 namespace gyre::inbox::detail {
 
-/// Tasks pushed and not yet taken; none where the two counts, read one after the other, cross.
+/// Tasks pushed and not yet run; zero if the two counts, read one after the other, cross.
 constexpr std::size_t waiting(std::uint64_t pushed, std::uint64_t consumed) noexcept {
   return pushed > consumed ? static_cast<std::size_t>(pushed - consumed) : 0;
 }
 
-/// Publishes how many tasks the consumer has taken when it goes out of scope, also by an exception.
+/// Publishes how many tasks the consumer has run when a scope ends, also by an exception.
 class publish_consumed {
  public:
-  publish_consumed(gyre::detail::atomic<std::uint64_t>& total, const batch& some) noexcept
-      : total_(total), batch_(some), before_(some.ran()) {}
+  publish_consumed(gyre::detail::atomic<std::uint64_t>& total, const batch& tasks) noexcept
+      : total_(total), batch_(tasks), before_(tasks.ran()) {}
   publish_consumed(const publish_consumed&) = delete;
   publish_consumed& operator=(const publish_consumed&) = delete;
   ~publish_consumed() {
-    // relaxed: a statistic; nobody reads a task through it.
+    // relaxed: a statistic that orders nothing.
     total_.store(total_.load(std::memory_order_relaxed) + (batch_.ran() - before_),
                  std::memory_order_relaxed);
   }

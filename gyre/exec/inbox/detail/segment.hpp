@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Linked blocks of cells: what the fifo inbox (one list for all producers) and the sharded inbox
-// (one list per producer) are made of. Their consumer's side is the same and lives here.
+// segment: a block of cells in a linked list. The fifo inbox has one list for all producers, the
+// sharded inbox one per producer; both read them by segment_reader.
 #pragma once
 
 #include <algorithm>
@@ -15,8 +15,8 @@
 
 namespace gyre::inbox::detail {
 
-/// A block of cells and the link to the block behind it. `Alignment` above a cell's own lets a
-/// producer pack a position in the block into the low bits of its address.
+/// A block of cells and the link to the next one. An `Alignment` above a cell's own lets a producer
+/// pack an index into the low bits of the block's address.
 template <std::size_t Cells, std::size_t Alignment = alignof(task_cell)>
 struct alignas(Alignment) segment {
   static constexpr std::size_t cell_count = Cells;
@@ -25,8 +25,8 @@ struct alignas(Alignment) segment {
   std::array<task_cell, Cells> cells{};
 };
 
-/// Emptied segments on their way back from the consumer to the producers: at most `Capacity` of
-/// them, the rest are freed, so that an inbox which was once long does not stay large.
+/// Emptied segments for reuse by producers: at most `Capacity`, so that an inbox that was once long
+/// does not stay large.
 template <class Segment, std::size_t Capacity>
 class segment_pool {
  public:
@@ -35,30 +35,30 @@ class segment_pool {
   segment_pool& operator=(const segment_pool&) = delete;
   ~segment_pool() { clear(); }
 
-  /// Frees what is in it. Not while others use it.
+  /// Frees the segments. Not while other threads use the pool.
   void clear() noexcept {
-    for (auto& place : places_) delete place.exchange(nullptr, std::memory_order_relaxed);
+    for (auto& slot : slots_) delete slot.exchange(nullptr, std::memory_order_relaxed);
   }
 
-  /// A segment with every cell free; from the pool, or a new one (throws std::bad_alloc).
+  /// A segment with every cell free, from the pool or new. Throws std::bad_alloc.
   Segment* take() {
-    for (auto& place : places_) {
-      if (place.load(std::memory_order_relaxed) == nullptr) continue;
+    for (auto& slot : slots_) {
+      if (slot.load(std::memory_order_relaxed) == nullptr) continue;
       // acquire: pairs with the release in give(); the consumer's last writes come before ours.
-      if (Segment* spare = place.exchange(nullptr, std::memory_order_acquire)) return spare;
+      if (Segment* spare = slot.exchange(nullptr, std::memory_order_acquire)) return spare;
     }
     return new Segment;
   }
 
-  /// Takes back a segment whose cells are all free.
+  /// Returns a segment whose cells are all free.
   void give(Segment* emptied) noexcept {
     emptied->next.store(nullptr, std::memory_order_relaxed);
-    for (auto& place : places_) {
+    for (auto& slot : slots_) {
       Segment* none = nullptr;
-      if (place.load(std::memory_order_relaxed) == nullptr &&
+      if (slot.load(std::memory_order_relaxed) == nullptr &&
           // release: pairs with the acquire in take().
-          place.compare_exchange_strong(none, emptied, std::memory_order_release,
-                                        std::memory_order_relaxed)) {
+          slot.compare_exchange_strong(none, emptied, std::memory_order_release,
+                                       std::memory_order_relaxed)) {
         return;
       }
     }
@@ -66,7 +66,7 @@ class segment_pool {
   }
 
  private:
-  std::array<gyre::detail::atomic<Segment*>, Capacity> places_{};
+  std::array<gyre::detail::atomic<Segment*>, Capacity> slots_{};
 };
 
 /// The consumer's end of a list of segments.
@@ -75,7 +75,7 @@ class segment_reader {
  public:
   explicit segment_reader(Segment* first) noexcept : segment_(first) {}
 
-  /// Whether a task has been handed over. Segments left behind on the way go to `pool`.
+  /// Whether a task is ready. Emptied segments go to `pool`.
   template <class Pool>
   bool ready(Pool& pool) noexcept {
     if (index_ == Segment::cell_count) {
@@ -88,38 +88,39 @@ class segment_reader {
     return segment_->cells[index_].ready();
   }
 
-  /// Runs at most `most` tasks, as long as the batch lasts and tasks have been handed over.
+  /// Runs at most `limit` tasks, as long as the batch lasts and tasks are ready.
   template <class Pool>
-  void run(batch& some, std::size_t most, Pool& pool) {
-    while (most > 0 && some.more() && ready(pool)) {
-      stretch here(*this, some);
-      const std::size_t end = index_ + std::min({Segment::cell_count - index_, some.left(), most});
-      most -= end - index_;
-      while (here.at < end && !some.ended()) {
+  void run(batch& tasks, std::size_t limit, Pool& pool) {
+    while (limit > 0 && tasks.more() && ready(pool)) {
+      stretch here(*this, tasks);
+      const std::size_t end =
+          index_ + std::min({Segment::cell_count - index_, tasks.left(), limit});
+      limit -= end - index_;
+      while (here.at < end && !tasks.ended()) {
         task_cell& cell = segment_->cells[here.at];
         if (!cell.ready()) return;
         ++here.at;
         cell.run();
-        leave_behind(here.at);
+        demote_read_line(here.at);
       }
     }
   }
 
-  /// Destroys every task that has been handed over.
+  /// Destroys every task that is ready.
   template <class Pool>
   void drop_all(Pool& pool) noexcept {
     while (ready(pool)) segment_->cells[index_++].drop();
   }
 
-  /// The segment it is at.
+  /// The segment being read.
   Segment* segment() const noexcept { return segment_; }
-  /// Gives that up to be freed; the end of the list.
+  /// Releases the last segment to be freed.
   Segment* release() noexcept { return std::exchange(segment_, nullptr); }
 
  private:
-  // Hands lines that are done with to the producers, who will write them next: to fetch them from
-  // this core's cache would cost a producer more than all the rest of a push.
-  void leave_behind(std::size_t at) noexcept {
+  // Demotes a cache line that has been read, as a producer writes it next: fetching it from this core's
+  // cache would cost the producer more than the rest of a push.
+  void demote_read_line(std::size_t at) noexcept {
     constexpr std::size_t cells_per_line = cache_line_size / sizeof(task_cell);
     constexpr std::size_t distance = 8;
     if (at % cells_per_line == 0 && at >= distance) {
@@ -127,18 +128,18 @@ class segment_reader {
     }
   }
 
-  // The walk through a segment, in a register; recorded when it ends, also by an exception.
+  // An index in a register, stored when the scope ends, also by an exception.
   struct stretch {
-    stretch(segment_reader& walker, batch& walked) noexcept
-        : reader(walker), some(walked), at(walker.index_) {}
+    stretch(segment_reader& segments, batch& batch) noexcept
+        : reader(segments), tasks(batch), at(segments.index_) {}
     stretch(const stretch&) = delete;
     stretch& operator=(const stretch&) = delete;
     ~stretch() {
-      some.count(at - reader.index_);
+      tasks.count(at - reader.index_);
       reader.index_ = at;
     }
     segment_reader& reader;
-    batch& some;
+    batch& tasks;
     std::size_t at;
   };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A shard made of segments: what one thread has pushed to one sharded queue.
+// segment_shard: a single-producer list of segments in a sharded queue.
 #pragma once
 
 #include <cstddef>
@@ -38,9 +38,9 @@ class segment_shard : public shard_base, public intrusive_list_node {
   /// Consumer: whether there is something to run.
   bool ready() noexcept { return reader_.ready(pool_); }
   /// Consumer: runs at most `most` tasks.
-  void run(batch& some, std::size_t most) {
-    const publish_consumed published(consumed_, some);
-    reader_.run(some, most, pool_);
+  void run(batch& tasks, std::size_t most) {
+    const publish_consumed published(consumed_, tasks);
+    reader_.run(tasks, most, pool_);
   }
   /// Consumer, when the queue ends.
   void drop_all() noexcept { reader_.drop_all(pool_); }

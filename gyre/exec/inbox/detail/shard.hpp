@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a thread finds its own shard of a sharded inbox, and how a shard outlives whichever of the
-// two, thread or inbox, ends first.
+// shard_base: a thread's part of a sharded inbox, which outlives the first to end of the two.
 #pragma once
 
 #include <array>
@@ -13,34 +12,34 @@
 
 namespace gyre::inbox::detail {
 
-/// The part of a shard that does not depend on the size of its segments. Held by its thread and by
-/// its inbox; freed by whichever lets go last.
+/// The part of a shard that does not depend on the size of its segments. Its thread and its inbox each
+/// hold a reference; the last one frees it.
 class shard_base : public intrusive_node {
  public:
   explicit shard_base(void (*destroy)(shard_base*) noexcept) noexcept : destroy_(destroy) {}
   shard_base(const shard_base&) = delete;
   shard_base& operator=(const shard_base&) = delete;
 
-  /// Thread: no task will follow.
+  /// Thread: releases the shard; no task will follow.
   void abandon() noexcept {
     // release: pairs with the acquire in abandoned(); the thread's last tasks come before.
     abandoned_.store(true, std::memory_order_release);
-    // release: pairs with the acquire in abandonments(); who counts it sees it abandoned.
+    // release: pairs with the acquire in abandonments(); a thread that sees the count sees it abandoned.
     abandonments_.fetch_add(1, std::memory_order_release);
-    let_go();
+    release_reference();
   }
-  /// Consumer: true when the thread is gone; what is in the shard now is all there will be.
+  /// Consumer: whether the thread is gone, so that no task will follow.
   bool abandoned() const noexcept { return abandoned_.load(std::memory_order_acquire); }
 
-  /// How often any shard of the process was abandoned: as long as that stays, none was.
+  /// How many shards of the process were abandoned.
   static std::uint64_t abandonments() noexcept {
     return abandonments_.load(std::memory_order_acquire);
   }
 
-  /// Inbox: it is going; the thread may forget this shard.
+  /// Inbox: releases the shard; the thread may forget it.
   void close() noexcept {
     closed_.store(true, std::memory_order_relaxed);
-    let_go();
+    release_reference();
   }
   bool closed() const noexcept { return closed_.load(std::memory_order_relaxed); }
 
@@ -48,8 +47,8 @@ class shard_base : public intrusive_node {
   ~shard_base() = default;
 
  private:
-  void let_go() noexcept {
-    // acq_rel: whoever comes last sees all the other one did before it frees the shard.
+  void release_reference() noexcept {
+    // acq_rel: the last one sees everything the other did before it frees the shard.
     if (holders_.fetch_sub(1, std::memory_order_acq_rel) == 1) destroy_(this);
   }
 
@@ -62,8 +61,8 @@ class shard_base : public intrusive_node {
       "default")]] static inline constinit gyre::detail::atomic<std::uint64_t> abandonments_{0};
 };
 
-/// Never given twice in a process, so that a thread cannot mistake a new inbox for a dead one that
-/// had the same address. Never 0.
+/// An id that is unique in the process, so that a thread cannot mistake a new inbox for a dead one of
+/// the same address. Not 0.
 std::uint64_t next_inbox_id() noexcept;
 
 /// The calling thread's most recent shards, by the low bits of the inbox's id.

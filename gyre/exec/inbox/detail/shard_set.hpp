@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the shards of a sharded queue are kept: how a producer reaches its own, and the line in
-// which all of them wait for their turn with the consumer.
+// shard_set: the shards of a sharded queue. A producer looks its own up; the consumer has all of them
+// in a line.
 #pragma once
 
 #include <cstddef>
@@ -20,8 +20,8 @@ namespace gyre::inbox::detail {
 /// The shards of one queue. `Shard` derives from shard_base and from intrusive_list_node, has a
 /// default constructor, counts what was pushed() and what is pending(), and can free_segments().
 ///
-/// What says "Consumer" is for one thread at a time. Before the set ends, the consumer takes and
-/// discharges every shard.
+/// Members marked "Consumer" are for one thread at a time. Before the set ends, the consumer takes
+/// and discharges every shard.
 template <class Shard>
 class shard_set {
  public:
@@ -92,7 +92,7 @@ class shard_set {
     ++size_;
   }
 
-  /// Whoever took it: forgets a shard that is empty and will not be filled again.
+  /// The thread that took `emptied`: removes a shard that is empty and will not be filled again.
   void discharge(Shard& emptied) noexcept {
     {
       const std::lock_guard lock(census_mutex_);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One place of a queue: a callable built in place by a producer and run in place by the consumer.
+// task_cell: a cell of a queue. A producer builds a callable in it, and the consumer runs it there.
 #pragma once
 
 #include <cstddef>

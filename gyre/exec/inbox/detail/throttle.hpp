@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What our own inboxes do between two segments: let an overloaded consumer catch up.
+// throttle: back pressure of gyre's own inboxes, which lets an overloaded consumer catch up.
 #pragma once
 
 #include <cstddef>
@@ -8,17 +8,17 @@
 
 namespace gyre::inbox::detail {
 
-/// Slows a producer down while more than `high_water` tasks wait, by giving up the rest of its time
-/// slice: the tasks stay in the caches and the queue stays short. It never blocks: after
-/// `most_yields` the producer goes on whatever the backlog is, so nothing can deadlock. The consumer
-/// itself, when it posts, is not slowed down.
+/// Slows a producer down by yielding while more than `high_water` tasks wait, so that the tasks stay
+/// in the caches and the queue stays short. It never blocks: after `max_yields` the producer goes on
+/// whatever the backlog is, so it cannot deadlock. The consumer itself is not slowed down when it
+/// posts.
 class throttle {
  public:
-  static constexpr int most_yields = 100;
+  static constexpr int max_yields = 100;
 
   explicit throttle(std::size_t high_water) noexcept : high_water_(high_water) {}
 
-  /// Consumer: the calling thread is the one that takes.
+  /// Consumer: registers the calling thread as the consumer.
   void consuming() noexcept {
     // relaxed, here and below: a hint, and a thread reads its own store.
     consumer_.store(&this_thread_, std::memory_order_relaxed);
@@ -28,7 +28,7 @@ class throttle {
   template <class Backlog>
   void slow_down(Backlog&& backlog) const noexcept {
     if (consumer_.load(std::memory_order_relaxed) == &this_thread_) return;
-    for (int i = 0; i < most_yields && backlog() > high_water_; ++i) gyre::detail::thread_yield();
+    for (int i = 0; i < max_yields && backlog() > high_water_; ++i) gyre::detail::thread_yield();
   }
 
  private:

@@ -37,7 +37,7 @@ TEST(InboxThrottle, LetsTheProducerGoIfTheConsumerNeverCatchesUp) {
     ++looks;
     return high_water + 1;
   });
-  EXPECT_EQ(looks, throttle::most_yields);
+  EXPECT_EQ(looks, throttle::max_yields);
 }
 
 TEST(InboxThrottle, DoesNotSlowDownTheConsumerItself) {
@@ -51,7 +51,7 @@ TEST(InboxThrottle, DoesNotSlowDownTheConsumerItself) {
   slowed.slow_down(far_too_much);
   EXPECT_EQ(looks, 0);
   std::jthread([&] { slowed.slow_down(far_too_much); }).join();
-  EXPECT_EQ(looks, throttle::most_yields);
+  EXPECT_EQ(looks, throttle::max_yields);
 }
 
 TEST(InboxThrottle, GivesWayToTheConsumer) {
