@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Several loops, each with a thread of its own.
+// loop_pool: several loops, each with a thread of its own.
 //
 //     gyre::loop_pool loops(4, {.name = "io"});
 //     loops.next().post(…);              // in turn
@@ -24,34 +24,35 @@
 
 namespace gyre {
 
-/// How the threads of a pool are set up. The functions are called for each loop, on its thread;
+/// Settings of the loops and their threads. The functions are called for each loop, on its thread;
 /// `on_stop` by several threads at once.
 template <class Loop>
 struct loop_pool_options {
-  /// Thread i is called name-i.
+  /// The name of thread i is NAME-i.
   std::string name = {};
-  /// Thread i may run on cpus[i % cpus.size()]. Empty: on those of the thread that makes the pool.
+  /// Thread i may run on cpus[i % cpus.size()]. Empty: on those of the calling thread.
   std::vector<int> cpus = {};
   move_only_function<void(Loop&, std::size_t index)> on_start = {};
   move_only_function<void(Loop&, std::size_t index)> on_stop = {};
-  /// Made for each loop; empty: the defaults.
+  /// Makes the options of each loop. Empty: the defaults.
   move_only_function<loop_options(std::size_t index)> loop = {};
 };
 
 /// A fixed number of loops with their threads, all running when the constructor returns.
 ///
-/// Choosing a loop and stop() may be done by any thread, the rest by the owner. The destructor stops
-/// and joins all. A task of one of the loops may destroy the pool: that one's thread then ends its
-/// turn and frees its loop itself.
+/// Thread-safety: stop() and the members that return loops may be called from any thread, the rest by
+/// the owner.
+/// Lifetime: the destructor stops and joins all. A task of one of the loops may destroy the pool: its
+/// thread then ends its turn and frees the loop itself.
 template <class Loop>
 class basic_loop_pool {
  public:
   using loop_type = Loop;
   using options = loop_pool_options<Loop>;
 
-  /// Throws std::invalid_argument for no threads at all, and what a loop_thread throws.
-  explicit basic_loop_pool(std::size_t threads, options how = {})
-      : options_(std::make_shared<options>(std::move(how))) {
+  /// Throws std::invalid_argument for zero threads, and exceptions of loop_thread's constructor.
+  explicit basic_loop_pool(std::size_t threads, options settings = {})
+      : options_(std::make_shared<options>(std::move(settings))) {
     if (threads == 0) throw std::invalid_argument("gyre::loop_pool: at least one thread is needed");
     threads_.reserve(threads);
     for (std::size_t index = 0; index < threads; ++index) {
@@ -60,12 +61,12 @@ class basic_loop_pool {
   }
   basic_loop_pool(const basic_loop_pool&) = delete;
   basic_loop_pool& operator=(const basic_loop_pool&) = delete;
-  // All are told to stop before the first is waited for.
+  // All stop before the first is joined.
   ~basic_loop_pool() { stop(); }
 
   std::size_t size() const noexcept { return threads_.size(); }
   Loop& operator[](std::size_t index) noexcept { return threads_[index]->loop(); }
-  /// All of them, for what takes loops of any kind. Throws std::bad_alloc.
+  /// All loops; see loop_group. Throws std::bad_alloc.
   std::vector<event_loop*> loops() {
     std::vector<event_loop*> all;
     all.reserve(size());
@@ -78,7 +79,7 @@ class basic_loop_pool {
     // relaxed: which loop is next orders nothing.
     return (*this)[next_.fetch_add(1, std::memory_order_relaxed) % size()];
   }
-  /// The same loop for the same hash. Any hash will do: its bits are mixed here.
+  /// The same loop for the same hash. The hash need not be good: its bits are mixed.
   Loop& for_hash(std::uint64_t hash) noexcept {
     // Fibonacci hashing (Knuth, 1973), and the high half scaled to the range (Lemire, 2019).
     const std::uint64_t mixed = (hash * 0x9E37'79B9'7F4A'7C15u) >> 32;
@@ -88,14 +89,14 @@ class basic_loop_pool {
   void stop() noexcept {
     for (auto& each : threads_) each->stop();
   }
-  /// Waits for all. Throws what ended a thread, if an exception did (the first such one).
+  /// Waits for all threads. Rethrows the first exception that ended one.
   void join() {
     static_cast<void>(join_each([](basic_loop_thread<Loop>& each) {
       each.join();
       return true;
     }));
   }
-  /// The same, but at most for `timeout` in all; false when that has passed.
+  /// As join(), but returns false after `timeout`.
   [[nodiscard]] bool join_for(std::chrono::nanoseconds timeout) {
     const steady_time deadline = detail::later(detail::monotonic_now(), timeout);
     return join_each([deadline](basic_loop_thread<Loop>& each) {
@@ -104,7 +105,7 @@ class basic_loop_pool {
   }
 
  private:
-  // Whether all have ended. Asks each of them, whatever the others throw.
+  // Whether all have ended. Joins each of them, also after an exception.
   template <class Join>
   bool join_each(Join join) {
     bool all = true;
@@ -131,7 +132,7 @@ class basic_loop_pool {
     return one;
   }
 
-  // Shared with the threads: one of them may outlive the pool that it destroys.
+  // Shared with the threads: a thread that destroys the pool outlives it.
   std::shared_ptr<options> options_;
   std::vector<std::unique_ptr<basic_loop_thread<Loop>>> threads_;
   alignas(false_sharing_range) std::atomic<std::size_t> next_{0};

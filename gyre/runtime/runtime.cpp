@@ -38,15 +38,15 @@ int ignore_sigpipe = 0;
 
 }  // namespace
 
-runtime::ignored_sigpipe::ignored_sigpipe(bool wanted) noexcept {
+runtime::ignored_sigpipe::ignored_sigpipe(bool enabled) noexcept {
   const std::lock_guard lock(sigpipe_mutex);
-  if (wanted && ignore_sigpipe > 0) {
+  if (enabled && ignore_sigpipe > 0) {
     ignored_ = true;
     ++ignore_sigpipe;
     return;
   }
   struct sigaction before{};
-  if (!wanted || ::sigaction(SIGPIPE, nullptr, &before) != 0) return;
+  if (!enabled || ::sigaction(SIGPIPE, nullptr, &before) != 0) return;
   if ((before.sa_flags & SA_SIGINFO) != 0 || before.sa_handler != SIG_DFL) return;
   ignored_ = std::signal(SIGPIPE, SIG_IGN) != SIG_ERR;
   if (ignored_) ++ignore_sigpipe;
@@ -57,11 +57,11 @@ runtime::ignored_sigpipe::~ignored_sigpipe() {
   if (ignored_ && --ignore_sigpipe == 0) std::signal(SIGPIPE, SIG_DFL);
 }
 
-runtime::options runtime::prepared(options how) {
+runtime::options runtime::with_defaults(options settings) {
   const std::vector<int> cpus = usable_cpus();
-  if (how.loops == 0) how.loops = std::max<std::size_t>(cpus.size(), 1);
-  if (how.pin_loops) how.each_loop.cpus = cpus;
-  return how;
+  if (settings.loops == 0) settings.loops = std::max<std::size_t>(cpus.size(), 1);
+  if (settings.pin_loops) settings.each_loop.cpus = cpus;
+  return settings;
 }
 
 runtime::~runtime() {
@@ -73,7 +73,6 @@ runtime::~runtime() {
   }
 }
 
-// Another one than the first, or the first when the end has begun already, forces it.
 std::unique_ptr<signal_set> runtime::take_signals() {
   if (options_.signals.empty()) return nullptr;
   return std::make_unique<signal_set>(control_, options_.signals, [this](const signal_info&) {
@@ -88,9 +87,9 @@ void runtime::enter(shutdown_phase phase) noexcept {
 int runtime::run_main(task<int> body) {
   if (std::exchange(ran_, true)) throw std::logic_error("gyre::runtime: it can be run only once");
   int code = 0;
-  detail::shutdown_sequence::task_place place(sequence_);
-  sequence_.advance();  // the main task sees what was asked for before
-  gyre::spawn(loops_[0], run_task(*this, std::move(place), run_body(std::move(body), code)),
+  detail::shutdown_sequence::task_membership membership(sequence_);
+  sequence_.advance();  // the main task sees earlier requests
+  gyre::spawn(loops_[0], run_task(*this, std::move(membership), run_body(std::move(body), code)),
               {.stop = stop_token()});
   end();
   return code;
@@ -115,17 +114,16 @@ void runtime::report(std::exception_ptr error) noexcept {
   }
 }
 
-// Only the force asks hooks to stop.
+// Hooks are asked to stop by `force` alone.
 void runtime::report_hook(const std::exception_ptr& error) noexcept {
   if (!detail::is_cancelled(error)) sequence_.fail(error);
 }
 
 void runtime::end() {
   if (std::exchange(ended_, true)) return;
-  sequence_.conduct();
-  // From here on nothing listens to them.
+  sequence_.run();
   signals_.reset();
-  // What was posted before runs before.
+  // A loop stops after the tasks that were posted before.
   for (std::size_t each = 0; each < loops_.size(); ++each) {
     loop& last = loops_[each];
     last.post([&last] { last.stop(); });

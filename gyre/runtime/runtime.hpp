@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A whole program: loops on all cores, a pool for work that blocks or computes, signals, and an
-// orderly end.
+// runtime: a whole program; loops on all cores, a pool for work that blocks or computes, signals, and
+// an orderly shutdown.
 //
 //     int main() {
 //       return gyre::runtime::main([](gyre::runtime& rt) -> gyre::task<int> {
@@ -13,7 +13,7 @@
 //       });
 //     }
 //
-// The whole of it is examples/echo_coroutine.cpp.
+// examples/echo_coroutine.cpp is the complete program.
 #pragma once
 
 #include <chrono>
@@ -45,58 +45,59 @@
 
 namespace gyre {
 
-/// How a runtime behaves; fixed when it is made.
+/// Settings of a runtime, fixed when it is made.
 struct runtime_options {
-  /// 0: as many as the CPUs that the thread which makes the runtime may use.
+  /// The number of loops; 0: one per CPU that the calling thread may use.
   std::size_t loops = 0;
-  /// Whether loop i keeps to the i-th of those CPUs.
+  /// Whether loop i is pinned to the i-th of those CPUs.
   bool pin_loops = false;
-  /// What else can be set of the loops and their threads: `.name`, `.loop`, `.on_start` …
+  /// Settings of the loops and their threads: `.name`, `.loop`, `.on_start` …
   loop_pool_options<gyre::loop> each_loop = {.name = "loop"};
   thread_pool_options pool = {};
-  /// The first of these asks the runtime to end, or forces it if it is ending already; the next one
-  /// forces it; one more takes its ordinary effect, as does one that comes when only the threads are
-  /// left to end. Empty: none. Threads and programs that are started inherit their mask; see unblock_signals().
+  /// Signals that shut the runtime down. The first one calls shutdown(), or force_shutdown() if the
+  /// shutdown has begun; the second one force_shutdown(); further ones, and those that come when only
+  /// the threads are left to end, take their ordinary effect. Threads and child processes inherit
+  /// their mask; see unblock_signals().
   std::vector<int> signals = {SIGINT, SIGTERM};
-  /// Whether writing to a pipe whose reader is gone fails with EPIPE instead of ending the program.
-  /// (Sockets do in any case.) Ignores SIGPIPE in the whole process while the runtime lives.
+  /// Ignores SIGPIPE in the whole process while the runtime lives, so that writing to a pipe without
+  /// reader fails with EPIPE instead of ending the program. (Sockets do so in any case.)
   bool ignore_sigpipe = true;
-  /// How long tasks and hooks may take to end when asked to; those left are then forced.
+  /// The time limit for tasks and hooks to end; then `force` begins.
   std::chrono::nanoseconds drain_time = std::chrono::seconds{10};
-  /// How long after that the program gives up: prints what is left and exits with EXIT_FAILURE, as
-  /// nothing can be destroyed that still runs. `max()`: never.
+  /// The time limit of `force`. Then the program prints the number of tasks and hooks that are left
+  /// and exits with EXIT_FAILURE, as running tasks cannot be destroyed. `max()`: no limit.
   std::chrono::nanoseconds force_time = std::chrono::seconds{5};
-  /// Receives what a spawned task throws, on the thread where it ends; by several at once. Empty:
-  /// the first such exception ends the runtime, orderly, and run() throws it. Must not throw.
+  /// Receives exceptions of spawned tasks, on the threads where they end, several at once. Must not
+  /// throw. Empty: the first exception shuts the runtime down, and run() throws it.
   move_only_function<void(std::exception_ptr)> on_exception = {};
 };
 
-/// Sums of what a runtime's loops and its pool have counted.
+/// Sums of the counters of a runtime's loops, and those of its pool.
 struct runtime_metrics {
   loop_metrics loops;
   thread_pool_metrics pool;
-  std::size_t tasks = 0;  ///< spawned and not ended, the main task included
+  std::size_t tasks = 0;  ///< that have been spawned and not ended, the main task included
 };
 
-/// Loops with their threads, one thread pool, signals, and an orderly end for what runs on them.
+/// Loops with their threads, one thread pool, signals, and an orderly shutdown.
 ///
-/// It ends in phases (shutdown_phase) when the main task has ended, or when asked to by a signal or
-/// shutdown(): the main task is asked to stop, hooks are called, and tasks are awaited. Once nothing
-/// is left, loops end (they still run what had been posted to them), and so does the pool (it still
-/// runs what had been submitted to it, unless the end was forced).
+/// The shutdown goes through phases (shutdown_phase). It begins when the main task has ended, or at a
+/// signal or shutdown(): the main task is asked to stop, hooks are called, and tasks are awaited. When
+/// all have ended, the loops run the tasks that were posted to them and end, and so does the pool,
+/// unless the shutdown was forced: then the pool drops its tasks.
 ///
-/// Made, run and destroyed by one thread, before any other thread of the program that does not block
-/// its signals (those of gyre do). Its destructor ends it if run() was never called. The loops must not be stopped by
-/// others. All members but run() may be called by any thread.
+/// Thread-safety: all members but run() may be called from any thread. One thread makes, runs and
+/// destroys the runtime. Make it before the program's other threads, unless they block its signals.
+/// Lifetime: the destructor shuts down if run() was never called. Only the runtime may stop its loops.
 class runtime {
  public:
   using options = runtime_options;
 
-  /// Starts the loops and the pool. Throws std::system_error (EAGAIN: no thread, EMFILE: no
-  /// descriptor, EINVAL: no such signal, or one that cannot be caught), and what `each_loop.on_start`
-  /// throws.
-  explicit runtime(options how = {})
-      : options_(prepared(std::move(how))),
+  /// Starts the loops and the pool. Throws std::system_error (EAGAIN: too many threads; EMFILE: too
+  /// many descriptors; EINVAL: no such signal, or one that cannot be caught), and exceptions of
+  /// `each_loop.on_start`.
+  explicit runtime(options settings = {})
+      : options_(with_defaults(std::move(settings))),
         sequence_(control_, {.drain = options_.drain_time, .force = options_.force_time},
                   [this](shutdown_phase phase) { enter(phase); }),
         sigpipe_(options_.ignore_sigpipe),
@@ -107,12 +108,12 @@ class runtime {
   runtime& operator=(const runtime&) = delete;
   ~runtime();
 
-  /// Makes a runtime, runs it with `body`, and returns the exit code; for main(). An exception that
-  /// leaves it is printed, and the exit code 1.
+  /// Makes a runtime, runs it with `body`, and returns the exit code; for main(). Prints an exception,
+  /// and returns 1.
   template <class Body>
-  [[nodiscard]] static int main(options how, Body&& body) noexcept {
+  [[nodiscard]] static int main(options settings, Body&& body) noexcept {
     try {
-      return runtime(std::move(how)).run(std::forward<Body>(body));
+      return runtime(std::move(settings)).run(std::forward<Body>(body));
     } catch (...) {
       print(std::current_exception());
       return 1;
@@ -124,57 +125,60 @@ class runtime {
     return main(options{}, std::forward<Body>(body));
   }
 
-  /// Runs what `body(*this)` returns, the main task, on the first loop; when it and all else has
-  /// ended, returns its result: an int, or 0 for a task without one. Throws what the main task threw
-  /// (to end because it was asked to stop is no error: 0), or else the first error of
-  /// another task or a hook. A second run() throws std::logic_error. `body` lives as long as its task.
+  /// Runs `body(*this)`, the main task, on the first loop. When all tasks have ended, returns the main
+  /// task's result: an int, or 0 if it has none or was asked to stop. `body` lives as long as its task.
+  ///
+  /// Errors: the main task's exception, or else the first one of another task or a hook;
+  /// std::logic_error for a second run().
   template <class Body>
     requires std::invocable<Body&, runtime&>
   int run(Body&& body) {
     return run_main(call(body));
   }
 
-  /// Begins the end. What the main task still does is up to it. Idempotent; also before run(), whose
-  /// main task then starts with a token that says so. Async-signal-safe.
+  /// Begins the shutdown. Idempotent. Before run(), the main task then starts with a stop request.
+  /// Async-signal-safe.
   void shutdown() noexcept { sequence_.request(); }
-  /// The same, and skips to shutdown_phase::force. Async-signal-safe.
+  /// Begins the shutdown and skips to shutdown_phase::force. Async-signal-safe.
   void force_shutdown() noexcept { sequence_.force(); }
-  /// Whether it was asked to end.
+  /// Whether the shutdown was requested.
   bool shutting_down() const noexcept { return sequence_.requested(); }
 
-  /// Starts `awaitable` on the loops in turn; its result is dropped, the end waits for it. It is
-  /// asked to stop when the phase `stop_in` begins: `force` lets it finish what it is at. What it
-  /// throws goes to `on_exception`, unless it ended because it was asked to stop.
-  /// Throws std::bad_alloc, and std::system_error (operation_canceled) once `force` has begun or all
-  /// has ended.
-  /// Costs as gyre::spawn(), and an atomic addition at each end.
+  /// Starts `awaitable` on the loops in turn, and drops its result. The shutdown waits for it, and asks
+  /// it to stop when the phase `stop_in` begins. Its exception goes to `on_exception`, unless it ended
+  /// because it was asked to stop.
+  ///
+  /// Errors: std::bad_alloc; std::system_error (operation_canceled) once `force` has begun or all tasks
+  /// have ended.
+  /// Complexity: as gyre::spawn(), and two atomic additions.
   template <awaitable Awaitable>
   void spawn(Awaitable awaitable, shutdown_phase stop_in = shutdown_phase::stop_accepting) {
     spawn(loops_.next(), std::move(awaitable), stop_in);
   }
-  /// The same on `where`: one of the loops, the pool, or what outlives the runtime.
+  /// Starts `awaitable` on `where`: one of the loops, the pool, or an executor that outlives the
+  /// runtime.
   template <awaitable Awaitable>
   void spawn(executor& where, Awaitable awaitable,
              shutdown_phase stop_in = shutdown_phase::stop_accepting) {
-    detail::shutdown_sequence::task_place place(sequence_);
-    gyre::spawn(where, run_task(*this, std::move(place), std::move(awaitable)),
+    detail::shutdown_sequence::task_membership membership(sequence_);
+    gyre::spawn(where, run_task(*this, std::move(membership), std::move(awaitable)),
                 {.stop = stop_token(stop_in)});
   }
 
-  /// Calls `hook` on `where` when `phase` begins, once; at once if it has begun, never if the end
-  /// does not come to it. The phase lasts until what it returns has ended, if that is awaitable,
-  /// until the shutdown_step that it takes is done, if it takes one, or else until it returns.
+  /// Calls `hook` once on `where` when `phase` begins; at once if the phase has begun, never if the
+  /// shutdown skips it. The phase lasts until the hook has ended:
+  /// - a hook that returns an awaitable, when that has completed;
+  /// - a hook that takes a shutdown_step, when the step is done;
+  /// - any other, when it returns.
   ///
   ///     auto hook = rt.on_shutdown(gyre::shutdown_phase::drain, loop, [&](gyre::shutdown_step step) {
   ///       const gyre::steady_time deadline = step.deadline();
   ///       server.stop(deadline, [step = std::move(step)] {});
   ///     });
   ///
-  /// A coroutine is asked to stop when `force` begins. On inline_executor() it is called by the
-  /// thread in run(), which keeps the deadlines: then it must not block.
-  ///
-  /// It is unregistered when the result is destroyed. What it throws does not stop the end, and
-  /// leaves run().
+  /// The result unregisters the hook when it is destroyed. A coroutine is asked to stop when `force`
+  /// begins. On inline_executor() the hook is called by the thread in run(), which keeps the
+  /// deadlines, so it must not block. Its exception leaves run(), at the end of the shutdown.
   template <class Hook>
     requires std::invocable<Hook&> || std::invocable<Hook&, shutdown_step>
   shutdown_hook on_shutdown(shutdown_phase phase, executor& where, Hook hook) {
@@ -183,15 +187,15 @@ class runtime {
                            call_hook(where, std::move(hook), std::move(step));
                          });
   }
-  /// The same on the first loop, where the main task begins.
+  /// Calls `hook` on the first loop, where the main task begins.
   template <class Hook>
     requires std::invocable<Hook&> || std::invocable<Hook&, shutdown_step>
   shutdown_hook on_shutdown(shutdown_phase phase, Hook hook) {
     return on_shutdown(phase, loops_[0], std::move(hook));
   }
 
-  /// Awaited by the main task, waits until the runtime was asked to end, and hooks and all other
-  /// tasks have ended, by force or not: what those use may be local to the main task.
+  /// Awaited by the main task, waits until the shutdown has begun and hooks and all other tasks have
+  /// ended, so that they may use locals of the main task.
   ///
   ///     gyre::task<> serve(gyre::runtime& rt) {
   ///       gyre::net::tcp_server echo(rt.loops());
@@ -200,31 +204,31 @@ class runtime {
   ///       co_await rt.drained();
   ///     }
   ///
-  /// A stop request does not end it. Only for tasks of the runtime and what they await, else throws
-  /// std::logic_error (hooks would wait for themselves); several that wait do not wait for each other,
-  /// but one task waits once at a time.
+  /// A stop request does not end the wait. Several tasks that wait do not wait for each other, but one
+  /// task waits once at a time. Throws std::logic_error unless awaited by a task of the runtime,
+  /// directly or not: a hook would wait for itself.
   [[nodiscard]] task<> drained() { return sequence_.others_ended(); }
 
-  /// Asks to stop when `phase` begins. Its callbacks are called by the thread in run(), which also
-  /// keeps the deadlines: they must not block.
+  /// A token whose stop is requested when `phase` begins. Its callbacks are called by the thread in
+  /// run(), which keeps the deadlines, so they must not block.
   inplace_stop_token stop_token(
       shutdown_phase phase = shutdown_phase::stop_accepting) const noexcept {
     return sequence_.token(phase);
   }
 
   loop_pool& loops() noexcept { return loops_; }
-  /// For work that blocks or computes for long. Its workers are as many as CPUs by default: give it
-  /// more if most of its tasks block.
+  /// For work that blocks or computes for long. It has one worker per CPU by default; give it more if
+  /// most of its tasks block.
   thread_pool& pool() noexcept { return pool_; }
 
   /// Not read at one instant.
   [[nodiscard]] runtime_metrics metrics();
 
  private:
-  // SIGPIPE is ignored while it lives, unless the program has a handler for it.
+  // Ignores SIGPIPE in a scope, unless the program has a handler for it.
   class ignored_sigpipe {
    public:
-    explicit ignored_sigpipe(bool wanted) noexcept;
+    explicit ignored_sigpipe(bool enabled) noexcept;
     ignored_sigpipe(const ignored_sigpipe&) = delete;
     ignored_sigpipe& operator=(const ignored_sigpipe&) = delete;
     ~ignored_sigpipe();
@@ -233,7 +237,7 @@ class runtime {
     bool ignored_ = false;
   };
 
-  static options prepared(options how);
+  static options with_defaults(options settings);
   static void print(const std::exception_ptr& error) noexcept;
 
   template <class Body>
@@ -250,12 +254,12 @@ class runtime {
   task<> run_body(task<int> body, int& code);
   int run_main(task<int> body);
 
-  // The place is given back when the frame is destroyed.
+  // The membership ends with the frame.
   template <class Awaitable>
-  static task<> run_task(runtime& self, detail::shutdown_sequence::task_place place,
+  static task<> run_task(runtime& self, detail::shutdown_sequence::task_membership membership,
                          Awaitable work) {
     task_context& context = co_await detail::this_context();
-    place.mark(context);
+    membership.mark(context);
     try {
       static_cast<void>(co_await std::move(work));
     } catch (...) {
@@ -266,7 +270,7 @@ class runtime {
   template <class Hook>
   void call_hook(executor& where, Hook hook, shutdown_step step) {
     if constexpr (std::invocable<Hook&, shutdown_step>) {
-      shutdown_step until_ended = sequence_.share(step);
+      shutdown_step until_ended = sequence_.copy(step);
       call_with(where, std::move(hook), std::move(until_ended), std::move(step));
     } else {
       call_with(where, std::move(hook), std::move(step));
@@ -299,7 +303,7 @@ class runtime {
   void end();
 
   options options_;
-  loop control_;  // run by run(): of users' code only stop callbacks and inline hooks are on it
+  loop control_;  // run by run(); runs stop callbacks and inline hooks, no other code of users
   detail::shutdown_sequence sequence_;
   ignored_sigpipe sigpipe_;
   std::unique_ptr<signal_set> signals_;  // blocked before the threads start

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How what runs in a runtime takes part in its orderly end: see runtime::on_shutdown().
+// shutdown_step, shutdown_hook: a program's part in the orderly shutdown of a runtime; see
+// runtime::on_shutdown().
 #pragma once
 
 #include <gyre/base/clock.hpp>
@@ -10,14 +11,14 @@
 
 namespace gyre {
 
-/// The phases of an orderly end, in this order. Each begins when all hooks of the one before are
-/// done, `force` only if time runs out before the end of `drain`.
+/// The phases of an orderly shutdown, in this order. Each begins when all hooks of the one before are
+/// done; `force` only if the time limit passes, or it is requested, before `drain` has ended.
 enum class shutdown_phase : std::uint8_t {
-  /// Take in nothing new: close listeners, stop timers.
+  /// Accept nothing new: close listeners, stop timers.
   stop_accepting,
-  /// Finish what has been begun. It ends when all tasks of the runtime have, too.
+  /// Finish the work that has begun. Ends when all tasks of the runtime have ended, too.
   drain,
-  /// The deadline has passed, or somebody is impatient: drop everything, now.
+  /// Drop everything now.
   force,
 };
 
@@ -26,9 +27,11 @@ class shutdown_entry;
 class shutdown_sequence;
 }  // namespace detail
 
-/// A hook's part in a phase, which lasts until done() is called or this is destroyed: keep it for as
-/// long as that takes. To be used by one thread at a time, any. Keeps the runtime's end waiting, so
-/// the runtime outlives it.
+/// A hook's part in a phase, which lasts until done() is called or this object is destroyed. The
+/// runtime waits for it.
+///
+/// Thread-safety: one thread at a time, any.
+/// Lifetime: keeps the runtime alive, as its end waits for the step.
 class shutdown_step {
  public:
   shutdown_step(shutdown_step&& other) noexcept
@@ -45,17 +48,16 @@ class shutdown_step {
   }
   ~shutdown_step() { done(); }
 
-  /// The phase it is part of; a later one than asked for if the hook was registered too late.
+  /// The phase of the step; a later one than the hook's if the hook was registered too late.
   shutdown_phase phase() const noexcept { return phase_; }
-  /// When `force` begins; within that phase, when the program gives up.
+  /// The time when `force` begins; within `force`, the time when the program exits.
   steady_time deadline() const noexcept { return deadline_; }
-  /// Tells that this part is done; the first call counts.
+  /// Ends the step. Idempotent.
   void done() noexcept;
 
  private:
   friend detail::shutdown_sequence;
   friend detail::shutdown_entry;
-  // Counted by the sequence.
   shutdown_step(detail::shutdown_sequence& sequence, shutdown_phase phase,
                 steady_time deadline) noexcept
       : sequence_(&sequence), phase_(phase), deadline_(deadline) {}
@@ -65,8 +67,11 @@ class shutdown_step {
   steady_time deadline_;
 };
 
-/// Keeps a function registered with a runtime, until it is destroyed; see runtime::on_shutdown().
-/// May outlive the runtime. One thread at a time, any.
+/// The registration of a function with a runtime; see runtime::on_shutdown(). The destructor
+/// unregisters.
+///
+/// Thread-safety: one thread at a time, any.
+/// Lifetime: may outlive the runtime.
 class [[nodiscard]] shutdown_hook {
  public:
   shutdown_hook() noexcept = default;
@@ -79,8 +84,8 @@ class [[nodiscard]] shutdown_hook {
   }
   ~shutdown_hook() { reset(); }
 
-  /// Unregisters the function, which is not called any more; waits if another thread is in it. What
-  /// the function has begun (a step it keeps, a coroutine) goes on.
+  /// Unregisters the function. Waits while another thread runs it. A step that it keeps, and a
+  /// coroutine that it returned, go on.
   void reset() noexcept;
 
  private:

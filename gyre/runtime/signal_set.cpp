@@ -33,8 +33,8 @@ unique_fd open_signalfd(const sigset_t& signals) {
   return descriptor;
 }
 
-// How many sets of this thread want a signal blocked that was not when the first of them was made.
-constinit thread_local std::array<std::uint32_t, NSIG> wanted{};
+// The number of this thread's sets that receive a signal which was not blocked before the first.
+constinit thread_local std::array<std::uint32_t, NSIG> sets_receiving{};
 
 }  // namespace
 
@@ -43,12 +43,12 @@ signal_set::blocked_signals::blocked_signals(const sigset_t& signals) {
   if (const int error = ::pthread_sigmask(SIG_BLOCK, &signals, &before); error != 0) {
     detail::throw_system_error(error, "pthread_sigmask");
   }
-  sigemptyset(&counted_);
+  sigemptyset(&signals_);
   for (int signal = 1; signal <= SIGRTMAX; ++signal) {
     if (sigismember(&signals, signal) != 1) continue;
-    std::uint32_t& sets = wanted[static_cast<std::size_t>(signal)];
+    std::uint32_t& sets = sets_receiving[static_cast<std::size_t>(signal)];
     if (sigismember(&before, signal) == 1 && sets == 0) continue;
-    sigaddset(&counted_, signal);
+    sigaddset(&signals_, signal);
     ++sets;
   }
 }
@@ -57,18 +57,18 @@ signal_set::blocked_signals::~blocked_signals() {
   sigset_t unblocked;
   sigemptyset(&unblocked);
   for (int signal = 1; signal <= SIGRTMAX; ++signal) {
-    if (sigismember(&counted_, signal) != 1) continue;
-    std::uint32_t& sets = wanted[static_cast<std::size_t>(signal)];
-    if (sets > 0) --sets;  // it is 0 on another thread than the one that made the set
+    if (sigismember(&signals_, signal) != 1) continue;
+    std::uint32_t& sets = sets_receiving[static_cast<std::size_t>(signal)];
+    if (sets > 0) --sets;  // 0 on another thread than the constructor's
     if (sets == 0) sigaddset(&unblocked, signal);
   }
   ::pthread_sigmask(SIG_UNBLOCK, &unblocked, nullptr);
 }
 
-signal_set::signal_set(event_loop& loop, std::span<const int> signals, function received)
+signal_set::signal_set(event_loop& loop, std::span<const int> signals, function callback)
     : blocked_(set_of(signals)),
       descriptor_(open_signalfd(set_of(signals))),
-      received_(std::move(received)),
+      callback_(std::move(callback)),
       watch_(loop, descriptor_.get(), [this](readiness) { receive(); }) {
   watch_.start(readiness::readable);
 }
@@ -85,7 +85,7 @@ void unblock_signals() noexcept {
 // is left in the next turn.
 void signal_set::receive() {
   signal_info info;
-  if (::read(descriptor_.get(), &info, sizeof info) == sizeof info) received_(info);
+  if (::read(descriptor_.get(), &info, sizeof info) == sizeof info) callback_(info);
 }
 
 }  // namespace gyre

@@ -29,9 +29,9 @@ namespace detail {
 namespace {
 
 unique_fd open_eventfd() {
-  unique_fd made(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  if (!made) throw_errno("eventfd");
-  return made;
+  unique_fd eventfd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!eventfd) throw_errno("eventfd");
+  return eventfd;
 }
 
 void empty(int eventfd) noexcept {
@@ -47,9 +47,9 @@ void shutdown_entry::begin(std::shared_ptr<shutdown_entry> self, shutdown_step s
   where_.post(*this);
 }
 
-void shutdown_entry::run(operation& posted) {
-  auto& entry = static_cast<shutdown_entry&>(posted);
-  const auto kept = std::move(entry.self_);
+void shutdown_entry::run(operation& self) {
+  auto& entry = static_cast<shutdown_entry&>(self);
+  const auto owner = std::move(entry.self_);
   shutdown_step step = std::move(*entry.step_);
   entry.step_.reset();
   entry.call(std::move(step));
@@ -57,10 +57,10 @@ void shutdown_entry::run(operation& posted) {
 
 void shutdown_entry::call(shutdown_step step) noexcept {
   shutdown_sequence& sequence = *step.sequence_;
-  // The call may end its step and then throw.
-  const shutdown_step until_noted = sequence.share(step);
+  // Until an exception is stored: the call may end its step and then throw.
+  const shutdown_step storing = sequence.copy(step);
   const std::lock_guard lock(mutex_);
-  if (forgotten()) return;
+  if (is_forgotten()) return;
   calling_ = true;
   try {
     call_(std::move(step));
@@ -77,57 +77,57 @@ void shutdown_entry::forget() noexcept {
   if (!calling_) call_ = {};
 }
 
-shutdown_sequence::shutdown_sequence(event_loop& control, limits allowed,
-                                     move_only_function<void(shutdown_phase)> entering)
+shutdown_sequence::shutdown_sequence(event_loop& control, limits time_limits,
+                                     move_only_function<void(shutdown_phase)> on_phase)
     : control_(control),
-      limits_(allowed),
-      entering_(std::move(entering)),
-      wake_(open_eventfd()),
-      woken_(control, wake_.get(),
-             [this](readiness) {
-               empty(wake_.get());
-               advance();
-             }),
+      limits_(time_limits),
+      on_phase_(std::move(on_phase)),
+      wake_fd_(open_eventfd()),
+      wake_watch_(control, wake_fd_.get(),
+                  [this](readiness) {
+                    empty(wake_fd_.get());
+                    advance();
+                  }),
       timer_(control, [this] { advance(); }) {
-  woken_.start(readiness::readable);
+  wake_watch_.start(readiness::readable);
 }
 
 shutdown_sequence::~shutdown_sequence() = default;
 
-void shutdown_sequence::conduct() {
+void shutdown_sequence::run() {
   advance();
   if (stage_ != stage::over) control_.run();
 }
 
 // Async-signal-safe.
-void shutdown_sequence::ask(std::uint32_t what) noexcept {
-  // release: pairs with the acquire in advance(), so that what happened before is seen there.
-  asked_.fetch_or(what, std::memory_order_release);
-  poke();
+void shutdown_sequence::add_request(std::uint32_t request) noexcept {
+  // release: pairs with the acquire in advance().
+  requests_.fetch_or(request, std::memory_order_release);
+  wake_control();
 }
 
-void shutdown_sequence::poke() const noexcept {
+void shutdown_sequence::wake_control() const noexcept {
   const int error = errno;
   const std::uint64_t one = 1;
-  // Fails when the counter is full, and then it is readable all the same.
-  static_cast<void>(::write(wake_.get(), &one, sizeof one));
+  // Fails when the counter is full, and then the descriptor is readable all the same.
+  static_cast<void>(::write(wake_fd_.get(), &one, sizeof one));
   errno = error;
 }
 
 // The control loop's thread is the only one that writes stage_.
 void shutdown_sequence::advance() {
-  // acquire: pairs with the release in ask().
-  const std::uint32_t asked = asked_.load(std::memory_order_acquire);
-  if (asked == 0 || stage_ == stage::over) return;
+  // acquire: pairs with the release in add_request().
+  const std::uint32_t requests = requests_.load(std::memory_order_acquire);
+  if (requests == 0 || stage_ == stage::over) return;
   const steady_time now = control_.now();
   if (stage_ == stage::running) enter(shutdown_phase::stop_accepting, later(now, limits_.drain));
-  if (stage_ < stage::force && ((asked & to_force) != 0 || now >= deadline_)) {
+  if (stage_ < stage::force && ((requests & force_requested) != 0 || now >= deadline_)) {
     forced_ = true;
     tasks_.fetch_or(closed, std::memory_order_relaxed);
     enter(shutdown_phase::force, later(now, limits_.force));
   }
-  if (stage_ == stage::stop_accepting && no_steps()) enter(shutdown_phase::drain, deadline_);
-  if (stage_ >= stage::drain && finish()) {
+  if (stage_ == stage::stop_accepting && !has_steps()) enter(shutdown_phase::drain, deadline_);
+  if (stage_ >= stage::drain && try_finish()) {
     timer_.cancel();
     control_.stop();
   } else if (stage_ == stage::force && now >= deadline_) {
@@ -136,34 +136,34 @@ void shutdown_sequence::advance() {
 }
 
 void shutdown_sequence::enter(shutdown_phase phase, steady_time deadline) {
-  std::vector<std::shared_ptr<shutdown_entry>> called;
+  std::vector<std::shared_ptr<shutdown_entry>> due;
   {
     const std::lock_guard lock(mutex_);
     stage_ = stage_of(phase);
     deadline_ = deadline;
     for (auto& each : entries_) {
-      if (each->phase() == phase) called.push_back(std::move(each));
+      if (each->phase() == phase) due.push_back(std::move(each));
     }
     std::erase(entries_, nullptr);
-    steps_ += called.size();
+    steps_ += due.size();
   }
   timer_.start_at(deadline);
-  if (entering_) entering_(phase);
+  if (on_phase_) on_phase_(phase);
   for (std::size_t each = 0; each <= static_cast<std::size_t>(phase); ++each) {
     sources_[each].request_stop();
   }
-  for (auto& entry : called) {
+  for (auto& entry : due) {
     shutdown_entry& begun = *entry;
     begun.begin(std::move(entry), shutdown_step(*this, phase, deadline));
   }
 }
 
-// Whoever ends the last task or step does it under the lock: when it is seen here, they are done with
-// this object.
-bool shutdown_sequence::finish() noexcept {
+// The last task and step end under the lock, so that their threads are done with this object when the
+// end is seen here.
+bool shutdown_sequence::try_finish() noexcept {
   std::vector<std::shared_ptr<shutdown_entry>> never_called;
   std::unique_lock lock(mutex_);
-  // acquire: pairs with the release in end_task(): what the tasks did is seen.
+  // acquire: pairs with the release in end_task().
   std::size_t seen = tasks_.load(std::memory_order_acquire);
   if (steps_ > 0 || seen / one_task > 0) return false;
   if (waiting_ > 0) {
@@ -172,7 +172,7 @@ bool shutdown_sequence::finish() noexcept {
     others_ended_.set();
     return false;
   }
-  // acquire: as above. It fails where another task has begun, which will tell of its end.
+  // acquire: as above. Fails if another task has begun, which will report its end.
   if (!tasks_.compare_exchange_strong(seen, closed, std::memory_order_acquire,
                                       std::memory_order_relaxed)) {
     return false;
@@ -197,7 +197,7 @@ shutdown_hook shutdown_sequence::add(shutdown_phase phase, executor& where,
   std::unique_lock lock(mutex_);
   if (stage_ < stage_of(phase)) {
     if (entries_.size() >= purge_at_) {
-      std::erase_if(entries_, [](const auto& each) { return each->forgotten(); });
+      std::erase_if(entries_, [](const auto& each) { return each->is_forgotten(); });
       purge_at_ = std::max<std::size_t>(16, 2 * entries_.size());
     }
     entries_.push_back(std::move(entry));
@@ -211,60 +211,60 @@ shutdown_hook shutdown_sequence::add(shutdown_phase phase, executor& where,
   return hook;
 }
 
-shutdown_step shutdown_sequence::share(const shutdown_step& step) noexcept {
+shutdown_step shutdown_sequence::copy(const shutdown_step& step) noexcept {
   const std::lock_guard lock(mutex_);
   ++steps_;
   return {*this, step.phase(), step.deadline()};
 }
 
-// The wait is not stopped: whoever waits here does so because it was asked to stop.
+// The wait ignores stop requests: most tasks that wait here were asked to stop.
 task<> shutdown_sequence::others_ended() {
   task_context& context = co_await this_context();
-  if (!has_place(context)) {
+  if (!has_member(context)) {
     throw std::logic_error("gyre::runtime: drained() is for tasks of the runtime");
   }
-  const stopped_by nobody(context, inplace_stop_token{});
+  const stopped_by unstoppable(context, inplace_stop_token{});
   {
     const std::lock_guard lock(mutex_);
     if (!others_ended_.is_set()) {
       ++waiting_;
       // release: as in end_task().
       tasks_.fetch_sub(one_task, std::memory_order_release);
-      poke();
+      wake_control();
     }
   }
   co_await others_ended_.wait();
 }
 
-bool shutdown_sequence::has_place(const task_context& here) const noexcept {
-  const local_binding* each = here.locals;
+bool shutdown_sequence::has_member(const task_context& context) const noexcept {
+  const local_binding* each = context.locals;
   while (each != nullptr && each->key != this) each = each->outer;
   return each != nullptr;
 }
 
 void shutdown_sequence::end_step() noexcept {
   const std::lock_guard lock(mutex_);
-  if (--steps_ == 0) poke();
+  if (--steps_ == 0) wake_control();
 }
 
-bool shutdown_sequence::no_steps() const noexcept {
+bool shutdown_sequence::has_steps() const noexcept {
   const std::lock_guard lock(mutex_);
-  return steps_ == 0;
+  return steps_ > 0;
 }
 
-// A refused task never shows in the count: nobody would tell of its end.
+// A refused task is never counted, as nothing would report its end.
 void shutdown_sequence::begin_task() {
   std::size_t seen = tasks_.load(std::memory_order_relaxed);
   do {
     if ((seen & closed) != 0) throw_error(std::errc::operation_canceled);
-    // relaxed: a count; who begins a task is one, or comes before the end in other ways.
+    // relaxed: a count; a task is begun by another one, or otherwise ordered before the end.
   } while (!tasks_.compare_exchange_weak(seen, seen + one_task, std::memory_order_relaxed));
 }
 
 void shutdown_sequence::end_task() noexcept {
   std::size_t seen = tasks_.load(std::memory_order_relaxed);
   while (seen / one_task > 1) {
-    // release: pairs with the acquire in finish(), for the task's deeds.
+    // release: pairs with the acquire in try_finish().
     if (tasks_.compare_exchange_weak(seen, seen - one_task, std::memory_order_release,
                                      std::memory_order_relaxed)) {
       return;
@@ -272,7 +272,7 @@ void shutdown_sequence::end_task() noexcept {
   }
   const std::lock_guard lock(mutex_);
   tasks_.fetch_sub(one_task, std::memory_order_release);
-  poke();
+  wake_control();
 }
 
 void shutdown_sequence::fail(std::exception_ptr error) noexcept {

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The orderly end of a runtime, as a state machine on a loop of its own: it waits for hooks and tasks,
-// keeps the deadlines and follows the phases. Tasks that keep their loops busy do not delay it. Of
-// users' code there are only stop callbacks and hooks on inline_executor(), which must not block.
+// shutdown_sequence: the state machine of a runtime's shutdown, on a loop of its own.
 #pragma once
 
 #include <array>
@@ -32,7 +30,7 @@
 
 namespace gyre::detail {
 
-/// A registered function and where it is called.
+/// A registered function and the executor that calls it.
 class shutdown_entry final : public operation {
  public:
   using function = move_only_function<void(shutdown_step)>;
@@ -42,19 +40,20 @@ class shutdown_entry final : public operation {
 
   shutdown_phase phase() const noexcept { return phase_; }
   // relaxed: a hint.
-  bool forgotten() const noexcept { return forgotten_.load(std::memory_order_relaxed); }
-  /// Calls it on its executor. Once.
+  bool is_forgotten() const noexcept { return forgotten_.load(std::memory_order_relaxed); }
+  /// Calls the function on its executor. Once.
   void begin(std::shared_ptr<shutdown_entry> self, shutdown_step step) noexcept;
   void forget() noexcept;
 
  private:
-  static void run(operation& posted);
+  static void run(operation& self);
   void call(shutdown_step step) noexcept;
 
   const shutdown_phase phase_;
   executor& where_;
-  std::shared_ptr<shutdown_entry> self_;  // while it is posted
-  std::optional<shutdown_step> step_;     // likewise
+  // While it is posted.
+  std::shared_ptr<shutdown_entry> self_;
+  std::optional<shutdown_step> step_;
 
   std::recursive_mutex mutex_;  // held during the call, which may forget its own entry
   bool calling_ = false;
@@ -62,31 +61,42 @@ class shutdown_entry final : public operation {
   function call_;
 };
 
+/// Waits for hooks and tasks, keeps the deadlines, and goes through the phases. Tasks that keep their
+/// loops busy do not delay it: its loop runs no code of users but stop callbacks and hooks on
+/// inline_executor(), which must not block.
+///
+/// | stage | request | force, or drain time over | no step left | no step and no task left | force time over |
+/// |---|---|---|---|---|---|
+/// | running | stop_accepting | force | - | - | - |
+/// | stop_accepting | - | force | drain | - | - |
+/// | drain | - | force | - | over | - |
+/// | force | - | - | - | over | exit |
+/// | over | - | - | - | - | - |
 class shutdown_sequence {
  public:
-  /// How long tasks and hooks may take until they are forced, and after that.
+  /// Time limits for tasks and hooks: of the phases before `force`, and of `force`.
   struct limits {
     std::chrono::nanoseconds drain;
     std::chrono::nanoseconds force;
   };
 
-  /// `entering` is called when a phase begins, on the control loop's thread.
-  shutdown_sequence(event_loop& control, limits allowed,
-                    move_only_function<void(shutdown_phase)> entering);
+  /// `on_phase` is called when a phase begins, on the control loop's thread.
+  shutdown_sequence(event_loop& control, limits time_limits,
+                    move_only_function<void(shutdown_phase)> on_phase);
   shutdown_sequence(const shutdown_sequence&) = delete;
   shutdown_sequence& operator=(const shutdown_sequence&) = delete;
   ~shutdown_sequence();
 
-  /// Begin the end; skip to its last phase. Any thread; async-signal-safe; idempotent.
-  void request() noexcept { ask(to_end); }
-  void force() noexcept { ask(to_end | to_force); }
-  bool requested() const noexcept { return asked_.load(std::memory_order_relaxed) != 0; }
+  /// Begin the shutdown; skip to `force`. Any thread; async-signal-safe; idempotent.
+  void request() noexcept { add_request(shutdown_requested); }
+  void force() noexcept { add_request(shutdown_requested | force_requested); }
+  bool requested() const noexcept { return requests_.load(std::memory_order_relaxed) != 0; }
 
-  /// Goes as far as it can. On the control loop's thread.
+  /// Makes the transitions that are due. On the control loop's thread.
   void advance();
-  /// Runs the control loop until it is over: somebody requested it, and no task and no step is left.
-  void conduct();
-  /// Whether `force` began. After conduct().
+  /// Runs the control loop until the stage `over`.
+  void run();
+  /// Whether `force` began. After run().
   bool forced() const noexcept { return forced_; }
 
   shutdown_hook add(shutdown_phase phase, executor& where, shutdown_entry::function call);
@@ -94,21 +104,22 @@ class shutdown_sequence {
     return sources_[static_cast<std::size_t>(phase)].get_token();
   }
 
-  /// A task that is waited for, from construction to destruction. Throws std::system_error
-  /// (operation_canceled) when `force` has begun, or it is over.
-  class task_place {
+  /// A task that the shutdown waits for, from construction to destruction. Throws std::system_error
+  /// (operation_canceled) once `force` has begun or the shutdown is over.
+  class task_membership {
    public:
-    explicit task_place(shutdown_sequence& sequence) : sequence_(&sequence) {
+    explicit task_membership(shutdown_sequence& sequence) : sequence_(&sequence) {
       sequence.begin_task();
     }
-    task_place(task_place&& other) noexcept : sequence_(std::exchange(other.sequence_, nullptr)) {}
-    /// From now on what runs in `of`, which ends before this, is known to have this place.
-    void mark(task_context& of) noexcept {
-      mark_ = {sequence_, of.locals};
-      of.locals = &mark_;
+    task_membership(task_membership&& other) noexcept
+        : sequence_(std::exchange(other.sequence_, nullptr)) {}
+    /// Marks `context`, which ends before this object, as that of a member.
+    void mark(task_context& context) noexcept {
+      mark_ = {sequence_, context.locals};
+      context.locals = &mark_;
     }
-    task_place& operator=(task_place&&) = delete;
-    ~task_place() {
+    task_membership& operator=(task_membership&&) = delete;
+    ~task_membership() {
       if (sequence_ != nullptr) sequence_->end_task();
     }
 
@@ -118,52 +129,53 @@ class shutdown_sequence {
   };
   std::size_t tasks() const noexcept { return tasks_.load(std::memory_order_relaxed) / one_task; }
 
-  /// Remembers the first error, and requests the end.
+  /// Stores the first error, and requests the shutdown.
   void fail(std::exception_ptr error) noexcept;
-  /// That error. After conduct().
+  /// The first error. After run().
   std::exception_ptr error() const noexcept { return error_; }
 
-  /// Waits until a task that has a place, or others that wait here too, are all that is left. Throws
-  /// std::logic_error to who has none.
+  /// Waits until all tasks but those that wait here have ended. Throws std::logic_error unless awaited
+  /// by a member.
   task<> others_ended();
 
   void end_step() noexcept;
-  /// Another one like it, for whoever works on its behalf.
-  shutdown_step share(const shutdown_step& step) noexcept;
+  /// Another step of the same phase, which the phase waits for as well.
+  shutdown_step copy(const shutdown_step& step) noexcept;
 
  private:
   enum class stage : std::uint8_t { running, stop_accepting, drain, force, over };
-  static constexpr std::uint32_t to_end = 1;
-  static constexpr std::uint32_t to_force = 2;
-  // In tasks_: no more may begin.
+  // In requests_.
+  static constexpr std::uint32_t shutdown_requested = 1;
+  static constexpr std::uint32_t force_requested = 2;
+  // In tasks_: `closed` admits no more.
   static constexpr std::size_t closed = 1;
   static constexpr std::size_t one_task = 2;
 
-  void ask(std::uint32_t what) noexcept;
-  void poke() const noexcept;
+  void add_request(std::uint32_t request) noexcept;
+  void wake_control() const noexcept;
   void enter(shutdown_phase phase, steady_time deadline);
-  bool finish() noexcept;
+  bool try_finish() noexcept;
   [[noreturn]] void give_up() noexcept;
   void begin_task();
   void end_task() noexcept;
-  bool has_place(const task_context& here) const noexcept;
-  bool no_steps() const noexcept;
+  bool has_member(const task_context& context) const noexcept;
+  bool has_steps() const noexcept;
   static constexpr stage stage_of(shutdown_phase phase) noexcept {
     return static_cast<stage>(static_cast<std::uint8_t>(phase) + 1);
   }
-  static constexpr shutdown_phase phase_of(stage at) noexcept {
-    return static_cast<shutdown_phase>(static_cast<std::uint8_t>(at) - 1);
+  static constexpr shutdown_phase phase_of(stage stage) noexcept {
+    return static_cast<shutdown_phase>(static_cast<std::uint8_t>(stage) - 1);
   }
 
   event_loop& control_;
   const limits limits_;
-  move_only_function<void(shutdown_phase)> entering_;
-  unique_fd wake_;
-  fd_watch woken_;
+  move_only_function<void(shutdown_phase)> on_phase_;
+  unique_fd wake_fd_;
+  fd_watch wake_watch_;
   timer timer_;
   bool forced_ = false;
 
-  atomic<std::uint32_t> asked_{0};
+  atomic<std::uint32_t> requests_{0};
   atomic<std::size_t> tasks_{0};
   std::array<inplace_stop_source, 3> sources_;
 
@@ -173,7 +185,7 @@ class shutdown_sequence {
   std::size_t steps_ = 0;
   std::vector<std::shared_ptr<shutdown_entry>> entries_;
   std::size_t purge_at_ = 16;
-  std::size_t waiting_ = 0;  // in others_ended(); meanwhile not among the tasks
+  std::size_t waiting_ = 0;  // members in others_ended(), not counted in tasks_
   manual_reset_event others_ended_;
   std::exception_ptr error_;
 };
