@@ -1,105 +1,48 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// The awaiter may be touched by the thread that starts the timer, the one where it expires and the
-// one that runs the cancelling operation. On a loop that is one thread; on executors with several
-// they meet. Each leaves when it has touched the awaiter for the last time, and the last to leave
-// resumes the coroutine: nobody finds the awaiter gone.
 #include <gyre/task/sleep.hpp>
 
 #include <gyre/task/detail/cancelled.hpp>
-#include <gyre/task/detail/transfer.hpp>
-
-#include <cassert>
+#include <gyre/task/executor.hpp>
 
 namespace gyre::detail {
 
-sleep_awaiter::~sleep_awaiter() {
-  // relaxed: on the executor's thread, or never awaited.
-  if (parties_.load(std::memory_order_relaxed) == 0) return;
-  callback_.reset();
-  assert((parties_.load(std::memory_order_relaxed) & (starting | cancelling)) == 0 &&
-         "a sleep was destroyed that was about to start or to be cancelled");
-  timers_->cancel_timer(*this);
-}
-
-// False: go on at once.
-bool sleep_awaiter::wait(const task_context& context) noexcept {
-  where_ = context.where;
-  timers_ = where_->timers();
-  context_ = &context;
-  if (timers_ == nullptr) error_ = std::errc::operation_not_supported;
+bool sleep_awaiter::wait(std::coroutine_handle<> awaiting, const task_context& context) noexcept {
+  set_context(context);
+  if (context.where->timers() == nullptr) error_ = std::errc::operation_not_supported;
   if (context.stop.stop_requested()) error_ = std::errc::operation_canceled;
-  if (error_ != std::errc{}) return false;
-  // relaxed: not shared yet.
-  parties_.store(starting | timer, std::memory_order_relaxed);
-  if (where_->running_here()) return !start();
-  where_->post(*this);
-  return true;
+  return error_ == std::errc{} && begin(*context.where, awaiting, context);
 }
 
-// Whether it is over.
 bool sleep_awaiter::start() noexcept {
-  started_ = true;
+  timer_service& timers = *home().timers();
   if (!deadline_) {
-    const bool none = delay_ <= std::chrono::nanoseconds{0};
-    deadline_ = none ? steady_time::min() : later(timers_->now(), delay_);
+    const bool elapsed = delay_ <= std::chrono::nanoseconds{0};
+    deadline_ = elapsed ? steady_time::min() : later(timers.now(), delay_);
   }
-  timers_->start_timer(*this, *deadline_);
-  if (context_->stop.stop_possible()) callback_.emplace(context_->stop, on_stop{this});
-  return last_of(starting);
+  timers.start_timer(*this, *deadline_);
+  return false;
 }
 
-// Any thread.
-void sleep_awaiter::stop() noexcept {
-  // acq_rel: the release is for cancel(), through the executor as well; the acquire pairs with the
-  // release in last_of(), of one who left before.
-  std::uint8_t seen = parties_.load(std::memory_order_acquire);
-  do {
-    if ((seen & timer) == 0) return;
-  } while (!parties_.compare_exchange_weak(seen, static_cast<std::uint8_t>(seen | cancelling),
-                                           std::memory_order_acq_rel, std::memory_order_acquire));
-  where_->post(*this);
-}
-
-void sleep_awaiter::cancel() noexcept {
+bool sleep_awaiter::cancel() noexcept {
   error_ = std::errc::operation_canceled;
-  const bool in_time = timers_->cancel_timer(*this);
-  if (last_of(in_time ? cancelling | timer : cancelling)) resume(waiting_);
+  return home().timers()->cancel_timer(*this);
 }
 
-bool sleep_awaiter::last_of(unsigned leaving) noexcept {
-  // release: pairs with the acquire of the last, who sees what the others did.
-  const auto staying = static_cast<std::uint8_t>(~leaving);
-  return (parties_.fetch_and(staying, std::memory_order_acq_rel) & staying) == 0;
-}
-
-void sleep_awaiter::run(operation& posted) {
-  auto& self = static_cast<sleep_awaiter&>(posted);
-  if (self.started_) {
-    self.cancel();
-  } else if (self.start()) {
-    resume(self.waiting_);
-  }
-}
-
-void sleep_awaiter::on_expiry(timer_operation& expired) {
-  auto& self = static_cast<sleep_awaiter&>(expired);
-  if (self.last_of(timer)) resume(self.waiting_);
-}
+void sleep_awaiter::expire(timer_operation& self) { static_cast<sleep_awaiter&>(self).complete(); }
 
 std::expected<void, std::error_code> sleep_awaiter::result() {
-  callback_.reset();
+  end();
   if (error_ == std::errc{}) return {};
-  return std::unexpected(failure_value(std::make_error_code(error_), context_));
+  return std::unexpected(failure_value(std::make_error_code(error_), context()));
 }
 
 void sleep_awaiter::await_resume() {
-  callback_.reset();
+  end();
   if (error_ == std::errc::operation_not_supported) {
     throw std::system_error(std::make_error_code(error_),
                             "gyre::sleep_for: no timers here: use sync_wait(loop, ...)");
   }
-  if (error_ != std::errc{}) throw_failure(std::make_error_code(error_), context_);
+  if (error_ != std::errc{}) throw_failure(std::make_error_code(error_), context());
 }
 
 }  // namespace gyre::detail
