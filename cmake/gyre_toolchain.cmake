@@ -14,6 +14,12 @@ if(PROJECT_IS_TOP_LEVEL)
   endif()
 
   set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+  # For clangd and other tools, which look for it at the root. A read-only source tree goes without.
+  if(PROJECT_BINARY_DIR STREQUAL "${PROJECT_SOURCE_DIR}/build/release" OR
+     PROJECT_BINARY_DIR STREQUAL "${PROJECT_SOURCE_DIR}/build/debug")
+    file(CREATE_LINK "${PROJECT_BINARY_DIR}/compile_commands.json"
+      "${PROJECT_SOURCE_DIR}/compile_commands.json" SYMBOLIC RESULT ignored)
+  endif()
 endif()
 
 set(CMAKE_CXX_EXTENSIONS OFF)
