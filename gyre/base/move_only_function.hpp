@@ -134,7 +134,7 @@ class callable_storage {
   alignas(callable_alignment) std::byte bytes_[Bytes];
 };
 
-/// What can be done to a stored callable of a now unknown type. A null entry of `relocate` means
+/// The operations on a stored callable of erased type. A null entry of `relocate` means
 /// "copy the bytes", of `destroy` "nothing to do".
 template <std::size_t Bytes, bool Noexcept, typename R, typename... Args>
 struct callable_operations {

@@ -34,7 +34,7 @@ class timer_node : public timer_link {
   /// Whether the timer was started and has neither fired nor been cancelled.
   bool linked() const noexcept { return next != nullptr; }
 
-  /// What the timer was last started with; the clock's epoch before that.
+  /// The deadline of the last start; the clock's epoch before the first.
   steady_time deadline() const noexcept { return deadline_; }
 
  private:

@@ -38,7 +38,7 @@ gyre::loop_options rethrowing() {
   return {.on_exception = [](std::exception_ptr error) { std::rethrow_exception(error); }};
 }
 
-// What `ask` returns on the loop's thread.
+// Calls `ask` on the loop's thread and returns its result.
 template <class Loop, class Ask>
 auto answer(Loop& on, Ask ask) {
   std::promise<decltype(ask())> answered;

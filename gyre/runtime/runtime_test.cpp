@@ -53,7 +53,7 @@ task<int> until_stopped(runtime&) {
   co_return 1;
 }
 
-// What happened, in order; from any thread.
+// A log of events, in order; from any thread.
 class journal {
  public:
   void note(std::string what) {

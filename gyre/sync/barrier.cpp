@@ -39,7 +39,7 @@ auto barrier_base::count(barrier_waiter& arriving, woken_waiters& ready) noexcep
   return arrival::waits;
 }
 
-// Whoever waits now came with a token while the completion function ran.
+// The present waiters came with a token while the completion function ran.
 void barrier_base::begin_phase(woken_waiters& ready) noexcept {
   const locked_state state(lock_);
   missing_ = expected_;

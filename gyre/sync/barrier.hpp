@@ -94,7 +94,7 @@ class barrier : detail::barrier_base {
                 "a completion function must not throw, and says so");
 
  public:
-  /// What arrive_and_wait() and wait() return: awaited, gives nothing.
+  /// The awaitable of arrive_and_wait() and wait(), without a result.
   using wait_operation = detail::plain_wait<barrier, detail::barrier_waiter>;
 
   /// Proof of having arrived in a phase, for wait().

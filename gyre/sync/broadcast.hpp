@@ -35,7 +35,7 @@ namespace gyre {
 template <class T>
 class broadcast_receiver;
 
-/// What a receiver of a broadcast gets.
+/// A receiver's next item of a broadcast.
 template <class T>
 struct broadcast_value {
   T value;

@@ -28,7 +28,7 @@
 
 namespace gyre {
 
-/// What came of an attempt to send or receive without waiting.
+/// The result of an attempt to send or receive without waiting.
 enum class channel_status : unsigned char {
   ok,
   full,    ///< not sent: there is no room, and no receiver waits
@@ -44,7 +44,7 @@ template <class T>
 concept channel_value = std::is_object_v<T> && std::is_nothrow_move_constructible_v<T> &&
                         std::is_nothrow_destructible_v<T> && alignof(T) <= 16;
 
-/// What of a channel does not depend on its values.
+/// The part of a channel that does not depend on the type of its values.
 class channel_base {
  public:
   channel_base() = default;

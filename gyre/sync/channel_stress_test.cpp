@@ -37,7 +37,7 @@ using gyre::test::thread_executor;
 // On the heap, so that a value that is lost or taken twice is found by sanitizers too.
 using value = std::unique_ptr<int>;
 
-// What came through a channel.
+// The values that came through a channel.
 struct tally {
   std::atomic<int> sent{0};
   std::atomic<int> received{0};

@@ -52,7 +52,7 @@ task<> send_all(channel<int>& to, std::vector<int> values, std::vector<int>& sen
   }
 }
 
-// What a send or receive threw, or nothing.
+// The error of a send or receive, or nothing.
 template <class Operation>
 task<> catch_error(Operation operation, std::optional<std::error_code>& error) {
   try {

@@ -88,7 +88,7 @@ class condition_variable {
   line waiting_;  // condition_waiters
 };
 
-/// What condition_variable::wait() returns: awaited, gives nothing.
+/// The awaitable of condition_variable::wait(), without a result.
 class [[nodiscard]] condition_variable::wait_operation : waiter {
  public:
   wait_operation(condition_variable& on, mutex::guard& held) noexcept : on_(&on), held_(&held) {}

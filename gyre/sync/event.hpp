@@ -26,7 +26,7 @@ namespace gyre {
 /// It must outlive its waits. What happened before set() happens before the end of the wait.
 class manual_reset_event {
  public:
-  /// What wait() returns: awaited, gives nothing.
+  /// The awaitable of wait(), without a result.
   using wait_operation = detail::plain_wait<manual_reset_event>;
 
   constexpr explicit manual_reset_event(bool initially_set = false) noexcept
@@ -76,7 +76,7 @@ class manual_reset_event {
 /// It must outlive its waits. What happened before set() happens before the end of the wait.
 class auto_reset_event {
  public:
-  /// What wait() returns: awaited, gives nothing.
+  /// The awaitable of wait(), without a result.
   using wait_operation = detail::plain_wait<auto_reset_event>;
 
   constexpr explicit auto_reset_event(bool initially_set = false) noexcept

@@ -29,7 +29,7 @@ namespace gyre {
 class latch {
  public:
   class arrival_operation;
-  /// What wait() returns: awaited, gives nothing.
+  /// The awaitable of wait(), without a result.
   using wait_operation = detail::plain_wait<latch>;
 
   [[nodiscard]] static constexpr std::uint64_t max() noexcept { return ~word{0} / one; }
@@ -71,7 +71,7 @@ class latch {
   intrusive_list<detail::waiter> waiting_;
 };
 
-/// What latch::arrive_and_wait() returns: awaited, gives nothing.
+/// The awaitable of latch::arrive_and_wait(), without a result.
 class [[nodiscard]] latch::arrival_operation : public latch::wait_operation {
  public:
   arrival_operation(latch& at, std::uint64_t arrived) noexcept

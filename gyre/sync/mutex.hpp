@@ -33,7 +33,7 @@ class condition_variable;
 class mutex {
  public:
   using guard = unique_guard<mutex>;
-  /// What lock() returns: awaited, gives a guard.
+  /// The awaitable of lock(), which returns a guard.
   using lock_operation = detail::guard_wait<guard, mutex>;
 
   constexpr mutex() noexcept = default;

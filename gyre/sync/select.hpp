@@ -40,7 +40,7 @@
 
 namespace gyre {
 
-/// What a select() gives for on_timeout() and on_deadline().
+/// The result of on_timeout() and on_deadline() in a select().
 struct timed_out {};
 
 namespace detail {
@@ -180,7 +180,7 @@ class select_cases {
     return std::nullopt;
   }
 
-  /// What came of the case at `index`.
+  /// The result of the case at `index`.
   std::error_code error(std::size_t index) noexcept {
     std::error_code error;
     visit(index, [&](auto& one, auto) { error = one.error(); });

@@ -42,7 +42,7 @@ using gyre::task;
 using gyre::timed_out;
 using gyre::test::manual_executor;
 
-// What one of several channels gave.
+// The value that one of several channels returned.
 struct received {
   std::size_t index = 99;
   std::optional<int> value;
@@ -145,7 +145,7 @@ TEST(Select, TwoSelectsServeEachOtherOnce) {
 TEST(Select, ReadyCasesAreChosenEvenly) {
   constexpr int rounds = 3000;
   std::array<channel<int>, 3> channels{channel<int>(1), channel<int>(1), channel<int>(1)};
-  // Of the first and the last, so that a search from a random start would favour one of them.
+  // The first and the last case: a search from a random start would favour one of them.
   std::map<std::size_t, int> chosen;
   for (int i = 0; i < rounds; ++i) {
     static_cast<void>(channels[0].try_send(i));

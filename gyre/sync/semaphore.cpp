@@ -12,7 +12,7 @@ bool semaphore::take(word& now, const waiter& next) noexcept {
   return true;
 }
 
-// Those at the head of the line for whom there is enough.
+// Completes the waiters at the head of the line that the count suffices for.
 void semaphore::let_go(word& now, woken_waiters& ready) noexcept {
   while (!waiting_.empty() && take(now, waiting_.front())) ready.complete(waiting_.front());
   if (waiting_.empty()) now &= ~awaited;

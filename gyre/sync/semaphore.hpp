@@ -73,7 +73,7 @@ class [[nodiscard]] semaphore_permit {
 class semaphore {
  public:
   class permit_operation;
-  /// What acquire() returns: awaited, gives nothing.
+  /// The awaitable of acquire(), without a result.
   using acquire_operation = detail::plain_wait<semaphore, detail::semaphore_waiter>;
 
   /// The most permits there can be.
@@ -153,7 +153,7 @@ class semaphore {
   intrusive_list<waiter> waiting_;
 };
 
-/// What semaphore::permit() returns: awaited, gives a semaphore_permit.
+/// The awaitable of semaphore::permit(), which returns a semaphore_permit.
 class [[nodiscard]] semaphore::permit_operation {
  public:
   permit_operation(semaphore& from, std::uint64_t permits) noexcept

@@ -13,7 +13,7 @@ bool shared_mutex::enter(word& now, const waiter& next) noexcept {
   return true;
 }
 
-// Those at the head of the line who can go in.
+// Completes the waiters at the head of the line that can lock now.
 void shared_mutex::let_in(word& now, woken_waiters& ready) noexcept {
   while (!waiting_.empty() && enter(now, waiting_.front())) ready.complete(waiting_.front());
   if (waiting_.empty()) now &= ~awaited;

@@ -42,9 +42,9 @@ class shared_mutex {
  public:
   using guard = unique_guard<shared_mutex>;
   using shared = shared_guard<shared_mutex>;
-  /// What lock() returns: awaited, gives a guard.
+  /// The awaitable of lock(), which returns a guard.
   using lock_operation = detail::guard_wait<guard, shared_mutex, detail::shared_mutex_waiter>;
-  /// What lock_shared() returns: awaited, gives a shared guard.
+  /// The awaitable of lock_shared(), which returns a shared guard.
   using lock_shared_operation =
       detail::guard_wait<shared, shared_mutex, detail::shared_mutex_waiter>;
 

@@ -85,7 +85,7 @@ task<expected_t<task_result_t<Awaitable>>> catch_system_error(Awaitable awaitabl
 template <awaitable Awaitable>
 [[nodiscard]] auto as_expected(Awaitable&& operation) {
   using awaiter = decltype(detail::awaiter_of(std::declval<Awaitable>()));
-  // What operator co_await made may refer to the operation, and would outlive it.
+  // The awaiter of operator co_await may refer to the operation, and would outlive it.
   constexpr bool awaits_itself =
       std::is_same_v<std::remove_cvref_t<awaiter>, std::remove_cvref_t<Awaitable>>;
   if constexpr (awaits_itself && detail::tells_result<awaiter>) {

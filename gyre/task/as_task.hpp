@@ -27,14 +27,14 @@ inline constexpr bool is_task<task<T>> = true;
 
 }  // namespace detail
 
-/// What a coroutine of gyre can `co_await`.
+/// A type that a coroutine of gyre can `co_await`.
 template <class T>
 concept awaitable = requires(T&& object) {
   requires detail::awaiter<
       std::remove_reference_t<decltype(detail::awaiter_of(std::forward<T>(object)))>>;
 };
 
-/// What `co_await` of a T gives.
+/// The type of `co_await` of a T.
 template <awaitable T>
 using await_result_t =
     decltype(std::declval<

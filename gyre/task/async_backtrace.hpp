@@ -33,7 +33,7 @@ void append_frame(std::string& text, const std::source_location& frame, std::str
 class async_backtrace {
  public:
   async_backtrace() = default;
-  /// Of the thread of control `from`. It must not run on another thread meanwhile. O(depth).
+  /// The backtrace of `from`, which must not run on another thread meanwhile. O(depth).
   explicit async_backtrace(const task_context& from);
 
   const std::vector<std::source_location>& frames() const noexcept { return frames_; }

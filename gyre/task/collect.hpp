@@ -148,7 +148,7 @@ task<typename collected_results<T>::type> collect_range(Range range, std::size_t
   co_await group.adopt();
   collection<T, Range> work(group, std::move(range));
   for (;;) {
-    // Those that need not wait end at once, and share a place.
+    // Children that need not wait end at once, and share a slot.
     while (!group.has_ended() && work.start_next(limit)) {
     }
     if (group.running() == 0) break;

@@ -42,7 +42,7 @@ using gyre::test::unless_sanitized;
 using std::chrono::nanoseconds;
 using testing::ElementsAre;
 
-// Who runs, and who ran.
+// The tasks that run, and those that have run.
 struct census {
   int running = 0;
   int most = 0;

@@ -54,7 +54,7 @@ TEST(CompilerTraps, CapturesAreDestroyedOnceWhenTheTaskIsNamed) {
   EXPECT_TRUE(count.even()) << count.made << " made, " << count.destroyed << " destroyed";
 }
 
-// Of an aggregate made within a co_await expression, GCC 12 destroys the members twice.
+// GCC 12 destroys the members of an aggregate made within a co_await expression twice.
 struct counted_aggregate {
   counted member;
   int number = 0;

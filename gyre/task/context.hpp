@@ -92,7 +92,7 @@ concept has_context = std::derived_from<Promise, promise_base> || requires(Promi
   { promise.context() } -> std::same_as<task_context&>;
 };
 
-/// What coroutines without a context wait with: no stop token, resumed inline.
+/// The context of coroutines without one: no stop token, resumed inline.
 inline const task_context& no_context() noexcept {
   static const task_context none;
   return none;

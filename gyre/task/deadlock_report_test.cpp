@@ -311,7 +311,7 @@ TEST_F(DeadlockReport, LetsGoOfTheTokenThoughAnotherExecutorHoldsATask) {
   EXPECT_FALSE(arrived);
 }
 
-// What another executor holds must not be freed beneath it, and refers to what is gone.
+// An operation that another executor holds must not be freed, and refers to a dead stack frame.
 TEST_F(DeadlockReport, NeverRunsWhatAnotherExecutorStillHolds) {
   manual_executor elsewhere;
   bool arrived = false;

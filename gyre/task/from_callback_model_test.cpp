@@ -35,8 +35,8 @@ struct fake_promise : gyre::detail::promise_base {};
 
 enum class ending { value, cancelled, broken };
 
-// What a coroutine is that awaits from_callback(start), as far as that sees it. On the heap, where
-// every access after its end is found.
+// A coroutine that awaits from_callback(start), as far as that sees it. On the heap, where every
+// access after its end is found.
 template <class Start>
 struct caller {
   caller(Start start, inplace_stop_token stop)

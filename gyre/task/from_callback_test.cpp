@@ -41,7 +41,7 @@ struct library {
   int aborted = 0;
 };
 
-// What sync_wait() of `awaitable` fails with.
+// The error of sync_wait(awaitable).
 template <class Awaitable>
 std::error_code error_of(Awaitable&& awaitable, gyre::inplace_stop_token stop = {}) {
   try {

@@ -42,7 +42,7 @@ class generator;
 
 namespace detail {
 
-/// What an Element is yielded as: itself if that is possible, else a copy.
+/// The yielded form of an Element: itself if that is possible, else a copy.
 template <class Element, class Yielded>
 using yielded_from = std::conditional_t<std::convertible_to<Element, Yielded>, Yielded,
                                         std::remove_cvref_t<Yielded>>;
@@ -196,7 +196,7 @@ class [[nodiscard]] generator : public std::ranges::view_interface<generator<Ref
   static_assert(std::is_reference_v<reference> || std::copy_constructible<reference>);
 
  public:
-  /// What co_yield takes: `Ref` or a reference to it.
+  /// The operand of co_yield: `Ref` or a reference to it.
   using yielded = std::conditional_t<std::is_reference_v<reference>, reference, const reference&>;
 
  private:

@@ -154,7 +154,7 @@ TEST(On, GivesTheResultWhateverItsKind) {
   EXPECT_EQ(&sync_wait(gyre::on(there, refers(word))), &word);
   auto makes = []() -> task<std::unique_ptr<int>> { co_return std::make_unique<int>(5); };
   EXPECT_EQ(*sync_wait(gyre::on(there, makes())), 5);
-  // What is not a task too.
+  // Also of an awaitable that is not a task.
   EXPECT_EQ(&sync_wait(gyre::on(there, gyre::current_executor())), &there);
 }
 

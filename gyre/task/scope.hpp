@@ -38,7 +38,7 @@
 
 namespace gyre {
 
-/// What a scope does with an error.
+/// A scope's reaction to an error.
 enum class scope_errors {
   /// The first one asks the body and all tasks to stop; it is thrown when they have ended. Errors
   /// that come after it are dropped.
@@ -110,7 +110,7 @@ class scope : detail::child_set {
   scope(inplace_stop_token parent, scope_errors policy) noexcept;
   ~scope();
 
-  // What a coroutine of the scope threw; within the handler.
+  // Handles the exception of a coroutine of the scope; within the handler.
   void note_error() noexcept;
 
   task_context inherited_;

@@ -148,7 +148,7 @@ void shared_work::stop_unlocked(std::unique_lock<std::mutex>& lock) noexcept {
   }
 }
 
-// What is to be resumed now.
+// The coroutine to be resumed now.
 std::coroutine_handle<> shared_work::begin(executor& first_awaiters) noexcept {
   if (target_ != nullptr) {
     where = target_;

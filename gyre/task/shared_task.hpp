@@ -209,7 +209,7 @@ class shared_state final : public shared_work {
   shared_state(task<T>&& work, executor* target) noexcept
       : shared_work(target), work_(std::move(work)) {}
 
-  /// Of work that is done.
+  /// A shared_task that is done.
   shared_result_t<T> result() const {
     if (error_) [[unlikely]]
       std::rethrow_exception(error_);

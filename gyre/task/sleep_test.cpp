@@ -28,7 +28,7 @@ using gyre::task;
 using std::chrono::nanoseconds;
 using testing::ElementsAre;
 
-// Whoever means milliseconds does not get nanoseconds: a number alone is no time.
+// A number alone is no time: milliseconds that were meant must not become nanoseconds.
 template <class Delay>
 concept is_slept_for = requires(Delay delay) { sleep_for(delay); };
 static_assert(is_slept_for<nanoseconds> && is_slept_for<std::chrono::hours>);

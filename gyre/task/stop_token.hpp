@@ -66,7 +66,7 @@ class stop_callback_base {
 /// source must outlive every use of its tokens; all members from any thread.
 class inplace_stop_token {
  public:
-  /// What registers a callback with this kind of token.
+  /// The type that registers a callback with this kind of token.
   template <typename CallbackFn>
   using callback_type = inplace_stop_callback<CallbackFn>;
 

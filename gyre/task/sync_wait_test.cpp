@@ -58,7 +58,7 @@ task<int> ends_at(gyre::executor& there, int value) {
   co_return value;
 }
 
-// What it waits with is gone as soon as the end is told: a teller must not look back.
+// The waiting state is gone as soon as the end is reported: the reporter must not touch it again.
 TEST(SyncWait, ReturnsWhatEndedOnAnotherThread) {
   thread_executor there;
   for (int i = 0; i < 5000; ++i) ASSERT_EQ(sync_wait(ends_at(there, i)), i);

@@ -23,7 +23,7 @@
 
 namespace gyre {
 
-/// What when_any() gives: which awaitable ended first, and the results of all that completed.
+/// The result of when_any(): which awaitable ended first, and the results of all that completed.
 ///
 /// Several may have completed: the stop comes too late for one whose wait is over already. So look
 /// for a value that must not be lost, one that was received or read, in `values`, whatever `index`
@@ -31,8 +31,8 @@ namespace gyre {
 template <class... Ts>
 struct when_any_result {
   std::size_t index = 0;
-  /// What each awaitable gave: std::monostate for void, a std::reference_wrapper for a reference;
-  /// nullopt if it was stopped, failed or never started. The one at `index` is there.
+  /// The result of each awaitable: std::monostate for void, a std::reference_wrapper for a reference;
+  /// nullopt if it was stopped, failed or never started. The one at `index` has a value.
   std::tuple<std::optional<Ts>...> values;
 };
 
@@ -80,7 +80,7 @@ class race {
     return none;
   }
 
-  /// What a child gave, if it completed.
+  /// The result of a child that completed.
   template <class T>
   static std::optional<element_t<T>> take(task<T>& child) {
     if (!has_value(child)) return std::nullopt;

@@ -30,7 +30,7 @@ using gyre::with_timeout;
 using gyre::test::manual_executor;
 using std::chrono::nanoseconds;
 
-// Whoever means milliseconds does not get nanoseconds: a number alone is no time.
+// A number alone is no time: milliseconds that were meant must not become nanoseconds.
 template <class Limit>
 concept limits_a_task =
     requires(task<> work, Limit limit) { with_timeout(std::move(work), limit); };

@@ -66,7 +66,7 @@ class blocked_signals {
   sigset_t before_;
 };
 
-// What the new thread takes over.
+// The arguments of the new thread.
 struct start {
   std::string name;
   move_only_function<void()> work;

@@ -18,7 +18,7 @@ struct node {
   bool written = false;  // by the last user, not atomic: whoever takes the node must see it
 };
 
-// What a heap is to the slab: only the owner of the list may touch it, and without atomics.
+// Stands in for a heap: only the owner of the list may touch it, and without atomics.
 struct heap {
   gyre::detail::remote_free_list<node> list;
   int home = 0;

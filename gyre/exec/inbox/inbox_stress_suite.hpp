@@ -92,7 +92,7 @@ TYPED_TEST_P(InboxStressSuite, NothingIsLostDuplicatedOrOvertakenByItsOwnThreads
       }
     });
   }
-  // Whoever asks what is pending disturbs nobody.
+  // Asking for pending() disturbs nothing.
   std::jthread onlooker([&](const std::stop_token& stop) {
     while (!stop.stop_requested()) {
       static_cast<void>(inbox.pending());

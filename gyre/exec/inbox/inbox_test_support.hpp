@@ -43,13 +43,13 @@ inline std::vector<int> numbers_up_to(int end) {
   return numbers;
 }
 
-/// What became of the callables of a test.
+/// Counts of a test's callables: run, destroyed.
 struct fates {
   std::atomic<int> run{0};
   std::atomic<int> destroyed{0};
 };
 
-/// What a callable holds to have its fate counted: once, however often it is moved.
+/// Member of a callable that counts its end once, however often it is moved.
 class witness {
  public:
   explicit witness(fates& told) noexcept : told_(&told) {}

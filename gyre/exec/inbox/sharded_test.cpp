@@ -43,7 +43,7 @@ TYPED_TEST(Sharded, OneThreadPostsToHundredsOfInboxes) {
     for (int number = 0; number < 10; ++number) {
       for (std::size_t i = 0; i < inboxes; ++i) post(*all[i], books[i], 0, number);
     }
-    // Those that remain are still found when others have ended.
+    // The remaining shards are found after others have ended.
     for (std::size_t i = 0; i < inboxes; i += 2) all[i].reset();
     TypeParam fresh;
     fresh.push([] {});

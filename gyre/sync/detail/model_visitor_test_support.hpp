@@ -25,7 +25,7 @@ struct bell final : executor {
   model::event rung;
 };
 
-/// What `co_await as_expected(operation)` gives, and a cancellation as an error.
+/// The result of `co_await as_expected(operation)`, with a cancellation as an error.
 template <class Operation>
 auto result_of(Operation& operation) -> decltype(operation.result()) {
   try {

@@ -10,7 +10,7 @@
 
 namespace gyre::detail {
 
-/// What a wait that was cancelled in `context` gives to as_expected().
+/// The result for as_expected() of a wait that was cancelled in `context`.
 inline std::unexpected<std::error_code> cancelled_result(const task_context& context) {
   return std::unexpected(
       failure_value(std::make_error_code(std::errc::operation_canceled), &context));

@@ -27,7 +27,7 @@ namespace gyre::detail {
 /// it succeeds, and owes it wake() if it waits already.
 class select_wait : public resumption {
  public:
-  /// What happened: one of the things waited for, or `cancelled`.
+  /// The index of the case that happened, or `cancelled`.
   using index = std::uint32_t;
   static constexpr index cancelled = ~index{0};
 
@@ -75,7 +75,7 @@ class select_wait : public resumption {
   /// did.
   bool abandon() noexcept { return claim(cancelled); }
 
-  /// What happened, for the coroutine that was woken.
+  /// The result, for the woken coroutine.
   [[nodiscard]] index outcome() const noexcept {
     // relaxed: the coroutine was posted after the decision, or has decided itself.
     return decided_.load(std::memory_order_relaxed);
@@ -99,7 +99,7 @@ class select_wait : public resumption {
   std::optional<inplace_stop_callback<cancel>> on_stop_;
 };
 
-/// What a wait leaves at a place. Belongs to that place's lock while it is linked.
+/// A wait's node in a primitive's list. Belongs to the primitive's lock while it is linked.
 struct select_node : intrusive_list_node {
   select_wait* wait;
   select_wait::index index;

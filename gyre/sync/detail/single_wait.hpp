@@ -18,19 +18,19 @@
 
 namespace gyre::detail {
 
-/// What can be waited for at a place: a node, and how it comes about. Moves until it is enlisted.
+/// A case of select(): a node, and the attempt that completes it. Movable until it is enlisted.
 template <class T>
 concept select_case = std::derived_from<T, select_node> && std::move_constructible<T> &&
                       requires(T& object, select_wait*& woken) {
                         typename T::result;
-                        // Of the place, whose lock is held in the next two.
+                        // The primitive's lock, which is held in the next two.
                         { object.lock() } noexcept -> std::same_as<spin_lock&>;
                         // Makes it happen if it can now. May claim another coroutine's wait, which
                         // the caller wakes without the lock.
                         { object.attempt(woken) } noexcept -> std::same_as<bool>;
                         // Puts the node into a queue of the place.
                         { object.enlist() } noexcept -> std::same_as<void>;
-                        // What came of it, once it has happened.
+                        // The result, once the case has happened.
                         { object.error() } noexcept -> std::same_as<std::error_code>;
                         { object.take() } -> std::same_as<typename T::result>;
                       };

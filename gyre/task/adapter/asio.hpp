@@ -123,7 +123,7 @@ class asio_cancellation : operation {
   std::shared_ptr<asio_cancellation> until_run_;
 };
 
-/// What a handler of Asio is called with, as one value.
+/// The arguments of a handler of Asio, as one value.
 template <class... Results>
 struct asio_result {
   using type = std::tuple<Results...>;

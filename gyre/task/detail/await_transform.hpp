@@ -57,7 +57,7 @@ inline constexpr bool copies_returned_awaiters = false;
 inline constexpr bool copies_returned_awaiters = true;
 #endif
 
-/// What `co_await` can do without an operator. Where awaiter_of() gives something else, it has not seen
+/// A type that `co_await` can use without an operator. Where awaiter_of() differs, it has not seen
 /// the operator: one of the namespace that awaits, for a type of another. The language will.
 template <class Awaiter>
 concept is_awaiter = requires(std::remove_reference_t<Awaiter>& awaiter) { awaiter.await_ready(); };

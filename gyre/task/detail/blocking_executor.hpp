@@ -86,7 +86,7 @@ class basic_blocking_queue {
 /// Throws std::system_error (std::errc::resource_deadlock_would_occur).
 [[noreturn, gnu::cold]] void throw_deadlock(const std::string& report);
 
-/// What sync_wait() runs coroutines on that are resumed while it waits.
+/// The executor of sync_wait(), for coroutines that are resumed while it waits.
 class blocking_executor final : public executor {
  public:
   blocking_executor() noexcept;

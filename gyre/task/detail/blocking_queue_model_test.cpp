@@ -88,7 +88,7 @@ struct message : gyre::operation {
   int runs = 0;
 };
 
-// What blocking_executor::run_until() does, until so many operations have run.
+// As blocking_executor::run_until(), until `count` operations have run.
 void run(queue& from, std::size_t operations) {
   while (operations > 0) {
     gyre::intrusive_queue<gyre::operation> ready = from.take();

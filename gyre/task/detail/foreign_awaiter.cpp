@@ -42,7 +42,7 @@ void executor_return::run(operation& op) {
 
 void executor_return::is_back() noexcept {
 #if GYRE_ASYNC_BACKTRACE
-  // What the foreign awaiter awaited in turn took the stand-in for the coroutine.
+  // An awaiter that the foreign one awaits in turn took the stand-in for the coroutine.
   frame_.promise.context->innermost =
       &std::coroutine_handle<promise_base>::from_address(waiting_.address()).promise();
 #endif

@@ -19,7 +19,7 @@ namespace {
 // One start within another takes some 200 bytes to 2 KiB of stack, by compiler and build.
 constexpr unsigned most_nested_starts = 64;
 
-// What this thread starts now. Only reached from functions that no coroutine inlines.
+// The child that this thread starts now. Only used by functions that no coroutine inlines.
 struct starts {
   const task_context* innermost = nullptr;  // the child's; null once that has finished
   unsigned nested = 0;                      // one within the other

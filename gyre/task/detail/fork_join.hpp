@@ -57,7 +57,7 @@ class fork_join final : public child_set {
   /// That coroutine's context. Once it has begun.
   const task_context& parent_context() const noexcept { return *parent_context_; }
 
-  /// Whose error came first; null if there was none. After all have finished.
+  /// The first child that failed, or null. After all have finished.
   const task_end* failed() const noexcept {
     return failed_.load(std::memory_order_relaxed);  // relaxed: the count has ordered it
   }
@@ -76,7 +76,7 @@ class fork_join final : public child_set {
     child* next;
   };
 
-  // What is counted: that a child has finished, that its starter is done with it, and that the loop
+  // Counts three events: that a child has finished, that its starter is done with it, and that the loop
   // has come to its end.
   static constexpr std::size_t all_settled(std::size_t children) noexcept {
     return 2 * children + 1;

@@ -24,7 +24,7 @@ struct std::coroutine_traits<Coroutine, std::allocator_arg_t, Allocator, Argumen
                                     gyre::detail::parameters<>,
                                     gyre::detail::parameters<Arguments...>>;
 };
-// Of a member function or a lambda: the object comes first.
+// For a member function or a lambda, the object comes first.
 template <gyre::detail::slab_coroutine Coroutine, class Self, class Allocator, class... Arguments>
 struct std::coroutine_traits<Coroutine, Self, std::allocator_arg_t, Allocator, Arguments...> {
   using promise_type =

@@ -17,7 +17,7 @@ namespace gyre::detail {
 
 namespace {
 
-// Of a very long chain the ends.
+// Only the ends of a very long chain.
 void append_frames(std::string& text, const promise_base& innermost, const std::string& indent) {
   constexpr std::size_t most_shown_of_an_end = 50;
   std::size_t length = 0;

@@ -69,7 +69,7 @@ class stoppable_wait : operation {
     void operator()() const noexcept { self->stop(); }
   };
   enum party : std::uint8_t { starting = 1, event = 2, cancelling = 4 };
-  // What run() does.
+  // The next step of run().
   enum class step : std::uint8_t { start, cancel, resume };
 
   bool start_here() noexcept;

@@ -46,7 +46,7 @@ std::coroutine_handle<> leave_to_trampoline(std::coroutine_handle<> next) noexce
 /// Resumes `first`, then whatever is left to this trampoline.
 void run_on_trampoline(std::coroutine_handle<> first) noexcept;
 
-/// What await_suspend() returns in order to go on with `next`. Must be the last thing it does: the
+/// The return value of an await_suspend() that transfers to `next`. Must be its last action: the
 /// awaiting coroutine may be gone afterwards.
 GYRE_INLINE_IN_GCC inline std::coroutine_handle<> transfer_to(
     std::coroutine_handle<> next) noexcept {

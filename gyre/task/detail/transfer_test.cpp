@@ -117,7 +117,7 @@ TEST_F(Trampoline, LeavesNothingToAnOuterOneWhenOrdinaryCodeResumes) {
   EXPECT_THAT(log, ElementsAre(1, 2, 3));
 }
 
-// What the resumed coroutine leaves to the trampoline, and what the resuming one does, both run.
+// Both coroutines run: the one that the resumed coroutine, and the one that the resuming one leaves.
 TEST_F(Trampoline, LosesNobodyWhenACoroutineIsResumedByHand) {
   const script fourth = says(4);
   const script third = says_and_leaves_to(3, fourth.handle);

@@ -73,7 +73,7 @@ TEST(InboxSegmentPool, GivesASpareToOneTakerOnly) {
       takers.emplace_back([&] {
         for (int turn = 0; turn < 2000; ++turn) {
           counted_segment* mine = spares.take();
-          // Whoever has it marks it; nobody else may have.
+          // Each owner marks its segment, and finds no other mark.
           if (mine->next.exchange(mine) != nullptr) ++shared;
           spares.give(mine);
         }

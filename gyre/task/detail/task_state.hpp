@@ -1,0 +1,340 @@
+// SPDX-License-Identifier: Apache-2.0
+// task_state: the coroutine of a task, its promise and its result.
+#pragma once
+
+#include <gyre/task/context.hpp>
+#include <gyre/task/detail/await_transform.hpp>
+#include <gyre/task/detail/frame_traits.hpp>
+#include <gyre/task/detail/transfer.hpp>
+
+#include <concepts>
+#include <coroutine>
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <type_traits>
+#include <utility>
+
+namespace gyre {
+
+template <class T = void>
+class task;
+
+namespace detail {
+
+/// The representation of a result of type T.
+template <class T>
+struct stored_result {
+  using type = T;
+};
+template <class T>
+struct stored_result<T&> {
+  using type = T*;
+};
+template <>
+struct stored_result<void> {
+  struct type {};
+};
+
+/// Whether the stored result of type T must be destroyed.
+template <class T>
+inline constexpr bool needs_destructor =
+    !std::is_trivially_destructible_v<typename stored_result<T>::type>;
+
+/// The state of a task, in one word: the address of the coroutine that awaits it, and flags. A
+/// coroutine that succeeds only reads it.
+///
+/// | word | state | await | return, trivial | return | throw | take_result() |
+/// |---|---|---|---|---|---|---|
+/// | 0 | empty | logic_error | - | - | - | - |
+/// | ready | not awaited | address | has_value | has_value | has_error | - |
+/// | address | awaited | - | address | address, has_value | address, has_error | - |
+/// | …, has_value | has a result | - | - | replaced | has_error | 0 |
+/// | …, has_error | has an exception | - | - | - | - | 0, throws |
+///
+/// "ready" is also the word of a task that was started in a context of its own, which nothing awaits.
+/// A result without destructor ("trivial") sets no flag while a coroutine awaits it.
+class task_end {
+ public:
+  bool empty() const noexcept { return word_ == 0; }
+  bool not_started() const noexcept { return word_ == ready; }
+  bool failed() const noexcept { return (word_ & has_error) != 0; }
+
+  /// The awaiting coroutine; null if there is none, and context.finished() says what follows.
+  std::coroutine_handle<> continuation() const noexcept {
+    return std::coroutine_handle<>::from_address(reinterpret_cast<void*>(word_ & ~flags));
+  }
+  /// At the coroutine's end: whether it has a result and is awaited.
+  bool succeeded_for_another() const noexcept { return (word_ & (has_error | ready)) == 0; }
+  /// Then the awaiting coroutine. The type tells whether has_value is set.
+  template <class T>
+  std::coroutine_handle<> continuation_after_success() const noexcept {
+    return std::coroutine_handle<>::from_address(
+        reinterpret_cast<void*>(word_ - (needs_destructor<T> ? has_value : 0)));
+  }
+  /// At the end of a coroutine that is not awaited.
+  void end_without_continuation() noexcept { word_ = failed() ? has_error : has_value; }
+#if GYRE_ASYNC_BACKTRACE
+  /// Gives the coroutine up without destroying it, as others may still refer to it.
+  void abandon() noexcept { word_ = 0; }
+#endif
+
+ protected:
+  static constexpr std::uintptr_t has_error = 1;
+  static constexpr std::uintptr_t has_value = 2;
+  static constexpr std::uintptr_t ready = 4;
+  static constexpr std::uintptr_t flags = 7;
+
+  explicit task_end(std::uintptr_t begin) noexcept : word_(begin) {}
+
+  std::uintptr_t word_;
+};
+
+/// Throws std::logic_error: an empty task was awaited.
+[[noreturn, gnu::cold]] void throw_empty_task();
+/// Resumes `first`, a coroutine that runs concurrently with its starter, and returns when it suspends.
+/// Calls nest if `first` starts others; beyond some depth it starts in the queue of `where` instead,
+/// so that the stack is bounded.
+void start_nested(std::coroutine_handle<> first, executor& where) noexcept;
+[[noreturn, gnu::cold, gnu::noinline]] void rethrow_and_clear(std::exception_ptr& error);
+
+/// Constructs the exception being handled at `error`.
+[[gnu::cold]] void catch_into(std::exception_ptr* error) noexcept;
+
+struct task_promise_base : awaiting_promise, slab_frame {
+  task_end* end;
+};
+
+/// Frees the frame `self` of a coroutine that failed, or is not awaited, and returns the next
+/// coroutine. Out of line, so that coroutines need not keep their context for it.
+[[gnu::noinline]] std::coroutine_handle<> end_specially(task_promise_base& promise,
+                                                        std::coroutine_handle<> self) noexcept;
+
+/// Frees the frame, as the task has the result, and transfers to the awaiting coroutine.
+template <class T>
+struct task_final_awaiter {
+  static constexpr bool await_ready() noexcept { return false; }
+  template <class Promise>
+  GYRE_INLINE_IN_GCC std::coroutine_handle<> await_suspend(
+      std::coroutine_handle<Promise> self) const noexcept {
+    task_promise_base& promise = self.promise();
+#if GYRE_ASYNC_BACKTRACE
+    promise.context->innermost = promise.awaited_by;
+#endif
+    // Two versions of the same, as each compiler needs fewer instructions for its own.
+#ifdef __clang__
+    const std::coroutine_handle<> next = promise.end->continuation();
+    task_context& context = *promise.context;
+    if (next) [[likely]] {
+      self.destroy();
+      return transfer_to(next);
+    }
+    promise.end->end_without_continuation();
+    self.destroy();
+    return transfer_to(context.finished(context));
+#else
+    const task_end& end = *promise.end;
+    if (!end.succeeded_for_another()) [[unlikely]]
+      return transfer_to(end_specially(promise, self));
+    const std::coroutine_handle<> next = end.continuation_after_success<T>();
+    self.destroy();
+    return transfer_to(next);
+#endif
+  }
+  static constexpr void await_resume() noexcept {}
+};
+
+template <class T>
+class task_state;
+
+template <class T>
+class task_promise_result : public task_promise_base {
+ public:
+  template <class U = T>
+    requires std::convertible_to<U, T>
+  void return_value(U&& value) noexcept(std::is_nothrow_constructible_v<T, U>) {
+    static_cast<task_state<T>*>(this->end)->emplace(std::forward<U>(value));
+  }
+  void unhandled_exception() noexcept { static_cast<task_state<T>*>(this->end)->fail(); }
+};
+
+template <>
+class task_promise_result<void> : public task_promise_base {
+ public:
+  void return_void() noexcept {}
+  void unhandled_exception() noexcept;
+};
+
+/// A task's coroutine until it has finished, then its result; also the task's awaiter.
+template <class T>
+class task_state : public task_end {
+ public:
+  class promise_type : public task_promise_result<T> {
+   public:
+    task<T> get_return_object() noexcept;
+    static constexpr std::suspend_always initial_suspend() noexcept { return {}; }
+    static constexpr task_final_awaiter<T> final_suspend() noexcept { return {}; }
+  };
+  using handle = std::coroutine_handle<promise_type>;
+
+  task_state() noexcept : task_end(0), coroutine_() {}
+  explicit task_state(handle coroutine) noexcept : task_end(ready), coroutine_(coroutine) {}
+  task_state(task_state&& other) noexcept : task_end(other.word_) { take(other); }
+  task_state& operator=(task_state&& other) noexcept {
+    if (this != &other) {
+      reset();
+      word_ = other.word_;
+      take(other);
+    }
+    return *this;
+  }
+  ~task_state() { reset(); }
+
+  constexpr bool await_ready() const noexcept { return false; }
+  template <has_context Promise>
+  GYRE_INLINE_IN_GCC std::coroutine_handle<> await_suspend(
+      std::coroutine_handle<Promise> awaiting) {
+    if (word_ != ready) [[unlikely]]
+      throw_empty_task();
+    word_ = reinterpret_cast<std::uintptr_t>(awaiting.address());
+    promise_type& promise = coroutine_.promise();
+    promise.end = this;
+    promise.context = &context_of(awaiting);
+#if GYRE_ASYNC_BACKTRACE
+    if constexpr (std::derived_from<Promise, promise_base>)
+      promise.awaited_by = &awaiting.promise();
+#endif
+    return transfer_to(coroutine_);
+  }
+  T await_resume() { return take_result(); }
+
+  /// Runs the coroutine in a context of its own until it suspends; at its end, calls
+  /// context.finished().
+  void start(task_context& context) { resume(prepare(context)); }
+  /// As start(), but returns the coroutine to be resumed.
+  std::coroutine_handle<> prepare(task_context& context) {
+    if (word_ != ready) [[unlikely]]
+      throw_empty_task();
+    coroutine_.promise().end = this;
+    coroutine_.promise().context = &context;
+#if GYRE_ASYNC_BACKTRACE
+    context.innermost = &coroutine_.promise();
+    context.outermost = this;
+    context.destroy = &destroy_failed;
+#endif
+    return coroutine_;
+  }
+  /// As start(), for a child of a coroutine: see start_nested().
+  void start_child(task_context& context) { start_nested(prepare(context), *context.where); }
+
+  /// Returns the result, or throws the exception, of a coroutine that has finished; once.
+  T take_result() {
+    if (failed()) [[unlikely]]
+      rethrow();
+    if constexpr (std::is_void_v<T>) {
+      word_ = 0;
+    } else if constexpr (std::is_reference_v<T>) {
+      word_ = 0;
+      return static_cast<T>(*value_);
+    } else if constexpr (std::is_trivially_destructible_v<T>) {
+      word_ = 0;
+      return std::move(value_);
+    } else {
+      struct taken {
+        task_state& state;
+        ~taken() {
+          std::destroy_at(&state.value_);
+          state.word_ = 0;
+        }
+      } guard{*this};
+      return std::move(value_);
+    }
+  }
+
+ private:
+#if GYRE_ASYNC_BACKTRACE
+  static void destroy_failed(task_end& task) noexcept {
+    auto& self = static_cast<task_state&>(task);
+    self.coroutine_.destroy();
+    self.fail();
+    self.end_without_continuation();
+  }
+#endif
+  friend task_promise_result<T>;
+  using value_type = typename stored_result<T>::type;
+
+  template <class U>
+  void emplace(U&& value) {
+    if constexpr (std::is_reference_v<T>) {
+      value_ = std::addressof(value);
+    } else {
+      if constexpr (needs_destructor<T>) {
+        if ((word_ & has_value) != 0) [[unlikely]]
+          drop_value();
+      }
+      std::construct_at(&value_, std::forward<U>(value));
+      if constexpr (needs_destructor<T>) word_ |= has_value;
+    }
+  }
+  // A local's destructor threw after a co_return, and the handler returns another value.
+  [[gnu::cold, gnu::noinline]] void drop_value() noexcept {
+    std::destroy_at(&value_);
+    word_ &= ~has_value;
+  }
+  // A local's destructor may throw after a co_return.
+  [[gnu::cold, gnu::noinline]] void fail() noexcept {
+    if ((word_ & has_value) != 0) drop_value();
+    catch_into(&error_);
+    word_ |= has_error;
+  }
+
+  [[noreturn, gnu::cold, gnu::noinline]] void rethrow() {
+    word_ = 0;
+    rethrow_and_clear(error_);
+  }
+
+  void take(task_state& other) noexcept {
+    if (failed()) {
+      std::construct_at(&error_, std::move(other.error_));
+      std::destroy_at(&other.error_);
+    } else if ((word_ & has_value) != 0) {
+      std::construct_at(&value_, std::move(other.value_));
+      std::destroy_at(&other.value_);
+    } else {
+      coroutine_ = word_ == ready ? other.coroutine_ : handle();  // the latter for GCC's warnings
+    }
+    other.word_ = 0;
+  }
+  void reset() noexcept {
+    if (word_ != 0) [[unlikely]]
+      clear();
+  }
+  [[gnu::noinline]] void clear() noexcept {
+    if (failed()) {
+      std::destroy_at(&error_);
+    } else if ((word_ & has_value) != 0) {
+      std::destroy_at(&value_);
+    } else {
+      coroutine_.destroy();
+    }
+    word_ = 0;
+  }
+
+  union {
+    handle coroutine_;
+    value_type value_;
+    std::exception_ptr error_;
+  };
+};
+
+/// Access to a task's state for the rest of gyre.
+struct task_access {
+  template <class T>
+  static task_state<T>& state(task<T>& object) noexcept {
+    return object;
+  }
+};
+
+}  // namespace detail
+
+}  // namespace gyre
