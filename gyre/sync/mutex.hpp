@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Mutual exclusion of coroutines, across their waits.
+// mutex: mutual exclusion of coroutines, across their waits.
 //
 //     gyre::mutex mutex;
 //
@@ -9,8 +9,8 @@
 
 #include <gyre/base/intrusive_list.hpp>
 #include <gyre/sync/detail/guard_wait.hpp>
-#include <gyre/sync/detail/state_word.hpp>
 #include <gyre/sync/detail/waiter.hpp>
+#include <gyre/sync/detail/waiting_line.hpp>
 #include <gyre/sync/guard.hpp>
 
 #include <cassert>
@@ -19,17 +19,16 @@ namespace gyre {
 
 class condition_variable;
 
-/// A lock that coroutines wait for without blocking a thread. Where nothing is awaited while it is
-/// held, std::mutex does as well.
+/// A lock that coroutines wait for without blocking a thread, first come, first served. Not
+/// recursive. If nothing is awaited while it is held, std::mutex does as well.
 ///
-/// Cost          lock and unlock one compare-exchange each, if nobody waits; no allocation, 24
-///               bytes
-/// Fairness      first come, first served: unlock() hands it to who has waited longest
-/// Cancellation  a wait that is cancelled never holds the lock; operation_cancelled
-/// Threads       any; it may be unlocked on another thread than it was locked on
-///
-/// Not recursive. It must outlive its waits and guards. Whoever knows that he is its last user may
-/// destroy it as soon as he has unlocked it, or seen it unlocked.
+/// Thread-safety: every member may be called from any thread; unlock() also from another one than
+/// lock().
+/// Lifetime: must outlive its waits and guards. Its last user may destroy it as soon as it has
+/// unlocked it, or seen it unlocked.
+/// Errors: a wait that is asked to stop throws operation_cancelled and does not hold the lock.
+/// Complexity: lock and unlock are one compare-exchange each without contention; no allocation; 24
+/// bytes.
 class mutex {
  public:
   using guard = unique_guard<mutex>;
@@ -44,23 +43,23 @@ class mutex {
     assert(state_.load(std::memory_order_relaxed) == 0 && "a gyre::mutex was destroyed in use");
   }
 
-  /// Awaited, locks, after those who wait already, and gives a guard. Does not look at the stop
-  /// token unless it has to wait.
+  /// Awaited, locks after the present waiters and returns a guard. A stop request counts only if it has
+  /// to wait.
   lock_operation lock() noexcept { return lock_operation(*this); }
 
-  /// Locks if that is possible at once. May fail, as the standard's may, while another attempt is
-  /// being given up. The caller unlocks, or passes it to guard(mutex, std::adopt_lock).
+  /// Locks if that is possible at once. May fail spuriously, as the standard's may, while another wait
+  /// is being cancelled. The caller unlocks, or passes the mutex to guard(mutex, std::adopt_lock).
   [[nodiscard]] bool try_lock() noexcept {
-    detail::state_word::word free = 0;
+    word free = 0;
     // acquire: pairs with the release in unlock(), and with that of state_word::unlock().
     return state_.compare_exchange_strong(free, held, std::memory_order_acquire,
                                           std::memory_order_relaxed);
   }
 
-  /// Hands it to the coroutine that has waited longest, which goes on on its own executor.
+  /// Hands the lock to the coroutine that has waited longest, which resumes on its executor.
   void unlock() noexcept {
-    detail::state_word::word alone = held;
-    // release: pairs with the acquire of whoever locks next.
+    word alone = held;
+    // release: pairs with the acquire of the next lock.
     if (!state_.compare_exchange_strong(alone, 0, std::memory_order_release,
                                         std::memory_order_relaxed)) {
       hand_over();
@@ -68,22 +67,29 @@ class mutex {
   }
 
  private:
+  using line = detail::waiting_line<mutex>;
+  using word = line::word;
   friend condition_variable;
   friend lock_operation;
   friend detail::wait_operation<mutex>;
 
-  static constexpr detail::state_word::word held = 2;
-  static constexpr detail::state_word::word awaited = 4;  // somebody is in the list
+  friend line;
 
+  static constexpr word held = 4;
+
+  static bool take(word& now, const detail::waiter&) noexcept {
+    if ((now & held) != 0) return false;
+    now |= held;
+    return true;
+  }
   bool admit(detail::waiter&) noexcept { return try_lock(); }
   bool enlist(detail::waiter& arriving) noexcept;
   bool withdraw(detail::waiter& leaving) noexcept;
   void hand_over() noexcept;
-  /// Lets each of `line` have it in its turn, and then wakes it.
-  void enqueue(intrusive_list<detail::waiter>& line) noexcept;
+  /// Adds the waiters to the line.
+  void enqueue(intrusive_list<detail::waiter>& waiters) noexcept;
 
-  detail::state_word state_;
-  intrusive_list<detail::waiter> waiting_;
+  line state_;
 };
 
 }  // namespace gyre

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A number of permits: how many may do something at once.
+// semaphore: a counter of permits that coroutines wait for.
 //
 //     gyre::semaphore connections(100);
 //
@@ -8,8 +8,8 @@
 
 #include <gyre/base/intrusive_list.hpp>
 #include <gyre/sync/detail/plain_wait.hpp>
-#include <gyre/sync/detail/state_word.hpp>
 #include <gyre/sync/detail/waiter.hpp>
+#include <gyre/sync/detail/waiting_line.hpp>
 #include <gyre/task/detail/cancelled.hpp>
 
 #include <cassert>
@@ -31,12 +31,12 @@ struct semaphore_waiter : waiter {
 
 }  // namespace detail
 
-/// Permits of a semaphore, given back when it is destroyed. Movable; the semaphore must outlive it.
+/// Permits of a semaphore, released when this object is destroyed. The semaphore must outlive it.
 class [[nodiscard]] semaphore_permit {
  public:
-  /// Holds nothing.
+  /// Holds no permits.
   constexpr semaphore_permit() noexcept = default;
-  /// Takes over `count` permits of `from` that the caller has acquired.
+  /// Adopts `count` permits of `from` that the caller has acquired.
   semaphore_permit(semaphore& from, std::uint64_t count) noexcept : from_(&from), count_(count) {}
   semaphore_permit(semaphore_permit&& other) noexcept
       : from_(other.from_), count_(other.forget()) {}
@@ -48,11 +48,11 @@ class [[nodiscard]] semaphore_permit {
   }
   ~semaphore_permit() { release(); }
 
-  /// How many it holds.
+  /// The number of permits held.
   [[nodiscard]] std::uint64_t count() const noexcept { return count_; }
-  /// Gives them back now.
+  /// Releases the permits now.
   inline void release() noexcept;
-  /// Leaves them acquired, for the caller to release, and returns how many.
+  /// Leaves the permits to the caller to release, and returns their number.
   std::uint64_t forget() noexcept { return std::exchange(count_, 0); }
 
  private:
@@ -60,16 +60,15 @@ class [[nodiscard]] semaphore_permit {
   std::uint64_t count_ = 0;
 };
 
-/// A counter that coroutines take from, and wait for while it is too low.
+/// A counter that coroutines take permits from, and wait for while it is too low; first come, first
+/// served, also for many permits at once. Counts as std::counting_semaphore.
 ///
-/// Cost          acquire and release one compare-exchange each, if nobody waits; no allocation, 24
-///               bytes
-/// Fairness      first come, first served, also by those who want many: nobody overtakes them
-/// Cancellation  a wait that is cancelled takes nothing, and lets those go on who waited only
-///               because of it; operation_cancelled
-/// Threads       any; permits may be released by whom they were not acquired
-///
-/// It must outlive its waits and permits. Counting is as with std::counting_semaphore.
+/// Thread-safety: every member may be called from any thread; a permit may be released by another
+/// thread or coroutine than acquired it.
+/// Lifetime: must outlive its waits and permits.
+/// Errors: a wait that is asked to stop throws operation_cancelled and takes nothing.
+/// Complexity: acquire and release are one compare-exchange each while nothing waits; no allocation; 24
+/// bytes.
 class semaphore {
  public:
   class permit_operation;
@@ -91,16 +90,15 @@ class semaphore {
            "a gyre::semaphore was destroyed while a coroutine waited for it");
   }
 
-  /// Awaited, takes `permits`, after those who wait already. Does not look at the stop token unless
-  /// it has to wait.
+  /// Awaited, takes `permits` after the present waiters. A stop request counts only if it has to wait.
   acquire_operation acquire(std::uint64_t permits = 1) noexcept {
     return acquire_operation(*this, permits);
   }
-  /// The same; gives a semaphore_permit, which releases them.
+  /// As acquire(), but returns a semaphore_permit, which releases them.
   inline permit_operation permit(std::uint64_t permits = 1) noexcept;
 
-  /// Takes `permits` if there are as many and nobody waits. May fail, as the standard's may, while
-  /// another coroutine begins or ends to wait.
+  /// Takes `permits` if there are enough and nothing waits. May fail spuriously, as the standard's may,
+  /// while another coroutine begins or ends to wait.
   [[nodiscard]] bool try_acquire(std::uint64_t permits = 1) noexcept {
     word now = state_.load(std::memory_order_relaxed);
     while ((now & busy) == 0 && now / one >= permits) {
@@ -113,12 +111,12 @@ class semaphore {
     return false;
   }
 
-  /// Adds `permits`, and wakes those who have waited longest and now have enough.
+  /// Adds `permits`, and wakes the waiters at the head of the line that now have enough.
   void release(std::uint64_t permits = 1) noexcept {
     word now = state_.load(std::memory_order_relaxed);
     assert(now / one + permits <= max() && "too many permits");
     while ((now & busy) == 0) {
-      // release: pairs with the acquire of those who take them.
+      // release: pairs with the acquire of later acquisitions.
       if (state_.compare_exchange_weak(now, now + permits * one, std::memory_order_release,
                                        std::memory_order_relaxed)) {
         return;
@@ -127,30 +125,33 @@ class semaphore {
     release_to_waiters(permits);
   }
 
-  /// How many permits there are now; those whom somebody waits for are counted.
+  /// The number of permits now, also of those that are waited for.
   [[nodiscard]] std::uint64_t available() const noexcept {
     return state_.load(std::memory_order_relaxed) / one;  // relaxed: a number, nothing else
   }
 
  private:
-  using word = detail::state_word::word;
   using waiter = detail::semaphore_waiter;
+  using line = detail::waiting_line<semaphore, waiter>;
+  using word = line::word;
+  friend line;
   friend acquire_operation;
   friend detail::wait_operation<semaphore, waiter>;
 
-  static constexpr word awaited = 2;  // somebody is in the list
-  static constexpr word busy = detail::state_word::locked | awaited;
+  static constexpr word busy = line::busy;
   static constexpr word one = 4;
 
   bool admit(const waiter& arriving) noexcept { return try_acquire(arriving.wanted); }
   bool enlist(waiter& arriving) noexcept;
   bool withdraw(waiter& leaving) noexcept;
   void release_to_waiters(std::uint64_t permits) noexcept;
-  static bool take(word& now, const waiter& next) noexcept;
-  void let_go(word& now, detail::woken_waiters& ready) noexcept;
+  static bool take(word& now, const waiter& next) noexcept {
+    if (now / one < next.wanted) return false;
+    now -= next.wanted * one;
+    return true;
+  }
 
-  detail::state_word state_;
-  intrusive_list<waiter> waiting_;
+  line state_;
 };
 
 /// The awaitable of semaphore::permit(), which returns a semaphore_permit.

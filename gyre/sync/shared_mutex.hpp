@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A lock for many who read or one who writes.
+// shared_mutex: a lock for many readers or one writer.
 //
 //     auto reading = co_await mutex.lock_shared();  // beside other readers
 //
@@ -8,8 +8,8 @@
 
 #include <gyre/base/intrusive_list.hpp>
 #include <gyre/sync/detail/guard_wait.hpp>
-#include <gyre/sync/detail/state_word.hpp>
 #include <gyre/sync/detail/waiter.hpp>
+#include <gyre/sync/detail/waiting_line.hpp>
 #include <gyre/sync/guard.hpp>
 
 #include <cassert>
@@ -25,19 +25,17 @@ struct shared_mutex_waiter : waiter {
 
 }  // namespace detail
 
-/// A lock that is held by one coroutine exclusively or by any number of them together.
+/// A lock that one coroutine holds exclusively or several share, first come, first served: readers
+/// wait behind a waiting writer, and readers that are next to each other in the line go in together,
+/// so that neither starves the other. Not recursive, not even for readers: a second lock behind a
+/// waiting writer waits for ever.
 ///
-/// Cost          lock and unlock one compare-exchange each, if nobody waits; no allocation, 24
-///               bytes
-/// Fairness      first come, first served. Readers who come while a writer waits wait behind it, so
-///               readers cannot starve writers; readers next to each other in the line go in
-///               together, so neither can writers starve readers
-/// Cancellation  a wait that is cancelled never holds the lock, and lets those go on who waited
-///               only because of it; operation_cancelled
-/// Threads       any; it may be unlocked on another thread than it was locked on
-///
-/// Not recursive, not even for readers: one who locks again while a writer waits waits for ever. It
-/// must outlive its waits and guards.
+/// Thread-safety: every member may be called from any thread; a lock may be released by another thread
+/// than acquired it.
+/// Lifetime: must outlive its waits and guards.
+/// Errors: a wait that is asked to stop throws operation_cancelled and does not hold the lock.
+/// Complexity: lock and unlock are one compare-exchange each without contention; no allocation; 24
+/// bytes.
 class shared_mutex {
  public:
   using guard = unique_guard<shared_mutex>;
@@ -57,22 +55,20 @@ class shared_mutex {
            "a gyre::shared_mutex was destroyed in use");
   }
 
-  /// Awaited, locks for one alone, in its turn. Does not look at the stop token unless it has to
-  /// wait.
+  /// Awaited, locks exclusively. A stop request counts only if it has to wait.
   lock_operation lock() noexcept { return lock_operation(*this, true); }
-  /// Awaited, locks for this and other readers, in its turn. Does not look at the stop token unless
-  /// it has to wait.
+  /// Awaited, locks together with other readers. A stop request counts only if it has to wait.
   lock_shared_operation lock_shared() noexcept { return lock_shared_operation(*this, false); }
 
-  /// Locks if that is possible at once. May fail, as the standard's may, while another attempt is
-  /// being given up. The caller unlocks, or passes it to a guard with std::adopt_lock.
+  /// Locks if that is possible at once. May fail spuriously, as the standard's may, while another wait
+  /// is being cancelled. The caller unlocks, or passes the mutex to a guard with std::adopt_lock.
   [[nodiscard]] bool try_lock() noexcept {
     word free = 0;
     // acquire: pairs with the release in unlock(), unlock_shared() and state_word::unlock().
     return state_.compare_exchange_strong(free, written, std::memory_order_acquire,
                                           std::memory_order_relaxed);
   }
-  /// The same for readers. Fails also if somebody waits.
+  /// As try_lock(), for a reader. Fails also if a coroutine waits.
   [[nodiscard]] bool try_lock_shared() noexcept {
     word now = state_.load(std::memory_order_relaxed);
     while ((now & (busy | written)) == 0) {
@@ -87,7 +83,7 @@ class shared_mutex {
 
   void unlock() noexcept {
     word alone = written;
-    // release: pairs with the acquire of whoever locks next.
+    // release: pairs with the acquire of the next lock.
     if (!state_.compare_exchange_strong(alone, 0, std::memory_order_release,
                                         std::memory_order_relaxed)) {
       hand_over(written);
@@ -107,14 +103,15 @@ class shared_mutex {
   }
 
  private:
-  using word = detail::state_word::word;
   using waiter = detail::shared_mutex_waiter;
+  using line = detail::waiting_line<shared_mutex, waiter>;
+  using word = line::word;
+  friend line;
   friend lock_operation;
   friend lock_shared_operation;
   friend detail::wait_operation<shared_mutex, waiter>;
 
-  static constexpr word awaited = 2;  // somebody is in the list
-  static constexpr word busy = detail::state_word::locked | awaited;
+  static constexpr word busy = line::busy;
   static constexpr word written = 4;
   static constexpr word reader = 8;  // each
 
@@ -122,11 +119,14 @@ class shared_mutex {
   bool enlist(waiter& arriving) noexcept;
   bool withdraw(waiter& leaving) noexcept;
   void hand_over(word share) noexcept;
-  static bool enter(word& now, const waiter& next) noexcept;
-  void let_in(word& now, detail::woken_waiters& ready) noexcept;
+  static bool take(word& now, const waiter& next) noexcept {
+    const word conflicting = next.writes ? ~line::awaited : written;
+    if ((now & conflicting) != 0) return false;
+    now += next.writes ? written : reader;
+    return true;
+  }
 
-  detail::state_word state_;
-  intrusive_list<waiter> waiting_;
+  line state_;
 };
 
 }  // namespace gyre

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// waiting_line: the state word of a primitive and its line of waiters, first come, first served.
+#pragma once
+
+#include <gyre/base/intrusive_list.hpp>
+#include <gyre/sync/detail/state_word.hpp>
+#include <gyre/sync/detail/waiter.hpp>
+
+namespace gyre::detail {
+
+/// `Primitive` has, for this class to call,
+///
+///     static bool take(word& now, const Waiter&) noexcept;  // Changes the state for the waiter; or
+///                                                           // false if it must wait.
+///
+/// Nothing of the primitive may be touched after a call but what its own thread keeps alive.
+template <class Primitive, class Waiter = waiter>
+class waiting_line : public state_word {
+ public:
+  static constexpr word awaited = 2;  // the line is not empty
+  static constexpr word busy = locked | awaited;
+
+  using state_word::state_word;
+
+  /// As wait_operation asks of its place.
+  bool enlist(Waiter& arriving) noexcept {
+    locked_state state(*this);
+    if (line_.empty() && Primitive::take(state.now, arriving)) {
+      arriving.complete();
+      return false;
+    }
+    if (arriving.is_cancelled()) return false;
+    state.now |= awaited;
+    arriving.join(line_);
+    return true;
+  }
+  bool withdraw(Waiter& leaving) noexcept {
+    woken_waiters ready;
+    locked_state state(*this);
+    const bool waited = leaving.withdraw();
+    serve(state.now, ready);
+    return waited;
+  }
+
+  /// Changes the state, and completes the waiters at the head of the line that need not wait any more.
+  template <class Change>
+  void change(Change change_state) noexcept {
+    woken_waiters ready;
+    locked_state state(*this);
+    change_state(state.now);
+    serve(state.now, ready);
+  }
+  /// Moves the waiters of another primitive to the end of the line.
+  void append(intrusive_list<Waiter>& waiters) noexcept {
+    woken_waiters ready;
+    locked_state state(*this);
+    while (Waiter* const each = waiters.pop_front()) each->join(line_);
+    if (!line_.empty()) state.now |= awaited;
+    serve(state.now, ready);
+  }
+
+ private:
+  void serve(word& now, woken_waiters& ready) noexcept {
+    while (!line_.empty() && Primitive::take(now, line_.front())) ready.complete(line_.front());
+    if (line_.empty()) now &= ~awaited;
+  }
+
+  intrusive_list<Waiter> line_;
+};
+
+}  // namespace gyre::detail
