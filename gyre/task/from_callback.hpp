@@ -12,7 +12,7 @@
 #pragma once
 
 #include <gyre/base/atomic.hpp>
-#include <gyre/base/slab.hpp>
+#include <gyre/base/detail/slab_object.hpp>
 #include <gyre/task/context.hpp>
 #include <gyre/task/detail/cancelled.hpp>
 #include <gyre/task/detail/resumption.hpp>
@@ -38,15 +38,10 @@ namespace detail {
 
 /// The state that a waiting coroutine and its callback share. The first to claim it sets the result:
 /// the callback, a stop, or the end of the last completion.
-class callback_state : public resumption {  // NOLINT: it deletes itself
+class callback_state : public slab_object, public resumption {  // NOLINT: it deletes itself
  public:
   callback_state(const callback_state&) = delete;
   callback_state& operator=(const callback_state&) = delete;
-
-  static void* operator new(std::size_t bytes) { return slab_allocate(bytes); }
-  static void operator delete(void* memory, std::size_t bytes) noexcept {
-    slab_deallocate(memory, bytes);
-  }
 
   /// Whether the caller is the first; it goes on to set an outcome and publish() it.
   bool claim() noexcept {

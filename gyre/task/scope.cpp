@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/task/scope.hpp>
 
+#include <gyre/base/detail/slab_object.hpp>
 #include <gyre/base/operation.hpp>
-#include <gyre/base/slab.hpp>
 
 #include <cstdio>
 #include <cstdlib>
@@ -13,7 +13,10 @@ namespace gyre {
 const char* scope_error::what() const noexcept { return "tasks of a gyre::scope failed"; }
 
 // Owns itself: from spawn() until its coroutine has ended.
-class scope::child final : public task_context, public operation, public intrusive_list_node {
+class scope::child final : public detail::slab_object,
+                           public task_context,
+                           public operation,
+                           public intrusive_list_node {
  public:
   child(scope& of, executor& on, task<>&& work, [[maybe_unused]] const char* called) noexcept
       : task_context(of.inherited_),
@@ -29,11 +32,6 @@ class scope::child final : public task_context, public operation, public intrusi
     name = called;
     detail::task_access::state(work_).prepare(*this);  // so that the task is known before it begins
 #endif
-  }
-
-  static void* operator new(std::size_t bytes) { return slab_allocate(bytes); }
-  static void operator delete(void* memory, std::size_t bytes) noexcept {
-    slab_deallocate(memory, bytes);
   }
 
   operation& starter() noexcept { return *this; }

@@ -7,8 +7,8 @@
 #pragma once
 
 #include <gyre/base/atomic.hpp>
+#include <gyre/base/detail/slab_object.hpp>
 #include <gyre/base/intrusive_list.hpp>
-#include <gyre/base/slab.hpp>
 #include <gyre/task/context.hpp>
 #include <gyre/task/detail/child_set.hpp>
 #include <gyre/task/detail/frame_traits.hpp>
@@ -129,15 +129,12 @@ class shared_waiter : public resumption, public intrusive_list_node {
 };
 
 /// A task, who awaits it, and how many refer to it. Runs in a context of its own.
-class shared_work : protected task_context, operation {  // NOLINT: it deletes itself
+class shared_work : public slab_object,
+                    protected task_context,
+                    operation {  // NOLINT: it deletes itself
  public:
   shared_work(const shared_work&) = delete;
   shared_work& operator=(const shared_work&) = delete;
-
-  static void* operator new(std::size_t bytes) { return slab_allocate(bytes); }
-  static void operator delete(void* memory, std::size_t bytes) noexcept {
-    slab_deallocate(memory, bytes);
-  }
 
   void acquire() noexcept {
     owners_.fetch_add(1, std::memory_order_relaxed);  // relaxed: the caller is or has an owner

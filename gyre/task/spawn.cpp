@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/task/spawn.hpp>
 
+#include <gyre/base/detail/slab_object.hpp>
 #include <gyre/base/error.hpp>
-#include <gyre/base/slab.hpp>
 #include <gyre/task/detail/cancelled.hpp>
 
 namespace gyre::detail {
 namespace {
 
 // Owns itself: from spawn() until its coroutine has finished.
-class detached_task final : task_context, operation {
+class detached_task final : public slab_object, task_context, operation {
  public:
   detached_task(executor& target, task<>&& work, spawn_options&& options) noexcept
       : operation([](operation& self) { static_cast<detached_task&>(self).start(); }),
@@ -24,11 +24,6 @@ class detached_task final : task_context, operation {
 #if GYRE_ASYNC_BACKTRACE
     name = options.name;
 #endif
-  }
-
-  static void* operator new(std::size_t bytes) { return slab_allocate(bytes); }
-  static void operator delete(void* memory, std::size_t bytes) noexcept {
-    slab_deallocate(memory, bytes);
   }
 
   // Runs it on its executor, or destroys it together with that.

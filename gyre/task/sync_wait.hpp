@@ -4,7 +4,7 @@
 //     int answer = gyre::sync_wait(compute());
 #pragma once
 
-#include <gyre/base/slab.hpp>
+#include <gyre/base/detail/slab_object.hpp>
 #include <gyre/task/as_task.hpp>
 #include <gyre/task/detail/blocking_executor.hpp>
 #include <gyre/task/detail/cancelled.hpp>
@@ -29,7 +29,7 @@ struct done_operation : operation {
 };
 
 /// A thread that waits for a coroutine, as the coroutine's context.
-class waiting_thread : task_context {
+class waiting_thread : public slab_object, task_context {
  public:
   explicit waiting_thread(inplace_stop_token stop_when) noexcept;
 #if GYRE_ASYNC_BACKTRACE
@@ -37,10 +37,6 @@ class waiting_thread : task_context {
   struct release {
     void operator()(waiting_thread* ended) const noexcept;
   };
-  static void* operator new(std::size_t bytes) { return slab_allocate(bytes); }
-  static void operator delete(void* memory, std::size_t bytes) noexcept {
-    slab_deallocate(memory, bytes);
-  }
 #endif
 
   template <class T>

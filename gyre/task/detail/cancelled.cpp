@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/task/detail/cancelled.hpp>
 
+#include <gyre/base/detail/slab_object.hpp>
 #include <gyre/base/operation.hpp>
-#include <gyre/base/slab.hpp>
 #include <gyre/task/async_backtrace.hpp>
 #include <gyre/task/detail/transfer.hpp>
 #include <gyre/task/executor.hpp>
@@ -36,14 +36,10 @@ bool is_stop(std::error_code error, const task_context* context) noexcept {
 }
 
 // A coroutine in the queue of its executor. Owns itself until it has run.
-class queued_resumption final : operation {
+class queued_resumption final : public slab_object, operation {
  public:
   static void post(std::coroutine_handle<> waiting, executor& to) {
     to.post(*new queued_resumption(waiting));
-  }
-  static void* operator new(std::size_t bytes) { return slab_allocate(bytes); }
-  static void operator delete(void* memory, std::size_t bytes) noexcept {
-    slab_deallocate(memory, bytes);
   }
 
  private:

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/task/detail/fork_join.hpp>
 
+#include <gyre/base/detail/slab_object.hpp>
 #include <gyre/base/operation.hpp>
 #include <gyre/base/slab.hpp>
 #include <gyre/task/executor.hpp>
@@ -27,7 +28,7 @@ struct starts {
 constinit thread_local starts here;
 
 // A coroutine that begins in the queue of its executor. Owns itself until it has run.
-class queued_start final : operation {
+class queued_start final : public slab_object, operation {
  public:
   /// False if there is no memory.
   static bool post(std::coroutine_handle<> first, executor& to) noexcept {
@@ -37,11 +38,6 @@ class queued_start final : operation {
     } catch (const std::bad_alloc&) {
       return false;
     }
-  }
-
-  static void* operator new(std::size_t bytes) { return slab_allocate(bytes); }
-  static void operator delete(void* memory, std::size_t bytes) noexcept {
-    slab_deallocate(memory, bytes);
   }
 
  private:
