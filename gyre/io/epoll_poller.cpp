@@ -8,8 +8,8 @@
 #include <cstdint>
 #include <ctime>
 
+#include <gyre/base/detail/timespec.hpp>
 #include <gyre/base/error.hpp>
-#include <gyre/io/detail/timespec.hpp>
 
 namespace gyre::io {
 namespace {
@@ -44,7 +44,7 @@ std::size_t epoll_poller::wait(steady_time deadline) {
   if (!reported_.empty()) return reported_.size();
   if (requests_.pending() > 0) deadline = steady_time::min();
   if (watched() == 0) {
-    if (deadline != steady_time::min()) parking_.park(deadline);
+    if (deadline != steady_time::min()) parker_.park(deadline);
     return 0;
   }
   const int found = wait_for_events(deadline);
@@ -102,7 +102,7 @@ bool epoll_poller::serve_reported(std::size_t& completed) {
 }
 
 void epoll_poller::wake() noexcept {
-  if (parking_.wake()) return;
+  if (parker_.unpark()) return;
   // It waits for events, or not yet: the next park() returns at once, and so does the next wait for
   // events, as the descriptor is ready.
   wake_->raise();
@@ -110,7 +110,7 @@ void epoll_poller::wake() noexcept {
 
 void epoll_poller::after_fork() {
   reported_ = {};
-  parking_.reset();
+  parker_.reset();
   open();
 }
 

@@ -12,8 +12,8 @@
 #include <gyre/base/unique_fd.hpp>
 #include <gyre/exec/poller.hpp>
 #include <gyre/io/detail/epoll_requests.hpp>
-#include <gyre/io/detail/parking_place.hpp>
 #include <gyre/io/detail/readiness_set.hpp>
+#include <gyre/io/detail/thread_parker.hpp>
 #include <gyre/io/detail/wake_event.hpp>
 
 namespace gyre::io {
@@ -50,7 +50,7 @@ class epoll_poller final : public poller {
   bool serve_reported(std::size_t& completed);
   int wait_for_events(steady_time deadline);
 
-  gyre::detail::parking_place parking_;
+  gyre::detail::thread_parker parker_;
   unique_fd epoll_;
   std::optional<detail::wake_event> wake_;
   bool has_nanosecond_wait_ = true;

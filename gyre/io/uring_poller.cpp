@@ -35,7 +35,7 @@ std::size_t uring_poller::wait(steady_time deadline) {
     // Those who wait for what they have asked for since do not wait until nothing is left.
     deadline = steady_time::min();
   } else if (watched() == 0) {
-    if (deadline != steady_time::min()) parking_.park(deadline);
+    if (deadline != steady_time::min()) parker_.park(deadline);
     return 0;
   }
   if (!ring_.usable_here()) {
@@ -172,7 +172,7 @@ bool uring_poller::watch_descriptor(int fd, std::uint64_t name) noexcept {
 }
 
 void uring_poller::wake() noexcept {
-  if (parking_.wake()) return;
+  if (parker_.unpark()) return;
   if (features_.message_from_anywhere) {
     if (!message_.begin() || detail::uring::send_message(ring_.fd(), 0, of_message)) return;
     message_.failed();
@@ -261,7 +261,7 @@ file_service* uring_poller::files() noexcept {
 void uring_poller::after_fork() {
   // What is in the old ring is the parent's.
   reported_ = {};
-  parking_.reset();
+  parker_.reset();
   requests_.forget_what_came();
   close_ring();
   wake_ = detail::wake_event();

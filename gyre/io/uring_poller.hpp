@@ -13,9 +13,9 @@
 #include <gyre/base/unique_fd.hpp>
 #include <gyre/exec/poller.hpp>
 #include <gyre/io/detail/file_ring.hpp>
-#include <gyre/io/detail/parking_place.hpp>
 #include <gyre/io/detail/pending_message.hpp>
 #include <gyre/io/detail/readiness_set.hpp>
+#include <gyre/io/detail/thread_parker.hpp>
 #include <gyre/io/detail/uring.hpp>
 #include <gyre/io/detail/uring_requests.hpp>
 #include <gyre/io/detail/wake_event.hpp>
@@ -72,7 +72,7 @@ class uring_poller final : public poller, private detail::uring_requests::owner 
   bool report_watches(std::size_t& completed);
   bool serve_ring(std::size_t& completed);
 
-  gyre::detail::parking_place parking_;
+  gyre::detail::thread_parker parker_;
   const uring_features features_;
   detail::wake_event wake_;
   unique_fd epoll_;  // made with the first watch

@@ -7,9 +7,9 @@
 #include <cerrno>
 #include <chrono>
 
+#include <gyre/base/detail/timespec.hpp>
 #include <gyre/base/error.hpp>
 #include <gyre/io/detail/this_thread.hpp>
-#include <gyre/io/detail/timespec.hpp>
 
 namespace gyre::io::detail {
 namespace {
