@@ -35,7 +35,7 @@ void epoll_poller::open() {
   epoll_ = std::move(epoll);
   wake_.emplace(std::move(wake));
   watches_.use(epoll_.get());
-  requests_.use(epoll_.get());
+  registrations_.use(epoll_.get(), requests_.handles());
 }
 
 steady_time epoll_poller::now() const noexcept { return gyre::detail::monotonic_now(); }
@@ -89,10 +89,9 @@ bool epoll_poller::serve_reported(std::size_t& completed) {
     // Before the call: it may end operations, wait again or throw.
     reported_ = reported_.subspan(1);
     const std::size_t before = completed;
-    if (detail::epoll_requests::is_for_handle(event)) {
-      requests_.serve_event(event, completed);
-    } else if (event.data.ptr !=
-               nullptr) {  // null: a wake-up, or what ended after it was found ready
+    if (handle* const target = detail::epoll_registrations::target_of(event)) {
+      requests_.serve(*target, event.events, completed);
+    } else if (event.data.ptr != nullptr) {  // null: a wake-up, or a watch that has ended since
       detail::readiness_set::report(event, completed);
     }
     // What calls nobody takes no time worth a look at the clock.

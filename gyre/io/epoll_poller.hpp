@@ -38,7 +38,7 @@ class epoll_poller final : public poller {
     watches_.rewatch(op, interest, how);
   }
   void unwatch(readiness_operation& op) noexcept override { watches_.unwatch(op); }
-  std::size_t watched() const noexcept override { return watches_.size() + requests_.handles(); }
+  std::size_t watched() const noexcept override { return watches_.size() + requests_.attached(); }
   io::backend* io() noexcept override { return &requests_; }
   void after_fork() override;
   const char* name() const noexcept override { return "epoll"; }
@@ -59,7 +59,8 @@ class epoll_poller final : public poller {
   std::span<epoll_event> reported_;
   bool pending_first_ = false;  // their turn was over before they had it
   detail::readiness_set watches_{reported_};
-  detail::epoll_requests requests_{reported_};
+  detail::epoll_registrations registrations_{reported_};
+  detail::epoll_requests requests_{registrations_};
 };
 
 }  // namespace gyre::io

@@ -17,11 +17,16 @@
 #include <span>
 #include <system_error>
 
+#include <gyre/base/detail/flag_set.hpp>
 #include <gyre/io/received.hpp>
 
 namespace gyre::io {
 
 class request;
+
+namespace detail {
+enum class handle_flag : std::uint8_t;
+}  // namespace detail
 
 /// What came of a request: a count of bytes, a descriptor or a number of messages, or an error.
 class result {
@@ -82,9 +87,9 @@ class handle {
   // The backend's.
   request* reader = nullptr;
   request* writer = nullptr;
-  std::uint32_t index = 0;  // among its handles
-  std::uint32_t place = 0;  // in a queue of them
-  std::uint8_t state = 0;
+  std::uint32_t index = 0;        // among its handles
+  std::uint32_t queue_index = 0;  // among those that it serves next
+  gyre::detail::flag_set<detail::handle_flag> flags;
 
  private:
   friend class backend;

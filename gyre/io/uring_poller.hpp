@@ -18,6 +18,7 @@
 #include <gyre/io/detail/thread_parker.hpp>
 #include <gyre/io/detail/uring.hpp>
 #include <gyre/io/detail/uring_requests.hpp>
+#include <gyre/io/detail/uring_subscriptions.hpp>
 #include <gyre/io/detail/wake_event.hpp>
 #include <gyre/io/uring_support.hpp>
 
@@ -30,7 +31,7 @@ namespace gyre::io {
 /// A ring belongs to the thread that runs the loop. run() leaves nothing of handles with the kernel
 /// when it returns. Where one thread follows another without that (poll(), run_for()), the second
 /// makes a new ring, some 50 us, and what is closed in between the kernel lets go a moment later.
-class uring_poller final : public poller, private detail::uring_requests::owner {
+class uring_poller final : public poller, private detail::uring_owner {
  public:
   /// Makes use of `features` and no others, which the kernel must have. Throws std::system_error
   /// (EMFILE, ENFILE, ENOMEM, EPERM, ENOSYS), std::bad_alloc.
@@ -57,16 +58,16 @@ class uring_poller final : public poller, private detail::uring_requests::owner 
   void abandon_ring() noexcept override;
   file_service* files() noexcept override;
   void save_completions() noexcept;
-  void note(std::uint64_t tag) noexcept;
+  void note_completion(std::uint8_t tag) noexcept;
   void open_ring();
   void close_ring() noexcept;
   void open_epoll();
-  int ask(steady_time deadline) noexcept;
-  steady_time patience(steady_time deadline) noexcept;
-  void doubt() noexcept;
+  int submit_and_wait(steady_time deadline) noexcept;
+  steady_time bound_by_retry(steady_time deadline) noexcept;
+  void retry_short_reads() noexcept;
   std::size_t pending() const noexcept;
   bool watch_descriptors() noexcept;
-  bool watch_descriptor(int fd, std::uint64_t name) noexcept;
+  bool watch_descriptor(int fd, std::uint8_t tag) noexcept;
   void serve(const io_uring_cqe& completion, std::size_t& completed);
   void look_at_watches() noexcept;
   bool report_watches(std::size_t& completed);
@@ -83,14 +84,15 @@ class uring_poller final : public poller, private detail::uring_requests::owner 
   detail::uring ring_;
   detail::pending_message message_;  // of wake()
   bool woken_ = false;               // by a message that came before the wait that it is for
-  unsigned waits_in_doubt_ = 0;
-  bool pending_first_ = false;  // their turn was over before they had it
-  unsigned to_serve_ = 0;       // completions that are served before those
+  unsigned unconfirmed_waits_ = 0;   // since short reads were tried again
+  bool pending_first_ = false;       // the time was over before pending handles had their turn
+  unsigned to_serve_ = 0;            // completions that are served before those
   // Whether the ring watches these.
   bool wake_watched_ = false;
   bool epoll_watched_ = false;
   bool files_watched_ = false;
-  bool files_told_ = false;  // there is something to reap
+  bool files_ready_ = false;  // there is something to reap
+  detail::uring_subscriptions subscriptions_;
   detail::uring_requests requests_;
   std::optional<detail::file_ring> files_;  // made with the first call on a file
 };

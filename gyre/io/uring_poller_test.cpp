@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What only a loop on io_uring can get wrong: bytes and connections that the kernel takes before they
-// are asked for, buffers that are handed out, orders that are still under way when their handle goes,
-// rings that change threads. On this kernel's io_uring, and on less and less of it.
+// Tests of mistakes that only a loop on io_uring can make: bytes and connections that the kernel takes
+// before they are asked for, buffers that are handed out, subscriptions that are still armed when
+// their handle is closed, rings that change threads. On this kernel's io_uring, and on less and less of it.
 #include <gyre/io/uring_poller.hpp>
 
 #include <netinet/in.h>
@@ -773,7 +773,7 @@ TEST_P(Uring, ClosingManyHandlesLooksAtEachCompletionOnce) {
   for (std::size_t i = 1; i < crowd::many; ++i) all.close(i);
   const auto& requests = static_cast<const detail::uring_requests&>(*loop().io());
   // It was readable, it is not watched any more, and that it was asked not to be.
-  EXPECT_LE(requests.looked_at(), 3 * crowd::many);
+  EXPECT_LE(requests.examined_completions(), 3 * crowd::many);
   run_until([&] { return all.all_told(); });
 }
 
@@ -883,7 +883,7 @@ TEST_P(Uring, AListenerWithoutDescriptorsSaysSoAndGoesOnLater) {
   run_until([&] { return server.accepted.size() == 3; });
 }
 
-// A port is free as soon as nobody listens: the kernel's orders would hold the socket.
+// A port is free as soon as nobody listens: the kernel's subscriptions would hold the socket.
 TEST_P(Uring, TheAddressOfAClosedListenerIsFree) {
   const auto can_bind = [](const sockaddr_in& address) {
     const unique_fd another(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
