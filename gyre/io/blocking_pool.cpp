@@ -11,12 +11,12 @@
 namespace gyre::io {
 namespace {
 
-// Null until it is used, and in a child that has none of its threads.
+// Null until it is used, and in a forked child, which has none of its threads.
 constinit std::atomic<thread_pool*> current{nullptr};
 
-// Not destroyed: threads may still use it when the program's objects are.
+// Not destroyed: threads may use it when static objects are destroyed.
 [[gnu::cold, gnu::noinline]] thread_pool& make() {
-  [[maybe_unused]] static const int watched = ::pthread_atfork(
+  [[maybe_unused]] static const int registered = ::pthread_atfork(
       nullptr, nullptr, [] { current.store(nullptr, std::memory_order_relaxed); });  // one thread
   auto made = std::make_unique<thread_pool>(thread_pool_options{
       .workers = blocking_pool_workers, .scheduler = scheduler::blocking, .name = "blocking"});

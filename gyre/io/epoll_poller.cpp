@@ -71,7 +71,7 @@ int epoll_poller::wait_for_events(steady_time deadline) {
   return ::epoll_wait(epoll_.get(), events_.data(), most, whole_milliseconds(left));
 }
 
-// What was reported and what is pending take turns, also when both are more than fits into one.
+// Reported events and pending handles take turns, also when both are more than fits into one.
 void epoll_poller::complete(std::size_t& completed) {
   const auto over = [this]() noexcept { return is_time_over(); };
   if (!pending_first_) requests_.begin_pending();
@@ -82,7 +82,7 @@ void epoll_poller::complete(std::size_t& completed) {
   if (requests_.serve_pending(completed, over)) pending_first_ = false;
 }
 
-// Whether that was all.
+// Returns whether all events were served.
 bool epoll_poller::serve_reported(std::size_t& completed) {
   while (!reported_.empty()) {
     const epoll_event event = reported_.front();
@@ -94,7 +94,7 @@ bool epoll_poller::serve_reported(std::size_t& completed) {
     } else if (event.data.ptr != nullptr) {  // null: a wake-up, or a watch that has ended since
       detail::readiness_set::report(event, completed);
     }
-    // What calls nobody takes no time worth a look at the clock.
+    // An event that completes nothing takes no time worth a look at the clock.
     if (completed != before && !reported_.empty() && is_time_over()) return false;
   }
   return true;
@@ -102,8 +102,8 @@ bool epoll_poller::serve_reported(std::size_t& completed) {
 
 void epoll_poller::wake() noexcept {
   if (parker_.unpark()) return;
-  // It waits for events, or not yet: the next park() returns at once, and so does the next wait for
-  // events, as the descriptor is ready.
+  // The poller waits for events, or does not wait yet: now both the next park() and the next wait
+  // for events return at once.
   wake_->raise();
 }
 

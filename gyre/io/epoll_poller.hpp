@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The poller on epoll(7) and eventfd(2).
+// epoll_poller: the poller on epoll(7) and eventfd(2).
 #pragma once
 
 #include <sys/epoll.h>
@@ -19,9 +19,9 @@
 namespace gyre::io {
 
 /// One epoll instance and one eventfd. The eventfd is watched edge-triggered and never read, so a
-/// wake-up costs one write(2) on the waker's side and nothing but the return of the wait on ours.
-/// While no descriptor is watched, it waits on a futex instead, which wakes faster. Waits with
-/// nanosecond timeouts where the kernel has epoll_pwait2 (Linux 5.11), else rounds up to milliseconds.
+/// wake-up costs one write(2) of the waker. While no descriptor is watched, the poller waits on a
+/// futex instead, which wakes faster. Timeouts are in nanoseconds where the kernel has epoll_pwait2
+/// (Linux 5.11), else rounded up to milliseconds.
 class epoll_poller final : public poller {
  public:
   /// Throws std::system_error (EMFILE, ENFILE, ENOMEM).
@@ -31,11 +31,11 @@ class epoll_poller final : public poller {
   std::size_t wait(steady_time deadline) override;
   void complete(std::size_t& completed) override;
   void wake() noexcept override;
-  void watch(readiness_operation& op, readiness interest, trigger how) override {
-    watches_.watch(op, interest, how);
+  void watch(readiness_operation& op, readiness interest, trigger mode) override {
+    watches_.watch(op, interest, mode);
   }
-  void rewatch(readiness_operation& op, readiness interest, trigger how) override {
-    watches_.rewatch(op, interest, how);
+  void rewatch(readiness_operation& op, readiness interest, trigger mode) override {
+    watches_.rewatch(op, interest, mode);
   }
   void unwatch(readiness_operation& op) noexcept override { watches_.unwatch(op); }
   std::size_t watched() const noexcept override { return watches_.size() + requests_.attached(); }
@@ -55,9 +55,9 @@ class epoll_poller final : public poller {
   std::optional<detail::wake_event> wake_;
   bool has_nanosecond_wait_ = true;
   std::array<epoll_event, most_events> events_;
-  // What the last wait found and has not been completed yet.
+  // Events of the last wait that have not been completed yet.
   std::span<epoll_event> reported_;
-  bool pending_first_ = false;  // their turn was over before they had it
+  bool pending_first_ = false;  // the time was over before pending handles had their turn
   detail::readiness_set watches_{reported_};
   detail::epoll_registrations registrations_{reported_};
   detail::epoll_requests requests_{registrations_};

@@ -244,9 +244,9 @@ bool uring_poller::report_watches(std::size_t& completed) {
   return true;
 }
 
-void uring_poller::watch(readiness_operation& op, readiness interest, trigger how) {
+void uring_poller::watch(readiness_operation& op, readiness interest, trigger mode) {
   if (!epoll_) open_epoll();
-  watches_.watch(op, interest, how);
+  watches_.watch(op, interest, mode);
 }
 
 void uring_poller::open_epoll() {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests of mistakes that only a loop on io_uring can make: bytes and connections that the kernel takes
-// before they are asked for, buffers that are handed out, subscriptions that are still armed when
-// their handle is closed, rings that change threads. On this kernel's io_uring, and on less and less of it.
+// Tests of mistakes that only a loop on io_uring can make: bytes and connections that the kernel
+// takes before they are asked for, buffers that are handed out, subscriptions that are still armed
+// when their handle is closed, rings that change threads. On this kernel's io_uring, and on less
+// and less of it.
 #include <gyre/io/uring_poller.hpp>
 
 #include <netinet/in.h>
@@ -45,8 +46,8 @@ using namespace std::chrono_literals;
 using gyre::unique_fd;
 using gyre::test::fd_pair;
 
-// The byte at a place of a stream: bytes that are lost, twice there or in another order are not those
-// expected.
+// The byte at a place of a stream: bytes that are lost, twice there or in another order are not
+// those expected.
 std::byte pattern(std::uint64_t stream, std::uint64_t place) {
   return static_cast<std::byte>((place + stream) * 0x9e3779b97f4a7c15u >> 56);
 }
@@ -599,8 +600,8 @@ TEST_P(Uring, UrgentDataHidesNothing) {
   EXPECT_TRUE(one.stream.all_came());
 }
 
-// A read stops at urgent data; what is behind it came only when nothing else had come for 10 ms. The loop
-// does not wait here, and turns too seldom to look for it because of that.
+// A read stops at urgent data; what is behind it came only when nothing else had come for 10 ms.
+// The loop does not wait here, and turns too seldom to look for it because of that.
 TEST_P(Uring, WhatIsBehindUrgentDataIsFoundWithoutAWait) {
   auto [left, right] = gyre::test::tcp_pair(16'384);
   descriptor here(loop(), std::move(left), handle_kind::stream_socket);
@@ -763,8 +764,8 @@ TEST_P(Uring, NothingIsLostThatTheRingHasNoRoomForAndHandlesMayBeClosed) {
   run_until([&] { return before.stream.all_came() && after.stream.all_came(); });
 }
 
-// Each close looked through all completions that were still to be served, so to close many took quadratic
-// time. The first handle stays, and with it a completion in front of all others.
+// Each close looked through all completions that were still to be served, so to close many took
+// quadratic time. The first handle stays, and with it a completion in front of all others.
 TEST_P(Uring, ClosingManyHandlesLooksAtEachCompletionOnce) {
   if (!can_open(crowd::many + 500)) GTEST_SKIP() << "cannot open that many descriptors";
   crowd all(loop());

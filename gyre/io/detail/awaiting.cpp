@@ -5,15 +5,16 @@
 
 namespace gyre::io::detail {
 
-void throw_failure(std::error_code error, const task_context* context, refusal why,
-                   const char* what) {
-  switch (why) {
-    case refusal::none: gyre::detail::throw_failure(error, context, what);
-    case refusal::closed: throw std::system_error(error, what + std::string(": it is closed"));
+void throw_failure(std::error_code error, const task_context* context, refusal reason,
+                   const char* operation) {
+  switch (reason) {
+    case refusal::none: gyre::detail::throw_failure(error, context, operation);
+    case refusal::closed: throw std::system_error(error, operation + std::string(": it is closed"));
     case refusal::elsewhere:
-      throw std::system_error(error, what + std::string(": not on the thread of its loop"));
+      throw std::system_error(error, operation + std::string(": not on the thread of its loop"));
     case refusal::busy:
-      throw std::system_error(error, what + std::string(": another coroutine does so already"));
+      throw std::system_error(error,
+                              operation + std::string(": another coroutine does so already"));
   }
   std::terminate();
 }
@@ -28,10 +29,10 @@ std::error_code current_error() noexcept {
   }
 }
 
-bool may_use(const event_loop& home, const executor& where) noexcept {
-  if (home.in_loop_thread()) return true;
+bool may_use(const event_loop& loop, const executor& executor) noexcept {
+  if (loop.in_loop_thread()) return true;
   // Ordinary code, before the loop runs.
-  return &where == &inline_executor() && event_loop::current() == nullptr;
+  return &executor == &inline_executor() && event_loop::current() == nullptr;
 }
 
 }  // namespace gyre::io::detail

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a coroutine waits for requests: the awaiter of everything that reads, writes, accepts or
-// connects. It adds to the request who waits and who may end it.
+// awaiting: the awaiter of requests, for everything that reads, writes, accepts or connects.
 //
 // All of it happens on the loop's thread, but for a stop, which comes from any. That posts an
 // operation to the loop, which ends the request there. If the request has completed meanwhile, the
-// operation is still on its way to the awaiter; then it, and not the request, resumes the coroutine.
+// operation is still on its way to the awaiter; then it, and not the request, resumes the
+// coroutine.
 //
-// When the descriptor is closed, nobody is resumed within that call, but by a timer that has expired:
-// unlike an operation that is posted, it can be taken back when the coroutine is destroyed.
+// Closing the descriptor resumes no coroutine within that call, but by a timer that has expired:
+// unlike a posted operation, a timer can be cancelled when the coroutine is destroyed.
 #pragma once
 
 #include <gyre/base/atomic.hpp>
@@ -39,40 +39,40 @@
 
 namespace gyre::io::detail {
 
-/// Why nothing was asked for.
+/// Why a request was not begun.
 enum class refusal : std::uint8_t { none, closed, elsewhere, busy };
 
-/// Throws as gyre::detail::throw_failure(); the std::system_error says what the coroutine was about
-/// to do.
+/// Throws as gyre::detail::throw_failure(). `operation`: for the message of the std::system_error.
 [[noreturn, gnu::cold]] void throw_failure(std::error_code error, const task_context* context,
-                                           refusal why, const char* what);
-/// The exception being handled.
+                                           refusal reason, const char* operation);
+/// The error of the exception being handled.
 [[gnu::cold]] std::error_code current_error() noexcept;
-/// Whether a coroutine of another executor than the loop is on the loop's thread all the same, as far
-/// as can be told.
-[[gnu::cold]] bool may_use(const event_loop& home, const executor& where) noexcept;
+/// Whether a coroutine of another executor than the loop is on the loop's thread all the same, as
+/// far as is known.
+[[gnu::cold]] bool may_use(const event_loop& loop, const executor& executor) noexcept;
 
-/// One request of an open descriptor as an Operation (see awaiting), for those that are no more.
+/// One request of an open descriptor as an Operation of awaiting, or as the base of one.
 template <class Request>
 class single_request : public Request {
  public:
   template <class... Arguments>
-  explicit single_request(open_descriptor* on, Arguments&&... arguments) noexcept
-      : Request(target_of(on), std::forward<Arguments>(arguments)...), on_(on) {}
+  explicit single_request(open_descriptor* descriptor, Arguments&&... arguments) noexcept
+      : Request(target_of(descriptor), std::forward<Arguments>(arguments)...),
+        descriptor_(descriptor) {}
 
-  open_descriptor* on() const noexcept { return on_; }
-  /// Whether another one of that direction is under way.
+  open_descriptor* on() const noexcept { return descriptor_; }
+  /// Whether another request of that direction is under way.
   bool busy() const noexcept {
-    return this->writes() ? on_->handle().writing() : on_->handle().reading();
+    return this->writes() ? descriptor_->handle().writing() : descriptor_->handle().reading();
   }
-  std::optional<result> begin() noexcept { return on_->start(*this); }
-  std::optional<result> give_up() noexcept { return on_->cancel(*this); }
+  std::optional<result> begin() noexcept { return descriptor_->start(*this); }
+  std::optional<result> give_up() noexcept { return descriptor_->cancel(*this); }
 
  private:
-  open_descriptor* on_;
+  open_descriptor* descriptor_;
 };
 
-/// The time that an awaiter waits at most.
+/// The time limit of an awaiter.
 template <bool Timed>
 class time_limit {
  protected:
@@ -91,42 +91,53 @@ class time_limit<true> : public timer_operation {
   std::chrono::nanoseconds limit_;
 };
 
-/// Awaited, begins an Operation and gives what comes of it. An Operation is a request that has
+/// Awaited, begins an Operation and gives its value. An Operation is a request that has
 ///
-///     Operation(const Operation&, request::function)   a new one, as the request does not move;
+///     Operation(const Operation&, request::function)   a new request, as a request does not move;
 ///                               or of an Operation&&
-///     on()                      the descriptor, or null; the rest is called if that is open
+///     on()              or null; the rest is called only if it is open
 ///     busy()                    whether it cannot begin now
 ///     begin() -> optional<result>       as backend::start()
 ///     give_up() -> optional<result>     as backend::cancel()
-///     go_on(result) -> optional<result>         if it may take several requests: nothing, and the
-///                               next one is under way, or what came of it all; failures too
-///     check(result) -> error_code       if a result that is not an error may be a failure
-///     value(result) -> value_type       what the coroutine gets; may throw
+///     go_on(result) -> optional<result>       optional, where several requests make up the
+///                               operation: begins the next one, or gives the outcome of all
+///     check(result) -> error_code       optional, where a result that is no error may be a failure
+///     value(result) -> value_type       the coroutine's value; may throw
 ///     name                      for messages: "gyre::io::stream: read"
+///
+/// Its stages:
+///
+///     idle ── begins, and must wait ──> waiting ── completion, expiry or stop ──> ended
+///                                                                                   │
+///     the coroutine is resumed at once <── the loop is its executor ────────────────┤
+///     posted to its executor           <── another executor ────────────────────────┤
+///     deferred to the loop's next turn <── the descriptor is being closed ──────────┘
+///
+/// A stop and the request's end race on `resumer_`, which changes once: from `undecided` to `stop`,
+/// whose operation then resumes the coroutine, or to `request`, and the stop does nothing.
 template <class Operation, bool Timed = false>
 class [[nodiscard]] awaiting : Operation, gyre::operation, time_limit<Timed> {
  public:
   using value_type = typename Operation::value_type;
 
   template <class... Arguments>
-  explicit awaiting(std::in_place_t, open_descriptor* on, Arguments&&... arguments) noexcept
-      : Operation(on, &on_completion, std::forward<Arguments>(arguments)...),
+  explicit awaiting(std::in_place_t, open_descriptor* descriptor, Arguments&&... arguments) noexcept
+      : Operation(descriptor, &on_completion, std::forward<Arguments>(arguments)...),
         gyre::operation(&on_post),
         time_limit<Timed>(&on_expiry) {}
-  // Before it is awaited. (Where awaits are traced, GCC copies what is awaited.)
+  // Before it is awaited. (Where awaits are traced, GCC copies the awaiter.)
   awaiting(awaiting&& other) noexcept : awaiting(std::move(other), other.limit()) {}
   awaiting(const awaiting& other) noexcept
     requires std::constructible_from<Operation, const Operation&, request::function>
       : awaiting(other, other.limit()) {}
   awaiting& operator=(const awaiting&) = delete;
   ~awaiting() {
-    if (stage_ == stage::waiting || stage_ == stage::leaving) [[unlikely]]
+    if (stage_ == stage::waiting || stage_ == stage::deferred) [[unlikely]]
       abandon();
   }
 
-  /// The same, but when `limit` has passed it ends with std::errc::timed_out. What can be done at
-  /// once is done, whatever the limit. Costs a timer, no allocation.
+  /// Ends with std::errc::timed_out when `limit` has passed. An operation that can be done at once
+  /// is done with any limit. Costs a timer, no allocation.
   awaiting<Operation, true> within(std::chrono::nanoseconds limit) && noexcept {
     return awaiting<Operation, true>(std::move(*this), limit);
   }
@@ -139,31 +150,31 @@ class [[nodiscard]] awaiting : Operation, gyre::operation, time_limit<Timed> {
     waiting_ = awaiting_coroutine;
     context_ = &context;
 #if GYRE_ASYNC_BACKTRACE
-    if (const open_descriptor* const on = this->on(); on != nullptr && on->is_open()) {
-      gyre::detail::set_holder(awaiting_coroutine, on->loop());
+    if (const auto* const target = this->on(); target != nullptr && target->is_open()) {
+      gyre::detail::set_holder(awaiting_coroutine, target->loop());
     }
 #endif
     return wait(context.stop) || gyre::detail::gives_way(context, awaiting_coroutine);
   }
   value_type await_resume() {
-    forget_stop();
+    disarm_stop();
     if (const std::error_code failed = error()) [[unlikely]]
-      throw_failure(failed, context_, refused_, Operation::name);
-    return this->value(made_);
+      throw_failure(failed, context_, refusal_, Operation::name);
+    return this->value(outcome_);
   }
   /// For as_expected().
   std::expected<value_type, std::error_code> result() {
-    forget_stop();
+    disarm_stop();
     if (const std::error_code failed = error()) [[unlikely]]
       return std::unexpected(gyre::detail::failure_value(failed, context_));
     if constexpr (std::is_void_v<value_type>) {
-      this->value(made_);
+      this->value(outcome_);
       return {};
-    } else if constexpr (noexcept(this->value(made_))) {
-      return this->value(made_);
+    } else if constexpr (noexcept(this->value(outcome_))) {
+      return this->value(outcome_);
     } else {
       try {
-        return this->value(made_);
+        return this->value(outcome_);
       } catch (...) {
         return std::unexpected(current_error());
       }
@@ -179,13 +190,13 @@ class [[nodiscard]] awaiting : Operation, gyre::operation, time_limit<Timed> {
     void operator()() const noexcept { self->stop(); }
   };
   using stop_callback = inplace_stop_callback<on_stop>;
-  struct departure : gyre::timer_operation {
-    explicit departure(awaiting& of) noexcept : timer_operation(&on_departure), self(&of) {}
+  struct deferred_resume : gyre::timer_operation {
+    explicit deferred_resume(awaiting& awaiter) noexcept
+        : timer_operation(&on_deferred_resume), self(&awaiter) {}
     awaiting* self;
   };
-  enum class stage : std::uint8_t { idle, waiting, ended, posted, leaving };
-  /// Who resumes the coroutine.
-  enum class turn : std::uint8_t { undecided, of_request, of_stop };
+  enum class stage : std::uint8_t { idle, waiting, ended, posted, deferred };
+  enum class resumer : std::uint8_t { undecided, request, stop };
 
   template <class Other>
   awaiting(Other&& other, std::chrono::nanoseconds limit) noexcept
@@ -195,47 +206,47 @@ class [[nodiscard]] awaiting : Operation, gyre::operation, time_limit<Timed> {
     assert(other.is_idle() && "moved while it waits");
   }
   template <bool OtherTimed>
-  static const Operation& operation_of(const awaiting<Operation, OtherTimed>& of) noexcept {
-    return of;
+  static const Operation& operation_of(const awaiting<Operation, OtherTimed>& other) noexcept {
+    return other;
   }
   template <bool OtherTimed>
-  static Operation&& operation_of(awaiting<Operation, OtherTimed>&& of) noexcept {
-    return std::move(of);
+  static Operation&& operation_of(awaiting<Operation, OtherTimed>&& other) noexcept {
+    return std::move(other);
   }
 
   bool is_idle() const noexcept { return stage_ == stage::idle; }
-  bool refuse(int error, refusal why = refusal::none) noexcept {
-    made_ = io::result::failure(error);
-    refused_ = why;
+  bool refuse(int error, refusal reason = refusal::none) noexcept {
+    outcome_ = io::result::failure(error);
+    refusal_ = reason;
     return false;
   }
 
-  // False: go on at once.
+  // False: there is nothing to wait for.
   bool wait(inplace_stop_token stop) noexcept {
-    const open_descriptor* const on = this->on();
-    if (on == nullptr || !on->is_open()) return refuse(EBADF, refusal::closed);
-    home_ = &on->loop();
-    if (&where() != home_ && !may_use(*home_, where())) return refuse(EPERM, refusal::elsewhere);
+    const open_descriptor* const target = this->on();
+    if (target == nullptr || !target->is_open()) return refuse(EBADF, refusal::closed);
+    loop_ = &target->loop();
+    if (&where() != loop_ && !may_use(*loop_, where())) return refuse(EPERM, refusal::elsewhere);
     if (stop.stop_requested()) return refuse(ECANCELED);
     if (this->busy()) return refuse(EINPROGRESS, refusal::busy);
-    if (const std::optional<io::result> made = this->begin()) {
-      made_ = *made;
+    if (const std::optional<io::result> outcome = this->begin()) {
+      outcome_ = *outcome;
       return false;
     }
     stage_ = stage::waiting;
-    if constexpr (Timed) home_->start_timer(*this, home_->deadline_after(this->limit()));
+    if constexpr (Timed) loop_->start_timer(*this, loop_->deadline_after(this->limit()));
     if (stop.stop_possible()) hooks_.template emplace<stop_callback>(stop, on_stop{this});
     return true;
   }
 
-  static void on_completion(request& completed, io::result made) {
+  static void on_completion(request& completed, io::result outcome) {
     auto& self = static_cast<awaiting&>(static_cast<Operation&>(completed));
-    if constexpr (requires { self.go_on(made); }) {
-      const std::optional<io::result> all = self.go_on(made);
-      if (!all) return;
-      made = *all;
+    if constexpr (requires { self.go_on(outcome); }) {
+      const std::optional<io::result> total = self.go_on(outcome);
+      if (!total) return;
+      outcome = *total;
     }
-    self.end(made);
+    self.end(outcome);
   }
   static void on_expiry(timer_operation& expired) {
     if constexpr (Timed) {
@@ -245,11 +256,11 @@ class [[nodiscard]] awaiting : Operation, gyre::operation, time_limit<Timed> {
   }
   // Any thread.
   void stop() noexcept {
-    turn expected = turn::undecided;
+    resumer expected = resumer::undecided;
     // acq_rel: pairs with that of end(), so that one of both decides.
-    if (whose_.compare_exchange_strong(expected, turn::of_stop, std::memory_order_acq_rel,
-                                       std::memory_order_relaxed)) {
-      home_->post(static_cast<gyre::operation&>(*this));
+    if (resumer_.compare_exchange_strong(expected, resumer::stop, std::memory_order_acq_rel,
+                                         std::memory_order_relaxed)) {
+      loop_->post(static_cast<gyre::operation&>(*this));
     }
   }
   // Posted by stop() to the loop, or to the coroutine's executor.
@@ -257,47 +268,47 @@ class [[nodiscard]] awaiting : Operation, gyre::operation, time_limit<Timed> {
     auto& self = static_cast<awaiting&>(posted);
     if (self.stage_ == stage::posted) return gyre::detail::resume(self.waiting_);
     if (self.stage_ == stage::waiting) {
-      self.settle(self.give_up().value_or(io::result::failure(ECANCELED)));
+      self.finish(self.give_up().value_or(io::result::failure(ECANCELED)));
     }
-    self.go_on_there();
+    self.resume();
   }
 
-  void settle(io::result made) noexcept {
-    made_ = made;
+  void finish(io::result outcome) noexcept {
+    outcome_ = outcome;
     stage_ = stage::ended;
-    if constexpr (Timed) home_->cancel_timer(*this);
+    if constexpr (Timed) loop_->cancel_timer(*this);
   }
-  // The operation is over; this may be within close().
-  void end(io::result made) {
-    settle(made);
+  // Also called within close().
+  void end(io::result outcome) {
+    finish(outcome);
     if (hooks_.index() != 0) {
-      turn expected = turn::undecided;
+      resumer expected = resumer::undecided;
       // acq_rel: pairs with that of stop().
-      if (!whose_.compare_exchange_strong(expected, turn::of_request, std::memory_order_acq_rel,
-                                          std::memory_order_relaxed)) {
+      if (!resumer_.compare_exchange_strong(expected, resumer::request, std::memory_order_acq_rel,
+                                            std::memory_order_relaxed)) {
         return;
       }
     }
     if (this->on()->is_open()) [[likely]] {
-      go_on_there();
+      resume();
     } else {
-      go_on_later();
+      resume_later();
     }
   }
   executor& where() const noexcept { return *context_->where; }
-  bool goes_on_here() const noexcept { return &where() == home_ || &where() == &inline_executor(); }
-  void go_on_there() {
-    if (goes_on_here()) return gyre::detail::resume(waiting_);
+  bool resumes_here() const noexcept { return &where() == loop_ || &where() == &inline_executor(); }
+  void resume() {
+    if (resumes_here()) return gyre::detail::resume(waiting_);
     post_to(where());
   }
-  [[gnu::noinline]] void go_on_later() noexcept {
-    if (!goes_on_here()) return post_to(where());
-    stage_ = stage::leaving;
-    home_->start_timer(hooks_.template emplace<departure>(*this),
-                       home_->deadline_after(std::chrono::nanoseconds::zero()));
+  [[gnu::noinline]] void resume_later() noexcept {
+    if (!resumes_here()) return post_to(where());
+    stage_ = stage::deferred;
+    loop_->start_timer(hooks_.template emplace<deferred_resume>(*this),
+                       loop_->deadline_after(std::chrono::nanoseconds::zero()));
   }
-  static void on_departure(timer_operation& expired) {
-    awaiting& self = *static_cast<departure&>(expired).self;
+  static void on_deferred_resume(timer_operation& expired) {
+    awaiting& self = *static_cast<deferred_resume&>(expired).self;
     self.stage_ = stage::ended;
     gyre::detail::resume(self.waiting_);
   }
@@ -306,25 +317,25 @@ class [[nodiscard]] awaiting : Operation, gyre::operation, time_limit<Timed> {
     where.post(static_cast<gyre::operation&>(*this));
   }
 
-  void forget_stop() noexcept {
+  void disarm_stop() noexcept {
     if (hooks_.index() != 0) hooks_.template emplace<std::monostate>();
   }
   // The coroutine is destroyed while it waits, on the loop's thread.
   [[gnu::noinline]] void abandon() noexcept {
-    if (stage_ == stage::leaving) {
-      home_->cancel_timer(std::get<departure>(hooks_));
+    if (stage_ == stage::deferred) {
+      loop_->cancel_timer(std::get<deferred_resume>(hooks_));
       return;
     }
-    forget_stop();
-    assert(whose_.load() != turn::of_stop && "destroyed while it was about to be cancelled");
+    disarm_stop();
+    assert(resumer_.load() != resumer::stop && "destroyed while it was about to be cancelled");
     static_cast<void>(this->give_up());
-    if constexpr (Timed) home_->cancel_timer(*this);
+    if constexpr (Timed) loop_->cancel_timer(*this);
   }
 
   std::error_code error() const noexcept {
-    if (!made_) return made_.error();
-    if constexpr (requires { this->check(made_); }) {
-      return this->check(made_);
+    if (!outcome_) return outcome_.error();
+    if constexpr (requires { this->check(outcome_); }) {
+      return this->check(outcome_);
     } else {
       return {};
     }
@@ -332,13 +343,13 @@ class [[nodiscard]] awaiting : Operation, gyre::operation, time_limit<Timed> {
 
   std::coroutine_handle<> waiting_;
   const task_context* context_ = nullptr;  // once it is awaited
-  event_loop* home_ = nullptr;
-  io::result made_ = io::result::of(0);
+  event_loop* loop_ = nullptr;
+  io::result outcome_ = io::result::of(0);
   stage stage_ = stage::idle;
-  refusal refused_ = refusal::none;
-  gyre::detail::atomic<turn> whose_{turn::undecided};
-  // While it waits, the callback; when it leaves, the timer.
-  std::variant<std::monostate, stop_callback, departure> hooks_;
+  refusal refusal_ = refusal::none;
+  gyre::detail::atomic<resumer> resumer_{resumer::undecided};
+  // While it waits, the callback; while it is deferred, the timer.
+  std::variant<std::monostate, stop_callback, deferred_resume> hooks_;
 };
 
 }  // namespace gyre::io::detail

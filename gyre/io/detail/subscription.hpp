@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// subscription: something that io_uring does for a handle until it is cancelled, and how completions
-// name it.
+// subscription: something that io_uring does for a handle until it is cancelled, and how
+// completions name it.
 #pragma once
 
 #include <liburing.h>
@@ -42,8 +42,8 @@ using subscription_set = gyre::detail::flag_set<subscription>;
 inline constexpr std::array all_subscriptions = {subscription::readable, subscription::writable,
                                                  subscription::receive, subscription::accept};
 
-/// The `user_data` of a subscription's completions. From its lowest bit: a tag, the subscription, the
-/// handle's generation, its index.
+/// The `user_data` of a subscription's completions. From its lowest bit: a tag, the subscription,
+/// the handle's generation, its index.
 struct subscription_id {
   static constexpr std::uint8_t tag = 1;
   static constexpr std::uint32_t generation_mask = 0xffff;

@@ -45,8 +45,8 @@ class basic_thread_parker {
                                        std::memory_order_relaxed)) {
       Futex::wait(state_, parked, deadline);
     }
-    // acquire pairs with the release in unpark(). Not a plain store: it would wipe out a wake-up that
-    // came after the futex gave up by itself, and the owner need not see yet why it came.
+    // acquire pairs with the release in unpark(). Not a plain store: it would wipe out a wake-up
+    // that came after the futex gave up by itself, and the owner need not see yet why it came.
     state_.exchange(empty, std::memory_order_acquire);
   }
 
@@ -54,8 +54,9 @@ class basic_thread_parker {
   /// was parked: if not, the caller must wake it from wherever else it may wait. Any thread;
   /// async-signal-safe. One system call where it returns true, else none.
   bool unpark() noexcept {
-    // release pairs with the acquire at the end of park(), also where another exchange comes between
-    // them: a read-modify-write continues the release sequence. Nothing is read of the owner's.
+    // release pairs with the acquire at the end of park(), also where another exchange comes
+    // between them: a read-modify-write continues the release sequence. Nothing is read of the
+    // owner's.
     if (state_.exchange(notified, std::memory_order_release) != parked) return false;
     Futex::wake_one(state_);
     return true;
