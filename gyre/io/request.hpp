@@ -36,7 +36,7 @@ class result {
   }
   /// `error` is one of errno's, not 0.
   static constexpr result failure(int error) noexcept { return result(-error); }
-  /// Of a system call that returned a count, or -1 and errno.
+  /// The outcome of a system call that returned a count, or -1 and errno.
   static result of_call(std::int64_t returned) noexcept {
     return returned >= 0 ? result(returned) : failure(errno);
   }

@@ -52,7 +52,7 @@ std::byte pattern(std::uint64_t stream, std::uint64_t place) {
   return static_cast<std::byte>((place + stream) * 0x9e3779b97f4a7c15u >> 56);
 }
 
-// What was sent of a stream, and what came of it.
+// The bytes of a stream that were sent, and those that came.
 class checked_stream {
  public:
   explicit checked_stream(std::uint64_t number) : number_(number) {}
@@ -169,7 +169,7 @@ class fickle_receiver {
   void pause() {
     if (under_way_ == nullptr) return;
     EXPECT_FALSE(from_.cancel(*under_way_));
-    // What a read for a whole buffer had got so far.
+    // The bytes that a read for a whole buffer had got so far.
     if (reading_ && under_way_ == &*reading_) stream_.check(std::span(to_).first(reading_->done));
     under_way_ = nullptr;
     forget();
@@ -778,7 +778,8 @@ TEST_P(Uring, ClosingManyHandlesLooksAtEachCompletionOnce) {
   run_until([&] { return all.all_told(); });
 }
 
-// What the kernel kept, as the ring had no room, is gone with the ring; a new one tells it again.
+// Completions that the kernel kept, as the ring had no room, are gone with the ring; a new ring
+// brings them again.
 TEST_P(Uring, WhatCannotBeTakenOutOfARingThatIsLeftIsToldByTheNext) {
   if (!can_open(crowd::many + 500)) GTEST_SKIP() << "cannot open that many descriptors";
   crowd all(loop());
@@ -1008,7 +1009,7 @@ TEST_P(Uring, HandlesMayBeClosedByAnyThreadWhileNoneRunsTheLoop) {
   EXPECT_EQ(gyre::test::open_descriptors(), before);
 }
 
-// Whoever leaves without a turn must not forget what the kernel does for another thread.
+// A thread that leaves without a turn must not forget the requests of another thread.
 TEST_P(Uring, AThreadThatLeavesAtOnceDisturbsNothing) {
   receiving_end one(loop());
   one.begin();

@@ -16,14 +16,14 @@ namespace gyre::io::detail {
 /// A call in the pool's queue, and the wake-up in the queue of the coroutine's executor, as either
 /// queue may outlive the coroutine.
 ///
-///               | begin()   | a stop     | the pool's thread           | the coroutine is destroyed
-///     beginning | waiting   | withdrawn  |                             |
-///     waiting   |           | withdrawn* | running, makes the call     | dropped
-///     running   |           |            | done*, after the call       | dropped, waits for `notified`
-///     done      |           |            | notified, after the wake-up | dropped, waits for `notified`
-///     notified  |           |            |                             | dropped
-///     withdrawn |           |            |                             | dropped
-///     dropped   |           |            | notified, if it was running |
+///               | begin() | a stop     | the pool's thread           | destruction
+///     beginning | waiting | withdrawn  |                             |
+///     waiting   |         | withdrawn* | running, makes the call     | dropped
+///     running   |         |            | done*, after the call       | dropped, waits for `notified`
+///     done      |         |            | notified, after the wake-up | dropped, waits for `notified`
+///     notified  |         |            |                             | dropped
+///     withdrawn |         |            |                             | dropped
+///     dropped   |         |            | notified, if it was running |
 ///
 /// * posts the wake-up.
 class blocking_call_base::ticket final : public operation {

@@ -54,7 +54,7 @@ class file_ring final : public file_service {
   // from the others.
   static constexpr std::size_t most_at_once = 64;
   static constexpr std::size_t bytes_that_count_as_one = std::size_t{16} << 10;
-  // Of a call that is carried out within the system call that submits it.
+  // Bytes of a call that is carried out within the system call that submits it.
   static constexpr std::size_t most_bytes_at_once = std::size_t{1} << 20;
 
   void open();

@@ -193,7 +193,7 @@ TEST_F(FileRing, SaysWhatCameOfACallThatIsCancelledTooLate) {
   EXPECT_EQ(made->count(), 4U);
 }
 
-// What is found while another one is waited for.
+// Calls that are found done while another one is awaited.
 TEST_F(FileRing, CancelsOneWithoutLosingTheOthers) {
   file_ring ring;
   const open_pipe silent;
@@ -510,7 +510,7 @@ TEST_F(FilesOfALoop, ACoroutineMayBeDestroyedWhenItWasStopped) {
   }
 }
 
-// What threads of the kernel do for it cannot be taken back; then it is waited for.
+// Calls that threads of the kernel make cannot be cancelled; their end is awaited.
 TEST_F(FilesOfALoop, MemoryIsNotTouchedAfterItsCoroutineWasDestroyed) {
   constexpr std::size_t size = std::size_t{2} << 20;
   const file there = open();

@@ -75,11 +75,6 @@ file_steps::next read_steps::advance(result outcome) noexcept {
   return outcome.count() == 0 || rest_.empty() ? next() : read_rest();
 }
 
-outcome_of<std::size_t> read_steps::outcome() const noexcept {
-  if (failed()) return error();
-  return count_;
-}
-
 file_steps::next read_some_steps::advance(result outcome) noexcept {
   if (!outcome) return fail(outcome.error_number());
   count_read(outcome.count());
@@ -100,13 +95,7 @@ file_steps::next write_steps::advance(result outcome) noexcept {
 }
 
 outcome_of<struct ::stat> status_steps::outcome() const noexcept {
-  if (failed()) return error();
-  return stat_of(status_);
-}
-
-outcome_of<std::uint64_t> size_steps::outcome() const noexcept {
-  if (failed()) return error();
-  return size();
+  return value_or_error(stat_of(status_));
 }
 
 file_steps::next close_steps::begin() noexcept {
@@ -155,11 +144,6 @@ file_steps::next read_whole_steps::read_more() {
   const std::size_t room = all_.tail_room();
   const std::size_t count = room > 0 ? room : std::min(least_read, limit_ + 1 - all_.size());
   return file_command::read(fd_, all_.prepare(count), all_.size());
-}
-
-outcome_of<buffer> read_whole_steps::outcome() noexcept {
-  if (failed()) return error();
-  return std::move(all_);
 }
 
 file_steps::next read_path_steps::begin() noexcept {

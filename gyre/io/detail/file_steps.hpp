@@ -56,6 +56,11 @@ class file_steps {
   std::unexpected<std::error_code> error() const noexcept {
     return std::unexpected(std::error_code(error_, std::system_category()));
   }
+  template <class T>
+  outcome_of<T> value_or_error(T value) const noexcept {
+    if (failed()) return error();
+    return value;
+  }
 
  private:
   int error_ = 0;
@@ -105,7 +110,7 @@ class read_steps : public file_steps {
       : fd_(fd), rest_(bytes), offset_(offset) {}
   next begin() noexcept override;
   next advance(result outcome) noexcept override;
-  outcome_of<std::size_t> outcome() const noexcept;
+  outcome_of<std::size_t> outcome() const noexcept { return value_or_error(count_); }
 
  protected:
   next read_rest() const noexcept { return file_command::read(fd_, rest_, offset_); }
@@ -165,7 +170,7 @@ class size_steps final : public status_steps {
  public:
   using value_type = std::uint64_t;
   using status_steps::status_steps;
-  outcome_of<std::uint64_t> outcome() const noexcept;
+  outcome_of<std::uint64_t> outcome() const noexcept { return value_or_error(size()); }
 };
 
 /// Closes the descriptor that it owns, at the latest when it is destroyed.
@@ -187,7 +192,7 @@ class read_whole_steps final : public file_steps {
   read_whole_steps(int fd, std::size_t limit) noexcept;
   next begin() noexcept override;
   next advance(result outcome) noexcept override;
-  outcome_of<buffer> outcome() noexcept;
+  outcome_of<buffer> outcome() noexcept { return value_or_error(std::move(all_)); }
 
  private:
   next read_more();

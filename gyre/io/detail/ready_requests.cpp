@@ -61,8 +61,8 @@ result gather(const gather_request& request) noexcept {
   return retried([&] { return ::sendmsg(fd, &message, MSG_NOSIGNAL); });
 }
 
-// Errors of a connection that ended before it was accepted, accept(2) says.
-bool is_of_the_connection(int error) noexcept {
+// Whether a connection ended before it was accepted (see accept(2)).
+bool is_connection_error(int error) noexcept {
   switch (error) {
     case ECONNABORTED:
     case EPROTO:
@@ -96,18 +96,18 @@ bool ends(const request& request, result outcome) noexcept {
 }
 
 result accept(accept_request& request) noexcept {
-  // Should such an error not be of a connection after all, it is told in the end.
+  // An error that is not of a connection after all is returned in the end.
   for (int left = 64;; --left) {
     request.peer_size = sizeof request.peer;
     const result accepted = retried([&] {
       return ::accept4(request.target().fd(), reinterpret_cast<sockaddr*>(&request.peer),
                        &request.peer_size, SOCK_NONBLOCK | SOCK_CLOEXEC);
     });
-    if (left == 0 || !is_of_the_connection(accepted.error_number())) return accepted;
+    if (left == 0 || !is_connection_error(accepted.error_number())) return accepted;
   }
 }
 
-// To call it again tells how a connect that had to wait has ended.
+// A second call returns the outcome of a connect that had to wait.
 result connect(const connect_request& request) noexcept {
   const result connected =
       result::of_call(::connect(request.target().fd(), request.peer, request.peer_size));
@@ -116,7 +116,7 @@ result connect(const connect_request& request) noexcept {
     case EINPROGRESS:
     case EALREADY:
     case EINTR: return result::failure(EAGAIN);
-    case EAGAIN:  // a Unix socket whose listener has no room: nothing would tell when it has
+    case EAGAIN:  // a Unix socket whose listener has no room: nothing reports when it has
       return result::failure(ECONNREFUSED);
     default: return connected;
   }
@@ -414,37 +414,36 @@ result ready_requests::receive(receive_request& request) noexcept {
   return outcome;
 }
 
-result ready_requests::read(read_request& request) noexcept {
-  handle& from = request.target();
+// Moves a request's bytes: once, or for a whole buffer until all are moved, the handle would block,
+// or its share is used up.
+template <class Request, class Call>
+result ready_requests::transfer(Request& request, handle_flag readiness, Call call) noexcept {
+  handle& target = request.target();
   for (int round = 0; round < most_rounds; ++round) {
-    const auto to = request.rest.first(std::min(request.rest.size(), most_bytes));
-    const result outcome = note_read(from, read_some(request, to), to.size());
+    const auto bytes = request.rest.first(std::min(request.rest.size(), most_bytes));
+    const result outcome = call(bytes);
     if (!outcome) return outcome;
     request.done += outcome.count();
     request.rest = request.rest.subspan(outcome.count());
-    if (!request.whole() || request.rest.empty() || outcome.count() == 0)
-      return result::of(request.done);
-    if (!from.flags.has(handle_flag::may_read)) return result::failure(EAGAIN);
+    const bool at_end = readiness == handle_flag::may_read && outcome.count() == 0;
+    if (!request.whole() || request.rest.empty() || at_end) return result::of(request.done);
+    if (!target.flags.has(readiness)) return result::failure(EAGAIN);
     if (bytes_left_ == 0) break;
   }
-  serve_later(from);
+  serve_later(target);
   return result::failure(EAGAIN);
 }
 
+result ready_requests::read(read_request& request) noexcept {
+  return transfer(request, handle_flag::may_read, [&](std::span<std::byte> bytes) {
+    return note_read(request.target(), read_some(request, bytes), bytes.size());
+  });
+}
+
 result ready_requests::write(write_request& request) noexcept {
-  handle& to = request.target();
-  for (int round = 0; round < most_rounds; ++round) {
-    const auto from = request.rest.first(std::min(request.rest.size(), most_bytes));
-    const result outcome = note_write(to, write_some(request, from), from.size());
-    if (!outcome) return outcome;
-    request.done += outcome.count();
-    request.rest = request.rest.subspan(outcome.count());
-    if (!request.whole() || request.rest.empty()) return result::of(request.done);
-    if (!to.flags.has(handle_flag::may_write)) return result::failure(EAGAIN);
-    if (bytes_left_ == 0) break;
-  }
-  serve_later(to);
-  return result::failure(EAGAIN);
+  return transfer(request, handle_flag::may_write, [&](std::span<const std::byte> bytes) {
+    return note_write(request.target(), write_some(request, bytes), bytes.size());
+  });
 }
 
 }  // namespace gyre::io::detail

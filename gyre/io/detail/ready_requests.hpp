@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // ready_requests: carries out requests where a poller tells readiness. It makes system calls that
 // do not wait: first when the request begins, then each time the descriptor is reported as ready.
-// What a descriptor is known to be ready for is kept in its handle, so that a handle in use costs
+// The known readiness of a descriptor is kept in its handle, so that a handle in use costs
 // the poller nothing.
 #pragma once
 
@@ -14,7 +14,6 @@
 #include <vector>
 
 #include <gyre/io/backend.hpp>
-#include <gyre/io/detail/handle_flag.hpp>
 #include <gyre/io/detail/readiness_source.hpp>
 #include <gyre/io/received.hpp>
 
@@ -84,6 +83,8 @@ class ready_requests : public backend {
   result receive(receive_request& request) noexcept;
   result read(read_request& request) noexcept;
   result write(write_request& request) noexcept;
+  template <class Request, class Call>
+  result transfer(Request& request, handle_flag readiness, Call call) noexcept;
   // Keep in the handle what a call tells about the next one, and return the call's outcome.
   static result note(handle& target, handle_flag readiness, result outcome,
                      bool exhausted = false) noexcept;

@@ -13,21 +13,20 @@
 
 namespace gyre::io::detail {
 
-/// What the kernel can do for a handle. Each is in one of these states; in brackets: the sets of
-/// the handle's registration that hold it.
+/// A service of the kernel for a handle. Each is in one of these states; in brackets: the sets of
+/// the handle's registration that hold it. Submit: the loop submits all changes.
 ///
-///                                   | subscribe | unsubscribe | submit_changes() | last completion
-///                                   |           |             |                  | seen (3) | taken
-///     idle       []                 | requested | -           | -                | -        | -
-///     requested  [wanted]           | -         | idle        | armed (1)        | -        | -
-///     armed      [wanted, armed]    | -         | unwanted    | - (1)            | ended    | idle
-///     unwanted   [armed]            | armed     | -           | cancelling       | ended    | idle
-///     cancelling [armed, cancelled] | - (2)     | -           | -                | ended    | idle
-///     ended      [armed, ended]     | - (2)     | -           | -                | -        | idle
+///                                   | subscribe | unsubscribe | submit     | last completion
+///                                   |           |             |            | seen (3) | taken
+///     idle       []                 | requested | -           | -          | -        | -
+///     requested  [wanted]           | -         | idle        | armed (1)  | -        | -
+///     armed      [wanted, armed]    | -         | unwanted    | - (1)      | ended    | idle
+///     unwanted   [armed]            | armed     | -           | cancelling | ended    | idle
+///     cancelling [armed, cancelled] | - (2)     | -           | -          | ended    | idle
+///     ended      [armed, ended]     | - (2)     | -           | -          | -        | idle
 ///
 /// (1) Is unsubscribed first if no request waits for it any more.
-/// (2) `wanted` is noted, and dropped with the last completion; then the request is tried again,
-///     and
+/// (2) `wanted` is noted, and dropped with the last completion; then the request is tried again, and
 ///     subscribes anew.
 /// (3) When a handle is closed, all completions that are ready are looked at without being taken.
 enum class subscription : std::uint8_t {

@@ -10,7 +10,6 @@
 #include <utility>
 
 #include <gyre/base/error.hpp>
-#include <gyre/io/detail/handle_flag.hpp>
 
 namespace gyre::io::detail {
 namespace {
@@ -140,7 +139,7 @@ void uring_subscriptions::discard_oldest_stale() noexcept {
   }
 }
 
-// ---- what is wanted of the kernel
+// ---- subscribing
 
 void uring_subscriptions::wait_for(handle& waiting, direction way) noexcept {
   registration& entry = registrations_[waiting.index];
@@ -151,7 +150,7 @@ void uring_subscriptions::wait_for(handle& waiting, direction way) noexcept {
     unsubscribe(entry, subscription::readable);
     return subscribe(entry, subscription::receive);
   }
-  // What the kernel receives in between comes first; its last completion tells, too.
+  // Bytes that the kernel receives in between come first; its last completion tells, too.
   if (entry.armed.has_any(subscription_set(subscription::receive) | subscription::accept)) {
     unsubscribe(entry, subscription::receive);
     return unsubscribe(entry, subscription::accept);
@@ -225,7 +224,7 @@ bool uring_subscriptions::submit(registration& entry, subscription which) noexce
   const int fd = entry.watched->fd();
   switch (which) {
     case subscription::readable: io_uring_prep_poll_multishot(next, fd, readable_events); break;
-    // Multishot here too: the end of the peer's direction, for one, is told again and again.
+    // Multishot here, too: a peer that has ended its direction is reported again and again.
     case subscription::writable: io_uring_prep_poll_multishot(next, fd, POLLOUT); break;
     case subscription::receive:
       io_uring_prep_recv_multishot(next, fd, nullptr, 0, 0);

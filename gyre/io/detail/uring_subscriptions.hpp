@@ -88,7 +88,7 @@ class uring_subscriptions final : public readiness_source {
   static constexpr std::size_t small_message = buffer_ring::bytes_each / 2;
   static constexpr std::uint8_t many_small = 16;
 
-  // What is known of a handle beside its flags.
+  // The subscriptions of a handle, and its early data.
   struct registration {
     handle* watched = nullptr;
     std::uint32_t generation = 0;
