@@ -26,8 +26,8 @@ namespace gyre::io::detail {
 ///     ended      [armed, ended]     | - (2)     | -           | -          | -        | idle
 ///
 /// (1) Is unsubscribed first if no request waits for it any more.
-/// (2) `wanted` is noted, and dropped with the last completion; then the request is tried again, and
-///     subscribes anew.
+/// (2) `wanted` is noted, and dropped with the last completion; then the request is tried
+///     again, and subscribes anew.
 /// (3) When a handle is closed, all completions that are ready are looked at without being taken.
 enum class subscription : std::uint8_t {
   readable = 1,  // tells when the descriptor becomes readable
