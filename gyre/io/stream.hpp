@@ -13,8 +13,8 @@
 #include <gyre/base/unique_fd.hpp>
 #include <gyre/exec/event_loop.hpp>
 #include <gyre/io/buffer.hpp>
-#include <gyre/io/detail/awaiting.hpp>
 #include <gyre/io/detail/open_descriptor.hpp>
+#include <gyre/io/detail/request_awaiter.hpp>
 #include <gyre/io/detail/stream_operations.hpp>
 #include <gyre/io/received.hpp>
 #include <gyre/io/request.hpp>
@@ -167,9 +167,9 @@ class stream {
 
  private:
   template <class Operation, class... Arguments>
-  detail::awaiting<Operation> awaiter(Arguments&&... arguments) noexcept {
-    return detail::awaiting<Operation>(std::in_place, descriptor_.get(),
-                                       std::forward<Arguments>(arguments)...);
+  detail::request_awaiter<Operation> awaiter(Arguments&&... arguments) noexcept {
+    return detail::request_awaiter<Operation>(std::in_place, descriptor_.get(),
+                                              std::forward<Arguments>(arguments)...);
   }
   static std::span<const std::byte> bytes_of(std::string_view text) noexcept {
     return std::as_bytes(std::span(text));

@@ -63,7 +63,7 @@ std::optional<result> read_until_operation::receive_until_found() noexcept {
   }
 }
 
-std::optional<result> read_until_operation::go_on(io::result outcome) noexcept {
+std::optional<result> read_until_operation::advance(io::result outcome) noexcept {
   if (const std::optional<io::result> ended = take(outcome)) return ended;
   return receive_until_found();
 }
@@ -100,7 +100,7 @@ std::optional<result> read_until_operation::take(io::result outcome) noexcept {
 }
 
 std::optional<result> write_received_operation::continue_with_copy() noexcept {
-  if (const std::optional<io::result> outcome = give_up()) return outcome;
+  if (const std::optional<io::result> outcome = cancel()) return outcome;
   copy_.reset(new (std::nothrow) std::byte[rest.size()]);
   if (copy_ == nullptr) return io::result::failure(ENOMEM);
   std::memcpy(copy_.get(), rest.data(), rest.size());
@@ -124,7 +124,7 @@ std::optional<result> gather_operation::write_rest() noexcept {
   }
 }
 
-std::optional<result> gather_operation::go_on(io::result outcome) noexcept {
+std::optional<result> gather_operation::advance(io::result outcome) noexcept {
   if (!outcome) return outcome;
   if (take(outcome.count())) return io::result::of(done_);
   return write_rest();
@@ -150,13 +150,13 @@ bool gather_operation::take(std::size_t count) noexcept {
 std::optional<result> send_file_operation::send_rest() noexcept {
   while (left_ > 0) {
     const io::result sent =
-        send_file_part(on()->fd(), file_, offset_, std::min(left_, most_at_once));
+        send_file_part(descriptor()->fd(), file_, offset_, std::min(left_, most_at_once));
     if (!sent && !sent.would_block()) return sent;
     if (sent) {
       if (sent.count() == 0) break;  // the file ends here
       left_ -= sent.count();
       done_ += sent.count();
-      on()->io().charge(sent.count());
+      descriptor()->io().charge(sent.count());
       if (left_ == 0) break;
     }
     const std::optional<io::result> outcome = single_request::begin();
@@ -166,7 +166,7 @@ std::optional<result> send_file_operation::send_rest() noexcept {
   return io::result::of(done_);
 }
 
-std::optional<result> send_file_operation::go_on(io::result outcome) noexcept {
+std::optional<result> send_file_operation::advance(io::result outcome) noexcept {
   if (!outcome) return outcome;
   return send_rest();
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The operations of a stream, as Operations of awaiting.
+// The operations of a stream, as Operations of request_awaiter.
 #pragma once
 
 #include <gyre/io/buffer.hpp>
-#include <gyre/io/detail/awaiting.hpp>
+#include <gyre/io/detail/request_awaiter.hpp>
 #include <gyre/io/error.hpp>
 #include <gyre/io/received.hpp>
 #include <gyre/io/request.hpp>
@@ -36,7 +36,7 @@ struct read_operation : counting_request<read_request> {
                  bool whole) noexcept
       : counting_request(descriptor, bytes, callback, whole) {}
   read_operation(const read_operation& other, function callback) noexcept
-      : read_operation(other.on(), callback, other.rest, other.whole()) {}
+      : read_operation(other.descriptor(), callback, other.rest, other.whole()) {}
 
   std::optional<io::result> begin() noexcept {
     if (rest.empty()) return io::result::of(0);
@@ -55,7 +55,7 @@ struct receive_operation : single_request<receive_request> {
   receive_operation(open_descriptor* descriptor, function callback) noexcept
       : single_request(descriptor, callback) {}
   receive_operation(const receive_operation& other, function callback) noexcept
-      : receive_operation(other.on(), callback) {}
+      : receive_operation(other.descriptor(), callback) {}
 
   received value(io::result) noexcept { return std::move(data); }
 };
@@ -71,11 +71,11 @@ struct read_until_operation : counting_request<receive_request> {
         delimiter_(delimiter),
         limit_(limit) {}
   read_until_operation(const read_until_operation& other, function callback) noexcept
-      : read_until_operation(other.on(), callback, *other.buffer_, other.delimiter_, other.limit_) {
-  }
+      : read_until_operation(other.descriptor(), callback, *other.buffer_, other.delimiter_,
+                             other.limit_) {}
 
   std::optional<io::result> begin() noexcept { return receive_until_found(); }
-  std::optional<io::result> go_on(io::result outcome) noexcept;
+  std::optional<io::result> advance(io::result outcome) noexcept;
   std::error_code check(io::result) const noexcept { return failure_; }
 
  private:
@@ -98,7 +98,7 @@ struct write_operation : counting_request<write_request> {
                   bool whole) noexcept
       : counting_request(descriptor, bytes, callback, whole) {}
   write_operation(const write_operation& other, function callback) noexcept
-      : write_operation(other.on(), callback, other.rest, other.whole()) {}
+      : write_operation(other.descriptor(), callback, other.rest, other.whole()) {}
 
   std::optional<io::result> begin() noexcept {
     if (rest.empty()) return io::result::of(0);
@@ -114,7 +114,7 @@ struct write_received_operation : counting_request<write_request> {
                            received&& bytes) noexcept
       : counting_request(descriptor, bytes.bytes(), callback, true), bytes_(std::move(bytes)) {}
   write_received_operation(write_received_operation&& other, function callback) noexcept
-      : write_received_operation(other.on(), callback, std::move(other.bytes_)) {}
+      : write_received_operation(other.descriptor(), callback, std::move(other.bytes_)) {}
 
   std::optional<io::result> begin() noexcept {
     std::optional<io::result> outcome = io::result::of(0);
@@ -138,10 +138,10 @@ struct gather_operation : counting_request<gather_request> {
                    bool whole) noexcept
       : counting_request(descriptor, memory.first(0), callback), rest_(memory), whole_(whole) {}
   gather_operation(const gather_operation& other, function callback) noexcept
-      : gather_operation(other.on(), callback, other.rest_, other.whole_) {}
+      : gather_operation(other.descriptor(), callback, other.rest_, other.whole_) {}
 
   std::optional<io::result> begin() noexcept { return write_rest(); }
-  std::optional<io::result> go_on(io::result outcome) noexcept;
+  std::optional<io::result> advance(io::result outcome) noexcept;
 
  private:
   std::optional<io::result> write_rest() noexcept;
@@ -161,7 +161,7 @@ struct waiting_for_readiness : single_request<readiness_request> {
   waiting_for_readiness(open_descriptor* descriptor, function callback, direction way) noexcept
       : single_request(descriptor, way, callback) {}
   waiting_for_readiness(const waiting_for_readiness& other, function callback) noexcept
-      : waiting_for_readiness(other.on(), callback,
+      : waiting_for_readiness(other.descriptor(), callback,
                               other.writes() ? direction::write : direction::read) {}
 
   static void value(io::result) noexcept {}
@@ -181,10 +181,11 @@ struct send_file_operation : counting_request<readiness_request> {
         offset_(offset),
         left_(count) {}
   send_file_operation(const send_file_operation& other, function callback) noexcept
-      : send_file_operation(other.on(), callback, other.file_, other.offset_, other.left_) {}
+      : send_file_operation(other.descriptor(), callback, other.file_, other.offset_, other.left_) {
+  }
 
   std::optional<io::result> begin() noexcept { return send_rest(); }
-  std::optional<io::result> go_on(io::result outcome) noexcept;
+  std::optional<io::result> advance(io::result outcome) noexcept;
 
  private:
   // Of one call, so that other descriptors get their turn.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// awaiting: the awaiter of requests, for everything that reads, writes, accepts or connects.
+// request_awaiter: the awaiter of requests, for everything that reads, writes, accepts or connects.
 //
 // All of it happens on the loop's thread, but for a stop, which comes from any. That posts an
 // operation to the loop, which ends the request there. If the request has completed meanwhile, the
@@ -51,7 +51,7 @@ enum class refusal : std::uint8_t { none, closed, elsewhere, busy };
 /// far as is known.
 [[gnu::cold]] bool may_use(const event_loop& loop, const executor& executor) noexcept;
 
-/// One request of an open descriptor as an Operation of awaiting, or as the base of one.
+/// One request of an open descriptor as an Operation of request_awaiter, or as the base of one.
 template <class Request>
 class single_request : public Request {
  public:
@@ -60,13 +60,13 @@ class single_request : public Request {
       : Request(target_of(descriptor), std::forward<Arguments>(arguments)...),
         descriptor_(descriptor) {}
 
-  open_descriptor* on() const noexcept { return descriptor_; }
+  open_descriptor* descriptor() const noexcept { return descriptor_; }
   /// Whether another request of that direction is under way.
   bool busy() const noexcept {
     return this->writes() ? descriptor_->handle().writing() : descriptor_->handle().reading();
   }
   std::optional<result> begin() noexcept { return descriptor_->start(*this); }
-  std::optional<result> give_up() noexcept { return descriptor_->cancel(*this); }
+  std::optional<result> cancel() noexcept { return descriptor_->cancel(*this); }
 
  private:
   open_descriptor* descriptor_;
@@ -95,11 +95,11 @@ class time_limit<true> : public timer_operation {
 ///
 ///     Operation(const Operation&, request::function)   a new request, as a request does not move;
 ///                               or of an Operation&&
-///     on()              or null; the rest is called only if it is open
+///     descriptor()              or null; the rest is called only if it is open
 ///     busy()                    whether it cannot begin now
 ///     begin() -> optional<result>       as backend::start()
-///     give_up() -> optional<result>     as backend::cancel()
-///     go_on(result) -> optional<result>       optional, where several requests make up the
+///     cancel() -> optional<result>     as backend::cancel()
+///     advance(result) -> optional<result>       optional, where several requests make up the
 ///                               operation: begins the next one, or gives the outcome of all
 ///     check(result) -> error_code       optional, where a result that is no error may be a failure
 ///     value(result) -> value_type       the coroutine's value; may throw
@@ -116,30 +116,32 @@ class time_limit<true> : public timer_operation {
 /// A stop and the request's end race on `resumer_`, which changes once: from `undecided` to `stop`,
 /// whose operation then resumes the coroutine, or to `request`, and the stop does nothing.
 template <class Operation, bool Timed = false>
-class [[nodiscard]] awaiting : Operation, gyre::operation, time_limit<Timed> {
+class [[nodiscard]] request_awaiter : Operation, gyre::operation, time_limit<Timed> {
  public:
   using value_type = typename Operation::value_type;
 
   template <class... Arguments>
-  explicit awaiting(std::in_place_t, open_descriptor* descriptor, Arguments&&... arguments) noexcept
+  explicit request_awaiter(std::in_place_t, open_descriptor* descriptor,
+                           Arguments&&... arguments) noexcept
       : Operation(descriptor, &on_completion, std::forward<Arguments>(arguments)...),
         gyre::operation(&on_post),
         time_limit<Timed>(&on_expiry) {}
   // Before it is awaited. (Where awaits are traced, GCC copies the awaiter.)
-  awaiting(awaiting&& other) noexcept : awaiting(std::move(other), other.limit()) {}
-  awaiting(const awaiting& other) noexcept
+  request_awaiter(request_awaiter&& other) noexcept
+      : request_awaiter(std::move(other), other.limit()) {}
+  request_awaiter(const request_awaiter& other) noexcept
     requires std::constructible_from<Operation, const Operation&, request::function>
-      : awaiting(other, other.limit()) {}
-  awaiting& operator=(const awaiting&) = delete;
-  ~awaiting() {
+      : request_awaiter(other, other.limit()) {}
+  request_awaiter& operator=(const request_awaiter&) = delete;
+  ~request_awaiter() {
     if (stage_ == stage::waiting || stage_ == stage::deferred) [[unlikely]]
       abandon();
   }
 
   /// Ends with std::errc::timed_out when `limit` has passed. An operation that can be done at once
   /// is done with any limit. Costs a timer, no allocation.
-  awaiting<Operation, true> within(std::chrono::nanoseconds limit) && noexcept {
-    return awaiting<Operation, true>(std::move(*this), limit);
+  request_awaiter<Operation, true> within(std::chrono::nanoseconds limit) && noexcept {
+    return request_awaiter<Operation, true>(std::move(*this), limit);
   }
 
   static constexpr bool executor_affine = true;
@@ -150,7 +152,7 @@ class [[nodiscard]] awaiting : Operation, gyre::operation, time_limit<Timed> {
     waiting_ = awaiting_coroutine;
     context_ = &context;
 #if GYRE_ASYNC_BACKTRACE
-    if (const auto* const target = this->on(); target != nullptr && target->is_open()) {
+    if (const auto* const target = this->descriptor(); target != nullptr && target->is_open()) {
       gyre::detail::set_holder(awaiting_coroutine, target->loop());
     }
 #endif
@@ -183,34 +185,35 @@ class [[nodiscard]] awaiting : Operation, gyre::operation, time_limit<Timed> {
 
  private:
   template <class, bool>
-  friend class awaiting;
+  friend class request_awaiter;
 
   struct on_stop {
-    awaiting* self;
+    request_awaiter* self;
     void operator()() const noexcept { self->stop(); }
   };
   using stop_callback = inplace_stop_callback<on_stop>;
   struct deferred_resume : gyre::timer_operation {
-    explicit deferred_resume(awaiting& awaiter) noexcept
+    explicit deferred_resume(request_awaiter& awaiter) noexcept
         : timer_operation(&on_deferred_resume), self(&awaiter) {}
-    awaiting* self;
+    request_awaiter* self;
   };
   enum class stage : std::uint8_t { idle, waiting, ended, posted, deferred };
   enum class resumer : std::uint8_t { undecided, request, stop };
 
   template <class Other>
-  awaiting(Other&& other, std::chrono::nanoseconds limit) noexcept
+  request_awaiter(Other&& other, std::chrono::nanoseconds limit) noexcept
       : Operation(operation_of(std::forward<Other>(other)), &on_completion),
         gyre::operation(&on_post),
         time_limit<Timed>(&on_expiry, limit) {
     assert(other.is_idle() && "moved while it waits");
   }
   template <bool OtherTimed>
-  static const Operation& operation_of(const awaiting<Operation, OtherTimed>& other) noexcept {
+  static const Operation& operation_of(
+      const request_awaiter<Operation, OtherTimed>& other) noexcept {
     return other;
   }
   template <bool OtherTimed>
-  static Operation&& operation_of(awaiting<Operation, OtherTimed>&& other) noexcept {
+  static Operation&& operation_of(request_awaiter<Operation, OtherTimed>&& other) noexcept {
     return std::move(other);
   }
 
@@ -223,7 +226,7 @@ class [[nodiscard]] awaiting : Operation, gyre::operation, time_limit<Timed> {
 
   // False: there is nothing to wait for.
   bool wait(inplace_stop_token stop) noexcept {
-    const open_descriptor* const target = this->on();
+    const open_descriptor* const target = this->descriptor();
     if (target == nullptr || !target->is_open()) return refuse(EBADF, refusal::closed);
     loop_ = &target->loop();
     if (&where() != loop_ && !may_use(*loop_, where())) return refuse(EPERM, refusal::elsewhere);
@@ -240,9 +243,9 @@ class [[nodiscard]] awaiting : Operation, gyre::operation, time_limit<Timed> {
   }
 
   static void on_completion(request& completed, io::result outcome) {
-    auto& self = static_cast<awaiting&>(static_cast<Operation&>(completed));
-    if constexpr (requires { self.go_on(outcome); }) {
-      const std::optional<io::result> total = self.go_on(outcome);
+    auto& self = static_cast<request_awaiter&>(static_cast<Operation&>(completed));
+    if constexpr (requires { self.advance(outcome); }) {
+      const std::optional<io::result> total = self.advance(outcome);
       if (!total) return;
       outcome = *total;
     }
@@ -250,8 +253,8 @@ class [[nodiscard]] awaiting : Operation, gyre::operation, time_limit<Timed> {
   }
   static void on_expiry(timer_operation& expired) {
     if constexpr (Timed) {
-      auto& self = static_cast<awaiting&>(expired);
-      self.end(self.give_up().value_or(io::result::failure(ETIMEDOUT)));
+      auto& self = static_cast<request_awaiter&>(expired);
+      self.end(self.cancel().value_or(io::result::failure(ETIMEDOUT)));
     }
   }
   // Any thread.
@@ -265,10 +268,10 @@ class [[nodiscard]] awaiting : Operation, gyre::operation, time_limit<Timed> {
   }
   // Posted by stop() to the loop, or to the coroutine's executor.
   static void on_post(gyre::operation& posted) {
-    auto& self = static_cast<awaiting&>(posted);
+    auto& self = static_cast<request_awaiter&>(posted);
     if (self.stage_ == stage::posted) return gyre::detail::resume(self.waiting_);
     if (self.stage_ == stage::waiting) {
-      self.finish(self.give_up().value_or(io::result::failure(ECANCELED)));
+      self.finish(self.cancel().value_or(io::result::failure(ECANCELED)));
     }
     self.resume();
   }
@@ -289,7 +292,7 @@ class [[nodiscard]] awaiting : Operation, gyre::operation, time_limit<Timed> {
         return;
       }
     }
-    if (this->on()->is_open()) [[likely]] {
+    if (this->descriptor()->is_open()) [[likely]] {
       resume();
     } else {
       resume_later();
@@ -308,7 +311,7 @@ class [[nodiscard]] awaiting : Operation, gyre::operation, time_limit<Timed> {
                        loop_->deadline_after(std::chrono::nanoseconds::zero()));
   }
   static void on_deferred_resume(timer_operation& expired) {
-    awaiting& self = *static_cast<deferred_resume&>(expired).self;
+    request_awaiter& self = *static_cast<deferred_resume&>(expired).self;
     self.stage_ = stage::ended;
     gyre::detail::resume(self.waiting_);
   }
@@ -328,7 +331,7 @@ class [[nodiscard]] awaiting : Operation, gyre::operation, time_limit<Timed> {
     }
     disarm_stop();
     assert(resumer_.load() != resumer::stop && "destroyed while it was about to be cancelled");
-    static_cast<void>(this->give_up());
+    static_cast<void>(this->cancel());
     if constexpr (Timed) loop_->cancel_timer(*this);
   }
 

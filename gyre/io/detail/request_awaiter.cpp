@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <gyre/io/detail/awaiting.hpp>
+#include <gyre/io/detail/request_awaiter.hpp>
 
 #include <string>
 
