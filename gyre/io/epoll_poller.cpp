@@ -71,15 +71,9 @@ int epoll_poller::wait_for_events(steady_time deadline) {
   return ::epoll_wait(epoll_.get(), events_.data(), most, whole_milliseconds(left));
 }
 
-// Reported events and pending handles take turns, also when both are more than fits into one.
 void epoll_poller::complete(std::size_t& completed) {
   const auto over = [this]() noexcept { return is_time_over(); };
-  if (!pending_first_) requests_.begin_pending();
-  if (pending_first_ && !requests_.serve_pending(completed, over)) return;
-  pending_first_ = false;
-  if (!serve_reported(completed)) return;
-  pending_first_ = true;
-  if (requests_.serve_pending(completed, over)) pending_first_ = false;
+  requests_.serve_all(completed, over, [&] { return serve_reported(completed); });
 }
 
 // Returns whether all events were served.

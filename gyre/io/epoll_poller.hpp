@@ -57,7 +57,6 @@ class epoll_poller final : public poller {
   std::array<epoll_event, most_events> events_;
   // Events of the last wait that have not been completed yet.
   std::span<epoll_event> reported_;
-  bool pending_first_ = false;  // the time was over before pending handles had their turn
   detail::readiness_set watches_{reported_};
   detail::epoll_registrations registrations_{reported_};
   detail::epoll_requests requests_{registrations_};

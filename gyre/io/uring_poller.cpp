@@ -188,16 +188,10 @@ void uring_poller::wake() noexcept {
 
 // ---- completing
 
-// Completions and pending handles take turns, also when both are more than fits into one.
 void uring_poller::complete(std::size_t& completed) {
   const auto over = [this]() noexcept { return is_time_over(); };
-  if (!pending_first_) requests_.begin_pending();
-  if (pending_first_ && !requests_.serve_pending(completed, over)) return;
-  pending_first_ = false;
-  if (!report_watches(completed) || !serve_ring(completed)) return;
-  pending_first_ = true;
-  if (!requests_.serve_pending(completed, over)) return;
-  pending_first_ = false;
+  const auto serve_reported = [&] { return report_watches(completed) && serve_ring(completed); };
+  if (!requests_.serve_all(completed, over, serve_reported)) return;
   if (files_ && (std::exchange(files_ready_, false) || files_->pending())) files_->reap(completed);
 }
 

@@ -86,8 +86,7 @@ class uring_poller final : public poller, private detail::uring_owner {
   detail::pending_message message_;  // of wake()
   bool woken_ = false;               // by a message that came before its wait
   unsigned unconfirmed_waits_ = 0;   // since short reads were tried again
-  bool pending_first_ = false;       // the time was over before pending handles had their turn
-  unsigned to_serve_ = 0;            // completions that are served before those
+  unsigned to_serve_ = 0;            // completions of this turn
   // Whether the ring watches:
   bool wake_watched_ = false;
   bool epoll_watched_ = false;

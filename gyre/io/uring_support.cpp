@@ -135,19 +135,19 @@ class trial_ring {
 
  private:
   // The first completion of a request; -ETIME: there was none.
-  struct answer {
+  struct completion {
     int result = -ETIME;
-    bool more = false;  // is to come
+    bool more = false;  // completions will follow
   };
 
   bool polls_many_times(int readable) {
-    return ask([&](io_uring_sqe* sqe) { io_uring_prep_poll_multishot(sqe, readable, POLLIN); })
+    return submit([&](io_uring_sqe* sqe) { io_uring_prep_poll_multishot(sqe, readable, POLLIN); })
         .more;
   }
 
   // The kernel reads the request before the descriptor: EINVAL tells that it does not know it.
   bool accepts_many_times(int no_socket) {
-    return ask([&](io_uring_sqe* sqe) {
+    return submit([&](io_uring_sqe* sqe) {
              io_uring_prep_multishot_accept(sqe, no_socket, nullptr, nullptr, 0);
            }).result == -ENOTSOCK;
   }
@@ -164,7 +164,7 @@ class trial_ring {
     unique_fd sender(ends[1]);
     if (::send(sender.get(), "", 1, MSG_NOSIGNAL) != 1) throw_errno("send");
     sender.reset();
-    const answer first = ask([&](io_uring_sqe* sqe) {
+    const completion first = submit([&](io_uring_sqe* sqe) {
       io_uring_prep_recv_multishot(sqe, receiver.get(), nullptr, 0, 0);
       sqe->flags |= IOSQE_BUFFER_SELECT;
     });
@@ -174,32 +174,32 @@ class trial_ring {
   bool receives_messages() {
     constexpr unsigned result = 7;
     if (!detail::uring::send_message(ring_.ring_fd, result, ++last_user_data_)) return false;
-    return first_answer().result == static_cast<int>(result);
+    return first_completion().result == static_cast<int>(result);
   }
 
   // One request per call: before Linux 5.18 the kernel stops at a request that it does not know.
   template <class Prepare>
-  answer ask(const Prepare& prepare) {
+  completion submit(const Prepare& prepare) {
     io_uring_sqe* const sqe = io_uring_get_sqe(&ring_);
     prepare(sqe);
     sqe->user_data = ++last_user_data_;
     const int result = io_uring_submit(&ring_);
     if (result < 0) throw_system_error(-result, "io_uring_enter");
-    return first_answer();
+    return first_completion();
   }
 
-  answer first_answer() {
+  completion first_completion() {
     for (;;) {
-      __kernel_timespec patience{.tv_sec = 1, .tv_nsec = 0};
+      __kernel_timespec time_limit{.tv_sec = 1, .tv_nsec = 0};
       io_uring_cqe* cqe = nullptr;
-      const int result = io_uring_wait_cqe_timeout(&ring_, &cqe, &patience);
+      const int result = io_uring_wait_cqe_timeout(&ring_, &cqe, &time_limit);
       if (result == -EINTR) continue;
       if (result == -ETIME) return {};
       if (result != 0) throw_system_error(-result, "io_uring_enter");
-      const answer found{.result = cqe->res, .more = (cqe->flags & IORING_CQE_F_MORE) != 0};
-      const bool of_the_last = cqe->user_data == last_user_data_;
+      const completion found{.result = cqe->res, .more = (cqe->flags & IORING_CQE_F_MORE) != 0};
+      const bool is_last = cqe->user_data == last_user_data_;
       io_uring_cqe_seen(&ring_, cqe);
-      if (of_the_last) return found;
+      if (is_last) return found;
     }
   }
 

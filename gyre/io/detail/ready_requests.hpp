@@ -40,16 +40,18 @@ class ready_requests : public backend {
   void serve(handle& ready, std::uint32_t events, std::size_t& completed);
   /// How many handles have something to do that is not reported.
   std::size_t pending() const noexcept { return again_.size() + (serving_.size() - served_); }
-  /// Chooses the pending handles to serve next: all, unless some of the last ones are left.
-  void begin_pending() noexcept;
-  /// Serves those, each once, until `over()` says that the rest must wait; returns whether all
-  /// were.
-  template <class Over>
-  bool serve_pending(std::size_t& completed, Over over) {
-    while (served_ < serving_.size()) {
-      serve_one_pending(completed);
-      if (served_ < serving_.size() && over()) return false;
-    }
+  /// Has `serve_reported()` serve reports, and serves the pending handles, each once, until `over()`
+  /// says that the rest must wait. They take turns, also when both are more than fits into one call.
+  /// Returns whether all were served, as `serve_reported()` does.
+  template <class Over, class ServeReported>
+  bool serve_all(std::size_t& completed, Over over, ServeReported serve_reported) {
+    if (!pending_first_) begin_pending();
+    if (pending_first_ && !serve_pending(completed, over)) return false;
+    pending_first_ = false;
+    if (!serve_reported()) return false;
+    pending_first_ = true;
+    if (!serve_pending(completed, over)) return false;
+    pending_first_ = false;
     return true;
   }
 
@@ -70,6 +72,16 @@ class ready_requests : public backend {
   // Also of one call.
   static constexpr std::size_t most_bytes = std::size_t{1} << 20;
 
+  // Chooses the pending handles to serve next: all, unless some of the last ones are left.
+  void begin_pending() noexcept;
+  template <class Over>
+  bool serve_pending(std::size_t& completed, Over over) {
+    while (served_ < serving_.size()) {
+      serve_one_pending(completed);
+      if (served_ < serving_.size() && over()) return false;
+    }
+    return true;
+  }
   void serve_one_pending(std::size_t& completed);
   void serve_requests(handle& ready, std::size_t& completed);
   void serve_reader(handle& ready, std::size_t& completed);
@@ -112,6 +124,7 @@ class ready_requests : public backend {
   std::size_t vacated_ = 0;
   std::vector<handle*> serving_;
   std::size_t served_ = 0;
+  bool pending_first_ = false;  // the time was over before pending handles had their turn
   receive_memory memory_;
 };
 
