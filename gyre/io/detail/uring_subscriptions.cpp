@@ -303,12 +303,6 @@ handle& uring_subscriptions::take_unconfirmed() noexcept {
 
 // ---- completions
 
-handle* uring_subscriptions::target_of(const io_uring_cqe& completion) const noexcept {
-  const subscription_id id = detail::id_of(completion);
-  const registration& entry = registrations_[id.index];
-  return entry.generation == id.generation ? entry.watched : nullptr;
-}
-
 bool uring_subscriptions::deliver_bytes(handle& target, const io_uring_cqe& completion) noexcept {
   registration& entry = registrations_[target.index];
   request* const reader = target.reader;

@@ -62,7 +62,11 @@ class uring_subscriptions final : public readiness_source {
 
   // For completions.
   /// The handle that a completion is for; null if that was removed.
-  handle* target_of(const io_uring_cqe& completion) const noexcept;
+  handle* target_of(const io_uring_cqe& completion) const noexcept {
+    const subscription_id id = detail::id_of(completion);
+    const registration& entry = registrations_[id.index];
+    return entry.generation == id.generation ? entry.watched : nullptr;
+  }
   /// Notes what a completion tells, and keeps what it brings as early data. Completes no request.
   void record(const io_uring_cqe& completion) noexcept;
   void record_for(handle& target, const io_uring_cqe& completion) noexcept;
