@@ -11,20 +11,20 @@
 namespace gyre::io {
 namespace {
 
-// Null until it is used, and in a child that has none of its threads.
+// Null until it is used, and in a forked child, which has none of its threads.
 constinit std::atomic<thread_pool*> current{nullptr};
 
-// Not destroyed: threads may still use it when the program's objects are.
-[[gnu::cold, gnu::noinline]] thread_pool& make() {
-  [[maybe_unused]] static const int watched = ::pthread_atfork(
+// Not destroyed: threads may use it when static objects are destroyed.
+[[gnu::cold, gnu::noinline]] thread_pool& start_pool() {
+  [[maybe_unused]] static const int registered = ::pthread_atfork(
       nullptr, nullptr, [] { current.store(nullptr, std::memory_order_relaxed); });  // one thread
-  auto made = std::make_unique<thread_pool>(thread_pool_options{
+  auto pool = std::make_unique<thread_pool>(thread_pool_options{
       .workers = blocking_pool_workers, .scheduler = scheduler::blocking, .name = "blocking"});
   thread_pool* found = nullptr;
   // release and acquire: pair with each other, and with the acquire below.
-  if (current.compare_exchange_strong(found, made.get(), std::memory_order_acq_rel,
+  if (current.compare_exchange_strong(found, pool.get(), std::memory_order_acq_rel,
                                       std::memory_order_acquire)) {
-    return *made.release();
+    return *pool.release();
   }
   return *found;  // another thread was first
 }
@@ -32,9 +32,9 @@ constinit std::atomic<thread_pool*> current{nullptr};
 }  // namespace
 
 thread_pool& blocking_pool() {
-  // acquire: pairs with the release in make().
+  // acquire: pairs with the release in start_pool().
   thread_pool* const there = current.load(std::memory_order_acquire);
-  return there != nullptr ? *there : make();
+  return there != nullptr ? *there : start_pool();
 }
 
 executor& detail::default_pool() { return blocking_pool(); }

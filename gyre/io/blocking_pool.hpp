@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The threads on which calls that may block are made, such as those on files.
+// blocking_pool: the threads for calls that may block, such as calls on files.
 #pragma once
 
 #include <gyre/pool/thread_pool.hpp>
@@ -8,13 +8,15 @@
 
 namespace gyre::io {
 
-/// How many threads blocking_pool() has.
+/// The count of threads of blocking_pool().
 inline constexpr std::size_t blocking_pool_workers = 4;
 
-/// The pool of the process for calls that block and would hold up a loop. Made by the first call,
-/// which throws std::system_error if there can be no more threads, and never destroyed, so that it
-/// can be used until the end of the program. A forked child gets one of its own; what the parent
-/// had waiting there stays the parent's. Any thread; a load, once it is there.
+/// The pool of the process for calls that block, and so would hold up a loop. Never destroyed, so
+/// that it can be used until the program ends. A forked child gets a pool of its own; tasks that
+/// waited in the parent's stay there.
+///
+/// Thread-safety: any thread. Errors: the first call, which starts the pool, throws
+/// std::system_error if there can be no threads. Complexity: a load, after the first call.
 thread_pool& blocking_pool();
 
 }  // namespace gyre::io

@@ -13,13 +13,13 @@ namespace {
 
 constexpr std::size_t least_bytes = 512;
 
-// What is allocated for at least `bytes`: the whole block of the slab.
+// The size of the slab block that holds `bytes`.
 std::size_t rounded_up(std::size_t bytes) noexcept {
   if (bytes > slab_max_bytes) return bytes;
   return gyre::detail::slab_class_bytes[gyre::detail::slab_class_of(bytes)];
 }
 
-// Where `part` begins in `whole`, if it is a part of it.
+// The offset of `part` in `whole`, if it is a part of it.
 std::optional<std::size_t> offset_within(std::span<const std::byte> whole,
                                          std::span<const std::byte> part) noexcept {
   const std::less<> before;
@@ -52,10 +52,10 @@ void buffer::reallocate(std::size_t bytes, std::size_t offset) {
   end_ = begin_ + count;
 }
 
-// Behind the prepend space. Twice the bytes there are, so that they are not moved again before as
-// many more have been added.
+// The capacity for `more` bytes: at least twice the present ones, so that these do not move again
+// before as many have been added.
 std::size_t buffer::bytes_for(std::size_t more) const {
-  if (more > how_.max_size - size()) throw std::length_error("buffer: larger than its maximum");
+  if (more > options_.max_size - size()) throw std::length_error("buffer: larger than its maximum");
   return std::max(size() + more, 2 * size());
 }
 
@@ -68,7 +68,7 @@ void buffer::make_tail_room(std::size_t count) {
   }
 }
 
-// What is free besides is split between front and end, so that neither runs out soon.
+// Splits the free memory between front and end, so that neither runs out soon.
 void buffer::make_front_room(std::size_t count) {
   const std::size_t bytes = bytes_for(count);
   const auto offset = [&](std::size_t all) { return count + (all - size() - count) / 2; };

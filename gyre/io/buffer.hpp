@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bytes in one piece that grow at the end, shrink at the front, and have room in front for a header.
+// buffer: contiguous bytes that grow at the end, are consumed from the front, and have room in
+// front for a header.
 //
 //     gyre::io::buffer message;
 //     message.append("hello");
@@ -25,32 +26,35 @@
 
 namespace gyre::io {
 
-/// How a buffer behaves; fixed when it is made.
+/// Options of a buffer, fixed when it is constructed.
 struct buffer_options {
-  /// Bytes kept free in front of the first one appended, for prepend().
+  /// Bytes kept free in front of the first byte, for prepend().
   std::uint32_t prepend = 8;
-  /// What would make a buffer hold more bytes throws std::length_error.
+  /// The most bytes that it may hold; to add more throws std::length_error.
   std::size_t max_size = std::numeric_limits<std::ptrdiff_t>::max() / 2;
 };
 
-/// Owns its bytes, which are read and consumed as those of any `input`. Move-only: what was moved
-/// from is empty, has given its memory away, and can be used on.
+/// Owns its bytes, which are read and consumed as those of any `input`. Move-only: a buffer that
+/// was moved from is empty, owns no memory, and can be used again. Bytes that are appended or
+/// prepended may be the buffer's own.
 ///
-/// An empty one allocates nothing until it is used; memory comes from the slab up to 4 KiB. When the
-/// end of the memory is reached and it is at most half full, the bytes are moved to its front, else
-/// into memory of twice their size; so each byte costs O(1) over time, whatever the pattern of
-/// appending and consuming. What is appended or prepended may be bytes of the buffer itself.
-///
-/// Members that make room throw std::length_error beyond the largest size, and std::bad_alloc; the
-/// buffer is then as it was. They, shrink_to_fit(), clear() and moves end the validity of spans and
-/// views of the bytes. Not thread-safe; may be handed from thread to thread.
+/// Thread-safety: none; may be handed from thread to thread. Lifetime: spans and views of the bytes
+/// are valid until a member makes room, shrink_to_fit(), clear(), or a move. Errors: members that
+/// make room throw std::length_error beyond max_size(), and std::bad_alloc; the buffer is then
+/// unchanged. Complexity: an empty buffer allocates nothing until it is used; memory up to 4 KiB
+/// comes from the slab. When the memory is full to its end, the bytes move to its front if it is at
+/// most half full, else into memory of twice their size; so each byte costs amortised O(1) for
+/// every pattern of use.
 class buffer : public input {
  public:
   buffer() noexcept = default;
-  explicit buffer(buffer_options how) noexcept
-      : how_{how.prepend, std::min(how.max_size, buffer_options().max_size)} {}
+  explicit buffer(buffer_options options) noexcept
+      : options_{options.prepend, std::min(options.max_size, buffer_options().max_size)} {}
   buffer(buffer&& other) noexcept
-      : input(other), storage_(other.storage_), allocated_(other.allocated_), how_(other.how_) {
+      : input(other),
+        storage_(other.storage_),
+        allocated_(other.allocated_),
+        options_(other.options_) {
     other.give_away();
   }
   buffer& operator=(buffer&& other) noexcept {
@@ -65,11 +69,11 @@ class buffer : public input {
     std::swap(static_cast<input&>(*this), static_cast<input&>(other));
     std::swap(storage_, other.storage_);
     std::swap(allocated_, other.allocated_);
-    std::swap(how_, other.how_);
+    std::swap(options_, other.options_);
   }
   friend void swap(buffer& left, buffer& right) noexcept { left.swap(right); }
 
-  /// The bytes, to be changed in place.
+  /// The bytes, for changes in place.
   [[nodiscard]] std::span<std::byte> mutable_bytes() noexcept {
     return {storage_ + front(), size()};
   }
@@ -84,7 +88,7 @@ class buffer : public input {
     }
   }
   void append(std::string_view text) { append(std::as_bytes(std::span(text))); }
-  /// Adds an integer in network order; its type is its width.
+  /// Adds an integer in network order, as wide as its type.
   template <network_integer T>
   void append(T value) {
     if (sizeof(T) > tail_room()) [[unlikely]]
@@ -93,8 +97,8 @@ class buffer : public input {
     end_ += sizeof(T);
   }
 
-  /// Adds bytes in front of the first one: without moving any while the prepend space, or what was
-  /// consumed, has room for them.
+  /// Adds bytes in front of the first one. Moves none while they fit into the prepend space and the
+  /// space of consumed bytes.
   void prepend(std::span<const std::byte> bytes) {
     if (bytes.size() > front_room()) [[unlikely]] {
       prepend_and_grow(bytes);
@@ -112,47 +116,47 @@ class buffer : public input {
     store_be(storage_ + front(), static_cast<std::make_unsigned_t<T>>(value));
   }
 
-  /// Room for `count` bytes behind the last one, to be written to and then made part of the buffer
-  /// by commit(); without that nothing has been added.
+  /// Memory for `count` bytes behind the last one. To add them, write them there, and call
+  /// commit().
   [[nodiscard]] std::span<std::byte> prepare(std::size_t count) {
     if (count > tail_room()) [[unlikely]]
       make_tail_room(count);
     return {tail(), count};
   }
-  /// Adds the first `count` bytes of what prepare() returned, or of tail_room(); asserted.
+  /// Adds the first `count` bytes of the prepared memory; `count` <= tail_room() is asserted.
   void commit(std::size_t count) noexcept {
     assert(count <= tail_room() && "commits more than was prepared");
     end_ += count;
   }
 
-  /// Allocates for `count` bytes in all: until something is consumed, none are allocated for less.
+  /// Allocates memory for `count` bytes in all.
   void reserve(std::size_t count) {
     if (count > size() && count - size() > tail_room()) make_tail_room(count - size());
   }
-  /// Gives back the memory that is not needed for the bytes there are and the prepend space.
+  /// Frees memory that neither the bytes nor the prepend space need.
   void shrink_to_fit();
-  /// Drops all bytes and keeps the memory.
+  /// Drops all bytes, and keeps the memory.
   void clear() noexcept {
     if (storage_ != nullptr) begin_ = end_ = storage_ + headroom();
   }
 
-  /// How many bytes the memory can hold behind the prepend space.
+  /// The count of bytes that the memory holds behind the prepend space.
   [[nodiscard]] std::size_t capacity() const noexcept {
     return storage_ == nullptr ? 0 : allocated_ - headroom();
   }
-  /// How many bytes can be appended without moving or allocating.
+  /// The count of bytes that can be appended without moving or allocating.
   [[nodiscard]] std::size_t tail_room() const noexcept {
-    return std::min(allocated_ - front() - size(), how_.max_size - size());
+    return std::min(allocated_ - front() - size(), options_.max_size - size());
   }
-  /// How many bytes can be prepended without moving or allocating.
+  /// The count of bytes that can be prepended without moving or allocating.
   [[nodiscard]] std::size_t front_room() const noexcept {
-    return std::min(front(), how_.max_size - size());
+    return std::min(front(), options_.max_size - size());
   }
-  [[nodiscard]] std::size_t max_size() const noexcept { return how_.max_size; }
+  [[nodiscard]] std::size_t max_size() const noexcept { return options_.max_size; }
 
  private:
   std::size_t front() const noexcept { return static_cast<std::size_t>(begin_ - storage_); }
-  std::size_t headroom() const noexcept { return how_.prepend; }
+  std::size_t headroom() const noexcept { return options_.prepend; }
   std::byte* tail() const noexcept { return storage_ + front() + size(); }
   void give_away() noexcept {
     begin_ = end_ = storage_ = nullptr;
@@ -170,7 +174,7 @@ class buffer : public input {
 
   std::byte* storage_ = nullptr;
   std::size_t allocated_ = 0;
-  buffer_options how_;
+  buffer_options options_;
 };
 
 static_assert(!std::is_copy_constructible_v<buffer> && !std::is_copy_assignable_v<buffer>);

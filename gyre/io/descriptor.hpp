@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A descriptor that a loop serves, and its owner: what sockets, pipes and servers are made of.
+// descriptor: owns a descriptor that a loop serves. Sockets, pipes and servers are made of these.
 #pragma once
 
 #include <optional>
@@ -11,17 +11,18 @@
 
 namespace gyre::io {
 
-/// What carries out requests for `loop`. Throws std::system_error
-/// (std::errc::operation_not_supported) if its poller cannot.
+/// The backend of a loop. Throws std::system_error (std::errc::operation_not_supported) if its
+/// poller has none.
 backend& backend_of(event_loop& loop);
 
-/// `fd`, which does not block from now on. One or two system calls. Throws std::system_error, and then
-/// closes it.
+/// Makes `fd` non-blocking, and returns it. One or two system calls. Throws std::system_error, and
+/// then closes `fd`.
 unique_fd made_non_blocking(unique_fd fd);
 
-/// Owns a non-blocking descriptor and has a loop serve it. Does not move. All members belong to the
-/// loop's thread (or the loop's owner while no thread runs it); it must not outlive the loop.
-/// Destroying it ends what is under way without completing it.
+/// Owns a non-blocking descriptor and has a loop serve it. Does not move.
+///
+/// Thread-safety: loop's thread only, or the loop's owner while no thread runs it.
+/// Lifetime: must not outlive the loop. The destructor ends requests without completing them.
 class descriptor {
  public:
   /// One system call. Throws what backend_of() and backend::attach() throw; then `fd` is closed.
@@ -40,18 +41,20 @@ class descriptor {
   io::handle& handle() noexcept { return handle_; }
   backend& io() const noexcept { return *io_; }
 
-  /// As those of the backend.
-  [[nodiscard]] std::optional<result> start(request& asked) noexcept { return io_->start(asked); }
-  std::optional<result> cancel(request& asked) noexcept { return io_->cancel(asked); }
+  /// As the backend's.
+  [[nodiscard]] std::optional<result> start(request& request) noexcept {
+    return io_->start(request);
+  }
+  std::optional<result> cancel(request& request) noexcept { return io_->cancel(request); }
 
-  /// Ends what is under way without completing it, and closes the descriptor. Idempotent.
+  /// Ends requests without completing them, and closes the descriptor. Idempotent.
   void close() noexcept {
     io_->detach(handle_);
     fd_.reset();
   }
-  /// The same, but gives the descriptor up instead of closing it: for another loop, or a child. What a
-  /// repeating receive has been brought and was not told of before it was cancelled is lost, unless
-  /// another request has read until nothing was there.
+  /// As close(), but returns the descriptor instead of closing it: for another loop, or a child.
+  /// Bytes that a repeating receive had not reported when it was cancelled are lost, unless another
+  /// request has read until nothing was there.
   [[nodiscard]] unique_fd release() noexcept {
     io_->detach(handle_);
     return std::move(fd_);

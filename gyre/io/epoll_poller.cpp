@@ -8,8 +8,8 @@
 #include <cstdint>
 #include <ctime>
 
+#include <gyre/base/detail/timespec.hpp>
 #include <gyre/base/error.hpp>
-#include <gyre/io/detail/timespec.hpp>
 
 namespace gyre::io {
 namespace {
@@ -35,7 +35,7 @@ void epoll_poller::open() {
   epoll_ = std::move(epoll);
   wake_.emplace(std::move(wake));
   watches_.use(epoll_.get());
-  requests_.use(epoll_.get());
+  registrations_.use(epoll_.get(), requests_.handles());
 }
 
 steady_time epoll_poller::now() const noexcept { return gyre::detail::monotonic_now(); }
@@ -44,7 +44,7 @@ std::size_t epoll_poller::wait(steady_time deadline) {
   if (!reported_.empty()) return reported_.size();
   if (requests_.pending() > 0) deadline = steady_time::min();
   if (watched() == 0) {
-    if (deadline != steady_time::min()) parking_.park(deadline);
+    if (deadline != steady_time::min()) parker_.park(deadline);
     return 0;
   }
   const int found = wait_for_events(deadline);
@@ -71,46 +71,39 @@ int epoll_poller::wait_for_events(steady_time deadline) {
   return ::epoll_wait(epoll_.get(), events_.data(), most, whole_milliseconds(left));
 }
 
-// What was reported and what is pending take turns, also when both are more than fits into one.
 void epoll_poller::complete(std::size_t& completed) {
   const auto over = [this]() noexcept { return is_time_over(); };
-  if (!pending_first_) requests_.begin_pending();
-  if (pending_first_ && !requests_.serve_pending(completed, over)) return;
-  pending_first_ = false;
-  if (!serve_reported(completed)) return;
-  pending_first_ = true;
-  if (requests_.serve_pending(completed, over)) pending_first_ = false;
+  requests_.serve_all(completed, over, [&] { return serve_reported(completed); });
 }
 
-// Whether that was all.
+// Returns whether all events were served.
 bool epoll_poller::serve_reported(std::size_t& completed) {
   while (!reported_.empty()) {
     const epoll_event event = reported_.front();
     // Before the call: it may end operations, wait again or throw.
     reported_ = reported_.subspan(1);
     const std::size_t before = completed;
-    if (detail::epoll_requests::is_for_handle(event)) {
-      requests_.serve_event(event, completed);
-    } else if (event.data.ptr !=
-               nullptr) {  // null: a wake-up, or what ended after it was found ready
+    if (handle* const target = detail::epoll_registrations::target_of(event)) {
+      requests_.serve(*target, event.events, completed);
+    } else if (event.data.ptr != nullptr) {  // null: a wake-up, or a watch that has ended since
       detail::readiness_set::report(event, completed);
     }
-    // What calls nobody takes no time worth a look at the clock.
+    // An event that completes nothing takes no time worth a look at the clock.
     if (completed != before && !reported_.empty() && is_time_over()) return false;
   }
   return true;
 }
 
 void epoll_poller::wake() noexcept {
-  if (parking_.wake()) return;
-  // It waits for events, or not yet: the next park() returns at once, and so does the next wait for
-  // events, as the descriptor is ready.
+  if (parker_.unpark()) return;
+  // The poller waits for events, or does not wait yet: now both the next park() and the next wait
+  // for events return at once.
   wake_->raise();
 }
 
 void epoll_poller::after_fork() {
   reported_ = {};
-  parking_.reset();
+  parker_.reset();
   open();
 }
 

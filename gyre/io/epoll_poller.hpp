@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The poller on epoll(7) and eventfd(2).
+// epoll_poller: the poller on epoll(7) and eventfd(2).
 #pragma once
 
 #include <sys/epoll.h>
@@ -12,16 +12,16 @@
 #include <gyre/base/unique_fd.hpp>
 #include <gyre/exec/poller.hpp>
 #include <gyre/io/detail/epoll_requests.hpp>
-#include <gyre/io/detail/parking_place.hpp>
 #include <gyre/io/detail/readiness_set.hpp>
+#include <gyre/io/detail/thread_parker.hpp>
 #include <gyre/io/detail/wake_event.hpp>
 
 namespace gyre::io {
 
 /// One epoll instance and one eventfd. The eventfd is watched edge-triggered and never read, so a
-/// wake-up costs one write(2) on the waker's side and nothing but the return of the wait on ours.
-/// While no descriptor is watched, it waits on a futex instead, which wakes faster. Waits with
-/// nanosecond timeouts where the kernel has epoll_pwait2 (Linux 5.11), else rounds up to milliseconds.
+/// wake-up costs one write(2) of the waker. While no descriptor is watched, the poller waits on a
+/// futex instead, which wakes faster. Timeouts are in nanoseconds where the kernel has epoll_pwait2
+/// (Linux 5.11), else rounded up to milliseconds.
 class epoll_poller final : public poller {
  public:
   /// Throws std::system_error (EMFILE, ENFILE, ENOMEM).
@@ -31,14 +31,14 @@ class epoll_poller final : public poller {
   std::size_t wait(steady_time deadline) override;
   void complete(std::size_t& completed) override;
   void wake() noexcept override;
-  void watch(readiness_operation& op, readiness interest, trigger how) override {
-    watches_.watch(op, interest, how);
+  void watch(readiness_operation& op, readiness interest, trigger mode) override {
+    watches_.watch(op, interest, mode);
   }
-  void rewatch(readiness_operation& op, readiness interest, trigger how) override {
-    watches_.rewatch(op, interest, how);
+  void rewatch(readiness_operation& op, readiness interest, trigger mode) override {
+    watches_.rewatch(op, interest, mode);
   }
   void unwatch(readiness_operation& op) noexcept override { watches_.unwatch(op); }
-  std::size_t watched() const noexcept override { return watches_.size() + requests_.handles(); }
+  std::size_t watched() const noexcept override { return watches_.size() + requests_.attached(); }
   io::backend* io() noexcept override { return &requests_; }
   void after_fork() override;
   const char* name() const noexcept override { return "epoll"; }
@@ -50,16 +50,16 @@ class epoll_poller final : public poller {
   bool serve_reported(std::size_t& completed);
   int wait_for_events(steady_time deadline);
 
-  gyre::detail::parking_place parking_;
+  gyre::detail::thread_parker parker_;
   unique_fd epoll_;
   std::optional<detail::wake_event> wake_;
   bool has_nanosecond_wait_ = true;
   std::array<epoll_event, most_events> events_;
-  // What the last wait found and has not been completed yet.
+  // Events of the last wait that have not been completed yet.
   std::span<epoll_event> reported_;
-  bool pending_first_ = false;  // their turn was over before they had it
   detail::readiness_set watches_{reported_};
-  detail::epoll_requests requests_{reported_};
+  detail::epoll_registrations registrations_{reported_};
+  detail::epoll_requests requests_{registrations_};
 };
 
 }  // namespace gyre::io

@@ -11,8 +11,8 @@ class category final : public std::error_category {
   const char* name() const noexcept override { return "gyre.io"; }
   std::string message(int error) const override {
     switch (static_cast<errc>(error)) {
-      case errc::unexpected_end: return "the stream ended before all that was asked for had come";
-      case errc::limit_exceeded: return "what was looked for is not within the limit";
+      case errc::unexpected_end: return "the stream ended before all requested bytes had come";
+      case errc::limit_exceeded: return "the delimiter or frame is not within the limit";
       case errc::idle_timeout: return "the connection was idle for longer than its idle timeout";
     }
     return "unknown error";

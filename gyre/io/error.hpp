@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The errors of reading and writing that the system has no number for.
+// errc: errors of reading and writing that the system has no number for.
 //
 //     auto read = co_await gyre::as_expected(stream.read_exactly(header));
 //     if (!read && read.error() == gyre::io::errc::unexpected_end) co_return;  // it hung up
@@ -11,16 +11,15 @@
 namespace gyre::io {
 
 enum class errc {
-  /// The stream ended before all that was asked for had come.
+  /// The stream ended before all requested bytes had come.
   unexpected_end = 1,
-  /// What was looked for is not within the limit.
+  /// The delimiter, or the frame, is not within the limit.
   limit_exceeded = 2,
-  /// A connection ended because no byte had moved for its idle_timeout; also equal to
-  /// std::errc::timed_out.
+  /// No byte of a connection moved for its idle_timeout; also equal to std::errc::timed_out.
   idle_timeout = 3,
 };
 
-/// The category of these errors, "gyre.io". Any thread.
+/// The category of errc, "gyre.io". Any thread.
 const std::error_category& error_category() noexcept;
 
 inline std::error_code make_error_code(errc error) noexcept {

@@ -5,13 +5,13 @@
 
 namespace gyre::io::detail {
 
-int flags_of(const open_options& how) noexcept {
-  if ((!how.read && !how.write) || (how.truncate && !how.write)) return 0;
-  int flags = O_CLOEXEC | (!how.write ? O_RDONLY : how.read ? O_RDWR : O_WRONLY);
-  if (how.create) flags |= O_CREAT;
-  if (how.create_new) flags |= O_CREAT | O_EXCL;
-  if (how.truncate) flags |= O_TRUNC;
-  if (how.append) flags |= O_APPEND;
+int flags_of(const open_options& options) noexcept {
+  if ((!options.read && !options.write) || (options.truncate && !options.write)) return 0;
+  int flags = O_CLOEXEC | (!options.write ? O_RDONLY : options.read ? O_RDWR : O_WRONLY);
+  if (options.create) flags |= O_CREAT;
+  if (options.create_new) flags |= O_CREAT | O_EXCL;
+  if (options.truncate) flags |= O_TRUNC;
+  if (options.append) flags |= O_APPEND;
   return flags;
 }
 

@@ -11,19 +11,23 @@
 namespace gyre::io {
 namespace {
 
-std::int64_t make(const file_command& of) noexcept {
+std::int64_t call(const file_command& command) noexcept {
   using enum file_call_kind;
-  switch (of.kind) {
-    case open: return ::open(static_cast<const char*>(of.memory), of.flags, of.mode);
-    case read: return ::pread(of.fd, of.memory, of.size, static_cast<::off_t>(of.offset));
-    case write: return ::pwrite(of.fd, of.memory, of.size, static_cast<::off_t>(of.offset));
+  switch (command.kind) {
+    case open: return ::open(static_cast<const char*>(command.memory), command.flags, command.mode);
+    case read:
+      return ::pread(command.fd, command.memory, command.size,
+                     static_cast<::off_t>(command.offset));
+    case write:
+      return ::pwrite(command.fd, command.memory, command.size,
+                      static_cast<::off_t>(command.offset));
     case status:
-      return ::statx(of.fd, "", AT_EMPTY_PATH, STATX_BASIC_STATS,
-                     static_cast<struct ::statx*>(of.memory));
-    case sync: return ::fsync(of.fd);
-    case sync_data: return ::fdatasync(of.fd);
-    case truncate: return ::ftruncate(of.fd, static_cast<::off_t>(of.offset));
-    case close: return ::close(of.fd);
+      return ::statx(command.fd, "", AT_EMPTY_PATH, STATX_BASIC_STATS,
+                     static_cast<struct ::statx*>(command.memory));
+    case sync: return ::fsync(command.fd);
+    case sync_data: return ::fdatasync(command.fd);
+    case truncate: return ::ftruncate(command.fd, static_cast<::off_t>(command.offset));
+    case close: return ::close(command.fd);
   }
   std::unreachable();
 }
@@ -32,8 +36,8 @@ std::int64_t make(const file_command& of) noexcept {
 
 result perform(const file_command& command) noexcept {
   for (;;) {
-    const result made = result::of_call(make(command));
-    if (made.error_number() != EINTR || command.kind == file_call_kind::close) return made;
+    const result outcome = result::of_call(call(command));
+    if (outcome.error_number() != EINTR || command.kind == file_call_kind::close) return outcome;
   }
 }
 

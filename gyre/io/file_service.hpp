@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// System calls on files as data, and what carries them out for a loop without a thread.
+// file_command: a system call on a file, as data. file_service: carries such calls out for a loop
+// without a thread.
 #pragma once
 
 #include <gyre/base/intrusive_list.hpp>
@@ -15,7 +16,7 @@
 
 namespace gyre::io {
 
-/// What can be asked for.
+/// The calls.
 enum class file_call_kind : std::uint8_t {
   open,
   read,
@@ -27,8 +28,9 @@ enum class file_call_kind : std::uint8_t {
   close,
 };
 
-/// A system call on a file, which perform() makes, or a file_service. The memory that it names must
-/// stay where it is meanwhile.
+/// A system call on a file.
+///
+/// Lifetime: the memory that it names must stay where it is while the call is made.
 struct file_command {
   file_call_kind kind;
   int fd = -1;
@@ -38,7 +40,7 @@ struct file_command {
   std::size_t size = 0;
   std::uint64_t offset = 0;
 
-  /// open(2); comes to a descriptor.
+  /// open(2); the outcome is a descriptor.
   static file_command open(const char* path, int flags, ::mode_t mode) noexcept {
     return {.kind = file_call_kind::open,
             .flags = flags,
@@ -46,25 +48,25 @@ struct file_command {
             .memory = const_cast<char*>(path)};
   }
   /// pread(2).
-  static file_command read(int fd, std::span<std::byte> to, std::uint64_t offset) noexcept {
+  static file_command read(int fd, std::span<std::byte> bytes, std::uint64_t offset) noexcept {
     return {.kind = file_call_kind::read,
             .fd = fd,
-            .memory = to.data(),
-            .size = to.size(),
+            .memory = bytes.data(),
+            .size = bytes.size(),
             .offset = offset};
   }
   /// pwrite(2).
-  static file_command write(int fd, std::span<const std::byte> from,
+  static file_command write(int fd, std::span<const std::byte> bytes,
                             std::uint64_t offset) noexcept {
     return {.kind = file_call_kind::write,
             .fd = fd,
-            .memory = const_cast<std::byte*>(from.data()),
-            .size = from.size(),
+            .memory = const_cast<std::byte*>(bytes.data()),
+            .size = bytes.size(),
             .offset = offset};
   }
   /// statx(2) of an open file.
-  static file_command status(int fd, struct ::statx& to) noexcept {
-    return {.kind = file_call_kind::status, .fd = fd, .memory = &to};
+  static file_command status(int fd, struct ::statx& memory) noexcept {
+    return {.kind = file_call_kind::status, .fd = fd, .memory = &memory};
   }
   static file_command sync(int fd) noexcept { return {.kind = file_call_kind::sync, .fd = fd}; }
   static file_command sync_data(int fd) noexcept {
@@ -76,13 +78,14 @@ struct file_command {
   static file_command close(int fd) noexcept { return {.kind = file_call_kind::close, .fd = fd}; }
 };
 
-/// Makes the call on the calling thread, which may wait long; again when a signal interrupts it
-/// (other than close, as the descriptor is gone all the same).
+/// Makes the call on the calling thread, which may wait long. Makes it again when a signal
+/// interrupts it; not close, as the descriptor is gone all the same.
 result perform(const file_command& command) noexcept;
 
-/// A call as something under way, embedded in whoever waits for it. From file_service::start() until
-/// its function is called, or cancel() returns, it must stay where it is; in its function it may be
-/// destroyed, or started again.
+/// A call under way, embedded in the object that waits for it.
+///
+/// Lifetime: must stay where it is from file_service::start() until the callback is called, or
+/// cancel() returns. The callback may destroy the call, or start it again.
 class file_call : public intrusive_list_node {
  public:
   using function = void (*)(file_call&, result);
@@ -90,27 +93,28 @@ class file_call : public intrusive_list_node {
   file_call(const file_call&) = delete;
   file_call& operator=(const file_call&) = delete;
 
-  /// What to do; set before it is started.
+  /// Set before the call is started.
   file_command command{};
 
-  /// Service: reports. May destroy it.
-  void complete(result what) { complete_(*this, what); }
+  /// For the service: calls the callback, which may destroy the call.
+  void complete(result outcome) { callback_(*this, outcome); }
 
-  // The service's: what came of it, and which thread the kernel does it for.
-  std::optional<result> ended;
-  std::uint64_t thread = 0;
-  bool taken_back = false;
+  // For the service.
+  std::optional<result> completion;
+  std::uint64_t thread = 0;  // that the kernel makes it for
+  bool cancelled = false;
 
  protected:
-  explicit file_call(function report) noexcept : complete_(report) {}
+  explicit file_call(function callback) noexcept : callback_(callback) {}
   ~file_call() = default;
 
  private:
-  function complete_;
+  function callback_;
 };
 
-/// Has calls on files carried out, as a part of a backend. All members belong to the loop's thread (or
-/// the loop's owner while no thread runs it).
+/// Has calls on files carried out, as a part of a backend.
+///
+/// Thread-safety: loop's thread only, or the loop's owner while no thread runs it.
 class file_service {
  public:
   file_service() = default;
@@ -119,15 +123,15 @@ class file_service {
 
   /// Whether it can carry out calls of that kind.
   virtual bool can(file_call_kind kind) const noexcept = 0;
-  /// Begins `asked`. If it could be done at once, this returns what came of it, and its function is
-  /// not called; else it is, by the loop. EINTR as the result of a call says nothing but that.
-  [[nodiscard]] virtual std::optional<result> start(file_call& asked) noexcept = 0;
-  /// Asks for an early end of `asked`, if it is under way: its function is called all the same, with
-  /// ECANCELED or EINTR if that came in time. Does not wait.
-  virtual void take_back(file_call& asked) noexcept = 0;
-  /// Ends `asked`, if it is under way, without its function being called, and returns what came of
-  /// it: nobody touches its memory any more. Waits for the end of a call that cannot be taken back.
-  virtual std::optional<result> cancel(file_call& asked) noexcept = 0;
+  /// Begins a call. Returns its outcome if it could be done at once: then its callback is not
+  /// called; else it is, by the loop. After EINTR the call may be started again.
+  [[nodiscard]] virtual std::optional<result> start(file_call& call) noexcept = 0;
+  /// Requests an early end of a call, if it is under way: the callback is called all the same, with
+  /// ECANCELED or EINTR if the request came in time. Does not wait.
+  virtual void request_cancel(file_call& call) noexcept = 0;
+  /// Ends a call, if it is under way, without calling its callback, and returns its outcome; from
+  /// then on nothing touches its memory. Waits for the end of a call that cannot be cancelled.
+  virtual std::optional<result> cancel(file_call& call) noexcept = 0;
 
  protected:
   ~file_service() = default;

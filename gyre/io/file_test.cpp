@@ -101,7 +101,7 @@ class File : public testing::Test {
 
 enum class carried_out { by_threads, by_the_ring };
 
-// What holds wherever the operations are carried out.
+// Properties that hold wherever the operations are carried out.
 class EveryFile : public File, public testing::WithParamInterface<carried_out> {
  protected:
   void SetUp() override {
@@ -304,7 +304,7 @@ TEST_P(EveryFile, DoesNotGrowBeyondTheLimit) {
   EXPECT_EQ(error, std::errc::file_too_large);
 }
 
-// What has no offsets.
+// Descriptors without offsets.
 TEST_P(EveryFile, IsNoPipe) {
   static_cast<void>(holding("a file"));
   std::array<int, 2> ends{};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bytes that have arrived and are not yet consumed: what a message callback gets.
+// input: received bytes that are not consumed yet, as a message callback gets them.
 //
 //     server.on_message([](gyre::net::tcp_connection&, gyre::io::input& in) {
 //       while (auto length = in.peek<std::uint16_t>()) {
@@ -23,19 +23,20 @@
 
 namespace gyre::io {
 
-/// What can be read from and written to the network as an integer: all widths, signed or not.
+/// The integers that can be read from and written to the network: all widths, signed or not.
 template <class T>
 concept network_integer = std::integral<T> && !std::same_as<std::remove_cv_t<T>, bool>;
 
-/// The read side of bytes that somebody else owns: where they begin and where they end. Who reads
-/// them consumes what it has understood; what is left is there the next time, with more behind it.
+/// A view of bytes that is consumed from the front: a reader consumes the messages that are
+/// complete, and finds the rest again the next time, with more bytes behind it. A `buffer` is an
+/// input, too: pass it as an `input&`, and do not assign to that.
 ///
-/// Two pointers: passing it on and all members but the searches cost an instruction or two. What it
-/// refers to must outlive it, and the spans and views it gives out. Not thread-safe. A `buffer` is
-/// one too: pass it as an `input&`, and do not assign to that.
+/// Thread-safety: none.
+/// Lifetime: the bytes must outlive the input, and the spans and views that it returns.
+/// Complexity: two pointers; all members but the searches cost an instruction or two.
 class input {
  public:
-  /// What the searches return when there is no such thing.
+  /// Returned by searches that find nothing.
   static constexpr std::size_t npos = static_cast<std::size_t>(-1);
 
   constexpr input() noexcept = default;
@@ -44,30 +45,28 @@ class input {
   explicit input(std::string_view text) noexcept
       : input(std::as_bytes(std::span(text.data(), text.size()))) {}
 
-  /// How many bytes there are.
   [[nodiscard]] constexpr std::size_t size() const noexcept {
     return static_cast<std::size_t>(end_ - begin_);
   }
   [[nodiscard]] constexpr bool empty() const noexcept { return begin_ == end_; }
-  /// The first one; may be null if there is none.
+  /// The first byte; may be null if there is none.
   [[nodiscard]] constexpr const std::byte* data() const noexcept { return begin_; }
-  /// All of them; valid until whoever owns them changes or frees them.
+  /// All bytes; valid until their owner changes or frees them.
   [[nodiscard]] constexpr std::span<const std::byte> bytes() const noexcept {
     return {begin_, size()};
   }
-  /// The same as text.
+  /// All bytes as text.
   [[nodiscard]] std::string_view text() const noexcept {
     return {reinterpret_cast<const char*>(begin_), size()};
   }
 
-  /// Drops the first `count` bytes, of which there must be so many; asserted.
+  /// Drops the first `count` bytes; `count` <= size() is asserted.
   constexpr void consume(std::size_t count) noexcept {
-    assert(count <= size() && "consumes more than there is");
+    assert(count <= size() && "consumes more bytes than there are");
     begin_ += count;
   }
   constexpr void consume_all() noexcept { begin_ = end_; }
-  /// Consumes the first `count` bytes, of which there must be so many, and returns them. They are
-  /// valid as those of bytes() are.
+  /// Consumes the first `count` bytes, and returns them; valid as long as those of bytes().
   [[nodiscard]] constexpr std::span<const std::byte> take(std::size_t count) noexcept {
     const std::span<const std::byte> taken = bytes().first(count);
     consume(count);
@@ -79,8 +78,8 @@ class input {
     if (from >= size()) return npos;
     return offset_of(std::memchr(begin_ + from, std::to_integer<int>(value), size() - from));
   }
-  /// The same for the first byte of `text`; an empty one is found at `from`, up to the end. Linear
-  /// whatever the text.
+  /// The offset of the first `text` at or behind offset `from`, or npos. An empty text is found at
+  /// `from`, up to the end. O(n) for every text.
   [[nodiscard]] std::size_t find(std::string_view text, std::size_t from = 0) const noexcept {
     if (from > size() || text.size() > size() - from) return npos;
     if (text.empty()) return from;
@@ -95,14 +94,14 @@ class input {
     return find(std::byte{'\n'}, from);
   }
 
-  /// The integer in network order at `offset`, or nothing while not all of its bytes are there.
+  /// The integer in network order at `offset`; nothing while not all of its bytes are there.
   template <network_integer T>
   [[nodiscard]] std::optional<T> peek(std::size_t offset = 0) const noexcept {
     if (offset > size() || size() - offset < sizeof(T)) return std::nullopt;
     return static_cast<T>(load_be<std::make_unsigned_t<T>>(begin_ + offset));
   }
-  /// Consumes the integer in network order at the front and returns it, or leaves everything as it
-  /// is while not all of its bytes are there.
+  /// Consumes the integer in network order at the front, and returns it; nothing while not all of
+  /// its bytes are there.
   template <network_integer T>
   [[nodiscard]] std::optional<T> read() noexcept {
     const std::optional<T> value = peek<T>();

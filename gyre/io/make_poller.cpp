@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Chooses what a loop does its I/O with.
+// make_poller: chooses the poller of a loop.
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
@@ -19,7 +19,8 @@
 namespace gyre {
 namespace {
 
-// Whether loops get a ring whose makers do not mind: without one of these, epoll measured faster.
+// Whether io_interface::automatic takes a ring: without one of these features epoll measured
+// faster.
 bool is_preferred(const io::uring_features& features) noexcept {
   return features.multishot_receive && features.deferred_task_running;
 }
@@ -34,42 +35,43 @@ io_interface interface_by_environment() {
                               "\"; it can be auto, epoll or uring");
 }
 
-// Null where there can be no ring, then `reason` says why, or where nobody asked for one like that.
-std::unique_ptr<poller> make_ring(bool asked_for, std::string& reason) {
+// Null where there can be no ring (`reason` says why), or where one would be slow and is not
+// required.
+std::unique_ptr<poller> make_ring(bool required, std::string& reason) {
   io::uring_support support = io::probe_uring();
   if (!support.usable) {
     reason = std::move(support.reason);
     return nullptr;
   }
-  if (!asked_for && !is_preferred(support.features)) return nullptr;
+  if (!required && !is_preferred(support.features)) return nullptr;
   try {
     return std::make_unique<io::uring_poller>(support.features);
   } catch (const std::system_error& refusal) {
-    // Forbidden since it was found usable, or there is not enough of something for a ring.
+    // Forbidden since the probe, or too few descriptors or too little memory.
     reason = io::detail::why_no_uring(refusal);
     return nullptr;
   } catch (const std::bad_alloc&) {
-    reason = "there is no memory for what a ring receives into";
+    reason = "there is no memory for the buffers of a ring";
     return nullptr;
   }
 }
 
-void tell_once(const std::string& reason) {
-  static std::atomic_flag told;
-  // relaxed: nothing else is told by it.
-  if (told.test_and_set(std::memory_order_relaxed)) return;
+void warn_once(const std::string& reason) {
+  static std::atomic_flag warned;
+  // relaxed: only the flag counts.
+  if (warned.test_and_set(std::memory_order_relaxed)) return;
   std::fprintf(stderr, "gyre: io_uring cannot be used, using epoll: %s\n", reason.c_str());
 }
 
 }  // namespace
 
-std::unique_ptr<poller> make_poller(io_interface wanted) {
-  if (wanted == io_interface::automatic) wanted = interface_by_environment();
-  if (wanted != io_interface::epoll) {
-    const bool asked_for = wanted == io_interface::uring;
+std::unique_ptr<poller> make_poller(io_interface choice) {
+  if (choice == io_interface::automatic) choice = interface_by_environment();
+  if (choice != io_interface::epoll) {
+    const bool required = choice == io_interface::uring;
     std::string reason;
-    if (auto ring = make_ring(asked_for, reason)) return ring;
-    if (asked_for) tell_once(reason);
+    if (auto ring = make_ring(required, reason)) return ring;
+    if (required) warn_once(reason);
   }
   return std::make_unique<io::epoll_poller>();
 }

@@ -198,7 +198,7 @@ TEST_F(MakePollerDeathTest, FallsBackOnEpollIfRingsAreForbiddenLater) {
   EXPECT_EXIT(enter_a_sandbox(), succeeds(), says(forbidden));
 }
 
-// What is made where there are `spare` descriptors and no more.
+// The poller that is made where there are `spare` descriptors and no more.
 std::string made_with_descriptors(std::size_t spare) {
   // A sanitizer needs descriptors where it meets an exception's type for the first time.
   gyre::io::detail::why_no_uring(std::system_error(EMFILE, std::system_category()), "");

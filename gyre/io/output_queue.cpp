@@ -13,7 +13,7 @@ namespace {
 constexpr std::size_t least_chunk = std::size_t{4} << 10;
 constexpr std::size_t most_chunk = std::size_t{256} << 10;
 
-// Whether copying costs more than a piece of its own and the memory that is kept for it unused.
+// Whether a copy costs more than another piece, and the unused memory that comes with it.
 bool pays_to_take(const buffer& bytes) noexcept {
   return bytes.size() >= least_chunk && bytes.size() >= bytes.capacity() / 4;
 }
@@ -63,12 +63,12 @@ void output_queue::append(std::span<const std::byte> bytes) {
   append(std::move(behind));
 }
 
-void output_queue::append(buffer&& taken) {
-  if (pays_to_take(taken)) {
-    link(*std::make_unique<chunk>(nullptr, std::move(taken)).release());
+void output_queue::append(buffer&& bytes) {
+  if (pays_to_take(bytes)) {
+    link(*std::make_unique<chunk>(nullptr, std::move(bytes)).release());
   } else {
-    append(taken.bytes());
-    taken.clear();
+    append(bytes.bytes());
+    bytes.clear();
   }
 }
 

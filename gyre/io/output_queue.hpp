@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bytes that wait until a socket takes them, in chunks that are written with one writev().
+// output_queue: bytes that wait until a socket takes them, in chunks that one writev() writes.
 //
 //     gyre::io::output_queue waiting;
 //     waiting.append(rest_that_the_socket_did_not_take);
@@ -21,12 +21,13 @@
 
 namespace gyre::io {
 
-/// A queue of bytes: appended at the end, sent from the front. What was appended never moves, so
-/// that a piece may be given to the kernel while more is appended behind it.
+/// A queue of bytes: appended at the end, sent from the front. Bytes in the queue never move, so
+/// that a piece may be given to the kernel while more is appended behind it. It has no limit of its
+/// own: look at size() before appending.
 ///
-/// Three words; allocates nothing while it is empty. Chunks are as large as what is appended, or as
-/// what waits already, within 4 and 256 KiB, so that there are few pieces and little unused. It has
-/// no limit of its own: who appends looks at size(). Not thread-safe.
+/// Thread-safety: none. Complexity: three words; allocates nothing while it is empty. A chunk is as
+/// large as the bytes that are appended, or those that wait already, within 4 and 256 KiB: few
+/// pieces, little unused memory.
 class output_queue {
  public:
   output_queue() noexcept = default;
@@ -47,24 +48,23 @@ class output_queue {
   /// Copies bytes to the end. Throws std::bad_alloc, and then has appended nothing.
   void append(std::span<const std::byte> bytes);
   void append(std::string_view text) { append(std::as_bytes(std::span(text))); }
-  /// Adds the bytes of `taken` and leaves it empty: takes over its memory where that is cheaper than
-  /// a copy, from 4 KiB on if most of the memory is in use. Throws std::bad_alloc, and then both are
-  /// as before.
-  void append(buffer&& taken);
-  /// Moves all that waits in `other` to the end. O(1).
+  /// Moves the bytes of a buffer to the end. Takes over its memory where that is cheaper than a
+  /// copy: from 4 KiB on, if most of it is in use. Throws std::bad_alloc, and then both are as
+  /// before.
+  void append(buffer&& bytes);
+  /// Moves all bytes of another queue to the end. O(1).
   void append(output_queue&& other) noexcept;
 
   /// How many bytes wait.
   [[nodiscard]] std::size_t size() const noexcept { return size_; }
   [[nodiscard]] bool empty() const noexcept { return size_ == 0; }
 
-  /// Describes the first pieces in `pieces`, as many as fit, and returns how many; they are valid
-  /// until they are consumed.
+  /// Describes the first pieces in `pieces`, as many as fit, and returns their count. A piece is
+  /// valid until it is consumed.
   [[nodiscard]] std::size_t gather(std::span<iovec> pieces) const noexcept;
-  /// Drops the first `count` bytes, of which there must be so many; asserted. Frees the chunks that
-  /// become empty.
+  /// Drops the first `count` bytes; `count` <= size() is asserted. Frees the chunks that become
+  /// empty.
   void consume(std::size_t count) noexcept;
-  /// Drops all bytes.
   void clear() noexcept;
 
  private:

@@ -116,7 +116,7 @@ class Poller : public testing::TestWithParam<tested_poller> {
     poller_.wait(at_once);
     return complete();
   }
-  // What there is may take several turns.
+  // To complete all may take several turns.
   template <class Done>
   void poll_until(Done done) {
     for (int turns = 0; turns < 1000 && !done(); ++turns) poll();

@@ -17,7 +17,7 @@ receive_memory::~receive_memory() {
   while (block* each = free_.pop_front()) deallocate(*each);
 }
 
-// The present block, if there is one, comes back when all of it that is on loan has.
+// The present block, if any, comes back when all of its pieces have.
 std::span<std::byte> receive_memory::next_block() noexcept {
   current_ = free_.pop_front();
   if (current_ != nullptr) {
@@ -55,7 +55,7 @@ void receive_memory::give_back(detail::receive_block& returned) noexcept {
 void receive_memory::take_back(block& returned) noexcept {
   returned.used = 0;
   if (&returned != current_) {
-    // The newest first: it is the warmest.
+    // The newest first: it is the warmest in the cache.
     if (free_count_ < most_free) {
       free_.push_front(returned);
       ++free_count_;
@@ -65,7 +65,7 @@ void receive_memory::take_back(block& returned) noexcept {
   }
   if (!exhausted_) return;
   exhausted_ = false;
-  if (returned_ != nullptr) returned_(context_);
+  if (on_return_ != nullptr) on_return_(context_);
 }
 
 }  // namespace gyre::io

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The memory that a loop receives into: large blocks that belong to the loop, so that a connection
-// for which nothing comes holds nothing, and what comes lies in memory that is warm in the cache.
+// received: bytes on loan from the memory that a loop receives into. That is large blocks of the
+// loop, so that an idle connection holds no memory, and new bytes lie in memory that is warm in the
+// cache.
 #pragma once
 
 #include <cstddef>
@@ -18,21 +19,22 @@ namespace detail {
 
 class buffer_ring;
 
-/// Memory of which pieces are on loan.
+/// Memory that is lent in pieces.
 struct receive_block {
   using function = void (*)(receive_block&) noexcept;
 
-  explicit receive_block(function on_return) noexcept : returned(on_return) {}
+  explicit receive_block(function callback) noexcept : on_return(callback) {}
 
-  function returned;  ///< called when all that was on loan has come back
+  function on_return;  ///< called when all pieces have come back
   std::size_t leases = 0;
 };
 
 }  // namespace detail
 
-/// Bytes that came, on loan from the loop that received them. Give them back soon (by its
-/// destructor): they keep a whole block of the loop from being used again. Loop's thread only; it
-/// must not outlive the loop.
+/// Received bytes, on loan from their loop. The destructor gives them back: soon, because they keep
+/// a whole block of the loop from being used again.
+///
+/// Thread-safety: loop's thread only. Lifetime: must not outlive the loop.
 class received {
  public:
   received() noexcept = default;
@@ -54,10 +56,10 @@ class received {
   const std::byte* data() const noexcept { return bytes_.data(); }
   std::size_t size() const noexcept { return bytes_.size(); }
   bool empty() const noexcept { return bytes_.empty(); }
-  // NOLINTNEXTLINE(google-explicit-constructor): that is what it is
+  // NOLINTNEXTLINE(google-explicit-constructor): a view of its bytes
   operator std::span<const std::byte>() const noexcept { return bytes_; }
 
-  /// Gives them back.
+  /// Gives the bytes back.
   void reset() noexcept;
 
  private:
@@ -70,23 +72,25 @@ class received {
   std::span<const std::byte> bytes_;
 };
 
-/// The large blocks of one loop. Loop's thread only.
+/// The large blocks of one loop.
+///
+/// Thread-safety: loop's thread only.
 class receive_memory {
  public:
-  /// Told when a block has come back after room() had to say that there is none.
+  /// Called when a block has come back after room() returned nothing.
   using function = void (*)(void* context) noexcept;
 
   static constexpr std::size_t default_block = 1024 * 1024;
   static constexpr std::size_t default_limit = 256 * 1024 * 1024;
 
-  /// Blocks of `block` bytes, `limit` bytes in all, but at least one block.
+  /// `block`: bytes of a block. `limit`: bytes of all blocks; one block is always allowed.
   explicit receive_memory(std::size_t block = default_block,
                           std::size_t limit = default_limit) noexcept;
   receive_memory(const receive_memory&) = delete;
   receive_memory& operator=(const receive_memory&) = delete;
   ~receive_memory();
 
-  /// Where to receive next; empty if all memory is on loan, or there is none left.
+  /// The memory to receive into next; empty if all is on loan, or none can be allocated.
   std::span<std::byte> room() noexcept {
     if (current_ != nullptr && block_size_ - current_->used >= least_room) [[likely]] {
       return {current_->bytes() + current_->used, block_size_ - current_->used};
@@ -100,8 +104,8 @@ class receive_memory {
     ++current_->leases;
     return received(*current_, bytes);
   }
-  void on_return(function returned, void* context) noexcept {
-    returned_ = returned;
+  void on_return(function callback, void* context) noexcept {
+    on_return_ = callback;
     context_ = context;
   }
 
@@ -109,14 +113,14 @@ class receive_memory {
   bool lent() const noexcept {
     return blocks_ > free_count_ + (current_ != nullptr && current_->leases == 0 ? 1 : 0);
   }
-  /// Bytes in all blocks, and the most that they may be.
+  /// Bytes in all blocks.
   std::size_t allocated() const noexcept { return blocks_ * block_size_; }
   std::size_t limit() const noexcept { return limit_; }
 
  private:
-  // One block, cut from the front. It begins anew when nothing of it is in use.
+  // A block, cut from the front. It begins anew when none of it is on loan.
   struct alignas(64) block : detail::receive_block, intrusive_list_node {
-    explicit block(receive_memory& of) noexcept : receive_block(&give_back), home(&of) {}
+    explicit block(receive_memory& owner) noexcept : receive_block(&give_back), home(&owner) {}
     receive_memory* home;
     std::size_t used = 0;
     std::byte* bytes() noexcept { return reinterpret_cast<std::byte*>(this + 1); }
@@ -125,8 +129,7 @@ class receive_memory {
   static constexpr std::size_t alignment = 64;
   static constexpr std::size_t least_room = 16 * 1024;
 
-  // Kept for the next time when they have come back.
-  static constexpr std::size_t most_free = 2;
+  static constexpr std::size_t most_free = 2;  // blocks that are kept unused
 
   std::span<std::byte> next_block() noexcept;
   block* allocate() noexcept;
@@ -141,7 +144,7 @@ class receive_memory {
   intrusive_list<block> free_;
   std::size_t free_count_ = 0;
   bool exhausted_ = false;
-  function returned_ = nullptr;
+  function on_return_ = nullptr;
   void* context_ = nullptr;
 };
 
@@ -149,7 +152,7 @@ inline void received::reset() noexcept {
   if (block_ == nullptr) return;
   detail::receive_block& block = *std::exchange(block_, nullptr);
   bytes_ = {};
-  if (--block.leases == 0) block.returned(block);
+  if (--block.leases == 0) block.on_return(block);
 }
 
 }  // namespace gyre::io

@@ -7,11 +7,14 @@
 #include <gyre/base/error.hpp>
 
 namespace gyre::io {
-stream::stream(event_loop& loop, unique_fd fd, handle_kind kind)
-    : on_(std::make_unique<detail::open_descriptor>(loop, made_non_blocking(std::move(fd)), kind)) {
-}
 
-event_loop& stream::loop() const { return detail::opened(on_, "gyre::io::stream::loop").loop(); }
+stream::stream(event_loop& loop, unique_fd fd, handle_kind kind)
+    : descriptor_(std::make_unique<detail::open_descriptor>(loop, made_non_blocking(std::move(fd)),
+                                                            kind)) {}
+
+event_loop& stream::loop() const {
+  return detail::opened(descriptor_, "gyre::io::stream::loop").loop();
+}
 
 pipe make_pipe(event_loop& loop) {
   int ends[2];

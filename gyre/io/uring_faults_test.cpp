@@ -44,7 +44,7 @@ using gyre::test::open_descriptors;
 
 constexpr fault::plan always{.times = -1};
 
-/// What comes through a socket.
+/// The bytes that come through a socket.
 class receiver {
  public:
   receiver(gyre::loop& loop, gyre::test::fd_pair pair = gyre::test::unix_pair())
@@ -310,7 +310,7 @@ TEST_F(UringFaults, OfAConnectionThatIsGoneAreNotTold) {
   run_until([&] { return accepting.accepted.size() == 1; });
 }
 
-// Whoever waits for a descriptor that the kernel does not watch is told, and may ask again.
+// A request for a descriptor that the kernel does not watch fails, and may be started again.
 TEST_F(UringFaults, OfTellingReadinessAreToldToWhoeverWaits) {
   auto [left, right] = gyre::test::unix_pair();
   descriptor here(*loop, std::move(left), handle_kind::stream_socket);

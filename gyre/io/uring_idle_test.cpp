@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a ring costs while nothing comes, what is left in it, and what of it is whose after a fork.
+// Tests of an idle ring: its cost, the requests left in it, and the owners of both after a fork.
 #include <gyre/io/uring_poller.hpp>
 
 #include <sys/socket.h>

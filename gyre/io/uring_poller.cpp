@@ -13,17 +13,20 @@
 namespace gyre::io {
 namespace {
 
-// In `user_data`; what is for requests has detail::uring_requests::completion_tag.
-constexpr std::uint64_t of_wake = 2;
-constexpr std::uint64_t of_watches = 3;
-constexpr std::uint64_t of_message = 4;
-constexpr std::uint64_t of_files = 5;
+// In `user_data`; completions of subscriptions have detail::subscription_id::tag.
+constexpr std::uint8_t wake_tag = 2;
+constexpr std::uint8_t watches_tag = 3;
+constexpr std::uint8_t message_tag = 4;
+constexpr std::uint8_t files_tag = 5;
 
 }  // namespace
 
 uring_poller::uring_poller(const uring_features& features)
-    : features_(features), ring_(features), requests_(*this, ring_, features) {
-  requests_.begin_with_ring();
+    : features_(features),
+      ring_(features),
+      subscriptions_(*this, ring_, features),
+      requests_(*this, subscriptions_) {
+  subscriptions_.provide_buffers();
 }
 
 steady_time uring_poller::now() const noexcept { return gyre::detail::monotonic_now(); }
@@ -32,10 +35,10 @@ steady_time uring_poller::now() const noexcept { return gyre::detail::monotonic_
 
 std::size_t uring_poller::wait(steady_time deadline) {
   if (ring_.ready() + reported_.size() > 0) {
-    // Those who wait for what they have asked for since do not wait until nothing is left.
+    // Requests that began meanwhile are submitted now, not when nothing is left to complete.
     deadline = steady_time::min();
   } else if (watched() == 0) {
-    if (deadline != steady_time::min()) parking_.park(deadline);
+    if (deadline != steady_time::min()) parker_.park(deadline);
     return 0;
   }
   if (!ring_.usable_here()) {
@@ -44,60 +47,63 @@ std::size_t uring_poller::wait(steady_time deadline) {
     deadline = steady_time::min();  // a message to the old ring may have been lost
   }
   if (std::exchange(woken_, false) || pending() > 0) deadline = steady_time::min();
-  deadline = patience(deadline);
-  switch (const int failed = ask(deadline)) {
+  deadline = bound_by_retry(deadline);
+  switch (const int failed = submit_and_wait(deadline)) {
     case 0:
     case EINTR:
     case EAGAIN:
-    case EBUSY: break;  // for want of room: what there is has to be served first
-    case EEXIST:        // of another thread after all
-    case EBADR:         // it has lost something
+    case EBUSY: break;  // no room: completions have to be served first
+    case EEXIST:        // the ring is another thread's after all
+    case EBADR:         // completions were lost
       abandon_ring();
       return 1;
     default: gyre::detail::throw_system_error(failed, "io_uring_enter");
   }
   const std::size_t come = ring_.ready() + reported_.size() + pending();
-  if (come > 0 || deadline == steady_time::min() || requests_.sure()) return come;
-  doubt();
+  if (come > 0 || deadline == steady_time::min() || subscriptions_.all_reads_confirmed()) {
+    return come;
+  }
+  retry_short_reads();
   return pending();
 }
 
 std::size_t uring_poller::watched() const noexcept {
-  return watches_.size() + requests_.handles() + (files_ ? files_->under_way() : 0);
+  return watches_.size() + requests_.attached() + (files_ ? files_->under_way() : 0);
 }
 
-// How long it waits before it doubts what short reads have told, when nothing comes. To do so before each
-// sleep would cost most messages a second call.
-steady_time uring_poller::patience(steady_time deadline) noexcept {
-  constexpr auto until_doubt = std::chrono::milliseconds{10};
-  constexpr unsigned most_waits = 1024;  // of a loop that others keep busy
-  if (requests_.sure()) return deadline;
-  if (++waits_in_doubt_ == most_waits) {
-    doubt();
+// The deadline, or when short reads are tried again, if nothing comes until then. To try again
+// before each sleep would cost most messages a second call.
+steady_time uring_poller::bound_by_retry(steady_time deadline) noexcept {
+  constexpr auto until_retry = std::chrono::milliseconds{10};
+  constexpr unsigned most_waits = 1024;  // where other handles keep the loop busy
+  if (subscriptions_.all_reads_confirmed()) return deadline;
+  if (++unconfirmed_waits_ == most_waits) {
+    retry_short_reads();
     return steady_time::min();
   }
-  return deadline == steady_time::min() ? deadline : std::min(deadline, now() + until_doubt);
+  return deadline == steady_time::min() ? deadline : std::min(deadline, now() + until_retry);
 }
 
-void uring_poller::doubt() noexcept {
-  waits_in_doubt_ = 0;
-  requests_.doubt_short_reads();
+void uring_poller::retry_short_reads() noexcept {
+  unconfirmed_waits_ = 0;
+  requests_.retry_short_reads();
 }
 
-// What needs no completion to go on.
+// Work that needs no completion to go on.
 std::size_t uring_poller::pending() const noexcept {
-  return requests_.pending() + (files_told_ || (files_ && files_->pending()) ? 1 : 0);
+  return requests_.pending() + (files_ready_ || (files_ && files_->pending()) ? 1 : 0);
 }
 
-int uring_poller::ask(steady_time deadline) noexcept {
-  const bool all_asked = watch_descriptors() && requests_.flush();
-  if (deadline == steady_time::min() || !all_asked) return ring_.has_business() ? ring_.enter() : 0;
+int uring_poller::submit_and_wait(steady_time deadline) noexcept {
+  const bool all_submitted = watch_descriptors() && subscriptions_.submit_changes();
+  if (deadline == steady_time::min() || !all_submitted)
+    return ring_.has_business() ? ring_.enter() : 0;
   return ring_.enter_and_wait(now(), deadline);
 }
 
 void uring_poller::open_ring() {
   ring_.open();
-  requests_.begin_with_ring();
+  subscriptions_.provide_buffers();
 }
 
 void uring_poller::abandon_ring() noexcept {
@@ -110,71 +116,71 @@ void uring_poller::close_ring() noexcept {
   ring_.close(wake_.fd());
   message_.taken();
   wake_watched_ = epoll_watched_ = files_watched_ = false;
-  requests_.begin_anew();
+  requests_.restart();
 }
 
-// Of those that are not for requests.
-void uring_poller::note(std::uint64_t tag) noexcept {
+// Completions that are not for subscriptions.
+void uring_poller::note_completion(std::uint8_t tag) noexcept {
   switch (tag) {
-    case of_wake: wake_watched_ = false; break;
-    case of_watches: epoll_watched_ = false; break;
-    case of_files:
+    case wake_tag: wake_watched_ = false; break;
+    case watches_tag: epoll_watched_ = false; break;
+    case files_tag:
       files_watched_ = false;
-      files_told_ = true;
+      files_ready_ = true;
       break;
-    case of_message: message_.taken(); break;
+    case message_tag: message_.taken(); break;
     default: break;
   }
 }
 
-// Takes what has come, calling nobody.
+// Takes the completions that are ready without completing a request.
 void uring_poller::save_completions() noexcept {
   while (ring_.ready() > 0) {
     const io_uring_cqe left = ring_.take();
-    const std::uint64_t tag = requests_.tag_of(left);
-    if (tag == requests_.completion_tag) {
-      requests_.save(left);
+    const std::uint8_t tag = detail::tag_of(left);
+    if (tag == detail::subscription_id::tag) {
+      subscriptions_.record(left);
     } else {
-      note(tag);
+      note_completion(tag);
     }
-    if (tag == of_message) woken_ = true;
+    if (tag == message_tag) woken_ = true;
   }
 }
 
 void uring_poller::leave() noexcept {
   constexpr int most_attempts = 100'000;
   if (!ring_.usable_here()) return abandon_ring();  // it serves another thread
-  for (int attempt = 0; requests_.take_back_all(); ++attempt) {
+  for (int attempt = 0; subscriptions_.cancel_all(); ++attempt) {
     if (attempt == most_attempts) return abandon_ring();
     ring_.enter();
     save_completions();
   }
-  requests_.begin_anew();
+  requests_.restart();
 }
 
-// Each order is for one report: the next asks again, and so is told what there is still.
+// Each watch ends with one report: the next one reports again what is still there.
 bool uring_poller::watch_descriptors() noexcept {
-  const auto watches = [this](bool& already, int fd, std::uint64_t name) noexcept {
-    return already = already || watch_descriptor(fd, name);
+  const auto watches = [this](bool& already, int fd, std::uint8_t tag) noexcept {
+    return already = already || watch_descriptor(fd, tag);
   };
   const bool has_files = files_ && files_->under_way() > 0;
-  return watches(wake_watched_, wake_.fd(), of_wake) &&
-         (watches_.size() == 0 || watches(epoll_watched_, epoll_.get(), of_watches)) &&
-         (!has_files || watches(files_watched_, files_->fd(), of_files));
+  return watches(wake_watched_, wake_.fd(), wake_tag) &&
+         (watches_.size() == 0 || watches(epoll_watched_, epoll_.get(), watches_tag)) &&
+         (!has_files || watches(files_watched_, files_->fd(), files_tag));
 }
 
-bool uring_poller::watch_descriptor(int fd, std::uint64_t name) noexcept {
+bool uring_poller::watch_descriptor(int fd, std::uint8_t tag) noexcept {
   io_uring_sqe* const next = ring_.next_submission();
   if (next == nullptr) return false;
   io_uring_prep_poll_add(next, fd, POLLIN);
-  next->user_data = name;
+  next->user_data = tag;
   return true;
 }
 
 void uring_poller::wake() noexcept {
-  if (parking_.wake()) return;
+  if (parker_.unpark()) return;
   if (features_.message_from_anywhere) {
-    if (!message_.begin() || detail::uring::send_message(ring_.fd(), 0, of_message)) return;
+    if (!message_.begin() || detail::uring::send_message(ring_.fd(), 0, message_tag)) return;
     message_.failed();
   }
   wake_.raise();
@@ -182,27 +188,21 @@ void uring_poller::wake() noexcept {
 
 // ---- completing
 
-// What the ring brought and what is pending take turns, also when both are more than fits into one.
 void uring_poller::complete(std::size_t& completed) {
   const auto over = [this]() noexcept { return is_time_over(); };
-  if (!pending_first_) requests_.begin_pending();
-  if (pending_first_ && !requests_.serve_pending(completed, over)) return;
-  pending_first_ = false;
-  if (!report_watches(completed) || !serve_ring(completed)) return;
-  pending_first_ = true;
-  if (!requests_.serve_pending(completed, over)) return;
-  pending_first_ = false;
-  if (files_ && (std::exchange(files_told_, false) || files_->pending())) files_->reap(completed);
+  const auto serve_reported = [&] { return report_watches(completed) && serve_ring(completed); };
+  if (!requests_.serve_all(completed, over, serve_reported)) return;
+  if (files_ && (std::exchange(files_ready_, false) || files_->pending())) files_->reap(completed);
 }
 
-// Whether that was all, as the next.
+// Returns whether all was served, as report_watches() does.
 bool uring_poller::serve_ring(std::size_t& completed) {
   if (to_serve_ == 0) to_serve_ = ring_.ready();
   while (to_serve_ > 0 && ring_.ready() > 0) {
     --to_serve_;
     const std::size_t before = completed;
     serve(ring_.take(), completed);
-    // What calls nobody takes no time worth a look at the clock.
+    // A completion that completes no request takes no time worth a look at the clock.
     if (completed != before && to_serve_ > 0 && is_time_over()) return false;
   }
   to_serve_ = 0;
@@ -210,11 +210,13 @@ bool uring_poller::serve_ring(std::size_t& completed) {
 }
 
 void uring_poller::serve(const io_uring_cqe& completion, std::size_t& completed) {
-  const std::uint64_t tag = requests_.tag_of(completion);
-  if (tag == requests_.completion_tag) return requests_.serve_completion(completion, completed);
-  note(tag);
-  if (tag == of_wake) wake_.lower();
-  if (tag == of_watches) {
+  const std::uint8_t tag = detail::tag_of(completion);
+  if (tag == detail::subscription_id::tag) {
+    return requests_.serve_completion(completion, completed);
+  }
+  note_completion(tag);
+  if (tag == wake_tag) wake_.lower();
+  if (tag == watches_tag) {
     look_at_watches();
     report_watches(completed);
   }
@@ -236,9 +238,9 @@ bool uring_poller::report_watches(std::size_t& completed) {
   return true;
 }
 
-void uring_poller::watch(readiness_operation& op, readiness interest, trigger how) {
+void uring_poller::watch(readiness_operation& op, readiness interest, trigger mode) {
   if (!epoll_) open_epoll();
-  watches_.watch(op, interest, how);
+  watches_.watch(op, interest, mode);
 }
 
 void uring_poller::open_epoll() {
@@ -246,7 +248,7 @@ void uring_poller::open_epoll() {
   watches_.use(epoll_.get());
 }
 
-// Without one, threads of a pool carry out what is asked of files.
+// Without a ring for files, threads of a pool carry out calls on files.
 file_service* uring_poller::files() noexcept {
   if (!files_ && features_.files) {
     try {
@@ -259,10 +261,10 @@ file_service* uring_poller::files() noexcept {
 }
 
 void uring_poller::after_fork() {
-  // What is in the old ring is the parent's.
+  // The old ring's completions are the parent's.
   reported_ = {};
-  parking_.reset();
-  requests_.forget_what_came();
+  parker_.reset();
+  subscriptions_.discard_early_data();
   close_ring();
   wake_ = detail::wake_event();
   if (epoll_) open_epoll();

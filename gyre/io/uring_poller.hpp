@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The poller on io_uring(7).
+// uring_poller: the poller on io_uring(7).
 #pragma once
 
 #include <sys/epoll.h>
@@ -13,36 +13,38 @@
 #include <gyre/base/unique_fd.hpp>
 #include <gyre/exec/poller.hpp>
 #include <gyre/io/detail/file_ring.hpp>
-#include <gyre/io/detail/parking_place.hpp>
 #include <gyre/io/detail/pending_message.hpp>
 #include <gyre/io/detail/readiness_set.hpp>
+#include <gyre/io/detail/thread_parker.hpp>
 #include <gyre/io/detail/uring.hpp>
 #include <gyre/io/detail/uring_requests.hpp>
+#include <gyre/io/detail/uring_subscriptions.hpp>
 #include <gyre/io/detail/wake_event.hpp>
 #include <gyre/io/uring_support.hpp>
 
 namespace gyre::io {
 
-/// One ring. Small messages and connections come through it; to ask whether there is anything costs
-/// a look at memory it shares with the kernel. Watches of readiness are an epoll instance's, which
-/// the ring watches. While nothing is watched it waits on a futex, as epoll_poller does.
+/// One ring. Small messages and connections come through it; to look for completions costs a look
+/// at memory shared with the kernel. Watches of readiness are left to an epoll instance, which the
+/// ring watches. While nothing is watched, the poller waits on a futex, as epoll_poller does.
 ///
-/// A ring belongs to the thread that runs the loop. run() leaves nothing of handles with the kernel
-/// when it returns. Where one thread follows another without that (poll(), run_for()), the second
-/// makes a new ring, some 50 us, and what is closed in between the kernel lets go a moment later.
-class uring_poller final : public poller, private detail::uring_requests::owner {
+/// The ring belongs to the thread that runs the loop. run() cancels all subscriptions before it
+/// returns. Where one thread follows another without that (poll(), run_for()), the second makes a
+/// new ring (some 50 us), and the kernel releases descriptors that were closed in between a moment
+/// later.
+class uring_poller final : public poller, private detail::uring_owner {
  public:
-  /// Makes use of `features` and no others, which the kernel must have. Throws std::system_error
-  /// (EMFILE, ENFILE, ENOMEM, EPERM, ENOSYS), std::bad_alloc.
+  /// Uses no other features; the kernel must have all of them. Throws std::system_error (EMFILE,
+  /// ENFILE, ENOMEM, EPERM, ENOSYS), std::bad_alloc.
   explicit uring_poller(const uring_features& features = probe_uring().features);
 
   steady_time now() const noexcept override;
   std::size_t wait(steady_time deadline) override;
   void complete(std::size_t& completed) override;
   void wake() noexcept override;
-  void watch(readiness_operation& op, readiness interest, trigger how) override;
-  void rewatch(readiness_operation& op, readiness interest, trigger how) override {
-    watches_.rewatch(op, interest, how);
+  void watch(readiness_operation& op, readiness interest, trigger mode) override;
+  void rewatch(readiness_operation& op, readiness interest, trigger mode) override {
+    watches_.rewatch(op, interest, mode);
   }
   void unwatch(readiness_operation& op) noexcept override { watches_.unwatch(op); }
   std::size_t watched() const noexcept override;
@@ -57,40 +59,40 @@ class uring_poller final : public poller, private detail::uring_requests::owner 
   void abandon_ring() noexcept override;
   file_service* files() noexcept override;
   void save_completions() noexcept;
-  void note(std::uint64_t tag) noexcept;
+  void note_completion(std::uint8_t tag) noexcept;
   void open_ring();
   void close_ring() noexcept;
   void open_epoll();
-  int ask(steady_time deadline) noexcept;
-  steady_time patience(steady_time deadline) noexcept;
-  void doubt() noexcept;
+  int submit_and_wait(steady_time deadline) noexcept;
+  steady_time bound_by_retry(steady_time deadline) noexcept;
+  void retry_short_reads() noexcept;
   std::size_t pending() const noexcept;
   bool watch_descriptors() noexcept;
-  bool watch_descriptor(int fd, std::uint64_t name) noexcept;
+  bool watch_descriptor(int fd, std::uint8_t tag) noexcept;
   void serve(const io_uring_cqe& completion, std::size_t& completed);
   void look_at_watches() noexcept;
   bool report_watches(std::size_t& completed);
   bool serve_ring(std::size_t& completed);
 
-  gyre::detail::parking_place parking_;
+  gyre::detail::thread_parker parker_;
   const uring_features features_;
   detail::wake_event wake_;
   unique_fd epoll_;  // made with the first watch
   std::array<epoll_event, most_events> events_;
-  // Of what epoll found, what has not been reported yet.
+  // Events of epoll that have not been reported yet.
   std::span<epoll_event> reported_;
   detail::readiness_set watches_{reported_};
   detail::uring ring_;
   detail::pending_message message_;  // of wake()
-  bool woken_ = false;               // by a message that came before the wait that it is for
-  unsigned waits_in_doubt_ = 0;
-  bool pending_first_ = false;  // their turn was over before they had it
-  unsigned to_serve_ = 0;       // completions that are served before those
-  // Whether the ring watches these.
+  bool woken_ = false;               // by a message that came before its wait
+  unsigned unconfirmed_waits_ = 0;   // since short reads were tried again
+  unsigned to_serve_ = 0;            // completions of this turn
+  // Whether the ring watches:
   bool wake_watched_ = false;
   bool epoll_watched_ = false;
   bool files_watched_ = false;
-  bool files_told_ = false;  // there is something to reap
+  bool files_ready_ = false;  // there is something to reap
+  detail::uring_subscriptions subscriptions_;
   detail::uring_requests requests_;
   std::optional<detail::file_ring> files_;  // made with the first call on a file
 };

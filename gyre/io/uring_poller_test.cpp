@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What only a loop on io_uring can get wrong: bytes and connections that the kernel takes before they
-// are asked for, buffers that are handed out, orders that are still under way when their handle goes,
-// rings that change threads. On this kernel's io_uring, and on less and less of it.
+// Tests of mistakes that only a loop on io_uring can make: bytes and connections that the kernel
+// takes before they are asked for, buffers that are handed out, subscriptions that are still armed
+// when their handle is closed, rings that change threads. On this kernel's io_uring, and on less
+// and less of it.
 #include <gyre/io/uring_poller.hpp>
 
 #include <netinet/in.h>
@@ -45,13 +46,13 @@ using namespace std::chrono_literals;
 using gyre::unique_fd;
 using gyre::test::fd_pair;
 
-// The byte at a place of a stream: bytes that are lost, twice there or in another order are not those
-// expected.
+// The byte at a place of a stream: bytes that are lost, twice there or in another order are not
+// those expected.
 std::byte pattern(std::uint64_t stream, std::uint64_t place) {
   return static_cast<std::byte>((place + stream) * 0x9e3779b97f4a7c15u >> 56);
 }
 
-// What was sent of a stream, and what came of it.
+// The bytes of a stream that were sent, and those that came.
 class checked_stream {
  public:
   explicit checked_stream(std::uint64_t number) : number_(number) {}
@@ -168,7 +169,7 @@ class fickle_receiver {
   void pause() {
     if (under_way_ == nullptr) return;
     EXPECT_FALSE(from_.cancel(*under_way_));
-    // What a read for a whole buffer had got so far.
+    // The bytes that a read for a whole buffer had got so far.
     if (reading_ && under_way_ == &*reading_) stream_.check(std::span(to_).first(reading_->done));
     under_way_ = nullptr;
     forget();
@@ -599,8 +600,8 @@ TEST_P(Uring, UrgentDataHidesNothing) {
   EXPECT_TRUE(one.stream.all_came());
 }
 
-// A read stops at urgent data; what is behind it came only when nothing else had come for 10 ms. The loop
-// does not wait here, and turns too seldom to look for it because of that.
+// A read stops at urgent data; what is behind it came only when nothing else had come for 10 ms.
+// The loop does not wait here, and turns too seldom to look for it because of that.
 TEST_P(Uring, WhatIsBehindUrgentDataIsFoundWithoutAWait) {
   auto [left, right] = gyre::test::tcp_pair(16'384);
   descriptor here(loop(), std::move(left), handle_kind::stream_socket);
@@ -763,8 +764,8 @@ TEST_P(Uring, NothingIsLostThatTheRingHasNoRoomForAndHandlesMayBeClosed) {
   run_until([&] { return before.stream.all_came() && after.stream.all_came(); });
 }
 
-// Each close looked through all completions that were still to be served, so to close many took quadratic
-// time. The first handle stays, and with it a completion in front of all others.
+// Each close looked through all completions that were still to be served, so to close many took
+// quadratic time. The first handle stays, and with it a completion in front of all others.
 TEST_P(Uring, ClosingManyHandlesLooksAtEachCompletionOnce) {
   if (!can_open(crowd::many + 500)) GTEST_SKIP() << "cannot open that many descriptors";
   crowd all(loop());
@@ -773,11 +774,12 @@ TEST_P(Uring, ClosingManyHandlesLooksAtEachCompletionOnce) {
   for (std::size_t i = 1; i < crowd::many; ++i) all.close(i);
   const auto& requests = static_cast<const detail::uring_requests&>(*loop().io());
   // It was readable, it is not watched any more, and that it was asked not to be.
-  EXPECT_LE(requests.looked_at(), 3 * crowd::many);
+  EXPECT_LE(requests.examined_completions(), 3 * crowd::many);
   run_until([&] { return all.all_told(); });
 }
 
-// What the kernel kept, as the ring had no room, is gone with the ring; a new one tells it again.
+// Completions that the kernel kept, as the ring had no room, are gone with the ring; a new ring
+// brings them again.
 TEST_P(Uring, WhatCannotBeTakenOutOfARingThatIsLeftIsToldByTheNext) {
   if (!can_open(crowd::many + 500)) GTEST_SKIP() << "cannot open that many descriptors";
   crowd all(loop());
@@ -883,7 +885,7 @@ TEST_P(Uring, AListenerWithoutDescriptorsSaysSoAndGoesOnLater) {
   run_until([&] { return server.accepted.size() == 3; });
 }
 
-// A port is free as soon as nobody listens: the kernel's orders would hold the socket.
+// A port is free as soon as nobody listens: the kernel's subscriptions would hold the socket.
 TEST_P(Uring, TheAddressOfAClosedListenerIsFree) {
   const auto can_bind = [](const sockaddr_in& address) {
     const unique_fd another(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
@@ -1007,7 +1009,7 @@ TEST_P(Uring, HandlesMayBeClosedByAnyThreadWhileNoneRunsTheLoop) {
   EXPECT_EQ(gyre::test::open_descriptors(), before);
 }
 
-// Whoever leaves without a turn must not forget what the kernel does for another thread.
+// A thread that leaves without a turn must not forget the requests of another thread.
 TEST_P(Uring, AThreadThatLeavesAtOnceDisturbsNothing) {
   receiving_end one(loop());
   one.begin();

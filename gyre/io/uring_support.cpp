@@ -29,7 +29,7 @@ namespace {
 using gyre::detail::throw_errno;
 using gyre::detail::throw_system_error;
 
-// All that is wanted of a ring, and then less and less of it.
+// Setups to try, from all features to none.
 constexpr std::array<unsigned, 4> setups{
     IORING_SETUP_COOP_TASKRUN | IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN,
     IORING_SETUP_COOP_TASKRUN | IORING_SETUP_SINGLE_ISSUER, IORING_SETUP_COOP_TASKRUN, 0};
@@ -47,7 +47,7 @@ constexpr std::array indispensable_operations{
 constexpr std::array file_operations{IORING_OP_OPENAT, IORING_OP_CLOSE, IORING_OP_READ,
                                      IORING_OP_WRITE,  IORING_OP_FSYNC, IORING_OP_STATX};
 
-// The kernel has io_uring, but not what every ring of gyre needs.
+// The kernel has io_uring, but lacks a feature that every ring of gyre needs.
 class too_old : public std::runtime_error {
  public:
   explicit too_old(const char* missing)
@@ -58,7 +58,7 @@ bool is_shortage(int error) noexcept {
   return error == EMFILE || error == ENFILE || error == ENOMEM || error == EAGAIN;
 }
 
-// A page which holds a ring of two buffers and, in its second half, the buffers: a byte each.
+// A page that holds a ring of two buffers and, in its second half, the buffers: a byte each.
 class provided_buffers {
  public:
   provided_buffers()
@@ -76,7 +76,7 @@ class provided_buffers {
   provided_buffers& operator=(const provided_buffers&) = delete;
   ~provided_buffers() { ::munmap(memory_, bytes); }
 
-  // Whether the kernel knows such rings.
+  // False: the kernel does not know such rings.
   bool register_with(io_uring& ring) const {
     io_uring_buf_reg wanted{};
     wanted.ring_addr = reinterpret_cast<std::uintptr_t>(memory_);
@@ -92,7 +92,7 @@ class provided_buffers {
   void* memory_;
 };
 
-// A small ring, and what it is asked.
+// A small ring on which features are tried.
 class trial_ring {
  public:
   trial_ring() {
@@ -128,31 +128,31 @@ class trial_ring {
         .cooperative_task_running = (ring_.flags & IORING_SETUP_COOP_TASKRUN) != 0,
         .multishot_accept = accepts_many_times(no_socket.get()),
         .multishot_receive = receives_many_times(),
-        .message_from_anywhere = hears_from_anywhere(),
+        .message_from_anywhere = receives_messages(),
         .files = std::ranges::all_of(file_operations, has),
     };
   }
 
  private:
-  // The first that was heard of a request. Without a word from the kernel: -ETIME.
-  struct answer {
+  // The first completion of a request; -ETIME: there was none.
+  struct completion {
     int result = -ETIME;
-    bool more = false;  // is to come
+    bool more = false;  // completions will follow
   };
 
   bool polls_many_times(int readable) {
-    return ask([&](io_uring_sqe* sqe) { io_uring_prep_poll_multishot(sqe, readable, POLLIN); })
+    return submit([&](io_uring_sqe* sqe) { io_uring_prep_poll_multishot(sqe, readable, POLLIN); })
         .more;
   }
 
-  // The request is read before the descriptor is looked at: EINVAL tells that it is not understood.
+  // The kernel reads the request before the descriptor: EINVAL tells that it does not know it.
   bool accepts_many_times(int no_socket) {
-    return ask([&](io_uring_sqe* sqe) {
+    return submit([&](io_uring_sqe* sqe) {
              io_uring_prep_multishot_accept(sqe, no_socket, nullptr, nullptr, 0);
            }).result == -ENOTSOCK;
   }
 
-  // Receives a byte and then the end, so that the kernel is done with the buffers.
+  // Receives a byte and then the end of the stream, so that the kernel is done with the buffers.
   bool receives_many_times() {
     const provided_buffers buffers;
     if (!buffers.register_with(ring_)) return false;
@@ -164,67 +164,67 @@ class trial_ring {
     unique_fd sender(ends[1]);
     if (::send(sender.get(), "", 1, MSG_NOSIGNAL) != 1) throw_errno("send");
     sender.reset();
-    const answer first = ask([&](io_uring_sqe* sqe) {
+    const completion first = submit([&](io_uring_sqe* sqe) {
       io_uring_prep_recv_multishot(sqe, receiver.get(), nullptr, 0, 0);
       sqe->flags |= IOSQE_BUFFER_SELECT;
     });
     return first.result == 1 && first.more;
   }
 
-  bool hears_from_anywhere() {
+  bool receives_messages() {
     constexpr unsigned result = 7;
-    if (!detail::uring::send_message(ring_.ring_fd, result, ++asked_)) return false;
-    return first_answer().result == static_cast<int>(result);
+    if (!detail::uring::send_message(ring_.ring_fd, result, ++last_user_data_)) return false;
+    return first_completion().result == static_cast<int>(result);
   }
 
-  // One request per call: before Linux 5.18 the kernel stops at one that it does not understand.
+  // One request per call: before Linux 5.18 the kernel stops at a request that it does not know.
   template <class Prepare>
-  answer ask(const Prepare& prepare) {
+  completion submit(const Prepare& prepare) {
     io_uring_sqe* const sqe = io_uring_get_sqe(&ring_);
     prepare(sqe);
-    sqe->user_data = ++asked_;
+    sqe->user_data = ++last_user_data_;
     const int result = io_uring_submit(&ring_);
     if (result < 0) throw_system_error(-result, "io_uring_enter");
-    return first_answer();
+    return first_completion();
   }
 
-  answer first_answer() {
+  completion first_completion() {
     for (;;) {
-      __kernel_timespec patience{.tv_sec = 1, .tv_nsec = 0};
+      __kernel_timespec time_limit{.tv_sec = 1, .tv_nsec = 0};
       io_uring_cqe* cqe = nullptr;
-      const int result = io_uring_wait_cqe_timeout(&ring_, &cqe, &patience);
+      const int result = io_uring_wait_cqe_timeout(&ring_, &cqe, &time_limit);
       if (result == -EINTR) continue;
       if (result == -ETIME) return {};
       if (result != 0) throw_system_error(-result, "io_uring_enter");
-      const answer heard{.result = cqe->res, .more = (cqe->flags & IORING_CQE_F_MORE) != 0};
-      const bool of_the_last = cqe->user_data == asked_;
+      const completion found{.result = cqe->res, .more = (cqe->flags & IORING_CQE_F_MORE) != 0};
+      const bool is_last = cqe->user_data == last_user_data_;
       io_uring_cqe_seen(&ring_, cqe);
-      if (of_the_last) return heard;
+      if (is_last) return found;
     }
   }
 
   io_uring ring_{};
-  std::uint64_t asked_ = 0;
+  std::uint64_t last_user_data_ = 0;
 };
 
-struct finding {
+struct probe_result {
   uring_support support;
-  bool lasts = true;
+  bool is_final = true;
 };
 
-finding ask_the_kernel() {
+probe_result probe() {
   try {
     return {.support{.usable = true, .features = trial_ring().examine()}};
   } catch (const std::system_error& refusal) {
     return {.support{.reason = detail::why_no_uring(refusal)},
-            .lasts = !is_shortage(refusal.code().value())};
+            .is_final = !is_shortage(refusal.code().value())};
   } catch (const too_old& kernel) {
     return {.support{.reason = kernel.what()}};
   }
 }
 
-// Whoever found out first, for good: threads may ask until the process ends.
-std::atomic<const uring_support*> remembered = nullptr;
+// Never freed: threads may probe until the process ends.
+std::atomic<const uring_support*> cached = nullptr;
 
 std::string read_sysctl() {
   const unique_fd file(::open("/proc/sys/kernel/io_uring_disabled", O_RDONLY | O_CLOEXEC));
@@ -238,15 +238,15 @@ std::string read_sysctl() {
 }  // namespace
 
 uring_support probe_uring() {
-  // acquire: pairs with the release of whoever found out.
-  if (const uring_support* known = remembered.load(std::memory_order_acquire)) return *known;
-  finding found = ask_the_kernel();
-  if (found.lasts) {
+  // acquire: pairs with the release below.
+  if (const uring_support* known = cached.load(std::memory_order_acquire)) return *known;
+  probe_result found = probe();
+  if (found.is_final) {
     auto kept = std::make_unique<const uring_support>(found.support);
     const uring_support* nobody = nullptr;
     // release: pairs with the acquire above; a lock might be held by another thread in a fork.
-    if (remembered.compare_exchange_strong(nobody, kept.get(), std::memory_order_release,
-                                           std::memory_order_relaxed)) {
+    if (cached.compare_exchange_strong(nobody, kept.get(), std::memory_order_release,
+                                       std::memory_order_relaxed)) {
       static_cast<void>(kept.release());
     }
   }

@@ -199,7 +199,7 @@ TEST_F(UringProbeDeathTest, FindsKernelsThatAreTooOld) {
                           "IORING_REGISTER_PROBE\n"));
 }
 
-// What this process, from which nothing is kept, finds but for one feature.
+// The features that this process finds where nothing is refused, but one.
 auto all_but(bool uring_features::* missed) {
   return testing::Truly([missed](const std::string& found) {
     uring_support support = probe_uring();

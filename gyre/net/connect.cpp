@@ -17,7 +17,7 @@ task<tcp_stream> connect(event_loop& loop, endpoint to, connect_options options)
   if (options.local) made.bind(*options.local);
   auto on = std::make_unique<io::detail::open_descriptor>(loop, made.release(),
                                                           io::handle_kind::stream_socket);
-  auto connecting = as_expected(io::detail::awaiting<detail::connecting>(
+  auto connecting = as_expected(io::detail::request_awaiter<detail::connecting>(
       std::in_place, on.get(), std::as_const(to).data(), to.size()));
   const auto connected = co_await std::move(connecting);
   if (!connected) detail::throw_not_connected(connected.error(), loop, to);

@@ -3,8 +3,8 @@
 #pragma once
 
 #include <gyre/exec/event_loop.hpp>
-#include <gyre/io/detail/awaiting.hpp>
 #include <gyre/io/detail/open_descriptor.hpp>
+#include <gyre/io/detail/request_awaiter.hpp>
 #include <gyre/io/detail/stream_operations.hpp>
 #include <gyre/net/datagram_batch.hpp>
 #include <gyre/net/detail/datagram_operations.hpp>
@@ -92,9 +92,9 @@ class datagram_socket {
   const io::detail::owned_descriptor& descriptor() const noexcept { return on_; }
 
   template <class Operation, class... Arguments>
-  io::detail::awaiting<Operation> awaiter(Arguments&&... arguments) noexcept {
-    return io::detail::awaiting<Operation>(std::in_place, on_.get(),
-                                           std::forward<Arguments>(arguments)...);
+  io::detail::request_awaiter<Operation> awaiter(Arguments&&... arguments) noexcept {
+    return io::detail::request_awaiter<Operation>(std::in_place, on_.get(),
+                                                  std::forward<Arguments>(arguments)...);
   }
 
  private:

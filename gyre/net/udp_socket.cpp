@@ -15,8 +15,8 @@
 namespace gyre::net {
 namespace {
 
-using sending = io::detail::awaiting<detail::sending_to>;
-using sending_batch = io::detail::awaiting<detail::sending_batch>;
+using sending = io::detail::request_awaiter<detail::sending_to>;
+using sending_batch = io::detail::request_awaiter<detail::sending_batch>;
 
 constexpr std::size_t most_segments = 64;   // the kernel's limits
 constexpr std::size_t most_bytes = 65'507;  // of a datagram over IPv4

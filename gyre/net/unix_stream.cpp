@@ -29,7 +29,7 @@ task<std::size_t> send_with_fds(io::detail::open_descriptor* on, std::span<const
   const iovec piece{const_cast<std::byte*>(from.data()), from.size()};
   detail::message_with_fds message({&piece, 1});
   message.attach(fds);
-  io::detail::awaiting<detail::sending_message> sending(std::in_place, on, message.header);
+  io::detail::request_awaiter<detail::sending_message> sending(std::in_place, on, message.header);
   co_return co_await sending;
 }
 
@@ -37,7 +37,8 @@ task<bytes_and_fds> receive_with_fds(io::detail::open_descriptor* on, std::span<
   const iovec piece{to.data(), to.size()};
   detail::message_with_fds message({&piece, 1});
   message.make_room();
-  io::detail::awaiting<detail::receiving_message> receiving(std::in_place, on, message.header);
+  io::detail::request_awaiter<detail::receiving_message> receiving(std::in_place, on,
+                                                                   message.header);
   const std::size_t size = co_await receiving;
   std::vector<unique_fd> fds = message.take();
   if (message.is_truncated()) {
@@ -85,7 +86,7 @@ task<unix_stream> connect_unix(event_loop& loop, endpoint to) {
   socket made = socket::open(address_family::local, socket_type::stream);
   auto on =
       std::make_unique<io::detail::open_descriptor>(loop, made.release(), io::handle_kind::socket);
-  auto connecting = as_expected(io::detail::awaiting<detail::connecting>(
+  auto connecting = as_expected(io::detail::request_awaiter<detail::connecting>(
       std::in_place, on.get(), std::as_const(to).data(), to.size()));
   const auto connected = co_await std::move(connecting);
   if (!connected) detail::throw_not_connected(connected.error(), loop, to);

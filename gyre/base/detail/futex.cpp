@@ -5,17 +5,21 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <ctime>
 
+#include <gyre/base/detail/timespec.hpp>
+
 namespace gyre::detail {
 
-// FUTEX_WAIT_BITSET: the one whose timeout is a point of CLOCK_MONOTONIC, not a duration.
+static_assert(sizeof(atomic<std::uint32_t>) == 4 && atomic<std::uint32_t>::is_always_lock_free);
+
+// FUTEX_WAIT_BITSET: its timeout is a point of CLOCK_MONOTONIC, not a duration, and not negative.
 void futex_wait_until(const atomic<std::uint32_t>& word, std::uint32_t expected,
                       steady_time deadline) noexcept {
-  const auto since_epoch = deadline.time_since_epoch();
-  const auto seconds = std::chrono::floor<std::chrono::seconds>(since_epoch);
-  const std::timespec until{.tv_sec = seconds.count(), .tv_nsec = (since_epoch - seconds).count()};
+  const std::timespec until =
+      to_timespec(std::max(deadline.time_since_epoch(), std::chrono::nanoseconds{0}));
   ::syscall(SYS_futex, &word, FUTEX_WAIT_BITSET_PRIVATE, expected,
             deadline == steady_time::max() ? nullptr : &until, nullptr, FUTEX_BITSET_MATCH_ANY);
 }

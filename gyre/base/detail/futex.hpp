@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sleeping on a word of memory until another thread changes it: futex(2).
+// futex(2): sleeping on a word of memory until another thread of the process changes it.
 #pragma once
 
 #include <gyre/base/atomic.hpp>
@@ -10,16 +10,17 @@
 
 namespace gyre::detail {
 
-/// Sleeps while `word` is `expected`, until futex_wake_one() or `deadline` (the end of time: none).
-/// May return for no reason, so the caller looks at the word again. One system call.
+/// Sleeps while `word` is `expected`, until futex_wake_one(), a signal or `deadline`
+/// (steady_time::max(): none). May return for no reason, so the caller looks at the word again.
+/// One system call; async-signal-safe.
 void futex_wait_until(const atomic<std::uint32_t>& word, std::uint32_t expected,
                       steady_time deadline) noexcept;
 
 /// Wakes at most `most` threads that sleep on `word`, which is not read and need not exist any more.
-/// One system call.
+/// One system call; async-signal-safe.
 void futex_wake(const atomic<std::uint32_t>* word, std::size_t most) noexcept;
 
-/// The same for one thread.
+/// Wakes one thread that sleeps on `word`, as futex_wake() does.
 void futex_wake_one(const atomic<std::uint32_t>* word) noexcept;
 
 }  // namespace gyre::detail

@@ -13,12 +13,30 @@
 
 namespace gyre::io::detail {
 
-/// A call in the pool's queue. Whoever takes it out of `waiting` decides whether it is made. What is in
-/// the queue of the coroutine's executor when the call is over is part of it too, as either queue may
-/// outlive the coroutine.
+/// A call in the pool's queue, and the wake-up in the queue of the coroutine's executor, as either
+/// queue may outlive the coroutine.
+///
+///               | begin() | a stop     | the pool's thread           | destruction
+///     beginning | waiting | withdrawn  |                             |
+///     waiting   |         | withdrawn* | running, makes the call     | dropped
+///     running   |         |            | done*, after the call       | dropped, waits for `notified`
+///     done      |         |            | notified, after the wake-up | dropped, waits for `notified`
+///     notified  |         |            |                             | dropped
+///     withdrawn |         |            |                             | dropped
+///     dropped   |         |            | notified, if it was running |
+///
+/// * posts the wake-up.
 class blocking_call_base::ticket final : public operation {
  public:
-  enum class state : std::uint8_t { beginning, waiting, running, done, told, withdrawn, dropped };
+  enum class state : std::uint8_t {
+    beginning,
+    waiting,
+    running,
+    done,
+    notified,
+    withdrawn,
+    dropped
+  };
 
   explicit ticket(blocking_call_base& call) noexcept : operation(&run), call_(&call) {}
 
@@ -27,15 +45,14 @@ class blocking_call_base::ticket final : public operation {
     slab_deallocate(memory, bytes);
   }
 
-  /// One step on the way; false if it was not at `from`.
+  /// False: the state was not `from`.
   bool change(state from, state to) noexcept { return state_.compare_exchange_strong(from, to); }
 
-  /// Lets the coroutine go on.
-  void tell(executor& where) noexcept {
+  void post_wake_up(executor& executor) noexcept {
     owners_.fetch_add(1);
-    where.post(wake_up_);
+    executor.post(wake_up_);
   }
-  /// For a coroutine that is destroyed while it waits: neither it nor its executor is used any more.
+  /// Before a waiting coroutine is destroyed: neither it nor its executor is used any more.
   void drop() noexcept {
     const state found = state_.exchange(state::dropped);
     assert(found != state::dropped && "destroyed twice");
@@ -45,15 +62,15 @@ class blocking_call_base::ticket final : public operation {
     call_ = nullptr;
   }
 
-  // The coroutine, the pool, and the wake-up.
+  // The owners are the coroutine, the pool, and the wake-up.
   void release() noexcept {
     if (owners_.fetch_sub(1) == 1) delete this;
   }
 
  private:
   struct wake_up : operation {
-    explicit wake_up(ticket& part_of) noexcept : operation(&arrive), of(part_of) {}
-    ticket& of;
+    explicit wake_up(ticket& owner) noexcept : operation(&resume_waiting), whole(owner) {}
+    ticket& whole;
   };
 
   static void run(operation& posted) noexcept {
@@ -61,16 +78,16 @@ class blocking_call_base::ticket final : public operation {
     if (self.change(state::waiting, state::running)) {
       self.call_->perform();
       executor& where = *self.call_->context_->where;
-      if (self.change(state::running, state::done)) self.tell(where);
-      // Who drops it meanwhile waits.
-      if (!self.change(state::done, state::told)) {
-        gyre::detail::store_and_wake(self.state_, state::told);
+      if (self.change(state::running, state::done)) self.post_wake_up(where);
+      // drop() waits meanwhile.
+      if (!self.change(state::done, state::notified)) {
+        gyre::detail::store_and_wake(self.state_, state::notified);
       }
     }
     self.release();
   }
-  static void arrive(operation& posted) noexcept {
-    ticket& self = static_cast<wake_up&>(posted).of;
+  static void resume_waiting(operation& posted) noexcept {
+    ticket& self = static_cast<wake_up&>(posted).whole;
     blocking_call_base* const call = self.call_;
     self.release();
     if (call != nullptr) gyre::detail::resume(call->waiting_);
@@ -82,7 +99,7 @@ class blocking_call_base::ticket final : public operation {
   gyre::detail::atomic<std::uint8_t> owners_{2};
 };
 
-void blocking_call_base::withdraw_ticket() noexcept {
+void blocking_call_base::abandon_ticket() noexcept {
   stop_callback_.reset();
   ticket_->drop();
   ticket_->release();
@@ -90,12 +107,12 @@ void blocking_call_base::withdraw_ticket() noexcept {
 
 bool blocking_call_base::begin(std::coroutine_handle<> awaiting, const task_context& context) {
   context_ = &context;
-  const bool gives_up = stopping_ == on_stop::give_up && context.stop.stop_possible();
-  if (gives_up && context.stop.stop_requested()) return false;
+  const bool stoppable = on_stop_ == on_stop::withdraw && context.stop.stop_possible();
+  if (stoppable && context.stop.stop_requested()) return false;
   executor& pool = pool_ != nullptr ? *pool_ : default_pool();
   waiting_ = awaiting;
   ticket& posted = *(ticket_ = new ticket(*this));
-  if (gives_up) stop_callback_.emplace(context.stop, stop{this});
+  if (stoppable) stop_callback_.emplace(context.stop, stop{this});
   if (!posted.change(ticket::state::beginning, ticket::state::waiting)) {
     posted.release();  // for the pool
     return false;
@@ -112,10 +129,10 @@ void blocking_call_base::end() noexcept {
 }
 
 // Any thread.
-void blocking_call_base::give_up() noexcept {
+void blocking_call_base::withdraw() noexcept {
   using enum ticket::state;
   if (ticket_->change(beginning, withdrawn)) return;
-  if (ticket_->change(waiting, withdrawn)) ticket_->tell(*context_->where);
+  if (ticket_->change(waiting, withdrawn)) ticket_->post_wake_up(*context_->where);
 }
 
 }  // namespace gyre::io::detail

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// A system call that may block, made on a thread of a pool while a coroutine waits for it.
+// blocking_call: a system call that may block, made on a thread of a pool while a coroutine awaits
+// it.
 //
-// What waits in the pool's queue is not the awaiter but a ticket from the slab, which stays there
-// when the coroutine goes: a coroutine that is asked to stop while the call waits for a thread goes
-// on at once. When the call has begun it uses the coroutine's memory, so it is waited for. The ticket
-// is also what wakes the coroutine, and what is left in its executor's queue when that goes meanwhile.
+// The pool's queue holds not the awaiter but a ticket from the slab, which stays there when the
+// coroutine is gone: a coroutine that is asked to stop while the call waits for a thread is resumed
+// at once. A call that has begun uses the coroutine's memory, so its end is awaited. The ticket
+// also wakes the coroutine, and is left in the executor's queue if the coroutine is destroyed
+// meanwhile.
 #pragma once
 
 #include <gyre/task/context.hpp>
@@ -21,16 +23,16 @@
 
 namespace gyre::io::detail {
 
-/// blocking_pool(), for those who need not know what it is.
+/// blocking_pool(), without its header.
 executor& default_pool();
 
 /// The value; else throws as gyre::detail::throw_failure().
 template <class T>
-T value_or_throw(std::expected<T, std::error_code>&& ended, const task_context* context,
-                 const char* what) {
-  if (!ended) [[unlikely]]
-    gyre::detail::throw_failure(ended.error(), context, what);
-  if constexpr (!std::is_void_v<T>) return *std::move(ended);
+T value_or_throw(std::expected<T, std::error_code>&& outcome, const task_context* context,
+                 const char* operation) {
+  if (!outcome) [[unlikely]]
+    gyre::detail::throw_failure(outcome.error(), context, operation);
+  if constexpr (!std::is_void_v<T>) return *std::move(outcome);
 }
 
 /// The part that does not depend on the call. May be moved until it is awaited.
@@ -39,25 +41,24 @@ class blocking_call_base {
   blocking_call_base& operator=(const blocking_call_base&) = delete;
 
  protected:
-  enum class on_stop : bool { give_up, go_on };
+  enum class on_stop : bool { withdraw, ignore };
 
   /// `pool`: null for default_pool().
-  blocking_call_base(executor* pool, on_stop stopping) noexcept
-      : pool_(pool), stopping_(stopping) {}
+  blocking_call_base(executor* pool, on_stop reaction) noexcept : pool_(pool), on_stop_(reaction) {}
   blocking_call_base(const blocking_call_base& other) noexcept
-      : pool_(other.pool_), stopping_(other.stopping_) {}
+      : pool_(other.pool_), on_stop_(other.on_stop_) {}
   ~blocking_call_base() = default;
-  /// Before a coroutine that waits is destroyed, where it would go on: takes the call back, or waits
-  /// for its end.
-  void withdraw() noexcept {
+  /// Before a waiting coroutine is destroyed, where it would be resumed: withdraws the call, or
+  /// waits for its end.
+  void abandon() noexcept {
     if (ticket_ != nullptr) [[unlikely]]
-      withdraw_ticket();
+      abandon_ticket();
   }
 
-  /// False: the coroutine goes on at once, and perform() is not called.
+  /// False: there is nothing to wait for, and perform() is not called.
   bool begin(std::coroutine_handle<> awaiting, const task_context& context);
   const task_context* context() const noexcept { return context_; }
-  /// When the coroutine goes on.
+  /// When the coroutine is resumed.
   void end() noexcept;
   /// On a thread of the pool.
   virtual void perform() noexcept = 0;
@@ -66,18 +67,18 @@ class blocking_call_base {
   class ticket;
   struct stop {
     blocking_call_base* self;
-    void operator()() const noexcept { self->give_up(); }
+    void operator()() const noexcept { self->withdraw(); }
   };
 
-  void give_up() noexcept;
-  void withdraw_ticket() noexcept;
+  void withdraw() noexcept;
+  void abandon_ticket() noexcept;
 
   std::coroutine_handle<> waiting_;
   executor* pool_;
   const task_context* context_ = nullptr;  // once it is awaited
   ticket* ticket_ = nullptr;
   std::optional<inplace_stop_callback<stop>> stop_callback_;
-  on_stop stopping_;
+  on_stop on_stop_;
 };
 
 /// Awaited, calls `Function`, which returns a std::expected<T, std::error_code> and does not throw.
@@ -90,14 +91,14 @@ class [[nodiscard]] blocking_call final : blocking_call_base {
 
   /// `name`: of the call, for the exception.
   blocking_call(const char* name, executor* pool, Function call)
-      : blocking_call_base(pool, on_stop::give_up), name_(name), call_(std::move(call)) {}
+      : blocking_call_base(pool, on_stop::withdraw), name_(name), call_(std::move(call)) {}
   blocking_call(blocking_call&& other) noexcept
       : blocking_call_base(other), name_(other.name_), call_(std::move(other.call_)) {}
-  ~blocking_call() { withdraw(); }
+  ~blocking_call() { abandon(); }
 
   /// A call that is made even when the coroutine is asked to stop.
-  static blocking_call made_in_any_case(const char* name, executor* pool, Function call) {
-    return blocking_call(name, pool, std::move(call), on_stop::go_on);
+  static blocking_call without_stop(const char* name, executor* pool, Function call) {
+    return blocking_call(name, pool, std::move(call), on_stop::ignore);
   }
 
   static constexpr bool executor_affine = true;
@@ -122,8 +123,8 @@ class [[nodiscard]] blocking_call final : blocking_call_base {
   }
 
  private:
-  blocking_call(const char* name, executor* pool, Function call, on_stop stopping)
-      : blocking_call_base(pool, stopping), name_(name), call_(std::move(call)) {}
+  blocking_call(const char* name, executor* pool, Function call, on_stop reaction)
+      : blocking_call_base(pool, reaction), name_(name), call_(std::move(call)) {}
 
   void perform() noexcept override { result_.emplace(call_()); }
 

@@ -68,7 +68,7 @@ struct on_the_spot final : gyre::executor {
 
 struct fake_promise : gyre::detail::promise_base {};
 
-// What a coroutine's handle points to, in all compilers; resumed, it calls a function.
+// The memory that a coroutine's handle points to, in all compilers; resumed, it calls a function.
 struct fake_frame {
   void (*resume)(void* frame) = [](void* frame) { static_cast<fake_frame*>(frame)->go_on(); };
   void (*destroy)(void* frame) = nullptr;
@@ -76,7 +76,7 @@ struct fake_frame {
   std::function<void()> go_on = [] {};
 };
 
-// What a coroutine is that awaits a call, as far as that sees it. On the heap, where every access
+// A coroutine that awaits a call, as far as the call sees it. On the heap, where every access
 // after its end is found.
 struct caller {
   struct function {

@@ -79,9 +79,9 @@ void buffer_ring::give_back(receive_block& returned) noexcept {
   own.home->add(static_cast<std::uint16_t>(&own - own.home->states_));
 }
 
-void buffer_ring::queue::push(buffer_ring& of, std::uint16_t index, std::size_t count) noexcept {
-  buffer& added = of.begin_loan(index);
-  added.kept = {of.bytes_of(index), count};
+void buffer_ring::queue::push(buffer_ring& ring, std::uint16_t index, std::size_t count) noexcept {
+  buffer& added = ring.begin_loan(index);
+  added.kept = {ring.bytes_of(index), count};
   added.next = nullptr;
   (first_ == nullptr ? first_ : last_->next) = &added;
   last_ = &added;
@@ -90,15 +90,15 @@ void buffer_ring::queue::push(buffer_ring& of, std::uint16_t index, std::size_t 
 received buffer_ring::queue::pop() noexcept {
   buffer& oldest = *first_;
   first_ = oldest.next;
-  return received(oldest, oldest.kept);  // with the loan that the queue had
+  return received(oldest, oldest.kept);  // passes the queue's loan on
 }
 
-std::size_t buffer_ring::queue::read(std::span<std::byte> to) noexcept {
+std::size_t buffer_ring::queue::read(std::span<std::byte> memory) noexcept {
   std::size_t done = 0;
-  while (!empty() && done < to.size()) {
+  while (!empty() && done < memory.size()) {
     std::span<const std::byte>& oldest = first_->kept;
-    const std::size_t count = std::min(oldest.size(), to.size() - done);
-    std::memcpy(to.data() + done, oldest.data(), count);
+    const std::size_t count = std::min(oldest.size(), memory.size() - done);
+    std::memcpy(memory.data() + done, oldest.data(), count);
     oldest = oldest.subspan(count);
     done += count;
     if (oldest.empty()) pop();

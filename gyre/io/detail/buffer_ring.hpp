@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Small buffers that the kernel takes one by one from a ring, as data comes for requests that go on
-// receiving. What came is lent as io::received; a buffer goes back to the ring when its loan ends.
+// buffer_ring: small buffers that the kernel takes from a ring as data comes for multishot
+// receives. The bytes are lent as io::received; a buffer goes back to the ring when its loan ends.
 #pragma once
 
 #include <liburing.h>
@@ -13,11 +13,13 @@
 
 namespace gyre::io::detail {
 
-/// Loop's thread only. Some 2 MiB of address space; pages are used as data first comes.
+/// Some 2 MiB of address space, whose pages are used as data first comes.
+///
+/// Thread-safety: loop's thread only.
 class buffer_ring {
  public:
-  /// As many as are likely to be filled between two turns of the loop. Larger messages are better
-  /// received by a call, into large blocks; docs/design/uring.md has the figures.
+  /// As many as may be filled between two turns of the loop. Larger messages are better received by
+  /// a call, into large blocks; docs/design/uring.md has the figures.
   static constexpr unsigned buffers = 256;
   static constexpr std::size_t bytes_each = 8192;
   static constexpr std::uint16_t group = 0;
@@ -35,14 +37,14 @@ class buffer_ring {
   static std::uint16_t named_by(const io_uring_cqe& completion) noexcept {
     return static_cast<std::uint16_t>(completion.flags >> IORING_CQE_BUFFER_SHIFT);
   }
-  /// Lends what the kernel has put into a buffer.
+  /// Lends the bytes that the kernel has put into a buffer.
   received lend(std::uint16_t buffer, std::size_t count) noexcept;
-  /// Gives a buffer back to the kernel, and what is in it up.
+  /// Gives a buffer back to the kernel.
   void recycle(std::uint16_t buffer) noexcept;
   /// Whether all buffers are on loan, so that the kernel has none.
   bool exhausted() const noexcept { return lent_ == buffers; }
 
-  /// Bytes that came and that nobody has asked for yet: a queue of loans that needs no memory.
+  /// A queue of received bytes; intrusive, so it needs no memory.
   class queue;
 
  private:
@@ -60,7 +62,7 @@ class buffer_ring {
 };
 
 struct buffer_ring::buffer : receive_block {
-  explicit buffer(buffer_ring& of) noexcept : receive_block(&give_back), home(&of) {}
+  explicit buffer(buffer_ring& owner) noexcept : receive_block(&give_back), home(&owner) {}
 
   buffer_ring* home;
   // While it is in a queue.
@@ -71,11 +73,11 @@ struct buffer_ring::buffer : receive_block {
 class buffer_ring::queue {
  public:
   bool empty() const noexcept { return first_ == nullptr; }
-  void push(buffer_ring& of, std::uint16_t buffer, std::size_t count) noexcept;
+  void push(buffer_ring& ring, std::uint16_t buffer, std::size_t count) noexcept;
   /// Lends the oldest piece; there must be one.
   received pop() noexcept;
-  /// Moves the oldest bytes to `to`; how many.
-  std::size_t read(std::span<std::byte> to) noexcept;
+  /// Copies the oldest bytes into `memory`, drops them, and returns their count.
+  std::size_t read(std::span<std::byte> memory) noexcept;
   void clear() noexcept;
 
  private:

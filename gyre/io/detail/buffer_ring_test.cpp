@@ -39,7 +39,7 @@ class BufferRing : public testing::Test {
     if (std::exchange(open_, false)) io_uring_queue_exit(&ring_);
   }
 
-  // What came of receiving a message that is there: the buffer and the count, or none.
+  // The outcome of receiving a message that is there: the buffer and the count, or none.
   std::optional<std::pair<std::uint16_t, std::size_t>> receive(const std::string& text) {
     EXPECT_EQ(::send(ends_.second.get(), text.data(), text.size(), 0), std::ssize(text));
     io_uring_sqe* const sqe = io_uring_get_sqe(&ring_);

@@ -10,29 +10,29 @@ namespace gyre::io::detail {
 static_assert(EPOLLIN == POLLIN && EPOLLPRI == POLLPRI && EPOLLOUT == POLLOUT &&
               EPOLLERR == POLLERR && EPOLLHUP == POLLHUP && EPOLLRDHUP == POLLRDHUP);
 
-// Whether there is something to read, epoll reports at once.
-void epoll_requests::add_to_epoll(int epoll, handle& served) {
+// Data that is there already epoll reports at once.
+void epoll_registrations::add(handle& watched) {
   epoll_event event{};
   event.events = EPOLLIN | EPOLLPRI | EPOLLOUT | EPOLLRDHUP | static_cast<std::uint32_t>(EPOLLET);
-  event.data.u64 = tagged(served);
-  if (::epoll_ctl(epoll, EPOLL_CTL_ADD, served.fd(), &event) != 0) {
+  event.data.u64 = tagged(watched);
+  if (::epoll_ctl(epoll_, EPOLL_CTL_ADD, watched.fd(), &event) != 0) {
     gyre::detail::throw_errno("epoll_ctl");
   }
 }
 
-void epoll_requests::end(handle& served) noexcept {
+void epoll_registrations::remove(handle& watched) noexcept {
   // Fails where the descriptor has been closed already; then the kernel has forgotten it too.
   epoll_event ignored{};
-  static_cast<void>(::epoll_ctl(epoll_, EPOLL_CTL_DEL, served.fd(), &ignored));
+  static_cast<void>(::epoll_ctl(epoll_, EPOLL_CTL_DEL, watched.fd(), &ignored));
   for (epoll_event& event : reported_) {
-    if (event.data.u64 == tagged(served)) event.data.u64 = 0;
+    if (event.data.u64 == tagged(watched)) event.data.u64 = 0;
   }
 }
 
-void epoll_requests::use(int epoll) {
+void epoll_registrations::use(int epoll, std::span<handle* const> handles) {
   epoll_ = epoll;
-  for (handle* each : all()) {
-    if (each != nullptr) add_to_epoll(epoll, *each);
+  for (handle* const each : handles) {
+    if (each != nullptr) add(*each);
   }
 }
 

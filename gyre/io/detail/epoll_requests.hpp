@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Requests on epoll: a descriptor is registered once, edge-triggered, for both directions, and
+// Requests on epoll: a descriptor is registered once, edge-triggered, for both directions, so that
 // epoll_ctl(2) is not called again while it is used.
 #pragma once
 
@@ -9,40 +9,45 @@
 #include <cstdint>
 #include <span>
 
+#include <gyre/io/detail/readiness_source.hpp>
 #include <gyre/io/detail/ready_requests.hpp>
 
 namespace gyre::io::detail {
 
-class epoll_requests final : public ready_requests {
+/// The handles of an epoll instance.
+class epoll_registrations final : public readiness_source {
  public:
-  /// `reported`: what the poller has still to look at; events of detached handles are emptied there.
-  explicit epoll_requests(std::span<epoll_event>& reported) noexcept : reported_(reported) {}
+  /// `reported`: events that the poller has still to look at; those of removed handles are emptied.
+  explicit epoll_registrations(std::span<epoll_event>& reported) noexcept : reported_(reported) {}
 
-  /// The epoll instance to use from now on; every handle is registered with it.
-  void use(int epoll);
-  /// Whether an event is for a handle, which is then served (else it is the poller's own).
-  static bool is_for_handle(const epoll_event& event) noexcept {
-    return (event.data.u64 & handle_tag) != 0;
+  /// Uses another epoll instance from now on, and registers `handles` with it; null ones are
+  /// skipped.
+  void use(int epoll, std::span<handle* const> handles);
+  /// The handle that an event is for; null for one of the poller's own.
+  static handle* target_of(const epoll_event& event) noexcept {
+    if ((event.data.u64 & handle_tag) == 0) return nullptr;
+    return reinterpret_cast<handle*>(event.data.u64 & ~handle_tag);
   }
-  /// Goes on with the requests that the event is about.
-  void serve_event(const epoll_event& event, std::size_t& completed) {
-    serve(*reinterpret_cast<handle*>(event.data.u64 & ~handle_tag), event.events, completed);
-  }
+
+  void add(handle& watched) override;
+  void remove(handle& watched) noexcept override;
+  void wait_for(handle&, direction) noexcept override {}  // is reported in any case
+  result read_early(request&) noexcept override { return result::failure(EINVAL); }
 
  private:
   static constexpr std::uint64_t handle_tag = 1;
 
-  static std::uint64_t tagged(handle& served) noexcept {
-    return reinterpret_cast<std::uintptr_t>(&served) | handle_tag;
+  static std::uint64_t tagged(handle& target) noexcept {
+    return reinterpret_cast<std::uintptr_t>(&target) | handle_tag;
   }
-  static void add_to_epoll(int epoll, handle& served);
-
-  void begin(handle& served) override { add_to_epoll(epoll_, served); }
-  void end(handle& served) noexcept override;
-  void wait_for_readiness(handle&, bool) noexcept override {}  // it is reported in any case
 
   std::span<epoll_event>& reported_;
   int epoll_ = -1;
+};
+
+class epoll_requests final : public ready_requests {
+ public:
+  using ready_requests::ready_requests;
 };
 
 }  // namespace gyre::io::detail

@@ -10,88 +10,88 @@
 namespace gyre::io::detail {
 
 void perform(file_steps& steps) noexcept {
-  for (auto next = steps.begin(); next;) next = steps.go_on(io::perform(*next));
+  for (auto next = steps.begin(); next;) next = steps.advance(io::perform(*next));
 }
 
 namespace {
 
-// The loop that a coroutine of the executor `where`, which runs now, may use; or null.
-event_loop* loop_of(executor& where) noexcept {
+// The loop that a coroutine of `executor`, which runs now, may use; or null.
+event_loop* loop_of(executor& executor) noexcept {
   event_loop* const here = event_loop::current();
-  if (&where == here || &where == &inline_executor()) return here;
-  // One that does not run yet, or whose task runs another one.
-  auto* const loop = dynamic_cast<event_loop*>(&where);
+  if (&executor == here || &executor == &inline_executor()) return here;
+  // A loop that does not run yet, or whose task runs another loop.
+  auto* const loop = dynamic_cast<event_loop*>(&executor);
   return loop != nullptr && (here == nullptr || loop->in_loop_thread()) ? loop : nullptr;
 }
 
 }  // namespace
 
-ring_place ring_for(const file_way& way, executor& where) noexcept {
-  if (way.pool != nullptr || !way.suits_ring) return {};
-  event_loop* const loop = loop_of(where);
+loop_files files_for(const file_operation_options& options, executor& executor) noexcept {
+  if (options.pool != nullptr || !options.suits_ring) return {};
+  event_loop* const loop = loop_of(executor);
   backend* const io = loop != nullptr ? loop->io() : nullptr;
   file_service* const files = io != nullptr ? io->files() : nullptr;
-  if (files == nullptr || !files->can(way.kind)) return {};
+  if (files == nullptr || !files->can(options.kind)) return {};
   return {loop, files};
 }
 
 bool ring_operation::begin(std::coroutine_handle<> awaiting, inplace_stop_token stop) {
   waiting_ = awaiting;
-  if (go_on(steps_.begin())) return false;
+  if (make_calls(steps_.begin())) return false;
   if (stop.stop_possible()) stop_callback_.emplace(stop, on_stop{this});
   return true;
 }
 
-// Whether it is over; if not, a call is under way.
-bool ring_operation::go_on(file_steps::next next) noexcept {
+// Returns whether all calls have been made; if not, one is under way.
+bool ring_operation::make_calls(file_steps::next next) noexcept {
   while (next) {
     command = *next;
-    const std::optional<result> made =
+    const std::optional<result> outcome =
         stopping_ ? result::failure(ECANCELED) : service_.start(*this);
-    if (!made) return false;
-    next = after(*made);
+    if (!outcome) return false;
+    next = next_after(*outcome);
   }
   return true;
 }
 
-file_steps::next ring_operation::after(result made) noexcept {
-  const bool interrupted = made.error_number() == EINTR && command.kind != file_call_kind::close;
-  return interrupted ? file_steps::next(command) : steps_.go_on(made);
+file_steps::next ring_operation::next_after(result outcome) noexcept {
+  const bool interrupted = outcome.error_number() == EINTR && command.kind != file_call_kind::close;
+  return interrupted ? file_steps::next(command) : steps_.advance(outcome);
 }
 
-void ring_operation::on_completion(file_call& completed, result made) {
+void ring_operation::on_completion(file_call& completed, result outcome) {
   auto& self = static_cast<ring_operation&>(completed);
-  if (!self.go_on(self.after(made))) return;
-  self.forget_stop();
+  if (!self.make_calls(self.next_after(outcome))) return;
+  self.disarm_stop();
   gyre::detail::resume(self.waiting_);
 }
 
 // Any thread.
 void ring_operation::stop() noexcept try {
   stop_target_ = std::make_shared<ring_operation*>(this);
-  home_.post([target = stop_target_] {
-    if (*target != nullptr) (*target)->take_back();
+  loop_.post([target = stop_target_] {
+    if (*target != nullptr) (*target)->cancel_call();
   });
 } catch (const std::bad_alloc&) {
-  return;  // it runs to its end
+  return;  // the operation runs to its end
 }
 
-void ring_operation::take_back() noexcept {
+void ring_operation::cancel_call() noexcept {
   stopping_ = true;
-  service_.take_back(*this);
+  service_.request_cancel(*this);
 }
 
-void ring_operation::forget_stop() noexcept {
+void ring_operation::disarm_stop() noexcept {
   stop_callback_.reset();  // waits for a stop on another thread
   if (stop_target_ != nullptr) *stop_target_ = nullptr;
 }
 
 ring_operation::~ring_operation() {
   if (!is_linked()) return;
-  forget_stop();
-  // What has come of it may be a descriptor.
-  if (const std::optional<result> made = service_.cancel(*this)) {
-    static_cast<void>(steps_.go_on(*made));
+  disarm_stop();
+  // The outcome may be a descriptor, which the steps own.
+  if (const std::optional<result> outcome = service_.cancel(*this)) {
+    static_cast<void>(steps_.advance(*outcome));
   }
 }
 

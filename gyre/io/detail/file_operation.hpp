@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The awaiter of operations on files. If the coroutine is on a loop whose backend can, the kernel
-// carries the operation out for the loop; else a thread of a pool does.
+// file_operation: the awaiter of operations on files. The kernel carries them out for the loop
+// where the backend of the coroutine's loop can, else a thread of a pool does.
 #pragma once
 
 #include <gyre/exec/event_loop.hpp>
@@ -26,15 +26,16 @@
 namespace gyre::io::detail {
 
 /// An operation that is carried out for a loop. All of it is on the loop's thread, but for a stop,
-/// which comes from any: that posts to the loop what it needs to find this, or its absence.
+/// which comes from any: that posts a call to the loop, which finds this, or that it is gone.
 class ring_operation final : file_call {
  public:
-  ring_operation(event_loop& home, file_service& service, file_steps& steps) noexcept
-      : file_call(&on_completion), home_(home), service_(service), steps_(steps) {}
-  /// Of a coroutine that is destroyed while it waits: waits for the end of what cannot be taken back.
+  ring_operation(event_loop& loop, file_service& service, file_steps& steps) noexcept
+      : file_call(&on_completion), loop_(loop), service_(service), steps_(steps) {}
+  /// Waits for the end of a call that cannot be cancelled, if the coroutine is destroyed while it
+  /// waits.
   ~ring_operation();
 
-  /// False: it is over already.
+  /// False: there is nothing to wait for.
   bool begin(std::coroutine_handle<> awaiting, inplace_stop_token stop);
 
  private:
@@ -43,19 +44,19 @@ class ring_operation final : file_call {
     void operator()() const noexcept { self->stop(); }
   };
 
-  static void on_completion(file_call& completed, result made);
-  bool go_on(file_steps::next next) noexcept;
-  file_steps::next after(result made) noexcept;
+  static void on_completion(file_call& completed, result outcome);
+  bool make_calls(file_steps::next next) noexcept;
+  file_steps::next next_after(result outcome) noexcept;
   void stop() noexcept;
-  void forget_stop() noexcept;
-  void take_back() noexcept;
+  void disarm_stop() noexcept;
+  void cancel_call() noexcept;
 
-  event_loop& home_;
+  event_loop& loop_;
   file_service& service_;
   file_steps& steps_;
   std::coroutine_handle<> waiting_;
   bool stopping_ = false;
-  // What a stop has posted finds here who it is for: nobody any more if that is over.
+  // Shared with the call that a stop has posted; null: the operation is over.
   std::shared_ptr<ring_operation*> stop_target_;
   std::optional<inplace_stop_callback<on_stop>> stop_callback_;
 };
@@ -63,38 +64,38 @@ class ring_operation final : file_call {
 /// Makes all calls on the calling thread.
 void perform(file_steps& steps) noexcept;
 
-/// How an operation is carried out.
-struct file_way {
-  /// Of threads; null: the kernel, if it can, or else the default one.
+/// How a file operation is carried out.
+struct file_operation_options {
+  /// Null: the kernel, if it can, else the default pool.
   executor* pool = nullptr;
-  /// What the kernel must be able to do.
+  /// The calls that the kernel must be able to make.
   file_call_kind kind = file_call_kind::read;
   bool suits_ring = true;
-  /// Whether it may be given up when the coroutine is asked to stop.
-  bool stops = true;
+  /// Whether it ends when the coroutine is asked to stop.
+  bool stoppable = true;
 };
 
-/// What carries an operation out for a loop, if anything does.
-struct ring_place {
+/// A loop whose kernel carries operations out; null: there is none.
+struct loop_files {
   event_loop* loop = nullptr;
   file_service* files = nullptr;
 };
-/// For a coroutine of the executor `where`, which runs now.
-ring_place ring_for(const file_way& way, executor& where) noexcept;
+/// For a coroutine of `executor`, which runs now.
+loop_files files_for(const file_operation_options& options, executor& executor) noexcept;
 
-/// Awaited, carries `Steps` out and gives their outcome.
+/// Awaited, carries `Steps` out, and gives their outcome.
 template <class Steps>
 class [[nodiscard]] file_operation {
  public:
   using value_type = typename Steps::value_type;
   using expected = outcome_of<value_type>;
 
-  /// `name`: of the call, for the exception, which also says the path() of steps that have one.
-  file_operation(const char* name, file_way way, Steps steps)
-      : name_(name), way_(way), steps_(std::move(steps)) {}
+  /// `name`: of the call, for the exception, which also names the path() of steps that have one.
+  file_operation(const char* name, file_operation_options options, Steps steps)
+      : name_(name), options_(options), steps_(std::move(steps)) {}
   // Before it is awaited.
   file_operation(file_operation&& other) noexcept
-      : name_(other.name_), way_(other.way_), steps_(std::move(other.steps_)) {}
+      : name_(other.name_), options_(other.options_), steps_(std::move(other.steps_)) {}
   file_operation& operator=(const file_operation&) = delete;
 
   static constexpr bool executor_affine = true;
@@ -103,8 +104,8 @@ class [[nodiscard]] file_operation {
   bool await_suspend(std::coroutine_handle<Promise> awaiting) {
     const task_context& context = gyre::detail::context_of(awaiting);
     context_ = &context;
-    if (const auto [loop, files] = ring_for(way_, *context.where); files != nullptr) {
-      const inplace_stop_token stop = way_.stops ? context.stop : inplace_stop_token();
+    if (const auto [loop, files] = files_for(options_, *context.where); files != nullptr) {
+      const inplace_stop_token stop = options_.stoppable ? context.stop : inplace_stop_token();
       if (stop.stop_requested()) return gyre::detail::gives_way(context, awaiting);
       return under_way_.template emplace<ring_operation>(*loop, *files, steps_)
           .begin(awaiting, stop);
@@ -112,26 +113,26 @@ class [[nodiscard]] file_operation {
     return under_way_.template emplace<pool_operation>(on_pool()).await_suspend(awaiting);
   }
   value_type await_resume() {
-    expected made = outcome();
+    expected ended = outcome();
     if constexpr (requires { steps_.path(); }) {
-      if (!made) {
-        const std::string what = name_ + (' ' + steps_.path());
-        gyre::detail::throw_failure(made.error(), context_, what.c_str());
+      if (!ended) {
+        const std::string operation = name_ + (' ' + steps_.path());
+        gyre::detail::throw_failure(ended.error(), context_, operation.c_str());
       }
     }
-    return value_or_throw(std::move(made), context_, name_);
+    return value_or_throw(std::move(ended), context_, name_);
   }
   expected result() {
-    expected made = outcome();
-    if (!made) return std::unexpected(gyre::detail::failure_value(made.error(), context_));
-    return made;
+    expected ended = outcome();
+    if (!ended) return std::unexpected(gyre::detail::failure_value(ended.error(), context_));
+    return ended;
   }
 
  private:
   // With every error as a value.
   expected outcome() noexcept {
     if (auto* const pool = std::get_if<pool_operation>(&under_way_)) {
-      if (const auto made = pool->outcome(); !made) return std::unexpected(made.error());
+      if (const auto ended = pool->outcome(); !ended) return std::unexpected(ended.error());
     } else if (under_way_.index() == 0) {
       return std::unexpected(std::make_error_code(std::errc::operation_canceled));
     }
@@ -149,15 +150,16 @@ class [[nodiscard]] file_operation {
 
   pool_operation on_pool() {
     const on_thread work{&steps_};
-    return way_.stops ? pool_operation(name_, way_.pool, work)
-                      : pool_operation::made_in_any_case(name_, way_.pool, work);
+    return options_.stoppable ? pool_operation(name_, options_.pool, work)
+                              : pool_operation::without_stop(name_, options_.pool, work);
   }
 
   const char* name_;
   const task_context* context_ = nullptr;  // once it is awaited
-  file_way way_;
+  file_operation_options options_;
   Steps steps_;
-  std::variant<std::monostate, ring_operation, pool_operation> under_way_;  // uses the others
+  std::variant<std::monostate, ring_operation, pool_operation>
+      under_way_;  // uses the other members
 };
 
 }  // namespace gyre::io::detail

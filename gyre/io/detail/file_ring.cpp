@@ -19,7 +19,7 @@
 namespace gyre::io::detail {
 namespace {
 
-// The kernel's number of ftruncate, of Linux 6.9; headers may be older.
+// Since Linux 6.9; headers may be older.
 constexpr int opcode_ftruncate = 55;
 
 constexpr std::array all_kinds = {file_call_kind::open,     file_call_kind::read,
@@ -52,11 +52,11 @@ file_ring::file_ring(unsigned entries) : entries_(entries) { open(); }
 
 void file_ring::open() {
   ring_.ring_fd = -1;
-  io_uring made{};
-  if (const int error = io_uring_queue_init(entries_, &made, 0); error < 0) {
+  io_uring ring{};
+  if (const int error = io_uring_queue_init(entries_, &ring, 0); error < 0) {
     gyre::detail::throw_system_error(-error, "io_uring_setup");
   }
-  ring_ = made;
+  ring_ = ring;
   process_ = ::getpid();
   can_.reset();
   io_uring_probe* const probe = io_uring_get_probe_ring(&ring_);
@@ -82,18 +82,18 @@ bool file_ring::can(file_call_kind kind) const noexcept {
   return can_.test(std::to_underlying(kind));
 }
 
-std::optional<result> file_ring::start(file_call& asked) noexcept {
-  const file_command& command = asked.command;
+std::optional<result> file_ring::start(file_call& call) noexcept {
+  const file_command& command = call.command;
   // The largest of all offsets has a meaning of its own for a ring.
   if (command.offset > std::uint64_t{std::numeric_limits<std::int64_t>::max()}) {
     return result::failure(EINVAL);
   }
-  asked.taken_back = false;
-  // Where the kernel has no memory to wait with.
-  if (!submit(asked)) return perform(command);
+  call.cancelled = false;
+  // Without memory in the kernel, the call is made here.
+  if (!submit(call)) return perform(command);
   collect();
-  if (!asked.ended || !within_limits(command)) return {};
-  return take(asked);
+  if (!call.completion || !within_limits(command)) return {};
+  return take(call);
 }
 
 bool file_ring::within_limits(const file_command& command) noexcept {
@@ -104,7 +104,7 @@ bool file_ring::within_limits(const file_command& command) noexcept {
 
 void file_ring::prepare(io_uring_sqe& entry, const file_command& command) noexcept {
   using enum file_call_kind;
-  // What one call of the system takes at most, too.
+  // The limit of one system call, too.
   constexpr std::size_t most_bytes = 0x7ffff000;
   const auto bytes = static_cast<unsigned>(std::min(command.size, most_bytes));
   switch (command.kind) {
@@ -127,39 +127,40 @@ void file_ring::prepare(io_uring_sqe& entry, const file_command& command) noexce
       break;
     case close: io_uring_prep_close(&entry, command.fd); break;
   }
-  // So that copying much does not hold the loop up.
+  // A large copy would hold the loop up.
   if (moves_bytes(command) && bytes > most_bytes_at_once) entry.flags |= IOSQE_ASYNC;
 }
 
 io_uring_sqe* file_ring::new_entry() noexcept {
   if (io_uring_sqe* const entry = io_uring_get_sqe(&ring_)) return entry;
-  io_uring_submit(&ring_);  // what the kernel has not taken before
+  io_uring_submit(&ring_);  // entries that the kernel did not take before
   return io_uring_get_sqe(&ring_);
 }
 
-bool file_ring::submit(file_call& asked) noexcept {
+bool file_ring::submit(file_call& call) noexcept {
   if (fd() < 0) return false;
   io_uring_sqe* const entry = new_entry();
   if (entry == nullptr) return false;
-  prepare(*entry, asked.command);
-  io_uring_sqe_set_data(entry, &asked);
-  asked.ended.reset();
-  asked.thread = this_thread();
-  begun_.push_back(asked);
+  prepare(*entry, call.command);
+  io_uring_sqe_set_data(entry, &call);
+  call.completion.reset();
+  call.thread = this_thread();
+  begun_.push_back(call);
   ++under_way_;
   if (enter(*entry)) return true;
-  asked.unlink();
+  call.unlink();
   --under_way_;
   return false;
 }
 
-// Whether the kernel has taken all entries. If not, it must not take the newest one later.
+// Returns whether the kernel has taken all entries. If not, the newest one becomes a no-op, as the
+// kernel must not take it later.
 bool file_ring::enter(io_uring_sqe& newest) noexcept {
   for (bool again = true; again;) {
     const int submitted = io_uring_submit(&ring_);
     if (io_uring_sq_ready(&ring_) == 0) return true;
     again = submitted == -EINTR;
-    if (submitted == -EBUSY) {  // before it has told what is done
+    if (submitted == -EBUSY) {  // completions have to be taken first
       const std::size_t before = done_count_;
       collect();
       again = done_count_ != before;
@@ -172,7 +173,7 @@ bool file_ring::enter(io_uring_sqe& newest) noexcept {
 
 void file_ring::collect() noexcept {
   std::array<io_uring_cqe*, 32> found;
-  // This also has the kernel tell what did not fit into the queue.
+  // This also brings completions that did not fit into the queue.
   while (const unsigned count = io_uring_peek_batch_cqe(&ring_, found.data(), found.size())) {
     for (const io_uring_cqe* const each : std::span(found).first(count)) {
       auto* const call = static_cast<file_call*>(io_uring_cqe_get_data(each));
@@ -184,7 +185,7 @@ void file_ring::collect() noexcept {
 
 void file_ring::finish(file_call& call, int returned) noexcept {
   call.unlink();
-  call.ended =
+  call.completion =
       returned >= 0 ? result::of(static_cast<std::size_t>(returned)) : result::failure(-returned);
   done_.push_back(call);
   ++done_count_;
@@ -194,58 +195,58 @@ result file_ring::take(file_call& call) noexcept {
   call.unlink();
   --under_way_;
   --done_count_;
-  return *std::exchange(call.ended, std::nullopt);
+  return *std::exchange(call.completion, std::nullopt);
 }
 
-void file_ring::take_back(file_call& asked) noexcept {
-  if (!asked.is_linked() || asked.ended) return;
-  asked.taken_back = true;
+void file_ring::request_cancel(file_call& call) noexcept {
+  if (!call.is_linked() || call.completion) return;
+  call.cancelled = true;
   io_uring_sqe* const entry = new_entry();
   if (entry == nullptr) return;
-  io_uring_prep_cancel(entry, &asked, 0);
+  io_uring_prep_cancel(entry, &call, 0);
   io_uring_sqe_set_data(entry, nullptr);
   static_cast<void>(enter(*entry));
 }
 
 void file_ring::wait_for(file_call& call) noexcept {
-  for (collect(); !call.ended; collect()) {
+  for (collect(); !call.completion; collect()) {
     ::pollfd ring{.fd = fd(), .events = POLLIN, .revents = 0};
     ::poll(&ring, 1, -1);
   }
 }
 
-std::optional<result> file_ring::cancel(file_call& asked) noexcept {
-  if (!asked.is_linked()) return {};
-  take_back(asked);
-  if (!asked.ended) wait_for(asked);
-  return take(asked);
+std::optional<result> file_ring::cancel(file_call& call) noexcept {
+  if (!call.is_linked()) return {};
+  request_cancel(call);
+  if (!call.completion) wait_for(call);
+  return take(call);
 }
 
 void file_ring::reap(std::size_t& completed) {
   if (fd() >= 0) collect();
   at_once_ = most_at_once;
-  // What is over now: the functions may begin more, and another turn is theirs.
+  // Only the calls that are done now: calls that the callbacks begin have another turn.
   for (std::size_t left = done_count_; left > 0 && !done_.empty(); --left) {
     file_call& call = done_.front();
-    const result made = take(call);
-    // What the kernel does for a thread that has ended, it gives up with these.
-    const int error = made.error_number();
-    if ((error == EFAULT || error == ECANCELED) && !call.taken_back &&
+    const result outcome = take(call);
+    // The kernel ends the calls of a thread that has ended with these errors.
+    const int error = outcome.error_number();
+    if ((error == EFAULT || error == ECANCELED) && !call.cancelled &&
         call.thread != this_thread() && submit(call)) {
       continue;
     }
     ++completed;
-    call.complete(made);
+    call.complete(outcome);
   }
 }
 
 void file_ring::after_fork() {
-  // It unmaps and closes, and asks nothing of the kernel.
+  // This unmaps and closes, and leaves the parent's calls alone.
   if (fd() >= 0) io_uring_queue_exit(&ring_);
   ring_.ring_fd = -1;
   while (!begun_.empty()) {
     file_call& call = begun_.front();
-    call.thread = this_thread();  // not to be made again
+    call.thread = this_thread();  // so that reap() does not make it again
     finish(call, -ECANCELED);
   }
   open();

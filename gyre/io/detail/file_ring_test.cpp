@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests of the ring that carries out calls on files, by itself and under a loop. A pipe and an event
-// descriptor stand for files that keep a reader waiting for as long as a test wants.
+// Tests of the ring that carries out calls on files, by itself and under a loop. A pipe and an
+// event descriptor stand for files that keep a reader waiting for as long as a test wants.
 #include <gyre/io/detail/file_ring.hpp>
 
 #include <gtest/gtest.h>
@@ -159,7 +159,7 @@ TEST_F(FileRing, TakesBackWhatTheKernelHasNotGotTo) {
   file_ring ring;
   recorded_call reading(pipe_.read(bytes_));
   ASSERT_FALSE(ring.start(reading));
-  ring.take_back(reading);
+  ring.request_cancel(reading);
   wait_and_reap(ring);
   EXPECT_EQ(reading.completions, 1);
   EXPECT_EQ(reading.came.error_number(), ECANCELED);
@@ -193,7 +193,7 @@ TEST_F(FileRing, SaysWhatCameOfACallThatIsCancelledTooLate) {
   EXPECT_EQ(made->count(), 4U);
 }
 
-// What is found while another one is waited for.
+// Calls that are found done while another one is awaited.
 TEST_F(FileRing, CancelsOneWithoutLosingTheOthers) {
   file_ring ring;
   const open_pipe silent;
@@ -510,7 +510,7 @@ TEST_F(FilesOfALoop, ACoroutineMayBeDestroyedWhenItWasStopped) {
   }
 }
 
-// What threads of the kernel do for it cannot be taken back; then it is waited for.
+// Calls that threads of the kernel make cannot be cancelled; their end is awaited.
 TEST_F(FilesOfALoop, MemoryIsNotTouchedAfterItsCoroutineWasDestroyed) {
   constexpr std::size_t size = std::size_t{2} << 20;
   const file there = open();

@@ -14,14 +14,14 @@
 namespace gyre::io::detail {
 namespace {
 
-// What open(2) would take for a shorter path is none.
+// Nothing for a path that open(2) would take for a shorter one.
 file_steps::next open_path(const std::string& path, int flags, ::mode_t mode) noexcept {
   if (path.contains('\0')) return {};
   return file_command::open(path.c_str(), flags, mode);
 }
 
-::timespec time_of(const struct ::statx_timestamp& from) noexcept {
-  return {.tv_sec = from.tv_sec, .tv_nsec = from.tv_nsec};
+::timespec time_of(const struct ::statx_timestamp& stamp) noexcept {
+  return {.tv_sec = stamp.tv_sec, .tv_nsec = stamp.tv_nsec};
 }
 
 struct ::stat stat_of(const struct ::statx& from) noexcept {
@@ -56,9 +56,9 @@ file_steps::next open_steps::begin() noexcept {
   return opening ? opening : fail(EINVAL);
 }
 
-file_steps::next open_steps::go_on(result made) noexcept {
-  if (!made) return fail(made.error_number());
-  opened_.reset(made.fd());
+file_steps::next open_steps::advance(result outcome) noexcept {
+  if (!outcome) return fail(outcome.error_number());
+  opened_.reset(outcome.fd());
   return {};
 }
 
@@ -69,20 +69,15 @@ outcome_of<file> open_steps::outcome() noexcept {
 
 file_steps::next read_steps::begin() noexcept { return rest_.empty() ? next() : read_rest(); }
 
-file_steps::next read_steps::go_on(result made) noexcept {
-  if (!made) return fail(made.error_number());
-  advance(made.count());
-  return made.count() == 0 || rest_.empty() ? next() : read_rest();
+file_steps::next read_steps::advance(result outcome) noexcept {
+  if (!outcome) return fail(outcome.error_number());
+  count_read(outcome.count());
+  return outcome.count() == 0 || rest_.empty() ? next() : read_rest();
 }
 
-outcome_of<std::size_t> read_steps::outcome() const noexcept {
-  if (failed()) return error();
-  return count_;
-}
-
-file_steps::next read_some_steps::go_on(result made) noexcept {
-  if (!made) return fail(made.error_number());
-  advance(made.count());
+file_steps::next read_some_steps::advance(result outcome) noexcept {
+  if (!outcome) return fail(outcome.error_number());
+  count_read(outcome.count());
   return {};
 }
 
@@ -91,22 +86,16 @@ file_steps::next write_steps::begin() noexcept {
   return file_command::write(fd_, rest_, offset_);
 }
 
-file_steps::next write_steps::go_on(result made) noexcept {
-  if (!made) return fail(made.error_number());
-  if (made.count() == 0) return fail(EIO);  // a device that takes nothing, and does not say why
-  rest_ = rest_.subspan(made.count());
-  offset_ += made.count();
+file_steps::next write_steps::advance(result outcome) noexcept {
+  if (!outcome) return fail(outcome.error_number());
+  if (outcome.count() == 0) return fail(EIO);  // a device takes nothing, without an error
+  rest_ = rest_.subspan(outcome.count());
+  offset_ += outcome.count();
   return begin();
 }
 
 outcome_of<struct ::stat> status_steps::outcome() const noexcept {
-  if (failed()) return error();
-  return stat_of(status_);
-}
-
-outcome_of<std::uint64_t> size_steps::outcome() const noexcept {
-  if (failed()) return error();
-  return size();
+  return value_or_error(stat_of(status_));
 }
 
 file_steps::next close_steps::begin() noexcept {
@@ -114,38 +103,38 @@ file_steps::next close_steps::begin() noexcept {
   return file_command::close(fd_.get());
 }
 
-// On Linux the descriptor is gone, whatever the error.
-file_steps::next close_steps::go_on(result made) noexcept {
-  const int error = made.error_number();
+// On Linux the descriptor is gone after every error.
+file_steps::next close_steps::advance(result outcome) noexcept {
+  const int error = outcome.error_number();
   if (error != ECANCELED) static_cast<void>(fd_.release());
   return error == EINTR ? next() : fail(error);
 }
 
-read_whole_steps::read_whole_steps(int fd, std::size_t most) noexcept
-    : fd_(fd), most_(std::min(most, buffer_options().max_size - 1)) {}
+read_whole_steps::read_whole_steps(int fd, std::size_t limit) noexcept
+    : fd_(fd), limit_(std::min(limit, buffer_options().max_size - 1)) {}
 
-// Files of which the system does not know the size, as in /proc, have the size zero. And it is no
-// more than a hint, so nobody is waited for who may know it better.
+// The size is only a hint, so a file system need not be asked for its newest: files whose size the
+// system does not know, as in /proc, have the size zero.
 file_steps::next read_whole_steps::begin() noexcept try {
   if (::lseek(fd_, 0, SEEK_CUR) < 0) return fail(errno);  // not a file
   struct ::statx status;
   if (::statx(fd_, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_SIZE, &status) < 0) {
     return fail(errno);
   }
-  if (status.stx_size > most_) return fail(EFBIG);
+  if (status.stx_size > limit_) return fail(EFBIG);
   // One byte more, which tells that the file ends or is too large.
-  all_ = buffer({.prepend = 0, .max_size = most_ + 1});
+  all_ = buffer({.prepend = 0, .max_size = limit_ + 1});
   if (status.stx_size > 0) all_.reserve(static_cast<std::size_t>(status.stx_size) + 1);
   return read_more();
 } catch (const std::bad_alloc&) {
   return fail(ENOMEM);
 }
 
-file_steps::next read_whole_steps::go_on(result made) noexcept try {
-  if (!made) return fail(made.error_number());
-  if (made.count() == 0) return {};
-  all_.commit(made.count());
-  return all_.size() > most_ ? fail(EFBIG) : read_more();
+file_steps::next read_whole_steps::advance(result outcome) noexcept try {
+  if (!outcome) return fail(outcome.error_number());
+  if (outcome.count() == 0) return {};
+  all_.commit(outcome.count());
+  return all_.size() > limit_ ? fail(EFBIG) : read_more();
 } catch (const std::bad_alloc&) {
   return fail(ENOMEM);
 }
@@ -153,13 +142,8 @@ file_steps::next read_whole_steps::go_on(result made) noexcept try {
 file_steps::next read_whole_steps::read_more() {
   constexpr std::size_t least_read = std::size_t{16} << 10;
   const std::size_t room = all_.tail_room();
-  const std::size_t count = room > 0 ? room : std::min(least_read, most_ + 1 - all_.size());
+  const std::size_t count = room > 0 ? room : std::min(least_read, limit_ + 1 - all_.size());
   return file_command::read(fd_, all_.prepare(count), all_.size());
-}
-
-outcome_of<buffer> read_whole_steps::outcome() noexcept {
-  if (failed()) return error();
-  return std::move(all_);
 }
 
 file_steps::next read_path_steps::begin() noexcept {
@@ -167,16 +151,16 @@ file_steps::next read_path_steps::begin() noexcept {
   return opening ? opening : fail(EINVAL);
 }
 
-file_steps::next read_path_steps::go_on(result made) noexcept {
+file_steps::next read_path_steps::advance(result outcome) noexcept {
   switch (stage_) {
     case stage::opening:
-      if (!made) return fail(made.error_number());
+      if (!outcome) return fail(outcome.error_number());
       stage_ = stage::reading;
-      closing_ = close_steps(unique_fd(made.fd()));
-      reading_ = read_whole_steps(made.fd(), most_);
+      closing_ = close_steps(unique_fd(outcome.fd()));
+      reading_ = read_whole_steps(outcome.fd(), limit_);
       return read_or_close(reading_.begin());
-    case stage::reading: return read_or_close(reading_.go_on(made));
-    case stage::closing: return closing_.go_on(made);
+    case stage::reading: return read_or_close(reading_.advance(outcome));
+    case stage::closing: return closing_.advance(outcome);
   }
   std::unreachable();
 }

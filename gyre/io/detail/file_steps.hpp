@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the operations on files consist of: one system call after another, each as data, so that a
-// thread of a pool can make them as well as the kernel for a loop.
+// file_steps: an operation on a file as a sequence of system calls, each as data, so that a thread
+// of a pool can make them as well as the kernel for a loop.
 #pragma once
 
 #include <gyre/base/unique_fd.hpp>
@@ -30,16 +30,16 @@ namespace gyre::io::detail {
 template <class T>
 using outcome_of = std::expected<T, std::error_code>;
 
-/// An operation; movable until it begins. What has ended has an outcome(), of a `value_type`.
+/// Movable until it begins; when it has ended, it has an outcome() with a `value_type`.
 class file_steps {
  public:
-  /// The call to be made, if it is not over.
+  /// The call to be made; nothing: all were.
   using next = std::optional<file_command>;
 
   virtual next begin() noexcept = 0;
-  /// `made`: what came of the call that was asked for; ECANCELED if it has not been made.
-  virtual next go_on(result made) noexcept = 0;
-  /// Of those that have no value.
+  /// `outcome`: that of the call before; ECANCELED if it was not made.
+  virtual next advance(result outcome) noexcept = 0;
+  /// For operations without a value.
   outcome_of<void> outcome() const noexcept {
     if (failed()) return error();
     return {};
@@ -56,22 +56,27 @@ class file_steps {
   std::unexpected<std::error_code> error() const noexcept {
     return std::unexpected(std::error_code(error_, std::system_category()));
   }
+  template <class T>
+  outcome_of<T> value_or_error(T value) const noexcept {
+    if (failed()) return error();
+    return value;
+  }
 
  private:
   int error_ = 0;
 };
 
-/// Whether the ring can do with a descriptor what system calls do: with pipes and sockets, which have
-/// no offsets, it would read on instead of failing; of some files that do not wait it reads nothing.
+/// Whether a ring does with a descriptor what system calls do: with pipes and sockets, which have
+/// no offsets, it would read on instead of failing; from some non-blocking files it reads nothing.
 bool suits_ring(int fd) noexcept;
 
-/// One call that has no value. Its memory does not move with it, so it has none.
+/// One call without a value, nor memory, which would not move with it.
 class single_call final : public file_steps {
  public:
   using value_type = void;
   explicit single_call(const file_command& command) noexcept : command_(command) {}
   next begin() noexcept override { return command_; }
-  next go_on(result made) noexcept override { return fail(made.error_number()); }
+  next advance(result outcome) noexcept override { return fail(outcome.error_number()); }
 
  private:
   file_command command_;
@@ -80,11 +85,11 @@ class single_call final : public file_steps {
 class open_steps final : public file_steps {
  public:
   using value_type = file;
-  /// `flags`: zero, which is no set of flags here, for options that contradict each other.
+  /// `flags`: zero for options that contradict each other.
   open_steps(executor* pool, std::string path, int flags, ::mode_t mode) noexcept
       : pool_(pool), path_(std::move(path)), flags_(flags), mode_(mode) {}
   next begin() noexcept override;
-  next go_on(result made) noexcept override;
+  next advance(result outcome) noexcept override;
   outcome_of<file> outcome() noexcept;
   const std::string& path() const noexcept { return path_; }
 
@@ -96,20 +101,20 @@ class open_steps final : public file_steps {
   unique_fd opened_;
 };
 
-/// Until the memory is full or the file ends.
+/// Reads until the memory is full or the file ends.
 // NOLINTNEXTLINE(cppcoreguidelines-virtual-class-destructor): none is destroyed as another
 class read_steps : public file_steps {
  public:
   using value_type = std::size_t;
-  read_steps(int fd, std::span<std::byte> to, std::uint64_t offset) noexcept
-      : fd_(fd), rest_(to), offset_(offset) {}
+  read_steps(int fd, std::span<std::byte> bytes, std::uint64_t offset) noexcept
+      : fd_(fd), rest_(bytes), offset_(offset) {}
   next begin() noexcept override;
-  next go_on(result made) noexcept override;
-  outcome_of<std::size_t> outcome() const noexcept;
+  next advance(result outcome) noexcept override;
+  outcome_of<std::size_t> outcome() const noexcept { return value_or_error(count_); }
 
  protected:
   next read_rest() const noexcept { return file_command::read(fd_, rest_, offset_); }
-  void advance(std::size_t count) noexcept {
+  void count_read(std::size_t count) noexcept {
     rest_ = rest_.subspan(count);
     offset_ += count;
     count_ += count;
@@ -122,21 +127,21 @@ class read_steps : public file_steps {
   std::size_t count_ = 0;
 };
 
-/// Once.
+/// Reads once.
 class read_some_steps final : public read_steps {
  public:
   using read_steps::read_steps;
   next begin() noexcept override { return read_rest(); }
-  next go_on(result made) noexcept override;
+  next advance(result outcome) noexcept override;
 };
 
 class write_steps final : public file_steps {
  public:
   using value_type = void;
-  write_steps(int fd, std::span<const std::byte> from, std::uint64_t offset) noexcept
-      : fd_(fd), rest_(from), offset_(offset) {}
+  write_steps(int fd, std::span<const std::byte> bytes, std::uint64_t offset) noexcept
+      : fd_(fd), rest_(bytes), offset_(offset) {}
   next begin() noexcept override;
-  next go_on(result made) noexcept override;
+  next advance(result outcome) noexcept override;
 
  private:
   int fd_;
@@ -150,7 +155,7 @@ class status_steps : public file_steps {
   using value_type = struct ::stat;
   explicit status_steps(int fd) noexcept : fd_(fd) {}
   next begin() noexcept override { return file_command::status(fd_, status_); }
-  next go_on(result made) noexcept override { return fail(made.error_number()); }
+  next advance(result outcome) noexcept override { return fail(outcome.error_number()); }
   outcome_of<struct ::stat> outcome() const noexcept;
 
  protected:
@@ -165,17 +170,17 @@ class size_steps final : public status_steps {
  public:
   using value_type = std::uint64_t;
   using status_steps::status_steps;
-  outcome_of<std::uint64_t> outcome() const noexcept;
+  outcome_of<std::uint64_t> outcome() const noexcept { return value_or_error(size()); }
 };
 
-/// Closes what it owns, at the latest when it is destroyed.
+/// Closes the descriptor that it owns, at the latest when it is destroyed.
 class close_steps final : public file_steps {
  public:
   using value_type = void;
   explicit close_steps(unique_fd fd = unique_fd()) noexcept : fd_(std::move(fd)) {}
   int fd() const noexcept { return fd_.get(); }
   next begin() noexcept override;
-  next go_on(result made) noexcept override;
+  next advance(result outcome) noexcept override;
 
  private:
   unique_fd fd_;
@@ -184,27 +189,27 @@ class close_steps final : public file_steps {
 class read_whole_steps final : public file_steps {
  public:
   using value_type = buffer;
-  read_whole_steps(int fd, std::size_t most) noexcept;
+  read_whole_steps(int fd, std::size_t limit) noexcept;
   next begin() noexcept override;
-  next go_on(result made) noexcept override;
-  outcome_of<buffer> outcome() noexcept;
+  next advance(result outcome) noexcept override;
+  outcome_of<buffer> outcome() noexcept { return value_or_error(std::move(all_)); }
 
  private:
   next read_more();
 
   int fd_;
-  std::size_t most_;
+  std::size_t limit_;
   buffer all_;
 };
 
-/// The same of a path.
+/// Opens, reads and closes the file at a path.
 class read_path_steps final : public file_steps {
  public:
   using value_type = buffer;
-  read_path_steps(std::string path, std::size_t most) noexcept
-      : path_(std::move(path)), reading_(-1, most), most_(most) {}
+  read_path_steps(std::string path, std::size_t limit) noexcept
+      : path_(std::move(path)), reading_(-1, limit), limit_(limit) {}
   next begin() noexcept override;
-  next go_on(result made) noexcept override;
+  next advance(result outcome) noexcept override;
   outcome_of<buffer> outcome() noexcept;
   const std::string& path() const noexcept { return path_; }
 
@@ -214,7 +219,7 @@ class read_path_steps final : public file_steps {
 
   std::string path_;
   read_whole_steps reading_;
-  std::size_t most_;
+  std::size_t limit_;
   close_steps closing_;
   stage stage_ = stage::opening;
 };

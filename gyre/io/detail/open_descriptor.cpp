@@ -8,11 +8,11 @@
 
 namespace gyre::io::detail {
 
-/// The requests of a descriptor that is about to be detached, which forgets them.
+/// The requests of a handle that is about to be detached, which forgets them.
 class open_descriptor::requests_under_way {
  public:
-  explicit requests_under_way(const io::handle& of) noexcept
-      : reader_(of.reader), writer_(of.writer) {}
+  explicit requests_under_way(const io::handle& target) noexcept
+      : reader_(target.reader), writer_(target.writer) {}
   void cancel() {
     if (reader_ != nullptr) reader_->complete(io::result::failure(ECANCELED));
     if (writer_ != nullptr) writer_->complete(io::result::failure(ECANCELED));
@@ -24,26 +24,28 @@ class open_descriptor::requests_under_way {
 };
 
 void open_descriptor::close() noexcept {
-  requests_under_way left(handle());
+  requests_under_way requests(handle());
   descriptor::close();
-  left.cancel();
+  requests.cancel();
 }
 
 unique_fd open_descriptor::release() noexcept {
-  requests_under_way left(handle());
+  requests_under_way requests(handle());
   unique_fd released = descriptor::release();
-  left.cancel();
+  requests.cancel();
   return released;
 }
 
-handle& target_of(open_descriptor* on) noexcept {
+handle& target_of(open_descriptor* descriptor) noexcept {
   static io::handle none;
-  return on != nullptr ? on->handle() : none;
+  return descriptor != nullptr ? descriptor->handle() : none;
 }
 
-open_descriptor& opened(const owned_descriptor& on, const char* what) {
-  if (on == nullptr || !on->is_open()) gyre::detail::throw_system_error(EBADF, what);
-  return *on;
+open_descriptor& opened(const owned_descriptor& descriptor, const char* operation) {
+  if (descriptor == nullptr || !descriptor->is_open()) {
+    gyre::detail::throw_system_error(EBADF, operation);
+  }
+  return *descriptor;
 }
 
 }  // namespace gyre::io::detail

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What streams and sockets own: a descriptor with a place of its own, so that they can be moved while
-// coroutines wait for it, and which leaves no coroutine waiting when it is closed.
+// open_descriptor: the descriptor of a stream or socket, in memory of its own, so that the stream
+// can be moved while coroutines wait for it.
 #pragma once
 
 #include <gyre/base/slab.hpp>
@@ -13,7 +13,7 @@
 
 namespace gyre::io::detail {
 
-/// A descriptor in memory from the slab. Requests of it are those of awaiters.
+/// Its requests are those of awaiters; closing it completes them.
 class open_descriptor : public descriptor {
  public:
   using descriptor::descriptor;
@@ -24,9 +24,9 @@ class open_descriptor : public descriptor {
     slab_deallocate(memory, bytes);
   }
 
-  /// Closes it; what is under way completes with ECANCELED. Idempotent.
+  /// Requests under way complete with ECANCELED. Idempotent.
   void close() noexcept;
-  /// The same, but gives the descriptor up instead of closing it.
+  /// As close(), but returns the descriptor instead of closing it.
   [[nodiscard]] unique_fd release() noexcept;
 
  private:
@@ -35,10 +35,10 @@ class open_descriptor : public descriptor {
 
 using owned_descriptor = std::unique_ptr<open_descriptor>;
 
-/// The handle that requests of `on` are for: of none, one that no loop serves.
-handle& target_of(open_descriptor* on) noexcept;
+/// The handle of a descriptor; of null, a handle that no loop serves.
+handle& target_of(open_descriptor* descriptor) noexcept;
 
-/// `on`, if there is one and it is open; else throws std::errc::bad_file_descriptor.
-open_descriptor& opened(const owned_descriptor& on, const char* what);
+/// The descriptor; throws std::errc::bad_file_descriptor if it is null or closed.
+open_descriptor& opened(const owned_descriptor& descriptor, const char* operation);
 
 }  // namespace gyre::io::detail

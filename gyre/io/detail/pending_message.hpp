@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
+// pending_message: lets one of many threads send a message while the last one has not been taken.
 #pragma once
 
 #include <gyre/base/atomic.hpp>
 
 namespace gyre::io::detail {
 
-/// Lets one of many who want to send the same message send it: as long as it has not been taken,
-/// another one would tell nothing more, and only pile up where nobody looks.
+/// A second message would tell nothing more, and messages would pile up where nobody takes them.
 ///
-/// Whoever takes the message sees what all those did before who relied on it.
+/// The thread that takes the message sees all that others did before their begin().
 class pending_message {
  public:
   /// Whether the caller has to send it. Any thread; async-signal-safe.
@@ -16,10 +16,10 @@ class pending_message {
     // release pairs with the acquire in taken(), also where another exchange comes between them.
     return !pending_.exchange(true, std::memory_order_release);
   }
-  /// It could not be sent: the caller must tell of it in another way. Others may have relied on it,
-  /// and what they did is seen by whoever learns of it from the caller.
+  /// The message could not be sent: the caller must wake the receiver in another way, which then
+  /// sees the work of all that relied on the message.
   void failed() noexcept { taken(); }
-  /// It has come, or never will. Before looking for what it was to tell.
+  /// The message has come, or never will. Call it before looking for the senders' work.
   void taken() noexcept { pending_.exchange(false, std::memory_order_acquire); }
 
  private:

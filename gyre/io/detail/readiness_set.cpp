@@ -8,8 +8,8 @@
 namespace gyre::io::detail {
 namespace {
 
-std::uint32_t events_for(readiness interest, trigger how) noexcept {
-  std::uint32_t events = how == trigger::edge ? static_cast<std::uint32_t>(EPOLLET) : 0u;
+std::uint32_t events_for(readiness interest, trigger mode) noexcept {
+  std::uint32_t events = mode == trigger::edge ? static_cast<std::uint32_t>(EPOLLET) : 0u;
   if (contains(interest, readiness::readable)) events |= EPOLLIN | EPOLLRDHUP;
   if (contains(interest, readiness::writable)) events |= EPOLLOUT;
   return events;
@@ -27,9 +27,9 @@ readiness readiness_of(std::uint32_t events) noexcept {
 }  // namespace
 
 unique_fd readiness_set::make_epoll() {
-  unique_fd made(::epoll_create1(EPOLL_CLOEXEC));
-  if (!made) gyre::detail::throw_errno("epoll_create1");
-  return made;
+  unique_fd epoll(::epoll_create1(EPOLL_CLOEXEC));
+  if (!epoll) gyre::detail::throw_errno("epoll_create1");
+  return epoll;
 }
 
 void readiness_set::use(int epoll) {
@@ -37,16 +37,16 @@ void readiness_set::use(int epoll) {
   for (readiness_operation& op : watched_) control(EPOLL_CTL_ADD, op, op.interest(), op.mode());
 }
 
-void readiness_set::watch(readiness_operation& op, readiness interest, trigger how) {
-  control(EPOLL_CTL_ADD, op, interest, how);
-  op.set_interest(interest, how);
+void readiness_set::watch(readiness_operation& op, readiness interest, trigger mode) {
+  control(EPOLL_CTL_ADD, op, interest, mode);
+  op.set_interest(interest, mode);
   watched_.push_back(op);
   ++count_;
 }
 
-void readiness_set::rewatch(readiness_operation& op, readiness interest, trigger how) {
-  control(EPOLL_CTL_MOD, op, interest, how);
-  op.set_interest(interest, how);
+void readiness_set::rewatch(readiness_operation& op, readiness interest, trigger mode) {
+  control(EPOLL_CTL_MOD, op, interest, mode);
+  op.set_interest(interest, mode);
 }
 
 void readiness_set::unwatch(readiness_operation& op) noexcept {
@@ -71,12 +71,12 @@ void readiness_set::report(const epoll_event& event, std::size_t& completed) {
   op.complete(ready);
 }
 
-void readiness_set::control(int request, readiness_operation& op, readiness interest,
-                            trigger how) const {
+void readiness_set::control(int operation, readiness_operation& op, readiness interest,
+                            trigger mode) const {
   epoll_event event{};
-  event.events = events_for(interest, how);
+  event.events = events_for(interest, mode);
   event.data.ptr = &op;
-  if (::epoll_ctl(epoll_, request, op.fd(), &event) != 0) gyre::detail::throw_errno("epoll_ctl");
+  if (::epoll_ctl(epoll_, operation, op.fd(), &event) != 0) gyre::detail::throw_errno("epoll_ctl");
 }
 
 }  // namespace gyre::io::detail

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Standing interests in descriptors (fd_watch), on an epoll instance.
+// readiness_set: standing interests in descriptors (fd_watch), on an epoll instance.
 #pragma once
 
 #include <sys/epoll.h>
@@ -15,7 +15,7 @@ namespace gyre::io::detail {
 
 class readiness_set {
  public:
-  /// `reported`: what the poller has still to look at; events of what is unwatched are emptied there.
+  /// `reported`: events that the poller has still to look at; those of ended watches are emptied.
   explicit readiness_set(std::span<epoll_event>& reported) noexcept : reported_(reported) {}
   readiness_set(const readiness_set&) = delete;
   readiness_set& operator=(const readiness_set&) = delete;
@@ -23,20 +23,20 @@ class readiness_set {
 
   /// Throws std::system_error (EMFILE, ENFILE, ENOMEM).
   static unique_fd make_epoll();
-  /// The epoll instance to use from now on; every operation is registered with it. Throws
+  /// Uses another epoll instance from now on, and registers every operation with it. Throws
   /// std::system_error.
   void use(int epoll);
   std::size_t size() const noexcept { return count_; }
 
-  // As poller's.
-  void watch(readiness_operation& op, readiness interest, trigger how);
-  void rewatch(readiness_operation& op, readiness interest, trigger how);
+  // As the poller's.
+  void watch(readiness_operation& op, readiness interest, trigger mode);
+  void rewatch(readiness_operation& op, readiness interest, trigger mode);
   void unwatch(readiness_operation& op) noexcept;
-  /// Reports an event of an operation.
+  /// Calls the callback of the operation that an event is for.
   static void report(const epoll_event& event, std::size_t& completed);
 
  private:
-  void control(int request, readiness_operation& op, readiness interest, trigger how) const;
+  void control(int operation, readiness_operation& op, readiness interest, trigger mode) const;
 
   std::span<epoll_event>& reported_;
   int epoll_ = -1;

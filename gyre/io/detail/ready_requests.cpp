@@ -15,12 +15,14 @@ namespace {
 template <class Call>
 result retried(Call call) noexcept {
   for (;;) {
-    const result made = result::of_call(call());
-    if (made.error_number() != EINTR) return made;
+    const result outcome = result::of_call(call());
+    if (outcome.error_number() != EINTR) return outcome;
   }
 }
 
-bool is_file(const request& asked) noexcept { return asked.target().kind() == handle_kind::file; }
+bool is_file(const request& request) noexcept {
+  return request.target().kind() == handle_kind::file;
+}
 
 std::size_t bytes_in(std::span<const iovec> pieces) noexcept {
   std::size_t sum = 0;
@@ -28,38 +30,39 @@ std::size_t bytes_in(std::span<const iovec> pieces) noexcept {
   return sum;
 }
 
-result read_some(const request& asked, std::span<std::byte> to) noexcept {
-  const int fd = asked.target().fd();
-  if (is_file(asked)) return retried([&] { return ::read(fd, to.data(), to.size()); });
+result read_some(const request& request, std::span<std::byte> to) noexcept {
+  const int fd = request.target().fd();
+  if (is_file(request)) return retried([&] { return ::read(fd, to.data(), to.size()); });
   return retried([&] { return ::recv(fd, to.data(), to.size(), 0); });
 }
 
-result write_some(const request& asked, std::span<const std::byte> from) noexcept {
-  const int fd = asked.target().fd();
-  if (is_file(asked)) return retried([&] { return ::write(fd, from.data(), from.size()); });
+result write_some(const request& request, std::span<const std::byte> from) noexcept {
+  const int fd = request.target().fd();
+  if (is_file(request)) return retried([&] { return ::write(fd, from.data(), from.size()); });
   return retried([&] { return ::send(fd, from.data(), from.size(), MSG_NOSIGNAL); });
 }
 
-result scatter(const scatter_request& asked) noexcept {
-  const int fd = asked.target().fd();
+result scatter(const scatter_request& request) noexcept {
+  const int fd = request.target().fd();
   return retried(
-      [&] { return ::readv(fd, asked.pieces.data(), static_cast<int>(asked.pieces.size())); });
+      [&] { return ::readv(fd, request.pieces.data(), static_cast<int>(request.pieces.size())); });
 }
 
-result gather(const gather_request& asked) noexcept {
-  const int fd = asked.target().fd();
-  if (is_file(asked)) {
-    return retried(
-        [&] { return ::writev(fd, asked.pieces.data(), static_cast<int>(asked.pieces.size())); });
+result gather(const gather_request& request) noexcept {
+  const int fd = request.target().fd();
+  if (is_file(request)) {
+    return retried([&] {
+      return ::writev(fd, request.pieces.data(), static_cast<int>(request.pieces.size()));
+    });
   }
   msghdr message{};
-  message.msg_iov = const_cast<iovec*>(asked.pieces.data());  // sendmsg only reads it
-  message.msg_iovlen = asked.pieces.size();
+  message.msg_iov = const_cast<iovec*>(request.pieces.data());  // sendmsg only reads it
+  message.msg_iovlen = request.pieces.size();
   return retried([&] { return ::sendmsg(fd, &message, MSG_NOSIGNAL); });
 }
 
-// Errors of a connection that ended before it was accepted, accept(2) says.
-bool is_of_the_connection(int error) noexcept {
+// Whether a connection ended before it was accepted (see accept(2)).
+bool is_connection_error(int error) noexcept {
   switch (error) {
     case ECONNABORTED:
     case EPROTO:
@@ -73,45 +76,54 @@ bool is_of_the_connection(int error) noexcept {
   }
 }
 
-// Where its handle has it while it is under way.
-request*& place_of(const request& asked) noexcept {
-  return asked.writes() ? asked.target().writer : asked.target().reader;
+// The handle's slot for a request of that direction.
+request*& slot_of(const request& request) noexcept {
+  return request.writes() ? request.target().writer : request.target().reader;
 }
 
-// Whether a request that completes so is over.
-bool ends(const request& asked, result made) noexcept {
-  return !asked.repeats() || !made || (asked.kind() == request_kind::receive && made.count() == 0);
+direction direction_of(const request& request) noexcept {
+  return request.writes() ? direction::write : direction::read;
 }
 
-result accept(accept_request& asked) noexcept {
-  // Should such an error not be of a connection after all, it is told in the end.
+bool may_be_ready(const handle& target, direction way) noexcept {
+  return target.flags.has(way == direction::write ? handle_flag::may_write : handle_flag::may_read);
+}
+
+// Whether a request ends with that outcome.
+bool ends(const request& request, result outcome) noexcept {
+  return !request.repeats() || !outcome ||
+         (request.kind() == request_kind::receive && outcome.count() == 0);
+}
+
+result accept(accept_request& request) noexcept {
+  // An error that is not of a connection after all is returned in the end.
   for (int left = 64;; --left) {
-    asked.peer_size = sizeof asked.peer;
+    request.peer_size = sizeof request.peer;
     const result accepted = retried([&] {
-      return ::accept4(asked.target().fd(), reinterpret_cast<sockaddr*>(&asked.peer),
-                       &asked.peer_size, SOCK_NONBLOCK | SOCK_CLOEXEC);
+      return ::accept4(request.target().fd(), reinterpret_cast<sockaddr*>(&request.peer),
+                       &request.peer_size, SOCK_NONBLOCK | SOCK_CLOEXEC);
     });
-    if (left == 0 || !is_of_the_connection(accepted.error_number())) return accepted;
+    if (left == 0 || !is_connection_error(accepted.error_number())) return accepted;
   }
 }
 
-// To call it again tells how a connect that had to wait has ended.
-result connect(const connect_request& asked) noexcept {
+// A second call returns the outcome of a connect that had to wait.
+result connect(const connect_request& request) noexcept {
   const result connected =
-      result::of_call(::connect(asked.target().fd(), asked.peer, asked.peer_size));
+      result::of_call(::connect(request.target().fd(), request.peer, request.peer_size));
   switch (connected.error_number()) {
     case EISCONN: return result::of(0);
     case EINPROGRESS:
     case EALREADY:
     case EINTR: return result::failure(EAGAIN);
-    case EAGAIN:  // a Unix socket whose listener has no room: nothing would tell when it has
+    case EAGAIN:  // a Unix socket whose listener has no room: nothing reports when it has
       return result::failure(ECONNREFUSED);
     default: return connected;
   }
 }
 
-result wait_for(const request& asked, short events) noexcept {
-  pollfd ready{asked.target().fd(), events, 0};
+result wait_for(const request& request, short events) noexcept {
+  pollfd ready{request.target().fd(), events, 0};
   const result found = retried([&] { return ::poll(&ready, 1, 0); });
   if (!found) return found;
   return found.count() > 0 ? result::of(0) : result::failure(EAGAIN);
@@ -119,13 +131,13 @@ result wait_for(const request& asked, short events) noexcept {
 
 }  // namespace
 
-ready_requests::ready_requests() noexcept {
+ready_requests::ready_requests(readiness_source& source) noexcept : source_(source) {
   memory_.on_return(
-      [](void* self) noexcept { static_cast<ready_requests*>(self)->memory_returned(); }, this);
+      [](void* self) noexcept { static_cast<ready_requests*>(self)->retry_starved(); }, this);
 }
 
-void ready_requests::attach(handle& served) {
-  assert(!served.attached() && "attached twice");
+void ready_requests::attach(handle& added) {
+  assert(!added.attached() && "attached twice");
   const std::size_t room = handles_.size() + 1 + vacated_;
   if (again_.capacity() < room) again_.reserve(2 * room);
   if (serving_.capacity() < room) serving_.reserve(2 * room);
@@ -134,101 +146,92 @@ void ready_requests::attach(handle& served) {
     handles_.push_back(nullptr);
     free_.push_back(static_cast<std::uint32_t>(handles_.size() - 1));
   }
-  served.index = free_.back();
-  served.state = may_write;
-  begin(served);
+  added.index = free_.back();
+  added.flags = handle_flag::may_write;
+  source_.add(added);
   free_.pop_back();
-  handles_[served.index] = &served;
-  set_attached(served, true);
+  handles_[added.index] = &added;
+  set_attached(added, true);
 }
 
-void ready_requests::detach(handle& served) noexcept {
-  if (!served.attached()) return;
-  end(served);
-  if (served.state & queued) {
-    if (served.place < again_.size() && again_[served.place] == &served) {
-      again_[served.place] = nullptr;
+void ready_requests::detach(handle& removed) noexcept {
+  if (!removed.attached()) return;
+  source_.remove(removed);
+  if (removed.flags.has(handle_flag::queued)) {
+    const std::uint32_t position = removed.queue_index;
+    if (position < again_.size() && again_[position] == &removed) {
+      again_[position] = nullptr;
       ++vacated_;
     } else {
-      serving_[served.place] = nullptr;
+      serving_[position] = nullptr;
     }
   }
-  if (current_ == &served) current_ = nullptr;
-  handles_[served.index] = nullptr;
-  free_.push_back(served.index);
-  served.reader = served.writer = nullptr;
-  served.state = 0;
-  set_attached(served, false);
+  if (current_ == &removed) current_ = nullptr;
+  handles_[removed.index] = nullptr;
+  free_.push_back(removed.index);
+  removed.reader = removed.writer = nullptr;
+  removed.flags.clear();
+  set_attached(removed, false);
 }
 
-std::optional<result> ready_requests::start(request& asked) noexcept {
-  handle& target = asked.target();
+std::optional<result> ready_requests::start(request& request) noexcept {
+  handle& target = request.target();
   if (!target.attached()) return result::failure(EBADF);
-  request*& place = place_of(asked);
-  if (place != nullptr) return result::failure(EINPROGRESS);
-  place = &asked;
-  const bool may_be_ready = (target.state & (asked.writes() ? may_write : may_read)) != 0;
-  if (may_be_ready && (asked.repeats() || at_once_ == 0 || bytes_left_ == 0)) {
+  io::request*& slot = slot_of(request);
+  if (slot != nullptr) return result::failure(EINPROGRESS);
+  slot = &request;
+  const bool ready = may_be_ready(target, direction_of(request));
+  if (ready && (request.repeats() || at_once_ == 0 || bytes_left_ == 0)) {
     serve_later(target);
     return std::nullopt;
   }
-  if (may_be_ready) {
+  if (ready) {
     --at_once_;
-    const result made = perform(asked);
-    if (!made.would_block()) {
-      place = nullptr;
-      return made;
+    const result outcome = perform(request);
+    if (!outcome.would_block()) {
+      slot = nullptr;
+      return outcome;
     }
   }
-  wait_unless_ready(target, asked.writes());
+  wait_unless_ready(target, direction_of(request));
   return std::nullopt;
 }
 
-result ready_requests::attempt(request& asked) noexcept {
-  handle& target = asked.target();
+result ready_requests::attempt(request& request) noexcept {
+  handle& target = request.target();
   if (!target.attached()) return result::failure(EBADF);
-  if (place_of(asked) != nullptr) return result::failure(EINPROGRESS);
-  const bool may_be_ready = (target.state & (asked.writes() ? may_write : may_read)) != 0;
-  return may_be_ready ? perform(asked) : result::failure(EAGAIN);
+  if (slot_of(request) != nullptr) return result::failure(EINPROGRESS);
+  if (!may_be_ready(target, direction_of(request))) return result::failure(EAGAIN);
+  return perform(request);
 }
 
-std::optional<result> ready_requests::cancel(request& asked) noexcept {
-  handle& target = asked.target();
-  if (target.reader == &asked) target.reader = nullptr;
-  if (target.writer == &asked) target.writer = nullptr;
+std::optional<result> ready_requests::cancel(request& request) noexcept {
+  handle& target = request.target();
+  if (target.reader == &request) target.reader = nullptr;
+  if (target.writer == &request) target.writer = nullptr;
   return std::nullopt;
-}
-
-result ready_requests::read_diverted(request&) noexcept { return result::failure(EINVAL); }
-
-void ready_requests::note_events(handle& ready, std::uint32_t events) noexcept {
-  const std::uint32_t ended = POLLERR | POLLHUP;
-  const std::uint32_t not_plain = POLLRDHUP | POLLPRI | ended;
-  if (events & not_plain) ready.state |= short_reads_lie;
-  if (events & (POLLIN | not_plain)) ready.state |= may_read;
-  if (events & (POLLOUT | ended)) ready.state |= may_write;
 }
 
 void ready_requests::serve(handle& ready, std::uint32_t events, std::size_t& completed) {
   note_events(ready, events);
-  // Else it has its turn as one that is pending, or has had it.
-  if ((ready.state & queued) == 0) go_on(ready, completed);
+  // A queued handle has its turn as one that is pending.
+  if (!ready.flags.has(handle_flag::queued)) serve_requests(ready, completed);
 }
 
-void ready_requests::hand_over(request& asked, result made, std::size_t& completed) {
+void ready_requests::hand_over(request& request, result outcome, std::size_t& completed) {
   begin_share();
-  report(asked, made, completed);
+  report(request, outcome, completed);
 }
 
-void ready_requests::report(request& asked, result made, std::size_t& completed) {
-  if (ends(asked, made)) place_of(asked) = nullptr;
+void ready_requests::report(request& request, result outcome, std::size_t& completed) {
+  if (ends(request, outcome)) slot_of(request) = nullptr;
   ++completed;
-  asked.complete(made);
+  request.complete(outcome);
 }
 
-// What it waits for is reported, unless it may be ready and something else keeps it.
-void ready_requests::wait_unless_ready(handle& of, bool writing) noexcept {
-  if ((of.state & (writing ? may_write : may_read)) == 0) wait_for_readiness(of, writing);
+// A handle that may be ready is not reported: something else keeps its request waiting.
+void ready_requests::wait_unless_ready(handle& waiting, direction way) noexcept {
+  if (!may_be_ready(waiting, way)) source_.wait_for(waiting, way);
 }
 
 void ready_requests::begin_pending() noexcept {
@@ -242,202 +245,205 @@ void ready_requests::begin_pending() noexcept {
 void ready_requests::serve_one_pending(std::size_t& completed) {
   handle* const next = serving_[served_++];  // before the call: it may throw
   if (next == nullptr) return;
-  next->state = static_cast<std::uint8_t>(next->state & ~queued);
-  go_on(*next, completed);
+  next->flags.erase(handle_flag::queued);
+  serve_requests(*next, completed);
 }
 
-// What was reported is not reported again, so nothing may be left undone when a function throws.
-void ready_requests::go_on(handle& ready, std::size_t& completed) {
-  struct leave {
+// Readiness is not reported twice, so nothing may be left undone when a function throws.
+void ready_requests::serve_requests(handle& ready, std::size_t& completed) {
+  struct turn {
     ready_requests& self;
     handle& ready;
     bool done = false;
-    ~leave() {
+    ~turn() {
       if (!done && self.current_ == &ready) self.serve_later(ready);
       self.current_ = nullptr;
     }
-  } leaving{*this, ready};
+  } present{*this, ready};
   current_ = &ready;
   begin_share();
-  go_on_writing(ready, completed);
-  if (current_ == &ready) go_on_reading(ready, completed);
-  leaving.done = true;
+  serve_writer(ready, completed);
+  if (current_ == &ready) serve_reader(ready, completed);
+  present.done = true;
 }
 
-void ready_requests::go_on_writing(handle& ready, std::size_t& completed) {
-  request* const asked = ready.writer;
-  if (asked == nullptr) return;
-  if ((ready.state & may_write) == 0) return wait_for_readiness(ready, true);
-  const result made = perform(*asked);
-  if (made.would_block()) return wait_unless_ready(ready, true);
-  report(*asked, made, completed);
+void ready_requests::serve_writer(handle& ready, std::size_t& completed) {
+  io::request* const writer = ready.writer;
+  if (writer == nullptr) return;
+  if (!ready.flags.has(handle_flag::may_write)) return source_.wait_for(ready, direction::write);
+  const result outcome = perform(*writer);
+  if (outcome.would_block()) return wait_unless_ready(ready, direction::write);
+  report(*writer, outcome, completed);
 }
 
-void ready_requests::go_on_reading(handle& ready, std::size_t& completed) {
-  request* const asked = ready.reader;
-  if (asked == nullptr) return;
-  const bool receives = asked->kind() == request_kind::receive;
+void ready_requests::serve_reader(handle& ready, std::size_t& completed) {
+  io::request* const reader = ready.reader;
+  if (reader == nullptr) return;
+  const bool receives = reader->kind() == request_kind::receive;
   for (int left = receives ? most_receives : most_accepts; left > 0; --left) {
-    if ((ready.state & may_read) == 0) return wait_for_readiness(ready, false);
-    const result made = perform(*asked);
-    if (made.would_block()) return wait_unless_ready(ready, false);
-    const bool ended = ends(*asked, made);
-    report(*asked, made, completed);
-    if (ended || current_ != &ready || ready.reader != asked) return;
+    if (!ready.flags.has(handle_flag::may_read)) return source_.wait_for(ready, direction::read);
+    const result outcome = perform(*reader);
+    if (outcome.would_block()) return wait_unless_ready(ready, direction::read);
+    const bool ended = ends(*reader, outcome);
+    report(*reader, outcome, completed);
+    if (ended || current_ != &ready || ready.reader != reader) return;
     if (bytes_left_ == 0) break;
   }
   serve_later(ready);
 }
 
 void ready_requests::serve_later(handle& ready) noexcept {
-  if (ready.state & queued) return;
-  ready.state |= queued;
-  ready.place = static_cast<std::uint32_t>(again_.size());
+  if (ready.flags.has(handle_flag::queued)) return;
+  ready.flags.insert(handle_flag::queued);
+  ready.queue_index = static_cast<std::uint32_t>(again_.size());
   again_.push_back(&ready);
 }
 
-void ready_requests::memory_returned() noexcept {
+void ready_requests::retry_starved() noexcept {
   for (handle* each : handles_) {
-    if (each == nullptr || (each->state & starved) == 0) continue;
-    each->state = static_cast<std::uint8_t>(each->state & ~starved);
+    if (each == nullptr || !each->flags.has(handle_flag::awaits_memory)) continue;
+    each->flags.erase(handle_flag::awaits_memory);
     serve_later(*each);
   }
 }
 
-result ready_requests::note(handle& target, std::uint8_t direction, result made,
+result ready_requests::note(handle& target, handle_flag readiness, result outcome,
                             bool exhausted) noexcept {
-  if (made.would_block() || exhausted) {
-    target.state = static_cast<std::uint8_t>(target.state & ~direction);
-  }
-  return made;
+  if (outcome.would_block() || exhausted) target.flags.erase(readiness);
+  return outcome;
 }
 
-// Of a read that may have brought less than `wanted`.
-result ready_requests::note_read(handle& target, result made, std::size_t wanted) noexcept {
-  const bool short_reads_tell =
-      target.kind() == handle_kind::stream_socket && (target.state & short_reads_lie) == 0;
-  const bool exhausted = made && made.count() > 0 && made.count() < wanted && short_reads_tell;
-  spend(made);
-  target.state &= static_cast<std::uint8_t>(~read_short);
-  if (exhausted) target.state |= read_short;
-  return note(target, may_read, made, exhausted);
+result ready_requests::note_read(handle& target, result outcome, std::size_t wanted) noexcept {
+  const bool short_reads_tell = target.kind() == handle_kind::stream_socket &&
+                                !target.flags.has(handle_flag::short_reads_mislead);
+  const bool exhausted =
+      outcome && outcome.count() > 0 && outcome.count() < wanted && short_reads_tell;
+  spend(outcome);
+  target.flags.erase(handle_flag::trusts_short_read);
+  if (exhausted) target.flags.insert(handle_flag::trusts_short_read);
+  return note(target, handle_flag::may_read, outcome, exhausted);
 }
 
-result ready_requests::note_write(handle& target, result made, std::size_t wanted) noexcept {
-  spend(made);
-  return note(target, may_write, made, made && made.count() < wanted);
+result ready_requests::note_write(handle& target, result outcome, std::size_t wanted) noexcept {
+  spend(outcome);
+  return note(target, handle_flag::may_write, outcome, outcome && outcome.count() < wanted);
 }
 
-// Tries it. Would block: it goes on when its handle is reported, or in its next turn.
-result ready_requests::perform(request& asked) noexcept {
-  handle& target = asked.target();
-  if ((target.state & diverted) && !asked.writes()) return read_diverted(asked);
-  switch (asked.kind()) {
-    case request_kind::receive: return receive(static_cast<receive_request&>(asked));
-    case request_kind::read: return read(static_cast<read_request&>(asked));
-    case request_kind::write: return write(static_cast<write_request&>(asked));
+// EAGAIN: the request is tried again when its handle is reported, or in the handle's next turn.
+result ready_requests::perform(request& request) noexcept {
+  handle& target = request.target();
+  if (target.flags.has(handle_flag::kernel_receives) && !request.writes())
+    return read_early(request);
+  using enum handle_flag;
+  switch (request.kind()) {
+    case request_kind::receive: return receive(static_cast<receive_request&>(request));
+    case request_kind::read: return read(static_cast<read_request&>(request));
+    case request_kind::write: return write(static_cast<write_request&>(request));
     case request_kind::scatter: {
-      const auto& reading = static_cast<scatter_request&>(asked);
+      const auto& reading = static_cast<scatter_request&>(request);
       return note_read(target, scatter(reading), bytes_in(reading.pieces));
     }
     case request_kind::gather: {
-      const auto& writing = static_cast<gather_request&>(asked);
+      const auto& writing = static_cast<gather_request&>(request);
       return note_write(target, gather(writing), bytes_in(writing.pieces));
     }
     case request_kind::receive_message: {
-      auto& message = *static_cast<receive_message_request&>(asked).message;
+      auto& message = *static_cast<receive_message_request&>(request).message;
       return note(target, may_read,
-                  retried([&] { return ::recvmsg(target.fd(), &message, MSG_CMSG_CLOEXEC); }),
-                  false);
+                  retried([&] { return ::recvmsg(target.fd(), &message, MSG_CMSG_CLOEXEC); }));
     }
     case request_kind::send_message: {
-      const auto& message = *static_cast<send_message_request&>(asked).message;
+      const auto& message = *static_cast<send_message_request&>(request).message;
       const std::span<const iovec> pieces(message.msg_iov, message.msg_iovlen);
       return note_write(target,
                         retried([&] { return ::sendmsg(target.fd(), &message, MSG_NOSIGNAL); }),
                         bytes_in(pieces));
     }
     case request_kind::receive_messages: {
-      const std::span<mmsghdr> messages = static_cast<receive_messages_request&>(asked).messages;
-      const result made = retried([&] {
+      const std::span<mmsghdr> messages = static_cast<receive_messages_request&>(request).messages;
+      const result outcome = retried([&] {
         return ::recvmmsg(target.fd(), messages.data(), static_cast<unsigned>(messages.size()),
                           MSG_DONTWAIT | MSG_CMSG_CLOEXEC, nullptr);
       });
-      return note(target, may_read, made, made && made.count() < messages.size());
+      return note(target, may_read, outcome, outcome && outcome.count() < messages.size());
     }
     case request_kind::send_messages: {
-      const std::span<mmsghdr> messages = static_cast<send_messages_request&>(asked).messages;
-      // Fewer than asked for can also mean that one of them failed: the next call tells.
+      const std::span<mmsghdr> messages = static_cast<send_messages_request&>(request).messages;
+      // Fewer than requested can also mean that one of them failed: the next call tells.
       return note(target, may_write, retried([&] {
                     return ::sendmmsg(target.fd(), messages.data(),
                                       static_cast<unsigned>(messages.size()), MSG_NOSIGNAL);
-                  }),
-                  false);
+                  }));
     }
     case request_kind::accept:
-      return note(target, may_read, accept(static_cast<accept_request&>(asked)), false);
+      return note(target, may_read, accept(static_cast<accept_request&>(request)));
     case request_kind::connect: {
-      const result made = connect(static_cast<connect_request&>(asked));
-      // Until now it was reported as closed. From now on that is the peer's doing.
-      if (made.would_block()) {
-        target.state = static_cast<std::uint8_t>(target.state & ~short_reads_lie);
-      }
-      return note(target, may_write, made, false);
+      const result outcome = connect(static_cast<connect_request&>(request));
+      // Until now the socket was reported as closed. From now on that is the peer's doing.
+      if (outcome.would_block()) target.flags.erase(short_reads_mislead);
+      return note(target, may_write, outcome);
     }
-    case request_kind::wait_readable: return note(target, may_read, wait_for(asked, POLLIN), false);
-    case request_kind::wait_writable:
-      return note(target, may_write, wait_for(asked, POLLOUT), false);
+    case request_kind::wait_readable: return note(target, may_read, wait_for(request, POLLIN));
+    case request_kind::wait_writable: return note(target, may_write, wait_for(request, POLLOUT));
   }
   return result::failure(EINVAL);
 }
 
-result ready_requests::receive(receive_request& asked) noexcept {
-  handle& from = asked.target();
-  asked.data.reset();
+result ready_requests::read_early(request& request) noexcept {
+  handle& from = request.target();
+  const result outcome = source_.read_early(request);
+  // The kernel receives no more, and a call has not been tried yet.
+  if (outcome.would_block() && from.flags.has(handle_flag::may_read)) serve_later(from);
+  return outcome;
+}
+
+result ready_requests::receive(receive_request& request) noexcept {
+  handle& from = request.target();
+  request.data.reset();
   const std::span<std::byte> room = memory_.room();
   if (room.empty()) {
     if (!memory_.lent()) return result::failure(ENOMEM);
-    from.state |= starved;
+    from.flags.insert(handle_flag::awaits_memory);
     return result::failure(EAGAIN);
   }
-  const result made = note_read(from, read_some(asked, room), room.size());
-  if (made && made.count() > 0) {
-    last_receive_ = made.count();
-    asked.data = memory_.lend(made.count());
+  const result outcome = note_read(from, read_some(request, room), room.size());
+  if (outcome && outcome.count() > 0) {
+    source_.note_receive(outcome.count());
+    request.data = memory_.lend(outcome.count());
   }
-  return made;
+  return outcome;
 }
 
-result ready_requests::read(read_request& asked) noexcept {
-  handle& from = asked.target();
+// Moves a request's bytes: once, or for a whole buffer until all are moved, the handle would block,
+// or its share is used up.
+template <class Request, class Call>
+result ready_requests::transfer(Request& request, handle_flag readiness, Call call) noexcept {
+  handle& target = request.target();
   for (int round = 0; round < most_rounds; ++round) {
-    const auto to = asked.rest.first(std::min(asked.rest.size(), most_bytes));
-    const result made = note_read(from, read_some(asked, to), to.size());
-    if (!made) return made;
-    asked.done += made.count();
-    asked.rest = asked.rest.subspan(made.count());
-    if (!asked.whole() || asked.rest.empty() || made.count() == 0) return result::of(asked.done);
-    if ((from.state & may_read) == 0) return result::failure(EAGAIN);
+    const auto bytes = request.rest.first(std::min(request.rest.size(), most_bytes));
+    const result outcome = call(bytes);
+    if (!outcome) return outcome;
+    request.done += outcome.count();
+    request.rest = request.rest.subspan(outcome.count());
+    const bool at_end = readiness == handle_flag::may_read && outcome.count() == 0;
+    if (!request.whole() || request.rest.empty() || at_end) return result::of(request.done);
+    if (!target.flags.has(readiness)) return result::failure(EAGAIN);
     if (bytes_left_ == 0) break;
   }
-  serve_later(from);
+  serve_later(target);
   return result::failure(EAGAIN);
 }
 
-result ready_requests::write(write_request& asked) noexcept {
-  handle& to = asked.target();
-  for (int round = 0; round < most_rounds; ++round) {
-    const auto from = asked.rest.first(std::min(asked.rest.size(), most_bytes));
-    const result made = note_write(to, write_some(asked, from), from.size());
-    if (!made) return made;
-    asked.done += made.count();
-    asked.rest = asked.rest.subspan(made.count());
-    if (!asked.whole() || asked.rest.empty()) return result::of(asked.done);
-    if ((to.state & may_write) == 0) return result::failure(EAGAIN);
-    if (bytes_left_ == 0) break;
-  }
-  serve_later(to);
-  return result::failure(EAGAIN);
+result ready_requests::read(read_request& request) noexcept {
+  return transfer(request, handle_flag::may_read, [&](std::span<std::byte> bytes) {
+    return note_read(request.target(), read_some(request, bytes), bytes.size());
+  });
+}
+
+result ready_requests::write(write_request& request) noexcept {
+  return transfer(request, handle_flag::may_write, [&](std::span<const std::byte> bytes) {
+    return note_write(request.target(), write_some(request, bytes), bytes.size());
+  });
 }
 
 }  // namespace gyre::io::detail

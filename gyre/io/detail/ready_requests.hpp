@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// How requests are carried out where a poller tells readiness: by system calls that do not wait, the
-// call first, and again when the descriptor is reported as ready. What a descriptor is known to be ready
-// for is remembered in its handle, so that the poller is not told anything while it is used.
+// ready_requests: carries out requests where a poller tells readiness. It makes system calls that
+// do not wait: first when the request begins, then each time the descriptor is reported as ready.
+// The known readiness of a descriptor is kept in its handle, so that a handle in use costs
+// the poller nothing.
 #pragma once
 
 #include <algorithm>
@@ -13,28 +14,66 @@
 #include <vector>
 
 #include <gyre/io/backend.hpp>
+#include <gyre/io/detail/readiness_source.hpp>
 #include <gyre/io/received.hpp>
 
 namespace gyre::io::detail {
 
-/// What epoll_requests and uring_requests share.
+/// The requests of epoll and of io_uring. Calls its source; the source never calls back.
 class ready_requests : public backend {
  public:
-  void attach(handle& served) final;
-  void detach(handle& served) noexcept final;
-  std::optional<result> start(request& asked) noexcept override;
-  result attempt(request& asked) noexcept final;
+  explicit ready_requests(readiness_source& source) noexcept;
+
+  void attach(handle& added) final;
+  void detach(handle& removed) noexcept final;
+  std::optional<result> start(request& request) noexcept override;
+  result attempt(request& request) noexcept final;
   void charge(std::size_t bytes) noexcept final { spend(result::of(bytes)); }
-  std::optional<result> cancel(request& asked) noexcept override;
+  std::optional<result> cancel(request& request) noexcept override;
   receive_memory& memory() noexcept final { return memory_; }
 
   // The poller's.
-  std::size_t handles() const noexcept { return handles_.size() - free_.size(); }
-  /// Handles with something to do that nobody will report.
+  std::size_t attached() const noexcept { return handles_.size() - free_.size(); }
+  /// All handles by their index; null where there is none.
+  std::span<handle* const> handles() const noexcept { return handles_; }
+  /// Serves the requests of a handle that was reported as ready. `events`: poll(2)'s.
+  void serve(handle& ready, std::uint32_t events, std::size_t& completed);
+  /// How many handles have something to do that is not reported.
   std::size_t pending() const noexcept { return again_.size() + (serving_.size() - served_); }
-  /// Chooses those that are served next: all there are, unless some of the last ones are left.
+  /// Has `serve_reported()` serve reports, and serves the pending handles, each once, until `over()`
+  /// says that the rest must wait. They take turns, also when both are more than fits into one call.
+  /// Returns whether all were served, as `serve_reported()` does.
+  template <class Over, class ServeReported>
+  bool serve_all(std::size_t& completed, Over over, ServeReported serve_reported) {
+    if (!pending_first_) begin_pending();
+    if (pending_first_ && !serve_pending(completed, over)) return false;
+    pending_first_ = false;
+    if (!serve_reported()) return false;
+    pending_first_ = true;
+    if (!serve_pending(completed, over)) return false;
+    pending_first_ = false;
+    return true;
+  }
+
+ protected:
+  ~ready_requests() = default;
+
+  /// Completes a request with a result that came by another way than a call.
+  void hand_over(request& request, result outcome, std::size_t& completed);
+  /// Has the handle's requests tried in the loop's next turn.
+  void serve_later(handle& ready) noexcept;
+
+ private:
+  // A handle's share of a turn, so that a fast peer does not keep the loop from the others.
+  static constexpr unsigned most_at_once = 64;
+  static constexpr int most_receives = 4;
+  static constexpr int most_accepts = 64;
+  static constexpr int most_rounds = 4;  // of a request for a whole buffer
+  // Also of one call.
+  static constexpr std::size_t most_bytes = std::size_t{1} << 20;
+
+  // Chooses the pending handles to serve next: all, unless some of the last ones are left.
   void begin_pending() noexcept;
-  /// Goes on with those, each once, until `over()` says that the rest must wait. Whether that was all.
   template <class Over>
   bool serve_pending(std::size_t& completed, Over over) {
     while (served_ < serving_.size()) {
@@ -43,92 +82,49 @@ class ready_requests : public backend {
     }
     return true;
   }
-
- protected:
-  // The state of a handle.
-  enum : std::uint8_t {
-    may_read = 1,   // nothing has said that a read would wait
-    may_write = 2,  // nor a write
-    // A short read is no sign that there is nothing more: the end is near, or there is urgent data.
-    short_reads_lie = 4,
-    queued = 8,       // in again_
-    starved = 16,     // waits for receive memory
-    diverted = 32,    // what is to be read comes from read_diverted()
-    read_short = 64,  // that is why it may not be read
-  };
-
-  ready_requests() noexcept;
-  ~ready_requests() = default;
-
-  // What the poller's side provides.
-  /// Begins to watch a handle, whose index is set. Throws.
-  virtual void begin(handle& served) = 0;
-  /// Ends that; nothing may refer to it any more.
-  virtual void end(handle& served) noexcept = 0;
-  /// A request has to wait until its handle is reported as ready.
-  virtual void wait_for_readiness(handle& of, bool writing) noexcept = 0;
-  /// Carries out a request that reads, of a handle that is `diverted`.
-  virtual result read_diverted(request& asked) noexcept;
-
-  /// All handles; null where there is none.
-  std::span<handle* const> all() const noexcept { return handles_; }
-  /// Goes on with the requests of a handle that was reported as ready. `events`: poll(2)'s.
-  void serve(handle& ready, std::uint32_t events, std::size_t& completed);
-  static void note_events(handle& ready, std::uint32_t events) noexcept;
-  /// Completes a request with what came by another way than a call.
-  void hand_over(request& asked, result made, std::size_t& completed);
-  /// Has its requests tried in the loop's next turn.
-  void serve_later(handle& ready) noexcept;
-  /// Bytes that the last call that received brought; 0 if that was asked for before.
-  std::size_t last_receive() noexcept { return std::exchange(last_receive_, 0); }
-
- private:
-  // A handle's share of a turn, so that nobody whose peer is fast keeps the loop from the others.
-  static constexpr unsigned most_at_once = 64;
-  static constexpr int most_receives = 4;
-  static constexpr int most_accepts = 64;
-  static constexpr int most_rounds = 4;  // of a request for a whole buffer
-  // Also of one call.
-  static constexpr std::size_t most_bytes = std::size_t{1} << 20;
-
   void serve_one_pending(std::size_t& completed);
-  void go_on(handle& ready, std::size_t& completed);
-  void go_on_reading(handle& ready, std::size_t& completed);
-  void go_on_writing(handle& ready, std::size_t& completed);
-  static void report(request& asked, result made, std::size_t& completed);
-  void wait_unless_ready(handle& of, bool writing) noexcept;
-  void memory_returned() noexcept;
+  void serve_requests(handle& ready, std::size_t& completed);
+  void serve_reader(handle& ready, std::size_t& completed);
+  void serve_writer(handle& ready, std::size_t& completed);
+  static void report(request& request, result outcome, std::size_t& completed);
+  void wait_unless_ready(handle& waiting, direction way) noexcept;
+  void retry_starved() noexcept;
 
-  result perform(request& asked) noexcept;
-  result receive(receive_request& asked) noexcept;
-  result read(read_request& asked) noexcept;
-  result write(write_request& asked) noexcept;
-  // Keep in the handle's state what a call tells about the next one, and return what it made.
-  static result note(handle& target, std::uint8_t direction, result made, bool exhausted) noexcept;
-  result note_read(handle& target, result made, std::size_t wanted) noexcept;
-  result note_write(handle& target, result made, std::size_t wanted) noexcept;
+  result perform(request& request) noexcept;
+  result read_early(request& request) noexcept;
+  result receive(receive_request& request) noexcept;
+  result read(read_request& request) noexcept;
+  result write(write_request& request) noexcept;
+  template <class Request, class Call>
+  result transfer(Request& request, handle_flag readiness, Call call) noexcept;
+  // Keep in the handle what a call tells about the next one, and return the call's outcome.
+  static result note(handle& target, handle_flag readiness, result outcome,
+                     bool exhausted = false) noexcept;
+  result note_read(handle& target, result outcome, std::size_t wanted) noexcept;
+  result note_write(handle& target, result outcome, std::size_t wanted) noexcept;
   void begin_share() noexcept {
     at_once_ = most_at_once;
     bytes_left_ = most_bytes;
   }
-  void spend(result made) noexcept {
-    if (made) bytes_left_ -= std::min(made.count(), bytes_left_);
+  void spend(result outcome) noexcept {
+    if (outcome) bytes_left_ -= std::min(outcome.count(), bytes_left_);
   }
 
-  // Requests that may still be done at once before the loop gets its turn, and the bytes that they and
-  // those that the loop serves may still move.
+  readiness_source& source_;
+  // Requests that may still be done at once before the loop gets its turn, and the bytes that they
+  // and those that the loop serves may still move.
   unsigned at_once_ = most_at_once;
   std::size_t bytes_left_ = most_bytes;
-  handle* current_ = nullptr;  // being served; null once it was detached
-  std::size_t last_receive_ = 0;
+  handle* current_ = nullptr;     // being served; null once it was detached
   std::vector<handle*> handles_;  // by their index; null: free
   std::vector<std::uint32_t> free_;
-  // Those with something pending, and those of them whose turn it is, from `served_` on; null: was
-  // detached. Both have room for all handles, and for the `vacated_` places in again_.
+  // The pending handles, and those of them whose turn it is, from `served_` on; null: was detached.
+  // Both have room for all handles, and for the `vacated_` entries of again_.
   std::vector<handle*> again_;
   std::size_t vacated_ = 0;
   std::vector<handle*> serving_;
   std::size_t served_ = 0;
+  bool pending_first_ = false;  // the time was over before pending handles had their turn
   receive_memory memory_;
 };
 

@@ -16,22 +16,21 @@
 namespace gyre::io::detail {
 namespace {
 
-/// While it lives, a write without a reader raises no SIGPIPE on this thread; sendfile(2) cannot be
-/// told otherwise.
-class without_sigpipe {
+/// Blocks SIGPIPE on this thread while it lives; sendfile(2) has no flag against it.
+class sigpipe_blocker {
  public:
-  without_sigpipe() noexcept {
+  sigpipe_blocker() noexcept {
     ::sigemptyset(&sigpipe_);
     ::sigaddset(&sigpipe_, SIGPIPE);
     ::pthread_sigmask(SIG_BLOCK, &sigpipe_, &before_);
   }
-  without_sigpipe(const without_sigpipe&) = delete;
-  without_sigpipe& operator=(const without_sigpipe&) = delete;
-  ~without_sigpipe() {
+  sigpipe_blocker(const sigpipe_blocker&) = delete;
+  sigpipe_blocker& operator=(const sigpipe_blocker&) = delete;
+  ~sigpipe_blocker() {
     if (::sigismember(&before_, SIGPIPE) == 0) ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
   }
   /// After a call that may have raised it.
-  void take_back() const noexcept {
+  void discard_pending() const noexcept {
     const ::timespec at_once{};
     if (::sigismember(&before_, SIGPIPE) == 0) ::sigtimedwait(&sigpipe_, nullptr, &at_once);
   }
@@ -43,37 +42,38 @@ class without_sigpipe {
 
 }  // namespace
 
-result send_file_part(int to, int file, ::off_t& offset, std::size_t count) noexcept {
-  const without_sigpipe quietly;
+result send_file_part(int sink, int file, ::off_t& offset, std::size_t count) noexcept {
+  const sigpipe_blocker blocker;
   for (;;) {
-    const result made = result::of_call(::sendfile(to, file, &offset, count));
-    if (made.error_number() == EINTR) continue;
-    // Also raised when the connection broke within the call, which then tells of what was sent before.
-    if (!made || made.count() < count) quietly.take_back();
-    return made;
+    const result outcome = result::of_call(::sendfile(sink, file, &offset, count));
+    if (outcome.error_number() == EINTR) continue;
+    // Also raised when the connection broke within the call, which then returns the bytes sent
+    // before.
+    if (!outcome || outcome.count() < count) blocker.discard_pending();
+    return outcome;
   }
 }
 
-std::optional<result> reading_until::receive_until_found() noexcept {
+std::optional<result> read_until_operation::receive_until_found() noexcept {
   for (;;) {
     if (const std::optional<io::result> found = search()) return found;
-    const std::optional<io::result> made = single_request::begin();
-    if (!made) return std::nullopt;
-    if (const std::optional<io::result> ended = take(*made)) return ended;
+    const std::optional<io::result> outcome = single_request::begin();
+    if (!outcome) return std::nullopt;
+    if (const std::optional<io::result> ended = take(*outcome)) return ended;
   }
 }
 
-std::optional<result> reading_until::go_on(io::result made) noexcept {
-  if (const std::optional<io::result> ended = take(made)) return ended;
+std::optional<result> read_until_operation::advance(io::result outcome) noexcept {
+  if (const std::optional<io::result> ended = take(outcome)) return ended;
   return receive_until_found();
 }
 
-std::optional<result> reading_until::search() noexcept {
-  // The delimiter's beginning may have been there before.
+std::optional<result> read_until_operation::search() noexcept {
+  // The delimiter may begin in bytes that were searched before.
   const std::size_t overlap = delimiter_.empty() ? 0 : delimiter_.size() - 1;
   const std::size_t from = searched_ > overlap ? searched_ - overlap : 0;
-  const std::size_t found = to_->find(delimiter_, from);
-  searched_ = to_->size();
+  const std::size_t found = buffer_->find(delimiter_, from);
+  searched_ = buffer_->size();
   const bool within = found != input::npos && found + delimiter_.size() <= limit_;
   if (within) return io::result::of(found + delimiter_.size());
   if (found == input::npos && searched_ < limit_) return std::nullopt;
@@ -81,26 +81,26 @@ std::optional<result> reading_until::search() noexcept {
   return io::result::of(0);
 }
 
-std::optional<result> reading_until::take(io::result made) noexcept {
-  if (!made) return made;
-  if (made.count() == 0) {
+std::optional<result> read_until_operation::take(io::result outcome) noexcept {
+  if (!outcome) return outcome;
+  if (outcome.count() == 0) {
     failure_ = errc::unexpected_end;
-    return made;
+    return outcome;
   }
   try {
-    to_->append(data.bytes());
+    buffer_->append(data.bytes());
   } catch (const std::length_error&) {
     failure_ = errc::limit_exceeded;
   } catch (const std::bad_alloc&) {
     failure_ = std::make_error_code(std::errc::not_enough_memory);
   }
   data.reset();
-  if (failure_) return made;
+  if (failure_) return outcome;
   return std::nullopt;
 }
 
-std::optional<result> writing_received::go_on_with_copy() noexcept {
-  if (const std::optional<io::result> made = give_up()) return made;
+std::optional<result> write_received_operation::continue_with_copy() noexcept {
+  if (const std::optional<io::result> outcome = cancel()) return outcome;
   copy_.reset(new (std::nothrow) std::byte[rest.size()]);
   if (copy_ == nullptr) return io::result::failure(ENOMEM);
   std::memcpy(copy_.get(), rest.data(), rest.size());
@@ -108,29 +108,29 @@ std::optional<result> writing_received::go_on_with_copy() noexcept {
   return single_request::begin();
 }
 
-std::optional<result> gathering::write_rest() noexcept {
+std::optional<result> gather_operation::write_rest() noexcept {
   for (;;) {
-    // Of nothing nothing can be written, and the kernel refuses more than IOV_MAX.
+    // Skips empty pieces; the kernel refuses more than IOV_MAX.
     while (!rest_.empty() && first_.iov_base == nullptr && rest_.front().iov_len == 0) {
       rest_ = rest_.subspan(1);
     }
     if (rest_.empty()) return io::result::of(done_);
     pieces = first_.iov_base != nullptr ? std::span<const iovec>(&first_, 1)
                                         : rest_.first(std::min<std::size_t>(rest_.size(), IOV_MAX));
-    const std::optional<io::result> made = single_request::begin();
-    if (!made) return std::nullopt;
-    if (!*made) return made;
-    if (take(made->count())) return io::result::of(done_);
+    const std::optional<io::result> outcome = single_request::begin();
+    if (!outcome) return std::nullopt;
+    if (!*outcome) return outcome;
+    if (take(outcome->count())) return io::result::of(done_);
   }
 }
 
-std::optional<result> gathering::go_on(io::result made) noexcept {
-  if (!made) return made;
-  if (take(made.count())) return io::result::of(done_);
+std::optional<result> gather_operation::advance(io::result outcome) noexcept {
+  if (!outcome) return outcome;
+  if (take(outcome.count())) return io::result::of(done_);
   return write_rest();
 }
 
-bool gathering::take(std::size_t count) noexcept {
+bool gather_operation::take(std::size_t count) noexcept {
   done_ += count;
   while (!rest_.empty()) {
     const iovec piece = first_.iov_base != nullptr ? first_ : rest_.front();
@@ -147,27 +147,27 @@ bool gathering::take(std::size_t count) noexcept {
   return !whole_ || rest_.empty();
 }
 
-std::optional<result> sending_file::send_rest() noexcept {
+std::optional<result> send_file_operation::send_rest() noexcept {
   while (left_ > 0) {
     const io::result sent =
-        send_file_part(on()->fd(), file_, offset_, std::min(left_, most_at_once));
+        send_file_part(descriptor()->fd(), file_, offset_, std::min(left_, most_at_once));
     if (!sent && !sent.would_block()) return sent;
     if (sent) {
       if (sent.count() == 0) break;  // the file ends here
       left_ -= sent.count();
       done_ += sent.count();
-      on()->io().charge(sent.count());
+      descriptor()->io().charge(sent.count());
       if (left_ == 0) break;
     }
-    const std::optional<io::result> made = single_request::begin();
-    if (!made) return std::nullopt;
-    if (!*made) return made;
+    const std::optional<io::result> outcome = single_request::begin();
+    if (!outcome) return std::nullopt;
+    if (!*outcome) return outcome;
   }
   return io::result::of(done_);
 }
 
-std::optional<result> sending_file::go_on(io::result made) noexcept {
-  if (!made) return made;
+std::optional<result> send_file_operation::advance(io::result outcome) noexcept {
+  if (!outcome) return outcome;
   return send_rest();
 }
 

@@ -7,14 +7,14 @@
 #include <cerrno>
 #include <chrono>
 
+#include <gyre/base/detail/timespec.hpp>
 #include <gyre/base/error.hpp>
 #include <gyre/io/detail/this_thread.hpp>
-#include <gyre/io/detail/timespec.hpp>
 
 namespace gyre::io::detail {
 namespace {
 
-int error_of(int made) noexcept { return made < 0 ? -made : 0; }
+int error_of(int returned) noexcept { return returned < 0 ? -returned : 0; }
 
 unsigned setup_flags(const uring_features& features) noexcept {
   unsigned flags = IORING_SETUP_R_DISABLED | IORING_SETUP_CQSIZE | IORING_SETUP_CLAMP;
@@ -34,7 +34,7 @@ uring::~uring() {
   if (open_) {
     io_uring_queue_exit(&ring_);
   } else {
-    ::close(number_);
+    ::close(fd_);
   }
 }
 
@@ -42,28 +42,28 @@ bool uring::usable_here() const noexcept {
   return open_ && (thread_ == 0 || thread_ == this_thread());
 }
 
-// Other threads may be sending messages to the descriptor, so its number is kept.
+// Keeps the descriptor's number, as other threads may be sending messages to it.
 void uring::open() {
-  io_uring made{};
+  io_uring ring{};
   io_uring_params parameters{};
   parameters.flags = setup_flags(features_);
   parameters.cq_entries = completions;
-  const int failed = io_uring_queue_init_params(submissions, &made, &parameters);
+  const int failed = io_uring_queue_init_params(submissions, &ring, &parameters);
   if (failed < 0) gyre::detail::throw_system_error(-failed, "io_uring_setup");
-  if (number_ < 0) {
-    number_ = made.ring_fd;
+  if (fd_ < 0) {
+    fd_ = ring.ring_fd;
   } else {
-    ::dup3(made.ring_fd, number_, O_CLOEXEC);  // cannot fail: both are open
-    ::close(made.ring_fd);
-    made.ring_fd = made.enter_ring_fd = number_;
+    ::dup3(ring.ring_fd, fd_, O_CLOEXEC);  // cannot fail: both are open
+    ::close(ring.ring_fd);
+    ring.ring_fd = ring.enter_ring_fd = fd_;
   }
-  ring_ = made;
+  ring_ = ring;
   open_ = true;
   thread_ = 0;
 }
 
-// A ring that defers does nothing between two calls. Others go on receiving, also for whoever is closing
-// them, into a ring at which nobody will look again.
+// A ring that defers does nothing between two calls. Other rings go on receiving while they are
+// closed, and those completions would be lost.
 void uring::end_all() noexcept {
   if (!open_ || features_.deferred_task_running) return;
   io_uring_sync_cancel_reg everything{};
@@ -74,11 +74,11 @@ void uring::end_all() noexcept {
   }
 }
 
-void uring::close(int stand_in) noexcept {
+void uring::close(int replacement) noexcept {
   if (!open_) return;
-  const int another = ::fcntl(number_, F_DUPFD_CLOEXEC, 0);
-  ::dup3(stand_in, number_, O_CLOEXEC);
-  // Closes the ring with it; without a free number, dup3() has.
+  const int another = ::fcntl(fd_, F_DUPFD_CLOEXEC, 0);
+  ::dup3(replacement, fd_, O_CLOEXEC);
+  // Closes the ring by that number; if there was no free one, dup3() has closed it.
   ring_.ring_fd = ring_.enter_ring_fd = another;
   io_uring_queue_exit(&ring_);
   aside_.clear();
@@ -99,16 +99,16 @@ io_uring_cqe uring::take() noexcept {
   return oldest;
 }
 
-io_uring_cqe& uring::at(unsigned place) noexcept {
+io_uring_cqe& uring::at(unsigned index) noexcept {
   const unsigned aside = set_aside_count();
-  if (place < aside) return aside_[aside_taken_ + place];
-  return in_ring(place - aside);
+  if (index < aside) return aside_[aside_taken_ + index];
+  return in_ring(index - aside);
 }
 
 bool uring::set_aside() noexcept try {
   const unsigned count = io_uring_cq_ready(&ring_);
   const std::size_t needed = aside_.size() + count;
-  if (aside_.capacity() < needed) aside_.reserve(2 * needed);  // which may be often
+  if (aside_.capacity() < needed) aside_.reserve(2 * needed);
   for (unsigned each = 0; each < count; ++each) aside_.push_back(in_ring(each));
   io_uring_cq_advance(&ring_, count);
   return true;
@@ -126,7 +126,7 @@ bool uring::send_message(int ring, unsigned result, std::uint64_t user_data) noe
 int uring::begin_use() noexcept {
   if (thread_ != 0) [[likely]]
     return 0;
-  // liburing 2.3 has a function for it that its library does not show.
+  // liburing 2.3 declares a function for this that its library does not export.
   const int failed = io_uring_register(static_cast<unsigned>(ring_.ring_fd),
                                        IORING_REGISTER_ENABLE_RINGS, nullptr, 0);
   if (failed < 0) return -failed;
@@ -143,9 +143,9 @@ io_uring_sqe* uring::next_submission() noexcept {
 }
 
 bool uring::has_business() const noexcept {
-  // Kernels that cannot tell have to be asked.
-  const bool tells = features_.deferred_task_running || features_.cooperative_task_running;
-  return !tells || io_uring_sq_ready(&ring_) != 0 || has_news();
+  // Without these flags, only a system call can tell.
+  const bool has_flags = features_.deferred_task_running || features_.cooperative_task_running;
+  return !has_flags || io_uring_sq_ready(&ring_) != 0 || has_news();
 }
 
 bool uring::has_news() const noexcept {
@@ -169,8 +169,8 @@ int uring::enter_and_wait(steady_time present, steady_time deadline) noexcept {
   timeout.tv_sec = precise.tv_sec;
   timeout.tv_nsec = precise.tv_nsec;
   io_uring_cqe* first = nullptr;
-  const int made = io_uring_submit_and_wait_timeout(&ring_, &first, 1, &timeout, nullptr);
-  return error_of(made == -ETIME ? 0 : made);
+  const int returned = io_uring_submit_and_wait_timeout(&ring_, &first, 1, &timeout, nullptr);
+  return error_of(returned == -ETIME ? 0 : returned);
 }
 
 }  // namespace gyre::io::detail

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A ring of io_uring(7), as liburing sets it up, for one thread at a time.
+// uring: a ring of io_uring(7), for one thread at a time.
 #pragma once
 
 #include <liburing.h>
@@ -13,8 +13,9 @@
 
 namespace gyre::io::detail {
 
-/// The kernel ties a ring to the thread that first enters it, and ends what that thread began when the
-/// thread ends. So for another thread, and after a fork, the ring is closed and another one opened.
+/// The kernel ties a ring to the thread that first enters it, and ends the thread's requests when
+/// the thread ends. So for another thread, and after a fork, the ring is closed, and a new one
+/// opened.
 class uring {
  public:
   static constexpr unsigned submissions = 256;
@@ -27,63 +28,64 @@ class uring {
   ~uring();
 
   /// The same number for as long as this lives. Any thread.
-  int fd() const noexcept { return number_; }
+  int fd() const noexcept { return fd_; }
   io_uring& raw() noexcept { return ring_; }
 
-  /// Whether it is of no thread yet, or of the calling one.
+  /// Whether the ring belongs to no thread yet, or to the calling one.
   bool usable_here() const noexcept;
-  /// Ends all that the kernel was asked for; what came of it until then is ready() to be taken.
+  /// Ends all requests; their completions until then are ready() to be taken.
   void end_all() noexcept;
-  /// Closes it. Its number then refers to what `stand_in` does, until open().
-  void close(int stand_in) noexcept;
-  /// A new ring, of no thread yet, in the place of a closed one. Throws as the constructor.
+  /// Closes the ring. Its number then refers to the file of `replacement`, until open().
+  void close(int replacement) noexcept;
+  /// Replaces a closed ring by a new one, which belongs to no thread yet. Throws as the
+  /// constructor.
   void open();
 
-  /// Has a ring, of whichever process, tell of a completion with that result and `user_data`: for
-  /// threads without a ring of their own. False: it could not. Any thread; async-signal-safe.
+  /// Posts a completion to a ring, of any process, without a ring of the caller's. Returns whether
+  /// that succeeded. Any thread; async-signal-safe.
   static bool send_message(int ring, unsigned result, std::uint64_t user_data) noexcept;
 
-  /// Where to write the next submission; null if there is no room and none can be made.
+  /// The next free submission; null if there is no room and none can be made.
   io_uring_sqe* next_submission() noexcept;
-  /// Whether something is known to have become ready that is not ready() yet: enter() makes it so.
+  /// Whether the kernel has completions that are not ready() yet; enter() makes them so.
   bool has_news() const noexcept;
   /// Whether enter() might do anything now.
   bool has_business() const noexcept;
-  /// Submits, and looks at what has become ready. 0, or errno's number.
+  /// Submits, and brings completions. 0, or errno's number.
   int enter() noexcept;
-  /// The same, and waits until there is a completion, or until `deadline` (steady_time::max(): without
-  /// end). EINTR when a signal handler ran.
+  /// As enter(), and waits for a completion or `deadline` (steady_time::max(): none). EINTR when a
+  /// signal handler ran.
   int enter_and_wait(steady_time present, steady_time deadline) noexcept;
 
-  /// Completions that wait to be taken; the kernel may keep more (see has_business()).
+  /// The count of completions to take; the kernel may keep more (see has_business()).
   unsigned ready() const noexcept {
     return set_aside_count() + (open_ ? io_uring_cq_ready(&ring_) : 0);
   }
-  /// The oldest; `ready()` must not be 0.
+  /// Takes the oldest completion; `ready()` must not be 0.
   io_uring_cqe take() noexcept;
-  /// How many have been taken so far: the number of the oldest that is ready.
+  /// The count of completions taken so far, which numbers the oldest that is ready.
   std::uint64_t taken() const noexcept { return taken_; }
-  /// The one that is `place` behind the oldest; it may be written.
-  io_uring_cqe& at(unsigned place) noexcept;
+  /// The completion `index` behind the oldest; may be written.
+  io_uring_cqe& at(unsigned index) noexcept;
   /// Whether the kernel has no room for more completions.
   bool full() const noexcept { return open_ && io_uring_cq_ready(&ring_) >= completions; }
-  /// Makes room for as many completions as the kernel may have kept for want of it. False: no memory.
+  /// Moves the ring's completions into memory, to make room for more. False: no memory.
   bool set_aside() noexcept;
 
  private:
   unsigned set_aside_count() const noexcept {
     return static_cast<unsigned>(aside_.size() - aside_taken_);
   }
-  // The one that is `place` behind the oldest in the ring itself.
-  io_uring_cqe& in_ring(unsigned place) noexcept {
-    return ring_.cq.cqes[(*ring_.cq.khead + place) & *ring_.cq.kring_mask];
+  // The completion `index` behind the oldest in the ring itself.
+  io_uring_cqe& in_ring(unsigned index) noexcept {
+    return ring_.cq.cqes[(*ring_.cq.khead + index) & *ring_.cq.kring_mask];
   }
   int begin_use() noexcept;
 
   uring_features features_;
-  int number_ = -1;
+  int fd_ = -1;
   io_uring ring_{};
-  std::uint64_t thread_ = 0;  // that uses it; 0: none yet
+  std::uint64_t thread_ = 0;  // the owner; 0: none yet
   bool open_ = false;
   std::vector<io_uring_cqe> aside_;  // older than those in the ring
   std::size_t aside_taken_ = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What ends a poller's wait for descriptors from another thread: an eventfd(2) among them.
+// wake_event: an eventfd(2) that ends a poller's wait from another thread.
 #pragma once
 
 #include <sys/eventfd.h>
@@ -24,7 +24,7 @@ class wake_event {
   /// Any thread; async-signal-safe.
   void raise() noexcept {
     const std::uint64_t one = 1;
-    // The counter cannot overflow in practice (2^64 wake-ups); a full one would wake all the same.
+    // A full counter (2^64 wake-ups) would wake all the same.
     static_cast<void>(::write(fd_.get(), &one, sizeof one));
   }
   void lower() noexcept {

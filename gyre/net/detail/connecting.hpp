@@ -3,8 +3,8 @@
 #pragma once
 
 #include <gyre/exec/event_loop.hpp>
-#include <gyre/io/detail/awaiting.hpp>
 #include <gyre/io/detail/open_descriptor.hpp>
+#include <gyre/io/detail/request_awaiter.hpp>
 #include <gyre/io/request.hpp>
 #include <gyre/net/endpoint.hpp>
 #include <gyre/net/socket_options.hpp>
@@ -24,7 +24,7 @@ struct connecting : io::detail::single_request<io::connect_request> {
              socklen_t size) noexcept
       : single_request(on, to, size, report) {}
   connecting(const connecting& other, function report) noexcept
-      : connecting(other.on(), report, other.peer, other.peer_size) {}
+      : connecting(other.descriptor(), report, other.peer, other.peer_size) {}
 
   static void value(io::result) noexcept {}
 };

@@ -98,8 +98,8 @@ std::optional<io::result> sending_to::begin() noexcept {
 std::optional<io::result> sending_to::send() noexcept {
   const std::optional<io::result> made = single_request::begin();
   if (made || !cannot_wait(header_)) return made;
-  static_cast<void>(give_up());
-  return uninterrupted([&] { return ::sendmsg(on()->fd(), &header_, MSG_NOSIGNAL); });
+  static_cast<void>(cancel());
+  return uninterrupted([&] { return ::sendmsg(descriptor()->fd(), &header_, MSG_NOSIGNAL); });
 }
 
 std::optional<io::result> sending_batch::send_rest() noexcept {
@@ -116,9 +116,9 @@ std::optional<io::result> sending_batch::send_rest() noexcept {
 std::optional<io::result> sending_batch::send_some() noexcept {
   const std::optional<io::result> made = single_request::begin();
   if (made || !cannot_wait(messages.front().msg_hdr)) return made;
-  static_cast<void>(give_up());
+  static_cast<void>(cancel());
   return uninterrupted([&] {
-    return ::sendmmsg(on()->fd(), messages.data(), static_cast<unsigned>(messages.size()),
+    return ::sendmmsg(descriptor()->fd(), messages.data(), static_cast<unsigned>(messages.size()),
                       MSG_NOSIGNAL);
   });
 }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the coroutines of datagram sockets ask for, as Operations of gyre/io/detail/awaiting.hpp.
+// What the coroutines of datagram sockets ask for, as Operations of
+// gyre/io/detail/request_awaiter.hpp.
 #pragma once
 
-#include <gyre/io/detail/awaiting.hpp>
+#include <gyre/io/detail/request_awaiter.hpp>
 #include <gyre/io/request.hpp>
 #include <gyre/net/datagram_batch.hpp>
 #include <gyre/net/endpoint.hpp>
@@ -43,7 +44,7 @@ struct receiving_one : io::detail::single_request<io::read_request> {
   receiving_one(io::detail::open_descriptor* on, function report, std::span<std::byte> to) noexcept
       : single_request(on, to, report) {}
   receiving_one(const receiving_one& other, function report) noexcept
-      : receiving_one(other.on(), report, other.rest) {}
+      : receiving_one(other.descriptor(), report, other.rest) {}
 
   static std::size_t value(io::result made) noexcept { return made.count(); }
 };
@@ -55,7 +56,7 @@ struct receiving_from : io::detail::single_request<io::receive_message_request> 
   receiving_from(io::detail::open_descriptor* on, function report, std::span<std::byte> to) noexcept
       : single_request(on, header_, report), to_(to) {}
   receiving_from(const receiving_from& other, function report) noexcept
-      : receiving_from(other.on(), report, other.to_) {}
+      : receiving_from(other.descriptor(), report, other.to_) {}
 
   std::optional<io::result> begin() noexcept;
   received_datagram value(io::result made) noexcept;
@@ -77,7 +78,7 @@ struct sending_to : io::detail::single_request<io::send_message_request> {
              const endpoint& to, std::size_t segment = 0) noexcept
       : single_request(on, header_, report), bytes_(bytes), peer_(to), segment_(segment) {}
   sending_to(const sending_to& other, function report) noexcept
-      : sending_to(other.on(), report, other.bytes_, other.peer_, other.segment_) {}
+      : sending_to(other.descriptor(), report, other.bytes_, other.peer_, other.segment_) {}
 
   std::optional<io::result> begin() noexcept;
   static std::size_t value(io::result made) noexcept { return made.count(); }
@@ -100,7 +101,7 @@ struct receiving_batch : io::detail::single_request<io::receive_messages_request
   receiving_batch(io::detail::open_descriptor* on, function report, datagram_batch& into) noexcept
       : single_request(on, std::span<mmsghdr>(), report), into_(&into) {}
   receiving_batch(const receiving_batch& other, function report) noexcept
-      : receiving_batch(other.on(), report, *other.into_) {}
+      : receiving_batch(other.descriptor(), report, *other.into_) {}
 
   std::optional<io::result> begin() noexcept {
     messages = into_->prepare_to_receive();
@@ -122,13 +123,13 @@ struct sending_batch : io::detail::single_request<io::send_messages_request> {
   sending_batch(io::detail::open_descriptor* on, function report, datagram_batch& batch) noexcept
       : single_request(on, std::span<mmsghdr>(), report), batch_(&batch) {}
   sending_batch(const sending_batch& other, function report) noexcept
-      : sending_batch(other.on(), report, *other.batch_) {}
+      : sending_batch(other.descriptor(), report, *other.batch_) {}
 
   std::optional<io::result> begin() noexcept {
     batch_->sent_ = 0;
     return send_rest();
   }
-  std::optional<io::result> go_on(io::result made) noexcept {
+  std::optional<io::result> advance(io::result made) noexcept {
     if (!made) return made;
     batch_->sent_more(made.count());
     return send_rest();

@@ -87,12 +87,12 @@ bool listening::refuse_one() noexcept {
 
 std::optional<io::result> accepting_connection::begin() noexcept {
   const std::optional<io::result> made = single_request::begin();
-  return made ? go_on(*made) : std::nullopt;
+  return made ? advance(*made) : std::nullopt;
 }
 
 // Without a descriptor accept(2) does not even look whether somebody waits, so that to try again at
 // once would only burn the processor.
-std::optional<io::result> accepting_connection::go_on(io::result made) noexcept {
+std::optional<io::result> accepting_connection::advance(io::result made) noexcept {
   if (is_exhausted(made.error_number())) {
     listener().refuse_all(made.error_number());
     listener().begin_pause(*this);
@@ -102,9 +102,9 @@ std::optional<io::result> accepting_connection::go_on(io::result made) noexcept 
   return made;
 }
 
-std::optional<io::result> accepting_connection::give_up() noexcept {
+std::optional<io::result> accepting_connection::cancel() noexcept {
   if (listener().end_pause() != nullptr) return std::nullopt;
-  return single_request::give_up();
+  return single_request::cancel();
 }
 
 void accepting_connection::on_expiry(timer_operation& expired) {

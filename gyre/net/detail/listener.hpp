@@ -6,8 +6,8 @@
 #include <gyre/base/timer_operation.hpp>
 #include <gyre/base/unique_fd.hpp>
 #include <gyre/exec/event_loop.hpp>
-#include <gyre/io/detail/awaiting.hpp>
 #include <gyre/io/detail/open_descriptor.hpp>
+#include <gyre/io/detail/request_awaiter.hpp>
 #include <gyre/io/request.hpp>
 #include <gyre/net/endpoint.hpp>
 #include <gyre/net/socket.hpp>
@@ -68,11 +68,11 @@ class accepting_connection : public io::detail::single_request<io::accept_reques
   accepting_connection(io::detail::open_descriptor* on, function report, endpoint* peer_to) noexcept
       : single_request(on, report), peer_to_(peer_to) {}
 
-  listening& listener() const noexcept { return static_cast<listening&>(*on()); }
+  listening& listener() const noexcept { return static_cast<listening&>(*descriptor()); }
   bool busy() const noexcept { return single_request::busy() || listener().pausing(); }
   std::optional<io::result> begin() noexcept;
-  std::optional<io::result> go_on(io::result made) noexcept;
-  std::optional<io::result> give_up() noexcept;
+  std::optional<io::result> advance(io::result made) noexcept;
+  std::optional<io::result> cancel() noexcept;
 
   /// The accepted socket, whose address goes where it was asked for.
   socket take(io::result made) noexcept;
@@ -96,7 +96,7 @@ struct accepting_socket : accepting_connection {
   using value_type = socket;
   using accepting_connection::accepting_connection;
   accepting_socket(const accepting_socket& other, function report) noexcept
-      : accepting_connection(other.on(), report, other.peer_to_) {}
+      : accepting_connection(other.descriptor(), report, other.peer_to_) {}
   socket value(io::result made) noexcept { return take(made); }
 };
 
@@ -105,14 +105,14 @@ struct accepting : accepting_connection {
   using value_type = Stream;
   using accepting_connection::accepting_connection;
   accepting(const accepting& other, function report) noexcept
-      : accepting_connection(other.on(), report, other.peer_to_), home_(other.home_) {}
+      : accepting_connection(other.descriptor(), report, other.peer_to_), home_(other.home_) {}
 
   std::optional<io::result> begin() noexcept {
-    home_ = &on()->loop();
+    home_ = &descriptor()->loop();
     return attach(accepting_connection::begin());
   }
-  std::optional<io::result> go_on(io::result made) noexcept {
-    return attach(accepting_connection::go_on(made));
+  std::optional<io::result> advance(io::result made) noexcept {
+    return attach(accepting_connection::advance(made));
   }
   Stream value(io::result made) {
     return stream_ ? std::move(*stream_) : Stream(*home_, take(made));
@@ -186,8 +186,8 @@ class listener {
 
  private:
   template <class Operation>
-  io::detail::awaiting<Operation> accept_as(endpoint* peer) noexcept {
-    return io::detail::awaiting<Operation>(std::in_place, on_.get(), peer);
+  io::detail::request_awaiter<Operation> accept_as(endpoint* peer) noexcept {
+    return io::detail::request_awaiter<Operation>(std::in_place, on_.get(), peer);
   }
 
   std::unique_ptr<listening> on_;

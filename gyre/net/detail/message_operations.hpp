@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sending and receiving messages that the caller has laid out, as Operations of
-// gyre/io/detail/awaiting.hpp.
+// gyre/io/detail/request_awaiter.hpp.
 #pragma once
 
-#include <gyre/io/detail/awaiting.hpp>
+#include <gyre/io/detail/request_awaiter.hpp>
 #include <gyre/io/request.hpp>
 
 #include <sys/socket.h>
@@ -23,7 +23,7 @@ struct message_operation : io::detail::single_request<Request> {
   message_operation(io::detail::open_descriptor* on, function report, Message& of) noexcept
       : base(on, of, report) {}
   message_operation(const message_operation& other, function report) noexcept
-      : base(other.on(), *other.message, report) {}
+      : base(other.descriptor(), *other.message, report) {}
 
   static std::size_t value(io::result made) noexcept { return made.count(); }
 };

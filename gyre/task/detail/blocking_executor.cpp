@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/task/detail/blocking_executor.hpp>
 
+#include <gyre/base/clock.hpp>
+#include <gyre/base/detail/futex.hpp>
 #include <gyre/task/async_backtrace.hpp>
 #include <gyre/task/schedule.hpp>
-
-#include <linux/futex.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include <bit>
 #include <cstddef>
@@ -33,15 +31,19 @@ bool is_alone() noexcept {
 }
 
 static_assert(std::endian::native == std::endian::little, "the lower half comes first");
+// For the kernel: nothing is read through it.
+const atomic<std::uint32_t>* lower_half(const atomic<std::uintptr_t>* word) noexcept {
+  return reinterpret_cast<const atomic<std::uint32_t>*>(word);
+}
 
 }  // namespace
 
 void word_futex::wait(const atomic<std::uintptr_t>& word, std::uintptr_t expected) noexcept {
-  ::syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, static_cast<std::uint32_t>(expected), nullptr);
+  futex_wait_until(*lower_half(&word), static_cast<std::uint32_t>(expected), steady_time::max());
 }
 
 void word_futex::wake_one(const atomic<std::uintptr_t>* word) noexcept {
-  ::syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, 1);
+  futex_wake_one(lower_half(word));
 }
 
 blocking_executor::blocking_executor() noexcept : outer_(innermost) { innermost = this; }

@@ -11,14 +11,14 @@
 //   park() leaves by a store (of any order, or after an acquiring load), by a relaxed exchange, or
 //     not at all: AWakeUpThatMeets…, …OfTwoIsLost, …ToASignal, …FromParkingToPolling,
 //     …BetweenADeadlineAndPolling
-//   wake() exchanges relaxed: the same and OneWakeUp…
-//   wake() leaves `woken` only to a parker that is parked: all but …BetweenADeadlineAndPolling
-//   wake() calls the futex for a parker that is woken already: …OfTwoIsLost, OnlyWhoFinds…
-//   wake() calls no futex: all but AParkAfterAWakeUp…, …FromPollingToParking and
+//   unpark() exchanges relaxed: the same and OneWakeUp…
+//   unpark() leaves `notified` only to a parker that is parked: all but …BetweenADeadlineAndPolling
+//   unpark() calls the futex for a parker that is woken already: …OfTwoIsLost, OnlyWhoFinds…
+//   unpark() calls no futex: all but AParkAfterAWakeUp…, …FromPollingToParking and
 //     …BetweenADeadlineAndPolling
-//   wake() says true where nobody was parked: OnlyWhoFinds… and the three that poll
-//   wake() says false where it woke the parker: OnlyWhoFinds…
-#include <gyre/io/detail/parking_place.hpp>
+//   unpark() says true where nobody was parked: OnlyWhoFinds… and the three that poll
+//   unpark() says false where it woke the parker: OnlyWhoFinds…
+#include <gyre/io/detail/thread_parker.hpp>
 
 #include <gtest/gtest.h>
 #include <gyre/base/atomic.hpp>
@@ -39,9 +39,9 @@ constexpr auto relaxed = std::memory_order_relaxed;
 constexpr steady_time for_ever = steady_time::max();
 constexpr steady_time until_past{};
 
-// futex(2), for one parker: looks at the word and lies down in one step, as seen by wakers.
+// futex(2), for one owner: looks at the word and lies down in one step, as seen by wakers.
 struct model_futex {
-  static void wait(const gyre::detail::futex_word& word, std::uint32_t expected,
+  static void wait(const gyre::detail::atomic<std::uint32_t>& word, std::uint32_t expected,
                    steady_time deadline) {
     ++waits;
     if (deadline != for_ever) return;
@@ -52,7 +52,7 @@ struct model_futex {
     }
     bed.wait();
   }
-  static void wake_one(const gyre::detail::futex_word&) {
+  static void wake_one(const gyre::detail::atomic<std::uint32_t>&) {
     const std::lock_guard bucket(kernel);
     ++wakes;
     get_up();
@@ -78,18 +78,18 @@ struct model_futex {
   static inline model::event bed;
 };
 
-using parking_place = gyre::detail::basic_parking_place<model_futex>;
+using thread_parker = gyre::detail::basic_thread_parker<model_futex>;
 
 // A poller reduced to its two ways to wait. Each waker has a flag of its own, which nothing but the
 // wake-up makes visible.
 struct waiter {
   void park(steady_time deadline) {
     ++parks;
-    place.park(deadline);
+    parker.park(deadline);
   }
   void poll() { descriptor.wait(); }
   void wake() {
-    if (!place.wake()) descriptor.wake();
+    if (!parker.unpark()) descriptor.wake();
   }
   void post(std::size_t waker) {
     posted[waker].store(true, relaxed);
@@ -102,21 +102,21 @@ struct waiter {
     return true;
   }
 
-  parking_place place;
+  thread_parker parker;
   model::event descriptor;  // an eventfd that is watched edge-triggered
   std::array<gyre::detail::atomic<bool>, 2> posted{};
   int parks = 0;
 };
 
-TEST(ParkingPlaceModel, OneWakeUpBeforeOrDuringAParkEndsIt) {
+TEST(ThreadParkerModel, OneWakeUpBeforeOrDuringAParkEndsIt) {
   const auto checked = model::check({.preemptions = model::unlimited}, [] {
-    parking_place place;
+    thread_parker parker;
     int posted = 0;
     model::thread waker([&] {
       posted = 42;
-      place.wake();
+      parker.unpark();
     });
-    place.park(for_ever);
+    parker.park(for_ever);
     model::assert_that(posted == 42, "what came before the wake-up is visible");
     waker.join();
   });
@@ -124,19 +124,19 @@ TEST(ParkingPlaceModel, OneWakeUpBeforeOrDuringAParkEndsIt) {
   EXPECT_TRUE(checked.exhaustive);
 }
 
-TEST(ParkingPlaceModel, AParkAfterAWakeUpReturnsWithoutASystemCall) {
+TEST(ThreadParkerModel, AParkAfterAWakeUpReturnsWithoutASystemCall) {
   const auto checked = model::check({.preemptions = model::unlimited}, [] {
-    parking_place place;
-    model::thread waker([&] { place.wake(); });
+    thread_parker parker;
+    model::thread waker([&] { parker.unpark(); });
     waker.join();
-    place.park(for_ever);
+    parker.park(for_ever);
     model::assert_that(model_futex::waits == 0 && model_futex::wakes == 0, "no system call");
   });
   EXPECT_TRUE(checked) << checked;
   EXPECT_TRUE(checked.exhaustive);
 }
 
-TEST(ParkingPlaceModel, AWakeUpThatMeetsTheDeadlineIsSeenAtOnceOrEndsTheNextPark) {
+TEST(ThreadParkerModel, AWakeUpThatMeetsTheDeadlineIsSeenAtOnceOrEndsTheNextPark) {
   const auto checked = model::check({.preemptions = model::unlimited}, [] {
     waiter waits;
     model::thread waker([&] { waits.post(0); });
@@ -148,7 +148,7 @@ TEST(ParkingPlaceModel, AWakeUpThatMeetsTheDeadlineIsSeenAtOnceOrEndsTheNextPark
   EXPECT_TRUE(checked.exhaustive);
 }
 
-TEST(ParkingPlaceModel, NoWakeUpOfTwoIsLost) {
+TEST(ThreadParkerModel, NoWakeUpOfTwoIsLost) {
   const auto checked = model::check({.preemptions = model::unlimited}, [] {
     waiter waits;
     {
@@ -164,15 +164,15 @@ TEST(ParkingPlaceModel, NoWakeUpOfTwoIsLost) {
   EXPECT_TRUE(checked.exhaustive);
 }
 
-TEST(ParkingPlaceModel, OnlyWhoFindsTheParkerParkedMakesTheSystemCall) {
+TEST(ThreadParkerModel, OnlyWhoFindsTheParkerParkedMakesTheSystemCall) {
   const auto checked = model::check({.preemptions = model::unlimited}, [] {
-    parking_place place;
+    thread_parker parker;
     gyre::detail::atomic<int> found{0};
     {
-      const auto wake = [&] { found.fetch_add(place.wake() ? 1 : 0, relaxed); };
+      const auto wake = [&] { found.fetch_add(parker.unpark() ? 1 : 0, relaxed); };
       model::thread one(wake);
       model::thread other(wake);
-      place.park(for_ever);
+      parker.park(for_ever);
     }
     model::assert_that(found.load(relaxed) == model_futex::wakes, "it says what it did");
     model::assert_that(model_futex::wakes <= 1, "one system call per park at most");
@@ -181,7 +181,7 @@ TEST(ParkingPlaceModel, OnlyWhoFindsTheParkerParkedMakesTheSystemCall) {
   EXPECT_TRUE(checked.exhaustive);
 }
 
-TEST(ParkingPlaceModel, NoWakeUpIsLostToASignal) {
+TEST(ThreadParkerModel, NoWakeUpIsLostToASignal) {
   const auto checked = model::check({.preemptions = model::unlimited}, [] {
     waiter waits;
     {
@@ -215,10 +215,10 @@ void switch_between(bool polls_first) {
   EXPECT_TRUE(checked.exhaustive);
 }
 
-TEST(ParkingPlaceModel, NoWakeUpIsLostFromParkingToPolling) { switch_between(false); }
-TEST(ParkingPlaceModel, NoWakeUpIsLostFromPollingToParking) { switch_between(true); }
+TEST(ThreadParkerModel, NoWakeUpIsLostFromParkingToPolling) { switch_between(false); }
+TEST(ThreadParkerModel, NoWakeUpIsLostFromPollingToParking) { switch_between(true); }
 
-TEST(ParkingPlaceModel, NoWakeUpIsLostBetweenADeadlineAndPolling) {
+TEST(ThreadParkerModel, NoWakeUpIsLostBetweenADeadlineAndPolling) {
   const auto checked = model::check({.preemptions = model::unlimited}, [] {
     waiter waits;
     model::thread waker([&] { waits.post(0); });

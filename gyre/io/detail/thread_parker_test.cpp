@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests of the parking place on the system's futex; its model test shows that it loses no wake-up.
-#include <gyre/io/detail/parking_place.hpp>
+// Tests of the parker on the system's futex; its model test shows that it loses no wake-up.
+#include <gyre/io/detail/thread_parker.hpp>
 
 #include <gtest/gtest.h>
 #include <gyre/base/clock.hpp>
@@ -17,103 +17,103 @@
 #include <thread>
 #include <vector>
 
-namespace parking_place_test {
+namespace thread_parker_test {
 namespace {
 
 using namespace std::chrono_literals;
 using gyre::steady_time;
 using gyre::detail::monotonic_now;
-using gyre::detail::parking_place;
+using gyre::detail::thread_parker;
 
 constexpr steady_time for_ever = steady_time::max();
 
-TEST(ParkingPlace, ParksUntilTheDeadline) {
-  parking_place place;
+TEST(ThreadParker, ParksUntilTheDeadline) {
+  thread_parker parker;
   for (const std::chrono::nanoseconds delay : {1ns, 100'000ns, 2'000'000ns}) {
     const steady_time deadline = monotonic_now() + delay;
     int parks = 0;
-    for (; monotonic_now() < deadline; ++parks) place.park(deadline);
+    for (; monotonic_now() < deadline; ++parks) parker.park(deadline);
     EXPECT_LE(parks, 3) << "it must not return early, unless for no reason";
   }
 }
 
-TEST(ParkingPlace, MayReturnEarlyWhereTheKernelDoesNotWait) {
-  parking_place place;
+TEST(ThreadParker, MayReturnEarlyWhereTheKernelDoesNotWait) {
+  thread_parker parker;
   for (const int error : {EINTR, EAGAIN, ENOMEM}) {
     const gyre::test::fault failing("syscall", error);
-    place.park(for_ever);
+    parker.park(for_ever);
     EXPECT_EQ(failing.hits(), 1);
   }
-  EXPECT_FALSE(place.wake()) << "nobody is parked";
-  place.park(for_ever);
+  EXPECT_FALSE(parker.unpark()) << "nobody is parked";
+  parker.park(for_ever);
 }
 
-TEST(ParkingPlace, DoesNotWaitForADeadlineThatHasPassed) {
-  parking_place place;
-  place.park(monotonic_now() - 1s);
-  place.park(steady_time{});
-  place.park(steady_time{-1s});
-  place.park(steady_time::min());
-  EXPECT_FALSE(place.wake()) << "and parks no more";
+TEST(ThreadParker, DoesNotWaitForADeadlineThatHasPassed) {
+  thread_parker parker;
+  parker.park(monotonic_now() - 1s);
+  parker.park(steady_time{});
+  parker.park(steady_time{-1s});
+  parker.park(steady_time::min());
+  EXPECT_FALSE(parker.unpark()) << "and parks no more";
 }
 
-TEST(ParkingPlace, AWakeUpBeforeMakesTheNextParkReturnAtOnce) {
-  parking_place place;
-  EXPECT_FALSE(place.wake()) << "nobody is parked";
-  EXPECT_FALSE(place.wake()) << "still nobody";
-  place.park(for_ever);
+TEST(ThreadParker, AWakeUpBeforeMakesTheNextParkReturnAtOnce) {
+  thread_parker parker;
+  EXPECT_FALSE(parker.unpark()) << "nobody is parked";
+  EXPECT_FALSE(parker.unpark()) << "still nobody";
+  parker.park(for_ever);
 }
 
-TEST(ParkingPlace, WakeUpsBeforeEndOneParkOnly) {
-  parking_place place;
-  place.wake();
-  place.wake();
-  place.park(for_ever);
+TEST(ThreadParker, WakeUpsBeforeEndOneParkOnly) {
+  thread_parker parker;
+  parker.unpark();
+  parker.unpark();
+  parker.park(for_ever);
   const steady_time deadline = monotonic_now() + 1ms;
   int parks = 0;
-  for (; monotonic_now() < deadline; ++parks) place.park(deadline);
+  for (; monotonic_now() < deadline; ++parks) parker.park(deadline);
   EXPECT_LE(parks, 3);
 }
 
-TEST(ParkingPlace, IsWokenFromAnotherThread) {
-  parking_place place;
+TEST(ThreadParker, IsWokenFromAnotherThread) {
+  thread_parker parker;
   std::atomic<int> posted = 0;
   std::atomic<int> taken = 0;
   constexpr int rounds = 2000;
   std::jthread waker([&] {
     for (int round = 1; round <= rounds; ++round) {
       posted.store(round, std::memory_order_relaxed);
-      place.wake();
+      parker.unpark();
       while (taken.load(std::memory_order_acquire) != round) std::this_thread::yield();
     }
   });
   for (int round = 1; round <= rounds; ++round) {
-    while (posted.load(std::memory_order_relaxed) != round) place.park(for_ever);
+    while (posted.load(std::memory_order_relaxed) != round) parker.park(for_ever);
     taken.store(round, std::memory_order_release);
   }
 }
 
-TEST(ParkingPlace, TellsTheWakerThatEndsAPark) {
-  parking_place place;
+TEST(ThreadParker, TellsTheWakerThatEndsAPark) {
+  thread_parker parker;
   std::atomic<bool> found = false;
   // It wakes as soon as the other has parked, not before.
   std::jthread waker([&] {
-    while (!place.wake()) std::this_thread::yield();
+    while (!parker.unpark()) std::this_thread::yield();
     found = true;
   });
-  while (!found) place.park(monotonic_now() + 100us);
+  while (!found) parker.park(monotonic_now() + 100us);
 }
 
-TEST(ParkingPlace, OneOfManyWakersMakesTheSystemCall) {
+TEST(ThreadParker, OneOfManyWakersMakesTheSystemCall) {
   for (int round = 0; round < 50; ++round) {
-    parking_place place;
+    thread_parker parker;
     std::atomic<int> found = 0;
     {
       std::vector<std::jthread> wakers;
       for (int i = 0; i < 3; ++i) {
-        wakers.emplace_back([&] { found += place.wake() ? 1 : 0; });
+        wakers.emplace_back([&] { found += parker.unpark() ? 1 : 0; });
       }
-      place.park(for_ever);
+      parker.park(for_ever);
     }
     EXPECT_LE(found, 1);
   }
@@ -140,54 +140,56 @@ class handles_sigusr1 {
   struct sigaction before_{};
 };
 
-TEST(ParkingPlace, ReturnsAfterASignal) {
+TEST(ThreadParker, ReturnsAfterASignal) {
   handled = 0;
   const handles_sigusr1 scope([](int) { ++handled; });
-  parking_place place;
-  const pthread_t parker = pthread_self();
+  thread_parker parker;
+  const pthread_t owner = pthread_self();
   // Again and again: a signal that comes before the park does not end it.
-  std::jthread sender([parker](const std::stop_token& stop) {
+  std::jthread sender([owner](const std::stop_token& stop) {
     while (!stop.stop_requested()) {
-      pthread_kill(parker, SIGUSR1);
+      pthread_kill(owner, SIGUSR1);
       std::this_thread::yield();
     }
   });
-  place.park(for_ever);
+  parker.park(for_ever);
   EXPECT_GE(handled, 1);
 }
 
-parking_place* signalled = nullptr;
+thread_parker* signalled = nullptr;
 
-TEST(ParkingPlace, IsWokenFromASignalHandler) {
-  parking_place place;
-  signalled = &place;
-  const handles_sigusr1 scope([](int) { signalled->wake(); });
+TEST(ThreadParker, IsWokenFromASignalHandler) {
+  thread_parker parker;
+  signalled = &parker;
+  const handles_sigusr1 scope([](int) { signalled->unpark(); });
   raise(SIGUSR1);
-  place.park(for_ever);
+  parker.park(for_ever);
   std::jthread sender([parker = pthread_self()] { pthread_kill(parker, SIGUSR1); });
-  place.park(for_ever);
+  parker.park(for_ever);
 }
 
 // Does not wait, but tells that it was asked to.
 struct counting_futex {
-  static void wait(const gyre::detail::futex_word&, std::uint32_t, steady_time) { ++waits; }
-  static void wake_one(const gyre::detail::futex_word&) { ++wakes; }
+  static void wait(const gyre::detail::atomic<std::uint32_t>&, std::uint32_t, steady_time) {
+    ++waits;
+  }
+  static void wake_one(const gyre::detail::atomic<std::uint32_t>&) { ++wakes; }
   static inline int waits = 0;
   static inline int wakes = 0;
 };
 
-TEST(ParkingPlace, ResetForgetsAWakeUp) {
+TEST(ThreadParker, ResetForgetsAWakeUp) {
   counting_futex::waits = counting_futex::wakes = 0;
-  gyre::detail::basic_parking_place<counting_futex> place;
-  place.wake();
-  place.park(for_ever);
+  gyre::detail::basic_thread_parker<counting_futex> parker;
+  parker.unpark();
+  parker.park(for_ever);
   EXPECT_EQ(counting_futex::waits, 0) << "it was woken";
-  place.wake();
-  place.reset();
-  place.park(for_ever);
+  parker.unpark();
+  parker.reset();
+  parker.park(for_ever);
   EXPECT_EQ(counting_futex::waits, 1) << "it was not, in this process";
   EXPECT_EQ(counting_futex::wakes, 0) << "and nobody was parked";
 }
 
 }  // namespace
-}  // namespace parking_place_test
+}  // namespace thread_parker_test
