@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Waiting for places under every schedule: whoever waits in line gets a place that was given back
-// before anybody who comes later, or hears that nobody waits any more, or has left. Deadlines do not
-// pass here: nobody is saved by looking again.
+// Waiting for slots under every schedule: a queued waiter gets a released slot before any later
+// request, or is told that the capacity is closed, or was cancelled. Deadlines do not pass here, so
+// that looking again saves no thread.
 //
-// Tried by hand: each of these changes makes a test fail. No release in give_back() or no acquire in
-// take_between(); a waiter that enters without looking whether a place is free, or the room closed;
-// giving back without serving the line; serving one waiter for several places; taking in spite of
-// the line; leaving that does not see that it was served; entering that does not see that it has
-// left; a wide room that waits for more than half, or serves before.
-#include <gyre/pool/detail/places.hpp>
+// Tried by hand: each of these changes makes a test fail. No release in release() or no acquire in
+// acquire_between(); a waiter that queues without looking whether a slot is free, or the capacity
+// closed; releasing without serving the queue; serving one waiter for several slots; acquiring in
+// spite of the queue; cancelling that does not see that the waiter was served; queueing that does
+// not see that it was cancelled; a wide capacity that waits for more than half, or serves before.
+#include <gyre/pool/detail/capacity.hpp>
 
 #include <gtest/gtest.h>
 #include <gyre/base/atomic.hpp>
@@ -25,28 +25,28 @@ namespace {
 
 namespace model = gyre::model;
 using gyre::steady_time;
-using gyre::detail::admission;
+using gyre::detail::admission_result;
 
 constexpr steady_time for_ever = steady_time::max();
 
 // futex(2): looks at the word and lies down in one step, as seen by wakers.
 struct model_futex {
-  using word = gyre::detail::places_futex::word;
+  using word = gyre::detail::capacity_futex::word;
   static void wait(const word& on, std::uint32_t expected, steady_time /*deadline*/) {
-    model::event bed;
+    model::event wakeup;
     {
       const std::lock_guard bucket(kernel);
       if (on.load(std::memory_order_relaxed) != expected) return;
-      sleepers.at(asleep++) = {&on, &bed};
+      sleepers.at(asleep++) = {&on, &wakeup};
     }
-    bed.wait();
+    wakeup.wait();
   }
   static void wake(const word* on) {
     const std::lock_guard bucket(kernel);
     ++calls;
     for (std::size_t i = 0; i < asleep; ++i) {
       if (sleepers.at(i).on != on) continue;
-      sleepers.at(i).bed->wake();
+      sleepers.at(i).wakeup->wake();
       sleepers.at(i) = sleepers.at(--asleep);
       return;
     }
@@ -55,7 +55,7 @@ struct model_futex {
 
   struct sleeper {
     const word* on;
-    model::event* bed;
+    model::event* wakeup;
   };
   static inline std::mutex kernel;
   static inline std::array<sleeper, 8> sleepers{};
@@ -63,144 +63,149 @@ struct model_futex {
   static inline int calls = 0;
 };
 
-using places = gyre::detail::basic_places<model_futex>;
+using capacity = gyre::detail::basic_capacity<model_futex>;
 
-// A pool whose places are all taken.
+// A pool whose slots are all taken.
 struct full_room {
-  explicit full_room(std::size_t capacity) : room(capacity) {
+  explicit full_room(std::size_t limit) : room(limit) {
     model_futex::calls = 0;  // of an earlier check
-    model::assert_that(room.take(capacity), "all places can be taken");
+    model::assert_that(room.try_acquire(limit), "all slots can be taken");
   }
-  admission wait() {
-    return room.wait_until(for_ever, 1, [] {}).how;
+  admission_result wait() {
+    return room.wait_until(for_ever, 1, [] {}).result;
   }
-  void wait_for_granted() { model::assert_that(wait() == admission::granted, "granted"); }
+  void wait_for_granted() { model::assert_that(wait() == admission_result::granted, "granted"); }
 
-  places room;
+  capacity room;
 };
 
-// Waits in line like a coroutine.
-struct line_waiter : gyre::detail::place_waiter {
-  line_waiter()
-      : place_waiter(
-            [](place_waiter& self) noexcept { static_cast<line_waiter&>(self).served.wake(); }) {}
+// Queues like a coroutine.
+struct queued_waiter : gyre::detail::slot_waiter {
+  queued_waiter()
+      : slot_waiter(
+            [](slot_waiter& self) noexcept { static_cast<queued_waiter&>(self).served.wake(); }) {}
   model::event served;
 };
 
-TEST(PlacesModel, WhoWaitsGetsThePlaceThatIsGivenBack) {
+TEST(CapacityModel, AWaiterGetsTheReleasedSlot) {
   const auto checked = model::check({.preemptions = model::unlimited}, [] {
     full_room full(1);
-    model::thread giver([&] { full.room.give_back(1); });
+    model::thread giver([&] { full.room.release(1); });
     full.wait_for_granted();
     giver.join();
     model::assert_that(full.room.free() == 0, "it is taken again");
     model::assert_that(model_futex::calls <= 1, "one system call at most");
     const int calls_for_the_waiter = model_futex::calls;
-    full.room.give_back(1);
+    full.room.release(1);
     model::assert_that(model_futex::calls == calls_for_the_waiter, "and none for nobody");
   });
   EXPECT_TRUE(checked) << checked;
   EXPECT_TRUE(checked.exhaustive);
 }
 
-TEST(PlacesModel, AsManyAreServedAsThereArePlaces) {
+TEST(CapacityModel, ServesAsManyWaitersAsThereAreSlots) {
   const auto checked = model::check({.preemptions = 2, .stale_reads = 1}, [] {
     full_room full(2);
     model::thread one([&] { full.wait_for_granted(); });
     model::thread other([&] { full.wait_for_granted(); });
-    full.room.give_back(2);
+    full.room.release(2);
   });
   EXPECT_TRUE(checked) << checked;
 }
 
-TEST(PlacesModel, EachOfSeveralPlacesFindsSomebodyWhoWaits) {
+TEST(CapacityModel, EachOfSeveralSlotsFindsAWaiter) {
   const auto checked = model::check({.preemptions = 2, .stale_reads = 1}, [] {
     full_room full(2);
     model::thread one([&] { full.wait_for_granted(); });
     model::thread other([&] { full.wait_for_granted(); });
-    full.room.give_back(1);
-    full.room.give_back(1);
+    full.room.release(1);
+    full.room.release(1);
   });
   EXPECT_TRUE(checked) << checked;
 }
 
-TEST(PlacesModel, OnePlaceGoesFromWaiterToWaiter) {
+TEST(CapacityModel, OneSlotGoesFromWaiterToWaiter) {
   const auto checked = model::check({.preemptions = 2, .stale_reads = 1}, [] {
     full_room full(1);
     const auto visit = [&] {
       full.wait_for_granted();
-      full.room.give_back(1);
+      full.room.release(1);
     };
     model::thread one(visit);
-    full.room.give_back(1);
+    full.room.release(1);
     visit();
   });
   EXPECT_TRUE(checked) << checked;
 }
 
-TEST(PlacesModel, WhoComesLaterDoesNotPassWhoWaits) {
+TEST(CapacityModel, ALaterRequestDoesNotOvertakeAWaiter) {
   const auto checked = model::check({.preemptions = 3, .stale_reads = 2}, [] {
     full_room full(1);
-    line_waiter first;
-    model::assert_that(full.room.enter(first) == places::entry::waits, "the room is full");
-    model::thread barger([&] { model::assert_that(!full.room.take(1), "there is a line"); });
-    full.room.give_back(1);
+    queued_waiter first;
+    model::assert_that(full.room.enqueue(first) == capacity::enqueue_result::waits,
+                       "the room is full");
+    model::thread barger(
+        [&] { model::assert_that(!full.room.try_acquire(1), "there is a queue"); });
+    full.room.release(1);
     first.served.wait();
     model::assert_that(first.granted() == 1, "it was given to the first");
   });
   EXPECT_TRUE(checked) << checked;
 }
 
-TEST(PlacesModel, WhoLeavesIsNotServedAndLosesNoPlace) {
+TEST(CapacityModel, ACancelledWaiterIsNotServedAndLosesNoSlot) {
   const auto checked = model::check({.preemptions = 3, .stale_reads = 2}, [] {
     full_room full(1);
-    line_waiter first;
-    model::assert_that(full.room.enter(first) == places::entry::waits, "the room is full");
-    model::thread giver([&] { full.room.give_back(1); });
-    const bool left = full.room.leave(first);
-    if (!left) first.served.wait();
+    queued_waiter first;
+    model::assert_that(full.room.enqueue(first) == capacity::enqueue_result::waits,
+                       "the room is full");
+    model::thread giver([&] { full.room.release(1); });
+    const bool cancelled = full.room.cancel(first);
+    if (!cancelled) first.served.wait();
     giver.join();
-    model::assert_that(first.has_left() == left && first.granted() == (left ? 0U : 1U), "or");
-    model::assert_that(full.room.take(left ? 1 : 0), "what it did not take is free");
+    model::assert_that(
+        first.is_cancelled() == cancelled && first.granted() == (cancelled ? 0U : 1U), "or");
+    model::assert_that(full.room.try_acquire(cancelled ? 1 : 0), "what it did not take is free");
   });
   EXPECT_TRUE(checked) << checked;
 }
 
-TEST(PlacesModel, WhoLeavesBeforeItEntersDoesNotWait) {
+TEST(CapacityModel, AWaiterCancelledBeforeItQueuesDoesNotWait) {
   const auto checked = model::check({.preemptions = 3, .stale_reads = 2}, [] {
     full_room full(1);
-    line_waiter waiter;
-    bool left = false;
+    queued_waiter waiter;
+    bool cancelled = false;
     {
-      model::thread canceller([&] { left = full.room.leave(waiter); });
-      const auto became = full.room.enter(waiter);
+      model::thread canceller([&] { cancelled = full.room.cancel(waiter); });
+      const auto result = full.room.enqueue(waiter);
       canceller.join();
-      model::assert_that(left == (became == places::entry::waits), "one of both has seen it");
+      model::assert_that(cancelled == (result == capacity::enqueue_result::waits),
+                         "one of both has seen it");
     }
-    full.room.give_back(1);
-    model::assert_that(full.room.take(1), "and there is no line");
+    full.room.release(1);
+    model::assert_that(full.room.try_acquire(1), "and there is no queue");
   });
   EXPECT_TRUE(checked) << checked;
 }
 
-TEST(PlacesModel, OfAWideRoomHalfMustBeFreeToEndTheWait) {
+TEST(CapacityModel, AWideCapacityServesWhenHalfIsFree) {
   const auto checked = model::check({.preemptions = 3, .stale_reads = 2}, [] {
-    full_room full(places::wide);
+    full_room full(capacity::wide);
     model::thread waiter([&] { full.wait_for_granted(); });
-    full.room.give_back(places::wide / 4);
+    full.room.release(capacity::wide / 4);
     model::assert_that(model_futex::calls == 0, "nobody is woken for a quarter");
-    full.room.give_back(places::wide / 4);
+    full.room.release(capacity::wide / 4);
     waiter.join();
-    model::assert_that(model_futex::calls <= 1, "one system call for thousands of places");
+    model::assert_that(model_futex::calls <= 1, "one system call for thousands of slots");
   });
   EXPECT_TRUE(checked) << checked;
 }
 
-TEST(PlacesModel, ClosingLetsAllGo) {
+TEST(CapacityModel, ClosingEndsAllWaits) {
   const auto checked = model::check({.preemptions = 2, .stale_reads = 1}, [] {
     full_room full(1);
     const auto wait_in_vain = [&] {
-      model::assert_that(full.wait() == admission::closed, "closed");
+      model::assert_that(full.wait() == admission_result::closed, "closed");
     };
     model::thread one(wait_in_vain);
     model::thread other(wait_in_vain);
@@ -209,16 +214,16 @@ TEST(PlacesModel, ClosingLetsAllGo) {
   EXPECT_TRUE(checked) << checked;
 }
 
-TEST(PlacesModel, WhoTookAPlaceComesAfterWhoLeftIt) {
+TEST(CapacityModel, AnAcquireSeesWhatCameBeforeTheRelease) {
   const auto checked = model::check({.preemptions = model::unlimited}, [] {
     full_room full(1);
-    int left_there = 0;
+    int written = 0;
     model::thread giver([&] {
-      left_there = 1;
-      full.room.give_back(1);
+      written = 1;
+      full.room.release(1);
     });
     full.wait_for_granted();
-    model::assert_that(left_there == 1, "what was done before is visible");
+    model::assert_that(written == 1, "what was done before is visible");
   });
   EXPECT_TRUE(checked) << checked;
 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests of the bound of a pool. That no interleaving loses a blocked thread is for its model test
-// to show.
-#include <gyre/pool/detail/places.hpp>
+// Tests of the capacity of a pool. Its model test shows that no interleaving loses a blocked thread.
+#include <gyre/pool/detail/capacity.hpp>
 
 #include <gtest/gtest.h>
 
@@ -13,82 +12,82 @@
 #include <utility>
 #include <vector>
 
-namespace places_test {
+namespace capacity_test {
 namespace {
 
 using namespace std::chrono_literals;
 using gyre::steady_time;
-using gyre::detail::admission;
-using gyre::detail::places;
+using gyre::detail::admission_result;
+using gyre::detail::capacity;
 
 constexpr steady_time for_ever = steady_time::max();
 constexpr steady_time long_ago{};
 
-TEST(Places, AreTakenAllOrNoneAndGivenBack) {
-  places room(10);
-  EXPECT_EQ(room.capacity(), 10U);
+TEST(Capacity, TakesAllSlotsOrNone) {
+  capacity room(10);
+  EXPECT_EQ(room.limit(), 10U);
   EXPECT_EQ(room.free(), 10U);
-  EXPECT_TRUE(room.take(7));
-  EXPECT_FALSE(room.take(4));
+  EXPECT_TRUE(room.try_acquire(7));
+  EXPECT_FALSE(room.try_acquire(4));
   EXPECT_EQ(room.free(), 3U) << "a refused request takes none";
-  EXPECT_TRUE(room.take(3));
-  EXPECT_FALSE(room.take(1));
-  room.give_back(10);
-  EXPECT_TRUE(room.take(10));
+  EXPECT_TRUE(room.try_acquire(3));
+  EXPECT_FALSE(room.try_acquire(1));
+  room.release(10);
+  EXPECT_TRUE(room.try_acquire(10));
 }
 
-TEST(Places, AreTakenAsFarAsTheyGo) {
-  places room(10);
-  EXPECT_EQ(room.take_some(7), 7U);
-  EXPECT_EQ(room.take_some(7), 3U);
-  EXPECT_EQ(room.take_some(7), 0U);
+TEST(Capacity, TakesAsManySlotsAsAreFree) {
+  capacity room(10);
+  EXPECT_EQ(room.try_acquire_some(7), 7U);
+  EXPECT_EQ(room.try_acquire_some(7), 3U);
+  EXPECT_EQ(room.try_acquire_some(7), 0U);
   EXPECT_EQ(room.free(), 0U);
 }
 
-TEST(Places, AreTakenInChunksThatLeaveSmallCapacitiesExact) {
-  EXPECT_EQ(places(1).chunk(), 1U);
-  EXPECT_EQ(places(511).chunk(), 1U);
-  EXPECT_EQ(places(512).chunk(), 2U);
-  EXPECT_EQ(places(4096).chunk(), 16U);
-  EXPECT_EQ(places(1 << 16).chunk(), 64U);
-  EXPECT_EQ(places(1 << 20).chunk(), 64U);
+TEST(Capacity, ChunksLeaveSmallLimitsExact) {
+  EXPECT_EQ(capacity(1).chunk(), 1U);
+  EXPECT_EQ(capacity(511).chunk(), 1U);
+  EXPECT_EQ(capacity(512).chunk(), 2U);
+  EXPECT_EQ(capacity(4096).chunk(), 16U);
+  EXPECT_EQ(capacity(1 << 16).chunk(), 64U);
+  EXPECT_EQ(capacity(1 << 20).chunk(), 64U);
 }
 
-TEST(Places, ThereMayBeAsManyAsAnybodyWants) {
-  places room(std::numeric_limits<std::size_t>::max());
-  EXPECT_GE(room.capacity(), std::size_t{1} << 39);
-  EXPECT_EQ(room.free(), room.capacity());
-  EXPECT_TRUE(room.take(room.capacity()));
-  room.give_back(room.capacity());
-  EXPECT_EQ(room.free(), room.capacity());
+TEST(Capacity, HasNoSmallUpperBound) {
+  capacity room(std::numeric_limits<std::size_t>::max());
+  EXPECT_GE(room.limit(), std::size_t{1} << 39);
+  EXPECT_EQ(room.free(), room.limit());
+  EXPECT_TRUE(room.try_acquire(room.limit()));
+  room.release(room.limit());
+  EXPECT_EQ(room.free(), room.limit());
 }
 
-constexpr auto nothing_to_look_for = [] {};
+constexpr auto nothing_to_reclaim = [] {};
 
-class PlacesInLine : public testing::TestWithParam<std::size_t> {};
+class CapacityQueue : public testing::TestWithParam<std::size_t> {};
 
-TEST_P(PlacesInLine, AreNotWaitedForBeyondTheDeadline) {
-  places room(GetParam());
-  ASSERT_TRUE(room.take(GetParam()));
-  EXPECT_EQ(room.wait_until(long_ago, 1, nothing_to_look_for).how, admission::timed_out);
+TEST_P(CapacityQueue, WaitsEndAtTheDeadline) {
+  capacity room(GetParam());
+  ASSERT_TRUE(room.try_acquire(GetParam()));
+  EXPECT_EQ(room.wait_until(long_ago, 1, nothing_to_reclaim).result, admission_result::timed_out);
   const steady_time deadline = gyre::detail::monotonic_now() + 10ms;
-  EXPECT_EQ(room.wait_until(deadline, 1, nothing_to_look_for).how, admission::timed_out);
+  EXPECT_EQ(room.wait_until(deadline, 1, nothing_to_reclaim).result, admission_result::timed_out);
   EXPECT_GE(gyre::detail::monotonic_now(), deadline);
-  room.give_back(1);
-  EXPECT_TRUE(room.take(1)) << "nobody is left in the line";
+  room.release(1);
+  EXPECT_TRUE(room.try_acquire(1)) << "the queue is empty";
 }
 
-TEST(Places, AFreePlaceIsGrantedEvenAfterTheDeadlineOrTheEnd) {
-  places room(2);
-  EXPECT_EQ(room.wait_until(long_ago, 1, nothing_to_look_for).how, admission::granted);
+TEST(Capacity, GrantsAFreeSlotAfterTheDeadlineOrTheEnd) {
+  capacity room(2);
+  EXPECT_EQ(room.wait_until(long_ago, 1, nothing_to_reclaim).result, admission_result::granted);
   room.close();
-  EXPECT_EQ(room.wait_until(for_ever, 1, nothing_to_look_for).how, admission::granted);
-  EXPECT_EQ(room.wait_until(for_ever, 1, nothing_to_look_for).how, admission::closed);
+  EXPECT_EQ(room.wait_until(for_ever, 1, nothing_to_reclaim).result, admission_result::granted);
+  EXPECT_EQ(room.wait_until(for_ever, 1, nothing_to_reclaim).result, admission_result::closed);
 }
 
-TEST(Places, ClosingLetsAllGoWhoWait) {
-  places room(1);
-  ASSERT_TRUE(room.take(1));
+TEST(Capacity, ClosingEndsAllWaits) {
+  capacity room(1);
+  ASSERT_TRUE(room.try_acquire(1));
   std::atomic<int> looks{0};
   {
     std::vector<std::jthread> waiting;
@@ -96,7 +95,7 @@ TEST(Places, ClosingLetsAllGoWhoWait) {
       waiting.emplace_back([&] {
         bool first = true;
         const auto look = [&] { looks += std::exchange(first, false) ? 1 : 0; };
-        EXPECT_EQ(room.wait_until(for_ever, 1, look).how, admission::closed);
+        EXPECT_EQ(room.wait_until(for_ever, 1, look).result, admission_result::closed);
       });
     }
     while (looks < 4) std::this_thread::yield();
@@ -105,22 +104,22 @@ TEST(Places, ClosingLetsAllGoWhoWait) {
   EXPECT_EQ(room.free(), 0U);
 }
 
-// Nobody else gives the place back here, as when it lay with a thread that ends.
-TEST(Places, WhoWaitsLooksAgainByItself) {
-  places room(1);
-  ASSERT_TRUE(room.take(1));
+// No other thread releases the slot here, as when a thread that has ended held it.
+TEST(Capacity, AWaitingThreadReclaimsByItself) {
+  capacity room(1);
+  ASSERT_TRUE(room.try_acquire(1));
   int looks = 0;
   const auto look = [&] {
-    if (++looks == 4) room.give_back(1);
+    if (++looks == 4) room.release(1);
   };
-  EXPECT_EQ(room.wait_until(for_ever, 1, look).how, admission::granted);
+  EXPECT_EQ(room.wait_until(for_ever, 1, look).result, admission_result::granted);
   EXPECT_EQ(looks, 4);
 }
 
-// Waits like a coroutine, and notes when it was served.
-struct noted_waiter : gyre::detail::place_waiter {
+// Queues like a coroutine, and notes when it was served.
+struct noted_waiter : gyre::detail::slot_waiter {
   explicit noted_waiter(std::vector<noted_waiter*>& noting)
-      : place_waiter([](place_waiter& self) noexcept {
+      : slot_waiter([](slot_waiter& self) noexcept {
           auto& served = static_cast<noted_waiter&>(self);
           served.served_.push_back(&served);
         }),
@@ -128,72 +127,72 @@ struct noted_waiter : gyre::detail::place_waiter {
   std::vector<noted_waiter*>& served_;
 };
 
-// Each place that comes back goes to the line, so nobody is passed by those who try in between.
-TEST_P(PlacesInLine, AreForThoseWhoWaitInTheirOrderWhoeverTries) {
-  places room(GetParam());
-  ASSERT_TRUE(room.take(GetParam()));
+// Each released slot goes to the queue, so that no later request overtakes.
+TEST_P(CapacityQueue, IsServedInOrderBeforeOtherRequests) {
+  capacity room(GetParam());
+  ASSERT_TRUE(room.try_acquire(GetParam()));
   std::vector<noted_waiter*> served;
   noted_waiter one(served);
   noted_waiter other(served);
   noted_waiter last(served);
   for (noted_waiter* const each : {&one, &other, &last}) {
-    EXPECT_EQ(room.enter(*each), places::entry::waits);
-    EXPECT_TRUE(room.urgent());
+    EXPECT_EQ(room.enqueue(*each), capacity::enqueue_result::waits);
+    EXPECT_TRUE(room.is_urgent());
   }
   for (const std::size_t count : {1U, 2U, 3U}) {
-    EXPECT_EQ(room.take_some(1), 0U);
-    room.give_back(1);
+    EXPECT_EQ(room.try_acquire_some(1), 0U);
+    room.release(1);
     EXPECT_EQ(served.size(), count);
-    EXPECT_FALSE(room.take(1)) << "it was given to the line";
+    EXPECT_FALSE(room.try_acquire(1)) << "the slot went to the queue";
   }
   EXPECT_EQ(served, (std::vector{&one, &other, &last}));
   EXPECT_EQ(last.granted(), 1U);
-  EXPECT_FALSE(room.urgent());
-  room.give_back(1);
-  EXPECT_TRUE(room.take(1)) << "the line has ended";
+  EXPECT_FALSE(room.is_urgent());
+  room.release(1);
+  EXPECT_TRUE(room.try_acquire(1)) << "the queue is empty";
 }
 
-TEST_P(PlacesInLine, AreNotForThoseWhoHaveLeft) {
-  places room(GetParam());
-  ASSERT_TRUE(room.take(GetParam()));
+TEST_P(CapacityQueue, SkipsCancelledWaiters) {
+  capacity room(GetParam());
+  ASSERT_TRUE(room.try_acquire(GetParam()));
   std::vector<noted_waiter*> served;
   noted_waiter one(served);
   noted_waiter other(served);
   noted_waiter never(served);
-  EXPECT_FALSE(room.leave(never)) << "it is not in the line";
-  EXPECT_EQ(room.enter(never), places::entry::left);
-  EXPECT_EQ(room.enter(one), places::entry::waits);
-  EXPECT_EQ(room.enter(other), places::entry::waits);
-  EXPECT_TRUE(room.leave(one));
-  EXPECT_TRUE(one.has_left());
-  room.give_back(1);
+  EXPECT_FALSE(room.cancel(never)) << "it is not in the queue";
+  EXPECT_EQ(room.enqueue(never), capacity::enqueue_result::cancelled);
+  EXPECT_EQ(room.enqueue(one), capacity::enqueue_result::waits);
+  EXPECT_EQ(room.enqueue(other), capacity::enqueue_result::waits);
+  EXPECT_TRUE(room.cancel(one));
+  EXPECT_TRUE(one.is_cancelled());
+  room.release(1);
   EXPECT_EQ(served, std::vector{&other});
-  EXPECT_FALSE(room.leave(other)) << "it was served before";
+  EXPECT_FALSE(room.cancel(other)) << "it was served before";
 }
 
-// A thread that waits is served though another one takes every place that it can get.
-TEST_P(PlacesInLine, AreForAThreadThatWaitsWhoeverTries) {
-  places room(GetParam());
-  ASSERT_TRUE(room.take(GetParam()));
+// A thread that waits is served though another one takes every slot that it can get.
+TEST_P(CapacityQueue, ServesAThreadBeforeOtherRequests) {
+  capacity room(GetParam());
+  ASSERT_TRUE(room.try_acquire(GetParam()));
   for (int round = 0; round < 20; ++round) {
     std::jthread waiting([&] {
-      EXPECT_EQ(room.wait_until(for_ever, 1, nothing_to_look_for).how, admission::granted);
+      EXPECT_EQ(room.wait_until(for_ever, 1, nothing_to_reclaim).result, admission_result::granted);
     });
-    // Until the thread is in the line.
+    // Until the thread is in the queue.
     do {
-      room.give_back(1);
-    } while (room.take(1));
+      room.release(1);
+    } while (room.try_acquire(1));
     waiting.join();
     EXPECT_EQ(room.free(), 0U);
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(NarrowAndWide, PlacesInLine, testing::Values(3, places::wide));
+INSTANTIATE_TEST_SUITE_P(NarrowAndWide, CapacityQueue, testing::Values(3, capacity::wide));
 
-class PlacesUnderLoad : public testing::TestWithParam<std::size_t> {};
+class CapacityUnderLoad : public testing::TestWithParam<std::size_t> {};
 
-TEST_P(PlacesUnderLoad, NeverMoreAreTakenThanThereAreAndNobodyIsForgotten) {
-  places room(GetParam());
+TEST_P(CapacityUnderLoad, NeverExceedsTheLimitAndForgetsNoWaiter) {
+  capacity room(GetParam());
   constexpr int visits = 2000;
   std::atomic<std::size_t> inside{0};
   std::atomic<std::size_t> most{0};
@@ -202,15 +201,15 @@ TEST_P(PlacesUnderLoad, NeverMoreAreTakenThanThereAreAndNobodyIsForgotten) {
     for (int i = 0; i < 4; ++i) {
       visitors.emplace_back([&] {
         for (int visit = 0; visit < visits; ++visit) {
-          const auto [how, taken] =
-              room.wait_until(for_ever, GetParam() / 2 + 1, nothing_to_look_for);
-          ASSERT_EQ(how, admission::granted);
+          const auto [result, taken] =
+              room.wait_until(for_ever, GetParam() / 2 + 1, nothing_to_reclaim);
+          ASSERT_EQ(result, admission_result::granted);
           const std::size_t now = inside += taken;
           std::size_t seen = most;
           while (seen < now && !most.compare_exchange_weak(seen, now)) {
           }
           inside -= taken;
-          room.give_back(taken);
+          room.release(taken);
         }
       });
     }
@@ -220,7 +219,7 @@ TEST_P(PlacesUnderLoad, NeverMoreAreTakenThanThereAreAndNobodyIsForgotten) {
   EXPECT_EQ(room.free(), GetParam());
 }
 
-INSTANTIATE_TEST_SUITE_P(NarrowAndWide, PlacesUnderLoad, testing::Values(1, 3, places::wide));
+INSTANTIATE_TEST_SUITE_P(NarrowAndWide, CapacityUnderLoad, testing::Values(1, 3, capacity::wide));
 
 }  // namespace
-}  // namespace places_test
+}  // namespace capacity_test

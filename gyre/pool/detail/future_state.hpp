@@ -1,9 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a submitted task and its future have in common: how the task ended, who waits for that, and
-// who frees it. The pool's side settles it once; the future's side waits, or turns away.
-//
-// Both sides meet in one word whose bits are only ever set (but for `sleeps`), so whoever sets his
-// bit learns in the same step whether the other was there before: each end has one author.
+// future_state: the state that a submitted task shares with its future.
 #pragma once
 
 #include <gyre/base/atomic.hpp>
@@ -25,16 +21,30 @@
 
 namespace gyre::detail {
 
-/// A coroutine that waits for an outcome, and where it goes on.
-struct outcome_waiter : resumption {
+/// A coroutine that waits for the end of a task, and the executor on which it goes on.
+struct future_state_waiter : resumption {
   executor* where = nullptr;
 };
 
-/// The part that does not depend on the result.
-class outcome_base : public droppable_operation {
+/// The part that does not depend on the result. The bits of one word, which are only ever set (but
+/// for `sleeping`), say who came first; the side that comes second completes the transition.
+///
+///   state     | task ends: finish()        | await()         | cancel_wait()  | abandon()
+///   ----------|----------------------------|-----------------|----------------|-------------------
+///   running   | finished                   | awaited         | cancelled      | abandoned
+///   awaited   | finished, resumes waiter   | -               | the caller     | abandoned
+///             |                            |                 | resumes waiter |
+///   cancelled | finished                   | does not wait   | -              | abandoned
+///   sleeping  | finished, wakes the thread | -               | -              | -
+///   abandoned | frees the state            | -               | -              | -
+///   finished  | -                          | does not wait   | no effect      | frees the state
+///
+/// Thread-safety: one thread at a time uses the task's side, one the future's; cancel_wait() may be
+/// called from any.
+class future_state_base : public droppable_operation {
  public:
-  outcome_base(const outcome_base&) = delete;
-  outcome_base& operator=(const outcome_base&) = delete;
+  future_state_base(const future_state_base&) = delete;
+  future_state_base& operator=(const future_state_base&) = delete;
 
   static void* operator new(std::size_t bytes) { return slab_allocate(bytes); }
   static void* operator new(std::size_t bytes, std::align_val_t alignment) {
@@ -48,55 +58,54 @@ class outcome_base : public droppable_operation {
     ::operator delete(memory, bytes, alignment);
   }
 
-  // The future's side, by one thread at a time.
+  // The future's side.
 
-  bool settled() const noexcept {
-    // acquire: pairs with the release in settle().
-    return (word_.load(std::memory_order_acquire) & is_settled) != 0;
+  bool is_finished() const noexcept {
+    // acquire: pairs with the release in finish().
+    return (word_.load(std::memory_order_acquire) & finished_bit) != 0;
   }
-  /// Blocks until it is settled (true) or `deadline` has passed; the end of time: however long it
-  /// takes. Helps meanwhile if the thread can. Throws std::system_error
+  /// Blocks until the task has finished (true) or `deadline` has passed; steady_time::max() is no
+  /// deadline. Helps meanwhile if the thread can. Throws std::system_error
   /// (std::errc::resource_deadlock_would_occur) if the wait has no deadline, and the task is one
   /// that this very thread is running, or that no thread of its pool has stack left to run.
   bool wait_until(steady_time deadline);
   /// The pool that runs it; before a coroutine waits for it.
   void set_pool(const void* pool) noexcept { pool_ = pool; }
   const void* pool() const noexcept { return pool_; }
-  /// Lets `waiter` be resumed at the end. False if it need not wait: settled, or cancelled.
-  bool await(outcome_waiter& waiter) noexcept;
-  /// Any thread, once, while the future exists: ends the wait of a coroutine, also of one that is
-  /// about to wait. True: the caller resumes it.
+  /// Lets finish() resume `waiter`. False if it does not wait: finished, or cancelled.
+  bool await(future_state_waiter& waiter) noexcept;
+  /// Once, while the future exists: ends the wait of a coroutine, also of one that is about to
+  /// wait. True: the caller resumes it.
   bool cancel_wait() noexcept;
-  /// The future's last word: nobody waits any more.
+  /// The future's last call.
   void abandon() noexcept;
 
  protected:
   using droppable_operation::droppable_operation;
-  ~outcome_base() = default;
+  ~future_state_base() = default;
 
-  /// Says that the task has ended; afterwards it may be gone.
-  void settle() noexcept;
+  /// The task has ended; afterwards it may be gone.
+  void finish() noexcept;
 
-  /// Marks the task as one that the calling thread is running. In the place of a queue's link,
-  /// which a task that runs has no use for.
+  /// Marks the task as one that the calling thread is running. Uses the queue's link, which a
+  /// running task does not need.
   class running {
    public:
-    explicit running(outcome_base& task) noexcept;
+    explicit running(future_state_base& task) noexcept;
     running(const running&) = delete;
     running& operator=(const running&) = delete;
     ~running();
 
    private:
-    outcome_base& task_;
+    future_state_base& task_;
   };
 
  private:
-  static constexpr std::uint32_t is_settled = 1;
-  static constexpr std::uint32_t is_abandoned = 2;  // by the future: the other side frees it
-  static constexpr std::uint32_t is_awaited = 4;    // by the coroutine at waiter_
-  static constexpr std::uint32_t is_cancelled =
-      8;                                       // which resumes, or does not wait in the first place
-  static constexpr std::uint32_t sleeps = 16;  // a thread, on the word
+  static constexpr std::uint32_t finished_bit = 1;
+  static constexpr std::uint32_t abandoned_bit = 2;  // by the future: the task's side frees it
+  static constexpr std::uint32_t awaited_bit = 4;    // by the coroutine at waiter_
+  static constexpr std::uint32_t cancelled_bit = 8;
+  static constexpr std::uint32_t sleeping_bit = 16;  // a thread sleeps on the word
 
   virtual void free() noexcept = 0;
   bool runs_below() const noexcept;
@@ -104,22 +113,22 @@ class outcome_base : public droppable_operation {
 
   atomic<std::uint32_t> word_{0};
   union {
-    const void* pool_ = nullptr;  // where a thread waits, or nobody
-    outcome_waiter* waiter_;      // where a coroutine does
+    const void* pool_ = nullptr;   // until a coroutine waits
+    future_state_waiter* waiter_;  // from then on
   };
 };
 
-/// How a task with a result of type T ended. That it was dropped needs no memory and cannot fail.
+/// The state of a task with a result of type T. Dropping the task needs no memory.
 template <class T>
-class outcome : public outcome_base {
+class future_state : public future_state_base {
  public:
-  /// Once, when it is settled: the result, or what the task threw; std::errc::operation_canceled if
-  /// it was dropped.
+  /// Once, when the task has finished: returns its result, or throws its exception, or
+  /// std::errc::operation_canceled if it was dropped.
   T take() {
-    if (auto* const error = std::get_if<std::exception_ptr>(&end_)) {
+    if (auto* const error = std::get_if<std::exception_ptr>(&result_)) {
       rethrow(std::move(*error));
     }
-    auto* const value = std::get_if<stored>(&end_);
+    auto* const value = std::get_if<stored>(&result_);
     if (value == nullptr) throw_error(std::errc::operation_canceled);
     if constexpr (std::is_void_v<T>) {
       return;
@@ -131,23 +140,23 @@ class outcome : public outcome_base {
   }
 
  protected:
-  using outcome_base::outcome_base;
-  ~outcome() = default;
+  using future_state_base::future_state_base;
+  ~future_state() = default;
 
-  /// Keeps what `called` returns or throws.
+  /// Stores the result or the exception of `callable`.
   template <class F>
-  void keep_result_of(F& called) noexcept {
+  void store_result_of(F& callable) noexcept {
     try {
       if constexpr (std::is_void_v<T>) {
-        called();
-        end_.template emplace<stored>();
+        callable();
+        result_.template emplace<stored>();
       } else if constexpr (std::is_reference_v<T>) {
-        end_.template emplace<stored>(&static_cast<T>(called()));
+        result_.template emplace<stored>(&static_cast<T>(callable()));
       } else {
-        end_.template emplace<stored>(stored{called()});
+        result_.template emplace<stored>(stored{callable()});
       }
     } catch (...) {
-      end_.template emplace<std::exception_ptr>(std::current_exception());
+      result_.template emplace<std::exception_ptr>(std::current_exception());
     }
   }
 
@@ -161,7 +170,7 @@ class outcome : public outcome_base {
     std::rethrow_exception(std::move(error));
   }
 
-  std::variant<std::monostate, stored, std::exception_ptr> end_;
+  std::variant<std::monostate, stored, std::exception_ptr> result_;
 };
 
 }  // namespace gyre::detail

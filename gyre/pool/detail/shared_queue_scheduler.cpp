@@ -1,24 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <gyre/pool/detail/shared_queue_pool.hpp>
+#include <gyre/pool/detail/shared_queue_scheduler.hpp>
+
+#include <utility>
+
+#include <gyre/pool/detail/pool_core.hpp>
+#include <gyre/pool/detail/worker_loop.hpp>
 
 namespace gyre::detail {
 
 template <class Idlers>
-shared_queue_pool<Idlers>::shared_queue_pool(thread_pool_options&& options)
-    : pool_core(std::move(options)), lanes_(options_.aging) {}
+shared_queue_scheduler<Idlers>::shared_queue_scheduler(pool_core& pool)
+    : life_(pool.life()), workers_(pool.workers()), lanes_(pool.options().aging) {}
 
 template <class Idlers>
-shared_queue_pool<Idlers>::~shared_queue_pool() = default;
+shared_queue_scheduler<Idlers>::~shared_queue_scheduler() = default;
 
 template <class Idlers>
-void shared_queue_pool<Idlers>::work(pool_worker& self) noexcept {
-  run_worker(*this, self);
+void shared_queue_scheduler<Idlers>::run_worker(pool_worker& self) noexcept {
+  run_worker_loop(*this, life_, self);
 }
 
 // ---- adding
 
 template <class Idlers>
-void shared_queue_pool<Idlers>::enqueue(pool_task& task, task_priority priority) noexcept {
+void shared_queue_scheduler<Idlers>::enqueue(pool_task& task, task_priority priority) noexcept {
   std::unique_lock lock(lock_);
   lanes_.push(task, priority);
   ++enqueued_;
@@ -26,7 +31,7 @@ void shared_queue_pool<Idlers>::enqueue(pool_task& task, task_priority priority)
 }
 
 template <class Idlers>
-void shared_queue_pool<Idlers>::enqueue(operation& op) noexcept {
+void shared_queue_scheduler<Idlers>::enqueue(operation& op) noexcept {
   std::unique_lock lock(lock_);
   operations_.push_back(op);
   ++enqueued_;
@@ -34,31 +39,26 @@ void shared_queue_pool<Idlers>::enqueue(operation& op) noexcept {
 }
 
 template <class Idlers>
-void shared_queue_pool<Idlers>::enqueue_own(pool_worker&, pool_task& task) noexcept {
+void shared_queue_scheduler<Idlers>::enqueue_own(pool_worker&, pool_task& task) noexcept {
   enqueue(task, task_priority::normal);
 }
 
 template <class Idlers>
-bool shared_queue_pool<Idlers>::offer_own(pool_worker&, operation&) noexcept {
-  return false;
-}
-
-template <class Idlers>
-void shared_queue_pool<Idlers>::wake_one(std::unique_lock<lock_type> lock) noexcept {
-  if (resting_ == 0) return;
+void shared_queue_scheduler<Idlers>::wake_one(std::unique_lock<lock_type> lock) noexcept {
+  if (idle_ == 0) return;
   ++wakeups_;
   lock.unlock();
   idlers_.wake_one();
 }
 
 template <class Idlers>
-std::uint64_t shared_queue_pool<Idlers>::enqueued() const noexcept {
+std::uint64_t shared_queue_scheduler<Idlers>::enqueued() const noexcept {
   const std::lock_guard lock(lock_);
   return enqueued_;
 }
 
 template <class Idlers>
-std::uint64_t shared_queue_pool<Idlers>::wakeups() const noexcept {
+std::uint64_t shared_queue_scheduler<Idlers>::wakeups() const noexcept {
   const std::lock_guard lock(lock_);
   return wakeups_;
 }
@@ -66,7 +66,7 @@ std::uint64_t shared_queue_pool<Idlers>::wakeups() const noexcept {
 // ---- taking
 
 template <class Idlers>
-work_item shared_queue_pool<Idlers>::take() noexcept {
+work_item shared_queue_scheduler<Idlers>::take() noexcept {
   operation_next_ = !operation_next_;
   if (operation_next_) {
     if (operation* const op = operations_.pop_front()) return work_item(*op);
@@ -77,13 +77,13 @@ work_item shared_queue_pool<Idlers>::take() noexcept {
 }
 
 template <class Idlers>
-work_item shared_queue_pool<Idlers>::next(pool_worker&) noexcept {
+work_item shared_queue_scheduler<Idlers>::next(pool_worker&) noexcept {
   const std::lock_guard lock(lock_);
   return take();
 }
 
 template <class Idlers>
-void shared_queue_pool<Idlers>::return_taken(pool_worker&, work_item item) noexcept {
+void shared_queue_scheduler<Idlers>::put_back(pool_worker&, work_item item) noexcept {
   const std::lock_guard lock(lock_);
   if (item.is_task()) {
     lanes_.put_back(item.task());
@@ -93,38 +93,39 @@ void shared_queue_pool<Idlers>::return_taken(pool_worker&, work_item item) noexc
 }
 
 template <class Idlers>
-pool_task* shared_queue_pool<Idlers>::take_waiting() noexcept {
+pool_task* shared_queue_scheduler<Idlers>::take_least() noexcept {
   const std::lock_guard lock(lock_);
   return lanes_.take_least();
 }
 
 template <class Idlers>
-work_item shared_queue_pool<Idlers>::take_left() noexcept {
+work_item shared_queue_scheduler<Idlers>::take_leftover() noexcept {
   const std::lock_guard lock(lock_);
   return take();
 }
 
-// ---- resting
+// ---- idle workers
 
 template <class Idlers>
-void shared_queue_pool<Idlers>::rest(pool_worker& self) noexcept {
+void shared_queue_scheduler<Idlers>::wait_for_work(pool_worker& self) noexcept {
   std::unique_lock lock(lock_);
-  if (lanes_.size() > 0 || !operations_.empty() || must_rise(self)) return;
-  if constexpr (Idlers::sleep) self.parks.add(1);
-  ++resting_;
+  if (lanes_.size() > 0 || !operations_.empty()) return;
+  if (life_.concerns_sleepers() || workers_.is_surplus(self)) return;
+  if constexpr (Idlers::sleeps) self.parks.add(1);
+  ++idle_;
   idlers_.wait(lock);
-  --resting_;
+  --idle_;
 }
 
 template <class Idlers>
-void shared_queue_pool<Idlers>::wake_all() noexcept {
+void shared_queue_scheduler<Idlers>::wake_all() noexcept {
   {
     const std::lock_guard lock(lock_);
-  }  // who is about to wait has looked, or will
+  }  // a worker that is about to wait has looked, or will
   idlers_.wake_all();
 }
 
-template class shared_queue_pool<sleeping_idlers>;
-template class shared_queue_pool<yielding_idlers>;
+template class shared_queue_scheduler<sleeping_idlers>;
+template class shared_queue_scheduler<yielding_idlers>;
 
 }  // namespace gyre::detail

@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <gyre/pool/detail/stealing_pool.hpp>
+#include <gyre/pool/detail/stealing_scheduler.hpp>
 
 #include <algorithm>
 #include <mutex>
 #include <utility>
 
+#include <gyre/base/intrusive_queue.hpp>
 #include <gyre/exec/inbox/inbox.hpp>
+#include <gyre/pool/detail/drained_batch.hpp>
+#include <gyre/pool/detail/pool_core.hpp>
+#include <gyre/pool/detail/worker_loop.hpp>
 
 namespace gyre::detail {
 namespace {
@@ -14,33 +18,39 @@ namespace {
 // that it falls into step with no pattern of the program.
 constexpr unsigned fairness = 61;
 
-// And how many of those times it runs the oldest of its own, which costs a heavy fence.
+// One in so many of these turns runs the oldest of its own, which costs a heavy fence.
 constexpr unsigned own_fairness = 16;
 
-// Looks for work before a worker sleeps. One whose looks have paid so far, so that it may take more
-// than a few, gives way between them to the submitters, who may wait for its processor; otherwise
-// it does not, since the kernel wakes late who has just given way.
-constexpr int most_looks = 128;
+// Looks for work before a worker sleeps. While its looks pay, so that it may take more than a few,
+// it gives way between them to the submitters, which may wait for its processor; otherwise it does
+// not, since the kernel wakes a thread late that has just given way.
+constexpr int max_looks = 128;
 constexpr int few_looks = 64;
+
+struct queued_operation {
+  operation* op;
+  void operator()() const noexcept { current_batch().add(work_item(*op)); }
+};
 
 }  // namespace
 
-stealing_pool::stealing_pool(thread_pool_options&& options)
-    : pool_core(std::move(options)),
-      queue_(places_),
-      idle_(options_.workers),
-      lanes_(options_.aging) {
-  submissions_ = &queue_;
-  idle_workers_ = &idle_;
+stealing_scheduler::stealing_scheduler(pool_core& pool)
+    : pool_(pool),
+      life_(pool.life()),
+      workers_(pool.workers()),
+      submissions_(pool.slots()),
+      idle_(pool.options().workers),
+      lanes_(pool.options().aging) {}
+
+stealing_scheduler::~stealing_scheduler() = default;
+
+void stealing_scheduler::run_worker(pool_worker& self) noexcept {
+  run_worker_loop(*this, life_, self);
 }
-
-stealing_pool::~stealing_pool() = default;
-
-void stealing_pool::work(pool_worker& self) noexcept { run_worker(*this, self); }
 
 // ---- adding
 
-void stealing_pool::enqueue(pool_task& task, task_priority priority) noexcept {
+void stealing_scheduler::enqueue(pool_task& task, task_priority priority) noexcept {
   {
     const std::lock_guard lock(lanes_lock_);
     lanes_.push(task, priority);
@@ -50,18 +60,18 @@ void stealing_pool::enqueue(pool_task& task, task_priority priority) noexcept {
   idle_.notify();
 }
 
-void stealing_pool::enqueue(operation& op) noexcept {
+void stealing_scheduler::enqueue(operation& op) noexcept {
   try {
-    queue_.push(handed_over_operation{&op});
+    submissions_.push(queued_operation{&op});
   } catch (...) {
     enqueued_.fetch_add(1, std::memory_order_relaxed);
-    left_over_.push(op);
+    overflow_.push(op);
   }
   idle_.notify();
 }
 
-void stealing_pool::enqueue_own(pool_worker& self, pool_task& task) noexcept {
-  // Counted first: a thief may have run it before push() returns.
+void stealing_scheduler::enqueue_own(pool_worker& self, pool_task& task) noexcept {
+  // Counted first: a thief may run it before push() returns.
   self.submitted.add(1);
   if (self.deque.push(work_item(task))) [[likely]] {
     self.feeds_itself = true;
@@ -72,7 +82,7 @@ void stealing_pool::enqueue_own(pool_worker& self, pool_task& task) noexcept {
   }
 }
 
-bool stealing_pool::offer_own(pool_worker& self, operation& op) noexcept {
+bool stealing_scheduler::offer(pool_worker& self, operation& op) noexcept {
   self.submitted.add(1);  // as in enqueue_own()
   if (!self.deque.push(work_item(op))) {
     self.submitted.set(self.submitted.get() - 1);
@@ -83,10 +93,10 @@ bool stealing_pool::offer_own(pool_worker& self, operation& op) noexcept {
   return true;
 }
 
-// To where workers look; not counted again.
-void stealing_pool::put_back(work_item item) noexcept {
+// Not counted again.
+void stealing_scheduler::put_back(work_item item) noexcept {
   if (!item.is_task()) {
-    left_over_.push(item.op());
+    overflow_.push(item.op());
     return;
   }
   const std::lock_guard lock(lanes_lock_);
@@ -95,22 +105,22 @@ void stealing_pool::put_back(work_item item) noexcept {
 }
 
 // Under the lock.
-void stealing_pool::count_lanes() noexcept {
+void stealing_scheduler::count_lanes() noexcept {
   // release: pairs with the acquire in has_work().
   lanes_waiting_.store(lanes_.size(), std::memory_order_release);
   // relaxed: a hint for workers that are awake.
   high_waiting_.store(lanes_.size(task_priority::high), std::memory_order_relaxed);
 }
 
-std::uint64_t stealing_pool::enqueued() const noexcept {
-  return queue_.pushed() + enqueued_.load(std::memory_order_acquire);
+std::uint64_t stealing_scheduler::enqueued() const noexcept {
+  return submissions_.pushed() + enqueued_.load(std::memory_order_acquire);
 }
 
 // ---- taking
 
 template <class Take>
-pool_task* stealing_pool::take_lane(Take&& take) noexcept {
-  // relaxed: a hint; who sleeps asks has_work().
+pool_task* stealing_scheduler::take_lane(Take&& take) noexcept {
+  // relaxed: a hint; a worker that sleeps calls has_work().
   if (lanes_waiting_.load(std::memory_order_relaxed) == 0) return nullptr;
   const std::lock_guard lock(lanes_lock_);
   pool_task* const taken = take(lanes_);
@@ -118,11 +128,11 @@ pool_task* stealing_pool::take_lane(Take&& take) noexcept {
   return taken;
 }
 
-work_item stealing_pool::next(pool_worker& self) noexcept {
+work_item stealing_scheduler::next(pool_worker& self) noexcept {
   if (++self.turn % fairness == 0) [[unlikely]] {
     if (const work_item item = take_fairly(self)) return item;
   }
-  // relaxed: a hint; who sleeps asks has_work().
+  // relaxed: a hint; a worker that sleeps calls has_work().
   if (high_waiting_.load(std::memory_order_relaxed) != 0) [[unlikely]] {
     if (pool_task* const urgent = take_prioritized()) return work_item(*urgent);
   }
@@ -131,21 +141,21 @@ work_item stealing_pool::next(pool_worker& self) noexcept {
   return find(self);
 }
 
-work_item stealing_pool::find(pool_worker& self) noexcept {
-  if (const work_item item = take_submitted(self, taken_items::most)) return item;
-  if (const work_item item = take_left_over(self)) return item;
+work_item stealing_scheduler::find(pool_worker& self) noexcept {
+  if (const work_item item = take_submitted(self, drained_batch::max_items)) return item;
+  if (const work_item item = take_overflow(self)) return item;
   if (pool_task* const task = take_prioritized()) return work_item(*task);
   return steal(self);
 }
 
-work_item stealing_pool::take_fairly(pool_worker& self) noexcept {
+work_item stealing_scheduler::take_fairly(pool_worker& self) noexcept {
   const auto take_passed_over = [](priority_lanes& lanes) {
     pool_task* const overdue = lanes.take_overdue();
     return overdue != nullptr ? overdue : lanes.take(task_priority::normal);
   };
   if (pool_task* const task = take_lane(take_passed_over)) return work_item(*task);
-  if (const work_item item = take_left_over(self)) return item;
-  // What was submitted before others is in the deque, unless the worker lives on its own tasks.
+  if (const work_item item = take_overflow(self)) return item;
+  // The oldest submissions are in the deque, unless the worker lives on its own tasks.
   if (!self.feeds_itself) {
     if (const work_item own = self.deque.pop()) return own;
   } else if (self.turn % (fairness * own_fairness) == 0) {
@@ -156,25 +166,21 @@ work_item stealing_pool::take_fairly(pool_worker& self) noexcept {
 }
 
 // The first is returned, the others go to the deque: the oldest is popped first.
-work_item stealing_pool::take_submitted(pool_worker& self, std::size_t most) noexcept {
-  taken_items taken(*this);  // not the worker's: a task that finds no memory is run meanwhile
-  bool more_waits = false;
-  {
-    const taking_scope taking(taken);
-    inbox::batch some(most);
-    more_waits = queue_.run_some(some);
-  }
-  const std::size_t count = taken.count();
+work_item stealing_scheduler::take_submitted(pool_worker& self, std::size_t most) noexcept {
+  drained_batch drained(pool_);  // not the worker's: a task that finds no memory is run meanwhile
+  inbox::batch budget(most);
+  const bool more_waits = submissions_.run_some(budget);
+  const std::size_t count = drained.size();
   if (count == 0) return {};
-  for (std::size_t index = count - 1; index > 0; --index) keep(self, taken[index]);
+  for (std::size_t index = count - 1; index > 0; --index) keep(self, drained[index]);
   if (count > 1 || more_waits) idle_.notify();
-  return taken[0];
+  return drained[0];
 }
 
-work_item stealing_pool::take_left_over(pool_worker& self) noexcept {
-  if (left_over_.empty()) [[likely]]
+work_item stealing_scheduler::take_overflow(pool_worker& self) noexcept {
+  if (overflow_.empty()) [[likely]]
     return {};
-  auto all = left_over_.pop_all();
+  auto all = overflow_.pop_all();
   operation* const first = all.pop_front();
   if (first == nullptr) return {};
   intrusive_queue<operation> newest_first;  // so that the oldest is popped first
@@ -184,19 +190,19 @@ work_item stealing_pool::take_left_over(pool_worker& self) noexcept {
   return work_item(*first);
 }
 
-void stealing_pool::keep(pool_worker& self, work_item item) noexcept {
+void stealing_scheduler::keep(pool_worker& self, work_item item) noexcept {
   if (!self.deque.push(item)) put_back(item);
 }
 
-pool_task* stealing_pool::take_prioritized() noexcept {
+pool_task* stealing_scheduler::take_prioritized() noexcept {
   return take_lane([](priority_lanes& lanes) { return lanes.take(); });
 }
 
-work_item stealing_pool::steal(pool_worker& self) noexcept {
-  const std::size_t all = slots();
+work_item stealing_scheduler::steal(pool_worker& self) noexcept {
+  const std::size_t count = workers_.size();
   // From the next one on: thieves then spread over their victims.
-  for (std::size_t step = 1; step < all; ++step) {
-    pool_worker& victim = slot((self.index + step) % all);
+  for (std::size_t step = 1; step < count; ++step) {
+    pool_worker& victim = workers_[(self.index + step) % count];
     const work_item oldest = victim.deque.steal_into(self.deque);
     if (!oldest) continue;
     self.steals.add(1);
@@ -206,22 +212,19 @@ work_item stealing_pool::steal(pool_worker& self) noexcept {
   return {};
 }
 
-// Any thread: one item from the submissions or a deque.
-work_item stealing_pool::take_from_queues() noexcept {
-  taken_items taken(*this);
-  {
-    const taking_scope taking(taken);
-    inbox::batch one(1);
-    static_cast<void>(queue_.run_some(one));
-  }
-  if (taken.count() > 0) return taken[0];
-  for (std::size_t index = 0; index < slots(); ++index) {
-    if (const work_item oldest = slot(index).deque.steal_oldest()) return oldest;
+// One item from the submissions or a deque.
+work_item stealing_scheduler::take_from_queues() noexcept {
+  drained_batch drained(pool_);
+  inbox::batch one(1);
+  static_cast<void>(submissions_.run_some(one));
+  if (drained.size() > 0) return drained[0];
+  for (std::size_t index = 0; index < workers_.size(); ++index) {
+    if (const work_item oldest = workers_[index].deque.steal_oldest()) return oldest;
   }
   return {};
 }
 
-pool_task* stealing_pool::take_waiting() noexcept {
+pool_task* stealing_scheduler::take_least() noexcept {
   intrusive_queue<operation> operations;
   pool_task* found =
       take_lane([](priority_lanes& lanes) { return lanes.take(task_priority::low); });
@@ -238,35 +241,35 @@ pool_task* stealing_pool::take_waiting() noexcept {
     }
   }
   if (!operations.empty()) {
-    while (operation* const each = operations.pop_front()) left_over_.push(*each);
+    while (operation* const each = operations.pop_front()) overflow_.push(*each);
     idle_.notify();
   }
   return found;
 }
 
-work_item stealing_pool::take_left() noexcept {
+work_item stealing_scheduler::take_leftover() noexcept {
   if (pool_task* const task = take_prioritized()) return work_item(*task);
-  auto operations = left_over_.pop_all();
+  auto operations = overflow_.pop_all();
   if (operation* const first = operations.pop_front()) {
-    while (operation* const each = operations.pop_front()) left_over_.push(*each);
+    while (operation* const each = operations.pop_front()) overflow_.push(*each);
     return work_item(*first);
   }
   return take_from_queues();
 }
 
-// ---- resting
+// ---- idle workers
 
-void stealing_pool::found(pool_worker& self) noexcept {
-  if (self.bed.searching()) [[unlikely]]
-    idle_.found_work(self.bed, [&] { return work_waits(); });
+void stealing_scheduler::stop_searching(pool_worker& self) noexcept {
+  if (self.parker.is_searching()) [[unlikely]]
+    idle_.found_work(self.parker, [&] { return has_waiting_items(); });
 }
 
-void stealing_pool::leave_queues(pool_worker& self) noexcept {
+void stealing_scheduler::release_queue(pool_worker& self) noexcept {
   while (const work_item item = self.deque.pop()) put_back(item);
-  idle_.found_work(self.bed);
+  idle_.found_work(self.parker);
 }
 
-void stealing_pool::return_taken(pool_worker& self, work_item item) noexcept {
+void stealing_scheduler::put_back(pool_worker& self, work_item item) noexcept {
   // The deque knows no priorities.
   if (item.is_task() && item.task().priority != task_priority::normal) {
     put_back(item);
@@ -275,9 +278,9 @@ void stealing_pool::return_taken(pool_worker& self, work_item item) noexcept {
   }
 }
 
-void stealing_pool::rest(pool_worker& self) noexcept {
-  if (idle_.start_searching(self.bed)) {
-    const int looks = std::min(self.spin.looks(), most_looks);
+void stealing_scheduler::wait_for_work(pool_worker& self) noexcept {
+  if (idle_.start_searching(self.parker)) {
+    const int looks = std::min(self.spin.looks(), max_looks);
     const bool gives_way = looks > few_looks;
     for (int look = 1; look <= looks; ++look) {
       if (has_work(self)) {
@@ -289,20 +292,20 @@ void stealing_pool::rest(pool_worker& self) noexcept {
     self.spin.wasted();
   }
   self.parks.add(1);
-  static_cast<void>(idle_.park(self.bed, [&] { return has_work(self); }));
+  static_cast<void>(idle_.park(self.parker, [&] { return has_work(self); }));
 }
 
-bool stealing_pool::has_work(const pool_worker& self) noexcept {
-  return must_rise(self) || work_waits();
+bool stealing_scheduler::has_work(const pool_worker& self) noexcept {
+  return life_.concerns_sleepers() || workers_.is_surplus(self) || has_waiting_items();
 }
 
-bool stealing_pool::work_waits() noexcept {
+bool stealing_scheduler::has_waiting_items() noexcept {
   // acquire: pairs with the release in enqueue().
-  if (lanes_waiting_.load(std::memory_order_acquire) != 0 || !left_over_.empty()) return true;
-  for (std::size_t index = 0; index < slots(); ++index) {
-    if (slot(index).deque.size() > 0) return true;
+  if (lanes_waiting_.load(std::memory_order_acquire) != 0 || !overflow_.empty()) return true;
+  for (std::size_t index = 0; index < workers_.size(); ++index) {
+    if (workers_[index].deque.size() > 0) return true;
   }
-  return queue_.ready();
+  return submissions_.ready();
 }
 
 }  // namespace gyre::detail
