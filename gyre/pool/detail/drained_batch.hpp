@@ -17,7 +17,7 @@ class callable_ref {
   template <class F>
   explicit callable_ref(F& callable) noexcept
       : callable_(&callable),
-        call_([](void* called) { static_cast<void>((*static_cast<F*>(called))()); }) {}
+        call_([](void* object) { static_cast<void>((*static_cast<F*>(object))()); }) {}
 
   void operator()() const { call_(callable_); }
 

@@ -15,8 +15,8 @@ using namespace std::chrono_literals;
 
 // How long a thread that could help sleeps before it looks again for work: other workers run new
 // tasks, unless all of them wait.
-constexpr std::chrono::nanoseconds first_sleep = 50us;
-constexpr std::chrono::nanoseconds last_sleep = 3200us;
+constexpr std::chrono::nanoseconds shortest_sleep = 50us;
+constexpr std::chrono::nanoseconds longest_sleep = 3200us;
 
 [[noreturn, gnu::cold]] void throw_deadlock(const char* what) {
   throw std::system_error(std::make_error_code(std::errc::resource_deadlock_would_occur), what);
@@ -57,7 +57,7 @@ void future_state_base::finish() noexcept {
 bool future_state_base::wait_until(steady_time deadline) {
   const bool has_deadline = deadline != steady_time::max();
   helper* const help = current_helper();
-  auto sleep = first_sleep;
+  auto sleep = shortest_sleep;
   // A task below this wait runs until the wait returns, so one look is enough.
   if (!has_deadline && !is_finished() && runs_below()) {
     throw_deadlock("gyre::future: the task waits for itself");
@@ -67,14 +67,14 @@ bool future_state_base::wait_until(steady_time deadline) {
     if (help == nullptr) {
       sleep_until(deadline);
     } else if (help->help_once()) {
-      sleep = first_sleep;
+      sleep = shortest_sleep;
     } else {
       if (!has_deadline && !help->may_sleep(*this)) {
         throw_deadlock("gyre::future: waits are nested so deep that no worker has stack left");
       }
       sleep_until(std::min(deadline, later(monotonic_now(), sleep)));
       if (!has_deadline) help->woke_up();
-      sleep = std::min(2 * sleep, last_sleep);
+      sleep = std::min(2 * sleep, longest_sleep);
     }
   }
   return true;

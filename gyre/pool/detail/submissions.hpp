@@ -63,8 +63,8 @@ class basic_submissions {
   /// The caller must not be inlined into a coroutine.
   template <class Build>
   [[nodiscard]] bool try_push_built(Build&& build) {
-    if (shard* const mine = shards_.cached()) [[likely]]
-      return push_to(*mine, build);
+    if (shard* const own = shards_.cached()) [[likely]]
+      return push_to(*own, build);
     const auto entered = shards_.find_or_enter();
     return push_to(*entered, build);
   }
@@ -102,8 +102,8 @@ class basic_submissions {
   /// `callable` throws.
   template <class F>
   [[gnu::noinline]] void push(F&& callable) {
-    if (shard* const mine = shards_.cached()) [[likely]] {
-      push_admitted(*mine, std::forward<F>(callable));
+    if (shard* const own = shards_.cached()) [[likely]] {
+      push_admitted(*own, std::forward<F>(callable));
     } else {
       const auto entered = shards_.find_or_enter();
       push_admitted(*entered, std::forward<F>(callable));
@@ -237,39 +237,39 @@ class basic_submissions {
   }
 
   template <class Build>
-  bool push_to(shard& mine, Build& build) {
-    if (!mine.has_stock() && !restock(mine)) [[unlikely]]
+  bool push_to(shard& own, Build& build) {
+    if (!own.has_stock() && !restock(own)) [[unlikely]]
       return false;
-    mine.take_from_stock();
+    own.take_from_stock();
     try {
-      push_admitted(mine, build());
+      push_admitted(own, build());
     } catch (...) {
-      mine.add_to_stock(1);
+      own.add_to_stock(1);
       throw;
     }
     return true;
   }
 
   template <class F>
-  void push_admitted(shard& mine, F&& callable) {
-    inbox::detail::with_cell_sized(std::forward<F>(callable), [&mine]<class G>(G&& fitting) {
-      mine.push(std::forward<G>(fitting), [] {});
+  void push_admitted(shard& own, F&& callable) {
+    inbox::detail::with_cell_sized(std::forward<F>(callable), [&own]<class G>(G&& fitting) {
+      own.push(std::forward<G>(fitting), [] {});
     });
   }
 
   [[gnu::noinline]] bool reserve() {
-    const auto mine = shards_.find_or_enter();
-    return mine->has_stock() || restock(*mine);
+    const auto own = shards_.find_or_enter();
+    return own->has_stock() || restock(*own);
   }
 
-  [[gnu::noinline]] bool restock(shard& mine) noexcept {
+  [[gnu::noinline]] bool restock(shard& own) noexcept {
     std::size_t taken = 0;
     do {
       // Few when few are free, or threads that submit seldom would hold the slots that others need.
       taken = capacity_.try_acquire_some(
           std::clamp<std::size_t>(capacity_.free() / 64, 1, capacity_.chunk()));
     } while (taken == 0 && reclaim());
-    mine.add_to_stock(taken);
+    own.add_to_stock(taken);
     return taken > 0;
   }
 

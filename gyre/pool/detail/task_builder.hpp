@@ -122,10 +122,12 @@ class task_builder {
       run_by_submitter(pool, callable_ref(callable));
     }
   };
+  // Hidden: of inline variables g++ makes one for the process, but each plug-in with gyre in it has
+  // pools of its own.
   template <class F>
-  static constexpr functions functions_of{erased_callable<F>::in_cell(), &erased_callable<F>::make,
-                                          &erased_callable<F>::make_timed,
-                                          &erased_callable<F>::run};
+  [[gnu::visibility("hidden")]] static constexpr functions functions_of{
+      erased_callable<F>::in_cell(), &erased_callable<F>::make, &erased_callable<F>::make_timed,
+      &erased_callable<F>::run};
 
   void* source_;
   const functions* functions_;

@@ -92,23 +92,23 @@ class work_deque {
   }
 
   /// Takes the older half of the elements, at least one and at most `max_stolen`; returns the
-  /// oldest and puts the others into `mine`, which the caller owns and which is not this deque, so
-  /// that mine.pop() gives the oldest first. T{} if there are none, another thief is here, or the
+  /// oldest and puts the others into `thief`, which the caller owns and which is not this deque, so
+  /// that thief.pop() gives the oldest first. T{} if there are none, another thief is here, or the
   /// owner was faster. Two loads when there are none, else one heavy fence.
-  [[nodiscard]] T steal_into(work_deque& mine) noexcept {
-    assert(this != &mine);
+  [[nodiscard]] T steal_into(work_deque& thief) noexcept {
+    assert(this != &thief);
     const position seen = estimated_size();
     if (seen <= 0) return T{};
     // Before this deque is locked: two thieves that rob each other must not wait for each other.
-    const position room = mine.room_for(share_of(seen) - 1);
+    const position room = thief.room_for(share_of(seen) - 1);
     const std::unique_lock lock(lock_, std::try_to_lock);
     if (!lock.owns_lock()) return T{};
     const position taken = claim(1 + room);
     if (taken == 0) return T{};
     const position end = top_.load(std::memory_order_relaxed);  // relaxed: changed under the lock
-    position to = mine.own_bottom();
-    for (position from = end - 1; from > end - taken; --from) mine.cell(to++) = cell(from);
-    mine.publish(to);
+    position to = thief.own_bottom();
+    for (position from = end - 1; from > end - taken; --from) thief.cell(to++) = cell(from);
+    thief.publish(to);
     return cell(end - taken);
   }
 
