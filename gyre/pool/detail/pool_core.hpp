@@ -39,7 +39,7 @@ class pool_core final : public executor, public std::enable_shared_from_this<poo
   explicit pool_core(thread_pool_options&& options);
   pool_core(const pool_core&) = delete;
   pool_core& operator=(const pool_core&) = delete;
-  ~pool_core();
+  virtual ~pool_core();
 
   // Its parts.
   thread_pool_options& options() noexcept { return options_; }
