@@ -44,7 +44,7 @@ gyre::task<> submit_from_a_loop(gyre::thread_pool& pool) {
   std::vector<gyre::future<int>> answers;
   for (int i = 1; i <= 100; ++i) {
     auto submitting = pool.async_submit([i] { return i * i; });
-    gyre::future<int> answer = co_await std::move(submitting);  // waits for a place
+    gyre::future<int> answer = co_await std::move(submitting);  // waits for a slot
     answers.push_back(std::move(answer));
   }
   int sum = 0;

@@ -7,7 +7,7 @@ namespace gyre::detail {
 
 void throw_empty_future() {
   throw std::logic_error(
-      "gyre::future: used without a task (default, moved from, or asked for its result before)");
+      "gyre::future: has no task: default-constructed, moved from, or get() was called");
 }
 
 }  // namespace gyre::detail

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What becomes of a task that was submitted to a pool.
+// future: the result of a task that was submitted to a pool.
 //
 //     gyre::future<int> answer = pool.submit([] { return compute(); });
 //     int here = answer.get();  // in a thread, or
@@ -9,8 +9,8 @@
 
 #include <gyre/base/clock.hpp>
 #include <gyre/base/detail/droppable_operation.hpp>
+#include <gyre/pool/detail/future_state.hpp>
 #include <gyre/pool/detail/helper.hpp>
-#include <gyre/pool/detail/outcome.hpp>
 #include <gyre/task/context.hpp>
 #include <gyre/task/detail/cancelled.hpp>
 #include <gyre/task/stop_token.hpp>
@@ -30,44 +30,44 @@ class future;
 namespace detail {
 
 template <class T>
-class outcome_awaiter;
+class future_state_awaiter;
 
-/// Throws std::logic_error: a future was used that has no task (any more).
+/// Throws std::logic_error.
 [[noreturn, gnu::cold]] void throw_empty_future();
 
-/// What a task that calls an F gives.
+/// The result of a task that calls an F.
 template <class F>
 using submitted_result_t =
     std::conditional_t<std::is_rvalue_reference_v<std::invoke_result_t<F&>>,
                        std::remove_cvref_t<std::invoke_result_t<F&>>, std::invoke_result_t<F&>>;
 
-/// A callable in a pool, and its outcome, in one block from the slab.
+/// A callable in a pool, and the state of its future, in one block from the slab.
 template <class F>
-class submitted_task final : public outcome<submitted_result_t<F>> {
+class submitted_task final : public future_state<submitted_result_t<F>> {
  public:
   template <class From>
   explicit submitted_task(From&& callable)
-      : outcome<submitted_result_t<F>>(&run), callable_(std::forward<From>(callable)) {}
+      : future_state<submitted_result_t<F>>(&run), callable_(std::forward<From>(callable)) {}
 
   /// Ends with std::errc::operation_canceled.
   void drop() noexcept override {
     std::destroy_at(&callable_);
-    this->settle();
+    this->finish();
   }
 
  private:
-  ~submitted_task() {}  // NOLINT: the callable is gone by then, whatever the end
+  ~submitted_task() {}  // NOLINT: the callable is gone by then
   void free() noexcept override { delete this; }
 
-  // What the callable holds is let go before anybody learns of the end.
+  // The callable is destroyed before the end of the task is seen.
   static void run(operation& self) noexcept {
     auto& task = static_cast<submitted_task&>(self);
     {
-      const outcome_base::running here(task);
-      task.keep_result_of(task.callable_);
+      const future_state_base::running here(task);
+      task.store_result_of(task.callable_);
       std::destroy_at(&task.callable_);
     }
-    task.settle();
+    task.finish();
   }
 
   union {
@@ -75,7 +75,23 @@ class submitted_task final : public outcome<submitted_result_t<F>> {
   };
 };
 
-/// A task for a pool, which executes or drops it, and the future of its outcome.
+/// A submitted_task as a callable; drops the task if it is destroyed without a call.
+class owned_task {
+ public:
+  explicit owned_task(droppable_operation& task) noexcept : task_(&task) {}
+  owned_task(owned_task&& other) noexcept : task_(std::exchange(other.task_, nullptr)) {}
+  owned_task& operator=(owned_task&&) = delete;
+  ~owned_task() {
+    if (task_ != nullptr) task_->drop();
+  }
+
+  void operator()() { std::exchange(task_, nullptr)->execute(); }
+
+ private:
+  droppable_operation* task_;
+};
+
+/// A task for a pool, which executes or drops it, and its future.
 template <class F>
 struct submission {
   submitted_task<F>& task;
@@ -88,17 +104,22 @@ submission<std::decay_t<F>> make_future_task(F&& callable);
 
 }  // namespace detail
 
-/// The end of a task that was submitted to a pool: to wait for, or to await, once. Dropping it lets
-/// the task go on, and drops the result.
+/// The result of a task that was submitted to a pool: to wait for, or to await, once. Destroying the
+/// future drops the result; the task goes on.
 ///
-/// All members by one thread at a time. Waiting for it on a thread of a pool runs other tasks of
-/// that pool meanwhile, deeper in the stack: a task that waits for others needs no thread of its
-/// own. A wait ends as long as some thread can still run the task; one for a task that waits
-/// beneath it, in the same stack, cannot, and throws. So does one that is nested too deep: a worker
-/// runs no more tasks where a quarter of its stack is left, 256 KiB at most, and when all workers of
-/// a pool have come to that point, and wait for tasks of it, one of them throws. No other wait is
-/// noticed that goes in a circle through several threads. A future may outlive its pool, which ends
-/// or drops all tasks.
+/// Waiting on a worker of a pool runs other tasks of that pool meanwhile, deeper in the stack: so a
+/// task that waits for others needs no thread of its own. Two waits without end are detected, and
+/// throw: for a task that waits beneath, in the same stack; and when all workers of a pool wait for
+/// tasks of it and have no stack left to help (a quarter of the stack, 256 KiB at most, is kept).
+/// Other circles of waits through several threads are not detected.
+///
+/// Thread-safety: one thread at a time.
+/// Lifetime: a future may outlive its pool, which finishes or drops all tasks.
+/// Errors: get() and the waits throw std::logic_error if the future is not valid, and std::system_error
+/// (std::errc::resource_deadlock_would_occur) for a detected deadlock, after which it stays valid.
+/// The result of a task that the pool dropped is std::errc::operation_canceled.
+/// Complexity: awaiting allocates nothing; waiting takes at most two system calls, none if the task
+/// has finished.
 template <class T>
 class [[nodiscard]] future {
  public:
@@ -113,73 +134,66 @@ class [[nodiscard]] future {
   }
   void swap(future& other) noexcept { std::swap(state_, other.state_); }
 
-  /// Whether it has a task: was given one, and neither moved from nor asked for the result.
+  /// Whether it has a task; not after a move or after get().
   [[nodiscard]] bool valid() const noexcept { return state_ != nullptr; }
 
-  // All that follow throw std::logic_error if it is not valid.
+  /// Whether the task has finished. One load.
+  [[nodiscard]] bool ready() const { return state().is_finished(); }
 
-  /// Whether the task has ended. Never waits; one load.
-  [[nodiscard]] bool ready() const { return state().settled(); }
-
-  /// Waits for the task to end, and returns its result or throws what it threw, once. Throws
-  /// std::system_error: std::errc::operation_canceled if the pool dropped the task,
-  /// std::errc::resource_deadlock_would_occur if the calling thread is running it or no worker has
-  /// stack left to run it, and then stays valid.
+  /// Waits for the task, and returns its result or throws its exception, once.
   T get() {
     state().wait_until(steady_time::max());
     const future taken(std::move(*this));
     return taken.state_->take();
   }
 
-  /// Waits for the task to end. At most two system calls, none if it has ended. Throws
-  /// std::errc::resource_deadlock_would_occur as get() does.
   void wait() const { state().wait_until(steady_time::max()); }
-  /// Waits at most for `duration`. Whether the task has ended. On a thread of a pool it returns
-  /// late by what it is running then.
+  /// Waits at most for `duration`: whether the task has finished. On a worker of a pool it returns
+  /// after the task that the worker then runs.
   bool wait_for(std::chrono::nanoseconds duration) const {
-    return state().settled() ||
+    return state().is_finished() ||
            state().wait_until(detail::later(detail::monotonic_now(), duration));
   }
   /// The same until `deadline`.
   bool wait_until(steady_time deadline) const { return state().wait_until(deadline); }
 
-  /// Awaited as `co_await std::move(future)` or `co_await pool.submit(…)`, gives what get() gives,
-  /// and goes on on the coroutine's own executor. Asked to stop, the coroutine goes on at once with
-  /// operation_cancelled, and the task runs all the same. Allocates nothing. May be
-  /// destroyed while it waits, as long as neither the task's end nor a stop is on its way to it.
+  /// Awaited as `co_await std::move(future)` or `co_await pool.submit(…)`, gives the result of
+  /// get(), on the coroutine's own executor. When a stop is requested the coroutine goes on at once
+  /// with operation_cancelled, and the task runs all the same. A waiting coroutine may be destroyed
+  /// unless the task has finished or a stop was requested meanwhile.
   auto operator co_await() && {
     static_cast<void>(state());
-    return detail::outcome_awaiter<T>(std::move(*this));
+    return detail::future_state_awaiter<T>(std::move(*this));
   }
 
  private:
   template <class>
-  friend class detail::outcome_awaiter;
+  friend class detail::future_state_awaiter;
   template <class F>
   friend detail::submission<std::decay_t<F>> detail::make_future_task(F&& callable);
 
-  explicit future(detail::outcome<T>& state) noexcept : state_(&state) {}
+  explicit future(detail::future_state<T>& state) noexcept : state_(&state) {}
 
-  detail::outcome<T>& state() const {
+  detail::future_state<T>& state() const {
     if (state_ == nullptr) [[unlikely]]
       detail::throw_empty_future();
     return *state_;
   }
 
-  detail::outcome<T>* state_ = nullptr;
+  detail::future_state<T>* state_ = nullptr;
 };
 
 namespace detail {
 
 template <class T>
-class outcome_awaiter : outcome_waiter {
+class future_state_awaiter : future_state_waiter {
  public:
-  explicit outcome_awaiter(future<T>&& of) noexcept : future_(std::move(of)) {}
+  explicit future_state_awaiter(future<T>&& awaited) noexcept : future_(std::move(awaited)) {}
   // Before it is awaited.
-  outcome_awaiter(outcome_awaiter&& other) noexcept : future_(std::move(other.future_)) {}
+  future_state_awaiter(future_state_awaiter&& other) noexcept : future_(std::move(other.future_)) {}
 
   static constexpr bool executor_affine = true;
-  bool await_ready() const noexcept { return future_.state_->settled(); }
+  bool await_ready() const noexcept { return future_.state_->is_finished(); }
   template <class Promise>
   bool await_suspend(std::coroutine_handle<Promise> awaiting) noexcept {
     const task_context& context = context_of(awaiting);
@@ -191,13 +205,13 @@ class outcome_awaiter : outcome_waiter {
   }
   T await_resume() {
     on_stop_.reset();
-    if (!future_.state_->settled()) throw_cancelled(*context_);
+    if (!future_.state_->is_finished()) throw_cancelled(*context_);
     return future_.get();
   }
 
  private:
   struct cancel {
-    outcome_awaiter* self;
+    future_state_awaiter* self;
     void operator()() const noexcept {
       if (self->future_.state_->cancel_wait()) self->where->post(*self);
     }
@@ -211,8 +225,8 @@ class outcome_awaiter : outcome_waiter {
 template <class F>
 submission<std::decay_t<F>> make_future_task(F&& callable) {
   using task = submitted_task<std::decay_t<F>>;
-  auto* const made = new task(std::forward<F>(callable));
-  return {*made, future<submitted_result_t<std::decay_t<F>>>(*made)};
+  auto* const submitted = new task(std::forward<F>(callable));
+  return {*submitted, future<submitted_result_t<std::decay_t<F>>>(*submitted)};
 }
 
 }  // namespace detail

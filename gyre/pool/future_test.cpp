@@ -235,7 +235,7 @@ TEST_F(Future, TasksWaitForTasksOfTheirOwnWithoutAnotherThread) {
 }
 
 TEST_F(Future, WorkThatComesWhileAWorkerSleepsIsHelpedAllTheSame) {
-  // What the worker waits for is found only at a later look, as if another thread had posted it.
+  // The worker finds the task it waits for only at a later look, as if another thread had posted it.
   struct late final : gyre::detail::helper {
     bool help_once() noexcept override {
       if (++looks < 5) return false;

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// Loops and calls on all workers of a pool at once, waited for.
+// parallel_for, parallel_invoke, parallel_reduce: blocking fork-join algorithms on an executor.
 //
 //     gyre::parallel_for(pool, 0, image.height(), [&](int row) { sharpen(image, row); });
 //     gyre::parallel_invoke(pool, [&] { sort(left); }, [&] { sort(right); });
 //     double sum = gyre::parallel_reduce(pool, samples, 0.0, square, std::plus());
 //
-// All of them work on any executor; those that do not fork, such as loops and pools with one shared
-// queue, do everything on one thread. The caller does its share if it is a worker of the pool, and
-// otherwise waits while a worker does it; meanwhile a worker of another pool helps there. What is
-// not taken by another worker costs no more than some nanoseconds for each fork and allocates
-// nothing, so calls nest to any depth: divide as long as there is something to divide.
+// They work on any executor; those that do not fork, such as loops and pools with one shared queue,
+// do everything on one thread. The caller does its share if it is a worker of the pool, and
+// otherwise waits while a worker does it; meanwhile a worker of another pool helps there. A fork that
+// no other worker takes costs some nanoseconds and allocates nothing, so calls nest to any depth:
+// divide as long as there is something to divide.
 //
-// An exception ends the call once everything that has begun has ended; what has not begun is left
-// out. All functions are called by reference, on several threads at once.
+// An exception ends the call once everything that has begun has ended; the rest is left out. All
+// functions are called by reference, on several threads at once.
 #pragma once
 
 #include <gyre/base/atomic.hpp>
@@ -35,9 +35,9 @@ namespace gyre {
 
 /// How parallel_for() and parallel_reduce() divide their work.
 struct parallel_options {
-  /// How many elements a thread does in a row before it looks whether others want some. 0: a
-  /// 1024th of all, at most 1024. Larger ones suit bodies of some nanoseconds, which the compiler
-  /// then turns into vector instructions.
+  /// How many elements a thread does in a row before it lets others take some. 0: a 1024th of all,
+  /// at most 1024. Larger grains suit bodies of some nanoseconds, which the compiler then
+  /// vectorises.
   std::size_t grain = 0;
 };
 
@@ -81,20 +81,20 @@ void invoke_all(Executor& where, F& first, Others&... others) {
   }
 }
 
-/// A loop over [first, last) that threads divide among themselves. `Part` is what a thread makes
-/// of some of it: part(first, last) does so, Part(prototype) begins another one, and
-/// part.append(other) adds what comes after it.
+/// A loop over [first, last) that threads divide among themselves. `Part` holds the result of a piece
+/// of it: part(first, last) runs some elements, Part(prototype) begins a piece, and part.append(next)
+/// adds the piece that follows.
 ///
-/// Each thread keeps the second half of what is left to it on offer while it does the first, in
-/// steps, and divides again as soon as that is taken: so there are few pieces if nobody takes any
-/// (Tzannes, Caragea, Barua and Vishkin, "Lazy binary-splitting", 2010).
+/// Each thread offers the second half of its range while it runs the first, in steps, and divides
+/// again as soon as that is taken: so there are few pieces if no other thread takes any (Tzannes,
+/// Caragea, Barua and Vishkin, "Lazy binary-splitting", 2010).
 template <class Executor, class Index, class Part>
 class divided_loop {
  public:
   divided_loop(Executor& where, Index grain, const Part& prototype) noexcept
       : where_(where), grain_(grain), prototype_(prototype) {}
 
-  /// Throws what was thrown first.
+  /// Throws the first exception.
   void run(Index first, Index last, Part& part) {
     auto divide = [&] { this->divide(first, last, part); };
     if (where_.running_here()) {
@@ -108,24 +108,24 @@ class divided_loop {
  private:
   class piece final : public forked_operation {
    public:
-    piece(divided_loop& of, Index first, Index last) noexcept
-        : forked_operation(&run), of_(of), first_(first), last_(last) {}
+    piece(divided_loop& loop, Index first, Index last) noexcept
+        : forked_operation(&run), loop_(loop), first_(first), last_(last) {}
 
-    /// What others have made of it, after they have.
+    /// The result, if another thread has run it.
     std::optional<Part> part;
 
    private:
     static void run(operation& self) noexcept {
       auto& taken = static_cast<piece&>(self);
       taken.begin();
-      taken.of_.guard([&] {
-        taken.part.emplace(taken.of_.prototype_);
-        taken.of_.divide(taken.first_, taken.last_, *taken.part);
+      taken.loop_.guard([&] {
+        taken.part.emplace(taken.loop_.prototype_);
+        taken.loop_.divide(taken.first_, taken.last_, *taken.part);
       });
-      taken.settle();
+      taken.finish();
     }
 
-    divided_loop& of_;
+    divided_loop& loop_;
     const Index first_;
     const Index last_;
   };
@@ -136,7 +136,7 @@ class divided_loop {
       const auto middle = static_cast<Index>(first + (last - first) / 2);
       piece second(*this, middle, last);
       const bool forked = where_.offer(second);
-      while (first != middle && !second.taken() && !failed()) {
+      while (first != middle && !second.is_taken() && !failed()) {
         const Index next = middle - first > grain_ ? static_cast<Index>(first + grain_) : middle;
         step(first, next, part);
         first = next;
@@ -175,12 +175,12 @@ class divided_loop {
 };
 
 template <class Index>
-Index grain_of(Index first, Index last, const parallel_options& how) noexcept {
+Index grain_of(Index first, Index last, const parallel_options& options) noexcept {
   using count = std::make_unsigned_t<Index>;
   // Narrow operands are promoted to int, and their difference may be negative.
   const std::size_t all = static_cast<count>(static_cast<count>(last) - static_cast<count>(first));
   const std::size_t grain =
-      how.grain != 0 ? how.grain : std::clamp<std::size_t>(all / 1024, 1, 1024);
+      options.grain != 0 ? options.grain : std::clamp<std::size_t>(all / 1024, 1, 1024);
   return static_cast<Index>(std::min(grain, all));
 }
 
@@ -188,7 +188,7 @@ Index grain_of(Index first, Index last, const parallel_options& how) noexcept {
 template <class First, class Last>
 concept mixed_integers = std::integral<First> && std::integral<Last> && !std::same_as<First, Last>;
 
-/// `first` as an index of the type that it has in common with the end of its range.
+/// The begin of a range in the common type of begin and end.
 template <class First, class Last>
 std::common_type_t<First, Last> common_first(First first) {
   using index = std::common_type_t<First, Last>;
@@ -198,7 +198,7 @@ std::common_type_t<First, Last> common_first(First first) {
   return static_cast<index>(first);
 }
 
-/// `last` as such an index; an end below zero is that of an empty range.
+/// Its end; an end below zero makes the range empty.
 template <class First, class Last>
 std::common_type_t<First, Last> common_last(Last last) noexcept {
   using index = std::common_type_t<First, Last>;
@@ -208,7 +208,7 @@ std::common_type_t<First, Last> common_last(Last last) noexcept {
   return static_cast<index>(last);
 }
 
-/// Calls, and makes nothing of it.
+/// A piece of parallel_for(): no result.
 template <class Index, class Body>
 struct called_part {
   Body& body;
@@ -219,7 +219,7 @@ struct called_part {
   void append(called_part&&) const noexcept {}
 };
 
-/// A value made of others' in their order.
+/// A piece of parallel_reduce(): the values of its elements, combined in their order.
 template <class Index, class T, class Transform, class Combine>
 struct reduced_part {
   T value;
@@ -241,8 +241,10 @@ struct reduced_part {
 }  // namespace detail
 
 /// Calls all functions, the first one here and the others beside it, and returns when all have
-/// returned. If several throw, the exception of the one that is named first is thrown. Blocks; any
-/// thread. A fork costs some nanoseconds if nobody takes it, and no allocation.
+/// returned. If several throw, the exception of the first in the argument list is thrown. Blocks.
+///
+/// Thread-safety: may be called on any thread.
+/// Complexity: a fork costs some nanoseconds if no other thread takes it, and no allocation.
 template <std::derived_from<executor> Executor, std::invocable... Functions>
   requires(sizeof...(Functions) > 0)
 void parallel_invoke(Executor& where, Functions&&... functions) {
@@ -255,17 +257,19 @@ void parallel_invoke(Executor& where, Functions&&... functions) {
 }
 
 /// Calls body(i) for each i in [first, last), in no certain order, and returns when all have
-/// returned. If several throw, one of the exceptions is thrown. Blocks; any thread. last - first
-/// must be an Index.
+/// returned. If several throw, one of the exceptions is thrown. Blocks. last - first must be
+/// an Index.
+///
+/// Thread-safety: may be called on any thread.
 template <std::derived_from<executor> Executor, std::integral Index,
           std::invocable<const Index&> Body>
 void parallel_for(Executor& where, Index first, std::type_identity_t<Index> last, Body&& body,
-                  parallel_options how = {}) {
+                  parallel_options options = {}) {
   if (first >= last) return;
   using part = detail::called_part<Index, std::remove_reference_t<Body>>;
   part all{body};
   const part prototype = all;
-  detail::divided_loop<Executor, Index, part> divided(where, detail::grain_of(first, last, how),
+  detail::divided_loop<Executor, Index, part> divided(where, detail::grain_of(first, last, options),
                                                       prototype);
   divided.run(first, last, all);
 }
@@ -275,21 +279,22 @@ void parallel_for(Executor& where, Index first, std::type_identity_t<Index> last
 template <std::derived_from<executor> Executor, class First, class Last,
           std::invocable<const std::common_type_t<First, Last>&> Body>
   requires detail::mixed_integers<First, Last>
-void parallel_for(Executor& where, First first, Last last, Body&& body, parallel_options how = {}) {
+void parallel_for(Executor& where, First first, Last last, Body&& body,
+                  parallel_options options = {}) {
   parallel_for(where, detail::common_first<First, Last>(first),
-               detail::common_last<First, Last>(last), std::forward<Body>(body), how);
+               detail::common_last<First, Last>(last), std::forward<Body>(body), options);
 }
 
 /// Calls body(element) for each element of `range`.
 template <std::derived_from<executor> Executor, std::ranges::random_access_range Range,
           std::invocable<std::ranges::range_reference_t<Range>> Body>
   requires std::ranges::sized_range<Range>
-void parallel_for(Executor& where, Range&& range, Body&& body, parallel_options how = {}) {
+void parallel_for(Executor& where, Range&& range, Body&& body, parallel_options options = {}) {
   const auto begin = std::ranges::begin(range);
   using index = std::iter_difference_t<std::remove_const_t<decltype(begin)>>;
   parallel_for(
       where, index{0}, static_cast<index>(std::ranges::size(range)),
-      [&](index i) { std::invoke(body, begin[i]); }, how);
+      [&](index i) { std::invoke(body, begin[i]); }, options);
 }
 
 /// Combines transform(i) of each i in [first, last), in this order, to one value: `identity` if
@@ -302,13 +307,13 @@ template <std::derived_from<executor> Executor, std::integral Index, std::copy_c
            std::is_invocable_r_v<T, Combine&, T, T>
 [[nodiscard]] T parallel_reduce(Executor& where, Index first, std::type_identity_t<Index> last,
                                 T identity, Transform&& transform, Combine&& combine,
-                                parallel_options how = {}) {
+                                parallel_options options = {}) {
   if (first >= last) return identity;
   using part = detail::reduced_part<Index, T, std::remove_reference_t<Transform>,
                                     std::remove_reference_t<Combine>>;
   const part prototype{std::move(identity), transform, combine};
   part all = prototype;
-  detail::divided_loop<Executor, Index, part> divided(where, detail::grain_of(first, last, how),
+  detail::divided_loop<Executor, Index, part> divided(where, detail::grain_of(first, last, options),
                                                       prototype);
   divided.run(first, last, all);
   return std::move(all.value);
@@ -320,10 +325,11 @@ template <std::derived_from<executor> Executor, class First, class Last, std::co
   requires detail::mixed_integers<First, Last>
 [[nodiscard]] T parallel_reduce(Executor& where, First first, Last last, T identity,
                                 Transform&& transform, Combine&& combine,
-                                parallel_options how = {}) {
+                                parallel_options options = {}) {
   return parallel_reduce(where, detail::common_first<First, Last>(first),
                          detail::common_last<First, Last>(last), std::move(identity),
-                         std::forward<Transform>(transform), std::forward<Combine>(combine), how);
+                         std::forward<Transform>(transform), std::forward<Combine>(combine),
+                         options);
 }
 
 /// Combines transform(element) of each element of `range`.
@@ -332,12 +338,13 @@ template <std::derived_from<executor> Executor, std::ranges::random_access_range
           std::invocable<std::ranges::range_reference_t<Range>> Transform, class Combine>
   requires std::ranges::sized_range<Range>
 [[nodiscard]] T parallel_reduce(Executor& where, Range&& range, T identity, Transform&& transform,
-                                Combine&& combine, parallel_options how = {}) {
+                                Combine&& combine, parallel_options options = {}) {
   const auto begin = std::ranges::begin(range);
   using index = std::iter_difference_t<std::remove_const_t<decltype(begin)>>;
   return parallel_reduce(
       where, index{0}, static_cast<index>(std::ranges::size(range)), std::move(identity),
-      [&](index i) -> decltype(auto) { return std::invoke(transform, begin[i]); }, combine, how);
+      [&](index i) -> decltype(auto) { return std::invoke(transform, begin[i]); }, combine,
+      options);
 }
 
 }  // namespace gyre

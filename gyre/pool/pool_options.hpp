@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What can be set of a thread_pool, and what it counts.
+// thread_pool_options, thread_pool_metrics: the settings and the figures of a thread_pool.
 #pragma once
 
 #include <chrono>
@@ -21,27 +21,27 @@ enum class scheduler : std::uint8_t {
   stealing,
   /// One queue for all, with a mutex and a condition variable.
   blocking,
-  /// One queue for all, with a spin lock; workers without work give way to other threads and look
-  /// again: they always use their CPUs.
+  /// One queue for all, with a spin lock; workers without work yield and look again: they always use
+  /// their CPUs.
   spinning,
 };
 
-/// What becomes of a submission to a full pool.
+/// How a submission to a full pool goes on.
 enum class when_full : std::uint8_t {
-  block,        ///< waits for a place, for `block_timeout` at most
+  block,        ///< waits for a slot, for `block_timeout` at most
   reject,       ///< is refused
   caller_runs,  ///< is run at once by the submitter
-  drop_oldest,  ///< takes the place of one of the tasks that wait longest, which is dropped
+  drop_oldest,  ///< takes the slot of one of the tasks that wait longest, which is dropped
 };
 
-/// Which tasks start first. One that has waited for `aging` goes before all others.
+/// Which tasks start first. A task that has waited for `aging` goes before all others.
 enum class task_priority : std::uint8_t { high, normal, low };
 
-/// How a thread_pool behaves; fixed when it is made, but for the number of workers.
+/// Fixed when the pool is constructed, but for the number of workers.
 struct thread_pool_options {
   static constexpr std::size_t most_workers = 1024;
 
-  /// 0: as many as the CPUs that the thread which makes the pool may use.
+  /// 0: one for each CPU that the constructing thread may use.
   std::size_t workers = 0;
   gyre::scheduler scheduler = gyre::scheduler::stealing;
   /// Tasks that may wait; at least 1.
@@ -52,21 +52,21 @@ struct thread_pool_options {
   std::chrono::nanoseconds aging = std::chrono::milliseconds{100};
   /// Worker i is called name-i; the kernel keeps the first 15 bytes.
   std::string name = "pool";
-  /// Worker i may run on cpus[i % cpus.size()]. Empty: on those of the thread that makes the pool.
+  /// Worker i may run on cpus[i % cpus.size()]. Empty: on those of the constructing thread.
   std::vector<int> cpus = {};
   /// Called by each worker, on its thread, before its first and after its last task; by several at
-  /// once. What they throw goes to `on_exception`.
+  /// once. Their exceptions go to `on_exception`.
   move_only_function<void(std::size_t worker)> on_start = {};
   move_only_function<void(std::size_t worker)> on_stop = {};
-  /// Receives what a posted task throws, on the thread where that ran; by several at once. Must not
-  /// throw. The default prints the exception and terminates the program.
+  /// Receives the exception of a posted task, on the thread that ran it; called by several at once.
+  /// Must not throw. The default prints the exception and terminates the program.
   move_only_function<void(std::exception_ptr)> on_exception = {};
   /// Whether tasks are timed, for the metrics; delayed ones are not. Costs three clock readings a
   /// task, some 60 ns.
   bool record_times = false;
 };
 
-/// What a thread_pool has done since it was made. Coroutines count each time they are resumed on
+/// Counts since the construction of a thread_pool. Coroutines count each time they are resumed on
 /// it. At rest, submitted = finished + dropped.
 struct thread_pool_metrics {
   std::uint64_t submitted = 0;         ///< accepted
@@ -74,11 +74,11 @@ struct thread_pool_metrics {
   std::uint64_t finished = 0;          ///< exceptions included
   std::uint64_t dropped = 0;           ///< by drop_oldest, purge() and stop()
   std::uint64_t refused = 0;           ///< not accepted: full, timed out or closed
-  std::uint64_t run_by_submitter = 0;  ///< by caller_runs, or by a worker that found no place
+  std::uint64_t run_by_submitter = 0;  ///< by caller_runs, or by a worker that found no slot
   std::uint64_t exceptions = 0;        ///< given to on_exception
-  std::uint64_t steals = 0;            ///< times a worker took from another one's queue
+  std::uint64_t steals = 0;            ///< times a worker took from another worker's queue
   std::uint64_t parks = 0;             ///< times a worker went to sleep
-  std::uint64_t wakeups = 0;           ///< times one was woken by a submission
+  std::uint64_t wakeups = 0;           ///< times a submission woke a worker
   std::size_t waiting = 0;
   std::size_t delayed = 0;
   std::size_t workers = 0;

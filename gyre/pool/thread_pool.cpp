@@ -3,10 +3,41 @@
 
 #include <utility>
 
+#include <gyre/pool/detail/pool_core.hpp>
+
 namespace gyre {
 
-thread_pool::thread_pool(options how) : core_(detail::pool_core::make(std::move(how))) {}
+thread_pool::thread_pool(thread_pool_options settings)
+    : core_(detail::pool_core::make(std::move(settings))) {}
+thread_pool::~thread_pool() { core_->shut_down(); }
 
-thread_pool::~thread_pool() { core_->leave(); }
+// Not inlined into coroutines, as they use thread-locals: see this_worker.
+[[gnu::noinline]] void thread_pool::post(operation& op) noexcept { core_->post(op); }
+[[gnu::noinline]] bool thread_pool::running_here() const noexcept { return core_->running_here(); }
+[[gnu::noinline]] bool thread_pool::offer(operation& op) noexcept { return core_->offer(op); }
+[[gnu::noinline]] bool thread_pool::retract(operation& op) noexcept { return core_->retract(op); }
+timer_service* thread_pool::timers() noexcept { return core_->timers(); }
+
+void thread_pool::pause() noexcept { core_->pause(); }
+void thread_pool::resume() noexcept { core_->resume(); }
+bool thread_pool::paused() const noexcept { return core_->life().is_paused(); }
+
+void thread_pool::resize(std::size_t workers) { core_->workers().resize(workers); }
+std::size_t thread_pool::workers() const noexcept { return core_->workers().target(); }
+
+std::size_t thread_pool::purge() { return core_->purge(); }
+[[gnu::noinline]] void thread_pool::wait_idle() {
+  static_cast<void>(core_->wait_idle(steady_time::max()));
+}
+[[gnu::noinline]] bool thread_pool::wait_idle_for(std::chrono::nanoseconds timeout) {
+  return core_->wait_idle(detail::later(detail::monotonic_now(), timeout));
+}
+
+[[gnu::noinline]] void thread_pool::drain() { static_cast<void>(core_->stop(steady_time::max())); }
+[[gnu::noinline]] bool thread_pool::stop(std::chrono::nanoseconds grace) {
+  return core_->stop(detail::later(detail::monotonic_now(), grace));
+}
+
+thread_pool_metrics thread_pool::metrics() const { return core_->metrics(); }
 
 }  // namespace gyre

@@ -3,7 +3,7 @@
 #include <gyre/pool/thread_pool.hpp>
 
 #include <gtest/gtest.h>
-#include <gyre/pool/detail/places.hpp>
+#include <gyre/pool/detail/capacity.hpp>
 #include <gyre/pool/detail/submissions.hpp>
 #include <tests/support/counted_allocations.hpp>
 
@@ -31,10 +31,10 @@ TEST(ThreadPoolMemory, EndsWithoutAny) {
   }
 }
 
-// What resume_on() of a pool puts there.
-TEST(SubmissionsMemory, AnOperationWithoutAPlaceTakesACell) {
+// Operations, as resume_on() of a pool posts them.
+TEST(SubmissionsMemory, AnOperationWithoutASlotTakesACell) {
   constexpr std::int64_t count = 20'000;
-  gyre::detail::places room(1);
+  gyre::detail::capacity room(1);
   gyre::detail::submissions waiting(room);
   const std::int64_t before = bytes_held();
   for (int i = 0; i < count; ++i) waiting.push([] {});

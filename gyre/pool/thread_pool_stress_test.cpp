@@ -31,7 +31,7 @@ using gyre::when_full;
 using gyre::test::unless_sanitized;
 using namespace std::chrono_literals;
 
-// What became of the tasks of one schedule.
+// The ends of the tasks of one schedule.
 struct account {
   std::atomic<std::int64_t> alive = 0;
   std::atomic<std::uint64_t> ran = 0;

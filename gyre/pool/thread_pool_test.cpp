@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a user relies on of every pool, whatever its scheduler.
+// The promises of every pool to its users, with each scheduler.
 #include <gyre/pool/thread_pool.hpp>
 
 #include <gmock/gmock.h>

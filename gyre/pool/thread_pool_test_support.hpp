@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the tests of pools share.
+// Helpers of the tests of pools.
 #pragma once
 
 #include <gtest/gtest.h>

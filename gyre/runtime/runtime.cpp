@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/runtime/runtime.hpp>
 
+#include <gyre/base/detail/usable_cpus.hpp>
 #include <gyre/base/error.hpp>
 #include <gyre/task/detail/cancelled.hpp>
-
-#include <sched.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -14,17 +13,6 @@
 
 namespace gyre {
 namespace {
-
-std::vector<int> usable_cpus() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  std::vector<int> cpus;
-  if (::sched_getaffinity(0, sizeof set, &set) != 0) return cpus;  // more than fit into the set
-  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
-    if (CPU_ISSET(static_cast<std::size_t>(cpu), &set)) cpus.push_back(cpu);
-  }
-  return cpus;
-}
 
 loop_metrics sum(loop_pool& loops) {
   loop_metrics all;
@@ -58,7 +46,7 @@ runtime::ignored_sigpipe::~ignored_sigpipe() {
 }
 
 runtime::options runtime::with_defaults(options settings) {
-  const std::vector<int> cpus = usable_cpus();
+  const std::vector<int> cpus = detail::usable_cpus();
   if (settings.loops == 0) settings.loops = std::max<std::size_t>(cpus.size(), 1);
   if (settings.pin_loops) settings.each_loop.cpus = cpus;
   return settings;

@@ -239,7 +239,7 @@ gyre::task<int> submit_when_there_is_room(gyre::thread_pool& pool) {
 TEST(ExecExamples, ThreadPoolRunsTasks) {
   std::promise<void> ran;
   gyre::thread_pool pool;               // a worker per CPU
-  pool.post([&] { ran.set_value(); });  // and forget
+  pool.post([&] { ran.set_value(); });  // no result
   gyre::future<int> answer = pool.submit([] { return 6 * 7; });
   int result = answer.get();  // or co_await std::move(answer)
   EXPECT_EQ(result, 42);

@@ -3,6 +3,7 @@
 #include <gyre/base/detail/named_thread.hpp>
 
 #include <gtest/gtest.h>
+#include <gyre/base/detail/usable_cpus.hpp>
 
 #include <pthread.h>
 #include <sched.h>
@@ -16,6 +17,7 @@
 #include <memory>
 #include <string>
 #include <system_error>
+#include <vector>
 
 namespace named_thread_test {
 namespace {
@@ -58,6 +60,17 @@ sigset_t signal_mask() {
   sigset_t mask;
   pthread_sigmask(SIG_SETMASK, nullptr, &mask);
   return mask;
+}
+
+TEST(UsableCpus, AreThoseOfTheCallingThread) {
+  const std::vector<int> all = gyre::detail::usable_cpus();
+  ASSERT_FALSE(all.empty());
+  for (const int cpu : all) {
+    std::vector<int> seen;
+    named_thread pinned("", {cpu}, [&] { seen = gyre::detail::usable_cpus(); });
+    pinned.join();
+    EXPECT_EQ(seen, std::vector{cpu});
+  }
 }
 
 TEST(NamedThread, BlocksAsynchronousSignalsAndNoneThatItRaisesItself) {

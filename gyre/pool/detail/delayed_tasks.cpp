@@ -13,24 +13,24 @@ namespace gyre::detail {
 bool delayed_tasks::add(steady_time when, pool_task& task) {
   timer_service* const timers = timers_.started();
   if (timers == nullptr) throw_system_error(EAGAIN, "gyre::thread_pool: no thread for its timers");
-  auto made = std::make_unique<entry>(*this, task);
+  auto delayed = std::make_unique<entry>(*this, task);
   const std::lock_guard lock(mutex_);
   if (closed_) return false;
-  entries_.push_back(*made);
+  entries_.push_back(*delayed);
   ++size_;
-  timers->start_timer(*made.release(), when);  // expires under the lock at the earliest
+  timers->start_timer(*delayed.release(), when);  // expires under the lock at the earliest
   return true;
 }
 
 void delayed_tasks::expire(timer_operation& timer) {
   const std::unique_ptr<entry> due(&static_cast<entry&>(timer));
-  due->all.forget(*due);
-  due->all.pool_.run_due(due->task);
+  due->owner.remove(*due);
+  due->owner.pool_.run_due(due->task);
 }
 
-void delayed_tasks::forget(entry& gone) noexcept {
+void delayed_tasks::remove(entry& due) noexcept {
   const std::lock_guard lock(mutex_);
-  static_cast<link&>(gone).unlink();
+  static_cast<link&>(due).unlink();
   --size_;
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The tasks of a pool whose time has not come.
+// delayed_tasks: the tasks of a pool that are not yet due.
 #pragma once
 
 #include <cstddef>
@@ -16,18 +16,18 @@ namespace gyre::detail {
 
 class pool_core;
 
-/// All members from any thread.
+/// Thread-safety: all members may be called from any thread.
 class delayed_tasks {
  public:
-  /// Tasks that are due are run by `pool`, on a thread that `timers` expire on.
+  /// The threads on which `timers` expire pass due tasks to pool.run_due().
   delayed_tasks(pool_core& pool, timer_thread& timers) noexcept : pool_(pool), timers_(timers) {}
   delayed_tasks(const delayed_tasks&) = delete;
   delayed_tasks& operator=(const delayed_tasks&) = delete;
 
-  /// Keeps `task` until `when`. False, and nothing was done, after drop_all(). Throws
+  /// Keeps `task` until `when`. False, without an effect, after drop_all(). Throws
   /// std::bad_alloc, and std::system_error (EAGAIN) if there is no thread for the timers.
   bool add(steady_time when, pool_task& task);
-  /// Drops all whose time has not come, and takes no more. Returns how many they were.
+  /// Drops all that are not yet due, and takes no more. Returns how many were dropped.
   std::size_t drop_all() noexcept;
   std::size_t size() const noexcept;
 
@@ -35,15 +35,15 @@ class delayed_tasks {
   // A timer is in a list of its own already.
   struct link : intrusive_list_node {};
   struct entry : timer_operation, link, intrusive_node {
-    entry(delayed_tasks& keeper, pool_task& kept) noexcept
-        : timer_operation(&delayed_tasks::expire), all(keeper), task(kept) {}
+    entry(delayed_tasks& list, pool_task& delayed) noexcept
+        : timer_operation(&delayed_tasks::expire), owner(list), task(delayed) {}
 
-    delayed_tasks& all;
+    delayed_tasks& owner;
     pool_task& task;
   };
 
   static void expire(timer_operation& timer);
-  void forget(entry& gone) noexcept;
+  void remove(entry& due) noexcept;
 
   pool_core& pool_;
   timer_thread& timers_;

@@ -12,26 +12,26 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// What was taken is often done soon, and new things to help with come from where it is done: so a
-// thread that can help looks often, and then sleeps for short times only.
+// A stolen operation often ends soon, and forks more work to help with: so a thread that can help
+// looks often, and then sleeps for short times only.
 constexpr int eager_looks = 512;
 constexpr std::chrono::nanoseconds first_sleep = 50us;
 constexpr std::chrono::nanoseconds last_sleep = 1600us;
 
 }  // namespace
 
-void forked_operation::settle() noexcept {
+void forked_operation::finish() noexcept {
   const atomic<std::uint32_t>* const word = &word_;
-  // release: what was done; pairs with the acquire in settled().
-  const std::uint32_t seen = word_.fetch_or(is_settled, std::memory_order_release);
-  if ((seen & sleeps) != 0) futex_wake_one(word);  // of what may be gone by now
+  // release: the effects of the run; pairs with the acquire in is_finished().
+  const std::uint32_t seen = word_.fetch_or(finished_bit, std::memory_order_release);
+  if ((seen & sleeping_bit) != 0) futex_wake_one(word);  // which may be gone by now
 }
 
 void forked_operation::wait() noexcept {
   helper* const help = current_helper();
   auto sleep = first_sleep;
   int looks = 0;
-  while (!settled()) {
+  while (!is_finished()) {
     if (help == nullptr) {
       sleep_until(steady_time::max());
     } else if (help->help_once()) {
@@ -47,11 +47,11 @@ void forked_operation::wait() noexcept {
 }
 
 void forked_operation::sleep_until(steady_time deadline) noexcept {
-  // relaxed: settled() reads with acquire what settle() released, of whose release sequence these
-  // exchanges are a part.
-  const std::uint32_t seen = word_.fetch_or(sleeps, std::memory_order_relaxed);
-  if ((seen & is_settled) == 0) futex_wait_until(word_, seen | sleeps, deadline);
-  word_.fetch_and(~sleeps, std::memory_order_relaxed);
+  // relaxed: is_finished() acquires from the release sequence of finish(), of which these exchanges
+  // are a part.
+  const std::uint32_t seen = word_.fetch_or(sleeping_bit, std::memory_order_relaxed);
+  if ((seen & finished_bit) == 0) futex_wait_until(word_, seen | sleeping_bit, deadline);
+  word_.fetch_and(~sleeping_bit, std::memory_order_relaxed);
 }
 
 }  // namespace gyre::detail

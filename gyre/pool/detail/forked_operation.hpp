@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What one thread puts on offer and another may have taken when the first wants it back.
+// forked_operation: a piece of a fork, which another thread may steal before it is taken back.
 #pragma once
 
 #include <gyre/base/atomic.hpp>
@@ -12,50 +12,48 @@
 
 namespace gyre::detail {
 
-/// An operation on the stack of the thread that offers it, or posts it, which then waits for its
-/// end unless it takes it back.
+/// Lives on the stack of the thread that offers or posts it, which then waits for its end unless it
+/// takes it back.
 class forked_operation : public operation {
  public:
-  /// Whether somebody has begun to run it. A hint; one load.
-  bool taken() const noexcept { return word_.load(std::memory_order_relaxed) != 0; }
+  /// Whether a thread has begun to run it. A hint; one load.
+  bool is_taken() const noexcept { return word_.load(std::memory_order_relaxed) != 0; }
 
-  /// Returns when it has been run, and runs other things meanwhile, if the thread has any; then
-  /// what the operation did happens before the return. The offering thread, which has not got it
-  /// back.
+  /// The offering thread, unless it has taken the operation back: returns when it has been run, and
+  /// helps meanwhile. The run happens before the return.
   void wait() noexcept;
 
  protected:
   using operation::operation;
   ~forked_operation() = default;
 
-  /// For the function of the operation: at its begin, if anybody asks for taken(), and as the last
-  /// thing it does.
+  /// For the operation's function: first, where is_taken() matters, and last.
   void begin() noexcept {
-    word_.fetch_or(is_taken, std::memory_order_relaxed);  // relaxed: a hint
+    word_.fetch_or(taken_bit, std::memory_order_relaxed);  // relaxed: a hint
   }
-  void settle() noexcept;
+  void finish() noexcept;
 
  private:
-  static constexpr std::uint32_t is_taken = 1;
-  static constexpr std::uint32_t is_settled = 2;
-  static constexpr std::uint32_t sleeps = 4;
+  static constexpr std::uint32_t taken_bit = 1;
+  static constexpr std::uint32_t finished_bit = 2;
+  static constexpr std::uint32_t sleeping_bit = 4;
 
-  bool settled() const noexcept {
-    // acquire: pairs with the release in settle().
-    return (word_.load(std::memory_order_acquire) & is_settled) != 0;
+  bool is_finished() const noexcept {
+    // acquire: pairs with the release in finish().
+    return (word_.load(std::memory_order_acquire) & finished_bit) != 0;
   }
   void sleep_until(steady_time deadline) noexcept;
 
   atomic<std::uint32_t> word_{0};
 };
 
-/// A call as such an operation; keeps the exception.
+/// A call as a forked operation; stores its exception.
 template <class F>
 class forked_call final : public forked_operation {
  public:
   explicit forked_call(F& callable) noexcept : forked_operation(&run), callable_(callable) {}
 
-  /// Waits, and throws what it threw.
+  /// Waits, and throws the exception of the call.
   void join() {
     wait();
     if (error_) std::rethrow_exception(std::move(error_));
@@ -69,7 +67,7 @@ class forked_call final : public forked_operation {
     } catch (...) {
       call.error_ = std::current_exception();
     }
-    call.settle();
+    call.finish();
   }
 
   F& callable_;

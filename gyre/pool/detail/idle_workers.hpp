@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// Where the workers of a pool sleep, and how whoever has work for them knows that nobody need be
-// woken: an eventcount that also counts the workers who are awake and looking. Sources: the
-// searching workers of Tokio's and Go's schedulers (Vyukov, 2012); the eventcount of Eigen's thread
-// pool (Vyukov, 2016); the fences are those of sleep_gate.hpp.
+// idle_workers: an eventcount on which a pool's workers sleep, which also counts the workers that
+// are awake and search for work. Sources: the searching workers of Tokio's and Go's schedulers
+// (Vyukov, 2012); the eventcount of Eigen's thread pool (Vyukov, 2016); the fences are those of
+// sleep_gate.hpp.
 #pragma once
 
 #include <algorithm>
@@ -19,11 +18,14 @@
 
 namespace gyre::detail {
 
-/// One worker's bed. Belongs to one thread; must outlive its stay in idle_workers::park().
+/// The word on which one worker sleeps.
+///
+/// Thread-safety: belongs to one thread.
+/// Lifetime: must outlive its thread's calls of idle_workers::park().
 class parker : private intrusive_list_node {
  public:
-  /// Whether the worker counts as searching. Its own thread.
-  [[nodiscard]] bool searching() const noexcept { return searching_; }
+  /// Whether the worker counts as searching.
+  [[nodiscard]] bool is_searching() const noexcept { return searching_; }
 
  private:
   friend class idle_workers;
@@ -35,20 +37,21 @@ class parker : private intrusive_list_node {
   bool searching_ = false;
 };
 
-/// What idle_workers has counted since it was made.
+/// Counts since the construction of idle_workers.
 struct idle_counts {
   std::uint64_t parks = 0;  ///< how often a worker went to sleep
   std::uint64_t wakes = 0;  ///< how often a notification ended a sleep
 };
 
-/// The idle workers of one pool. A worker that runs out of work calls start_searching() and looks
-/// everywhere; then found_work() if that was worth it, else park(). One that retires calls
-/// found_work(), so that a wake-up it was sent is not lost with it. A thread that has made work
-/// visible to the workers calls notify().
+/// A worker that runs out of work calls start_searching() and looks everywhere; then found_work() if
+/// there was some, else park(). A worker that retires calls found_work(), so that a wake-up it was
+/// sent is not lost with it. A thread that has made work visible to the workers calls notify().
 ///
-/// While somebody searches nobody is woken: the work is found by the searcher, or by the last look
-/// it takes in park(). In return the last searcher that finds work has the next one woken, as there
-/// may be more. So k pieces of work wake k workers, one after the other, with one system call each.
+/// While a worker searches none is woken: the searcher finds the work, at the latest with its last
+/// look in park(). In return the last searcher that finds work wakes the next worker, as there may
+/// be more work. So k pieces of work wake k workers, one after the other, with one system call each.
+///
+/// Thread-safety: members with a parker by its worker, all others by any thread.
 class idle_workers {
  public:
   /// For a pool of `workers` workers, at most 65535.
@@ -56,75 +59,71 @@ class idle_workers {
   idle_workers(const idle_workers&) = delete;
   idle_workers& operator=(const idle_workers&) = delete;
 
-  /// Lets half of `workers`, at least two, search at a time. Any thread.
+  /// Lets half of `workers`, at least two, search at a time.
   void resize(std::size_t workers) noexcept {
-    // relaxed: a limit that is heeded a little later harms nobody.
+    // relaxed: the limit may take effect a little later.
     most_searchers_.store(static_cast<std::uint32_t>(std::max<std::size_t>(2, workers / 2)),
                           std::memory_order_relaxed);
   }
 
-  /// After work was made visible: wakes one sleeper, which becomes a searcher, unless somebody
-  /// searches already. Of several notifiers one wakes. Any thread. A load where nobody sleeps, a
-  /// read-modify-write where somebody searches, else a lock and a system call.
+  /// After work was made visible: wakes one sleeper, which becomes a searcher, unless a worker
+  /// searches already. One of several notifiers wakes. A load if no worker sleeps, a
+  /// read-modify-write if one searches, else a lock and a system call.
   void notify() noexcept {
     asymmetric_light_fence();
     std::uint32_t state = state_.load(std::memory_order_relaxed);  // relaxed: ordered by the fences
     if (sleepers_in(state) == 0) [[likely]]
       return;
-    // A searcher on whom it relies must not have stopped. acq_rel: pairs with that in
-    // stop_searching(); who stops after this sees the work.
+    // A searcher on which this relies must not have stopped. acq_rel: pairs with that in
+    // stop_searching(); a searcher that stops after this sees the work.
     if (searchers_in(state) != 0) state = state_.fetch_add(0, std::memory_order_acq_rel);
     if (needs_searcher(state)) wake_one();
   }
 
-  /// Wakes all who sleep; all become searchers. For news that concern every worker, made visible
-  /// before. Any thread.
+  /// Wakes all sleepers, which become searchers: for news for every worker, made visible before.
   void notify_all() noexcept;
 
-  /// Worker: whether it may look for work, which makes it a searcher. False if enough others do:
-  /// then it parks. True if it is one already.
-  bool start_searching(parker& me) noexcept;
+  /// Makes the worker a searcher, if it is none. False if enough others search: then it parks.
+  bool start_searching(parker& self) noexcept;
 
-  /// Worker: it has work and searches no longer. If no searcher is left, wakes the next one.
-  /// Nothing if it was not searching.
-  void found_work(parker& me) noexcept {
-    if (stop_searching(me)) wake_one();
+  /// The worker has work and searches no longer. If it was the last searcher, wakes the next one.
+  void found_work(parker& self) noexcept {
+    if (stop_searching(self)) wake_one();
   }
 
-  /// The same, but wakes another only if `has_more()`, which sees what every notifier that relied
-  /// on this searcher has made visible: where a lone task is the rule, no second worker wakes for
-  /// nothing. Not asked while nobody sleeps.
+  /// The same, but wakes another worker only if `has_more()`, which sees the work of every notifier
+  /// that relied on this searcher: so a lone task wakes no second worker. Not called while no worker
+  /// sleeps.
   template <class HasMore>
-  void found_work(parker& me, HasMore&& has_more) noexcept {
-    if (stop_searching(me) && has_more()) wake_one();
+  void found_work(parker& self, HasMore&& has_more) noexcept {
+    if (stop_searching(self) && has_more()) wake_one();
   }
 
-  /// Worker: sleeps until notified or until `deadline`, unless `has_work()`, which is asked once
-  /// more after the worker was counted as a sleeper (and no longer as a searcher). True: notified,
-  /// or there is work; the worker is a searcher now. False: the deadline has passed; it is none.
-  /// The last to lie down is the first to be woken. Costs a heavy fence, and a system call to
-  /// sleep.
+  /// Sleeps until notified or until `deadline`, unless `has_work()`, which is called once the worker
+  /// counts as a sleeper and no longer as a searcher. True: notified, or there is work; the worker
+  /// is a searcher now. False: the deadline has passed; it is none. The last sleeper is woken first.
+  /// A heavy fence, and a system call to sleep.
   template <class HasWork>
-  [[nodiscard]] bool park(parker& me, HasWork&& has_work,
+  [[nodiscard]] bool park(parker& self, HasWork&& has_work,
                           steady_time deadline = steady_time::max()) noexcept {
-    lie_down(me);
+    add_sleeper(self);
     asymmetric_heavy_fence();
     if (has_work()) {
-      get_up(me, true);
-    } else if (!sleep(me, deadline)) {
-      get_up(me, false);
+      remove_sleeper(self, true);
+    } else if (!sleep(self, deadline)) {
+      remove_sleeper(self, false);
     }
-    return me.searching_;
+    return self.searching_;
   }
 
-  /// How many sleep, and how many search, now. Any thread; exact while nothing changes.
+  /// How many sleep, and how many search; exact while nothing changes.
   [[nodiscard]] std::size_t sleepers() const noexcept {
     return sleepers_in(state_.load(std::memory_order_relaxed));  // relaxed: statistics
   }
   [[nodiscard]] std::size_t searchers() const noexcept {
     return searchers_in(state_.load(std::memory_order_relaxed));  // relaxed: statistics
   }
-  /// Any thread; each number by itself is exact.
+  /// Each number by itself is exact.
   [[nodiscard]] idle_counts counts() const noexcept;
 
  private:
@@ -141,18 +140,18 @@ class idle_workers {
     return sleepers_in(state) != 0 && searchers_in(state) == 0;
   }
 
-  parker& take_off() noexcept;
+  parker& pop_sleeper() noexcept;
   void wake_one() noexcept;
-  bool stop_searching(parker& me) noexcept;
-  void lie_down(parker& me) noexcept;
-  bool sleep(parker& me, steady_time deadline) noexcept;
-  void get_up(parker& me, bool to_search) noexcept;
+  bool stop_searching(parker& self) noexcept;
+  void add_sleeper(parker& self) noexcept;
+  bool sleep(parker& self, steady_time deadline) noexcept;
+  void remove_sleeper(parker& self, bool searches) noexcept;
 
   alignas(false_sharing_range) gyre::detail::atomic<std::uint32_t> state_{0};
   gyre::detail::atomic<std::uint32_t> most_searchers_{1};
 
   alignas(false_sharing_range) std::mutex mutex_;
-  intrusive_list<parker> beds_;  // of the sleepers, the last to lie down in front; by mutex_
+  intrusive_list<parker> sleepers_;  // the last one in front; by mutex_
   gyre::detail::atomic<std::uint64_t> parks_{0};
   gyre::detail::atomic<std::uint64_t> wakes_{0};
 };

@@ -36,8 +36,8 @@ using gyre::detail::parker;
 enum class chain { always, if_there_is_more };
 
 // A pool reduced to the protocol. Each task has a flag of its own in the place of a queue, which
-// gives the protocol no order to lean on. Whoever runs the last task sends all home; if a task is
-// slept through nobody does, which the checker reports.
+// gives the protocol no order to lean on. The worker that runs the last task ends the others;
+// if a task is slept through none does, which the checker reports.
 template <int Tasks>
 struct pool {
   void post(std::size_t task) {
@@ -71,7 +71,7 @@ struct pool {
   void work() {
     parker me;
     while (!over.load(std::memory_order_acquire)) {
-      if ((me.searching() || idle.start_searching(me)) && take()) {
+      if ((me.is_searching() || idle.start_searching(me)) && take()) {
         if (chaining == chain::always) {
           idle.found_work(me);
         } else {

@@ -62,7 +62,7 @@ TEST(IdleWorkers, LetHalfOfTheWorkersSearchAtATime) {
   EXPECT_TRUE(idle.start_searching(second));
   EXPECT_EQ(idle.searchers(), 2);
   EXPECT_FALSE(idle.start_searching(third));
-  EXPECT_FALSE(third.searching());
+  EXPECT_FALSE(third.is_searching());
   idle.found_work(first);
   EXPECT_TRUE(idle.start_searching(third));
   idle.found_work(second);
@@ -92,7 +92,7 @@ TEST(IdleWorkers, DoNotSleepWhileThereIsWork) {
   idle_workers idle(2);
   parker me;
   EXPECT_TRUE(idle.park(me, [] { return true; }));
-  EXPECT_TRUE(me.searching());
+  EXPECT_TRUE(me.is_searching());
   EXPECT_EQ(idle.sleepers(), 0);
   EXPECT_EQ(idle.searchers(), 1);
   EXPECT_EQ(idle.counts().parks, 0);
@@ -120,7 +120,7 @@ TEST(IdleWorkers, SleepUntilTheDeadlineAndSearchNoMore) {
   const gyre::steady_time deadline = monotonic_now() + 5ms;
   EXPECT_FALSE(idle.park(me, nothing, deadline));
   EXPECT_GE(monotonic_now(), deadline);
-  EXPECT_FALSE(me.searching());
+  EXPECT_FALSE(me.is_searching());
   EXPECT_EQ(idle.sleepers() + idle.searchers(), 0);
   EXPECT_EQ(idle.counts().parks, 1);
   EXPECT_EQ(idle.counts().wakes, 0);
@@ -140,7 +140,7 @@ TEST(IdleWorkers, AreNotifiedBeforeTheirDeadline) {
   });
   parker me;
   EXPECT_TRUE(idle.park(me, nothing, monotonic_now() + 1h));
-  EXPECT_TRUE(me.searching());
+  EXPECT_TRUE(me.is_searching());
 }
 
 TEST(IdleWorkers, WakeInTheOppositeOrderInWhichTheyLayDown) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What waits in a pool's queues: tasks, which may be dropped, and operations, which may not.
+// pool_task, work_item: the items in a pool's queues: tasks, which may be dropped, and operations,
+// which may not.
 #pragma once
 
 #include <cstddef>
@@ -23,7 +24,7 @@ class pool_task : public operation {
   /// Destroys the callable without running it.
   void drop() noexcept { drop_(*this); }
 
-  bool has_place = false;  ///< of the pool's capacity
+  bool has_slot = false;  ///< of the pool's capacity
   task_priority priority = task_priority::normal;
   steady_time entered{};  ///< its lane; for low priority only
 

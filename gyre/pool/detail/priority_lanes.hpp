@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tasks in the order of their priority, and within one in the order of their arrival.
+// priority_lanes: a queue of tasks in the order of priority, and within one in that of arrival.
 #pragma once
 
 #include <array>
@@ -13,10 +13,10 @@
 
 namespace gyre::detail {
 
-/// Not thread-safe.
+/// Thread-safety: none.
 class priority_lanes {
  public:
-  /// Of so many tasks taken in a row one is normal, if one waits.
+  /// One in so many tasks is a normal one, if one waits, so that high priority starves none.
   static constexpr unsigned turns = 61;
 
   explicit priority_lanes(std::chrono::nanoseconds aging) noexcept : aging_(aging) {}
@@ -27,13 +27,13 @@ class priority_lanes {
     lane(priority).push_back(task);
     ++count_[index(priority)];
   }
-  /// Back to where it was taken from: it goes before all others of its priority.
+  /// Puts a task back that was taken: it goes before all others of its priority.
   void put_back(pool_task& task) noexcept {
     lane(task.priority).push_front(task);
     ++count_[index(task.priority)];
   }
 
-  /// The next one; null if there is none. The clock is read only while a low one waits.
+  /// The next task, or null. The clock is read only while a task of low priority waits.
   pool_task* take() noexcept {
     if (pool_task* overdue = take_overdue()) return overdue;
     if (++turn_ % turns != 0) {
@@ -48,13 +48,13 @@ class priority_lanes {
     if (first != nullptr) --count_[index(priority)];
     return first;
   }
-  /// A low one that has waited for the time of aging.
+  /// A task of low priority that has waited for `aging`, or null.
   pool_task* take_overdue() noexcept {
     const pool_task* const oldest = lane(task_priority::low).front();
     if (oldest == nullptr || monotonic_now() - oldest->entered < aging_) return nullptr;
     return take(task_priority::low);
   }
-  /// The one that matters least: what drop_oldest drops.
+  /// The task that drop_oldest drops: it matters least.
   pool_task* take_least() noexcept {
     if (pool_task* low = take(task_priority::low)) return low;
     if (pool_task* normal = take(task_priority::normal)) return normal;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The pool's submissions under every schedule within the bounds given, with segments of two cells:
-// several workers at one shard after the other, sleeping workers, threads that end with places in
+// several workers at one shard after the other, sleeping workers, threads that end with slots in
 // stock. Segments and shards: see fifo_model_test.cpp and sharded_model_test.cpp; blocking:
-// places_model_test.cpp.
+// capacity_model_test.cpp.
 //
 // Tried by hand: each of these changes makes a test fail. A worker that puts its shard back without
 // the lock, or does not look again, or leaves the stock of a thread that ended meanwhile; asking
@@ -25,7 +25,7 @@
 namespace {
 
 namespace model = gyre::model;
-using gyre::detail::places;
+using gyre::detail::capacity;
 using gyre::inbox::batch;
 using model::receipt_task;
 using model::receipts;
@@ -37,12 +37,12 @@ constexpr std::size_t stocks_of_two = 512;
 constexpr std::size_t stocks_of_three = 768;
 
 void post(small_submissions& to, receipts& received, int id) {
-  model::assert_that(to.try_push(receipt_task(received, id)), "there is a place");
+  model::assert_that(to.try_push(receipt_task(received, id)), "there is a slot");
 }
 
 TEST(SubmissionsModel, TasksOfOneProducerRunOnceInOrderWhicheverWorkerTakesThem) {
   const auto checked = model::check({.preemptions = 2, .stale_reads = 0}, [] {
-    places room(stocks_of_one);
+    capacity room(stocks_of_one);
     small_submissions waiting(room);
     receipts received;
     gyre::detail::atomic<int> ran{0};
@@ -72,11 +72,11 @@ TEST(SubmissionsModel, TasksOfOneProducerRunOnceInOrderWhicheverWorkerTakesThem)
   EXPECT_TRUE(checked) << checked;
 }
 
-// Of two workers one takes part in the work once and then is busy for ever; the other sleeps when
+// One of two workers takes part in the work once and then is busy for ever; the other sleeps when
 // it finds nothing. Nothing may wait while it sleeps.
 struct workers {
   void submit() {
-    model::assert_that(waiting.try_push([this] { finish_one(); }), "there is a place");
+    model::assert_that(waiting.try_push([this] { finish_one(); }), "there is a slot");
     if (gate.must_wake()) bed.wake();
   }
   void work_once() {
@@ -98,7 +98,7 @@ struct workers {
     if (gate.must_wake()) bed.wake();
   }
 
-  places room{stocks_of_one};
+  capacity room{stocks_of_one};
   small_submissions waiting{room};
   gyre::detail::sleep_gate gate{false};
   gyre::detail::atomic<int> finished{0};
@@ -123,7 +123,7 @@ TEST(SubmissionsModel, NothingWaitsInAShardThatAWorkerHadWhenAnotherFellAsleep) 
 
 TEST(SubmissionsModel, PlacesOfThreadsThatEndComeBackWhoeverSeesItFirst) {
   const auto checked = model::check({.preemptions = 2, .stale_reads = 1}, [] {
-    places room(stocks_of_three);
+    capacity room(stocks_of_three);
     receipts received;
     {
       small_submissions waiting(room);
@@ -146,7 +146,7 @@ TEST(SubmissionsModel, PlacesOfThreadsThatEndComeBackWhoeverSeesItFirst) {
 
 TEST(SubmissionsModel, WhatRanWasCounted) {
   const auto checked = model::check({.preemptions = 3, .stale_reads = 2}, [] {
-    places room(stocks_of_one);
+    capacity room(stocks_of_one);
     small_submissions waiting(room);
     gyre::detail::atomic<unsigned> finished{0};
     {
@@ -167,7 +167,7 @@ TEST(SubmissionsModel, WhatRanWasCounted) {
 
 TEST(SubmissionsModel, AThreadMayEndWhileTheyEnd) {
   const auto checked = model::check({.preemptions = 3, .stale_reads = 1}, [] {
-    places room(stocks_of_two);
+    capacity room(stocks_of_two);
     receipts received;
     std::optional<small_submissions> waiting(std::in_place, room);
     gyre::detail::atomic<bool> posted{false};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Many threads at the submissions of a pool: nothing is lost, run twice or out of order, and no
-// place disappears.
+// slot disappears.
 #include <gyre/pool/detail/submissions.hpp>
 
 #include <gtest/gtest.h>
@@ -17,9 +17,9 @@ namespace submissions_stress_test {
 namespace {
 
 using gyre::steady_time;
-using gyre::detail::admission;
+using gyre::detail::admission_result;
 using gyre::detail::basic_submissions;
-using gyre::detail::places;
+using gyre::detail::capacity;
 using gyre::detail::submissions;
 using gyre::inbox::batch;
 
@@ -27,9 +27,9 @@ constexpr steady_time for_ever = steady_time::max();
 
 template <class Submissions>
 struct pool {
-  explicit pool(std::size_t capacity) : room(capacity) {}
+  explicit pool(std::size_t limit) : room(limit) {}
 
-  // Until as many tasks have run.
+  // Returns when `tasks` have run.
   void work(std::size_t tasks) {
     std::size_t freed = 0;
     while (ran.load() < tasks) {
@@ -38,16 +38,16 @@ struct pool {
       freed += some.ran();
       ran += some.ran();
       if (some.ran() == 0) {
-        room.give_back(std::exchange(freed, 0));
+        room.release(std::exchange(freed, 0));
         std::this_thread::yield();
       } else if (freed >= room.chunk()) {
-        room.give_back(std::exchange(freed, 0));
+        room.release(std::exchange(freed, 0));
       }
     }
-    room.give_back(freed);
+    room.release(freed);
   }
 
-  places room;
+  capacity room;
   Submissions waiting{room};
   std::atomic<std::size_t> ran{0};
 };
@@ -60,9 +60,9 @@ TYPED_TEST_SUITE(SubmissionStress, sizes);
 TYPED_TEST(SubmissionStress, EachProducersTasksRunOnceAndInOrder) {
   constexpr std::size_t producers = 4;
   constexpr std::size_t each = 5000;
-  for (const std::size_t capacity : {std::size_t{1}, std::size_t{512}, places::wide}) {
-    const std::size_t tasks_each = capacity == 1 ? each / 10 : each;
-    pool<TypeParam> all(capacity);
+  for (const std::size_t limit : {std::size_t{1}, std::size_t{512}, capacity::wide}) {
+    const std::size_t tasks_each = limit == 1 ? each / 10 : each;
+    pool<TypeParam> all(limit);
     std::array<std::size_t, producers> next{};  // one worker at a time has a producer's tasks
     {
       std::vector<std::jthread> threads;
@@ -73,7 +73,7 @@ TYPED_TEST(SubmissionStress, EachProducersTasksRunOnceAndInOrder) {
               EXPECT_EQ(next.at(producer)++, number) << "lost, run twice or out of order";
             };
             static_assert(sizeof(task) == 24);
-            ASSERT_EQ(all.waiting.push_until(task, for_ever), admission::granted);
+            ASSERT_EQ(all.waiting.push_until(task, for_ever), admission_result::granted);
           }
         });
       }
@@ -85,12 +85,12 @@ TYPED_TEST(SubmissionStress, EachProducersTasksRunOnceAndInOrder) {
     EXPECT_EQ(all.waiting.pushed(), producers * tasks_each);
     EXPECT_FALSE(all.waiting.ready());
     all.waiting.reclaim();
-    EXPECT_EQ(all.room.free(), capacity);
+    EXPECT_EQ(all.room.free(), limit);
   }
 }
 
-// Far more threads than places, each with places left over when it ends.
-TYPED_TEST(SubmissionStress, ShortThreadsTakeNoPlacesWithThem) {
+// Far more threads than slots, each with slots left over when it ends.
+TYPED_TEST(SubmissionStress, ShortThreadsTakeNoSlotsWithThem) {
   constexpr std::size_t threads = 10'000;
   pool<TypeParam> all(512);
   {
@@ -100,7 +100,7 @@ TYPED_TEST(SubmissionStress, ShortThreadsTakeNoPlacesWithThem) {
       starters.emplace_back([&] {
         for (std::size_t i = 0; i < threads / 2; ++i) {
           std::thread([&] {
-            EXPECT_EQ(all.waiting.push_until([] {}, for_ever), admission::granted);
+            EXPECT_EQ(all.waiting.push_until([] {}, for_ever), admission_result::granted);
           }).join();
         }
       });
@@ -123,7 +123,7 @@ TYPED_TEST(SubmissionStress, TasksThatAreRefusedAndTasksThatRunMakeUpAll) {
         batch some(8);
         all.waiting.run_some(some);
         all.ran += some.ran();
-        all.room.give_back(some.ran());
+        all.room.release(some.ran());
       }
     });
     {

@@ -21,9 +21,9 @@ namespace {
 
 using namespace gyre::inbox::suite;
 using gyre::steady_time;
-using gyre::detail::admission;
+using gyre::detail::admission_result;
 using gyre::detail::basic_submissions;
-using gyre::detail::places;
+using gyre::detail::capacity;
 using gyre::detail::submissions;
 using gyre::inbox::batch;
 
@@ -33,11 +33,11 @@ constexpr steady_time long_ago{};
 template <class Submissions>
 class Submission : public testing::Test {
  protected:
-  // One turn of a worker, which gives back the places of what it has run.
+  // One turn of a worker, which gives back the slots of what it has run.
   std::size_t run_some(std::size_t most = no_limit) {
     batch some(most);
     more = waiting.run_some(some);
-    room.give_back(some.ran());
+    room.release(some.ran());
     return some.ran();
   }
   std::size_t run_all() {
@@ -46,7 +46,7 @@ class Submission : public testing::Test {
     return ran;
   }
 
-  places room{512};
+  capacity room{512};
   Submissions waiting{room};
   bool more = false;
 };
@@ -79,14 +79,14 @@ TYPED_TEST(Submission, RefusesWhatHasNoPlaceAndLeavesItUntouched) {
   auto task = [kept = std::move(kept)] { EXPECT_EQ(*kept, 1); };
   EXPECT_FALSE(this->waiting.try_push(std::move(task)));
   int made = 0;
-  EXPECT_FALSE(this->waiting.try_push_made([&] {
+  EXPECT_FALSE(this->waiting.try_push_built([&] {
     ++made;
     return [] {};
   }));
   EXPECT_EQ(made, 0) << "nothing is made in vain";
-  EXPECT_EQ(this->waiting.push_until(std::move(task), long_ago), admission::timed_out);
+  EXPECT_EQ(this->waiting.push_until(std::move(task), long_ago), admission_result::timed_out);
   EXPECT_EQ(this->run_some(1), 1U);
-  EXPECT_TRUE(this->waiting.try_push(std::move(task))) << "a started task leaves its place";
+  EXPECT_TRUE(this->waiting.try_push(std::move(task))) << "a started task releases its slot";
   EXPECT_FALSE(this->waiting.try_push([] {}));
   EXPECT_EQ(this->run_all(), 512U);
 }
@@ -105,11 +105,11 @@ TYPED_TEST(Submission, WhatNeedsNoPlaceIsNeverRefused) {
   EXPECT_EQ(this->room.free(), 0U);
 }
 
-TYPED_TEST(Submission, APlaceIsFreeAgainWhenTheTaskCannotBeStored) {
+TYPED_TEST(Submission, ASlotIsFreeAgainWhenTheTaskCannotBeStored) {
   for (int i = 0; i < 1000; ++i) {
     const uncopyable_task task;
     EXPECT_THROW(static_cast<void>(this->waiting.try_push(task)), std::runtime_error);
-    EXPECT_THROW(static_cast<void>(this->waiting.try_push_made(
+    EXPECT_THROW(static_cast<void>(this->waiting.try_push_built(
                      []() -> uncopyable_task { throw std::bad_alloc(); })),
                  std::bad_alloc);
   }
@@ -119,7 +119,7 @@ TYPED_TEST(Submission, APlaceIsFreeAgainWhenTheTaskCannotBeStored) {
 
 TYPED_TEST(Submission, ATaskMayBePushedWhileAnotherIsBeingMade) {
   std::vector<int> seen;
-  EXPECT_TRUE(this->waiting.try_push_made([&] {
+  EXPECT_TRUE(this->waiting.try_push_built([&] {
     EXPECT_TRUE(this->waiting.try_push([&] { seen.push_back(0); }));
     EXPECT_TRUE(this->waiting.try_push([&] { seen.push_back(1); }));
     return [&] { seen.push_back(2); };
@@ -164,7 +164,7 @@ TYPED_TEST(Submission, AShardBeingRunIsNotInTheWayOfTheOthers) {
 
 TYPED_TEST(Submission, WhatWasNotRunIsDestroyedAtTheEnd) {
   fates told;
-  places other_room(100);
+  capacity other_room(100);
   {
     TypeParam short_lived(other_room);
     EXPECT_TRUE(short_lived.try_push(sized_task<24>(told)));
@@ -199,7 +199,7 @@ TYPED_TEST(Submission, WhoWaitsIsGivenThePlacesOfAThreadThatEnds) {
   while (this->waiting.try_push([] {})) {
   }
   std::thread blocked(
-      [&] { EXPECT_EQ(this->waiting.push_until([] {}, for_ever), admission::granted); });
+      [&] { EXPECT_EQ(this->waiting.push_until([] {}, for_ever), admission_result::granted); });
   end.release();
   hoarder.join();
   blocked.join();
@@ -210,10 +210,10 @@ TYPED_TEST(Submission, ClosingThePlacesEndsTheWait) {
   while (this->waiting.try_push([] {})) {
   }
   std::thread blocked(
-      [&] { EXPECT_EQ(this->waiting.push_until([] {}, for_ever), admission::closed); });
+      [&] { EXPECT_EQ(this->waiting.push_until([] {}, for_ever), admission_result::closed); });
   this->room.close();
   blocked.join();
-  EXPECT_EQ(this->waiting.reserve_until(for_ever), admission::closed);
+  EXPECT_EQ(this->waiting.reserve_until(for_ever), admission_result::closed);
   EXPECT_EQ(this->run_all(), 512U);
 }
 
@@ -224,7 +224,7 @@ struct last_push {
   ~last_push() {
     if (waiting == nullptr) return;
     EXPECT_TRUE(waiting->try_push([] {}));
-    EXPECT_EQ(waiting->reserve_until(long_ago), admission::granted);
+    EXPECT_EQ(waiting->reserve_until(long_ago), admission_result::granted);
     EXPECT_TRUE(waiting->try_push([] {}));
   }
 };

@@ -14,7 +14,7 @@ timer_thread::timer_thread(executor& where, std::string name)
 
 timer_thread::~timer_thread() {
   stop();
-  assert(!expiring_ && "the executor of timers has left something undone");
+  assert(!expiring_ && "the executor of the timers has not run all operations");
 }
 
 timer_service* timer_thread::started() noexcept {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The timers of an executor with several threads: a wheel behind a mutex, and a thread that sleeps
-// until something is due and then has the executor see to it. It runs nobody's code itself.
+// timer_thread: the timers of an executor with several threads: a wheel behind a mutex, and a thread
+// that sleeps until a timer is due and then posts to the executor. It runs no user's code.
 #pragma once
 
 #include <gyre/base/atomic.hpp>
@@ -20,30 +20,29 @@
 
 namespace gyre::detail {
 
-/// Timers that expire on the threads of `where`. All members from any thread, but stop(); a timer
-/// is started or cancelled by one at a time.
+/// A due timer stays in the wheel until a thread of the executor takes it out and at once calls its
+/// function: so cancelling is exact, and a function that takes long holds up no other timer.
 ///
-/// Whatever is due stays in the wheel until a thread of the executor takes it out, which then calls
-/// its function and nothing before that: so cancelling is exact, and a function that takes long
-/// holds up no other timer. Each timer that expires costs one post; all that fall due together, one
-/// wake-up of the thread. Starting and cancelling costs a mutex, and a system call only for a
-/// deadline that is earlier than all others.
-///
-/// Takes memory and a thread with the first started().
+/// Thread-safety: all members but stop() may be called from any thread; a timer is started or
+/// cancelled by one at a time.
+/// Complexity: memory and a thread with the first started(). Each timer that expires costs one post;
+/// all that are due together, one wake-up of the thread. Starting and cancelling costs a mutex, and
+/// a system call only for a deadline that is earlier than all others.
 class timer_thread final : public timer_service, operation {
  public:
-  /// `where` must outlive this. The kernel keeps the first 15 bytes of the thread's name.
+  /// Timers expire on the threads of `where`, which must outlive this. The kernel keeps the first 15
+  /// bytes of the thread's name.
   timer_thread(executor& where, std::string name);
   timer_thread(const timer_thread&) = delete;
   timer_thread& operator=(const timer_thread&) = delete;
-  /// Stops. `where` has run all that was posted to it.
+  /// Stops. The executor must have run all operations.
   ~timer_thread();
 
   /// This, with its thread; null if the system has no memory or thread for it. One load, but for
   /// the first time. Not after stop().
   timer_service* started() noexcept;
 
-  // For whoever has it from started().
+  // For callers of started().
   void start_timer(timer_operation& timer, steady_time deadline) noexcept override;
   bool cancel_timer(timer_operation& timer) noexcept override;
   steady_time now() const noexcept override { return monotonic_now(); }
@@ -51,7 +50,7 @@ class timer_thread final : public timer_service, operation {
   /// How many timers are started.
   std::size_t pending() const noexcept;
 
-  /// Ends the thread: from now on nothing expires, but what has begun to. Returns how many timers
+  /// Ends the thread: from now on no timer expires, but those that have begun to. Returns how many
   /// are left, which can still be cancelled. Idempotent; by one thread at a time, also one of the
   /// executor's.
   std::size_t stop() noexcept;

@@ -265,7 +265,7 @@ TEST(TimerThreadEnds, WhileTimersExpire) {
   }
 }
 
-// What waits.
+// ---- waits
 
 TEST_F(TimerThread, SleepersWakeAndNotBefore) {
   run_many(300, [this](int i) -> task<> {

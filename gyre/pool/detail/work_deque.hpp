@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// The tasks a worker of a pool keeps for itself: it works at one end without an atomic
-// read-modify-write and without a fence of the processor; idle workers take half of the rest from
-// the other end. Source: the THE protocol of Frigo, Leiserson and Randall, "The implementation of
-// the Cilk-5 multithreaded language", 1998, with an asymmetric fence in place of its two full ones.
+// work_deque: the work-stealing deque of a worker, which works at one end without an atomic
+// read-modify-write and without a fence of the processor; thieves take half of the rest from the
+// other end. Source: the THE protocol of Frigo, Leiserson and Randall, "The implementation of the
+// Cilk-5 multithreaded language", 1998, with an asymmetric fence in place of its two full ones.
 #pragma once
 
 #include <algorithm>
@@ -23,26 +22,28 @@ namespace gyre::detail {
 
 /// A deque of one-word elements between one owner and many thieves; T{} stands for "none" and is
 /// never in it. `Smallest` is how many elements its first block holds, a power of two. Owns no
-/// element: whoever destroys it takes out first what must not be lost.
+/// element: its destructor forgets those that are left.
 ///
 /// The owner takes the element at `bottom - 1` by lowering `bottom_` and then looking at `top_`; a
 /// thief takes those before `top + n` by raising `top_` and then looking at `bottom_` (Dekker). The
-/// light and the heavy fence see to it that of two who want the same element at least one notices:
-/// the owner then asks under the thieves' lock, a thief is content with less. What the owner may
-/// overwrite (up to `limit_`) it learns under the lock only, when no thief is copying.
+/// light and the heavy fence see to it that at least one of two that want the same element notices:
+/// the owner then looks under the thieves' lock, a thief takes less. How far the owner may overwrite
+/// (`limit_`) it learns under the lock only, when no thief is copying.
+///
+/// Thread-safety: members marked as the owner's by one thread, all others by any.
 template <class T, std::size_t Smallest = 256>
 class work_deque {
   static_assert(std::is_trivially_copyable_v<T> && sizeof(T) == 8 && std::has_single_bit(Smallest));
 
  public:
-  /// What a thief takes at once at most.
-  static constexpr std::size_t most_stolen = 128;
+  /// A thief takes at most so many elements at once.
+  static constexpr std::size_t max_stolen = 128;
 
   /// An empty deque; allocates with the first push().
   work_deque() noexcept = default;
   work_deque(const work_deque&) = delete;
   work_deque& operator=(const work_deque&) = delete;
-  ~work_deque() { delete[] slots_; }
+  ~work_deque() { delete[] cells_; }
 
   /// Owner: adds `element` as the newest. False, and nothing is added, only when the deque must
   /// grow and there is no memory. One to two nanoseconds; now and then, amortised over half of the
@@ -52,7 +53,7 @@ class work_deque {
     const position bottom = own_bottom();
     if (bottom == limit_ && room_for(1) == 0) [[unlikely]]
       return false;
-    slot(bottom) = element;
+    cell(bottom) = element;
     publish(bottom + 1);
     return true;
   }
@@ -68,19 +69,19 @@ class work_deque {
     // relaxed: ordered by the fences; what is taken was put there by this thread.
     if (top_.load(std::memory_order_relaxed) > newest) [[unlikely]]
       return pop_contended(newest);
-    return slot(newest);
+    return cell(newest);
   }
 
   /// Owner: takes the newest element if it is `element`; false if thieves have it or another lies
   /// above it. The cost of pop().
   [[nodiscard]] bool pop_if(T element) noexcept {
     const position bottom = own_bottom();
-    // The slot still shows an element that was stolen; whether it was is for pop() to find out.
-    return bottom > floor_ && slot(bottom - 1) == element && pop() != T{};
+    // The cell still shows an element that was stolen; pop() finds out.
+    return bottom > floor_ && cell(bottom - 1) == element && pop() != T{};
   }
 
-  /// How many elements there are: exact while nobody adds or takes any, else an estimate. Any
-  /// thread. Two loads.
+  /// How many elements there are: exact while no thread adds or takes any, else an estimate. Two
+  /// loads.
   [[nodiscard]] std::size_t size() const noexcept {
     return static_cast<std::size_t>(std::max<position>(estimated_size(), 0));
   }
@@ -90,25 +91,25 @@ class work_deque {
     return static_cast<std::size_t>(capacity_);
   }
 
-  /// Takes the older half of the elements, at least one and at most `most_stolen`; returns the
-  /// oldest and puts the others into `mine`, which the caller owns and which is not this deque, so
-  /// that mine.pop() gives the oldest first. T{} if there are none, another thief is here, or the
-  /// owner was faster. Any thread. Two loads when there are none, else one heavy fence.
-  [[nodiscard]] T steal_into(work_deque& mine) noexcept {
-    assert(this != &mine);
+  /// Takes the older half of the elements, at least one and at most `max_stolen`; returns the
+  /// oldest and puts the others into `thief`, which the caller owns and which is not this deque, so
+  /// that thief.pop() gives the oldest first. T{} if there are none, another thief is here, or the
+  /// owner was faster. Two loads when there are none, else one heavy fence.
+  [[nodiscard]] T steal_into(work_deque& thief) noexcept {
+    assert(this != &thief);
     const position seen = estimated_size();
     if (seen <= 0) return T{};
-    // Before this deque is locked: of two thieves that rob each other none may wait for the other.
-    const position room = mine.room_for(share_of(seen) - 1);
+    // Before this deque is locked: two thieves that rob each other must not wait for each other.
+    const position room = thief.room_for(share_of(seen) - 1);
     const std::unique_lock lock(lock_, std::try_to_lock);
     if (!lock.owns_lock()) return T{};
     const position taken = claim(1 + room);
     if (taken == 0) return T{};
     const position end = top_.load(std::memory_order_relaxed);  // relaxed: changed under the lock
-    position to = mine.own_bottom();
-    for (position from = end - 1; from > end - taken; --from) mine.slot(to++) = slot(from);
-    mine.publish(to);
-    return slot(end - taken);
+    position to = thief.own_bottom();
+    for (position from = end - 1; from > end - taken; --from) thief.cell(to++) = cell(from);
+    thief.publish(to);
+    return cell(end - taken);
   }
 
   /// Takes the oldest element only; also for the owner. Otherwise as steal_into().
@@ -117,7 +118,7 @@ class work_deque {
     const std::unique_lock lock(lock_, std::try_to_lock);
     if (!lock.owns_lock() || claim(1) == 0) return T{};
     // relaxed: changed under the lock.
-    return slot(top_.load(std::memory_order_relaxed) - 1);
+    return cell(top_.load(std::memory_order_relaxed) - 1);
   }
 
  private:
@@ -151,15 +152,15 @@ class work_deque {
   /// A deque that is found empty and can hold more than this gives its memory back.
   static constexpr position kept_capacity = 16 * static_cast<position>(Smallest);
 
-  T& slot(position at) noexcept { return slots_[at & (capacity_ - 1)]; }
+  T& cell(position at) noexcept { return cells_[at & (capacity_ - 1)]; }
 
   // relaxed: written by the owner only, who calls this.
   position own_bottom() const noexcept { return bottom_.load(std::memory_order_relaxed); }
 
   void publish(position bottom) noexcept {
-    // release: pairs with the acquire in claim(); whoever sees this bottom sees the elements below
-    // it and what they point to. Also when an element is taken, as the next store of the bottom may
-    // be all that a thief sees.
+    // release: pairs with the acquire in claim(); a thief that sees this bottom sees the elements
+    // below it and the memory they point to. Also when an element is taken, as the next store of the
+    // bottom may be all that a thief sees.
     bottom_.store(bottom, std::memory_order_release);
   }
 
@@ -169,7 +170,7 @@ class work_deque {
   }
 
   static position share_of(position size) noexcept {
-    return std::min((size + 1) / 2, static_cast<position>(most_stolen));
+    return std::min((size + 1) / 2, static_cast<position>(max_stolen));
   }
 
   /// Thief, under the lock: moves the top over at most `most` of the oldest elements; how many.
@@ -190,18 +191,18 @@ class work_deque {
     return taken;
   }
 
-  /// Owner, who has lowered the bottom to `newest`: decides with the thieves out of the way.
+  /// Owner, which has lowered the bottom to `newest`: decides with the thieves out of the way.
   [[gnu::noinline]] T pop_contended(position newest) noexcept {
     {
       const std::lock_guard lock(lock_);
       learn_top();
     }
-    if (floor_ <= newest) return slot(newest);
+    if (floor_ <= newest) return cell(newest);
     publish(newest + 1);
     return leave_empty();
   }
 
-  /// Owner, under the lock: whatever lies before the top no thief needs any more.
+  /// Owner, under the lock: no thief needs the elements before the top any more.
   void learn_top() noexcept {
     floor_ = top_.load(std::memory_order_relaxed);  // relaxed: changes under the lock only
     limit_ = floor_ + capacity_;
@@ -218,7 +219,7 @@ class work_deque {
     const std::lock_guard lock(lock_);
     learn_top();
     const position size = own_bottom() - floor_;
-    // Twice the size, or this would be asked again after few elements more.
+    // Twice the size, so that this is seldom called.
     if (2 * size + wanted > capacity_) reallocate(2 * size + wanted);
     return std::min(wanted, limit_ - own_bottom());
   }
@@ -226,13 +227,13 @@ class work_deque {
   /// Owner, under the lock. Without memory all stays as it is.
   void reallocate(position least) noexcept {
     const std::size_t capacity = std::max(Smallest, std::bit_ceil(static_cast<std::size_t>(least)));
-    T* slots = new (std::nothrow) T[capacity];
-    if (slots == nullptr) return;
+    T* cells = new (std::nothrow) T[capacity];
+    if (cells == nullptr) return;
     for (position at = floor_; at < own_bottom(); ++at) {
-      slots[static_cast<std::size_t>(at) & (capacity - 1)] = slot(at);
+      cells[static_cast<std::size_t>(at) & (capacity - 1)] = cell(at);
     }
-    delete[] slots_;
-    slots_ = slots;
+    delete[] cells_;
+    cells_ = cells;
     capacity_ = static_cast<position>(capacity);
     limit_ = floor_ + capacity_;
   }
@@ -246,8 +247,8 @@ class work_deque {
   /// Owner, whose deque is empty.
   [[gnu::noinline]] void give_memory_back() noexcept {
     const std::lock_guard lock(lock_);
-    delete[] slots_;
-    slots_ = nullptr;
+    delete[] cells_;
+    cells_ = nullptr;
     capacity_ = 0;
     learn_top();
   }
@@ -256,8 +257,8 @@ class work_deque {
   alignas(false_sharing_range) gyre::detail::atomic<position> bottom_{0};  // after the newest
   position floor_ = 0;     // the top as last seen under the lock
   position limit_ = 0;     // the bottom may rise to here
-  position capacity_ = 0;  // a power of two, or 0; as slots_, changed under the lock
-  T* slots_ = nullptr;
+  position capacity_ = 0;  // a power of two, or 0; as cells_, changed under the lock
+  T* cells_ = nullptr;
 
   // Written by thieves.
   alignas(false_sharing_range) gyre::detail::atomic<position> top_{0};  // the oldest

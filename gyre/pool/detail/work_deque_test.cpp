@@ -74,8 +74,8 @@ TEST(WorkDeque, LimitsWhatIsStolenAtOnce) {
   deque loot;
   push_all(victim, 1, 1000);
   EXPECT_EQ(victim.steal_into(loot), 1);
-  EXPECT_EQ(loot.size(), deque::most_stolen - 1);
-  EXPECT_EQ(victim.size(), 1000 - deque::most_stolen);
+  EXPECT_EQ(loot.size(), deque::max_stolen - 1);
+  EXPECT_EQ(victim.size(), 1000 - deque::max_stolen);
 }
 
 TEST(WorkDeque, PutsStolenElementsAboveThoseTheThiefHas) {

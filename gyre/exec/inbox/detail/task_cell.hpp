@@ -28,14 +28,42 @@ class alignas(cache_line_size / 2) task_cell {
       std::is_nothrow_constructible_v<std::decay_t<F>, F> &&
       std::is_nothrow_move_constructible_v<std::decay_t<F>>;
 
+  enum class action : bool { drop, run };
+  using thunk = void (*)(void* storage, action);
+
+  /// A callable of a type that the producer does not know; `build` constructs it from `source`.
+  struct erased {
+    struct functions {
+      void (*build)(void* storage, void* source) noexcept;
+      thunk call;
+    };
+    const functions* type;
+    void* source;
+  };
+  /// Runs or drops a callable of type `F` in a cell, and destroys it.
+  template <class F>
+  static void run_or_drop(void* storage, action what) {
+    struct destroyed_at_end {
+      F* callable;
+      ~destroyed_at_end() { std::destroy_at(callable); }
+    } const guard{std::launder(static_cast<F*>(storage))};
+    if (what == action::run) (*guard.callable)();
+  }
+
   /// Producer: builds the callable and hands it over.
   template <class F>
-    requires holds<F>
+    requires(holds<F> && !std::is_same_v<std::decay_t<F>, erased>)
   void emplace(F&& callable) noexcept {
     using callable_type = std::decay_t<F>;
     ::new (storage()) callable_type(std::forward<F>(callable));
     // release: pairs with the acquire load in ready(); the consumer sees the callable's bytes.
-    thunk_.store(&inline_thunk<callable_type>, std::memory_order_release);
+    thunk_.store(&run_or_drop<callable_type>, std::memory_order_release);
+  }
+
+  /// Producer: the same for a callable whose type it does not know.
+  void emplace(const erased& callable) noexcept {
+    callable.type->build(storage(), callable.source);
+    thunk_.store(callable.type->call, std::memory_order_release);  // release: as above
   }
 
   /// Consumer: whether a callable has been handed over.
@@ -49,18 +77,6 @@ class alignas(cache_line_size / 2) task_cell {
   void drop() noexcept { take()(storage(), action::drop); }
 
  private:
-  enum class action : bool { drop, run };
-  using thunk = void (*)(void* storage, action);
-
-  template <class F>
-  static void inline_thunk(void* storage, action what) {
-    struct destroyed_at_end {
-      F* callable;
-      ~destroyed_at_end() { std::destroy_at(callable); }
-    } const guard{std::launder(static_cast<F*>(storage))};
-    if (what == action::run) (*guard.callable)();
-  }
-
   // The cell is not reused before its segment is, so it can be marked free before the callable
   // runs; the segment's hand-over to a producer publishes this (see segment.hpp).
   thunk take() noexcept {

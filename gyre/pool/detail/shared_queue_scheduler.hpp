@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// The two schedulers with one queue for all: what most pools are, and what the published experiment
-// compares.
+// shared_queue_scheduler: one queue for all workers, as in most pools; the published experiment
+// compares its two kinds.
 #pragma once
 
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
-#include <utility>
 
 #include <gyre/base/intrusive_queue.hpp>
-#include <gyre/pool/detail/pool_core.hpp>
+#include <gyre/pool/detail/life_cycle.hpp>
 #include <gyre/pool/detail/priority_lanes.hpp>
+#include <gyre/pool/detail/task_scheduler.hpp>
+#include <gyre/pool/detail/worker_set.hpp>
 #include <gyre/sync/detail/spin_lock.hpp>
 
 namespace gyre::detail {
@@ -20,7 +21,7 @@ namespace gyre::detail {
 class sleeping_idlers {
  public:
   using lock_type = std::mutex;
-  static constexpr bool sleep = true;
+  static constexpr bool sleeps = true;
 
   void wait(std::unique_lock<lock_type>& lock) { changed_.wait(lock); }
   void wake_one() noexcept { changed_.notify_one(); }
@@ -34,7 +35,7 @@ class sleeping_idlers {
 class yielding_idlers {
  public:
   using lock_type = spin_lock;
-  static constexpr bool sleep = false;
+  static constexpr bool sleeps = false;
 
   static void wait(std::unique_lock<lock_type>& lock) noexcept {
     lock.unlock();
@@ -48,48 +49,50 @@ class yielding_idlers {
 /// One queue of three lanes, in the order of arrival. Operations go before tasks at every other
 /// turn.
 template <class Idlers>
-class shared_queue_pool final : public pool_core {
+class shared_queue_scheduler final : public task_scheduler {
  public:
-  explicit shared_queue_pool(thread_pool_options&& options);
-  ~shared_queue_pool() override;
-
- private:
-  friend pool_core;  // runs the worker's loop
-
-  using lock_type = typename Idlers::lock_type;
+  explicit shared_queue_scheduler(pool_core& pool);
+  ~shared_queue_scheduler() override;
 
   void enqueue(pool_task& task, task_priority priority) noexcept override;
   void enqueue(operation& op) noexcept override;
   void enqueue_own(pool_worker& self, pool_task& task) noexcept override;
-  bool offer_own(pool_worker& self, operation& op) noexcept override;
+  bool offer(pool_worker&, operation&) noexcept override { return false; }
+  void run_worker(pool_worker& self) noexcept override;
   work_item next(pool_worker& self) noexcept override;
-  void work(pool_worker& self) noexcept override;
-  void return_taken(pool_worker& self, work_item item) noexcept override;
-  pool_task* take_waiting() noexcept override;
-  work_item take_left() noexcept override;
+  void put_back(pool_worker& self, work_item item) noexcept override;
+  pool_task* take_least() noexcept override;
+  work_item take_leftover() noexcept override;
   void wake_all() noexcept override;
   std::uint64_t enqueued() const noexcept override;
   std::uint64_t wakeups() const noexcept override;
 
-  void found(pool_worker&) noexcept {}
-  void rest(pool_worker& self) noexcept;
+  // For run_worker_loop().
+  void stop_searching(pool_worker&) noexcept {}
+  void wait_for_work(pool_worker& self) noexcept;
+
+ private:
+  using lock_type = typename Idlers::lock_type;
+
   work_item take() noexcept;
   void wake_one(std::unique_lock<lock_type> lock) noexcept;
 
+  const life_cycle& life_;
+  const worker_set& workers_;
   mutable lock_type lock_;
   Idlers idlers_;
   priority_lanes lanes_;
   intrusive_queue<operation> operations_;
   bool operation_next_ = false;
-  std::size_t resting_ = 0;
+  std::size_t idle_ = 0;
   std::uint64_t enqueued_ = 0;
   std::uint64_t wakeups_ = 0;
 };
 
-using blocking_pool = shared_queue_pool<sleeping_idlers>;
-using spinning_pool = shared_queue_pool<yielding_idlers>;
+using blocking_scheduler = shared_queue_scheduler<sleeping_idlers>;
+using spinning_scheduler = shared_queue_scheduler<yielding_idlers>;
 
-extern template class shared_queue_pool<sleeping_idlers>;
-extern template class shared_queue_pool<yielding_idlers>;
+extern template class shared_queue_scheduler<sleeping_idlers>;
+extern template class shared_queue_scheduler<yielding_idlers>;
 
 }  // namespace gyre::detail

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The end of a submitted task under every schedule: whoever waits is woken once, whoever goes last
-// frees, and nothing is touched after that.
+// The end of a submitted task under every schedule: a waiter is woken once, the last side frees the
+// state, and nothing is touched after that.
 //
-// Found here when tried, one at a time: in settle() and abandon() either half of acq_rel left out,
-// in await() the release, in cancel_wait() and settled() the acquire; settle() as a load and a
-// store, without a wake-up, with another look at the word before it, or freeing nothing; settle()
-// and cancel_wait() that both resume, or resume who does not wait yet; await() that overlooks
-// either; a sleep without its mark, or in spite of the end; abandon() that leaves all to the other.
+// Found here when tried, one at a time: in finish() and abandon() either half of acq_rel left out,
+// in await() the release, in cancel_wait() and is_finished() the acquire; finish() as a load and a
+// store, without a wake-up, with another look at the word before it, or freeing nothing; finish()
+// and cancel_wait() that both resume, or resume a coroutine that does not wait yet; await() that
+// overlooks either; a sleep without its bit, or in spite of the end; abandon() that never frees.
 #include <gyre/pool/future.hpp>
 
 #include <gtest/gtest.h>
@@ -59,7 +59,7 @@ using gyre::inplace_stop_source;
 using gyre::inplace_stop_token;
 using gyre::detail::make_future_task;
 
-// What the task writes, and who waits reads.
+// The task writes it, and the waiter reads it.
 auto submit(int& written) {
   return make_future_task([&written] {
     written = 42;
@@ -67,7 +67,7 @@ auto submit(int& written) {
   });
 }
 
-TEST(OutcomeModel, ThreadThatWaitsGetsTheResult) {
+TEST(FutureStateModel, ThreadThatWaitsGetsTheResult) {
   const auto checked = model::check({.preemptions = model::unlimited}, [] {
     int written = 0;
     auto made = submit(written);
@@ -78,7 +78,7 @@ TEST(OutcomeModel, ThreadThatWaitsGetsTheResult) {
   EXPECT_TRUE(checked.exhaustive);
 }
 
-TEST(OutcomeModel, ThreadThatWaitsLearnsOfADrop) {
+TEST(FutureStateModel, ThreadThatWaitsLearnsOfADrop) {
   const auto checked = model::check({.preemptions = model::unlimited}, [] {
     int written = 0;
     auto made = submit(written);
@@ -92,7 +92,7 @@ TEST(OutcomeModel, ThreadThatWaitsLearnsOfADrop) {
   EXPECT_TRUE(checked) << checked;
 }
 
-TEST(OutcomeModel, FutureThatIsDroppedLeavesNothing) {
+TEST(FutureStateModel, FutureThatIsDroppedLeavesNothing) {
   const auto checked = model::check({.preemptions = model::unlimited}, [] {
     int written = 0;
     auto made = submit(written);
@@ -106,8 +106,8 @@ TEST(OutcomeModel, FutureThatIsDroppedLeavesNothing) {
   EXPECT_TRUE(checked.exhaustive);
 }
 
-// Looks, gives up, and waits again: the mark of the sleeper comes and goes.
-TEST(OutcomeModel, ThreadMaySleepInSteps) {
+// Looks, gives up, and waits again: the sleeper's bit comes and goes.
+TEST(FutureStateModel, ThreadMaySleepInSteps) {
   const auto checked = model::check({.preemptions = 3}, [] {
     struct idle final : gyre::detail::helper {
       bool help_once() noexcept override {
@@ -136,7 +136,7 @@ struct bell final : gyre::executor {
 
 struct fake_promise : gyre::detail::promise_base {};
 
-// What a coroutine is that awaits a future, as far as that sees it. On the heap, where every access
+// A coroutine that awaits a future, as far as the future sees it. On the heap, where every access
 // after its end is found.
 struct caller {
   caller(future<int> result, gyre::executor& where, inplace_stop_token stop)
@@ -151,7 +151,7 @@ struct caller {
   }
   gyre::task_context context;
   fake_promise promise{};
-  gyre::detail::outcome_awaiter<int> awaiter;
+  gyre::detail::future_state_awaiter<int> awaiter;
 };
 
 // The result; nothing if it was cancelled.
@@ -166,7 +166,7 @@ std::optional<int> await(future<int> result, inplace_stop_token stop) {
   }
 }
 
-TEST(OutcomeModel, CoroutineThatWaitsGetsTheResult) {
+TEST(FutureStateModel, CoroutineThatWaitsGetsTheResult) {
   const auto checked = model::check({.preemptions = model::unlimited}, [] {
     int written = 0;
     auto made = submit(written);
@@ -184,7 +184,7 @@ struct on_the_spot final : gyre::executor {
   std::function<void()> go_on;
 };
 
-TEST(OutcomeModel, GoesOnWithAllThatItDidBeforeItWaited) {
+TEST(FutureStateModel, GoesOnWithAllThatItDidBeforeItWaited) {
   const auto checked = model::check({.preemptions = 3}, [] {
     int written = 0;
     auto made = submit(written);
@@ -204,7 +204,7 @@ TEST(OutcomeModel, GoesOnWithAllThatItDidBeforeItWaited) {
   EXPECT_TRUE(checked) << checked;
 }
 
-TEST(OutcomeModel, GoesOnWhereItIsStoppedWithAllThatItDidBefore) {
+TEST(FutureStateModel, GoesOnWhereItIsStoppedWithAllThatItDidBefore) {
   const auto checked = model::check({.preemptions = 3}, [] {
     int written = 0;
     inplace_stop_source source;
@@ -230,7 +230,7 @@ TEST(OutcomeModel, GoesOnWhereItIsStoppedWithAllThatItDidBefore) {
   EXPECT_TRUE(checked) << checked;
 }
 
-TEST(OutcomeModel, EndAndStopResumeACoroutineOnce) {
+TEST(FutureStateModel, EndAndStopResumeACoroutineOnce) {
   const auto checked = model::check({.preemptions = 2, .spurious_failures = 0}, [] {
     int written = 0;
     inplace_stop_source source;
@@ -246,7 +246,7 @@ TEST(OutcomeModel, EndAndStopResumeACoroutineOnce) {
   EXPECT_TRUE(checked) << checked;
 }
 
-TEST(OutcomeModel, CoroutineThatIsDestroyedLeavesNothing) {
+TEST(FutureStateModel, CoroutineThatIsDestroyedLeavesNothing) {
   const auto checked = model::check({.preemptions = model::unlimited}, [] {
     int written = 0;
     auto made = submit(written);

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gyre/pool/detail/future_state.hpp>
+
+#include <gyre/base/detail/futex.hpp>
+#include <gyre/pool/detail/helper.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <system_error>
+
+namespace gyre::detail {
+namespace {
+
+using namespace std::chrono_literals;
+
+// How long a thread that could help sleeps before it looks again for work: other workers run new
+// tasks, unless all of them wait.
+constexpr std::chrono::nanoseconds shortest_sleep = 50us;
+constexpr std::chrono::nanoseconds longest_sleep = 3200us;
+
+[[noreturn, gnu::cold]] void throw_deadlock(const char* what) {
+  throw std::system_error(std::make_error_code(std::errc::resource_deadlock_would_occur), what);
+}
+
+// The innermost task that the thread is running.
+constinit thread_local intrusive_node* running_tasks = nullptr;
+
+}  // namespace
+
+future_state_base::running::running(future_state_base& task) noexcept : task_(task) {
+  task.next = std::exchange(running_tasks, &task);
+}
+
+future_state_base::running::~running() { running_tasks = std::exchange(task_.next, nullptr); }
+
+bool future_state_base::runs_below() const noexcept {
+  const intrusive_node* each = running_tasks;
+  while (each != nullptr && each != this) each = each->next;
+  return each != nullptr;
+}
+
+void future_state_base::finish() noexcept {
+  const atomic<std::uint32_t>* const word = &word_;
+  // release: the result; pairs with the acquire in is_finished(), or with that in abandon().
+  // acquire: pairs with the release in abandon(), after which this is freed here, and with that in
+  // await(), whose coroutine is resumed here.
+  const std::uint32_t seen = word_.fetch_or(finished_bit, std::memory_order_acq_rel);
+  if ((seen & abandoned_bit) != 0) {
+    free();
+  } else if ((seen & sleeping_bit) != 0) {
+    futex_wake_one(word);  // which may be gone by now
+  } else if ((seen & (awaited_bit | cancelled_bit)) == awaited_bit) {
+    waiter_->where->post(*waiter_);  // not gone: its owner is resumed by this
+  }
+}
+
+bool future_state_base::wait_until(steady_time deadline) {
+  const bool has_deadline = deadline != steady_time::max();
+  helper* const help = current_helper();
+  auto sleep = shortest_sleep;
+  // A task below this wait runs until the wait returns, so one look is enough.
+  if (!has_deadline && !is_finished() && runs_below()) {
+    throw_deadlock("gyre::future: the task waits for itself");
+  }
+  while (!is_finished()) {
+    if (has_deadline && monotonic_now() >= deadline) return false;
+    if (help == nullptr) {
+      sleep_until(deadline);
+    } else if (help->help_once()) {
+      sleep = shortest_sleep;
+    } else {
+      if (!has_deadline && !help->may_sleep(*this)) {
+        throw_deadlock("gyre::future: waits are nested so deep that no worker has stack left");
+      }
+      sleep_until(std::min(deadline, later(monotonic_now(), sleep)));
+      if (!has_deadline) help->woke_up();
+      sleep = std::min(2 * sleep, longest_sleep);
+    }
+  }
+  return true;
+}
+
+void future_state_base::sleep_until(steady_time deadline) noexcept {
+  // relaxed: is_finished() acquires from the release sequence of finish(), of which these exchanges
+  // are a part.
+  const std::uint32_t seen = word_.fetch_or(sleeping_bit, std::memory_order_relaxed);
+  if ((seen & finished_bit) == 0) futex_wait_until(word_, seen | sleeping_bit, deadline);
+  word_.fetch_and(~sleeping_bit, std::memory_order_relaxed);
+}
+
+bool future_state_base::await(future_state_waiter& waiter) noexcept {
+  waiter_ = &waiter;
+  // release: the waiter and its coroutine; pairs with the acquire in finish() and in cancel_wait().
+  // A caller that does not wait looks at is_finished() again before it reads the result.
+  const std::uint32_t seen = word_.fetch_or(awaited_bit, std::memory_order_release);
+  return (seen & (finished_bit | cancelled_bit)) == 0;
+}
+
+bool future_state_base::cancel_wait() noexcept {
+  // acquire: pairs with the release in await().
+  const std::uint32_t seen = word_.fetch_or(cancelled_bit, std::memory_order_acquire);
+  return (seen & (awaited_bit | finished_bit)) == awaited_bit;
+}
+
+void future_state_base::abandon() noexcept {
+  // acquire: pairs with the release in finish(), after which this is freed here; release: pairs
+  // with the acquire there.
+  if (is_finished() ||
+      (word_.fetch_or(abandoned_bit, std::memory_order_acq_rel) & finished_bit) != 0) {
+    free();
+  }
+}
+
+}  // namespace gyre::detail

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gyre/pool/detail/quiescence.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include <gyre/base/fence.hpp>
+#include <gyre/pool/detail/pool_worker.hpp>
+#include <gyre/pool/detail/task_scheduler.hpp>
+#include <gyre/pool/detail/worker_set.hpp>
+
+namespace gyre::detail {
+namespace {
+
+// How long a wait within a task sleeps before it looks for work to help with again.
+constexpr std::chrono::milliseconds help_interval{1};
+
+}  // namespace
+
+// The finished tasks are read before the submitted ones: equal sums mean that none was left in
+// between, as every task is counted as submitted before it can finish. For a task that waits, others
+// that do the same count as finished; they are read in between, so that none is counted twice.
+bool quiescence::is_reached(bool within_task) const noexcept {
+  std::uint64_t finished =
+      dropped_.load(std::memory_order_acquire) + run_outside_.load(std::memory_order_acquire);
+  for (std::size_t index = 0; index < workers_.size(); ++index) {
+    finished += workers_[index].finished.get();
+  }
+  if (within_task) finished += waiting_tasks_.load(std::memory_order_seq_cst);
+  std::uint64_t submitted = scheduler_.enqueued();
+  for (std::size_t index = 0; index < workers_.size(); ++index) {
+    submitted += workers_[index].submitted.get();
+  }
+  return finished == submitted;
+}
+
+void quiescence::notify() noexcept {
+  asymmetric_light_fence();
+  // relaxed: ordered by the fences.
+  if (waiters_.load(std::memory_order_relaxed) == 0) [[likely]]
+    return;
+  {
+    const std::lock_guard lock(mutex_);
+  }
+  changed_.notify_all();
+}
+
+bool quiescence::wait(pool_worker* self, steady_time deadline) noexcept {
+  // An outer wait of this thread has counted the tasks below it.
+  const std::size_t counted =
+      self == nullptr ? 0 : std::exchange(self->depth_that_waits, self->depth);
+  const std::size_t tasks = self == nullptr ? 0 : self->depth - counted;
+  const bool within_task = self != nullptr;
+  waiting_tasks_.fetch_add(tasks, std::memory_order_seq_cst);
+  waiters_.fetch_add(1, std::memory_order_seq_cst);
+  asymmetric_heavy_fence();
+  notify();
+  bool reached = is_reached(within_task);
+  while (!reached) {
+    const steady_time now = monotonic_now();
+    if (now >= deadline) break;
+    if (self != nullptr && self->help_once()) {
+      reached = is_reached(within_task);
+      continue;
+    }
+    std::unique_lock lock(mutex_);
+    reached = is_reached(within_task);
+    if (reached) break;
+    // A task that waits looks for work to help with now and then.
+    const steady_time until = self == nullptr ? deadline : std::min(deadline, now + help_interval);
+    if (until == steady_time::max()) {
+      changed_.wait(lock);
+    } else {
+      changed_.wait_until(lock, until);
+    }
+    lock.unlock();
+    reached = is_reached(within_task);
+  }
+  waiters_.fetch_sub(1, std::memory_order_seq_cst);
+  waiting_tasks_.fetch_sub(tasks, std::memory_order_seq_cst);
+  if (self != nullptr) self->depth_that_waits = counted;
+  return reached;
+}
+
+}  // namespace gyre::detail

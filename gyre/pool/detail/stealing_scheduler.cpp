@@ -1,0 +1,311 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gyre/pool/detail/stealing_scheduler.hpp>
+
+#include <algorithm>
+#include <mutex>
+#include <utility>
+
+#include <gyre/base/intrusive_queue.hpp>
+#include <gyre/exec/inbox/inbox.hpp>
+#include <gyre/pool/detail/drained_batch.hpp>
+#include <gyre/pool/detail/pool_core.hpp>
+#include <gyre/pool/detail/worker_loop.hpp>
+
+namespace gyre::detail {
+namespace {
+
+// How often a worker looks at others' work though it has its own. Prime, as Go's and Tokio's, so
+// that it falls into step with no pattern of the program.
+constexpr unsigned fairness = 61;
+
+// One in so many of these turns runs the oldest of its own, which costs a heavy fence.
+constexpr unsigned own_fairness = 16;
+
+// Looks for work before a worker sleeps. While its looks pay, so that it may take more than a few,
+// it gives way between them to the submitters, which may wait for its processor; otherwise it does
+// not, since the kernel wakes a thread late that has just given way.
+constexpr int max_looks = 128;
+constexpr int few_looks = 64;
+
+struct queued_operation {
+  operation* op;
+  void operator()() const noexcept { current_batch().add(work_item(*op)); }
+};
+
+}  // namespace
+
+stealing_scheduler::stealing_scheduler(pool_core& pool)
+    : pool_(pool),
+      life_(pool.life()),
+      workers_(pool.workers()),
+      submissions_(pool.slots()),
+      idle_(pool.options().workers),
+      lanes_(pool.options().aging) {}
+
+stealing_scheduler::~stealing_scheduler() = default;
+
+void stealing_scheduler::run_worker(pool_worker& self) noexcept {
+  run_worker_loop(*this, life_, self);
+}
+
+// ---- adding
+
+void stealing_scheduler::enqueue(pool_task& task, task_priority priority) noexcept {
+  {
+    const std::lock_guard lock(lanes_lock_);
+    lanes_.push(task, priority);
+    enqueued_.fetch_add(1, std::memory_order_relaxed);
+    count_lanes();
+  }
+  idle_.notify();
+}
+
+void stealing_scheduler::enqueue(operation& op) noexcept {
+  try {
+    submissions_.push(queued_operation{&op});
+  } catch (...) {
+    enqueued_.fetch_add(1, std::memory_order_relaxed);
+    overflow_.push(op);
+  }
+  idle_.notify();
+}
+
+void stealing_scheduler::enqueue_own(pool_worker& self, pool_task& task) noexcept {
+  // Counted first: a thief may run it before push() returns.
+  self.submitted.add(1);
+  if (self.deque.push(work_item(task))) [[likely]] {
+    self.feeds_itself = true;
+    idle_.notify();
+  } else {
+    enqueue(task, task_priority::normal);
+    self.submitted.set(self.submitted.get() - 1);
+  }
+}
+
+bool stealing_scheduler::offer(pool_worker& self, operation& op) noexcept {
+  self.submitted.add(1);  // as in enqueue_own()
+  if (!self.deque.push(work_item(op))) {
+    self.submitted.set(self.submitted.get() - 1);
+    return false;
+  }
+  self.feeds_itself = true;
+  idle_.notify();
+  return true;
+}
+
+// Not counted again.
+void stealing_scheduler::put_back(work_item item) noexcept {
+  if (!item.is_task()) {
+    overflow_.push(item.op());
+    return;
+  }
+  const std::lock_guard lock(lanes_lock_);
+  lanes_.put_back(item.task());
+  count_lanes();
+}
+
+// Under the lock.
+void stealing_scheduler::count_lanes() noexcept {
+  // release: pairs with the acquire in has_work().
+  lanes_waiting_.store(lanes_.size(), std::memory_order_release);
+  // relaxed: a hint for workers that are awake.
+  high_waiting_.store(lanes_.size(task_priority::high), std::memory_order_relaxed);
+}
+
+std::uint64_t stealing_scheduler::enqueued() const noexcept {
+  return submissions_.pushed() + enqueued_.load(std::memory_order_acquire);
+}
+
+// ---- taking
+
+template <class Take>
+pool_task* stealing_scheduler::take_lane(Take&& take) noexcept {
+  // relaxed: a hint; a worker that sleeps calls has_work().
+  if (lanes_waiting_.load(std::memory_order_relaxed) == 0) return nullptr;
+  const std::lock_guard lock(lanes_lock_);
+  pool_task* const taken = take(lanes_);
+  count_lanes();
+  return taken;
+}
+
+work_item stealing_scheduler::next(pool_worker& self) noexcept {
+  if (++self.turn % fairness == 0) [[unlikely]] {
+    if (const work_item item = take_fairly(self)) return item;
+  }
+  // relaxed: a hint; a worker that sleeps calls has_work().
+  if (high_waiting_.load(std::memory_order_relaxed) != 0) [[unlikely]] {
+    if (pool_task* const urgent = take_prioritized()) return work_item(*urgent);
+  }
+  if (const work_item own = self.deque.pop()) return own;
+  self.feeds_itself = false;
+  return find(self);
+}
+
+work_item stealing_scheduler::find(pool_worker& self) noexcept {
+  if (const work_item item = take_submitted(self, drained_batch::max_items)) return item;
+  if (const work_item item = take_overflow(self)) return item;
+  if (pool_task* const task = take_prioritized()) return work_item(*task);
+  return steal(self);
+}
+
+work_item stealing_scheduler::take_fairly(pool_worker& self) noexcept {
+  const auto take_passed_over = [](priority_lanes& lanes) {
+    pool_task* const overdue = lanes.take_overdue();
+    return overdue != nullptr ? overdue : lanes.take(task_priority::normal);
+  };
+  if (pool_task* const task = take_lane(take_passed_over)) return work_item(*task);
+  if (const work_item item = take_overflow(self)) return item;
+  // The oldest submissions are in the deque, unless the worker lives on its own tasks.
+  if (!self.feeds_itself) {
+    if (const work_item own = self.deque.pop()) return own;
+  } else if (self.turn % (fairness * own_fairness) == 0) {
+    if (const work_item others = steal(self)) return others;
+    if (const work_item oldest = self.deque.steal_oldest()) return oldest;
+  }
+  return take_submitted(self, 1);
+}
+
+// The first is returned, the others go to the deque: the oldest is popped first.
+work_item stealing_scheduler::take_submitted(pool_worker& self, std::size_t most) noexcept {
+  drained_batch drained(pool_);  // not the worker's: a task that finds no memory is run meanwhile
+  inbox::batch budget(most);
+  const bool more_waits = submissions_.run_some(budget);
+  const std::size_t count = drained.size();
+  if (count == 0) return {};
+  for (std::size_t index = count - 1; index > 0; --index) keep(self, drained[index]);
+  if (count > 1 || more_waits) idle_.notify();
+  return drained[0];
+}
+
+work_item stealing_scheduler::take_overflow(pool_worker& self) noexcept {
+  if (overflow_.empty()) [[likely]]
+    return {};
+  auto all = overflow_.pop_all();
+  operation* const first = all.pop_front();
+  if (first == nullptr) return {};
+  intrusive_queue<operation> newest_first;  // so that the oldest is popped first
+  while (operation* const each = all.pop_front()) newest_first.push_front(*each);
+  while (operation* const each = newest_first.pop_front()) keep(self, work_item(*each));
+  idle_.notify();
+  return work_item(*first);
+}
+
+void stealing_scheduler::keep(pool_worker& self, work_item item) noexcept {
+  if (!self.deque.push(item)) put_back(item);
+}
+
+pool_task* stealing_scheduler::take_prioritized() noexcept {
+  return take_lane([](priority_lanes& lanes) { return lanes.take(); });
+}
+
+work_item stealing_scheduler::steal(pool_worker& self) noexcept {
+  const std::size_t count = workers_.size();
+  // From the next one on: thieves then spread over their victims.
+  for (std::size_t step = 1; step < count; ++step) {
+    pool_worker& victim = workers_[(self.index + step) % count];
+    const work_item oldest = victim.deque.steal_into(self.deque);
+    if (!oldest) continue;
+    self.steals.add(1);
+    if (self.deque.size() > 0) idle_.notify();
+    return oldest;
+  }
+  return {};
+}
+
+// One item from the submissions or a deque.
+work_item stealing_scheduler::take_from_queues() noexcept {
+  drained_batch drained(pool_);
+  inbox::batch one(1);
+  static_cast<void>(submissions_.run_some(one));
+  if (drained.size() > 0) return drained[0];
+  for (std::size_t index = 0; index < workers_.size(); ++index) {
+    if (const work_item oldest = workers_[index].deque.steal_oldest()) return oldest;
+  }
+  return {};
+}
+
+pool_task* stealing_scheduler::take_least() noexcept {
+  intrusive_queue<operation> operations;
+  pool_task* found =
+      take_lane([](priority_lanes& lanes) { return lanes.take(task_priority::low); });
+  while (found == nullptr) {
+    const work_item item = take_from_queues();
+    if (!item) {
+      found = take_lane([](priority_lanes& lanes) { return lanes.take_least(); });
+      break;
+    }
+    if (item.is_task()) {
+      found = &item.task();
+    } else {
+      operations.push_back(item.op());
+    }
+  }
+  if (!operations.empty()) {
+    while (operation* const each = operations.pop_front()) overflow_.push(*each);
+    idle_.notify();
+  }
+  return found;
+}
+
+work_item stealing_scheduler::take_leftover() noexcept {
+  if (pool_task* const task = take_prioritized()) return work_item(*task);
+  auto operations = overflow_.pop_all();
+  if (operation* const first = operations.pop_front()) {
+    while (operation* const each = operations.pop_front()) overflow_.push(*each);
+    return work_item(*first);
+  }
+  return take_from_queues();
+}
+
+// ---- idle workers
+
+void stealing_scheduler::stop_searching(pool_worker& self) noexcept {
+  if (self.parker.is_searching()) [[unlikely]]
+    idle_.found_work(self.parker, [&] { return has_waiting_items(); });
+}
+
+void stealing_scheduler::release_queue(pool_worker& self) noexcept {
+  while (const work_item item = self.deque.pop()) put_back(item);
+  idle_.found_work(self.parker);
+}
+
+void stealing_scheduler::put_back(pool_worker& self, work_item item) noexcept {
+  // The deque knows no priorities.
+  if (item.is_task() && item.task().priority != task_priority::normal) {
+    put_back(item);
+  } else {
+    keep(self, item);
+  }
+}
+
+void stealing_scheduler::wait_for_work(pool_worker& self) noexcept {
+  if (idle_.start_searching(self.parker)) {
+    const int looks = std::min(self.spin.looks(), max_looks);
+    const bool gives_way = looks > few_looks;
+    for (int look = 1; look <= looks; ++look) {
+      if (has_work(self)) {
+        self.spin.paid(look);
+        return;
+      }
+      gives_way ? thread_yield() : cpu_relax();
+    }
+    self.spin.wasted();
+  }
+  self.parks.add(1);
+  static_cast<void>(idle_.park(self.parker, [&] { return has_work(self); }));
+}
+
+bool stealing_scheduler::has_work(const pool_worker& self) noexcept {
+  return life_.concerns_sleepers() || workers_.is_surplus(self) || has_waiting_items();
+}
+
+bool stealing_scheduler::has_waiting_items() noexcept {
+  // acquire: pairs with the release in enqueue().
+  if (lanes_waiting_.load(std::memory_order_acquire) != 0 || !overflow_.empty()) return true;
+  for (std::size_t index = 0; index < workers_.size(); ++index) {
+    if (workers_[index].deque.size() > 0) return true;
+  }
+  return submissions_.ready();
+}
+
+}  // namespace gyre::detail

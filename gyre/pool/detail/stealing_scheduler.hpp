@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// stealing_scheduler: work stealing, with a queue for each submitting thread and each worker.
+// Sources: Blumofe and Leiserson, "Scheduling multithreaded computations by work stealing", 1999;
+// the order in which a worker looks for work, and its turns of fairness, follow Go and Tokio.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include <gyre/base/intrusive_stack.hpp>
+#include <gyre/pool/detail/idle_workers.hpp>
+#include <gyre/pool/detail/life_cycle.hpp>
+#include <gyre/pool/detail/priority_lanes.hpp>
+#include <gyre/pool/detail/submissions.hpp>
+#include <gyre/pool/detail/task_scheduler.hpp>
+#include <gyre/pool/detail/worker_set.hpp>
+#include <gyre/sync/detail/spin_lock.hpp>
+
+namespace gyre::detail {
+
+/// A worker looks at urgent tasks, at its own deque, at the submissions, of which it moves up to 256
+/// to its deque at once, and at the deques of others; every 61st time at the submissions before its
+/// own.
+class stealing_scheduler final : public task_scheduler {
+ public:
+  explicit stealing_scheduler(pool_core& pool);
+  ~stealing_scheduler() override;
+
+  inbound_queue inbound() noexcept override { return {&submissions_, &idle_}; }
+  void enqueue(pool_task& task, task_priority priority) noexcept override;
+  void enqueue(operation& op) noexcept override;
+  void enqueue_own(pool_worker& self, pool_task& task) noexcept override;
+  bool offer(pool_worker& self, operation& op) noexcept override;
+  void run_worker(pool_worker& self) noexcept override;
+  work_item next(pool_worker& self) noexcept override;
+  void put_back(pool_worker& self, work_item item) noexcept override;
+  void release_queue(pool_worker& self) noexcept override;
+  pool_task* take_least() noexcept override;
+  work_item take_leftover() noexcept override;
+  void wake_all() noexcept override { idle_.notify_all(); }
+  void resize(std::size_t workers) noexcept override { idle_.resize(workers); }
+  std::uint64_t enqueued() const noexcept override;
+  std::uint64_t wakeups() const noexcept override { return idle_.counts().wakes; }
+
+  // For run_worker_loop().
+  void stop_searching(pool_worker& self) noexcept;
+  void wait_for_work(pool_worker& self) noexcept;
+
+ private:
+  work_item find(pool_worker& self) noexcept;
+  work_item take_fairly(pool_worker& self) noexcept;
+  work_item take_submitted(pool_worker& self, std::size_t most) noexcept;
+  work_item take_overflow(pool_worker& self) noexcept;
+  pool_task* take_prioritized() noexcept;
+  template <class Take>
+  pool_task* take_lane(Take&& take) noexcept;
+  work_item steal(pool_worker& self) noexcept;
+  work_item take_from_queues() noexcept;
+  void keep(pool_worker& self, work_item item) noexcept;
+  void put_back(work_item item) noexcept;
+  bool has_work(const pool_worker& self) noexcept;
+  bool has_waiting_items() noexcept;
+  void count_lanes() noexcept;
+
+  pool_core& pool_;
+  const life_cycle& life_;
+  const worker_set& workers_;
+  submissions submissions_;
+  idle_workers idle_;
+  atomic_intrusive_stack<operation> overflow_;  // operations for which submissions had no memory
+
+  // Tasks of other than normal priority, slotless and delayed ones, and those that were put back.
+  spin_lock lanes_lock_;
+  priority_lanes lanes_;
+  std::atomic<std::size_t> lanes_waiting_{0};
+  std::atomic<std::size_t> high_waiting_{0};
+  std::atomic<std::uint64_t> enqueued_{0};  // into the lanes and the overflow
+};
+
+}  // namespace gyre::detail

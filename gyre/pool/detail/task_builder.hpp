@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+// task_builder: a callable on its way into a pool, without its type.
+#pragma once
+
+#include <concepts>
+#include <cstddef>
+#include <memory>
+#include <new>
+#include <type_traits>
+#include <utility>
+
+#include <gyre/base/clock.hpp>
+#include <gyre/exec/inbox/detail/task_cell.hpp>
+#include <gyre/pool/detail/drained_batch.hpp>
+#include <gyre/pool/detail/pool_task.hpp>
+
+namespace gyre::detail {
+
+class pool_worker;
+
+/// Calls a callable that its submitter runs; its exception goes to the pool's on_exception.
+void run_by_submitter(pool_core& pool, callable_ref callable) noexcept;
+
+/// Records in the calling worker's histograms how long a task waited, and the lifetime of this.
+class task_timing {
+ public:
+  explicit task_timing(steady_time submitted) noexcept;
+  task_timing(const task_timing&) = delete;
+  task_timing& operator=(const task_timing&) = delete;
+  ~task_timing();
+
+ private:
+  pool_worker* worker_;
+  steady_time started_{};
+};
+
+template <class F>
+struct timed_callable {
+  F callable;
+  steady_time submitted = monotonic_now();
+
+  void operator()() {
+    const task_timing timing(submitted);
+    static_cast<void>(callable());
+  }
+};
+
+/// A callable in a cell of the submissions. The worker that drains the cell makes it a task.
+template <class F>
+struct queued_callable {
+  F callable;
+
+  void operator()() {
+    drained_batch& batch = current_batch();
+    try {
+      pool_task& task = make_pool_task(std::move(callable));
+      task.has_slot = true;
+      batch.add(work_item(task));
+    } catch (const std::bad_alloc&) {
+      batch.run_in_place(callable_ref(callable));
+    }
+  }
+};
+
+/// Refers to a callable that is copied or moved at most once, by one of the members; until then it
+/// stays untouched. Every member throws what that throws, and those that make a task std::bad_alloc.
+class task_builder {
+ public:
+  /// Lifetime: `callable` must outlive this.
+  template <class F>
+    requires(!std::same_as<std::remove_cvref_t<F>, task_builder>)
+  explicit task_builder(F&& callable) noexcept
+      : source_(
+            reinterpret_cast<void*>(const_cast<std::remove_cvref_t<F>*>(std::addressof(callable)))),
+        functions_(&functions_of<F>) {}
+
+  bool fits_cell() const noexcept { return functions_->in_cell.call != nullptr; }
+  /// For a cell of the submissions, if it fits.
+  inbox::detail::task_cell::erased in_cell() const noexcept {
+    return {&functions_->in_cell, source_};
+  }
+  pool_task& make() const { return functions_->make(source_); }
+  pool_task& make_timed() const { return functions_->make_timed(source_); }
+  /// Runs it on the calling thread, by run_by_submitter().
+  void run(pool_core& pool) const { functions_->run(source_, pool); }
+
+ private:
+  using task_cell = inbox::detail::task_cell;
+
+  struct functions {
+    task_cell::erased::functions in_cell;
+    pool_task& (*make)(void* source);
+    pool_task& (*make_timed)(void* source);
+    void (*run)(void* source, pool_core& pool);
+  };
+
+  // `F` as it is deduced for a forwarding reference.
+  template <class F>
+  struct erased_callable {
+    using function = std::decay_t<F>;
+
+    static F&& forward(void* source) noexcept {
+      return static_cast<F&&>(*reinterpret_cast<std::remove_reference_t<F>*>(source));
+    }
+    static void build(void* storage, void* source) noexcept {
+      ::new (storage) queued_callable<function>{forward(source)};
+    }
+    static constexpr task_cell::erased::functions in_cell() noexcept {
+      if constexpr (task_cell::holds<queued_callable<function>> &&
+                    std::is_nothrow_constructible_v<function, F>) {
+        return {&build, &task_cell::run_or_drop<queued_callable<function>>};
+      } else {
+        return {nullptr, nullptr};
+      }
+    }
+    static pool_task& make(void* source) { return make_pool_task(forward(source)); }
+    static pool_task& make_timed(void* source) {
+      return make_pool_task(timed_callable<function>{forward(source)});
+    }
+    static void run(void* source, pool_core& pool) {
+      function callable(forward(source));
+      run_by_submitter(pool, callable_ref(callable));
+    }
+  };
+  // Hidden: of inline variables g++ makes one for the process, but each plug-in with gyre in it has
+  // pools of its own.
+  template <class F>
+  [[gnu::visibility("hidden")]] static constexpr functions functions_of{
+      erased_callable<F>::in_cell(), &erased_callable<F>::make, &erased_callable<F>::make_timed,
+      &erased_callable<F>::run};
+
+  void* source_;
+  const functions* functions_;
+};
+
+}  // namespace gyre::detail

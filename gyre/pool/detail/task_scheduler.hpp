@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// task_scheduler: where the tasks of a pool wait, and how its workers find them and sleep.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include <gyre/pool/detail/idle_workers.hpp>
+#include <gyre/pool/detail/pool_task.hpp>
+#include <gyre/pool/detail/pool_worker.hpp>
+#include <gyre/pool/detail/submissions.hpp>
+#include <gyre/pool/pool_options.hpp>
+
+namespace gyre::detail {
+
+/// Members that add work also wake a worker for it.
+///
+/// Thread-safety: members with a worker are called by that worker, all others by any thread.
+class task_scheduler {
+ public:
+  task_scheduler(const task_scheduler&) = delete;
+  task_scheduler& operator=(const task_scheduler&) = delete;
+  virtual ~task_scheduler() = default;
+
+  /// The queue that takes callables of normal priority from outside without a block of memory, and
+  /// the workers to notify of them; null if the scheduler has none.
+  struct inbound_queue {
+    submissions* queue = nullptr;
+    idle_workers* idle = nullptr;
+  };
+  virtual inbound_queue inbound() noexcept { return {}; }
+
+  virtual void enqueue(pool_task& task, task_priority priority) noexcept = 0;
+  virtual void enqueue(operation& op) noexcept = 0;
+  /// The worker's own task.
+  virtual void enqueue_own(pool_worker& self, pool_task& task) noexcept = 0;
+  /// False if the scheduler has no queue that operations can be taken back from.
+  virtual bool offer(pool_worker& self, operation& op) noexcept = 0;
+
+  /// Runs items until the worker is to end.
+  virtual void run_worker(pool_worker& self) noexcept = 0;
+  /// Takes the item to run next; none if there is none.
+  virtual work_item next(pool_worker& self) noexcept = 0;
+  /// Puts back the item that was taken last, to be taken next.
+  virtual void put_back(pool_worker& self, work_item item) noexcept = 0;
+  /// The worker is about to end: its queue goes to the others.
+  virtual void release_queue(pool_worker&) noexcept {}
+
+  /// Takes out the waiting task that matters least; null if it found none.
+  virtual pool_task* take_least() noexcept = 0;
+  /// Takes out any item, once the workers have ended.
+  virtual work_item take_leftover() noexcept = 0;
+
+  virtual void wake_all() noexcept = 0;
+  virtual void resize(std::size_t workers) noexcept { static_cast<void>(workers); }
+  /// How many items were put into the queues, workers' own not counted.
+  virtual std::uint64_t enqueued() const noexcept = 0;
+  virtual std::uint64_t wakeups() const noexcept = 0;
+
+ protected:
+  task_scheduler() = default;
+};
+
+}  // namespace gyre::detail

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gyre/pool/detail/worker_set.hpp>
+
+#include <algorithm>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+#include <gyre/pool/detail/future_state.hpp>
+#include <gyre/pool/detail/pool_core.hpp>
+#include <gyre/pool/detail/submit.hpp>
+
+namespace gyre::detail {
+
+worker_set::worker_set(pool_core& pool)
+    : pool_(pool), workers_(new std::unique_ptr<pool_worker>[thread_pool_options::most_workers]) {}
+
+worker_set::~worker_set() = default;
+
+void worker_set::check_count(std::size_t workers) {
+  if (workers == 0 || workers > thread_pool_options::most_workers) {
+    throw std::invalid_argument("gyre::thread_pool: 1 to 1024 workers");
+  }
+}
+
+void worker_set::start(std::size_t index) {
+  const thread_pool_options& options = pool_.options();
+  if (!workers_[index]) workers_[index] = std::make_unique<pool_worker>(pool_, index);
+  pool_worker& worker = *workers_[index];
+  if (options.record_times && !worker.queue_wait) {
+    worker.queue_wait.emplace();
+    worker.run_time.emplace();
+  }
+  std::string name;
+  if (!options.name.empty()) name = options.name + "-" + std::to_string(index);
+  std::vector<int> cpus;
+  if (!options.cpus.empty()) cpus.push_back(options.cpus[index % options.cpus.size()]);
+  worker.alive = true;
+  // Before it can submit anything. release: pairs with the acquire in size().
+  size_.store(std::max(size_.load(std::memory_order_relaxed), index + 1),
+              std::memory_order_release);
+  try {
+    worker.thread = std::make_unique<named_thread>(
+        name, cpus, [pool = pool_.shared_from_this(), &worker] { worker.run_thread(); });
+  } catch (...) {
+    worker.alive = false;
+    throw;
+  }
+}
+
+void worker_set::resize(std::size_t workers) {
+  check_count(workers);
+  std::vector<std::unique_ptr<named_thread>> ended;
+  {
+    const std::lock_guard lock(mutex_);
+    if (pool_.life().is_closed()) throw_refused(admission_result::closed);
+    const std::size_t before = target_.exchange(workers, std::memory_order_relaxed);
+    for (std::size_t index = 0; index < workers; ++index) {
+      if (workers_[index] && workers_[index]->alive) continue;
+      if (workers_[index] && workers_[index]->thread) {
+        retired_.push_back(std::move(workers_[index]->thread));
+      }
+      try {
+        start(index);
+      } catch (...) {
+        target_.store(std::max(index, std::min(before, workers)), std::memory_order_relaxed);
+        throw;
+      }
+    }
+    pool_.scheduler().resize(workers);
+    if (workers < before) {
+      pool_.life().set_surplus(true);
+    } else if (!has_surplus()) {
+      pool_.life().set_surplus(false);
+    }
+    std::swap(ended, retired_);
+    std::erase_if(ended, [this](auto& thread) {
+      if (!thread->is_current()) return false;
+      retired_.push_back(std::move(thread));
+      return true;
+    });
+  }
+  for (const auto& thread : ended) thread->join();
+  pool_.scheduler().wake_all();
+}
+
+// Under the lock, as growing may overtake.
+bool worker_set::retire(pool_worker& self) noexcept {
+  const std::lock_guard lock(mutex_);
+  if (!is_surplus(self)) return false;
+  self.alive = false;
+  if (!has_surplus()) pool_.life().set_surplus(false);
+  return true;
+}
+
+// Under the mutex.
+bool worker_set::has_surplus() const noexcept {
+  for (std::size_t index = target(); index < size(); ++index) {
+    if (workers_[index]->alive) return true;
+  }
+  return false;
+}
+
+// One at a time, as a list would need memory.
+void worker_set::join() noexcept {
+  const std::lock_guard joining(join_mutex_);
+  while (const std::unique_ptr<named_thread> thread = take_thread()) {
+    if (thread->is_current()) {
+      thread->detach();
+    } else {
+      thread->join();
+    }
+  }
+}
+
+std::unique_ptr<named_thread> worker_set::take_thread() noexcept {
+  const std::lock_guard lock(mutex_);
+  if (!retired_.empty()) {
+    std::unique_ptr<named_thread> last = std::move(retired_.back());
+    retired_.pop_back();
+    return last;
+  }
+  for (std::size_t index = 0; index < size(); ++index) {
+    if (workers_[index]->thread) return std::move(workers_[index]->thread);
+  }
+  return nullptr;
+}
+
+bool worker_set::may_sleep(pool_worker& self, const future_state_base& task) noexcept {
+  const std::lock_guard lock(mutex_);
+  self.stuck_on = &task;
+  for (std::size_t index = 0; index < size(); ++index) {
+    const pool_worker& each = *workers_[index];
+    if (!each.alive) continue;
+    // The task of a stuck worker stays until the worker has woken up, and says so under the mutex.
+    if (each.stuck_on == nullptr || each.stuck_on->is_finished()) return true;
+  }
+  self.stuck_on = nullptr;
+  return false;
+}
+
+void worker_set::woke_up(pool_worker& self) noexcept {
+  const std::lock_guard lock(mutex_);
+  self.stuck_on = nullptr;
+}
+
+}  // namespace gyre::detail
