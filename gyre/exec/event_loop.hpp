@@ -25,6 +25,7 @@
 #include <gyre/base/timer_operation.hpp>
 #include <gyre/base/timer_wheel.hpp>
 #include <gyre/exec/detail/io_slice.hpp>
+#include <gyre/exec/detail/release_queue.hpp>
 #include <gyre/exec/detail/sleep_gate.hpp>
 #include <gyre/exec/detail/wager.hpp>
 #include <gyre/exec/inbox/inbox.hpp>
@@ -145,6 +146,10 @@ class event_loop : public executor, public timer_service {
   /// Runs `op` once on the loop's thread. Allocates nothing for the operation, and does not fail: if
   /// the inbox cannot grow, the operation loses its place in the order, nothing more. Any thread.
   void post(operation& op) noexcept override = 0;
+  /// Runs `release` once, in a later turn or when the loop is destroyed, in no order with what is
+  /// posted otherwise. Allocates nothing and does not fail. Any thread. For parts of gyre, which use
+  /// detail::deferred_release.
+  void post_release(detail::release_node& release) noexcept;
   /// Runs `callable` (move-only is enough) once on the loop's thread, in the inbox's order, never
   /// before post() returns on the loop's own thread. Up to 24 bytes are stored in place, more in the
   /// thread's slab. Any thread. Throws std::bad_alloc, or what copying or moving it throws.
@@ -264,6 +269,8 @@ class event_loop : public executor, public timer_service {
   [[gnu::noinline, gnu::cold]] void push_without_memory(operation& op) noexcept;
   // For the derived destructor: drops what post_at() holds while tasks can still be posted.
   void discard_delayed() noexcept;
+  // The same for what post_release() holds.
+  void run_last_releases() noexcept;
 
  private:
   class running;
@@ -323,6 +330,7 @@ class event_loop : public executor, public timer_service {
   detail::atomic<std::uint64_t> refused_{0};
   detail::atomic<std::uint64_t> wakeups_{0};
   atomic_intrusive_stack<operation> left_over_;  // by inboxes that could not grow
+  detail::release_queue releases_{*this};        // among them while it is not empty
 };
 
 }  // namespace gyre

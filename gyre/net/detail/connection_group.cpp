@@ -126,8 +126,13 @@ void connection_group::close_all() noexcept {
   }
 }
 
-// Whether all could be freed: what waits in the loop's inbox must wait there.
-bool connection_group::free_what_is_idle() noexcept {
+void connection_group::free_all() noexcept {
+  while (place* each = list_.pop_front()) delete each->self;
+  size_ = 0;
+}
+
+// Whether that was all: a connection that is in the loop's inbox must stay until it has run.
+bool connection_group::free_not_posted() noexcept {
   for (auto next = list_.begin(); next != list_.end();) {
     tcp_connection& connection = *next++->self;
     if (!connection.later_posted_) remove(connection);
@@ -135,47 +140,12 @@ bool connection_group::free_what_is_idle() noexcept {
   return empty();
 }
 
-// Holds a group until its loop has time to bury it: in a turn, or with its inbox.
-class connection_group::undertaker {
- public:
-  undertaker(std::shared_ptr<connection_group> group, bool& hired) noexcept
-      : group_(std::move(group)), hired_(hired) {}
-  undertaker(undertaker&& other) noexcept = default;
-  ~undertaker() {
-    if (group_ == nullptr || !hired_) return;
-    group_->close_all();
-    while (place* each = group_->list_.pop_front()) delete each->self;
-    group_->size_ = 0;
-  }
-  void operator()() noexcept { bury(std::exchange(group_, nullptr)); }
-
- private:
-  std::shared_ptr<connection_group> group_;
-  bool& hired_;
-};
-
-connection_group::burial::burial() noexcept
-    : operation([](operation& self) { bury(std::move(static_cast<burial&>(self).group)); }) {}
-
-void connection_group::bury(std::shared_ptr<connection_group> group) noexcept {
-  group->close_all();
-  if (group->free_what_is_idle()) return;
-  bool& hired = group->hired_again_;
-  hired = false;
-  bury_later(std::move(group), hired);
-}
-
-void connection_group::bury_later(std::shared_ptr<connection_group> group, bool& hired) noexcept {
-  connection_group& buried = *group;
-  try {
-    buried.loop().post(undertaker(group, hired));
-    // Nobody reads it at the same time: only an undertaker that has not been called.
-    hired = true;
-  } catch (...) {
-    // The inbox has no memory; so as an operation, which would be lost if the loop turned no more.
-    buried.burial_.group = std::move(group);
-    buried.loop().post(buried.burial_);
-  }
+void connection_group::release(std::shared_ptr<connection_group> group,
+                               gyre::detail::release_point point) noexcept {
+  connection_group& self = *group;
+  self.close_all();
+  if (point == gyre::detail::release_point::loop_end) return self.free_all();
+  if (!self.free_not_posted()) self.release_.post(self.loop(), std::move(group));
 }
 
 void connection_group::abandon(std::shared_ptr<connection_group> group) noexcept {
@@ -183,7 +153,7 @@ void connection_group::abandon(std::shared_ptr<connection_group> group) noexcept
   const bool here = abandoned.loop().in_loop_thread();
   abandoned.gate_.close(here);
   if (here) abandoned.close_all();
-  bury_later(std::move(group), abandoned.hired_);
+  abandoned.release_.post(abandoned.loop(), std::move(group));
 }
 
 }  // namespace gyre::net::detail

@@ -6,9 +6,9 @@
 
 #include <gyre/base/detail/tally.hpp>
 #include <gyre/base/intrusive_list.hpp>
-#include <gyre/base/operation.hpp>
 #include <gyre/base/timer_operation.hpp>
 #include <gyre/base/unique_fd.hpp>
+#include <gyre/exec/detail/deferred_release.hpp>
 #include <gyre/exec/event_loop.hpp>
 #include <gyre/io/backend.hpp>
 #include <gyre/net/detail/callback_gate.hpp>
@@ -134,12 +134,6 @@ class connection_group {
   virtual void close_others() noexcept {}
 
  private:
-  class undertaker;
-  struct burial final : operation {
-    burial() noexcept;
-    std::shared_ptr<connection_group> group;
-  };
-
   struct idle_timer final : timer_operation {
     explicit idle_timer(connection_group& of) noexcept
         : timer_operation(&connection_group::on_idle_timer), self(&of) {}
@@ -152,9 +146,10 @@ class connection_group {
   void end_some_idle() noexcept;
   tcp_connection* make(int fd, const endpoint& peer, std::uint64_t id) noexcept;
   void close_all() noexcept;
-  bool free_what_is_idle() noexcept;
-  static void bury(std::shared_ptr<connection_group> group) noexcept;
-  static void bury_later(std::shared_ptr<connection_group> group, bool& hired) noexcept;
+  void free_all() noexcept;
+  bool free_not_posted() noexcept;
+  static void release(std::shared_ptr<connection_group> group,
+                      gyre::detail::release_point point) noexcept;
 
   event_loop& loop_;
   io::backend& io_;
@@ -172,10 +167,7 @@ class connection_group {
   intrusive_list<place> list_;
   std::size_t size_ = 0;
   std::size_t held_ = 0;  // bytes, by all connections
-  // The inbox has taken an undertaker: by abandon(), and afterwards.
-  bool hired_ = false;
-  bool hired_again_ = false;
-  burial burial_;
+  gyre::detail::deferred_release<connection_group> release_{&connection_group::release};
 };
 
 }  // namespace gyre::net::detail

@@ -261,17 +261,8 @@ void tcp_server::core::tell_one() {
   done();
 }
 
-// Never fails: nobody would come back for what it is to do.
 void tcp_server::core::catch_up_later(shard& part) noexcept {
-  try {
-    part.loop().post([called = shared(part)] { called->catch_up(); });
-  } catch (...) {
-    // The inbox has no memory; so as an operation, which would be lost if the loop turned no more.
-    const std::lock_guard lock(mutex_);
-    if (part.catching_up_.part) return;  // it will see what has changed
-    part.catching_up_.part = shared(part);
-    part.loop().post(part.catching_up_);
-  }
+  part.catch_up_release.post(part.loop(), shared(part));
 }
 
 void tcp_server::core::abandon() noexcept {
@@ -355,16 +346,6 @@ std::span<const std::unique_ptr<tcp_server::core::shard>> tcp_server::core::acce
 }
 
 // --- On one loop ---
-
-tcp_server::core::shard::catching_up::catching_up() noexcept
-    : operation([](operation& self) {
-        auto& posted = static_cast<catching_up&>(self);
-        core& whole = posted.part->core_;
-        std::unique_lock lock(whole.mutex_);
-        const std::shared_ptr<shard> called = std::move(posted.part);
-        lock.unlock();
-        called->catch_up();
-      }) {}
 
 void tcp_server::core::shard::catch_up() {
   const detail::callback_gate::pass passing(gate());

@@ -3,7 +3,7 @@
 #pragma once
 
 #include <gyre/base/atomic.hpp>
-#include <gyre/base/operation.hpp>
+#include <gyre/exec/detail/deferred_release.hpp>
 #include <gyre/net/detail/acceptor.hpp>
 #include <gyre/net/detail/address_limits.hpp>
 #include <gyre/net/detail/byte_quota.hpp>
@@ -125,11 +125,11 @@ class tcp_server::core::shard final : public detail::connection_group,
 
   /// Connections given to it. Any thread.
   gyre::detail::atomic<std::size_t> assigned{0};
-  /// Instead of a function that calls catch_up(), when the inbox has no memory for one.
-  struct catching_up final : operation {
-    catching_up() noexcept;
-    std::shared_ptr<shard> part;  // while it is posted; the core's mutex
-  } catching_up_;
+  /// Calls catch_up().
+  gyre::detail::deferred_release<shard> catch_up_release{
+      [](std::shared_ptr<shard> part, gyre::detail::release_point point) {
+        if (point == gyre::detail::release_point::loop_turn) part->catch_up();
+      }};
 
  private:
   void refused() noexcept override;

@@ -216,40 +216,12 @@ void udp_port::close() noexcept {
   bound_.close();
 }
 
-// Holds a port until its loop has time to bury it: in a turn, or with its inbox.
-class udp_port::undertaker {
- public:
-  explicit undertaker(std::shared_ptr<udp_port> port) noexcept : port_(std::move(port)) {}
-  undertaker(undertaker&& other) noexcept = default;
-  ~undertaker() {
-    if (port_ != nullptr && port_->undertaker_hired_) port_->close();
-  }
-  void operator()() noexcept { std::exchange(port_, nullptr)->close(); }
-
- private:
-  std::shared_ptr<udp_port> port_;
-};
-
-udp_port::burial::burial() noexcept
-    : operation([](operation& self) {
-        const std::shared_ptr<udp_port> buried = std::move(static_cast<burial&>(self).port);
-        buried->close();
-      }) {}
-
 void udp_port::abandon(std::shared_ptr<udp_port> port) noexcept {
   udp_port& abandoned = *port;
   const bool here = abandoned.loop_.in_loop_thread();
   abandoned.gate_.close(here);
   if (here) abandoned.close();
-  try {
-    abandoned.loop_.post(undertaker(port));
-    // Nobody reads it at the same time: only an undertaker that has not been called.
-    abandoned.undertaker_hired_ = true;
-  } catch (...) {
-    // The inbox has no memory; so as an operation, which would be lost if the loop turned no more.
-    abandoned.burial_.port = std::move(port);
-    abandoned.loop_.post(abandoned.burial_);
-  }
+  abandoned.release_.post(abandoned.loop_, std::move(port));
 }
 
 void udp_port::add_to(udp_server_metrics& sum) const noexcept {

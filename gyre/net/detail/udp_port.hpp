@@ -3,7 +3,7 @@
 #pragma once
 
 #include <gyre/base/detail/tally.hpp>
-#include <gyre/base/operation.hpp>
+#include <gyre/exec/detail/deferred_release.hpp>
 #include <gyre/exec/timer.hpp>
 #include <gyre/io/descriptor.hpp>
 #include <gyre/io/request.hpp>
@@ -48,12 +48,6 @@ class udp_port final : public udp_server::channel {
   void add_to(udp_server_metrics& sum) const noexcept;
 
  private:
-  class undertaker;
-  struct burial final : operation {
-    burial() noexcept;
-    std::shared_ptr<udp_port> port;
-  };
-
   // Datagrams to be sent: their bytes one behind the other, and whom they are for.
   struct replies {
     struct reply {
@@ -120,8 +114,8 @@ class udp_port final : public udp_server::channel {
   std::array<iovec, most_sent> pieces_;
   bool delivering_ = false;
   bool stopping_ = false;
-  bool undertaker_hired_ = false;  // its inbox has taken one
-  burial burial_;
+  gyre::detail::deferred_release<udp_port> release_{
+      [](std::shared_ptr<udp_port> port, gyre::detail::release_point) { port->close(); }};
   gyre::detail::tally received_, sent_, bytes_received_, bytes_sent_, truncated_, refused_, errors_;
 };
 
