@@ -27,7 +27,8 @@ class service;
 struct connect_options {
   /// Set before connecting.
   socket_options socket = {.no_delay = true};
-  /// Where to connect from; else the kernel chooses.
+  /// Where to connect from (SO_REUSEADDR is set then, unless `socket` says otherwise); else the
+  /// kernel chooses.
   std::optional<endpoint> local = {};
 };
 

@@ -92,9 +92,9 @@ class tcp_client {
   tcp_client& on_low_water(move_only_function<void(tcp_connection&)> called);
   tcp_client& on_peer_ended(move_only_function<void(tcp_connection&)> called);
   tcp_client& on_close(move_only_function<void(tcp_connection&, std::error_code)> called);
-  /// An attempt to connect failed (ECONNREFUSED, ETIMEDOUT …; EADDRINUSE where the kernel had
-  /// connected the socket to itself; ENOMEM). `attempts` have failed in a row; with `last` there will
-  /// be none until the next connect(). The default prints a line, for the first in a row and the last.
+  /// An attempt to connect failed (ECONNREFUSED, also where the kernel had connected the socket to
+  /// itself; ETIMEDOUT …; ENOMEM). `attempts` have failed in a row; with `last` there will be none
+  /// until the next connect(). The default prints a line, for the first in a row and the last.
   tcp_client& on_connect_failed(
       move_only_function<void(std::error_code why, std::size_t attempts, bool last)> called);
 

@@ -94,8 +94,9 @@ struct tcp_server_options {
   /// IPV6_V6ONLY: an IPv6 listener does not take IPv4 connections.
   bool ipv6_only = false;
   /// How long accepting pauses when there are no descriptors or memory left (EMFILE, ENFILE, ENOBUFS,
-  /// ENOMEM), at least 1 ms; doubles up to `accept_backoff_limit` while that goes on. One waiting connection is then
-  /// taken with a descriptor kept in reserve and closed, so that its peer knows.
+  /// ENOMEM), at least 1 ms; doubles up to `accept_backoff_limit` while that goes on. Without
+  /// descriptors, connections that wait, up to 64 for each pause, are accepted with one kept in
+  /// reserve and closed, so that their peers know.
   std::chrono::nanoseconds accept_backoff = std::chrono::milliseconds{10};
   std::chrono::nanoseconds accept_backoff_limit = std::chrono::seconds{1};
   /// Which connections come from a proxy that says whose they are: for these peer_endpoint() is the

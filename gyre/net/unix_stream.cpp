@@ -12,7 +12,7 @@
 
 #include <gyre/base/error.hpp>
 #include <gyre/net/detail/bind_listener.hpp>
-#include <gyre/net/detail/connecting.hpp>
+#include <gyre/net/detail/connect_attempt.hpp>
 #include <gyre/net/detail/message_operations.hpp>
 #include <gyre/net/detail/message_with_fds.hpp>
 #include <gyre/task/as_expected.hpp>
@@ -82,10 +82,10 @@ unix_listener::unix_listener(event_loop& loop, const endpoint& local,
     : listener(loop, listening_at(local, options)) {}
 
 task<unix_stream> connect_unix(event_loop& loop, endpoint to) {
-  socket made = socket::open(address_family::local, socket_type::stream);
-  auto on =
-      std::make_unique<io::detail::open_descriptor>(loop, made.release(), io::handle_kind::socket);
-  auto connecting = as_expected(io::detail::awaiting<detail::connecting>(
+  socket opened = socket::open(address_family::local, socket_type::stream);
+  auto on = std::make_unique<io::detail::open_descriptor>(loop, opened.release(),
+                                                          io::handle_kind::socket);
+  auto connecting = as_expected(io::detail::awaiting<detail::connect_operation>(
       std::in_place, on.get(), std::as_const(to).data(), to.size()));
   const auto connected = co_await std::move(connecting);
   if (!connected) detail::throw_not_connected(connected.error(), loop, to);

@@ -356,15 +356,17 @@ void tcp_server::core::shard::catch_up() {
 
 void tcp_server::core::shard::open(socket listening) {
   if (stopping_) return;
-  const tcp_server_options& how = core_.options;
-  auto made = std::make_unique<detail::acceptor>(
-      loop(), *this, std::move(listening), how.max_connections == tcp_server_options::unlimited,
-      how.accept_backoff, how.accept_backoff_limit);
-  for (const auto why : {detail::acceptor::paused, detail::acceptor::full}) {
-    if (holds_ & why) made->add_hold(why);
+  const tcp_server_options& options = core_.options;
+  auto opened = std::make_unique<detail::acceptor>(
+      loop(), *this, std::move(listening),
+      detail::acceptor::settings{.ahead = options.max_connections == tcp_server_options::unlimited,
+                                 .backoff = options.accept_backoff,
+                                 .backoff_limit = options.accept_backoff_limit});
+  for (const auto hold : {detail::acceptor::paused, detail::acceptor::full}) {
+    if (holds_ & hold) opened->add_hold(hold);
   }
-  made->open();
-  acceptors_.push_back(std::move(made));
+  opened->open();
+  acceptors_.push_back(std::move(opened));
 }
 
 void tcp_server::core::shard::hold(detail::acceptor::hold why, bool held) noexcept {
@@ -385,7 +387,7 @@ void tcp_server::core::shard::accepted(unique_fd connection, const endpoint& pee
   const std::size_t taken = core_.take_place(*this);
   if (taken >= core_.options.max_connections) hold(detail::acceptor::full, core_.is_full());
   if (taken > core_.options.max_connections) {
-    refused();
+    count_refused();
     core_.give_place_back();
     return;
   }
@@ -396,7 +398,7 @@ void tcp_server::core::shard::accepted(unique_fd connection, const endpoint& pee
     chosen.loop().post([part = core_.shared(chosen), connection = std::move(connection),
                         peer]() mutable { part->adopt_accepted(std::move(connection), peer); });
   } catch (const std::bad_alloc&) {
-    refused();
+    count_refused();
     chosen.give_back();
   }
 }
@@ -411,13 +413,13 @@ void tcp_server::core::shard::adopt_accepted(unique_fd connection, const endpoin
   try {
     is_proxy = trusted(peer);
   } catch (...) {
-    refused();
+    count_refused();
     give_back();
     throw;
   }
   if (!is_proxy) return serve(std::move(connection), peer);
   if (begin_handshake(connection, peer)) return;
-  refused();
+  count_refused();
   give_back();
 }
 
@@ -442,7 +444,7 @@ void tcp_server::core::shard::handshake_ended(detail::proxy_handshake& ended,
   if (!passing) return;
   if (!header) {
     connection.reset();
-    refused();
+    count_refused();
     return give_back();
   }
   const endpoint peer = header->source.is_ip() ? header->source : proxy;
@@ -462,7 +464,7 @@ void tcp_server::core::shard::serve(unique_fd connection, const endpoint& peer) 
     connection.reset();
     arriving_.reset();
     core_.limited_.fetch_add(1, memory_order_relaxed);
-    refused();
+    count_refused();
     return give_back();
   }
   const std::uint64_t id = core_.next_id_.fetch_add(1, memory_order_relaxed) + 1;
@@ -473,7 +475,7 @@ void tcp_server::core::shard::serve(unique_fd connection, const endpoint& peer) 
 }
 
 void tcp_server::core::shard::refuse(const endpoint& peer) noexcept {
-  refused();
+  count_refused();
   core_.by_address_.release(peer);
 }
 
@@ -481,14 +483,16 @@ void tcp_server::core::shard::connection_ends(tcp_connection& ended) noexcept {
   core_.by_address_.release(ended.peer_endpoint());
 }
 
-void tcp_server::core::shard::refused() noexcept {
+void tcp_server::core::shard::count_refused() noexcept {
   core_.refused_.fetch_add(1, memory_order_relaxed);
 }
 
-void tcp_server::core::shard::accepting_failed(std::error_code why, bool first) {
+void tcp_server::core::shard::accepting_paused(std::error_code error, bool first,
+                                               std::size_t refused) {
   const detail::callback_gate::pass passing(gate());
   core_.accept_errors_.fetch_add(1, memory_order_relaxed);
-  if (passing && first && core_.handlers.accept_error) core_.handlers.accept_error(why);
+  core_.refused_.fetch_add(refused, memory_order_relaxed);
+  if (passing && first && core_.handlers.accept_error) core_.handlers.accept_error(error);
 }
 
 void tcp_server::core::shard::give_back() noexcept {

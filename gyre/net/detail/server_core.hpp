@@ -132,8 +132,8 @@ class tcp_server::core::shard final : public detail::connection_group,
       }};
 
  private:
-  void refused() noexcept override;
-  void accepting_failed(std::error_code why, bool first) override;
+  void count_refused() noexcept;
+  void accepting_paused(std::error_code error, bool first, std::size_t refused) override;
   void connection_begins(tcp_connection& begun) override;
   void connection_ends(tcp_connection& ended) noexcept override;
   void connection_gone() override;
