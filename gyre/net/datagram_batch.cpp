@@ -100,7 +100,7 @@ void datagram_batch::received(std::size_t count) noexcept {
     slot.peer.resize(header.msg_namelen);
     slot.piece.iov_len = headers_[i].msg_len;
     slot.truncated = (header.msg_flags & MSG_TRUNC) != 0;
-    slot.segment = detail::segment_told(header);
+    slot.segment = detail::received_segment(header);
   }
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Many datagrams for one system call.
+// datagram_batch: memory for many datagrams per system call.
 //
 //     gyre::net::datagram_batch batch(64, 1500);
 //     for (;;) {
@@ -38,8 +38,8 @@ struct datagram {
 };
 
 /// Room for datagrams, which is used again and again: receive_batch() fills it, add() and then
-/// send_batch() empties it. Three allocations when it is made, none later. Move-only; one thread at a
-/// time; it must stay in place while an operation uses it.
+/// send_batch() empties it. Three allocations when it is made, none later. Move-only; one thread at
+/// a time; it must stay in place while an operation uses it.
 class datagram_batch {
  public:
   /// For `capacity` datagrams (at most 1024, as the kernel takes no more) of up to `largest` bytes

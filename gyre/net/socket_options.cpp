@@ -80,7 +80,7 @@ void set_bytes(int fd, const option& which, std::size_t bytes) {
   set<int>(fd, which, static_cast<int>(bytes));
 }
 
-// Of two options that say the same for IPv4 and for IPv6, the socket's.
+// One of two options, for IPv4 and for IPv6: the one of the socket's family.
 const option& of_family(const socket_ref& socket, const option& v4, const option& v6) {
   return socket.family() == address_family::ipv6 ? v6 : v4;
 }

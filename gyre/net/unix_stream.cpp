@@ -47,10 +47,10 @@ task<bytes_and_fds> receive_with_fds(io::detail::open_descriptor* on, std::span<
 }
 
 socket listening_at(const endpoint& local, const unix_listener_options& options) {
-  socket made = socket::open(address_family::local, socket_type::stream);
-  detail::bind_listener(made, local, options.replace_stale);
-  made.listen(options.backlog);
-  return made;
+  socket opened = socket::open(address_family::local, socket_type::stream);
+  detail::bind_listener(opened, local, options.replace_stale);
+  opened.listen(options.backlog);
+  return opened;
 }
 
 }  // namespace

@@ -14,11 +14,11 @@ namespace gyre::net::detail {
 /// connection waits, so to try again at once would only burn the processor, and the peers that wait
 /// would not learn of it: they are accepted with the reserve and closed, and accepting pauses.
 ///
-/// | state     | accept succeeded | accept failed                             | after the pause |
-/// |-----------|------------------|-------------------------------------------|-----------------|
-/// | accepting | accepting        | pausing, for the shortest pause           | -               |
-/// | pausing   | -                | -                                         | retrying        |
-/// | retrying  | accepting        | pausing, twice as long, up to the longest | -               |
+/// | state     | accept succeeded | accept failed                             | pause over |
+/// |-----------|------------------|-------------------------------------------|------------|
+/// | accepting | accepting        | pausing, for the shortest pause           | -          |
+/// | pausing   | -                | -                                         | retrying   |
+/// | retrying  | accepting        | pausing, twice as long, up to the longest | -          |
 ///
 /// Thread-safety: none; belongs to the loop's thread. The caller has the timer.
 class accept_policy {

@@ -21,17 +21,17 @@
 
 namespace gyre::net::detail {
 
-/// | state     | open()    | first hold | last hold gone | accepted    | accept failed      | close() |
-/// |-----------|-----------|------------|----------------|-------------|--------------------|---------|
-/// | bound     | accepting | bound      | bound          | -           | -                  | closed  |
-/// | accepting | -         | held       | -              | tells owner | held (backing_off) | closed  |
-/// | held      | -         | -          | accepting      | tells owner | held (backing_off) | closed  |
+/// | state     | open()    | first hold | no hold   | accepted    | accept failed      | close() |
+/// |-----------|-----------|------------|-----------|-------------|--------------------|---------|
+/// | bound     | accepting | bound      | bound     | -           | -                  | closed  |
+/// | accepting | -         | held       | -         | calls owner | held (backing_off) | closed  |
+/// | held      | -         | -          | accepting | calls owner | held (backing_off) | closed  |
 ///
 /// With a hold, open() leads to held. The hold backing_off goes when the pause of the accept_policy
 /// is over; a request that is being cancelled may still complete in held.
 ///
-/// Thread-safety: none but the constructor, which any thread may call; the rest belongs to the loop's
-/// thread.
+/// Thread-safety: none but the constructor, which any thread may call; the rest belongs to the
+/// loop's thread.
 class acceptor {
  public:
   /// Gets the connections. Each function may close the acceptor.
@@ -50,7 +50,7 @@ class acceptor {
   enum hold : std::uint8_t { paused = 1, full = 2, backing_off = 4 };
 
   struct settings {
-    /// The owner takes as many connections as come, and need not be asked before each.
+    /// The owner takes as many connections as come, without a check before each.
     bool ahead;
     std::chrono::nanoseconds backoff;
     std::chrono::nanoseconds backoff_limit;
@@ -77,7 +77,7 @@ class acceptor {
           self(&by) {}
     acceptor* self;
   };
-  // What an open acceptor has on the loop.
+  // Parts of an open acceptor on the loop.
   struct registration {
     registration(acceptor& by, unique_fd fd);
     io::descriptor descriptor;

@@ -38,8 +38,8 @@ socket open_to_connect(const endpoint& to, const endpoint& local = {},
                        const socket_options& options = {});
 
 /// Whether a socket that has connected is of use. std::errc::connection_refused: it is a TCP socket
-/// and its own peer, as a port of this machine that nobody listens on can be chosen as the local one
-/// while it is connected to (RFC 793's simultaneous open, with itself). Another error: it is
+/// and its own peer, as a port of this machine that nobody listens on can be chosen as the local
+/// one while it is connected to (RFC 793's simultaneous open, with itself). Another error: it is
 /// connected no more.
 std::error_code check_connected(socket_ref connected) noexcept;
 

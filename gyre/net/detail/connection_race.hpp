@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Happy eyeballs (RFC 8305): attempts to connect to several addresses, each started some time after
-// the one before, of which the first that succeeds wins.
+// connection_race: happy eyeballs (RFC 8305), attempts to connect to several addresses, each
+// started some time after the one before, of which the first that succeeds wins.
 #pragma once
 
 #include <gyre/exec/event_loop.hpp>

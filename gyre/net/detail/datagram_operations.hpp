@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the coroutines of datagram sockets ask for, as Operations of gyre/io/detail/awaiting.hpp.
+// Requests of datagram sockets as Operations of gyre/io/detail/awaiting.hpp.
 #pragma once
 
 #include <gyre/io/detail/awaiting.hpp>
@@ -31,10 +31,10 @@ namespace detail {
 struct segment_control {
   alignas(cmsghdr) char bytes[CMSG_SPACE(sizeof(int))];
 };
-/// What it has told with `message`: 0 for nothing.
-std::size_t segment_told(const msghdr& message) noexcept;
+/// The segment size in `message`; 0 for none.
+std::size_t received_segment(const msghdr& message) noexcept;
 /// Has the kernel cut what is sent with `message`.
-void tell_segment(msghdr& message, segment_control& room, std::size_t segment) noexcept;
+void request_segment(msghdr& message, segment_control& room, std::size_t segment) noexcept;
 
 struct receiving_one : io::detail::single_request<io::read_request> {
   using value_type = std::size_t;
@@ -45,7 +45,7 @@ struct receiving_one : io::detail::single_request<io::read_request> {
   receiving_one(const receiving_one& other, function report) noexcept
       : receiving_one(other.on(), report, other.rest) {}
 
-  static std::size_t value(io::result made) noexcept { return made.count(); }
+  static std::size_t value(io::result result) noexcept { return result.count(); }
 };
 
 struct receiving_from : io::detail::single_request<io::receive_message_request> {
@@ -58,7 +58,7 @@ struct receiving_from : io::detail::single_request<io::receive_message_request> 
       : receiving_from(other.on(), report, other.to_) {}
 
   std::optional<io::result> begin() noexcept;
-  received_datagram value(io::result made) noexcept;
+  received_datagram value(io::result result) noexcept;
 
  private:
   std::span<std::byte> to_;
@@ -80,7 +80,7 @@ struct sending_to : io::detail::single_request<io::send_message_request> {
       : sending_to(other.on(), report, other.bytes_, other.peer_, other.segment_) {}
 
   std::optional<io::result> begin() noexcept;
-  static std::size_t value(io::result made) noexcept { return made.count(); }
+  static std::size_t value(io::result result) noexcept { return result.count(); }
 
  private:
   std::optional<io::result> send() noexcept;
@@ -106,9 +106,9 @@ struct receiving_batch : io::detail::single_request<io::receive_messages_request
     messages = into_->prepare_to_receive();
     return single_request::begin();
   }
-  std::size_t value(io::result made) noexcept {
-    into_->received(made.count());
-    return made.count();
+  std::size_t value(io::result result) noexcept {
+    into_->received(result.count());
+    return result.count();
   }
 
  private:
@@ -128,12 +128,12 @@ struct sending_batch : io::detail::single_request<io::send_messages_request> {
     batch_->sent_ = 0;
     return send_rest();
   }
-  std::optional<io::result> go_on(io::result made) noexcept {
-    if (!made) return made;
-    batch_->sent_more(made.count());
+  std::optional<io::result> go_on(io::result result) noexcept {
+    if (!result) return result;
+    batch_->sent_more(result.count());
     return send_rest();
   }
-  static std::size_t value(io::result made) noexcept { return made.count(); }
+  static std::size_t value(io::result result) noexcept { return result.count(); }
 
  private:
   std::optional<io::result> send_rest() noexcept;

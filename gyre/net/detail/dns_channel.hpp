@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A channel of c-ares on a loop: carries queries to the name servers, and their answers back.
+// dns_channel: a channel of c-ares on a loop, which carries queries to name servers and answers
+// back.
 #pragma once
 
 #include <gyre/exec/event_loop.hpp>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// listener: what tcp_listener and unix_listener have in common, a listening socket whose connections
-// coroutines accept.
+// listener: what tcp_listener and unix_listener have in common, a listening socket whose
+// connections coroutines accept.
 #pragma once
 
 #include <gyre/base/timer_operation.hpp>
@@ -22,7 +22,7 @@
 
 namespace gyre::net::detail {
 
-/// What users call; the machinery is below.
+/// The public base, below.
 template <class Stream>
 class listener;
 
@@ -115,8 +115,8 @@ struct accept_stream_operation : accept_operation {
   }
 
  private:
-  // A connection that the loop cannot serve, for want of memory or of watches, is closed and the next
-  // one accepted: an error would end the coroutine that accepts, and with it most servers.
+  // A connection that the loop cannot serve, for want of memory or of watches, is closed and the
+  // next one accepted: an error would end the coroutine that accepts, and with it most servers.
   std::optional<io::result> attach(std::optional<io::result> accepted) noexcept {
     while (accepted && *accepted) {
       try {
@@ -147,11 +147,11 @@ class listener {
   /// Waits for a connection and gives it, on the listener's loop; its address is written to `peer`.
   /// The forms, the executors and the early ends are those of io::stream's reads.
   ///
-  /// When the process or the system has no descriptor left (EMFILE, ENFILE) connections that wait are
-  /// refused, by closing them: counted by refused(), and reported once on stderr. This, or a lack of
-  /// memory, does not end the wait: it tries again after 10 ms, 20 ms and so on up to a second. A
-  /// connection that the loop cannot serve (ENOSPC: too many watches; no memory) is refused in the
-  /// same way, and the next one accepted.
+  /// When the process or the system has no descriptor left (EMFILE, ENFILE) connections that wait
+  /// are refused, by closing them: counted by refused(), and reported once on stderr. This, or a
+  /// lack of memory, does not end the wait: it tries again after 10 ms, 20 ms and so on up to a
+  /// second. A connection that the loop cannot serve (ENOSPC: too many watches; no memory) is
+  /// refused in the same way, and the next one accepted.
   ///
   /// Errors: std::errc::operation_canceled when the listener is closed, timed_out;
   /// operation_cancelled when the coroutine is asked to stop.

@@ -25,7 +25,7 @@ struct message_operation : io::detail::single_request<Request> {
   message_operation(const message_operation& other, function report) noexcept
       : base(other.on(), *other.message, report) {}
 
-  static std::size_t value(io::result made) noexcept { return made.count(); }
+  static std::size_t value(io::result result) noexcept { return result.count(); }
 };
 
 using sending_message = message_operation<io::send_message_request, const msghdr>;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Notices that a count has stood still for a time, by looking at it four times in that.
+// progress_watch: detects that a count has not moved for a time, by four samples within it.
 #pragma once
 
 #include <algorithm>
@@ -8,8 +8,8 @@
 
 namespace gyre::net::detail {
 
-/// What a timer asks that expires once in a quarter(): so progress costs nothing but its counting, and
-/// a standstill is noticed up to a quarter late.
+/// Sampled by a timer that expires once in a quarter(): so progress costs nothing but its counting,
+/// and a standstill is noticed up to a quarter late.
 class progress_watch {
  public:
   /// Begins anew: `count` is to change within `timeout`.

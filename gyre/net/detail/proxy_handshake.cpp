@@ -66,7 +66,7 @@ std::ptrdiff_t proxy_handshake::read_some() {
   return count;
 }
 
-// What ends it destroys it.
+// Its end destroys it.
 void proxy_handshake::read() {
   for (;;) {
     std::optional<proxy_header> header;

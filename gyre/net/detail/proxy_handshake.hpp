@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Takes the header of the PROXY protocol off a connection that a server has accepted, and not a byte
-// more, before the server begins to serve it.
+// proxy_handshake: takes the header of the PROXY protocol off an accepted connection, and not a
+// byte more, before the server begins to serve it.
 #pragma once
 
 #include <gyre/base/unique_fd.hpp>

@@ -13,7 +13,7 @@ namespace gyre::net::detail {
 udp_port::udp_port(udp_server::core& whole, event_loop& loop, socket bound)
     : core_(whole), loop_(loop), bound_(std::move(bound)) {}
 
-udp_port::presence::presence(udp_port& of, unique_fd fd)
+udp_port::registration::registration(udp_port& of, unique_fd fd)
     : descriptor(of.loop_, std::move(fd), io::handle_kind::socket),
       receiving(descriptor.handle(), of),
       sending(descriptor.handle(), of),
@@ -45,41 +45,41 @@ void udp_port::open() {
 
 // --- Receiving ---
 
-void udp_port::on_received(io::request& asked, io::result what) {
-  static_cast<receive_some&>(asked).self->receive(what);
+void udp_port::on_received(io::request& request, io::result result) {
+  static_cast<receive_some&>(request).self->receive(result);
 }
 
-// Goes on after `made`, until it must wait or others are to have their turn.
-void udp_port::receive(std::optional<io::result> made) {
+// Continues with `result`, until it must wait or others are to have their turn.
+void udp_port::receive(std::optional<io::result> result) {
   using namespace std::chrono_literals;
   const callback_gate::pass passing(gate_);
   if (!passing) return;
   if (delivered_ < batch_->size() && !deliver_batch()) return;
   for (int batches = 0; batches < most_batches; ++batches) {
-    if (!made) {
+    if (!result) {
       open_->receiving.messages = batch_->prepare_to_receive();
-      made = open_->descriptor.start(open_->receiving);
-      if (!made) return;
+      result = open_->descriptor.start(open_->receiving);
+      if (!result) return;
     }
-    const bool failed = !*made;
-    if (!deliver(*std::exchange(made, std::nullopt))) return;
+    const bool failed = !*result;
+    if (!deliver(*std::exchange(result, std::nullopt))) return;
     if (failed) return open_->again.start_after(1ms);
   }
   open_->again.start_after(0ns);
 }
 
-// Whether to go on.
-bool udp_port::deliver(io::result what) {
-  if (!what) {
+// Whether to continue.
+bool udp_port::deliver(io::result result) {
+  if (!result) {
     errors_.add(1);
     return true;
   }
-  batch_->received(what.count());
+  batch_->received(result.count());
   delivered_ = 0;
   return deliver_batch();
 }
 
-// What a function throws is the loop's; the rest of the batch comes in its next turn.
+// An exception of the function goes to the loop; the rest of the batch comes in its next turn.
 bool udp_port::deliver_batch() {
   const auto end = [this] {
     delivering_ = false;
@@ -138,20 +138,20 @@ void udp_port::flush() noexcept {
       continue;
     }
     open_->sending.messages = unsent;
-    const std::optional<io::result> made = open_->descriptor.start(open_->sending);
-    if (made) sent(*made);
+    const std::optional<io::result> result = open_->descriptor.start(open_->sending);
+    if (result) sent(*result);
   }
 }
 
-// Of a Unix socket that is not connected nothing tells when a receiver's queue has room again: epoll
-// reports after each attempt that the sender's own buffer has. And nobody should wait for somebody
-// else's client.
+// A Unix socket that is not connected is not notified when a receiver's queue has room again: epoll
+// reports after each attempt that the sender's own buffer has room. And no client should wait for
+// another.
 io::result udp_port::send_without_waiting(std::span<mmsghdr> messages) const noexcept {
   for (;;) {
-    const io::result made = io::result::of_call(::sendmmsg(fd(), messages.data(),
-                                                           static_cast<unsigned>(messages.size()),
-                                                           MSG_DONTWAIT | MSG_NOSIGNAL));
-    if (made.error_number() != EINTR) return made;
+    const io::result result = io::result::of_call(::sendmmsg(fd(), messages.data(),
+                                                             static_cast<unsigned>(messages.size()),
+                                                             MSG_DONTWAIT | MSG_NOSIGNAL));
+    if (result.error_number() != EINTR) return result;
   }
 }
 
@@ -171,26 +171,26 @@ std::span<mmsghdr> udp_port::describe_unsent() noexcept {
   return std::span(messages_).first(count);
 }
 
-void udp_port::on_sent(io::request& asked, io::result what) {
-  udp_port& self = *static_cast<send_some&>(asked).self;
+void udp_port::on_sent(io::request& request, io::result result) {
+  udp_port& self = *static_cast<send_some&>(request).self;
   const callback_gate::pass passing(self.gate_);
   if (!passing) return;
-  self.sent(what);
+  self.sent(result);
   self.flush();
   if (self.stopping_) self.close_when_done();
 }
 
 // An error is that of the first one that has not been sent.
-void udp_port::sent(io::result what) noexcept {
-  if (!what) {
-    (what.would_block() ? refused_ : errors_).add(1);
+void udp_port::sent(io::result result) noexcept {
+  if (!result) {
+    (result.would_block() ? refused_ : errors_).add(1);
     ++leaving_.sent;
     return;
   }
-  for (std::size_t i = 0; i < what.count(); ++i) {
+  for (std::size_t i = 0; i < result.count(); ++i) {
     bytes_sent_.add(leaving_.each[leaving_.sent++].size);
   }
-  sent_.add(what.count());
+  sent_.add(result.count());
 }
 
 // --- Ending ---
