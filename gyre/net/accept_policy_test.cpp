@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests of what a listening socket does without descriptors: how many it refuses, how long it pauses.
+// Tests of the accept policy: how many connections it refuses, and how long it pauses.
 #include <gyre/net/detail/accept_policy.hpp>
 
 #include <gtest/gtest.h>

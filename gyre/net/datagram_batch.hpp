@@ -21,8 +21,8 @@
 namespace gyre::net {
 
 namespace detail {
-struct sending_batch;
-struct receiving_batch;
+struct send_batch_operation;
+struct receive_batch_operation;
 struct datagram_slot;
 class udp_port;
 }  // namespace detail
@@ -62,8 +62,9 @@ class datagram_batch {
 
   class iterator {
    public:
-    iterator(const datagram_batch& of, std::size_t index) noexcept : of_(&of), index_(index) {}
-    datagram operator*() const noexcept { return (*of_)[index_]; }
+    iterator(const datagram_batch& batch, std::size_t index) noexcept
+        : batch_(&batch), index_(index) {}
+    datagram operator*() const noexcept { return (*batch_)[index_]; }
     iterator& operator++() noexcept {
       ++index_;
       return *this;
@@ -71,7 +72,7 @@ class datagram_batch {
     bool operator==(const iterator& other) const noexcept { return index_ == other.index_; }
 
    private:
-    const datagram_batch* of_;
+    const datagram_batch* batch_;
     std::size_t index_;
   };
   iterator begin() const noexcept { return {*this, 0}; }
@@ -89,8 +90,8 @@ class datagram_batch {
   void clear() noexcept { size_ = sent_ = 0; }
 
  private:
-  friend detail::sending_batch;
-  friend detail::receiving_batch;
+  friend detail::send_batch_operation;
+  friend detail::receive_batch_operation;
   friend detail::udp_port;
 
   std::span<mmsghdr> prepare_to_receive() noexcept;

@@ -32,13 +32,13 @@ class datagram_socket {
   /// Receives a datagram into `to`, and gives its size, which may be 0, its sender, and whether it
   /// was cut off. One system call.
   auto receive_from(std::span<std::byte> to) noexcept {
-    return awaiter<detail::receiving_from>(to);
+    return awaiter<detail::receive_from_operation>(to);
   }
   /// As receive_from() without the sender: gives the size. Longer datagrams are cut off.
-  auto receive(std::span<std::byte> to) noexcept { return awaiter<detail::receiving_one>(to); }
+  auto receive(std::span<std::byte> to) noexcept { return awaiter<detail::receive_operation>(to); }
   /// Sends one datagram, which may be empty, and gives its size.
   auto send_to(std::span<const std::byte> bytes, const endpoint& to) noexcept {
-    return awaiter<detail::sending_to>(bytes, to);
+    return awaiter<detail::send_to_operation>(bytes, to);
   }
   auto send_to(std::string_view text, const endpoint& to) noexcept {
     return send_to(std::as_bytes(std::span(text)), to);
@@ -50,12 +50,14 @@ class datagram_socket {
   /// Waits for a datagram, and receives all that there are, as far as they fit; gives their number.
   /// Clears the batch first. One system call (recvmmsg), no allocation.
   auto receive_batch(datagram_batch& into) noexcept {
-    return awaiter<detail::receiving_batch>(into);
+    return awaiter<detail::receive_batch_operation>(into);
   }
   /// Sends all datagrams of the batch, and gives their number; after an error batch.sent() of them
   /// have been sent. The batch keeps them. One system call (sendmmsg) unless it must wait; no
   /// allocation.
-  auto send_batch(datagram_batch& batch) noexcept { return awaiter<detail::sending_batch>(batch); }
+  auto send_batch(datagram_batch& batch) noexcept {
+    return awaiter<detail::send_batch_operation>(batch);
+  }
 
   /// Waits until there is something to receive, or room to send.
   auto wait_readable() noexcept {

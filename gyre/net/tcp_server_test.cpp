@@ -660,7 +660,7 @@ TEST_F(TcpServer, MayBeStoppedByACoroutine) {
   EXPECT_EQ(closes, 1);
 }
 
-// What its end takes out of epoll would otherwise be the parent's.
+// Its end would otherwise take the parent's sockets out of epoll.
 TEST_F(TcpServer, AForkedChildMayDestroyItsCopy) {
   start();
   settle(loop);

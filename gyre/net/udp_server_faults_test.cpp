@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// System calls and memory that fail beneath a udp_server and a udp_client: each failure is told, and
-// leaves nothing behind.
+// System calls and memory that fail beneath a udp_server and a udp_client: each failure is told,
+// and leaves nothing behind.
 #include <gtest/gtest.h>
 #include <gyre/net/callback_test_support.hpp>
 #include <gyre/net/udp_client.hpp>

@@ -15,8 +15,8 @@
 namespace gyre::net {
 namespace {
 
-using sending = io::detail::awaiting<detail::sending_to>;
-using sending_batch = io::detail::awaiting<detail::sending_batch>;
+using sending = io::detail::awaiting<detail::send_to_operation>;
+using batch_sending = io::detail::awaiting<detail::send_batch_operation>;
 
 constexpr std::size_t most_segments = 64;   // the kernel's limits
 constexpr std::size_t most_bytes = 65'507;  // of a datagram over IPv4
@@ -74,7 +74,7 @@ task<std::size_t> send_cut(io::detail::open_descriptor* on, std::span<const std:
       static_cast<void>(batch.add_reference(part, to));
       done += part.size();
     }
-    sending_batch sent(std::in_place, on, batch);
+    batch_sending sent(std::in_place, on, batch);
     co_await sent;
   }
   co_return done;

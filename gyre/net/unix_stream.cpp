@@ -29,7 +29,7 @@ task<std::size_t> send_with_fds(io::detail::open_descriptor* on, std::span<const
   const iovec piece{const_cast<std::byte*>(from.data()), from.size()};
   detail::message_with_fds message({&piece, 1});
   message.attach(fds);
-  io::detail::awaiting<detail::sending_message> sending(std::in_place, on, message.header);
+  io::detail::awaiting<detail::send_message_operation> sending(std::in_place, on, message.header);
   co_return co_await sending;
 }
 
@@ -37,7 +37,8 @@ task<bytes_and_fds> receive_with_fds(io::detail::open_descriptor* on, std::span<
   const iovec piece{to.data(), to.size()};
   detail::message_with_fds message({&piece, 1});
   message.make_room();
-  io::detail::awaiting<detail::receiving_message> receiving(std::in_place, on, message.header);
+  io::detail::awaiting<detail::receive_message_operation> receiving(std::in_place, on,
+                                                                    message.header);
   const std::size_t size = co_await receiving;
   std::vector<unique_fd> fds = message.take();
   if (message.is_truncated()) {

@@ -45,10 +45,10 @@ class address_limits {
   const std::size_t connections_;
   const bool counts_accepts_;
   const std::chrono::nanoseconds interval_;
-  const std::chrono::nanoseconds one_takes_;
+  const std::chrono::nanoseconds accept_cost_;
   mutable std::mutex mutex_;  // of these
   std::unordered_map<ip_address, entry> entries_;
-  std::size_t clean_at_ = 1024;
+  std::size_t sweep_threshold_ = 1024;
 };
 
 }  // namespace gyre::net::detail

@@ -24,17 +24,18 @@ class byte_quota {
   /// Bytes that count until the share is destroyed, before the quota is.
   class share {
    public:
-    share(share&& other) noexcept : of_(std::exchange(other.of_, nullptr)), bytes_(other.bytes_) {}
+    share(share&& other) noexcept
+        : quota_(std::exchange(other.quota_, nullptr)), bytes_(other.bytes_) {}
     share& operator=(share&&) = delete;
     ~share() {
       // relaxed: a count that orders nothing.
-      if (of_ != nullptr) of_->taken_.fetch_sub(bytes_, std::memory_order_relaxed);
+      if (quota_ != nullptr) quota_->taken_.fetch_sub(bytes_, std::memory_order_relaxed);
     }
 
    private:
     friend class byte_quota;
-    share(byte_quota& of, std::size_t bytes) noexcept : of_(&of), bytes_(bytes) {}
-    byte_quota* of_;
+    share(byte_quota& of, std::size_t bytes) noexcept : quota_(&of), bytes_(bytes) {}
+    byte_quota* quota_;
     std::size_t bytes_;
   };
 

@@ -45,7 +45,7 @@ task<> connection_race::run(scope& attempts) {
 tcp_stream connection_race::result() {
   if (winner_) return std::move(*winner_);
   std::string what = "connect";
-  if (refused_by_.family() != address_family::none) what += ' ' + refused_by_.to_string();
+  if (last_failed_.family() != address_family::none) what += ' ' + last_failed_.to_string();
   throw std::system_error(error_, what);
 }
 
@@ -54,7 +54,7 @@ task<> connection_race::attempt(endpoint to, scope& attempts) {
   auto connected = co_await std::move(connecting);
   if (!connected) {
     error_ = connected.error();
-    refused_by_ = to;
+    last_failed_ = to;
   } else if (!winner_) {
     winner_ = std::move(*connected);
     attempts.request_stop();

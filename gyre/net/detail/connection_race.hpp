@@ -44,7 +44,7 @@ class connection_race {
   auto_reset_event one_ended_;
   auto_reset_event more_;  // candidates, or that there are none; or a winner
   std::optional<tcp_stream> winner_;
-  endpoint refused_by_;  // the last one
+  endpoint last_failed_;  // the last one
   std::error_code error_ = std::make_error_code(std::errc::operation_canceled);
 };
 

@@ -24,8 +24,7 @@ void close_descriptors(const cmsghdr& sent) noexcept {
   }
 }
 
-// Nothing tells a Unix socket that is not connected when the receiver's queue has room again: epoll
-// reports after each attempt that the sender's own buffer has. So nobody waits for that.
+// See send_without_waiting().
 bool cannot_wait(const msghdr& message) noexcept {
   return message.msg_name != nullptr &&
          static_cast<const sockaddr*>(message.msg_name)->sa_family == AF_UNIX;
@@ -65,44 +64,41 @@ void request_segment(msghdr& message, segment_control& room, std::size_t segment
   std::memcpy(CMSG_DATA(&only), &size, sizeof size);
 }
 
-std::optional<io::result> receiving_from::begin() noexcept {
+io::result send_without_waiting(int fd, std::span<mmsghdr> messages) noexcept {
+  return uninterrupted([&] {
+    return ::sendmmsg(fd, messages.data(), static_cast<unsigned>(messages.size()),
+                      MSG_DONTWAIT | MSG_NOSIGNAL);
+  });
+}
+
+std::optional<io::result> receive_from_operation::begin() noexcept {
   piece_ = {to_.data(), to_.size()};
-  header_ = {};
-  header_.msg_name = peer_.data();
-  header_.msg_namelen = endpoint::capacity();
-  header_.msg_iov = &piece_;
-  header_.msg_iovlen = 1;
+  set_message(header_, piece_, peer_, endpoint::capacity());
   header_.msg_control = control_.bytes;
   header_.msg_controllen = sizeof control_.bytes;
   return single_request::begin();
 }
 
-received_datagram receiving_from::value(io::result result) noexcept {
+received_datagram receive_from_operation::value(io::result result) noexcept {
   peer_.resize(header_.msg_namelen);
   return {result.count(), peer_, (header_.msg_flags & MSG_TRUNC) != 0, received_segment(header_)};
 }
 
-std::optional<io::result> sending_to::begin() noexcept {
+std::optional<io::result> send_to_operation::begin() noexcept {
   piece_ = {const_cast<std::byte*>(bytes_.data()), bytes_.size()};
-  header_ = {};
-  if (peer_.size() > 0) {
-    header_.msg_name = peer_.data();
-    header_.msg_namelen = peer_.size();
-  }
-  header_.msg_iov = &piece_;
-  header_.msg_iovlen = 1;
+  set_message(header_, piece_, peer_, peer_.size());
   if (segment_ > 0) request_segment(header_, control_, segment_);
   return send();
 }
 
-std::optional<io::result> sending_to::send() noexcept {
+std::optional<io::result> send_to_operation::send() noexcept {
   const std::optional<io::result> result = single_request::begin();
   if (result || !cannot_wait(header_)) return result;
   static_cast<void>(give_up());
   return uninterrupted([&] { return ::sendmsg(on()->fd(), &header_, MSG_NOSIGNAL); });
 }
 
-std::optional<io::result> sending_batch::send_rest() noexcept {
+std::optional<io::result> send_batch_operation::send_rest() noexcept {
   for (;;) {
     messages = batch_->rest_to_send();
     if (messages.empty()) return io::result::of(batch_->size());
@@ -113,14 +109,11 @@ std::optional<io::result> sending_batch::send_rest() noexcept {
   }
 }
 
-std::optional<io::result> sending_batch::send_some() noexcept {
+std::optional<io::result> send_batch_operation::send_some() noexcept {
   const std::optional<io::result> result = single_request::begin();
   if (result || !cannot_wait(messages.front().msg_hdr)) return result;
   static_cast<void>(give_up());
-  return uninterrupted([&] {
-    return ::sendmmsg(on()->fd(), messages.data(), static_cast<unsigned>(messages.size()),
-                      MSG_NOSIGNAL);
-  });
+  return send_without_waiting(on()->fd(), messages);
 }
 
 }  // namespace gyre::net::detail

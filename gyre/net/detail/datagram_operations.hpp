@@ -27,35 +27,54 @@ struct received_datagram {
 
 namespace detail {
 
-/// Room for what the kernel tells beside the bytes: the size of segments.
+/// Room for the ancillary data of a message: the size of segments.
 struct segment_control {
   alignas(cmsghdr) char bytes[CMSG_SPACE(sizeof(int))];
 };
 /// The segment size in `message`; 0 for none.
 std::size_t received_segment(const msghdr& message) noexcept;
-/// Has the kernel cut what is sent with `message`.
+/// Makes the kernel cut the bytes of `message` into segments.
 void request_segment(msghdr& message, segment_control& room, std::size_t segment) noexcept;
 
-struct receiving_one : io::detail::single_request<io::read_request> {
+/// Fills a header of one piece; `peer` of no bytes is none.
+inline void set_message(msghdr& header, iovec& piece, endpoint& peer,
+                        socklen_t peer_size) noexcept {
+  header = {};
+  if (peer_size > 0) {
+    header.msg_name = peer.data();
+    header.msg_namelen = peer_size;
+  }
+  header.msg_iov = &piece;
+  header.msg_iovlen = 1;
+}
+
+/// sendmmsg(2) for Unix sockets that are not connected, which are not notified when a receiver's
+/// queue has room again: epoll reports after each attempt that the sender's own buffer has room. So
+/// these never wait.
+io::result send_without_waiting(int fd, std::span<mmsghdr> messages) noexcept;
+
+struct receive_operation : io::detail::single_request<io::read_request> {
   using value_type = std::size_t;
   static constexpr const char* name = "gyre::net::datagram_socket: receive";
 
-  receiving_one(io::detail::open_descriptor* on, function report, std::span<std::byte> to) noexcept
-      : single_request(on, to, report) {}
-  receiving_one(const receiving_one& other, function report) noexcept
-      : receiving_one(other.on(), report, other.rest) {}
+  receive_operation(io::detail::open_descriptor* on, function callback,
+                    std::span<std::byte> to) noexcept
+      : single_request(on, to, callback) {}
+  receive_operation(const receive_operation& other, function callback) noexcept
+      : receive_operation(other.on(), callback, other.rest) {}
 
   static std::size_t value(io::result result) noexcept { return result.count(); }
 };
 
-struct receiving_from : io::detail::single_request<io::receive_message_request> {
+struct receive_from_operation : io::detail::single_request<io::receive_message_request> {
   using value_type = received_datagram;
   static constexpr const char* name = "gyre::net::datagram_socket: receive";
 
-  receiving_from(io::detail::open_descriptor* on, function report, std::span<std::byte> to) noexcept
-      : single_request(on, header_, report), to_(to) {}
-  receiving_from(const receiving_from& other, function report) noexcept
-      : receiving_from(other.on(), report, other.to_) {}
+  receive_from_operation(io::detail::open_descriptor* on, function callback,
+                         std::span<std::byte> to) noexcept
+      : single_request(on, header_, callback), to_(to) {}
+  receive_from_operation(const receive_from_operation& other, function callback) noexcept
+      : receive_from_operation(other.on(), callback, other.to_) {}
 
   std::optional<io::result> begin() noexcept;
   received_datagram value(io::result result) noexcept;
@@ -68,16 +87,17 @@ struct receiving_from : io::detail::single_request<io::receive_message_request> 
   segment_control control_;
 };
 
-struct sending_to : io::detail::single_request<io::send_message_request> {
+struct send_to_operation : io::detail::single_request<io::send_message_request> {
   using value_type = std::size_t;
   static constexpr const char* name = "gyre::net::datagram_socket: send";
 
   /// With a segment, the kernel cuts the bytes into datagrams of that size.
-  sending_to(io::detail::open_descriptor* on, function report, std::span<const std::byte> bytes,
-             const endpoint& to, std::size_t segment = 0) noexcept
-      : single_request(on, header_, report), bytes_(bytes), peer_(to), segment_(segment) {}
-  sending_to(const sending_to& other, function report) noexcept
-      : sending_to(other.on(), report, other.bytes_, other.peer_, other.segment_) {}
+  send_to_operation(io::detail::open_descriptor* on, function callback,
+                    std::span<const std::byte> bytes, const endpoint& to,
+                    std::size_t segment = 0) noexcept
+      : single_request(on, header_, callback), bytes_(bytes), peer_(to), segment_(segment) {}
+  send_to_operation(const send_to_operation& other, function callback) noexcept
+      : send_to_operation(other.on(), callback, other.bytes_, other.peer_, other.segment_) {}
 
   std::optional<io::result> begin() noexcept;
   static std::size_t value(io::result result) noexcept { return result.count(); }
@@ -93,14 +113,15 @@ struct sending_to : io::detail::single_request<io::send_message_request> {
   segment_control control_;
 };
 
-struct receiving_batch : io::detail::single_request<io::receive_messages_request> {
+struct receive_batch_operation : io::detail::single_request<io::receive_messages_request> {
   using value_type = std::size_t;
   static constexpr const char* name = "gyre::net::datagram_socket: receive_batch";
 
-  receiving_batch(io::detail::open_descriptor* on, function report, datagram_batch& into) noexcept
-      : single_request(on, std::span<mmsghdr>(), report), into_(&into) {}
-  receiving_batch(const receiving_batch& other, function report) noexcept
-      : receiving_batch(other.on(), report, *other.into_) {}
+  receive_batch_operation(io::detail::open_descriptor* on, function callback,
+                          datagram_batch& into) noexcept
+      : single_request(on, std::span<mmsghdr>(), callback), into_(&into) {}
+  receive_batch_operation(const receive_batch_operation& other, function callback) noexcept
+      : receive_batch_operation(other.on(), callback, *other.into_) {}
 
   std::optional<io::result> begin() noexcept {
     messages = into_->prepare_to_receive();
@@ -115,14 +136,15 @@ struct receiving_batch : io::detail::single_request<io::receive_messages_request
   datagram_batch* into_;
 };
 
-struct sending_batch : io::detail::single_request<io::send_messages_request> {
+struct send_batch_operation : io::detail::single_request<io::send_messages_request> {
   using value_type = std::size_t;
   static constexpr const char* name = "gyre::net::datagram_socket: send_batch";
 
-  sending_batch(io::detail::open_descriptor* on, function report, datagram_batch& batch) noexcept
-      : single_request(on, std::span<mmsghdr>(), report), batch_(&batch) {}
-  sending_batch(const sending_batch& other, function report) noexcept
-      : sending_batch(other.on(), report, *other.batch_) {}
+  send_batch_operation(io::detail::open_descriptor* on, function callback,
+                       datagram_batch& batch) noexcept
+      : single_request(on, std::span<mmsghdr>(), callback), batch_(&batch) {}
+  send_batch_operation(const send_batch_operation& other, function callback) noexcept
+      : send_batch_operation(other.on(), callback, *other.batch_) {}
 
   std::optional<io::result> begin() noexcept {
     batch_->sent_ = 0;

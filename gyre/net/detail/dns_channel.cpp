@@ -76,7 +76,7 @@ std::vector<std::string> search_list::names_for(std::string_view host) const {
 dns_channel::dns_channel(event_loop& loop, owner& informed, const resolver_options& options)
     : loop_(loop),
       owner_(informed),
-      servers_late_(loop, [this] { process(ARES_SOCKET_BAD, ARES_SOCKET_BAD); }) {
+      query_timeout_(loop, [this] { process(ARES_SOCKET_BAD, ARES_SOCKET_BAD); }) {
   use_library();
   open(options);
 }
@@ -84,8 +84,8 @@ dns_channel::dns_channel(event_loop& loop, owner& informed, const resolver_optio
 dns_channel::~dns_channel() { ares_destroy(channel_); }
 
 // c-ares 1.18 takes the failure of a server for no answer, and in the end says that it could not
-// reach any. With several servers that is wanted, as the next one is asked; of a single one we want
-// to know what it said.
+// reach any. With several servers that is right, as the next one is asked; of a single one the
+// error itself is wanted.
 void dns_channel::open(const resolver_options& options) {
   char dns_only[] = "b";
   std::vector<char*> domains;
@@ -153,10 +153,10 @@ void dns_channel::cancel_all() noexcept {
 void dns_channel::wait_for_servers() noexcept {
   timeval limit{};
   if (ares_timeout(channel_, nullptr, &limit) == nullptr) {
-    servers_late_.cancel();
+    query_timeout_.cancel();
   } else {
-    servers_late_.start_after(std::chrono::seconds{limit.tv_sec} +
-                              std::chrono::microseconds{limit.tv_usec});
+    query_timeout_.start_after(std::chrono::seconds{limit.tv_sec} +
+                               std::chrono::microseconds{limit.tv_usec});
   }
 }
 

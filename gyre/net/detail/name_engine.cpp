@@ -71,7 +71,7 @@ void name_engine::close() noexcept {
 
 std::size_t name_engine::abandoned() const noexcept {
   std::size_t count = 0;
-  for (const dns_channel& each : channels_) count += each.in_flight - each.wanted;
+  for (const dns_channel& each : channels_) count += each.in_flight - each.awaited;
   return count;
 }
 
@@ -117,8 +117,8 @@ void name_engine::start_query(waiting_lookup& lookup, std::string_view host, con
     entry.key = &at->first;
     queue_.push_back(entry);
   } else if (entry.channel != nullptr && entry.waiting.empty()) {
-    ++entry.channel->wanted;
-    ++wanted_in_flight_;
+    ++entry.channel->awaited;
+    ++awaited_in_flight_;
   }
   lookup.owner = this;
   lookup.pending = &entry;
@@ -155,8 +155,8 @@ bool name_engine::cancel(waiting_lookup& lookup) noexcept {
     questions_.erase(questions_.find(*entry->key));
     return true;
   }
-  --entry->channel->wanted;
-  --wanted_in_flight_;
+  --entry->channel->awaited;
+  --awaited_in_flight_;
   cancel_abandoned();
   start_queued();
   return true;
@@ -166,7 +166,7 @@ bool name_engine::cancel(waiting_lookup& lookup) noexcept {
 void name_engine::cancel_abandoned() noexcept {
   for (auto each = channels_.begin(); each != channels_.end();) {
     const auto at = each++;
-    if (at->wanted > 0) continue;
+    if (at->awaited > 0) continue;
     if (each != channels_.end()) {
       channels_.erase(at);
     } else if (at->in_flight > 0) {
@@ -183,7 +183,7 @@ dns_channel& name_engine::add_channel() {
 // Null if no channel may take more.
 dns_channel* name_engine::channel_for_next() noexcept {
   dns_channel& present = channels_.back();
-  if (present.in_flight - present.wanted < options_.max_concurrent) return &present;
+  if (present.in_flight - present.awaited < options_.max_concurrent) return &present;
   if (channels_.size() >= most_channels) return nullptr;
   try {
     return &add_channel();
@@ -193,7 +193,7 @@ dns_channel* name_engine::channel_for_next() noexcept {
 }
 
 void name_engine::start_queued() noexcept {
-  while (wanted_in_flight_ < options_.max_concurrent && !queue_.empty()) {
+  while (awaited_in_flight_ < options_.max_concurrent && !queue_.empty()) {
     dns_channel* const channel = channel_for_next();
     if (channel == nullptr) break;
     start(*queue_.pop_front(), *channel);
@@ -204,8 +204,8 @@ void name_engine::start_queued() noexcept {
 void name_engine::start(question& entry, dns_channel& channel) noexcept {
   entry.channel = &channel;
   ++channel.in_flight;
-  ++channel.wanted;
-  ++wanted_in_flight_;
+  ++channel.awaited;
+  ++awaited_in_flight_;
   try {
     entry.names = names_for(*entry.key);
     entry.queries = queries_for(entry);
@@ -310,7 +310,7 @@ void name_engine::complete_first_family(question& entry) noexcept try {
   if (!entry.resolution_delay) entry.first_known = present;
   const resolve_result found = select_addresses(entry.addresses(), 0);
   const bool at_once = !found || is_preferred(found->front());
-  const bool was_wanted = !entry.waiting.empty();
+  const bool was_awaited = !entry.waiting.empty();
   steady_time next = steady_time::max();
   for (auto each = entry.waiting.begin(); each != entry.waiting.end();) {
     waiting_lookup& lookup = *each++;
@@ -324,9 +324,9 @@ void name_engine::complete_first_family(question& entry) noexcept try {
     set_result(lookup, entry, found);
     queue_completion(lookup);
   }
-  if (was_wanted && entry.waiting.empty()) {
-    --entry.channel->wanted;
-    --wanted_in_flight_;
+  if (was_awaited && entry.waiting.empty()) {
+    --entry.channel->awaited;
+    --awaited_in_flight_;
   }
   if (next != steady_time::max()) delay_first_family(entry, next);
 } catch (const std::bad_alloc&) {
@@ -360,8 +360,8 @@ void name_engine::end(question& ended, const resolve_result& result) noexcept {
   if (ended.channel != nullptr) {
     --ended.channel->in_flight;
     if (!ended.waiting.empty()) {
-      --ended.channel->wanted;
-      --wanted_in_flight_;
+      --ended.channel->awaited;
+      --awaited_in_flight_;
     }
   }
   while (waiting_lookup* lookup = ended.waiting.pop_front()) {

@@ -109,7 +109,7 @@ class name_engine final : public std::enable_shared_from_this<name_engine>,
   std::list<dns_channel> channels_;  // the last one takes new questions
   std::map<question_key, question> questions_;
   intrusive_list<question> queue_;
-  std::size_t wanted_in_flight_ = 0;          // questions in flight that are not abandoned
+  std::size_t awaited_in_flight_ = 0;         // questions in flight that are not abandoned
   intrusive_list<waiting_lookup> completed_;  // their functions are to be called
   std::size_t pending_ = 0;
 

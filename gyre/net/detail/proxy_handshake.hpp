@@ -49,7 +49,7 @@ class proxy_handshake {
   unique_fd connection_;
   std::vector<std::byte> header_;  // what has come of it
   fd_watch watch_;
-  timer late_;
+  timer deadline_;
 };
 
 }  // namespace gyre::net::detail

@@ -45,9 +45,9 @@ std::size_t half_of_descriptors() noexcept {
 tcp_server::core::core(const std::vector<event_loop*>& loops, tcp_server_options settings)
     : options(std::move(settings)),
       loops_(std::max<std::size_t>(loops.size(), 1)),
-      visits_(options.broadcast_limit),
-      by_address_(options.connections_per_address.value_or(half_of_descriptors()),
-                  options.accepts_per_address, options.accept_interval),
+      broadcast_quota_(options.broadcast_limit),
+      address_limits_(options.connections_per_address.value_or(half_of_descriptors()),
+                      options.accepts_per_address, options.accept_interval),
       shards_running_(loops.size()) {
   if (loops.empty())
     throw std::invalid_argument("gyre::net::tcp_server: at least one loop is needed");
@@ -185,7 +185,7 @@ detail::connection_group::limits tcp_server::core::limits_of_one() const noexcep
 // Calls a function of `make_function` with each connection; `bytes` count until all loops have.
 template <class Function>
 bool tcp_server::core::visit_all(std::size_t bytes, Function&& make_function) {
-  std::optional<detail::byte_quota::share> share = visits_.take(bytes);
+  std::optional<detail::byte_quota::share> share = broadcast_quota_.take(bytes);
   if (!share) return false;
   struct visit {
     decltype(make_function()) function;

@@ -84,8 +84,8 @@ class tcp_server::core : public std::enable_shared_from_this<core> {
 
   const std::size_t loops_;
   std::vector<std::unique_ptr<shard>> shards_;
-  detail::byte_quota visits_;  // of for_each() and broadcast()
-  detail::address_limits by_address_;
+  detail::byte_quota broadcast_quota_;  // of for_each() and broadcast()
+  detail::address_limits address_limits_;
   mutable std::mutex mutex_;  // for the members up to the counters
   std::vector<endpoint> endpoints_;
   std::vector<listener> waiting_;
@@ -151,7 +151,7 @@ class tcp_server::core::shard final : public detail::connection_group,
   core& core_;
   std::vector<std::unique_ptr<detail::acceptor>> acceptors_;
   std::list<detail::proxy_handshake> handshakes_;
-  std::optional<proxy_header> arriving_;  // for the connection that begins
+  std::optional<proxy_header> proxy_header_;  // for the connection that begins
   std::uint8_t holds_ = 0;
   bool stopping_ = false;
   bool stopped_ = false;

@@ -111,39 +111,39 @@ void tcp_server::core::shard::handshake_ended(detail::proxy_handshake& ended,
     return release_assigned();
   }
   const endpoint peer = header->source.is_ip() ? header->source : proxy;
-  arriving_ = std::move(header);
+  proxy_header_ = std::move(header);
   serve(std::move(connection), peer);
 }
 
 void tcp_server::core::shard::connection_begins(tcp_connection& begun) {
-  if (!arriving_) return;
-  begun.context() = std::move(*arriving_);
-  arriving_.reset();
+  if (!proxy_header_) return;
+  begun.context() = std::move(*proxy_header_);
+  proxy_header_.reset();
 }
 
 // Limits per address apply to the client's address, which behind a proxy is known only now.
 void tcp_server::core::shard::serve(unique_fd connection, const endpoint& peer) {
-  if (!core_.by_address_.admit(peer, loop().now())) {
+  if (!core_.address_limits_.admit(peer, loop().now())) {
     connection.reset();
-    arriving_.reset();
+    proxy_header_.reset();
     core_.limited_.fetch_add(1, memory_order_relaxed);
     count_refused();
     return release_assigned();
   }
   const std::uint64_t id = core_.next_id_.fetch_add(1, memory_order_relaxed) + 1;
   if (!stopping_ && adopt(std::move(connection), peer, id)) return;
-  arriving_.reset();
+  proxy_header_.reset();
   refuse(peer);
   release_assigned();
 }
 
 void tcp_server::core::shard::refuse(const endpoint& peer) noexcept {
   count_refused();
-  core_.by_address_.release(peer);
+  core_.address_limits_.release(peer);
 }
 
 void tcp_server::core::shard::connection_ends(tcp_connection& ended) noexcept {
-  core_.by_address_.release(ended.peer_endpoint());
+  core_.address_limits_.release(ended.peer_endpoint());
 }
 
 void tcp_server::core::shard::count_refused() noexcept {

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/net/detail/udp_port.hpp>
 
+#include <gyre/net/detail/datagram_operations.hpp>
+
 #include <sys/socket.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <chrono>
 #include <utility>
 
@@ -114,7 +115,7 @@ void udp_port::deliver_rest() {
 
 bool udp_port::send_to(std::span<const std::byte> bytes, const endpoint& to) {
   if (!open_ || stopping_) return false;
-  const std::size_t waiting = filling_.memory() + leaving_.memory() + sizeof(replies::reply);
+  const std::size_t waiting = filling_.memory() + draining_.memory() + sizeof(replies::reply);
   const std::size_t limit = core_.options.output_limit;
   if (bytes.size() > limit || waiting > limit - bytes.size()) {
     refused_.add(1);
@@ -127,14 +128,14 @@ bool udp_port::send_to(std::span<const std::byte> bytes, const endpoint& to) {
 
 void udp_port::flush() noexcept {
   while (!open_->sending.under_way()) {
-    if (leaving_.done()) {
-      leaving_.clear();
+    if (draining_.done()) {
+      draining_.clear();
       if (filling_.each.empty()) return;
-      std::swap(leaving_, filling_);
+      std::swap(draining_, filling_);
     }
     const std::span<mmsghdr> unsent = describe_unsent();
-    if (leaving_.next().to.is_unix()) {
-      sent(send_without_waiting(unsent));
+    if (draining_.next().to.is_unix()) {
+      sent(send_without_waiting(fd(), unsent));
       continue;
     }
     open_->sending.messages = unsent;
@@ -143,30 +144,13 @@ void udp_port::flush() noexcept {
   }
 }
 
-// A Unix socket that is not connected is not notified when a receiver's queue has room again: epoll
-// reports after each attempt that the sender's own buffer has room. And no client should wait for
-// another.
-io::result udp_port::send_without_waiting(std::span<mmsghdr> messages) const noexcept {
-  for (;;) {
-    const io::result result = io::result::of_call(::sendmmsg(fd(), messages.data(),
-                                                             static_cast<unsigned>(messages.size()),
-                                                             MSG_DONTWAIT | MSG_NOSIGNAL));
-    if (result.error_number() != EINTR) return result;
-  }
-}
-
 std::span<mmsghdr> udp_port::describe_unsent() noexcept {
-  const auto unsent = std::span(leaving_.each).subspan(leaving_.sent);
+  const auto unsent = std::span(draining_.each).subspan(draining_.sent);
   const std::size_t count = std::min(unsent.size(), most_sent);
   for (std::size_t i = 0; i < count; ++i) {
     replies::reply& reply = unsent[i];
-    pieces_[i] = {leaving_.bytes.data() + reply.offset, reply.size};
-    messages_[i] = {};
-    msghdr& message = messages_[i].msg_hdr;
-    message.msg_name = reply.to.data();
-    message.msg_namelen = reply.to.size();
-    message.msg_iov = &pieces_[i];
-    message.msg_iovlen = 1;
+    pieces_[i] = {draining_.bytes.data() + reply.offset, reply.size};
+    set_message(messages_[i].msg_hdr, pieces_[i], reply.to, reply.to.size());
   }
   return std::span(messages_).first(count);
 }
@@ -184,11 +168,11 @@ void udp_port::on_sent(io::request& request, io::result result) {
 void udp_port::sent(io::result result) noexcept {
   if (!result) {
     (result.would_block() ? refused_ : errors_).add(1);
-    ++leaving_.sent;
+    ++draining_.sent;
     return;
   }
   for (std::size_t i = 0; i < result.count(); ++i) {
-    bytes_sent_.add(leaving_.each[leaving_.sent++].size);
+    bytes_sent_.add(draining_.each[draining_.sent++].size);
   }
   sent_.add(result.count());
 }

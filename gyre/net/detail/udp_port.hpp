@@ -96,7 +96,6 @@ class udp_port final : public udp_server::channel {
   void deliver_rest();
   void flush() noexcept;
   std::span<mmsghdr> describe_unsent() noexcept;
-  io::result send_without_waiting(std::span<mmsghdr> messages) const noexcept;
   void sent(io::result result) noexcept;
   void close() noexcept;
   void close_when_done();
@@ -110,7 +109,7 @@ class udp_port final : public udp_server::channel {
   std::size_t delivered_ = 0;  // of it
   // One is filled while the kernel has to wait with the other.
   replies filling_;
-  replies leaving_;
+  replies draining_;
   std::array<mmsghdr, most_sent> messages_;
   std::array<iovec, most_sent> pieces_;
   bool delivering_ = false;
