@@ -185,8 +185,8 @@ class [[nodiscard]] lookup {
 /// A numeric address needs no server; "localhost" and names that end in ".localhost" give the
 /// loopback addresses, unless the hosts file has them (RFC 6761). Other names come from the hosts
 /// file, and from name servers: A and AAAA are asked for together, and once more by TCP if UDP cuts
-/// the answer off. After a failure of one server the next one is asked; the lookup fails with the
-/// error of the last. One of A and AAAA is enough, if the other fails. Answers are cached (see
+/// the answer off. A single server's failure is the lookup's; of several servers, the next one is
+/// asked after a failure. One of A and AAAA is enough, if the other fails. Answers are cached (see
 /// dns_cache_options), by the loop's clock.
 ///
 /// Time-outs of queries are in real time, whatever the loop's poller. Construction and the names of

@@ -1,11 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // deferred_release: calls back an object that callbacks may still be inside of, in a later turn of
 // its loop or together with the loop, and keeps it alive until then.
-//
-//     class connection_group {
-//       deferred_release<connection_group> release_{&connection_group::release};
-//     };
-//     group->release_.post(group->loop(), group);
 #pragma once
 
 #include <gyre/base/atomic.hpp>
@@ -17,7 +12,7 @@
 
 namespace gyre::detail {
 
-/// A member of what it releases.
+/// A member of the object that it calls back.
 ///
 /// | state  | post()           | the loop's turn    | the loop's end     |
 /// |--------|------------------|--------------------|--------------------|
