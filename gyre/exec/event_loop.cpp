@@ -65,7 +65,10 @@ event_loop::event_loop(loop_options options, std::unique_ptr<gyre::poller> polle
   poller_->set_slice(&io_slice_);
 }
 
-event_loop::~event_loop() { assert(!in_loop_thread() && "loop destroyed from its own task"); }
+event_loop::~event_loop() {
+  assert(!in_loop_thread() && "loop destroyed from its own task");
+  run_last_releases();  // of what callables owned that were destroyed with the inbox
+}
 
 void event_loop::run() {
   const running here(*this);
@@ -271,6 +274,19 @@ void event_loop::wake() noexcept {
 }
 
 void event_loop::push_without_memory(operation& op) noexcept { unstored_.push(op); }
+
+void event_loop::post_release(detail::release_node& release) noexcept {
+  if (!releases_.push(release)) return;
+  if (limited_) waiting_.fetch_add(1, std::memory_order_relaxed);
+  push_without_memory(releases_);
+  wake_if_asleep();
+}
+
+void event_loop::run_last_releases() noexcept {
+  do {
+    static_cast<void>(unstored_.pop_all());  // the queue may be there, and is pushed again
+  } while (releases_.run_at_loop_end());
+}
 
 void event_loop::release_slot() noexcept { waiting_.fetch_sub(1, std::memory_order_relaxed); }
 

@@ -22,6 +22,7 @@
 #include <gyre/base/timer_operation.hpp>
 #include <gyre/base/timer_wheel.hpp>
 #include <gyre/exec/detail/io_slice.hpp>
+#include <gyre/exec/detail/release_queue.hpp>
 #include <gyre/exec/detail/sleep_gate.hpp>
 #include <gyre/exec/detail/wait_strategy.hpp>
 #include <gyre/exec/inbox/inbox.hpp>
@@ -93,6 +94,9 @@ class event_loop : public executor, public timer_service, public posting<event_l
   /// Runs `op` once on the loop's thread. Does not fail: if the inbox cannot grow, the operation only
   /// loses its position in the order. Any thread.
   void post(operation& op) noexcept override = 0;
+  /// Runs `release` once, in a later turn or when the loop is destroyed, in no order with other tasks.
+  /// Does not fail. Any thread. For detail::deferred_release.
+  void post_release(detail::release_node& release) noexcept;
   /// Runs `callable` on the loop's thread when `delay` has passed, not earlier. Any thread. Use a
   /// timer to cancel it, or to allocate nothing.
   template <class F>
@@ -185,6 +189,8 @@ class event_loop : public executor, public timer_service, public posting<event_l
   [[gnu::noinline, gnu::cold]] void push_without_memory(operation& op) noexcept;
   // For the derived destructor: destroys the callables of post_at() while tasks can still be posted.
   void discard_delayed() noexcept;
+  // The same for what post_release() holds.
+  void run_last_releases() noexcept;
 
  private:
   friend posting<event_loop>;
@@ -245,6 +251,7 @@ class event_loop : public executor, public timer_service, public posting<event_l
   detail::atomic<std::uint64_t> refused_{0};
   detail::atomic<std::uint64_t> wakeups_{0};
   atomic_intrusive_stack<operation> unstored_;  // the inbox had no memory for these
+  detail::release_queue releases_{*this};       // among them while it is not empty
 };
 
 }  // namespace gyre

@@ -40,6 +40,7 @@ class basic_loop final : public event_loop, public posting<basic_loop<Inbox>> {
   ~basic_loop() override {
     posts_.wait_for_end();
     discard_delayed();
+    run_last_releases();
   }
 
   void post(operation& op) noexcept override {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Internet addresses, of both versions.
+// ip_address: an IPv4 or IPv6 address.
 //
 //     gyre::net::ip_address peer("2001:db8::7");
 //     if (peer.is_loopback()) …
@@ -19,9 +19,8 @@
 
 namespace gyre::net {
 
-/// An IPv4 address, or an IPv6 address with the number of the interface it is meant on (its scope;
-/// 0 where any will do). A value of 24 bytes, 0.0.0.0 by default. Ordered: IPv4 first, then by
-/// number.
+/// An IPv4 address, or an IPv6 address with its scope, the number of an interface (0 for any). A
+/// value of 24 bytes, 0.0.0.0 by default. Ordered: IPv4 first, then by number.
 class ip_address {
  public:
   using v4_bytes = std::array<std::uint8_t, 4>;  ///< the most significant first, as in all networks
@@ -56,7 +55,7 @@ class ip_address {
   /// std::errc::no_such_device if there is no interface of that name. System calls for the name of
   /// an interface, none otherwise.
   [[nodiscard]] static std::expected<ip_address, std::error_code> parse(std::string_view text);
-  /// What parse() reads again: in the form of RFC 5952, a scope as a number.
+  /// The text that parse() reads, in the form of RFC 5952, with a scope as a number.
   [[nodiscard]] std::string to_string() const;
 
   constexpr bool is_v4() const noexcept { return version_ == 4; }
@@ -81,7 +80,7 @@ class ip_address {
     return is_v4_mapped() ? v4(bytes_[12], bytes_[13], bytes_[14], bytes_[15]) : *this;
   }
 
-  // What an IPv4 address is, it is when mapped as well.
+  // A mapped IPv4 address counts as the IPv4 address.
 
   /// 0.0.0.0 or ::.
   constexpr bool is_any() const noexcept {

@@ -5,25 +5,23 @@
 #include <system_error>
 #include <utility>
 
-#include <gyre/net/detail/connecting.hpp>
+#include <gyre/net/detail/connect_attempt.hpp>
 #include <gyre/net/socket.hpp>
 #include <gyre/task/as_expected.hpp>
 #include <gyre/task/detail/this_context.hpp>
 
 namespace gyre::net {
+
 task<tcp_stream> connect(event_loop& loop, endpoint to, connect_options options) {
-  socket made = socket::open(to.family(), socket_type::stream);
-  made.apply(options.socket);
-  if (options.local) made.bind(*options.local);
-  auto on = std::make_unique<io::detail::open_descriptor>(loop, made.release(),
+  socket opened = detail::open_to_connect(to, options.local.value_or(endpoint()), options.socket);
+  auto on = std::make_unique<io::detail::open_descriptor>(loop, opened.release(),
                                                           io::handle_kind::stream_socket);
-  auto connecting = as_expected(io::detail::request_awaiter<detail::connecting>(
+  auto connecting = as_expected(io::detail::request_awaiter<detail::connect_operation>(
       std::in_place, on.get(), std::as_const(to).data(), to.size()));
   const auto connected = co_await std::move(connecting);
   if (!connected) detail::throw_not_connected(connected.error(), loop, to);
-  if (detail::is_connected_to_itself(socket_ref(on->fd()))) {
-    throw std::system_error(std::make_error_code(std::errc::connection_refused),
-                            "connect " + to.to_string() + ", to itself");
+  if (const std::error_code error = detail::check_connected(socket_ref(on->fd()))) {
+    detail::throw_not_connected(error, loop, to);
   }
   co_return detail::stream_maker::make<tcp_stream>(std::move(on));
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Making TCP connections.
+// connect: makes TCP connections, for coroutines.
 //
 //     auto direct = co_await gyre::net::connect(server);  // an endpoint
 //
@@ -23,11 +23,12 @@ namespace gyre::net {
 class resolver;
 class service;
 
-/// How connect() connects.
+/// Options of connect().
 struct connect_options {
   /// Set before connecting.
   socket_options socket = {.no_delay = true};
-  /// Where to connect from; else the kernel chooses.
+  /// Where to connect from (SO_REUSEADDR is set then, unless `socket` says otherwise); else the
+  /// kernel chooses.
   std::optional<endpoint> local = {};
 };
 
@@ -45,25 +46,25 @@ static_assert(std::is_trivially_destructible_v<connect_options>);
 [[nodiscard]] task<tcp_stream> connect(endpoint to, connect_options options = {});
 [[nodiscard]] task<tcp_stream> connect(event_loop& loop, endpoint to, connect_options options = {});
 
-/// How connect() tries several addresses.
+/// Options of connect() for several addresses.
 struct race_options {
   /// After how long without an answer the next address is tried beside it, while the others go on;
   /// at once when an attempt fails.
   std::chrono::nanoseconds attempt_delay = std::chrono::milliseconds{250};
-  /// When a host's addresses of the version that is not preferred are known first (IPv4's, unless the
-  /// resolver says ipv4_first): how long to wait for the others.
+  /// When a host's addresses of the version that is not preferred are known first (IPv4's, unless
+  /// the resolver says ipv4_first): how long to wait for the others.
   std::chrono::nanoseconds resolution_delay = std::chrono::milliseconds{50};
   connect_options each = {};
 };
 static_assert(std::is_trivially_destructible_v<race_options>);
 
-/// A connection to one of `candidates`, whichever answers first ("happy eyeballs", RFC 8305, Schinazi
-/// and Pauly, 2017): they are tried in order, but IPv6 and IPv4 in turns. The others are given up,
-/// and awaited, before this ends. Errors: that of the last attempt that failed, if all did;
-/// std::errc::invalid_argument if there is none; and those of connect().
+/// A connection to one of `candidates`, whichever answers first ("happy eyeballs", RFC 8305,
+/// Schinazi and Pauly, 2017): they are tried in order, but IPv6 and IPv4 in turns. The others are
+/// given up, and awaited, before this ends. Errors: the one of the last attempt that failed, if all
+/// did; std::errc::invalid_argument if there is none; and those of connect().
 [[nodiscard]] task<tcp_stream> connect(event_loop& loop, std::vector<endpoint> candidates,
                                        race_options options = {});
-/// The same for the addresses of `host`, at a port or the name of a service, on the loop that the
+/// As above, for the addresses of `host`, at a port or the name of a service, on the loop that the
 /// coroutine runs on. A name server that is silent about IPv6 (or IPv4) holds nothing up: attempts
 /// begin with the addresses that are known, and the others join in when they come. Errors also:
 /// those of resolver::resolve().

@@ -6,7 +6,7 @@
 #include <system_error>
 #include <utility>
 
-#include <gyre/net/detail/connecting.hpp>
+#include <gyre/net/detail/connect_attempt.hpp>
 #include <gyre/net/detail/connection_race.hpp>
 #include <gyre/net/resolver.hpp>
 #include <gyre/task/as_expected.hpp>

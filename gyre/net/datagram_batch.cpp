@@ -63,14 +63,7 @@ bool datagram_batch::add_slot(std::span<const std::byte> bytes, const endpoint& 
   slot.piece = {const_cast<std::byte*>(bytes.data()), bytes.size()};
   slot.truncated = false;
   slot.segment = 0;
-  msghdr& header = headers_[size_].msg_hdr;
-  header = {};
-  if (to.size() > 0) {
-    header.msg_name = slot.peer.data();
-    header.msg_namelen = slot.peer.size();
-  }
-  header.msg_iov = &slot.piece;
-  header.msg_iovlen = 1;
+  detail::set_message(headers_[size_].msg_hdr, slot.piece, slot.peer, slot.peer.size());
   ++size_;
   return true;
 }
@@ -81,11 +74,7 @@ std::span<mmsghdr> datagram_batch::prepare_to_receive() noexcept {
     detail::datagram_slot& slot = slots_[i];
     slot.piece = {bytes_of(i), largest_};
     msghdr& header = headers_[i].msg_hdr;
-    header = {};
-    header.msg_name = slot.peer.data();
-    header.msg_namelen = endpoint::capacity();
-    header.msg_iov = &slot.piece;
-    header.msg_iovlen = 1;
+    detail::set_message(header, slot.piece, slot.peer, endpoint::capacity());
     header.msg_control = slot.control.bytes;
     header.msg_controllen = sizeof slot.control.bytes;
   }
@@ -100,7 +89,7 @@ void datagram_batch::received(std::size_t count) noexcept {
     slot.peer.resize(header.msg_namelen);
     slot.piece.iov_len = headers_[i].msg_len;
     slot.truncated = (header.msg_flags & MSG_TRUNC) != 0;
-    slot.segment = detail::segment_told(header);
+    slot.segment = detail::received_segment(header);
   }
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Many datagrams for one system call.
+// datagram_batch: memory for many datagrams per system call.
 //
 //     gyre::net::datagram_batch batch(64, 1500);
 //     for (;;) {
@@ -21,8 +21,8 @@
 namespace gyre::net {
 
 namespace detail {
-struct sending_batch;
-struct receiving_batch;
+struct send_batch_operation;
+struct receive_batch_operation;
 struct datagram_slot;
 class udp_port;
 }  // namespace detail
@@ -38,8 +38,8 @@ struct datagram {
 };
 
 /// Room for datagrams, which is used again and again: receive_batch() fills it, add() and then
-/// send_batch() empties it. Three allocations when it is made, none later. Move-only; one thread at a
-/// time; it must stay in place while an operation uses it.
+/// send_batch() empties it. Three allocations when it is made, none later. Move-only; one thread at
+/// a time; it must stay in place while an operation uses it.
 class datagram_batch {
  public:
   /// For `capacity` datagrams (at most 1024, as the kernel takes no more) of up to `largest` bytes
@@ -62,8 +62,9 @@ class datagram_batch {
 
   class iterator {
    public:
-    iterator(const datagram_batch& of, std::size_t index) noexcept : of_(&of), index_(index) {}
-    datagram operator*() const noexcept { return (*of_)[index_]; }
+    iterator(const datagram_batch& batch, std::size_t index) noexcept
+        : batch_(&batch), index_(index) {}
+    datagram operator*() const noexcept { return (*batch_)[index_]; }
     iterator& operator++() noexcept {
       ++index_;
       return *this;
@@ -71,7 +72,7 @@ class datagram_batch {
     bool operator==(const iterator& other) const noexcept { return index_ == other.index_; }
 
    private:
-    const datagram_batch* of_;
+    const datagram_batch* batch_;
     std::size_t index_;
   };
   iterator begin() const noexcept { return {*this, 0}; }
@@ -89,8 +90,8 @@ class datagram_batch {
   void clear() noexcept { size_ = sent_ = 0; }
 
  private:
-  friend detail::sending_batch;
-  friend detail::receiving_batch;
+  friend detail::send_batch_operation;
+  friend detail::receive_batch_operation;
   friend detail::udp_port;
 
   std::span<mmsghdr> prepare_to_receive() noexcept;

@@ -12,9 +12,9 @@ namespace gyre::net {
 namespace {
 
 socket bound_to(const endpoint& local) {
-  socket made = socket::open(address_family::local, socket_type::datagram);
-  if (!local.path().empty() || local.is_abstract()) made.bind(local);
-  return made;
+  socket opened = socket::open(address_family::local, socket_type::datagram);
+  if (!local.path().empty() || local.is_abstract()) opened.bind(local);
+  return opened;
 }
 
 }  // namespace

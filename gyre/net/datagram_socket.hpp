@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What UDP sockets and Unix datagram sockets have in common.
+// datagram_socket: base of UDP sockets and Unix datagram sockets for coroutines.
 #pragma once
 
 #include <gyre/exec/event_loop.hpp>
@@ -18,10 +18,12 @@
 
 namespace gyre::net {
 
-/// Sends and receives datagrams on a loop. What io::stream says of its operations holds for these:
-/// the three forms, who may and where, and how they end early; a datagram is sent and received as a
-/// whole or not at all. Errors besides: std::errc::message_size, and what the network has told since
-/// the last call (connection_refused). One pointer, movable.
+/// Sends and receives datagrams on a loop, each as a whole or not at all. The operations have the
+/// three forms of io::stream's, and end early as those do. One pointer, movable.
+///
+/// Thread-safety: as io::stream.
+/// Errors: those of io::stream, std::errc::message_size, and errors that the network has reported
+/// since the last call (connection_refused).
 class datagram_socket {
  public:
   datagram_socket(datagram_socket&&) noexcept = default;
@@ -30,29 +32,32 @@ class datagram_socket {
   /// Receives a datagram into `to`, and gives its size, which may be 0, its sender, and whether it
   /// was cut off. One system call.
   auto receive_from(std::span<std::byte> to) noexcept {
-    return awaiter<detail::receiving_from>(to);
+    return awaiter<detail::receive_from_operation>(to);
   }
-  /// The same without the sender: gives the size. What is longer is cut off.
-  auto receive(std::span<std::byte> to) noexcept { return awaiter<detail::receiving_one>(to); }
+  /// As receive_from() without the sender: gives the size. Longer datagrams are cut off.
+  auto receive(std::span<std::byte> to) noexcept { return awaiter<detail::receive_operation>(to); }
   /// Sends one datagram, which may be empty, and gives its size.
   auto send_to(std::span<const std::byte> bytes, const endpoint& to) noexcept {
-    return awaiter<detail::sending_to>(bytes, to);
+    return awaiter<detail::send_to_operation>(bytes, to);
   }
   auto send_to(std::string_view text, const endpoint& to) noexcept {
     return send_to(std::as_bytes(std::span(text)), to);
   }
-  /// The same to the peer that connect() has set.
+  /// As send_to(), to the peer that connect() has set.
   auto send(std::span<const std::byte> bytes) noexcept { return send_to(bytes, {}); }
   auto send(std::string_view text) noexcept { return send_to(text, {}); }
 
-  /// Waits for a datagram, and receives all that there are, as far as they fit; gives how many. What
-  /// was in the batch is dropped. One system call (recvmmsg), no allocation.
+  /// Waits for a datagram, and receives all that there are, as far as they fit; gives their number.
+  /// Clears the batch first. One system call (recvmmsg), no allocation.
   auto receive_batch(datagram_batch& into) noexcept {
-    return awaiter<detail::receiving_batch>(into);
+    return awaiter<detail::receive_batch_operation>(into);
   }
-  /// Sends all datagrams of the batch, and gives how many; after an error batch.sent() of them have
-  /// been sent. One system call (sendmmsg) unless it must wait; no allocation. The batch keeps them.
-  auto send_batch(datagram_batch& batch) noexcept { return awaiter<detail::sending_batch>(batch); }
+  /// Sends all datagrams of the batch, and gives their number; after an error batch.sent() of them
+  /// have been sent. The batch keeps them. One system call (sendmmsg) unless it must wait; no
+  /// allocation.
+  auto send_batch(datagram_batch& batch) noexcept {
+    return awaiter<detail::send_batch_operation>(batch);
+  }
 
   /// Waits until there is something to receive, or room to send.
   auto wait_readable() noexcept {
@@ -62,21 +67,22 @@ class datagram_socket {
     return awaiter<io::detail::waiting_for_readiness>(io::direction::write);
   }
 
-  /// Sets the peer: send() goes there, and only what comes from there is received. Does not wait.
-  /// Throws std::system_error, as all below.
+  /// Sets the peer, for send() and as the only sender to receive from. Does not wait. Throws
+  /// std::system_error, as all members below.
   void connect(const endpoint& peer);
-  /// Takes that back.
+  /// Undoes connect().
   void disconnect();
   [[nodiscard]] endpoint local_endpoint() const { return options().local_endpoint(); }
   [[nodiscard]] endpoint peer_endpoint() const { return options().peer_endpoint(); }
-  /// To ask for options and to set them, multicast groups among them. Valid until it is closed.
+  /// For reading and setting options, multicast groups among them. Valid until the socket is
+  /// closed.
   [[nodiscard]] socket_ref options() const;
 
   [[nodiscard]] bool is_open() const noexcept { return on_ != nullptr && on_->is_open(); }
   /// -1 once it is closed.
   [[nodiscard]] int fd() const noexcept { return is_open() ? on_->fd() : -1; }
   [[nodiscard]] event_loop& loop() const;
-  /// Who waits gets std::errc::operation_canceled. Idempotent.
+  /// Operations that wait end with std::errc::operation_canceled. Idempotent.
   void close() noexcept {
     if (on_ != nullptr) on_->close();
   }
@@ -101,12 +107,13 @@ class datagram_socket {
   io::detail::owned_descriptor on_;
 };
 
-/// Unix datagrams: not lost, not reordered. While the receiver's queue is full, send() waits on a
-/// socket that is connected to it. The system does not tell when there is room for others: where an
-/// address is given, sending fails with std::errc::resource_unavailable_try_again.
+/// A Unix datagram socket; datagrams are neither lost nor reordered. While the receiver's queue is
+/// full, send() waits on a socket that is connected to it. Without a connection the system does not
+/// tell when there is room: send_to() an address then fails with
+/// std::errc::resource_unavailable_try_again.
 class unix_datagram : public datagram_socket {
  public:
-  /// One that is closed.
+  /// A closed socket.
   unix_datagram() noexcept = default;
   /// Bound to `local`, or to nothing; then it can send, and receive only if it is connected. Throws
   /// std::system_error: std::errc::address_in_use, no_such_file_or_directory.

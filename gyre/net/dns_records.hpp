@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Records of the domain name system other than addresses.
+// srv_record: DNS records other than addresses.
 //
 //     for (const auto& each : co_await names.resolve_srv("_xmpp-client._tcp.example.org")) {
 //       auto peer = co_await gyre::net::connect(names, each.target, each.port);

@@ -40,7 +40,7 @@ using gyre::test::calls_made;
 enum class written_with { callbacks, coroutines };
 enum class loop_that { only_looks, sleeps };
 
-/// What a thread has called.
+/// System calls of a thread.
 struct calls {
   std::size_t received = calls_made("recv");
   std::size_t sent = calls_made("send");
@@ -83,7 +83,8 @@ class EchoCalls : public testing::TestWithParam<std::tuple<written_with, std::si
   std::size_t looks() const { return looks_; }
   bool on_uring() const { return std::string_view(loop_.metrics().io) == "uring"; }
 
-  /// What this thread calls while each client sends `messages`, the next when the last was answered.
+  /// The calls of this thread while each client sends `messages`, the next when the last was
+  /// answered.
   calls calls_for(std::size_t messages) {
     const calls before;
     if (sleeps()) {
@@ -163,7 +164,7 @@ TEST_P(EchoCalls, AreNoMoreThanNeeded) {
   const std::size_t messages = 200;
   const calls made = calls_for(messages);
   const std::size_t all = messages * connections();
-  // Of a loop that is run anew and tries whether anything came meanwhile.
+  // A loop that is run anew tries whether anything came meanwhile.
   const std::size_t few = 2 * connections();
   EXPECT_GE(made.sent, all);
   EXPECT_LE(made.sent, all + few);
@@ -173,8 +174,9 @@ TEST_P(EchoCalls, AreNoMoreThanNeeded) {
     EXPECT_LE(made.received, few);
     return;
   }
-  // Who got less than there was room for is tried once more by a loop with a ring, when nothing comes for
-  // a while (which a busy machine may make of each sleep) or, if it never sleeps, once in many turns.
+  // A socket that got less than there was room for is tried once more by a loop with a ring, when
+  // nothing comes for a while (which a busy machine may make of each sleep) or, if it never sleeps,
+  // once in many turns.
   const std::size_t tried = !on_uring() ? 0 : sleeps() ? all : looks() / 500 * connections();
   EXPECT_GE(made.received, all);
   EXPECT_LE(made.received, all + tried + few);

@@ -150,7 +150,8 @@ std::uint32_t endpoint::flow() const noexcept {
   return family() == address_family::ipv6 ? ntohl(storage_.v6.sin6_flowinfo) : 0;
 }
 
-// Of a Unix socket, with the zero in front of an abstract one; that behind a path is not counted.
+// The name of a Unix socket, with the zero in front of an abstract one, without the one behind a
+// path.
 std::string_view endpoint::name() const noexcept {
   if (!is_unix()) return {};
   const std::string_view all(storage_.bytes + name_offset, size_ - name_offset);

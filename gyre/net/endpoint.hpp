@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where a socket can be: an IP address and a port, or a name on this machine.
+// endpoint: a socket address, either an IP address and a port or a Unix socket's name.
 //
 //     gyre::net::endpoint web(gyre::net::ip_address::any_v6(), 80);
 //     auto control = gyre::net::endpoint::unix_path("/run/service.sock");
@@ -34,17 +34,17 @@ enum class address_family : sa_family_t {
 
 /// Any socket address: IPv4 and IPv6 with a port, a Unix socket's path, abstract name, or lack of a
 /// name; or none at all, as a default-constructed one. A value as large as the longest path, 116
-/// bytes, so that one type goes through all system calls; what is kept per connection is better an
-/// ip_address and a port.
+/// bytes, so that one type goes through all system calls; per connection, an ip_address and a port
+/// are smaller.
 ///
 /// Ordered and compared by family, then by address and port, or by path or name. An IPv6 flow label
 /// is carried, not compared.
 class endpoint {
  public:
   endpoint() noexcept : storage_{}, size_(0) {}
-  /// The port in host order; a server that binds to port 0 is given one by the kernel.
+  /// The port is in host order; port 0 lets the kernel choose when a server binds.
   endpoint(const ip_address& address, std::uint16_t port) noexcept;
-  /// The same with an IPv6 flow label (20 bits, host order), which IPv4 ignores.
+  /// As above, with an IPv6 flow label (20 bits, host order), which IPv4 ignores.
   endpoint(const ip_address& address, std::uint16_t port, std::uint32_t flow) noexcept;
 
   /// A Unix socket in the file system. Throws std::system_error: std::errc::filename_too_long
@@ -54,17 +54,17 @@ class endpoint {
   /// A Unix socket in Linux's abstract name space, which vanishes with its last descriptor. Any
   /// bytes. Throws std::system_error: std::errc::filename_too_long beyond 107.
   static endpoint unix_abstract(std::string_view name);
-  /// What a Unix socket has that was not bound; to bind to it lets the kernel choose an abstract
-  /// name.
+  /// The address of a Unix socket that was not bound; binding to it lets the kernel choose an
+  /// abstract name.
   static endpoint unix_unnamed() noexcept;
 
   /// Reads "192.0.2.1:80", "[2001:db8::7]:80", "[fe80::1%eth0]:80", "unix:/run/service.sock",
-  /// "unix:@name", or "unix:" for unnamed. No names of hosts: those are a resolver's. Errors:
-  /// std::errc::invalid_argument, and those of ip_address::parse() and of the functions above.
+  /// "unix:@name", or "unix:" for unnamed. For host names use a resolver. Errors:
+  /// std::errc::invalid_argument, and the errors of ip_address::parse() and of the functions above.
   [[nodiscard]] static std::expected<endpoint, std::error_code> parse(std::string_view text);
-  /// The same; throws std::system_error, which says what the text was and should have been.
+  /// As parse(); throws std::system_error with the text and the form it should have.
   explicit endpoint(std::string_view text);
-  /// What parse() reads again; "none" where there is none.
+  /// The text that parse() reads; "none" for no address.
   [[nodiscard]] std::string to_string() const;
 
   address_family family() const noexcept {
@@ -97,11 +97,11 @@ class endpoint {
   static endpoint from_sockaddr(const sockaddr* address, socklen_t size);
   const sockaddr* data() const noexcept { return &storage_.any; }
   socklen_t size() const noexcept { return size_; }
-  /// Where accept(), getsockname(), recvmsg() put up to capacity() bytes; then resize().
+  /// Buffer of capacity() bytes for accept(), getsockname(), recvmsg(); to be followed by resize().
   sockaddr* data() noexcept { return &storage_.any; }
   static constexpr socklen_t capacity() noexcept { return sizeof(storage::bytes); }
-  /// Takes what a system call has written to data() for an endpoint of `size` bytes. An address of
-  /// another family, or of a size that does not fit it, leaves none.
+  /// Accepts `size` bytes that a system call has written to data(). An address of another family,
+  /// or of a size that does not fit it, leaves none.
   void resize(socklen_t size) noexcept;
 
   friend std::strong_ordering operator<=>(const endpoint& left, const endpoint& right) noexcept;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Servers and streams in a forked child, which goes on with them or destroys them. Each child says by
-// its exit status whether it found what it expected.
+// Servers and streams in a forked child, which goes on with them or destroys them. Each child says
+// by its exit status whether it found what it expected.
 #include <gtest/gtest.h>
 #include <gyre/exec/loop.hpp>
 #include <gyre/exec/sync_wait.hpp>

@@ -28,29 +28,30 @@ T load(const std::byte* bytes, std::endian order) noexcept {
   return order == std::endian::big ? load_be<T>(bytes) : load_le<T>(bytes);
 }
 
-std::uint64_t load_length(const std::byte* bytes, const length_prefix_options& how) noexcept {
-  switch (how.width) {
-    case 1: return load<std::uint8_t>(bytes, how.order);
-    case 2: return load<std::uint16_t>(bytes, how.order);
-    case 4: return load<std::uint32_t>(bytes, how.order);
-    default: return load<std::uint64_t>(bytes, how.order);
+std::uint64_t load_length(const std::byte* bytes, const length_prefix_options& format) noexcept {
+  switch (format.width) {
+    case 1: return load<std::uint8_t>(bytes, format.order);
+    case 2: return load<std::uint16_t>(bytes, format.order);
+    case 4: return load<std::uint32_t>(bytes, format.order);
+    default: return load<std::uint64_t>(bytes, format.order);
   }
 }
 
 using length_bytes = std::array<std::byte, sizeof(std::uint64_t)>;
 
 // The bytes of `length` are the first how.width ones.
-length_bytes store_length(std::uint64_t length, const length_prefix_options& how) noexcept {
+length_bytes store_length(std::uint64_t length, const length_prefix_options& format) noexcept {
   length_bytes bytes{};
-  if (how.order == std::endian::little) {
+  if (format.order == std::endian::little) {
     store_le(bytes.data(), length);
   } else {
-    store_be(bytes.data(), length << (8 * (bytes.size() - how.width)));
+    store_be(bytes.data(), length << (8 * (bytes.size() - format.width)));
   }
   return bytes;
 }
 
-// Room for `size` bytes behind those of `out`, of which `payload` may be a part: it moves with them.
+// Room for `size` bytes behind those of `out`, of which `payload` may be a part: it moves with
+// them.
 std::span<std::byte> prepare(io::buffer& out, std::size_t size,
                              std::span<const std::byte>& payload) {
   const std::less<> before;
@@ -67,10 +68,11 @@ std::uint64_t longest(std::size_t width) noexcept {
   return std::numeric_limits<std::uint64_t>::max() >> (64 - 8 * width);
 }
 
-// The length that is told of a payload.
-std::uint64_t told_length(std::size_t payload, const length_prefix_options& how) {
-  const std::size_t own = how.counts_itself ? how.width : 0;
-  if (payload > how.maximum || payload > longest(how.width) || own > longest(how.width) - payload) {
+// The length in front of a payload.
+std::uint64_t encoded_length(std::size_t payload, const length_prefix_options& format) {
+  const std::size_t own = format.counts_itself ? format.width : 0;
+  if (payload > format.maximum || payload > longest(format.width) ||
+      own > longest(format.width) - payload) {
     refuse(std::errc::message_size, "payload of a length-prefixed frame");
   }
   return payload + own;
@@ -78,36 +80,36 @@ std::uint64_t told_length(std::size_t payload, const length_prefix_options& how)
 
 }  // namespace
 
-length_prefixed::length_prefixed(options how) : how_(how) {
-  if (how.width > 8 || !std::has_single_bit(how.width)) {
+length_prefixed::length_prefixed(options format) : format_(format) {
+  if (format.width > 8 || !std::has_single_bit(format.width)) {
     throw std::invalid_argument("length_prefixed: the width is 1, 2, 4 or 8 bytes");
   }
 }
 
 decoded_frame length_prefixed::decode(io::input& in) const noexcept {
-  if (in.size() < how_.width) return std::nullopt;
-  std::uint64_t length = load_length(in.data(), how_);
-  if (how_.counts_itself) {
-    if (length < how_.width) return failed(std::errc::bad_message);
-    length -= how_.width;
+  if (in.size() < format_.width) return std::nullopt;
+  std::uint64_t length = load_length(in.data(), format_);
+  if (format_.counts_itself) {
+    if (length < format_.width) return failed(std::errc::bad_message);
+    length -= format_.width;
   }
-  if (length > how_.maximum) return failed(std::errc::message_size);
-  if (length > in.size() - how_.width) return std::nullopt;
-  in.consume(how_.width);
+  if (length > format_.maximum) return failed(std::errc::message_size);
+  if (length > in.size() - format_.width) return std::nullopt;
+  in.consume(format_.width);
   return in.take(static_cast<std::size_t>(length));
 }
 
 void length_prefixed::encode(io::buffer& out, std::span<const std::byte> payload) const {
-  const length_bytes length = store_length(told_length(payload.size(), how_), how_);
-  const std::span<std::byte> frame = prepare(out, how_.width + payload.size(), payload);
-  std::memcpy(frame.data(), length.data(), how_.width);
-  if (!payload.empty()) std::memcpy(frame.data() + how_.width, payload.data(), payload.size());
+  const length_bytes length = store_length(encoded_length(payload.size(), format_), format_);
+  const std::span<std::byte> frame = prepare(out, format_.width + payload.size(), payload);
+  std::memcpy(frame.data(), length.data(), format_.width);
+  if (!payload.empty()) std::memcpy(frame.data() + format_.width, payload.data(), payload.size());
   out.commit(frame.size());
 }
 
 void length_prefixed::encode_in_place(io::buffer& payload) const {
-  const length_bytes length = store_length(told_length(payload.size(), how_), how_);
-  payload.prepend(std::span(length).first(how_.width));
+  const length_bytes length = store_length(encoded_length(payload.size(), format_), format_);
+  payload.prepend(std::span(length).first(format_.width));
 }
 
 delimited::delimited(std::string delimiter, std::size_t maximum)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Messages in a stream of bytes: behind their length, before a delimiter, or of one size.
+// Framings of messages in a stream of bytes: after a length, before a delimiter, or of a fixed
+// size.
 //
 //     server.on_connection([](gyre::net::tcp_connection& from) {
 //       from.context() = gyre::net::delimited("\r\n");  // each connection has its own
@@ -15,9 +16,8 @@
 //     gyre::io::buffer out;
 //     packets.encode(out, payload);
 //
-// A framing is a small object of one direction of one connection. Each has
-//   decode(input)            takes the next frame from the front, if it is there as a whole
-//   encode(buffer, payload)  appends a frame
+// A framing is a small object of one direction of one connection. Each has decode(input) takes the
+// next frame from the front, if it is there as a whole encode(buffer, payload) appends a frame
 #pragma once
 
 #include <gyre/io/buffer.hpp>
@@ -37,14 +37,14 @@
 
 namespace gyre::net {
 
-/// What decode() returns: the payload of the next frame; nothing while it is not there as a whole,
+/// The result of decode(): the payload of the next frame; nothing while the frame is incomplete,
 /// and then nothing is consumed; or the error that ends the stream, again at each further call.
 ///
 /// The frame has been consumed, but stays where it is: it is valid until the owner of the input
 /// changes it. Copies nothing and allocates nothing.
 using decoded_frame = std::expected<std::optional<std::span<const std::byte>>, std::error_code>;
 
-/// What can be used as a framing.
+/// Requirements of a framing.
 template <class T>
 concept framing = requires(T& object, io::input& in, io::buffer& out) {
   { object.decode(in) } -> std::same_as<decoded_frame>;
@@ -63,7 +63,7 @@ std::error_code for_each_frame(Framing& of, io::input& in, Handle&& handle) {
   }
 }
 
-/// How long messages are told.
+/// The format of length-prefixed messages.
 struct length_prefix_options {
   /// Bytes of the length: 1, 2, 4 or 8.
   std::size_t width = 4;
@@ -74,21 +74,21 @@ struct length_prefix_options {
   std::size_t maximum = std::size_t{2} << 20;
 };
 
-/// Messages behind their length.
+/// Messages after their length.
 class length_prefixed {
  public:
   using options = length_prefix_options;
 
   /// Throws std::invalid_argument for another width.
-  explicit length_prefixed(options how = {});
+  explicit length_prefixed(options format = {});
 
   /// Errors: std::errc::message_size for a payload beyond the maximum, as soon as its length is
   /// there; std::errc::bad_message for a length that counts itself and is too small for that. O(1).
   [[nodiscard]] decoded_frame decode(io::input& in) const noexcept;
 
-  /// Appends the length and the payload, which may be a part of `out`. Throws std::system_error (std::errc::message_size) for one
-  /// beyond the maximum, or longer than the length can tell, and what the buffer throws; `out` is
-  /// then as it was.
+  /// Appends the length and the payload, which may be a part of `out`. Throws std::system_error
+  /// (std::errc::message_size) for one beyond the maximum, or longer than the length can tell, and
+  /// what the buffer throws; `out` is then as it was.
   void encode(io::buffer& out, std::span<const std::byte> payload) const;
   void encode(io::buffer& out, std::string_view payload) const {
     encode(out, std::as_bytes(std::span(payload)));
@@ -98,10 +98,10 @@ class length_prefixed {
   void encode_in_place(io::buffer& payload) const;
 
   /// The longest payload, in bytes.
-  [[nodiscard]] std::size_t maximum() const noexcept { return how_.maximum; }
+  [[nodiscard]] std::size_t maximum() const noexcept { return format_.maximum; }
 
  private:
-  options how_;
+  options format_;
 };
 
 /// Messages that end with a delimiter, which is no part of them.
@@ -120,10 +120,10 @@ class delimited {
   /// Looks for the delimiter from the front of the input again.
   void restart() noexcept { searched_ = 0; }
 
-  /// Appends the payload, which may be a part of `out`, and the delimiter. Throws std::system_error: std::errc::message_size for a
-  /// payload beyond the maximum, std::errc::invalid_argument for one that would end early, because
-  /// the delimiter is in it or arises at its end; and what the buffer throws. `out` is then as it
-  /// was.
+  /// Appends the payload, which may be a part of `out`, and the delimiter. Throws
+  /// std::system_error: std::errc::message_size for a payload beyond the maximum,
+  /// std::errc::invalid_argument for one that would end early, because the delimiter is in it or
+  /// arises at its end; and what the buffer throws. `out` is then as it was.
   void encode(io::buffer& out, std::span<const std::byte> payload) const;
   void encode(io::buffer& out, std::string_view payload) const {
     encode(out, std::as_bytes(std::span(payload)));

@@ -268,7 +268,8 @@ TEST(Framing, EncodesWhatIsInTheBufferAlready) {
   }
 }
 
-// Writes the text into a pipe, piece by piece, and returns the frames that come out and how it ended.
+// Writes the text into a pipe, piece by piece, and returns the frames that come out and how it
+// ended.
 std::vector<std::string> frames_of(const std::vector<std::string>& pieces, std::error_code& end) {
   gyre::loop loop;
   gyre::io::pipe ends = gyre::io::make_pipe(loop);

@@ -30,7 +30,7 @@ constexpr std::size_t most_name_bytes = 64 << 10;
   throw std::system_error(std::make_error_code(error), what);
 }
 
-// What getenv() gives until the variable is changed.
+// The result of getenv(), valid until the variable is changed.
 std::optional<std::string> taken_variable(const char* name) {
   const char* const value = std::getenv(name);
   if (value == nullptr) return std::nullopt;
@@ -126,11 +126,11 @@ task<std::vector<passed_socket>> receive_sockets(unix_stream& from) {
 }
 
 socket listening_socket(const endpoint& at, const socket_options& options, int backlog) {
-  socket made = socket::open(at.family(), socket_type::stream);
-  made.apply(options);
-  detail::bind_listener(made, at, true);
-  made.listen(backlog);
-  return made;
+  socket opened = socket::open(at.family(), socket_type::stream);
+  opened.apply(options);
+  detail::bind_listener(opened, at, true);
+  opened.listen(backlog);
+  return opened;
 }
 
 socket copy_of(const socket_ref& original) {

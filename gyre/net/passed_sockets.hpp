@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Listening sockets that another process made: socket activation as by systemd, and restarts that
-// lose no connection.
+// Listening sockets from another process: socket activation as by systemd, and restarts that lose
+// no connection.
 //
 //     for (auto& each : gyre::net::sockets_from_environment()) server.listen(std::move(each.passed));
 #pragma once
@@ -23,28 +23,28 @@ struct passed_socket {
 
 /// The sockets with which the process was started (sd_listen_fds(3): LISTEN_PID, LISTEN_FDS,
 /// LISTEN_FDNAMES), in their order; none if it was started otherwise, or they are meant for another
-/// process. They do not block any more, and are not inherited by programs started later. The variables
-/// are removed, so that a second call gives none.
+/// process. They do not block any more, and are not inherited by programs started later. The
+/// variables are removed, so that a second call gives none.
 ///
 /// Thread-safety: changes the environment; call it before other threads begin.
-/// Errors: std::system_error if a descriptor is none (std::errc::bad_file_descriptor) or the variables
-/// make no sense (invalid_argument).
+/// Errors: std::system_error if a descriptor is none (std::errc::bad_file_descriptor) or the
+/// variables make no sense (invalid_argument).
 std::vector<passed_socket> sockets_from_environment();
 
-/// Gives copies of sockets to the process at the other end, which calls receive_sockets(): to the new
-/// process of a server that restarts. Both processes can accept from then on; connections that wait
-/// are lost by neither, as long as one of them has the socket open.
+/// Gives copies of sockets to the process at the other end, which calls receive_sockets(): to the
+/// new process of a server that restarts. Both processes can accept from then on; connections that
+/// wait are lost by neither, as long as one of them has the socket open.
 ///
 /// Errors: those of unix_stream::send_fds(); std::errc::invalid_argument for a name with a ':' or a
 /// zero in it, or more sockets than go with one message (253). Costs two frames.
 [[nodiscard]] task<> send_sockets(unix_stream& to, std::span<const passed_socket> sockets);
-/// Waits for what send_sockets() sends. Errors: those of unix_stream::receive_fds(), and
+/// Waits for the sockets of send_sockets(). Errors: those of unix_stream::receive_fds(), and
 /// std::errc::protocol_error if something else came, or the stream ended.
 [[nodiscard]] task<std::vector<passed_socket>> receive_sockets(unix_stream& from);
 
 /// A socket that listens at `at`, for servers, of which the program keeps a copy to pass it on.
-/// `options` are set before it binds, and connections inherit them; the file of a Unix socket at which
-/// nobody listens any more is replaced. Throws std::system_error as tcp_server::listen().
+/// `options` are set before it binds, and connections inherit them; the file of a Unix socket at
+/// which nobody listens any more is replaced. Throws std::system_error as tcp_server::listen().
 socket listening_socket(const endpoint& at, const socket_options& options = {.reuse_address = true},
                         int backlog = 4096);
 

@@ -38,7 +38,7 @@ std::size_t number_in(std::string_view bytes) {
   return number;
 }
 
-// Of version 1: words with one blank between them.
+// Version 1: words with one blank between them.
 std::string_view take_word(std::string_view& line) {
   const std::size_t end = line.find(' ');
   const std::string_view word = line.substr(0, end);
@@ -181,7 +181,7 @@ parsed_proxy_header parse_version_2(std::string_view text, std::size_t limit) {
   if (size > limit) return failure(std::errc::message_size);
   if (text.size() < size) return std::nullopt;
   proxy_header header{.size = size};
-  // What else a local connection says is to be ignored, and so are addresses of no family.
+  // The rest of a local connection's header is to be ignored, and so are addresses of no family.
   if (is_local || family_and_type == 0) return header;
   const unsigned family = family_and_type >> 4, type = family_and_type & 0xfu;
   if (family < 1 || family > 3 || type < 1 || type > 2) return nonsense();

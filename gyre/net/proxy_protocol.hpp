@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The PROXY protocol, versions 1 and 2 (W. Tarreau, "The PROXY protocol", HAProxy, 2020): what a proxy
-// says of a connection before it passes it on.
+// proxy_header: the PROXY protocol, versions 1 and 2 (W. Tarreau, "The PROXY protocol", HAProxy,
+// 2020), by which a proxy names the client of a connection that it passes on.
 //
 //     gyre::net::tcp_server server(loop, {.proxy_protocol = {.trusted = comes_from_our_proxy}});
 //     server.on_connection([](gyre::net::tcp_connection& peer) {
@@ -26,7 +26,7 @@
 
 namespace gyre::net {
 
-/// What a header says.
+/// A decoded header.
 struct proxy_header {
   /// One of version 2's additions, such as the host name that a TLS client asked for.
   struct value {
@@ -35,8 +35,8 @@ struct proxy_header {
   };
   static constexpr std::uint8_t alpn = 0x01, authority = 0x02, unique_id = 0x05, ssl = 0x20;
 
-  /// Who connected to the proxy, and where; none if it does not say, as for its own connections (health
-  /// checks) and for protocols that have no endpoints.
+  /// The client's endpoint, and the one that it connected to; none in headers of the proxy's own
+  /// connections (health checks) and of protocols without endpoints.
   endpoint source = {};
   endpoint destination = {};
   std::vector<value> values = {};
@@ -49,23 +49,24 @@ struct proxy_header {
 /// Nothing if more bytes are needed.
 using parsed_proxy_header = std::expected<std::optional<proxy_header>, std::error_code>;
 
-/// Reads the header with which `bytes` begin. Strict, as the specification asks: nothing is guessed,
-/// and a checksum is verified. Errors: std::errc::protocol_error for what is no header, message_size
-/// for one of more than `limit` bytes. Throws std::bad_alloc. Complexity: linear in the header's size.
+/// Reads the header with which `bytes` begin. Strict, as the specification asks: nothing is
+/// guessed, and a checksum is verified. Errors: std::errc::protocol_error for what is no header,
+/// message_size for one of more than `limit` bytes. Throws std::bad_alloc. Complexity: linear in
+/// the header's size.
 [[nodiscard]] parsed_proxy_header parse_proxy_header(std::span<const std::byte> bytes,
                                                      std::size_t limit = 4096);
 
-/// Reads a header from a stream; what came behind it stays in `held`, for read_frame() and the like.
-/// Only if the peer is a proxy that you trust, and with a limit of time: with_timeout(). Errors: those
-/// of parse_proxy_header() and of receiving; io::errc::unexpected_end. Costs a frame.
+/// Reads a header from a stream; bytes behind it stay in `held`, for read_frame() and the like.
+/// Only if the peer is a proxy that you trust, and with a limit of time: with_timeout(). Errors:
+/// those of parse_proxy_header() and of receiving; io::errc::unexpected_end. Costs a frame.
 [[nodiscard]] task<proxy_header> read_proxy_header(io::stream& from, io::buffer& held,
                                                    std::size_t limit = 4096);
 
 /// Which of a server's connections begin with a header.
 struct proxy_protocol_options {
-  /// Whether this peer is a proxy that is trusted, and sends headers: anybody could say to be somebody
-  /// else. Without a function none is, and others' connections are served as they are. Called on the
-  /// loops' threads, at the same time if there are several.
+  /// Whether this peer is a proxy that is trusted, and sends headers, as anyone could forge a
+  /// header. Without a function no peer is. Connections of other peers are served as they are.
+  /// Called on the loops' threads, at the same time if there are several.
   std::function<bool(const endpoint& peer)> trusted = {};
   /// How long a header may take, and how large it may be; otherwise the connection is closed, and
   /// counted as refused. Until then it counts as a connection.

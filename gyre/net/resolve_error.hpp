@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How looking up a name fails.
+// resolve_errc: errors of name lookups.
 #pragma once
 
 #include <system_error>

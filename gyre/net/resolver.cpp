@@ -31,16 +31,18 @@ std::optional<std::uint16_t> service::find(std::string_view name) {
 
 namespace detail {
 
-// Owned by the lookup that the user has; after detach(), by itself.
+// Owned by the user's lookup; after detach(), by itself.
 struct callback_lookup : waiting_lookup {
-  callback_lookup() noexcept : waiting_lookup(&ended) {}
+  callback_lookup() noexcept : waiting_lookup(&on_complete) {}
   callback_lookup(const callback_lookup&) = delete;
   callback_lookup& operator=(const callback_lookup&) = delete;
   virtual ~callback_lookup() = default;
   // Deletes it if it is detached, and then calls the function.
   virtual void finish() = 0;
 
-  static void ended(waiting_lookup& told) { static_cast<callback_lookup&>(told).finish(); }
+  static void on_complete(waiting_lookup& lookup) {
+    static_cast<callback_lookup&>(lookup).finish();
+  }
 
   bool detached = false;
 };
@@ -49,7 +51,8 @@ namespace {
 
 template <class Result>
 struct lookup_of final : callback_lookup {
-  explicit lookup_of(move_only_function<void(Result)> called) noexcept : found(std::move(called)) {}
+  explicit lookup_of(move_only_function<void(Result)> callback) noexcept
+      : found(std::move(callback)) {}
 
   Result take_result() {
     if constexpr (std::is_same_v<Result, resolve_result>) {
@@ -66,10 +69,10 @@ struct lookup_of final : callback_lookup {
     }
   }
   void finish() override {
-    move_only_function<void(Result)> called = std::move(found);
-    Result given = take_result();
+    move_only_function<void(Result)> callback = std::move(found);
+    Result taken = take_result();
     if (detached) delete this;
-    called(std::move(given));
+    callback(std::move(taken));
   }
 
   move_only_function<void(Result)> found;
@@ -87,10 +90,10 @@ bool lookup::cancel() noexcept {
 }
 
 void lookup::detach() noexcept {
-  detail::callback_lookup* const left = std::exchange(owned_, nullptr);
-  if (left == nullptr) return;
-  left->detached = true;
-  if (!left->active()) delete left;
+  detail::callback_lookup* const released = std::exchange(owned_, nullptr);
+  if (released == nullptr) return;
+  released->detached = true;
+  if (!released->active()) delete released;
 }
 
 resolver::resolver(event_loop& loop, resolver_options options)
@@ -106,15 +109,15 @@ void resolver::clear_cache() noexcept { engine_->cache().clear(); }
 
 dns_cache_metrics resolver::cache_metrics() const noexcept { return engine_->cache().metrics(); }
 
-lookup resolver::begin(std::unique_ptr<detail::callback_lookup> begun, std::string_view host,
+lookup resolver::begin(std::unique_ptr<detail::callback_lookup> started, std::string_view host,
                        service port) {
   assert(!engine_->closed() && "a lookup was begun while its resolver is destroyed");
-  if (auto known = engine_->known(*begun, host, port)) {
-    engine_->tell_later(*begun, std::move(*known));
+  if (auto known = engine_->resolve_locally(*started, host, port)) {
+    engine_->complete_later(*started, std::move(*known));
   } else {
-    engine_->ask(*begun, host, port);
+    engine_->start_query(*started, host, port);
   }
-  return lookup(begun.release());
+  return lookup(started.release());
 }
 
 lookup resolver::resolve(std::string_view host, service port, callback found) {
@@ -134,9 +137,9 @@ constexpr detail::lookup_kind records_of(detail::record_type type) {
 template <class Result>
 std::unique_ptr<detail::callback_lookup> lookup_for(detail::record_type type,
                                                     move_only_function<void(Result)> found) {
-  auto made = std::make_unique<detail::lookup_of<Result>>(std::move(found));
-  made->kind = records_of(type);
-  return made;
+  auto started = std::make_unique<detail::lookup_of<Result>>(std::move(found));
+  started->kind = records_of(type);
+  return started;
 }
 
 }  // namespace
@@ -175,9 +178,9 @@ resolve_awaiter resolver_access::resolve_first_family(resolver& names, std::stri
 lookup resolver_access::resolve_first_family(resolver& names, std::string_view host, service port,
                                              std::chrono::nanoseconds resolution_delay,
                                              resolver::callback found) {
-  auto begun = std::make_unique<lookup_of<resolve_result>>(std::move(found));
-  begun->kind.resolution_delay = resolution_delay;
-  return names.begin(std::move(begun), host, port);
+  auto started = std::make_unique<lookup_of<resolve_result>>(std::move(found));
+  started->kind.resolution_delay = resolution_delay;
+  return names.begin(std::move(started), host, port);
 }
 
 resolve_awaiter::~resolve_awaiter() {
@@ -193,7 +196,7 @@ resolve_awaiter::~resolve_awaiter() {
 const executor& resolve_awaiter::engine_executor() const noexcept { return engine_->loop(); }
 #endif
 
-// False: go on at once.
+// False: resume at once.
 bool resolve_awaiter::wait(const task_context& context) {
   context_ = &context;
   if (context.stop.stop_requested()) {
@@ -207,7 +210,7 @@ bool resolve_awaiter::wait(const task_context& context) {
   return true;
 }
 
-// Whether it is over.
+// Whether it is over at once.
 bool resolve_awaiter::start() noexcept {
   started_ = true;
   std::optional<resolve_result> known;
@@ -215,25 +218,25 @@ bool resolve_awaiter::start() noexcept {
     if (engine_->closed()) {
       known = std::unexpected(make_error_code(std::errc::operation_canceled));
     } else {
-      known = engine_->known(*this, host_, service_);
+      known = engine_->resolve_locally(*this, host_, service_);
     }
-    if (!known) engine_->ask(*this, host_, service_);
+    if (!known) engine_->start_query(*this, host_, service_);
   } catch (const std::bad_alloc&) {
     known = std::unexpected(make_error_code(std::errc::not_enough_memory));
   }
   if (known) {
     waiting_lookup::result = std::move(*known);
-    return last_of(starting | resolving);
+    return retire(starting | resolving);
   }
   const inplace_stop_token stop = context_->stop;
   if (stop.stop_possible()) callback_.emplace(stop, on_stop{this});
-  return last_of(starting);
+  return retire(starting);
 }
 
 // Any thread.
 void resolve_awaiter::stop() noexcept {
   // acq_rel: the release is for cancel(), through the loop as well; the acquire pairs with the
-  // release in last_of(), of one who left before.
+  // release in retire(), of a party that retired before.
   std::uint8_t seen = parties_.load(std::memory_order_acquire);
   do {
     if ((seen & resolving) == 0) return;
@@ -247,17 +250,18 @@ void resolve_awaiter::cancel() noexcept {
   if (in_time) {
     waiting_lookup::result = std::unexpected(make_error_code(std::errc::operation_canceled));
   }
-  if (last_of(in_time ? cancelling | resolving : cancelling)) go_on();
+  if (retire(in_time ? cancelling | resolving : cancelling)) resume();
 }
 
-bool resolve_awaiter::last_of(unsigned leaving) noexcept {
-  // release: pairs with the acquire of the last, who sees what the others did.
-  const auto staying = static_cast<std::uint8_t>(~leaving);
+// Whether no party is left.
+bool resolve_awaiter::retire(unsigned parties) noexcept {
+  // release: pairs with the acquire of the last party, which sees what the others did.
+  const auto staying = static_cast<std::uint8_t>(~parties);
   return (parties_.fetch_and(staying, std::memory_order_acq_rel) & staying) == 0;
 }
 
 // The awaiter may be gone afterwards.
-void resolve_awaiter::go_on() noexcept {
+void resolve_awaiter::resume() noexcept {
   executor& where = *context_->where;
   if (where.running_here()) {
     gyre::detail::resume(home_.waiting);
@@ -271,43 +275,43 @@ void resolve_awaiter::run(operation& posted) {
   if (self.started_) {
     self.cancel();
   } else if (self.start()) {
-    self.go_on();
+    self.resume();
   }
 }
 
-void resolve_awaiter::found(waiting_lookup& told) {
-  auto& self = static_cast<resolve_awaiter&>(told);
-  if (self.last_of(resolving)) self.go_on();
+void resolve_awaiter::on_complete(waiting_lookup& lookup) {
+  auto& self = static_cast<resolve_awaiter&>(lookup);
+  if (self.retire(resolving)) self.resume();
 }
 
-resolve_result resolve_awaiter::outcome() noexcept {
+resolve_result resolve_awaiter::take_result() noexcept {
   callback_.reset();
   return std::move(waiting_lookup::result);
 }
 
 resolve_result resolve_awaiter::result() {
-  resolve_result given = outcome();
-  if (!given) return std::unexpected(gyre::detail::failure_value(given.error(), context_));
-  return given;
+  resolve_result outcome = take_result();
+  if (!outcome) return std::unexpected(gyre::detail::failure_value(outcome.error(), context_));
+  return outcome;
 }
 
 std::vector<endpoint> resolve_awaiter::await_resume() {
-  resolve_result given = outcome();
-  if (!given) throw_failure(given.error());
-  return std::move(*given);
+  resolve_result outcome = take_result();
+  if (!outcome) throw_failure(outcome.error());
+  return std::move(*outcome);
 }
 
 void resolve_awaiter::throw_failure(std::error_code error) const {
   gyre::detail::throw_failure(error, context_, ("resolve " + host_).c_str());
 }
 
-void decode_records(std::uint16_t, const std::vector<unsigned char>& message, srv_result& into) {
-  into = decode_srv(message);
+void decode_records(std::uint16_t, const std::vector<unsigned char>& message, srv_result& records) {
+  records = decode_srv(message);
 }
 
 void decode_records(std::uint16_t type, const std::vector<unsigned char>& message,
-                    text_result& into) {
-  into = decode_texts(static_cast<record_type>(type), message);
+                    text_result& records) {
+  records = decode_texts(static_cast<record_type>(type), message);
 }
 
 }  // namespace detail

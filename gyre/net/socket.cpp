@@ -46,7 +46,7 @@ void socket::listen(int backlog) const {
   check(::listen(fd(), backlog), "listen");
 }
 
-// Interrupted, a connection goes on being made.
+// An interrupted connect() continues.
 bool socket::connect(const endpoint& peer) const {
   if (::connect(fd(), peer.data(), peer.size()) == 0) return true;
   if (errno != EINPROGRESS && errno != EINTR) throw_errno_at(peer, "connect");

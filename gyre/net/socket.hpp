@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sockets and pipes as the system has them: owned, named, with their options, and nothing that
-// waits. Streams, listeners and servers are made of them.
+// socket: owns a non-blocking socket of the system, to bind, connect and set options. Streams,
+// listeners and servers are made of it.
 #pragma once
 
 #include <gyre/base/unique_fd.hpp>
@@ -30,7 +30,7 @@ class socket : public socket_ref {
  public:
   /// None: fd() is negative.
   socket() noexcept : socket_ref(-1) {}
-  /// Takes over `descriptor`, which must not block: it is not asked.
+  /// Takes over `descriptor`, which must not block; that is not checked.
   explicit socket(unique_fd descriptor) noexcept
       : socket_ref(descriptor.get()), descriptor_(std::move(descriptor)) {}
   socket(socket&& other) noexcept : socket(other.release()) {}

@@ -80,7 +80,15 @@ void set_bytes(int fd, const option& which, std::size_t bytes) {
   set<int>(fd, which, static_cast<int>(bytes));
 }
 
-// Of two options that say the same for IPv4 and for IPv6, the socket's.
+endpoint name_of(int fd, int (*get_name)(int, sockaddr*, socklen_t*), const char* call) {
+  endpoint result;
+  socklen_t size = endpoint::capacity();
+  if (get_name(fd, result.data(), &size) != 0) gyre::detail::throw_errno(call);
+  result.resize(size);
+  return result;
+}
+
+// One of two options, for IPv4 and for IPv6: the one of the socket's family.
 const option& of_family(const socket_ref& socket, const option& v4, const option& v6) {
   return socket.family() == address_family::ipv6 ? v6 : v4;
 }
@@ -111,21 +119,8 @@ group_source_req request_for(const ip_address& source, const ip_address& group,
 
 }  // namespace
 
-endpoint socket_ref::local_endpoint() const {
-  endpoint result;
-  socklen_t size = endpoint::capacity();
-  if (::getsockname(fd_, result.data(), &size) != 0) gyre::detail::throw_errno("getsockname");
-  result.resize(size);
-  return result;
-}
-
-endpoint socket_ref::peer_endpoint() const {
-  endpoint result;
-  socklen_t size = endpoint::capacity();
-  if (::getpeername(fd_, result.data(), &size) != 0) gyre::detail::throw_errno("getpeername");
-  result.resize(size);
-  return result;
-}
+endpoint socket_ref::local_endpoint() const { return name_of(fd_, ::getsockname, "getsockname"); }
+endpoint socket_ref::peer_endpoint() const { return name_of(fd_, ::getpeername, "getpeername"); }
 
 address_family socket_ref::family() const {
   return static_cast<address_family>(get(fd_, so_domain));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What can be set on a socket, one by one or many at once.
+// socket_options: the options of a socket, to be set one by one or many at once.
 //
 //     gyre::net::socket_ref(connection.fd()).set_no_delay(true);
 //     listener.apply({.reuse_port = true, .receive_buffer = 1 << 20});
@@ -19,7 +19,7 @@ namespace gyre::net {
 struct keep_alive_options {
   bool on = true;
   /// Silence before the first question (TCP_KEEPIDLE), and between questions (TCP_KEEPINTVL); at
-  /// least a second. What is not given stays as it is.
+  /// least a second. Without a value the option stays as it is.
   std::optional<std::chrono::seconds> idle = {};
   std::optional<std::chrono::seconds> interval = {};
   /// Questions without an answer after which the connection is reset (TCP_KEEPCNT).
@@ -28,8 +28,8 @@ struct keep_alive_options {
   bool operator==(const keep_alive_options&) const noexcept = default;
 };
 
-/// Options for socket_ref::apply(): those that are given are set, in this order. socket_ref says
-/// what each of them means.
+/// Options for socket_ref::apply(), which sets the ones that have a value, in this order. Their
+/// meaning is with socket_ref's functions.
 struct socket_options {
   std::optional<bool> reuse_address = {};
   std::optional<bool> reuse_port = {};
@@ -52,16 +52,18 @@ struct socket_options {
   std::optional<unsigned> multicast_interface = {};
 };
 
-/// A socket that belongs to somebody else: its options and its names. Copied freely, as is a
-/// descriptor; any thread. Each member is one system call unless said otherwise, and throws
-/// std::system_error with the kernel's name of the option, such as "TCP_NODELAY: Operation not
-/// supported": std::errc::invalid_argument also for a number that no int can hold.
+/// A non-owning reference to a socket: its options and its addresses.
+///
+/// Thread-safety: any thread, as far as the descriptor is open.
+/// Errors: std::system_error with the kernel's name of the option, such as "TCP_NODELAY: Operation
+/// not supported"; std::errc::invalid_argument also for a number that no int can hold.
+/// Complexity: one system call for each member unless said otherwise.
 class socket_ref {
  public:
   explicit socket_ref(int fd) noexcept : fd_(fd) {}
   int fd() const noexcept { return fd_; }
 
-  /// Sets all that are given. What was set before one that fails stays set.
+  /// Sets all options that have a value. The ones before a failing one stay set.
   void apply(const socket_options& options) const;
 
   /// The address it is bound to, that of its peer (std::errc::not_connected without one).

@@ -7,51 +7,51 @@
 
 namespace gyre::net {
 
-tcp_client::tcp_client(event_loop& loop, tcp_client_options how)
-    : core_(std::make_shared<core>(loop, std::move(how))) {}
+tcp_client::tcp_client(event_loop& loop, tcp_client_options options)
+    : core_(std::make_shared<core>(loop, std::move(options))) {}
 tcp_client::~tcp_client() { detail::connection_group::abandon(core_); }
 
-tcp_client& tcp_client::on_connection(move_only_function<void(tcp_connection&)> called) {
+tcp_client& tcp_client::on_connection(move_only_function<void(tcp_connection&)> callback) {
   core_->check_settable();
-  core_->client_handlers.connected = std::move(called);
+  core_->client_handlers.connected = std::move(callback);
   return *this;
 }
-tcp_client& tcp_client::on_message(move_only_function<void(tcp_connection&, io::input&)> called) {
+tcp_client& tcp_client::on_message(move_only_function<void(tcp_connection&, io::input&)> callback) {
   core_->check_settable();
-  core_->client_handlers.message = std::move(called);
+  core_->client_handlers.message = std::move(callback);
   return *this;
 }
-tcp_client& tcp_client::on_write_complete(move_only_function<void(tcp_connection&)> called) {
+tcp_client& tcp_client::on_write_complete(move_only_function<void(tcp_connection&)> callback) {
   core_->check_settable();
-  core_->client_handlers.write_complete = std::move(called);
+  core_->client_handlers.write_complete = std::move(callback);
   return *this;
 }
 tcp_client& tcp_client::on_high_water(
-    move_only_function<void(tcp_connection&, std::size_t)> called) {
+    move_only_function<void(tcp_connection&, std::size_t)> callback) {
   core_->check_settable();
-  core_->client_handlers.high_water = std::move(called);
+  core_->client_handlers.high_water = std::move(callback);
   return *this;
 }
-tcp_client& tcp_client::on_low_water(move_only_function<void(tcp_connection&)> called) {
+tcp_client& tcp_client::on_low_water(move_only_function<void(tcp_connection&)> callback) {
   core_->check_settable();
-  core_->client_handlers.low_water = std::move(called);
+  core_->client_handlers.low_water = std::move(callback);
   return *this;
 }
-tcp_client& tcp_client::on_peer_ended(move_only_function<void(tcp_connection&)> called) {
+tcp_client& tcp_client::on_peer_ended(move_only_function<void(tcp_connection&)> callback) {
   core_->check_settable();
-  core_->client_handlers.peer_ended = std::move(called);
+  core_->client_handlers.peer_ended = std::move(callback);
   return *this;
 }
 tcp_client& tcp_client::on_close(
-    move_only_function<void(tcp_connection&, std::error_code)> called) {
+    move_only_function<void(tcp_connection&, std::error_code)> callback) {
   core_->check_settable();
-  core_->client_handlers.closed = std::move(called);
+  core_->client_handlers.closed = std::move(callback);
   return *this;
 }
 tcp_client& tcp_client::on_connect_failed(
-    move_only_function<void(std::error_code, std::size_t, bool)> called) {
+    move_only_function<void(std::error_code, std::size_t, bool)> callback) {
   core_->check_settable();
-  core_->connect_failed_handler = std::move(called);
+  core_->connect_failed_handler = std::move(callback);
   return *this;
 }
 

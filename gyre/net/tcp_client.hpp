@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A client that keeps one TCP (or Unix stream) connection to a server, and connects again when it
-// is lost.
+// tcp_client: keeps one TCP (or Unix stream) connection to a server, by callbacks, and connects
+// again when it is lost.
 //
 //     gyre::net::tcp_client client(loop, {.reconnect = true});
 //     client.on_connection([](gyre::net::tcp_connection& up) { up.send("hello\n"); });
@@ -34,26 +34,26 @@ namespace gyre::net {
 struct tcp_client_options {
   std::string name = "tcp_client";
   connection_options connections = {};
-  /// How long one attempt to connect may take, not zero; of a host with several addresses, with each
-  /// of them.
+  /// How long one attempt to connect may take, not zero; for a host with several addresses, with
+  /// each of them.
   std::chrono::nanoseconds connect_timeout = std::chrono::seconds{5};
   /// As race_options::resolution_delay, when it connects by name.
   std::chrono::nanoseconds resolution_delay = std::chrono::milliseconds{50};
-  /// Whether to connect again when an attempt failed or the connection was lost. Before the n-th
-  /// attempt in a row that failed it waits a random time between zero and
-  /// min(longest_delay, initial_delay * 2^(n-1)): exponential backoff with full jitter (Brooker,
-  /// "Exponential backoff and jitter", 2015), so that many clients do not come back all at once.
+  /// Whether to connect again when an attempt failed or the connection was lost. After n failures
+  /// in a row the client waits a random time between zero and min(longest_delay, initial_delay *
+  /// 2^(n-1)): exponential backoff with full jitter (Brooker, "Exponential backoff and jitter",
+  /// 2015), so that many clients do not come back all at once.
   bool reconnect = false;
   std::chrono::nanoseconds initial_delay = std::chrono::milliseconds{100};
   std::chrono::nanoseconds longest_delay = std::chrono::seconds{30};
   /// Attempts in a row that may fail before it gives up, the first one included; at least one.
   std::size_t most_attempts = std::numeric_limits<std::size_t>::max();
-  /// For the random delays; the same seed gives the same delays. None: a random one.
+  /// Seed of the random delays; the same seed gives the same delays. None: a random one.
   std::optional<std::uint64_t> seed = {};
-  /// Bytes that send() keeps while there is no connection, to be sent first on the next one; 0: it
-  /// refuses them.
+  /// Bytes that send() keeps while there is no connection, to be sent first on the next one. Zero:
+  /// send() refuses them.
   std::size_t keep_limit = 0;
-  /// Where to connect from.
+  /// The local address to connect from; none: the kernel chooses.
   endpoint local = {};
 };
 
@@ -65,55 +65,56 @@ struct tcp_client_metrics {
   connection_metrics traffic = {};
 };
 
-/// A client.
+/// Keeps one connection to a server.
 ///
-/// All members may be called from any thread, also while the loop does not run yet; on the loop's
-/// thread they take effect at once, from others in the loop's next turns, in the order of the calls. However
-/// often other threads call connect() and disconnect(), calls that the loop has not got to take one place
-/// between two sends, and the last of them counts: a connection on which there was a disconnect() meanwhile
-/// is closed, and one to a server that was only named in between is not made. The loop must outlive the client. Its destructor closes at once, without telling anybody, and as that of a tcp_server.
+/// Thread-safety: every member may be called from any thread, also while the loop does not run yet.
+/// On the loop's thread calls take effect at once, from other threads in the loop's next turns, in
+/// the order of the calls. Calls of connect() and disconnect() that wait for the loop, with no
+/// send() between them, are merged: the last one counts, after a disconnect() if there was any.
+/// Lifetime: the loop must outlive the client. The destructor closes the connection at once without
+/// calling `closed`; once it has returned, no handler runs any more, as with tcp_server.
 class tcp_client {
  public:
   /// Throws std::invalid_argument for options that make no sense.
-  explicit tcp_client(event_loop& loop, tcp_client_options how = {});
+  explicit tcp_client(event_loop& loop, tcp_client_options options = {});
   template <class Loop>
-  explicit tcp_client(basic_loop_thread<Loop>& thread, tcp_client_options how = {})
-      : tcp_client(thread.loop(), std::move(how)) {}
+  explicit tcp_client(basic_loop_thread<Loop>& thread, tcp_client_options options = {})
+      : tcp_client(thread.loop(), std::move(options)) {}
   tcp_client(const tcp_client&) = delete;
   tcp_client& operator=(const tcp_client&) = delete;
   ~tcp_client();
 
-  // See connection_handlers. Each throws std::logic_error after the first connect(). What one throws
-  // goes to the loop's on_exception, and the client connects again as without.
-  tcp_client& on_connection(move_only_function<void(tcp_connection&)> called);
-  tcp_client& on_message(move_only_function<void(tcp_connection&, io::input&)> called);
-  tcp_client& on_write_complete(move_only_function<void(tcp_connection&)> called);
-  tcp_client& on_high_water(move_only_function<void(tcp_connection&, std::size_t)> called);
-  tcp_client& on_low_water(move_only_function<void(tcp_connection&)> called);
-  tcp_client& on_peer_ended(move_only_function<void(tcp_connection&)> called);
-  tcp_client& on_close(move_only_function<void(tcp_connection&, std::error_code)> called);
-  /// An attempt to connect failed (ECONNREFUSED, ETIMEDOUT …; EADDRINUSE where the kernel had
-  /// connected the socket to itself; ENOMEM). `attempts` have failed in a row; with `last` there will
-  /// be none until the next connect(). The default prints a line, for the first in a row and the last.
+  // See connection_handlers. Each throws std::logic_error after the first connect(). A handler's
+  // exception goes to the loop's on_exception, and the client reconnects all the same.
+  tcp_client& on_connection(move_only_function<void(tcp_connection&)> callback);
+  tcp_client& on_message(move_only_function<void(tcp_connection&, io::input&)> callback);
+  tcp_client& on_write_complete(move_only_function<void(tcp_connection&)> callback);
+  tcp_client& on_high_water(move_only_function<void(tcp_connection&, std::size_t)> callback);
+  tcp_client& on_low_water(move_only_function<void(tcp_connection&)> callback);
+  tcp_client& on_peer_ended(move_only_function<void(tcp_connection&)> callback);
+  tcp_client& on_close(move_only_function<void(tcp_connection&, std::error_code)> callback);
+  /// An attempt to connect failed (ECONNREFUSED, also where the kernel had connected the socket to
+  /// itself; ETIMEDOUT …; ENOMEM). `attempts` have failed in a row; with `last` there will be none
+  /// until the next connect(). The default prints a line, for the first in a row and the last.
   tcp_client& on_connect_failed(
-      move_only_function<void(std::error_code why, std::size_t attempts, bool last)> called);
+      move_only_function<void(std::error_code why, std::size_t attempts, bool last)> callback);
 
   /// Connects to `server`, now and (with `reconnect`) whenever the connection is lost, until
-  /// disconnect(). While it is connected or connecting to another one, that is disconnected first.
+  /// disconnect(). A connection or attempt to another server is ended first.
   void connect(const endpoint& server);
-  /// The same for a host, whose name is looked up before each attempt, and whose addresses are tried
-  /// one after the other, IPv6 and IPv4 in turns. A name server that is silent about one of them holds
-  /// nothing up (see `resolution_delay`). `names` belongs to the client's loop, and must outlive the
-  /// client.
+  /// As above, for a host: looks up its name before each attempt, and tries its addresses one after
+  /// the other, IPv6 and IPv4 in turns. A name server that is silent about one of them holds
+  /// nothing up (see `resolution_delay`). `names` belongs to the client's loop, and must outlive
+  /// the client.
   void connect(resolver& names, std::string host, service port);
-  /// Closes the connection as tcp_connection::close() does, or ends the attempt to connect, and does
-  /// not connect again. What was kept to be sent is dropped. Idempotent.
+  /// Closes the connection as tcp_connection::close() does, or ends the attempt to connect, and
+  /// does not connect again. Drops kept bytes. Idempotent.
   void disconnect();
 
-  /// Sends on the connection as that does. Without one, keeps the bytes if `keep_limit` allows;
-  /// else returns false. From another thread: copies them, and true means no more than that; false
-  /// that more than connection_options::output_limit would wait for the loop, where each call counts
-  /// 1 KiB besides its bytes.
+  /// Sends as tcp_connection::send() does. Without a connection, keeps the bytes if `keep_limit`
+  /// allows; else returns false. From another thread: copies the bytes for the loop, and returns
+  /// false only if more than connection_options::output_limit would wait for it, where each call
+  /// counts 1 KiB besides its bytes.
   bool send(std::span<const std::byte> bytes);
   bool send(std::string_view text) { return send(std::as_bytes(std::span(text))); }
 

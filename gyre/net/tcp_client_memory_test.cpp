@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A tcp_client connects in the end, whichever allocation fails meanwhile, and needs no memory to end.
-// A server outlives a lack of memory for what its peers send.
+// A tcp_client connects in the end, whichever allocation fails meanwhile, and needs no memory to
+// end. A server outlives a lack of memory for what its peers send.
 #include <gyre/net/tcp_client.hpp>
 
 #include <gtest/gtest.h>
@@ -127,11 +127,12 @@ TEST(TcpClientWithoutMemory, IsClosedByItsLoopAllTheSame) {
   }
 }
 
-// Whatever leaves a handler or a detached coroutine ends the program, as no loop here has an on_exception.
+// An exception of a handler or a detached coroutine ends the program, as no loop here has an
+// on_exception.
 class ServerWithoutMemory : public testing::Test {
  protected:
-  // Sends a message in two parts, the first of which has to be kept, while an allocation fails. Whether
-  // one did.
+  // Sends a message in two parts, the first of which has to be kept, while an allocation fails.
+  // Whether one did.
   bool send_message(const peer& client, long allocations_before, const auto& first_came,
                     const auto& over) {
     client.send(first_part);

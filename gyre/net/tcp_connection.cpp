@@ -24,7 +24,7 @@ namespace gyre::net {
 
 tcp_connection::tcp_connection(detail::connection_group& group, int fd, std::uint64_t id,
                                const endpoint& peer)
-    // Of a Unix socket, recv stops behind bytes that came with descriptors.
+    // On a Unix socket, recv stops behind bytes that came with descriptors.
     : io::handle(fd, peer.is_ip() ? io::handle_kind::stream_socket : io::handle_kind::socket),
       group_(&group),
       receiving_(*this, &tcp_connection::on_received, io::repeat::until_cancelled),
@@ -36,7 +36,7 @@ tcp_connection::tcp_connection(detail::connection_group& group, int fd, std::uin
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Winvalid-offsetof"  // which both compilers support here
   static_assert(
-      offsetof(tcp_connection, receiving_) == 64 && offsetof(tcp_connection, place_) == 128,
+      offsetof(tcp_connection, receiving_) == 64 && offsetof(tcp_connection, group_node_) == 128,
       "what a message touches is in front, in two lines of the cache");
 #pragma GCC diagnostic pop
 }
@@ -83,11 +83,11 @@ void tcp_connection::begin() {
   });
 }
 
-void tcp_connection::on_received(io::request& asked, io::result what) {
-  auto& self = static_cast<tcp_connection&>(asked.target());
-  self.from_loop([&self, what] {
-    if (!what) return self.receiving_failed(what.error());
-    if (what.count() == 0) return self.peer_has_ended();
+void tcp_connection::on_received(io::request& request, io::result result) {
+  auto& self = static_cast<tcp_connection&>(request.target());
+  self.from_loop([&self, result] {
+    if (!result) return self.receiving_failed(result.error());
+    if (result.count() == 0) return self.on_peer_end();
     // Given back when the message has been dealt with, so that the next comes to the same place.
     const io::received data = std::move(self.receiving_.data);
     self.receive(data.bytes());
@@ -104,13 +104,13 @@ void tcp_connection::receive(std::span<const std::byte> bytes) {
   auto& message = group_->handlers().message;
   if (phase_ != phase::open || !message) return;
   ++messages_;
-  if (extra_ != nullptr && !extra_->rest.empty()) return receive_behind_rest(bytes);
+  if (extra_ != nullptr && !extra_->rest.empty()) return receive_after_rest(bytes);
   io::input in(bytes);
   message(*this, in);
-  if (!in.empty() && is_open()) keep(in.bytes());
+  if (!in.empty() && is_open()) keep_rest(in.bytes());
 }
 
-void tcp_connection::receive_behind_rest(std::span<const std::byte> bytes) {
+void tcp_connection::receive_after_rest(std::span<const std::byte> bytes) {
   io::buffer& rest = extra_->rest;
   rest.append(bytes);
   const std::size_t before = rest.size();
@@ -120,11 +120,11 @@ void tcp_connection::receive_behind_rest(std::span<const std::byte> bytes) {
     rest = io::buffer();
     update_held_bytes();
   } else if (is_open()) {
-    keep({});
+    keep_rest({});
   }
 }
 
-void tcp_connection::keep(std::span<const std::byte> unconsumed) {
+void tcp_connection::keep_rest(std::span<const std::byte> unconsumed) {
   io::buffer& rest = extra().rest;
   rest.append(unconsumed);
   const connection_options& limits = group_->options();
@@ -166,24 +166,24 @@ bool tcp_connection::update_held_bytes() noexcept {
 }
 
 // Receives no sooner, so that what comes stays behind.
-void tcp_connection::hear_left_over() {
+void tcp_connection::deliver_rest() {
   if (paused_) return;
   if (phase_ == phase::open && extra_ != nullptr && !extra_->rest.empty()) {
     ++messages_;
     group_->count_received(0);
-    receive_behind_rest({});
+    receive_after_rest({});
   }
   if (is_open() && !paused_ && !peer_done_ && !handle::reading()) start_receiving();
 }
 
-void tcp_connection::peer_has_ended() {
+void tcp_connection::on_peer_end() {
   peer_done_ = true;
   if (has_failed()) return end(why_, ending::in_order);
   switch (phase_) {
     case phase::open:
       if (auto& ended = group_->handlers().peer_ended) {
         ended(*this);
-        if (told_) close();
+        if (fin_sent_) close();
       } else {
         close();
       }
@@ -210,7 +210,7 @@ void tcp_connection::timer_expired() {
 
 void tcp_connection::end_if_idle(std::uint32_t present) noexcept {
   auto moved = static_cast<std::uint32_t>(bytes_received_ + bytes_sent_);
-  // What had all been taken by the peer still is: of most connections the kernel is not asked.
+  // Bytes that the peer has taken stay taken: for most connections this needs no system call.
   if (moved != idle_moved_) {
     moved = static_cast<std::uint32_t>(bytes_received_ + bytes_taken_by_peer());
   }
@@ -235,28 +235,29 @@ void tcp_connection::closing_timer_expired() {
   }
 }
 
-// What the kernel has taken may still be in its buffer, which can hold minutes' worth of a slow peer.
+// Bytes that the kernel has taken may still be in its buffer, which can hold minutes' worth of a
+// slow peer.
 std::uint64_t tcp_connection::bytes_taken_by_peer() const noexcept {
   int in_kernel = 0;
   if (::ioctl(handle::fd(), SIOCOUTQ, &in_kernel) != 0) in_kernel = 0;
   return bytes_sent_ - static_cast<std::uint64_t>(in_kernel);
 }
 
-void tcp_connection::on_later(operation& later) {
-  tcp_connection& self = *static_cast<place&>(later).self;
-  self.later_posted_ = false;
-  self.from_loop([&self] { self.call_what_is_due(); });
-  if (self.phase_ == phase::ended && !self.later_posted_) self.finish();
+void tcp_connection::on_scheduled(operation& scheduled) {
+  tcp_connection& self = *static_cast<group_node&>(scheduled).self;
+  self.scheduled_ = false;
+  self.from_loop([&self] { self.run_due(); });
+  if (self.phase_ == phase::ended && !self.scheduled_) self.finish();
 }
 
-void tcp_connection::call_what_is_due() {
+void tcp_connection::run_due() {
   connection_handlers& handlers = group_->handlers();
   const std::uint8_t due = std::exchange(due_, std::uint8_t{0});
   // Each may end it, or take what the next would tell.
   const auto is_due = [this, due](std::uint8_t which) {
     return (due & which) != 0 && phase_ == phase::open && !has_failed();
   };
-  if ((due & left_over_due) != 0 && is_open()) hear_left_over();
+  if ((due & rest_due) != 0 && is_open()) deliver_rest();
   if ((due & readable_due) != 0 && is_open() && !paused_ && !handle::reading()) {
     receive_with_descriptors();
   }
@@ -287,7 +288,7 @@ void tcp_connection::finish() {
 
 void tcp_connection::start_receiving() noexcept {
   if (extra_ != nullptr && extra_->descriptors != nullptr) {
-    if (io().start(extra_->descriptors->readable)) call_later(readable_due);
+    if (io().start(extra_->descriptors->readable)) schedule(readable_due);
   } else {
     // One that repeats does not complete at once.
     static_cast<void>(io().start(receiving_));
@@ -308,7 +309,7 @@ void tcp_connection::resume(std::uint8_t why) noexcept {
   paused_ = static_cast<std::uint8_t>(paused_ & ~why);
   if (paused_ != 0) return;
   if (phase_ == phase::open) {
-    call_later(left_over_due);  // a message callback that calls this has not left it yet
+    schedule(rest_due);  // a message callback that calls this has not left it yet
   } else if (is_open() && !peer_done_) {
     start_receiving();
   }
@@ -316,7 +317,7 @@ void tcp_connection::resume(std::uint8_t why) noexcept {
 
 void tcp_connection::shutdown_send() noexcept {
   if (!can_send()) return;
-  shut_ = true;
+  shutdown_requested_ = true;
   if (pending_output() == 0) end_sending();
 }
 
@@ -362,26 +363,26 @@ void tcp_connection::limit_closing(std::chrono::nanoseconds timeout,
 
 void tcp_connection::abort(std::error_code why) noexcept { end(why, ending::reset); }
 
-void tcp_connection::tell_peer() noexcept {
-  if (std::exchange(told_, true)) return;
+void tcp_connection::send_fin() noexcept {
+  if (std::exchange(fin_sent_, true)) return;
   // Fails where the connection has been reset, which reading tells.
   static_cast<void>(::shutdown(handle::fd(), SHUT_WR));
 }
 
 // All that was accepted has been sent.
 void tcp_connection::end_sending() noexcept {
-  tell_peer();
+  send_fin();
   if (peer_done_) close();
 }
 
 void tcp_connection::linger() noexcept {
-  tell_peer();
+  send_fin();
   if (peer_done_) return end({}, ending::in_order);
   phase_ = phase::lingering;
 }
 
 // The descriptor goes at once, the connection in a turn of its own.
-void tcp_connection::end(std::error_code why, ending how) noexcept {
+void tcp_connection::end(std::error_code why, ending kind) noexcept {
   if (phase_ == phase::ended) return;
   phase_ = phase::ended;
   why_ = why;
@@ -390,22 +391,22 @@ void tcp_connection::end(std::error_code why, ending how) noexcept {
   // release: pairs with the acquire in alive().
   if (control_ != nullptr) control_->alive.store(false, std::memory_order_release);
   io().detach(*this);
-  if (how == ending::reset) detail::reset_when_closed(handle::fd());
+  if (kind == ending::reset) detail::reset_when_closed(handle::fd());
   ::close(handle::fd());
-  if (group_->gate().is_open()) call_later(0);
+  if (group_->gate().is_open()) schedule(0);
 }
 
-void tcp_connection::call_later(std::uint8_t due) noexcept {
+void tcp_connection::schedule(std::uint8_t due) noexcept {
   due_ = static_cast<std::uint8_t>(due_ | due);
-  if (std::exchange(later_posted_, true)) return;
-  loop().post(place_);
+  if (std::exchange(scheduled_, true)) return;
+  loop().post(group_node_);
 }
 
 void tcp_connection::set_idle_timeout(std::chrono::nanoseconds timeout) {
   if (phase_ != phase::open || has_failed()) return;
   has_own_idle_timeout_ = true;
   if (timeout.count() <= 0) {
-    stop_timer();
+    stop_main_timer();
     return;
   }
   detail::connection_extra& own = extra();
@@ -417,98 +418,16 @@ void tcp_connection::start_timer(timer_operation& timer, const detail::progress_
   loop().start_timer(timer, loop().deadline_after(watch.quarter()));
 }
 
-void tcp_connection::stop_timer() noexcept {
+void tcp_connection::stop_main_timer() noexcept {
   if (extra_ != nullptr && extra_->timer.linked()) loop().cancel_timer(extra_->timer);
 }
 
 void tcp_connection::stop_timers() noexcept {
-  stop_timer();
+  stop_main_timer();
   if (extra_ == nullptr) return;
   for (timer_operation* each : {&extra_->message_timer, &extra_->write_timer}) {
     if (each->linked()) loop().cancel_timer(*each);
   }
-}
-
-// --- References ---
-
-tcp_connection_ref tcp_connection::ref() {
-  if (control_ == nullptr) {
-    control_ = new detail::connection_control(*this, group_->options().output_limit);
-    control_->alive.store(is_open(), std::memory_order_relaxed);  // nobody else has it yet
-  }
-  return tcp_connection_ref(*control_);
-}
-
-tcp_connection_ref::tcp_connection_ref(detail::connection_control& control) noexcept
-    : control_(&control) {
-  control_->add();
-}
-tcp_connection_ref::tcp_connection_ref(const tcp_connection_ref& other) noexcept
-    : control_(other.control_) {
-  if (control_ != nullptr) control_->add();
-}
-tcp_connection_ref::~tcp_connection_ref() {
-  if (control_ != nullptr) control_->drop();
-}
-
-bool tcp_connection_ref::alive() const noexcept {
-  // acquire: pairs with the release in end().
-  return control_ != nullptr && control_->alive.load(std::memory_order_acquire);
-}
-
-tcp_connection* tcp_connection_ref::get() const noexcept {
-  return alive() ? control_->connection : nullptr;
-}
-
-template <class Function>
-void tcp_connection_ref::post_always(Function function) const {
-  control_->loop.post([self = *this, called = std::move(function)]() mutable {
-    tcp_connection* const connection = self.get();
-    if (connection != nullptr) connection->from_loop([&] { called(*connection); });
-  });
-}
-
-bool tcp_connection_ref::post(move_only_function<void(tcp_connection&)> function) const {
-  if (!alive()) return false;
-  std::optional<detail::byte_quota::share> share = control_->posted.take(0);
-  if (!share) return false;
-  post_always([called = std::move(function), held = std::move(*share)](
-                  tcp_connection& connection) mutable { called(connection); });
-  return true;
-}
-
-bool tcp_connection_ref::send(std::span<const std::byte> bytes) const {
-  return post_bytes(bytes.size(), [bytes] {
-    io::buffer copy;
-    copy.append(bytes);
-    return copy;
-  });
-}
-
-bool tcp_connection_ref::send(io::buffer&& bytes) const {
-  return post_bytes(bytes.size(), [&bytes] { return std::move(bytes); });
-}
-
-template <class Get>
-bool tcp_connection_ref::post_bytes(std::size_t size, Get get) const {
-  if (!alive()) return false;
-  if (size == 0) return true;
-  std::optional<detail::byte_quota::share> share = control_->posted.take(size);
-  if (!share) return false;
-  post_always([taken = get(), held = std::move(*share)](tcp_connection& to) mutable {
-    to.send(std::move(taken));
-  });
-  return true;
-}
-
-bool tcp_connection_ref::close() const {
-  return alive() && control_->close_once.run(
-                        [this] { post_always([](tcp_connection& ended) { ended.close(); }); });
-}
-
-bool tcp_connection_ref::abort() const {
-  return alive() && control_->abort_once.run(
-                        [this] { post_always([](tcp_connection& ended) { ended.abort(); }); });
 }
 
 }  // namespace gyre::net

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A TCP (or Unix stream) connection as servers and clients hand it to callbacks: bytes come by
-// on_message, go by send(), and whatever ends it is told to on_close, once.
+// tcp_connection: a TCP (or Unix stream) connection of a tcp_server or tcp_client, for callbacks.
 //
 //     server.on_message([](gyre::net::tcp_connection& from, gyre::io::input& in) {
 //       from.send(in.bytes());  // echo: one recv, one send, nothing allocated or copied
@@ -45,71 +44,79 @@ struct connection_extra;
 struct connection_control;
 }  // namespace detail
 
-/// What a connection may use, and how long it waits.
+/// Limits and time-outs of a connection.
 struct connection_options {
-  /// Bytes waiting to be sent from which on_high_water, and down to which then on_low_water is
-  /// called, which must be fewer; by default a quarter. A server without on_high_water does not read
-  /// from the connection in between: a peer that does not take the answers is asked nothing more.
+  /// Water marks of the output, in bytes: on_high_water is called when `high_water` bytes wait to
+  /// be sent, and then on_low_water when no more than `low_water` do. `low_water` must be below
+  /// `high_water`; by default it is a quarter of it. A server without on_high_water does not read
+  /// from the connection in between, so that a peer that takes no answers sends no further
+  /// questions.
   std::size_t high_water = std::size_t{1} << 20;
   std::optional<std::size_t> low_water = std::nullopt;
-  /// A send() with which more would wait ends the connection with std::errc::no_buffer_space.
+  /// Bytes of output that may wait. A send() above that ends the connection with
+  /// std::errc::no_buffer_space.
   std::size_t output_limit = std::size_t{4} << 20;
-  /// A message callback that leaves more than this unconsumed ends it with the same error.
+  /// Bytes that on_message may leave unconsumed. More end the connection with the same error.
   std::size_t input_limit = std::size_t{4} << 20;
-  /// Descriptors that a Unix connection holds until take_fds(). A peer that sends more ends it with
-  /// std::errc::too_many_files_open; those that nobody took are closed when it ends. Zero: it takes
-  /// none, and the kernel closes what comes.
+  /// Descriptors that a Unix connection holds until take_fds(). More of them end it with
+  /// std::errc::too_many_files_open. The connection closes the ones that are left when it ends.
+  /// Zero: it receives none, and the kernel closes them.
   std::size_t fd_limit = 0;
-  /// Ends a connection on which no byte has moved, in either direction, for so long (up to a quarter
-  /// more) with io::errc::idle_timeout; zero: never. Not given: ten minutes for those of a server, as each
-  /// holds a descriptor; never for a client's. Costs nothing per message, and no memory.
+  /// Ends a connection with io::errc::idle_timeout when no byte has moved in either direction for
+  /// this time (up to a quarter more). Zero: never. By default ten minutes for a server, as each
+  /// connection holds a descriptor, and never for a client. Costs nothing per message, and no
+  /// memory.
   std::optional<std::chrono::nanoseconds> idle_timeout = std::nullopt;
-  /// Ends a connection of which a message has been incomplete for so long (up to a quarter more),
-  /// however many bytes of it come meanwhile, with std::errc::timed_out: from when on_message leaves
-  /// something until it consumes something. Begins anew when reading was paused. Zero: never.
+  /// Ends a connection with std::errc::timed_out when a message has been incomplete for this time
+  /// (up to a quarter more), however many bytes of it come meanwhile. The time runs from when
+  /// on_message leaves bytes until it consumes some, and begins anew when reading was paused. Zero:
+  /// never.
   std::chrono::nanoseconds message_timeout = std::chrono::minutes{1};
-  /// Ends a connection of which output waits, and whose peer has taken none of it for so long (up to a
-  /// quarter more), with std::errc::timed_out: however much that is, and whatever the peer sends
-  /// meanwhile. Taken is what the peer's kernel has acknowledged; on a Unix socket what the peer has read,
-  /// of which the kernel tells only when a whole piece of what was sent is read, at most 40,000 bytes: so
-  /// a peer that reads fewer in that time counts as one that reads nothing. close() has times of its
-  /// own, in which the same is taken. Zero: never.
+  /// Ends a connection with std::errc::timed_out when output waits and the peer has taken none of
+  /// it for this time (up to a quarter more), however little that is and whatever the peer sends
+  /// meanwhile. Bytes count as taken when the peer's kernel has acknowledged them; on a Unix
+  /// socket, when the peer has read a whole piece as it was sent, at most 40,000 bytes. A Unix peer
+  /// that reads fewer in that time counts as one that reads nothing. close() has times of its own,
+  /// in which bytes count in the same way. Zero: never.
   std::chrono::nanoseconds write_timeout = std::chrono::minutes{1};
-  /// How long close() waits (up to a quarter more) while the peer takes no byte of the output, and then
-  /// for the peer's end, before it gives up; and how long a connection on which sending has failed goes
-  /// on receiving. A peer that reads slowly gets everything, unless it takes longer than `close_limit`.
+  /// How long close() waits (up to a quarter more) while the peer takes no byte of the output, and
+  /// then for the peer's end; and how long a connection on which sending has failed goes on
+  /// receiving. A slow peer gets everything, unless that takes longer than `close_limit`.
   std::chrono::nanoseconds close_timeout = std::chrono::seconds{5};
   /// How long close() waits in all, however much the peer still takes.
   std::chrono::nanoseconds close_limit = std::chrono::minutes{5};
-  /// TCP_NODELAY: what is sent leaves at once.
+  /// TCP_NODELAY: the kernel sends small pieces at once.
   bool no_delay = true;
   /// SO_KEEPALIVE: the kernel finds out when the peer's machine is gone.
   bool keep_alive = false;
 };
 
-/// The functions that tell a program about its connections; set before the first one. They are
-/// called on the connection's loop, from its turns only, never within a member function of a
-/// connection. Each may do anything: send, pause, close, abort, and destroy the server or client.
-/// Where a server has several loops, they call the same functions at the same time. What one of them
-/// throws aborts its connection and goes to the loop's on_exception; but std::bad_alloc, as a lack of
-/// memory for what was received, only ends its connection with std::errc::not_enough_memory.
+/// Callbacks of connections, set before the first connection. Each may do anything: send, pause,
+/// close, abort, and destroy the server or client.
+///
+/// Thread-safety: called on the connection's loop, from its turns only, never within a member
+/// function of a connection. The loops of a server with several call the same functions at the same
+/// time.
+/// Errors: an exception aborts the connection and goes to the loop's on_exception. std::bad_alloc,
+/// and a lack of memory for received bytes, only ends the connection, with
+/// std::errc::not_enough_memory.
 struct connection_handlers {
   move_only_function<void(tcp_connection&)> connected;
-  /// Bytes came. Those that are not consumed are there the next time: when more have come, before the
-  /// new ones, or after pause_reading() and resume_reading(). If neither happens, that is the end of
-  /// them.
+  /// Bytes came. Bytes that are not consumed are kept for the next call, in front of the new ones:
+  /// when more come, or after pause_reading() and resume_reading(). If neither happens, they are
+  /// dropped with the connection.
   move_only_function<void(tcp_connection&, io::input&)> message;
-  /// Everything sent so far was taken by the kernel. Never where nothing was sent.
+  /// The kernel has taken all output so far. Not called before anything was sent.
   move_only_function<void(tcp_connection&)> write_complete;
-  /// So many bytes wait to be sent, for the first time since low_water. The two are called in turn,
-  /// and as it is at that moment: what rises and falls before the loop gets there is not told.
+  /// The output has reached a water mark; `waiting` bytes wait to be sent. The two are called in
+  /// turn. A rise that falls again before the loop's next turn is not reported.
   move_only_function<void(tcp_connection&, std::size_t waiting)> high_water;
   move_only_function<void(tcp_connection&)> low_water;
   /// The peer sends no more but may still receive; the connection stays until close(). Without this
-  /// function, it is closed then.
+  /// function the connection is closed then.
   move_only_function<void(tcp_connection&)> peer_ended;
-  /// The connection's last call: why it ended, no error if in good order. Its reference is valid
-  /// until the function returns.
+  /// The last call for the connection; `why` is no error if it ended in good order. The reference
+  /// is valid until the function returns.
   move_only_function<void(tcp_connection&, std::error_code why)> closed;
 };
 
@@ -120,13 +127,31 @@ struct connection_metrics {
   std::uint64_t messages = 0;  ///< calls of on_message
 };
 
-/// One connection. It lives on one loop, and all members belong to that loop's thread (other threads
-/// use ref()). Servers and clients make and destroy it: it is valid from `connected` until `closed`
-/// returns.
+/// A connection of a tcp_server or tcp_client.
 ///
-/// Receives into memory of the loop, so that an idle connection holds no buffer: it is 256 bytes,
-/// of which a message touches the first 128, and 512 bytes more once it has had to wait with output
-/// or an incomplete message, or has an idle timeout of its own. (The kernel's socket is larger.)
+/// | state     | send()  | bytes come | close()   | output sent | peer ends   | send fails |
+/// |-----------|---------|------------|-----------|-------------|-------------|------------|
+/// | open      | sends   | on_message | flushing* | open        | peer_ended* | failed*    |
+/// | failed    | refuses | on_message | ended     | -           | ended       | -          |
+/// | flushing  | refuses | dropped    | flushing  | lingering*  | flushing    | ended      |
+/// | lingering | refuses | dropped    | lingering | -           | ended       | -          |
+/// | ended     | refuses | -          | ended     | -           | -           | -          |
+///
+/// abort() leads from each state to ended. (*) flushing without output is lingering at once,
+/// lingering after the peer's end is ended at once. Without the callback, the peer's end is a
+/// close(). A failure while reading is paused, and one of reading, leads to ended, as does each
+/// timeout.
+///
+/// In failed the peer's last bytes are still received, for at most `close_timeout`. In lingering
+/// all output is sent, the peer has been told, and its end is awaited. After ended, `closed` is
+/// called in a turn of its own.
+///
+/// Thread-safety: all members belong to the thread of the connection's loop; other threads use
+/// ref().
+/// Lifetime: owned by its server or client; valid from `connected` until `closed` returns.
+/// Complexity: 256 bytes, of which a message touches the first 128, and 512 bytes more once it has
+/// had to wait with output or an incomplete message, or has an idle timeout of its own. It receives
+/// into memory of the loop, so that an idle connection holds no buffer.
 class alignas(64) tcp_connection : private io::handle {
  public:
   tcp_connection(const tcp_connection&) = delete;
@@ -135,84 +160,88 @@ class alignas(64) tcp_connection : private io::handle {
   event_loop& loop() const noexcept;
   /// A number of its own within its server or client, from 1.
   std::uint64_t id() const noexcept { return id_; }
-  /// Of the socket; -1 when it has ended.
+  /// The socket; -1 when the connection has ended.
   int fd() const noexcept { return is_open() ? handle::fd() : -1; }
-  /// Whether it can be sent on: neither closed, by whomever, nor shut down, and nothing has failed.
-  bool can_send() const noexcept { return phase_ == phase::open && !shut_; }
-  /// False from the moment on that its end is certain: `closed` follows.
+  /// Whether send() would accept bytes: the connection is neither closed nor shut down, and sending
+  /// has not failed.
+  bool can_send() const noexcept { return phase_ == phase::open && !shutdown_requested_; }
+  /// False as soon as the end is certain: `closed` follows.
   bool is_open() const noexcept { return phase_ != phase::ended; }
 
-  /// Sends bytes, which need not outlive the call: with one system call if nothing waits, and what
-  /// the kernel does not take is copied. True if they were accepted; false if it has
-  /// ended, was closed or shut down, or sending has failed, with these or before: `closed` tells why.
-  /// What the peer had sent by then still comes by on_message first (as long as reading is not
-  /// paused), but for at most `close_timeout`.
+  /// Sends bytes, which need not outlive the call. True if they were accepted; false if the
+  /// connection has ended, was closed or shut down, or sending has failed, with these or before:
+  /// `closed` tells why.
+  /// Complexity: one system call if no output waits; copies the bytes that the kernel does not
+  /// take.
   bool send(std::span<const std::byte> bytes);
   bool send(std::string_view text) { return send(std::as_bytes(std::span(text))); }
-  /// The same, but what waits is moved instead of copied where that pays; empties `bytes`.
+  /// As above, but moves the bytes that must wait instead of copying them where that pays; empties
+  /// `bytes`.
   bool send(io::buffer&& bytes);
-  /// Several pieces, one after the other, with one system call (at most 64 pieces per call).
+  /// Sends several pieces, one after the other, with one system call (at most 64 pieces per call).
   bool send(std::span<const std::span<const std::byte>> pieces);
   bool send(std::initializer_list<std::span<const std::byte>> pieces) {
     return send(std::span(pieces.begin(), pieces.size()));
   }
-  /// Sends `count` bytes of a regular file from `offset` on, behind what was sent before, by sendfile(2):
-  /// they are never in the program's memory. Closes the file when all is sent, or the connection ends.
+  /// Sends `count` bytes of a regular file from `offset` on, after earlier output, by sendfile(2):
+  /// they are never in the program's memory. Closes the file when all is sent, or the connection
+  /// ends.
   ///
-  /// Errors: throws std::system_error, and sends nothing, for a file that ends before that
-  /// (io::errc::unexpected_end) and for what is no regular file (std::errc::invalid_argument). A file that
-  /// becomes shorter while it waits ends the connection with io::errc::unexpected_end, and one that cannot
-  /// be read with that error; the peer is told by a reset, which Unix sockets do not have: there it
-  /// sees an end. Otherwise as send().
-  /// Complexity: allocates. While it waits it counts as 16 KiB of output, however long it is, and is not
-  /// refused where nothing else waits. The loop's thread reads the file: a slow disk holds the loop up.
-  /// A peer that reads nothing holds one file open besides its connection, and further ones within
-  /// tcp_server_options::memory_limit: a server of files should allow `connections_per_address` no more than a
-  /// quarter of the descriptors.
+  /// Errors: throws std::system_error, and sends nothing, for a file that ends earlier
+  /// (io::errc::unexpected_end) and for another kind of file (std::errc::invalid_argument). A file
+  /// that becomes shorter while it waits ends the connection with io::errc::unexpected_end, and one
+  /// that cannot be read with that error; the peer sees a reset (on Unix sockets, which have none,
+  /// an end). Otherwise as send().
+  /// Complexity: allocates. While it waits it counts as 16 KiB of output, however long it is, and
+  /// is not refused where nothing else waits. The loop's thread reads the file: a slow disk holds
+  /// the loop up. A peer that reads nothing holds one file open besides its connection, and further
+  /// ones within tcp_server_options::memory_limit: a server of files should allow
+  /// `connections_per_address` no more than a quarter of the descriptors.
   bool send_file(unique_fd file, std::uint64_t offset, std::uint64_t count);
-  /// Sends bytes, at least one, and with the first of them copies of `fds` (at most 253), to the other end
-  /// of a Unix socket. The descriptors stay the caller's.
+  /// Sends bytes, at least one, and with the first of them copies of `fds` (at most 253), to the
+  /// other end of a Unix socket. The descriptors stay the caller's.
   ///
-  /// Errors: throws std::system_error, and sends nothing, for no bytes, too many descriptors and a TCP
-  /// connection (std::errc::invalid_argument), and for a descriptor that is not open
-  /// (std::errc::bad_file_descriptor). If they must wait and the process can have no more descriptors, that
-  /// ends the connection. Otherwise as send().
-  /// Complexity: a system call for each descriptor besides those of send(). While they wait they are copied,
-  /// and each counts as 16 KiB of output besides the bytes.
+  /// Errors: throws std::system_error, and sends nothing, for no bytes, too many descriptors and a
+  /// TCP connection (std::errc::invalid_argument), and for a descriptor that is not open
+  /// (std::errc::bad_file_descriptor). If they must wait and the process can have no more
+  /// descriptors, the connection ends. Otherwise as send().
+  /// Complexity: a system call for each descriptor besides send()'s own. While they wait they are
+  /// copied, and each counts as 16 KiB of output besides the bytes.
   bool send_fds(std::span<const std::byte> bytes, std::span<const int> fds);
   bool send_fds(std::string_view text, std::span<const int> fds) {
     return send_fds(std::as_bytes(std::span(text)), fds);
   }
-  /// Takes the descriptors (close-on-exec) that have come so far, in their order. When on_message is told
-  /// of bytes, the descriptors that were sent with them are there. See connection_options::fd_limit.
+  /// Takes the descriptors (close-on-exec) that have come so far, in their order. When on_message
+  /// is called with bytes, the descriptors that were sent with them are there. See
+  /// connection_options::fd_limit.
   [[nodiscard]] std::vector<unique_fd> take_fds() noexcept;
-  /// Bytes that wait to be taken by the kernel; send_file() and send_fds() say how they count.
+  /// Bytes that wait for the kernel to take them; send_file() and send_fds() say how they count.
   std::size_t pending_output() const noexcept;
 
-  /// No on_message, nor `peer_ended`, until resume_reading(): the peer is held back by the kernel's
-  /// buffers. An error is not noticed either then, unless by sending. Idempotent. Does not mix with
-  /// the pause of a server at `high_water`: it reads again when neither lasts.
+  /// Holds back on_message and `peer_ended` until resume_reading(), and the peer by the kernel's
+  /// buffers. Only sending notices an error meanwhile. Idempotent. Independent of a server's pause
+  /// at `high_water`: the connection reads again when both are over.
   void pause_reading() noexcept;
-  /// Goes on reading. Input that on_message left unconsumed is given to it once more first, in a turn
-  /// of its own, though no more has come: so a handler may take one message at a time, pause, and go on
-  /// when that has been dealt with.
+  /// Resumes reading. First calls on_message once more with the input that it left unconsumed, in a
+  /// turn of its own, though no more has come: so a handler may take one message at a time, pause,
+  /// and resume when it has dealt with that.
   void resume_reading() noexcept;
-  /// Whether it reads nothing now, because of pause_reading() or of `high_water`.
+  /// Whether reading is paused, by pause_reading() or at `high_water`.
   bool reading_paused() const noexcept { return paused_ != 0; }
 
-  /// Tells the peer, once what was accepted is sent, that no more will come; goes on receiving.
+  /// Tells the peer, once all accepted output is sent, that no more will come; receives on.
   void shutdown_send() noexcept;
-  /// Ends it in good order: sends what was accepted, tells the peer, drops what it still sends until
-  /// it has ended too (without which the kernel could reset the connection, and lose what is on its
-  /// way). Gives up when the peer has taken nothing for `close_timeout`, and after `close_limit` in
-  /// all; if it has not taken everything by then, `closed` gets std::errc::timed_out. No on_message any
-  /// more.
+  /// Ends the connection in good order: sends the accepted output, tells the peer, and drops the
+  /// peer's bytes until it has ended too (else the kernel could reset the connection, and lose
+  /// output on its way). Gives up when the peer has taken nothing for `close_timeout`, and after
+  /// `close_limit` in all; if it has not taken everything by then, `closed` gets
+  /// std::errc::timed_out. on_message is not called any more.
   void close() noexcept;
-  /// The same with other times: how long it waits without progress, and in all. Called again, it can
-  /// make the end only earlier.
+  /// As above, with the time without progress and the time in all. A further call can only make the
+  /// end earlier.
   void close(std::chrono::nanoseconds timeout) noexcept;
   void close(std::chrono::nanoseconds timeout, std::chrono::nanoseconds limit) noexcept;
-  /// Ends it at once: drops what waits, and resets the connection. `closed` gets
+  /// Ends the connection at once: drops waiting output, and resets it. `closed` gets
   /// std::errc::connection_aborted. Idempotent.
   void abort() noexcept { abort(std::make_error_code(std::errc::connection_aborted)); }
   void abort(std::error_code why) noexcept;
@@ -220,14 +249,14 @@ class alignas(64) tcp_connection : private io::handle {
   /// As connection_options::idle_timeout, for this connection alone, from now on; zero: never.
   void set_idle_timeout(std::chrono::nanoseconds timeout);
 
-  /// Who is at the other end; known until `closed` returns. Of Unix sockets, asked of the kernel.
+  /// The peer's address, known until `closed` returns; for a Unix socket a system call.
   endpoint peer_endpoint() const;
-  /// Where it was accepted, or connected from; asked of the kernel, none when it has ended.
+  /// The own address, by a system call; none when the connection has ended.
   endpoint local_endpoint() const;
 
-  /// What the program keeps with the connection, any copyable type: `c.context() = session{…}`.
+  /// Data of the program's, of any copyable type: `c.context() = session{…}`.
   std::any& context() noexcept { return context_; }
-  /// As that type; null if it is none such.
+  /// The context as a T; null if it is none.
   template <class T>
   T* context() noexcept {
     return std::any_cast<T>(&context_);
@@ -237,8 +266,8 @@ class alignas(64) tcp_connection : private io::handle {
     return {.bytes_received = bytes_received_, .bytes_sent = bytes_sent_, .messages = messages_};
   }
 
-  /// What other threads, and whoever outlives the connection, hold instead of a reference to it. The
-  /// first time allocates.
+  /// A reference for other threads, and for objects that outlive the connection. The first call
+  /// allocates.
   tcp_connection_ref ref();
 
  private:
@@ -249,19 +278,19 @@ class alignas(64) tcp_connection : private io::handle {
   enum class phase : std::uint8_t {
     open,
     flushing,   // close() was called, and output waits
-    lingering,  // all is sent, and the peer told; waits for its end
+    lingering,  // all is sent, and the FIN; waits for the peer's end
     ended,      // the descriptor is closed, and `closed` will be called
   };
   enum class ending : bool { in_order, reset };
-  // Why it does not read.
+  // Why reading is paused: bits of paused_.
   enum : std::uint8_t { paused_by_program = 1, paused_by_output = 2 };
-  // What handlers the loop has still to call.
+  // Calls that the loop has still to make: bits of due_.
   enum : std::uint8_t {
     write_complete_due = 1,
     high_water_due = 2,
     low_water_due = 4,
-    left_over_due = 8,  // and then to receive
-    readable_due = 16,  // which the kernel has told already
+    rest_due = 8,       // on_message with unconsumed input, then receiving
+    readable_due = 16,  // receiving: the kernel has reported input already
   };
 
   tcp_connection(detail::connection_group& group, int fd, std::uint64_t id, const endpoint& peer);
@@ -269,52 +298,52 @@ class alignas(64) tcp_connection : private io::handle {
   static void* operator new(std::size_t bytes);
   static void operator delete(void* memory, std::size_t bytes) noexcept;
 
-  static void on_received(io::request& asked, io::result what);
-  static void on_written(io::request& asked, io::result what);
-  static void on_room(io::request& asked, io::result what);
-  static void on_readable(io::request& asked, io::result what);
+  static void on_received(io::request& request, io::result result);
+  static void on_written(io::request& request, io::result result);
+  static void on_writable(io::request& request, io::result result);
+  static void on_readable(io::request& request, io::result result);
   static void on_timer(timer_operation& timer);
   static void on_message_timer(timer_operation& timer);
   static void on_write_timer(timer_operation& timer);
-  static void on_later(operation& later);
+  static void on_scheduled(operation& scheduled);
 
-  // Called by the loop.
+  // Receiving.
   void begin();
   void receive(std::span<const std::byte> bytes);
-  void receive_behind_rest(std::span<const std::byte> bytes);
-  void keep(std::span<const std::byte> rest);
-  void hear_left_over();
+  void receive_after_rest(std::span<const std::byte> bytes);
+  void keep_rest(std::span<const std::byte> rest);
+  void deliver_rest();
   void receiving_failed(std::error_code why) noexcept;
-  void peer_has_ended();
+  void on_peer_end();
   void timer_expired();
   void end_if_idle(std::uint32_t present) noexcept;
   void message_timer_expired();
-  void call_what_is_due();
+  void run_due();
   void finish();
   template <class Work>
   void from_loop(Work&& work);
 
   // Sending.
-  std::size_t try_to_send(io::request& asked) noexcept;
+  std::size_t send_now(io::request& request) noexcept;
   template <class Append>
-  bool wait_with(std::size_t more, Append&& append) noexcept;
-  bool all_sent() noexcept;
+  bool queue_output(std::size_t more, Append&& append) noexcept;
+  bool note_all_sent() noexcept;
   void count_sent(std::size_t bytes) noexcept;
-  void taken(std::size_t bytes) noexcept;
-  void tell_of_water(std::uint8_t due, std::uint8_t other) noexcept;
+  void consume_output(std::size_t bytes) noexcept;
+  void schedule_water_mark(std::uint8_t due, std::uint8_t other) noexcept;
   void flush() noexcept;
-  void flushed() noexcept;
+  void finish_flush() noexcept;
   void sending_failed(std::error_code why) noexcept;
   bool has_failed() const noexcept { return static_cast<bool>(why_); }
 
-  std::span<iovec> next_pieces() noexcept;
-  void output_has_shrunk() noexcept;
+  std::span<iovec> next_output() noexcept;
+  void on_output_shrunk() noexcept;
   void watch_output() noexcept;
   void write_timer_expired() noexcept;
 
   // Files and descriptors.
   detail::attached_output& attached();
-  std::size_t cost_of_descriptors(std::size_t count) const noexcept;
+  std::size_t descriptor_cost_of(std::size_t count) const noexcept;
   bool send_attachment() noexcept;
   std::error_code send_file_part(bool& done) noexcept;
   std::error_code send_descriptors(bool& done) noexcept;
@@ -326,64 +355,66 @@ class alignas(64) tcp_connection : private io::handle {
   // Ending.
   void drop_output() noexcept;
   void end_sending() noexcept;
-  void tell_peer() noexcept;
+  void send_fin() noexcept;
   void linger() noexcept;
   void limit_closing(std::chrono::nanoseconds timeout, std::chrono::nanoseconds limit);
   void closing_timer_expired();
   std::uint64_t bytes_taken_by_peer() const noexcept;
-  void end(std::error_code why, ending how) noexcept;
+  void end(std::error_code why, ending kind) noexcept;
 
   void start_receiving() noexcept;
   void pause(std::uint8_t why) noexcept;
   void resume(std::uint8_t why) noexcept;
   bool update_held_bytes() noexcept;
-  void call_later(std::uint8_t due) noexcept;
+  void schedule(std::uint8_t due) noexcept;
   void start_timer(timer_operation& timer, const detail::progress_watch& watch);
-  void stop_timer() noexcept;
+  void stop_main_timer() noexcept;
   void stop_timers() noexcept;
   detail::connection_extra& extra();
   io::backend& io() const noexcept;
 
-  // What a message touches: two cache lines, the first of which begins with the handle.
+  // Touched by a message: two cache lines, the first of which begins with the handle.
   detail::connection_group* group_;
-  detail::connection_extra* extra_ = nullptr;  // what few connections need
+  detail::connection_extra* extra_ = nullptr;  // members that few connections need
   std::uint64_t messages_ = 0;
   phase phase_ = phase::open;
-  std::uint8_t paused_ = 0;  // why it does not read: a set
-  bool shut_ = false;        // shutdown_send() was called
-  bool told_ = false;        // that no more will come: the kernel was
-  bool peer_done_ = false;   // it sends no more
+  std::uint8_t paused_ = 0;
+  bool shutdown_requested_ = false;  // or sending has failed
+  bool fin_sent_ = false;            // or sending has failed
+  bool peer_done_ = false;           // it sends no more
   bool above_high_water_ = false;
   std::uint8_t due_ = 0;
-  bool later_posted_ = false;
+  bool scheduled_ = false;  // on_scheduled() is in the loop's inbox
   io::receive_request receiving_;
   std::uint64_t bytes_received_ = 0;
   std::uint64_t bytes_sent_ = 0;
 
   // The rest.
-  struct place final : intrusive_list_node, operation {
-    explicit place(tcp_connection& owner) noexcept
-        : operation(&tcp_connection::on_later), self(&owner) {}
+  struct group_node final : intrusive_list_node, operation {
+    explicit group_node(tcp_connection& owner) noexcept
+        : operation(&tcp_connection::on_scheduled), self(&owner) {}
     tcp_connection* self;
   };
-  place place_{*this};  // among its group's connections, and in the loop's inbox
+  group_node group_node_{*this};  // among its group's connections, and in the loop's inbox
   detail::connection_control* control_ = nullptr;
   std::any context_;
   std::uint64_t id_;
-  std::error_code why_;  // it ended, or sending failed and reading goes on
+  std::error_code why_;  // the connection ended, or sending failed
   ip_address peer_address_;
   std::uint16_t peer_port_;
-  bool peer_is_ip_;  // and known; else the kernel is asked
+  bool peer_is_ip_;  // and known; else a system call finds it
   bool has_own_idle_timeout_ = false;
-  // What end_if_idle() saw the last time that something had moved, and when.
+  // The count of bytes that end_if_idle() saw last, and since when.
   std::uint32_t idle_moved_ = 0;
   std::uint32_t idle_since_ = 0;
 };
 
-/// A connection as other threads see it: a counted reference that does not keep it alive. Copyable
-/// and any thread; must not be used when the connection's loop is gone. Each call is posted to the
-/// loop; it returns false if the connection has ended by now, and has no effect if it ends before
-/// the loop gets there. A default-constructed one has ended.
+/// A counted reference to a connection that does not keep it alive. Each call is posted to the
+/// loop: it returns false if the connection has ended by now, and has no effect if it ends before
+/// the loop's turn. A default-constructed reference is to a connection that has ended.
+///
+/// Thread-safety: any thread; copyable.
+/// Lifetime: must not be used when the connection's loop is gone.
 class tcp_connection_ref {
  public:
   tcp_connection_ref() noexcept = default;
@@ -400,21 +431,21 @@ class tcp_connection_ref {
   bool alive() const noexcept;
   explicit operator bool() const noexcept { return alive(); }
 
-  /// Copies the bytes, and sends them from the loop, in the order of calls of one thread. Also false,
-  /// and nothing is sent, if with them more than connection_options::output_limit would wait for the
-  /// loop, where each call counts 1 KiB besides its bytes: so a thread that sends faster than the loop
-  /// gets to it is held back, not the memory used up. One call alone is only held to its bytes, and one
-  /// without bytes does nothing.
+  /// Copies the bytes, and sends them from the loop, in the order of calls of one thread. Also
+  /// false, and sends nothing, if more than connection_options::output_limit would wait for the
+  /// loop with them, where each call counts 1 KiB besides its bytes. So a thread that sends faster
+  /// than the loop can take is held back and memory stays bounded. A call that waits alone counts
+  /// only its bytes; a call without bytes does nothing.
   bool send(std::span<const std::byte> bytes) const;
   bool send(std::string_view text) const { return send(std::as_bytes(std::span(text))); }
   bool send(io::buffer&& bytes) const;
-  /// As tcp_connection::close() and abort(). Never refused: however often they are called, by whomever,
-  /// each is posted once.
+  /// As tcp_connection::close() and abort(). Never refused: each is posted once, however often it
+  /// is called.
   bool close() const;
   bool abort() const;
-  /// Calls `function` with the connection on its loop; destroys it uncalled if that has ended. Also
-  /// false, and destroys it, above the limit of send(), of which each call takes 1 KiB. What the function
-  /// holds besides is the program's to limit.
+  /// Calls `function` with the connection on its loop; destroys it uncalled if the connection has
+  /// ended. Also false, and destroys it, above the limit of send(), of which each call takes 1 KiB.
+  /// The program limits what the function holds.
   bool post(move_only_function<void(tcp_connection&)> function) const;
   /// The connection, or null when it has ended. The loop's thread only.
   tcp_connection* get() const noexcept;

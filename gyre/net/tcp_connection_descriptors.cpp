@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a connection sends and receives what is no bytes: parts of files, and descriptors.
+// Parts of files, and descriptors, in the streams of connections.
 #include <gyre/io/backend.hpp>
 #include <gyre/io/detail/stream_operations.hpp>
 #include <gyre/io/error.hpp>
@@ -40,10 +40,10 @@ bool tcp_connection::send_attachment() noexcept {
       return false;
     }
     if (done) return true;
-    const std::optional<io::result> made = io().start(attached.room);
-    if (!made) return false;
-    if (!*made) {
-      sending_failed(made->error());
+    const std::optional<io::result> result = io().start(attached.room);
+    if (!result) return false;
+    if (!*result) {
+      sending_failed(result->error());
       return false;
     }
   }
@@ -63,7 +63,7 @@ std::error_code tcp_connection::send_file_part(bool& done) noexcept {
   done = part.left == 0;
   if (!done) return {};
   extra_->attached->remove_first();
-  output_has_shrunk();
+  on_output_shrunk();
   return {};
 }
 
@@ -71,7 +71,7 @@ std::error_code tcp_connection::send_descriptors(bool& done) noexcept {
   const std::vector<unique_fd>& owned = extra_->attached->first().fds;
   std::array<int, detail::message_with_fds::most_fds> fds;
   std::ranges::transform(owned, fds.begin(), &unique_fd::get);
-  detail::message_with_fds message(next_pieces());
+  detail::message_with_fds message(next_output());
   message.attach(std::span(fds).first(owned.size()));
   io::send_message_request sending(*this, message.header, nullptr);
   const io::result sent = io().attempt(sending);
@@ -79,12 +79,12 @@ std::error_code tcp_connection::send_descriptors(bool& done) noexcept {
   if (!sent) return sent.error();
   done = true;
   extra_->attached->remove_first();
-  taken(sent.count());
+  consume_output(sent.count());
   return {};
 }
 
-// The peer waits for what it will not get: only a reset tells it so. One that has gone may have said
-// something before.
+// Only a reset tells the peer that it waits in vain. A peer that has gone may have sent something
+// before.
 void tcp_connection::attachment_failed(std::error_code why) noexcept {
   if (why == std::errc::broken_pipe || why == std::errc::connection_reset) {
     sending_failed(why);
@@ -93,10 +93,10 @@ void tcp_connection::attachment_failed(std::error_code why) noexcept {
   }
 }
 
-void tcp_connection::on_room(io::request& asked, io::result what) {
-  auto& self = static_cast<tcp_connection&>(asked.target());
-  self.from_loop([&self, what] {
-    if (!what) return self.sending_failed(what.error());
+void tcp_connection::on_writable(io::request& request, io::result result) {
+  auto& self = static_cast<tcp_connection&>(request.target());
+  self.from_loop([&self, result] {
+    if (!result) return self.sending_failed(result.error());
     self.flush();
   });
 }
@@ -115,10 +115,10 @@ std::vector<unique_fd> tcp_connection::take_fds() noexcept {
   return std::exchange(extra_->descriptors->fds, {});
 }
 
-void tcp_connection::on_readable(io::request& asked, io::result what) {
-  auto& self = static_cast<tcp_connection&>(asked.target());
-  self.from_loop([&self, what] {
-    if (!what) return self.receiving_failed(what.error());
+void tcp_connection::on_readable(io::request& request, io::result result) {
+  auto& self = static_cast<tcp_connection&>(request.target());
+  self.from_loop([&self, result] {
+    if (!result) return self.receiving_failed(result.error());
     self.receive_with_descriptors();
   });
 }
@@ -133,7 +133,7 @@ void tcp_connection::receive_with_descriptors() {
   if (!came && !came.would_block()) return receiving_failed(came.error());
   if (came) {
     std::vector<unique_fd> fds = message.take();
-    if (came.count() == 0) return peer_has_ended();
+    if (came.count() == 0) return on_peer_end();
     io().charge(came.count());
     if (message.is_truncated() || !keep_descriptors(std::move(fds))) {
       return end(std::make_error_code(std::errc::too_many_files_open), ending::reset);
@@ -143,7 +143,7 @@ void tcp_connection::receive_with_descriptors() {
   if (is_open() && !paused_ && !peer_done_ && !handle::reading()) start_receiving();
 }
 
-// False if those that wait for the program are too many. Nobody would take them of one that is closed.
+// False if too many descriptors would wait for the program. A closed connection drops them.
 bool tcp_connection::keep_descriptors(std::vector<unique_fd> came) {
   std::vector<unique_fd>& held = extra_->descriptors->fds;
   if (phase_ != phase::open || !group_->handlers().message) return true;

@@ -28,7 +28,7 @@
 namespace gyre::net {
 namespace {
 
-// What has been promised to the peer must be there.
+// All promised bytes must be there.
 void check_file(int file, std::uint64_t offset, std::uint64_t count) {
   struct ::stat status{};
   if (::fstat(file, &status) != 0) gyre::detail::throw_errno("tcp_connection::send_file");
@@ -68,17 +68,17 @@ std::size_t tcp_connection::pending_output() const noexcept {
   return extra_->output.size() + (attached == nullptr ? 0 : attached->cost());
 }
 
-// How much the kernel took of what `asked` names; if that failed, it can be sent on no more. Always
-// tried: what a program sends in one turn is up to the program, and must not wait for want of a turn.
-std::size_t tcp_connection::try_to_send(io::request& asked) noexcept {
-  const io::result made = io().attempt(asked);
-  if (made.would_block()) return 0;
-  if (!made) {
-    sending_failed(made.error());
+// The bytes of `request` that the kernel took; after a failure the connection can be sent on no
+// more. Always tried at once: the program decides how much it sends in one turn.
+std::size_t tcp_connection::send_now(io::request& request) noexcept {
+  const io::result result = io().attempt(request);
+  if (result.would_block()) return 0;
+  if (!result) {
+    sending_failed(result.error());
     return 0;
   }
-  count_sent(made.count());
-  return made.count();
+  count_sent(result.count());
+  return result.count();
 }
 
 void tcp_connection::count_sent(std::size_t bytes) noexcept {
@@ -86,8 +86,8 @@ void tcp_connection::count_sent(std::size_t bytes) noexcept {
   group_->count_sent(bytes);
 }
 
-bool tcp_connection::all_sent() noexcept {
-  if (group_->handlers().write_complete) call_later(write_complete_due);
+bool tcp_connection::note_all_sent() noexcept {
+  if (group_->handlers().write_complete) schedule(write_complete_due);
   return true;
 }
 
@@ -96,13 +96,13 @@ bool tcp_connection::send(std::span<const std::byte> bytes) {
   if (bytes.empty()) return true;
   if (pending_output() == 0) [[likely]] {
     io::write_request writing(*this, bytes, nullptr);
-    const std::size_t taken = try_to_send(writing);
+    const std::size_t taken = send_now(writing);
     if (taken == bytes.size()) [[likely]]
-      return all_sent();
+      return note_all_sent();
     if (!can_send()) return false;
     bytes = bytes.subspan(taken);
   }
-  return wait_with(bytes.size(), [bytes](io::output_queue& output) { output.append(bytes); });
+  return queue_output(bytes.size(), [bytes](io::output_queue& output) { output.append(bytes); });
 }
 
 bool tcp_connection::send(io::buffer&& bytes) {
@@ -110,15 +110,15 @@ bool tcp_connection::send(io::buffer&& bytes) {
   if (bytes.empty()) return true;
   if (pending_output() == 0) {
     io::write_request writing(*this, bytes.bytes(), nullptr);
-    bytes.consume(try_to_send(writing));
+    bytes.consume(send_now(writing));
     if (bytes.empty()) {
       bytes.clear();
-      return all_sent();
+      return note_all_sent();
     }
     if (!can_send()) return false;
   }
-  return wait_with(bytes.size(),
-                   [&bytes](io::output_queue& output) { output.append(std::move(bytes)); });
+  return queue_output(bytes.size(),
+                      [&bytes](io::output_queue& output) { output.append(std::move(bytes)); });
 }
 
 bool tcp_connection::send(std::span<const std::span<const std::byte>> pieces) {
@@ -135,12 +135,12 @@ bool tcp_connection::send(std::span<const std::span<const std::byte>> pieces) {
       vectors[i] = {const_cast<std::byte*>(pieces[i].data()), pieces[i].size()};
     }
     io::gather_request writing(*this, std::span(vectors).first(count), nullptr);
-    taken = try_to_send(writing);
+    taken = send_now(writing);
     if (!can_send()) return false;
     left -= taken;
-    if (left == 0) return all_sent();
+    if (left == 0) return note_all_sent();
   }
-  return wait_with(left, [pieces, taken](io::output_queue& output) mutable {
+  return queue_output(left, [pieces, taken](io::output_queue& output) mutable {
     for (const auto piece : pieces) {
       const std::size_t skipped = std::min(taken, piece.size());
       taken -= skipped;
@@ -153,13 +153,14 @@ detail::attached_output& tcp_connection::attached() {
   auto& attached = extra().attached;
   if (attached == nullptr) {
     io::handle& self = *this;  // make_unique() may not see the base
-    attached = std::make_unique<detail::attached_output>(self, &tcp_connection::on_room);
+    attached = std::make_unique<detail::attached_output>(self, &tcp_connection::on_writable);
   }
   return *attached;
 }
 
-// Those that wait alone are not refused: a small limit would refuse all, though the kernel may have room.
-std::size_t tcp_connection::cost_of_descriptors(std::size_t count) const noexcept {
+// Descriptors that wait alone are not refused: a small limit would refuse all, though the kernel
+// may have room.
+std::size_t tcp_connection::descriptor_cost_of(std::size_t count) const noexcept {
   return pending_output() == 0 ? 0 : count * detail::attached_output::descriptor_cost;
 }
 
@@ -167,7 +168,7 @@ bool tcp_connection::send_file(unique_fd file, std::uint64_t offset, std::uint64
   check_file(file.get(), offset, count);
   if (!can_send()) return false;
   if (count == 0) return true;
-  return wait_with(cost_of_descriptors(1), [&](io::output_queue& output) {
+  return queue_output(descriptor_cost_of(1), [&](io::output_queue& output) {
     attached().add({.file = std::move(file), .offset = static_cast<::off_t>(offset), .left = count},
                    output.size());
   });
@@ -184,8 +185,8 @@ bool tcp_connection::send_fds(std::span<const std::byte> bytes, std::span<const 
     detail::message_with_fds message({&piece, 1});
     message.attach(fds);
     io::send_message_request sending(*this, message.header, nullptr);
-    const std::size_t taken = try_to_send(sending);
-    if (taken == bytes.size()) return all_sent();
+    const std::size_t taken = send_now(sending);
+    if (taken == bytes.size()) return note_all_sent();
     if (!can_send()) return false;
     bytes = bytes.subspan(taken);
     if (taken > 0) fds = {};
@@ -195,17 +196,17 @@ bool tcp_connection::send_fds(std::span<const std::byte> bytes, std::span<const 
     end({errno, std::system_category()}, ending::reset);
     return false;
   }
-  const std::size_t cost = cost_of_descriptors(copies.size());
-  return wait_with(bytes.size() + cost, [&](io::output_queue& output) {
+  const std::size_t cost = descriptor_cost_of(copies.size());
+  return queue_output(bytes.size() + cost, [&](io::output_queue& output) {
     if (!copies.empty()) attached().add({.fds = std::move(copies)}, output.size());
     output.append(bytes);
   });
 }
 
-// Queues `more` bytes. Where that is too much, or memory is short, the connection ends: what follows
-// in its stream would be wrong.
+// Queues `more` bytes. Where that is too much, or memory is short, the connection ends, as a gap in
+// its stream would be wrong.
 template <class Append>
-bool tcp_connection::wait_with(std::size_t more, Append&& append) noexcept {
+bool tcp_connection::queue_output(std::size_t more, Append&& append) noexcept {
   const connection_options& limits = group_->options();
   if (more > limits.output_limit || pending_output() > limits.output_limit - more) {
     end(std::make_error_code(std::errc::no_buffer_space), ending::reset);
@@ -227,7 +228,7 @@ bool tcp_connection::wait_with(std::size_t more, Append&& append) noexcept {
   if (!above_high_water_ && pending_output() >= limits.high_water) {
     above_high_water_ = true;
     if (group_->pauses_at_high_water()) pause(paused_by_output);
-    tell_of_water(high_water_due, low_water_due);
+    schedule_water_mark(high_water_due, low_water_due);
   }
   return true;
 }
@@ -262,17 +263,17 @@ void tcp_connection::flush() noexcept {
       if (!send_attachment()) return;
       continue;
     }
-    waiting.writing.pieces = next_pieces();
-    const std::optional<io::result> made = io().start(waiting.writing);
-    if (!made) return;
-    if (!*made) return sending_failed(made->error());
-    taken(made->count());
+    waiting.writing.pieces = next_output();
+    const std::optional<io::result> result = io().start(waiting.writing);
+    if (!result) return;
+    if (!*result) return sending_failed(result->error());
+    consume_output(result->count());
   }
-  flushed();
+  finish_flush();
 }
 
-// Of the output, up to what goes between or with its bytes.
-std::span<iovec> tcp_connection::next_pieces() noexcept {
+// The output up to the next attachment.
+std::span<iovec> tcp_connection::next_output() noexcept {
   detail::connection_extra& waiting = *extra_;
   const std::span<iovec> pieces =
       std::span(waiting.pieces).first(waiting.output.gather(waiting.pieces));
@@ -280,37 +281,37 @@ std::span<iovec> tcp_connection::next_pieces() noexcept {
   return detail::first_bytes(pieces, waiting.attached->next_bytes());
 }
 
-void tcp_connection::on_written(io::request& asked, io::result what) {
-  auto& self = static_cast<tcp_connection&>(asked.target());
-  self.from_loop([&self, what] {
-    if (!what) return self.sending_failed(what.error());
-    self.taken(what.count());
+void tcp_connection::on_written(io::request& request, io::result result) {
+  auto& self = static_cast<tcp_connection&>(request.target());
+  self.from_loop([&self, result] {
+    if (!result) return self.sending_failed(result.error());
+    self.consume_output(result.count());
     self.flush();
   });
 }
 
-void tcp_connection::taken(std::size_t bytes) noexcept {
+void tcp_connection::consume_output(std::size_t bytes) noexcept {
   count_sent(bytes);
   extra_->output.consume(bytes);
   if (extra_->attached != nullptr) extra_->attached->consume(bytes);
-  output_has_shrunk();
+  on_output_shrunk();
 }
 
-void tcp_connection::output_has_shrunk() noexcept {
+void tcp_connection::on_output_shrunk() noexcept {
   update_held_bytes();
   if (above_high_water_ && pending_output() <= group_->low_water()) {
     above_high_water_ = false;
     resume(paused_by_output);
-    tell_of_water(low_water_due, high_water_due);
+    schedule_water_mark(low_water_due, high_water_due);
   }
 }
 
-// The two take turns: what nobody was told of yet has become untrue, and needs no call.
-void tcp_connection::tell_of_water(std::uint8_t due, std::uint8_t other) noexcept {
+// The two alternate: a due call of the other is out of date, and cancels out with this one.
+void tcp_connection::schedule_water_mark(std::uint8_t due, std::uint8_t other) noexcept {
   if (due_ & other) {
     due_ = static_cast<std::uint8_t>(due_ & ~other);
   } else {
-    call_later(due);
+    schedule(due);
   }
 }
 
@@ -322,10 +323,10 @@ void tcp_connection::drop_output() noexcept {
 }
 
 // Nothing waits any more.
-void tcp_connection::flushed() noexcept {
+void tcp_connection::finish_flush() noexcept {
   if (phase_ == phase::flushing) return linger();
-  if (shut_) end_sending();
-  if (phase_ == phase::open) static_cast<void>(all_sent());
+  if (shutdown_requested_) end_sending();
+  if (phase_ == phase::open) static_cast<void>(note_all_sent());
 }
 
 // The peer may have answered before it reset the connection, or closed it without having read all:
@@ -335,9 +336,9 @@ void tcp_connection::sending_failed(std::error_code why) noexcept {
   resume(paused_by_output);
   if (phase_ != phase::open || paused_ != 0 || peer_done_) return end(why, ending::in_order);
   why_ = why;
-  shut_ = told_ = true;
-  due_ = static_cast<std::uint8_t>(due_ &
-                                   (left_over_due | readable_due));  // nothing but reading goes on
+  shutdown_requested_ = fin_sent_ = true;
+  due_ =
+      static_cast<std::uint8_t>(due_ & (rest_due | readable_due));  // nothing but reading goes on
   drop_output();
   try {
     const steady_time give_up = loop().deadline_after(group_->options().close_timeout);

@@ -391,7 +391,7 @@ TEST_F(TcpConnectionWithMessages, AreNotTimedOutWhileTheProgramDoesNotRead) {
   EXPECT_FALSE(end);
 }
 
-// What it pauses or resumes by these must fit the present moment.
+// The calls by which it pauses or resumes must fit the present moment.
 TEST_F(TcpConnection, TellsOfHighAndLowWaterAsItIs) {
   gyre::loop busy({.batch = 1});
   server.emplace(busy, tcp_server_options{.connections = {.high_water = 300'000, .low_water = 1}});
@@ -666,7 +666,7 @@ TEST_F(ClosedTcpConnection, EndsWhenThePeerTakesNothingForTheTimeout) {
     virtual_time.settle();
   }
   EXPECT_FALSE(end) << "before its time";
-  // What was on its way may have been acknowledged in some of these.
+  // Bytes on their way may have been acknowledged in some of these.
   for (int quarters = 0; quarters < 1000 && !end; ++quarters) {
     virtual_time.advance(251ms);
     virtual_time.settle();
@@ -713,7 +713,7 @@ TEST_F(TcpConnectionWithOutput, EndsWhenThePeerTakesNothingForTheTimeout) {
   open_one({.write_timeout = 4s});
   for (int quarters = 0; quarters < 3; ++quarters) pass(1000ms);
   EXPECT_FALSE(end) << "before its time";
-  // What was on its way may have been acknowledged in some of these.
+  // Bytes on their way may have been acknowledged in some of these.
   for (int quarters = 0; quarters < 1000 && !end; ++quarters) {
     client->send("it goes on asking");
     pass(1001ms);
@@ -748,7 +748,8 @@ TEST_F(TcpConnectionWithOutput, IsNotIdleWhileThePeerTakesSome) {
   }
 }
 
-// The kernel tells of a Unix socket's output in pieces, of which each is gone when all of it was read.
+// The kernel tells of a Unix socket's output in pieces, of which each is gone when all of it was
+// read.
 constexpr std::size_t most_of_unix_piece = 40'000;
 
 // The same within the machine, where nothing is acknowledged before it is read.
@@ -882,8 +883,8 @@ TEST_F(TcpConnection, SendingToWhoHasGoneIsReported) {
   }
 }
 
-// One that answers without reading all, and closes, resets the connection; recv() has the answer all
-// the same.
+// One that answers without reading all, and closes, resets the connection; recv() has the answer
+// all the same.
 TEST_F(TcpConnection, AnAnswerIsHeardThoughSendingFails) {
   std::string heard;
   int completions = 0;
@@ -917,7 +918,7 @@ TEST_F(TcpConnection, AnAnswerIsHeardThoughSendingFails) {
   EXPECT_EQ(completions, 0);
 }
 
-// Of which reading tells nothing.
+// Reading does not report it.
 class TcpConnectionThatCannotSend : public TcpConnection {
  protected:
   void make_one(std::chrono::nanoseconds close_timeout) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Waiting for TCP connections.
+// tcp_listener: accepts TCP connections, for coroutines.
 //
 //     gyre::net::tcp_listener listener(loop, at);  // such as {gyre::net::ip_address::any_v6(), 7}
 //     for (;;) {
@@ -35,10 +35,11 @@ struct listener_options {
   socket_options accepted = {.no_delay = true};
 };
 
-/// A socket that listens for TCP connections, on a loop. Unlike a tcp_server it limits neither how many there
-/// are, in all or from one address, nor what they hold, nor how long: take a semaphore_permit before accept()
-/// and let the coroutine that serves hold it (docs/guide/network.md, part 11). One pointer, movable. Threads and lifetimes
-/// are those of io::stream. detail::listener says what it does: accept(), close() and so on.
+/// A socket that listens for TCP connections, on a loop. Unlike a tcp_server it limits neither how
+/// many there are, in all or from one address, nor what they hold, nor how long: take a
+/// semaphore_permit before accept() and let the coroutine that serves hold it
+/// (docs/guide/network.md, part 11). One pointer, movable. Threads and lifetimes are those of
+/// io::stream. detail::listener says what it does: accept(), close() and so on.
 class tcp_listener : public detail::listener<tcp_stream> {
  public:
   /// Binds and listens. With port 0 the kernel chooses one: see local_endpoint(). Throws

@@ -7,44 +7,44 @@
 
 namespace gyre::net {
 
-tcp_server::tcp_server(event_loop& loop, tcp_server_options how)
-    : tcp_server(std::vector<event_loop*>{&loop}, std::move(how)) {}
-tcp_server::tcp_server(std::vector<event_loop*> loops, tcp_server_options how)
-    : core_(std::make_shared<core>(loops, std::move(how))) {}
+tcp_server::tcp_server(event_loop& loop, tcp_server_options options)
+    : tcp_server(std::vector<event_loop*>{&loop}, std::move(options)) {}
+tcp_server::tcp_server(std::vector<event_loop*> loops, tcp_server_options options)
+    : core_(std::make_shared<core>(loops, std::move(options))) {}
 tcp_server::~tcp_server() { core_->abandon(); }
 
-tcp_server& tcp_server::on_connection(move_only_function<void(tcp_connection&)> called) {
-  core_->settable_handlers().connected = std::move(called);
+tcp_server& tcp_server::on_connection(move_only_function<void(tcp_connection&)> callback) {
+  core_->settable_handlers().connected = std::move(callback);
   return *this;
 }
-tcp_server& tcp_server::on_message(move_only_function<void(tcp_connection&, io::input&)> called) {
-  core_->settable_handlers().message = std::move(called);
+tcp_server& tcp_server::on_message(move_only_function<void(tcp_connection&, io::input&)> callback) {
+  core_->settable_handlers().message = std::move(callback);
   return *this;
 }
-tcp_server& tcp_server::on_write_complete(move_only_function<void(tcp_connection&)> called) {
-  core_->settable_handlers().write_complete = std::move(called);
+tcp_server& tcp_server::on_write_complete(move_only_function<void(tcp_connection&)> callback) {
+  core_->settable_handlers().write_complete = std::move(callback);
   return *this;
 }
 tcp_server& tcp_server::on_high_water(
-    move_only_function<void(tcp_connection&, std::size_t)> called) {
-  core_->settable_handlers().high_water = std::move(called);
+    move_only_function<void(tcp_connection&, std::size_t)> callback) {
+  core_->settable_handlers().high_water = std::move(callback);
   return *this;
 }
-tcp_server& tcp_server::on_low_water(move_only_function<void(tcp_connection&)> called) {
-  core_->settable_handlers().low_water = std::move(called);
+tcp_server& tcp_server::on_low_water(move_only_function<void(tcp_connection&)> callback) {
+  core_->settable_handlers().low_water = std::move(callback);
   return *this;
 }
-tcp_server& tcp_server::on_peer_ended(move_only_function<void(tcp_connection&)> called) {
-  core_->settable_handlers().peer_ended = std::move(called);
+tcp_server& tcp_server::on_peer_ended(move_only_function<void(tcp_connection&)> callback) {
+  core_->settable_handlers().peer_ended = std::move(callback);
   return *this;
 }
 tcp_server& tcp_server::on_close(
-    move_only_function<void(tcp_connection&, std::error_code)> called) {
-  core_->settable_handlers().closed = std::move(called);
+    move_only_function<void(tcp_connection&, std::error_code)> callback) {
+  core_->settable_handlers().closed = std::move(callback);
   return *this;
 }
-tcp_server& tcp_server::on_accept_error(move_only_function<void(std::error_code)> called) {
-  core_->settable_handlers().accept_error = std::move(called);
+tcp_server& tcp_server::on_accept_error(move_only_function<void(std::error_code)> callback) {
+  core_->settable_handlers().accept_error = std::move(callback);
   return *this;
 }
 

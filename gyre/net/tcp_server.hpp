@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A server of TCP (or Unix stream) connections on one loop or several.
+// tcp_server: serves TCP (or Unix stream) connections on one loop or several, by callbacks.
 //
 //     gyre::net::tcp_server server(loop, {.name = "echo"});
 //     server.on_message([](gyre::net::tcp_connection& from, gyre::io::input& in) {
@@ -48,9 +48,9 @@ enum class accept_strategy : std::uint8_t {
   hash_of_peer,
   /// The loop with the fewest connections.
   least_connections,
-  /// Every loop accepts its own, from a socket of its own (SO_REUSEPORT); the kernel distributes them
-  /// by a hash of both addresses. The cheapest: a connection never changes threads. Unix sockets
-  /// cannot be shared so: of those, one loop accepts as with round_robin.
+  /// Every loop accepts its own, from a socket of its own (SO_REUSEPORT); the kernel distributes
+  /// them by a hash of both addresses. The cheapest: a connection never changes threads. Unix
+  /// sockets cannot share an address: for them, one loop accepts as with round_robin.
   every_loop,
 };
 
@@ -61,45 +61,49 @@ struct tcp_server_options {
   std::string name = "tcp_server";
   accept_strategy strategy = accept_strategy::round_robin;
   connection_options connections = {};
-  /// Connections at a time, at least one. While there are so many, further ones wait in the kernel's
-  /// queue (whose length is `backlog`) until one ends. Where several loops accept, one that was accepted at the
-  /// same time as the last that had a place is closed again, and counted as refused.
+  /// Connections at a time, at least one. Further ones wait in the kernel's queue (of length
+  /// `backlog`) until one ends. Where several loops accept, a connection that was accepted at the
+  /// same time as the last allowed one is closed again, and counted as refused.
   std::size_t max_connections = unlimited;
   int backlog = 4096;
-  /// Connections at a time from one address (of IPv6, from one /64 network). Further ones are closed at
-  /// once. With proxy_protocol the address is the one in the header. Not given: half as many as the
-  /// process may have descriptors when the server is made (RLIMIT_NOFILE), so that one peer cannot take
-  /// them all. `unlimited` is for servers behind a proxy that does not say whose connections it passes on.
+  /// Connections at a time from one address (with IPv6, from one /64 network). Further ones are
+  /// closed at once. With proxy_protocol the address is the one in the header. By default half as
+  /// many as the process may have descriptors when the server is made (RLIMIT_NOFILE), so that one
+  /// peer cannot take them all. `unlimited` is for servers behind a proxy that does not name its
+  /// clients.
   std::optional<std::size_t> connections_per_address = std::nullopt;
-  /// Connections that one address (or network) may open within `accept_interval`; further ones are closed at once.
+  /// Connections that one address (or network) may open within `accept_interval`; further ones are
+  /// closed at once.
   std::size_t accepts_per_address = unlimited;
   std::chrono::nanoseconds accept_interval = std::chrono::seconds{1};
-  /// Bytes that all connections may hold: output that waits, and input that is not consumed. Each loop
-  /// has an equal part of it. When half of that is in use, a connection may hold no more than its even
-  /// share of the other half: one that would hold more ends with std::errc::no_buffer_space. Descriptors
-  /// that wait to be sent, or whose files do, count as well, but for the first of each connection: each as
-  /// much as if all the memory were half of the descriptors that the process may have (RLIMIT_NOFILE).
+  /// Bytes that all connections may hold: waiting output and unconsumed input. Each loop has an
+  /// equal part of it. When half of that part is in use, a connection may hold no more than its
+  /// even share of the other half: one that would hold more ends with std::errc::no_buffer_space.
+  /// Descriptors that wait to be sent, or whose files do, count as well, except for the first of
+  /// each connection: each as much as if all the memory were half of the descriptors that the
+  /// process may have (RLIMIT_NOFILE).
   std::size_t memory_limit = std::size_t{512} << 20;
-  /// Bytes that may wait for the loops in calls of broadcast() and for_each(), where each call counts
-  /// 1 KiB besides its bytes; further calls are refused.
+  /// Bytes that may wait for the loops in calls of broadcast() and for_each(), where each call
+  /// counts 1 KiB besides its bytes; further calls are refused.
   std::size_t broadcast_limit = std::size_t{4} << 20;
   /// SO_REUSEADDR: to listen again at once after a restart.
   bool reuse_address = true;
   /// SO_REUSEPORT: other servers, of this process or of others of the same user, may listen at the
   /// same endpoint, and the kernel distributes connections among them. Implied by every_loop.
   bool reuse_port = false;
-  /// Set on each listening socket before it binds, besides the members here; connections inherit what
-  /// is theirs, such as the sizes of buffers, without a system call for each.
+  /// Set on each listening socket before it binds, besides the members here; connections inherit
+  /// options such as the sizes of buffers, without a system call for each.
   socket_options sockets = {};
   /// IPV6_V6ONLY: an IPv6 listener does not take IPv4 connections.
   bool ipv6_only = false;
-  /// How long accepting pauses when there are no descriptors or memory left (EMFILE, ENFILE, ENOBUFS,
-  /// ENOMEM), at least 1 ms; doubles up to `accept_backoff_limit` while that goes on. One waiting connection is then
-  /// taken with a descriptor kept in reserve and closed, so that its peer knows.
+  /// How long accepting pauses when there are no descriptors or memory left (EMFILE, ENFILE,
+  /// ENOBUFS, ENOMEM), at least 1 ms; doubles up to `accept_backoff_limit` while that goes on.
+  /// Without descriptors, connections that wait, up to 64 for each pause, are accepted with one
+  /// kept in reserve and closed, so that their peers know.
   std::chrono::nanoseconds accept_backoff = std::chrono::milliseconds{10};
   std::chrono::nanoseconds accept_backoff_limit = std::chrono::seconds{1};
-  /// Which connections come from a proxy that says whose they are: for these peer_endpoint() is the
-  /// client's, if it has one, and context() a proxy_header when on_connection is called.
+  /// Connections of proxies that name their clients: for these peer_endpoint() is the client's, if
+  /// the header has one, and context() is a proxy_header when on_connection is called.
   proxy_protocol_options proxy_protocol = {};
 };
 
@@ -114,73 +118,74 @@ struct tcp_server_metrics {
   connection_metrics traffic = {};
 };
 
-/// A server.
+/// Accepts connections and serves them on one or more loops.
 ///
-/// All members may be called from any thread, also while the loops do not run yet; handlers are set
-/// before start(). Commands take effect in the loops' turns. The loops must outlive the server.
+/// A forked child shares the listening sockets and the loops' epoll instances. It should exec, or
+/// first call event_loop::after_fork_in_child() of every loop; then it may destroy the server, or
+/// use it while the parent destroys its own. Without that call, destroying it in the child takes
+/// the sockets out of the parent's epoll too, and the parent accepts no more.
 ///
-/// The destructor ends what is left, without telling anybody: once it has returned, no handler runs
-/// any more (on another thread it waits for those that do, so it must not be called by a handler of
-/// another server for which one of ours waits). What belongs to its own thread's loop is closed at
-/// once; the rest in the next turns of the other loops, or with them. Who needs every `closed` calls
-/// stop() first. Handlers, and what they hold, are destroyed when the last loop is done with them.
-///
-/// A forked child shares the listening sockets and the loops' epoll instances: it should exec, or
-/// first call event_loop::after_fork_in_child() of every loop, and then destroy the server, or go on
-/// with it while the parent destroys its own. Without that call, destroying it in the child takes the
-/// sockets out of the parent's epoll too: then the parent accepts no more.
+/// Thread-safety: every member may be called from any thread, also while the loops do not run yet;
+/// commands take effect in the loops' turns. Handlers are set before start().
+/// Lifetime: the loops must outlive the server. The destructor closes all connections without
+/// calling `closed` (to receive every `closed` call, call stop() first). Once it has returned, no
+/// handler runs any more: on another thread than a loop's it waits for running handlers, so it must
+/// not be called by a handler of another server for which one of this server's handlers waits.
+/// Connections of the calling thread's loop are closed at once, the others in the next turns of
+/// their loops, or with these. Handlers are destroyed when the last loop has let go of them.
 class tcp_server {
  public:
-  /// With one loop, several, or a thread's. Throws std::invalid_argument for none, and for options
+  /// On one loop, several, or a thread's. Throws std::invalid_argument for none, and for options
   /// that make no sense: no connections allowed, a low_water that is not below high_water, an
   /// accept_interval that is not positive.
-  explicit tcp_server(event_loop& loop, tcp_server_options how = {});
+  explicit tcp_server(event_loop& loop, tcp_server_options options = {});
   template <loop_group Group>
-  explicit tcp_server(Group& loops, tcp_server_options how = {})
-      : tcp_server(loops.loops(), std::move(how)) {}
+  explicit tcp_server(Group& loops, tcp_server_options options = {})
+      : tcp_server(loops.loops(), std::move(options)) {}
   template <class Loop>
-  explicit tcp_server(basic_loop_thread<Loop>& thread, tcp_server_options how = {})
-      : tcp_server(thread.loop(), std::move(how)) {}
-  explicit tcp_server(std::vector<event_loop*> loops, tcp_server_options how = {});
+  explicit tcp_server(basic_loop_thread<Loop>& thread, tcp_server_options options = {})
+      : tcp_server(thread.loop(), std::move(options)) {}
+  explicit tcp_server(std::vector<event_loop*> loops, tcp_server_options options = {});
   tcp_server(const tcp_server&) = delete;
   tcp_server& operator=(const tcp_server&) = delete;
   ~tcp_server();
 
   // See connection_handlers. Each throws std::logic_error after start().
-  tcp_server& on_connection(move_only_function<void(tcp_connection&)> called);
-  tcp_server& on_message(move_only_function<void(tcp_connection&, io::input&)> called);
-  tcp_server& on_write_complete(move_only_function<void(tcp_connection&)> called);
-  tcp_server& on_high_water(move_only_function<void(tcp_connection&, std::size_t)> called);
-  tcp_server& on_low_water(move_only_function<void(tcp_connection&)> called);
-  tcp_server& on_peer_ended(move_only_function<void(tcp_connection&)> called);
-  tcp_server& on_close(move_only_function<void(tcp_connection&, std::error_code)> called);
-  /// Accepting must pause; once for each time that this begins. The default prints a line.
-  tcp_server& on_accept_error(move_only_function<void(std::error_code)> called);
+  tcp_server& on_connection(move_only_function<void(tcp_connection&)> callback);
+  tcp_server& on_message(move_only_function<void(tcp_connection&, io::input&)> callback);
+  tcp_server& on_write_complete(move_only_function<void(tcp_connection&)> callback);
+  tcp_server& on_high_water(move_only_function<void(tcp_connection&, std::size_t)> callback);
+  tcp_server& on_low_water(move_only_function<void(tcp_connection&)> callback);
+  tcp_server& on_peer_ended(move_only_function<void(tcp_connection&)> callback);
+  tcp_server& on_close(move_only_function<void(tcp_connection&, std::error_code)> callback);
+  /// Accepting pauses; called once for each series of failures. The default prints a line.
+  tcp_server& on_accept_error(move_only_function<void(std::error_code)> callback);
 
   /// Binds and listens, so that peers can connect; they are accepted after start(). May be called
-  /// for several endpoints. Port 0: the kernel chooses. The file of a Unix socket that is gone
-  /// is replaced; it stays when the server ends. No effect after stop(). Throws
-  /// std::system_error (EADDRINUSE, EACCES, EADDRNOTAVAIL …).
+  /// for several endpoints. Port 0: the kernel chooses. The file of a Unix socket that is gone is
+  /// replaced, and stays when the server ends. No effect after stop(). Throws std::system_error
+  /// (EADDRINUSE, EACCES, EADDRNOTAVAIL …).
   void listen(const endpoint& at);
-  /// Serves a socket that listens already: one that the process was started with, that another process
-  /// has passed (see passed_sockets.hpp), or a copy of one that the program keeps to pass it on. Its
-  /// own options stay as they are. With every_loop all loops accept from it, and which of them gets a
-  /// connection is chance; of several sockets that share a port, give each loop its own by the next
-  /// function. Throws std::system_error: std::errc::invalid_argument for a socket that does not
-  /// listen or no stream socket, not_a_socket, bad_file_descriptor; then closes it.
+  /// Serves a socket that listens already: one that the process was started with, that another
+  /// process has passed (see passed_sockets.hpp), or a copy of one that the program keeps to pass
+  /// it on. Its own options stay as they are. With every_loop all loops accept from it, and chance
+  /// decides which of them gets a connection; where several sockets share a port, the next function
+  /// gives each loop its own. Throws std::system_error: std::errc::invalid_argument for a socket
+  /// that does not listen or is no stream socket, not_a_socket, bad_file_descriptor; then closes
+  /// it.
   void listen(socket listening);
-  /// The same for sockets of one endpoint (SO_REUSEPORT), for which local_endpoint() has one entry.
-  /// Throws std::invalid_argument if there is none.
+  /// As above, for the sockets of one endpoint (SO_REUSEPORT), for which local_endpoint() has one
+  /// entry. Throws std::invalid_argument if there is none.
   void listen(std::vector<socket> listening);
-  /// Where it listens, in the order of listen(). Throws std::out_of_range (a std::logic_error) if that
-  /// was not called so often.
+  /// The endpoint of the listen() call number `index`. Throws std::out_of_range (a
+  /// std::logic_error) if there was none.
   endpoint local_endpoint(std::size_t index = 0) const;
   /// Begins to accept. Throws std::logic_error if called twice.
   void start();
 
-  /// Serves a connected stream socket that came from elsewhere (another process, a socket pair) as if
-  /// it had been accepted, also before start(). It is made non-blocking, and a TCP socket gets the
-  /// options that the server's connections have. Throws std::system_error (ENOTCONN, ENOTSOCK), and
+  /// Serves a connected stream socket that came from elsewhere (another process, a socket pair) as
+  /// if it had been accepted, also before start(). It is made non-blocking, and a TCP socket gets
+  /// the options of the server's connections. Throws std::system_error (ENOTCONN, ENOTSOCK), and
   /// then closes it.
   void adopt(unique_fd connection);
 
@@ -188,14 +193,14 @@ class tcp_server {
   void pause_accepting();
   void resume_accepting();
 
-  /// Stops for ever: accepts no more, and closes all connections as tcp_connection::close() does; what
-  /// is left after `timeout` is aborted. Then calls `done` on one of the loops. A second stop() can
+  /// Stops for ever: accepts no more, closes all connections as tcp_connection::close() does, and
+  /// aborts those left after `timeout`. Then calls `done` on one of the loops. A second stop() can
   /// make the end earlier, and its `done` is called too; also before start().
   void stop(std::chrono::nanoseconds timeout = std::chrono::seconds{5},
             move_only_function<void()> done = {});
-  /// The same with a point in time, of the loops' clock, instead of a duration.
+  /// As above, with a point in time of the loops' clock.
   void stop(steady_time deadline, move_only_function<void()> done = {});
-  /// The same to await.
+  /// stop() for coroutines: awaited, ends when the server has stopped.
   [[nodiscard]] auto stop_async(std::chrono::nanoseconds timeout = std::chrono::seconds{5}) {
     return from_callback(
         [this, timeout](completion<void> done) { stop(timeout, [done] { done.set_value(); }); });
@@ -205,8 +210,8 @@ class tcp_server {
         [this, deadline](completion<void> done) { stop(deadline, [done] { done.set_value(); }); });
   }
 
-  /// Calls `function` with each connection, on its loop, later. False if it does not, because calls with
-  /// more than `broadcast_limit` wait for the loops.
+  /// Calls `function` with each connection, on its loop, later. False, and calls nothing, if calls
+  /// with more than `broadcast_limit` wait for the loops.
   bool for_each(std::function<void(tcp_connection&)> function);
   /// Sends to all connections; the bytes are copied once. Returns as for_each().
   bool broadcast(std::span<const std::byte> bytes);

@@ -227,12 +227,12 @@ TEST_F(TcpServer, SurvivesThatThereAreNoDescriptorsLeft) {
     clients.emplace_back(std::move(each));
   }
   const auto turns = loop.metrics().turns;
-  turn_until(loop, [&] { return server->metrics().refused >= 2; });
+  turn_until(
+      loop, [&] { return server->metrics().refused >= 2 && server->metrics().accept_errors >= 2; });
   EXPECT_LT(loop.metrics().turns - turns, 2000u) << "it must not spin";
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
   ASSERT_EQ(errors.size(), 1u) << "told once";
   EXPECT_EQ(errors[0], std::errc::too_many_files_open);
-  EXPECT_GE(server->metrics().accept_errors, 2u);
   peer late = connect();  // it recovers
   late.send("x");
   EXPECT_EQ(late.receive(loop, 1), "x");
@@ -660,7 +660,7 @@ TEST_F(TcpServer, MayBeStoppedByACoroutine) {
   EXPECT_EQ(closes, 1);
 }
 
-// What its end takes out of epoll would otherwise be the parent's.
+// Its end would otherwise take the parent's sockets out of epoll.
 TEST_F(TcpServer, AForkedChildMayDestroyItsCopy) {
   start();
   settle(loop);

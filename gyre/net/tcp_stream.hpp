@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A TCP connection for coroutines.
+// tcp_stream: a TCP connection for coroutines.
 //
 //     auto peer = co_await gyre::net::connect(server);  // an endpoint
 //     co_await peer.write_all("hello\n");
@@ -21,21 +21,24 @@ namespace detail {
 class stream_maker;
 }  // namespace detail
 
-/// A connected socket as a stream: io::stream says how to read and write it, who may, and how that
-/// ends. Adds what sockets have. What is not an operation to be awaited is a system call, on the
-/// loop's thread; throws std::system_error (std::errc::bad_file_descriptor if it is closed).
+/// A connected socket as a stream: an io::stream with addresses and options.
+///
+/// Thread-safety: as io::stream; members that are not awaited belong to the loop's thread.
+/// Errors: members that are not awaited throw std::system_error (std::errc::bad_file_descriptor if
+/// the stream is closed).
+/// Complexity: members that are not awaited are one system call each.
 class socket_stream : public io::stream {
  public:
   /// The address of this end, and of the other (std::errc::not_connected when it has been reset).
   [[nodiscard]] endpoint local_endpoint() const { return options().local_endpoint(); }
   [[nodiscard]] endpoint peer_endpoint() const { return options().peer_endpoint(); }
-  /// To ask for options and to set them. Valid until the stream is closed.
+  /// For reading and setting options. Valid until the stream is closed.
   [[nodiscard]] socket_ref options() const;
 
-  /// Ends one way or both. What was written is sent before; who waits to read or write learns it.
+  /// Ends one way or both, after sending all written bytes; operations that wait complete.
   void shutdown(shutdown_side side);
-  /// Closes without sending what is still to be sent; the peer gets std::errc::connection_reset.
-  /// Otherwise as close().
+  /// Closes without sending unsent bytes; the peer gets std::errc::connection_reset. Otherwise as
+  /// close().
   void reset() noexcept;
 
  protected:
@@ -44,11 +47,11 @@ class socket_stream : public io::stream {
   explicit socket_stream(io::detail::owned_descriptor on) noexcept : stream(std::move(on)) {}
 };
 
-/// A TCP connection, made by connect() or tcp_listener::accept(). Closing it sends what was written
-/// and then ends both ways; if the peer goes on sending, it is told so by a reset.
+/// A TCP connection, made by connect() or tcp_listener::accept(). Closing it sends all written
+/// bytes and then ends both ways; a peer that sends on gets a reset.
 class tcp_stream : public socket_stream {
  public:
-  /// One that is closed.
+  /// A closed stream.
   tcp_stream() noexcept = default;
   /// Serves a connected, non-blocking socket on `loop`. To hand a connection to another loop, give
   /// `connection.release()` to that loop's thread, and make a stream of it there. Throws what
@@ -65,7 +68,7 @@ class tcp_stream : public socket_stream {
 
 namespace detail {
 
-/// Makes streams of descriptors that are served already.
+/// Makes streams from descriptors that a loop serves already.
 class stream_maker {
  public:
   template <class Stream>

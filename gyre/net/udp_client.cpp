@@ -36,10 +36,10 @@ bool wait_for(int fd, short event, steady_time deadline) {
 }  // namespace
 
 udp_client::udp_client(const endpoint& server, const endpoint& local) {
-  socket made = socket::open(server.family(), socket_type::datagram);
-  if (local.family() != address_family::none) made.bind(local);
-  static_cast<void>(made.connect(server));  // of datagrams, at once
-  fd_ = made.release();
+  socket opened = socket::open(server.family(), socket_type::datagram);
+  if (local.family() != address_family::none) opened.bind(local);
+  static_cast<void>(opened.connect(server));  // of datagrams, at once
+  fd_ = opened.release();
 }
 
 void udp_client::send(std::span<const std::byte> bytes) {

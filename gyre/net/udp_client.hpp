@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A client of datagrams that asks and waits for the answer: for tools and tests, without a loop.
+// udp_client: sends datagrams and blocks until the reply comes: for tools and tests, without a
+// loop.
 //
 //     gyre::net::udp_client client(server);
 //     std::optional<gyre::io::buffer> answer = client.ask("time?", time_limit);
@@ -17,21 +18,22 @@
 
 namespace gyre::net {
 
-/// A connected UDP (or Unix datagram) socket whose calls wait, the calling thread with them: not for
-/// use on a loop's thread. One thread at a time.
+/// A connected UDP (or Unix datagram) socket whose calls block: not for use on a loop's thread.
+///
+/// Thread-safety: one thread at a time.
 class udp_client {
  public:
   /// Throws std::system_error.
   explicit udp_client(const endpoint& server, const endpoint& local = {});
 
-  /// Sends one datagram. Throws std::system_error: ECONNREFUSED if an earlier one found nobody,
-  /// EMSGSIZE if it is too long.
+  /// Sends one datagram. Throws std::system_error: ECONNREFUSED if an earlier one found no
+  /// receiver, EMSGSIZE if it is too long.
   void send(std::span<const std::byte> bytes);
   void send(std::string_view text) { send(std::as_bytes(std::span(text))); }
-  /// Waits for a datagram of the server, of up to 64 KiB, perhaps empty; nothing if none comes within
-  /// `timeout`. Throws std::system_error (ECONNREFUSED), std::bad_alloc.
+  /// Waits for a datagram of the server, of up to 64 KiB, perhaps empty; nothing if none comes
+  /// within `timeout`. Throws std::system_error (ECONNREFUSED), std::bad_alloc.
   std::optional<io::buffer> receive(std::chrono::nanoseconds timeout);
-  /// Drops what came before, answers and errors, sends, and receives: the answer, or nothing.
+  /// Drops earlier replies and errors, sends, and receives: the reply, or nothing.
   std::optional<io::buffer> ask(std::span<const std::byte> question,
                                 std::chrono::nanoseconds timeout);
   std::optional<io::buffer> ask(std::string_view question, std::chrono::nanoseconds timeout) {

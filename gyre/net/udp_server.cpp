@@ -12,8 +12,8 @@ namespace gyre::net {
 
 // --- What all loops share ---
 
-udp_server::core::core(std::vector<event_loop*> loops, udp_server_options how)
-    : options(std::move(how)), loops_(std::move(loops)) {
+udp_server::core::core(std::vector<event_loop*> loops, udp_server_options settings)
+    : options(std::move(settings)), loops_(std::move(loops)) {
   if (loops_.empty())
     throw std::invalid_argument("gyre::net::udp_server: at least one loop is needed");
   for (event_loop* loop : loops_) static_cast<void>(io::backend_of(*loop));  // which may throw
@@ -27,17 +27,17 @@ void udp_server::core::post(detail::udp_port& part, Function function) {
   });
 }
 
-void udp_server::core::on_datagram(datagram_function called) {
+void udp_server::core::on_datagram(datagram_function callback) {
   const std::lock_guard lock(mutex_);
   if (started_) {
     throw std::logic_error("gyre::net::udp_server: functions are set before start()");
   }
-  received = std::move(called);
+  received = std::move(callback);
 }
 
 void udp_server::core::listen(const endpoint& at) {
   endpoint bound = at;
-  std::vector<std::unique_ptr<detail::udp_port>> made;
+  std::vector<std::unique_ptr<detail::udp_port>> added;
   for (event_loop* loop : loops_) {
     socket opened = socket::open(at.family(), socket_type::datagram);
     if (at.is_ip()) {
@@ -53,13 +53,13 @@ void udp_server::core::listen(const endpoint& at) {
     }
     detail::bind_listener(opened, bound, true);
     bound = opened.local_endpoint();  // the others get the port of the first
-    made.push_back(std::make_unique<detail::udp_port>(*this, *loop, std::move(opened)));
+    added.push_back(std::make_unique<detail::udp_port>(*this, *loop, std::move(opened)));
     if (at.is_unix()) break;
   }
   const std::lock_guard lock(mutex_);
   if (stopping_) return;
   endpoints_.push_back(bound);
-  for (auto& each : made) {
+  for (auto& each : added) {
     detail::udp_port& port = *ports_.emplace_back(std::move(each));
     ++ports_running_;
     if (started_) post(port, [](detail::udp_port& opened) { opened.open(); });
@@ -86,7 +86,7 @@ void udp_server::core::stop(move_only_function<void()> done) {
     if (ports_running_ > 0) {
       when_stopped_.push_back(std::move(done));
     } else {
-      tell(std::move(done));
+      post_done(std::move(done));
     }
   }
   if (std::exchange(stopping_, true)) return;
@@ -94,18 +94,18 @@ void udp_server::core::stop(move_only_function<void()> done) {
 }
 
 void udp_server::core::port_stopped() {
-  std::vector<move_only_function<void()>> called;
+  std::vector<move_only_function<void()>> callbacks;
   {
     const std::lock_guard lock(mutex_);
     if (--ports_running_ > 0) return;
-    called.swap(when_stopped_);
+    callbacks.swap(when_stopped_);
   }
-  for (auto& each : called) tell(std::move(each));
+  for (auto& each : callbacks) post_done(std::move(each));
 }
 
-// Each in a task of its own: what it throws, and whether it destroys the server, is no matter of the
-// others.
-void udp_server::core::tell(move_only_function<void()> done) {
+// Each in a task of its own: an exception of one, or its destroying the server, does not concern
+// the others.
+void udp_server::core::post_done(move_only_function<void()> done) {
   loops_.front()->post([self = shared_from_this(), done = std::move(done)]() mutable {
     const detail::callback_gate::pass passing(self->gate_);
     if (passing) done();
@@ -133,14 +133,14 @@ udp_server_metrics udp_server::core::metrics() const {
 
 // --- The server ---
 
-udp_server::udp_server(event_loop& loop, udp_server_options how)
-    : udp_server(std::vector<event_loop*>{&loop}, std::move(how)) {}
-udp_server::udp_server(std::vector<event_loop*> loops, udp_server_options how)
-    : core_(std::make_shared<core>(std::move(loops), std::move(how))) {}
+udp_server::udp_server(event_loop& loop, udp_server_options options)
+    : udp_server(std::vector<event_loop*>{&loop}, std::move(options)) {}
+udp_server::udp_server(std::vector<event_loop*> loops, udp_server_options options)
+    : core_(std::make_shared<core>(std::move(loops), std::move(options))) {}
 udp_server::~udp_server() { core_->abandon(); }
 
-udp_server& udp_server::on_datagram(datagram_function called) {
-  core_->on_datagram(std::move(called));
+udp_server& udp_server::on_datagram(datagram_function callback) {
+  core_->on_datagram(std::move(callback));
   return *this;
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A server of datagrams on one loop or several.
+// udp_server: receives datagrams and replies to them, on one loop or several.
 //
 //     gyre::net::udp_server server(loop);
 //     server.on_datagram([](gyre::net::udp_server::channel& by, std::span<const std::byte> bytes,
@@ -33,15 +33,15 @@ class udp_port;
 /// How a server of datagrams behaves; fixed when it is made.
 struct udp_server_options {
   std::string name = "udp_server";
-  /// Datagrams received by one system call, 1 to 1024, and the longest one, in bytes: what is longer
-  /// is cut off, and dropped and counted. Each socket holds batch * (max_datagram + 240) bytes.
+  /// Datagrams received by one system call, 1 to 1024, and the longest one, in bytes; longer ones
+  /// are dropped and counted. Each socket holds batch * (max_datagram + 240) bytes.
   std::size_t batch = 32;
   std::size_t max_datagram = 2048;
-  /// Bytes of replies that wait while the kernel takes none, each with 136 more for its address;
-  /// what would exceed it is refused.
+  /// Bytes of replies that may wait for the kernel, each with 136 more for its address; further
+  /// replies are refused.
   std::size_t output_limit = std::size_t{4} << 20;
-  /// SO_RCVBUF and SO_SNDBUF; 0: the system's defaults. A Unix server's send buffer also holds what
-  /// its clients have not read, so that many of them need a large one.
+  /// SO_RCVBUF and SO_SNDBUF; 0: the system's defaults. A Unix server's send buffer also holds
+  /// datagrams that its clients have not read, so that many clients need a large one.
   int receive_buffer = 0;
   int send_buffer = 0;
   bool reuse_address = false;
@@ -59,12 +59,14 @@ struct udp_server_metrics {
   std::uint64_t errors = 0;     ///< replies that the kernel refused, and receives that failed
 };
 
-/// A server of datagrams: one socket per loop and endpoint, with SO_REUSEPORT where there are several
-/// loops (the kernel then gives all datagrams of one peer to the same loop).
+/// Serves datagrams on one socket per loop and endpoint, with SO_REUSEPORT where there are several
+/// loops (the kernel then gives all datagrams of one peer to the same loop). Forking is as with
+/// tcp_server.
 ///
-/// Receives with recvmmsg(2) into memory that is used again and again, and sends the replies that a
-/// batch of datagrams causes with sendmmsg(2): two system calls for `batch` questions and answers,
-/// and no allocation per datagram. Threads, lifetime and forking are as those of a tcp_server.
+/// Thread-safety: every member may be called from any thread; on_datagram is set before start().
+/// Lifetime: as tcp_server.
+/// Complexity: two system calls (recvmmsg(2), sendmmsg(2)) for `batch` datagrams and their replies,
+/// and no allocation per datagram.
 class udp_server {
  public:
   /// One socket, on its loop; valid as long as the server. The loop's thread only.
@@ -73,10 +75,10 @@ class udp_server {
     channel(const channel&) = delete;
     channel& operator=(const channel&) = delete;
 
-    /// Sends a datagram, which is copied and leaves at the end of the batch (outside of
-    /// on_datagram: at once). False: it was refused, as too much waits, or the server has stopped. May
-    /// be empty. An error of the kernel's is counted, no more, as befits datagrams; so is a Unix
-    /// client whose queue is full, for which none waits. Throws std::bad_alloc; nothing is sent then.
+    /// Copies a datagram, which may be empty, and sends it at the end of the batch (outside of
+    /// on_datagram: at once). False if the output limit refuses it, or the server has stopped.
+    /// Errors of the kernel are only counted; so is a reply to a Unix client whose queue is full.
+    /// Throws std::bad_alloc, and then sends nothing.
     bool send_to(std::span<const std::byte> bytes, const endpoint& to);
     bool send_to(std::string_view text, const endpoint& to) {
       return send_to(std::as_bytes(std::span(text)), to);
@@ -94,32 +96,32 @@ class udp_server {
   using datagram_function =
       move_only_function<void(channel& by, std::span<const std::byte> bytes, const endpoint& from)>;
 
-  explicit udp_server(event_loop& loop, udp_server_options how = {});
+  explicit udp_server(event_loop& loop, udp_server_options options = {});
   template <loop_group Group>
-  explicit udp_server(Group& loops, udp_server_options how = {})
-      : udp_server(loops.loops(), std::move(how)) {}
+  explicit udp_server(Group& loops, udp_server_options options = {})
+      : udp_server(loops.loops(), std::move(options)) {}
   template <class Loop>
-  explicit udp_server(basic_loop_thread<Loop>& thread, udp_server_options how = {})
-      : udp_server(thread.loop(), std::move(how)) {}
-  explicit udp_server(std::vector<event_loop*> loops, udp_server_options how = {});
+  explicit udp_server(basic_loop_thread<Loop>& thread, udp_server_options options = {})
+      : udp_server(thread.loop(), std::move(options)) {}
+  explicit udp_server(std::vector<event_loop*> loops, udp_server_options options = {});
   udp_server(const udp_server&) = delete;
   udp_server& operator=(const udp_server&) = delete;
   ~udp_server();
 
-  /// A datagram came, of zero bytes perhaps; bytes and endpoint are valid during the call. Called on
-  /// the socket's loop; it may destroy the server. What it throws goes to the loop's on_exception,
-  /// and the next datagram is delivered in the next turn. Throws std::logic_error after start().
-  udp_server& on_datagram(datagram_function called);
+  /// Sets the function for each datagram, which may have no bytes; bytes and endpoint are valid
+  /// during the call. Called on the socket's loop; it may destroy the server. Its exceptions go to
+  /// the loop's on_exception, and the next datagram is delivered in the next turn. Throws
+  /// std::logic_error after start().
+  udp_server& on_datagram(datagram_function callback);
 
-  /// Binds. Port 0: the kernel chooses. The file of a Unix socket that is gone is replaced; it stays when
-  /// the server ends. Throws std::system_error.
+  /// Binds. Port 0: the kernel chooses. The file of a Unix socket that is gone is replaced, and
+  /// stays when the server ends. Throws std::system_error.
   void listen(const endpoint& at);
-  /// Where it is bound, in the order of listen(). Throws std::out_of_range, before the first
-  /// too.
+  /// The endpoint of the listen() call number `index`. Throws std::out_of_range if there was none.
   endpoint local_endpoint(std::size_t index = 0) const;
   /// Begins to receive. Throws std::logic_error if called twice.
   void start();
-  /// Closes the sockets, once the replies that wait are sent or refused, for ever. Then calls `done`
+  /// Closes the sockets for ever, once all waiting replies are sent or refused. Then calls `done`
   /// on the first of the loops, unless the server has been destroyed. Idempotent, also before
   /// start(). Throws std::bad_alloc.
   void stop(move_only_function<void()> done = {});

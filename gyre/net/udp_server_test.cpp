@@ -144,7 +144,8 @@ TEST_F(UdpServer, DropsAndCountsWhatIsTooLong) {
   EXPECT_EQ(server->metrics().truncated, 1u);
 }
 
-// Nothing would tell when the client's queue has room; epoll even tells again and again that it has.
+// Nothing would tell when the client's queue has room; epoll even tells again and again that it
+// has.
 TEST_F(UdpServer, IsNotHeldUpByAUnixClientWhoseQueueIsFull) {
   using gyre::net::socket;
   const auto open = [] {

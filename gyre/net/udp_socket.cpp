@@ -15,17 +15,17 @@
 namespace gyre::net {
 namespace {
 
-using sending = io::detail::request_awaiter<detail::sending_to>;
-using sending_batch = io::detail::request_awaiter<detail::sending_batch>;
+using sending = io::detail::request_awaiter<detail::send_to_operation>;
+using batch_sending = io::detail::request_awaiter<detail::send_batch_operation>;
 
 constexpr std::size_t most_segments = 64;   // the kernel's limits
 constexpr std::size_t most_bytes = 65'507;  // of a datagram over IPv4
 
 socket bound_to(const endpoint& local, const socket_options& options) {
-  socket made = socket::open(local.family(), socket_type::datagram);
-  made.apply(options);
-  made.bind(local);
-  return made;
+  socket opened = socket::open(local.family(), socket_type::datagram);
+  opened.apply(options);
+  opened.bind(local);
+  return opened;
 }
 
 // Kernels that do not know UDP_SEGMENT would send everything as one datagram.
@@ -38,7 +38,7 @@ bool kernel_cuts(int udp_socket) {
   return it_does;
 }
 
-// What the kernel says of a segment longer than a packet, or of a device that does no checksums.
+// The kernel's errors for a segment longer than a packet, and for a device without checksums.
 bool cannot_cut(std::error_code error) {
   return error == std::errc::invalid_argument || error == std::errc::message_size ||
          error == std::errc::io_error;
@@ -57,13 +57,13 @@ task<std::size_t> send_cut(io::detail::open_descriptor* on, std::span<const std:
     const auto part = bytes.subspan(done, std::min(at_once, bytes.size() - done));
     const std::size_t cut = part.size() > segment ? segment : 0;
     auto sent = as_expected(sending(std::in_place, on, part, to, cut));
-    const auto made = co_await std::move(sent);
-    if (made) {
+    const auto outcome = co_await std::move(sent);
+    if (outcome) {
       done += part.size();
-    } else if (cut > 0 && cannot_cut(made.error())) {
+    } else if (cut > 0 && cannot_cut(outcome.error())) {
       kernel_does = false;
     } else {
-      throw std::system_error(made.error(), "gyre::net::udp_socket::send_segments");
+      throw std::system_error(outcome.error(), "gyre::net::udp_socket::send_segments");
     }
   }
   datagram_batch batch(done < bytes.size() ? most_segments : 1, 0);
@@ -74,7 +74,7 @@ task<std::size_t> send_cut(io::detail::open_descriptor* on, std::span<const std:
       static_cast<void>(batch.add_reference(part, to));
       done += part.size();
     }
-    sending_batch sent(std::in_place, on, batch);
+    batch_sending sent(std::in_place, on, batch);
     co_await sent;
   }
   co_return done;

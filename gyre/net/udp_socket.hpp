@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// UDP for coroutines.
+// udp_socket: a UDP socket for coroutines.
 //
 //     gyre::net::udp_socket socket(loop, at);  // such as {gyre::net::ip_address::any_v6(), 7}
 //     std::array<std::byte, 1500> room;
@@ -25,7 +25,7 @@ namespace gyre::net {
 /// socket_ref::join_group(), by options().
 class udp_socket : public datagram_socket {
  public:
-  /// One that is closed.
+  /// A closed socket.
   udp_socket() noexcept = default;
   /// Bound to `local`; port 0: one of the kernel's choice. `options` are set before. Throws
   /// std::system_error: std::errc::address_in_use, address_not_available, too_many_files_open.
@@ -43,8 +43,8 @@ class udp_socket : public datagram_socket {
                                                 std::size_t segment, endpoint to = {});
 
   /// Lets the kernel put datagrams of one peer that come together into one, of several segments
-  /// (UDP_GRO, Linux 5.0): datagram::segment and received_datagram::segment tell their size. Give it
-  /// room for 64 KiB. False if the kernel cannot. Throws std::system_error.
+  /// (UDP_GRO, Linux 5.0): datagram::segment and received_datagram::segment tell their size. Give
+  /// it room for 64 KiB. False if the kernel cannot. Throws std::system_error.
   bool set_receive_offload(bool on);
 };
 

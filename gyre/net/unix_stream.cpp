@@ -12,7 +12,7 @@
 
 #include <gyre/base/error.hpp>
 #include <gyre/net/detail/bind_listener.hpp>
-#include <gyre/net/detail/connecting.hpp>
+#include <gyre/net/detail/connect_attempt.hpp>
 #include <gyre/net/detail/message_operations.hpp>
 #include <gyre/net/detail/message_with_fds.hpp>
 #include <gyre/task/as_expected.hpp>
@@ -29,7 +29,8 @@ task<std::size_t> send_with_fds(io::detail::open_descriptor* on, std::span<const
   const iovec piece{const_cast<std::byte*>(from.data()), from.size()};
   detail::message_with_fds message({&piece, 1});
   message.attach(fds);
-  io::detail::request_awaiter<detail::sending_message> sending(std::in_place, on, message.header);
+  io::detail::request_awaiter<detail::send_message_operation> sending(std::in_place, on,
+                                                                      message.header);
   co_return co_await sending;
 }
 
@@ -37,8 +38,8 @@ task<bytes_and_fds> receive_with_fds(io::detail::open_descriptor* on, std::span<
   const iovec piece{to.data(), to.size()};
   detail::message_with_fds message({&piece, 1});
   message.make_room();
-  io::detail::request_awaiter<detail::receiving_message> receiving(std::in_place, on,
-                                                                   message.header);
+  io::detail::request_awaiter<detail::receive_message_operation> receiving(std::in_place, on,
+                                                                           message.header);
   const std::size_t size = co_await receiving;
   std::vector<unique_fd> fds = message.take();
   if (message.is_truncated()) {
@@ -48,10 +49,10 @@ task<bytes_and_fds> receive_with_fds(io::detail::open_descriptor* on, std::span<
 }
 
 socket listening_at(const endpoint& local, const unix_listener_options& options) {
-  socket made = socket::open(address_family::local, socket_type::stream);
-  detail::bind_listener(made, local, options.replace_stale);
-  made.listen(options.backlog);
-  return made;
+  socket opened = socket::open(address_family::local, socket_type::stream);
+  detail::bind_listener(opened, local, options.replace_stale);
+  opened.listen(options.backlog);
+  return opened;
 }
 
 }  // namespace
@@ -83,10 +84,10 @@ unix_listener::unix_listener(event_loop& loop, const endpoint& local,
     : listener(loop, listening_at(local, options)) {}
 
 task<unix_stream> connect_unix(event_loop& loop, endpoint to) {
-  socket made = socket::open(address_family::local, socket_type::stream);
-  auto on =
-      std::make_unique<io::detail::open_descriptor>(loop, made.release(), io::handle_kind::socket);
-  auto connecting = as_expected(io::detail::request_awaiter<detail::connecting>(
+  socket opened = socket::open(address_family::local, socket_type::stream);
+  auto on = std::make_unique<io::detail::open_descriptor>(loop, opened.release(),
+                                                          io::handle_kind::socket);
+  auto connecting = as_expected(io::detail::request_awaiter<detail::connect_operation>(
       std::in_place, on.get(), std::as_const(to).data(), to.size()));
   const auto connected = co_await std::move(connecting);
   if (!connected) detail::throw_not_connected(connected.error(), loop, to);

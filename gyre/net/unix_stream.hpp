@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Unix sockets for coroutines: connections within a machine, which also pass descriptors.
+// unix_stream, unix_listener: Unix stream sockets for coroutines, which also pass descriptors.
 //
 //     gyre::net::unix_listener listener(loop, gyre::net::endpoint::unix_path(path));
 //     auto peer = co_await listener.accept();
@@ -31,7 +31,7 @@ struct bytes_and_fds {
   std::vector<unique_fd> fds;
 };
 
-/// Who is at the other end of a Unix socket, or was when it connected.
+/// The process at the other end of a Unix socket, or the one that connected it.
 struct peer_credentials {
   ::pid_t process;
   ::uid_t user;
@@ -41,7 +41,7 @@ struct peer_credentials {
 /// A connected Unix stream socket. io::stream and socket_stream say what it does.
 class unix_stream : public socket_stream {
  public:
-  /// One that is closed.
+  /// A closed stream.
   unix_stream() noexcept = default;
   /// Serves a connected, non-blocking socket on `loop`. Throws what io::descriptor throws; then the
   /// socket is closed.
@@ -61,7 +61,7 @@ class unix_stream : public socket_stream {
                                            std::span<const int> fds);
   /// Reads what there is, up to `to.size()` bytes, and the descriptors that came with it
   /// (close-on-exec). Errors: std::errc::too_many_files_open if not all of them could be taken; the
-  /// others are then closed. What comes by other reads than this loses its descriptors; they are
+  /// others are then closed. Bytes that other reads receive lose their descriptors; these are
   /// closed. Costs a frame.
   [[nodiscard]] task<bytes_and_fds> receive_fds(std::span<std::byte> to);
 
@@ -79,13 +79,13 @@ std::pair<unix_stream, unix_stream> stream_pair(event_loop& loop);
 /// How a unix_listener listens.
 struct unix_listener_options {
   int backlog = SOMAXCONN;
-  /// Removes the socket file of a listener that is gone, if there is one. Of several that want to
+  /// Removes the socket file of a listener that is gone, if there is one. Among several that
   /// replace it at once, one succeeds.
   bool replace_stale = true;
 };
 
-/// A Unix socket that listens for connections, on a loop. detail::listener says what it does. The file
-/// of its path stays when it is closed.
+/// A Unix socket that listens for connections, on a loop. detail::listener says what it does. The
+/// file of its path stays when it is closed.
 class unix_listener : public detail::listener<unix_stream> {
  public:
   /// Binds and listens. Throws std::system_error: std::errc::address_in_use, permission_denied,

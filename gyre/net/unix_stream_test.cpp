@@ -122,7 +122,8 @@ TEST(UnixStream, ReplacesTheFileOfAListenerThatIsGoneAndOfNoOther) {
   EXPECT_FALSE(error_of(loop, connect_there()));
 }
 
-// It was taken for that of a server that is gone, and two that were started together both had the name.
+// It was taken for that of a server that is gone, and two that were started together both had the
+// name.
 TEST(UnixStream, KeepsTheNameOfASocketThatDoesNotListenYet) {
   gyre::loop loop;
   const directory here;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Accepts the connections of one listening socket on one loop, and survives it when there are no
-// descriptors left.
+// acceptor: accepts the connections of one listening socket on one loop, and calls its owner with
+// each of them.
 #pragma once
 
 #include <gyre/base/unique_fd.hpp>
@@ -8,87 +8,93 @@
 #include <gyre/exec/timer.hpp>
 #include <gyre/io/descriptor.hpp>
 #include <gyre/io/request.hpp>
+#include <gyre/net/detail/accept_policy.hpp>
 #include <gyre/net/endpoint.hpp>
 #include <gyre/net/socket.hpp>
 
-#include <algorithm>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <system_error>
+#include <utility>
 
 namespace gyre::net::detail {
 
-/// The loop's thread, but for the constructor.
+/// | state     | open()    | first hold | no hold   | accepted    | accept failed      | close() |
+/// |-----------|-----------|------------|-----------|-------------|--------------------|---------|
+/// | bound     | accepting | bound      | bound     | -           | -                  | closed  |
+/// | accepting | -         | held       | -         | calls owner | held (backing_off) | closed  |
+/// | held      | -         | -          | accepting | calls owner | held (backing_off) | closed  |
+///
+/// With a hold, open() leads to held. The hold backing_off goes when the pause of the accept_policy
+/// is over; a request that is being cancelled may still complete in held.
+///
+/// Thread-safety: none but the constructor, which any thread may call; the rest belongs to the
+/// loop's thread.
 class acceptor {
  public:
-  /// Who gets the connections. Each function may close the acceptor.
+  /// Gets the connections. Each function may close the acceptor.
   class owner {
    public:
     virtual void accepted(unique_fd connection, const endpoint& peer) = 0;
-    /// One was accepted from the reserve, and closed.
-    virtual void refused() noexcept = 0;
-    /// Accepting pauses; `first`: it did not already the last time.
-    virtual void accepting_failed(std::error_code why, bool first) = 0;
+    /// Accepting pauses; `first`: it did not already the last time. `refused` connections were
+    /// closed.
+    virtual void accepting_paused(std::error_code error, bool first, std::size_t refused) = 0;
 
    protected:
     ~owner() = default;
   };
 
-  /// Why it does not accept at present.
+  /// Why it does not accept at present: bits of a set.
   enum hold : std::uint8_t { paused = 1, full = 2, backing_off = 4 };
 
-  /// `listening` listens already. `ahead`: the owner takes as many as come, and need not be asked
-  /// first. Any thread.
-  acceptor(event_loop& loop, owner& informed, socket listening, bool ahead,
-           std::chrono::nanoseconds backoff, std::chrono::nanoseconds backoff_limit) noexcept
-      : loop_(loop),
-        owner_(informed),
-        listening_(std::move(listening)),
-        ahead_(ahead),
-        backoff_(std::max<std::chrono::nanoseconds>(backoff, shortest_backoff)),
-        backoff_limit_(std::max(backoff_limit, backoff_)) {}
+  struct settings {
+    /// The owner takes as many connections as come, without a check before each.
+    bool ahead;
+    std::chrono::nanoseconds backoff;
+    std::chrono::nanoseconds backoff_limit;
+  };
+
+  /// `listening` listens already.
+  acceptor(event_loop& loop, owner& receiver, socket listening, const settings& options) noexcept
+      : loop_(loop), owner_(receiver), listening_(std::move(listening)), options_(options) {}
   acceptor(const acceptor&) = delete;
   acceptor& operator=(const acceptor&) = delete;
 
-  /// Begins to accept, unless it is held. Throws what attaching throws.
+  /// Begins to accept, unless there are holds. Throws what attaching throws.
   void open();
-  void add_hold(hold why) noexcept;
-  void remove_hold(hold why) noexcept;
+  void add_hold(hold reason) noexcept;
+  void remove_hold(hold reason) noexcept;
   /// For ever. Idempotent.
   void close() noexcept;
 
  private:
-  struct accept_one final : io::accept_request {
-    accept_one(io::handle& from, acceptor& to) noexcept
-        : accept_request(from, &acceptor::on_accepted, io::repeat::until_cancelled, to.ahead_),
-          self(&to) {}
+  struct accept_any final : io::accept_request {
+    accept_any(io::handle& listening, acceptor& by) noexcept
+        : accept_request(listening, &acceptor::on_accepted, io::repeat::until_cancelled,
+                         by.options_.ahead),
+          self(&by) {}
     acceptor* self;
   };
-  // What there is of it on the loop.
-  struct presence {
-    presence(acceptor& of, unique_fd fd);
+  // Parts of an open acceptor on the loop.
+  struct registration {
+    registration(acceptor& by, unique_fd fd);
     io::descriptor descriptor;
-    accept_one accepting;
+    accept_any request;
     timer retry;
-    unique_fd reserve;
+    accept_policy policy;
   };
 
-  static void on_accepted(io::request& asked, io::result what);
-  void accept_or_not() noexcept;
-  // Without any it would spin.
-  static constexpr std::chrono::milliseconds shortest_backoff{1};
-
-  void back_off(std::error_code why);
-  void shed_one() noexcept;
+  static void on_accepted(io::request& request, io::result result);
+  void start_or_cancel() noexcept;
+  void back_off(std::error_code error);
 
   event_loop& loop_;
   owner& owner_;
   socket listening_;  // until it is open
-  const bool ahead_;
-  std::optional<presence> open_;
-  std::chrono::nanoseconds backoff_, backoff_limit_;
-  std::chrono::nanoseconds next_backoff_{0};  // zero: it has not failed the last time
+  const settings options_;
+  std::optional<registration> open_;
   std::uint8_t holds_ = 0;
 };
 

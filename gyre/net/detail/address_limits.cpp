@@ -11,9 +11,9 @@ address_limits::address_limits(std::size_t connections, std::size_t accepts,
     : connections_(connections),
       counts_accepts_(accepts != unlimited),
       interval_(interval),
-      one_takes_(interval /
-                 std::max<std::int64_t>(
-                     static_cast<std::int64_t>(std::min<std::size_t>(accepts, 1 << 30)), 1)) {}
+      accept_cost_(interval /
+                   std::max<std::int64_t>(
+                       static_cast<std::int64_t>(std::min<std::size_t>(accepts, 1 << 30)), 1)) {}
 
 bool address_limits::is_limited(const endpoint& peer) const noexcept {
   return (connections_ != unlimited || counts_accepts_) && peer.is_ip();
@@ -31,11 +31,11 @@ bool address_limits::admit(const endpoint& peer, steady_time present) noexcept {
   if (!is_limited(peer)) return true;
   const std::lock_guard lock(mutex_);
   try {
-    if (entries_.size() >= clean_at_) forget_old(present);
+    if (entries_.size() >= sweep_threshold_) forget_old(present);
     entry& of = entries_[key_of(peer)];
     if (of.connections >= connections_) return false;
     if (counts_accepts_) {
-      const steady_time due = std::max(of.due, present) + one_takes_;
+      const steady_time due = std::max(of.due, present) + accept_cost_;
       if (due - present > interval_) return false;
       of.due = due;
     }
@@ -59,7 +59,7 @@ void address_limits::forget_old(steady_time present) {
   std::erase_if(entries_, [&](const auto& each) {
     return each.second.connections == 0 && each.second.due <= present;
   });
-  clean_at_ = std::max<std::size_t>(2 * entries_.size(), 1024);
+  sweep_threshold_ = std::max<std::size_t>(2 * entries_.size(), 1024);
 }
 
 std::size_t address_limits::size() const noexcept {

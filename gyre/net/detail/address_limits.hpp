@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How many connections an address may have, and how many it may open in a time.
+// address_limits: limits how many connections an address has, and opens per interval.
 #pragma once
 
 #include <gyre/base/clock.hpp>
@@ -33,7 +33,8 @@ class address_limits {
  private:
   struct entry {
     std::size_t connections = 0;
-    /// When all that it has opened would have been due, had it opened them evenly (GCRA: ITU-T I.371).
+    /// When all that it has opened would have been due, had it opened them evenly (GCRA: ITU-T
+    /// I.371).
     steady_time due{};
   };
 
@@ -44,10 +45,10 @@ class address_limits {
   const std::size_t connections_;
   const bool counts_accepts_;
   const std::chrono::nanoseconds interval_;
-  const std::chrono::nanoseconds one_takes_;
+  const std::chrono::nanoseconds accept_cost_;
   mutable std::mutex mutex_;  // of these
   std::unordered_map<ip_address, entry> entries_;
-  std::size_t clean_at_ = 1024;
+  std::size_t sweep_threshold_ = 1024;
 };
 
 }  // namespace gyre::net::detail

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Parts of files, and descriptors, that wait at their places among the bytes of an output queue.
+// attached_output: parts of files, and descriptors, that wait between the bytes of an output queue.
 #pragma once
 
 #include <gyre/base/unique_fd.hpp>
@@ -25,8 +25,8 @@ struct output_attachment {
   std::size_t bytes_before = 0;  // of the queue, behind the attachment before
 };
 
-/// The attachments of an output queue in their order, and the request by which they wait for room: what
-/// sends them has none of its own. Not thread-safe.
+/// The attachments of an output queue in their order, and the request by which they wait until the
+/// socket is writable. Not thread-safe.
 class attached_output {
  public:
   /// For each descriptor that waits, in bytes of quota: a descriptor is scarcer than memory.
@@ -42,13 +42,13 @@ class attached_output {
   output_attachment& first() noexcept { return items_.front(); }
   void remove_first() noexcept;
   void clear() noexcept;
-  /// So many bytes were taken from the front of the queue: no more than next_bytes().
+  /// Notes that bytes left the front of the queue, no more than next_bytes().
   void consume(std::size_t bytes) noexcept;
   /// Bytes of the queue up to the next attachment; behind the first one, if that is due.
   std::size_t next_bytes() const noexcept;
   /// How many wait.
   std::size_t descriptors() const noexcept { return descriptors_; }
-  /// Of the descriptors that wait.
+  /// The quota of the descriptors that wait.
   std::size_t cost() const noexcept { return descriptors_ * descriptor_cost; }
 
   io::readiness_request room;

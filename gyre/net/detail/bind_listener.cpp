@@ -19,9 +19,9 @@
 namespace gyre::net::detail {
 namespace {
 
-// Whether no socket is bound to the file any more. A datagram socket can connect to no socket of another
-// type, but is refused only where there is none: so one that is bound and does not listen yet is found,
-// and one that listens gets no connection that nobody uses.
+// Whether no socket is bound to the file any more. A datagram socket can connect to no socket of
+// another type, but is refused only where there is none: so one that is bound and does not listen
+// yet is found, and one that listens gets no connection that nobody uses.
 bool is_stale(const std::string& path, const endpoint& local) {
   // To connect to a file that is no socket is refused, too.
   struct ::stat found{};
@@ -30,9 +30,9 @@ bool is_stale(const std::string& path, const endpoint& local) {
   return ::connect(probe.fd(), local.data(), local.size()) != 0 && errno == ECONNREFUSED;
 }
 
-// Holds a lock on the folder of `path` while it lives, so that of two servers that find the same stale
-// file the second does not remove the file of the first. Where the folder cannot be locked, or somebody
-// keeps it locked, does without after a second.
+// Holds a lock on the folder of `path` while it lives, so that of two servers that find the same
+// stale file the second does not remove the file of the first. Where the folder cannot be locked,
+// or somebody keeps it locked, does without after a second.
 class locked_folder {
  public:
   explicit locked_folder(const std::string& path) {
@@ -51,9 +51,9 @@ class locked_folder {
 
 }  // namespace
 
-void bind_listener(const socket& made, const endpoint& local, bool replace_stale) {
+void bind_listener(const socket& unbound, const endpoint& local, bool replace_stale) {
   try {
-    return made.bind(local);
+    return unbound.bind(local);
   } catch (const std::system_error& error) {
     const bool in_use = error.code() == std::errc::address_in_use;
     if (!in_use || !replace_stale || local.path().empty()) throw;
@@ -61,7 +61,7 @@ void bind_listener(const socket& made, const endpoint& local, bool replace_stale
   const std::string path(local.path());
   const locked_folder until_bound(path);
   if (is_stale(path, local)) ::unlink(path.c_str());
-  made.bind(local);
+  unbound.bind(local);
 }
 
 }  // namespace gyre::net::detail

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How much other threads may have on its way to a loop that does not get to it.
+// byte_quota: bounds the bytes that other threads have posted to a loop and that still wait.
 #pragma once
 
 #include <gyre/base/atomic.hpp>
@@ -11,34 +11,37 @@
 
 namespace gyre::net::detail {
 
-/// Bytes that may be taken up to a limit, and are given back. Each entry counts what it costs besides its
-/// bytes, so that many small or empty ones are limited, too; one alone is only held to its bytes, so that
-/// a small limit does not refuse everything. Any thread.
+/// A counting limit of bytes. Each share also counts a fixed cost, so that many small or empty ones
+/// are limited, too; a share that is alone counts only its bytes, so that a small limit does not
+/// refuse everything.
+///
+/// Thread-safety: any thread.
 class byte_quota {
  public:
-  /// Of a posted function, its buffer and its place in an inbox, rounded up.
+  /// The cost of a posted function, its buffer and its cell in an inbox, rounded up.
   static constexpr std::size_t entry_cost = 1024;
 
-  /// Taken until it is destroyed, before the quota is.
+  /// Bytes that count until the share is destroyed, before the quota is.
   class share {
    public:
-    share(share&& other) noexcept : of_(std::exchange(other.of_, nullptr)), bytes_(other.bytes_) {}
+    share(share&& other) noexcept
+        : quota_(std::exchange(other.quota_, nullptr)), bytes_(other.bytes_) {}
     share& operator=(share&&) = delete;
     ~share() {
       // relaxed: a count that orders nothing.
-      if (of_ != nullptr) of_->taken_.fetch_sub(bytes_, std::memory_order_relaxed);
+      if (quota_ != nullptr) quota_->taken_.fetch_sub(bytes_, std::memory_order_relaxed);
     }
 
    private:
     friend class byte_quota;
-    share(byte_quota& of, std::size_t bytes) noexcept : of_(&of), bytes_(bytes) {}
-    byte_quota* of_;
+    share(byte_quota& of, std::size_t bytes) noexcept : quota_(&of), bytes_(bytes) {}
+    byte_quota* quota_;
     std::size_t bytes_;
   };
 
   explicit byte_quota(std::size_t limit) noexcept : limit_(limit) {}
 
-  /// None if that would be more than the limit.
+  /// No share if that would exceed the limit.
   [[nodiscard]] std::optional<share> take(std::size_t bytes) noexcept {
     if (bytes > limit_ || bytes > std::numeric_limits<std::size_t>::max() - entry_cost) {
       return std::nullopt;

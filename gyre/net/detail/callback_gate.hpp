@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the owner of callbacks that a loop runs keeps them from running any more, whichever thread it
-// is on, and whether or not a thread runs the loop.
+// callback_gate: lets the owner of callbacks that a loop runs stop them for good, from any thread,
+// and whether or not a thread runs the loop.
 #pragma once
 
 #include <gyre/base/atomic.hpp>
@@ -10,8 +10,8 @@
 
 namespace gyre::net::detail {
 
-/// Open until close(). The loop's thread passes it before it calls anybody, which costs a few plain
-/// instructions (Dekker's protocol with an asymmetric fence); close() waits for who is inside.
+/// Open until close(). The loop's thread passes it before each callback, which costs a few plain
+/// instructions (Dekker's protocol with an asymmetric fence); close() waits for callbacks inside.
 class callback_gate {
  public:
   /// On the loop's thread only; may be nested. False if the gate was closed.
@@ -26,7 +26,7 @@ class callback_gate {
     pass& operator=(const pass&) = delete;
     // release: pairs with the acquire in close(): what was done inside is seen behind it.
     ~pass() { gate_.inside_.store(gate_.depth() - 1, std::memory_order_release); }
-    /// Of the present moment.
+    /// Whether the gate is open now.
     explicit operator bool() const noexcept { return gate_.is_open(); }
 
    private:
@@ -36,14 +36,14 @@ class callback_gate {
   /// Any thread. relaxed: see pass; on the loop's own thread the order is the program's.
   bool is_open() const noexcept { return !closed_.load(std::memory_order_relaxed); }
 
-  /// Nobody passes any more. On a thread other than the loop's, returns when nobody is inside; on the
-  /// loop's (`here`) whoever is inside is the caller.
+  /// Ends all passing. On another thread than the loop's, returns when no callback is inside; on
+  /// the loop's (`here`) a callback inside is the caller.
   void close(bool here) noexcept {
     // relaxed: the fence orders it before the load of inside_.
     closed_.store(true, std::memory_order_relaxed);
     if (here) return;
     asymmetric_heavy_fence();
-    // acquire: pairs with the release of who leaves.
+    // acquire: pairs with the release of ~pass().
     while (inside_.load(std::memory_order_acquire) != 0) gyre::detail::thread_yield();
   }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The addresses of a host in the order in which they are to be tried.
+// candidate_list: the addresses of a host in the order in which to try them.
 #pragma once
 
 #include <gyre/net/endpoint.hpp>
@@ -12,8 +12,8 @@
 
 namespace gyre::net::detail {
 
-/// Candidates for a connection (RFC 8305, section 4): each version's addresses keep their order, and
-/// the versions take turns. An empty one needs no memory. Not thread-safe.
+/// Candidates for a connection (RFC 8305, section 4): each version's addresses keep their order,
+/// and the versions take turns. An empty one needs no memory. Not thread-safe.
 class candidate_list {
  public:
   /// Adds those that no earlier call added. Throws std::bad_alloc.

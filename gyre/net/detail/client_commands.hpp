@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What other threads have told a client, and its loop has not got to yet.
+// client_commands: the calls of other threads that wait for a client's loop.
 #pragma once
 
 #include <gyre/base/move_only_function.hpp>
@@ -12,50 +12,50 @@
 
 namespace gyre::net::detail {
 
-/// A queue of sends, and of wishes to be connected or not. Of wishes that follow each other only the
-/// last matters, so they take one place: there are never more of them than sends, which have a quota,
-/// and one. First in, first out over all threads. `Core` is what they are told to.
+/// A queue of sends, connects and disconnects, first in, first out over all threads. Connects and
+/// disconnects in a row are merged, as only the last one matters: so there is at most one more of
+/// them than of sends, which have a quota. `Core` executes the commands.
 template <class Core>
 class client_commands {
  public:
   using function = move_only_function<void(Core&)>;
 
-  /// One or several that were merged.
+  /// One call, or several that were merged.
   class command {
    public:
     void operator()(Core& core) {
       if (disconnects_) core.disconnect();
-      if (called_) called_(core);
+      if (function_) function_(core);
     }
 
    private:
     friend class client_commands;
-    function called_;
-    bool is_wish_ = false;
-    bool disconnects_ = false;  // before `called_`
+    function function_;
+    bool is_connect_ = false;
+    bool disconnects_ = false;  // before `function_`
   };
 
-  /// Each calls `post`, which sees to it that the loop calls take(), if nothing was there; what that
-  /// throws it throws, and has added nothing. Any thread.
+  /// Each adds a command, and calls `post`, which must make the loop call take(), if the queue was
+  /// empty. Throws the exceptions of `post`, and then adds nothing. Any thread.
   template <class Post>
   void send(function sending, Post&& post) {
     const std::scoped_lock lock(mutex_);
-    add(post).called_ = std::move(sending);
+    add(post).function_ = std::move(sending);
   }
   template <class Post>
   void connect(function connecting, Post&& post) {
     const std::scoped_lock lock(mutex_);
-    last_wish(post).called_ = std::move(connecting);
+    last_connect(post).function_ = std::move(connecting);
   }
   template <class Post>
   void disconnect(Post&& post) {
     const std::scoped_lock lock(mutex_);
-    command& wish = last_wish(post);
-    wish.disconnects_ = true;
-    wish.called_ = nullptr;
+    command& merged = last_connect(post);
+    merged.disconnects_ = true;
+    merged.function_ = nullptr;
   }
 
-  /// The next one. None: there is nothing any more, and the next call posts again. The loop's thread.
+  /// The next command. None: the queue is empty, and the next call posts again. The loop's thread.
   std::optional<command> take() {
     const std::scoped_lock lock(mutex_);
     if (waiting_.empty()) {
@@ -74,10 +74,10 @@ class client_commands {
 
  private:
   template <class Post>
-  command& last_wish(Post&& post) {
-    if (!waiting_.empty() && waiting_.back().is_wish_) return waiting_.back();
+  command& last_connect(Post&& post) {
+    if (!waiting_.empty() && waiting_.back().is_connect_) return waiting_.back();
     command& added = add(post);
-    added.is_wish_ = true;
+    added.is_connect_ = true;
     return added;
   }
   // Posted under the lock: a call that finds the queue posted may count on it.

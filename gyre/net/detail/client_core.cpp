@@ -17,24 +17,25 @@ namespace {
 // So that other tasks of the loop get their turn.
 constexpr std::size_t commands_at_once = 64;
 
-tcp_client_options checked(tcp_client_options how) {
+tcp_client_options checked(tcp_client_options options) {
   using namespace std::chrono_literals;
-  if (how.connect_timeout <= 0ns) {
+  if (options.connect_timeout <= 0ns) {
     throw std::invalid_argument("gyre::net::tcp_client: connect_timeout is not positive");
   }
-  if (how.initial_delay < 0ns || how.longest_delay < 0ns || how.resolution_delay < 0ns) {
+  if (options.initial_delay < 0ns || options.longest_delay < 0ns ||
+      options.resolution_delay < 0ns) {
     throw std::invalid_argument("gyre::net::tcp_client: a delay is negative");
   }
-  if (how.most_attempts == 0) {
+  if (options.most_attempts == 0) {
     throw std::invalid_argument("gyre::net::tcp_client: most_attempts is zero");
   }
-  return how;
+  return options;
 }
 
 }  // namespace
 
-tcp_client::core::core(event_loop& loop, tcp_client_options how)
-    : detail::client_settings{.client_options = checked(std::move(how)), .client_handlers = {}},
+tcp_client::core::core(event_loop& loop, tcp_client_options options)
+    : detail::client_settings{.client_options = checked(std::move(options)), .client_handlers = {}},
       connection_group(loop, client_handlers, client_options.connections, {}),
       posted(client_options.connections.output_limit),
       connector_(loop, *this),
@@ -93,37 +94,38 @@ void tcp_client::core::run_commands() {
 }
 
 void tcp_client::core::connect(const endpoint& server) {
-  if (!host_ && server == server_ && has_it()) return;
-  want(std::nullopt);
+  if (!host_ && server == server_ && is_connected_to_target()) return;
+  set_target(std::nullopt);
   server_ = server;
   if (connection_ == nullptr) attempt();
 }
 
 void tcp_client::core::connect(resolver& names, std::string host, service port) {
-  if (host_ && host == host_->name && port.port() == host_->port.port() && has_it()) return;
-  want(named_host{&names, std::move(host), port});
+  if (host_ && host == host_->name && port.port() == host_->port.port() && is_connected_to_target())
+    return;
+  set_target(named_host{&names, std::move(host), port});
   if (connection_ == nullptr) attempt();
 }
 
-void tcp_client::core::want(std::optional<named_host> host) {
-  forget_wishes();
+void tcp_client::core::set_target(std::optional<named_host> host) {
+  reset_target();
   host_ = std::move(host);
   wanted_ = true;
-  failures_ = in_vain_ = 0;
+  failures_ = fruitless_ = 0;
   if (connection_ == nullptr) return;
-  at_once_ = true;
+  reconnect_at_once_ = true;
   connection_->close();
 }
 
 void tcp_client::core::disconnect() noexcept {
-  forget_wishes();
+  reset_target();
   kept_ = io::buffer();
   if (connection_ != nullptr) connection_->close();
 }
 
-void tcp_client::core::forget_wishes() noexcept {
-  ++wishes_;
-  wanted_ = at_once_ = false;
+void tcp_client::core::reset_target() noexcept {
+  ++target_changes_;
+  wanted_ = reconnect_at_once_ = false;
   end_lookups();
   connector_.cancel();
   retry_.reset();
@@ -144,13 +146,13 @@ void tcp_client::core::attempt() {
   if (!passing) return;
   attempts_.add(1);
   candidates_ = {};
-  failure_.clear();
+  last_failure_.clear();
   if (!host_) return try_server();
   try {
     look_up();
   } catch (const std::bad_alloc&) {
     end_lookups();
-    // Told by the loop, as any failure.
+    // Reported by the loop, as any failure.
     retry_.emplace(loop(),
                    [this] { attempt_failed(std::make_error_code(std::errc::not_enough_memory)); });
     retry_->start_after({});
@@ -159,10 +161,10 @@ void tcp_client::core::attempt() {
 
 void tcp_client::core::look_up() {
   const named_host& host = *host_;
-  const auto told = [this](const resolve_result& found) { resolved(found); };
+  const auto on_result = [this](const resolve_result& found) { resolved(found); };
   first_family_ = detail::resolver_access::resolve_first_family(
-      *host.names, host.name, host.port, client_options.resolution_delay, told);
-  all_addresses_ = host.names->resolve(host.name, host.port, told);
+      *host.names, host.name, host.port, client_options.resolution_delay, on_result);
+  all_addresses_ = host.names->resolve(host.name, host.port, on_result);
 }
 
 void tcp_client::core::end_lookups() noexcept {
@@ -173,11 +175,11 @@ void tcp_client::core::end_lookups() noexcept {
 void tcp_client::core::resolved(const resolve_result& found) {
   const detail::callback_gate::pass passing(gate());
   if (!passing) return;
-  if (!found && !failure_) failure_ = found.error();
+  if (!found && !last_failure_) last_failure_ = found.error();
   try {
     if (found) candidates_.add(*found);
   } catch (const std::bad_alloc&) {
-    failure_ = std::make_error_code(std::errc::not_enough_memory);
+    last_failure_ = std::make_error_code(std::errc::not_enough_memory);
   }
   if (!connector_.under_way()) try_next();
 }
@@ -187,7 +189,7 @@ void tcp_client::core::try_next() {
     server_ = *next;
     try_server();
   } else if (!all_addresses_.active()) {
-    attempt_failed(failure_);
+    attempt_failed(last_failure_);
   }
 }
 
@@ -203,11 +205,11 @@ void tcp_client::core::attempt_later() {
 // Full jitter: anything up to the exponential delay. The numbers are SplitMix64's (Steele, Lea and
 // Flood, "Fast splittable pseudorandom number generators", 2014).
 std::chrono::nanoseconds tcp_client::core::next_delay() noexcept {
-  const tcp_client_options& how = client_options;
+  const tcp_client_options& options = client_options;
   const auto longest =
-      static_cast<std::uint64_t>(std::max<std::int64_t>(how.longest_delay.count(), 0));
-  auto delay = static_cast<std::uint64_t>(std::max<std::int64_t>(how.initial_delay.count(), 0));
-  for (std::size_t i = 1; i < in_vain_ && delay < longest; ++i) delay *= 2;
+      static_cast<std::uint64_t>(std::max<std::int64_t>(options.longest_delay.count(), 0));
+  auto delay = static_cast<std::uint64_t>(std::max<std::int64_t>(options.initial_delay.count(), 0));
+  for (std::size_t i = 1; i < fruitless_ && delay < longest; ++i) delay *= 2;
   delay = std::min(delay, longest);
   random_ += 0x9E37'79B9'7F4A'7C15u;
   std::uint64_t mixed = random_;
@@ -231,7 +233,7 @@ void tcp_client::core::connected(unique_fd socket) {
 void tcp_client::core::connect_failed(std::error_code why) {
   const detail::callback_gate::pass passing(gate());
   if (!passing) return;
-  failure_ = why;
+  last_failure_ = why;
   try_next();
 }
 
@@ -240,20 +242,20 @@ void tcp_client::core::attempt_failed(std::error_code why) {
   if (!passing) return;
   failed_.add(1);
   ++failures_;
-  ++in_vain_;
-  const tcp_client_options& how = client_options;
-  const bool last = !how.reconnect || failures_ >= how.most_attempts;
+  ++fruitless_;
+  const tcp_client_options& options = client_options;
+  const bool last = !options.reconnect || failures_ >= options.most_attempts;
   if (last) wanted_ = false;
-  const auto go_on = [&, wishes = wishes_] {
-    if (passing && wishes == wishes_ && !last) attempt_later();
+  const auto retry_if_wanted = [&, changes = target_changes_] {
+    if (passing && changes == target_changes_ && !last) attempt_later();
   };
   try {
     if (connect_failed_handler) connect_failed_handler(why, failures_, last);
   } catch (...) {
-    go_on();
+    retry_if_wanted();
     throw;
   }
-  go_on();
+  retry_if_wanted();
 }
 
 void tcp_client::core::connection_begins(tcp_connection& begun) {
@@ -263,7 +265,7 @@ void tcp_client::core::connection_begins(tcp_connection& begun) {
 }
 
 void tcp_client::core::connection_ends(tcp_connection& ended) noexcept {
-  in_vain_ = ended.metrics().bytes_received > 0 ? 1 : in_vain_ + 1;
+  fruitless_ = ended.metrics().bytes_received > 0 ? 1 : fruitless_ + 1;
   connection_ = nullptr;
   is_connected_.set(0);
 }
@@ -273,7 +275,7 @@ void tcp_client::core::connection_gone() {
     return;
   }
   if (retry_ && retry_->active()) return;
-  if (std::exchange(at_once_, false)) {
+  if (std::exchange(reconnect_at_once_, false)) {
     attempt();
   } else if (client_options.reconnect) {
     attempt_later();
@@ -282,6 +284,6 @@ void tcp_client::core::connection_gone() {
   }
 }
 
-void tcp_client::core::close_others() noexcept { forget_wishes(); }
+void tcp_client::core::close_others() noexcept { reset_target(); }
 
 }  // namespace gyre::net

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a tcp_client consists of: its connection, attempts to connect, and the wish to be connected.
+// tcp_client::core: a client's connection, its attempts to connect, and the intent to be connected.
 #pragma once
 
 #include <gyre/base/atomic.hpp>
@@ -24,7 +24,7 @@ namespace gyre::net {
 
 namespace detail {
 
-/// What connections refer to; made before them.
+/// Settings that connections refer to, and that are constructed before them.
 struct client_settings {
   tcp_client_options client_options;
   connection_handlers client_handlers;
@@ -32,15 +32,16 @@ struct client_settings {
 
 }  // namespace detail
 
-/// The loop's thread, but for what the client calls for any.
+/// Thread-safety: none but the members marked for any thread; the rest belongs to the loop's
+/// thread.
 class tcp_client::core final : public detail::client_settings,
                                public detail::connection_group,
                                private detail::connector::owner,
                                public std::enable_shared_from_this<core> {
  public:
-  core(event_loop& loop, tcp_client_options how);
+  core(event_loop& loop, tcp_client_options options);
 
-  /// Sees to it that the loop does what `commands` hold. Any thread.
+  /// Makes the loop run `commands`. Any thread.
   void post_commands();
 
   void connect(const endpoint& server);
@@ -58,8 +59,8 @@ class tcp_client::core final : public detail::client_settings,
 
   move_only_function<void(std::error_code, std::size_t, bool)> connect_failed_handler;
   gyre::detail::atomic<bool> in_use{false};  // since the first connect()
-  detail::byte_quota posted;                 // what other threads send, and waits for the loop
-  detail::client_commands<core> commands;    // that, and what else they want
+  detail::byte_quota posted;                 // bytes of other threads that wait for the loop
+  detail::client_commands<core> commands;    // calls of other threads that wait for the loop
 
  private:
   void connected(unique_fd socket) override;
@@ -79,8 +80,8 @@ class tcp_client::core final : public detail::client_settings,
   void run_commands();
   void attempt_failed(std::error_code why);
   void print_failure(std::error_code why) const noexcept;
-  void want(std::optional<named_host> host);
-  bool has_it() const noexcept {
+  void set_target(std::optional<named_host> host);
+  bool is_connected_to_target() const noexcept {
     return wanted_ && connection_ != nullptr && connection_->can_send();
   }
   void attempt();
@@ -90,20 +91,20 @@ class tcp_client::core final : public detail::client_settings,
   void try_server();
   void attempt_later();
   std::chrono::nanoseconds next_delay() noexcept;
-  void forget_wishes() noexcept;
+  void reset_target() noexcept;
   void end_lookups() noexcept;
 
   std::optional<named_host> host_;
   lookup first_family_;  // and all addresses, which join in: as connect() looks hosts up
   lookup all_addresses_;
   detail::candidate_list candidates_;  // of this attempt
-  std::error_code failure_;            // of what was tried last in this attempt
-  endpoint server_;                    // which is being tried, or was
-  bool wanted_ = false;                // to be connected to that
-  bool at_once_ = false;               // when the present connection has gone
-  std::uint64_t wishes_ = 0;           // so many times the program has changed its mind
+  std::error_code last_failure_;       // in this attempt
+  endpoint server_;                    // the one being tried, or tried last
+  bool wanted_ = false;                // there is to be a connection
+  bool reconnect_at_once_ = false;     // when the present connection has gone
+  std::uint64_t target_changes_ = 0;   // by connect() and disconnect()
   std::size_t failures_ = 0;           // attempts that failed in a row
-  std::size_t in_vain_ = 0;            // those, and connections on which nothing came
+  std::size_t fruitless_ = 0;          // failures_, and connections that received nothing
   tcp_connection* connection_ = nullptr;
   detail::connector connector_;
   std::optional<timer> retry_;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ends of connections, as all kinds of sockets have them.
+// Closing of connected sockets: resets and half-closes.
 #pragma once
 
 #include <sys/socket.h>
@@ -17,7 +17,7 @@ inline void shut_down(int socket, shutdown_side side) {
   gyre::detail::throw_errno("shutdown");
 }
 
-/// When it is closed, the peer is told of a reset instead of an end.
+/// Makes closing reset the connection instead of ending it.
 inline void reset_when_closed(int socket) noexcept {
   const ::linger at_once{.l_onoff = 1, .l_linger = 0};
   static_cast<void>(::setsockopt(socket, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once));

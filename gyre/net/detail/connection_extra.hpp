@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What few connections need, apart from those that are many.
+// connection_extra: members that only busy connections need, kept apart from idle ones.
 #pragma once
 
 #include <gyre/base/atomic.hpp>
@@ -24,16 +24,16 @@
 
 namespace gyre::net::detail {
 
-/// How a connection receives that takes descriptors.
+/// The input of a connection that receives descriptors.
 struct descriptor_input {
   descriptor_input(io::handle& from, io::request::function on_readable) noexcept
       : readable(from, io::direction::read, on_readable) {}
 
   io::readiness_request readable;
-  std::vector<unique_fd> fds;  // that have come, and wait for the program
+  std::vector<unique_fd> fds;  // received and not taken
 };
 
-/// What a connection has once it waits: with output, with an incomplete message, for a timeout.
+/// Members of a connection once it waits: with output, with an incomplete message, for a timeout.
 struct connection_extra {
   explicit connection_extra(tcp_connection& owner) noexcept
       : writing(owner, {}, &tcp_connection::on_written),
@@ -47,7 +47,7 @@ struct connection_extra {
   std::array<iovec, most_pieces> pieces;
   io::gather_request writing;
   io::buffer rest;                            // received and not consumed
-  std::size_t counted = 0;                    // of what both hold, among its group's bytes
+  std::size_t counted = 0;                    // bytes of both in the group's count
   std::unique_ptr<attached_output> attached;  // to `output`
   std::unique_ptr<descriptor_input> descriptors;
 
@@ -56,22 +56,22 @@ struct connection_extra {
         : timer_operation(expired), self(&owner) {}
     tcp_connection* self;
   };
-  // Of the idle timeout, or, once it is closed or sending has failed, of that.
+  // The idle timeout; once the connection is closed or sending has failed, that timeout.
   deadline timer;
   progress_watch watch;
   steady_time close_by{};  // the end of closing, at the latest
-  // Runs on while there is a rest when it expires.
+  // Restarted while there is a rest when it expires.
   deadline message_timer;
   progress_watch message_watch;
   std::uint64_t consumptions = 0;  // times that on_message has consumed some of the rest
-  // Runs on while there is output when it expires.
+  // Restarted while there is output when it expires.
   deadline write_timer;
   progress_watch write_watch;
 };
 
 static_assert(sizeof(connection_extra) <= 512, "tcp_connection says so");
 
-/// What is posted by the first call only, as it would have no effect a second time. Any thread.
+/// A function that is posted only once, as further calls would have no effect. Any thread.
 class posted_once {
  public:
   /// True; or throws what `post` does, and then the next call tries again.
@@ -92,7 +92,7 @@ class posted_once {
   gyre::detail::atomic<bool> done_{false};
 };
 
-/// What a connection and the references to it share.
+/// State that a connection shares with its references.
 struct connection_control {
   connection_control(tcp_connection& of, std::size_t output_limit) noexcept
       : loop(of.loop()), connection(&of), posted(output_limit) {}
@@ -107,7 +107,7 @@ struct connection_control {
 
   event_loop& loop;
   tcp_connection* connection;  // the loop's thread; null when it is freed
-  byte_quota posted;           // what waits in the loop's inbox
+  byte_quota posted;           // bytes that wait in the loop's inbox
   posted_once close_once, abort_once;
   gyre::detail::atomic<bool> alive{true};
   gyre::detail::atomic<std::uint32_t> references{1};

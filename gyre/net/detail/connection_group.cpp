@@ -15,32 +15,32 @@
 namespace gyre::net::detail {
 namespace {
 
-// All connections are looked at so often in an idle timeout, and each time in so many parts, so that
-// many hold nobody up. That something moved is noticed an eighth late, and so is that nothing did.
+// Per idle timeout all connections are looked at eight times, in sixteen parts, so that many hold
+// nothing up. Movement and standstill are noticed up to an eighth late.
 constexpr std::size_t looks_per_timeout = 8;
 constexpr std::size_t looks_in_parts = 16;
 
 }  // namespace
 
-void apply(const connection_options& how, const socket_ref& to) noexcept {
+void apply(const connection_options& options, const socket_ref& to) noexcept {
   const int on = 1;
-  if (how.no_delay) {
+  if (options.no_delay) {
     static_cast<void>(::setsockopt(to.fd(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on));
   }
-  if (how.keep_alive) {
+  if (options.keep_alive) {
     static_cast<void>(::setsockopt(to.fd(), SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on));
   }
 }
 
 connection_group::connection_group(event_loop& loop, connection_handlers& handlers,
-                                   const connection_options& options, limits held_to)
+                                   const connection_options& options, limits bounds)
     : loop_(loop),
       io_(io::backend_of(loop)),
       handlers_(handlers),
       options_(options),
       low_water_(options.low_water.value_or(options.high_water / 4)),
-      limits_(held_to),
-      idle_timeout_(options.idle_timeout.value_or(held_to.idle_timeout)),
+      limits_(bounds),
+      idle_timeout_(options.idle_timeout.value_or(bounds.idle_timeout)),
       idle_clock_tick_(idle_timeout_ / idle_clock_per_timeout + std::chrono::nanoseconds{1}) {
   if (low_water_ >= options.high_water) {
     throw std::invalid_argument("gyre::net::connection_options: low_water is not below high_water");
@@ -57,31 +57,31 @@ connection_group::~connection_group() { assert(empty() && "a group that was not 
 bool connection_group::adopt(unique_fd socket, const endpoint& peer, std::uint64_t id) {
   const callback_gate::pass passing(gate_);
   if (!passing) return false;
-  tcp_connection* const made = make(socket.get(), peer, id);
-  if (made == nullptr) return false;
+  tcp_connection* const connection = create(socket.get(), peer, id);
+  if (connection == nullptr) return false;
   static_cast<void>(socket.release());
-  list_.push_back(made->place_);
+  list_.push_back(connection->group_node_);
   ++size_;
   start_idle_timer();
-  connection_begins(*made);
-  made->begin();
+  connection_begins(*connection);
+  connection->begin();
   return true;
 }
 
-tcp_connection* connection_group::make(int fd, const endpoint& peer, std::uint64_t id) noexcept {
-  tcp_connection* made = nullptr;
+tcp_connection* connection_group::create(int fd, const endpoint& peer, std::uint64_t id) noexcept {
+  tcp_connection* connection = nullptr;
   try {
-    made = new tcp_connection(*this, fd, id, peer);
-    io_.attach(*made);
-    return made;
+    connection = new tcp_connection(*this, fd, id, peer);
+    io_.attach(*connection);
+    return connection;
   } catch (const std::exception&) {  // no memory, or too many descriptors watched
-    delete made;
+    delete connection;
     return nullptr;
   }
 }
 
 void connection_group::remove(tcp_connection& ended) noexcept {
-  ended.place_.unlink();
+  ended.group_node_.unlink();
   --size_;
   delete &ended;
   if (empty()) stop_idle_timer();
@@ -105,13 +105,13 @@ void connection_group::on_idle_timer(timer_operation& timer) {
   self.start_idle_timer();
 }
 
-// Those at the front have not been looked at for longest. A part is as large as it was when the round
-// began, so that the last ones are looked at in time though those before them end.
+// The list is in the order of the last look. A part is as large as it was when the round began, so
+// that the last connections are looked at in time though others end.
 void connection_group::end_some_idle() noexcept {
   const std::uint32_t present = idle_clock();
   if (idle_part_++ % looks_in_parts == 0) idle_part_size_ = size_ / looks_in_parts + 1;
   for (std::size_t left = std::min(idle_part_size_, size_); left > 0; --left) {
-    place& next = *list_.pop_front();
+    group_node& next = *list_.pop_front();
     list_.push_back(next);
     next.self->end_if_idle(present);
   }
@@ -120,62 +120,32 @@ void connection_group::end_some_idle() noexcept {
 void connection_group::close_all() noexcept {
   close_others();
   stop_idle_timer();
-  for (place& each : list_) {
+  for (group_node& each : list_) {
     each.self->end(std::make_error_code(std::errc::operation_canceled),
                    tcp_connection::ending::in_order);
   }
 }
 
-// Whether all could be freed: what waits in the loop's inbox must wait there.
-bool connection_group::free_what_is_idle() noexcept {
+void connection_group::free_all() noexcept {
+  while (group_node* each = list_.pop_front()) delete each->self;
+  size_ = 0;
+}
+
+// Whether that was all: a connection that is in the loop's inbox must stay until it has run.
+bool connection_group::free_not_posted() noexcept {
   for (auto next = list_.begin(); next != list_.end();) {
     tcp_connection& connection = *next++->self;
-    if (!connection.later_posted_) remove(connection);
+    if (!connection.scheduled_) remove(connection);
   }
   return empty();
 }
 
-// Holds a group until its loop has time to bury it: in a turn, or with its inbox.
-class connection_group::undertaker {
- public:
-  undertaker(std::shared_ptr<connection_group> group, bool& hired) noexcept
-      : group_(std::move(group)), hired_(hired) {}
-  undertaker(undertaker&& other) noexcept = default;
-  ~undertaker() {
-    if (group_ == nullptr || !hired_) return;
-    group_->close_all();
-    while (place* each = group_->list_.pop_front()) delete each->self;
-    group_->size_ = 0;
-  }
-  void operator()() noexcept { bury(std::exchange(group_, nullptr)); }
-
- private:
-  std::shared_ptr<connection_group> group_;
-  bool& hired_;
-};
-
-connection_group::burial::burial() noexcept
-    : operation([](operation& self) { bury(std::move(static_cast<burial&>(self).group)); }) {}
-
-void connection_group::bury(std::shared_ptr<connection_group> group) noexcept {
-  group->close_all();
-  if (group->free_what_is_idle()) return;
-  bool& hired = group->hired_again_;
-  hired = false;
-  bury_later(std::move(group), hired);
-}
-
-void connection_group::bury_later(std::shared_ptr<connection_group> group, bool& hired) noexcept {
-  connection_group& buried = *group;
-  try {
-    buried.loop().post(undertaker(group, hired));
-    // Nobody reads it at the same time: only an undertaker that has not been called.
-    hired = true;
-  } catch (...) {
-    // The inbox has no memory; so as an operation, which would be lost if the loop turned no more.
-    buried.burial_.group = std::move(group);
-    buried.loop().post(buried.burial_);
-  }
+void connection_group::release(std::shared_ptr<connection_group> group,
+                               gyre::detail::release_point point) noexcept {
+  connection_group& self = *group;
+  self.close_all();
+  if (point == gyre::detail::release_point::loop_end) return self.free_all();
+  if (!self.free_not_posted()) self.release_.post(self.loop(), std::move(group));
 }
 
 void connection_group::abandon(std::shared_ptr<connection_group> group) noexcept {
@@ -183,7 +153,7 @@ void connection_group::abandon(std::shared_ptr<connection_group> group) noexcept
   const bool here = abandoned.loop().in_loop_thread();
   abandoned.gate_.close(here);
   if (here) abandoned.close_all();
-  bury_later(std::move(group), abandoned.hired_);
+  abandoned.release_.post(abandoned.loop(), std::move(group));
 }
 
 }  // namespace gyre::net::detail

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// The connections that a server or a client has on one loop: what they have in common, and their
-// lifetime. Connections are freed by the group only, and the group in a turn of its loop of its own
-// (or with the loop), so that handlers may destroy whatever they like.
+// connection_group: the connections of a server or a client on one loop. Only the group frees them,
+// and a deferred release the group, so that handlers may destroy anything.
 #pragma once
 
 #include <gyre/base/detail/tally.hpp>
 #include <gyre/base/intrusive_list.hpp>
-#include <gyre/base/operation.hpp>
 #include <gyre/base/timer_operation.hpp>
 #include <gyre/base/unique_fd.hpp>
+#include <gyre/exec/detail/deferred_release.hpp>
 #include <gyre/exec/event_loop.hpp>
 #include <gyre/io/backend.hpp>
 #include <gyre/net/detail/callback_gate.hpp>
@@ -26,23 +25,25 @@
 
 namespace gyre::net::detail {
 
-/// Sets what `how` asks for on a TCP socket: one that is connected, or that listens, whose connections
-/// inherit it. It can only fail where the connection has been lost already, which reading will tell.
-/// Any thread.
-void apply(const connection_options& how, const socket_ref& to) noexcept;
+/// Sets `options` on a TCP socket that is connected, or that listens, whose connections inherit
+/// them. Fails only where the connection has been lost already, which reading reports. Any thread.
+void apply(const connection_options& options, const socket_ref& to) noexcept;
 
-/// The loop's thread, unless said otherwise.
+/// Owns the connections, and frees each in a turn of its own.
+///
+/// Thread-safety: none but the members marked for any thread; the rest belongs to the loop's
+/// thread.
 class connection_group {
-  using place = tcp_connection::place;
+  using group_node = tcp_connection::group_node;
 
  public:
-  /// What a server's connections are held to, and a client's is not.
+  /// Limits for the connections of servers.
   struct limits {
-    /// Of what all of them hold: output that waits, and input that is not consumed.
+    /// Bytes that all connections may hold: waiting output and unconsumed input.
     std::size_t memory = std::numeric_limits<std::size_t>::max();
-    /// What each descriptor that waits in a connection's output counts of that, but the first.
+    /// Bytes that each descriptor in a connection's output counts, but for the first.
     std::size_t further_descriptor = 0;
-    /// Whether they stop reading at high_water if no handler is told of it.
+    /// Whether they stop reading at high_water if there is no handler for that.
     bool pause_at_high_water = false;
     /// Unless the options say otherwise.
     std::chrono::nanoseconds idle_timeout = std::chrono::nanoseconds::zero();
@@ -51,7 +52,7 @@ class connection_group {
   /// `handlers` and `options` must live as long. Throws what io::backend_of() throws, and
   /// std::invalid_argument for options that make no sense. Any thread.
   connection_group(event_loop& loop, connection_handlers& handlers,
-                   const connection_options& options, limits held_to);
+                   const connection_options& options, limits bounds);
   connection_group(const connection_group&) = delete;
   connection_group& operator=(const connection_group&) = delete;
   /// Any thread: abandoned groups are empty.
@@ -64,19 +65,19 @@ class connection_group {
   std::size_t low_water() const noexcept { return low_water_; }
   callback_gate& gate() noexcept { return gate_; }
 
-  /// Takes over a connected socket, and calls `connected`; throws what that throws. False if there is
-  /// no memory for it (then it is closed), or the gate is closed.
+  /// Takes over a connected socket, and calls `connected`; throws what that throws. False if there
+  /// is no memory for it (then it is closed), or the gate is closed.
   bool adopt(unique_fd socket, const endpoint& peer, std::uint64_t id);
 
   std::size_t size() const noexcept { return size_; }
   bool empty() const noexcept { return size_ == 0; }
-  /// Calls `function` with each connection that has not ended; it may do anything. What it throws
-  /// aborts that connection only; the first such exception is thrown in the end.
+  /// Calls `function` with each connection that has not ended; it may do anything. An exception
+  /// aborts its connection only; the first one is thrown in the end.
   template <class Function>
   void for_each(Function&& function) {
     std::exception_ptr thrown;
-    // None leaves the list here: they do so in turns of their own.
-    for (place& each : list_) {
+    // No connection leaves the list here: each does so in a turn of its own.
+    for (group_node& each : list_) {
       tcp_connection& connection = *each.self;
       try {
         if (connection.is_open()) connection.from_loop([&] { function(connection); });
@@ -100,14 +101,15 @@ class connection_group {
   bool pauses_at_high_water() const noexcept {
     return limits_.pause_at_high_water && !handlers_.high_water;
   }
-  /// One that held `before` bytes holds `held` now. False if that is too much: more than before, and more
-  /// than an even share of the second half of the memory, when all have used up the first.
+  /// Notes that a connection that held `before` bytes holds `held` now. False if that is too much:
+  /// more than before, and more than an even share of the second half of the memory, when all have
+  /// used up the first.
   bool count_held(std::size_t before, std::size_t held) noexcept {
     held_ += held - before;
     const std::size_t half = limits_.memory / 2;
     return held <= before || held_ <= half || held <= half / size_;
   }
-  /// What `count` descriptors of one connection count as.
+  /// Bytes that `count` descriptors of one connection count as.
   std::size_t held_as_descriptors(std::size_t count) const noexcept {
     return count <= 1 ? 0 : (count - 1) * limits_.further_descriptor;
   }
@@ -116,7 +118,7 @@ class connection_group {
     return static_cast<std::uint32_t>(loop_.now().time_since_epoch() / idle_clock_tick_);
   }
   static constexpr std::uint32_t idle_clock_per_timeout = 1 << 16;
-  /// Before `connected` is called, before `closed` is, and when the connection has been freed.
+  /// Called before `connected`, before `closed`, and when the connection has been freed.
   virtual void connection_begins(tcp_connection&) {}
   virtual void connection_ends(tcp_connection&) noexcept {}
   virtual void connection_gone() {}
@@ -130,16 +132,10 @@ class connection_group {
   }
 
  protected:
-  /// Closes what else the group has on the loop, when it is abandoned. May be called twice.
+  /// Closes everything else of the derived class on the loop. May be called twice.
   virtual void close_others() noexcept {}
 
  private:
-  class undertaker;
-  struct burial final : operation {
-    burial() noexcept;
-    std::shared_ptr<connection_group> group;
-  };
-
   struct idle_timer final : timer_operation {
     explicit idle_timer(connection_group& of) noexcept
         : timer_operation(&connection_group::on_idle_timer), self(&of) {}
@@ -150,11 +146,12 @@ class connection_group {
   void start_idle_timer() noexcept;
   void stop_idle_timer() noexcept;
   void end_some_idle() noexcept;
-  tcp_connection* make(int fd, const endpoint& peer, std::uint64_t id) noexcept;
+  tcp_connection* create(int fd, const endpoint& peer, std::uint64_t id) noexcept;
   void close_all() noexcept;
-  bool free_what_is_idle() noexcept;
-  static void bury(std::shared_ptr<connection_group> group) noexcept;
-  static void bury_later(std::shared_ptr<connection_group> group, bool& hired) noexcept;
+  void free_all() noexcept;
+  bool free_not_posted() noexcept;
+  static void release(std::shared_ptr<connection_group> group,
+                      gyre::detail::release_point point) noexcept;
 
   event_loop& loop_;
   io::backend& io_;
@@ -169,19 +166,16 @@ class connection_group {
   std::size_t idle_part_size_ = 0;  // connections that are looked at each time
   callback_gate gate_;
   gyre::detail::tally bytes_received_, bytes_sent_, messages_;
-  intrusive_list<place> list_;
+  intrusive_list<group_node> list_;
   std::size_t size_ = 0;
   std::size_t held_ = 0;  // bytes, by all connections
-  // The inbox has taken an undertaker: by abandon(), and afterwards.
-  bool hired_ = false;
-  bool hired_again_ = false;
-  burial burial_;
+  gyre::detail::deferred_release<connection_group> release_{&connection_group::release};
 };
 
 }  // namespace gyre::net::detail
 
-// An exception ends the connection: nobody knows any more where in its stream it is. A lack of memory is
-// no defect of the program, which goes on: what a peer sends must not end it.
+// An exception ends the connection, as its place in the stream is unknown then. A lack of memory is
+// no defect of the program, and a peer must not be able to end that.
 template <class Work>
 void gyre::net::tcp_connection::from_loop(Work&& work) {
   const detail::callback_gate::pass passing(group_->gate());

@@ -33,7 +33,7 @@ task<> connection_race::run(scope& attempts) {
     } else if (complete_) {
       co_return;
     } else {
-      more_.reset();  // what it told until now has been looked at
+      more_.reset();  // earlier notifications have been dealt with
       auto waiting = as_expected(more_.wait());
       const auto waited = co_await std::move(waiting);
       if (!waited) co_return;
@@ -45,18 +45,18 @@ task<> connection_race::run(scope& attempts) {
 tcp_stream connection_race::result() {
   if (winner_) return std::move(*winner_);
   std::string what = "connect";
-  if (refused_by_.family() != address_family::none) what += ' ' + refused_by_.to_string();
+  if (last_failed_.family() != address_family::none) what += ' ' + last_failed_.to_string();
   throw std::system_error(error_, what);
 }
 
 task<> connection_race::attempt(endpoint to, scope& attempts) {
   auto connecting = as_expected(connect(loop_, to, options_.each));
-  auto made = co_await std::move(connecting);
-  if (!made) {
-    error_ = made.error();
-    refused_by_ = to;
+  auto connected = co_await std::move(connecting);
+  if (!connected) {
+    error_ = connected.error();
+    last_failed_ = to;
   } else if (!winner_) {
-    winner_ = std::move(*made);
+    winner_ = std::move(*connected);
     attempts.request_stop();
   }
   one_ended_.set();

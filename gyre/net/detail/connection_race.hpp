@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Happy eyeballs (RFC 8305): attempts to connect to several addresses, each started some time after
-// the one before, of which the first that succeeds wins.
+// connection_race: happy eyeballs (RFC 8305), attempts to connect to several addresses, each
+// started some time after the one before, of which the first that succeeds wins.
 #pragma once
 
 #include <gyre/exec/event_loop.hpp>
@@ -44,7 +44,7 @@ class connection_race {
   auto_reset_event one_ended_;
   auto_reset_event more_;  // candidates, or that there are none; or a winner
   std::optional<tcp_stream> winner_;
-  endpoint refused_by_;  // the last one
+  endpoint last_failed_;  // the last one
   std::error_code error_ = std::make_error_code(std::errc::operation_canceled);
 };
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/net/detail/connector.hpp>
 
-#include <gyre/net/detail/connecting.hpp>
+#include <gyre/net/detail/connect_attempt.hpp>
 
 #include <cerrno>
 #include <new>
@@ -10,24 +10,22 @@
 namespace gyre::net::detail {
 
 connector::attempt::attempt(connector& by)
-    : deadline(by.loop_,
-               [&by] { by.finish(by.attempt_->made.value_or(io::result::failure(ETIMEDOUT))); }) {}
+    : deadline(by.loop_, [&by] {
+        by.finish(by.attempt_->early_result.value_or(io::result::failure(ETIMEDOUT)));
+      }) {}
 
-void connector::begin(const endpoint& to, const endpoint& from, std::chrono::nanoseconds timeout) {
+void connector::begin(const endpoint& to, const endpoint& local, std::chrono::nanoseconds timeout) {
   attempt_.emplace(*this);
-  attempt_->made = try_now(to, from);
-  attempt_->deadline.start_after(attempt_->made ? std::chrono::nanoseconds::zero() : timeout);
+  attempt_->early_result = start(to, local);
+  attempt_->deadline.start_after(attempt_->early_result ? std::chrono::nanoseconds::zero()
+                                                        : timeout);
 }
 
-// What came of it, if that is certain already.
-std::optional<io::result> connector::try_now(const endpoint& to, const endpoint& from) {
+// The result, if that is certain already.
+std::optional<io::result> connector::start(const endpoint& to, const endpoint& local) {
   try {
-    socket made = socket::open(to.family(), socket_type::stream);
-    if (from.family() != address_family::none) {
-      made.set_reuse_address(true);
-      made.bind(from);
-    }
-    attempt_->descriptor.emplace(loop_, made.release(), io::handle_kind::stream_socket);
+    attempt_->descriptor.emplace(loop_, open_to_connect(to, local).release(),
+                                 io::handle_kind::stream_socket);
     attempt_->request.emplace(attempt_->descriptor->handle(), to, *this);
     return attempt_->descriptor->start(*attempt_->request);
   } catch (const std::system_error& error) {
@@ -37,26 +35,19 @@ std::optional<io::result> connector::try_now(const endpoint& to, const endpoint&
   }
 }
 
-void connector::on_connected(io::request& asked, io::result what) {
-  static_cast<connecting&>(asked).self->finish(what);
+void connector::on_connected(io::request& request, io::result result) {
+  static_cast<connect_request&>(request).self->finish(result);
 }
 
-void connector::finish(io::result what) {
+void connector::finish(io::result result) {
   unique_fd connected;
-  if (what) connected = attempt_->descriptor->release();
+  if (result) connected = attempt_->descriptor->release();
   attempt_.reset();
-  if (!what) return owner_.connect_failed(what.error());
-  bool to_itself = false;
-  try {
-    to_itself = is_connected_to_itself(socket_ref(connected.get()));
-  } catch (const std::system_error& gone) {
-    return owner_.connect_failed(gone.code());
-  }
-  if (to_itself) {
-    connected.reset();
-    return owner_.connect_failed(std::make_error_code(std::errc::address_in_use));
-  }
-  owner_.connected(std::move(connected));
+  const std::error_code error =
+      result ? check_connected(socket_ref(connected.get())) : result.error();
+  if (!error) return owner_.connected(std::move(connected));
+  connected.reset();
+  owner_.connect_failed(error);
 }
 
 }  // namespace gyre::net::detail

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One attempt to connect, with a timeout.
+// connector: makes one attempt to connect at a time, with a timeout, and calls its owner with the
+// outcome.
 #pragma once
 
 #include <gyre/base/unique_fd.hpp>
@@ -8,7 +9,6 @@
 #include <gyre/io/descriptor.hpp>
 #include <gyre/io/request.hpp>
 #include <gyre/net/endpoint.hpp>
-#include <gyre/net/socket.hpp>
 
 #include <chrono>
 #include <optional>
@@ -16,47 +16,47 @@
 
 namespace gyre::net::detail {
 
-/// The loop's thread. Makes one attempt at a time; what came of it is always told by the loop.
+/// Thread-safety: none; belongs to the loop's thread. The owner is called by the loop, never within
+/// begin().
 class connector {
  public:
-  /// Either function may begin the next attempt, and destroy or close what it likes but the owner.
+  /// Each function may begin the next attempt, and destroy or close anything but the owner.
   class owner {
    public:
     virtual void connected(unique_fd socket) = 0;
-    virtual void connect_failed(std::error_code why) = 0;
+    virtual void connect_failed(std::error_code error) = 0;
 
    protected:
     ~owner() = default;
   };
 
-  connector(event_loop& loop, owner& informed) noexcept : loop_(loop), owner_(informed) {}
+  connector(event_loop& loop, owner& receiver) noexcept : loop_(loop), owner_(receiver) {}
   connector(const connector&) = delete;
   connector& operator=(const connector&) = delete;
 
-  /// `to` must live until the attempt has ended; `from` may be none.
-  void begin(const endpoint& to, const endpoint& from, std::chrono::nanoseconds timeout);
+  /// `to` must live until the attempt has ended; `local` may be none.
+  void begin(const endpoint& to, const endpoint& local, std::chrono::nanoseconds timeout);
   bool under_way() const noexcept { return attempt_.has_value(); }
-  /// Nobody is told. Idempotent.
+  /// Ends the attempt without a call of the owner. Idempotent.
   void cancel() noexcept { attempt_.reset(); }
 
  private:
-  struct connecting final : io::connect_request {
-    connecting(io::handle& socket, const endpoint& to, connector& by) noexcept
-        : connect_request(socket, to.data(), to.size(), &connector::on_connected), self(&by) {}
+  struct connect_request final : io::connect_request {
+    connect_request(io::handle& socket, const endpoint& to, connector& by) noexcept
+        : io::connect_request(socket, to.data(), to.size(), &connector::on_connected), self(&by) {}
     connector* self;
   };
   struct attempt {
     explicit attempt(connector& by);
-    // Ends with that, or at the timeout if there is none yet.
-    std::optional<io::result> made;
+    std::optional<io::result> early_result;  // else there is none before the deadline
     std::optional<io::descriptor> descriptor;
-    std::optional<connecting> request;
+    std::optional<connect_request> request;
     timer deadline;
   };
 
-  static void on_connected(io::request& asked, io::result what);
-  std::optional<io::result> try_now(const endpoint& to, const endpoint& from);
-  void finish(io::result what);
+  static void on_connected(io::request& request, io::result result);
+  std::optional<io::result> start(const endpoint& to, const endpoint& local);
+  void finish(io::result result);
 
   event_loop& loop_;
   owner& owner_;

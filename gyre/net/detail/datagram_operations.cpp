@@ -14,7 +14,7 @@
 namespace gyre::net::detail {
 namespace {
 
-// Unix sockets' peers may have sent descriptors, which nobody asked for.
+// Unix sockets' peers may have sent unwanted descriptors.
 void close_descriptors(const cmsghdr& sent) noexcept {
   const std::size_t count = (sent.cmsg_len - CMSG_LEN(0)) / sizeof(int);
   for (std::size_t i = 0; i < count; ++i) {
@@ -24,8 +24,7 @@ void close_descriptors(const cmsghdr& sent) noexcept {
   }
 }
 
-// Of a Unix socket that is not connected nothing tells when the receiver's queue has room again: epoll
-// reports after each attempt that the sender's own buffer has. So nobody waits for that.
+// See send_without_waiting().
 bool cannot_wait(const msghdr& message) noexcept {
   return message.msg_name != nullptr &&
          static_cast<const sockaddr*>(message.msg_name)->sa_family == AF_UNIX;
@@ -34,17 +33,17 @@ bool cannot_wait(const msghdr& message) noexcept {
 template <class Call>
 io::result uninterrupted(Call call) noexcept {
   for (;;) {
-    const io::result made = io::result::of_call(call());
-    if (made.error_number() != EINTR) return made;
+    const io::result result = io::result::of_call(call());
+    if (result.error_number() != EINTR) return result;
   }
 }
 
 }  // namespace
 
-std::size_t segment_told(const msghdr& message) noexcept {
-  auto& told = const_cast<msghdr&>(message);  // the macros only read it
+std::size_t received_segment(const msghdr& message) noexcept {
+  auto& header = const_cast<msghdr&>(message);  // the macros only read it
   std::size_t segment = 0;
-  for (cmsghdr* each = CMSG_FIRSTHDR(&told); each != nullptr; each = CMSG_NXTHDR(&told, each)) {
+  for (cmsghdr* each = CMSG_FIRSTHDR(&header); each != nullptr; each = CMSG_NXTHDR(&header, each)) {
     if (each->cmsg_level == SOL_SOCKET && each->cmsg_type == SCM_RIGHTS) close_descriptors(*each);
     if (each->cmsg_level != IPPROTO_UDP || each->cmsg_type != UDP_GRO) continue;
     int size = 0;
@@ -54,7 +53,7 @@ std::size_t segment_told(const msghdr& message) noexcept {
   return segment;
 }
 
-void tell_segment(msghdr& message, segment_control& room, std::size_t segment) noexcept {
+void request_segment(msghdr& message, segment_control& room, std::size_t segment) noexcept {
   const auto size = static_cast<std::uint16_t>(segment);
   message.msg_control = room.bytes;
   message.msg_controllen = CMSG_SPACE(sizeof size);
@@ -65,62 +64,56 @@ void tell_segment(msghdr& message, segment_control& room, std::size_t segment) n
   std::memcpy(CMSG_DATA(&only), &size, sizeof size);
 }
 
-std::optional<io::result> receiving_from::begin() noexcept {
+io::result send_without_waiting(int fd, std::span<mmsghdr> messages) noexcept {
+  return uninterrupted([&] {
+    return ::sendmmsg(fd, messages.data(), static_cast<unsigned>(messages.size()),
+                      MSG_DONTWAIT | MSG_NOSIGNAL);
+  });
+}
+
+std::optional<io::result> receive_from_operation::begin() noexcept {
   piece_ = {to_.data(), to_.size()};
-  header_ = {};
-  header_.msg_name = peer_.data();
-  header_.msg_namelen = endpoint::capacity();
-  header_.msg_iov = &piece_;
-  header_.msg_iovlen = 1;
+  set_message(header_, piece_, peer_, endpoint::capacity());
   header_.msg_control = control_.bytes;
   header_.msg_controllen = sizeof control_.bytes;
   return single_request::begin();
 }
 
-received_datagram receiving_from::value(io::result made) noexcept {
+received_datagram receive_from_operation::value(io::result result) noexcept {
   peer_.resize(header_.msg_namelen);
-  return {made.count(), peer_, (header_.msg_flags & MSG_TRUNC) != 0, segment_told(header_)};
+  return {result.count(), peer_, (header_.msg_flags & MSG_TRUNC) != 0, received_segment(header_)};
 }
 
-std::optional<io::result> sending_to::begin() noexcept {
+std::optional<io::result> send_to_operation::begin() noexcept {
   piece_ = {const_cast<std::byte*>(bytes_.data()), bytes_.size()};
-  header_ = {};
-  if (peer_.size() > 0) {
-    header_.msg_name = peer_.data();
-    header_.msg_namelen = peer_.size();
-  }
-  header_.msg_iov = &piece_;
-  header_.msg_iovlen = 1;
-  if (segment_ > 0) tell_segment(header_, control_, segment_);
+  set_message(header_, piece_, peer_, peer_.size());
+  if (segment_ > 0) request_segment(header_, control_, segment_);
   return send();
 }
 
-std::optional<io::result> sending_to::send() noexcept {
-  const std::optional<io::result> made = single_request::begin();
-  if (made || !cannot_wait(header_)) return made;
+std::optional<io::result> send_to_operation::send() noexcept {
+  const std::optional<io::result> result = single_request::begin();
+  if (result || !cannot_wait(header_)) return result;
   static_cast<void>(cancel());
   return uninterrupted([&] { return ::sendmsg(descriptor()->fd(), &header_, MSG_NOSIGNAL); });
 }
 
-std::optional<io::result> sending_batch::send_rest() noexcept {
+std::optional<io::result> send_batch_operation::send_rest() noexcept {
   for (;;) {
     messages = batch_->rest_to_send();
     if (messages.empty()) return io::result::of(batch_->size());
-    const std::optional<io::result> made = send_some();
-    if (!made) return std::nullopt;
-    if (!*made) return made;
-    batch_->sent_more(made->count());
+    const std::optional<io::result> result = send_some();
+    if (!result) return std::nullopt;
+    if (!*result) return result;
+    batch_->sent_more(result->count());
   }
 }
 
-std::optional<io::result> sending_batch::send_some() noexcept {
-  const std::optional<io::result> made = single_request::begin();
-  if (made || !cannot_wait(messages.front().msg_hdr)) return made;
+std::optional<io::result> send_batch_operation::send_some() noexcept {
+  const std::optional<io::result> result = single_request::begin();
+  if (result || !cannot_wait(messages.front().msg_hdr)) return result;
   static_cast<void>(cancel());
-  return uninterrupted([&] {
-    return ::sendmmsg(descriptor()->fd(), messages.data(), static_cast<unsigned>(messages.size()),
-                      MSG_NOSIGNAL);
-  });
+  return send_without_waiting(descriptor()->fd(), messages);
 }
 
 }  // namespace gyre::net::detail

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the coroutines of datagram sockets ask for, as Operations of
-// gyre/io/detail/request_awaiter.hpp.
+// Requests of datagram sockets as Operations of gyre/io/detail/request_awaiter.hpp.
 #pragma once
 
 #include <gyre/io/detail/request_awaiter.hpp>
@@ -28,38 +27,57 @@ struct received_datagram {
 
 namespace detail {
 
-/// Room for what the kernel tells beside the bytes: the size of segments.
+/// Room for the ancillary data of a message: the size of segments.
 struct segment_control {
   alignas(cmsghdr) char bytes[CMSG_SPACE(sizeof(int))];
 };
-/// What it has told with `message`: 0 for nothing.
-std::size_t segment_told(const msghdr& message) noexcept;
-/// Has the kernel cut what is sent with `message`.
-void tell_segment(msghdr& message, segment_control& room, std::size_t segment) noexcept;
+/// The segment size in `message`; 0 for none.
+std::size_t received_segment(const msghdr& message) noexcept;
+/// Makes the kernel cut the bytes of `message` into segments.
+void request_segment(msghdr& message, segment_control& room, std::size_t segment) noexcept;
 
-struct receiving_one : io::detail::single_request<io::read_request> {
+/// Fills a header of one piece; `peer` of no bytes is none.
+inline void set_message(msghdr& header, iovec& piece, endpoint& peer,
+                        socklen_t peer_size) noexcept {
+  header = {};
+  if (peer_size > 0) {
+    header.msg_name = peer.data();
+    header.msg_namelen = peer_size;
+  }
+  header.msg_iov = &piece;
+  header.msg_iovlen = 1;
+}
+
+/// sendmmsg(2) for Unix sockets that are not connected, which are not notified when a receiver's
+/// queue has room again: epoll reports after each attempt that the sender's own buffer has room. So
+/// these never wait.
+io::result send_without_waiting(int fd, std::span<mmsghdr> messages) noexcept;
+
+struct receive_operation : io::detail::single_request<io::read_request> {
   using value_type = std::size_t;
   static constexpr const char* name = "gyre::net::datagram_socket: receive";
 
-  receiving_one(io::detail::open_descriptor* on, function report, std::span<std::byte> to) noexcept
-      : single_request(on, to, report) {}
-  receiving_one(const receiving_one& other, function report) noexcept
-      : receiving_one(other.descriptor(), report, other.rest) {}
+  receive_operation(io::detail::open_descriptor* on, function callback,
+                    std::span<std::byte> to) noexcept
+      : single_request(on, to, callback) {}
+  receive_operation(const receive_operation& other, function callback) noexcept
+      : receive_operation(other.descriptor(), callback, other.rest) {}
 
-  static std::size_t value(io::result made) noexcept { return made.count(); }
+  static std::size_t value(io::result result) noexcept { return result.count(); }
 };
 
-struct receiving_from : io::detail::single_request<io::receive_message_request> {
+struct receive_from_operation : io::detail::single_request<io::receive_message_request> {
   using value_type = received_datagram;
   static constexpr const char* name = "gyre::net::datagram_socket: receive";
 
-  receiving_from(io::detail::open_descriptor* on, function report, std::span<std::byte> to) noexcept
-      : single_request(on, header_, report), to_(to) {}
-  receiving_from(const receiving_from& other, function report) noexcept
-      : receiving_from(other.descriptor(), report, other.to_) {}
+  receive_from_operation(io::detail::open_descriptor* on, function callback,
+                         std::span<std::byte> to) noexcept
+      : single_request(on, header_, callback), to_(to) {}
+  receive_from_operation(const receive_from_operation& other, function callback) noexcept
+      : receive_from_operation(other.descriptor(), callback, other.to_) {}
 
   std::optional<io::result> begin() noexcept;
-  received_datagram value(io::result made) noexcept;
+  received_datagram value(io::result result) noexcept;
 
  private:
   std::span<std::byte> to_;
@@ -69,19 +87,21 @@ struct receiving_from : io::detail::single_request<io::receive_message_request> 
   segment_control control_;
 };
 
-struct sending_to : io::detail::single_request<io::send_message_request> {
+struct send_to_operation : io::detail::single_request<io::send_message_request> {
   using value_type = std::size_t;
   static constexpr const char* name = "gyre::net::datagram_socket: send";
 
   /// With a segment, the kernel cuts the bytes into datagrams of that size.
-  sending_to(io::detail::open_descriptor* on, function report, std::span<const std::byte> bytes,
-             const endpoint& to, std::size_t segment = 0) noexcept
-      : single_request(on, header_, report), bytes_(bytes), peer_(to), segment_(segment) {}
-  sending_to(const sending_to& other, function report) noexcept
-      : sending_to(other.descriptor(), report, other.bytes_, other.peer_, other.segment_) {}
+  send_to_operation(io::detail::open_descriptor* on, function callback,
+                    std::span<const std::byte> bytes, const endpoint& to,
+                    std::size_t segment = 0) noexcept
+      : single_request(on, header_, callback), bytes_(bytes), peer_(to), segment_(segment) {}
+  send_to_operation(const send_to_operation& other, function callback) noexcept
+      : send_to_operation(other.descriptor(), callback, other.bytes_, other.peer_, other.segment_) {
+  }
 
   std::optional<io::result> begin() noexcept;
-  static std::size_t value(io::result made) noexcept { return made.count(); }
+  static std::size_t value(io::result result) noexcept { return result.count(); }
 
  private:
   std::optional<io::result> send() noexcept;
@@ -94,47 +114,49 @@ struct sending_to : io::detail::single_request<io::send_message_request> {
   segment_control control_;
 };
 
-struct receiving_batch : io::detail::single_request<io::receive_messages_request> {
+struct receive_batch_operation : io::detail::single_request<io::receive_messages_request> {
   using value_type = std::size_t;
   static constexpr const char* name = "gyre::net::datagram_socket: receive_batch";
 
-  receiving_batch(io::detail::open_descriptor* on, function report, datagram_batch& into) noexcept
-      : single_request(on, std::span<mmsghdr>(), report), into_(&into) {}
-  receiving_batch(const receiving_batch& other, function report) noexcept
-      : receiving_batch(other.descriptor(), report, *other.into_) {}
+  receive_batch_operation(io::detail::open_descriptor* on, function callback,
+                          datagram_batch& into) noexcept
+      : single_request(on, std::span<mmsghdr>(), callback), into_(&into) {}
+  receive_batch_operation(const receive_batch_operation& other, function callback) noexcept
+      : receive_batch_operation(other.descriptor(), callback, *other.into_) {}
 
   std::optional<io::result> begin() noexcept {
     messages = into_->prepare_to_receive();
     return single_request::begin();
   }
-  std::size_t value(io::result made) noexcept {
-    into_->received(made.count());
-    return made.count();
+  std::size_t value(io::result result) noexcept {
+    into_->received(result.count());
+    return result.count();
   }
 
  private:
   datagram_batch* into_;
 };
 
-struct sending_batch : io::detail::single_request<io::send_messages_request> {
+struct send_batch_operation : io::detail::single_request<io::send_messages_request> {
   using value_type = std::size_t;
   static constexpr const char* name = "gyre::net::datagram_socket: send_batch";
 
-  sending_batch(io::detail::open_descriptor* on, function report, datagram_batch& batch) noexcept
-      : single_request(on, std::span<mmsghdr>(), report), batch_(&batch) {}
-  sending_batch(const sending_batch& other, function report) noexcept
-      : sending_batch(other.descriptor(), report, *other.batch_) {}
+  send_batch_operation(io::detail::open_descriptor* on, function callback,
+                       datagram_batch& batch) noexcept
+      : single_request(on, std::span<mmsghdr>(), callback), batch_(&batch) {}
+  send_batch_operation(const send_batch_operation& other, function callback) noexcept
+      : send_batch_operation(other.descriptor(), callback, *other.batch_) {}
 
   std::optional<io::result> begin() noexcept {
     batch_->sent_ = 0;
     return send_rest();
   }
-  std::optional<io::result> advance(io::result made) noexcept {
-    if (!made) return made;
-    batch_->sent_more(made.count());
+  std::optional<io::result> advance(io::result result) noexcept {
+    if (!result) return result;
+    batch_->sent_more(result.count());
     return send_rest();
   }
-  static std::size_t value(io::result made) noexcept { return made.count(); }
+  static std::size_t value(io::result result) noexcept { return result.count(); }
 
  private:
   std::optional<io::result> send_rest() noexcept;

@@ -11,9 +11,9 @@
 
 namespace gyre::net::detail {
 
-/// Where a destination stands among others: the smaller, the sooner. The members are the RFC's rules
-/// of section 6, in their order; its rules 3, 4 and 7 would need to know more of the interfaces than
-/// a program is told.
+/// Where a destination stands among others: the smaller, the sooner. The members are the RFC's
+/// rules of section 6, in their order; its rules 3, 4 and 7 would need to know more of the
+/// interfaces than a program is told.
 struct destination_rank {
   bool unreachable;   // 1: avoid unusable destinations
   bool other_scope;   // 2: prefer matching scope
@@ -27,7 +27,8 @@ struct destination_rank {
 /// `source` is the address from which the machine would connect; none if it could not.
 destination_rank rank_of(const ip_address& destination, const std::optional<ip_address>& source);
 
-/// The address from which the machine would send to `destination`. Sends nothing. Four system calls.
+/// The address from which the machine would send to `destination`. Sends nothing. Four system
+/// calls.
 std::optional<ip_address> source_for(const ip_address& destination);
 
 /// Sorts them, the best first; those that are equally good keep their order, and those behind the

@@ -7,7 +7,7 @@
 
 namespace gyre::net::detail {
 
-// What a map's node takes beside it, roughly.
+// The size of a map's node beside the entry, roughly.
 std::size_t dns_cache::cost_of(std::string_view name, std::size_t message_size) noexcept {
   constexpr std::size_t of_the_map = 64;
   return of_the_map + sizeof(key) + sizeof(entry) + name.size() + message_size;

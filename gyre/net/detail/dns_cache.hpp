@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A cache of what name servers answered, for as long as they allow (RFC 1035 and 2308).
+// dns_cache: caches answers of name servers for as long as they allow (RFC 1035 and 2308).
 #pragma once
 
 #include <gyre/base/clock.hpp>

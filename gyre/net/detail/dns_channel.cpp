@@ -76,7 +76,7 @@ std::vector<std::string> search_list::names_for(std::string_view host) const {
 dns_channel::dns_channel(event_loop& loop, owner& informed, const resolver_options& options)
     : loop_(loop),
       owner_(informed),
-      servers_late_(loop, [this] { process(ARES_SOCKET_BAD, ARES_SOCKET_BAD); }) {
+      query_timeout_(loop, [this] { process(ARES_SOCKET_BAD, ARES_SOCKET_BAD); }) {
   use_library();
   open(options);
 }
@@ -84,8 +84,8 @@ dns_channel::dns_channel(event_loop& loop, owner& informed, const resolver_optio
 dns_channel::~dns_channel() { ares_destroy(channel_); }
 
 // c-ares 1.18 takes the failure of a server for no answer, and in the end says that it could not
-// reach any. With several servers that is wanted, as the next one is asked; of a single one we want
-// to know what it said.
+// reach any. With several servers that is right, as the next one is asked; of a single one the
+// error itself is wanted.
 void dns_channel::open(const resolver_options& options) {
   char dns_only[] = "b";
   std::vector<char*> domains;
@@ -96,11 +96,11 @@ void dns_channel::open(const resolver_options& options) {
   raw.sock_state_cb = &on_socket_state;
   raw.sock_state_cb_data = this;
   raw.resolvconf_path = const_cast<char*>(options.resolv_conf.c_str());  // c-ares copies it
-  int given = ARES_OPT_FLAGS | ARES_OPT_TIMEOUTMS | ARES_OPT_TRIES | ARES_OPT_LOOKUPS |
-              ARES_OPT_SOCK_STATE_CB | ARES_OPT_RESOLVCONF;
+  int mask = ARES_OPT_FLAGS | ARES_OPT_TIMEOUTMS | ARES_OPT_TRIES | ARES_OPT_LOOKUPS |
+             ARES_OPT_SOCK_STATE_CB | ARES_OPT_RESOLVCONF;
   if (options.ndots) {
     raw.ndots = *options.ndots;
-    given |= ARES_OPT_NDOTS;
+    mask |= ARES_OPT_NDOTS;
   }
   if (options.search_domains) {
     for (const std::string& each : *options.search_domains) {
@@ -108,12 +108,12 @@ void dns_channel::open(const resolver_options& options) {
     }
     raw.domains = domains.data();
     raw.ndomains = static_cast<int>(domains.size());
-    given |= ARES_OPT_DOMAINS;
+    mask |= ARES_OPT_DOMAINS;
   }
   using owned_channel = std::unique_ptr<ares_channeldata, decltype(&ares_destroy)>;
   const auto open = [&] {
     ares_channel channel = nullptr;
-    check(ares_init_options(&channel, &raw, given), "ares_init_options");
+    check(ares_init_options(&channel, &raw, mask), "ares_init_options");
     owned_channel owned(channel, &ares_destroy);
     ares_set_socket_functions(channel, &dns_socket_functions, nullptr);
     if (!options.servers.empty()) set_servers(channel, options.servers);
@@ -131,8 +131,8 @@ void dns_channel::open(const resolver_options& options) {
 
 void dns_channel::read_search_list() {
   ares_options raw{};
-  int given = 0;
-  check(ares_save_options(channel_, &raw, &given), "ares_save_options");
+  int mask = 0;
+  check(ares_save_options(channel_, &raw, &mask), "ares_save_options");
   const std::unique_ptr<ares_options, decltype(&ares_destroy_options)> owned(&raw,
                                                                              &ares_destroy_options);
   search_.ndots = raw.ndots;
@@ -153,10 +153,10 @@ void dns_channel::cancel_all() noexcept {
 void dns_channel::wait_for_servers() noexcept {
   timeval limit{};
   if (ares_timeout(channel_, nullptr, &limit) == nullptr) {
-    servers_late_.cancel();
+    query_timeout_.cancel();
   } else {
-    servers_late_.start_after(std::chrono::seconds{limit.tv_sec} +
-                              std::chrono::microseconds{limit.tv_usec});
+    query_timeout_.start_after(std::chrono::seconds{limit.tv_sec} +
+                               std::chrono::microseconds{limit.tv_usec});
   }
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A channel of c-ares on a loop: carries queries to the name servers, and their answers back.
+// dns_channel: a channel of c-ares on a loop, which carries queries to name servers and answers
+// back.
 #pragma once
 
 #include <gyre/exec/event_loop.hpp>
@@ -14,7 +15,7 @@
 #include <string_view>
 #include <vector>
 
-// ares.h is no business of who includes this.
+// So that includers need no ares.h.
 struct ares_channeldata;
 
 namespace gyre::net::detail {
@@ -28,18 +29,18 @@ struct search_list {
   std::vector<std::string> names_for(std::string_view host) const;
 };
 
-/// The loop's thread.
+/// Thread-safety: none; belongs to the loop's thread.
 class dns_channel {
  public:
   class owner {
    public:
-    /// c-ares has returned from what sockets or time made it do. May destroy the channel.
+    /// Called after c-ares has handled sockets or a time-out. May destroy the channel.
     virtual void servers_processed() = 0;
 
    protected:
     ~owner() = default;
   };
-  /// `message` is there with ARES_SUCCESS, and with what says that there is no such name or record.
+  /// There is a message with ARES_SUCCESS, and with negative answers.
   /// Called by c-ares: may begin queries, and not cancel or destroy anything of the channel.
   using callback = void (*)(void* context, int status, int timeouts, unsigned char* message,
                             int size);
@@ -61,7 +62,7 @@ class dns_channel {
 
   // Counted by the owner.
   std::size_t in_flight = 0;
-  std::size_t wanted = 0;  // of these somebody waits for
+  std::size_t awaited = 0;  // of these lookups wait for
 
  private:
   static void on_socket_state(void* self, int fd, int readable, int writable) noexcept;
@@ -75,7 +76,7 @@ class dns_channel {
   owner& owner_;
   ares_channeldata* channel_ = nullptr;
   std::map<int, fd_watch> watches_;  // the sockets of c-ares
-  timer servers_late_;
+  timer query_timeout_;
   search_list search_;
 };
 

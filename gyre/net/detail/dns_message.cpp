@@ -101,7 +101,7 @@ std::size_t most_answers(dns_message message) noexcept {
   return std::min(said, (message.size() - header_size) / shortest_record);
 }
 
-// What `Parse` finds: `Address` is c-ares's type for an address and its TTL.
+// The results of `Parse`: `Address` is c-ares's type for an address and its TTL.
 template <class Bytes, class Address, auto Parse, auto Member>
 std::expected<std::vector<ip_address>, std::error_code> parse_addresses(dns_message message) {
   std::vector<Address> room(std::max<std::size_t>(most_answers(message), 1));
@@ -185,7 +185,7 @@ std::expected<std::vector<ip_address>, std::error_code> decode_addresses(record_
 
 void sort_srv_records(std::vector<srv_record>& records,
                       move_only_function<std::uint32_t(std::uint32_t)> below) {
-  // Those without weight first: they have a chance then, if a small one. Otherwise as they came.
+  // Records without weight first: they have a chance then, if a small one. Otherwise as they came.
   std::vector<std::tuple<unsigned, bool, std::size_t>> ranks;
   for (const srv_record& each : records) {
     ranks.emplace_back(each.priority, each.weight != 0, ranks.size());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Answers of name servers (RFC 1035): what they say, and for how long.
+// dns_message: decodes answers of name servers (RFC 1035) and their times to live.
 #pragma once
 
 #include <gyre/base/move_only_function.hpp>
@@ -41,8 +41,8 @@ std::expected<std::vector<ip_address>, std::error_code> decode_addresses(record_
                                                                          dns_message message);
 
 /// The records of an SRV answer, in the order in which they are to be tried (RFC 2782), the chance
-/// among those of one priority included. Errors as above, also no_data if the service is said not to
-/// be there. Throws std::bad_alloc.
+/// among those of one priority included. Errors as above, also no_data if the service is said not
+/// to be there. Throws std::bad_alloc.
 std::expected<std::vector<srv_record>, std::error_code> decode_srv(dns_message message);
 /// The texts of a TXT answer, the parts of each joined; the names of a PTR answer.
 std::expected<std::vector<std::string>, std::error_code> decode_texts(record_type type,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether a file has changed since it was last read.
+// file_version: tells whether a file has changed since it was last read.
 #pragma once
 
 #include <sys/stat.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The file that names hosts, /etc/hosts (hosts(5)). gyre reads it itself: c-ares before 1.19 reads
+// hosts_file: /etc/hosts (hosts(5)). gyre reads it itself: c-ares before 1.19 reads
 // no other than the system's, and the whole of it for each lookup.
 #pragma once
 

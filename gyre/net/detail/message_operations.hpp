@@ -20,15 +20,15 @@ struct message_operation : io::detail::single_request<Request> {
   using function = io::request::function;
   static constexpr const char* name = "gyre::net: message";
 
-  message_operation(io::detail::open_descriptor* on, function report, Message& of) noexcept
-      : base(on, of, report) {}
-  message_operation(const message_operation& other, function report) noexcept
-      : base(other.descriptor(), *other.message, report) {}
+  message_operation(io::detail::open_descriptor* on, function callback, Message& of) noexcept
+      : base(on, of, callback) {}
+  message_operation(const message_operation& other, function callback) noexcept
+      : base(other.descriptor(), *other.message, callback) {}
 
-  static std::size_t value(io::result made) noexcept { return made.count(); }
+  static std::size_t value(io::result result) noexcept { return result.count(); }
 };
 
-using sending_message = message_operation<io::send_message_request, const msghdr>;
-using receiving_message = message_operation<io::receive_message_request, msghdr>;
+using send_message_operation = message_operation<io::send_message_request, const msghdr>;
+using receive_message_operation = message_operation<io::receive_message_request, msghdr>;
 
 }  // namespace gyre::net::detail

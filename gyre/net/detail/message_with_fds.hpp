@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A message of a Unix socket and the descriptors that go with it (SCM_RIGHTS).
+// message_with_fds: a message of a Unix socket and its descriptors (SCM_RIGHTS).
 #pragma once
 
 #include <gyre/base/unique_fd.hpp>
@@ -13,7 +13,7 @@
 
 namespace gyre::net::detail {
 
-/// What sendmsg(2) or recvmsg(2) is called with. What it is made of must outlive it; stays in place.
+/// Arguments of sendmsg(2) or recvmsg(2). The pieces must outlive it; it stays in place.
 class message_with_fds {
  public:
   /// The most descriptors that go with one message (SCM_MAX_FD).
@@ -27,14 +27,14 @@ class message_with_fds {
   message_with_fds(const message_with_fds&) = delete;
   message_with_fds& operator=(const message_with_fds&) = delete;
 
-  /// To be sent with it; at most most_fds.
+  /// Adds descriptors to send, at most most_fds.
   void attach(std::span<const int> fds) noexcept;
-  /// For those that come with it.
+  /// Makes room to receive descriptors.
   void make_room() noexcept {
     header.msg_control = control_;
     header.msg_controllen = sizeof control_;
   }
-  /// Those that have come. They are owned before anything can fail. Throws std::bad_alloc.
+  /// The received descriptors, which are owned before anything can fail. Throws std::bad_alloc.
   std::vector<unique_fd> take();
   /// Whether more came than the process could take; the kernel has closed these.
   bool is_truncated() const noexcept { return (header.msg_flags & MSG_CTRUNC) != 0; }

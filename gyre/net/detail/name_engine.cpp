@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/net/detail/name_engine.hpp>
 
-#include <gyre/net/detail/destination_order.hpp>
-
 #include <ares.h>
 
 #include <algorithm>
 #include <cassert>
 #include <chrono>
-#include <iterator>
 #include <new>
 #include <stdexcept>
 #include <utility>
@@ -16,7 +13,7 @@
 namespace gyre::net::detail {
 namespace {
 
-// More of them are there only when most questions in each are abandoned.
+// There are several only while most questions in each are abandoned.
 constexpr std::size_t most_channels = 8;
 
 std::unexpected<std::error_code> failure(std::error_code error) { return std::unexpected(error); }
@@ -28,38 +25,6 @@ void require(bool sensible, const char* what) {
   if (!sensible) throw std::invalid_argument(what);
 }
 
-bool is_localhost(std::string_view key) {
-  return key == "localhost" || key.ends_with(".localhost");
-}
-
-// Not to be asked for (RFC 7686).
-bool is_onion(std::string_view key) { return key == "onion" || key.ends_with(".onion"); }
-
-// A dot at the end keeps search domains away: another question.
-question_key key_for(const waiting_lookup& lookup, std::string_view host) {
-  std::string name = host_key(host);
-  if (host.ends_with('.')) name += '.';
-  return {std::move(name), lookup.kind.records};
-}
-
-// What c-ares 1.18 does not look at itself.
-bool can_be_name(std::string_view host) {
-  return !host.empty() && host != "." && host.size() <= 254 && !host.contains('\0') &&
-         !host.contains(':');
-}
-
-// Of two failures the one to tell: rather that there is such a name than that there is none, and
-// rather than both what may be better the next time.
-std::error_code graver(std::error_code one, std::error_code other) {
-  const auto gravity = [](std::error_code each) {
-    return !each                                  ? 0
-           : each == resolve_errc::host_not_found ? 1
-           : each == resolve_errc::no_data        ? 2
-                                                  : 3;
-  };
-  return gravity(one) >= gravity(other) ? one : other;
-}
-
 bool is_negative(std::error_code error) {
   return error == resolve_errc::host_not_found || error == resolve_errc::no_data;
 }
@@ -67,29 +32,6 @@ bool is_negative(std::error_code error) {
 // After these a name may still be found in another domain.
 bool may_be_elsewhere(std::error_code error) {
   return is_negative(error) || error == resolve_errc::server_failure;
-}
-
-// Without the dot that keeps search domains away.
-std::string_view plain_name(std::string_view name) {
-  if (name.ends_with('.')) name.remove_suffix(1);
-  return name;
-}
-
-// Of one kind at least.
-bool has_answer(const question& asked) {
-  return std::ranges::any_of(asked.queries, [](const dns_query& each) {
-    return each.answer && (!each.answer->empty() || !each.message.empty());
-  });
-}
-
-// What is known of a name so far, the best first.
-std::vector<ip_address> addresses_in(const std::vector<dns_query>& queries) {
-  std::vector<ip_address> found;
-  for (const dns_query& each : queries) {
-    if (each.answer) found.insert(found.end(), each.answer->begin(), each.answer->end());
-  }
-  sort_destinations(found);
-  return found;
 }
 
 }  // namespace
@@ -107,39 +49,39 @@ name_engine::name_engine(event_loop& loop, resolver_options options)
     require(each.is_ip() && each.address().scope() == 0,
             "gyre::net::resolver: a server must be an IP endpoint without a scope");
   }
-  deliver_soon_.emplace(loop, [this] { deliver(); });
+  delivery_.emplace(loop, [this] { deliver_completions(); });
   resolv_conf_.update(options_.resolv_conf);
   add_channel();
 }
 
 name_engine::~name_engine() { assert(channels_.empty() && pending_ == 0); }
 
-// Users may start nothing in there, so that it comes to an end.
+// Callbacks may start no lookups, so that this ends.
 void name_engine::close() noexcept {
   const auto alive = shared_from_this();
   closed_ = true;
   channels_.clear();
-  while (question* asked = queue_.pop_front()) end(*asked, failure(cancelled()));
-  while (waiting_lookup* lookup = told_.pop_front()) {
+  while (question* entry = queue_.pop_front()) end(*entry, failure(cancelled()));
+  while (waiting_lookup* lookup = completed_.pop_front()) {
     --pending_;
-    lookup->tell(*lookup);
+    lookup->complete(*lookup);
   }
-  deliver_soon_.reset();
+  delivery_.reset();
 }
 
 std::size_t name_engine::abandoned() const noexcept {
   std::size_t count = 0;
-  for (const dns_channel& each : channels_) count += each.in_flight - each.wanted;
+  for (const dns_channel& each : channels_) count += each.in_flight - each.awaited;
   return count;
 }
 
-std::vector<dns_query> name_engine::queries_for(question& asked) const {
+std::vector<dns_query> name_engine::queries_for(question& entry) const {
   std::vector<dns_query> queries;
   const auto add = [&](record_type type) {
-    queries.push_back({.asked_for = &asked, .type = type, .answer = {}});
+    queries.push_back({.owner = &entry, .type = type, .answer = {}});
   };
-  if (asked.key->second != 0) {
-    add(static_cast<record_type>(asked.key->second));
+  if (entry.key->second != 0) {
+    add(static_cast<record_type>(entry.key->second));
   } else {
     if (options_.addresses != address_choice::ipv4_only) add(record_type::aaaa);
     if (options_.addresses != address_choice::ipv6_only) add(record_type::a);
@@ -152,7 +94,7 @@ std::vector<std::string> name_engine::names_for(const question_key& key) const {
   return channels_.back().search().names_for(key.first);
 }
 
-// Questions that are under way stay with the servers of before.
+// Questions in flight stay with their servers.
 void name_engine::reload_if_changed() noexcept {
   const bool matters = options_.servers.empty() || !options_.search_domains || !options_.ndots;
   if (!matters || channels_.size() >= most_channels) return;
@@ -161,154 +103,70 @@ void name_engine::reload_if_changed() noexcept {
   try {
     add_channel();
   } catch (...) {
-    return;  // those of before are better than none
+    return;  // the old servers are better than none
   }
-  end_abandoned();
+  cancel_abandoned();
 }
 
-bool name_engine::wanted(const ip_address& address) const noexcept {
-  if (options_.addresses == address_choice::ipv4_only) return address.is_v4();
-  if (options_.addresses == address_choice::ipv6_only) return address.is_v6();
-  return true;
-}
-
-resolve_result name_engine::choose(const std::vector<ip_address>& addresses,
-                                   std::uint16_t port) const {
-  const auto comes_first = [this](const ip_address& each) {
-    if (options_.addresses == address_choice::ipv4_first) return each.is_v4();
-    return options_.addresses != address_choice::ipv6_first || each.is_v6();
-  };
-  std::vector<endpoint> chosen;
-  chosen.reserve(addresses.size());
-  for (const bool first : {true, false}) {
-    for (const ip_address& each : addresses) {
-      if (wanted(each) && comes_first(each) == first) chosen.emplace_back(each, port);
-    }
-  }
-  if (chosen.empty()) return failure(resolve_errc::no_data);
-  return chosen;
-}
-
-std::optional<std::vector<ip_address>> name_engine::from_hosts(std::string_view key) {
-  const std::vector<ip_address>* found = hosts_.find(key);
-  if (found == nullptr) return std::nullopt;
-  std::vector<ip_address> chosen;
-  std::ranges::copy_if(*found, std::back_inserter(chosen),
-                       [this](const ip_address& each) { return wanted(each); });
-  if (chosen.empty()) return std::nullopt;
-  return chosen;
-}
-
-std::optional<resolve_result> name_engine::known(waiting_lookup& lookup, std::string_view host,
-                                                 const service& port) {
-  lookup.port = port.port().value_or(0);
-  if (lookup.kind.records != 0) {
-    if (!can_be_name(host)) return failure(resolve_errc::bad_name);
-    reload_if_changed();
-    return from_cache(lookup, key_for(lookup, host));
-  }
-  if (!port.port()) return failure(resolve_errc::service_not_found);
-  const auto numeric = ip_address::parse(host);
-  if (numeric) return choose({*numeric}, *port.port());
-  if (numeric.error() == std::errc::no_such_device) return failure(numeric.error());
-  if (!can_be_name(host)) return failure(resolve_errc::bad_name);
-  const std::string key = host_key(host);
-  const bool local = is_localhost(key);
-  if (options_.order == lookup_order::hosts_then_dns ||
-      options_.order == lookup_order::hosts_only ||
-      (options_.order == lookup_order::dns_then_hosts && local)) {
-    if (const auto found = from_hosts(key)) return choose(*found, *port.port());
-  }
-  if (local) return choose({ip_address::loopback_v6(), ip_address::loopback_v4()}, *port.port());
-  if (options_.order == lookup_order::hosts_only || is_onion(key)) {
-    return failure(resolve_errc::host_not_found);
-  }
-  reload_if_changed();
-  return from_cache(lookup, key_for(lookup, host));
-}
-
-// Nothing if a server must be asked for some of it.
-std::optional<resolve_result> name_engine::from_cache(waiting_lookup& lookup,
-                                                      const question_key& key) {
-  if (cache_.metrics().entries == 0) return std::nullopt;
-  question told;
-  told.key = &key;
-  for (const std::string& name : names_for(key)) {
-    told.queries = queries_for(told);
-    std::error_code error;
-    for (dns_query& each : told.queries) {
-      const auto* kept = cache_.find(plain_name(name), each.type, loop_.now());
-      if (kept == nullptr) return std::nullopt;
-      take_answer(each, kept->status, kept->message);
-      if (!each.answer) error = graver(error, each.answer.error());
-    }
-    told.failure = graver(told.failure, error);
-    if (has_answer(told)) break;
-  }
-  cache_.count_hit();
-  set_result(lookup, told, conclude(told));
-  return std::move(lookup.result);
-}
-
-void name_engine::ask(waiting_lookup& lookup, std::string_view host, const service& port) {
+void name_engine::start_query(waiting_lookup& lookup, std::string_view host, const service& port) {
   const auto [at, is_new] = questions_.try_emplace(key_for(lookup, host));
-  question& asked = at->second;
+  question& entry = at->second;
   if (is_new) {
     cache_.count_miss();
-    asked.engine = this;
-    asked.key = &at->first;
-    queue_.push_back(asked);
-  } else if (asked.channel != nullptr && asked.waiting.empty()) {
-    ++asked.channel->wanted;
-    ++wanted_in_flight_;
+    entry.engine = this;
+    entry.key = &at->first;
+    queue_.push_back(entry);
+  } else if (entry.channel != nullptr && entry.waiting.empty()) {
+    ++entry.channel->awaited;
+    ++awaited_in_flight_;
   }
   lookup.owner = this;
-  lookup.asked = &asked;
+  lookup.pending = &entry;
   lookup.port = *port.port();
-  asked.waiting.push_back(lookup);
+  entry.waiting.push_back(lookup);
   ++pending_;
-  if (!is_new) tell_first_family(asked);
-  ask_servers();
-  end_abandoned();
+  if (!is_new) complete_first_family(entry);
+  start_queued();
+  cancel_abandoned();
 }
 
-void name_engine::tell_later(waiting_lookup& lookup, resolve_result result) noexcept {
+void name_engine::complete_later(waiting_lookup& lookup, resolve_result result) noexcept {
   lookup.owner = this;
   lookup.result = std::move(result);
   ++pending_;
-  note(lookup);
+  queue_completion(lookup);
 }
 
-// Has its result; to be told when no frame of c-ares or of the user's call is on the stack.
-void name_engine::note(waiting_lookup& lookup) noexcept {
-  lookup.asked = nullptr;
-  told_.push_back(lookup);
-  if (deliver_soon_ && !deliver_soon_->active()) deliver_soon_->start_after({});
+// Its function is called when no frame of c-ares or of the user's call is on the stack.
+void name_engine::queue_completion(waiting_lookup& lookup) noexcept {
+  lookup.pending = nullptr;
+  completed_.push_back(lookup);
+  if (delivery_ && !delivery_->active()) delivery_->start_after({});
 }
 
 bool name_engine::cancel(waiting_lookup& lookup) noexcept {
   if (!lookup.active()) return false;
   lookup.unlink();
   --pending_;
-  question* const asked = lookup.asked;
-  if (asked == nullptr || !asked->waiting.empty()) return true;
-  if (asked->channel == nullptr) {
-    asked->unlink();
-    questions_.erase(questions_.find(*asked->key));
+  question* const entry = lookup.pending;
+  if (entry == nullptr || !entry->waiting.empty()) return true;
+  if (entry->channel == nullptr) {
+    entry->unlink();
+    questions_.erase(questions_.find(*entry->key));
     return true;
   }
-  --asked->channel->wanted;
-  --wanted_in_flight_;
-  end_abandoned();
-  ask_servers();
+  --entry->channel->awaited;
+  --awaited_in_flight_;
+  cancel_abandoned();
+  start_queued();
   return true;
 }
 
-// Those of channels in which nobody waits for anything. Not from a callback of c-ares.
-void name_engine::end_abandoned() noexcept {
+// Ends the questions of channels in which no lookup waits. Not from a callback of c-ares.
+void name_engine::cancel_abandoned() noexcept {
   for (auto each = channels_.begin(); each != channels_.end();) {
     const auto at = each++;
-    if (at->wanted > 0) continue;
+    if (at->awaited > 0) continue;
     if (each != channels_.end()) {
       channels_.erase(at);
     } else if (at->in_flight > 0) {
@@ -322,76 +180,76 @@ dns_channel& name_engine::add_channel() {
   return channels_.emplace_back(loop_, self, options_);
 }
 
-// Null if none may take more.
+// Null if no channel may take more.
 dns_channel* name_engine::channel_for_next() noexcept {
   dns_channel& present = channels_.back();
-  if (present.in_flight - present.wanted < options_.max_concurrent) return &present;
+  if (present.in_flight - present.awaited < options_.max_concurrent) return &present;
   if (channels_.size() >= most_channels) return nullptr;
   try {
     return &add_channel();
   } catch (...) {
-    return nullptr;  // the next to be abandoned or answered tries again
+    return nullptr;  // tried again when a question ends or is abandoned
   }
 }
 
-void name_engine::ask_servers() noexcept {
-  while (wanted_in_flight_ < options_.max_concurrent && !queue_.empty()) {
-    dns_channel* const by = channel_for_next();
-    if (by == nullptr) break;
-    begin(*queue_.pop_front(), *by);
+void name_engine::start_queued() noexcept {
+  while (awaited_in_flight_ < options_.max_concurrent && !queue_.empty()) {
+    dns_channel* const channel = channel_for_next();
+    if (channel == nullptr) break;
+    start(*queue_.pop_front(), *channel);
   }
 }
 
 // May end the question at once.
-void name_engine::begin(question& next, dns_channel& by) noexcept {
-  next.channel = &by;
-  ++by.in_flight;
-  ++by.wanted;
-  ++wanted_in_flight_;
+void name_engine::start(question& entry, dns_channel& channel) noexcept {
+  entry.channel = &channel;
+  ++channel.in_flight;
+  ++channel.awaited;
+  ++awaited_in_flight_;
   try {
-    next.names = names_for(*next.key);
-    next.queries = queries_for(next);
+    entry.names = names_for(*entry.key);
+    entry.queries = queries_for(entry);
   } catch (const std::bad_alloc&) {
-    return end(next, failure(no_memory()));
+    return end(entry, failure(no_memory()));
   }
-  ask_next_name(next);
+  query_next_name(entry);
 }
 
-void name_engine::ask_next_name(question& asked) noexcept {
-  const std::string& name = asked.names[asked.tried++];
-  asked.unanswered = asked.queries.size();
-  asked.asking = true;
-  for (dns_query& each : asked.queries) {
+void name_engine::query_next_name(question& entry) noexcept {
+  const std::string& name = entry.names[entry.tried++];
+  entry.unanswered = entry.queries.size();
+  entry.starting_queries = true;
+  for (dns_query& each : entry.queries) {
     each.answer.emplace();
     each.message.clear();
     if (const auto* kept = cache_.find(plain_name(name), each.type, loop_.now())) {
-      take_answer(each, kept->status, kept->message);
-      --asked.unanswered;
+      decode_answer(each, kept->status, kept->message);
+      --entry.unanswered;
     } else {
-      asked.channel->query(name, each.type, &on_answer, &each);
+      entry.channel->query(name, each.type, &on_answer, &each);
     }
   }
-  asked.channel->wait_for_servers();
-  asked.asking = false;
-  advance(asked);
+  entry.channel->wait_for_servers();
+  entry.starting_queries = false;
+  advance(entry);
 }
 
 void name_engine::on_answer(void* query, int status, int, unsigned char* message,
                             int size) noexcept {
   auto& answered = *static_cast<dns_query*>(query);
-  question& asked = *answered.asked_for;
-  name_engine& engine = *asked.engine;
+  question& entry = *answered.owner;
+  name_engine& engine = *entry.engine;
   const dns_message answer(message, static_cast<std::size_t>(message == nullptr ? 0 : size));
-  engine.take_answer(answered, status, answer);
+  engine.decode_answer(answered, status, answer);
   if (!answer.empty() && (answered.answer || is_negative(answered.answer.error()))) {
-    engine.cache_.keep(plain_name(asked.names[asked.tried - 1]), answered.type, status, answer,
+    engine.cache_.keep(plain_name(entry.names[entry.tried - 1]), answered.type, status, answer,
                        engine.loop_.now());
   }
-  --asked.unanswered;
-  if (!asked.asking) engine.advance(asked);
+  --entry.unanswered;
+  if (!entry.starting_queries) engine.advance(entry);
 }
 
-void name_engine::take_answer(dns_query& query, int status, dns_message message) noexcept {
+void name_engine::decode_answer(dns_query& query, int status, dns_message message) noexcept {
   if (status != ARES_SUCCESS || message.empty()) {
     query.answer = failure(status == ARES_SUCCESS ? resolve_errc::no_data : dns_error(status));
     return;
@@ -408,34 +266,35 @@ void name_engine::take_answer(dns_query& query, int status, dns_message message)
 }
 
 // After answers. May end the question.
-void name_engine::advance(question& asked) noexcept {
-  if (asked.unanswered > 0) return tell_first_family(asked);
-  if (!has_answer(asked)) {
-    std::error_code error;
-    for (const dns_query& each : asked.queries) error = graver(error, each.answer.error());
-    asked.failure = graver(asked.failure, error);
-    const bool is_last = asked.tried == asked.names.size();
-    if (may_be_elsewhere(error) && !is_last && !asked.waiting.empty()) return ask_next_name(asked);
-    if (!may_be_elsewhere(error)) asked.failure = error;
+void name_engine::advance(question& entry) noexcept {
+  if (entry.unanswered > 0) return complete_first_family(entry);
+  if (!entry.has_answer()) {
+    const std::error_code error = entry.query_failure();
+    entry.failure = graver(entry.failure, error);
+    const bool is_last = entry.tried == entry.names.size();
+    if (may_be_elsewhere(error) && !is_last && !entry.waiting.empty())
+      return query_next_name(entry);
+    if (!may_be_elsewhere(error)) entry.failure = error;
   }
   try {
-    end(asked, conclude(asked));
+    end(entry, result_of(entry));
   } catch (const std::bad_alloc&) {
-    end(asked, failure(no_memory()));
+    end(entry, failure(no_memory()));
   }
 }
 
-resolve_result name_engine::conclude(const question& asked) {
+resolve_result name_engine::result_of(const question& entry) {
   if (closed_) return failure(cancelled());
-  if (const auto found = addresses_in(asked.queries); !found.empty()) return choose(found, 0);
-  if (asked.key->second != 0) {
-    if (has_answer(asked)) return {};
-    return failure(asked.failure);
+  if (const auto found = entry.addresses(); !found.empty()) return select_addresses(found, 0);
+  if (entry.key->second != 0) {
+    if (entry.has_answer()) return {};
+    return failure(entry.failure);
   }
-  if (options_.order == lookup_order::dns_then_hosts && asked.failure != cancelled()) {
-    if (const auto found = from_hosts(host_key(asked.key->first))) return choose(*found, 0);
+  if (options_.order == lookup_order::dns_then_hosts && entry.failure != cancelled()) {
+    if (const auto found = from_hosts(host_key(entry.key->first)))
+      return select_addresses(*found, 0);
   }
-  return failure(asked.failure);
+  return failure(entry.failure);
 }
 
 bool name_engine::is_preferred(const endpoint& address) const noexcept {
@@ -444,54 +303,54 @@ bool name_engine::is_preferred(const endpoint& address) const noexcept {
                    options_.addresses == address_choice::ipv4_only);
 }
 
-// Those who need not know all addresses.
-void name_engine::tell_first_family(question& asked) noexcept try {
-  if (!has_answer(asked)) return;
+// Completes the lookups that do not need all addresses.
+void name_engine::complete_first_family(question& entry) noexcept try {
+  if (!entry.has_answer()) return;
   const steady_time present = loop_.now();
-  if (!asked.resolution_delay) asked.first_known = present;
-  const resolve_result found = choose(addresses_in(asked.queries), 0);
+  if (!entry.resolution_delay) entry.first_known = present;
+  const resolve_result found = select_addresses(entry.addresses(), 0);
   const bool at_once = !found || is_preferred(found->front());
-  const bool was_wanted = !asked.waiting.empty();
+  const bool was_awaited = !entry.waiting.empty();
   steady_time next = steady_time::max();
-  for (auto each = asked.waiting.begin(); each != asked.waiting.end();) {
+  for (auto each = entry.waiting.begin(); each != entry.waiting.end();) {
     waiting_lookup& lookup = *each++;
     if (!lookup.kind.resolution_delay) continue;
-    const steady_time due = gyre::detail::later(asked.first_known, *lookup.kind.resolution_delay);
+    const steady_time due = gyre::detail::later(entry.first_known, *lookup.kind.resolution_delay);
     if (!at_once && present < due) {
       next = std::min(next, due);
       continue;
     }
     lookup.unlink();
-    set_result(lookup, asked, found);
-    note(lookup);
+    set_result(lookup, entry, found);
+    queue_completion(lookup);
   }
-  if (was_wanted && asked.waiting.empty()) {
-    --asked.channel->wanted;
-    --wanted_in_flight_;
+  if (was_awaited && entry.waiting.empty()) {
+    --entry.channel->awaited;
+    --awaited_in_flight_;
   }
-  if (next != steady_time::max()) delay_first_family(asked, next);
+  if (next != steady_time::max()) delay_first_family(entry, next);
 } catch (const std::bad_alloc&) {
-  return;  // they wait until all is known
+  return;  // the lookups wait for all addresses
 }
 
-void name_engine::delay_first_family(question& asked, steady_time until) {
-  if (!asked.resolution_delay) {
-    asked.resolution_delay.emplace(loop_, [this, &asked] {
-      tell_first_family(asked);
-      end_abandoned();
-      ask_servers();
+void name_engine::delay_first_family(question& entry, steady_time until) {
+  if (!entry.resolution_delay) {
+    entry.resolution_delay.emplace(loop_, [this, &entry] {
+      complete_first_family(entry);
+      cancel_abandoned();
+      start_queued();
     });
   }
-  asked.resolution_delay->start_at(until);
+  entry.resolution_delay->start_at(until);
 }
 
-void name_engine::set_result(waiting_lookup& lookup, const question& asked,
+void name_engine::set_result(waiting_lookup& lookup, const question& entry,
                              const resolve_result& result) noexcept {
   try {
     lookup.result = result;
     if (!result) return;
     for (endpoint& each : *lookup.result) each.set_port(lookup.port);
-    if (asked.key->second != 0) lookup.message = asked.queries.front().message;
+    if (entry.key->second != 0) lookup.message = entry.queries.front().message;
   } catch (const std::bad_alloc&) {
     lookup.result = failure(no_memory());
   }
@@ -501,35 +360,35 @@ void name_engine::end(question& ended, const resolve_result& result) noexcept {
   if (ended.channel != nullptr) {
     --ended.channel->in_flight;
     if (!ended.waiting.empty()) {
-      --ended.channel->wanted;
-      --wanted_in_flight_;
+      --ended.channel->awaited;
+      --awaited_in_flight_;
     }
   }
   while (waiting_lookup* lookup = ended.waiting.pop_front()) {
     set_result(*lookup, ended, result);
-    note(*lookup);
+    queue_completion(*lookup);
   }
   questions_.erase(questions_.find(*ended.key));
 }
 
 void name_engine::servers_processed() {
-  end_abandoned();
-  ask_servers();
-  deliver();
+  cancel_abandoned();
+  start_queued();
+  deliver_completions();
 }
 
-// Those that have their result now; what their functions begin is told of in the next turn, as is
-// what is left when one throws.
-void name_engine::deliver() {
+// Calls the functions of the lookups that are completed now. Lookups that these start, and the ones
+// left when a function throws, are completed in the next turn.
+void name_engine::deliver_completions() {
   const auto alive = shared_from_this();
-  auto due = std::ranges::distance(told_.begin(), told_.end());
-  if (due > 1 && !deliver_soon_->active()) deliver_soon_->start_after({});
-  for (; due > 0 && !told_.empty(); --due) {
-    waiting_lookup& lookup = *told_.pop_front();
+  auto due = std::ranges::distance(completed_.begin(), completed_.end());
+  if (due > 1 && !delivery_->active()) delivery_->start_after({});
+  for (; due > 0 && !completed_.empty(); --due) {
+    waiting_lookup& lookup = *completed_.pop_front();
     --pending_;
-    lookup.tell(lookup);
+    lookup.complete(lookup);
   }
-  if (!closed() && told_.empty()) deliver_soon_->cancel();
+  if (!closed() && completed_.empty()) delivery_->cancel();
 }
 
 }  // namespace gyre::net::detail

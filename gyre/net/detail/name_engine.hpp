@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a resolver consists of: its questions, the channels that carry them to name servers, and the
+// name_engine: a resolver's questions, the channels that carry them to name servers, and the
 // lookups that wait for them.
 #pragma once
 
@@ -12,9 +12,9 @@
 #include <gyre/net/detail/dns_message.hpp>
 #include <gyre/net/detail/file_version.hpp>
 #include <gyre/net/detail/hosts_file.hpp>
+#include <gyre/net/detail/name_question.hpp>
 #include <gyre/net/resolver.hpp>
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <expected>
@@ -30,49 +30,17 @@
 
 namespace gyre::net::detail {
 
-/// A query that a question has asked, or is to ask, for the name whose turn it is.
-struct dns_query {
-  question* asked_for = nullptr;
-  record_type type = record_type::a;
-  std::expected<std::vector<ip_address>, std::error_code> answer;  // nothing yet: empty
-  std::vector<unsigned char> message = {};                         // of other records: as it came
-};
-
-/// A name as host_key() spells it, with a dot if it had one at its end, and which records: zero for
-/// addresses.
-using question_key = std::pair<std::string, std::uint16_t>;
-
-/// A name that servers are asked for, or are to be asked for, and the lookups that wait for it.
+/// The callbacks of c-ares only note results; deliver_completions() calls users' functions when
+/// c-ares has returned. So these may do anything, destroying the resolver included, and no
+/// exception meets a frame of C.
 ///
-///     queued ──(a place is free)──▶ in flight ──(answers, or failure)──▶ ended
-///       └──(nobody waits)──▶ ended     └──(nobody waits)──▶ abandoned ──▶ ended
-struct question : intrusive_list_node {
-  name_engine* engine = nullptr;
-  const question_key* key = nullptr;
-  intrusive_list<waiting_lookup> waiting;
-  dns_channel* channel = nullptr;  // null while it is queued
-
-  std::vector<std::string> names = {};  // to be tried in turn
-  std::size_t tried = 0;                // of these
-  std::vector<dns_query> queries = {};  // for the last one tried
-  std::size_t unanswered = 0;           // of these
-  bool asking = false;                  // its queries are being begun
-  std::error_code failure = {};         // of the names before
-  steady_time first_known{};            // when one version's addresses were, if the timer is there
-  std::optional<timer> resolution_delay = {};  // of those who wait for the other version's
-};
-
-/// Nothing of c-ares calls a user's function: its callbacks only note results, and deliver() tells
-/// of them when c-ares has returned. So users may do what they like, destroying the resolver
-/// included, and no exception meets a frame of C.
+/// c-ares cannot end a single query. A question for which no lookup waits makes room for another at
+/// once, and stays in its channel, abandoned. When a channel has too many of these, new questions
+/// go to a new one, and the old one is destroyed, with all its queries, once no lookup waits for
+/// any of them. So waiting lookups are not disturbed, and silence does not accumulate.
 ///
-/// c-ares cannot end a single query. A question that nobody waits for any longer gives its place to
-/// another at once, and stays in its channel, abandoned. When a channel has too many of these, new
-/// questions go to a new one, and the old one is destroyed, with all its queries, once nobody waits
-/// for any of them. So those who wait are not disturbed, and silence does not accumulate.
-///
-/// Shared with coroutines on other threads, which may find it closed. All members but the
-/// destructor of a closed one, loop() and closed() belong to the loop's thread.
+/// Thread-safety: loop(), closed() and the destructor of a closed engine may be called from any
+/// thread (coroutines on other threads share the engine), the rest on the loop's.
 class name_engine final : public std::enable_shared_from_this<name_engine>,
                           private dns_channel::owner {
  public:
@@ -82,21 +50,21 @@ class name_engine final : public std::enable_shared_from_this<name_engine>,
   virtual ~name_engine();
 
   event_loop& loop() const noexcept { return loop_; }
-  /// Ends all lookups, and tells them so. Afterwards the engine holds nothing of the loop.
+  /// Completes all lookups, as cancelled. Afterwards the engine holds nothing of the loop.
   void close() noexcept;
   bool closed() const noexcept { return closed_; }
   std::size_t pending() const noexcept { return pending_; }
   std::size_t abandoned() const noexcept;
   dns_cache& cache() noexcept { return cache_; }
 
-  /// The result, if no server need be asked.
-  std::optional<resolve_result> known(waiting_lookup& lookup, std::string_view host,
-                                      const service& port);
-  /// Asks for `host`, whose result is not known. Tells `lookup`, later.
-  void ask(waiting_lookup& lookup, std::string_view host, const service& port);
-  /// Tells `lookup` what is known, later.
-  void tell_later(waiting_lookup& lookup, resolve_result result) noexcept;
-  /// False if it was told already.
+  /// The result, if that needs no server: of numbers, the hosts file, the cache.
+  std::optional<resolve_result> resolve_locally(waiting_lookup& lookup, std::string_view host,
+                                                const service& port);
+  /// Asks servers for `host`, and completes `lookup` later.
+  void start_query(waiting_lookup& lookup, std::string_view host, const service& port);
+  /// Completes `lookup` with `result`, later.
+  void complete_later(waiting_lookup& lookup, resolve_result result) noexcept;
+  /// False if the lookup was completed already.
   bool cancel(waiting_lookup& lookup) noexcept;
 
  private:
@@ -106,29 +74,30 @@ class name_engine final : public std::enable_shared_from_this<name_engine>,
   void servers_processed() override;
   dns_channel& add_channel();
   dns_channel* channel_for_next() noexcept;
-  void ask_servers() noexcept;
-  void begin(question& next, dns_channel& by) noexcept;
-  void ask_next_name(question& asked) noexcept;
-  void advance(question& asked) noexcept;
-  void take_answer(dns_query& query, int status, dns_message message) noexcept;
-  void tell_first_family(question& asked) noexcept;
+  void start_queued() noexcept;
+  void start(question& entry, dns_channel& channel) noexcept;
+  void query_next_name(question& entry) noexcept;
+  void advance(question& entry) noexcept;
+  void decode_answer(dns_query& query, int status, dns_message message) noexcept;
+  void complete_first_family(question& entry) noexcept;
   bool is_preferred(const endpoint& address) const noexcept;
-  void delay_first_family(question& asked, steady_time until);
+  void delay_first_family(question& entry, steady_time until);
   void end(question& ended, const resolve_result& result) noexcept;
-  void end_abandoned() noexcept;
-  resolve_result conclude(const question& asked);
-  static void set_result(waiting_lookup& lookup, const question& asked,
+  void cancel_abandoned() noexcept;
+  resolve_result result_of(const question& entry);
+  static void set_result(waiting_lookup& lookup, const question& entry,
                          const resolve_result& result) noexcept;
-  void note(waiting_lookup& lookup) noexcept;
-  void deliver();
+  void queue_completion(waiting_lookup& lookup) noexcept;
+  void deliver_completions();
 
-  std::vector<dns_query> queries_for(question& asked) const;
+  std::vector<dns_query> queries_for(question& entry) const;
   std::vector<std::string> names_for(const question_key& key) const;
   void reload_if_changed() noexcept;
   std::optional<std::vector<ip_address>> from_hosts(std::string_view key);
   std::optional<resolve_result> from_cache(waiting_lookup& lookup, const question_key& key);
-  bool wanted(const ip_address& address) const noexcept;
-  resolve_result choose(const std::vector<ip_address>& addresses, std::uint16_t port) const;
+  bool is_requested(const ip_address& address) const noexcept;
+  resolve_result select_addresses(const std::vector<ip_address>& addresses,
+                                  std::uint16_t port) const;
 
   event_loop& loop_;
   const resolver_options options_;
@@ -139,12 +108,12 @@ class name_engine final : public std::enable_shared_from_this<name_engine>,
 
   std::list<dns_channel> channels_;  // the last one takes new questions
   std::map<question_key, question> questions_;
-  intrusive_list<question> queue_;       // those not in flight
-  std::size_t wanted_in_flight_ = 0;     // those that somebody waits for
-  intrusive_list<waiting_lookup> told_;  // that have their result
+  intrusive_list<question> queue_;
+  std::size_t awaited_in_flight_ = 0;         // questions in flight that are not abandoned
+  intrusive_list<waiting_lookup> completed_;  // their functions are to be called
   std::size_t pending_ = 0;
 
-  std::optional<timer> deliver_soon_;
+  std::optional<timer> delivery_;
 };
 
 }  // namespace gyre::net::detail

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Numbers in addresses and configuration files.
+// parse_number: reads numbers in addresses and configuration files.
 #pragma once
 
 #include <charconv>

@@ -27,9 +27,9 @@ proxy_handshake::proxy_handshake(event_loop& loop, owner& informed, unique_fd co
       proxy_(proxy),
       connection_(std::move(connection)),
       watch_(loop, connection_.get(), [this](readiness) { read(); }),
-      late_(loop, [this] { owner_.handshake_ended(*this, std::nullopt); }) {
+      deadline_(loop, [this] { owner_.handshake_ended(*this, std::nullopt); }) {
   watch_.start(readiness::readable);
-  late_.start_after(options_.timeout);
+  deadline_.start_after(options_.timeout);
 }
 
 unique_fd proxy_handshake::release() noexcept {
@@ -66,7 +66,7 @@ std::ptrdiff_t proxy_handshake::read_some() {
   return count;
 }
 
-// What ends it destroys it.
+// Its end destroys it.
 void proxy_handshake::read() {
   for (;;) {
     std::optional<proxy_header> header;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Takes the header of the PROXY protocol off a connection that a server has accepted, and not a byte
-// more, before the server begins to serve it.
+// proxy_handshake: takes the header of the PROXY protocol off an accepted connection, and not a
+// byte more, before the server begins to serve it.
 #pragma once
 
 #include <gyre/base/unique_fd.hpp>
@@ -49,7 +49,7 @@ class proxy_handshake {
   unique_fd connection_;
   std::vector<std::byte> header_;  // what has come of it
   fd_watch watch_;
-  timer late_;
+  timer deadline_;
 };
 
 }  // namespace gyre::net::detail

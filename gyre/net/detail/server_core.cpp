@@ -21,12 +21,12 @@ using std::memory_order_relaxed;
 
 namespace {
 
-bool is_listening(const socket_ref& asked) {
+bool is_listening(const socket_ref& candidate) {
   int type = 0;
   int listens = 0;
   socklen_t size = sizeof type;
-  if (::getsockopt(asked.fd(), SOL_SOCKET, SO_TYPE, &type, &size) != 0 ||
-      ::getsockopt(asked.fd(), SOL_SOCKET, SO_ACCEPTCONN, &listens, &size) != 0) {
+  if (::getsockopt(candidate.fd(), SOL_SOCKET, SO_TYPE, &type, &size) != 0 ||
+      ::getsockopt(candidate.fd(), SOL_SOCKET, SO_ACCEPTCONN, &listens, &size) != 0) {
     throw std::system_error(errno, std::generic_category(), "SO_ACCEPTCONN");
   }
   return type == SOCK_STREAM && listens != 0;
@@ -42,12 +42,12 @@ std::size_t half_of_descriptors() noexcept {
 
 }  // namespace
 
-tcp_server::core::core(const std::vector<event_loop*>& loops, tcp_server_options how)
-    : options(std::move(how)),
+tcp_server::core::core(const std::vector<event_loop*>& loops, tcp_server_options settings)
+    : options(std::move(settings)),
       loops_(std::max<std::size_t>(loops.size(), 1)),
-      visits_(options.broadcast_limit),
-      by_address_(options.connections_per_address.value_or(half_of_descriptors()),
-                  options.accepts_per_address, options.accept_interval),
+      broadcast_quota_(options.broadcast_limit),
+      address_limits_(options.connections_per_address.value_or(half_of_descriptors()),
+                      options.accepts_per_address, options.accept_interval),
       shards_running_(loops.size()) {
   if (loops.empty())
     throw std::invalid_argument("gyre::net::tcp_server: at least one loop is needed");
@@ -72,9 +72,9 @@ detail::server_handlers& tcp_server::core::settable_handlers() {
 template <class Function>
 void tcp_server::core::post_to_all(Function function) {
   for (auto& each : shards_) {
-    each->loop().post([part = shared(*each), function] {
-      const detail::callback_gate::pass passing(part->gate());
-      if (passing) function(*part);
+    each->loop().post([target = shared(*each), function] {
+      const detail::callback_gate::pass passing(target->gate());
+      if (passing) function(*target);
     });
   }
 }
@@ -84,7 +84,7 @@ void tcp_server::core::listen(const endpoint& at) {
   const bool every_loop = options.strategy == accept_strategy::every_loop && at.is_ip();
   const std::size_t count = every_loop ? shards_.size() : 1;
   endpoint bound = at;
-  std::vector<listener> made;
+  std::vector<listener> added;
   for (std::size_t i = 0; i < count; ++i) {
     socket listening = socket::open(at.family(), socket_type::stream);
     if (at.is_ip()) {
@@ -97,9 +97,9 @@ void tcp_server::core::listen(const endpoint& at) {
     detail::bind_listener(listening, bound, true);
     listening.listen(options.backlog);
     bound = listening.local_endpoint();  // the others get the port of the first
-    made.push_back({shards_[i].get(), std::move(listening)});
+    added.push_back({shards_[i].get(), std::move(listening)});
   }
-  add(bound, std::move(made));
+  add(bound, std::move(added));
 }
 
 void tcp_server::core::listen(std::vector<socket> listening) {
@@ -112,23 +112,23 @@ void tcp_server::core::listen(std::vector<socket> listening) {
     each = socket(io::made_non_blocking(each.release()));
   }
   const endpoint at = listening.front().local_endpoint();
-  const std::size_t given = listening.size();
+  const std::size_t count = listening.size();
   const std::size_t accepting = accepting_shards().size();
-  for (std::size_t i = given; i < accepting; ++i) {
-    listening.push_back(copy_of(listening[i % given]));
+  for (std::size_t i = count; i < accepting; ++i) {
+    listening.push_back(copy_of(listening[i % count]));
   }
-  std::vector<listener> made;
+  std::vector<listener> added;
   for (std::size_t i = 0; i < listening.size(); ++i) {
-    made.push_back({shards_[i % accepting].get(), std::move(listening[i])});
+    added.push_back({shards_[i % accepting].get(), std::move(listening[i])});
   }
-  add(at, std::move(made));
+  add(at, std::move(added));
 }
 
-void tcp_server::core::add(const endpoint& at, std::vector<listener> made) {
+void tcp_server::core::add(const endpoint& at, std::vector<listener> added) {
   const std::lock_guard lock(mutex_);
   if (stopping_) return;
   endpoints_.push_back(at);
-  for (listener& each : made) {
+  for (listener& each : added) {
     if (started_) {
       open(std::move(each));
     } else {
@@ -138,10 +138,10 @@ void tcp_server::core::add(const endpoint& at, std::vector<listener> made) {
 }
 
 void tcp_server::core::open(listener ready) {
-  shard& part = *ready.on;
-  part.loop().post([part = shared(part), listening = std::move(ready.listening)]() mutable {
-    const detail::callback_gate::pass passing(part->gate());
-    if (passing) part->open(std::move(listening));
+  shard& target = *ready.on;
+  target.loop().post([target = shared(target), listening = std::move(ready.listening)]() mutable {
+    const detail::callback_gate::pass passing(target->gate());
+    if (passing) target->open(std::move(listening));
   });
 }
 
@@ -165,13 +165,13 @@ void tcp_server::core::adopt(unique_fd connection) {
   const endpoint peer = socket_ref(served.get()).peer_endpoint();
   if (peer.is_ip()) detail::apply(options.connections, socket_ref(served.get()));
   shard& first = *shards_.front();
-  first.loop().post([part = shared(first), served = std::move(served), peer]() mutable {
-    part->accepted(std::move(served), peer);
+  first.loop().post([target = shared(first), served = std::move(served), peer]() mutable {
+    target->accepted(std::move(served), peer);
   });
 }
 
 void tcp_server::core::hold(detail::acceptor::hold why, bool held) {
-  post_to_all([why, held](shard& part) { part.hold(why, held); });
+  post_to_all([why, held](shard& target) { target.hold(why, held); });
 }
 
 detail::connection_group::limits tcp_server::core::limits_of_one() const noexcept {
@@ -182,18 +182,18 @@ detail::connection_group::limits tcp_server::core::limits_of_one() const noexcep
           .idle_timeout = std::chrono::minutes{10}};
 }
 
-// Calls what `make_function` gives with each connection; what it holds counts until all loops had it.
+// Calls a function of `make_function` with each connection; `bytes` count until all loops have.
 template <class Function>
 bool tcp_server::core::visit_all(std::size_t bytes, Function&& make_function) {
-  std::optional<detail::byte_quota::share> share = visits_.take(bytes);
+  std::optional<detail::byte_quota::share> share = broadcast_quota_.take(bytes);
   if (!share) return false;
   struct visit {
-    decltype(make_function()) called;
+    decltype(make_function()) function;
     detail::byte_quota::share held;
   };
   auto shared_visit = std::make_shared<visit>(make_function(), std::move(*share));
-  post_to_all([shared_visit = std::move(shared_visit)](shard& part) {
-    part.for_each(shared_visit->called);
+  post_to_all([shared_visit = std::move(shared_visit)](shard& target) {
+    target.for_each(shared_visit->function);
   });
   return true;
 }
@@ -212,14 +212,14 @@ bool tcp_server::core::broadcast(std::span<const std::byte> bytes) {
 
 void tcp_server::core::stop(std::chrono::nanoseconds timeout, move_only_function<void()> done) {
   begin_to_stop(std::move(done));
-  post_to_all([timeout](shard& part) { part.stop(timeout); });
+  post_to_all([timeout](shard& target) { target.stop(timeout); });
 }
 
 void tcp_server::core::stop(steady_time deadline, move_only_function<void()> done) {
   begin_to_stop(std::move(done));
-  post_to_all([deadline](shard& part) {
-    const steady_time present = part.loop().now();
-    part.stop(std::max(deadline, present) - present);
+  post_to_all([deadline](shard& target) {
+    const steady_time present = target.loop().now();
+    target.stop(std::max(deadline, present) - present);
   });
 }
 
@@ -229,7 +229,7 @@ void tcp_server::core::begin_to_stop(move_only_function<void()> done) {
     const std::lock_guard lock(mutex_);
     stopping_ = true;
     waiting_.clear();
-    if (done) when_stopped_.push_back(std::move(done));
+    if (done) done_callbacks_.push_back(std::move(done));
     stopped = stopped_;
   }
   if (stopped) catch_up_later(*shards_.front());
@@ -245,33 +245,23 @@ void tcp_server::core::shard_stopped() noexcept {
   catch_up_later(*shards_.front());
 }
 
-// Each in a turn's part of its own: what it throws, and whether it destroys the server, is no matter
-// of the others.
-void tcp_server::core::tell_one() {
+// One at a time: an exception of one, or its destroying the server, does not concern the others.
+void tcp_server::core::call_one_done() {
   move_only_function<void()> done;
   bool more = false;
   {
     const std::lock_guard lock(mutex_);
-    if (!stopped_ || when_stopped_.empty()) return;
-    done = std::move(when_stopped_.front());
-    when_stopped_.erase(when_stopped_.begin());
-    more = !when_stopped_.empty();
+    if (!stopped_ || done_callbacks_.empty()) return;
+    done = std::move(done_callbacks_.front());
+    done_callbacks_.erase(done_callbacks_.begin());
+    more = !done_callbacks_.empty();
   }
   if (more) catch_up_later(*shards_.front());
   done();
 }
 
-// Never fails: nobody would come back for what it is to do.
-void tcp_server::core::catch_up_later(shard& part) noexcept {
-  try {
-    part.loop().post([called = shared(part)] { called->catch_up(); });
-  } catch (...) {
-    // The inbox has no memory; so as an operation, which would be lost if the loop turned no more.
-    const std::lock_guard lock(mutex_);
-    if (part.catching_up_.part) return;  // it will see what has changed
-    part.catching_up_.part = shared(part);
-    part.loop().post(part.catching_up_);
-  }
+void tcp_server::core::catch_up_later(shard& target) noexcept {
+  target.catch_up_release.post(target.loop(), shared(target));
 }
 
 void tcp_server::core::abandon() noexcept {
@@ -290,10 +280,10 @@ tcp_server_metrics tcp_server::core::metrics() const noexcept {
   sum.accept_errors = accept_errors_.load(memory_order_relaxed);
   for (const auto& each : shards_) {
     sum.connections += each->assigned.load(memory_order_relaxed);
-    const connection_metrics part = each->metrics();
-    sum.traffic.bytes_received += part.bytes_received;
-    sum.traffic.bytes_sent += part.bytes_sent;
-    sum.traffic.messages += part.messages;
+    const connection_metrics traffic = each->metrics();
+    sum.traffic.bytes_received += traffic.bytes_received;
+    sum.traffic.bytes_sent += traffic.bytes_sent;
+    sum.traffic.messages += traffic.messages;
   }
   return sum;
 }
@@ -324,17 +314,16 @@ tcp_server::core::shard& tcp_server::core::choose_for(const endpoint& peer,
   return *shards_[next_shard_++ % shards_.size()];
 }
 
-// The number of places is changed by read-modify-writes only, so that exactly one of those who take
-// places sees that it took the last, and one of those who give them back that there was none left.
-// They let all who accept look at the number, as it is by then: who sees one that is out of date is
-// told once more.
+// The number of slots is changed by read-modify-writes only, so that exactly one shard sees that it
+// took the last slot, and one that it released the first. That shard makes all accepting shards
+// read the number again: one that reads it too early is made to read it once more.
 bool tcp_server::core::is_full() const noexcept {
-  return places_taken_.load(memory_order_relaxed) >= options.max_connections;
+  return slots_taken_.load(memory_order_relaxed) >= options.max_connections;
 }
 
-// How many are taken with it.
-std::size_t tcp_server::core::take_place(shard& acceptor) noexcept {
-  const std::size_t taken = places_taken_.fetch_add(1, memory_order_relaxed) + 1;
+// The number of slots taken, with this one.
+std::size_t tcp_server::core::take_slot(shard& acceptor) noexcept {
+  const std::size_t taken = slots_taken_.fetch_add(1, memory_order_relaxed) + 1;
   if (taken == options.max_connections) {
     for (auto& each : accepting_shards()) {
       if (each.get() != &acceptor) catch_up_later(*each);
@@ -343,8 +332,8 @@ std::size_t tcp_server::core::take_place(shard& acceptor) noexcept {
   return taken;
 }
 
-void tcp_server::core::give_place_back() noexcept {
-  if (places_taken_.fetch_sub(1, memory_order_relaxed) != options.max_connections) return;
+void tcp_server::core::release_slot() noexcept {
+  if (slots_taken_.fetch_sub(1, memory_order_relaxed) != options.max_connections) return;
   for (auto& each : accepting_shards()) catch_up_later(*each);
 }
 
@@ -352,191 +341,6 @@ std::span<const std::unique_ptr<tcp_server::core::shard>> tcp_server::core::acce
     const noexcept {
   const bool all = options.strategy == accept_strategy::every_loop;
   return std::span(shards_).first(all ? shards_.size() : 1);
-}
-
-// --- On one loop ---
-
-tcp_server::core::shard::catching_up::catching_up() noexcept
-    : operation([](operation& self) {
-        auto& posted = static_cast<catching_up&>(self);
-        core& whole = posted.part->core_;
-        std::unique_lock lock(whole.mutex_);
-        const std::shared_ptr<shard> called = std::move(posted.part);
-        lock.unlock();
-        called->catch_up();
-      }) {}
-
-void tcp_server::core::shard::catch_up() {
-  const detail::callback_gate::pass passing(gate());
-  if (!passing) return;
-  hold(detail::acceptor::full, core_.is_full());
-  core_.tell_one();
-}
-
-void tcp_server::core::shard::open(socket listening) {
-  if (stopping_) return;
-  const tcp_server_options& how = core_.options;
-  auto made = std::make_unique<detail::acceptor>(
-      loop(), *this, std::move(listening), how.max_connections == tcp_server_options::unlimited,
-      how.accept_backoff, how.accept_backoff_limit);
-  for (const auto why : {detail::acceptor::paused, detail::acceptor::full}) {
-    if (holds_ & why) made->add_hold(why);
-  }
-  made->open();
-  acceptors_.push_back(std::move(made));
-}
-
-void tcp_server::core::shard::hold(detail::acceptor::hold why, bool held) noexcept {
-  holds_ = static_cast<std::uint8_t>(held ? holds_ | why : holds_ & ~why);
-  for (auto& each : acceptors_) {
-    if (held) {
-      each->add_hold(why);
-    } else {
-      each->remove_hold(why);
-    }
-  }
-}
-
-void tcp_server::core::shard::accepted(unique_fd connection, const endpoint& peer) {
-  const detail::callback_gate::pass passing(gate());
-  if (!passing) return;
-  core_.accepted_.fetch_add(1, memory_order_relaxed);
-  const std::size_t taken = core_.take_place(*this);
-  if (taken >= core_.options.max_connections) hold(detail::acceptor::full, core_.is_full());
-  if (taken > core_.options.max_connections) {
-    refused();
-    core_.give_place_back();
-    return;
-  }
-  shard& chosen = core_.choose_for(peer, *this);
-  chosen.assigned.fetch_add(1, memory_order_relaxed);
-  if (&chosen == this) return adopt_accepted(std::move(connection), peer);
-  try {
-    chosen.loop().post([part = core_.shared(chosen), connection = std::move(connection),
-                        peer]() mutable { part->adopt_accepted(std::move(connection), peer); });
-  } catch (const std::bad_alloc&) {
-    refused();
-    chosen.give_back();
-  }
-}
-
-void tcp_server::core::shard::adopt_accepted(unique_fd connection, const endpoint& peer) {
-  // Behind the server's end the other loops may be gone, which giving its place back would post to.
-  const detail::callback_gate::pass passing(gate());
-  if (!passing) return;
-  const auto& trusted = core_.options.proxy_protocol.trusted;
-  if (!trusted || stopping_) return serve(std::move(connection), peer);
-  bool is_proxy = false;
-  try {
-    is_proxy = trusted(peer);
-  } catch (...) {
-    refused();
-    give_back();
-    throw;
-  }
-  if (!is_proxy) return serve(std::move(connection), peer);
-  if (begin_handshake(connection, peer)) return;
-  refused();
-  give_back();
-}
-
-bool tcp_server::core::shard::begin_handshake(unique_fd& connection,
-                                              const endpoint& peer) noexcept {
-  try {
-    detail::proxy_handshake::owner& self = *this;  // emplace_back() may not see the base
-    handshakes_.emplace_back(loop(), self, std::move(connection), peer,
-                             core_.options.proxy_protocol);
-    return true;
-  } catch (...) {  // no memory, or too many descriptors watched
-    return false;
-  }
-}
-
-void tcp_server::core::shard::handshake_ended(detail::proxy_handshake& ended,
-                                              std::optional<proxy_header> header) {
-  unique_fd connection = ended.release();
-  const endpoint proxy = ended.proxy();
-  handshakes_.remove_if([&](const detail::proxy_handshake& each) { return &each == &ended; });
-  const detail::callback_gate::pass passing(gate());
-  if (!passing) return;
-  if (!header) {
-    connection.reset();
-    refused();
-    return give_back();
-  }
-  const endpoint peer = header->source.is_ip() ? header->source : proxy;
-  arriving_ = std::move(header);
-  serve(std::move(connection), peer);
-}
-
-void tcp_server::core::shard::connection_begins(tcp_connection& begun) {
-  if (!arriving_) return;
-  begun.context() = std::move(*arriving_);
-  arriving_.reset();
-}
-
-// Limits per address hold for the client's, which behind a proxy is known only now.
-void tcp_server::core::shard::serve(unique_fd connection, const endpoint& peer) {
-  if (!core_.by_address_.admit(peer, loop().now())) {
-    connection.reset();
-    arriving_.reset();
-    core_.limited_.fetch_add(1, memory_order_relaxed);
-    refused();
-    return give_back();
-  }
-  const std::uint64_t id = core_.next_id_.fetch_add(1, memory_order_relaxed) + 1;
-  if (!stopping_ && adopt(std::move(connection), peer, id)) return;
-  arriving_.reset();
-  refuse(peer);
-  give_back();
-}
-
-void tcp_server::core::shard::refuse(const endpoint& peer) noexcept {
-  refused();
-  core_.by_address_.release(peer);
-}
-
-void tcp_server::core::shard::connection_ends(tcp_connection& ended) noexcept {
-  core_.by_address_.release(ended.peer_endpoint());
-}
-
-void tcp_server::core::shard::refused() noexcept {
-  core_.refused_.fetch_add(1, memory_order_relaxed);
-}
-
-void tcp_server::core::shard::accepting_failed(std::error_code why, bool first) {
-  const detail::callback_gate::pass passing(gate());
-  core_.accept_errors_.fetch_add(1, memory_order_relaxed);
-  if (passing && first && core_.handlers.accept_error) core_.handlers.accept_error(why);
-}
-
-void tcp_server::core::shard::give_back() noexcept {
-  assigned.fetch_sub(1, memory_order_relaxed);
-  core_.give_place_back();
-}
-
-void tcp_server::core::shard::connection_gone() {
-  give_back();
-  if (stopping_) stop_if_empty();
-}
-
-void tcp_server::core::shard::stop(std::chrono::nanoseconds timeout) {
-  stopping_ = true;
-  const std::size_t arriving = handshakes_.size();
-  close_others();
-  for (std::size_t i = 0; i < arriving; ++i) give_back();
-  for_each([timeout](tcp_connection& each) { each.close(timeout, timeout); });
-  stop_if_empty();
-}
-
-void tcp_server::core::shard::stop_if_empty() {
-  if (!empty() || std::exchange(stopped_, true)) return;
-  core_.shard_stopped();
-}
-
-void tcp_server::core::shard::close_others() noexcept {
-  for (auto& each : acceptors_) each->close();
-  handshakes_.clear();
 }
 
 }  // namespace gyre::net

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a tcp_server consists of: a core that all its loops share, and a shard on each loop.
+// tcp_server::core: the state that a server's loops share, and its shard on each loop.
 #pragma once
 
 #include <gyre/base/atomic.hpp>
-#include <gyre/base/operation.hpp>
+#include <gyre/exec/detail/deferred_release.hpp>
 #include <gyre/net/detail/acceptor.hpp>
 #include <gyre/net/detail/address_limits.hpp>
 #include <gyre/net/detail/byte_quota.hpp>
@@ -30,10 +30,10 @@ struct server_handlers : connection_handlers {
 
 }  // namespace detail
 
-/// Kept alive by the server and by all that it has posted to its loops.
+/// Kept alive by the server and by the functions that it has posted to its loops.
 class tcp_server::core : public std::enable_shared_from_this<core> {
  public:
-  core(const std::vector<event_loop*>& loops, tcp_server_options how);
+  core(const std::vector<event_loop*>& loops, tcp_server_options settings);
 
   void listen(const endpoint& at);
   void listen(std::vector<socket> listening);
@@ -56,43 +56,43 @@ class tcp_server::core : public std::enable_shared_from_this<core> {
  private:
   class shard;
 
-  // A socket that listens, waiting for start().
+  // A listening socket that waits for start().
   struct listener {
     shard* on;
     socket listening;
   };
 
-  std::shared_ptr<shard> shared(shard& part) noexcept {
-    return std::shared_ptr<shard>(shared_from_this(), &part);
+  std::shared_ptr<shard> shared(shard& target) noexcept {
+    return std::shared_ptr<shard>(shared_from_this(), &target);
   }
   template <class Function>
   void post_to_all(Function function);
-  void add(const endpoint& at, std::vector<listener> made);
+  void add(const endpoint& at, std::vector<listener> added);
   template <class Function>
   bool visit_all(std::size_t bytes, Function&& make_function);
   void open(listener ready);
   shard& choose_for(const endpoint& peer, shard& acceptor) noexcept;
   std::span<const std::unique_ptr<shard>> accepting_shards() const noexcept;
   detail::connection_group::limits limits_of_one() const noexcept;
-  std::size_t take_place(shard& acceptor) noexcept;
-  void give_place_back() noexcept;
+  std::size_t take_slot(shard& acceptor) noexcept;
+  void release_slot() noexcept;
   bool is_full() const noexcept;
   void begin_to_stop(move_only_function<void()> done);
   void shard_stopped() noexcept;
-  void tell_one();
-  void catch_up_later(shard& part) noexcept;
+  void call_one_done();
+  void catch_up_later(shard& target) noexcept;
 
   const std::size_t loops_;
   std::vector<std::unique_ptr<shard>> shards_;
-  detail::byte_quota visits_;  // of for_each() and broadcast()
-  detail::address_limits by_address_;
-  mutable std::mutex mutex_;  // of these
+  detail::byte_quota broadcast_quota_;  // of for_each() and broadcast()
+  detail::address_limits address_limits_;
+  mutable std::mutex mutex_;  // for the members up to the counters
   std::vector<endpoint> endpoints_;
   std::vector<listener> waiting_;
   bool started_ = false;
   bool stopping_ = false;
   bool stopped_ = false;
-  std::vector<move_only_function<void()>> when_stopped_;  // not called yet
+  std::vector<move_only_function<void()>> done_callbacks_;  // not called yet
 
   // Counters, which order nothing: relaxed.
   gyre::detail::atomic<std::uint64_t> accepted_{0};
@@ -100,12 +100,15 @@ class tcp_server::core : public std::enable_shared_from_this<core> {
   gyre::detail::atomic<std::uint64_t> limited_{0};
   gyre::detail::atomic<std::uint64_t> accept_errors_{0};
   gyre::detail::atomic<std::uint64_t> next_id_{0};
-  gyre::detail::atomic<std::size_t> places_taken_{0};
+  gyre::detail::atomic<std::size_t> slots_taken_{0};
   gyre::detail::atomic<std::size_t> shards_running_;
   std::size_t next_shard_ = 0;  // the accepting loop's
 };
 
-/// The server on one loop. The loop's thread, unless said otherwise.
+/// The server on one loop.
+///
+/// Thread-safety: none but the members marked for any thread; the rest belongs to the loop's
+/// thread.
 class tcp_server::core::shard final : public detail::connection_group,
                                       public detail::acceptor::owner,
                                       private detail::proxy_handshake::owner {
@@ -117,7 +120,7 @@ class tcp_server::core::shard final : public detail::connection_group,
 
   void open(socket listening);
   void hold(detail::acceptor::hold why, bool held) noexcept;
-  /// Does what is to be done because of what happened on other loops, or before this turn.
+  /// Reacts to changes on other loops, or before this turn.
   void catch_up();
   void accepted(unique_fd connection, const endpoint& peer) override;
   void adopt_accepted(unique_fd connection, const endpoint& peer);
@@ -125,15 +128,15 @@ class tcp_server::core::shard final : public detail::connection_group,
 
   /// Connections given to it. Any thread.
   gyre::detail::atomic<std::size_t> assigned{0};
-  /// Instead of a function that calls catch_up(), when the inbox has no memory for one.
-  struct catching_up final : operation {
-    catching_up() noexcept;
-    std::shared_ptr<shard> part;  // while it is posted; the core's mutex
-  } catching_up_;
+  /// Calls catch_up().
+  gyre::detail::deferred_release<shard> catch_up_release{
+      [](std::shared_ptr<shard> target, gyre::detail::release_point point) {
+        if (point == gyre::detail::release_point::loop_turn) target->catch_up();
+      }};
 
  private:
-  void refused() noexcept override;
-  void accepting_failed(std::error_code why, bool first) override;
+  void count_refused() noexcept;
+  void accepting_paused(std::error_code error, bool first, std::size_t refused) override;
   void connection_begins(tcp_connection& begun) override;
   void connection_ends(tcp_connection& ended) noexcept override;
   void connection_gone() override;
@@ -142,13 +145,13 @@ class tcp_server::core::shard final : public detail::connection_group,
   void serve(unique_fd connection, const endpoint& peer);
   void close_others() noexcept override;
   void refuse(const endpoint& peer) noexcept;
-  void give_back() noexcept;
+  void release_assigned() noexcept;
   void stop_if_empty();
 
   core& core_;
   std::vector<std::unique_ptr<detail::acceptor>> acceptors_;
   std::list<detail::proxy_handshake> handshakes_;
-  std::optional<proxy_header> arriving_;  // of the connection that begins
+  std::optional<proxy_header> proxy_header_;  // for the connection that begins
   std::uint8_t holds_ = 0;
   bool stopping_ = false;
   bool stopped_ = false;

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/net/detail/udp_port.hpp>
 
+#include <gyre/net/detail/datagram_operations.hpp>
+
 #include <sys/socket.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <chrono>
 #include <utility>
 
@@ -13,7 +14,7 @@ namespace gyre::net::detail {
 udp_port::udp_port(udp_server::core& whole, event_loop& loop, socket bound)
     : core_(whole), loop_(loop), bound_(std::move(bound)) {}
 
-udp_port::presence::presence(udp_port& of, unique_fd fd)
+udp_port::registration::registration(udp_port& of, unique_fd fd)
     : descriptor(of.loop_, std::move(fd), io::handle_kind::socket),
       receiving(descriptor.handle(), of),
       sending(descriptor.handle(), of),
@@ -45,41 +46,41 @@ void udp_port::open() {
 
 // --- Receiving ---
 
-void udp_port::on_received(io::request& asked, io::result what) {
-  static_cast<receive_some&>(asked).self->receive(what);
+void udp_port::on_received(io::request& request, io::result result) {
+  static_cast<receive_some&>(request).self->receive(result);
 }
 
-// Goes on after `made`, until it must wait or others are to have their turn.
-void udp_port::receive(std::optional<io::result> made) {
+// Continues with `result`, until it must wait or others are to have their turn.
+void udp_port::receive(std::optional<io::result> result) {
   using namespace std::chrono_literals;
   const callback_gate::pass passing(gate_);
   if (!passing) return;
   if (delivered_ < batch_->size() && !deliver_batch()) return;
   for (int batches = 0; batches < most_batches; ++batches) {
-    if (!made) {
+    if (!result) {
       open_->receiving.messages = batch_->prepare_to_receive();
-      made = open_->descriptor.start(open_->receiving);
-      if (!made) return;
+      result = open_->descriptor.start(open_->receiving);
+      if (!result) return;
     }
-    const bool failed = !*made;
-    if (!deliver(*std::exchange(made, std::nullopt))) return;
+    const bool failed = !*result;
+    if (!deliver(*std::exchange(result, std::nullopt))) return;
     if (failed) return open_->again.start_after(1ms);
   }
   open_->again.start_after(0ns);
 }
 
-// Whether to go on.
-bool udp_port::deliver(io::result what) {
-  if (!what) {
+// Whether to continue.
+bool udp_port::deliver(io::result result) {
+  if (!result) {
     errors_.add(1);
     return true;
   }
-  batch_->received(what.count());
+  batch_->received(result.count());
   delivered_ = 0;
   return deliver_batch();
 }
 
-// What a function throws is the loop's; the rest of the batch comes in its next turn.
+// An exception of the function goes to the loop; the rest of the batch comes in its next turn.
 bool udp_port::deliver_batch() {
   const auto end = [this] {
     delivering_ = false;
@@ -114,7 +115,7 @@ void udp_port::deliver_rest() {
 
 bool udp_port::send_to(std::span<const std::byte> bytes, const endpoint& to) {
   if (!open_ || stopping_) return false;
-  const std::size_t waiting = filling_.memory() + leaving_.memory() + sizeof(replies::reply);
+  const std::size_t waiting = filling_.memory() + draining_.memory() + sizeof(replies::reply);
   const std::size_t limit = core_.options.output_limit;
   if (bytes.size() > limit || waiting > limit - bytes.size()) {
     refused_.add(1);
@@ -127,70 +128,53 @@ bool udp_port::send_to(std::span<const std::byte> bytes, const endpoint& to) {
 
 void udp_port::flush() noexcept {
   while (!open_->sending.under_way()) {
-    if (leaving_.done()) {
-      leaving_.clear();
+    if (draining_.done()) {
+      draining_.clear();
       if (filling_.each.empty()) return;
-      std::swap(leaving_, filling_);
+      std::swap(draining_, filling_);
     }
     const std::span<mmsghdr> unsent = describe_unsent();
-    if (leaving_.next().to.is_unix()) {
-      sent(send_without_waiting(unsent));
+    if (draining_.next().to.is_unix()) {
+      sent(send_without_waiting(fd(), unsent));
       continue;
     }
     open_->sending.messages = unsent;
-    const std::optional<io::result> made = open_->descriptor.start(open_->sending);
-    if (made) sent(*made);
-  }
-}
-
-// Of a Unix socket that is not connected nothing tells when a receiver's queue has room again: epoll
-// reports after each attempt that the sender's own buffer has. And nobody should wait for somebody
-// else's client.
-io::result udp_port::send_without_waiting(std::span<mmsghdr> messages) const noexcept {
-  for (;;) {
-    const io::result made = io::result::of_call(::sendmmsg(fd(), messages.data(),
-                                                           static_cast<unsigned>(messages.size()),
-                                                           MSG_DONTWAIT | MSG_NOSIGNAL));
-    if (made.error_number() != EINTR) return made;
+    const std::optional<io::result> result = open_->descriptor.start(open_->sending);
+    if (result) sent(*result);
   }
 }
 
 std::span<mmsghdr> udp_port::describe_unsent() noexcept {
-  const auto unsent = std::span(leaving_.each).subspan(leaving_.sent);
+  const auto unsent = std::span(draining_.each).subspan(draining_.sent);
   const std::size_t count = std::min(unsent.size(), most_sent);
   for (std::size_t i = 0; i < count; ++i) {
     replies::reply& reply = unsent[i];
-    pieces_[i] = {leaving_.bytes.data() + reply.offset, reply.size};
-    messages_[i] = {};
-    msghdr& message = messages_[i].msg_hdr;
-    message.msg_name = reply.to.data();
-    message.msg_namelen = reply.to.size();
-    message.msg_iov = &pieces_[i];
-    message.msg_iovlen = 1;
+    pieces_[i] = {draining_.bytes.data() + reply.offset, reply.size};
+    set_message(messages_[i].msg_hdr, pieces_[i], reply.to, reply.to.size());
   }
   return std::span(messages_).first(count);
 }
 
-void udp_port::on_sent(io::request& asked, io::result what) {
-  udp_port& self = *static_cast<send_some&>(asked).self;
+void udp_port::on_sent(io::request& request, io::result result) {
+  udp_port& self = *static_cast<send_some&>(request).self;
   const callback_gate::pass passing(self.gate_);
   if (!passing) return;
-  self.sent(what);
+  self.sent(result);
   self.flush();
   if (self.stopping_) self.close_when_done();
 }
 
 // An error is that of the first one that has not been sent.
-void udp_port::sent(io::result what) noexcept {
-  if (!what) {
-    (what.would_block() ? refused_ : errors_).add(1);
-    ++leaving_.sent;
+void udp_port::sent(io::result result) noexcept {
+  if (!result) {
+    (result.would_block() ? refused_ : errors_).add(1);
+    ++draining_.sent;
     return;
   }
-  for (std::size_t i = 0; i < what.count(); ++i) {
-    bytes_sent_.add(leaving_.each[leaving_.sent++].size);
+  for (std::size_t i = 0; i < result.count(); ++i) {
+    bytes_sent_.add(draining_.each[draining_.sent++].size);
   }
-  sent_.add(what.count());
+  sent_.add(result.count());
 }
 
 // --- Ending ---
@@ -216,40 +200,12 @@ void udp_port::close() noexcept {
   bound_.close();
 }
 
-// Holds a port until its loop has time to bury it: in a turn, or with its inbox.
-class udp_port::undertaker {
- public:
-  explicit undertaker(std::shared_ptr<udp_port> port) noexcept : port_(std::move(port)) {}
-  undertaker(undertaker&& other) noexcept = default;
-  ~undertaker() {
-    if (port_ != nullptr && port_->undertaker_hired_) port_->close();
-  }
-  void operator()() noexcept { std::exchange(port_, nullptr)->close(); }
-
- private:
-  std::shared_ptr<udp_port> port_;
-};
-
-udp_port::burial::burial() noexcept
-    : operation([](operation& self) {
-        const std::shared_ptr<udp_port> buried = std::move(static_cast<burial&>(self).port);
-        buried->close();
-      }) {}
-
 void udp_port::abandon(std::shared_ptr<udp_port> port) noexcept {
   udp_port& abandoned = *port;
   const bool here = abandoned.loop_.in_loop_thread();
   abandoned.gate_.close(here);
   if (here) abandoned.close();
-  try {
-    abandoned.loop_.post(undertaker(port));
-    // Nobody reads it at the same time: only an undertaker that has not been called.
-    abandoned.undertaker_hired_ = true;
-  } catch (...) {
-    // The inbox has no memory; so as an operation, which would be lost if the loop turned no more.
-    abandoned.burial_.port = std::move(port);
-    abandoned.loop_.post(abandoned.burial_);
-  }
+  abandoned.release_.post(abandoned.loop_, std::move(port));
 }
 
 void udp_port::add_to(udp_server_metrics& sum) const noexcept {

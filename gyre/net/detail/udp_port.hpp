@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// One socket of a udp_server, on one of its loops.
+// udp_port: one socket of a udp_server, on one of its loops.
 #pragma once
 
 #include <gyre/base/detail/tally.hpp>
-#include <gyre/base/operation.hpp>
+#include <gyre/exec/detail/deferred_release.hpp>
 #include <gyre/exec/timer.hpp>
 #include <gyre/io/descriptor.hpp>
 #include <gyre/io/request.hpp>
@@ -24,7 +24,8 @@
 
 namespace gyre::net::detail {
 
-/// The loop's thread, unless said otherwise.
+/// Thread-safety: none but the members marked for any thread; the rest belongs to the loop's
+/// thread.
 class udp_port final : public udp_server::channel {
  public:
   /// `bound` is open and bound. Any thread, as the destructor of one that was closed.
@@ -38,23 +39,17 @@ class udp_port final : public udp_server::channel {
   /// Begins to receive. Throws std::bad_alloc, and what attaching throws.
   void open();
   bool send_to(std::span<const std::byte> bytes, const endpoint& to);
-  /// Receives no more, and closes when what waits has been sent.
+  /// Receives no more, and closes when all waiting replies are sent.
   void stop();
-  /// Any thread: no handler runs any more when this returns; then the loop closes the socket, at once
-  /// where that is possible.
+  /// Any thread: no handler runs any more when this returns; then the loop closes the socket, at
+  /// once where that is possible.
   static void abandon(std::shared_ptr<udp_port> port) noexcept;
 
   /// Any thread.
   void add_to(udp_server_metrics& sum) const noexcept;
 
  private:
-  class undertaker;
-  struct burial final : operation {
-    burial() noexcept;
-    std::shared_ptr<udp_port> port;
-  };
-
-  // Datagrams to be sent: their bytes one behind the other, and whom they are for.
+  // Datagrams to send: their bytes, one after the other, and their receivers.
   struct replies {
     struct reply {
       std::size_t offset;
@@ -82,9 +77,9 @@ class udp_port final : public udp_server::channel {
         : send_messages_request(to, {}, &udp_port::on_sent), self(&of) {}
     udp_port* self;
   };
-  // What there is of it on the loop.
-  struct presence {
-    presence(udp_port& of, unique_fd fd);
+  // Parts of an open port on the loop.
+  struct registration {
+    registration(udp_port& of, unique_fd fd);
     io::descriptor descriptor;
     receive_some receiving;
     send_some sending;
@@ -93,16 +88,15 @@ class udp_port final : public udp_server::channel {
   static constexpr std::size_t most_sent = 64;  // with one call
   static constexpr int most_batches = 4;        // before the loop gets its turn
 
-  static void on_received(io::request& asked, io::result what);
-  static void on_sent(io::request& asked, io::result what);
-  void receive(std::optional<io::result> made);
-  bool deliver(io::result what);
+  static void on_received(io::request& request, io::result result);
+  static void on_sent(io::request& request, io::result result);
+  void receive(std::optional<io::result> result);
+  bool deliver(io::result result);
   bool deliver_batch();
   void deliver_rest();
   void flush() noexcept;
   std::span<mmsghdr> describe_unsent() noexcept;
-  io::result send_without_waiting(std::span<mmsghdr> messages) const noexcept;
-  void sent(io::result what) noexcept;
+  void sent(io::result result) noexcept;
   void close() noexcept;
   void close_when_done();
 
@@ -110,18 +104,18 @@ class udp_port final : public udp_server::channel {
   event_loop& loop_;
   callback_gate gate_;
   socket bound_;  // until it is open
-  std::optional<presence> open_;
+  std::optional<registration> open_;
   std::optional<datagram_batch> batch_;
   std::size_t delivered_ = 0;  // of it
   // One is filled while the kernel has to wait with the other.
   replies filling_;
-  replies leaving_;
+  replies draining_;
   std::array<mmsghdr, most_sent> messages_;
   std::array<iovec, most_sent> pieces_;
   bool delivering_ = false;
   bool stopping_ = false;
-  bool undertaker_hired_ = false;  // its inbox has taken one
-  burial burial_;
+  gyre::detail::deferred_release<udp_port> release_{
+      [](std::shared_ptr<udp_port> port, gyre::detail::release_point) { port->close(); }};
   gyre::detail::tally received_, sent_, bytes_received_, bytes_sent_, truncated_, refused_, errors_;
 };
 
@@ -129,19 +123,19 @@ class udp_port final : public udp_server::channel {
 
 namespace gyre::net {
 
-/// What all loops share. Kept alive by the server and by all that it has posted to its loops.
+/// State that all loops share. Kept alive by the server and by the functions that it has posted.
 class udp_server::core : public std::enable_shared_from_this<core> {
  public:
-  core(std::vector<event_loop*> loops, udp_server_options how);
+  core(std::vector<event_loop*> loops, udp_server_options settings);
 
-  void on_datagram(datagram_function called);
+  void on_datagram(datagram_function callback);
   void listen(const endpoint& at);
   endpoint local_endpoint(std::size_t index) const;
   void start();
   void stop(move_only_function<void()> done);
   void abandon() noexcept;
   udp_server_metrics metrics() const;
-  /// A port has.
+  /// Called by each port when it has stopped.
   void port_stopped();
 
   const udp_server_options options;
@@ -153,11 +147,11 @@ class udp_server::core : public std::enable_shared_from_this<core> {
   }
   template <class Function>
   void post(detail::udp_port& part, Function function);
-  void tell(move_only_function<void()> done);
+  void post_done(move_only_function<void()> done);
 
   const std::vector<event_loop*> loops_;
-  detail::callback_gate gate_;  // of what is told, on the first loop
-  mutable std::mutex mutex_;    // of these
+  detail::callback_gate gate_;  // for done callbacks, on the first loop
+  mutable std::mutex mutex_;    // for the members below
   std::vector<std::unique_ptr<detail::udp_port>> ports_;
   std::vector<endpoint> endpoints_;
   std::size_t ports_running_ = 0;

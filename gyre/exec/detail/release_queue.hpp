@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// release_queue: the deferred releases that wait for their loop, or for its end.
+#pragma once
+
+#include <cstdint>
+
+#include <gyre/base/intrusive_queue.hpp>
+#include <gyre/base/intrusive_stack.hpp>
+#include <gyre/base/operation.hpp>
+
+namespace gyre {
+class event_loop;
+}
+
+namespace gyre::detail {
+
+/// When a release runs.
+enum class release_point : std::uint8_t {
+  loop_turn,
+  loop_end,  ///< no thread runs the loop any more; the release must not throw
+};
+
+/// A release as its loop sees it: a node that its owner has had from the beginning, so that posting
+/// it cannot fail. Unlike an operation it is not lost when the loop is destroyed.
+class release_node : public intrusive_node {
+ public:
+  using function = void (*)(release_node&, release_point);
+
+  explicit release_node(function callback) noexcept : run_(callback) {}
+  release_node(const release_node&) = delete;
+  release_node& operator=(const release_node&) = delete;
+
+  /// May destroy the node, or post it again.
+  void run(release_point point) { run_(*this, point); }
+
+ protected:
+  ~release_node() = default;
+
+ private:
+  function run_;
+};
+
+/// A loop's releases, and the operation that runs them in a turn.
+class release_queue final : public operation {
+ public:
+  explicit release_queue(event_loop& loop) noexcept;
+
+  /// Whether the queue was empty: then the caller posts it. Any thread.
+  bool push(release_node& release) noexcept { return releases_.push(release); }
+  /// Runs all, for the last time. False if there was none.
+  bool run_at_loop_end() noexcept;
+
+ private:
+  static void run_in_turn(operation& queue);
+
+  event_loop& loop_;
+  atomic_intrusive_stack<release_node> releases_;
+};
+
+}  // namespace gyre::detail

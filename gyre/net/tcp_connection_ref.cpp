@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+// References to connections: calls of other threads, posted to the connection's loop.
+#include <gyre/net/detail/byte_quota.hpp>
+#include <gyre/net/detail/connection_extra.hpp>
+#include <gyre/net/detail/connection_group.hpp>
+#include <gyre/net/tcp_connection.hpp>
+
+#include <optional>
+#include <utility>
+
+namespace gyre::net {
+
+tcp_connection_ref tcp_connection::ref() {
+  if (control_ == nullptr) {
+    control_ = new detail::connection_control(*this, group_->options().output_limit);
+    control_->alive.store(is_open(), std::memory_order_relaxed);  // nobody else has it yet
+  }
+  return tcp_connection_ref(*control_);
+}
+
+tcp_connection_ref::tcp_connection_ref(detail::connection_control& control) noexcept
+    : control_(&control) {
+  control_->add();
+}
+tcp_connection_ref::tcp_connection_ref(const tcp_connection_ref& other) noexcept
+    : control_(other.control_) {
+  if (control_ != nullptr) control_->add();
+}
+tcp_connection_ref::~tcp_connection_ref() {
+  if (control_ != nullptr) control_->drop();
+}
+
+bool tcp_connection_ref::alive() const noexcept {
+  // acquire: pairs with the release in end().
+  return control_ != nullptr && control_->alive.load(std::memory_order_acquire);
+}
+
+tcp_connection* tcp_connection_ref::get() const noexcept {
+  return alive() ? control_->connection : nullptr;
+}
+
+template <class Function>
+void tcp_connection_ref::post_always(Function function) const {
+  control_->loop.post([self = *this, callback = std::move(function)]() mutable {
+    tcp_connection* const connection = self.get();
+    if (connection != nullptr) connection->from_loop([&] { callback(*connection); });
+  });
+}
+
+bool tcp_connection_ref::post(move_only_function<void(tcp_connection&)> function) const {
+  if (!alive()) return false;
+  std::optional<detail::byte_quota::share> share = control_->posted.take(0);
+  if (!share) return false;
+  post_always([callback = std::move(function), held = std::move(*share)](
+                  tcp_connection& connection) mutable { callback(connection); });
+  return true;
+}
+
+bool tcp_connection_ref::send(std::span<const std::byte> bytes) const {
+  return post_bytes(bytes.size(), [bytes] {
+    io::buffer copy;
+    copy.append(bytes);
+    return copy;
+  });
+}
+
+bool tcp_connection_ref::send(io::buffer&& bytes) const {
+  return post_bytes(bytes.size(), [&bytes] { return std::move(bytes); });
+}
+
+template <class Get>
+bool tcp_connection_ref::post_bytes(std::size_t size, Get get) const {
+  if (!alive()) return false;
+  if (size == 0) return true;
+  std::optional<detail::byte_quota::share> share = control_->posted.take(size);
+  if (!share) return false;
+  post_always([taken = get(), held = std::move(*share)](tcp_connection& to) mutable {
+    to.send(std::move(taken));
+  });
+  return true;
+}
+
+bool tcp_connection_ref::close() const {
+  return alive() && control_->close_once.run(
+                        [this] { post_always([](tcp_connection& ended) { ended.close(); }); });
+}
+
+bool tcp_connection_ref::abort() const {
+  return alive() && control_->abort_once.run(
+                        [this] { post_always([](tcp_connection& ended) { ended.abort(); }); });
+}
+
+}  // namespace gyre::net
