@@ -55,7 +55,7 @@ class readiness_source {
 
  protected:
   ~readiness_source() = default;
-  /// The same number, once; 0 from then on.
+  /// Returns that count once; 0 from then on.
   std::size_t take_last_receive() noexcept { return std::exchange(last_receive_, 0); }
 
  private:
