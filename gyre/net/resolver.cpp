@@ -184,35 +184,21 @@ lookup resolver_access::resolve_first_family(resolver& names, std::string_view h
 }
 
 resolve_awaiter::~resolve_awaiter() {
-  // relaxed: on the loop's thread, or never awaited.
-  if (parties_.load(std::memory_order_relaxed) == 0) return;
-  callback_.reset();
-  assert((parties_.load(std::memory_order_relaxed) & (starting | cancelling)) == 0 &&
-         "a lookup was destroyed that was about to start or to be cancelled");
-  engine_->cancel(*this);
+  if (abandon()) engine_->cancel(*this);
 }
 
-#if GYRE_ASYNC_BACKTRACE
-const executor& resolve_awaiter::engine_executor() const noexcept { return engine_->loop(); }
-#endif
+executor& resolve_awaiter::engine_executor() const noexcept { return engine_->loop(); }
 
-// False: resume at once.
-bool resolve_awaiter::wait(const task_context& context) {
-  context_ = &context;
+bool resolve_awaiter::wait(std::coroutine_handle<> awaiting, const task_context& context) {
+  set_context(context);
   if (context.stop.stop_requested()) {
     waiting_lookup::result = std::unexpected(make_error_code(std::errc::operation_canceled));
     return false;
   }
-  // relaxed: not shared yet.
-  parties_.store(starting | resolving, std::memory_order_relaxed);
-  if (engine_->loop().in_loop_thread()) return !start();
-  engine_->loop().post(static_cast<operation&>(*this));
-  return true;
+  return begin(engine_executor(), awaiting, context);
 }
 
-// Whether it is over at once.
 bool resolve_awaiter::start() noexcept {
-  started_ = true;
   std::optional<resolve_result> known;
   try {
     if (engine_->closed()) {
@@ -224,74 +210,30 @@ bool resolve_awaiter::start() noexcept {
   } catch (const std::bad_alloc&) {
     known = std::unexpected(make_error_code(std::errc::not_enough_memory));
   }
-  if (known) {
-    waiting_lookup::result = std::move(*known);
-    return retire(starting | resolving);
-  }
-  const inplace_stop_token stop = context_->stop;
-  if (stop.stop_possible()) callback_.emplace(stop, on_stop{this});
-  return retire(starting);
+  if (known) waiting_lookup::result = std::move(*known);
+  return known.has_value();
 }
 
-// Any thread.
-void resolve_awaiter::stop() noexcept {
-  // acq_rel: the release is for cancel(), through the loop as well; the acquire pairs with the
-  // release in retire(), of a party that retired before.
-  std::uint8_t seen = parties_.load(std::memory_order_acquire);
-  do {
-    if ((seen & resolving) == 0) return;
-  } while (!parties_.compare_exchange_weak(seen, static_cast<std::uint8_t>(seen | cancelling),
-                                           std::memory_order_acq_rel, std::memory_order_acquire));
-  engine_->loop().post(static_cast<operation&>(*this));
-}
-
-void resolve_awaiter::cancel() noexcept {
+bool resolve_awaiter::cancel() noexcept {
   const bool in_time = engine_->cancel(*this);
   if (in_time) {
     waiting_lookup::result = std::unexpected(make_error_code(std::errc::operation_canceled));
   }
-  if (retire(in_time ? cancelling | resolving : cancelling)) resume();
-}
-
-// Whether no party is left.
-bool resolve_awaiter::retire(unsigned parties) noexcept {
-  // release: pairs with the acquire of the last party, which sees what the others did.
-  const auto staying = static_cast<std::uint8_t>(~parties);
-  return (parties_.fetch_and(staying, std::memory_order_acq_rel) & staying) == 0;
-}
-
-// The awaiter may be gone afterwards.
-void resolve_awaiter::resume() noexcept {
-  executor& where = *context_->where;
-  if (where.running_here()) {
-    gyre::detail::resume(home_.waiting);
-  } else {
-    where.post(home_);
-  }
-}
-
-void resolve_awaiter::run(operation& posted) {
-  auto& self = static_cast<resolve_awaiter&>(posted);
-  if (self.started_) {
-    self.cancel();
-  } else if (self.start()) {
-    self.resume();
-  }
+  return in_time;
 }
 
 void resolve_awaiter::on_complete(waiting_lookup& lookup) {
-  auto& self = static_cast<resolve_awaiter&>(lookup);
-  if (self.retire(resolving)) self.resume();
+  static_cast<resolve_awaiter&>(lookup).complete();
 }
 
 resolve_result resolve_awaiter::take_result() noexcept {
-  callback_.reset();
+  end();
   return std::move(waiting_lookup::result);
 }
 
 resolve_result resolve_awaiter::result() {
   resolve_result outcome = take_result();
-  if (!outcome) return std::unexpected(gyre::detail::failure_value(outcome.error(), context_));
+  if (!outcome) return std::unexpected(gyre::detail::failure_value(outcome.error(), context()));
   return outcome;
 }
 
@@ -302,7 +244,7 @@ std::vector<endpoint> resolve_awaiter::await_resume() {
 }
 
 void resolve_awaiter::throw_failure(std::error_code error) const {
-  gyre::detail::throw_failure(error, context_, ("resolve " + host_).c_str());
+  gyre::detail::throw_failure(error, context(), ("resolve " + host_).c_str());
 }
 
 void decode_records(std::uint16_t, const std::vector<unsigned char>& message, srv_result& records) {

@@ -8,18 +8,15 @@
 //     auto asked = names.resolve("example.org", 443, [&](auto found) { … });
 #pragma once
 
-#include <gyre/base/atomic.hpp>
 #include <gyre/base/intrusive_list.hpp>
 #include <gyre/base/move_only_function.hpp>
-#include <gyre/base/operation.hpp>
 #include <gyre/exec/event_loop.hpp>
 #include <gyre/net/dns_records.hpp>
 #include <gyre/net/endpoint.hpp>
 #include <gyre/net/resolve_error.hpp>
 #include <gyre/task/context.hpp>
 #include <gyre/task/detail/cancelled.hpp>
-#include <gyre/task/detail/resumption.hpp>
-#include <gyre/task/stop_token.hpp>
+#include <gyre/task/detail/stoppable_wait.hpp>
 
 #include <chrono>
 #include <concepts>
@@ -256,22 +253,12 @@ class resolver {
 
 namespace detail {
 
-/// Waits for a name. Lookups belong to the loop; the coroutine and a stop request may be on other
-/// threads, and post the awaiter to the loop. The last of the parties to retire resumes the
-/// coroutine.
-///
-/// | parties               | started on loop | completed  | stop request | cancelled on loop  |
-/// |-----------------------|-----------------|------------|--------------|--------------------|
-/// | starting, resolving   | resolving       | starting   | + cancelling | -                  |
-/// | resolving             | -               | resumes    | + cancelling | -                  |
-/// | resolving, cancelling | -               | cancelling | -            | resumes, cancelled |
-/// | cancelling            | -               | -          | -            | resumes            |
-class resolve_awaiter : operation, waiting_lookup {
+/// Waits for a name. A stoppable_wait whose home is the engine's loop.
+class resolve_awaiter : gyre::detail::stoppable_wait, waiting_lookup {
  public:
   resolve_awaiter(std::shared_ptr<name_engine> engine, std::string host, service destination,
                   lookup_kind requested = {}) noexcept
-      : operation(&run),
-        waiting_lookup(&on_complete),
+      : waiting_lookup(&on_complete),
         engine_(std::move(engine)),
         host_(std::move(host)),
         service_(destination) {
@@ -288,12 +275,11 @@ class resolve_awaiter : operation, waiting_lookup {
   static constexpr bool await_ready() noexcept { return false; }
   template <class Promise>
   bool await_suspend(std::coroutine_handle<Promise> awaiting) {
-    home_.waiting = awaiting;
 #if GYRE_ASYNC_BACKTRACE
     gyre::detail::set_holder(awaiting, engine_executor());
 #endif
     const task_context& context = gyre::detail::context_of(awaiting);
-    return wait(context) || gyre::detail::gives_way(context, awaiting);
+    return wait(awaiting, context) || gyre::detail::gives_way(context, awaiting);
   }
   std::vector<endpoint> await_resume();
   resolve_result result();
@@ -306,33 +292,15 @@ class resolve_awaiter : operation, waiting_lookup {
   const std::vector<unsigned char>& answer() const noexcept { return message; }
 
  private:
-#if GYRE_ASYNC_BACKTRACE
-  const executor& engine_executor() const noexcept;
-#endif
-  struct on_stop {
-    resolve_awaiter* self;
-    void operator()() const noexcept { self->stop(); }
-  };
-  // Parties that will still touch the awaiter: bits of parties_.
-  enum party : std::uint8_t { starting = 1, resolving = 2, cancelling = 4 };
-
-  bool wait(const task_context& context);
-  bool start() noexcept;
-  void stop() noexcept;
-  void cancel() noexcept;
-  bool retire(unsigned parties) noexcept;
-  void resume() noexcept;
-  static void run(operation& posted);
+  executor& engine_executor() const noexcept;
+  bool wait(std::coroutine_handle<> awaiting, const task_context& context);
+  bool start() noexcept override;
+  bool cancel() noexcept override;
   static void on_complete(waiting_lookup& lookup);
 
   std::shared_ptr<name_engine> engine_;
   std::string host_;
   service service_;
-  gyre::detail::resumption home_;
-  const task_context* context_ = nullptr;  // once it is awaited
-  std::optional<inplace_stop_callback<on_stop>> callback_;
-  gyre::detail::atomic<std::uint8_t> parties_{0};
-  bool started_ = false;
 };
 
 void decode_records(std::uint16_t type, const std::vector<unsigned char>& message,
