@@ -278,7 +278,7 @@ TEST_P(ThreadPool, LeavesARefusedCallableAsItWasWhereTasksAreTimed) {
   busy.end();
 }
 
-TEST_P(ThreadPool, ThreadsThatSubmitSeldomDoNotHoldThePlacesOfOthers) {
+TEST_P(ThreadPool, ThreadsThatSubmitSeldomDoNotHoldTheSlotsOfOthers) {
   constexpr std::size_t threads = 200;
   thread_pool pool(with(1, 1024, when_full::reject));
   std::latch posted(threads);
@@ -302,7 +302,7 @@ TEST_P(ThreadPool, ThreadsThatSubmitSeldomDoNotHoldThePlacesOfOthers) {
   busy.end();
 }
 
-TEST_P(ThreadPool, BlocksASubmitterUntilThereIsAPlace) {
+TEST_P(ThreadPool, BlocksASubmitterUntilThereIsASlot) {
   thread_pool pool(with(1, 2));
   busy_worker busy(pool);
   pool.post([] {});
@@ -331,7 +331,7 @@ TEST_P(ThreadPool, BlocksASubmitterNoLongerThanItShall) {
 }
 
 // The loop would be blocked by submit(), and could not let the worker go on.
-TEST_P(ThreadPool, ACoroutineWaitsForAPlaceWithoutBlockingItsThread) {
+TEST_P(ThreadPool, ACoroutineWaitsForASlotWithoutBlockingItsThread) {
   for (const task_priority priority : {task_priority::normal, task_priority::low}) {
     thread_pool pool(with(1, 2));
     busy_worker busy(pool);
@@ -352,7 +352,7 @@ TEST_P(ThreadPool, ACoroutineWaitsForAPlaceWithoutBlockingItsThread) {
   }
 }
 
-TEST_P(ThreadPool, CoroutinesAndThreadsThatWaitForPlacesAllGetThem) {
+TEST_P(ThreadPool, CoroutinesAndThreadsThatWaitForSlotsAllGetThem) {
   thread_pool pool(with(2, 3));
   std::atomic<int> runs = 0;
   const auto post_many = [&]() -> task<> {
@@ -372,7 +372,7 @@ TEST_P(ThreadPool, CoroutinesAndThreadsThatWaitForPlacesAllGetThem) {
   EXPECT_EQ(runs, 2000);
 }
 
-TEST_P(ThreadPool, ACoroutineThatIsStoppedWhileItWaitsForAPlaceSubmitsNothing) {
+TEST_P(ThreadPool, ACoroutineThatIsStoppedWhileItWaitsForASlotSubmitsNothing) {
   thread_pool pool(with(1, 1));
   busy_worker busy(pool);
   while (pool.try_post([] {})) continue;
@@ -395,7 +395,7 @@ TEST_P(ThreadPool, ACoroutineThatIsStoppedWhileItWaitsForAPlaceSubmitsNothing) {
   pool.post([] {});
 }
 
-TEST_P(ThreadPool, TheEndRefusesCoroutinesThatWaitForAPlace) {
+TEST_P(ThreadPool, TheEndRefusesCoroutinesThatWaitForASlot) {
   thread_pool pool(with(1, 1));
   busy_worker busy(pool);
   while (pool.try_post([] {})) continue;
@@ -442,7 +442,7 @@ TEST_P(ThreadPool, ABlockedSubmitterIsServedBesideOneThatTriesAllTheTime) {
   over = true;
 }
 
-TEST_P(ThreadPool, LetsTheSubmitterRunWhatHasNoPlace) {
+TEST_P(ThreadPool, LetsTheSubmitterRunWhatHasNoSlot) {
   thread_pool pool(with(1, 1, when_full::caller_runs));
   busy_worker busy(pool);
   pool.post([] {});
@@ -473,7 +473,7 @@ TEST_P(ThreadPool, AChainOfTasksThatTheSubmitterRunsKeepsTheStackFlat) {
   EXPECT_EQ(ran, 100'000);
 }
 
-TEST_P(ThreadPool, HasNothingToDropWhereDelayedTasksHaveAllPlaces) {
+TEST_P(ThreadPool, HasNothingToDropWhereDelayedTasksHaveAllSlots) {
   thread_pool pool(with(1, 2, when_full::drop_oldest));
   for (int i = 0; i < 2; ++i) pool.post_after(std::chrono::hours(1), [] {});
   EXPECT_FALSE(pool.try_post([] {}));
@@ -495,7 +495,7 @@ TEST_P(ThreadPool, DropsTheOldestForTheNewest) {
   EXPECT_EQ(pool.metrics().dropped, 2U);
 }
 
-TEST_P(ThreadPool, PlacesOfThreadsThatEndedComeBack) {
+TEST_P(ThreadPool, SlotsOfThreadsThatEndedComeBack) {
   thread_pool pool(with(2, 512));
   std::atomic<int> ran = 0;
   for (int i = 0; i < 1000; ++i) {
@@ -505,7 +505,7 @@ TEST_P(ThreadPool, PlacesOfThreadsThatEndedComeBack) {
   EXPECT_EQ(ran, 1000);
 }
 
-// A worker that waited for a place would wait for itself.
+// A worker that waited for a slot would wait for itself.
 TEST_P(ThreadPool, WorkerThatSubmitsIntoAFullPoolDoesNotWait) {
   for (const auto policy :
        {when_full::block, when_full::caller_runs, when_full::drop_oldest, when_full::reject}) {
@@ -572,7 +572,7 @@ TEST_P(ThreadPool, TreeOfSubmissionsRunsWholeThoughThePoolIsFull) {
   EXPECT_EQ(leaves, 1 << 12);
 }
 
-// Were it run at once when there is no place, the stack would grow without end.
+// Were it run at once when there is no slot, the stack would grow without end.
 TEST_P(ThreadPool, TaskThatSubmitsItselfRunsInConstantStackThoughThePoolIsFull) {
   for (const auto policy : {when_full::block, when_full::caller_runs}) {
     thread_pool pool(with(1, 1, policy));
@@ -816,7 +816,7 @@ TEST_P(ThreadPool, PurgeEndsThoughOthersSubmit) {
   purged = true;
 }
 
-TEST_P(ThreadPool, PurgedTasksGiveTheirPlacesBack) {
+TEST_P(ThreadPool, PurgedTasksGiveTheirSlotsBack) {
   thread_pool pool(with(1, 10, when_full::reject));
   busy_worker busy(pool);
   for (int round = 0; round < 3; ++round) {
@@ -1078,7 +1078,7 @@ TEST_P(ThreadPool, StartsADelayedTaskOnceItsTimeHasCome) {
   EXPECT_TRUE(at_once.get_future().get());
 }
 
-TEST_P(ThreadPool, DelayedTaskTakesItsPlaceAtOnce) {
+TEST_P(ThreadPool, DelayedTaskTakesItsSlotAtOnce) {
   thread_pool pool(with(1, 1, when_full::reject));
   pool.post_after(1h, [] {});
   EXPECT_EQ(pool.metrics().delayed, 1U);

@@ -29,7 +29,7 @@ using gyre::detail::admission_result;
 
 constexpr steady_time for_ever = steady_time::max();
 
-// futex(2): looks at the word and lies down in one step, as seen by wakers.
+// futex(2): looks at the word and falls asleep in one step, as seen by wakers.
 struct model_futex {
   using word = gyre::detail::capacity_futex::word;
   static void wait(const word& on, std::uint32_t expected, steady_time /*deadline*/) {

@@ -25,13 +25,13 @@
 
 namespace model = gyre::model;
 
-// In place of futex(2), for one sleeper: looks at the word and lies down in one step, as seen by
+// In place of futex(2), for one sleeper: looks at the word and falls asleep in one step, as seen by
 // wakers, who know the word by its address alone. Only the end of time is no deadline that has
 // passed.
 namespace {
 std::mutex kernel;
 const void* sleeps_on = nullptr;
-model::event bed;
+model::event wakeup;
 }  // namespace
 
 void gyre::detail::futex_wait_until(const atomic<std::uint32_t>& word, std::uint32_t expected,
@@ -42,14 +42,14 @@ void gyre::detail::futex_wait_until(const atomic<std::uint32_t>& word, std::uint
     if (word.load(std::memory_order_relaxed) != expected) return;
     sleeps_on = &word;
   }
-  bed.wait();
+  wakeup.wait();
 }
 
 void gyre::detail::futex_wake_one(const atomic<std::uint32_t>* word) noexcept {
   const std::lock_guard bucket(kernel);
   if (sleeps_on != word) return;
   sleeps_on = nullptr;
-  bed.wake();
+  wakeup.wake();
 }
 
 namespace {

@@ -13,7 +13,7 @@
 #include <gyre/pool/detail/admission.hpp>
 #include <gyre/pool/detail/capacity.hpp>
 #include <gyre/pool/detail/delayed_tasks.hpp>
-#include <gyre/pool/detail/exception_reporter.hpp>
+#include <gyre/pool/detail/error_reporter.hpp>
 #include <gyre/pool/detail/life_cycle.hpp>
 #include <gyre/pool/detail/pool_task.hpp>
 #include <gyre/pool/detail/pool_worker.hpp>
@@ -46,7 +46,7 @@ class pool_core final : public executor, public std::enable_shared_from_this<poo
   life_cycle& life() noexcept { return life_; }
   capacity& slots() noexcept { return slots_; }
   detail::admission& admission() noexcept { return admission_; }
-  exception_reporter& reporter() noexcept { return reporter_; }
+  error_reporter& reporter() noexcept { return reporter_; }
   worker_set& workers() noexcept { return workers_; }
   task_scheduler& scheduler() noexcept { return *scheduler_; }
   detail::quiescence& quiescence() noexcept { return quiescence_; }
@@ -105,7 +105,7 @@ class pool_core final : public executor, public std::enable_shared_from_this<poo
   thread_pool_options options_;
   life_cycle life_;
   capacity slots_;
-  exception_reporter reporter_;
+  error_reporter reporter_;
   worker_set workers_;
   timer_thread timers_;
   delayed_tasks delayed_;

@@ -26,6 +26,7 @@ class pool_worker final : public helper {
   pool_worker(pool_core& pool, std::size_t number) noexcept : core(pool), index(number) {}
   pool_worker(const pool_worker&) = delete;
   pool_worker& operator=(const pool_worker&) = delete;
+  virtual ~pool_worker() = default;
 
   // Its own thread.
 

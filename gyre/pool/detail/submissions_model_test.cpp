@@ -77,11 +77,11 @@ TEST(SubmissionsModel, TasksOfOneProducerRunOnceInOrderWhicheverWorkerTakesThem)
 struct workers {
   void submit() {
     model::assert_that(waiting.try_push([this] { finish_one(); }), "there is a slot");
-    if (gate.must_wake()) bed.wake();
+    if (gate.must_wake()) wakeup.wake();
   }
   void work_once() {
     batch some(1);
-    if (waiting.run_some(some) && gate.must_wake()) bed.wake();
+    if (waiting.run_some(some) && gate.must_wake()) wakeup.wake();
   }
   void work_until_finished(int tasks) {
     while (finished.load(std::memory_order_acquire) < tasks) {
@@ -89,20 +89,20 @@ struct workers {
       waiting.run_some(some);
       if (some.ran() > 0) continue;
       gate.fall_asleep();
-      if (!waiting.ready() && finished.load(std::memory_order_acquire) < tasks) bed.wait();
+      if (!waiting.ready() && finished.load(std::memory_order_acquire) < tasks) wakeup.wait();
       gate.wake_up();
     }
   }
   void finish_one() {
     finished.fetch_add(1, std::memory_order_release);
-    if (gate.must_wake()) bed.wake();
+    if (gate.must_wake()) wakeup.wake();
   }
 
   capacity room{stocks_of_one};
   small_submissions waiting{room};
   gyre::detail::sleep_gate gate{false};
   gyre::detail::atomic<int> finished{0};
-  model::event bed;
+  model::event wakeup;
 };
 
 TEST(SubmissionsModel, NothingWaitsInAShardThatAWorkerHadWhenAnotherFellAsleep) {
@@ -121,7 +121,7 @@ TEST(SubmissionsModel, NothingWaitsInAShardThatAWorkerHadWhenAnotherFellAsleep) 
   EXPECT_TRUE(checked) << checked;
 }
 
-TEST(SubmissionsModel, PlacesOfThreadsThatEndComeBackWhoeverSeesItFirst) {
+TEST(SubmissionsModel, SlotsOfThreadsThatEndComeBackInAnyOrder) {
   const auto checked = model::check({.preemptions = 2, .stale_reads = 1}, [] {
     capacity room(stocks_of_three);
     receipts received;

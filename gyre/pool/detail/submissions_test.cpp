@@ -73,7 +73,7 @@ TYPED_TEST(Submission, RunsEachThreadsTasksInItsOrder) {
   EXPECT_EQ(this->waiting.pushed(), 300U);
 }
 
-TYPED_TEST(Submission, RefusesWhatHasNoPlaceAndLeavesItUntouched) {
+TYPED_TEST(Submission, RefusesACallableWithoutASlotAndLeavesItUntouched) {
   for (int i = 0; i < 512; ++i) ASSERT_TRUE(this->waiting.try_push([] {})) << i;
   auto kept = std::make_unique<int>(1);
   auto task = [kept = std::move(kept)] { EXPECT_EQ(*kept, 1); };
@@ -91,7 +91,7 @@ TYPED_TEST(Submission, RefusesWhatHasNoPlaceAndLeavesItUntouched) {
   EXPECT_EQ(this->run_all(), 512U);
 }
 
-TYPED_TEST(Submission, WhatNeedsNoPlaceIsNeverRefused) {
+TYPED_TEST(Submission, ACallableThatNeedsNoSlotIsNeverRefused) {
   while (this->waiting.try_push([] {})) {
   }
   int ran = 0;
@@ -175,7 +175,7 @@ TYPED_TEST(Submission, WhatWasNotRunIsDestroyedAtTheEnd) {
   EXPECT_EQ(told.destroyed, 3);
 }
 
-TYPED_TEST(Submission, ThePlacesOfAThreadThatEndsAreFoundBySubmitters) {
+TYPED_TEST(Submission, TheSlotsOfAThreadThatEndsAreFoundBySubmitters) {
   // With a stock of two, while there are many, of which each thread uses one.
   for (int i = 0; i < 256; ++i) {
     std::thread([&] { ASSERT_TRUE(this->waiting.try_push([] {})); }).join();
@@ -187,7 +187,7 @@ TYPED_TEST(Submission, ThePlacesOfAThreadThatEndsAreFoundBySubmitters) {
   EXPECT_EQ(this->room.free(), 512U);
 }
 
-TYPED_TEST(Submission, WhoWaitsIsGivenThePlacesOfAThreadThatEnds) {
+TYPED_TEST(Submission, AWaitingThreadIsGivenTheSlotsOfAThreadThatEnds) {
   std::counting_semaphore<> full(0);
   std::counting_semaphore<> end(0);
   std::thread hoarder([&] {
@@ -206,7 +206,7 @@ TYPED_TEST(Submission, WhoWaitsIsGivenThePlacesOfAThreadThatEnds) {
   EXPECT_EQ(this->run_all(), 512U);
 }
 
-TYPED_TEST(Submission, ClosingThePlacesEndsTheWait) {
+TYPED_TEST(Submission, ClosingTheSlotsEndsTheWait) {
   while (this->waiting.try_push([] {})) {
   }
   std::thread blocked(

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// exception_reporter: passes the exceptions of posted tasks to thread_pool_options::on_exception.
+// error_reporter: passes the exceptions of posted tasks to thread_pool_options::on_exception.
 #pragma once
 
 #include <atomic>
@@ -11,12 +11,12 @@
 namespace gyre::detail {
 
 /// Thread-safety: all members may be called from any thread.
-class exception_reporter {
+class error_reporter {
  public:
   using handler = move_only_function<void(std::exception_ptr)>;
 
   /// Lifetime: `on_exception` must outlive this.
-  explicit exception_reporter(handler& on_exception) noexcept : on_exception_(on_exception) {}
+  explicit error_reporter(handler& on_exception) noexcept : on_exception_(on_exception) {}
 
   /// Calls `function`, and the handler with its exception.
   template <class F>
