@@ -223,7 +223,7 @@ bool resolve_awaiter::cancel() noexcept {
 }
 
 void resolve_awaiter::on_complete(waiting_lookup& lookup) {
-  static_cast<resolve_awaiter&>(lookup).complete();
+  static_cast<resolve_awaiter&>(lookup).complete_event();
 }
 
 resolve_result resolve_awaiter::take_result() noexcept {

@@ -28,7 +28,9 @@ bool sleep_awaiter::cancel() noexcept {
   return home().timers()->cancel_timer(*this);
 }
 
-void sleep_awaiter::expire(timer_operation& self) { static_cast<sleep_awaiter&>(self).complete(); }
+void sleep_awaiter::expire(timer_operation& self) {
+  static_cast<sleep_awaiter&>(self).complete_event();
+}
 
 std::expected<void, std::error_code> sleep_awaiter::result() {
   end();

@@ -23,7 +23,7 @@ namespace gyre::detail {
 /// leaves when it has touched the wait for the last time, and the last one resumes the coroutine, so
 /// that no party finds the wait gone.
 ///
-/// | parties | start() has returned | complete() | stop | cancel() in time | cancel() too late |
+/// | parties | start() has returned | complete_event() | stop | cancel() in time | cancel() too late |
 /// |---|---|---|---|---|---|
 /// | starting, event | event | starting | - | - | - |
 /// | starting | resumes | - | - | - | - |
@@ -48,7 +48,7 @@ class stoppable_wait : operation {
   /// of the home.
   virtual bool cancel() noexcept = 0;
   /// The event, after start() has returned false. The wait may be gone afterwards.
-  void complete() noexcept {
+  void complete_event() noexcept {
     if (leave(event)) resume_coroutine();
   }
 

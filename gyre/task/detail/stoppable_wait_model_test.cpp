@@ -66,7 +66,7 @@ class signalled_wait final : gyre::detail::stoppable_wait {
     signal_.signaller = std::make_unique<model::thread>([this, &on = signal_] {
       if (!on.claim()) return;
       completed_ = true;
-      complete();
+      complete_event();
     });
     return false;
   }
