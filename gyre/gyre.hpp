@@ -28,8 +28,11 @@
 #include <gyre/exec/inbox/sharded.hpp>
 #include <gyre/exec/loop.hpp>
 #include <gyre/exec/loop_group.hpp>
+#include <gyre/exec/loop_metrics.hpp>
+#include <gyre/exec/loop_options.hpp>
 #include <gyre/exec/loop_thread.hpp>
 #include <gyre/exec/poller.hpp>
+#include <gyre/exec/posting.hpp>
 #include <gyre/exec/sync_wait.hpp>
 #include <gyre/exec/timer.hpp>
 #include <gyre/io/backend.hpp>
