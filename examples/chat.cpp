@@ -1,8 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// A chat room: the first line that somebody sends is their name, each further one goes to everybody.
-// Who reads too slowly is sent away, so that they cost a bounded amount of memory.
+// A chat room: the first line that somebody sends is their name, each further one goes to
+// everybody. Who reads too slowly is sent away, so that they cost a bounded amount of memory.
 //
 //     chat [ADDRESS:PORT]
+#include <gyre/exec/loop.hpp>
+#include <gyre/io/input.hpp>
+#include <gyre/net/endpoint.hpp>
+#include <gyre/net/framing.hpp>
+#include <gyre/net/tcp_connection.hpp>
+#include <gyre/net/tcp_server.hpp>
+#include <gyre/runtime/signal_set.hpp>
+
 #include <chrono>
 #include <csignal>
 #include <cstddef>
@@ -11,14 +19,6 @@
 #include <string>
 #include <string_view>
 #include <system_error>
-
-#include <gyre/exec/loop.hpp>
-#include <gyre/io/input.hpp>
-#include <gyre/net/endpoint.hpp>
-#include <gyre/net/framing.hpp>
-#include <gyre/net/tcp_connection.hpp>
-#include <gyre/net/tcp_server.hpp>
-#include <gyre/runtime/signal_set.hpp>
 
 using namespace std::chrono_literals;
 

@@ -2,9 +2,6 @@
 // An echo server with coroutines, on all cores: what comes is sent back (RFC 862).
 //
 //     echo_coroutine [ADDRESS:PORT]
-#include <iostream>
-#include <utility>
-
 #include <gyre/io/received.hpp>
 #include <gyre/net/endpoint.hpp>
 #include <gyre/net/socket.hpp>
@@ -13,6 +10,9 @@
 #include <gyre/runtime/runtime.hpp>
 #include <gyre/task/as_expected.hpp>
 #include <gyre/task/task.hpp>
+
+#include <iostream>
+#include <utility>
 
 gyre::task<> echo(gyre::loop& home, gyre::net::socket client) {
   gyre::net::tcp_stream peer(home, std::move(client));

@@ -2,16 +2,16 @@
 // An echo server with callbacks: what comes is sent back (RFC 862).
 //
 //     echo_server [ADDRESS:PORT]
-#include <chrono>
-#include <csignal>
-#include <iostream>
-
 #include <gyre/exec/loop.hpp>
 #include <gyre/io/input.hpp>
 #include <gyre/net/endpoint.hpp>
 #include <gyre/net/tcp_connection.hpp>
 #include <gyre/net/tcp_server.hpp>
 #include <gyre/runtime/signal_set.hpp>
+
+#include <chrono>
+#include <csignal>
+#include <iostream>
 
 using namespace std::chrono_literals;
 

@@ -3,6 +3,25 @@
 // never sees their bytes.
 //
 //     file_server FOLDER [ADDRESS:PORT]
+#include <gyre/base/unique_fd.hpp>
+#include <gyre/io/blocking_pool.hpp>
+#include <gyre/io/buffer.hpp>
+#include <gyre/net/address.hpp>
+#include <gyre/net/endpoint.hpp>
+#include <gyre/net/tcp_listener.hpp>
+#include <gyre/net/tcp_stream.hpp>
+#include <gyre/runtime/runtime.hpp>
+#include <gyre/sync/semaphore.hpp>
+#include <gyre/task/as_expected.hpp>
+#include <gyre/task/schedule.hpp>
+#include <gyre/task/task.hpp>
+
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
@@ -16,25 +35,6 @@
 #include <system_error>
 #include <unordered_map>
 #include <utility>
-
-#include <fcntl.h>
-#include <linux/openat2.h>
-#include <sys/stat.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-
-#include <gyre/base/unique_fd.hpp>
-#include <gyre/io/blocking_pool.hpp>
-#include <gyre/io/buffer.hpp>
-#include <gyre/net/address.hpp>
-#include <gyre/net/endpoint.hpp>
-#include <gyre/net/tcp_listener.hpp>
-#include <gyre/net/tcp_stream.hpp>
-#include <gyre/runtime/runtime.hpp>
-#include <gyre/sync/semaphore.hpp>
-#include <gyre/task/as_expected.hpp>
-#include <gyre/task/schedule.hpp>
-#include <gyre/task/task.hpp>
 
 using namespace std::chrono_literals;
 namespace fs = std::filesystem;
@@ -99,8 +99,8 @@ gyre::unique_fd open_step_by_step(int folder, const fs::path& path) {
   return opened;
 }
 
-// The kernel sees to it that no link leads out of the folder. To open a pipe without O_NONBLOCK would
-// wait for somebody who writes to it.
+// The kernel sees to it that no link leads out of the folder. To open a pipe without O_NONBLOCK
+// would wait for somebody who writes to it.
 gyre::unique_fd open_beneath(int folder, const fs::path& path) {
   ::open_how how{};
   how.flags = O_RDONLY | O_NONBLOCK | O_CLOEXEC;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // One loop, a timer on it, and a task posted from another thread.
+#include <gyre/exec/loop.hpp>
+#include <gyre/exec/timer.hpp>
+
 #include <chrono>
 #include <iostream>
 #include <thread>
-
-#include <gyre/exec/loop.hpp>
-#include <gyre/exec/timer.hpp>
 
 int main() {
   using namespace std::chrono_literals;

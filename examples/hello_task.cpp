@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Two coroutines beside each other, and a limit on both.
-#include <chrono>
-#include <iostream>
-
 #include <gyre/exec/loop.hpp>
 #include <gyre/exec/sync_wait.hpp>
 #include <gyre/task/sleep.hpp>
 #include <gyre/task/task.hpp>
 #include <gyre/task/when_all.hpp>
 #include <gyre/task/with_timeout.hpp>
+
+#include <chrono>
+#include <iostream>
 
 using namespace std::chrono_literals;
 

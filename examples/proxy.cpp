@@ -3,10 +3,6 @@
 // reads slowly slows the other down, and the end of each direction is passed on by itself.
 //
 //     proxy LISTEN_ADDRESS:PORT SERVER_ADDRESS:PORT
-#include <chrono>
-#include <iostream>
-#include <utility>
-
 #include <gyre/io/received.hpp>
 #include <gyre/net/connect.hpp>
 #include <gyre/net/endpoint.hpp>
@@ -17,6 +13,10 @@
 #include <gyre/task/task.hpp>
 #include <gyre/task/when_all.hpp>
 #include <gyre/task/with_timeout.hpp>
+
+#include <chrono>
+#include <iostream>
+#include <utility>
 
 using namespace std::chrono_literals;
 

@@ -1,19 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A SOCKS 5 proxy without authentication (RFC 1928): CONNECT to IPv4, IPv6 and names, which it looks
-// up without blocking.
+// A SOCKS 5 proxy without authentication (RFC 1928): CONNECT to IPv4, IPv6 and names, which it
+// looks up without blocking.
 //
 //     socks5_proxy [ADDRESS:PORT]
-#include <array>
-#include <chrono>
-#include <cstddef>
-#include <cstdint>
-#include <expected>
-#include <iostream>
-#include <span>
-#include <string>
-#include <system_error>
-#include <utility>
-
 #include <gyre/io/buffer.hpp>
 #include <gyre/net/connect.hpp>
 #include <gyre/net/endpoint.hpp>
@@ -26,6 +15,17 @@
 #include <gyre/task/task.hpp>
 #include <gyre/task/when_all.hpp>
 #include <gyre/task/with_timeout.hpp>
+
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <expected>
+#include <iostream>
+#include <span>
+#include <string>
+#include <system_error>
+#include <utility>
 
 using namespace std::chrono_literals;
 using gyre::task;

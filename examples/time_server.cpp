@@ -1,15 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The time protocol (RFC 868): tells the seconds since 1900 to who connects by TCP, and to who sends
-// a datagram by UDP.
+// The time protocol (RFC 868): tells the seconds since 1900 to who connects by TCP, and to who
+// sends a datagram by UDP.
 //
 //     time_server [ADDRESS:PORT]
-#include <chrono>
-#include <csignal>
-#include <cstddef>
-#include <cstdint>
-#include <iostream>
-#include <span>
-
 #include <gyre/exec/loop.hpp>
 #include <gyre/io/buffer.hpp>
 #include <gyre/net/endpoint.hpp>
@@ -17,6 +10,13 @@
 #include <gyre/net/tcp_server.hpp>
 #include <gyre/net/udp_server.hpp>
 #include <gyre/runtime/signal_set.hpp>
+
+#include <chrono>
+#include <csignal>
+#include <cstddef>
+#include <cstdint>
+#include <iostream>
+#include <span>
 
 using namespace std::chrono_literals;
 

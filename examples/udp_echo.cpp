@@ -2,15 +2,15 @@
 // A UDP echo server: each datagram goes back to its sender (RFC 862), many with one system call.
 //
 //     udp_echo [ADDRESS:PORT]
-#include <csignal>
-#include <cstddef>
-#include <iostream>
-#include <span>
-
 #include <gyre/exec/loop.hpp>
 #include <gyre/net/endpoint.hpp>
 #include <gyre/net/udp_server.hpp>
 #include <gyre/runtime/signal_set.hpp>
+
+#include <csignal>
+#include <cstddef>
+#include <iostream>
+#include <span>
 
 int main(int argc, char** argv) {
   const gyre::net::endpoint at(argc > 1 ? argv[1] : "[::]:7007");

@@ -1,14 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Counts words: a reader and several counters share a channel, each counter on a loop of its own.
-#include <chrono>
-#include <iostream>
-#include <map>
-#include <optional>
-#include <sstream>
-#include <string>
-#include <utility>
-#include <vector>
-
 #include <gyre/exec/loop.hpp>
 #include <gyre/exec/sync_wait.hpp>
 #include <gyre/runtime/loop_pool.hpp>
@@ -18,6 +9,15 @@
 #include <gyre/task/task.hpp>
 #include <gyre/task/when_all.hpp>
 #include <gyre/task/with_timeout.hpp>
+
+#include <chrono>
+#include <iostream>
+#include <map>
+#include <optional>
+#include <sstream>
+#include <string>
+#include <utility>
+#include <vector>
 
 using word_counts = std::map<std::string, int>;
 

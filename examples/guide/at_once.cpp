@@ -1,12 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Guide, part 4: a loop, time, and several things at once.
-#include <chrono>
-#include <iostream>
-#include <string>
-#include <system_error>
-#include <tuple>
-#include <vector>
-
 #include <gyre/exec/loop.hpp>
 #include <gyre/exec/sync_wait.hpp>
 #include <gyre/sync/channel.hpp>
@@ -16,6 +9,13 @@
 #include <gyre/task/when_all.hpp>
 #include <gyre/task/when_any.hpp>
 #include <gyre/task/with_timeout.hpp>
+
+#include <chrono>
+#include <iostream>
+#include <string>
+#include <system_error>
+#include <tuple>
+#include <vector>
 
 using namespace std::chrono_literals;
 

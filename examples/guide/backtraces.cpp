@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Guide, part 8: where a coroutine is.
-#include <iostream>
-
 #include <gyre/task/async_backtrace.hpp>
 #include <gyre/task/sync_wait.hpp>
 #include <gyre/task/task.hpp>
+
+#include <iostream>
 
 gyre::task<> read_header() {
   const gyre::async_backtrace here = co_await gyre::current_backtrace();

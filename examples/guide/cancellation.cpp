@@ -1,12 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Guide, part 5: asking coroutines to stop, and scopes that leave nothing behind.
-#include <chrono>
-#include <exception>
-#include <iostream>
-#include <stdexcept>
-#include <string_view>
-#include <system_error>
-
 #include <gyre/exec/loop.hpp>
 #include <gyre/exec/sync_wait.hpp>
 #include <gyre/task/finally.hpp>
@@ -19,6 +12,13 @@
 #include <gyre/task/task.hpp>
 #include <gyre/task/when_all.hpp>
 #include <gyre/task/with_timeout.hpp>
+
+#include <chrono>
+#include <exception>
+#include <iostream>
+#include <stdexcept>
+#include <string_view>
+#include <system_error>
 
 using namespace std::chrono_literals;
 

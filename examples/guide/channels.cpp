@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Guide, part 7: a channel between producers on one loop and a worker on another.
-#include <iostream>
-#include <optional>
-
 #include <gyre/exec/loop.hpp>
 #include <gyre/exec/loop_thread.hpp>
 #include <gyre/exec/sync_wait.hpp>
@@ -10,6 +7,9 @@
 #include <gyre/task/schedule.hpp>
 #include <gyre/task/task.hpp>
 #include <gyre/task/when_all.hpp>
+
+#include <iostream>
+#include <optional>
 
 gyre::task<> produce(gyre::channel<int>& to, int first, int last) {
   for (int i = first; i <= last; ++i) co_await to.send(i);

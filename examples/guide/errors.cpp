@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Guide, part 3: exceptions, and errors as values.
+#include <gyre/sync/channel.hpp>
+#include <gyre/task/as_expected.hpp>
+#include <gyre/task/sync_wait.hpp>
+#include <gyre/task/task.hpp>
+
 #include <expected>
 #include <iostream>
 #include <stdexcept>
 #include <string>
 #include <system_error>
 #include <utility>
-
-#include <gyre/sync/channel.hpp>
-#include <gyre/task/as_expected.hpp>
-#include <gyre/task/sync_wait.hpp>
-#include <gyre/task/task.hpp>
 
 gyre::task<int> parse(std::string text) { co_return std::stoi(text); }
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Guide, part 1: coroutines that await each other, and main() that waits for them.
-#include <iostream>
-#include <string>
-
 #include <gyre/task/sync_wait.hpp>
 #include <gyre/task/task.hpp>
+
+#include <iostream>
+#include <string>
 
 gyre::task<int> length_of(std::string text) { co_return static_cast<int>(text.size()); }
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Guide, part 2: what a coroutine owns, and what it only refers to.
-#include <iostream>
-#include <string>
-#include <utility>
-
 #include <gyre/task/invoke.hpp>
 #include <gyre/task/schedule.hpp>
 #include <gyre/task/sync_wait.hpp>
 #include <gyre/task/task.hpp>
+
+#include <iostream>
+#include <string>
+#include <utility>
 
 gyre::task<> greet(std::string name) {
   co_await gyre::yield();

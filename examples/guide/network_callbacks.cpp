@@ -1,5 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Guide to the network, parts 5 and 6: servers and clients with callbacks, and messages.
+#include <gyre/exec/loop.hpp>
+#include <gyre/io/buffer.hpp>
+#include <gyre/io/input.hpp>
+#include <gyre/net/endpoint.hpp>
+#include <gyre/net/framing.hpp>
+#include <gyre/net/tcp_client.hpp>
+#include <gyre/net/tcp_connection.hpp>
+#include <gyre/net/tcp_server.hpp>
+#include <gyre/pool/thread_pool.hpp>
+#include <gyre/runtime/loop_pool.hpp>
+
 #include <charconv>
 #include <chrono>
 #include <cstddef>
@@ -11,17 +22,6 @@
 #include <string_view>
 #include <system_error>
 #include <utility>
-
-#include <gyre/exec/loop.hpp>
-#include <gyre/io/buffer.hpp>
-#include <gyre/io/input.hpp>
-#include <gyre/net/endpoint.hpp>
-#include <gyre/net/framing.hpp>
-#include <gyre/net/tcp_client.hpp>
-#include <gyre/net/tcp_connection.hpp>
-#include <gyre/net/tcp_server.hpp>
-#include <gyre/pool/thread_pool.hpp>
-#include <gyre/runtime/loop_pool.hpp>
 
 using namespace std::chrono_literals;
 

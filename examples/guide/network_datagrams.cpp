@@ -1,18 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Guide to the network, parts 7 to 9: datagrams, names and files.
-#include <array>
-#include <chrono>
-#include <cstddef>
-#include <filesystem>
-#include <iostream>
-#include <optional>
-#include <span>
-#include <string>
-#include <utility>
-#include <vector>
-
-#include <unistd.h>
-
 #include <gyre/exec/loop.hpp>
 #include <gyre/exec/loop_thread.hpp>
 #include <gyre/exec/sync_wait.hpp>
@@ -32,6 +19,19 @@
 #include <gyre/task/when_all.hpp>
 #include <gyre/task/when_any.hpp>
 #include <gyre/task/with_timeout.hpp>
+
+#include <unistd.h>
+
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <filesystem>
+#include <iostream>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
 
 using namespace std::chrono_literals;
 

@@ -1,5 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Guide to the network, part 9: descriptors that go over a Unix socket.
+#include <gyre/base/unique_fd.hpp>
+#include <gyre/exec/loop.hpp>
+#include <gyre/io/input.hpp>
+#include <gyre/net/endpoint.hpp>
+#include <gyre/net/tcp_client.hpp>
+#include <gyre/net/tcp_connection.hpp>
+#include <gyre/net/tcp_server.hpp>
+
 #include <unistd.h>
 
 #include <array>
@@ -9,14 +17,6 @@
 #include <string>
 #include <string_view>
 #include <system_error>
-
-#include <gyre/base/unique_fd.hpp>
-#include <gyre/exec/loop.hpp>
-#include <gyre/io/input.hpp>
-#include <gyre/net/endpoint.hpp>
-#include <gyre/net/tcp_client.hpp>
-#include <gyre/net/tcp_connection.hpp>
-#include <gyre/net/tcp_server.hpp>
 
 // A file that has no name any more: only who gets its descriptor can read it.
 gyre::unique_fd secret_file(std::string_view content) {

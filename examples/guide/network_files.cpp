@@ -1,5 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Guide to the network, part 9: a server with callbacks that sends a file.
+#include <gyre/base/unique_fd.hpp>
+#include <gyre/exec/loop.hpp>
+#include <gyre/io/input.hpp>
+#include <gyre/net/endpoint.hpp>
+#include <gyre/net/tcp_client.hpp>
+#include <gyre/net/tcp_connection.hpp>
+#include <gyre/net/tcp_server.hpp>
+
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -10,14 +18,6 @@
 #include <iostream>
 #include <string>
 #include <utility>
-
-#include <gyre/base/unique_fd.hpp>
-#include <gyre/exec/loop.hpp>
-#include <gyre/io/input.hpp>
-#include <gyre/net/endpoint.hpp>
-#include <gyre/net/tcp_client.hpp>
-#include <gyre/net/tcp_connection.hpp>
-#include <gyre/net/tcp_server.hpp>
 
 const gyre::net::endpoint any_port(gyre::net::ip_address::loopback_v4(), 0);
 

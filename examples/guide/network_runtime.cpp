@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Guide to the network, part 10: a server with callbacks as a whole program, and its end.
-#include <chrono>
-#include <iostream>
-
 #include <gyre/io/buffer.hpp>
 #include <gyre/io/input.hpp>
 #include <gyre/net/connect.hpp>
@@ -12,6 +9,9 @@
 #include <gyre/net/tcp_stream.hpp>
 #include <gyre/runtime/runtime.hpp>
 #include <gyre/task/task.hpp>
+
+#include <chrono>
+#include <iostream>
 
 using namespace std::chrono_literals;
 

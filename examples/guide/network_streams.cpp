@@ -1,17 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Guide to the network, parts 2 to 4 and 6: a server and its clients as coroutines.
-#include <array>
-#include <chrono>
-#include <cstddef>
-#include <cstdint>
-#include <expected>
-#include <iostream>
-#include <optional>
-#include <span>
-#include <string>
-#include <system_error>
-#include <utility>
-
 #include <gyre/base/endian.hpp>
 #include <gyre/exec/loop.hpp>
 #include <gyre/exec/sync_wait.hpp>
@@ -31,6 +19,18 @@
 #include <gyre/task/task.hpp>
 #include <gyre/task/when_any.hpp>
 #include <gyre/task/with_timeout.hpp>
+
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <expected>
+#include <iostream>
+#include <optional>
+#include <span>
+#include <string>
+#include <system_error>
+#include <utility>
 
 using namespace std::chrono_literals;
 

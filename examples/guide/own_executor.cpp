@@ -1,5 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Another runtime's queue as an executor: here, a thread that runs functions one after the other.
+#include <gyre/task/executor.hpp>
+#include <gyre/task/schedule.hpp>
+#include <gyre/task/sync_wait.hpp>
+#include <gyre/task/task.hpp>
+
 #include <condition_variable>
 #include <deque>
 #include <functional>
@@ -7,11 +12,6 @@
 #include <mutex>
 #include <thread>
 #include <utility>
-
-#include <gyre/task/executor.hpp>
-#include <gyre/task/schedule.hpp>
-#include <gyre/task/sync_wait.hpp>
-#include <gyre/task/task.hpp>
 
 class foreign_runtime {
  public:

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Guide to pools, parts 6 and 7: when tasks run, how a pool ends, and what it tells.
+#include <gyre/pool/future.hpp>
+#include <gyre/pool/thread_pool.hpp>
+
 #include <atomic>
 #include <chrono>
 #include <exception>
@@ -8,9 +11,6 @@
 #include <stdexcept>
 #include <string>
 #include <system_error>
-
-#include <gyre/pool/future.hpp>
-#include <gyre/pool/thread_pool.hpp>
 
 using namespace std::chrono_literals;
 

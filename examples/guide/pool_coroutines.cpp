@@ -1,11 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Guide to pools, part 4: coroutines and pools.
-#include <chrono>
-#include <cstdint>
-#include <iostream>
-#include <tuple>
-#include <utility>
-
 #include <gyre/exec/loop.hpp>
 #include <gyre/exec/sync_wait.hpp>
 #include <gyre/pool/thread_pool.hpp>
@@ -14,6 +8,12 @@
 #include <gyre/task/sync_wait.hpp>
 #include <gyre/task/task.hpp>
 #include <gyre/task/when_all.hpp>
+
+#include <chrono>
+#include <cstdint>
+#include <iostream>
+#include <tuple>
+#include <utility>
 
 using namespace std::chrono_literals;
 

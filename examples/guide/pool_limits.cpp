@@ -1,5 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Guide to pools, part 3: a pool that is full.
+#include <gyre/exec/loop.hpp>
+#include <gyre/exec/sync_wait.hpp>
+#include <gyre/pool/thread_pool.hpp>
+#include <gyre/task/task.hpp>
+
 #include <atomic>
 #include <chrono>
 #include <iostream>
@@ -7,11 +12,6 @@
 #include <system_error>
 #include <utility>
 #include <vector>
-
-#include <gyre/exec/loop.hpp>
-#include <gyre/exec/sync_wait.hpp>
-#include <gyre/pool/thread_pool.hpp>
-#include <gyre/task/task.hpp>
 
 using namespace std::chrono_literals;
 

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Guide to pools, part 5: loops on all workers.
+#include <gyre/pool/parallel.hpp>
+#include <gyre/pool/thread_pool.hpp>
+
 #include <algorithm>
 #include <cstddef>
 #include <functional>
 #include <iostream>
 #include <span>
 #include <vector>
-
-#include <gyre/pool/parallel.hpp>
-#include <gyre/pool/thread_pool.hpp>
 
 void sort(gyre::thread_pool& pool, std::span<int> numbers) {
   if (numbers.size() < 1000) {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Guide to pools, parts 1 and 2: tasks, their futures, and tasks that wait for tasks.
+#include <gyre/pool/future.hpp>
+#include <gyre/pool/thread_pool.hpp>
+
 #include <iostream>
 #include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
-
-#include <gyre/pool/future.hpp>
-#include <gyre/pool/thread_pool.hpp>
 
 int square(int number) { return number * number; }
 

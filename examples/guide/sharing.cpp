@@ -1,12 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Guide, part 6: state that several coroutines use.
-#include <chrono>
-#include <iostream>
-#include <map>
-#include <string>
-#include <system_error>
-#include <utility>
-
 #include <gyre/exec/loop.hpp>
 #include <gyre/exec/loop_thread.hpp>
 #include <gyre/exec/sync_wait.hpp>
@@ -16,6 +9,13 @@
 #include <gyre/task/sleep.hpp>
 #include <gyre/task/task.hpp>
 #include <gyre/task/when_all.hpp>
+
+#include <chrono>
+#include <iostream>
+#include <map>
+#include <string>
+#include <system_error>
+#include <utility>
 
 using namespace std::chrono_literals;
 

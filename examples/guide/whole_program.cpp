@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Guide to whole programs: one call in main(), tasks on all loops, and an end in phases.
-#include <chrono>
-#include <iostream>
-#include <utility>
-
 #include <gyre/pool/future.hpp>
 #include <gyre/runtime/runtime.hpp>
 #include <gyre/sync/channel.hpp>
 #include <gyre/task/sleep.hpp>
+
+#include <chrono>
+#include <iostream>
+#include <utility>
 
 using namespace std::chrono_literals;
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Tests of monotonic time.
-#include <gtest/gtest.h>
 #include <gyre/base/clock.hpp>
+
+#include <gtest/gtest.h>
 
 #include <time.h>
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Tests of reading and writing integers in a stated byte order.
-#include <gtest/gtest.h>
 #include <gyre/base/endian.hpp>
+
+#include <gtest/gtest.h>
 
 #include <array>
 #include <cstdint>

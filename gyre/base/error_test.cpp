@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Tests of the exceptions that failed system calls become.
+#include <gyre/base/error.hpp>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <gyre/base/error.hpp>
 
 #include <cerrno>
 #include <functional>

@@ -2,10 +2,11 @@
 //
 // Tests of the asymmetric fence. Dekker's entry is the thing a fence is for: without a store-load
 // barrier on both sides they miss each other's store again and again, on x86 as well.
-#include <gtest/gtest.h>
 #include <gyre/base/atomic.hpp>
 #include <gyre/base/cache_line.hpp>
 #include <gyre/base/fence.hpp>
+
+#include <gtest/gtest.h>
 
 #include <linux/filter.h>
 #include <linux/seccomp.h>

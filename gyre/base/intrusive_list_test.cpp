@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Tests of the doubly linked intrusive list.
+#include <gyre/base/intrusive_list.hpp>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <gyre/base/intrusive_list.hpp>
 
 #include <vector>
 

@@ -20,8 +20,8 @@ struct intrusive_node {
 };
 
 /// A FIFO of T, which derives from Node, which is intrusive_node or derives from it (a type of its
-/// own for each queue an element can be in at once). Owns nothing: elements must outlive their stay.
-/// Not thread-safe. All members O(1); none allocates or throws.
+/// own for each queue an element can be in at once). Owns nothing: elements must outlive their
+/// stay. Not thread-safe. All members O(1); none allocates or throws.
 template <typename T, typename Node = intrusive_node>
 class intrusive_queue {
  public:

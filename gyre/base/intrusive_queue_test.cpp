@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Tests of the singly linked intrusive queue.
+#include <gyre/base/intrusive_queue.hpp>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <gyre/base/intrusive_queue.hpp>
 
 #include <vector>
 

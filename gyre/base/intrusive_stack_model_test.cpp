@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The lock-free stack under every schedule and every value the memory model lets a load return.
-#include <gtest/gtest.h>
 #include <gyre/base/intrusive_stack.hpp>
-
 #include <tests/model/model.hpp>
+
+#include <gtest/gtest.h>
 
 #include <array>
 

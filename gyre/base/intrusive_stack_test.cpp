@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Tests of the lock-free intrusive stack.
-#include <gtest/gtest.h>
 #include <gyre/base/intrusive_stack.hpp>
+
+#include <gtest/gtest.h>
 
 #include <thread>
 #include <vector>

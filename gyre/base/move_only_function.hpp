@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A callable that can be moved but not copied, as std::move_only_function (which GCC 12 has without
-// a choice of the inline size, and with operator new for what does not fit). 32 bytes by default, so
-// that two fill a cache line; what does not fit lives in the per-thread slab, so that posting it
+// a choice of the inline size, and with operator new for what does not fit). 32 bytes by default,
+// so that two fill a cache line; what does not fit lives in the per-thread slab, so that posting it
 // costs no call of the system allocator in the steady state.
 #pragma once
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Tests of the move-only callable.
-#include <gtest/gtest.h>
 #include <gyre/base/move_only_function.hpp>
+
+#include <gtest/gtest.h>
 
 #include <array>
 #include <cstdint>

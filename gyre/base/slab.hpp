@@ -11,8 +11,8 @@
 // then gives back every slab that becomes empty.
 //
 // Sources: Bonwick, "The slab allocator", 1994 (slabs, colouring); Leijen, Zorn and de Moura,
-// "Mimalloc: free list sharding in action", 2019 (lists per slab, the remote list, and learning that
-// a slab is full only when the list is empty).
+// "Mimalloc: free list sharding in action", 2019 (lists per slab, the remote list, and learning
+// that a slab is full only when the list is empty).
 #pragma once
 
 #include <cstddef>
@@ -29,9 +29,10 @@ inline constexpr std::size_t slab_max_bytes = 4096;
 /// How much memory in empty slabs a thread keeps for its next allocations if nothing else is set.
 inline constexpr std::size_t default_slab_cache_limit = std::size_t{16} << 20;
 
-/// Returns at least `bytes` bytes aligned to slab_alignment. Throws std::bad_alloc. Any thread, also
-/// while its thread-locals are destroyed and afterwards, and in a forked child. Some 2 ns, without
-/// atomic read-modify-write; every so often a list is refilled, or a slab mapped by a system call.
+/// Returns at least `bytes` bytes aligned to slab_alignment. Throws std::bad_alloc. Any thread,
+/// also while its thread-locals are destroyed and afterwards, and in a forked child. Some 2 ns,
+/// without atomic read-modify-write; every so often a list is refilled, or a slab mapped by a
+/// system call.
 [[nodiscard]] void* slab_allocate(std::size_t bytes);
 
 /// Frees what slab_allocate(bytes) with the same `bytes` returned; a null pointer is ignored. Any
@@ -45,8 +46,8 @@ void slab_deallocate(void* memory, std::size_t bytes) noexcept;
 void slab_trim() noexcept;
 
 /// Sets how many bytes in empty slabs each thread may keep; what becomes free beyond is returned to
-/// the system. One slab per size class in use is not counted. Any thread; a lower limit takes effect
-/// as further slabs become empty.
+/// the system. One slab per size class in use is not counted. Any thread; a lower limit takes
+/// effect as further slabs become empty.
 void set_slab_cache_limit(std::size_t bytes) noexcept;
 
 /// The limit in force, in bytes.

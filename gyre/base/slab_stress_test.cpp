@@ -2,8 +2,9 @@
 //
 // Loads on the slab from several threads at once; every block carries a mark that shows whether two
 // owners ever had it at the same time.
-#include <gtest/gtest.h>
 #include <gyre/base/slab.hpp>
+
+#include <gtest/gtest.h>
 
 #include <atomic>
 #include <cstdint>

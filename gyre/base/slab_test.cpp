@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Tests of the per-thread slab: where memory goes, and that it does not pile up anywhere.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
+#include <gyre/base/detail/slab_class.hpp>
 #include <gyre/base/detail/slab_heap.hpp>
 #include <gyre/base/slab.hpp>
 
-#include <gyre/base/detail/slab_class.hpp>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 
 #include <sys/wait.h>
 #include <unistd.h>

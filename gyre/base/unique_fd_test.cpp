@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Tests of the owner of a file descriptor.
-#include <gtest/gtest.h>
 #include <gyre/base/unique_fd.hpp>
+
+#include <gtest/gtest.h>
 
 #include <fcntl.h>
 #include <sys/eventfd.h>

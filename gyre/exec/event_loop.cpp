@@ -235,8 +235,8 @@ std::size_t event_loop::run_io() {
 
 // ---- 4. timers
 
-// Input that arrived while phase 3 served others comes first: a read must not time out because others
-// took long.
+// Input that arrived while phase 3 served others comes first: a read must not time out because
+// others took long.
 std::size_t event_loop::run_timers() {
   if (timers_.empty()) return 0;
   const steady_time due_until = looked_for_io_ ? *looked_for_io_ : now();

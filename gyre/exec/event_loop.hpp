@@ -3,14 +3,6 @@
 // objects take an `event_loop&`; programs make a `loop` (loop.hpp).
 #pragma once
 
-#include <chrono>
-#include <cstddef>
-#include <cstdint>
-#include <memory>
-#include <optional>
-#include <type_traits>
-#include <utility>
-
 #include <gyre/base/atomic.hpp>
 #include <gyre/base/cache_line.hpp>
 #include <gyre/base/clock.hpp>
@@ -31,6 +23,14 @@
 #include <gyre/exec/poller.hpp>
 #include <gyre/exec/posting.hpp>
 #include <gyre/task/executor.hpp>
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <type_traits>
+#include <utility>
 
 namespace gyre {
 
@@ -59,7 +59,8 @@ class event_loop : public executor, public timer_service, public posting<event_l
   /// Errors, of the next four as well: exceptions of on_exception; std::system_error if waiting
   /// fails; std::logic_error when called from one of the loop's own tasks.
   void run();
-  /// Waits until there is something to do, and does one turn's worth of it. False if it was stopped.
+  /// Waits until there is something to do, and does one turn's worth of it. False if it was
+  /// stopped.
   bool run_once();
   /// Does one turn's worth without waiting. False if there was nothing to do.
   bool poll();
@@ -69,9 +70,9 @@ class event_loop : public executor, public timer_service, public posting<event_l
   void run_until(steady_time deadline);
 
   /// Makes run() return: called by a task, after that task; by a timer or watch, after those due in
-  /// the same turn; by another thread, after the current batch. A later run() returns at once, until
-  /// restart(). Waiting tasks keep waiting. Idempotent. Happens before the return of run(). Any
-  /// thread; async-signal-safe.
+  /// the same turn; by another thread, after the current batch. A later run() returns at once,
+  /// until restart(). Waiting tasks keep waiting. Idempotent. Happens before the return of run().
+  /// Any thread; async-signal-safe.
   void stop() noexcept;
   /// Undoes stop(), so that the loop can run again. Not while the loop runs.
   void restart() noexcept;
@@ -81,8 +82,8 @@ class event_loop : public executor, public timer_service, public posting<event_l
     return stopped_.load(std::memory_order_acquire);
   }
 
-  /// Whether the calling thread is inside this loop's run(), directly or in another loop that one of
-  /// its tasks runs. Any thread.
+  /// Whether the calling thread is inside this loop's run(), directly or in another loop that one
+  /// of its tasks runs. Any thread.
   bool in_loop_thread() const noexcept {
     const event_loop* each = current_loop_;
     while (each != nullptr && each != this) each = each->outer_;
@@ -91,11 +92,11 @@ class event_loop : public executor, public timer_service, public posting<event_l
   /// The innermost loop that the calling thread is running, or null.
   static event_loop* current() noexcept { return current_loop_; }
 
-  /// Runs `op` once on the loop's thread. Does not fail: if the inbox cannot grow, the operation only
-  /// loses its position in the order. Any thread.
+  /// Runs `op` once on the loop's thread. Does not fail: if the inbox cannot grow, the operation
+  /// only loses its position in the order. Any thread.
   void post(operation& op) noexcept override = 0;
-  /// Runs `release` once, in a later turn or when the loop is destroyed, in no order with other tasks.
-  /// Does not fail. Any thread. For detail::deferred_release.
+  /// Runs `release` once, in a later turn or when the loop is destroyed, in no order with other
+  /// tasks. Does not fail. Any thread. For detail::deferred_release.
   void post_release(detail::release_node& release) noexcept;
   /// Runs `callable` on the loop's thread when `delay` has passed, not earlier. Any thread. Use a
   /// timer to cancel it, or to allocate nothing.
@@ -122,7 +123,8 @@ class event_loop : public executor, public timer_service, public posting<event_l
   bool runs_only_here() const noexcept final { return in_loop_thread(); }
   timer_service* timers() noexcept final { return this; }
 
-  /// Any thread. The counters are updated at the end of each batch, and are not read at one instant.
+  /// Any thread. The counters are updated at the end of each batch, and are not read at one
+  /// instant.
   loop_metrics metrics() const;
 
   /// In the child after fork(): makes the loop independent of the parent's, with the same watches,
@@ -140,8 +142,8 @@ class event_loop : public executor, public timer_service, public posting<event_l
   void start_timer(timer_operation& timer, steady_time deadline) noexcept final;
   /// False if the timer was not started, or has fired.
   bool cancel_timer(timer_operation& timer) noexcept final;
-  /// `delay` from now, at most the end of time. Without delay (zero or less) a moment that has passed
-  /// for timers too, so that they fire in the next turn.
+  /// `delay` from now, at most the end of time. Without delay (zero or less) a moment that has
+  /// passed for timers too, so that they fire in the next turn.
   steady_time deadline_after(std::chrono::nanoseconds delay) const noexcept;
 
  protected:
@@ -187,7 +189,8 @@ class event_loop : public executor, public timer_service, public posting<event_l
   }
   // For an operation that the inbox had no memory for; its slot stays taken.
   [[gnu::noinline, gnu::cold]] void push_without_memory(operation& op) noexcept;
-  // For the derived destructor: destroys the callables of post_at() while tasks can still be posted.
+  // For the derived destructor: destroys the callables of post_at() while tasks can still be
+  // posted.
   void discard_delayed() noexcept;
   // The same for what post_release() holds.
   void run_last_releases() noexcept;

@@ -3,11 +3,12 @@
 // program is counted.
 #include <gyre/exec/loop.hpp>
 
-#include <gtest/gtest.h>
 #include <gyre/exec/inbox/sharded.hpp>
 #include <gyre/exec/timer.hpp>
 #include <tests/support/counted_allocations.hpp>
 #include <tests/support/virtual_poller.hpp>
+
+#include <gtest/gtest.h>
 
 #include <array>
 #include <chrono>

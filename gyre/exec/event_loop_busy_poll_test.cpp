@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests of how a loop waits: that one with busy descriptors polls instead of falling asleep, and that
-// busy_poll ends at what comes and stops where nothing does.
+// Tests of how a loop waits: that one with busy descriptors polls instead of falling asleep, and
+// that busy_poll ends at what comes and stops where nothing does.
 #include <gyre/exec/loop.hpp>
 
-#include <gtest/gtest.h>
 #include <gyre/exec/detail/adaptive_attempt.hpp>
 #include <gyre/exec/poller.hpp>
 #include <gyre/exec/timer.hpp>
+
+#include <gtest/gtest.h>
 
 #include <algorithm>
 #include <chrono>

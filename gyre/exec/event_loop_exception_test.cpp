@@ -2,12 +2,13 @@
 // Tests of what becomes of exceptions that leave tasks, timers and watches.
 #include <gyre/exec/loop.hpp>
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <gyre/base/unique_fd.hpp>
 #include <gyre/exec/fd_watch.hpp>
 #include <gyre/exec/timer.hpp>
 #include <tests/support/virtual_poller.hpp>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 
 #include <sys/eventfd.h>
 

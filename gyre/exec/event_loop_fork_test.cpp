@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests of a loop's copy in a forked child. Each child says by its exit status whether it found what
-// it should.
+// Tests of a loop's copy in a forked child. Each child says by its exit status whether it found
+// what it should.
 #include <gyre/exec/loop.hpp>
 
-#include <gtest/gtest.h>
 #include <gyre/base/unique_fd.hpp>
 #include <gyre/exec/fd_watch.hpp>
 #include <gyre/exec/timer.hpp>
+
+#include <gtest/gtest.h>
 
 #include <fcntl.h>
 #include <sys/wait.h>

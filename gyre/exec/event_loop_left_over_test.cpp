@@ -3,14 +3,15 @@
 // for it.
 #include <gyre/exec/loop.hpp>
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <gyre/base/operation.hpp>
 #include <gyre/exec/inbox/mutex.hpp>
 #include <gyre/exec/sync_wait.hpp>
 #include <gyre/task/schedule.hpp>
 #include <tests/support/thread_executor.hpp>
 #include <tests/support/virtual_poller.hpp>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 
 #include <atomic>
 #include <cstddef>

@@ -2,10 +2,11 @@
 // Tests of the bounded inbox: try_post() against loop_options::inbox_limit.
 #include <gyre/exec/loop.hpp>
 
-#include <gtest/gtest.h>
 #include <gyre/exec/inbox/mutex.hpp>
 #include <gyre/exec/inbox/sharded.hpp>
 #include <tests/support/virtual_poller.hpp>
+
+#include <gtest/gtest.h>
 
 #include <atomic>
 #include <cstddef>

@@ -2,13 +2,14 @@
 // Tests of what a loop counts, above all its wake-ups, and that an idle loop costs nothing.
 #include <gyre/exec/loop.hpp>
 
-#include <gtest/gtest.h>
 #include <gyre/base/unique_fd.hpp>
 #include <gyre/exec/fd_watch.hpp>
 #include <gyre/exec/inbox/mutex.hpp>
 #include <gyre/exec/inbox/sharded.hpp>
 #include <gyre/exec/timer.hpp>
 #include <tests/support/virtual_poller.hpp>
+
+#include <gtest/gtest.h>
 
 #include <sys/eventfd.h>
 
@@ -186,8 +187,8 @@ TEST(EventLoopMetrics, CanBeReadFromAnyThreadWhileTheLoopRuns) {
   EXPECT_EQ(loop.metrics().tasks_run, 1u);
 }
 
-// Whether the loop watches a descriptor. The one test of this room that lets real time pass: what it
-// relies on is that nothing happens.
+// Whether the loop watches a descriptor. The one test of this room that lets real time pass: what
+// it relies on is that nothing happens.
 class EventLoopIdle : public testing::TestWithParam<bool> {};
 
 INSTANTIATE_TEST_SUITE_P(, EventLoopIdle, testing::Bool(), [](const auto& watching) {

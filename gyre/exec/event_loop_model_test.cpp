@@ -7,9 +7,10 @@
 // once more, if post() or stop() does not announce itself, or if a fence of the gate is missing.
 #include <gyre/exec/loop.hpp>
 
-#include <gtest/gtest.h>
 #include <gyre/exec/inbox/sharded.hpp>
 #include <tests/model/model.hpp>
+
+#include <gtest/gtest.h>
 
 #include <chrono>
 #include <cstddef>
@@ -20,8 +21,8 @@ namespace {
 
 namespace model = gyre::model;
 
-// Waits on a model::event for ever: a missed wake() is a deadlock. Its clock goes on by a nanosecond
-// each time it is read.
+// Waits on a model::event for ever: a missed wake() is a deadlock. Its clock goes on by a
+// nanosecond each time it is read.
 class model_poller final : public gyre::poller {
  public:
   explicit model_poller(std::size_t descriptors = 0) noexcept : descriptors_(descriptors) {}

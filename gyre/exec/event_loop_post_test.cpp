@@ -2,14 +2,15 @@
 // Tests of post, dispatch and intrusive operations, with each inbox that needs no dependency.
 #include <gyre/exec/loop.hpp>
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <gyre/exec/inbox/mutex.hpp>
 #include <gyre/exec/inbox/sharded.hpp>
 #include <gyre/exec/timer.hpp>
 #include <gyre/task/spawn.hpp>
 #include <gyre/task/task.hpp>
 #include <tests/support/virtual_poller.hpp>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 
 #include <algorithm>
 #include <array>

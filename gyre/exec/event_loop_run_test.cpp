@@ -2,10 +2,11 @@
 // Tests of the ways to run a loop: run_once, poll, run_for and run_until, in virtual time.
 #include <gyre/exec/loop.hpp>
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <gyre/exec/timer.hpp>
 #include <tests/support/virtual_poller.hpp>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 
 #include <chrono>
 #include <stdexcept>

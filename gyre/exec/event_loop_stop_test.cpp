@@ -2,10 +2,11 @@
 // Tests of stop(): before, during and after run, from tasks, threads and signal handlers.
 #include <gyre/exec/loop.hpp>
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <gyre/exec/timer.hpp>
 #include <tests/support/virtual_poller.hpp>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 
 #include <pthread.h>
 

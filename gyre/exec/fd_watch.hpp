@@ -12,8 +12,8 @@
 
 namespace gyre {
 
-/// Calls a function on the loop's thread whenever a descriptor is ready, until stopped. A descriptor
-/// has one watch per loop, for reading and writing together.
+/// Calls a function on the loop's thread whenever a descriptor is ready, until stopped. A
+/// descriptor has one watch per loop, for reading and writing together.
 ///
 /// Thread-safety: all members belong to the loop's thread, or to the loop's owner while no thread
 /// runs it.
@@ -31,8 +31,8 @@ class fd_watch {
   fd_watch& operator=(const fd_watch&) = delete;
   ~fd_watch();
 
-  /// Begins to report, or changes the interest. One system call. Throws std::system_error: EPERM for
-  /// a regular file, EEXIST if the loop already watches the descriptor, EBADF.
+  /// Begins to report, or changes the interest. One system call. Throws std::system_error: EPERM
+  /// for a regular file, EEXIST if the loop already watches the descriptor, EBADF.
   void start(readiness interest, trigger mode = trigger::level);
   /// Stops the reports; true if the watch was active.
   bool stop() noexcept;

@@ -2,11 +2,12 @@
 // Tests of descriptor watches, on real descriptors.
 #include <gyre/exec/fd_watch.hpp>
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <gyre/base/unique_fd.hpp>
 #include <gyre/exec/loop.hpp>
 #include <gyre/exec/timer.hpp>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 
 #include <fcntl.h>
 #include <sys/eventfd.h>

@@ -6,16 +6,16 @@
 //     loop.run();
 #pragma once
 
-#include <cstddef>
-#include <memory>
-#include <utility>
-
 #include <gyre/base/detail/calls_in_flight.hpp>
 #include <gyre/base/detail/droppable_operation.hpp>
 #include <gyre/exec/event_loop.hpp>
 #include <gyre/exec/inbox/fifo.hpp>
 #include <gyre/exec/inbox/inbox.hpp>
 #include <gyre/exec/posting.hpp>
+
+#include <cstddef>
+#include <memory>
+#include <utility>
 
 namespace gyre {
 

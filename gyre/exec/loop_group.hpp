@@ -2,10 +2,10 @@
 // loop_group: event loops that share one job, such as those of a loop_pool.
 #pragma once
 
+#include <gyre/exec/event_loop.hpp>
+
 #include <concepts>
 #include <vector>
-
-#include <gyre/exec/event_loop.hpp>
 
 namespace gyre {
 

@@ -5,6 +5,10 @@
 //     io.loop().post([&] { … });
 #pragma once
 
+#include <gyre/base/detail/named_thread.hpp>
+#include <gyre/base/move_only_function.hpp>
+#include <gyre/exec/loop.hpp>
+
 #include <chrono>
 #include <exception>
 #include <future>
@@ -14,21 +18,18 @@
 #include <utility>
 #include <vector>
 
-#include <gyre/base/detail/named_thread.hpp>
-#include <gyre/base/move_only_function.hpp>
-#include <gyre/exec/loop.hpp>
-
 namespace gyre {
 
 /// Settings of a thread and its loop.
 template <class Loop>
 struct loop_thread_options {
-  /// The thread's name, in ps and debuggers; the kernel keeps the first 15 bytes. Empty: the name of
-  /// the calling thread.
+  /// The thread's name, in ps and debuggers; the kernel keeps the first 15 bytes. Empty: the name
+  /// of the calling thread.
   std::string name = {};
   /// The CPUs the thread may run on. Empty: those of the calling thread.
   std::vector<int> cpus = {};
-  /// Called on the thread before the loop runs, and after it has run unless an exception left run().
+  /// Called on the thread before the loop runs, and after it has run unless an exception left
+  /// run().
   move_only_function<void(Loop&)> on_start = {};
   move_only_function<void(Loop&)> on_stop = {};
   gyre::loop_options loop = {};

@@ -2,10 +2,11 @@
 // Tests of a thread that runs a loop.
 #include <gyre/exec/loop_thread.hpp>
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <gyre/exec/inbox/sharded.hpp>
 #include <tests/support/last_breath.hpp>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 
 #include <pthread.h>
 #include <sched.h>

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// poller: waits for events on behalf of a loop, and tells the time. The room io implements it on epoll
-// and io_uring; tests implement it with virtual time.
+// poller: waits for events on behalf of a loop, and tells the time. The room io implements it on
+// epoll and io_uring; tests implement it with virtual time.
 #pragma once
-
-#include <cstddef>
-#include <cstdint>
-#include <memory>
 
 #include <gyre/base/clock.hpp>
 #include <gyre/base/intrusive_list.hpp>
 #include <gyre/exec/detail/io_slice.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
 
 namespace gyre::io {
 class backend;
@@ -22,7 +22,8 @@ enum class readiness : std::uint32_t {
   none = 0,
   readable = 1u << 0,
   writable = 1u << 1,
-  /// Reported without being asked for: an error is pending (read it with SO_ERROR or the next call).
+  /// Reported without being asked for: an error is pending (read it with SO_ERROR or the next
+  /// call).
   error = 1u << 2,
   /// Reported without being asked for: the other side has closed.
   hang_up = 1u << 3,
@@ -39,8 +40,8 @@ constexpr bool contains(readiness set, readiness events) noexcept {
   return (set & events) != readiness::none;
 }
 
-/// When readiness is reported: `level` on every turn while it lasts; `edge` once when it arises, and
-/// then the user must read or write until EAGAIN.
+/// When readiness is reported: `level` on every turn while it lasts; `edge` once when it arises,
+/// and then the user must read or write until EAGAIN.
 enum class trigger { level, edge };
 
 /// A node for watching a descriptor, embedded in its user. Programs use fd_watch.
@@ -76,8 +77,8 @@ class readiness_operation : public intrusive_list_node {
 
 /// Waits for events on behalf of one loop.
 ///
-/// Thread-safety: wake() and now() may be called from any thread, the rest from the thread that runs
-/// the loop, or by the loop's owner while no thread runs it.
+/// Thread-safety: wake() and now() may be called from any thread, the rest from the thread that
+/// runs the loop, or by the loop's owner while no thread runs it.
 class poller {
  public:
   poller() = default;
@@ -120,8 +121,8 @@ class poller {
   /// ever. The next run resumes that work.
   virtual void leave() noexcept {}
 
-  /// In a forked child: replaces the kernel objects, which stay the parent's, by new ones that watch
-  /// the same operations. Throws std::system_error.
+  /// In a forked child: replaces the kernel objects, which stay the parent's, by new ones that
+  /// watch the same operations. Throws std::system_error.
   virtual void after_fork() = 0;
 
   /// "epoll" or "uring", for metrics and logs.
@@ -141,17 +142,18 @@ class poller {
 
 /// The kernel interface of a loop's I/O.
 enum class io_interface : std::uint8_t {
-  /// As the environment's GYRE_IO says (auto, epoll or uring). Without it, io_uring if the kernel has
-  /// multishot receive and deferred task running (Linux 6.1), which make it the faster; else epoll.
+  /// As the environment's GYRE_IO says (auto, epoll or uring). Without it, io_uring if the kernel
+  /// has multishot receive and deferred task running (Linux 6.1), which make it the faster; else
+  /// epoll.
   automatic,
   epoll,
   /// io_uring; where it is not available, epoll, after one line on stderr.
   uring,
 };
 
-/// Makes a poller. Defined in the room io, which knows the backends: a program that makes loops links
-/// gyre::io. Throws std::system_error (EMFILE, ENFILE, ENOMEM), and std::invalid_argument if GYRE_IO
-/// is read and has another value.
+/// Makes a poller. Defined in the room io, which knows the backends: a program that makes loops
+/// links gyre::io. Throws std::system_error (EMFILE, ENFILE, ENOMEM), and std::invalid_argument if
+/// GYRE_IO is read and has another value.
 std::unique_ptr<poller> make_poller(io_interface interface = io_interface::automatic);
 
 }  // namespace gyre

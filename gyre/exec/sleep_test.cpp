@@ -2,13 +2,14 @@
 // Sleeping on loops, in virtual time.
 #include <gyre/task/sleep.hpp>
 
-#include <gtest/gtest.h>
 #include <gyre/exec/loop.hpp>
 #include <gyre/exec/loop_thread.hpp>
 #include <gyre/exec/sync_wait.hpp>
 #include <gyre/task/schedule.hpp>
 #include <gyre/task/spawn.hpp>
 #include <tests/support/virtual_poller.hpp>
+
+#include <gtest/gtest.h>
 
 #include <chrono>
 #include <system_error>

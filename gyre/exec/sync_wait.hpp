@@ -43,10 +43,11 @@ class waiting_loop : task_context {
 
 }  // namespace detail
 
-/// Runs the loop `target` on the calling thread until `awaitable` has completed, and returns its result or
-/// rethrows its exception. The awaitable starts at once, before other tasks of the loop. It is asked
-/// to stop by `stop`, by event_loop::stop(), and by an exception that leaves a turn of the loop: the
-/// loop then runs on until the awaitable has ended, and is left stopped, or the exception goes on.
+/// Runs the loop `target` on the calling thread until `awaitable` has completed, and returns its
+/// result or rethrows its exception. The awaitable starts at once, before other tasks of the loop.
+/// It is asked to stop by `stop`, by event_loop::stop(), and by an exception that leaves a turn of
+/// the loop: the loop then runs on until the awaitable has ended, and is left stopped, or the
+/// exception goes on.
 ///
 /// Lifetime: the loop may be destroyed at once. Its destructor waits for other threads that have
 /// resumed the coroutine and are still in event_loop::post().

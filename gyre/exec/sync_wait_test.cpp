@@ -2,8 +2,6 @@
 // Tests of running a loop for the sake of one coroutine.
 #include <gyre/exec/sync_wait.hpp>
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <gyre/exec/loop.hpp>
 #include <gyre/exec/loop_thread.hpp>
 #include <gyre/pool/thread_pool.hpp>
@@ -13,6 +11,9 @@
 #include <gyre/task/spawn.hpp>
 #include <gyre/task/when_all.hpp>
 #include <tests/support/sanitizers.hpp>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 
 #include <coroutine>
 #include <exception>

@@ -5,24 +5,25 @@
 //     heartbeat.start_every(30s);
 #pragma once
 
-#include <chrono>
-
 #include <gyre/base/clock.hpp>
 #include <gyre/base/detail/callback.hpp>
 #include <gyre/base/move_only_function.hpp>
 #include <gyre/exec/event_loop.hpp>
+
+#include <chrono>
 
 namespace gyre {
 
 /// Calls a function on the loop's thread at a deadline, once or periodically.
 ///
 /// A timer never fires early; it fires late if the loop is busy. Timers fire in the order of their
-/// deadlines, and after I/O that arrived before: a read does not time out because the loop was busy.
+/// deadlines, and after I/O that arrived before: a read does not time out because the loop was
+/// busy.
 ///
 /// Thread-safety: all members belong to the loop's thread, or to the loop's owner while no thread
 /// runs it.
-/// Lifetime: the loop must outlive the timer. The destructor cancels. The function may start, cancel
-/// and destroy any timer, its own included.
+/// Lifetime: the loop must outlive the timer. The destructor cancels. The function may start,
+/// cancel and destroy any timer, its own included.
 /// Complexity: starting and cancelling are O(1) and allocate nothing.
 class timer {
  public:
@@ -32,8 +33,8 @@ class timer {
   timer& operator=(const timer&) = delete;
   ~timer();
 
-  /// Fires once, after `delay`; in the loop's next turn if that is zero or less. Replaces an earlier
-  /// start. A delay beyond the end of time never fires.
+  /// Fires once, after `delay`; in the loop's next turn if that is zero or less. Replaces an
+  /// earlier start. A delay beyond the end of time never fires.
   void start_after(std::chrono::nanoseconds delay);
   /// Fires once, at `deadline`.
   void start_at(steady_time deadline);

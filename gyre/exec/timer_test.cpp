@@ -2,10 +2,11 @@
 // Tests of timers, in virtual time.
 #include <gyre/exec/timer.hpp>
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <gyre/exec/loop.hpp>
 #include <tests/support/virtual_poller.hpp>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 
 #include <algorithm>
 #include <chrono>

@@ -2,10 +2,10 @@
 // backend: carries out requests for a loop; the completion side of its poller.
 #pragma once
 
+#include <gyre/io/request.hpp>
+
 #include <cstddef>
 #include <optional>
-
-#include <gyre/io/request.hpp>
 
 namespace gyre::io {
 

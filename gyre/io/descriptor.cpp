@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/io/descriptor.hpp>
 
+#include <gyre/base/error.hpp>
+
 #include <fcntl.h>
 
 #include <system_error>
-
-#include <gyre/base/error.hpp>
 
 namespace gyre::io {
 

@@ -2,12 +2,12 @@
 // descriptor: owns a descriptor that a loop serves. Sockets, pipes and servers are made of these.
 #pragma once
 
-#include <optional>
-#include <utility>
-
 #include <gyre/base/unique_fd.hpp>
 #include <gyre/exec/event_loop.hpp>
 #include <gyre/io/backend.hpp>
+
+#include <optional>
+#include <utility>
 
 namespace gyre::io {
 

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/io/epoll_poller.hpp>
 
+#include <gyre/base/detail/timespec.hpp>
+#include <gyre/base/error.hpp>
+
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <climits>
 #include <cstdint>
 #include <ctime>
-
-#include <gyre/base/detail/timespec.hpp>
-#include <gyre/base/error.hpp>
 
 namespace gyre::io {
 namespace {

@@ -2,19 +2,19 @@
 // epoll_poller: the poller on epoll(7) and eventfd(2).
 #pragma once
 
-#include <sys/epoll.h>
-
-#include <array>
-#include <cstddef>
-#include <optional>
-#include <span>
-
 #include <gyre/base/unique_fd.hpp>
 #include <gyre/exec/poller.hpp>
 #include <gyre/io/detail/epoll_requests.hpp>
 #include <gyre/io/detail/readiness_set.hpp>
 #include <gyre/io/detail/thread_parker.hpp>
 #include <gyre/io/detail/wake_event.hpp>
+
+#include <sys/epoll.h>
+
+#include <array>
+#include <cstddef>
+#include <optional>
+#include <span>
 
 namespace gyre::io {
 

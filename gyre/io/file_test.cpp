@@ -2,7 +2,6 @@
 // Tests of files, and of the calls on a pool that they are made of.
 #include <gyre/io/file.hpp>
 
-#include <gtest/gtest.h>
 #include <gyre/base/detail/sanitizer.hpp>
 #include <gyre/exec/loop.hpp>
 #include <gyre/exec/sync_wait.hpp>
@@ -22,6 +21,8 @@
 #include <tests/support/stubborn_coroutines.hpp>
 #include <tests/support/system_call_faults.hpp>
 #include <tests/support/thread_executor.hpp>
+
+#include <gtest/gtest.h>
 
 #include <fcntl.h>
 #include <sys/mman.h>

@@ -1,5 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // make_poller: chooses the poller of a loop.
+#include <gyre/exec/poller.hpp>
+#include <gyre/io/epoll_poller.hpp>
+#include <gyre/io/uring_poller.hpp>
+#include <gyre/io/uring_support.hpp>
+
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
@@ -10,11 +15,6 @@
 #include <string_view>
 #include <system_error>
 #include <utility>
-
-#include <gyre/exec/poller.hpp>
-#include <gyre/io/epoll_poller.hpp>
-#include <gyre/io/uring_poller.hpp>
-#include <gyre/io/uring_support.hpp>
 
 namespace gyre {
 namespace {

@@ -2,15 +2,16 @@
 // Tests of what a loop does its I/O with: what was asked for, or what there is.
 #include <gyre/exec/poller.hpp>
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <gyre/exec/loop.hpp>
 #include <gyre/io/uring_support.hpp>
 #include <tests/support/few_descriptors.hpp>
 #include <tests/support/refused_system_calls.hpp>
 #include <tests/support/system_call_faults.hpp>
 
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 #include <liburing.h>
+
 #include <sys/syscall.h>
 #include <unistd.h>
 

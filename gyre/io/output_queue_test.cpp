@@ -2,8 +2,9 @@
 // Tests of the queue of bytes that wait to be sent.
 #include <gyre/io/output_queue.hpp>
 
-#include <gtest/gtest.h>
 #include <gyre/base/slab.hpp>
+
+#include <gtest/gtest.h>
 
 #include <algorithm>
 #include <array>

@@ -2,14 +2,15 @@
 // Tests of the pollers by themselves; fd_watch_test.cpp and the loop's tests see them at work.
 #include <gyre/io/epoll_poller.hpp>
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <gyre/base/error.hpp>
 #include <gyre/base/move_only_function.hpp>
 #include <gyre/base/unique_fd.hpp>
 #include <gyre/io/uring_poller.hpp>
 #include <tests/support/refused_system_calls.hpp>
 #include <tests/support/uring_variants.hpp>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 
 #include <pthread.h>
 #include <sys/eventfd.h>

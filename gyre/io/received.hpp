@@ -4,12 +4,12 @@
 // cache.
 #pragma once
 
+#include <gyre/base/intrusive_list.hpp>
+
 #include <cstddef>
 #include <span>
 #include <string_view>
 #include <utility>
-
-#include <gyre/base/intrusive_list.hpp>
 
 namespace gyre::io {
 

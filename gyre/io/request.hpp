@@ -8,6 +8,9 @@
 //     if (auto read = backend.start(reading)) use(*read);  // else on_read is called
 #pragma once
 
+#include <gyre/base/detail/flag_set.hpp>
+#include <gyre/io/received.hpp>
+
 #include <sys/socket.h>
 #include <sys/uio.h>
 
@@ -16,9 +19,6 @@
 #include <cstdint>
 #include <span>
 #include <system_error>
-
-#include <gyre/base/detail/flag_set.hpp>
-#include <gyre/io/received.hpp>
 
 namespace gyre::io {
 

@@ -2,6 +2,16 @@
 // Requests carried out by a loop, and what happens when the system calls fail.
 #include <gyre/io/request.hpp>
 
+#include <gyre/exec/fd_watch.hpp>
+#include <gyre/exec/loop.hpp>
+#include <gyre/io/descriptor.hpp>
+#include "tests/support/io_facts.hpp"
+#include "tests/support/socket_pairs.hpp"
+#include "tests/support/system_call_faults.hpp"
+#include "tests/support/virtual_poller.hpp"
+
+#include <gtest/gtest.h>
+
 #include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -19,16 +29,6 @@
 #include <string_view>
 #include <utility>
 #include <vector>
-
-#include <gtest/gtest.h>
-
-#include <gyre/exec/fd_watch.hpp>
-#include <gyre/exec/loop.hpp>
-#include <gyre/io/descriptor.hpp>
-#include "tests/support/io_facts.hpp"
-#include "tests/support/socket_pairs.hpp"
-#include "tests/support/system_call_faults.hpp"
-#include "tests/support/virtual_poller.hpp"
 
 namespace request_test {
 namespace {

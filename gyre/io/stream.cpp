@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/io/stream.hpp>
 
+#include <gyre/base/error.hpp>
+
 #include <fcntl.h>
 #include <unistd.h>
-
-#include <gyre/base/error.hpp>
 
 namespace gyre::io {
 

@@ -2,7 +2,6 @@
 // Coroutines that wait for a loop's reads and writes, and every way in which that ends early.
 #include <gyre/io/stream.hpp>
 
-#include <gtest/gtest.h>
 #include <gyre/exec/loop.hpp>
 #include <gyre/exec/loop_thread.hpp>
 #include <gyre/exec/sync_wait.hpp>
@@ -20,6 +19,8 @@
 #include <tests/support/manual_executor.hpp>
 #include <tests/support/sanitizers.hpp>
 #include <tests/support/stubborn_coroutines.hpp>
+
+#include <gtest/gtest.h>
 
 #include <fcntl.h>
 #include <sys/socket.h>

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every call that a loop makes for its ring, failing: each failure is a clear error, or none that
 // anybody notices, loses nothing and leaves nothing behind.
-#include <gtest/gtest.h>
 #include <gyre/base/unique_fd.hpp>
 #include <gyre/exec/fd_watch.hpp>
 #include <gyre/exec/loop.hpp>
@@ -11,6 +10,8 @@
 #include <gyre/io/uring_support.hpp>
 #include <tests/support/socket_pairs.hpp>
 #include <tests/support/system_call_faults.hpp>
+
+#include <gtest/gtest.h>
 
 #include <netinet/in.h>
 #include <sys/socket.h>

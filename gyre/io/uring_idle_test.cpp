@@ -2,6 +2,11 @@
 // Tests of an idle ring: its cost, the requests left in it, and the owners of both after a fork.
 #include <gyre/io/uring_poller.hpp>
 
+#include "tests/support/socket_pairs.hpp"
+#include "tests/support/uring_variants.hpp"
+
+#include <gtest/gtest.h>
+
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -12,11 +17,6 @@
 #include <optional>
 #include <utility>
 #include <vector>
-
-#include <gtest/gtest.h>
-
-#include "tests/support/socket_pairs.hpp"
-#include "tests/support/uring_variants.hpp"
 
 namespace uring_idle_test {
 namespace {

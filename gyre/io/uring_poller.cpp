@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/io/uring_poller.hpp>
 
+#include <gyre/base/error.hpp>
+
 #include <poll.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <utility>
-
-#include <gyre/base/error.hpp>
 
 namespace gyre::io {
 namespace {

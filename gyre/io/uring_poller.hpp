@@ -2,14 +2,6 @@
 // uring_poller: the poller on io_uring(7).
 #pragma once
 
-#include <sys/epoll.h>
-
-#include <array>
-#include <cstddef>
-#include <cstdint>
-#include <optional>
-#include <span>
-
 #include <gyre/base/unique_fd.hpp>
 #include <gyre/exec/poller.hpp>
 #include <gyre/io/detail/file_ring.hpp>
@@ -21,6 +13,14 @@
 #include <gyre/io/detail/uring_subscriptions.hpp>
 #include <gyre/io/detail/wake_event.hpp>
 #include <gyre/io/uring_support.hpp>
+
+#include <sys/epoll.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
 
 namespace gyre::io {
 

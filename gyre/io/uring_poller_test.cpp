@@ -5,6 +5,14 @@
 // and less of it.
 #include <gyre/io/uring_poller.hpp>
 
+#include <gyre/exec/loop.hpp>
+#include <gyre/io/descriptor.hpp>
+#include "tests/support/socket_pairs.hpp"
+#include "tests/support/system_call_faults.hpp"
+#include "tests/support/uring_variants.hpp"
+
+#include <gtest/gtest.h>
+
 #include <netinet/in.h>
 #include <sys/eventfd.h>
 #include <sys/resource.h>
@@ -29,14 +37,6 @@
 #include <thread>
 #include <utility>
 #include <vector>
-
-#include <gtest/gtest.h>
-
-#include <gyre/exec/loop.hpp>
-#include <gyre/io/descriptor.hpp>
-#include "tests/support/socket_pairs.hpp"
-#include "tests/support/system_call_faults.hpp"
-#include "tests/support/uring_variants.hpp"
 
 namespace uring_poller_test {
 namespace {

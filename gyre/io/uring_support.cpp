@@ -1,8 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/io/uring_support.hpp>
 
-#include <fcntl.h>
+#include <gyre/base/error.hpp>
+#include <gyre/base/unique_fd.hpp>
+#include <gyre/io/detail/uring.hpp>
+
 #include <liburing.h>
+
+#include <fcntl.h>
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
@@ -18,10 +23,6 @@
 #include <memory>
 #include <stdexcept>
 #include <utility>
-
-#include <gyre/base/error.hpp>
-#include <gyre/base/unique_fd.hpp>
-#include <gyre/io/detail/uring.hpp>
 
 namespace gyre::io {
 namespace {

@@ -2,15 +2,16 @@
 // Tests of what a process finds out about io_uring, on kernels which refuse this or that.
 #include <gyre/io/uring_support.hpp>
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <gyre/base/unique_fd.hpp>
 #include <tests/support/few_descriptors.hpp>
 #include <tests/support/refused_system_calls.hpp>
 #include <tests/support/sanitizers.hpp>
 #include <tests/support/system_call_faults.hpp>
 
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 #include <liburing.h>
+
 #include <sys/eventfd.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>

@@ -2,10 +2,11 @@
 // Tests of the accept policy: how many connections it refuses, and how long it pauses.
 #include <gyre/net/detail/accept_policy.hpp>
 
-#include <gtest/gtest.h>
 #include <gyre/net/endpoint.hpp>
 #include <gyre/net/socket.hpp>
 #include <tests/support/system_call_faults.hpp>
+
+#include <gtest/gtest.h>
 
 #include <sys/socket.h>
 

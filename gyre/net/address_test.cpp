@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tests of Internet addresses and of the endpoints made of them.
+#include <gyre/base/unique_fd.hpp>
 #include <gyre/net/address.hpp>
+#include <gyre/net/detail/address_limits.hpp>
 #include <gyre/net/endpoint.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <gyre/base/unique_fd.hpp>
-#include <gyre/net/detail/address_limits.hpp>
 
 #include <net/if.h>
 #include <netinet/in.h>

@@ -3,12 +3,13 @@
 // sockets, on the thread that also turns the loop.
 #pragma once
 
-#include <gtest/gtest.h>
 #include <gyre/base/clock.hpp>
 #include <gyre/exec/loop.hpp>
 #include <gyre/net/endpoint.hpp>
 #include <gyre/net/socket.hpp>
 #include <tests/support/sanitizers.hpp>
+
+#include <gtest/gtest.h>
 
 #include <poll.h>
 #include <sys/socket.h>

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/net/connect.hpp>
 
-#include <memory>
-#include <system_error>
-#include <utility>
-
 #include <gyre/net/detail/connect_attempt.hpp>
 #include <gyre/net/socket.hpp>
 #include <gyre/task/as_expected.hpp>
 #include <gyre/task/detail/this_context.hpp>
+
+#include <memory>
+#include <system_error>
+#include <utility>
 
 namespace gyre::net {
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/net/connect.hpp>
 
-#include <system_error>
-#include <utility>
-
 #include <gyre/net/detail/connection_race.hpp>
 #include <gyre/task/scope.hpp>
+
+#include <system_error>
+#include <utility>
 
 namespace gyre::net {
 

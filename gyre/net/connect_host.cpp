@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/net/connect.hpp>
 
-#include <chrono>
-#include <optional>
-#include <system_error>
-#include <utility>
-
 #include <gyre/net/detail/connect_attempt.hpp>
 #include <gyre/net/detail/connection_race.hpp>
 #include <gyre/net/resolver.hpp>
 #include <gyre/task/as_expected.hpp>
 #include <gyre/task/detail/this_context.hpp>
 #include <gyre/task/scope.hpp>
+
+#include <chrono>
+#include <optional>
+#include <system_error>
+#include <utility>
 
 namespace gyre::net {
 namespace {

@@ -3,8 +3,6 @@
 // that which the test is about: the others are hours.
 #include <gyre/net/connect.hpp>
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <gyre/exec/loop.hpp>
 #include <gyre/exec/sync_wait.hpp>
 #include <gyre/net/resolver.hpp>
@@ -12,6 +10,9 @@
 #include <gyre/task/as_expected.hpp>
 #include <gyre/task/spawn.hpp>
 #include <tests/support/fake_dns_server.hpp>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 
 #include <chrono>
 #include <expected>

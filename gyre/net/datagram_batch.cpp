@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/net/datagram_batch.hpp>
 
+#include <gyre/net/detail/datagram_operations.hpp>
+
 #include <algorithm>
 #include <cassert>
 #include <cstring>
-
-#include <gyre/net/detail/datagram_operations.hpp>
 
 namespace gyre::net {
 namespace detail {

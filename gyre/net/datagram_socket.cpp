@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/net/datagram_socket.hpp>
 
+#include <gyre/base/error.hpp>
+
 #include <sys/socket.h>
 
 #include <memory>
 #include <utility>
-
-#include <gyre/base/error.hpp>
 
 namespace gyre::net {
 namespace {

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tests that a message that is answered, by TCP or UDP, allocates nothing: every allocation of this
 // program is counted.
-#include <gtest/gtest.h>
 #include <gyre/net/callback_test_support.hpp>
 #include <gyre/net/tcp_server.hpp>
 #include <gyre/net/udp_server.hpp>
 #include <tests/support/counted_allocations.hpp>
+
+#include <gtest/gtest.h>
 
 #include <array>
 #include <cstddef>

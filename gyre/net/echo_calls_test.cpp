@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tests of what a message that is answered costs in system calls: one that receives it, if the ring
 // does not, and one that sends the answer.
-#include <gtest/gtest.h>
 #include <gyre/exec/loop.hpp>
 #include <gyre/io/uring_support.hpp>
 #include <gyre/net/callback_test_support.hpp>
@@ -12,6 +11,8 @@
 #include <gyre/task/spawn.hpp>
 #include <gyre/task/task.hpp>
 #include <tests/support/system_call_faults.hpp>
+
+#include <gtest/gtest.h>
 
 #include <poll.h>
 #include <unistd.h>

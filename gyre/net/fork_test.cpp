@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Servers and streams in a forked child, which goes on with them or destroys them. Each child says
 // by its exit status whether it found what it expected.
-#include <gtest/gtest.h>
 #include <gyre/exec/loop.hpp>
 #include <gyre/exec/sync_wait.hpp>
 #include <gyre/net/callback_test_support.hpp>
@@ -11,6 +10,8 @@
 #include <gyre/net/udp_client.hpp>
 #include <gyre/net/udp_server.hpp>
 #include <gyre/task/task.hpp>
+
+#include <gtest/gtest.h>
 
 #include <signal.h>
 #include <sys/wait.h>

@@ -2,13 +2,14 @@
 // Tests of the framings. tests/fuzz/framing.cpp cuts streams in all ways besides.
 #include <gyre/net/framing.hpp>
 
-#include <gtest/gtest.h>
 #include <gyre/exec/loop.hpp>
 #include <gyre/exec/sync_wait.hpp>
 #include <gyre/net/read_frame.hpp>
 #include <gyre/task/as_expected.hpp>
 #include <gyre/task/schedule.hpp>
 #include <gyre/task/when_all.hpp>
+
+#include <gtest/gtest.h>
 
 #include <bit>
 #include <cstdint>

@@ -3,7 +3,6 @@
 // process that ends.
 #include <gyre/net/passed_sockets.hpp>
 
-#include <gtest/gtest.h>
 #include <gyre/exec/loop.hpp>
 #include <gyre/exec/sync_wait.hpp>
 #include <gyre/net/connect.hpp>
@@ -11,6 +10,8 @@
 #include <gyre/runtime/loop_pool.hpp>
 #include <gyre/task/as_expected.hpp>
 #include <gyre/task/task.hpp>
+
+#include <gtest/gtest.h>
 
 #include <fcntl.h>
 #include <sys/wait.h>

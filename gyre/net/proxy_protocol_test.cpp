@@ -2,7 +2,6 @@
 // Tests of the PROXY protocol: its headers, in a stream, and before a server's connections.
 #include <gyre/net/proxy_protocol.hpp>
 
-#include <gtest/gtest.h>
 #include <gyre/exec/loop.hpp>
 #include <gyre/exec/sync_wait.hpp>
 #include <gyre/net/connect.hpp>
@@ -12,6 +11,8 @@
 #include <gyre/task/sleep.hpp>
 #include <gyre/task/spawn.hpp>
 #include <gyre/task/task.hpp>
+
+#include <gtest/gtest.h>
 
 #include <any>
 #include <array>

@@ -2,8 +2,6 @@
 // Tests of the resolver, with a name server of their own on the loopback interface.
 #include <gyre/net/resolver.hpp>
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <gyre/exec/loop.hpp>
 #include <gyre/exec/loop_thread.hpp>
 #include <gyre/exec/sync_wait.hpp>
@@ -19,6 +17,9 @@
 #include <tests/support/coroutine_sockets.hpp>
 #include <tests/support/fake_dns_server.hpp>
 #include <tests/support/stubborn_coroutines.hpp>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 
 #include <sys/wait.h>
 #include <unistd.h>

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <gyre/base/error.hpp>
 #include <gyre/net/detail/closing.hpp>
 #include <gyre/net/socket.hpp>
-
-#include <gyre/base/error.hpp>
 
 #include <fcntl.h>
 #include <sys/socket.h>

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every system call that coroutines' sockets, servers and clients make, failing: each failure is a
 // clear error, and leaves nothing behind.
-#include <gtest/gtest.h>
 #include <gyre/exec/loop.hpp>
 #include <gyre/exec/sync_wait.hpp>
 #include <gyre/io/stream.hpp>
@@ -16,6 +15,8 @@
 #include <tests/support/idle_time_poller.hpp>
 #include <tests/support/io_facts.hpp>
 #include <tests/support/system_call_faults.hpp>
+
+#include <gtest/gtest.h>
 
 #include <fcntl.h>
 #include <poll.h>

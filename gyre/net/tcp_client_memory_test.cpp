@@ -3,7 +3,6 @@
 // end. A server outlives a lack of memory for what its peers send.
 #include <gyre/net/tcp_client.hpp>
 
-#include <gtest/gtest.h>
 #include <gyre/exec/sync_wait.hpp>
 #include <gyre/net/callback_test_support.hpp>
 #include <gyre/net/framing.hpp>
@@ -13,6 +12,8 @@
 #include <gyre/task/as_expected.hpp>
 #include <gyre/task/spawn.hpp>
 #include <tests/support/full_inbox.hpp>
+
+#include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cstddef>

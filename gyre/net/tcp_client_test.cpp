@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/net/tcp_client.hpp>
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <gyre/exec/loop_thread.hpp>
 #include <gyre/exec/timer.hpp>
 #include <gyre/net/callback_test_support.hpp>
@@ -11,6 +9,9 @@
 #include <gyre/net/tcp_server.hpp>
 #include <tests/support/fake_dns_server.hpp>
 #include <tests/support/io_in_virtual_time.hpp>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 
 #include <unistd.h>
 

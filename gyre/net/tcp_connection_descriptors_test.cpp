@@ -2,13 +2,14 @@
 // Tests of what connections with callbacks send and receive besides bytes.
 #include <gyre/net/tcp_connection.hpp>
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <gyre/base/unique_fd.hpp>
 #include <gyre/exec/loop.hpp>
 #include <gyre/io/error.hpp>
 #include <gyre/net/callback_test_support.hpp>
 #include <gyre/net/tcp_server.hpp>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 
 #include <fcntl.h>
 #include <sys/mman.h>

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/net/tcp_connection.hpp>
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <gyre/exec/loop.hpp>
 #include <gyre/io/error.hpp>
 #include <gyre/net/callback_test_support.hpp>
 #include <gyre/net/tcp_server.hpp>
 #include <tests/support/idle_time_poller.hpp>
 #include <tests/support/io_in_virtual_time.hpp>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 
 #include <sys/socket.h>
 

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/net/tcp_server.hpp>
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <gyre/exec/loop_thread.hpp>
 #include <gyre/exec/timer.hpp>
 #include <gyre/net/callback_test_support.hpp>
@@ -12,6 +10,9 @@
 #include <gyre/task/task.hpp>
 #include <tests/support/full_inbox.hpp>
 #include <tests/support/io_in_virtual_time.hpp>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 
 #include <sys/eventfd.h>
 #include <sys/resource.h>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/net/tcp_stream.hpp>
 
-#include <memory>
-
 #include <gyre/net/detail/closing.hpp>
+
+#include <memory>
 
 namespace gyre::net {
 

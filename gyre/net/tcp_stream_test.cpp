@@ -2,7 +2,6 @@
 // TCP for coroutines: listening, accepting, connecting, and how connections end.
 #include <gyre/net/tcp_stream.hpp>
 
-#include <gtest/gtest.h>
 #include <gyre/exec/loop.hpp>
 #include <gyre/exec/loop_thread.hpp>
 #include <gyre/exec/sync_wait.hpp>
@@ -19,6 +18,8 @@
 #include <gyre/task/with_timeout.hpp>
 #include <tests/support/coroutine_sockets.hpp>
 #include <tests/support/droppable.hpp>
+
+#include <gtest/gtest.h>
 
 #include <fcntl.h>
 #include <sys/resource.h>

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // System calls and memory that fail beneath a udp_server and a udp_client: each failure is told,
 // and leaves nothing behind.
-#include <gtest/gtest.h>
 #include <gyre/net/callback_test_support.hpp>
 #include <gyre/net/udp_client.hpp>
 #include <gyre/net/udp_server.hpp>
 #include <tests/support/full_inbox.hpp>
 #include <tests/support/io_facts.hpp>
 #include <tests/support/system_call_faults.hpp>
+
+#include <gtest/gtest.h>
 
 #include <sys/socket.h>
 

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/net/udp_server.hpp>
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <gyre/exec/loop_thread.hpp>
 #include <gyre/net/callback_test_support.hpp>
 #include <gyre/net/udp_client.hpp>
 #include <gyre/runtime/loop_pool.hpp>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 
 #include <unistd.h>
 

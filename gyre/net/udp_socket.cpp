@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/net/udp_socket.hpp>
 
+#include <gyre/base/error.hpp>
+#include <gyre/task/as_expected.hpp>
+
 #include <netinet/in.h>
 #include <netinet/udp.h>
 #include <sys/socket.h>
@@ -8,9 +11,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <system_error>
-
-#include <gyre/base/error.hpp>
-#include <gyre/task/as_expected.hpp>
 
 namespace gyre::net {
 namespace {

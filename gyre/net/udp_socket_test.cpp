@@ -2,7 +2,6 @@
 // Datagrams for coroutines: UDP, alone and in batches, and Unix datagrams.
 #include <gyre/net/udp_socket.hpp>
 
-#include <gtest/gtest.h>
 #include <gyre/exec/loop.hpp>
 #include <gyre/exec/sync_wait.hpp>
 #include <gyre/net/datagram_batch.hpp>
@@ -11,6 +10,8 @@
 #include <gyre/task/with_timeout.hpp>
 #include <tests/support/coroutine_sockets.hpp>
 #include <tests/support/droppable.hpp>
+
+#include <gtest/gtest.h>
 
 #include <fcntl.h>
 #include <sys/socket.h>

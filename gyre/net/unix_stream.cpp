@@ -1,6 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/net/unix_stream.hpp>
 
+#include <gyre/base/error.hpp>
+#include <gyre/net/detail/bind_listener.hpp>
+#include <gyre/net/detail/connect_attempt.hpp>
+#include <gyre/net/detail/message_operations.hpp>
+#include <gyre/net/detail/message_with_fds.hpp>
+#include <gyre/task/as_expected.hpp>
+#include <gyre/task/detail/this_context.hpp>
+
 #include <sys/socket.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -9,14 +17,6 @@
 #include <memory>
 #include <string>
 #include <system_error>
-
-#include <gyre/base/error.hpp>
-#include <gyre/net/detail/bind_listener.hpp>
-#include <gyre/net/detail/connect_attempt.hpp>
-#include <gyre/net/detail/message_operations.hpp>
-#include <gyre/net/detail/message_with_fds.hpp>
-#include <gyre/task/as_expected.hpp>
-#include <gyre/task/detail/this_context.hpp>
 
 namespace gyre::net {
 namespace {

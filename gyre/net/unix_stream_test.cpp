@@ -2,7 +2,6 @@
 // Unix sockets for coroutines: names, stale files, and descriptors that are passed.
 #include <gyre/net/unix_stream.hpp>
 
-#include <gtest/gtest.h>
 #include <gyre/exec/loop.hpp>
 #include <gyre/exec/sync_wait.hpp>
 #include <gyre/net/detail/bind_listener.hpp>
@@ -12,6 +11,8 @@
 #include <gyre/task/with_timeout.hpp>
 #include <tests/support/coroutine_sockets.hpp>
 #include <tests/support/droppable.hpp>
+
+#include <gtest/gtest.h>
 
 #include <fcntl.h>
 #include <sys/resource.h>

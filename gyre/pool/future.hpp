@@ -104,8 +104,8 @@ submission<std::decay_t<F>> make_future_task(F&& callable);
 
 }  // namespace detail
 
-/// The result of a task that was submitted to a pool: to wait for, or to await, once. Destroying the
-/// future drops the result; the task goes on.
+/// The result of a task that was submitted to a pool: to wait for, or to await, once. Destroying
+/// the future drops the result; the task goes on.
 ///
 /// Waiting on a worker of a pool runs other tasks of that pool meanwhile, deeper in the stack: so a
 /// task that waits for others needs no thread of its own. Two waits without end are detected, and
@@ -115,9 +115,10 @@ submission<std::decay_t<F>> make_future_task(F&& callable);
 ///
 /// Thread-safety: one thread at a time.
 /// Lifetime: a future may outlive its pool, which finishes or drops all tasks.
-/// Errors: get() and the waits throw std::logic_error if the future is not valid, and std::system_error
-/// (std::errc::resource_deadlock_would_occur) for a detected deadlock, after which it stays valid.
-/// The result of a task that the pool dropped is std::errc::operation_canceled.
+/// Errors: get() and the waits throw std::logic_error if the future is not valid, and
+/// std::system_error (std::errc::resource_deadlock_would_occur) for a detected deadlock, after
+/// which it stays valid. The result of a task that the pool dropped is
+/// std::errc::operation_canceled.
 /// Complexity: awaiting allocates nothing; waiting takes at most two system calls, none if the task
 /// has finished.
 template <class T>

@@ -2,13 +2,14 @@
 // Futures without a pool: the tests run, or drop, the tasks themselves.
 #include <gyre/pool/future.hpp>
 
-#include <gtest/gtest.h>
 #include <gyre/task/schedule.hpp>
 #include <gyre/task/spawn.hpp>
 #include <gyre/task/sync_wait.hpp>
 #include <tests/support/manual_executor.hpp>
 #include <tests/support/stubborn_coroutines.hpp>
 #include <tests/support/thread_executor.hpp>
+
+#include <gtest/gtest.h>
 
 #include <array>
 #include <atomic>
@@ -235,7 +236,8 @@ TEST_F(Future, TasksWaitForTasksOfTheirOwnWithoutAnotherThread) {
 }
 
 TEST_F(Future, WorkThatComesWhileAWorkerSleepsIsHelpedAllTheSame) {
-  // The worker finds the task it waits for only at a later look, as if another thread had posted it.
+  // The worker finds the task it waits for only at a later look, as if another thread had posted
+  // it.
   struct late final : gyre::detail::helper {
     bool help_once() noexcept override {
       if (++looks < 5) return false;

@@ -7,9 +7,9 @@
 //
 // They work on any executor; those that do not fork, such as loops and pools with one shared queue,
 // do everything on one thread. The caller does its share if it is a worker of the pool, and
-// otherwise waits while a worker does it; meanwhile a worker of another pool helps there. A fork that
-// no other worker takes costs some nanoseconds and allocates nothing, so calls nest to any depth:
-// divide as long as there is something to divide.
+// otherwise waits while a worker does it; meanwhile a worker of another pool helps there. A fork
+// that no other worker takes costs some nanoseconds and allocates nothing, so calls nest to any
+// depth: divide as long as there is something to divide.
 //
 // An exception ends the call once everything that has begun has ended; the rest is left out. All
 // functions are called by reference, on several threads at once.
@@ -81,9 +81,9 @@ void invoke_all(Executor& where, F& first, Others&... others) {
   }
 }
 
-/// A loop over [first, last) that threads divide among themselves. `Part` holds the result of a piece
-/// of it: part(first, last) runs some elements, Part(prototype) begins a piece, and part.append(next)
-/// adds the piece that follows.
+/// A loop over [first, last) that threads divide among themselves. `Part` holds the result of a
+/// piece of it: part(first, last) runs some elements, Part(prototype) begins a piece, and
+/// part.append(next) adds the piece that follows.
 ///
 /// Each thread offers the second half of its range while it runs the first, in steps, and divides
 /// again as soon as that is taken: so there are few pieces if no other thread takes any (Tzannes,

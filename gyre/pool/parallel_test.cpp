@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/pool/parallel.hpp>
 
-#include <gtest/gtest.h>
 #include <gyre/pool/detail/helper.hpp>
 #include <gyre/pool/thread_pool.hpp>
 #include <gyre/task/executor.hpp>
 #include <tests/support/forking_executor.hpp>
 #include <tests/support/thread_executor.hpp>
+
+#include <gtest/gtest.h>
 
 #include <algorithm>
 #include <array>

@@ -2,15 +2,15 @@
 // thread_pool_options, thread_pool_metrics: the settings and the figures of a thread_pool.
 #pragma once
 
+#include <gyre/base/histogram.hpp>
+#include <gyre/base/move_only_function.hpp>
+
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
 #include <string>
 #include <vector>
-
-#include <gyre/base/histogram.hpp>
-#include <gyre/base/move_only_function.hpp>
 
 namespace gyre {
 
@@ -21,8 +21,8 @@ enum class scheduler : std::uint8_t {
   stealing,
   /// One queue for all, with a mutex and a condition variable.
   blocking,
-  /// One queue for all, with a spin lock; workers without work yield and look again: they always use
-  /// their CPUs.
+  /// One queue for all, with a spin lock; workers without work yield and look again: they always
+  /// use their CPUs.
   spinning,
 };
 

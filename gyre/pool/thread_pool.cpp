@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/pool/thread_pool.hpp>
 
-#include <utility>
-
 #include <gyre/pool/detail/pool_core.hpp>
+
+#include <utility>
 
 namespace gyre {
 

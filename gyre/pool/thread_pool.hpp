@@ -9,14 +9,6 @@
 //     co_await gyre::resume_on(pool);  // a coroutine goes on there
 #pragma once
 
-#include <chrono>
-#include <concepts>
-#include <cstddef>
-#include <memory>
-#include <ranges>
-#include <type_traits>
-#include <utility>
-
 #include <gyre/base/clock.hpp>
 #include <gyre/base/operation.hpp>
 #include <gyre/pool/detail/submission_awaiter.hpp>
@@ -25,27 +17,36 @@
 #include <gyre/pool/pool_options.hpp>
 #include <gyre/task/executor.hpp>
 
+#include <chrono>
+#include <concepts>
+#include <cstddef>
+#include <memory>
+#include <ranges>
+#include <type_traits>
+#include <utility>
+
 namespace gyre {
 
 /// Worker threads and the tasks that wait for them; thread_pool_options says what can be set.
 ///
-/// Tasks are callables without arguments; they may be only movable. A posted task's exception goes to
-/// `on_exception`, that of a submitted one to its future.
+/// Tasks are callables without arguments; they may be only movable. A posted task's exception goes
+/// to `on_exception`, that of a submitted one to its future.
 ///
 /// Order: the tasks of one thread and one priority start in the order of their submission if there
 /// is one worker and the tasks submit none. A worker's own tasks in a `stealing` pool start newest
-/// first on that worker and oldest first on others, so that memory grows with the depth of a tree of
-/// tasks and not with its width.
+/// first on that worker and oldest first on others, so that memory grows with the depth of a tree
+/// of tasks and not with its width.
 ///
-/// Capacity: at most `capacity` tasks wait, delayed ones included; `when_full` says how a submission
-/// to a full pool goes on. Submissions that wait for a slot queue, and free slots are for the queue:
-/// even try_post() finds the pool full until the queue is served. Under `block`, post(), submit() and
-/// post_after() block any thread that calls them, also a loop's: its coroutines and connections all
-/// wait, and for ever if the tasks in turn wait for that loop. Coroutines use async_post() and
-/// async_submit(), callbacks try_post(). A worker that submits never waits for a slot: under `block`
-/// its task waits in the worker's own queue, up to 1024 above the capacity, and later ones are run at
-/// once by the submitter. A submitting thread reserves up to 1/256 of the capacity, 64 slots at most:
-/// that many may be missing to others, and may overtake the queue.
+/// Capacity: at most `capacity` tasks wait, delayed ones included; `when_full` says how a
+/// submission to a full pool goes on. Submissions that wait for a slot queue, and free slots are
+/// for the queue: even try_post() finds the pool full until the queue is served. Under `block`,
+/// post(), submit() and post_after() block any thread that calls them, also a loop's: its
+/// coroutines and connections all wait, and for ever if the tasks in turn wait for that loop.
+/// Coroutines use async_post() and async_submit(), callbacks try_post(). A worker that submits
+/// never waits for a slot: under `block` its task waits in the worker's own queue, up to 1024 above
+/// the capacity, and later ones are run at once by the submitter. A submitting thread reserves up
+/// to 1/256 of the capacity, 64 slots at most: that many may be missing to others, and may overtake
+/// the queue.
 ///
 /// Thread-safety: all members may be called from any thread, tasks included.
 /// Lifetime: the pool must outlive the calls, and the coroutines that run on it. A task may destroy
@@ -67,11 +68,11 @@ class thread_pool final : public executor {
 
   /// Runs `callable` once on a worker and discards its result.
   ///
-  /// Errors: std::system_error if the task was refused: resource_unavailable_try_again when the pool
-  /// is full, timed_out when it was full for `block_timeout`, operation_canceled when it is drained
-  /// or stopped; std::bad_alloc, and any exception of copying or moving `callable`.
-  /// Complexity: about 10 ns, and a system call if a worker must be woken. Up to 24 bytes are stored
-  /// in place, more in the slab.
+  /// Errors: std::system_error if the task was refused: resource_unavailable_try_again when the
+  /// pool is full, timed_out when it was full for `block_timeout`, operation_canceled when it is
+  /// drained or stopped; std::bad_alloc, and any exception of copying or moving `callable`.
+  /// Complexity: about 10 ns, and a system call if a worker must be woken. Up to 24 bytes are
+  /// stored in place, more in the slab.
   template <class F>
     requires std::invocable<std::decay_t<F>&>
   void post(F&& callable, task_priority priority = task_priority::normal) {
@@ -97,9 +98,9 @@ class thread_pool final : public executor {
     return std::move(submission.result);
   }
   /// Awaited, posts as post() does, but waits for a slot without blocking the thread, and so a
-  /// loop's other coroutines. Under `reject` and `drop_oldest`, and from a worker, it does not wait,
-  /// as post(); under `caller_runs` it waits. It queues with blocked threads, first come first
-  /// served; `block_timeout` does not apply: see with_timeout().
+  /// loop's other coroutines. Under `reject` and `drop_oldest`, and from a worker, it does not
+  /// wait, as post(); under `caller_runs` it waits. It queues with blocked threads, first come
+  /// first served; `block_timeout` does not apply: see with_timeout().
   ///
   /// Lifetime: may be destroyed while it waits, unless a slot was granted to it meanwhile. With
   /// GCC 12 name the awaitable, `auto posting = pool.async_post([…] {…});`, and then await
@@ -112,7 +113,8 @@ class thread_pool final : public executor {
   [[nodiscard]] auto async_post(F&& callable, task_priority priority = task_priority::normal) {
     return detail::submission_awaiter<std::decay_t<F>>(*core_, std::forward<F>(callable), priority);
   }
-  /// As async_post(); gives the future of submit() once the task has its slot, to be awaited in turn.
+  /// As async_post(); gives the future of submit() once the task has its slot, to be awaited in
+  /// turn.
   ///
   ///     auto submitting = pool.async_submit([] { return 6 * 7; });
   ///     gyre::future<int> answer = co_await std::move(submitting);
@@ -181,9 +183,9 @@ class thread_pool final : public executor {
   /// that a worker takes meanwhile run.
   std::size_t purge();
 
-  /// Waits until no task waits or runs, delayed ones apart; within a task, also apart from the tasks
-  /// that the calling thread is running, and helps meanwhile. Waits for ever on a paused pool with
-  /// tasks.
+  /// Waits until no task waits or runs, delayed ones apart; within a task, also apart from the
+  /// tasks that the calling thread is running, and helps meanwhile. Waits for ever on a paused pool
+  /// with tasks.
   void wait_idle();
   /// The same for at most `timeout`; false if that has passed.
   [[nodiscard]] bool wait_idle_for(std::chrono::nanoseconds timeout);

@@ -2,10 +2,11 @@
 // Tests of pools where there is no memory left.
 #include <gyre/pool/thread_pool.hpp>
 
-#include <gtest/gtest.h>
 #include <gyre/pool/detail/capacity.hpp>
 #include <gyre/pool/detail/submissions.hpp>
 #include <tests/support/counted_allocations.hpp>
+
+#include <gtest/gtest.h>
 
 #include <cstdint>
 #include <new>

@@ -3,6 +3,9 @@
 // owner, by another thread and by its tasks, to the end of it. Nothing may be lost or done twice.
 #include <gyre/pool/thread_pool.hpp>
 
+#include <gyre/pool/thread_pool_test_support.hpp>
+#include <tests/support/sanitizers.hpp>
+
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -17,9 +20,6 @@
 #include <thread>
 #include <utility>
 #include <vector>
-
-#include <gyre/pool/thread_pool_test_support.hpp>
-#include <tests/support/sanitizers.hpp>
 
 namespace thread_pool_stress_test {
 namespace {

@@ -2,6 +2,17 @@
 // The promises of every pool to its users, with each scheduler.
 #include <gyre/pool/thread_pool.hpp>
 
+#include <gyre/pool/thread_pool_test_support.hpp>
+#include <gyre/task/as_task.hpp>
+#include <gyre/task/schedule.hpp>
+#include <gyre/task/sleep.hpp>
+#include <gyre/task/stop_token.hpp>
+#include <gyre/task/stop_when.hpp>
+#include <gyre/task/sync_wait.hpp>
+#include <gyre/task/task.hpp>
+#include <gyre/task/when_all.hpp>
+#include <tests/support/sanitizers.hpp>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -27,17 +38,6 @@
 #include <system_error>
 #include <thread>
 #include <vector>
-
-#include <gyre/pool/thread_pool_test_support.hpp>
-#include <gyre/task/as_task.hpp>
-#include <gyre/task/schedule.hpp>
-#include <gyre/task/sleep.hpp>
-#include <gyre/task/stop_token.hpp>
-#include <gyre/task/stop_when.hpp>
-#include <gyre/task/sync_wait.hpp>
-#include <gyre/task/task.hpp>
-#include <gyre/task/when_all.hpp>
-#include <tests/support/sanitizers.hpp>
 
 namespace thread_pool_test {
 namespace {

@@ -2,6 +2,9 @@
 // Helpers of the tests of pools.
 #pragma once
 
+#include <gyre/base/operation.hpp>
+#include <gyre/pool/thread_pool.hpp>
+
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -9,9 +12,6 @@
 #include <string>
 #include <system_error>
 #include <utility>
-
-#include <gyre/base/operation.hpp>
-#include <gyre/pool/thread_pool.hpp>
 
 namespace gyre::test {
 

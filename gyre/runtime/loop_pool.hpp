@@ -6,6 +6,11 @@
 //     loops.for_hash(user_id).post(…);   // always the same one for the same user
 #pragma once
 
+#include <gyre/base/cache_line.hpp>
+#include <gyre/base/clock.hpp>
+#include <gyre/base/move_only_function.hpp>
+#include <gyre/exec/loop_thread.hpp>
+
 #include <atomic>
 #include <chrono>
 #include <cstddef>
@@ -16,11 +21,6 @@
 #include <string>
 #include <utility>
 #include <vector>
-
-#include <gyre/base/cache_line.hpp>
-#include <gyre/base/clock.hpp>
-#include <gyre/base/move_only_function.hpp>
-#include <gyre/exec/loop_thread.hpp>
 
 namespace gyre {
 
@@ -40,10 +40,10 @@ struct loop_pool_options {
 
 /// A fixed number of loops with their threads, all running when the constructor returns.
 ///
-/// Thread-safety: stop() and the members that return loops may be called from any thread, the rest by
-/// the owner.
-/// Lifetime: the destructor stops and joins all. A task of one of the loops may destroy the pool: its
-/// thread then ends its turn and frees the loop itself.
+/// Thread-safety: stop() and the members that return loops may be called from any thread, the rest
+/// by the owner.
+/// Lifetime: the destructor stops and joins all. A task of one of the loops may destroy the pool:
+/// its thread then ends its turn and frees the loop itself.
 template <class Loop>
 class basic_loop_pool {
  public:

@@ -2,9 +2,10 @@
 // Tests of a pool of loops.
 #include <gyre/runtime/loop_pool.hpp>
 
+#include <tests/support/last_breath.hpp>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <tests/support/last_breath.hpp>
 
 #include <pthread.h>
 #include <sched.h>

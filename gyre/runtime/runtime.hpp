@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// runtime: a whole program; loops on all cores, a pool for work that blocks or computes, signals, and
-// an orderly shutdown.
+// runtime: a whole program; loops on all cores, a pool for work that blocks or computes, signals,
+// and an orderly shutdown.
 //
 //     int main() {
 //       return gyre::runtime::main([](gyre::runtime& rt) -> gyre::task<int> {
@@ -15,17 +15,6 @@
 //
 // examples/echo_coroutine.cpp is the complete program.
 #pragma once
-
-#include <chrono>
-#include <concepts>
-#include <csignal>
-#include <cstddef>
-#include <exception>
-#include <functional>
-#include <memory>
-#include <type_traits>
-#include <utility>
-#include <vector>
 
 #include <gyre/base/move_only_function.hpp>
 #include <gyre/exec/loop.hpp>
@@ -43,6 +32,17 @@
 #include <gyre/task/stop_token.hpp>
 #include <gyre/task/task.hpp>
 
+#include <chrono>
+#include <concepts>
+#include <csignal>
+#include <cstddef>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
 namespace gyre {
 
 /// Settings of a runtime, fixed when it is made.
@@ -55,12 +55,12 @@ struct runtime_options {
   loop_pool_options<gyre::loop> each_loop = {.name = "loop"};
   thread_pool_options pool = {};
   /// Signals that shut the runtime down. The first one calls shutdown(), or force_shutdown() if the
-  /// shutdown has begun; the second one force_shutdown(); further ones, and those that come when only
-  /// the threads are left to end, take their ordinary effect. Threads and child processes inherit
-  /// their mask; see unblock_signals().
+  /// shutdown has begun; the second one force_shutdown(); further ones, and those that come when
+  /// only the threads are left to end, take their ordinary effect. Threads and child processes
+  /// inherit their mask; see unblock_signals().
   std::vector<int> signals = {SIGINT, SIGTERM};
-  /// Ignores SIGPIPE in the whole process while the runtime lives, so that writing to a pipe without
-  /// reader fails with EPIPE instead of ending the program. (Sockets do so in any case.)
+  /// Ignores SIGPIPE in the whole process while the runtime lives, so that writing to a pipe
+  /// without reader fails with EPIPE instead of ending the program. (Sockets do so in any case.)
   bool ignore_sigpipe = true;
   /// The time limit for tasks and hooks to end; then `force` begins.
   std::chrono::nanoseconds drain_time = std::chrono::seconds{10};
@@ -81,14 +81,15 @@ struct runtime_metrics {
 
 /// Loops with their threads, one thread pool, signals, and an orderly shutdown.
 ///
-/// The shutdown goes through phases (shutdown_phase). It begins when the main task has ended, or at a
-/// signal or shutdown(): the main task is asked to stop, hooks are called, and tasks are awaited. When
-/// all have ended, the loops run the tasks that were posted to them and end, and so does the pool,
-/// unless the shutdown was forced: then the pool drops its tasks.
+/// The shutdown goes through phases (shutdown_phase). It begins when the main task has ended, or at
+/// a signal or shutdown(): the main task is asked to stop, hooks are called, and tasks are awaited.
+/// When all have ended, the loops run the tasks that were posted to them and end, and so does the
+/// pool, unless the shutdown was forced: then the pool drops its tasks.
 ///
 /// Thread-safety: all members but run() may be called from any thread. One thread makes, runs and
 /// destroys the runtime. Make it before the program's other threads, unless they block its signals.
-/// Lifetime: the destructor shuts down if run() was never called. Only the runtime may stop its loops.
+/// Lifetime: the destructor shuts down if run() was never called. Only the runtime may stop its
+/// loops.
 class runtime {
  public:
   using options = runtime_options;
@@ -108,8 +109,8 @@ class runtime {
   runtime& operator=(const runtime&) = delete;
   ~runtime();
 
-  /// Makes a runtime, runs it with `body`, and returns the exit code; for main(). Prints an exception,
-  /// and returns 1.
+  /// Makes a runtime, runs it with `body`, and returns the exit code; for main(). Prints an
+  /// exception, and returns 1.
   template <class Body>
   [[nodiscard]] static int main(options settings, Body&& body) noexcept {
     try {
@@ -125,8 +126,9 @@ class runtime {
     return main(options{}, std::forward<Body>(body));
   }
 
-  /// Runs `body(*this)`, the main task, on the first loop. When all tasks have ended, returns the main
-  /// task's result: an int, or 0 if it has none or was asked to stop. `body` lives as long as its task.
+  /// Runs `body(*this)`, the main task, on the first loop. When all tasks have ended, returns the
+  /// main task's result: an int, or 0 if it has none or was asked to stop. `body` lives as long as
+  /// its task.
   ///
   /// Errors: the main task's exception, or else the first one of another task or a hook;
   /// std::logic_error for a second run().
@@ -144,12 +146,12 @@ class runtime {
   /// Whether the shutdown was requested.
   bool shutting_down() const noexcept { return sequence_.requested(); }
 
-  /// Starts `awaitable` on the loops in turn, and drops its result. The shutdown waits for it, and asks
-  /// it to stop when the phase `stop_in` begins. Its exception goes to `on_exception`, unless it ended
-  /// because it was asked to stop.
+  /// Starts `awaitable` on the loops in turn, and drops its result. The shutdown waits for it, and
+  /// asks it to stop when the phase `stop_in` begins. Its exception goes to `on_exception`, unless
+  /// it ended because it was asked to stop.
   ///
-  /// Errors: std::bad_alloc; std::system_error (operation_canceled) once `force` has begun or all tasks
-  /// have ended.
+  /// Errors: std::bad_alloc; std::system_error (operation_canceled) once `force` has begun or all
+  /// tasks have ended.
   /// Complexity: as gyre::spawn(), and two atomic additions.
   template <awaitable Awaitable>
   void spawn(Awaitable awaitable, shutdown_phase stop_in = shutdown_phase::stop_accepting) {
@@ -176,9 +178,9 @@ class runtime {
   ///       server.stop(deadline, [step = std::move(step)] {});
   ///     });
   ///
-  /// The result unregisters the hook when it is destroyed. A coroutine is asked to stop when `force`
-  /// begins. On inline_executor() the hook is called by the thread in run(), which keeps the
-  /// deadlines, so it must not block. Its exception leaves run(), at the end of the shutdown.
+  /// The result unregisters the hook when it is destroyed. A coroutine is asked to stop when
+  /// `force` begins. On inline_executor() the hook is called by the thread in run(), which keeps
+  /// the deadlines, so it must not block. Its exception leaves run(), at the end of the shutdown.
   template <class Hook>
     requires std::invocable<Hook&> || std::invocable<Hook&, shutdown_step>
   shutdown_hook on_shutdown(shutdown_phase phase, executor& where, Hook hook) {
@@ -194,8 +196,8 @@ class runtime {
     return on_shutdown(phase, loops_[0], std::move(hook));
   }
 
-  /// Awaited by the main task, waits until the shutdown has begun and hooks and all other tasks have
-  /// ended, so that they may use locals of the main task.
+  /// Awaited by the main task, waits until the shutdown has begun and hooks and all other tasks
+  /// have ended, so that they may use locals of the main task.
   ///
   ///     gyre::task<> serve(gyre::runtime& rt) {
   ///       gyre::net::tcp_server echo(rt.loops());
@@ -204,9 +206,9 @@ class runtime {
   ///       co_await rt.drained();
   ///     }
   ///
-  /// A stop request does not end the wait. Several tasks that wait do not wait for each other, but one
-  /// task waits once at a time. Throws std::logic_error unless awaited by a task of the runtime,
-  /// directly or not: a hook would wait for itself.
+  /// A stop request does not end the wait. Several tasks that wait do not wait for each other, but
+  /// one task waits once at a time. Throws std::logic_error unless awaited by a task of the
+  /// runtime, directly or not: a hook would wait for itself.
   [[nodiscard]] task<> drained() { return sequence_.others_ended(); }
 
   /// A token whose stop is requested when `phase` begins. Its callbacks are called by the thread in
@@ -217,8 +219,8 @@ class runtime {
   }
 
   loop_pool& loops() noexcept { return loops_; }
-  /// For work that blocks or computes for long. It has one worker per CPU by default; give it more if
-  /// most of its tasks block.
+  /// For work that blocks or computes for long. It has one worker per CPU by default; give it more
+  /// if most of its tasks block.
   thread_pool& pool() noexcept { return pool_; }
 
   /// Not read at one instant.

@@ -2,13 +2,14 @@
 // Tests of whole programs: how a runtime runs its main task and its tasks, and how it ends.
 #include <gyre/runtime/runtime.hpp>
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <gyre/sync/event.hpp>
 #include <gyre/task/context.hpp>
 #include <gyre/task/schedule.hpp>
 #include <gyre/task/shielded.hpp>
 #include <gyre/task/sleep.hpp>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 
 #include <pthread.h>
 #include <sched.h>

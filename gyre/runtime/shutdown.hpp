@@ -11,8 +11,8 @@
 
 namespace gyre {
 
-/// The phases of an orderly shutdown, in this order. Each begins when all hooks of the one before are
-/// done; `force` only if the time limit passes, or it is requested, before `drain` has ended.
+/// The phases of an orderly shutdown, in this order. Each begins when all hooks of the one before
+/// are done; `force` only if the time limit passes, or it is requested, before `drain` has ended.
 enum class shutdown_phase : std::uint8_t {
   /// Accept nothing new: close listeners, stop timers.
   stop_accepting,

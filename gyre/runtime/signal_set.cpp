@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/runtime/signal_set.hpp>
 
+#include <gyre/base/error.hpp>
+
 #include <unistd.h>
 
 #include <array>
@@ -9,8 +11,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <utility>
-
-#include <gyre/base/error.hpp>
 
 namespace gyre {
 namespace {

@@ -4,16 +4,16 @@
 //     gyre::signal_set quit(loop, {SIGINT, SIGTERM}, [&](const gyre::signal_info&) { loop.stop(); });
 #pragma once
 
+#include <gyre/base/move_only_function.hpp>
+#include <gyre/base/unique_fd.hpp>
+#include <gyre/exec/fd_watch.hpp>
+
 #include <sys/signalfd.h>
 
 #include <csignal>
 #include <initializer_list>
 #include <span>
 #include <utility>
-
-#include <gyre/base/move_only_function.hpp>
-#include <gyre/base/unique_fd.hpp>
-#include <gyre/exec/fd_watch.hpp>
 
 namespace gyre {
 
@@ -22,10 +22,10 @@ using signal_info = signalfd_siginfo;
 
 /// Calls a function on the loop's thread for each signal of a set that the process receives.
 ///
-/// Uses signalfd(2): the constructor blocks the signals in the calling thread, and every other thread
-/// must have them blocked as well. gyre's own threads block all asynchronous signals. Other threads
-/// inherit the mask of their creator, so make the set before them, in the main thread, also if the
-/// loop runs on another. Child processes inherit the mask, too: see unblock_signals().
+/// Uses signalfd(2): the constructor blocks the signals in the calling thread, and every other
+/// thread must have them blocked as well. gyre's own threads block all asynchronous signals. Other
+/// threads inherit the mask of their creator, so make the set before them, in the main thread, also
+/// if the loop runs on another. Child processes inherit the mask, too: see unblock_signals().
 ///
 /// As with any POSIX signal, several of one number that arrive before the first is served can be
 /// merged into one. A signal that is directed at one thread, as by std::raise(), reaches a set only
@@ -34,9 +34,9 @@ using signal_info = signalfd_siginfo;
 /// Thread-safety: all members belong to the loop's thread, or to the loop's owner while no thread
 /// runs it. The destructor must be called by the thread that called the constructor, to restore its
 /// mask.
-/// Lifetime: the loop must outlive the set. The destructor unblocks the signals that were not blocked
-/// before, unless another set of the thread receives them; a signal that is pending then takes its
-/// ordinary effect. The function may destroy the set.
+/// Lifetime: the loop must outlive the set. The destructor unblocks the signals that were not
+/// blocked before, unless another set of the thread receives them; a signal that is pending then
+/// takes its ordinary effect. The function may destroy the set.
 class signal_set {
  public:
   using function = move_only_function<void(const signal_info&)>;

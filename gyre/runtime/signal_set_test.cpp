@@ -2,12 +2,13 @@
 // Tests of POSIX signals as events of a loop.
 #include <gyre/runtime/signal_set.hpp>
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <gyre/exec/loop.hpp>
 #include <gyre/exec/loop_thread.hpp>
 #include <gyre/pool/thread_pool.hpp>
 #include <gyre/runtime/loop_pool.hpp>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 
 #include <pthread.h>
 #include <sys/wait.h>

@@ -2,15 +2,16 @@
 // Tests of barrier beyond what wait_test.cpp tests of all primitives.
 #include <gyre/sync/barrier.hpp>
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <functional>
 #include <gyre/sync/sync_test_support.hpp>
 #include <gyre/task/spawn.hpp>
 #include <gyre/task/sync_wait.hpp>
 #include <tests/support/manual_executor.hpp>
 #include <tests/support/thread_executor.hpp>
 
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
 #include <future>
 #include <string>
 #include <utility>

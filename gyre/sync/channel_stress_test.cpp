@@ -3,8 +3,6 @@
 // meanwhile. Chiefly for ThreadSanitizer.
 #include <gyre/sync/channel.hpp>
 #include <gyre/sync/select.hpp>
-
-#include <gtest/gtest.h>
 #include <gyre/task/as_task.hpp>
 #include <gyre/task/schedule.hpp>
 #include <gyre/task/spawn.hpp>
@@ -12,6 +10,8 @@
 #include <gyre/task/task.hpp>
 #include <gyre/task/when_any.hpp>
 #include <tests/support/thread_executor.hpp>
+
+#include <gtest/gtest.h>
 
 #include <array>
 #include <atomic>

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/sync/channel.hpp>
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <gyre/task/as_expected.hpp>
 #include <gyre/task/sleep.hpp>
 #include <gyre/task/spawn.hpp>
@@ -12,6 +10,9 @@
 #include <gyre/task/with_timeout.hpp>
 #include <tests/support/manual_executor.hpp>
 #include <tests/support/run_in_virtual_time.hpp>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 
 #include <chrono>
 #include <coroutine>

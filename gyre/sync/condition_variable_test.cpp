@@ -2,14 +2,15 @@
 // Tests of waiting for what a mutex protects.
 #include <gyre/sync/condition_variable.hpp>
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <gyre/sync/sync_test_support.hpp>
 #include <gyre/task/as_expected.hpp>
 #include <gyre/task/spawn.hpp>
 #include <gyre/task/sync_wait.hpp>
 #include <tests/support/manual_executor.hpp>
 #include <tests/support/thread_executor.hpp>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 
 #include <deque>
 #include <future>

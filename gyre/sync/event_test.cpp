@@ -2,8 +2,6 @@
 // Tests of the events beyond what wait_test.cpp tests of all primitives.
 #include <gyre/sync/event.hpp>
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <gyre/sync/sync_test_support.hpp>
 #include <gyre/task/as_expected.hpp>
 #include <gyre/task/schedule.hpp>
@@ -11,6 +9,9 @@
 #include <gyre/task/sync_wait.hpp>
 #include <tests/support/manual_executor.hpp>
 #include <tests/support/thread_executor.hpp>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 
 #include <future>
 #include <memory>

@@ -2,12 +2,13 @@
 // Tests of latch beyond what wait_test.cpp tests of all primitives.
 #include <gyre/sync/latch.hpp>
 
-#include <gtest/gtest.h>
 #include <gyre/sync/sync_test_support.hpp>
 #include <gyre/task/spawn.hpp>
 #include <gyre/task/sync_wait.hpp>
 #include <tests/support/manual_executor.hpp>
 #include <tests/support/thread_executor.hpp>
+
+#include <gtest/gtest.h>
 
 #include <future>
 #include <memory>

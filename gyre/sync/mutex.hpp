@@ -43,12 +43,13 @@ class mutex {
     assert(state_.load(std::memory_order_relaxed) == 0 && "a gyre::mutex was destroyed in use");
   }
 
-  /// Awaited, locks after the present waiters and returns a guard. A stop request counts only if it has
-  /// to wait.
+  /// Awaited, locks after the present waiters and returns a guard. A stop request counts only if it
+  /// has to wait.
   lock_operation lock() noexcept { return lock_operation(*this); }
 
-  /// Locks if that is possible at once. May fail spuriously, as the standard's may, while another wait
-  /// is being cancelled. The caller unlocks, or passes the mutex to guard(mutex, std::adopt_lock).
+  /// Locks if that is possible at once. May fail spuriously, as the standard's may, while another
+  /// wait is being cancelled. The caller unlocks, or passes the mutex to guard(mutex,
+  /// std::adopt_lock).
   [[nodiscard]] bool try_lock() noexcept {
     word free = 0;
     // acquire: pairs with the release in unlock(), and with that of state_word::unlock().

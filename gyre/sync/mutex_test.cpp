@@ -2,8 +2,6 @@
 // Tests of mutex beyond what wait_test.cpp tests of all primitives.
 #include <gyre/sync/mutex.hpp>
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <gyre/sync/latch.hpp>
 #include <gyre/sync/sync_test_support.hpp>
 #include <gyre/task/schedule.hpp>
@@ -14,6 +12,9 @@
 #include <tests/support/manual_executor.hpp>
 #include <tests/support/sanitizers.hpp>
 #include <tests/support/thread_executor.hpp>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 
 #include <future>
 #include <memory>

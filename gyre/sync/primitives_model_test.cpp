@@ -9,15 +9,15 @@
 // that lets nobody behind it go on; a condition variable that cancels whom it has notified.
 #include <gyre/sync/barrier.hpp>
 #include <gyre/sync/condition_variable.hpp>
+#include <gyre/sync/detail/model_visitor_test_support.hpp>
 #include <gyre/sync/event.hpp>
 #include <gyre/sync/latch.hpp>
 #include <gyre/sync/mutex.hpp>
 #include <gyre/sync/semaphore.hpp>
 #include <gyre/sync/shared_mutex.hpp>
+#include <tests/model/model.hpp>
 
 #include <gtest/gtest.h>
-#include <gyre/sync/detail/model_visitor_test_support.hpp>
-#include <tests/model/model.hpp>
 
 #include <memory>
 #include <mutex>

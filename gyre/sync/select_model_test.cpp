@@ -16,13 +16,14 @@
 // Not found are weaker orders in publish() and decide(): the places' locks order the same things.
 #include <gyre/sync/select.hpp>
 
-#include <gtest/gtest.h>
 #include <gyre/sync/broadcast.hpp>
 #include <gyre/sync/channel.hpp>
 #include <gyre/sync/detail/model_visitor_test_support.hpp>
 #include <gyre/task/context.hpp>
 #include <gyre/task/stop_token.hpp>
 #include <tests/model/model.hpp>
+
+#include <gtest/gtest.h>
 
 #include <chrono>
 #include <coroutine>

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/sync/select.hpp>
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <gyre/sync/channel.hpp>
 #include <gyre/task/as_expected.hpp>
 #include <gyre/task/spawn.hpp>
@@ -10,6 +8,9 @@
 #include <gyre/task/task.hpp>
 #include <tests/support/manual_executor.hpp>
 #include <tests/support/stubborn_coroutines.hpp>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 
 #include <array>
 #include <chrono>

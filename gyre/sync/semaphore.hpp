@@ -67,8 +67,8 @@ class [[nodiscard]] semaphore_permit {
 /// thread or coroutine than acquired it.
 /// Lifetime: must outlive its waits and permits.
 /// Errors: a wait that is asked to stop throws operation_cancelled and takes nothing.
-/// Complexity: acquire and release are one compare-exchange each while nothing waits; no allocation; 24
-/// bytes.
+/// Complexity: acquire and release are one compare-exchange each while nothing waits; no
+/// allocation; 24 bytes.
 class semaphore {
  public:
   class permit_operation;
@@ -90,15 +90,16 @@ class semaphore {
            "a gyre::semaphore was destroyed while a coroutine waited for it");
   }
 
-  /// Awaited, takes `permits` after the present waiters. A stop request counts only if it has to wait.
+  /// Awaited, takes `permits` after the present waiters. A stop request counts only if it has to
+  /// wait.
   acquire_operation acquire(std::uint64_t permits = 1) noexcept {
     return acquire_operation(*this, permits);
   }
   /// As acquire(), but returns a semaphore_permit, which releases them.
   inline permit_operation permit(std::uint64_t permits = 1) noexcept;
 
-  /// Takes `permits` if there are enough and nothing waits. May fail spuriously, as the standard's may,
-  /// while another coroutine begins or ends to wait.
+  /// Takes `permits` if there are enough and nothing waits. May fail spuriously, as the standard's
+  /// may, while another coroutine begins or ends to wait.
   [[nodiscard]] bool try_acquire(std::uint64_t permits = 1) noexcept {
     word now = state_.load(std::memory_order_relaxed);
     while ((now & busy) == 0 && now / one >= permits) {

@@ -2,14 +2,15 @@
 // Tests of semaphore beyond what wait_test.cpp tests of all primitives.
 #include <gyre/sync/semaphore.hpp>
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <gyre/sync/sync_test_support.hpp>
 #include <gyre/task/schedule.hpp>
 #include <gyre/task/spawn.hpp>
 #include <gyre/task/sync_wait.hpp>
 #include <tests/support/manual_executor.hpp>
 #include <tests/support/thread_executor.hpp>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 
 #include <algorithm>
 #include <atomic>

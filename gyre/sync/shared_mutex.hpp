@@ -26,12 +26,12 @@ struct shared_mutex_waiter : waiter {
 }  // namespace detail
 
 /// A lock that one coroutine holds exclusively or several share, first come, first served: readers
-/// wait behind a waiting writer, and readers that are next to each other in the line go in together,
-/// so that neither starves the other. Not recursive, not even for readers: a second lock behind a
-/// waiting writer waits for ever.
+/// wait behind a waiting writer, and readers that are next to each other in the line go in
+/// together, so that neither starves the other. Not recursive, not even for readers: a second lock
+/// behind a waiting writer waits for ever.
 ///
-/// Thread-safety: every member may be called from any thread; a lock may be released by another thread
-/// than acquired it.
+/// Thread-safety: every member may be called from any thread; a lock may be released by another
+/// thread than acquired it.
 /// Lifetime: must outlive its waits and guards.
 /// Errors: a wait that is asked to stop throws operation_cancelled and does not hold the lock.
 /// Complexity: lock and unlock are one compare-exchange each without contention; no allocation; 24
@@ -60,8 +60,9 @@ class shared_mutex {
   /// Awaited, locks together with other readers. A stop request counts only if it has to wait.
   lock_shared_operation lock_shared() noexcept { return lock_shared_operation(*this, false); }
 
-  /// Locks if that is possible at once. May fail spuriously, as the standard's may, while another wait
-  /// is being cancelled. The caller unlocks, or passes the mutex to a guard with std::adopt_lock.
+  /// Locks if that is possible at once. May fail spuriously, as the standard's may, while another
+  /// wait is being cancelled. The caller unlocks, or passes the mutex to a guard with
+  /// std::adopt_lock.
   [[nodiscard]] bool try_lock() noexcept {
     word free = 0;
     // acquire: pairs with the release in unlock(), unlock_shared() and state_word::unlock().

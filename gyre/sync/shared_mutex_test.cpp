@@ -2,13 +2,14 @@
 // Tests of shared_mutex beyond what wait_test.cpp tests of all primitives.
 #include <gyre/sync/shared_mutex.hpp>
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <gyre/sync/sync_test_support.hpp>
 #include <gyre/task/schedule.hpp>
 #include <gyre/task/spawn.hpp>
 #include <tests/support/manual_executor.hpp>
 #include <tests/support/thread_executor.hpp>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 
 #include <future>
 #include <mutex>

@@ -7,8 +7,6 @@
 #include <gyre/sync/mutex.hpp>
 #include <gyre/sync/semaphore.hpp>
 #include <gyre/sync/shared_mutex.hpp>
-
-#include <gtest/gtest.h>
 #include <gyre/sync/sync_test_support.hpp>
 #include <gyre/task/as_expected.hpp>
 #include <gyre/task/spawn.hpp>
@@ -16,6 +14,8 @@
 #include <tests/support/manual_executor.hpp>
 #include <tests/support/stubborn_coroutines.hpp>
 #include <tests/support/thread_executor.hpp>
+
+#include <gtest/gtest.h>
 
 #include <chrono>
 #include <future>

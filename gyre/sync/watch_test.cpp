@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/sync/watch.hpp>
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <gyre/sync/channel.hpp>
 #include <gyre/sync/select.hpp>
 #include <gyre/task/spawn.hpp>
 #include <gyre/task/sync_wait.hpp>
 #include <gyre/task/task.hpp>
 #include <tests/support/manual_executor.hpp>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 
 #include <algorithm>
 #include <array>

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/task/as_expected.hpp>
 
-#include <gtest/gtest.h>
 #include <gyre/task/sleep.hpp>
 #include <gyre/task/sync_wait.hpp>
+
+#include <gtest/gtest.h>
 
 #include <chrono>
 #include <expected>

@@ -2,9 +2,10 @@
 // Tests of what counts as awaitable, and of making tasks of it.
 #include <gyre/task/as_task.hpp>
 
-#include <gtest/gtest.h>
 #include <gyre/base/slab.hpp>
 #include <gyre/task/sync_wait.hpp>
+
+#include <gtest/gtest.h>
 
 #include <concepts>
 #include <coroutine>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which coroutine awaits which: the stack that a suspended coroutine would have if it were a thread.
-// Known where gyre was built as Debug, or with the CMake option GYRE_ASYNC_BACKTRACE; elsewhere
-// coroutines carry nothing for it, and every backtrace is empty.
+// Which coroutine awaits which: the stack that a suspended coroutine would have if it were a
+// thread. Known where gyre was built as Debug, or with the CMake option GYRE_ASYNC_BACKTRACE;
+// elsewhere coroutines carry nothing for it, and every backtrace is empty.
 //
 //     std::cerr << co_await gyre::current_backtrace();
 #pragma once

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/task/async_backtrace.hpp>
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <gyre/task/scope.hpp>
 #include <gyre/task/spawn.hpp>
 #include <gyre/task/sync_wait.hpp>
 #include <gyre/task/when_all.hpp>
 #include <tests/support/manual_executor.hpp>
 #include <tests/support/sanitizers.hpp>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 
 #include <coroutine>
 #include <source_location>

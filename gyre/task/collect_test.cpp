@@ -2,8 +2,6 @@
 // Tests of collecting with a limit, in virtual time and on threads.
 #include <gyre/task/collect.hpp>
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <gyre/base/slab.hpp>
 #include <gyre/task/schedule.hpp>
 #include <gyre/task/sleep.hpp>
@@ -11,6 +9,9 @@
 #include <tests/support/run_in_virtual_time.hpp>
 #include <tests/support/sanitizers.hpp>
 #include <tests/support/thread_executor.hpp>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 
 #include <algorithm>
 #include <atomic>

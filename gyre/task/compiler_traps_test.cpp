@@ -4,14 +4,15 @@
 // transfer that grows the stack (GCC 100897) has task_depth_test.cpp.
 #include <gyre/task/task.hpp>
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <gyre/base/slab.hpp>
 #include <gyre/task/invoke.hpp>
 #include <gyre/task/schedule.hpp>
 #include <gyre/task/spawn.hpp>
 #include <gyre/task/sync_wait.hpp>
 #include <tests/support/thread_executor.hpp>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 
 #include <coroutine>
 #include <cstddef>
@@ -145,8 +146,8 @@ TEST(CompilerTraps, AwaitThatIsNotReachedDoesNotRun) {
   EXPECT_EQ(runs, 1);
 }
 
-// GCC 12 copies an awaiter that passes through an await_transform() by reference, in Debug builds; a
-// copy of this one would never be resumed.
+// GCC 12 copies an awaiter that passes through an await_transform() by reference, in Debug builds;
+// a copy of this one would never be resumed.
 struct set_by_hand {
   static bool await_ready() noexcept { return false; }
   void await_suspend(std::coroutine_handle<> h) noexcept { waiting = h; }

@@ -31,11 +31,11 @@ struct task_context {
   inplace_stop_token stop;
   /// Task-local values, the innermost first.
   const detail::local_binding* locals = nullptr;
-  /// Called when the outermost coroutine, started rather than awaited, has finished and its frame is
-  /// gone; returns what runs next on this thread. The context may be destroyed in it.
+  /// Called when the outermost coroutine, started rather than awaited, has finished and its frame
+  /// is gone; returns what runs next on this thread. The context may be destroyed in it.
   std::coroutine_handle<> (*finished)(task_context& self) noexcept = nullptr;
-  /// How often a wait has thrown operation_cancelled since `stop` was requested. Mutable: waits refer
-  /// to a constant, as coroutines without a context share one; that is never asked to stop.
+  /// How often a wait has thrown operation_cancelled since `stop` was requested. Mutable: waits
+  /// refer to a constant, as coroutines without a context share one; that is never asked to stop.
   mutable std::uint32_t cancellations = 0;
 
 #if GYRE_ASYNC_BACKTRACE
@@ -53,10 +53,10 @@ struct task_context {
 
 namespace detail {
 
-// The library defines the one of these functions that fits its own build, and every object file that
-// includes this header refers to the one that fits its headers: with another layout of promises a
-// program does not link. No instruction; eight bytes in a program. The containers of _GLIBCXX_DEBUG
-// have another layout, too.
+// The library defines the one of these functions that fits its own build, and every object file
+// that includes this header refers to the one that fits its headers: with another layout of
+// promises a program does not link. No instruction; eight bytes in a program. The containers of
+// _GLIBCXX_DEBUG have another layout, too.
 #if GYRE_ASYNC_BACKTRACE
 void library_built_with_gyre_async_backtrace_1() noexcept;
 [[gnu::used, gnu::retain]] inline constexpr auto backtraces_on =
@@ -110,8 +110,8 @@ auto& context_of(std::coroutine_handle<Promise> h) noexcept {
   }
 }
 
-/// For await_suspend() of an awaiter that is posted to `holder`, at once or to be stopped. If that is
-/// not the coroutine's executor, the deadlock report must not destroy the coroutine beneath it.
+/// For await_suspend() of an awaiter that is posted to `holder`, at once or to be stopped. If that
+/// is not the coroutine's executor, the deadlock report must not destroy the coroutine beneath it.
 template <class Promise>
 void set_holder([[maybe_unused]] std::coroutine_handle<Promise> awaiting,
                 [[maybe_unused]] const executor& holder) noexcept {
@@ -123,7 +123,8 @@ void set_holder([[maybe_unused]] std::coroutine_handle<Promise> awaiting,
 #endif
 }
 
-/// Makes `child` a context for work beside the coroutine `parent`: what it inherits, and no end yet.
+/// Makes `child` a context for work beside the coroutine `parent`: what it inherits, and no end
+/// yet.
 template <class Promise>
 void fork_context(task_context& child, std::coroutine_handle<Promise> parent) noexcept {
   const task_context& from = context_of(parent);

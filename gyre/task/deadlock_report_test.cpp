@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests of what sync_wait() does when nothing can wake its coroutines any more: it names all of them,
-// ends them, and throws, whatever holds them.
+// Tests of what sync_wait() does when nothing can wake its coroutines any more: it names all of
+// them, ends them, and throws, whatever holds them.
 #include <gyre/task/sync_wait.hpp>
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <gyre/task/collect.hpp>
 #include <gyre/task/schedule.hpp>
 #include <gyre/task/scope.hpp>
@@ -15,6 +13,9 @@
 #include <tests/support/manual_executor.hpp>
 #include <tests/support/sanitizers.hpp>
 #include <tests/support/thread_executor.hpp>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 
 #include <algorithm>
 #include <coroutine>

@@ -44,9 +44,9 @@ class executor {
   /// drop the operation: a coroutine waits for it. Any thread.
   virtual void post(operation& op) noexcept = 0;
 
-  /// As post(), for an operation that owns itself: calls `discard` with it, instead of running it, if
-  /// the executor is destroyed before. May throw std::bad_alloc, after it has called `discard`. The
-  /// default posts. Any thread.
+  /// As post(), for an operation that owns itself: calls `discard` with it, instead of running it,
+  /// if the executor is destroyed before. May throw std::bad_alloc, after it has called `discard`.
+  /// The default posts. Any thread.
   virtual void post_discardable(operation& op, void (*discard)(operation& op) noexcept) {
     static_cast<void>(discard);
     post(op);

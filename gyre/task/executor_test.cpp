@@ -2,12 +2,13 @@
 // Tests of the executor of coroutines that were given none, and of waiting in coroutines of others.
 #include <gyre/task/executor.hpp>
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <gyre/base/operation.hpp>
 #include <gyre/task/context.hpp>
 #include <gyre/task/schedule.hpp>
 #include <tests/support/manual_executor.hpp>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 
 #include <coroutine>
 #include <exception>

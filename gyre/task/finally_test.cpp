@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/task/finally.hpp>
 
-#include <gtest/gtest.h>
 #include <gyre/task/schedule.hpp>
 #include <gyre/task/sleep.hpp>
 #include <gyre/task/sync_wait.hpp>
 #include <tests/support/manual_executor.hpp>
 #include <tests/support/run_in_virtual_time.hpp>
+
+#include <gtest/gtest.h>
 
 #include <chrono>
 #include <memory>

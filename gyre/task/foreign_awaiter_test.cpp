@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Executor affinity: after an await of something that is not gyre's, and that resumes the coroutine on
-// a thread of its own, the coroutine and whoever awaits it are on their executor.
+// Executor affinity: after an await of something that is not gyre's, and that resumes the coroutine
+// on a thread of its own, the coroutine and whoever awaits it are on their executor.
 #include <gyre/task/detail/foreign_awaiter.hpp>
 
-#include <gtest/gtest.h>
 #include <gyre/task/as_expected.hpp>
 #include <gyre/task/async_generator.hpp>
 #include <gyre/task/schedule.hpp>
@@ -16,6 +15,8 @@
 #include <gyre/task/task_local.hpp>
 #include <gyre/task/when_all.hpp>
 #include <tests/support/thread_executor.hpp>
+
+#include <gtest/gtest.h>
 
 #include <chrono>
 #include <coroutine>

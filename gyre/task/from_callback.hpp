@@ -36,8 +36,8 @@ class completion;
 
 namespace detail {
 
-/// The state that a waiting coroutine and its callback share. The first to claim it sets the result:
-/// the callback, a stop, or the end of the last completion.
+/// The state that a waiting coroutine and its callback share. The first to claim it sets the
+/// result: the callback, a stop, or the end of the last completion.
 class callback_state : public slab_object, public resumption {  // NOLINT: it deletes itself
  public:
   callback_state(const callback_state&) = delete;

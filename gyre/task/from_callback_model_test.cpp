@@ -6,8 +6,9 @@
 // in release() and in end_completion(); claim() as a load and a store.
 #include <gyre/task/from_callback.hpp>
 
-#include <gtest/gtest.h>
 #include <tests/model/model.hpp>
+
+#include <gtest/gtest.h>
 
 #include <coroutine>
 #include <cstddef>

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/task/from_future.hpp>
 
-#include <gtest/gtest.h>
 #include <gyre/task/schedule.hpp>
 #include <gyre/task/spawn.hpp>
 #include <gyre/task/sync_wait.hpp>
 #include <gyre/task/task.hpp>
-
 #include <tests/support/manual_executor.hpp>
 #include <tests/support/thread_executor.hpp>
+
+#include <gtest/gtest.h>
 
 #include <future>
 #include <memory>

@@ -27,8 +27,8 @@ namespace gyre {
 /// reference.
 ///
 /// Costs a frame. With GCC 12 name the task and await it in a statement of its own if `function` is
-/// a lambda with a capture that has a destructor: made within the co_await expression, that compiler
-/// destroys the capture twice. See "What to look out for" in docs/guide/coroutines.md.
+/// a lambda with a capture that has a destructor: made within the co_await expression, that
+/// compiler destroys the capture twice. See "What to look out for" in docs/guide/coroutines.md.
 template <std::move_constructible Function, std::move_constructible... Arguments>
   requires std::invocable<Function&, Arguments...> &&
            awaitable<std::invoke_result_t<Function&, Arguments...>>

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/task/invoke.hpp>
 
-#include <gtest/gtest.h>
 #include <gyre/task/schedule.hpp>
 #include <gyre/task/sync_wait.hpp>
 #include <gyre/task/task.hpp>
+
+#include <gtest/gtest.h>
 
 #include <functional>
 #include <memory>

@@ -14,10 +14,11 @@
 
 namespace gyre {
 
-/// Thrown by every wait in a coroutine that was asked to stop: the wait ended early because of that,
-/// or did not begin. A yield() is a wait; to go to another executor is none (schedule(), resume_on()), so
-/// that a coroutine is where it wants to clean up. Has no base class, so that `catch (const std::exception&)` lets it pass, as do
-/// as_expected() and catch clauses for std::system_error.
+/// Thrown by every wait in a coroutine that was asked to stop: the wait ended early because of
+/// that, or did not begin. A yield() is a wait; to go to another executor is none (schedule(),
+/// resume_on()), so that a coroutine is where it wants to clean up. Has no base class, so that
+/// `catch (const std::exception&)` lets it pass, as do as_expected() and catch clauses for
+/// std::system_error.
 ///
 /// Let it pass: it unwinds the coroutine, whose destructors clean up. Where `catch (...)` is
 /// needed, end with `throw;`. For clean-up that has to wait see finally() and shielded(). A

@@ -2,7 +2,6 @@
 // Tests that a coroutine which was asked to stop ends, however its errors are handled.
 #include <gyre/task/operation_cancelled.hpp>
 
-#include <gtest/gtest.h>
 #include <gyre/task/as_expected.hpp>
 #include <gyre/task/collect.hpp>
 #include <gyre/task/detail/cancelled.hpp>
@@ -24,6 +23,8 @@
 #include <tests/support/run_in_virtual_time.hpp>
 #include <tests/support/sanitizers.hpp>
 #include <tests/support/stubborn_coroutines.hpp>
+
+#include <gtest/gtest.h>
 
 #include <chrono>
 #include <cstddef>
@@ -112,8 +113,8 @@ std::vector<wait> all_waits() {
 
 class Cancelled : public testing::Test {
  protected:
-  /// Runs `work`, asks it to stop when all wait, and lets it go on. What it ended with comes from the
-  /// future.
+  /// Runs `work`, asks it to stop when all wait, and lets it go on. What it ended with comes from
+  /// the future.
   std::future<void> stop_while_waiting(task<> work) {
     std::future<void> ended = gyre::spawn_future(executor_, std::move(work), stop_.get_token());
     executor_.run_all();

@@ -136,9 +136,9 @@ template <std::derived_from<executor> Executor>
 }
 
 /// Awaited, lets everything that waits in the queue of the coroutine's own executor run first.
-/// Without an executor of its own it goes on at once. Allocates nothing. Errors: operation_cancelled if
-/// the coroutine had been asked to stop before, once the others have run: so a loop of yields ends. A
-/// stop that comes meanwhile is met by the next wait.
+/// Without an executor of its own it goes on at once. Allocates nothing. Errors:
+/// operation_cancelled if the coroutine had been asked to stop before, once the others have run: so
+/// a loop of yields ends. A stop that comes meanwhile is met by the next wait.
 [[nodiscard]] inline auto yield() noexcept { return detail::yield_awaiter(); }
 
 /// Awaited, gives the executor (an `executor&`) on which the coroutine's waits end.

@@ -2,12 +2,13 @@
 // Tests of going to executors, of giving way on them, and of coming back.
 #include <gyre/task/schedule.hpp>
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <gyre/task/spawn.hpp>
 #include <gyre/task/sync_wait.hpp>
 #include <tests/support/manual_executor.hpp>
 #include <tests/support/thread_executor.hpp>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 
 #include <memory>
 #include <stdexcept>

@@ -101,8 +101,9 @@ class scope : detail::child_set {
     return open_.load(std::memory_order_relaxed) / one_task;
   }
 
-  /// Where each task waits that has not ended, the oldest first, for people who look for what hangs.
-  /// None of them may run on another thread meanwhile. Empty where backtraces are off. O(tasks).
+  /// Where each task waits that has not ended, the oldest first, for people who look for what
+  /// hangs. None of them may run on another thread meanwhile. Empty where backtraces are off.
+  /// O(tasks).
   std::vector<async_backtrace> live_tasks();
 
  protected:

@@ -2,7 +2,6 @@
 // Tests of scopes, in virtual time and on threads.
 #include <gyre/task/scope.hpp>
 
-#include <gtest/gtest.h>
 #include <gyre/base/slab.hpp>
 #include <gyre/task/schedule.hpp>
 #include <gyre/task/sleep.hpp>
@@ -10,6 +9,8 @@
 #include <gyre/task/with_timeout.hpp>
 #include <tests/support/run_in_virtual_time.hpp>
 #include <tests/support/thread_executor.hpp>
+
+#include <gtest/gtest.h>
 
 #include <algorithm>
 #include <atomic>

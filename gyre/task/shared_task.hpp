@@ -277,8 +277,8 @@ class shared_state final : public shared_work {
 ///     }
 ///     // loading.is_abandoned(): replace it, unless another awaiter has done so already.
 ///
-/// Thread-safety: one handle is used by one thread at a time; copies of it may be awaited, copied and
-/// destroyed on any threads at once.
+/// Thread-safety: one handle is used by one thread at a time; copies of it may be awaited, copied
+/// and destroyed on any threads at once.
 /// Lifetime: a handle may be destroyed or assigned to while it is awaited.
 /// Errors: awaiting throws what the work throws; std::logic_error if the handle is empty;
 /// operation_cancelled, and std::system_error with std::errc::owner_dead, see above.

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shared work under every schedule: whoever joins it while its last awaiter is asked to stop gets its
-// value or is refused, but never hears of a stop that was not meant for it; nothing is left.
+// Shared work under every schedule: whoever joins it while its last awaiter is asked to stop gets
+// its value or is refused, but never hears of a stop that was not meant for it; nothing is left.
 //
 // Found here when tried: a join that does not look at the phase; a stop that sets the phase after
 // unlocking; waiters without a reference to the work.
 #include <gyre/task/shared_task.hpp>
 
-#include <gtest/gtest.h>
 #include <gyre/task/operation_cancelled.hpp>
 #include <gyre/task/schedule.hpp>
 #include <tests/model/model.hpp>
+
+#include <gtest/gtest.h>
 
 #include <coroutine>
 #include <cstddef>

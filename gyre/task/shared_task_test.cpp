@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/task/shared_task.hpp>
 
-#include <gtest/gtest.h>
 #include <gyre/task/as_expected.hpp>
 #include <gyre/task/schedule.hpp>
 #include <gyre/task/sleep.hpp>
@@ -10,10 +9,11 @@
 #include <gyre/task/sync_wait.hpp>
 #include <gyre/task/task_local.hpp>
 #include <gyre/task/when_all.hpp>
-
 #include <tests/support/manual_executor.hpp>
 #include <tests/support/small_stack.hpp>
 #include <tests/support/thread_executor.hpp>
+
+#include <gtest/gtest.h>
 
 #include <atomic>
 #include <chrono>

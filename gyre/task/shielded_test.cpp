@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/task/shielded.hpp>
 
-#include <gtest/gtest.h>
 #include <gyre/task/as_expected.hpp>
 #include <gyre/task/schedule.hpp>
 #include <gyre/task/sleep.hpp>
@@ -9,6 +8,8 @@
 #include <gyre/task/when_all.hpp>
 #include <tests/support/manual_executor.hpp>
 #include <tests/support/run_in_virtual_time.hpp>
+
+#include <gtest/gtest.h>
 
 #include <chrono>
 #include <expected>

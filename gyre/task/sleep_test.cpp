@@ -2,12 +2,13 @@
 // Tests of sleeping, in virtual time. Those with a loop are in exec.
 #include <gyre/task/sleep.hpp>
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <gyre/task/schedule.hpp>
 #include <gyre/task/spawn.hpp>
 #include <gyre/task/sync_wait.hpp>
 #include <tests/support/manual_executor.hpp>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 
 #include <chrono>
 #include <string_view>

@@ -22,9 +22,9 @@ namespace gyre {
 struct spawn_options {
   /// Asks it to stop; the source must outlive it.
   inplace_stop_token stop = {};
-  /// Receives what the coroutine throws, on the thread where it ends; must not throw. One that ended
-  /// because `stop` was requested gives std::system_error (std::errc::operation_canceled). The default
-  /// prints the exception and terminates the program, but is silent about such a stop.
+  /// Receives what the coroutine throws, on the thread where it ends; must not throw. One that
+  /// ended because `stop` was requested gives std::system_error (std::errc::operation_canceled).
+  /// The default prints the exception and terminates the program, but is silent about such a stop.
   move_only_function<void(std::exception_ptr)> on_error = {};
   /// Shown by backtraces where they are on; must outlive the coroutine.
   const char* name = nullptr;
@@ -37,8 +37,8 @@ void spawn_task(executor& where, task<> detached, spawn_options options);
 }  // namespace detail
 
 /// Starts `awaitable` on `where`, never before spawn() returns there, and lets it go; its result is
-/// dropped. `where` must outlive it once it has started; a loop that is destroyed before destroys it
-/// unrun. Any thread. Allocates the coroutine's frame and some 100 bytes from the slab; throws
+/// dropped. `where` must outlive it once it has started; a loop that is destroyed before destroys
+/// it unrun. Any thread. Allocates the coroutine's frame and some 100 bytes from the slab; throws
 /// std::bad_alloc.
 template <awaitable Awaitable>
 void spawn(executor& where, Awaitable awaitable, spawn_options options = {}) {

@@ -3,7 +3,6 @@
 // that they leave nothing behind.
 #include <gyre/task/spawn.hpp>
 
-#include <gtest/gtest.h>
 #include <gyre/base/slab.hpp>
 #include <gyre/task/schedule.hpp>
 #include <gyre/task/stop_token.hpp>
@@ -11,6 +10,8 @@
 #include <tests/support/last_breath.hpp>
 #include <tests/support/manual_executor.hpp>
 #include <tests/support/thread_executor.hpp>
+
+#include <gtest/gtest.h>
 
 #include <cstddef>
 #include <exception>

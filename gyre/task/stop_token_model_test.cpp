@@ -7,8 +7,9 @@
 // at the thread there, a test fails.
 #include <gyre/task/stop_token.hpp>
 
-#include <gtest/gtest.h>
 #include <tests/model/model.hpp>
+
+#include <gtest/gtest.h>
 
 #include <memory>
 

@@ -4,12 +4,11 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <functional>
-#include <utility>
 
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <functional>
 #include <iterator>
 #include <latch>
 #include <memory>
@@ -17,6 +16,7 @@
 #include <stdexcept>
 #include <thread>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 namespace stop_token_test {
@@ -351,8 +351,8 @@ TEST(StopTokenStress, CallbackIsCalledAtMostOnceAndNeverAfterItsEnd) {
       bool stopped = false;
       for (int i = 0; i < 100 && !stopped; ++i) {
         stopped = source.stop_requested();
-        // Not atomic: the destructor orders each. One each, for a callback that comes after the stop
-        // is called by its own thread while the other may be called by the one that stops.
+        // Not atomic: the destructor orders each. One each, for a callback that comes after the
+        // stop is called by its own thread while the other may be called by the one that stops.
         int calls_of_one = 0;
         int calls_of_other = 0;
         {

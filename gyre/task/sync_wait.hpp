@@ -77,8 +77,8 @@ class waiting_thread : public slab_object, task_context {
 /// Runs `awaitable`, a task or anything else a coroutine can await, on the calling thread until it
 /// has a result, and returns that or throws what it threw. Coroutines within are resumed on this
 /// thread, unless they go elsewhere themselves; while all of them wait, the thread sleeps. Makes no
-/// system call if nothing has to wait. `stop` asks the awaitable to stop: if it ends because of that,
-/// std::system_error (std::errc::operation_canceled) is thrown.
+/// system call if nothing has to wait. `stop` asks the awaitable to stop: if it ends because of
+/// that, std::system_error (std::errc::operation_canceled) is thrown.
 ///
 /// Operations that need time are not supported here (std::errc::operation_not_supported): use
 /// sync_wait(loop, …) of exec for those. Must not be called on the thread of a loop or pool that
@@ -88,9 +88,9 @@ class waiting_thread : public slab_object, task_context {
 /// std::system_error with std::errc::resource_deadlock_would_occur, if all coroutines wait and the
 /// program has no other thread that could wake one; elsewhere sync_wait() then waits for ever.
 ///
-/// - The report, on the standard error output and in what(), names the awaits in which each live task
-///   is suspended: tasks of scopes and children of when_all() and the like below the task that waits
-///   for them.
+/// - The report, on the standard error output and in what(), names the awaits in which each live
+///   task is suspended: tasks of scopes and children of when_all() and the like below the task that
+///   waits for them.
 /// - Before the error is thrown the coroutines are asked to stop, and run until they have ended or
 ///   wait again. A task that still waits is destroyed, and ends as if it had been cancelled.
 /// - Another executor may have a task in its queue that goes on or waits there. Such a task is left

@@ -3,13 +3,14 @@
 // from wherever it happens, and what the waiting costs.
 #include <gyre/task/sync_wait.hpp>
 
-#include <gtest/gtest.h>
 #include <gyre/task/schedule.hpp>
 #include <gyre/task/stop_token.hpp>
 #include <gyre/task/task.hpp>
 #include <tests/support/manual_executor.hpp>
 #include <tests/support/sanitizers.hpp>
 #include <tests/support/thread_executor.hpp>
+
+#include <gtest/gtest.h>
 
 #include <linux/seccomp.h>
 #include <sys/prctl.h>

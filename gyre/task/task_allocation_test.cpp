@@ -3,7 +3,6 @@
 // is counted, and the slabs that frames come from are watched.
 #include <gyre/task/task.hpp>
 
-#include <gtest/gtest.h>
 #include <gyre/base/slab.hpp>
 #include <gyre/task/executor.hpp>
 #include <gyre/task/schedule.hpp>
@@ -11,6 +10,8 @@
 #include <gyre/task/sync_wait.hpp>
 #include <tests/support/counted_allocations.hpp>
 #include <tests/support/manual_executor.hpp>
+
+#include <gtest/gtest.h>
 
 #include <cstddef>
 #include <utility>

@@ -3,13 +3,14 @@
 // little of it, and that memory stays bounded.
 #include <gyre/task/task.hpp>
 
-#include <gtest/gtest.h>
 #include <gyre/base/slab.hpp>
 #include <gyre/task/executor.hpp>
 #include <gyre/task/schedule.hpp>
 #include <gyre/task/sync_wait.hpp>
 #include <tests/support/sanitizers.hpp>
 #include <tests/support/small_stack.hpp>
+
+#include <gtest/gtest.h>
 
 #include <coroutine>
 #include <exception>

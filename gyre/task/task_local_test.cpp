@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/task/task_local.hpp>
 
-#include <gtest/gtest.h>
 #include <gyre/task/async_generator.hpp>
 #include <gyre/task/schedule.hpp>
 #include <gyre/task/spawn.hpp>
 #include <gyre/task/sync_wait.hpp>
 #include <gyre/task/task.hpp>
 #include <gyre/task/when_all.hpp>
-
 #include <tests/support/manual_executor.hpp>
 #include <tests/support/thread_executor.hpp>
+
+#include <gtest/gtest.h>
 
 #include <memory>
 #include <stdexcept>

@@ -2,11 +2,12 @@
 // Tests of what a task gives, when it starts, and when it and its coroutine end.
 #include <gyre/task/task.hpp>
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <gyre/task/schedule.hpp>
 #include <gyre/task/sync_wait.hpp>
 #include <tests/support/manual_executor.hpp>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 
 #include <concepts>
 #include <coroutine>

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // when_all() on an executor that forks: who runs the children, and that all comes together again.
-#include <gtest/gtest.h>
 #include <gyre/task/schedule.hpp>
 #include <gyre/task/sync_wait.hpp>
 #include <gyre/task/when_all.hpp>
 #include <tests/support/forking_executor.hpp>
 #include <tests/support/thread_executor.hpp>
+
+#include <gtest/gtest.h>
 
 #include <atomic>
 #include <cstddef>

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/task/when_all.hpp>
 
-#include <gtest/gtest.h>
 #include <gyre/task/schedule.hpp>
 #include <gyre/task/sync_wait.hpp>
 #include <tests/support/manual_executor.hpp>
 #include <tests/support/thread_executor.hpp>
+
+#include <gtest/gtest.h>
 
 #include <atomic>
 #include <list>

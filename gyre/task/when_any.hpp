@@ -31,8 +31,8 @@ namespace gyre {
 template <class... Ts>
 struct when_any_result {
   std::size_t index = 0;
-  /// The result of each awaitable: std::monostate for void, a std::reference_wrapper for a reference;
-  /// nullopt if it was stopped, failed or never started. The one at `index` has a value.
+  /// The result of each awaitable: std::monostate for void, a std::reference_wrapper for a
+  /// reference; nullopt if it was stopped, failed or never started. The one at `index` has a value.
   std::tuple<std::optional<Ts>...> values;
 };
 

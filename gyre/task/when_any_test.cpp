@@ -2,7 +2,6 @@
 // Tests of the race of awaitables, in virtual time and on threads.
 #include <gyre/task/when_any.hpp>
 
-#include <gtest/gtest.h>
 #include <gyre/task/schedule.hpp>
 #include <gyre/task/shielded.hpp>
 #include <gyre/task/sleep.hpp>
@@ -10,6 +9,8 @@
 #include <gyre/task/with_timeout.hpp>
 #include <tests/support/run_in_virtual_time.hpp>
 #include <tests/support/thread_executor.hpp>
+
+#include <gtest/gtest.h>
 
 #include <algorithm>
 #include <array>

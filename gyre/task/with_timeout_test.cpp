@@ -2,13 +2,14 @@
 // Tests of timeouts, in virtual time.
 #include <gyre/task/with_timeout.hpp>
 
-#include <gtest/gtest.h>
 #include <gyre/task/as_expected.hpp>
 #include <gyre/task/schedule.hpp>
 #include <gyre/task/sleep.hpp>
 #include <gyre/task/sync_wait.hpp>
 #include <tests/support/run_in_virtual_time.hpp>
 #include <tests/support/thread_executor.hpp>
+
+#include <gtest/gtest.h>
 
 #include <chrono>
 #include <expected>

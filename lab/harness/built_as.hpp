@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the build says of a contender's program. It stands in a source of its own, written by the build,
-// so that programs that differ in nothing else are compiled once.
+// What the build says of a contender's program. It stands in a source of its own, written by the
+// build, so that programs that differ in nothing else are compiled once.
 #pragma once
 
 namespace lab {

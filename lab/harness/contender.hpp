@@ -112,10 +112,10 @@ class report {
 };
 
 /// Runs a contender and returns its exit status: 0 when its checks hold, 1 when they do not or
-/// `workload` throws, 2 for a command line that makes no sense, 4 when it throws cannot_run; ends the
-/// process with status 3 when --memory-limit leaves it too little. Prints the result line on stdout and anything else on
-/// stderr. `parameters` holds the parameters of the workload; the options of harness_options and
-/// --help are added here.
+/// `workload` throws, 2 for a command line that makes no sense, 4 when it throws cannot_run; ends
+/// the process with status 3 when --memory-limit leaves it too little. Prints the result line on
+/// stdout and anything else on stderr. `parameters` holds the parameters of the workload; the
+/// options of harness_options and --help are added here.
 int contender_main(int argc, const char* const* argv, const identity& who, arguments& parameters,
                    const std::function<void(const harness_options&, report&)>& workload);
 

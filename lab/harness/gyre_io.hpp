@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the loops of gyre's contenders do their I/O with. The build says it of each program, so that one
-// source does for all.
+// What the loops of gyre's contenders do their I/O with. The build says it of each program, so that
+// one source does for all.
 #pragma once
-
-#include <lab/harness/built_as.hpp>
-#include <lab/harness/contender.hpp>
 
 #include <gyre/exec/loop.hpp>
 #include <gyre/exec/poller.hpp>
 #include <gyre/io/uring_support.hpp>
+#include <lab/harness/built_as.hpp>
+#include <lab/harness/contender.hpp>
 
 #include <stdexcept>
 #include <string>
@@ -23,8 +22,8 @@ inline const gyre::io_interface contender_io = [] {
   return named == "uring" ? gyre::io_interface::uring : gyre::io_interface::automatic;
 }();
 
-/// Throws cannot_run when this machine does not have that, and std::runtime_error when it has, but a
-/// loop stands on something else: its figures would be given out for what they are not.
+/// Throws cannot_run when this machine does not have that, and std::runtime_error when it has, but
+/// a loop stands on something else: its figures would be given out for what they are not.
 inline void probe_contender_io() {
   using gyre::io_interface;
   if (contender_io == io_interface::automatic) return;

@@ -8,8 +8,8 @@
 
 namespace lab {
 
-/// A JSON string literal: `text` in quotes, with control characters, quotes and backslashes escaped.
-/// Bytes from 0x80 up are passed on as they are, so UTF-8 stays UTF-8.
+/// A JSON string literal: `text` in quotes, with control characters, quotes and backslashes
+/// escaped. Bytes from 0x80 up are passed on as they are, so UTF-8 stays UTF-8.
 std::string json_quote(std::string_view text);
 
 /// A JSON object whose fields keep the order in which they were added. Keys are not checked for

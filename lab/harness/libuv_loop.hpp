@@ -10,8 +10,8 @@
 
 namespace lab {
 
-/// Calls `on_notify` on the loop's thread after notify(), once for several when they come together. Made and destroyed by one
-/// thread, while no other runs the loop.
+/// Calls `on_notify` on the loop's thread after notify(), once for several when they come together.
+/// Made and destroyed by one thread, while no other runs the loop.
 class libuv_loop {
  public:
   explicit libuv_loop(std::function<void()> on_notify) : on_notify_(std::move(on_notify)) {

@@ -4,6 +4,7 @@
 #include <lab/harness/memory.hpp>
 
 #include <gtest/gtest.h>
+
 #include <sys/resource.h>
 
 #include <csignal>

@@ -1,13 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The file of a program whose command line was written by hand, with a level of optimisation and nothing else.
-// Runs all checks on a thread with a small stack, and dies where a compiler made no tail call although
-// gyre relied on it.
-#include "checks.hpp"
-
-#include <cstdio>
-#include <optional>
-#include <utility>
-
+// The file of a program whose command line was written by hand, with a level of optimisation and
+// nothing else. Runs all checks on a thread with a small stack, and dies where a compiler made no
+// tail call although gyre relied on it.
 #include <gyre/sync/channel.hpp>
 #include <gyre/task/as_expected.hpp>
 #include <gyre/task/generator.hpp>
@@ -15,6 +9,12 @@
 #include <gyre/task/task_local.hpp>
 #include <gyre/task/when_all.hpp>
 #include <tests/support/small_stack.hpp>
+
+#include "checks.hpp"
+
+#include <cstdio>
+#include <optional>
+#include <utility>
 
 namespace depth {
 namespace {
@@ -60,7 +60,8 @@ gyre::task<long> wrapped() {
   co_return sum;
 }
 
-// The wait is ordinary code within a coroutine: what it waits for must not be left to a trampoline below.
+// The wait is ordinary code within a coroutine: what it waits for must not be left to a trampoline
+// below.
 gyre::task<long> waits_within() {
   const long below = gyre::sync_wait(here::link(1000));
   const long also = gyre::sync_wait(link_with_option(1000));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Coroutines that await a million times, in ways that could grow the stack. Included by two files of one
-// program that are compiled with different options.
+// Coroutines that await a million times, in ways that could grow the stack. Included by two files
+// of one program that are compiled with different options.
 #pragma once
 
 #include <gyre/task/async_generator.hpp>

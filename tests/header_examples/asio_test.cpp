@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The example in the comment of task's adapter of Boost.Asio.
-#include <gtest/gtest.h>
 #include <gyre/task/adapter/asio.hpp>
 #include <gyre/task/spawn.hpp>
 
+#include <gtest/gtest.h>
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/error.hpp>
 #include <boost/asio/io_context.hpp>

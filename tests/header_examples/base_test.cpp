@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The examples in the comments of base's headers.
-#include <gtest/gtest.h>
 #include <gyre/gyre.hpp>
+
+#include <gtest/gtest.h>
 
 #include <chrono>
 

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The examples in the comments of exec's headers.
-#include <gtest/gtest.h>
 #include <gyre/gyre.hpp>
 #include <tests/header_examples/support.hpp>
 #include <tests/support/socket_pairs.hpp>
 #include <tests/support/virtual_poller.hpp>
+
+#include <gtest/gtest.h>
 
 #include <sys/socket.h>
 #include <sys/types.h>

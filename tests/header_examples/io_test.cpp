@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The examples in the comments of io's headers.
-#include <gtest/gtest.h>
 #include <gyre/gyre.hpp>
 #include <tests/header_examples/support.hpp>
 #include <tests/support/socket_pairs.hpp>
+
+#include <gtest/gtest.h>
 
 #include <sys/types.h>
 #include <sys/uio.h>

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The examples in the comments of net's headers about addresses, names and datagrams.
-#include <gtest/gtest.h>
 #include <gyre/gyre.hpp>
 #include <tests/header_examples/support.hpp>
 #include <tests/support/fake_dns_server.hpp>
+
+#include <gtest/gtest.h>
 
 #include <array>
 #include <chrono>

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The examples in the comments of net's headers about streams and their servers.
-#include <gtest/gtest.h>
 #include <gyre/gyre.hpp>
 #include <tests/header_examples/support.hpp>
+
+#include <gtest/gtest.h>
 
 #include <fcntl.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of a rule of tools/check_layout: every example in a public header's comments is run."""
+"""Tests of the rules of tools/check_layout."""
 
 import sys
 import types
@@ -74,6 +74,59 @@ class ExamplesRun(unittest.TestCase):
 
     def test_an_ellipsis_stays_within_its_line(self) -> None:
         self.assertEqual(len(self.problems(PROGRAM.replace("one(1, 2);", "one(1,\n  2);"))), 1)
+
+
+class Includes(unittest.TestCase):
+    def test_details_of_other_rooms_are_found_but_for_shared_ones(self) -> None:
+        lines = [
+            "#include <gyre/base/detail/futex.hpp>",
+            "#include <gyre/task/detail/cancelled.hpp>",
+            "#include <gyre/net/detail/own.hpp>",
+            "#include <gyre/io/detail/uring.hpp>",
+        ]
+        found = LAYOUT.foreign_details("gyre/net/thing.cpp", lines)
+        self.assertEqual([problem.split()[1] for problem in found], ["gyre/io/detail/uring.hpp"])
+        self.assertEqual(LAYOUT.foreign_details("gyre/net/thing_test.cpp", lines), [])
+
+    def test_groups_stand_in_their_order(self) -> None:
+        good = """\
+#include <gyre/net/thing.hpp>
+
+#include <gyre/base/error.hpp>
+
+#include <boost/asio.hpp>
+#include <liburing.h>
+
+#include <sys/socket.h>
+
+#include <vector>
+""".splitlines()
+        self.assertEqual(LAYOUT.include_order("gyre/net/thing.cpp", good), [])
+        for earlier, later in ((4, 2), (7, 4), (9, 7)):
+            bad = good.copy()
+            bad[earlier], bad[later] = bad[later], bad[earlier]
+            self.assertNotEqual(LAYOUT.include_order("gyre/net/thing.cpp", bad), [])
+
+
+class Words(unittest.TestCase):
+    def test_a_comment_begins_with_its_subject(self) -> None:
+        bad = ["int a;  // What it is.", "/// Whoever needs it.", "// Of the loop."]
+        self.assertEqual(len(LAYOUT.subjects("gyre/base/thing.hpp", bad)), 3)
+        good = ["// A long sentence about the loop and", "// what it runs.", "// Offers it."]
+        self.assertEqual(LAYOUT.subjects("gyre/base/thing.hpp", good), [])
+
+    def test_comments_and_pages_have_100_columns_but_for_tables_and_examples(self) -> None:
+        word = "x" * 99
+        wide = [f"// {word}", f"///     {word}", f"/// | {word}", f'auto text = "// {word}";']
+        self.assertEqual(len(LAYOUT.comment_width("gyre/base/thing.hpp", wide)), 1)
+        page = [f"a {word}", f"| {word}", "```", f"code {word}", "```", f"[{word}]"]
+        self.assertEqual(len(LAYOUT.page_width("docs/thing.md", page)), 1)
+
+    def test_files_end_at_450_lines_but_for_tests(self) -> None:
+        lines = [""] * 451
+        self.assertEqual(len(LAYOUT.size("gyre/base/thing.hpp", lines)), 1)
+        self.assertEqual(LAYOUT.size("gyre/base/thing_test.cpp", lines), [])
+        self.assertEqual(LAYOUT.size("gyre/base/thing.hpp", lines[1:]), [])
 
 
 if __name__ == "__main__":

@@ -6,15 +6,15 @@
 #include <gyre/net/passed_sockets.hpp>
 #include <gyre/net/socket.hpp>
 
+#include <stdlib.h>
+#include <unistd.h>
+
 #include <cerrno>
 #include <filesystem>
 #include <string>
 #include <string_view>
 #include <system_error>
 #include <utility>
-
-#include <stdlib.h>
-#include <unistd.h>
 
 namespace header_examples {
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The examples in the comments of sync's headers.
-#include <gtest/gtest.h>
 #include <gyre/gyre.hpp>
 #include <tests/support/run_in_virtual_time.hpp>
+
+#include <gtest/gtest.h>
 
 #include <chrono>
 #include <cmath>

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The examples in the comments of task's headers about running and stopping coroutines together.
-#include <gtest/gtest.h>
 #include <gyre/gyre.hpp>
 #include <tests/support/manual_executor.hpp>
 #include <tests/support/run_in_virtual_time.hpp>
+
+#include <gtest/gtest.h>
 
 #include <chrono>
 #include <exception>

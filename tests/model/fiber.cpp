@@ -4,6 +4,7 @@
 #include <tests/model/fiber.hpp>
 
 #include <asm/prctl.h>
+
 #include <cxxabi.h>
 #include <link.h>
 #include <pthread.h>

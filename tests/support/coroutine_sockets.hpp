@@ -2,16 +2,16 @@
 // What tests of coroutines' sockets have in common.
 #pragma once
 
-#include <system_error>
-#include <utility>
-#include <vector>
-
 #include <gyre/exec/event_loop.hpp>
 #include <gyre/exec/sync_wait.hpp>
 #include <gyre/net/address.hpp>
 #include <gyre/net/socket.hpp>
 #include <gyre/task/stop_token.hpp>
 #include <gyre/task/task.hpp>
+
+#include <system_error>
+#include <utility>
+#include <vector>
 
 namespace gyre::test {
 

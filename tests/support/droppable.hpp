@@ -6,18 +6,19 @@
 //     waiting.drop();
 #pragma once
 
-#include <gtest/gtest.h>
 #include <gyre/task/context.hpp>
 #include <gyre/task/executor.hpp>
 #include <gyre/task/stop_token.hpp>
+
+#include <gtest/gtest.h>
 
 #include <coroutine>
 #include <utility>
 
 namespace gyre::test {
 
-/// Runs at once; its first parameter is the executor where it goes on after a wait, and of the second
-/// one its stop token, if it is one.
+/// Runs at once; its first parameter is the executor where it goes on after a wait, and of the
+/// second one its stop token, if it is one.
 class [[nodiscard]] droppable {
  public:
   struct promise_type {

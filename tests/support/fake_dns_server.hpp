@@ -2,12 +2,13 @@
 // A name server on the loopback interface, on the loop of the test, that says what the test wants.
 #pragma once
 
-#include <gtest/gtest.h>
 #include <gyre/exec/event_loop.hpp>
 #include <gyre/exec/fd_watch.hpp>
 #include <gyre/net/address.hpp>
 #include <gyre/net/endpoint.hpp>
 #include <gyre/net/socket.hpp>
+
+#include <gtest/gtest.h>
 
 #include <sys/socket.h>
 #include <unistd.h>

@@ -2,17 +2,18 @@
 // A process that is short of descriptors: for children of tests, as others may need some too.
 #pragma once
 
+#include <gyre/base/unique_fd.hpp>
+
 #include <sys/eventfd.h>
 #include <sys/resource.h>
 
 #include <cstddef>
 #include <vector>
 
-#include <gyre/base/unique_fd.hpp>
-
 namespace gyre::test {
 
-/// While it lives, this process can open `spare` more descriptors. 32 are the most it ever can again.
+/// While it lives, this process can open `spare` more descriptors. 32 are the most it ever can
+/// again.
 class few_descriptors {
  public:
   explicit few_descriptors(std::size_t spare) {

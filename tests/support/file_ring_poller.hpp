@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A loop on epoll whose files are on io_uring: what operations on files do on a ring is tested apart
-// from the poller on io_uring.
+// A loop on epoll whose files are on io_uring: what operations on files do on a ring is tested
+// apart from the poller on io_uring.
 //
 //     gyre::loop loop(std::make_unique<gyre::test::file_ring_poller>());
 #pragma once

@@ -2,12 +2,12 @@
 // An inbox without memory, for those who have to post where nothing may be thrown.
 #pragma once
 
+#include <gyre/exec/inbox/inbox.hpp>
+#include <gyre/exec/inbox/mutex.hpp>
+
 #include <cstddef>
 #include <new>
 #include <utility>
-
-#include <gyre/exec/inbox/inbox.hpp>
-#include <gyre/exec/inbox/mutex.hpp>
 
 namespace gyre::test {
 

@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// A poller for tests of time limits of I/O: a real one, whose time passes only while the loop waits and
-// nothing comes, in small steps. However long the machine stops this process, no limit expires early.
+// A poller for tests of time limits of I/O: a real one, whose time passes only while the loop waits
+// and nothing comes, in small steps. However long the machine stops this process, no limit expires
+// early.
 //
 //     gyre::loop loop({}, std::make_unique<gyre::test::idle_time_poller>());
 #pragma once
+
+#include <gyre/base/clock.hpp>
+#include <tests/support/real_io_poller.hpp>
 
 #include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstddef>
-
-#include <gyre/base/clock.hpp>
-#include <tests/support/real_io_poller.hpp>
 
 namespace gyre::test {
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A poller for tests of time limits: real descriptors, in a time that passes only when the test says so.
+// A poller for tests of time limits: real descriptors, in a time that passes only when the test
+// says so.
 //
 //     gyre::test::io_in_virtual_time virtual_time;
 //     gyre::net::tcp_server server(virtual_time.loop);
@@ -7,15 +8,15 @@
 //     virtual_time.turn_until([&] { return closed; });
 #pragma once
 
+#include <gyre/base/clock.hpp>
+#include <gyre/exec/loop.hpp>
+#include <tests/support/real_io_poller.hpp>
+
 #include <chrono>
 #include <cstddef>
 #include <memory>
 #include <stdexcept>
 #include <utility>
-
-#include <gyre/base/clock.hpp>
-#include <gyre/exec/loop.hpp>
-#include <tests/support/real_io_poller.hpp>
 
 namespace gyre::test {
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Base of pollers for tests that have a time of their own: real descriptors, waited for by the poller
-// that GYRE_IO names.
+// Base of pollers for tests that have a time of their own: real descriptors, waited for by the
+// poller that GYRE_IO names.
 #pragma once
+
+#include <gyre/exec/poller.hpp>
 
 #include <cstddef>
 #include <memory>
-
-#include <gyre/exec/poller.hpp>
 
 namespace gyre::test {
 

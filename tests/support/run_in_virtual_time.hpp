@@ -17,8 +17,8 @@
 
 namespace gyre::test {
 
-/// Gives what `work` gives or throws what it throws; throws std::logic_error if it still waits after
-/// a year.
+/// Gives what `work` gives or throws what it throws; throws std::logic_error if it still waits
+/// after a year.
 template <class T>
 T run_in_virtual_time(manual_executor& executor, task<T> work, inplace_stop_token stop = {}) {
   std::future<T> result = gyre::spawn_future(executor, std::move(work), stop);

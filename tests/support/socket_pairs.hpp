@@ -2,6 +2,9 @@
 // Connected descriptors for tests, non-blocking.
 #pragma once
 
+#include <gyre/base/error.hpp>
+#include <gyre/base/unique_fd.hpp>
+
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <netinet/in.h>
@@ -10,9 +13,6 @@
 
 #include <stdexcept>
 #include <utility>
-
-#include <gyre/base/error.hpp>
-#include <gyre/base/unique_fd.hpp>
 
 namespace gyre::test {
 

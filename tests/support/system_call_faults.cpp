@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/support/system_call_faults.hpp"
 
+#include <liburing.h>
+
 #include <dlfcn.h>
 #include <fcntl.h>
-#include <liburing.h>
 #include <poll.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>

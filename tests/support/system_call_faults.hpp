@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// System calls that fail when a test says so, and are counted. Link system_call_faults.cpp into the test: its
-// functions stand in front of the C library's, for gyre's code as for everybody else's.
+// System calls that fail when a test says so, and are counted. Link system_call_faults.cpp into the
+// test: its functions stand in front of the C library's, for gyre's code as for everybody else's.
 //
 //     const gyre::test::fault full("accept4", EMFILE);     // the next accept4 fails
 //     const gyre::test::fault late("send", ENOBUFS, {.after = 2, .times = 3});
 //
 // While accept4 or recv is to fail, a ring does not begin to accept or to receive by itself; with
-// what it has begun it goes on. What it does with a file fails as the call would. Where epoll_ctl is to fail, a ring that is asked to tell of a
-// descriptor, again and again, refuses that: with EBADF, whatever the error.
+// what it has begun it goes on. What it does with a file fails as the call would. Where epoll_ctl
+// is to fail, a ring that is asked to tell of a descriptor, again and again, refuses that: with
+// EBADF, whatever the error.
 #pragma once
 
 #include <cstddef>

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// io_uring as kernels of different ages have it: what this one has, and the same without one feature,
-// and without any.
+// io_uring as kernels of different ages have it: what this one has, and the same without one
+// feature, and without any.
 #pragma once
+
+#include <gyre/io/uring_support.hpp>
 
 #include <ostream>
 #include <string>
 #include <utility>
 #include <vector>
-
-#include <gyre/io/uring_support.hpp>
 
 namespace gyre::test {
 

@@ -8,17 +8,17 @@
 //     virtual_time.loop.run_once();  // an hour later, at once
 #pragma once
 
+#include <gyre/base/clock.hpp>
+#include <gyre/base/move_only_function.hpp>
+#include <gyre/exec/loop.hpp>
+#include <gyre/exec/poller.hpp>
+
 #include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <memory>
 #include <system_error>
 #include <utility>
-
-#include <gyre/base/clock.hpp>
-#include <gyre/base/move_only_function.hpp>
-#include <gyre/exec/loop.hpp>
-#include <gyre/exec/poller.hpp>
 
 namespace gyre::test {
 

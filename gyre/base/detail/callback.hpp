@@ -2,9 +2,9 @@
 // A user's function that may destroy the object it is a member of.
 #pragma once
 
-#include <utility>
-
 #include <gyre/base/move_only_function.hpp>
+
+#include <utility>
 
 namespace gyre::detail {
 

@@ -2,13 +2,13 @@
 // How an executor outlives calls whose ends nobody can see.
 #pragma once
 
+#include <gyre/base/atomic.hpp>
+#include <gyre/base/cache_line.hpp>
+
 #include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-
-#include <gyre/base/atomic.hpp>
-#include <gyre/base/cache_line.hpp>
 
 namespace gyre::detail {
 

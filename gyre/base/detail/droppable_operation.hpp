@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// An operation that a pool may give up: purge(), drop_oldest, a stop whose grace has passed; and one
-// that a loop gives up when it is destroyed.
+// An operation that a pool may give up: purge(), drop_oldest, a stop whose grace has passed; and
+// one that a loop gives up when it is destroyed.
 #pragma once
 
-#include <utility>
-
 #include <gyre/base/operation.hpp>
+
+#include <utility>
 
 namespace gyre::detail {
 

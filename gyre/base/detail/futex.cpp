@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/base/detail/futex.hpp>
 
+#include <gyre/base/detail/timespec.hpp>
+
 #include <linux/futex.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -8,8 +10,6 @@
 #include <algorithm>
 #include <chrono>
 #include <ctime>
-
-#include <gyre/base/detail/timespec.hpp>
 
 namespace gyre::detail {
 

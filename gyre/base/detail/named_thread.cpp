@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/base/detail/named_thread.hpp>
 
+#include <gyre/base/clock.hpp>
+#include <gyre/base/error.hpp>
+
 #include <sched.h>
 
 #include <cassert>
@@ -10,9 +13,6 @@
 #include <memory>
 #include <mutex>
 #include <utility>
-
-#include <gyre/base/clock.hpp>
-#include <gyre/base/error.hpp>
 
 namespace gyre::detail {
 namespace {

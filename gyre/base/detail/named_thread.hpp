@@ -2,6 +2,8 @@
 // A thread with a name, a set of CPUs and a join that can give up waiting.
 #pragma once
 
+#include <gyre/base/move_only_function.hpp>
+
 #include <pthread.h>
 
 #include <chrono>
@@ -9,17 +11,15 @@
 #include <string>
 #include <vector>
 
-#include <gyre/base/move_only_function.hpp>
-
 namespace gyre::detail {
 
 /// Name and CPUs are in force before the first line of `work` runs. The owner joins or detaches it
 /// before it is destroyed; asserted.
 ///
-/// All of gyre's threads are of this class, and so block the asynchronous signals, beside those that
-/// their creator blocks: a signal that is sent to the process is left to the program's own threads
-/// and to signal_set. Not blocked are those that a thread raises by what it does (SIGSEGV, SIGPIPE
-/// and their like) and those of profilers (SIGPROF, SIGVTALRM).
+/// All of gyre's threads are of this class, and so block the asynchronous signals, beside those
+/// that their creator blocks: a signal that is sent to the process is left to the program's own
+/// threads and to signal_set. Not blocked are those that a thread raises by what it does (SIGSEGV,
+/// SIGPIPE and their like) and those of profilers (SIGPROF, SIGVTALRM).
 class named_thread {
  public:
   /// Throws std::system_error: EAGAIN for too many threads, EINVAL for a CPU that is not there.

@@ -2,8 +2,9 @@
 // Tests of the thread with a name, CPUs and a join that gives up.
 #include <gyre/base/detail/named_thread.hpp>
 
-#include <gtest/gtest.h>
 #include <gyre/base/detail/usable_cpus.hpp>
+
+#include <gtest/gtest.h>
 
 #include <pthread.h>
 #include <sched.h>

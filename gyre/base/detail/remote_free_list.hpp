@@ -10,13 +10,14 @@
 
 namespace gyre::detail {
 
-/// A stack of Node (a type with a member `Node* next`) that any thread pushes to and the owner takes
-/// as a whole, together with the question whether there is an owner. The word is null or the top
-/// of the stack while someone owns the list, and a mark while nobody does; so a list without an
+/// A stack of Node (a type with a member `Node* next`) that any thread pushes to and the owner
+/// takes as a whole, together with the question whether there is an owner. The word is null or the
+/// top of the stack while someone owns the list, and a mark while nobody does; so a list without an
 /// owner never holds a node, and no node is ever forgotten. There is no ABA problem, because no
 /// operation takes a single node.
 ///
-/// Ownership gives exclusive access to whatever the list guards (the heap). Starts without an owner.
+/// Ownership gives exclusive access to whatever the list guards (the heap). Starts without an
+/// owner.
 template <typename Node>
 class remote_free_list {
  public:

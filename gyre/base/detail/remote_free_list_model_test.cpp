@@ -2,10 +2,10 @@
 //
 // The way home of freed blocks and the change of a heap's owner, under every schedule and every
 // value the memory model lets a load return.
-#include <gtest/gtest.h>
 #include <gyre/base/detail/remote_free_list.hpp>
-
 #include <tests/model/model.hpp>
+
+#include <gtest/gtest.h>
 
 #include <array>
 

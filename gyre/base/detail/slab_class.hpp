@@ -32,8 +32,8 @@ inline std::size_t slab_class_of(std::size_t bytes) noexcept {
   return table[(bytes + slab_alignment - 1) / slab_alignment];
 }
 
-/// As slab_allocate(), for blocks of a class that come and go in quick succession, such as coroutine
-/// frames: they pass through a small stack of the thread before the slabs.
+/// As slab_allocate(), for blocks of a class that come and go in quick succession, such as
+/// coroutine frames: they pass through a small stack of the thread before the slabs.
 [[nodiscard]] void* slab_allocate_class(std::size_t size_class);
 
 /// As slab_deallocate(), for such a block of that class; not null. Some of them, of each class at

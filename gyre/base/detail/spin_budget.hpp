@@ -6,11 +6,11 @@
 
 namespace gyre::detail {
 
-/// Follows what looking has brought: a loop that gets tasks in quick succession saves itself and its
-/// producers the system calls and the wake-up of a core; one whose looks are wasted sleeps at once,
-/// and tries a long look again once in a while, since two loops that wake each other cannot find out
-/// otherwise that both could stay awake. A long look lasts about as long as a wake-up, so that the
-/// cost is never much more than twice the best choice's (Karlin et al., 1991).
+/// Follows what looking has brought: a loop that gets tasks in quick succession saves itself and
+/// its producers the system calls and the wake-up of a core; one whose looks are wasted sleeps at
+/// once, and tries a long look again once in a while, since two loops that wake each other cannot
+/// find out otherwise that both could stay awake. A long look lasts about as long as a wake-up, so
+/// that the cost is never much more than twice the best choice's (Karlin et al., 1991).
 class spin_budget {
  public:
   /// How many looks to take now.

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests that a deferred release runs once: in a later turn or with its loop, whatever memory there is.
+// Tests that a deferred release runs once: in a later turn or with its loop, whatever memory there
+// is.
 #include <gyre/exec/detail/deferred_release.hpp>
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <gyre/exec/loop.hpp>
 #include <tests/support/full_inbox.hpp>
 #include <tests/support/virtual_poller.hpp>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 
 #include <atomic>
 #include <exception>

@@ -12,10 +12,10 @@ class poller;
 
 namespace gyre::detail {
 
-/// Measures the time that one turn spends on I/O. Completions that are left when it is over are served
-/// in the next turns, in the same order. Reads the clock after the first completion and then once in
-/// several, as long as these are short; a turn with a single completion does not read it. The loop's
-/// thread.
+/// Measures the time that one turn spends on I/O. Completions that are left when it is over are
+/// served in the next turns, in the same order. Reads the clock after the first completion and then
+/// once in several, as long as these are short; a turn with a single completion does not read it.
+/// The loop's thread.
 class io_slice {
  public:
   io_slice(const poller& clock, std::chrono::nanoseconds length) noexcept

@@ -2,11 +2,11 @@
 // release_queue: the deferred releases that wait for their loop, or for its end.
 #pragma once
 
-#include <cstdint>
-
 #include <gyre/base/intrusive_queue.hpp>
 #include <gyre/base/intrusive_stack.hpp>
 #include <gyre/base/operation.hpp>
+
+#include <cstdint>
 
 namespace gyre {
 class event_loop;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// sleep_gate: an eventcount with one waiter. A loop falls asleep without missing a task, and a producer
-// makes a system call only if the loop sleeps.
+// sleep_gate: an eventcount with one waiter. A loop falls asleep without missing a task, and a
+// producer makes a system call only if the loop sleeps.
 #pragma once
-
-#include <cstdint>
 
 #include <gyre/base/atomic.hpp>
 #include <gyre/base/fence.hpp>
+
+#include <cstdint>
 
 namespace gyre::detail {
 
@@ -15,8 +15,8 @@ namespace gyre::detail {
 ///
 /// Each side writes one location and then reads the other's (Dekker), so neither side's store and
 /// load may be exchanged. The producer, which passes here with every task, has the light fence; the
-/// loop, which is about to enter the kernel anyway, the heavy one. If several producers find the loop
-/// asleep, must_wake() is true for exactly one of them.
+/// loop, which is about to enter the kernel anyway, the heavy one. If several producers find the
+/// loop asleep, must_wake() is true for exactly one of them.
 ///
 /// | state | fall_asleep() | must_wake() | wake_up() |
 /// |---|---|---|---|

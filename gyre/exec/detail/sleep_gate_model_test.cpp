@@ -6,9 +6,10 @@
 // compare-exchange, a test fails.
 #include <gyre/exec/detail/sleep_gate.hpp>
 
-#include <gtest/gtest.h>
 #include <gyre/base/atomic.hpp>
 #include <tests/model/model.hpp>
+
+#include <gtest/gtest.h>
 
 #include <array>
 

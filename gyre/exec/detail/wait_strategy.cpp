@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/exec/detail/wait_strategy.hpp>
 
-#include <algorithm>
-#include <utility>
-
 #include <gyre/base/cache_line.hpp>
 #include <gyre/exec/event_loop.hpp>
+
+#include <algorithm>
+#include <utility>
 
 namespace gyre::detail {
 
@@ -35,8 +35,8 @@ void wait_strategy::let_tasks_gather(event_loop& loop) noexcept {
 
 // Tasks that come in large batches are left to gather first: taking each one as it is posted would
 // move its cache line to and fro. Every few looks the loop polls for I/O, and yields its core to
-// producers that wait for one. Rivals that use the core up take their whole time slices, so the loop
-// reads the clock when it comes back.
+// producers that wait for one. Rivals that use the core up take their whole time slices, so the
+// loop reads the clock when it comes back.
 bool wait_strategy::spin(event_loop& loop, steady_time deadline) {
   constexpr std::size_t large_batch = 16;
   constexpr auto max_duration = std::chrono::microseconds{100};

@@ -2,12 +2,12 @@
 // wait_strategy: how a loop without work stays awake for a while before it sleeps.
 #pragma once
 
-#include <chrono>
-#include <cstddef>
-
 #include <gyre/base/clock.hpp>
 #include <gyre/base/detail/spin_budget.hpp>
 #include <gyre/exec/detail/adaptive_attempt.hpp>
+
+#include <chrono>
+#include <cstddef>
 
 namespace gyre {
 class event_loop;
@@ -36,8 +36,8 @@ class wait_strategy {
   }
   /// Polls for I/O where that pays; true if there is some.
   bool poll_before_sleeping(event_loop& loop);
-  /// Stays awake where that pays. True if there is work, or `deadline` was reached; false if the loop
-  /// is to sleep.
+  /// Stays awake where that pays. True if there is work, or `deadline` was reached; false if the
+  /// loop is to sleep.
   bool stay_awake(event_loop& loop, steady_time deadline);
 
  private:

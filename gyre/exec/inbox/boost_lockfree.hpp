@@ -3,16 +3,16 @@
 // does not include it.
 #pragma once
 
+#include <gyre/base/move_only_function.hpp>
+#include <gyre/base/slab.hpp>
+#include <gyre/exec/inbox/inbox.hpp>
+
+#include <boost/lockfree/queue.hpp>
+
 #include <cstddef>
 #include <memory>
 #include <new>
 #include <utility>
-
-#include <boost/lockfree/queue.hpp>
-
-#include <gyre/base/move_only_function.hpp>
-#include <gyre/base/slab.hpp>
-#include <gyre/exec/inbox/inbox.hpp>
 
 namespace gyre::inbox {
 

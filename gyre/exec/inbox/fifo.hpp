@@ -2,11 +2,6 @@
 // inbox::fifo: the default inbox, a linearizable multi-producer, single-consumer FIFO queue.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-#include <memory>
-#include <utility>
-
 #include <gyre/base/atomic.hpp>
 #include <gyre/base/cache_line.hpp>
 #include <gyre/exec/inbox/detail/progress.hpp>
@@ -14,6 +9,11 @@
 #include <gyre/exec/inbox/detail/task_cell.hpp>
 #include <gyre/exec/inbox/detail/throttle.hpp>
 #include <gyre/exec/inbox/inbox.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <utility>
 
 namespace gyre::inbox {
 
@@ -102,8 +102,8 @@ class basic_fifo {
       if (segment_of(tail) == full && index_of(tail) >= CellsPerSegment) {
         std::unique_ptr<segment_type, give_back> fresh(take_segment(full), give_back{&pool_});
         do {
-          // release: pairs with the acquire in claim(), for the segment's initialisation. acquire: the
-          // full segment that is linked below. relaxed on failure: nothing is read through it.
+          // release: pairs with the acquire in claim(), for the segment's initialisation. acquire:
+          // the full segment that is linked below. relaxed on failure: nothing is read through it.
           if (tail_.compare_exchange_weak(tail, position(fresh.get(), 1), std::memory_order_acq_rel,
                                           std::memory_order_relaxed)) {
             installed_.fetch_add(1, std::memory_order_relaxed);

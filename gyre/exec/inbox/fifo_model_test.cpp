@@ -10,9 +10,10 @@
 // condition under which a segment is installed.
 #include <gyre/exec/inbox/fifo.hpp>
 
-#include <gtest/gtest.h>
 #include <tests/model/inbox_scenario.hpp>
 #include <tests/model/model.hpp>
+
+#include <gtest/gtest.h>
 
 namespace {
 

@@ -9,15 +9,15 @@ namespace gyre::inbox {
 
 /// The order of tasks that different threads posted.
 enum class ordering {
-  /// The tasks of each thread run in the order in which it posted them. Tasks of different threads may
-  /// overtake each other, even if one post happens-before the other.
+  /// The tasks of each thread run in the order in which it posted them. Tasks of different threads
+  /// may overtake each other, even if one post happens-before the other.
   per_producer,
   /// One order for all threads: a task runs first if its post happens-before the other's.
   total,
 };
 
-/// The tasks that run between two looks at timers and descriptors: how many may, and how many have. A
-/// task may end() the batch it is part of.
+/// The tasks that run between two looks at timers and descriptors: how many may, and how many have.
+/// A task may end() the batch it is part of.
 class batch {
  public:
   explicit batch(std::size_t limit) noexcept : limit_(limit) {}
@@ -41,12 +41,13 @@ class batch {
 
 /// A queue of callables with many producers and one consumer, the loop's thread.
 ///
-/// - `push` stores a callable. Any thread, tasks included. Throws std::bad_alloc; then the callable is
-///   destroyed and the queue unchanged.
-/// - `run` runs tasks until the batch is full or the queue empty. A task's exception passes through;
-///   the next call continues behind that task.
+/// - `push` stores a callable. Any thread, tasks included. Throws std::bad_alloc; then the callable
+///   is destroyed and the queue unchanged.
+/// - `run` runs tasks until the batch is full or the queue empty. A task's exception passes
+///   through; the next call continues behind that task.
 /// - `ready` tells whether `run` would find a task.
-/// - `pending` counts the tasks that have not run; exact while no thread pushes or runs. Any thread.
+/// - `pending` counts the tasks that have not run; exact while no thread pushes or runs. Any
+///   thread.
 /// - The destructor destroys the tasks that have not run.
 template <class Inbox>
 concept policy = std::default_initializable<Inbox> &&

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What posting costs in memory: allocations counted, bytes measured, and allocation made to fail.
 // For that this program replaces operator new, and malloc unless a sanitizer has done so already.
-#include <gtest/gtest.h>
 #include <gyre/base/detail/slab_class.hpp>
 #include <gyre/base/slab.hpp>
 #include <gyre/exec/inbox/fifo.hpp>
@@ -10,6 +9,8 @@
 #include <gyre/exec/inbox/sharded.hpp>
 #include <tests/support/counted_allocations.hpp>
 #include <tests/support/sanitizers.hpp>
+
+#include <gtest/gtest.h>
 
 #include <array>
 #include <atomic>

@@ -2,10 +2,11 @@
 // What every inbox promises to many threads, as tests that each inbox instantiates.
 #pragma once
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <gyre/exec/inbox/inbox.hpp>
 #include <gyre/exec/inbox/inbox_test_support.hpp>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 
 #include <array>
 #include <atomic>

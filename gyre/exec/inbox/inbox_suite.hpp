@@ -3,9 +3,10 @@
 //     INSTANTIATE_TYPED_TEST_SUITE_P(fifo, InboxSuite, testing::Types<gyre::inbox::fifo>);
 #pragma once
 
-#include <gtest/gtest.h>
 #include <gyre/exec/inbox/inbox.hpp>
 #include <gyre/exec/inbox/inbox_test_support.hpp>
+
+#include <gtest/gtest.h>
 
 #include <cstddef>
 #include <latch>

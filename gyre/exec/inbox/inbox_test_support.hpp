@@ -2,8 +2,9 @@
 // What the tests of the inboxes post, and how they run it.
 #pragma once
 
-#include <gtest/gtest.h>
 #include <gyre/exec/inbox/inbox.hpp>
+
+#include <gtest/gtest.h>
 
 #include <algorithm>
 #include <array>

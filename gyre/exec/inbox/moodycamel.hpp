@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// inbox::moodycamel: the third queue of the published report. Needs concurrentqueue's header; gyre.hpp
-// does not include it.
+// inbox::moodycamel: the third queue of the published report. Needs concurrentqueue's header;
+// gyre.hpp does not include it.
 #pragma once
+
+#include <gyre/base/atomic.hpp>
+#include <gyre/base/move_only_function.hpp>
+#include <gyre/exec/inbox/inbox.hpp>
+
+#include <concurrentqueue/concurrentqueue.h>
 
 #include <array>
 #include <cstddef>
 #include <new>
 #include <utility>
-
-#include <concurrentqueue/concurrentqueue.h>
-
-#include <gyre/base/atomic.hpp>
-#include <gyre/base/move_only_function.hpp>
-#include <gyre/exec/inbox/inbox.hpp>
 
 namespace gyre::inbox {
 

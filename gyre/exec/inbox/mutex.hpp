@@ -2,14 +2,14 @@
 // inbox::mutex: a vector behind a mutex, swapped out by the consumer.
 #pragma once
 
+#include <gyre/base/atomic.hpp>
+#include <gyre/base/move_only_function.hpp>
+#include <gyre/exec/inbox/inbox.hpp>
+
 #include <cstddef>
 #include <mutex>
 #include <utility>
 #include <vector>
-
-#include <gyre/base/atomic.hpp>
-#include <gyre/base/move_only_function.hpp>
-#include <gyre/exec/inbox/inbox.hpp>
 
 namespace gyre::inbox {
 

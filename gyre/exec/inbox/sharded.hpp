@@ -2,16 +2,16 @@
 // inbox::sharded: the cheapest inbox, a single-producer queue per producing thread.
 #pragma once
 
-#include <cstddef>
-#include <type_traits>
-#include <utility>
-
 #include <gyre/exec/inbox/detail/segment_shard.hpp>
 #include <gyre/exec/inbox/detail/shard.hpp>
 #include <gyre/exec/inbox/detail/shard_set.hpp>
 #include <gyre/exec/inbox/detail/task_cell.hpp>
 #include <gyre/exec/inbox/detail/throttle.hpp>
 #include <gyre/exec/inbox/inbox.hpp>
+
+#include <cstddef>
+#include <type_traits>
+#include <utility>
 
 namespace gyre::inbox {
 
@@ -21,15 +21,16 @@ namespace gyre::inbox {
 /// in any order.
 /// Complexity: a push is a look-up of the thread's shard and two plain stores, without an atomic
 /// read-modify-write; a thread's first push registers its shard. 64 KiB and more per producing
-/// thread; a shard is freed once its thread has ended and its tasks have run. The loop looks at every
-/// shard once per turn, so this inbox is for tens of concurrent producers, not thousands.
+/// thread; a shard is freed once its thread has ended and its tasks have run. The loop looks at
+/// every shard once per turn, so this inbox is for tens of concurrent producers, not thousands.
 ///
 /// `CellsPerSegment` is a parameter for the tests; use `sharded`.
 template <std::size_t CellsPerSegment>
 class basic_sharded {
  public:
   static constexpr ordering order = ordering::per_producer;
-  /// With more waiting tasks of its own, a producer that needs a new segment first yields to the loop.
+  /// With more waiting tasks of its own, a producer that needs a new segment first yields to the
+  /// loop.
   static constexpr std::size_t high_water = std::size_t{1} << 13;
 
   basic_sharded() = default;
@@ -84,7 +85,8 @@ class basic_sharded {
   class shard;
   using shards = detail::shard_set<shard>;
 
-  // Takes the first shard, and afterwards puts it back in line or frees it, also when a task throws.
+  // Takes the first shard, and afterwards puts it back in line or frees it, also when a task
+  // throws.
   class turn {
    public:
     explicit turn(shards& all) noexcept

@@ -11,9 +11,10 @@
 // fifo_model_test.cpp.
 #include <gyre/exec/inbox/sharded.hpp>
 
-#include <gtest/gtest.h>
 #include <tests/model/inbox_scenario.hpp>
 #include <tests/model/model.hpp>
+
+#include <gtest/gtest.h>
 
 #include <optional>
 

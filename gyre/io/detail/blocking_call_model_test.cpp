@@ -9,8 +9,9 @@
 // waiting for a call that has been made, or for its wake-up.
 #include <gyre/io/detail/blocking_call.hpp>
 
-#include <gtest/gtest.h>
 #include <tests/model/model.hpp>
+
+#include <gtest/gtest.h>
 
 #include <coroutine>
 #include <cstddef>

@@ -3,13 +3,13 @@
 // receives. The bytes are lent as io::received; a buffer goes back to the ring when its loan ends.
 #pragma once
 
+#include <gyre/io/received.hpp>
+
 #include <liburing.h>
 
 #include <cstddef>
 #include <cstdint>
 #include <span>
-
-#include <gyre/io/received.hpp>
 
 namespace gyre::io::detail {
 

@@ -2,6 +2,11 @@
 // Tests of the buffers that a ring receives into, with a ring of their own.
 #include <gyre/io/detail/buffer_ring.hpp>
 
+#include <gyre/io/uring_support.hpp>
+#include "tests/support/socket_pairs.hpp"
+
+#include <gtest/gtest.h>
+
 #include <sys/socket.h>
 
 #include <array>
@@ -13,11 +18,6 @@
 #include <string>
 #include <utility>
 #include <vector>
-
-#include <gtest/gtest.h>
-
-#include <gyre/io/uring_support.hpp>
-#include "tests/support/socket_pairs.hpp"
 
 namespace buffer_ring_test {
 namespace {

@@ -2,13 +2,13 @@
 // Early data: what the kernel received or accepted before a request asked for it.
 #pragma once
 
-#include <cstdint>
-#include <optional>
-#include <vector>
-
 #include <gyre/base/unique_fd.hpp>
 #include <gyre/io/detail/buffer_ring.hpp>
 #include <gyre/io/request.hpp>
+
+#include <cstdint>
+#include <optional>
+#include <vector>
 
 namespace gyre::io::detail {
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/io/detail/epoll_requests.hpp>
 
-#include <poll.h>
-
 #include <gyre/base/error.hpp>
+
+#include <poll.h>
 
 namespace gyre::io::detail {
 

@@ -12,6 +12,7 @@
 #include <gyre/io/file_service.hpp>
 
 #include <liburing.h>
+
 #include <sys/types.h>
 
 #include <bitset>

@@ -3,7 +3,6 @@
 // event descriptor stand for files that keep a reader waiting for as long as a test wants.
 #include <gyre/io/detail/file_ring.hpp>
 
-#include <gtest/gtest.h>
 #include <gyre/base/unique_fd.hpp>
 #include <gyre/exec/loop.hpp>
 #include <gyre/exec/sync_wait.hpp>
@@ -18,6 +17,8 @@
 #include <tests/support/file_ring_poller.hpp>
 #include <tests/support/refused_system_calls.hpp>
 #include <tests/support/system_call_faults.hpp>
+
+#include <gtest/gtest.h>
 
 #include <fcntl.h>
 #include <poll.h>

@@ -9,9 +9,10 @@
 //   begin() always lets send: OneMessageTells…, as more messages come than were taken
 #include <gyre/io/detail/pending_message.hpp>
 
-#include <gtest/gtest.h>
 #include <gyre/base/atomic.hpp>
 #include <tests/model/model.hpp>
+
+#include <gtest/gtest.h>
 
 #include <array>
 #include <cstddef>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/io/detail/readiness_set.hpp>
 
-#include <cstdint>
-
 #include <gyre/base/error.hpp>
+
+#include <cstdint>
 
 namespace gyre::io::detail {
 namespace {

@@ -2,14 +2,14 @@
 // readiness_set: standing interests in descriptors (fd_watch), on an epoll instance.
 #pragma once
 
+#include <gyre/base/intrusive_list.hpp>
+#include <gyre/base/unique_fd.hpp>
+#include <gyre/exec/poller.hpp>
+
 #include <sys/epoll.h>
 
 #include <cstddef>
 #include <span>
-
-#include <gyre/base/intrusive_list.hpp>
-#include <gyre/base/unique_fd.hpp>
-#include <gyre/exec/poller.hpp>
 
 namespace gyre::io::detail {
 

@@ -3,13 +3,13 @@
 // to its source only; the poller passes on the source's reports.
 #pragma once
 
+#include <gyre/io/request.hpp>
+
 #include <poll.h>
 
 #include <cstddef>
 #include <cstdint>
 #include <utility>
-
-#include <gyre/io/request.hpp>
 
 namespace gyre::io::detail {
 

@@ -5,6 +5,10 @@
 // the poller nothing.
 #pragma once
 
+#include <gyre/io/backend.hpp>
+#include <gyre/io/detail/readiness_source.hpp>
+#include <gyre/io/received.hpp>
+
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -12,10 +16,6 @@
 #include <span>
 #include <utility>
 #include <vector>
-
-#include <gyre/io/backend.hpp>
-#include <gyre/io/detail/readiness_source.hpp>
-#include <gyre/io/received.hpp>
 
 namespace gyre::io::detail {
 
@@ -40,9 +40,9 @@ class ready_requests : public backend {
   void serve(handle& ready, std::uint32_t events, std::size_t& completed);
   /// How many handles have something to do that is not reported.
   std::size_t pending() const noexcept { return again_.size() + (serving_.size() - served_); }
-  /// Has `serve_reported()` serve reports, and serves the pending handles, each once, until `over()`
-  /// says that the rest must wait. They take turns, also when both are more than fits into one call.
-  /// Returns whether all were served, as `serve_reported()` does.
+  /// Has `serve_reported()` serve reports, and serves the pending handles, each once, until
+  /// `over()` says that the rest must wait. They take turns, also when both are more than fits into
+  /// one call. Returns whether all were served, as `serve_reported()` does.
   template <class Over, class ServeReported>
   bool serve_all(std::size_t& completed, Over over, ServeReported serve_reported) {
     if (!pending_first_) begin_pending();

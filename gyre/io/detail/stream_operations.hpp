@@ -188,7 +188,7 @@ struct send_file_operation : counting_request<readiness_request> {
   std::optional<io::result> advance(io::result outcome) noexcept;
 
  private:
-  // Of one call, so that other descriptors get their turn.
+  // The bytes of one call, so that other descriptors get their turn.
   static constexpr std::size_t most_at_once = std::size_t{1} << 20;
 
   std::optional<io::result> send_rest() noexcept;

@@ -3,13 +3,13 @@
 // completions name it.
 #pragma once
 
+#include <gyre/base/detail/flag_set.hpp>
+
 #include <liburing.h>
 
 #include <array>
 #include <cstdint>
 #include <utility>
-
-#include <gyre/base/detail/flag_set.hpp>
 
 namespace gyre::io::detail {
 

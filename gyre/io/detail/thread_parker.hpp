@@ -3,11 +3,11 @@
 // Pollers use it while they have nothing but wake-ups to wait for.
 #pragma once
 
-#include <cstdint>
-
 #include <gyre/base/atomic.hpp>
 #include <gyre/base/clock.hpp>
 #include <gyre/base/detail/futex.hpp>
+
+#include <cstdint>
 
 namespace gyre::detail {
 

@@ -20,10 +20,11 @@
 //   unpark() says false where it woke the parker: OnlyWhoFinds…
 #include <gyre/io/detail/thread_parker.hpp>
 
-#include <gtest/gtest.h>
 #include <gyre/base/atomic.hpp>
 #include <gyre/base/clock.hpp>
 #include <tests/model/model.hpp>
+
+#include <gtest/gtest.h>
 
 #include <array>
 #include <cstddef>

@@ -2,9 +2,10 @@
 // Tests of the parker on the system's futex; its model test shows that it loses no wake-up.
 #include <gyre/io/detail/thread_parker.hpp>
 
-#include <gtest/gtest.h>
 #include <gyre/base/clock.hpp>
 #include <tests/support/system_call_faults.hpp>
+
+#include <gtest/gtest.h>
 
 #include <pthread.h>
 

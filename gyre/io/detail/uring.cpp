@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/io/detail/uring.hpp>
 
+#include <gyre/base/detail/timespec.hpp>
+#include <gyre/base/error.hpp>
+#include <gyre/io/detail/this_thread.hpp>
+
 #include <fcntl.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <chrono>
-
-#include <gyre/base/detail/timespec.hpp>
-#include <gyre/base/error.hpp>
-#include <gyre/io/detail/this_thread.hpp>
 
 namespace gyre::io::detail {
 namespace {

@@ -2,14 +2,14 @@
 // uring: a ring of io_uring(7), for one thread at a time.
 #pragma once
 
+#include <gyre/base/clock.hpp>
+#include <gyre/io/uring_support.hpp>
+
 #include <liburing.h>
 
 #include <cstddef>
 #include <cstdint>
 #include <vector>
-
-#include <gyre/base/clock.hpp>
-#include <gyre/io/uring_support.hpp>
 
 namespace gyre::io::detail {
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/io/detail/uring_requests.hpp>
 
-#include <cerrno>
-
 #include <gyre/base/unique_fd.hpp>
 #include <gyre/io/detail/early_data.hpp>
+
+#include <cerrno>
 
 namespace gyre::io::detail {
 namespace {

@@ -3,13 +3,13 @@
 // All that the kernel is not subscribed to is done by calls, as ready_requests does it.
 #pragma once
 
+#include <gyre/io/detail/ready_requests.hpp>
+#include <gyre/io/detail/uring_subscriptions.hpp>
+
 #include <liburing.h>
 
 #include <cstddef>
 #include <cstdint>
-
-#include <gyre/io/detail/ready_requests.hpp>
-#include <gyre/io/detail/uring_subscriptions.hpp>
 
 namespace gyre::io::detail {
 

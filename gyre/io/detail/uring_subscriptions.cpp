@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/io/detail/uring_subscriptions.hpp>
 
+#include <gyre/base/error.hpp>
+
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -8,8 +10,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <utility>
-
-#include <gyre/base/error.hpp>
 
 namespace gyre::io::detail {
 namespace {

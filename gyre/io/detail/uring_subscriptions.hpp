@@ -7,12 +7,6 @@
 // each handle, and submitted with the loop's next wait.
 #pragma once
 
-#include <liburing.h>
-
-#include <cstddef>
-#include <cstdint>
-#include <vector>
-
 #include <gyre/io/detail/buffer_ring.hpp>
 #include <gyre/io/detail/early_data.hpp>
 #include <gyre/io/detail/index_set.hpp>
@@ -20,6 +14,12 @@
 #include <gyre/io/detail/subscription.hpp>
 #include <gyre/io/detail/uring.hpp>
 #include <gyre/io/uring_support.hpp>
+
+#include <liburing.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
 
 namespace gyre::io {
 class file_service;

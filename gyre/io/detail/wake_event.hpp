@@ -2,13 +2,13 @@
 // wake_event: an eventfd(2) that ends a poller's wait from another thread.
 #pragma once
 
+#include <gyre/base/error.hpp>
+#include <gyre/base/unique_fd.hpp>
+
 #include <sys/eventfd.h>
 #include <unistd.h>
 
 #include <cstdint>
-
-#include <gyre/base/error.hpp>
-#include <gyre/base/unique_fd.hpp>
 
 namespace gyre::io::detail {
 

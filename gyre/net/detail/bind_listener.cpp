@@ -7,7 +7,6 @@
 #include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-
 #include <unistd.h>
 
 #include <cerrno>

@@ -2,12 +2,12 @@
 // Closing of connected sockets: resets and half-closes.
 #pragma once
 
+#include <gyre/base/error.hpp>
+#include <gyre/net/socket.hpp>
+
 #include <sys/socket.h>
 
 #include <cerrno>
-
-#include <gyre/base/error.hpp>
-#include <gyre/net/socket.hpp>
 
 namespace gyre::net::detail {
 

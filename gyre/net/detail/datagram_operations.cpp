@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/net/detail/datagram_operations.hpp>
 
+#include <gyre/base/unique_fd.hpp>
+
 #include <netinet/in.h>
 #include <netinet/udp.h>
 #include <unistd.h>
@@ -8,8 +10,6 @@
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
-
-#include <gyre/base/unique_fd.hpp>
 
 namespace gyre::net::detail {
 namespace {

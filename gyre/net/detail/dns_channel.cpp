@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/net/detail/dns_channel.hpp>
 
+#include <gyre/net/detail/dns_sockets.hpp>
+
 #include <ares.h>
+
 #include <arpa/nameser.h>
 #include <sys/time.h>
 
@@ -13,8 +16,6 @@
 #include <span>
 #include <system_error>
 #include <utility>
-
-#include <gyre/net/detail/dns_sockets.hpp>
 
 namespace gyre::net::detail {
 namespace {

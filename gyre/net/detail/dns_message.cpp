@@ -4,6 +4,7 @@
 #include <gyre/net/resolve_error.hpp>
 
 #include <ares.h>
+
 #include <netdb.h>
 #include <sys/socket.h>
 

@@ -2,6 +2,7 @@
 #include <gyre/net/detail/dns_sockets.hpp>
 
 #include <ares.h>
+
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>

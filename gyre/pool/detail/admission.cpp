@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/pool/detail/admission.hpp>
 
-#include <cerrno>
-#include <utility>
-
 #include <gyre/base/error.hpp>
 #include <gyre/base/fence.hpp>
 #include <gyre/pool/detail/pool_core.hpp>
 #include <gyre/pool/detail/submit.hpp>
+
+#include <cerrno>
+#include <utility>
 
 namespace gyre::detail {
 namespace {
@@ -62,8 +62,8 @@ void throw_refused(admission_result reason) {
 
 // ---- the entrance
 
-// The usual case: a thread outside the pool, which has a slot in its stock. False, with the callable
-// untouched, in all others.
+// The usual case: a thread outside the pool, which has a slot in its stock. False, with the
+// callable untouched, in all others.
 [[gnu::always_inline]] inline bool try_push(pool_core& pool, task_builder builder,
                                             task_priority priority) {
   submissions* const cells = pool.admission().cells();

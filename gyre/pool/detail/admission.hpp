@@ -2,18 +2,18 @@
 // admission: lets tasks into a pool up to its capacity, and applies thread_pool_options::when_full.
 #pragma once
 
-#include <atomic>
-#include <cstddef>
-#include <cstdint>
-#include <optional>
-#include <utility>
-
 #include <gyre/base/clock.hpp>
 #include <gyre/pool/detail/capacity.hpp>
 #include <gyre/pool/detail/pool_worker.hpp>
 #include <gyre/pool/detail/task_builder.hpp>
 #include <gyre/pool/detail/task_scheduler.hpp>
 #include <gyre/pool/pool_options.hpp>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <utility>
 
 namespace gyre::detail {
 

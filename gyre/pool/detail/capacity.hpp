@@ -2,19 +2,19 @@
 // capacity: a fair counting semaphore of the slots in which a pool's tasks may wait.
 #pragma once
 
-#include <algorithm>
-#include <chrono>
-#include <cstddef>
-#include <cstdint>
-#include <mutex>
-#include <utility>
-
 #include <gyre/base/atomic.hpp>
 #include <gyre/base/cache_line.hpp>
 #include <gyre/base/clock.hpp>
 #include <gyre/base/intrusive_list.hpp>
 #include <gyre/pool/detail/slot_waiter.hpp>
 #include <gyre/sync/detail/spin_lock.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <utility>
 
 namespace gyre::detail {
 

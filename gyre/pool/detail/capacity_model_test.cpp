@@ -11,10 +11,11 @@
 // not see that it was cancelled; a wide capacity that waits for more than half, or serves before.
 #include <gyre/pool/detail/capacity.hpp>
 
-#include <gtest/gtest.h>
 #include <gyre/base/atomic.hpp>
 #include <gyre/base/clock.hpp>
 #include <tests/model/model.hpp>
+
+#include <gtest/gtest.h>
 
 #include <array>
 #include <cstddef>

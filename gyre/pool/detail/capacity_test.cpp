@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests of the capacity of a pool. Its model test shows that no interleaving loses a blocked thread.
+// Tests of the capacity of a pool. Its model test shows that no interleaving loses a blocked
+// thread.
 #include <gyre/pool/detail/capacity.hpp>
 
 #include <gtest/gtest.h>

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/pool/detail/delayed_tasks.hpp>
 
-#include <cerrno>
-#include <memory>
-
 #include <gyre/base/error.hpp>
 #include <gyre/base/intrusive_queue.hpp>
 #include <gyre/pool/detail/pool_core.hpp>
+
+#include <cerrno>
+#include <memory>
 
 namespace gyre::detail {
 

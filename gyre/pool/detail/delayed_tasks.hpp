@@ -2,15 +2,15 @@
 // delayed_tasks: the tasks of a pool that are not yet due.
 #pragma once
 
-#include <cstddef>
-#include <mutex>
-
 #include <gyre/base/clock.hpp>
 #include <gyre/base/intrusive_list.hpp>
 #include <gyre/base/intrusive_queue.hpp>
 #include <gyre/base/timer_operation.hpp>
 #include <gyre/pool/detail/pool_task.hpp>
 #include <gyre/pool/detail/timer_thread.hpp>
+
+#include <cstddef>
+#include <mutex>
 
 namespace gyre::detail {
 

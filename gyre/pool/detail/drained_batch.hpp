@@ -2,10 +2,10 @@
 // drained_batch: the items that a worker has taken from the submissions at once.
 #pragma once
 
+#include <gyre/pool/detail/pool_task.hpp>
+
 #include <array>
 #include <cstddef>
-
-#include <gyre/pool/detail/pool_task.hpp>
 
 namespace gyre::detail {
 

@@ -2,11 +2,11 @@
 // error_reporter: passes the exceptions of posted tasks to thread_pool_options::on_exception.
 #pragma once
 
+#include <gyre/base/move_only_function.hpp>
+
 #include <atomic>
 #include <cstdint>
 #include <exception>
-
-#include <gyre/base/move_only_function.hpp>
 
 namespace gyre::detail {
 

@@ -9,9 +9,10 @@
 // overlooks either; a sleep without its bit, or in spite of the end; abandon() that never frees.
 #include <gyre/pool/future.hpp>
 
-#include <gtest/gtest.h>
 #include <gyre/base/detail/futex.hpp>
 #include <tests/model/model.hpp>
+
+#include <gtest/gtest.h>
 
 #include <coroutine>
 #include <cstddef>

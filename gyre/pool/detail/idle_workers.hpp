@@ -5,16 +5,16 @@
 // sleep_gate.hpp.
 #pragma once
 
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <mutex>
-
 #include <gyre/base/atomic.hpp>
 #include <gyre/base/cache_line.hpp>
 #include <gyre/base/clock.hpp>
 #include <gyre/base/fence.hpp>
 #include <gyre/base/intrusive_list.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
 
 namespace gyre::detail {
 
@@ -43,13 +43,14 @@ struct idle_counts {
   std::uint64_t wakes = 0;  ///< how often a notification ended a sleep
 };
 
-/// A worker that runs out of work calls start_searching() and looks everywhere; then found_work() if
-/// there was some, else park(). A worker that retires calls found_work(), so that a wake-up it was
-/// sent is not lost with it. A thread that has made work visible to the workers calls notify().
+/// A worker that runs out of work calls start_searching() and looks everywhere; then found_work()
+/// if there was some, else park(). A worker that retires calls found_work(), so that a wake-up it
+/// was sent is not lost with it. A thread that has made work visible to the workers calls notify().
 ///
 /// While a worker searches none is woken: the searcher finds the work, at the latest with its last
 /// look in park(). In return the last searcher that finds work wakes the next worker, as there may
-/// be more work. So k pieces of work wake k workers, one after the other, with one system call each.
+/// be more work. So k pieces of work wake k workers, one after the other, with one system call
+/// each.
 ///
 /// Thread-safety: members with a parker by its worker, all others by any thread.
 class idle_workers {
@@ -92,17 +93,17 @@ class idle_workers {
   }
 
   /// The same, but wakes another worker only if `has_more()`, which sees the work of every notifier
-  /// that relied on this searcher: so a lone task wakes no second worker. Not called while no worker
-  /// sleeps.
+  /// that relied on this searcher: so a lone task wakes no second worker. Not called while no
+  /// worker sleeps.
   template <class HasMore>
   void found_work(parker& self, HasMore&& has_more) noexcept {
     if (stop_searching(self) && has_more()) wake_one();
   }
 
-  /// Sleeps until notified or until `deadline`, unless `has_work()`, which is called once the worker
-  /// counts as a sleeper and no longer as a searcher. True: notified, or there is work; the worker
-  /// is a searcher now. False: the deadline has passed; it is none. The last sleeper is woken first.
-  /// A heavy fence, and a system call to sleep.
+  /// Sleeps until notified or until `deadline`, unless `has_work()`, which is called once the
+  /// worker counts as a sleeper and no longer as a searcher. True: notified, or there is work; the
+  /// worker is a searcher now. False: the deadline has passed; it is none. The last sleeper is
+  /// woken first. A heavy fence, and a system call to sleep.
   template <class HasWork>
   [[nodiscard]] bool park(parker& self, HasWork&& has_work,
                           steady_time deadline = steady_time::max()) noexcept {

@@ -9,10 +9,11 @@
 // somebody searches; a worker that gets up without asking whether it was notified.
 #include <gyre/pool/detail/idle_workers.hpp>
 
-#include <gtest/gtest.h>
 #include <gyre/base/atomic.hpp>
 #include <gyre/base/detail/futex.hpp>
 #include <tests/model/model.hpp>
+
+#include <gtest/gtest.h>
 
 #include <array>
 #include <cstddef>

@@ -3,8 +3,9 @@
 // show; here are real sleeps, deadlines, and many threads.
 #include <gyre/pool/detail/idle_workers.hpp>
 
-#include <gtest/gtest.h>
 #include <gyre/base/fence.hpp>
+
+#include <gtest/gtest.h>
 
 #include <atomic>
 #include <chrono>

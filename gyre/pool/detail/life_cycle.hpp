@@ -2,10 +2,10 @@
 // life_cycle: the state of a pool, in one word that its workers read between two tasks.
 #pragma once
 
+#include <gyre/base/fence.hpp>
+
 #include <atomic>
 #include <cstdint>
-
-#include <gyre/base/fence.hpp>
 
 namespace gyre::detail {
 

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/pool/detail/pool_core.hpp>
 
-#include <algorithm>
-#include <stdexcept>
-#include <utility>
-
 #include <gyre/base/detail/usable_cpus.hpp>
 #include <gyre/base/error.hpp>
 #include <gyre/base/fence.hpp>
 #include <gyre/pool/detail/shared_queue_scheduler.hpp>
 #include <gyre/pool/detail/stealing_scheduler.hpp>
+
+#include <algorithm>
+#include <stdexcept>
+#include <utility>
 
 namespace gyre::detail {
 namespace {

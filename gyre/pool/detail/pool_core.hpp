@@ -2,11 +2,6 @@
 // pool_core: a thread pool behind its public face, put together from its parts.
 #pragma once
 
-#include <atomic>
-#include <cstddef>
-#include <cstdint>
-#include <memory>
-
 #include <gyre/base/clock.hpp>
 #include <gyre/base/detail/calls_in_flight.hpp>
 #include <gyre/base/operation.hpp>
@@ -23,6 +18,11 @@
 #include <gyre/pool/detail/worker_set.hpp>
 #include <gyre/pool/pool_options.hpp>
 #include <gyre/task/executor.hpp>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
 
 namespace gyre::detail {
 

@@ -3,18 +3,18 @@
 // which may not.
 #pragma once
 
+#include <gyre/base/clock.hpp>
+#include <gyre/base/detail/slab_class.hpp>
+#include <gyre/base/operation.hpp>
+#include <gyre/base/slab.hpp>
+#include <gyre/pool/pool_options.hpp>
+
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <new>
 #include <type_traits>
 #include <utility>
-
-#include <gyre/base/clock.hpp>
-#include <gyre/base/detail/slab_class.hpp>
-#include <gyre/base/operation.hpp>
-#include <gyre/base/slab.hpp>
-#include <gyre/pool/pool_options.hpp>
 
 namespace gyre::detail {
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/pool/detail/pool_worker.hpp>
 
+#include <gyre/pool/detail/future_state.hpp>
+#include <gyre/pool/detail/pool_core.hpp>
+
 #include <pthread.h>
 
 #include <algorithm>
 #include <utility>
-
-#include <gyre/pool/detail/future_state.hpp>
-#include <gyre/pool/detail/pool_core.hpp>
 
 namespace gyre::detail {
 namespace {

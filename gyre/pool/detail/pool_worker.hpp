@@ -2,11 +2,6 @@
 // pool_worker: one worker of a pool: its thread, its deque and its counts.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-#include <memory>
-#include <optional>
-
 #include <gyre/base/detail/named_thread.hpp>
 #include <gyre/base/detail/spin_budget.hpp>
 #include <gyre/base/detail/tally.hpp>
@@ -15,6 +10,11 @@
 #include <gyre/pool/detail/idle_workers.hpp>
 #include <gyre/pool/detail/pool_task.hpp>
 #include <gyre/pool/detail/work_deque.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
 
 namespace gyre::detail {
 

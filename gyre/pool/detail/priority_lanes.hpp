@@ -2,14 +2,14 @@
 // priority_lanes: a queue of tasks in the order of priority, and within one in that of arrival.
 #pragma once
 
-#include <array>
-#include <chrono>
-#include <cstddef>
-
 #include <gyre/base/clock.hpp>
 #include <gyre/base/intrusive_queue.hpp>
 #include <gyre/pool/detail/pool_task.hpp>
 #include <gyre/pool/pool_options.hpp>
+
+#include <array>
+#include <chrono>
+#include <cstddef>
 
 namespace gyre::detail {
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/pool/detail/priority_lanes.hpp>
 
+#include <gyre/pool/detail/pool_task.hpp>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -10,8 +12,6 @@
 #include <cstddef>
 #include <utility>
 #include <vector>
-
-#include <gyre/pool/detail/pool_task.hpp>
 
 namespace priority_lanes_test {
 namespace {

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/pool/detail/quiescence.hpp>
 
-#include <algorithm>
-#include <chrono>
-#include <utility>
-
 #include <gyre/base/fence.hpp>
 #include <gyre/pool/detail/pool_worker.hpp>
 #include <gyre/pool/detail/task_scheduler.hpp>
 #include <gyre/pool/detail/worker_set.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
 
 namespace gyre::detail {
 namespace {
@@ -19,8 +19,9 @@ constexpr std::chrono::milliseconds help_interval{1};
 }  // namespace
 
 // The finished tasks are read before the submitted ones: equal sums mean that none was left in
-// between, as every task is counted as submitted before it can finish. For a task that waits, others
-// that do the same count as finished; they are read in between, so that none is counted twice.
+// between, as every task is counted as submitted before it can finish. For a task that waits,
+// others that do the same count as finished; they are read in between, so that none is counted
+// twice.
 bool quiescence::is_reached(bool within_task) const noexcept {
   std::uint64_t finished =
       dropped_.load(std::memory_order_acquire) + run_outside_.load(std::memory_order_acquire);

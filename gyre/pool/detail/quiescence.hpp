@@ -2,13 +2,13 @@
 // quiescence: detects that no task of a pool waits or runs, and lets threads wait for that.
 #pragma once
 
+#include <gyre/base/clock.hpp>
+
 #include <atomic>
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
-
-#include <gyre/base/clock.hpp>
 
 namespace gyre::detail {
 
@@ -16,8 +16,8 @@ class pool_worker;
 class task_scheduler;
 class worker_set;
 
-/// By counting, with no counter that two threads write for every task: each worker counts for itself
-/// what it submits and finishes, and a scheduler's queues what is put into them.
+/// By counting, with no counter that two threads write for every task: each worker counts for
+/// itself what it submits and finishes, and a scheduler's queues what is put into them.
 ///
 /// Thread-safety: all members may be called from any thread.
 class quiescence {
@@ -36,9 +36,9 @@ class quiescence {
 
   /// After a count that may be the last: wakes the threads that wait. A load if there are none.
   void notify() noexcept;
-  /// Waits until every task has ended, or until `deadline`: whether they have. `self` is the calling
-  /// thread if it is a worker: it helps meanwhile, and the tasks that it runs are left out, as are
-  /// those of other workers that wait.
+  /// Waits until every task has ended, or until `deadline`: whether they have. `self` is the
+  /// calling thread if it is a worker: it helps meanwhile, and the tasks that it runs are left out,
+  /// as are those of other workers that wait.
   bool wait(pool_worker* self, steady_time deadline) noexcept;
 
  private:

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/pool/detail/shared_queue_scheduler.hpp>
 
-#include <utility>
-
 #include <gyre/pool/detail/pool_core.hpp>
 #include <gyre/pool/detail/worker_loop.hpp>
+
+#include <utility>
 
 namespace gyre::detail {
 

@@ -3,17 +3,17 @@
 // compares its two kinds.
 #pragma once
 
-#include <condition_variable>
-#include <cstddef>
-#include <cstdint>
-#include <mutex>
-
 #include <gyre/base/intrusive_queue.hpp>
 #include <gyre/pool/detail/life_cycle.hpp>
 #include <gyre/pool/detail/priority_lanes.hpp>
 #include <gyre/pool/detail/task_scheduler.hpp>
 #include <gyre/pool/detail/worker_set.hpp>
 #include <gyre/sync/detail/spin_lock.hpp>
+
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
 
 namespace gyre::detail {
 

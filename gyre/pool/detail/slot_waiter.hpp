@@ -2,10 +2,10 @@
 // slot_waiter: a thread or a coroutine in the queue for a slot of a pool's capacity.
 #pragma once
 
+#include <gyre/base/intrusive_list.hpp>
+
 #include <cstddef>
 #include <cstdint>
-
-#include <gyre/base/intrusive_list.hpp>
 
 namespace gyre::detail {
 

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/pool/detail/stealing_scheduler.hpp>
 
-#include <algorithm>
-#include <mutex>
-#include <utility>
-
 #include <gyre/base/intrusive_queue.hpp>
 #include <gyre/exec/inbox/inbox.hpp>
 #include <gyre/pool/detail/drained_batch.hpp>
 #include <gyre/pool/detail/pool_core.hpp>
 #include <gyre/pool/detail/worker_loop.hpp>
+
+#include <algorithm>
+#include <mutex>
+#include <utility>
 
 namespace gyre::detail {
 namespace {

@@ -4,10 +4,6 @@
 // the order in which a worker looks for work, and its turns of fairness, follow Go and Tokio.
 #pragma once
 
-#include <atomic>
-#include <cstddef>
-#include <cstdint>
-
 #include <gyre/base/intrusive_stack.hpp>
 #include <gyre/pool/detail/idle_workers.hpp>
 #include <gyre/pool/detail/life_cycle.hpp>
@@ -17,11 +13,15 @@
 #include <gyre/pool/detail/worker_set.hpp>
 #include <gyre/sync/detail/spin_lock.hpp>
 
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
 namespace gyre::detail {
 
-/// A worker looks at urgent tasks, at its own deque, at the submissions, of which it moves up to 256
-/// to its deque at once, and at the deques of others; every 61st time at the submissions before its
-/// own.
+/// A worker looks at urgent tasks, at its own deque, at the submissions, of which it moves up to
+/// 256 to its deque at once, and at the deques of others; every 61st time at the submissions before
+/// its own.
 class stealing_scheduler final : public task_scheduler {
  public:
   explicit stealing_scheduler(pool_core& pool);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/pool/detail/submission_awaiter.hpp>
 
-#include <cassert>
-
 #include <gyre/pool/detail/pool_core.hpp>
 #include <gyre/pool/detail/submit.hpp>
 #include <gyre/task/detail/cancelled.hpp>
 #include <gyre/task/executor.hpp>
+
+#include <cassert>
 
 namespace gyre::detail {
 

@@ -3,18 +3,18 @@
 // its thread.
 #pragma once
 
-#include <coroutine>
-#include <optional>
-#include <type_traits>
-#include <utility>
-#include <variant>
-
 #include <gyre/pool/detail/slot_waiter.hpp>
 #include <gyre/pool/detail/task_builder.hpp>
 #include <gyre/pool/pool_options.hpp>
 #include <gyre/task/context.hpp>
 #include <gyre/task/detail/resumption.hpp>
 #include <gyre/task/stop_token.hpp>
+
+#include <coroutine>
+#include <optional>
+#include <type_traits>
+#include <utility>
+#include <variant>
 
 namespace gyre::detail {
 
@@ -38,7 +38,8 @@ class slot_awaiter : resumption, slot_waiter {
   bool submit_now(task_builder builder);
   /// False if there is nothing to wait for.
   bool wait(std::coroutine_handle<> awaiting, const task_context& context) noexcept;
-  /// Throws unless the callable was submitted, by this or by submit_now(). The pool may be gone then.
+  /// Throws unless the callable was submitted, by this or by submit_now(). The pool may be gone
+  /// then.
   void finish(task_builder builder);
 
  private:

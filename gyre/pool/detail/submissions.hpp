@@ -3,13 +3,6 @@
 // submitting thread.
 #pragma once
 
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <mutex>
-#include <type_traits>
-#include <utility>
-
 #include <gyre/base/atomic.hpp>
 #include <gyre/base/clock.hpp>
 #include <gyre/base/intrusive_queue.hpp>
@@ -21,14 +14,21 @@
 #include <gyre/pool/detail/capacity.hpp>
 #include <gyre/sync/detail/spin_lock.hpp>
 
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <type_traits>
+#include <utility>
+
 namespace gyre::detail {
 
 /// A bounded queue with many producers and many consumers, first in first out per producer.
 ///
 /// Each producing thread has a shard: a list of segments, and a stock of reserved slots, so that
-/// most pushes touch nothing that another producer writes. The shards form a queue; a consumer takes
-/// the first one that has tasks, and has it for itself while it runs them. A callable that is "run"
-/// here is expected to hand itself over to the worker that runs it.
+/// most pushes touch nothing that another producer writes. The shards form a queue; a consumer
+/// takes the first one that has tasks, and has it for itself while it runs them. A callable that is
+/// "run" here is expected to hand itself over to the worker that runs it.
 ///
 /// The pushing members are not inlined: a coroutine may go on on another thread, and compilers keep
 /// the addresses of thread-locals across suspensions.
@@ -111,8 +111,8 @@ class basic_submissions {
   }
 
   /// Worker: runs tasks of one producer, at most `quantum` of them and as long as the batch lasts;
-  /// none if tasks wait only in shards that other workers run. True if more tasks wait: then another
-  /// worker may be woken for them. A task's exception passes, with all in good order.
+  /// none if tasks wait only in shards that other workers run. True if more tasks wait: then
+  /// another worker may be woken for them. A task's exception passes, with all in good order.
   bool run_some(inbox::batch& batch) {
     shard_lease lease(*this);
     if (!lease) return false;

@@ -11,12 +11,13 @@
 // relaxed, or counted before the shard is abandoned; a task counted after it was handed over.
 #include <gyre/pool/detail/submissions.hpp>
 
-#include <gtest/gtest.h>
 #include <gyre/base/atomic.hpp>
 #include <gyre/exec/detail/sleep_gate.hpp>
 #include <gyre/exec/inbox/inbox.hpp>
 #include <tests/model/inbox_scenario.hpp>
 #include <tests/model/model.hpp>
+
+#include <gtest/gtest.h>
 
 #include <cstddef>
 #include <optional>

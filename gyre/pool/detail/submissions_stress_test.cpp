@@ -3,8 +3,9 @@
 // slot disappears.
 #include <gyre/pool/detail/submissions.hpp>
 
-#include <gtest/gtest.h>
 #include <gyre/exec/inbox/inbox.hpp>
+
+#include <gtest/gtest.h>
 
 #include <array>
 #include <atomic>

@@ -3,8 +3,9 @@
 // and reused, the usual case.
 #include <gyre/pool/detail/submissions.hpp>
 
-#include <gtest/gtest.h>
 #include <gyre/exec/inbox/inbox_test_support.hpp>
+
+#include <gtest/gtest.h>
 
 #include <atomic>
 #include <cstddef>

@@ -2,17 +2,17 @@
 // task_builder: a callable on its way into a pool, without its type.
 #pragma once
 
+#include <gyre/base/clock.hpp>
+#include <gyre/exec/inbox/detail/task_cell.hpp>
+#include <gyre/pool/detail/drained_batch.hpp>
+#include <gyre/pool/detail/pool_task.hpp>
+
 #include <concepts>
 #include <cstddef>
 #include <memory>
 #include <new>
 #include <type_traits>
 #include <utility>
-
-#include <gyre/base/clock.hpp>
-#include <gyre/exec/inbox/detail/task_cell.hpp>
-#include <gyre/pool/detail/drained_batch.hpp>
-#include <gyre/pool/detail/pool_task.hpp>
 
 namespace gyre::detail {
 
@@ -63,7 +63,8 @@ struct queued_callable {
 };
 
 /// Refers to a callable that is copied or moved at most once, by one of the members; until then it
-/// stays untouched. Every member throws what that throws, and those that make a task std::bad_alloc.
+/// stays untouched. Every member throws what that throws, and those that make a task
+/// std::bad_alloc.
 class task_builder {
  public:
   /// Lifetime: `callable` must outlive this.

@@ -2,14 +2,14 @@
 // task_scheduler: where the tasks of a pool wait, and how its workers find them and sleep.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-
 #include <gyre/pool/detail/idle_workers.hpp>
 #include <gyre/pool/detail/pool_task.hpp>
 #include <gyre/pool/detail/pool_worker.hpp>
 #include <gyre/pool/detail/submissions.hpp>
 #include <gyre/pool/pool_options.hpp>
+
+#include <cstddef>
+#include <cstdint>
 
 namespace gyre::detail {
 

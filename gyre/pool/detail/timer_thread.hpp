@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// timer_thread: the timers of an executor with several threads: a wheel behind a mutex, and a thread
-// that sleeps until a timer is due and then posts to the executor. It runs no user's code.
+// timer_thread: the timers of an executor with several threads: a wheel behind a mutex, and a
+// thread that sleeps until a timer is due and then posts to the executor. It runs no user's code.
 #pragma once
 
 #include <gyre/base/atomic.hpp>
@@ -25,13 +25,13 @@ namespace gyre::detail {
 ///
 /// Thread-safety: all members but stop() may be called from any thread; a timer is started or
 /// cancelled by one at a time.
-/// Complexity: memory and a thread with the first started(). Each timer that expires costs one post;
-/// all that are due together, one wake-up of the thread. Starting and cancelling costs a mutex, and
-/// a system call only for a deadline that is earlier than all others.
+/// Complexity: memory and a thread with the first started(). Each timer that expires costs one
+/// post; all that are due together, one wake-up of the thread. Starting and cancelling costs a
+/// mutex, and a system call only for a deadline that is earlier than all others.
 class timer_thread final : public timer_service, operation {
  public:
-  /// Timers expire on the threads of `where`, which must outlive this. The kernel keeps the first 15
-  /// bytes of the thread's name.
+  /// Timers expire on the threads of `where`, which must outlive this. The kernel keeps the first
+  /// 15 bytes of the thread's name.
   timer_thread(executor& where, std::string name);
   timer_thread(const timer_thread&) = delete;
   timer_thread& operator=(const timer_thread&) = delete;

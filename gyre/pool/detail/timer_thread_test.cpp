@@ -3,7 +3,6 @@
 // the one thread of a loop.
 #include <gyre/pool/detail/timer_thread.hpp>
 
-#include <gtest/gtest.h>
 #include <gyre/base/intrusive_queue.hpp>
 #include <gyre/sync/channel.hpp>
 #include <gyre/sync/select.hpp>
@@ -14,6 +13,8 @@
 #include <gyre/task/when_all.hpp>
 #include <gyre/task/when_any.hpp>
 #include <gyre/task/with_timeout.hpp>
+
+#include <gtest/gtest.h>
 
 #include <array>
 #include <atomic>

@@ -5,6 +5,10 @@
 // Cilk-5 multithreaded language", 1998, with an asymmetric fence in place of its two full ones.
 #pragma once
 
+#include <gyre/base/atomic.hpp>
+#include <gyre/base/cache_line.hpp>
+#include <gyre/base/fence.hpp>
+
 #include <algorithm>
 #include <bit>
 #include <cassert>
@@ -13,10 +17,6 @@
 #include <mutex>
 #include <new>
 #include <type_traits>
-
-#include <gyre/base/atomic.hpp>
-#include <gyre/base/cache_line.hpp>
-#include <gyre/base/fence.hpp>
 
 namespace gyre::detail {
 
@@ -27,8 +27,8 @@ namespace gyre::detail {
 /// The owner takes the element at `bottom - 1` by lowering `bottom_` and then looking at `top_`; a
 /// thief takes those before `top + n` by raising `top_` and then looking at `bottom_` (Dekker). The
 /// light and the heavy fence see to it that at least one of two that want the same element notices:
-/// the owner then looks under the thieves' lock, a thief takes less. How far the owner may overwrite
-/// (`limit_`) it learns under the lock only, when no thief is copying.
+/// the owner then looks under the thieves' lock, a thief takes less. How far the owner may
+/// overwrite (`limit_`) it learns under the lock only, when no thief is copying.
 ///
 /// Thread-safety: members marked as the owner's by one thread, all others by any.
 template <class T, std::size_t Smallest = 256>
@@ -159,8 +159,8 @@ class work_deque {
 
   void publish(position bottom) noexcept {
     // release: pairs with the acquire in claim(); a thief that sees this bottom sees the elements
-    // below it and the memory they point to. Also when an element is taken, as the next store of the
-    // bottom may be all that a thief sees.
+    // below it and the memory they point to. Also when an element is taken, as the next store of
+    // the bottom may be all that a thief sees.
     bottom_.store(bottom, std::memory_order_release);
   }
 

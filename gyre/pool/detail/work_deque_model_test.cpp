@@ -10,8 +10,9 @@
 // that makes room for its loot while it holds its victim's lock.
 #include <gyre/pool/detail/work_deque.hpp>
 
-#include <gtest/gtest.h>
 #include <tests/model/model.hpp>
+
+#include <gtest/gtest.h>
 
 #include <array>
 #include <cstddef>

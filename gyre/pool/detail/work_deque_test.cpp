@@ -3,9 +3,10 @@
 // show; here it meets real processors, and long runs.
 #include <gyre/pool/detail/work_deque.hpp>
 
+#include <gyre/base/fence.hpp>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <gyre/base/fence.hpp>
 
 #include <atomic>
 #include <cstddef>

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/pool/detail/worker_set.hpp>
 
+#include <gyre/pool/detail/future_state.hpp>
+#include <gyre/pool/detail/pool_core.hpp>
+#include <gyre/pool/detail/submit.hpp>
+
 #include <algorithm>
 #include <stdexcept>
 #include <string>
 #include <utility>
-
-#include <gyre/pool/detail/future_state.hpp>
-#include <gyre/pool/detail/pool_core.hpp>
-#include <gyre/pool/detail/submit.hpp>
 
 namespace gyre::detail {
 

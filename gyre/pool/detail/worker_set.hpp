@@ -2,13 +2,13 @@
 // worker_set: the workers of a pool and their threads, started, retired and joined.
 #pragma once
 
+#include <gyre/pool/detail/pool_worker.hpp>
+
 #include <atomic>
 #include <cstddef>
 #include <memory>
 #include <mutex>
 #include <vector>
-
-#include <gyre/pool/detail/pool_worker.hpp>
 
 namespace gyre::detail {
 

@@ -158,8 +158,8 @@ void shutdown_sequence::enter(shutdown_phase phase, steady_time deadline) {
   }
 }
 
-// The last task and step end under the lock, so that their threads are done with this object when the
-// end is seen here.
+// The last task and step end under the lock, so that their threads are done with this object when
+// the end is seen here.
 bool shutdown_sequence::try_finish() noexcept {
   std::vector<std::shared_ptr<shutdown_entry>> never_called;
   std::unique_lock lock(mutex_);

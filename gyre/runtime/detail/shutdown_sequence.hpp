@@ -2,17 +2,6 @@
 // shutdown_sequence: the state machine of a runtime's shutdown, on a loop of its own.
 #pragma once
 
-#include <array>
-#include <chrono>
-#include <cstddef>
-#include <cstdint>
-#include <exception>
-#include <memory>
-#include <mutex>
-#include <optional>
-#include <utility>
-#include <vector>
-
 #include <gyre/base/atomic.hpp>
 #include <gyre/base/move_only_function.hpp>
 #include <gyre/base/operation.hpp>
@@ -27,6 +16,17 @@
 #include <gyre/task/stop_token.hpp>
 #include <gyre/task/task.hpp>
 #include <gyre/task/task_local.hpp>
+
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <utility>
+#include <vector>
 
 namespace gyre::detail {
 
@@ -61,8 +61,8 @@ class shutdown_entry final : public operation {
   function call_;
 };
 
-/// Waits for hooks and tasks, keeps the deadlines, and goes through the phases. Tasks that keep their
-/// loops busy do not delay it: its loop runs no code of users but stop callbacks and hooks on
+/// Waits for hooks and tasks, keeps the deadlines, and goes through the phases. Tasks that keep
+/// their loops busy do not delay it: its loop runs no code of users but stop callbacks and hooks on
 /// inline_executor(), which must not block.
 ///
 /// | stage | request | force, or drain time over | no step left | no step and no task left | force time over |
@@ -134,8 +134,8 @@ class shutdown_sequence {
   /// The first error. After run().
   std::exception_ptr error() const noexcept { return error_; }
 
-  /// Waits until all tasks but those that wait here have ended. Throws std::logic_error unless awaited
-  /// by a member.
+  /// Waits until all tasks but those that wait here have ended. Throws std::logic_error unless
+  /// awaited by a member.
   task<> others_ended();
 
   void end_step() noexcept;

@@ -7,7 +7,6 @@
 #include <gyre/task/executor.hpp>
 #include <gyre/task/operation_cancelled.hpp>
 #include <gyre/task/stop_token.hpp>
-
 #include <tests/model/model.hpp>
 
 #include <coroutine>

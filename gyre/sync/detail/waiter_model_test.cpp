@@ -4,11 +4,12 @@
 // and nothing of it is touched when it may be gone.
 #include <gyre/sync/detail/waiter.hpp>
 
-#include <gtest/gtest.h>
 #include <gyre/sync/detail/model_visitor_test_support.hpp>
 #include <gyre/sync/detail/plain_wait.hpp>
 #include <gyre/sync/detail/state_word.hpp>
 #include <tests/model/model.hpp>
+
+#include <gtest/gtest.h>
 
 #include <memory>
 

@@ -42,7 +42,8 @@ class waiting_line : public state_word {
     return waited;
   }
 
-  /// Changes the state, and completes the waiters at the head of the line that need not wait any more.
+  /// Changes the state, and completes the waiters at the head of the line that need not wait any
+  /// more.
   template <class Change>
   void change(Change change_state) noexcept {
     woken_waiters ready;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/task/adapter/asio.hpp>
 
-#include <gtest/gtest.h>
 #include <gyre/task/spawn.hpp>
 
+#include <gtest/gtest.h>
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/bind_cancellation_slot.hpp>
 #include <boost/asio/co_spawn.hpp>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// await_transform of gyre's coroutines: awaiters that may resume them anywhere bring them back to their
-// executor, and Debug builds learn where coroutines wait (async_backtrace.hpp).
+// await_transform of gyre's coroutines: awaiters that may resume them anywhere bring them back to
+// their executor, and Debug builds learn where coroutines wait (async_backtrace.hpp).
 //
 // GCC 12 copies an awaiter that await_transform() returns by reference: so it gets an object, which
 // refers to the awaiter where that exists already.

@@ -100,14 +100,16 @@ class blocking_executor final : public executor {
   /// Whether the calling thread is in a run_until() now.
   static bool blocks_this_thread() noexcept;
 
-  /// Ends like the destructor, but leaves the executor to those who still post: nothing runs any more.
+  /// Ends like the destructor, but leaves the executor to those who still post: nothing runs any
+  /// more.
   void retire() noexcept;
 
   /// Whether nothing is posted that has not run.
   bool is_idle() const noexcept { return queue_.empty(); }
 
   /// Runs operations until `done`, which is set by one of them. In builds that check for deadlocks,
-  /// returns false instead of going to sleep when the program has no other thread that could wake it.
+  /// returns false instead of going to sleep when the program has no other thread that could wake
+  /// it.
   bool run_until(const bool& done);
 
  private:

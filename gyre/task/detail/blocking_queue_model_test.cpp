@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The queue of a thread that waits for coroutines, under every schedule: no operation and no wake-up
-// is lost, nobody touches the queue once its last operation was handed over, and no system call is
-// made without need.
+// The queue of a thread that waits for coroutines, under every schedule: no operation and no
+// wake-up is lost, nobody touches the queue once its last operation was handed over, and no system
+// call is made without need.
 //
 // Tried by hand, one at a time, and which tests fail:
 //   push() releases nothing, wakes nobody, stores in place of the compare-exchange, or takes the
@@ -15,11 +15,12 @@
 //   sleep() waits once: all but OnePush… and PushBeforeTheOwnerLooks…
 #include <gyre/task/detail/blocking_executor.hpp>
 
-#include <gtest/gtest.h>
 #include <gyre/base/atomic.hpp>
 #include <gyre/base/intrusive_queue.hpp>
 #include <gyre/base/operation.hpp>
 #include <tests/model/model.hpp>
+
+#include <gtest/gtest.h>
 
 #include <array>
 #include <cstddef>
@@ -33,8 +34,8 @@ namespace model = gyre::model;
 
 constexpr auto relaxed = std::memory_order_relaxed;
 
-// futex(2), for one sleeper: looks at the word and lies down in one step, as seen by wakers, who know
-// the word by its address alone.
+// futex(2), for one sleeper: looks at the word and lies down in one step, as seen by wakers, who
+// know the word by its address alone.
 struct model_futex {
   static void wait(const gyre::detail::atomic<std::uintptr_t>& word, std::uintptr_t expected) {
     ++waits;

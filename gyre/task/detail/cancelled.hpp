@@ -13,8 +13,8 @@
 
 namespace gyre::detail {
 
-/// From this many swallowed cancellations on, a wait gives way to other work before it throws again;
-/// and from that many on the program ends. docs/design/coroutines.md says why these.
+/// From this many swallowed cancellations on, a wait gives way to other work before it throws
+/// again; and from that many on the program ends. docs/design/coroutines.md says why these.
 inline constexpr std::uint32_t prompt_cancellations = 100;
 inline constexpr std::uint32_t most_cancellations = 100'000;
 
@@ -49,8 +49,8 @@ inline bool gives_way(const task_context& context, std::coroutine_handle<> await
   return context.cancellations >= prompt_cancellations && yield_cancelled(context, awaiting);
 }
 
-/// Whether `error` says that a wait was cancelled, by a stop or otherwise. Catches it, so costs what
-/// a throw costs.
+/// Whether `error` says that a wait was cancelled, by a stop or otherwise. Catches it, so costs
+/// what a throw costs.
 [[gnu::cold]] bool is_cancelled(const std::exception_ptr& error) noexcept;
 inline bool is_cancelled(const std::system_error& error) noexcept {
   return error.code() == std::errc::operation_canceled;

@@ -12,11 +12,11 @@ namespace gyre::detail {
 
 #if GYRE_ASYNC_BACKTRACE
 
-/// Base of whatever holds children of a coroutine: a fork_join, a child_group, a scope. It is listed
-/// from attach() until it is destroyed.
+/// Base of whatever holds children of a coroutine: a fork_join, a child_group, a scope. It is
+/// listed from attach() until it is destroyed.
 ///
-/// Thread-safety: attached and destroyed by the parent. Everything else is for a program that has one
-/// thread left.
+/// Thread-safety: attached and destroyed by the parent. Everything else is for a program that has
+/// one thread left.
 /// Lifetime: the parent's context outlives the set.
 class child_set {
  public:

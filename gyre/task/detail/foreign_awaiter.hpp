@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Executor affinity: a coroutine that awaits something which resumes it on any thread goes on on its
-// own executor, as in folly and in the affine tasks of std::execution (P3552).
+// Executor affinity: a coroutine that awaits something which resumes it on any thread goes on on
+// its own executor, as in folly and in the affine tasks of std::execution (P3552).
 #pragma once
 
 #include <gyre/base/operation.hpp>
@@ -14,14 +14,14 @@
 
 namespace gyre::detail {
 
-/// Awaiters that resume a coroutine on its executor only (or inline, within one that is not a loop):
-/// those of gyre say `static constexpr bool executor_affine = true`. All others are foreign.
+/// Awaiters that resume a coroutine on its executor only (or inline, within one that is not a
+/// loop): those of gyre say `static constexpr bool executor_affine = true`. All others are foreign.
 template <class Awaiter>
 concept resumes_on_executor =
     requires { requires static_cast<bool>(std::remove_cvref_t<Awaiter>::executor_affine); };
 
-/// Stands for a coroutine while a foreign awaiter has it: what resumes this resumes the coroutine on
-/// its executor, at once on a thread that is running that, else in its queue.
+/// Stands for a coroutine while a foreign awaiter has it: what resumes this resumes the coroutine
+/// on its executor, at once on a thread that is running that, else in its queue.
 ///
 /// It looks like a coroutine frame, which begins with the functions that resume and destroy it and
 /// goes on with the promise, in both compilers; libstdc++ makes std::noop_coroutine() so.
@@ -83,7 +83,8 @@ class foreign_awaiter {
         return awaiter_.await_suspend(stand_in);
       } else {
         const std::coroutine_handle<> next = awaiter_.await_suspend(stand_in);
-        // From here on this may be gone. What is returned may have been left to a trampoline already.
+        // From here on this may be gone. What is returned may have been left to a trampoline
+        // already.
         return next.address() == stand_in.address() ? transfer_to(awaiting) : next;
       }
     } else {

@@ -76,8 +76,8 @@ class fork_join final : public child_set {
     child* next;
   };
 
-  // Counts three events: that a child has finished, that its starter is done with it, and that the loop
-  // has come to its end.
+  // Counts three events: that a child has finished, that its starter is done with it, and that the
+  // loop has come to its end.
   static constexpr std::size_t all_settled(std::size_t children) noexcept {
     return 2 * children + 1;
   }

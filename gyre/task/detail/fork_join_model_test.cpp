@@ -7,9 +7,10 @@
 // to its starter.
 #include <gyre/task/detail/fork_join.hpp>
 
-#include <gtest/gtest.h>
 #include <gyre/task/when_all.hpp>
 #include <tests/model/model.hpp>
+
+#include <gtest/gtest.h>
 
 #include <array>
 #include <coroutine>

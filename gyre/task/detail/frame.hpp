@@ -33,8 +33,8 @@ struct slab_frame {
 };
 
 /// Base of promises whose frames come from a user's allocator, a copy of which stays behind the
-/// frame. `Promise` is the promise with the default frames; `Before` and `After` are the types of the
-/// coroutine's parameters on either side of the allocator.
+/// frame. `Promise` is the promise with the default frames; `Before` and `After` are the types of
+/// the coroutine's parameters on either side of the allocator.
 template <class Promise, class Allocator, class Before, class After>
 class allocator_frame;
 template <class... Types>

@@ -2,12 +2,13 @@
 // Tests of where frames come from, that they go back there, and how large they are.
 #include <gyre/task/detail/frame.hpp>
 
-#include <gtest/gtest.h>
 #include <gyre/base/slab.hpp>
 #include <gyre/task/schedule.hpp>
 #include <gyre/task/sync_wait.hpp>
 #include <gyre/task/task.hpp>
 #include <tests/support/thread_executor.hpp>
+
+#include <gtest/gtest.h>
 
 #include <array>
 #include <cstddef>

@@ -28,11 +28,11 @@ class live_tasks {
   std::string to_string() const;
 
   /// Destroys tasks that wait for no others and go on on `where`, whose queue is empty; it is as if
-  /// they had been cancelled. Stops as soon as that has woken a coroutine: the tree is then out of date.
-  /// False if there was no such task.
+  /// they had been cancelled. Stops as soon as that has woken a coroutine: the tree is then out of
+  /// date. False if there was no such task.
   bool cancel_leaves(const blocking_executor& where) const;
-  /// Keeps the tasks from ever running again, for executors that hold operations of theirs. They must
-  /// not be destroyed either. Throws std::bad_alloc.
+  /// Keeps the tasks from ever running again, for executors that hold operations of theirs. They
+  /// must not be destroyed either. Throws std::bad_alloc.
   void never_resume() const;
 
  private:

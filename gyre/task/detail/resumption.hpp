@@ -9,8 +9,8 @@
 
 namespace gyre::detail {
 
-/// An operation that resumes the coroutine `waiting`. Base of awaiters, which may be moved until they
-/// are awaited; so a move makes a new operation.
+/// An operation that resumes the coroutine `waiting`. Base of awaiters, which may be moved until
+/// they are awaited; so a move makes a new operation.
 struct resumption : operation {
   resumption() noexcept
       : operation([](operation& self) { resume(static_cast<resumption&>(self).waiting); }) {}

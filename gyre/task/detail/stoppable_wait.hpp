@@ -18,10 +18,10 @@ namespace gyre::detail {
 /// A wait for an event of an executor, its home, such as a timer. The event belongs to the home's
 /// threads; the coroutine, and the thread that stops it, may be elsewhere, and post the wait there.
 ///
-/// Up to three parties touch a wait: the thread that starts it, the one where the event completes, and
-/// the one that cancels it. On a loop they are one thread, on other executors they meet. Each party
-/// leaves when it has touched the wait for the last time, and the last one resumes the coroutine, so
-/// that no party finds the wait gone.
+/// Up to three parties touch a wait: the thread that starts it, the one where the event completes,
+/// and the one that cancels it. On a loop they are one thread, on other executors they meet. Each
+/// party leaves when it has touched the wait for the last time, and the last one resumes the
+/// coroutine, so that no party finds the wait gone.
 ///
 /// | parties | start() has returned | complete_event() | stop | cancel() in time | cancel() too late |
 /// |---|---|---|---|---|---|
@@ -44,8 +44,8 @@ class stoppable_wait : operation {
              const task_context& context) noexcept;
   /// Starts waiting for the event; true if it has completed already. On a thread of the home.
   virtual bool start() noexcept = 0;
-  /// Ends the wait for the event; false if that completes nevertheless, or has completed. On a thread
-  /// of the home.
+  /// Ends the wait for the event; false if that completes nevertheless, or has completed. On a
+  /// thread of the home.
   virtual bool cancel() noexcept = 0;
   /// The event, after start() has returned false. The wait may be gone afterwards.
   void complete_event() noexcept {
@@ -54,8 +54,8 @@ class stoppable_wait : operation {
 
   /// First of all in await_resume().
   void end() noexcept { on_stop_.reset(); }
-  /// In the destructor of the derived class: whether it must cancel the event. A wait may be destroyed
-  /// on a thread of its home, unless it is about to start or to be cancelled.
+  /// In the destructor of the derived class: whether it must cancel the event. A wait may be
+  /// destroyed on a thread of its home, unless it is about to start or to be cancelled.
   bool abandon() noexcept;
 
   executor& home() const noexcept { return *home_; }

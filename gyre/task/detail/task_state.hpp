@@ -52,8 +52,8 @@ inline constexpr bool needs_destructor =
 /// | …, has_value | has a result | - | - | replaced | has_error | 0 |
 /// | …, has_error | has an exception | - | - | - | - | 0, throws |
 ///
-/// "ready" is also the word of a task that was started in a context of its own, which nothing awaits.
-/// A result without destructor ("trivial") sets no flag while a coroutine awaits it.
+/// "ready" is also the word of a task that was started in a context of its own, which nothing
+/// awaits. A result without destructor ("trivial") sets no flag while a coroutine awaits it.
 class task_end {
  public:
   bool empty() const noexcept { return word_ == 0; }
@@ -92,9 +92,9 @@ class task_end {
 
 /// Throws std::logic_error: an empty task was awaited.
 [[noreturn, gnu::cold]] void throw_empty_task();
-/// Resumes `first`, a coroutine that runs concurrently with its starter, and returns when it suspends.
-/// Calls nest if `first` starts others; beyond some depth it starts in the queue of `where` instead,
-/// so that the stack is bounded.
+/// Resumes `first`, a coroutine that runs concurrently with its starter, and returns when it
+/// suspends. Calls nest if `first` starts others; beyond some depth it starts in the queue of
+/// `where` instead, so that the stack is bounded.
 void start_nested(std::coroutine_handle<> first, executor& where) noexcept;
 [[noreturn, gnu::cold, gnu::noinline]] void rethrow_and_clear(std::exception_ptr& error);
 

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Symmetric transfer: how one coroutine hands the thread to the next without growing the stack. It is
-// a tail call where the compiler is known to make one, else a trampoline.
+// Symmetric transfer: how one coroutine hands the thread to the next without growing the stack. It
+// is a tail call where the compiler is known to make one, else a trampoline.
 //
-// Clang always makes the tail call. GCC makes it only with -foptimize-sibling-calls, which is on from
-// -O2 but not at -O1 and -Og, and never under AddressSanitizer or ThreadSanitizer (GCC bug 100897). No
-// macro tells. So GCC's files use the trampoline, unless GYRE_HAS_SIBLING_CALLS says that the option is
-// given: the CMake targets and gyre.pc give both.
+// Clang always makes the tail call. GCC makes it only with -foptimize-sibling-calls, which is on
+// from -O2 but not at -O1 and -Og, and never under AddressSanitizer or ThreadSanitizer (GCC bug
+// 100897). No macro tells. So GCC's files use the trampoline, unless GYRE_HAS_SIBLING_CALLS says
+// that the option is given: the CMake targets and gyre.pc give both.
 //
-// Files of both kinds may be part of one program. What hands over is inlined into each coroutine, so that the
-// linker cannot replace it by a copy from a file of the other kind.
+// Files of both kinds may be part of one program. What hands over is inlined into each coroutine,
+// so that the linker cannot replace it by a copy from a file of the other kind.
 #pragma once
 
 #include <gyre/task/detail/build_options.hpp>
@@ -39,8 +39,8 @@ inline constexpr bool has_symmetric_transfer = false;
 /// The coroutine that this thread's trampoline resumes next; null without a trampoline.
 extern constinit thread_local std::coroutine_handle<>* next_on_trampoline;
 
-/// Leaves `next` to the trampoline on which the calling coroutine runs, and returns a coroutine that
-/// does nothing. Without a trampoline runs it, and what follows it, before returning.
+/// Leaves `next` to the trampoline on which the calling coroutine runs, and returns a coroutine
+/// that does nothing. Without a trampoline runs it, and what follows it, before returning.
 std::coroutine_handle<> leave_to_trampoline(std::coroutine_handle<> next) noexcept;
 
 /// Resumes `first`, then whatever is left to this trampoline.
@@ -71,8 +71,8 @@ constexpr bool may_resume(std::coroutine_handle<>) noexcept { return true; }
 inline void resume(std::coroutine_handle<> first) noexcept {
   if (!may_resume(first)) [[unlikely]]
     return;
-  // A trampoline further down the stack gets its turn only when the ordinary code has returned, which
-  // may wait for `first`. Without one, the first coroutine that needs a trampoline makes it.
+  // A trampoline further down the stack gets its turn only when the ordinary code has returned,
+  // which may wait for `first`. Without one, the first coroutine that needs a trampoline makes it.
   if (next_on_trampoline != nullptr) [[unlikely]] {
     run_on_trampoline(first);
   } else {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests of the trampoline, on which coroutines take turns where the compiler cannot jump from one to
-// the next. It is called directly, so that they hold in every build.
+// Tests of the trampoline, on which coroutines take turns where the compiler cannot jump from one
+// to the next. It is called directly, so that they hold in every build.
 #include <gyre/task/detail/transfer.hpp>
 
 #include <gmock/gmock.h>
@@ -102,8 +102,9 @@ TEST_F(Trampoline, NestsInOrdinaryCode) {
   EXPECT_THAT(log, ElementsAre(1, 2, 3, 4));
 }
 
-// A file that jumps from coroutine to coroutine resumes one from a file that uses trampolines, within a
-// coroutine of such a file. It may wait for what it resumes, so nothing may be left to the outer trampoline.
+// A file that jumps from coroutine to coroutine resumes one from a file that uses trampolines,
+// within a coroutine of such a file. It may wait for what it resumes, so nothing may be left to the
+// outer trampoline.
 TEST_F(Trampoline, LeavesNothingToAnOuterOneWhenOrdinaryCodeResumes) {
   const script inner = says(2);
   const script inner_first = says_and_leaves_to(1, inner.handle);
@@ -117,7 +118,8 @@ TEST_F(Trampoline, LeavesNothingToAnOuterOneWhenOrdinaryCodeResumes) {
   EXPECT_THAT(log, ElementsAre(1, 2, 3));
 }
 
-// Both coroutines run: the one that the resumed coroutine, and the one that the resuming one leaves.
+// Both coroutines run: the one that the resumed coroutine, and the one that the resuming one
+// leaves.
 TEST_F(Trampoline, LosesNobodyWhenACoroutineIsResumedByHand) {
   const script fourth = says(4);
   const script third = says_and_leaves_to(3, fourth.handle);

@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// gyre's callbacks: a watch on the listener, and a tcp_server that is handed what was accepted, as it
-// makes its listeners itself.
-#include <lab/experiments/connections/workload.hpp>
-#include <lab/harness/gyre_io.hpp>
-
+// gyre's callbacks: a watch on the listener, and a tcp_server that is handed what was accepted, as
+// it makes its listeners itself.
 #include <gyre/base/unique_fd.hpp>
 #include <gyre/exec/fd_watch.hpp>
 #include <gyre/exec/loop.hpp>
 #include <gyre/exec/poller.hpp>
 #include <gyre/io/input.hpp>
 #include <gyre/net/tcp_server.hpp>
+#include <lab/experiments/connections/workload.hpp>
+#include <lab/harness/gyre_io.hpp>
 
 #include <sys/socket.h>
 

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // gyre's coroutines: one that accepts, and one for each connection, which receives into the loop's
 // memory and so has no buffer of its own.
-#include <lab/experiments/connections/workload.hpp>
-#include <lab/harness/gyre_io.hpp>
-
 #include <gyre/base/unique_fd.hpp>
 #include <gyre/exec/loop.hpp>
 #include <gyre/io/received.hpp>
@@ -12,6 +9,8 @@
 #include <gyre/net/tcp_stream.hpp>
 #include <gyre/task/spawn.hpp>
 #include <gyre/task/task.hpp>
+#include <lab/experiments/connections/workload.hpp>
+#include <lab/harness/gyre_io.hpp>
 
 #include <system_error>
 #include <utility>

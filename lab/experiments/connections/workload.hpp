@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a connection costs a server: to accept it, to hold it while it is idle, and to let it go. Each
-// connection is used for one byte there and back, so it has all that one in use has.
+// What a connection costs a server: to accept it, to hold it while it is idle, and to let it go.
+// Each connection is used for one byte there and back, so it has all that one in use has.
 #pragma once
 
 #include <lab/experiments/connections/visitors.hpp>

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // TooManyCooks: task<int> on its executor that runs where it is told to, on this thread.
 #define TMC_IMPL
+#include <lab/experiments/coroutine_chain/workload.hpp>
+
 #include <tmc/ex_manual_st.hpp>
 #include <tmc/sync.hpp>
 #include <tmc/task.hpp>
-
-#include <lab/experiments/coroutine_chain/workload.hpp>
 
 #include <utility>
 

@@ -2,13 +2,13 @@
 // TooManyCooks: task<int> and spawn_many on its executor that runs where it is told to, on this
 // thread, and on the one with threads of its own. It has no tasks without an executor.
 #define TMC_IMPL
+#include <lab/experiments/coroutine_collect_all/workload.hpp>
+
 #include <tmc/ex_cpu.hpp>
 #include <tmc/ex_manual_st.hpp>
 #include <tmc/spawn_many.hpp>
 #include <tmc/sync.hpp>
 #include <tmc/task.hpp>
-
-#include <lab/experiments/coroutine_collect_all/workload.hpp>
 
 #include <cstdint>
 #include <utility>

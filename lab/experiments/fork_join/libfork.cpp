@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // libfork: fork, call and join on its pool that is always busy.
-#include <libfork/core.hpp>
-#include <libfork/schedule.hpp>
-
 #include <lab/experiments/fork_join/problems.hpp>
 #include <lab/experiments/fork_join/workload.hpp>
+
+#include <libfork/core.hpp>
+#include <libfork/schedule.hpp>
 
 #include <array>
 #include <cstddef>

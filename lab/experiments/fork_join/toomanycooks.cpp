@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // TooManyCooks: spawn_tuple and spawn_many of tmc::task on its executor of several threads.
 #define TMC_IMPL
+#include <lab/experiments/fork_join/coroutines.hpp>
+#include <lab/experiments/fork_join/workload.hpp>
+
 #include <tmc/ex_cpu.hpp>
 #include <tmc/spawn_many.hpp>
 #include <tmc/spawn_tuple.hpp>
 #include <tmc/sync.hpp>
 #include <tmc/task.hpp>
-
-#include <lab/experiments/fork_join/coroutines.hpp>
-#include <lab/experiments/fork_join/workload.hpp>
 
 #include <cstdint>
 #include <utility>

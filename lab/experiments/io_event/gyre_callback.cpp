@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // gyre: an fd_watch per pair, level-triggered, with a callback.
-#include <lab/experiments/io_event/workload.hpp>
-#include <lab/harness/gyre_io.hpp>
-
 #include <gyre/exec/fd_watch.hpp>
 #include <gyre/exec/loop.hpp>
 #include <gyre/exec/poller.hpp>
+#include <lab/experiments/io_event/workload.hpp>
+#include <lab/harness/gyre_io.hpp>
 
 #include <cstdint>
 #include <deque>

@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// gyre: a coroutine per pair, which reads. That no descriptors are passed over the pairs is known, so
-// that a read that brings less than there was room for has taken all.
-#include <lab/experiments/io_event/workload.hpp>
-#include <lab/harness/gyre_io.hpp>
-
+// gyre: a coroutine per pair, which reads. That no descriptors are passed over the pairs is known,
+// so that a read that brings less than there was room for has taken all.
 #include <gyre/base/unique_fd.hpp>
 #include <gyre/exec/loop.hpp>
 #include <gyre/io/stream.hpp>
 #include <gyre/task/as_expected.hpp>
 #include <gyre/task/spawn.hpp>
 #include <gyre/task/task.hpp>
+#include <lab/experiments/io_event/workload.hpp>
+#include <lab/harness/gyre_io.hpp>
 
 #include <array>
 #include <cstddef>

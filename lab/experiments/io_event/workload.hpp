@@ -68,8 +68,8 @@ class channel {
 };
 
 /// What a contender must offer: a loop that watches channels, all of which it is made with. All
-/// functions are for one thread; stop() is called within run(). One that does not run on every machine
-/// has a static probe() as well, which throws cannot_run on those where it does not.
+/// functions are for one thread; stop() is called within run(). One that does not run on every
+/// machine has a static probe() as well, which throws cannot_run on those where it does not.
 template <class Loop>
 concept contender_loop =
     std::constructible_from<Loop, std::span<channel>> && requires(Loop& loop, std::uint32_t index) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Framed messages that go to and fro on a connection, and the two ends of it. A message is a header,
-// two numbers of 32 bits in network order, body_size and packet_count, and the body.
+// Framed messages that go to and fro on a connection, and the two ends of it. A message is a
+// header, two numbers of 32 bits in network order, body_size and packet_count, and the body.
 #pragma once
 
 #include <lab/harness/contender.hpp>

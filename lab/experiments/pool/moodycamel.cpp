@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// No pool but what one could be made of: moodycamel::BlockingConcurrentQueue in the fastest use that
-// its documentation knows, a producer token for each user and workers that take batches.
+// No pool but what one could be made of: moodycamel::BlockingConcurrentQueue in the fastest use
+// that its documentation knows, a producer token for each user and workers that take batches.
 #include <lab/experiments/pool/workload.hpp>
 
 #include <concurrentqueue/blockingconcurrentqueue.h>

@@ -27,8 +27,8 @@
 
 namespace lab::pool {
 
-/// What a user does between two submissions: nothing, std::this_thread::yield() (the report's 0 ms),
-/// or sleep for a random time below so many milliseconds.
+/// What a user does between two submissions: nothing, std::this_thread::yield() (the report's 0
+/// ms), or sleep for a random time below so many milliseconds.
 enum class think_time : std::uint32_t {
   none,
   yield,

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // gyre's callbacks: a server that is handed the sessions' sockets as its connections.
-#include <lab/experiments/throughput/contender.hpp>
-#include <lab/harness/built_as.hpp>
-#include <lab/harness/gyre_io.hpp>
-
 #include <gyre/base/unique_fd.hpp>
 #include <gyre/exec/loop.hpp>
 #include <gyre/io/input.hpp>
 #include <gyre/net/tcp_server.hpp>
+#include <lab/experiments/throughput/contender.hpp>
+#include <lab/harness/built_as.hpp>
+#include <lab/harness/gyre_io.hpp>
 
 #include <chrono>
 #include <span>

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // gyre's coroutines: one for each connection, which receives into the loop's memory.
-#include <lab/experiments/throughput/contender.hpp>
-#include <lab/harness/gyre_io.hpp>
-
 #include <gyre/base/unique_fd.hpp>
 #include <gyre/exec/loop.hpp>
 #include <gyre/io/stream.hpp>
 #include <gyre/task/spawn.hpp>
 #include <gyre/task/task.hpp>
+#include <lab/experiments/throughput/contender.hpp>
+#include <lab/harness/gyre_io.hpp>
 
 #include <span>
 #include <system_error>

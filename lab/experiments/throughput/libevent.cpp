@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// libevent: a bufferevent per connection. Input goes to output as whole buffers, uncopied. The limit
-// on a single read is lifted, but libevent 2.1 reads 4 KiB at a time whatever that limit is.
+// libevent: a bufferevent per connection. Input goes to output as whole buffers, uncopied. The
+// limit on a single read is lifted, but libevent 2.1 reads 4 KiB at a time whatever that limit is.
 #include <lab/experiments/throughput/contender.hpp>
 #include <lab/harness/libevent_base.hpp>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// muduo: a TcpConnection per socket, made directly as its TcpServer does after accept. Input is sent
-// from where it lies in muduo's Buffer; muduo copies what the kernel does not take.
+// muduo: a TcpConnection per socket, made directly as its TcpServer does after accept. Input is
+// sent from where it lies in muduo's Buffer; muduo copies what the kernel does not take.
 #include <lab/experiments/throughput/contender.hpp>
 
 #include <muduo/base/Logging.h>

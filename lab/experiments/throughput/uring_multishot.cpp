@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A bare loop over io_uring: multishot receive into a ring of 256 buffers of 16 KiB, send(2) at once.
+// A bare loop over io_uring: multishot receive into a ring of 256 buffers of 16 KiB, send(2) at
+// once.
 #include <lab/experiments/throughput/contender.hpp>
 #include <lab/harness/network/bare_uring.hpp>
 

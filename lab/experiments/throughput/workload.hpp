@@ -40,8 +40,8 @@ struct workload {
     network::serve_sessions<Contender, network::echo_server>(argv);
   }
 
-  /// The measured time begins when bytes have come back, and a quarter of that time, at most a second,
-  /// has gone by.
+  /// The measured time begins when bytes have come back, and a quarter of that time, at most a
+  /// second, has gone by.
   template <class Contender>
   static void run(const parameters& cell, const harness_options& harness, report& result) {
     using std::chrono::milliseconds;

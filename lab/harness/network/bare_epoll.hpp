@@ -22,8 +22,8 @@ namespace lab::network {
 
 /// Edge-triggered: each socket is registered once, for both directions, and a read that brings less
 /// than there was room for has emptied it. All sockets of a thread share one receive buffer, out of
-/// which is sent at once. What the kernel does not take is copied to memory from malloc. Until that is
-/// sent a server does not read from the socket; a client does, as else both could wait for ever.
+/// which is sent at once. What the kernel does not take is copied to memory from malloc. Until that
+/// is sent a server does not read from the socket; a client does, as else both could wait for ever.
 template <std::size_t BufferBytes>
 class bare_epoll {
  public:

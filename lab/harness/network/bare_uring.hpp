@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The floors on io_uring, written as one would in C with liburing: what is left of an event loop when
-// all that makes it a library is taken away.
+// The floors on io_uring, written as one would in C with liburing: what is left of an event loop
+// when all that makes it a library is taken away.
 #pragma once
 
 #include <lab/harness/network/remainder.hpp>
@@ -21,7 +21,8 @@
 
 namespace lab::network {
 
-/// What a completion is for. Its user_data is the address of a connection, with this in the last bit.
+/// What a completion is for. Its user_data is the address of a connection, with this in the last
+/// bit.
 enum class uring_event : std::uint64_t { incoming = 0, outgoing = 1 };
 
 /// Lets each completion be taken by its connection, without end.
@@ -40,9 +41,9 @@ template <class Connection>
   }
 }
 
-/// One request at a time: a receive into a buffer of the connection's own, a send of all of that, and
-/// again. All requests of a turn are one system call. A client that echoes has two buffers, as it reads
-/// while it sends: else both sides could wait for ever. What comes then is copied.
+/// One request at a time: a receive into a buffer of the connection's own, a send of all of that,
+/// and again. All requests of a turn are one system call. A client that echoes has two buffers, as
+/// it reads while it sends: else both sides could wait for ever. What comes then is copied.
 template <std::size_t BufferBytes>
 class bare_uring_plain {
  public:
@@ -133,9 +134,9 @@ class bare_uring_plain {
 };
 
 /// One request for all that a connection will ever receive, into buffers which all share, and a
-/// system call for each send: an answer leaves at once, while it is in the processor's cache, and its
-/// buffer is free again. What the kernel does not take is copied, and sent when there is room; receiving
-/// goes on meanwhile. docs/lab/network.md compares it with requests that send.
+/// system call for each send: an answer leaves at once, while it is in the processor's cache, and
+/// its buffer is free again. What the kernel does not take is copied, and sent when there is room;
+/// receiving goes on meanwhile. docs/lab/network.md compares it with requests that send.
 template <unsigned Buffers, unsigned BufferBytes>
 class bare_uring_multishot {
  public:
@@ -165,7 +166,8 @@ class bare_uring_multishot {
     }
 
     void incoming(const io_uring_cqe& done) {
-      // No buffer was free. In the next turn they are, for those first that have had none in this one.
+      // No buffer was free. In the next turn they are, for those first that have had none in this
+      // one.
       if (done.res == -ENOBUFS) {
         return receive(std::exchange(had_buffer_, false) ? IORING_RECVSEND_POLL_FIRST : 0);
       }

@@ -9,6 +9,7 @@
 #include <lab/harness/network/socket.hpp>
 
 #include <gtest/gtest.h>
+
 #include <sched.h>
 #include <sys/socket.h>
 
@@ -21,8 +22,8 @@ namespace lab::network {
 namespace bare_uring_test {
 namespace {
 
-/// Pairs of sockets. As in an experiment, the threads that serve them never end, nor what they work on;
-/// they fall silent when the connections end with this object.
+/// Pairs of sockets. As in an experiment, the threads that serve them never end, nor what they work
+/// on; they fall silent when the connections end with this object.
 struct connected {
   explicit connected(std::size_t connections) {
     const int listener = listen_on_loopback();

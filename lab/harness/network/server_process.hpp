@@ -71,8 +71,8 @@ sides split(const std::vector<unsigned>& cpus);
 /// The client's view of the server, which ends with this object and with the client's process.
 class server_process {
  public:
-  /// Starts the server, on these CPUs if any are named; it listens when this returns. Only while the
-  /// process has one thread.
+  /// Starts the server, on these CPUs if any are named; it listens when this returns. Only while
+  /// the process has one thread.
   server_process(const server_plan& plan, const std::vector<unsigned>& cpus);
 
   server_process(const server_process&) = delete;

@@ -77,8 +77,9 @@ concept any_session =
     };
 
 /// A contender: serves sessions on the calling thread, with a loop of its own, and never returns.
-/// It sends what first() says and the answers of received(), whole and in order. One that does not run
-/// on every machine has a static probe() as well, which throws cannot_run on those where it does not.
+/// It sends what first() says and the answers of received(), whole and in order. One that does not
+/// run on every machine has a static probe() as well, which throws cannot_run on those where it
+/// does not.
 template <class Contender, class Session>
 concept contender_of =
     any_session<Session> && requires(std::span<Session> sessions) { Contender::run(sessions); };

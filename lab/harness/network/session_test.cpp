@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the network experiments check: that the sessions of both ends agree, however the bytes are cut,
-// and that they notice what is wrong.
+// What the network experiments check: that the sessions of both ends agree, however the bytes are
+// cut, and that they notice what is wrong.
 #include <lab/experiments/ping_pong/messages.hpp>
 #include <lab/harness/network/bare_epoll.hpp>
 #include <lab/harness/network/crew.hpp>

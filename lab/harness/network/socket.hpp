@@ -12,8 +12,8 @@ namespace lab::network {
 /// What a system call returned; throws std::system_error naming `what` when that is -1.
 int checked(int returned, const char* what);
 
-/// Lets the process open as many files as the machine allows it to. Throws cannot_run when those are
-/// fewer than `needed`.
+/// Lets the process open as many files as the machine allows it to. Throws cannot_run when those
+/// are fewer than `needed`.
 void raise_descriptor_limit(std::size_t needed);
 
 /// A listening socket on a free port of 127.0.0.1, backlog 4096. It blocks.

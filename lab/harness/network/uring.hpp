@@ -5,6 +5,7 @@
 #include <lab/harness/contender.hpp>
 
 #include <liburing.h>
+
 #include <sys/mman.h>
 
 #include <cerrno>
@@ -17,14 +18,16 @@
 
 namespace lab::network {
 
-/// What a function of liburing returned; throws std::system_error naming `what` when that is negative.
+/// What a function of liburing returned; throws std::system_error naming `what` when that is
+/// negative.
 inline int uring_checked(int returned, const char* what) {
   if (returned < 0) throw std::system_error(-returned, std::generic_category(), what);
   return returned;
 }
 
-/// The ring of one thread, which alone uses it: so the kernel may leave all work until that thread asks
-/// for completions (deferred task running), and finds the ring without looking up a descriptor.
+/// The ring of one thread, which alone uses it: so the kernel may leave all work until that thread
+/// asks for completions (deferred task running), and finds the ring without looking up a
+/// descriptor.
 class uring {
  public:
   /// Throws std::system_error.
@@ -59,8 +62,8 @@ class uring {
     }
   }
 
-  /// Submits what was requested, waits until something is complete, and calls `use(io_uring_cqe&)` for
-  /// each that is: a system call a turn, as long as the requests of a turn fit.
+  /// Submits what was requested, waits until something is complete, and calls `use(io_uring_cqe&)`
+  /// for each that is: a system call a turn, as long as the requests of a turn fit.
   template <class Use>
   void turn(Use use) {
     submitted(io_uring_submit_and_wait(&ring_, 1));
@@ -125,8 +128,8 @@ class provided_buffers {
  private:
   static_assert((Buffers & (Buffers - 1)) == 0, "the kernel wants a power of two");
 
-  // Pages, as the kernel wants its ring to begin with one. They are there until the process ends, as
-  // are the loops that use them.
+  // Pages, as the kernel wants its ring to begin with one. They are there until the process ends,
+  // as are the loops that use them.
   static void* allocate(std::size_t size) {
     void* const pages = mmap(nullptr, size, PROT_READ | PROT_WRITE,
                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);

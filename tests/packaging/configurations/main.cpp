@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// A user's program whose coroutines go through the compiled part of the library: what it does crashes
-// where the library and the program do not agree on the layout of promises.
-#include <cstdio>
-#include <stdexcept>
-
+// A user's program whose coroutines go through the compiled part of the library: what it does
+// crashes where the library and the program do not agree on the layout of promises.
 #include <gyre/task/async_backtrace.hpp>
 #include <gyre/task/schedule.hpp>
 #include <gyre/task/scope.hpp>
 #include <gyre/task/sync_wait.hpp>
 #include <gyre/task/task.hpp>
 #include <gyre/task/when_all.hpp>
+
+#include <cstdio>
+#include <stdexcept>
 
 namespace {
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// A user's program: its own thread posts to a loop, a timer ends it; a coroutine counts afterwards. The
-// library and the program agree on which thread runs the loop, and on what is thrown.
+// A user's program: its own thread posts to a loop, a timer ends it; a coroutine counts afterwards.
+// The library and the program agree on which thread runs the loop, and on what is thrown.
+#include <gyre/gyre.hpp>
+
 #include <chrono>
 #include <cstdio>
 #include <stdexcept>
 #include <thread>
-
-#include <gyre/gyre.hpp>
 
 gyre::task<int> count(gyre::mutex& mutex, int to) {
   int counted = 0;

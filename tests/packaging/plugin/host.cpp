@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // A program without gyre that loads a plug-in, uses it, and unloads it, again and again: also while
-// threads live on that have used it, and give back what they hold of gyre when they end, and together with
-// another plug-in that has a gyre of its own.
+// threads live on that have used it, and give back what they hold of gyre when they end, and
+// together with another plug-in that has a gyre of its own.
+#include <dlfcn.h>
+
 #include <cstdio>
 #include <filesystem>
 #include <future>
 #include <string>
 #include <thread>
-
-#include <dlfcn.h>
 
 namespace {
 

@@ -2,11 +2,11 @@
 // publish_consumed: how many tasks gyre's own inboxes have run, readable by any thread.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-
 #include <gyre/base/atomic.hpp>
 #include <gyre/exec/inbox/inbox.hpp>
+
+#include <cstddef>
+#include <cstdint>
 
 namespace gyre::inbox::detail {
 

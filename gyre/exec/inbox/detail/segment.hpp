@@ -3,15 +3,15 @@
 // sharded inbox one per producer; both read them by segment_reader.
 #pragma once
 
-#include <algorithm>
-#include <array>
-#include <cstddef>
-#include <utility>
-
 #include <gyre/base/atomic.hpp>
 #include <gyre/base/cache_line.hpp>
 #include <gyre/exec/inbox/detail/task_cell.hpp>
 #include <gyre/exec/inbox/inbox.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <utility>
 
 namespace gyre::inbox::detail {
 
@@ -118,8 +118,8 @@ class segment_reader {
   Segment* release() noexcept { return std::exchange(segment_, nullptr); }
 
  private:
-  // Demotes a cache line that has been read, as a producer writes it next: fetching it from this core's
-  // cache would cost the producer more than the rest of a push.
+  // Demotes a cache line that has been read, as a producer writes it next: fetching it from this
+  // core's cache would cost the producer more than the rest of a push.
   void demote_read_line(std::size_t at) noexcept {
     constexpr std::size_t cells_per_line = cache_line_size / sizeof(task_cell);
     constexpr std::size_t distance = 8;

@@ -2,10 +2,6 @@
 // segment_shard: a single-producer list of segments in a sharded queue.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-#include <utility>
-
 #include <gyre/base/atomic.hpp>
 #include <gyre/base/cache_line.hpp>
 #include <gyre/base/intrusive_list.hpp>
@@ -13,6 +9,10 @@
 #include <gyre/exec/inbox/detail/segment.hpp>
 #include <gyre/exec/inbox/detail/shard.hpp>
 #include <gyre/exec/inbox/inbox.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <utility>
 
 namespace gyre::inbox::detail {
 

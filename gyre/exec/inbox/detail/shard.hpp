@@ -2,18 +2,18 @@
 // shard_base: a thread's part of a sharded inbox, which outlives the first to end of the two.
 #pragma once
 
-#include <array>
-#include <cstddef>
-#include <cstdint>
-
 #include <gyre/base/atomic.hpp>
 #include <gyre/base/intrusive_queue.hpp>
 #include <gyre/base/intrusive_stack.hpp>
 
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
 namespace gyre::inbox::detail {
 
-/// The part of a shard that does not depend on the size of its segments. Its thread and its inbox each
-/// hold a reference; the last one frees it.
+/// The part of a shard that does not depend on the size of its segments. Its thread and its inbox
+/// each hold a reference; the last one frees it.
 class shard_base : public intrusive_node {
  public:
   explicit shard_base(void (*destroy)(shard_base*) noexcept) noexcept : destroy_(destroy) {}
@@ -24,7 +24,8 @@ class shard_base : public intrusive_node {
   void abandon() noexcept {
     // release: pairs with the acquire in abandoned(); the thread's last tasks come before.
     abandoned_.store(true, std::memory_order_release);
-    // release: pairs with the acquire in abandonments(); a thread that sees the count sees it abandoned.
+    // release: pairs with the acquire in abandonments(); a thread that sees the count sees it
+    // abandoned.
     abandonments_.fetch_add(1, std::memory_order_release);
     release_reference();
   }
@@ -61,8 +62,8 @@ class shard_base : public intrusive_node {
       "default")]] static inline constinit gyre::detail::atomic<std::uint64_t> abandonments_{0};
 };
 
-/// An id that is unique in the process, so that a thread cannot mistake a new inbox for a dead one of
-/// the same address. Not 0.
+/// An id that is unique in the process, so that a thread cannot mistake a new inbox for a dead one
+/// of the same address. Not 0.
 std::uint64_t next_inbox_id() noexcept;
 
 /// The calling thread's most recent shards, by the low bits of the inbox's id.
@@ -74,8 +75,8 @@ struct shard_cache {
   };
   std::array<entry, size> entries{};
 };
-// Not inline: of inline variables g++ makes one for the process, though each plug-in with gyre in it counts
-// its inboxes by itself.
+// Not inline: of inline variables g++ makes one for the process, though each plug-in with gyre in
+// it counts its inboxes by itself.
 [[gnu::visibility("default")]] extern constinit thread_local shard_cache this_thread_shards;
 
 /// The calling thread's shard of that inbox, or null when it has none yet. Looks beyond the cache.

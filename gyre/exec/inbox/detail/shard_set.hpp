@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// shard_set: the shards of a sharded queue. A producer looks its own up; the consumer has all of them
-// in a line.
+// shard_set: the shards of a sharded queue. A producer looks its own up; the consumer has all of
+// them in a line.
 #pragma once
-
-#include <cstddef>
-#include <cstdint>
-#include <memory>
-#include <mutex>
-#include <utility>
 
 #include <gyre/base/cache_line.hpp>
 #include <gyre/base/intrusive_list.hpp>
 #include <gyre/base/intrusive_queue.hpp>
 #include <gyre/base/intrusive_stack.hpp>
 #include <gyre/exec/inbox/detail/shard.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <utility>
 
 namespace gyre::inbox::detail {
 

@@ -2,15 +2,15 @@
 // task_cell: a cell of a queue. A producer builds a callable in it, and the consumer runs it there.
 #pragma once
 
+#include <gyre/base/atomic.hpp>
+#include <gyre/base/cache_line.hpp>
+#include <gyre/base/slab.hpp>
+
 #include <cstddef>
 #include <memory>
 #include <new>
 #include <type_traits>
 #include <utility>
-
-#include <gyre/base/atomic.hpp>
-#include <gyre/base/cache_line.hpp>
-#include <gyre/base/slab.hpp>
 
 namespace gyre::inbox::detail {
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/exec/inbox/detail/task_cell.hpp>
 
-#include <gtest/gtest.h>
 #include <gyre/exec/inbox/inbox_test_support.hpp>
+
+#include <gtest/gtest.h>
 
 #include <array>
 #include <cstddef>

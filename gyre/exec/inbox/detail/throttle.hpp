@@ -2,16 +2,16 @@
 // throttle: back pressure of gyre's own inboxes, which lets an overloaded consumer catch up.
 #pragma once
 
-#include <cstddef>
-
 #include <gyre/base/atomic.hpp>
+
+#include <cstddef>
 
 namespace gyre::inbox::detail {
 
-/// Slows a producer down by yielding while more than `high_water` tasks wait, so that the tasks stay
-/// in the caches and the queue stays short. It never blocks: after `max_yields` the producer goes on
-/// whatever the backlog is, so it cannot deadlock. The consumer itself is not slowed down when it
-/// posts.
+/// Slows a producer down by yielding while more than `high_water` tasks wait, so that the tasks
+/// stay in the caches and the queue stays short. It never blocks: after `max_yields` the producer
+/// goes on whatever the backlog is, so it cannot deadlock. The consumer itself is not slowed down
+/// when it posts.
 class throttle {
  public:
   static constexpr int max_yields = 100;
@@ -32,7 +32,8 @@ class throttle {
   }
 
  private:
-  // Its address tells threads apart. One for the library and its users, also if those hide their symbols.
+  // Its address tells threads apart. One for the library and its users, also if those hide their
+  // symbols.
   [[gnu::visibility("default")]] static inline constinit thread_local char this_thread_ = 0;
 
   std::size_t high_water_;

@@ -17,10 +17,10 @@ struct parameters {
 
 /// A contender: does `count` operations and returns how many it has done.
 template <class Contender>
-concept contender = std::default_initializable<Contender> &&
-                    requires(Contender& subject, std::uint32_t count) {
-                      { subject.run(count) } -> std::same_as<std::uint64_t>;
-                    };
+concept contender =
+    std::default_initializable<Contender> && requires(Contender& subject, std::uint32_t count) {
+      { subject.run(count) } -> std::same_as<std::uint64_t>;
+    };
 
 template <contender Contender>
 void run(const parameters& cell, const harness_options& harness, report& result) {
