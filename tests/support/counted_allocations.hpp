@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Counts every allocation of a program and the bytes in use, and lets those of a thread fail. Include it in one source of a test program, which it gives
-// its operator new; not under ThreadSanitizer, whose runtime does not let a program replace that.
+// Counts every allocation of a program and the bytes in use, and lets those of a thread fail.
+// Include it in one source of a test program, which it gives its operator new; not under
+// ThreadSanitizer, whose runtime does not let a program replace that.
 #pragma once
 
 #include <malloc.h>

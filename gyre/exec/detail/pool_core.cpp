@@ -26,7 +26,7 @@ constinit thread_local pool_worker* this_worker = nullptr;
 constinit thread_local taken_items* this_taking = nullptr;
 constinit thread_local const pool_core* settled_here = nullptr;
 
-// A worker's own tasks that may wait in its queue without a place, and how deep it runs others.
+// Tasks that may wait without a place, and how deep a submitter runs others that found none.
 constexpr std::size_t most_unplaced = 1024;
 constexpr std::size_t most_submitter_depth = 16;
 

@@ -274,7 +274,7 @@ class pool_core : public executor, public std::enable_shared_from_this<pool_core
   std::atomic<std::uint64_t> exceptions_{0};
 
   std::atomic<bool> dropped_while_stopping_{false};
-  std::atomic<std::size_t> unplaced_{0};  // workers' own tasks that wait without a place
+  std::atomic<std::size_t> unplaced_{0};  // tasks that wait without a place
 
   std::atomic<std::size_t> done_waiters_{0};
   std::atomic<std::size_t> waiting_within_{
