@@ -28,22 +28,22 @@ std::size_t bytes_in(std::span<const iovec> pieces) noexcept {
   return sum;
 }
 
-result read_some(const request& asked, std::span<std::byte> to) noexcept {
-  const int fd = asked.target().fd();
-  if (is_file(asked)) return retried([&] { return ::read(fd, to.data(), to.size()); });
-  return retried([&] { return ::recv(fd, to.data(), to.size(), 0); });
+// While a signal is pending, TCP does not pass urgent data: a read at its mark would block, whatever is
+// behind it, and nothing reports that again. The signal is gone when the call is repeated; but where the
+// urgent byte itself has yet to come, it is in vain.
+template <class Call>
+result read_past_mark(const handle& from, Call call) noexcept {
+  constexpr int most_tries = 4;
+  for (int tries = 1;; ++tries) {
+    const result made = retried(call);
+    if (!made.would_block() || tries == most_tries || ::sockatmark(from.fd()) != 1) return made;
+  }
 }
 
 result write_some(const request& asked, std::span<const std::byte> from) noexcept {
   const int fd = asked.target().fd();
   if (is_file(asked)) return retried([&] { return ::write(fd, from.data(), from.size()); });
   return retried([&] { return ::send(fd, from.data(), from.size(), MSG_NOSIGNAL); });
-}
-
-result scatter(const scatter_request& asked) noexcept {
-  const int fd = asked.target().fd();
-  return retried(
-      [&] { return ::readv(fd, asked.pieces.data(), static_cast<int>(asked.pieces.size())); });
 }
 
 result gather(const gather_request& asked) noexcept {
@@ -312,6 +312,21 @@ result ready_requests::note(handle& target, std::uint8_t direction, result made,
   return made;
 }
 
+template <class Call>
+result ready_requests::call_to_read(const handle& from, Call call) noexcept {
+  const bool may_have_urgent_data =
+      from.kind() == handle_kind::stream_socket && (from.state & short_reads_lie) != 0;
+  return may_have_urgent_data ? read_past_mark(from, call) : retried(call);
+}
+
+result ready_requests::read_some(const handle& from, std::span<std::byte> to) noexcept {
+  const int fd = from.fd();
+  const bool from_file = from.kind() == handle_kind::file;
+  return call_to_read(from, [&] {
+    return from_file ? ::read(fd, to.data(), to.size()) : ::recv(fd, to.data(), to.size(), 0);
+  });
+}
+
 // Of a read that may have brought less than `wanted`.
 result ready_requests::note_read(handle& target, result made, std::size_t wanted) noexcept {
   const bool short_reads_tell =
@@ -338,7 +353,11 @@ result ready_requests::perform(request& asked) noexcept {
     case request_kind::write: return write(static_cast<write_request&>(asked));
     case request_kind::scatter: {
       const auto& reading = static_cast<scatter_request&>(asked);
-      return note_read(target, scatter(reading), bytes_in(reading.pieces));
+      const auto count = static_cast<int>(reading.pieces.size());
+      return note_read(
+          target,
+          call_to_read(target, [&] { return ::readv(target.fd(), reading.pieces.data(), count); }),
+          bytes_in(reading.pieces));
     }
     case request_kind::gather: {
       const auto& writing = static_cast<gather_request&>(asked);
@@ -346,9 +365,10 @@ result ready_requests::perform(request& asked) noexcept {
     }
     case request_kind::receive_message: {
       auto& message = *static_cast<receive_message_request&>(asked).message;
-      return note(target, may_read,
-                  retried([&] { return ::recvmsg(target.fd(), &message, MSG_CMSG_CLOEXEC); }),
-                  false);
+      return note(
+          target, may_read,
+          call_to_read(target, [&] { return ::recvmsg(target.fd(), &message, MSG_CMSG_CLOEXEC); }),
+          false);
     }
     case request_kind::send_message: {
       const auto& message = *static_cast<send_message_request&>(asked).message;
@@ -400,7 +420,7 @@ result ready_requests::receive(receive_request& asked) noexcept {
     from.state |= starved;
     return result::failure(EAGAIN);
   }
-  const result made = note_read(from, read_some(asked, room), room.size());
+  const result made = note_read(from, read_some(from, room), room.size());
   if (made && made.count() > 0) {
     last_receive_ = made.count();
     asked.data = memory_.lend(made.count());
@@ -412,7 +432,7 @@ result ready_requests::read(read_request& asked) noexcept {
   handle& from = asked.target();
   for (int round = 0; round < most_rounds; ++round) {
     const auto to = asked.rest.first(std::min(asked.rest.size(), most_bytes));
-    const result made = note_read(from, read_some(asked, to), to.size());
+    const result made = note_read(from, read_some(from, to), to.size());
     if (!made) return made;
     asked.done += made.count();
     asked.rest = asked.rest.subspan(made.count());

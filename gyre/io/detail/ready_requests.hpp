@@ -99,6 +99,9 @@ class ready_requests : public backend {
   void wait_unless_ready(handle& of, bool writing) noexcept;
   void memory_returned() noexcept;
 
+  template <class Call>
+  static result call_to_read(const handle& from, Call call) noexcept;
+  static result read_some(const handle& from, std::span<std::byte> to) noexcept;
   result perform(request& asked) noexcept;
   result receive(receive_request& asked) noexcept;
   result read(read_request& asked) noexcept;

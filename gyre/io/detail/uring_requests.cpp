@@ -235,14 +235,17 @@ bool uring_requests::flush() noexcept {
 }
 
 // A read stops at urgent data, and nothing is told of what is behind it. That there is some shows in most
-// completions, but not in all (see events_of()). To read until nothing is left would be a call in vain
-// for each message; so this is for when nothing comes for a while.
+// completions, but not in all (see events_of()). To look for it after each short read would be a call in
+// vain for each message; so this is for when nothing comes for a while.
 void uring_requests::doubt_short_reads() noexcept {
   while (!doubtful_.empty()) {
     const std::uint32_t index = doubtful_.any();
     doubtful_.erase(index);
     handle& each = *all()[index];
-    each.state = static_cast<std::uint8_t>((each.state | may_read) & ~read_short);
+    each.state &= static_cast<std::uint8_t>(~read_short);
+    const int at_urgent_data = ::sockatmark(each.fd());  // negative where there is no telling
+    if (at_urgent_data == 0) continue;
+    each.state |= at_urgent_data > 0 ? may_read | short_reads_lie : may_read;
     if (each.reading()) serve_later(each);
   }
 }
