@@ -143,13 +143,17 @@ std::size_t event_loop::run_tasks() {
   const steady_time started = timed ? now() : steady_time{};
   batch_ = inbox::batch(batch_size_);
   const auto run = [&] {
-    if (!left_over_.empty()) [[unlikely]]
-      run_left_over();
+    // In turn, so that neither keeps the other out of a small batch.
+    const bool some_left_over = has_left_over();
+    if (some_left_over) [[unlikely]]
+      left_over_last_ = !left_over_last_;
+    if (some_left_over && !left_over_last_) run_left_over();
     if (limited_) {
       run_limited();
     } else {
       run_inbox(batch_);
     }
+    if (some_left_over && left_over_last_) run_left_over();
   };
   guarded(run, [&] {
     if (batch_.ran() == 0) return;
@@ -173,16 +177,11 @@ void event_loop::run_limited() {
 
 // Few, and seldom any: they do not count as a batch of their own.
 void event_loop::run_left_over() {
-  // Who does not get a turn, because of an exception or the end of the batch, keeps waiting.
-  struct taken {
-    event_loop& loop;
-    intrusive_queue<operation> waiting = loop.left_over_.pop_all();
-    ~taken() {
-      while (operation* next = waiting.pop_front()) loop.left_over_.push(*next);
-    }
-  } some{*this};
+  // The ones that this batch has no room for stay in front of those that are pushed meanwhile.
+  auto newer = left_over_.pop_all();
+  left_over_taken_.splice_back(newer);
   while (batch_.more()) {
-    operation* const next = some.waiting.pop_front();
+    operation* const next = left_over_taken_.pop_front();
     if (next == nullptr) return;
     if (limited_) leave();
     batch_.count(1);

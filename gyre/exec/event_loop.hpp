@@ -273,7 +273,8 @@ class event_loop : public executor, public timer_service {
   std::size_t run_tasks();
   void run_limited();
   void run_left_over();
-  bool tasks_ready() noexcept { return inbox_ready() || !left_over_.empty(); }
+  bool tasks_ready() noexcept { return inbox_ready() || has_left_over(); }
+  bool has_left_over() noexcept { return !left_over_taken_.empty() || !left_over_.empty(); }
   std::size_t run_timers();
   std::size_t run_io();
   std::size_t poll_io();
@@ -311,6 +312,8 @@ class event_loop : public executor, public timer_service {
   std::size_t batch_size_;
   inbox::batch batch_{0};
   std::size_t last_batch_ = 0;
+  intrusive_queue<operation> left_over_taken_;  // of left_over_, in the loop's hands
+  bool left_over_last_ = false;  // whether the last batch of both began with the inbox
   detail::spin_budget spin_;
   detail::wager poll_first_{0, 1};
   detail::wager busy_poll_{detail::wager::most, detail::wager::most};
