@@ -133,13 +133,17 @@ std::size_t event_loop::run_tasks() {
   const steady_time started = timed ? now() : steady_time{};
   batch_ = inbox::batch(batch_size_);
   const auto run = [&] {
-    if (!unstored_.empty()) [[unlikely]]
-      run_unstored();
+    // In turn, so that neither keeps the other out of a small batch.
+    const bool some_unstored = has_unstored();
+    if (some_unstored) [[unlikely]]
+      inbox_first_ = !inbox_first_;
+    if (some_unstored && !inbox_first_) run_unstored();
     if (limited_) {
       run_limited();
     } else {
       run_inbox(batch_);
     }
+    if (some_unstored && inbox_first_) run_unstored();
   };
   guard(run, [&] {
     if (batch_.ran() == 0) return;
@@ -161,16 +165,11 @@ void event_loop::run_limited() {
 }
 
 void event_loop::run_unstored() {
-  // Operations whose turn does not come, because of an exception or the end of the batch, go back.
-  struct drained {
-    event_loop& loop;
-    intrusive_queue<operation> operations = loop.unstored_.pop_all();
-    ~drained() {
-      while (operation* next = operations.pop_front()) loop.unstored_.push(*next);
-    }
-  } drained{*this};
+  // The operations that this batch has no room for stay in front of those posted meanwhile.
+  auto newer = unstored_.pop_all();
+  drained_.splice_back(newer);
   while (batch_.more()) {
-    operation* const next = drained.operations.pop_front();
+    operation* const next = drained_.pop_front();
     if (next == nullptr) return;
     if (limited_) release_slot();
     batch_.count(1);

@@ -216,7 +216,8 @@ class event_loop : public executor, public timer_service, public posting<event_l
   void sleep_until(steady_time deadline);
   std::size_t run_io();
   std::size_t run_timers();
-  bool has_tasks() noexcept { return inbox_ready() || !unstored_.empty(); }
+  bool has_tasks() noexcept { return inbox_ready() || has_unstored(); }
+  bool has_unstored() noexcept { return !drained_.empty() || !unstored_.empty(); }
   bool is_watching() const noexcept { return poller_->watched() > 0; }
   bool poll_for_io();
   void adapt_batch(std::chrono::nanoseconds duration) noexcept;
@@ -245,6 +246,8 @@ class event_loop : public executor, public timer_service, public posting<event_l
   intrusive_list<delayed_task> delayed_;
   std::size_t batch_size_;
   inbox::batch batch_{0};
+  intrusive_queue<operation> drained_;  // operations of unstored_, in the loop's hands
+  bool inbox_first_ = false;            // whether the last batch of both began with the inbox
   detail::wait_strategy wait_strategy_;
   detail::tally tasks_run_, timers_fired_, io_events_, exceptions_, turns_, polls_, sleeps_;
   detail::tally timers_pending_, descriptors_watched_;

@@ -382,6 +382,24 @@ TEST_F(Request, UrgentDataHidesNothing) {
   EXPECT_EQ(all, "abcdef");
 }
 
+// As TCP does at urgent data while a signal is pending.
+TEST_F(Request, AReadThatIsRefusedAtUrgentDataGoesOnBehindIt) {
+  std::array<std::byte, 100> to;
+  const auto read = [&] {
+    noted<read_request> reading(target(), std::span<std::byte>(to), false);
+    const auto at_once = here->start(reading);
+    run_until([&] { return at_once || reading.ended(); });
+    return (at_once ? *at_once : reading.results.at(0)).count();
+  };
+  peer_sends("abc");
+  ASSERT_EQ(::send(peer.get(), "!", 1, MSG_OOB), 1);
+  peer_sends("def");
+  ASSERT_EQ(read(), 3u);
+  const fault refused("recv", EAGAIN);
+  ASSERT_EQ(read(), 3u);
+  EXPECT_EQ(refused.hits(), 1);
+}
+
 TEST_F(Request, ASecondOneOfADirectionIsRefused) {
   noted<receive_request> receiving(target());
   noted<receive_request> second(target());

@@ -80,6 +80,7 @@ enum call : int {
   sendmsg_call,
   setsockopt_call,
   shutdown_call,
+  sockatmark_call,
   socket_call,
   socketpair_call,
   statx_call,
@@ -138,6 +139,7 @@ constexpr std::array<std::string_view, calls> names{"accept4",
                                                     "sendmsg",
                                                     "setsockopt",
                                                     "shutdown",
+                                                    "sockatmark",
                                                     "socket",
                                                     "socketpair",
                                                     "statx",
@@ -366,6 +368,7 @@ GYRE_TEST_CALL(int, setsockopt,
                (int fd, int level, int option, const void* from, socklen_t size) noexcept,
                (fd, level, option, from, size))
 GYRE_TEST_CALL(int, shutdown, (int fd, int how) noexcept, (fd, how))
+GYRE_TEST_CALL(int, sockatmark, (int fd) noexcept, (fd))
 GYRE_TEST_CALL(int, socket, (int family, int type, int protocol) noexcept, (family, type, protocol))
 GYRE_TEST_CALL(int, socketpair, (int family, int type, int protocol, int* ends) noexcept,
                (family, type, protocol, ends))

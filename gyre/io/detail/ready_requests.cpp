@@ -30,10 +30,31 @@ std::size_t bytes_in(std::span<const iovec> pieces) noexcept {
   return sum;
 }
 
+// TCP does not pass urgent data while a signal is pending: a read at the urgent mark fails with EAGAIN
+// though there are bytes behind it, and nothing reports those again. The signal is gone when the call is
+// repeated. Where the urgent byte itself is still to come, the repetition is in vain.
+template <class Call>
+result read_past_mark(const handle& from, Call call) noexcept {
+  constexpr int most_tries = 4;
+  for (int tries = 1;; ++tries) {
+    const result outcome = retried(call);
+    if (!outcome.would_block() || tries == most_tries || ::sockatmark(from.fd()) != 1) {
+      return outcome;
+    }
+  }
+}
+
+template <class Call>
+result call_to_read(const handle& from, Call call) noexcept {
+  const bool may_have_urgent_data =
+      from.kind() == handle_kind::stream_socket && from.flags.has(handle_flag::short_reads_mislead);
+  return may_have_urgent_data ? read_past_mark(from, call) : retried(call);
+}
+
 result read_some(const request& request, std::span<std::byte> to) noexcept {
   const int fd = request.target().fd();
   if (is_file(request)) return retried([&] { return ::read(fd, to.data(), to.size()); });
-  return retried([&] { return ::recv(fd, to.data(), to.size(), 0); });
+  return call_to_read(request.target(), [&] { return ::recv(fd, to.data(), to.size(), 0); });
 }
 
 result write_some(const request& request, std::span<const std::byte> from) noexcept {
@@ -44,8 +65,9 @@ result write_some(const request& request, std::span<const std::byte> from) noexc
 
 result scatter(const scatter_request& request) noexcept {
   const int fd = request.target().fd();
-  return retried(
-      [&] { return ::readv(fd, request.pieces.data(), static_cast<int>(request.pieces.size())); });
+  return call_to_read(request.target(), [&] {
+    return ::readv(fd, request.pieces.data(), static_cast<int>(request.pieces.size()));
+  });
 }
 
 result gather(const gather_request& request) noexcept {
@@ -349,8 +371,9 @@ result ready_requests::perform(request& request) noexcept {
     }
     case request_kind::receive_message: {
       auto& message = *static_cast<receive_message_request&>(request).message;
-      return note(target, may_read,
-                  retried([&] { return ::recvmsg(target.fd(), &message, MSG_CMSG_CLOEXEC); }));
+      return note(target, may_read, call_to_read(target, [&] {
+                    return ::recvmsg(target.fd(), &message, MSG_CMSG_CLOEXEC);
+                  }));
     }
     case request_kind::send_message: {
       const auto& message = *static_cast<send_message_request&>(request).message;

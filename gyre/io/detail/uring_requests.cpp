@@ -41,7 +41,7 @@ void uring_requests::serve_completion(const io_uring_cqe& completion, std::size_
 void uring_requests::retry_short_reads() noexcept {
   while (!subscriptions_.all_reads_confirmed()) {
     handle& next = subscriptions_.take_unconfirmed();
-    if (next.reading()) serve_later(next);
+    if (next.reading() && next.flags.has(handle_flag::may_read)) serve_later(next);
   }
 }
 

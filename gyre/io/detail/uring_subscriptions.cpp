@@ -296,8 +296,10 @@ handle& uring_subscriptions::take_unconfirmed() noexcept {
   const std::uint32_t index = unconfirmed_.any();
   unconfirmed_.erase(index);
   handle& waiting = *registrations_[index].watched;
-  waiting.flags.insert(handle_flag::may_read);
   waiting.flags.erase(handle_flag::trusts_short_read);
+  const int at_urgent_data = ::sockatmark(waiting.fd());  // negative if it cannot be known
+  if (at_urgent_data != 0) waiting.flags.insert(handle_flag::may_read);
+  if (at_urgent_data > 0) waiting.flags.insert(handle_flag::short_reads_mislead);
   return waiting;
 }
 
