@@ -27,7 +27,7 @@ class waiting_loop : task_context {
   T run(task_state<T>& task) {
     task.start(*this);
     run_until_done();
-    return take_outside([&]() -> T { return task.take_result(); });
+    return take_outside(task);
   }
 
  private:

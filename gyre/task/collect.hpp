@@ -7,6 +7,7 @@
 #include <gyre/task/as_task.hpp>
 #include <gyre/task/detail/cancelled.hpp>
 #include <gyre/task/detail/child_group.hpp>
+#include <gyre/task/detail/this_context.hpp>
 #include <gyre/task/task.hpp>
 #include <gyre/task/when_all.hpp>
 
@@ -79,34 +80,34 @@ class collection {
     try {
       if (next_ == std::ranges::end(range_)) return false;
       if (group_.stop_requested()) {
-        fail(std::make_exception_ptr(operation_cancelled()));
+        fail(cancellation());
         return false;
       }
       start(as_task(std::ranges::iter_move(next_)));
       ++next_;
       return true;
     } catch (...) {
-      fail(std::current_exception());
+      fail(caught_error());
       return false;
     }
   }
   /// Keeps the result of one that has ended, and its place for another.
   void finish(child_group::child& ended) noexcept {
     auto& left = static_cast<place&>(ended);
-    try {
-      results_.take(left.index, left.work);
-    } catch (...) {
-      fail(std::current_exception());
+    if (std::exception_ptr error = task_access::state(left.work).take_error()) {
+      fail(std::move(error));
+    } else {
+      try {
+        results_.take(left.index, left.work);
+      } catch (...) {
+        fail(std::current_exception());
+      }
     }
     left.next = std::exchange(free_, &left);
   }
-  /// When all have ended. Throws the error that came first.
-  auto release() {
-    if (error_ != nullptr) {
-      take_for(group_.parent(), [this] { std::rethrow_exception(std::move(error_)); });
-    }
-    return results_.release();
-  }
+  /// The error that came first, or null. When all have ended.
+  std::exception_ptr take_error() noexcept { return error_for(group_.parent(), std::move(error_)); }
+  auto release() { return results_.release(); }
 
  private:
   struct place : child_group::child {
@@ -155,6 +156,8 @@ task<typename collected_results<T>::type> collect_range(Range range, std::size_t
     child_group::child& ended = co_await group.ended();
     work.finish(ended);
   }
+  std::exception_ptr error = work.take_error();
+  co_await fail_with(error);
   co_return work.release();
 }
 

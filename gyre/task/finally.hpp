@@ -54,8 +54,8 @@ task<task_result_t<Body>> finally(Body body, Cleanup cleanup) {
   task<task_result_t<Body>> work = as_task(std::move(body));
   co_await detail::settle(work);
   co_await detail::settle(last);
-  if (!detail::task_access::state(work).failed()) detail::task_access::state(last).take_result();
-  co_return detail::task_access::state(work).take_result();
+  if (!detail::task_access::state(work).failed()) co_await detail::take_result(last);
+  co_return co_await detail::take_result(work);
 }
 
 }  // namespace gyre

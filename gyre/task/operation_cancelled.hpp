@@ -31,7 +31,7 @@ namespace gyre {
 /// everything that carries the end of a stopped coroutine to code which was not asked to stop:
 /// sync_wait(), spawn_future() and spawn_options::on_error, stop_when(), and with_timeout() as
 /// std::errc::timed_out.
-class operation_cancelled {
+class operation_cancelled final {
  public:
   /// A sentence for logs.
   static constexpr const char* what() noexcept { return "the coroutine was asked to stop"; }

@@ -13,12 +13,11 @@
 #include <gyre/task/context.hpp>
 #include <gyre/task/detail/cancelled.hpp>
 #include <gyre/task/detail/resumption.hpp>
+#include <gyre/task/detail/this_context.hpp>
 #include <gyre/task/executor.hpp>
 #include <gyre/task/task.hpp>
 
 #include <coroutine>
-#include <exception>
-#include <type_traits>
 #include <utility>
 
 namespace gyre {
@@ -160,22 +159,9 @@ task<task_result_t<Awaitable>> on(executor& target, Awaitable awaitable) {
   executor& home = co_await current_executor();
   co_await resume_on(target);
   task<result> work = as_task(std::move(awaitable));
-  std::exception_ptr error;
-  try {
-    if constexpr (std::is_void_v<result>) {
-      co_await std::move(work);
-      co_await resume_on(home);
-      co_return;
-    } else {
-      result value = co_await std::move(work);
-      co_await resume_on(home);
-      co_return std::forward<result>(value);
-    }
-  } catch (...) {
-    error = std::current_exception();
-  }
+  co_await detail::settle(work);
   co_await resume_on(home);
-  std::rethrow_exception(std::move(error));
+  co_return co_await detail::take_result(work);
 }
 
 }  // namespace gyre

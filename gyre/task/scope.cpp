@@ -41,10 +41,8 @@ class scope::child final : public detail::slab_object,
     auto& self = static_cast<child&>(context);
     scope& of = self.scope_;
     const executor* const here = self.where;
-    try {
-      detail::task_access::state(self.work_).take_result();
-    } catch (...) {
-      of.note_error();
+    if (std::exception_ptr error = detail::task_access::state(self.work_).take_error()) {
+      of.note_error(std::move(error));
     }
 #if GYRE_ASYNC_BACKTRACE
     {
@@ -111,35 +109,33 @@ std::coroutine_handle<> scope::leave(const executor* here) noexcept {
   return std::noop_coroutine();
 }
 
-void scope::note_error() noexcept {
-  const auto keep = [this] {
-    {
-      const std::lock_guard lock(mutex_);
-      if (first_error_ == nullptr) {
-        first_error_ = std::current_exception();
-      } else if (policy_ == scope_errors::collect) {
-        more_errors_.push_back(std::current_exception());
-      }
+void scope::note_error(std::exception_ptr error) noexcept {
+  const bool was_stopped = stop_.stop_requested() && detail::is_cancelled(error);
+  {
+    const std::lock_guard lock(mutex_);
+    if (was_stopped) {
+      cancelled_ = true;
+      return;
     }
-    if (policy_ == scope_errors::stop_at_first) stop_.request_stop();
-  };
-  if (!stop_.stop_requested() || !detail::is_cancelled(std::current_exception())) return keep();
-  const std::lock_guard lock(mutex_);
-  cancelled_ = true;
+    if (first_error_ == nullptr) {
+      first_error_ = std::move(error);
+    } else if (policy_ == scope_errors::collect) {
+      more_errors_.push_back(std::move(error));
+    }
+  }
+  if (policy_ == scope_errors::stop_at_first) stop_.request_stop();
 }
 
-void detail::open_scope::check(const task_context& parent) {
+std::exception_ptr detail::open_scope::take_error(const task_context& parent) {
   if (first_error_ != nullptr) {
-    if (policy_ == scope_errors::stop_at_first) {
-      take_for(parent, [this] { std::rethrow_exception(std::move(first_error_)); });
-    }
+    if (policy_ == scope_errors::stop_at_first) return error_for(parent, std::move(first_error_));
     more_errors_.insert(more_errors_.begin(), std::move(first_error_));
-    throw scope_error(std::move(more_errors_));
+    return std::make_exception_ptr(scope_error(std::move(more_errors_)));
   }
-  if (!cancelled_ || !parent.stop.stop_requested()) return;
-  // The body was in this context; its cancellation has been counted.
-  if (parent.cancellations != inherited_.cancellations) throw operation_cancelled();
-  throw_cancelled(parent);
+  if (!cancelled_ || !parent.stop.stop_requested()) return nullptr;
+  const bool body_counted = parent.cancellations != inherited_.cancellations;  // in this context
+  if (!body_counted) count_cancellation(parent);
+  return cancellation();
 }
 
 }  // namespace gyre

@@ -111,8 +111,8 @@ class scope : detail::child_set {
   scope(inplace_stop_token parent, scope_errors policy) noexcept;
   ~scope();
 
-  // Handles the exception of a coroutine of the scope; within the handler.
-  void note_error() noexcept;
+  // Keeps the error of the body or of a task, unless that was asked to stop and did.
+  void note_error(std::exception_ptr error) noexcept;
 
   task_context inherited_;
   detail::linked_stop_source stop_;
@@ -157,8 +157,8 @@ class open_scope final : public scope {
   auto adopt() noexcept { return adopt_awaiter(*this); }
   /// Awaited after the body: until all tasks have ended.
   auto join() noexcept { return join_awaiter(*this); }
-  /// After that. Throws the errors, or that the coroutine was asked to stop.
-  void check(const task_context& parent);
+  /// After that: the exception for the coroutine, of the errors or its stop; null if there is none.
+  std::exception_ptr take_error(const task_context& parent);
 
   using scope::note_error;
 
@@ -223,7 +223,7 @@ task<detail::scope_result_t<Body>> with_scope(Body body,
   try {
     work = as_task(std::invoke(body, static_cast<scope&>(here)));
   } catch (...) {
-    here.note_error();
+    here.note_error(detail::caught_error());
   }
   std::optional<detail::element_t<result>> value;
   if (work.valid()) {
@@ -231,14 +231,19 @@ task<detail::scope_result_t<Body>> with_scope(Body body,
       const detail::stopped_by scoped(context, here.get_token());
       co_await detail::settle(work);
     }
-    try {
-      value.emplace(detail::take_element(work));
-    } catch (...) {
-      here.note_error();
+    if (std::exception_ptr error = detail::task_access::state(work).take_error()) {
+      here.note_error(std::move(error));
+    } else {
+      try {
+        value.emplace(detail::take_element(work));
+      } catch (...) {
+        here.note_error(std::current_exception());
+      }
     }
   }
   co_await here.join();
-  here.check(context);
+  std::exception_ptr error = here.take_error(context);
+  co_await detail::fail_with(error);
   if constexpr (!std::is_void_v<result>) {
     if (!value) detail::throw_cancelled(context);
     if constexpr (std::is_reference_v<result>) {

@@ -226,6 +226,8 @@ class shared_state final : public shared_work {
     return task_access::state(work_).prepare(in);
   }
   bool take_result() noexcept override {
+    error_ = task_access::state(work_).take_error();
+    if (error_) return false;
     try {
       if constexpr (std::is_void_v<T>) {
         task_access::state(work_).take_result();

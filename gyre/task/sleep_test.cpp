@@ -36,7 +36,7 @@ static_assert(is_slept_for<nanoseconds> && is_slept_for<std::chrono::hours>);
 static_assert(!is_slept_for<int> && !is_slept_for<long>);
 
 class Sleep : public testing::Test {
- protected:
+ public:
   // Runs `work` to its first wait.
   template <class Work>
   void start(Work work) {
@@ -121,6 +121,24 @@ TEST_F(Sleep, EndsAtOnceWhenAskedToStop) {
   EXPECT_EQ(error_, std::errc::operation_canceled);
   EXPECT_EQ(ended_at_, start_);
   EXPECT_EQ(executor_.timers_pending(), 0);
+}
+
+TEST_F(Sleep, StoppedOnItsExecutorLeavesTheTimersWithinTheCall) {
+  start(note_error_of(1h));
+  struct stop_all : gyre::operation {
+    explicit stop_all(Sleep& of)
+        : operation([](operation& self) {
+            Sleep& fixture = static_cast<stop_all&>(self).test;
+            fixture.source_.request_stop();
+            EXPECT_EQ(fixture.executor_.timers_pending(), 0);
+            EXPECT_EQ(fixture.error_, std::error_code()) << "goes on after request_stop()";
+          }),
+          test(of) {}
+    Sleep& test;
+  } stop(*this);
+  executor_.post(stop);
+  executor_.run_all();
+  EXPECT_EQ(error_, std::errc::operation_canceled);
 }
 
 TEST_F(Sleep, DoesNotBeginAfterTheStop) {

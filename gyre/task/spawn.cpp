@@ -36,16 +36,23 @@ class detached_task final : public slab_object, task_context, operation {
   void start() { task_access::state(work_).start(*this); }
 
   void end() noexcept {
-    try {
-      task_access::state(work_).take_result();
-    } catch (const operation_cancelled&) {
-      // As asked to; without a handler there is nobody to tell.
-      if (on_error_) on_error_(current_exception_outside());
-    } catch (...) {
-      if (!on_error_) terminate_with(std::current_exception(), "left a detached coroutine");
-      on_error_(std::current_exception());
+    if (std::exception_ptr error = task_access::state(work_).take_error()) {
+      if (on_error_) {
+        on_error_(error_outside(std::move(error)));
+      } else if (error != cancellation()) {
+        terminate(error);
+      }
     }
     delete this;
+  }
+
+  // Within a handler, where a std::terminate_handler finds the exception.
+  [[noreturn]] static void terminate(const std::exception_ptr& error) noexcept {
+    try {
+      std::rethrow_exception(error);
+    } catch (...) {
+      terminate_with(error, "left a detached coroutine");
+    }
   }
 
   task<> work_;

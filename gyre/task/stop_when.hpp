@@ -9,6 +9,7 @@
 #include <gyre/task/stop_token.hpp>
 #include <gyre/task/task.hpp>
 
+#include <exception>
 #include <optional>
 #include <utility>
 
@@ -52,14 +53,17 @@ template <awaitable Awaitable>
 task<task_result_t<Awaitable>> stop_when(Awaitable awaitable, inplace_stop_token token) {
   task_context& context = co_await detail::this_context();
   const detail::either_stop either(context.stop, token);
+  std::exception_ptr error;
   try {
     const detail::stopped_by scoped(context, either.get_token());
     // A parameter would outlive the source.
     Awaitable held(std::move(awaitable));
     co_return co_await std::move(held);
   } catch (const operation_cancelled&) {
-    detail::rethrow_cancelled(context);
+    error = detail::cancellation_in(context);
   }
+  co_await detail::fail_with(error);
+  std::unreachable();
 }
 
 }  // namespace gyre

@@ -12,6 +12,7 @@
 #include <gyre/task/task.hpp>
 
 #include <cstddef>
+#include <exception>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -27,6 +28,14 @@ struct done_operation : operation {
         done(flag) {}
   bool& done;
 };
+
+/// Returns the result, or throws the exception, of a task that has ended, in ordinary code.
+template <class T>
+T take_outside(task_state<T>& ended) {
+  if (ended.failed()) [[unlikely]]
+    std::rethrow_exception(error_outside(ended.take_error()));
+  return ended.take_result();
+}
 
 /// A thread that waits for a coroutine, as the coroutine's context.
 class waiting_thread : public slab_object, task_context {
@@ -48,7 +57,7 @@ class waiting_thread : public slab_object, task_context {
 #else
     executor_.run_until(done_);
 #endif
-    return take_outside([&]() -> T { return task.take_result(); });
+    return take_outside(task);
   }
 
  private:

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/task/task.hpp>
 
+#include <gyre/task/detail/cancelled.hpp>
+
 #include <coroutine>
 #include <stdexcept>
 
@@ -29,8 +31,6 @@ std::coroutine_handle<> end_specially(task_promise_base& promise,
   return context.finished(context);
 }
 
-void catch_into(std::exception_ptr* error) noexcept {
-  std::construct_at(error, std::current_exception());
-}
+void catch_into(std::exception_ptr* error) noexcept { std::construct_at(error, caught_error()); }
 
 }  // namespace gyre::detail

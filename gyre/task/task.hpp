@@ -84,6 +84,9 @@ task<T> task_state<T>::promise_type::get_return_object() noexcept {
 inline void task_promise_result<void>::unhandled_exception() noexcept {
   static_cast<task_state<void>*>(end)->fail();
 }
+inline void task_promise_result<void>::fail(std::exception_ptr error) noexcept {
+  static_cast<task_state<void>*>(end)->fail(std::move(error));
+}
 
 }  // namespace detail
 }  // namespace gyre

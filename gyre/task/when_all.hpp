@@ -6,6 +6,7 @@
 
 #include <gyre/task/as_task.hpp>
 #include <gyre/task/detail/fork_join.hpp>
+#include <gyre/task/detail/this_context.hpp>
 #include <gyre/task/task.hpp>
 
 #include <concepts>
@@ -53,6 +54,10 @@ element_t<T> take_element(task<T>& finished) {
 
 template <class T>
 std::expected<T, std::exception_ptr> take_outcome(task<T>& finished, bool& cancelled) {
+  if (std::exception_ptr error = task_access::state(finished).take_error()) {
+    cancelled = cancelled || error == cancellation();
+    return std::unexpected(std::move(error));
+  }
   try {
     if constexpr (std::is_void_v<T>) {
       task_access::state(finished).take_result();
@@ -60,9 +65,6 @@ std::expected<T, std::exception_ptr> take_outcome(task<T>& finished, bool& cance
     } else {
       return task_access::state(finished).take_result();
     }
-  } catch (const operation_cancelled&) {
-    cancelled = true;
-    return std::unexpected(std::current_exception());
   } catch (...) {
     return std::unexpected(std::current_exception());
   }
@@ -109,12 +111,11 @@ auto in_turn(std::tuple<task<Ts>...>& tasks) noexcept {
   };
 }
 
-/// Throws the error of `finished` if that is the one that `failed`.
+/// Takes the error of `finished` if that is the child that failed first.
 template <class T>
-void rethrow_if(task<T>& finished, const task_end* failed, const fork_join& join) {
+void take_first_error(task<T>& finished, const fork_join& join, std::exception_ptr& error) {
   task_state<T>& state = task_access::state(finished);
-  if (&state != failed) return;
-  take_for(join.parent_context(), [&] { static_cast<void>(state.take_result()); });
+  if (&state == join.failed()) error = error_for(join.parent_context(), state.take_error());
 }
 
 template <class T>
@@ -124,8 +125,10 @@ task<std::conditional_t<std::is_void_v<T>, void, std::vector<element_t<T>>>> whe
   auto each = in_turn(fork.tasks);
   join_awaiter joined(fork.join, fork.tasks.size(), each);
   co_await joined;
-  if (const task_end* failed = fork.join.failed()) [[unlikely]] {
-    for (task<T>& one : fork.tasks) rethrow_if(one, failed, fork.join);
+  if (fork.join.failed() != nullptr) [[unlikely]] {
+    std::exception_ptr error;
+    for (task<T>& one : fork.tasks) take_first_error(one, fork.join, error);
+    co_await fail_with(error);
   }
   if constexpr (!std::is_void_v<T>) {
     std::vector<element_t<T>> results;
@@ -156,8 +159,10 @@ task<std::tuple<element_t<Ts>...>> when_all_of(task<Ts>... given) {
   auto each = in_turn(fork.tasks);
   join_awaiter joined(fork.join, sizeof...(Ts), each);
   co_await joined;
-  if (const task_end* failed = fork.join.failed()) [[unlikely]] {
-    std::apply([&](auto&... one) { (rethrow_if(one, failed, fork.join), ...); }, fork.tasks);
+  if (fork.join.failed() != nullptr) [[unlikely]] {
+    std::exception_ptr error;
+    std::apply([&](auto&... one) { (take_first_error(one, fork.join, error), ...); }, fork.tasks);
+    co_await fail_with(error);
   }
   co_return std::apply(
       [](auto&... one) { return std::tuple<element_t<Ts>...>(take_element(one)...); }, fork.tasks);

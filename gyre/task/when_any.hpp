@@ -8,6 +8,7 @@
 #include <gyre/task/as_task.hpp>
 #include <gyre/task/detail/cancelled.hpp>
 #include <gyre/task/detail/child_group.hpp>
+#include <gyre/task/detail/this_context.hpp>
 #include <gyre/task/task.hpp>
 #include <gyre/task/when_all.hpp>
 
@@ -56,27 +57,30 @@ class race {
     group.request_stop();
   }
 
-  /// The index of the child whose value comes first; throws the first one's error. `for_each` calls
-  /// a function with each index and child. If all of it was asked to stop, a child that heeded that
-  /// does not count beside one with a value, which would be lost.
+  /// The index of the child whose value comes first; sets `error` if the first child failed.
+  /// `for_each` calls a function with each index and child. When all of them were stopped, a child
+  /// that ended because of that does not count beside one with a value, which would be lost.
   template <class ForEach>
-  std::size_t winner(const child_group& group, ForEach&& for_each) const {
+  std::size_t winner(const child_group& group, ForEach&& for_each,
+                     std::exception_ptr& error) const {
     constexpr std::size_t none = ~std::size_t{0};
     std::size_t first = none;
     std::size_t completed = none;
-    std::exception_ptr error;
     for_each([&](std::size_t index, auto& child) {
       if (&child.context == first_) {
         first = index;
-        error = take_error(child.work);
+        error = task_access::state(child.work).take_error();
       } else if (completed == none && has_value(child.work)) {
         completed = index;
       }
     });
     if (error == nullptr) [[likely]]
       return first;
-    if (was_stopped_ && completed != none && is_cancelled(error)) return completed;
-    take_for(group.parent(), [&] { std::rethrow_exception(std::move(error)); });
+    if (was_stopped_ && completed != none && is_cancelled(error)) {
+      error = nullptr;
+      return completed;
+    }
+    error = error_for(group.parent(), std::move(error));
     return none;
   }
 
@@ -93,17 +97,6 @@ class race {
   static bool has_value(task<T>& child) noexcept {
     const task_end& state = task_access::state(child);
     return !state.empty() && !state.failed() && !state.not_started();
-  }
-  template <class T>
-  static std::exception_ptr take_error(task<T>& child) noexcept {
-    if (!task_access::state(child).failed()) [[likely]]
-      return nullptr;
-    try {
-      static_cast<void>(task_access::state(child).take_result());
-    } catch (...) {
-      return std::current_exception();
-    }
-    return nullptr;
   }
 
   const child_group::child* first_ = nullptr;
@@ -127,10 +120,13 @@ task<when_any_result<element_t<Ts>...>> when_any_of(task<Ts>... given) {
     ends.add(ended, group);
   }
 
-  const std::size_t winner = ends.winner(group, [&](auto&& function) {
+  const auto for_each = [&](auto&& function) {
     std::size_t index = 0;
     std::apply([&](auto&... each) { (function(index++, each), ...); }, racers);
-  });
+  };
+  std::exception_ptr error;
+  const std::size_t winner = ends.winner(group, for_each, error);
+  co_await fail_with(error);
   co_return std::apply(
       [winner](auto&... each) {
         return when_any_result<element_t<Ts>...>{winner, {race::take(each.work)...}};
@@ -157,9 +153,12 @@ task<when_any_range_result<element_t<T>>> when_any_tasks(std::vector<task<T>> gi
     ends.add(ended, group);
   }
 
-  result.index = ends.winner(group, [&](auto&& function) {
+  const auto for_each = [&](auto&& function) {
     for (std::size_t index = 0; index < racers.size(); ++index) function(index, racers[index]);
-  });
+  };
+  std::exception_ptr error;
+  result.index = ends.winner(group, for_each, error);
+  co_await fail_with(error);
   for (child_task<T>& each : racers) result.values.push_back(race::take(each.work));
   co_return result;
 }

@@ -12,6 +12,7 @@
 #include <gyre/task/task.hpp>
 
 #include <chrono>
+#include <exception>
 #include <system_error>
 #include <utility>
 
@@ -35,15 +36,15 @@ task<T> with_alarm(task<T> given, std::chrono::nanoseconds limit) {
     co_await timeout.go_home();
     timed_out = co_await timeout.off();
   }
-  try {
-    co_return task_access::state(work).take_result();
-  } catch (const operation_cancelled&) {
-    if (timed_out) throw_error(std::errc::timed_out);
-    rethrow_cancelled(context);
-  } catch (const std::system_error& error) {
-    if (timed_out && is_cancelled(error)) throw_error(std::errc::timed_out);
-    throw;
+  if (std::exception_ptr error = task_access::state(work).take_error()) {
+    if (timed_out && is_cancelled(error)) {
+      error = make_error(std::errc::timed_out);
+    } else if (error == cancellation()) {
+      error = cancellation_in(context);
+    }
+    co_await fail_with(error);
   }
+  co_return task_access::state(work).take_result();
 }
 
 }  // namespace detail

@@ -233,10 +233,12 @@ class asio_awaiting final : task_context, operation {
     });
   }
   T take_result(std::exception_ptr& error) {
+    error = error_outside(task_access::state(work_).take_error());
+    if (error) return T();
     try {
       return task_access::state(work_).take_result();
     } catch (...) {
-      error = current_exception_outside();
+      error = std::current_exception();
     }
     return T();
   }

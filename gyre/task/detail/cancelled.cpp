@@ -7,9 +7,12 @@
 #include <gyre/task/detail/transfer.hpp>
 #include <gyre/task/executor.hpp>
 
+#include <cxxabi.h>
+
 #include <cstddef>
 #include <cstdio>
 #include <new>
+#include <typeinfo>
 
 namespace gyre::detail {
 namespace {
@@ -75,11 +78,6 @@ void throw_cancelled(const task_context& context) {
   throw_failure(std::make_error_code(std::errc::operation_canceled), &context);
 }
 
-void rethrow_cancelled(const task_context& context) {
-  if (context.stop.stop_requested()) throw;
-  throw_error(std::errc::operation_canceled);
-}
-
 std::error_code failure_value(std::error_code error, const task_context* context) {
   if (is_stop(error, context)) throw_cancelled(*context);
   return error;
@@ -98,26 +96,49 @@ bool yield_cancelled(const task_context& context, std::coroutine_handle<> awaiti
   }
 }
 
+// Never destroyed: threads may outlive the program's statics.
+const std::exception_ptr& cancellation() noexcept {
+  static const auto& one = *new std::exception_ptr(std::make_exception_ptr(operation_cancelled()));
+  return one;
+}
+
+std::exception_ptr caught_error() noexcept {
+  const std::type_info* const type = abi::__cxa_current_exception_type();
+  const bool is_stop = type != nullptr && *type == typeid(operation_cancelled);
+  return is_stop ? cancellation() : std::current_exception();
+}
+
+std::exception_ptr make_error(std::errc error) noexcept {
+  return std::make_exception_ptr(std::system_error(std::make_error_code(error)));
+}
+
 bool is_cancelled(const std::exception_ptr& error) noexcept {
+  if (error == nullptr || error == cancellation()) return error != nullptr;
   try {
-    if (error != nullptr) std::rethrow_exception(error);
+    std::rethrow_exception(error);
   } catch (const operation_cancelled&) {
     return true;
   } catch (const std::system_error& failure) {
-    return is_cancelled(failure);
+    return failure.code() == std::errc::operation_canceled;
   } catch (...) {
     return false;
   }
-  return false;
 }
 
-std::exception_ptr current_exception_outside() noexcept {
-  try {
-    take_outside([] { throw; });
-  } catch (...) {
-    return std::current_exception();
-  }
-  return nullptr;
+std::exception_ptr cancellation_in(const task_context& context) noexcept {
+  return context.stop.stop_requested() ? cancellation() : make_error(std::errc::operation_canceled);
 }
+
+std::exception_ptr error_for(const task_context& parent, std::exception_ptr error) noexcept {
+  if (error != cancellation()) return error;
+  if (parent.stop.stop_requested()) count_cancellation(parent);
+  return cancellation_in(parent);
+}
+
+std::exception_ptr error_outside(std::exception_ptr error) noexcept {
+  return error == cancellation() ? make_error(std::errc::operation_canceled) : error;
+}
+
+std::exception_ptr current_exception_outside() noexcept { return error_outside(caught_error()); }
 
 }  // namespace gyre::detail

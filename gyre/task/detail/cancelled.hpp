@@ -9,7 +9,6 @@
 #include <cstdint>
 #include <exception>
 #include <system_error>
-#include <utility>
 
 namespace gyre::detail {
 
@@ -30,11 +29,6 @@ inline constexpr std::uint32_t most_cancellations = 100'000;
 /// operation_cancelled, which this then does.
 [[gnu::cold]] std::error_code failure_value(std::error_code error, const task_context* context);
 
-/// Within the handler of an operation_cancelled that leaves work of the same context with another
-/// token: passes it on, uncounted, if the coroutine was asked to stop, else throws
-/// std::system_error.
-[[noreturn, gnu::cold]] void rethrow_cancelled(const task_context& context);
-
 /// Throws std::system_error for `error`.
 [[noreturn, gnu::cold]] void throw_error(std::errc error);
 
@@ -49,35 +43,30 @@ inline bool gives_way(const task_context& context, std::coroutine_handle<> await
   return context.cancellations >= prompt_cancellations && yield_cancelled(context, awaiting);
 }
 
-/// Whether `error` says that a wait was cancelled, by a stop or otherwise. Catches it, so costs
-/// what a throw costs.
+// A stop travels between tasks as a status: every operation_cancelled that leaves a coroutine
+// becomes the same exception_ptr, which combinators compare and pass on without a throw.
+
+/// The exception_ptr of every operation_cancelled.
+[[gnu::cold]] const std::exception_ptr& cancellation() noexcept;
+/// The exception being handled; cancellation() for an operation_cancelled.
+[[gnu::cold]] std::exception_ptr caught_error() noexcept;
+/// An exception_ptr of std::system_error.
+[[gnu::cold]] std::exception_ptr make_error(std::errc error) noexcept;
+
+/// Whether `error` says that a wait was cancelled, by a stop or otherwise. Catches `error`, at the
+/// cost of a throw, unless it is cancellation().
 [[gnu::cold]] bool is_cancelled(const std::exception_ptr& error) noexcept;
-inline bool is_cancelled(const std::system_error& error) noexcept {
-  return error.code() == std::errc::operation_canceled;
-}
 
-/// Calls `function`, which gives the result of work that had a stop token of its own, for the
-/// coroutine of `parent`: an operation_cancelled of the work becomes one of the parent, if that was
-/// asked to stop, else std::system_error.
-template <class Function>
-decltype(auto) take_for(const task_context& parent, Function&& function) {
-  try {
-    return std::forward<Function>(function)();
-  } catch (const operation_cancelled&) {
-    throw_cancelled(parent);
-  }
-}
-
-/// The same for code that is no coroutine: always std::system_error.
-template <class Function>
-decltype(auto) take_outside(Function&& function) {
-  try {
-    return std::forward<Function>(function)();
-  } catch (const operation_cancelled&) {
-    throw_error(std::errc::operation_canceled);
-  }
-}
-/// The exception being handled, as code that is no coroutine gets it.
-std::exception_ptr current_exception_outside() noexcept;
+/// The cancellation of work in `context` that had another stop token: cancellation() if the
+/// coroutine itself was asked to stop, else std::system_error. Not counted.
+[[gnu::cold]] std::exception_ptr cancellation_in(const task_context& context) noexcept;
+/// `error` of a child with a stop token of its own, for the coroutine of `parent`; a cancellation
+/// is counted.
+[[gnu::cold]] std::exception_ptr error_for(const task_context& parent,
+                                           std::exception_ptr error) noexcept;
+/// `error` for ordinary code: std::system_error in place of cancellation().
+[[gnu::cold]] std::exception_ptr error_outside(std::exception_ptr error) noexcept;
+/// The exception being handled, for ordinary code.
+[[gnu::cold]] std::exception_ptr current_exception_outside() noexcept;
 
 }  // namespace gyre::detail

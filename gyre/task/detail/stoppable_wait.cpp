@@ -37,7 +37,11 @@ void stoppable_wait::stop() noexcept {
     if ((seen & event) == 0) return;
   } while (!parties_.compare_exchange_weak(seen, static_cast<std::uint8_t>(seen | cancelling),
                                            std::memory_order_acq_rel, std::memory_order_acquire));
-  home_->post(*this);
+  if (!home_->running_here()) return home_->post(*this);
+  step_ = cancel() ? step::leave_cancelled : step::leave_late;
+  // The coroutine resumes after request_stop(): the inline executor would run it within.
+  executor& where = *context_->where;
+  (&where == &inline_executor() ? *home_ : where).post(*this);
 }
 
 // Whether the caller was the last party.
@@ -61,7 +65,13 @@ void stoppable_wait::run(operation& self) {
       if (wait.start_here()) wait.resume_coroutine();
       break;
     case step::cancel:
-      if (wait.leave(wait.cancel() ? cancelling | event : cancelling)) wait.resume_coroutine();
+      wait.step_ = wait.cancel() ? step::leave_cancelled : step::leave_late;
+      return run(self);
+    case step::leave_cancelled:
+      if (wait.leave(cancelling | event)) wait.resume_coroutine();
+      break;
+    case step::leave_late:
+      if (wait.leave(cancelling)) wait.resume_coroutine();
       break;
     case step::resume: resume(wait.waiting_); break;
   }

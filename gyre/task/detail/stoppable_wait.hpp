@@ -70,7 +70,7 @@ class stoppable_wait : operation {
   };
   enum party : std::uint8_t { starting = 1, event = 2, cancelling = 4 };
   // The next step of run().
-  enum class step : std::uint8_t { start, cancel, resume };
+  enum class step : std::uint8_t { start, cancel, leave_cancelled, leave_late, resume };
 
   bool start_here() noexcept;
   void stop() noexcept;

@@ -10,7 +10,9 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <coroutine>
+#include <cstddef>
 #include <exception>
 #include <memory>
 #include <optional>
@@ -25,16 +27,19 @@ class many_threads final : public gyre::executor {
  public:
   explicit many_threads(bool runs_here) : runs_here_(runs_here) {}
   void post(gyre::operation& op) noexcept override {
-    model::assert_that(!runner_, "one operation in flight");
-    runner_.emplace([&op] { op.execute(); });
+    model::assert_that(posts_ < runners_.size(), "at most a start and a stop");
+    runners_[posts_++].emplace([&op] { op.execute(); });
   }
   bool running_here() const noexcept override { return runs_here_; }
   // The last operation has begun.
-  void join() { runner_.reset(); }
+  void join() {
+    for (auto& each : runners_) each.reset();
+  }
 
  private:
   bool runs_here_;
-  std::optional<model::thread> runner_;
+  std::size_t posts_ = 0;
+  std::array<std::optional<model::thread>, 2> runners_;
 };
 
 // An event that is completed or cancelled, by the first to claim it. Outlives the wait.
@@ -101,9 +106,12 @@ detached wait_for(signal& on, gyre::executor& home, gyre::task_context& context,
   ended.wake();
 }
 
-void check_race(bool coroutine_is_elsewhere) {
+// Where the threads are that begin the wait and stop it.
+enum class threads { of_home, of_others };
+
+void check_race(threads callers, bool coroutine_is_elsewhere) {
   const auto checked = model::check({.preemptions = 2, .spurious_failures = 0}, [&] {
-    many_threads home(true);
+    many_threads home(callers == threads::of_home);
     many_threads elsewhere(false);
     inplace_stop_source source;
     gyre::task_context context;
@@ -124,7 +132,17 @@ void check_race(bool coroutine_is_elsewhere) {
   EXPECT_TRUE(checked) << checked;
 }
 
-TEST(StoppableWaitModel, EndsOnceWhereItsCoroutineIsAtHome) { check_race(false); }
-TEST(StoppableWaitModel, EndsOnceWhereItsCoroutineIsElsewhere) { check_race(true); }
+TEST(StoppableWaitModel, StoppedAtHomeEndsOnceWhereItsCoroutineIsAtHome) {
+  check_race(threads::of_home, false);
+}
+TEST(StoppableWaitModel, StoppedAtHomeEndsOnceWhereItsCoroutineIsElsewhere) {
+  check_race(threads::of_home, true);
+}
+TEST(StoppableWaitModel, StoppedFromOutsideEndsOnceWhereItsCoroutineIsAtHome) {
+  check_race(threads::of_others, false);
+}
+TEST(StoppableWaitModel, StoppedFromOutsideEndsOnceWhereItsCoroutineIsElsewhere) {
+  check_race(threads::of_others, true);
+}
 
 }  // namespace

@@ -98,7 +98,7 @@ class task_end {
 void start_nested(std::coroutine_handle<> first, executor& where) noexcept;
 [[noreturn, gnu::cold, gnu::noinline]] void rethrow_and_clear(std::exception_ptr& error);
 
-/// Constructs the exception being handled at `error`.
+/// Constructs caught_error() at `error`.
 [[gnu::cold]] void catch_into(std::exception_ptr* error) noexcept;
 
 struct task_promise_base : awaiting_promise, slab_frame {
@@ -156,6 +156,9 @@ class task_promise_result : public task_promise_base {
     static_cast<task_state<T>*>(this->end)->emplace(std::forward<U>(value));
   }
   void unhandled_exception() noexcept { static_cast<task_state<T>*>(this->end)->fail(); }
+  void fail(std::exception_ptr error) noexcept {
+    static_cast<task_state<T>*>(this->end)->fail(std::move(error));
+  }
 };
 
 template <>
@@ -163,6 +166,7 @@ class task_promise_result<void> : public task_promise_base {
  public:
   void return_void() noexcept {}
   void unhandled_exception() noexcept;
+  void fail(std::exception_ptr error) noexcept;
 };
 
 /// A task's coroutine until it has finished, then its result; also the task's awaiter.
@@ -227,6 +231,15 @@ class task_state : public task_end {
   /// As start(), for a child of a coroutine: see start_nested().
   void start_child(task_context& context) { start_nested(prepare(context), *context.where); }
 
+  /// The exception of a coroutine that has failed, else null; take_result() is then not called.
+  std::exception_ptr take_error() noexcept {
+    if (!failed()) [[likely]]
+      return nullptr;
+    word_ = 0;
+    std::exception_ptr error = std::move(error_);
+    std::destroy_at(&error_);
+    return error;
+  }
   /// Returns the result, or throws the exception, of a coroutine that has finished; once.
   T take_result() {
     if (failed()) [[unlikely]]
@@ -285,6 +298,10 @@ class task_state : public task_end {
   [[gnu::cold, gnu::noinline]] void fail() noexcept {
     if ((word_ & has_value) != 0) drop_value();
     catch_into(&error_);
+    word_ |= has_error;
+  }
+  void fail(std::exception_ptr error) noexcept {
+    std::construct_at(&error_, std::move(error));
     word_ |= has_error;
   }
 
