@@ -52,8 +52,8 @@ task<task_result_t<Body>> finally(Body body, Cleanup cleanup) {
   // Made before anything can go wrong.
   task<> last = shielded(detail::run_cleanup(std::move(cleanup)));
   task<task_result_t<Body>> work = as_task(std::move(body));
-  co_await detail::settle(work);
-  co_await detail::settle(last);
+  co_await detail::await_ready_state(work);
+  co_await detail::await_ready_state(last);
   if (!detail::task_access::state(work).failed()) co_await detail::take_result(last);
   co_return co_await detail::take_result(work);
 }

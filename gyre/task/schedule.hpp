@@ -36,12 +36,10 @@ inline void check_hop(const task_context& from, const executor& to) noexcept(!ch
 
 /// Awaited: goes on in `Executor`'s queue. The type is known where that saves a virtual call.
 template <class Executor>
-class schedule_awaiter : resumption {
+class schedule_awaiter : resumption, public suspends_always {
  public:
   explicit schedule_awaiter(Executor& to) noexcept : to_(to) {}
 
-  static constexpr bool executor_affine = true;
-  static constexpr bool await_ready() noexcept { return false; }
   template <has_context Promise>
   void await_suspend(std::coroutine_handle<Promise> awaiting) noexcept(!checks_deadlocks) {
     check_hop(context_of(awaiting), to_);
@@ -49,18 +47,15 @@ class schedule_awaiter : resumption {
     waiting = awaiting;
     to_.post(static_cast<operation&>(*this));
   }
-  static constexpr void await_resume() noexcept {}
 
  private:
   Executor& to_;
 };
 
-class resume_on_awaiter : resumption {
+class resume_on_awaiter : resumption, public suspends_always {
  public:
   explicit resume_on_awaiter(executor& to) noexcept : to_(to) {}
 
-  static constexpr bool executor_affine = true;
-  static constexpr bool await_ready() noexcept { return false; }
   template <has_context Promise>
   bool await_suspend(std::coroutine_handle<Promise> awaiting) noexcept(!checks_deadlocks) {
     if (context_of(awaiting).where == &to_) return false;
@@ -70,16 +65,13 @@ class resume_on_awaiter : resumption {
     to_.post(*this);
     return true;
   }
-  static constexpr void await_resume() noexcept {}
 
  private:
   executor& to_;
 };
 
-class yield_awaiter : resumption {
+class yield_awaiter : resumption, public suspends_always {
  public:
-  static constexpr bool executor_affine = true;
-  static constexpr bool await_ready() noexcept { return false; }
   template <class Promise>
   void await_suspend(std::coroutine_handle<Promise> awaiting) noexcept {
     waiting = awaiting;
@@ -99,12 +91,10 @@ class yield_awaiter : resumption {
 
 /// Reads from the context of the coroutine that awaits it, without waiting.
 template <class Read>
-class context_awaiter {
+class context_awaiter : public suspends_always {
  public:
   explicit context_awaiter(Read read) noexcept : read_(read) {}
 
-  static constexpr bool executor_affine = true;
-  static constexpr bool await_ready() noexcept { return false; }
   template <class Promise>
   bool await_suspend(std::coroutine_handle<Promise> awaiting) noexcept {
     context_ = &context_of(awaiting);
@@ -159,7 +149,7 @@ task<task_result_t<Awaitable>> on(executor& target, Awaitable awaitable) {
   executor& home = co_await current_executor();
   co_await resume_on(target);
   task<result> work = as_task(std::move(awaitable));
-  co_await detail::settle(work);
+  co_await detail::await_ready_state(work);
   co_await resume_on(home);
   co_return co_await detail::take_result(work);
 }

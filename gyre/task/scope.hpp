@@ -154,44 +154,28 @@ class open_scope final : public scope {
   open_scope(inplace_stop_token parent, scope_errors policy) noexcept : scope(parent, policy) {}
 
   /// Awaited before anything else: the coroutine is the one that will wait.
-  auto adopt() noexcept { return adopt_awaiter(*this); }
+  auto adopt() noexcept {
+    return suspension([this](auto parent) noexcept {
+      fork_context(inherited_, parent);
+      inherited_.stop = get_token();
+      attach(parent);
+      return false;
+    });
+  }
   /// Awaited after the body: until all tasks have ended.
-  auto join() noexcept { return join_awaiter(*this); }
+  auto join() noexcept {
+    return suspension([this](auto parent) noexcept {
+      parent_.waiting = parent;
+      home_ = context_of(parent).where;
+      // release: pairs with the acquire in finish_task(), which resumes; acquire: pairs with the
+      // release there: the errors are seen.
+      return open_.fetch_sub(1, std::memory_order_acq_rel) != 1;
+    });
+  }
   /// After that: the exception for the coroutine, of the errors or its stop; null if there is none.
   std::exception_ptr take_error(const task_context& parent);
 
   using scope::note_error;
-
- private:
-  struct adopt_awaiter {
-    explicit adopt_awaiter(open_scope& s) noexcept : self(s) {}
-    static constexpr bool executor_affine = true;
-    static constexpr bool await_ready() noexcept { return false; }
-    template <class Promise>
-    bool await_suspend(std::coroutine_handle<Promise> parent) noexcept {
-      fork_context(self.inherited_, parent);
-      self.inherited_.stop = self.get_token();
-      self.attach(parent);
-      return false;
-    }
-    static constexpr void await_resume() noexcept {}
-    open_scope& self;
-  };
-  struct join_awaiter {
-    explicit join_awaiter(open_scope& s) noexcept : self(s) {}
-    static constexpr bool executor_affine = true;
-    static constexpr bool await_ready() noexcept { return false; }
-    template <class Promise>
-    bool await_suspend(std::coroutine_handle<Promise> parent) noexcept {
-      self.parent_.waiting = parent;
-      self.home_ = context_of(parent).where;
-      // release: pairs with the acquire in leave(), which resumes; acquire: pairs with the release
-      // there: the errors are seen.
-      return self.open_.fetch_sub(1, std::memory_order_acq_rel) != 1;
-    }
-    static constexpr void await_resume() noexcept {}
-    open_scope& self;
-  };
 };
 
 template <class Body>
@@ -229,7 +213,7 @@ task<detail::scope_result_t<Body>> with_scope(Body body,
   if (work.valid()) {
     {
       const detail::stopped_by scoped(context, here.get_token());
-      co_await detail::settle(work);
+      co_await detail::await_ready_state(work);
     }
     if (std::exception_ptr error = detail::task_access::state(work).take_error()) {
       here.note_error(std::move(error));

@@ -212,19 +212,21 @@ inplace_stop_callback(inplace_stop_token, CallbackFn) -> inplace_stop_callback<C
 
 namespace detail {
 
+/// A stop callback that passes the stop on to `source`.
+struct request_stop_of {
+  inplace_stop_source* source;
+  void operator()() const noexcept { source->request_stop(); }
+};
+
 /// A source that also stops when its parent does: the stop of work within work. A parent that can
 /// never stop costs a branch. The parent's source must outlive it.
 class linked_stop_source : public inplace_stop_source {
  public:
-  explicit linked_stop_source(inplace_stop_token parent) noexcept : link_(parent, follow{this}) {}
+  explicit linked_stop_source(inplace_stop_token parent) noexcept
+      : link_(parent, request_stop_of{this}) {}
 
  private:
-  struct follow {
-    inplace_stop_source* self;
-    void operator()() const noexcept { self->request_stop(); }
-  };
-
-  inplace_stop_callback<follow> link_;
+  inplace_stop_callback<request_stop_of> link_;
 };
 
 }  // namespace detail

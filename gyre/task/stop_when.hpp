@@ -24,19 +24,14 @@ class either_stop {
       : token_(one.stop_possible() ? one : other) {
     if (!one.stop_possible() || !other.stop_possible() || one == other) return;
     token_ = source_.emplace(one).get_token();
-    link_.emplace(other, follow{&*source_});
+    link_.emplace(other, request_stop_of{&*source_});
   }
 
   inplace_stop_token get_token() const noexcept { return token_; }
 
  private:
-  struct follow {
-    inplace_stop_source* source;
-    void operator()() const noexcept { source->request_stop(); }
-  };
-
   std::optional<linked_stop_source> source_;
-  std::optional<inplace_stop_callback<follow>> link_;
+  std::optional<inplace_stop_callback<request_stop_of>> link_;
   inplace_stop_token token_;
 };
 

@@ -11,17 +11,17 @@ namespace gyre::detail {
 
 #if GYRE_ASYNC_BACKTRACE
 waiting_thread::waiting_thread(inplace_stop_token stop_when) noexcept {
-  on_stop_.emplace(stop_when, stop_all{this});
+  on_stop_.emplace(stop_when, request_stop_of{&end_all_});
   stop = end_all_.get_token();
 #else
 waiting_thread::waiting_thread(inplace_stop_token stop_when) noexcept {
   stop = stop_when;
 #endif
   where = &executor_;
-  finished = &tell;
+  finished = &finish;
 }
 
-std::coroutine_handle<> waiting_thread::tell(task_context& self) noexcept {
+std::coroutine_handle<> waiting_thread::finish(task_context& self) noexcept {
   auto& thread = static_cast<waiting_thread&>(self);
   // Not a question of thread.where: a foreign awaitable may resume coroutines where it likes.
   if (thread.executor_.running_here()) {

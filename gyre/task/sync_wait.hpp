@@ -61,18 +61,13 @@ class waiting_thread : public slab_object, task_context {
   }
 
  private:
-  static std::coroutine_handle<> tell(task_context& self) noexcept;
+  static std::coroutine_handle<> finish(task_context& self) noexcept;
 #if GYRE_ASYNC_BACKTRACE
   [[noreturn]] void end_deadlock(task_end& work);
   bool cancel_remaining();
 
-  struct stop_all {
-    waiting_thread* self;
-    void operator()() const noexcept { self->end_all_.request_stop(); }
-  };
-
   inplace_stop_source end_all_;
-  std::optional<inplace_stop_callback<stop_all>> on_stop_;  // ends when the sync_wait does
+  std::optional<inplace_stop_callback<request_stop_of>> on_stop_;  // ends when the sync_wait does
   bool given_up_ = false;
 #endif
 

@@ -5,7 +5,7 @@
 #pragma once
 
 #include <gyre/task/as_task.hpp>
-#include <gyre/task/detail/alarm.hpp>
+#include <gyre/task/detail/deadline_stop.hpp>
 #include <gyre/task/detail/cancelled.hpp>
 #include <gyre/task/detail/this_context.hpp>
 #include <gyre/task/stop_token.hpp>
@@ -21,20 +21,22 @@ namespace gyre {
 namespace detail {
 
 template <class T>
-task<T> with_alarm(task<T> given, std::chrono::nanoseconds limit) {
+task<T> with_deadline_stop(task<T> awaited, std::chrono::nanoseconds limit) {
   task_context& context = co_await this_context();
   linked_stop_source source(context.stop);
-  task<T> work(std::move(given));  // a parameter would outlive the source
+  task<T> work(std::move(awaited));  // a parameter would outlive the source
   bool timed_out = false;
   {
-    alarm timeout(source, limit);
-    co_await timeout.set();
+    deadline_stop timeout(source, limit);
+    co_await timeout.adopt();
+    timeout.start();
     {
       const stopped_by scoped(context, source.get_token());
-      co_await settle(work);
+      co_await await_ready_state(work);
     }
-    co_await timeout.go_home();
-    timed_out = co_await timeout.off();
+    co_await timeout.return_to_executor();
+    co_await timeout.cancel();
+    timed_out = timeout.was_first();
   }
   if (std::exception_ptr error = task_access::state(work).take_error()) {
     if (timed_out && is_cancelled(error)) {
@@ -62,7 +64,7 @@ task<T> with_alarm(task<T> given, std::chrono::nanoseconds limit) {
 /// May be destroyed while it waits, on the thread of an executor that has one, if `awaitable` may.
 template <awaitable Awaitable>
 [[nodiscard]] auto with_timeout(Awaitable awaitable, std::chrono::nanoseconds limit) {
-  return detail::with_alarm(as_task(std::move(awaitable)), limit);
+  return detail::with_deadline_stop(as_task(std::move(awaitable)), limit);
 }
 
 }  // namespace gyre

@@ -1,17 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/task/detail/cancelled.hpp>
 
-#include <gyre/base/detail/slab_object.hpp>
-#include <gyre/base/operation.hpp>
 #include <gyre/task/async_backtrace.hpp>
-#include <gyre/task/detail/transfer.hpp>
+#include <gyre/task/detail/resumption.hpp>
 #include <gyre/task/executor.hpp>
 
 #include <cxxabi.h>
 
-#include <cstddef>
 #include <cstdio>
-#include <new>
 #include <typeinfo>
 
 namespace gyre::detail {
@@ -37,27 +33,6 @@ bool is_stop(std::error_code error, const task_context* context) noexcept {
   }
   std::terminate();
 }
-
-// A coroutine in the queue of its executor. Owns itself until it has run.
-class queued_resumption final : public slab_object, operation {
- public:
-  static void post(std::coroutine_handle<> waiting, executor& to) {
-    to.post(*new queued_resumption(waiting));
-  }
-
- private:
-  explicit queued_resumption(std::coroutine_handle<> waiting) noexcept
-      : operation(&run), waiting_(waiting) {}
-
-  static void run(operation& self) {
-    auto* const queued = static_cast<queued_resumption*>(&self);
-    const std::coroutine_handle<> waiting = queued->waiting_;
-    delete queued;
-    resume(waiting);
-  }
-
-  std::coroutine_handle<> waiting_;
-};
 
 }  // namespace
 
@@ -87,13 +62,8 @@ void throw_error(std::errc error) { throw std::system_error(std::make_error_code
 
 // On the inline executor there is nothing to give way to. Without memory the wait ends at once.
 bool yield_cancelled(const task_context& context, std::coroutine_handle<> awaiting) noexcept {
-  if (!context.stop.stop_requested() || context.where == &inline_executor()) return false;
-  try {
-    queued_resumption::post(awaiting, *context.where);
-    return true;
-  } catch (const std::bad_alloc&) {
-    return false;
-  }
+  return context.stop.stop_requested() && context.where != &inline_executor() &&
+         post_resumption(awaiting, *context.where);
 }
 
 // Never destroyed: threads may outlive the program's statics.

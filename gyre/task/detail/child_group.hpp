@@ -43,7 +43,16 @@ class child_group final : resumption, public child_set {
   child_group& operator=(const child_group&) = delete;
 
   /// Awaited before anything else: makes the coroutine the parent.
-  auto adopt() noexcept { return adopt_awaiter(*this); }
+  auto adopt() noexcept {
+    return suspension([this](auto parent) noexcept {
+      fork_context(inherited_, parent);
+      attach(parent);
+      inherited_.stop = stop_.emplace(inherited_.stop).get_token();
+      inherited_.finished = &end;
+      parent_ = &context_of(parent);
+      return gives_way(*parent_, parent);
+    });
+  }
   /// Runs `work` to its first wait. Throws if it is empty; there is no child then.
   template <class T>
   void start(child& context, task<T>& work) {
@@ -82,23 +91,6 @@ class child_group final : resumption, public child_set {
   }
 
  private:
-  struct adopt_awaiter {
-    explicit adopt_awaiter(child_group& g) noexcept : group(g) {}
-    static constexpr bool executor_affine = true;
-    static constexpr bool await_ready() noexcept { return false; }
-    template <class Promise>
-    bool await_suspend(std::coroutine_handle<Promise> parent) noexcept {
-      task_context& inherited = group.inherited_;
-      fork_context(inherited, parent);
-      group.attach(parent);
-      inherited.stop = group.stop_.emplace(inherited.stop).get_token();
-      inherited.finished = &end;
-      group.parent_ = &context_of(parent);
-      return gives_way(*group.parent_, parent);
-    }
-    static constexpr void await_resume() noexcept {}
-    child_group& group;
-  };
   struct ended_awaiter {
     explicit ended_awaiter(child_group& g) noexcept : group(g) {}
     static constexpr bool executor_affine = true;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/task/detail/fork_join.hpp>
 
-#include <gyre/base/detail/slab_object.hpp>
 #include <gyre/base/operation.hpp>
 #include <gyre/base/slab.hpp>
 #include <gyre/task/executor.hpp>
@@ -27,37 +26,11 @@ struct starts {
 };
 constinit thread_local starts here;
 
-// A coroutine that begins in the queue of its executor. Owns itself until it has run.
-class queued_start final : public slab_object, operation {
- public:
-  /// False if there is no memory.
-  static bool post(std::coroutine_handle<> first, executor& to) noexcept {
-    try {
-      to.post(*new queued_start(first));
-      return true;
-    } catch (const std::bad_alloc&) {
-      return false;
-    }
-  }
-
- private:
-  explicit queued_start(std::coroutine_handle<> first) noexcept : operation(&run), first_(first) {}
-
-  static void run(operation& self) {
-    auto* const queued = static_cast<queued_start*>(&self);
-    const std::coroutine_handle<> first = queued->first_;
-    delete queued;
-    resume(first);
-  }
-
-  std::coroutine_handle<> first_;
-};
-
 }  // namespace
 
 [[gnu::noinline]] void start_nested(std::coroutine_handle<> first, executor& where) noexcept {
   if (here.nested >= most_nested_starts && &where != &inline_executor()) [[unlikely]] {
-    if (queued_start::post(first, where)) return;
+    if (post_resumption(first, where)) return;
   }
   ++here.nested;
   resume(first);

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a coroutine that waits comes back: through the queue of its executor.
+// resumption: resumes a suspended coroutine through the queue of an executor.
 #pragma once
 
 #include <gyre/base/operation.hpp>
 #include <gyre/task/detail/transfer.hpp>
+#include <gyre/task/executor.hpp>
 
 #include <coroutine>
 
@@ -18,6 +19,32 @@ struct resumption : operation {
   resumption& operator=(const resumption&) = delete;
 
   std::coroutine_handle<> waiting;
+};
+
+/// Resumes `waiting` in the queue of `target`, by an operation from the slab. False if there is no
+/// memory for that.
+bool post_resumption(std::coroutine_handle<> waiting, executor& target) noexcept;
+
+/// Base of awaiters that are never ready and resume a coroutine on its executor.
+struct suspends_always {
+  static constexpr bool executor_affine = true;
+  static constexpr bool await_ready() noexcept { return false; }
+  static constexpr void await_resume() noexcept {}
+};
+
+/// Awaited, calls `suspend` with the coroutine's handle; it returns whether the coroutine waits.
+template <class Suspend>
+class suspension : public suspends_always {
+ public:
+  explicit suspension(Suspend suspend) noexcept : suspend_(suspend) {}
+  template <class Promise>
+  bool await_suspend(std::coroutine_handle<Promise> awaiting) noexcept(
+      noexcept(suspend_(awaiting))) {
+    return suspend_(awaiting);
+  }
+
+ private:
+  Suspend suspend_;
 };
 
 }  // namespace gyre::detail

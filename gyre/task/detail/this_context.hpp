@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// How combinators that are coroutines see the context they run in, and change what stops them.
+// Awaiters for combinators that are coroutines: their context, and ends without a throw.
 #pragma once
 
 #include <gyre/task/context.hpp>
 #include <gyre/task/detail/cancelled.hpp>
+#include <gyre/task/detail/resumption.hpp>
 #include <gyre/task/detail/transfer.hpp>
 #include <gyre/task/stop_token.hpp>
 #include <gyre/task/task.hpp>
@@ -16,10 +17,8 @@
 namespace gyre::detail {
 
 /// Awaited, gives the context of the coroutine, without waiting.
-class this_context {
+class this_context : public suspends_always {
  public:
-  static constexpr bool executor_affine = true;
-  static constexpr bool await_ready() noexcept { return false; }
   template <has_context Promise>
   bool await_suspend(std::coroutine_handle<Promise> awaiting) noexcept {
     context_ = &context_of(awaiting);
@@ -55,12 +54,10 @@ class stopped_by {
 
 /// Awaited, runs a task to its end and leaves the result, or the error, in it.
 template <class T>
-class settle {
+class await_ready_state : public suspends_always {
  public:
-  explicit settle(task<T>& work) noexcept : work_(task_access::state(work)) {}
+  explicit await_ready_state(task<T>& work) noexcept : work_(task_access::state(work)) {}
 
-  static constexpr bool executor_affine = true;
-  static constexpr bool await_ready() noexcept { return false; }
   template <has_context Promise>
   GYRE_INLINE_IN_GCC std::coroutine_handle<> await_suspend(
       std::coroutine_handle<Promise> awaiting) {
@@ -72,14 +69,13 @@ class settle {
   task_state<T>& work_;
 };
 
-/// Awaited, ends the coroutine with `error`, a local of it, unless that is null. As if `error` left
-/// the coroutine by a throw, but its frame is destroyed instead of unwound, which costs a hundredth.
-/// Outside of try blocks, whose handlers would not run.
-class fail_with {
+/// Awaited, ends the coroutine with `error`, one of its locals, unless that is null: as if it were
+/// thrown, but at a hundredth of the cost, since the frame is destroyed instead of unwound. Not
+/// within a try block, as its handlers would not run.
+class fail_with : public suspends_always {
  public:
   explicit fail_with(std::exception_ptr& error) noexcept : error_(error) {}
 
-  static constexpr bool executor_affine = true;
   bool await_ready() const noexcept { return error_ == nullptr; }
   template <class Promise>
   GYRE_INLINE_IN_GCC std::coroutine_handle<> await_suspend(
@@ -91,7 +87,6 @@ class fail_with {
     self.promise().fail(std::move(error_));
     return transfer_to(end_specially(promise, self));
   }
-  static constexpr void await_resume() noexcept {}
 
  private:
   std::exception_ptr& error_;
@@ -99,11 +94,10 @@ class fail_with {
 
 /// Awaited, gives the result of a task that has ended, or ends the coroutine as fail_with does.
 template <class T>
-class take_result {
+class take_result : public suspends_always {
  public:
   explicit take_result(task<T>& ended) noexcept : ended_(task_access::state(ended)) {}
 
-  static constexpr bool executor_affine = true;
   bool await_ready() const noexcept { return !ended_.failed(); }
   template <class Promise>
   GYRE_INLINE_IN_GCC std::coroutine_handle<> await_suspend(

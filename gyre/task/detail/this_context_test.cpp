@@ -25,7 +25,7 @@ using gyre::operation_cancelled;
 using gyre::task;
 using gyre::detail::cancellation;
 using gyre::detail::fail_with;
-using gyre::detail::settle;
+using gyre::detail::await_ready_state;
 using gyre::detail::take_result;
 using gyre::detail::task_access;
 using testing::ElementsAre;
@@ -126,7 +126,7 @@ task<std::string> throws_stop() {
 // Passes an error on as combinators do.
 template <class T>
 task<T> passes_on(task<T> work) {
-  co_await settle(work);
+  co_await await_ready_state(work);
   co_return co_await take_result(work);
 }
 
@@ -139,7 +139,7 @@ TEST(TakeResult, PassesAStopOnAsAStatus) {
   bool is_status = false;
   gyre::sync_wait([](bool& seen) -> task<> {
     task<std::string> work = passes_on(passes_on(throws_stop()));
-    co_await settle(work);
+    co_await await_ready_state(work);
     seen = task_access::state(work).take_error() == cancellation();
   }(is_status));
   EXPECT_TRUE(is_status);
