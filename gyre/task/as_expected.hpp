@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Errors as values.
+// as_expected: awaits an operation and gives its error as a value.
 //
 //     std::expected<void, std::error_code> slept = co_await gyre::as_expected(gyre::sleep_for(1s));
 #pragma once
@@ -10,7 +10,6 @@
 
 #include <coroutine>
 #include <expected>
-#include <functional>
 #include <new>
 #include <system_error>
 #include <type_traits>
@@ -20,11 +19,11 @@ namespace gyre {
 
 namespace detail {
 
-/// Awaiters that can tell their error without a throw.
+/// Awaiters whose result() gives the error as a value.
 template <class T>
-concept tells_result = requires(T& object) { object.result(); };
+concept has_result = requires(T& object) { object.result(); };
 
-/// Passes everything on to `Awaiter`, but asks it for the result instead of the value.
+/// An awaiter that gives the result() of `Awaiter`.
 template <class Awaiter>
 class expecting_awaiter {
  public:
@@ -46,15 +45,8 @@ class expecting_awaiter {
 };
 
 template <class T>
-struct value_in_expected {
-  using type = T;
-};
-template <class T>
-struct value_in_expected<T&> {
-  using type = std::reference_wrapper<T>;
-};
-template <class T>
-using expected_t = std::expected<typename value_in_expected<T>::type, std::error_code>;
+using expected_t =
+    std::expected<std::conditional_t<std::is_void_v<T>, void, element_t<T>>, std::error_code>;
 
 template <class Awaitable>
 task<expected_t<task_result_t<Awaitable>>> catch_system_error(Awaitable awaitable) {
@@ -74,21 +66,21 @@ task<expected_t<task_result_t<Awaitable>>> catch_system_error(Awaitable awaitabl
 
 }  // namespace detail
 
-/// Awaited, gives what `operation` gives or the std::error_code it fails with, as a
-/// std::expected<T, std::error_code>; a reference comes in a std::reference_wrapper.
+/// Awaits `operation` and gives a std::expected of its result, or of the std::error_code with which
+/// it failed. A reference comes in a std::reference_wrapper.
 ///
-/// Operations of gyre (sleeping, locking, reading, …) then do not throw, but for
-/// operation_cancelled when the coroutine is asked to stop, and nothing is allocated. Of tasks and
-/// other awaitables it catches std::system_error, which costs a frame and the throw, and
-/// std::bad_alloc, which becomes std::errc::not_enough_memory; other exceptions pass. Takes rvalues
-/// by value; lvalues are referred to.
+/// Lifetime: rvalues are moved in; lvalues must outlive the await.
+/// Errors: operation_cancelled when the coroutine was asked to stop. Of tasks and other awaitables
+/// that are not gyre's operations, every exception but std::system_error and std::bad_alloc
+/// (std::errc::not_enough_memory).
+/// Complexity: gyre's operations neither throw nor allocate; others cost a frame, and the throw.
 template <awaitable Awaitable>
 [[nodiscard]] auto as_expected(Awaitable&& operation) {
   using awaiter = decltype(detail::awaiter_of(std::declval<Awaitable>()));
   // The awaiter of operator co_await may refer to the operation, and would outlive it.
   constexpr bool awaits_itself =
       std::is_same_v<std::remove_cvref_t<awaiter>, std::remove_cvref_t<Awaitable>>;
-  if constexpr (awaits_itself && detail::tells_result<awaiter>) {
+  if constexpr (awaits_itself && detail::has_result<awaiter>) {
     return detail::expecting_awaiter<Awaitable>(std::forward<Awaitable>(operation));
   } else {
     return detail::catch_system_error<Awaitable>(std::forward<Awaitable>(operation));

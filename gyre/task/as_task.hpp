@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// What can be awaited, and how anything awaitable becomes a task.
+// awaitable, as_task: the concept of what can be awaited, and its conversion to a task.
 #pragma once
 
 #include <gyre/task/task.hpp>
 
 #include <concepts>
 #include <coroutine>
+#include <functional>
 #include <type_traits>
 #include <utility>
+#include <variant>
 
 namespace gyre {
 
@@ -25,6 +27,22 @@ inline constexpr bool is_task = false;
 template <class T>
 inline constexpr bool is_task<task<T>> = true;
 
+/// A result as an element of a tuple, a vector or a variant.
+template <class T>
+struct element {
+  using type = T;
+};
+template <class T>
+struct element<T&> {
+  using type = std::reference_wrapper<T>;
+};
+template <>
+struct element<void> {
+  using type = std::monostate;
+};
+template <class T>
+using element_t = typename element<T>::type;
+
 }  // namespace detail
 
 /// A type that a coroutine of gyre can `co_await`.
@@ -41,13 +59,15 @@ using await_result_t =
                  std::remove_reference_t<decltype(detail::awaiter_of(std::declval<T>()))>&>()
                  .await_resume());
 
-/// A task's result type for an awaitable: what it gives, by value unless it is an lvalue.
+/// The result type of a task that awaits a T: by value unless that gives an lvalue.
 template <awaitable T>
 using task_result_t = std::conditional_t<std::is_rvalue_reference_v<await_result_t<T>>,
                                          std::remove_cvref_t<await_result_t<T>>, await_result_t<T>>;
 
-/// A task that awaits `object`. Tasks are moved; other rvalues are moved into the new coroutine's
-/// frame; lvalues are referred to and must outlive it. Costs a frame, unless it is a task already.
+/// Returns a task that awaits `object`, or `object` itself if that is a task.
+///
+/// Lifetime: rvalues are moved into the task; lvalues must outlive it.
+/// Complexity: a coroutine frame, unless `object` is a task.
 template <awaitable T>
 auto as_task(T&& object) {
   if constexpr (detail::is_task<std::remove_cvref_t<T>>) {
@@ -59,5 +79,19 @@ auto as_task(T&& object) {
     }(std::forward<T>(object));
   }
 }
+
+namespace detail {
+
+/// As as_task(), without the result.
+template <awaitable T>
+task<> as_task_without_result(T object) {
+  if constexpr (std::is_same_v<T, task<>>) {
+    return object;
+  } else {
+    return [](T held) -> task<> { static_cast<void>(co_await std::move(held)); }(std::move(object));
+  }
+}
+
+}  // namespace detail
 
 }  // namespace gyre

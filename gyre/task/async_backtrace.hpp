@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which coroutine awaits which: the stack that a suspended coroutine would have if it were a
-// thread. Known where gyre was built as Debug, or with the CMake option GYRE_ASYNC_BACKTRACE;
-// elsewhere coroutines carry nothing for it, and every backtrace is empty.
+// async_backtrace: the chain of awaits above a suspended coroutine, as a stack trace is of a
+// thread. Recorded in Debug builds of gyre, and with the CMake option GYRE_ASYNC_BACKTRACE; empty
+// elsewhere.
 //
 //     std::cerr << co_await gyre::current_backtrace();
 #pragma once
@@ -17,7 +17,7 @@
 
 namespace gyre {
 
-/// Whether this build knows backtraces.
+/// Whether this build records backtraces.
 inline constexpr bool async_backtrace_is_on = GYRE_ASYNC_BACKTRACE != 0;
 
 namespace detail {
@@ -27,9 +27,9 @@ void append_frame(std::string& text, const std::source_location& frame, std::str
 
 }  // namespace detail
 
-/// The awaits in which coroutines are suspended, the innermost first, each with function, file and
-/// line; then those of the coroutine for which they run beside others (of when_all, of a scope), up
-/// to the one that was started by sync_wait() or spawn().
+/// The awaits in which a coroutine and its callers are suspended, the innermost first, each with
+/// function, file and line. A child of when_all() or a scope is followed by the coroutine that
+/// waits for it, up to the one that sync_wait() or spawn() started.
 class async_backtrace {
  public:
   async_backtrace() = default;
@@ -41,7 +41,7 @@ class async_backtrace {
   /// The name that spawn() or a scope gave the outermost coroutine that has one; empty if none has.
   const std::string& name() const noexcept { return name_; }
 
-  /// A line for each frame, "  at function (file:line)".
+  /// One line for each frame, "  at function (file:line)".
   std::string to_string() const;
   friend std::ostream& operator<<(std::ostream& out, const async_backtrace& trace);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sequences written as coroutines that wait between their values.
+// async_generator: a coroutine that yields a sequence and may await between its values.
 //
 //     gyre::async_generator<line> lines(tcp_stream& from);
 //
@@ -28,8 +28,8 @@ class async_generator;
 
 namespace detail {
 
-/// The promise of an async_generator<T>. It belongs to the thread of control of whoever waits for
-/// the next element, and has no context between elements.
+/// The promise of an async_generator<T>. Between elements it has no context; it takes its
+/// consumer's.
 template <class T>
 class async_generator_promise : public awaiting_promise, public slab_frame {
  public:
@@ -118,21 +118,18 @@ class async_generator_promise : public awaiting_promise, public slab_frame {
 
 }  // namespace detail
 
-/// A coroutine that yields a sequence of values and may wait for each: within it co_await and
-/// co_yield both work.
+/// A coroutine that yields a sequence of values, and may await before each of them.
 ///
-/// `T` is an object type, and then the consumer may move from what it gets; or an lvalue reference,
-/// and then it gets the yielded object itself. An element lives until the next call of next(). What
-/// is yielded is copied only if it is an lvalue and `T` an object type.
+/// If `T` is an object type, the consumer may move from an element, and a yielded lvalue is copied;
+/// if it is an lvalue reference, the consumer gets the yielded object. The coroutine runs only
+/// while next() is awaited, with the stop token, the task-local values and the executor of its
+/// consumer; resume_on() within it moves the consumer as well.
 ///
-/// It runs only while somebody awaits next(), as a part of that coroutine's thread of control: with
-/// its stop token, its task-local values and its executor; resume_on() within it moves its consumer
-/// as well. Going there and back are jumps; a next() allocates nothing and needs no lock.
-///
-/// One thread at a time; next() must not be called while another is awaited. It may be destroyed or
-/// moved whenever it does not run: in the middle of the sequence its locals are destroyed. So may
-/// be a coroutine that waits for an element. Calling the coroutine takes its frame from the slab,
-/// or from an allocator passed after std::allocator_arg.
+/// Thread-safety: one thread at a time; one next() at a time.
+/// Lifetime: an element lives until the next call of next(). The generator may be moved or
+/// destroyed while it does not run, and a coroutine that waits for an element may be destroyed.
+/// Complexity: next() is two jumps, without allocation. The frame comes from the slab, or from an
+/// allocator passed after std::allocator_arg.
 template <class T>
 class [[nodiscard]] async_generator {
   static_assert(!std::is_rvalue_reference_v<T> && !std::is_void_v<T>,
@@ -182,8 +179,8 @@ class [[nodiscard]] async_generator {
     if (coroutine_) coroutine_.destroy();
   }
 
-  /// Awaited, gives a pointer to the next element, or null at the end, again and again. Throws what
-  /// leaves the coroutine; after that the sequence is at its end.
+  /// Awaited, gives a pointer to the next element; null at the end, and from then on. Throws what
+  /// leaves the coroutine, which ends the sequence.
   [[nodiscard]] auto next() noexcept { return next_awaiter(coroutine_); }
 
  private:

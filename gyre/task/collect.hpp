@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Many awaitables, a few at a time.
+// collect: awaits the awaitables of a range, a limited number at a time.
 //
 //     auto pages = co_await gyre::collect(urls | std::views::transform(fetch), 10);
 #pragma once
@@ -65,7 +65,7 @@ class collected_results<void> {
   void release() noexcept {}
 };
 
-/// A range that is being collected. Belongs to the coroutine that does it, as do the results.
+/// A range that is being collected, with its children and their results.
 template <class T, class Range>
 class collection {
  public:
@@ -91,9 +91,9 @@ class collection {
       return false;
     }
   }
-  /// Keeps the result of one that has ended, and its place for another.
+  /// Keeps the result of a child that has ended, and its slot for another.
   void finish(child_group::child& ended) noexcept {
-    auto& left = static_cast<place&>(ended);
+    auto& left = static_cast<slot&>(ended);
     if (std::exception_ptr error = task_access::state(left.work).take_error()) {
       fail(std::move(error));
     } else {
@@ -110,9 +110,9 @@ class collection {
   auto release() { return results_.release(); }
 
  private:
-  struct place : child_group::child {
-    explicit place(child_group& of) noexcept { group = &of; }
-    ~place() {
+  struct slot : child_group::child {
+    explicit slot(child_group& of) noexcept { group = &of; }
+    ~slot() {
       assert(group->may_drop(*this) && "a child was dropped while it was on another executor");
     }
     std::size_t index = 0;
@@ -121,8 +121,8 @@ class collection {
 
   void start(task<T> work) {
     results_.add();
-    if (free_ == nullptr) free_ = &places_.emplace_back(group_);
-    auto& taken = static_cast<place&>(*std::exchange(free_, free_->next));
+    if (free_ == nullptr) free_ = &all_slots_.emplace_back(group_);
+    auto& taken = static_cast<slot&>(*std::exchange(free_, free_->next));
     taken.index = started_++;
     taken.work = std::move(work);
     group_.start(taken, taken.work);
@@ -139,7 +139,7 @@ class collection {
   std::size_t started_ = 0;
   collected_results<T> results_;
   std::exception_ptr error_;
-  std::deque<place> places_;
+  std::deque<slot> all_slots_;
   child_group::child* free_ = nullptr;
 };
 
@@ -163,30 +163,29 @@ task<typename collected_results<T>::type> collect_range(Range range, std::size_t
 
 }  // namespace detail
 
-/// Runs the awaitables of a range, at most `limit` (1 or more) at a time, and gives a std::vector
-/// of their results in the order of the range, or nothing if they are void; std::reference_wrapper
-/// for references. The range is handed over; its elements are moved from, or made, one by one: it
-/// may be a view that makes tasks, or any other input range.
+/// Awaits the awaitables of a range, at most `limit` at a time, and gives a std::vector of their
+/// results in the order of the range; nothing if they are void, std::reference_wrapper for
+/// references. The next one starts as soon as one ends. `range` is moved in and read one element at
+/// a time, so it may be a view that makes tasks.
 ///
-/// As soon as one ends the next one starts, whatever became of those before it. When one fails, or
-/// the range throws, no more are started and the others are asked to stop; when they have ended the
-/// error that came first is thrown. So is operation_cancelled, when the coroutine is asked to stop
-/// before all have been started.
-///
-/// All of this happens on the coroutine's own executor, where it also goes on. It may be destroyed
-/// while it waits, on that executor, if no child is on another one (asserted). Memory for the
-/// results and for as many children as wait at a time, however long the range; each element costs a
-/// frame, if it is not a task. Throws std::invalid_argument at once for a limit of zero.
+/// Lifetime: the coroutine may be destroyed while it waits, on its executor, if no child is on
+/// another one (asserted).
+/// Errors: std::invalid_argument at once for a limit of zero. When a child fails, the range throws
+/// or the coroutine is asked to stop, no more children start and the others are asked to stop; when
+/// they have ended the first error is thrown.
+/// Complexity: memory for the results and for `limit` children, and a frame for each element that
+/// is not a task.
 template <awaitable_range Range>
 [[nodiscard]] auto collect(Range&& range, std::size_t limit) {
   using element = std::remove_cvref_t<std::ranges::range_rvalue_reference_t<Range>>;
-  if (limit == 0) throw std::invalid_argument("gyre::collect: with a limit of zero nothing runs");
+  if (limit == 0)
+    throw std::invalid_argument("gyre::collect: the limit is zero; it must be at least 1");
   return detail::collect_range<task_result_t<element>, std::remove_cvref_t<Range>>(
       std::forward<Range>(range), limit);
 }
 
-/// The same for the awaitables `make(0)` to `make(count - 1)`, each made when its turn has come.
-/// `make` lives until all have ended.
+/// The same for the awaitables `make(0)` to `make(count - 1)`, each made when it starts. `make`
+/// lives until all have ended.
 template <std::copy_constructible Make>
   requires awaitable<std::invoke_result_t<Make&, std::size_t>>
 [[nodiscard]] auto collect(std::size_t count, Make make, std::size_t limit) {

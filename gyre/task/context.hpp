@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a coroutine inherits from whoever awaits it: where it runs, who may stop it, its task-local
-// values. A chain of coroutines that await each other is one thread of control, and shares one
-// context; what runs beside it (a child of when_all, a task of a scope) has a context of its own.
+// task_context: what a coroutine inherits from its awaiter: executor, stop token, task-local
+// values. A chain of coroutines that await each other shares one context; a child that runs
+// concurrently (of when_all, of a scope) has its own.
 #pragma once
 
 #include <gyre/task/detail/build_options.hpp>
@@ -22,17 +22,19 @@ class child_set;
 class task_end;
 }  // namespace detail
 
-/// A thread of control as its coroutines see it. Read and written only by the coroutine of it that
-/// runs; outlives them all.
+/// The state that a chain of coroutines shares while they await each other.
+///
+/// Thread-safety: read and written only by the coroutine of the chain that runs.
+/// Lifetime: outlives the coroutines.
 struct task_context {
-  /// Where it goes on after a wait.
+  /// Resumes the coroutine after a wait.
   executor* where = &inline_executor();
-  /// Asked by everything that waits.
+  /// Observed by every wait.
   inplace_stop_token stop;
   /// Task-local values, the innermost first.
   const detail::local_binding* locals = nullptr;
-  /// Called when the outermost coroutine, started rather than awaited, has finished and its frame
-  /// is gone; returns what runs next on this thread. The context may be destroyed in it.
+  /// Called when the outermost coroutine has finished and its frame is gone; returns the coroutine
+  /// to resume next on this thread. May destroy the context.
   std::coroutine_handle<> (*finished)(task_context& self) noexcept = nullptr;
   /// How often a wait has thrown operation_cancelled since `stop` was requested. Mutable: waits
   /// refer to a constant, as coroutines without a context share one; that is never asked to stop.
@@ -53,10 +55,8 @@ struct task_context {
 
 namespace detail {
 
-// The library defines the one of these functions that fits its own build, and every object file
-// that includes this header refers to the one that fits its headers: with another layout of
-// promises a program does not link. No instruction; eight bytes in a program. The containers of
-// _GLIBCXX_DEBUG have another layout, too.
+// Object files refer to the function for the layout of their headers, and the library defines the
+// one of its own: a program that mixes layouts of promises, or of containers, does not link.
 #if GYRE_ASYNC_BACKTRACE
 void library_built_with_gyre_async_backtrace_1() noexcept;
 [[gnu::used, gnu::retain]] inline constexpr auto backtraces_on =
@@ -76,8 +76,8 @@ void library_built_without_glibcxx_debug() noexcept;
     &library_built_without_glibcxx_debug;
 #endif
 
-/// The part of a promise that every coroutine of gyre has in common. Comes first in the promise, so
-/// that it can be found from a bare coroutine handle.
+/// The common part of all promises of gyre. Comes first in them, so that a bare coroutine handle
+/// leads to it.
 struct promise_base {
   task_context* context;
 #if GYRE_ASYNC_BACKTRACE
@@ -86,7 +86,7 @@ struct promise_base {
 #endif
 };
 
-/// Promises that carry a context: those of gyre, and others with `task_context& context()`.
+/// A promise with a context: one of gyre, or another with `task_context& context()`.
 template <class Promise>
 concept has_context = std::derived_from<Promise, promise_base> || requires(Promise& promise) {
   { promise.context() } -> std::same_as<task_context&>;
@@ -123,8 +123,7 @@ void set_holder([[maybe_unused]] std::coroutine_handle<Promise> awaiting,
 #endif
 }
 
-/// Makes `child` a context for work beside the coroutine `parent`: what it inherits, and no end
-/// yet.
+/// Makes `child` a context, without an end, for work that runs concurrently with `parent`.
 template <class Promise>
 void fork_context(task_context& child, std::coroutine_handle<Promise> parent) noexcept {
   const task_context& from = context_of(parent);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where coroutines go on: the one interface between gyre's coroutines and whatever runs them.
-//
-// Loops and pools are executors. To run gyre's coroutines on another runtime, derive from executor:
+// executor, timer_service: the interface between gyre's coroutines and the loops and pools that run
+// them. To run coroutines on another runtime, derive from executor:
 //
 //     class ui_thread final : public gyre::executor {
 //       void post(gyre::operation& op) noexcept override { toolkit::call_later(&run, &op); }
@@ -16,64 +15,59 @@
 
 namespace gyre {
 
-/// Timers of an executor. All members but now() belong to the executor's threads. If that is one
-/// thread, neither they nor the expiry of timers overlap. If there are several, any of them may
-/// call them at any time, also for a timer that another one has started, but not for the same timer
-/// at once; and a timer whose cancel_timer() says false may be expiring on another thread.
+/// The timers of an executor.
+///
+/// Thread-safety: now() from any thread, the rest from the executor's threads. Where those are
+/// several, calls may overlap, but not for the same timer.
 class timer_service {
  public:
-  /// Expires `timer` once at `deadline` or soon after it, on a thread of the executor, in place of
-  /// an earlier start. Not within this call.
+  /// Expires `timer` once at `deadline` or soon after, on a thread of the executor and not within
+  /// this call. Replaces an earlier start.
   virtual void start_timer(timer_operation& timer, steady_time deadline) noexcept = 0;
-  /// True: it was started, and does not expire. False if it was not started, or has expired, or
-  /// expires now on another thread; then whoever destroys it must know by its function that this is
-  /// done with it. Never waits for that.
+  /// True if `timer` was started and now does not expire. False if it was not started, has expired,
+  /// or is expiring on another thread; the last must be over before `timer` is destroyed.
   virtual bool cancel_timer(timer_operation& timer) noexcept = 0;
-  /// The time by which deadlines are kept. Any thread.
+  /// The clock of the deadlines.
   virtual steady_time now() const noexcept = 0;
 
  protected:
   ~timer_service() = default;
 };
 
-/// Runs operations, each once. A coroutine's executor must outlive the coroutine.
+/// Runs operations that are posted to it, each once: a loop, a pool, a strand.
+///
+/// Thread-safety: every member may be called from any thread, but for offer() and retract().
+/// Lifetime: outlives the coroutines that it runs.
 class executor {
  public:
-  /// Runs `op` once, on one of the executor's threads, and not before post() returns there. From
-  /// then on `op` belongs to its own function, which may destroy it. It must not fail and must not
-  /// drop the operation: a coroutine waits for it. Any thread.
+  /// Runs `op` once, on one of the executor's threads and not within this call. Must neither fail
+  /// nor drop `op`, as a coroutine waits for it. The function of `op` may destroy it.
   virtual void post(operation& op) noexcept = 0;
 
-  /// As post(), for an operation that owns itself: calls `discard` with it, instead of running it,
-  /// if the executor is destroyed before. May throw std::bad_alloc, after it has called `discard`.
-  /// The default posts. Any thread.
+  /// As post(), for an operation that owns itself: if the executor is destroyed before `op` runs,
+  /// it calls `discard(op)`. May throw std::bad_alloc, after a call of `discard`. The default
+  /// posts.
   virtual void post_discardable(operation& op, void (*discard)(operation& op) noexcept) {
     static_cast<void>(discard);
     post(op);
   }
 
-  /// Whether the calling thread is one where posted operations run, and is running one. Any thread.
+  /// Whether the calling thread is running an operation of this executor.
   virtual bool running_here() const noexcept = 0;
 
-  /// Whether the calling thread is the only one where posted operations run. Debug builds use it to
-  /// find deadlocks. Any thread.
+  /// Whether operations run on the calling thread only. For the deadlock report of Debug builds.
   virtual bool runs_only_here() const noexcept { return false; }
 
-  /// Makes `op` available to idle threads of the executor, and lets the caller go on meanwhile: a
-  /// fork. False, and nothing was done, if the executor does not fork, or the calling thread is not
-  /// one of its own.
-  ///
-  /// From then on `op` runs once, as if posted, on this thread or another, unless retract() takes
-  /// it back. What an executor gives away first is what was offered first. Costs some nanoseconds.
+  /// Forks: `op` runs once, as if posted, on this thread or an idle one that steals it, the oldest
+  /// offer first, unless retract() takes it back. False, and nothing is done, if the executor does
+  /// not fork or the calling thread is not one of its own. Costs some nanoseconds.
   virtual bool offer(operation&) noexcept { return false; }
 
-  /// Takes back the operation that this thread offered last. False if it is not that: another
-  /// thread has it, or something newer lies above it, so that it runs later. On the thread that
-  /// offered it; `op` is not looked into.
+  /// Takes back `op`, on the thread that offered it. False if another thread has it or this thread
+  /// has offered another since: it will run. Does not access `op`.
   virtual bool retract(operation&) noexcept { return false; }
 
-  /// The executor's timers, if it has any. Operations that need time report
-  /// std::errc::operation_not_supported where it has none. Any thread.
+  /// Null if it has none; then waits for time fail with std::errc::operation_not_supported.
   virtual timer_service* timers() noexcept { return nullptr; }
 
  protected:
@@ -81,9 +75,8 @@ class executor {
   ~executor() = default;
 };
 
-/// The executor of coroutines that were given none: runs an operation on the thread that posts it,
-/// at once, or, if that is running one already, after it. So the stack does not grow however many
-/// operations post each other.
+/// The default executor of coroutines: runs an operation on the thread that posts it, at once or,
+/// if that thread is running one already, after it; so the stack does not grow.
 executor& inline_executor() noexcept;
 
 }  // namespace gyre

@@ -35,16 +35,13 @@ task<> run_cleanup(Cleanup cleanup) {
 
 }  // namespace detail
 
-/// Awaits `body`, then `cleanup`, also if `body` throws or was stopped; gives the result of `body`.
-/// `cleanup` is something to await, or a function that is called when `body` has ended and may
-/// return something to await. It is shielded: a stop does not reach it. Bound one that may take
-/// long by shielded(…, limit).
+/// Awaits `body`, then `cleanup`, also if `body` throws or is stopped; gives the result of `body`.
+/// `cleanup` is an awaitable, or a function that is called when `body` has ended and may return
+/// one. A stop does not reach it; bound one that may take long by shielded(…, limit).
 ///
-/// A coroutine that is destroyed while it waits runs no clean-up: destructors cannot wait.
-/// Lifetime: rvalues are moved into the coroutine. A lambda with captures that are not references
-/// is to be named first with GCC 12.
-/// Errors: what `body` throws; if it throws nothing, what `cleanup` throws. If both throw, the
-/// exception of `cleanup` is dropped, as a consequence more often than not.
+/// Lifetime: rvalues are moved into the coroutine. With GCC 12 name a lambda whose captures are not
+/// references first. A coroutine that is destroyed while it waits runs no clean-up.
+/// Errors: those of `body`; if there are none, those of `cleanup`.
 /// Complexity: three coroutine frames.
 template <awaitable Body, class Cleanup>
   requires awaitable<Cleanup> || std::invocable<Cleanup&>

@@ -14,14 +14,7 @@ void callback_state::publish() noexcept {
   if ((progress_.fetch_or(is_set, std::memory_order_acq_rel) & waits) != 0) where->post(*this);
 }
 
-bool callback_state::fail(std::error_code error) noexcept {
-  if (!claim()) return false;
-  error_ = error;
-  publish();
-  return true;
-}
-
-bool callback_state::fail(std::exception_ptr error) noexcept {
+bool callback_state::fail(failure error) noexcept {
   if (!claim()) return false;
   error_ = std::move(error);
   publish();

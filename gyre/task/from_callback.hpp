@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Awaiting what reports by a callback: C libraries, and other people's C++.
+// from_callback: awaits an operation that reports its end by a callback.
 //
 //     gyre::task<int> read_async(device& from, std::span<std::byte> to) {
 //       auto reading = gyre::from_callback<int>([&](gyre::completion<int> done) {
@@ -36,21 +36,22 @@ class completion;
 
 namespace detail {
 
-/// The state that a waiting coroutine and its callback share. The first to claim it sets the
-/// result: the callback, a stop, or the end of the last completion.
+/// The state that a waiting coroutine and its completions share. The first to claim it sets the
+/// result: a report, a stop, or the end of the last completion.
 class callback_state : public slab_object, public resumption {  // NOLINT: it deletes itself
  public:
+  using failure = std::variant<std::monostate, std::error_code, std::exception_ptr>;
+
   callback_state(const callback_state&) = delete;
   callback_state& operator=(const callback_state&) = delete;
 
-  /// Whether the caller is the first; it goes on to set an outcome and publish() it.
+  /// Whether the caller is the first, which then sets the outcome and calls publish().
   bool claim() noexcept {
     // relaxed: the outcome is handed over by publish().
     return (progress_.fetch_or(claimed, std::memory_order_relaxed) & claimed) == 0;
   }
   void publish() noexcept;
-  bool fail(std::error_code error) noexcept;
-  bool fail(std::exception_ptr error) noexcept;
+  bool fail(failure error) noexcept;
 
   void add_completion() noexcept {
     completions_.fetch_add(1, std::memory_order_relaxed);  // relaxed: the caller has one
@@ -74,7 +75,7 @@ class callback_state : public slab_object, public resumption {  // NOLINT: it de
   callback_state() noexcept = default;
   virtual ~callback_state() = default;
 
-  std::variant<std::monostate, std::error_code, std::exception_ptr> error_;
+  failure error_;
 
  private:
   enum progress : unsigned char { claimed = 1, is_set = 2, waits = 4 };
@@ -117,7 +118,7 @@ class callback_outcome final : public callback_state {
   std::optional<stored> value_;
 };
 
-/// A function for when the coroutine is asked to stop: none, so that it goes on at once.
+/// In place of `on_stop`: a stop ends the wait at once.
 struct no_stop_function {};
 
 template <class T, class Start, class OnStop>
@@ -185,10 +186,12 @@ class callback_awaiter {
 
 }  // namespace detail
 
-/// The other end of from_callback(): reports how the operation ended, once. Copies are the same
-/// completion, so that it fits into a std::function; the first report counts, and the others return
-/// false and change nothing. If all copies are gone without a report, the coroutine gets
-/// std::future_errc::broken_promise. All members from any thread.
+/// Reports the end of an operation to the coroutine that awaits from_callback(). Copies report for
+/// the same operation, so that one fits into a std::function. The first report counts; later ones
+/// return false. If the last copy is destroyed without one, the coroutine gets
+/// std::future_errc::broken_promise.
+///
+/// Thread-safety: every member may be called from any thread.
 template <class T>
 class completion {
   using state = detail::callback_outcome<T>;
@@ -206,16 +209,16 @@ class completion {
     if (state_ != nullptr) state_->end_completion();
   }
 
-  /// It ended with the T made of `arguments`. Returns whether this is the first report. If making
-  /// the T throws, the coroutine gets that exception.
+  /// Reports the T made of `arguments`, or the exception that its constructor throws. Returns
+  /// whether this is the first report.
   template <class... Arguments>
     requires std::constructible_from<typename state::stored, Arguments...>
   bool set_value(Arguments&&... arguments) const noexcept {
     return state_->set(std::forward<Arguments>(arguments)...);
   }
-  /// It failed: the coroutine gets std::system_error. Returns whether this is the first report.
+  /// Reports a std::system_error of `error`. Returns whether this is the first report.
   bool set_error(std::error_code error) const noexcept { return state_->fail(error); }
-  /// The coroutine gets `error`, which must not be null. Returns whether this is the first report.
+  /// Reports `error`, which must not be null. Returns whether this is the first report.
   bool set_exception(std::exception_ptr error) const noexcept {
     return state_->fail(std::move(error));
   }
@@ -226,8 +229,8 @@ class completion {
     state_->set(std::forward<Arguments>(arguments)...);
   }
 
-  /// Gives the completion away as a pointer, the `user_data` of a C library; this object is then
-  /// empty. adopt() makes a completion of the pointer again, and must be called once.
+  /// Empties this object and returns a pointer, for the `user_data` of a C library. adopt() turns
+  /// it into a completion again, and must be called once.
   [[nodiscard]] void* release() noexcept { return std::exchange(state_, nullptr); }
   [[nodiscard]] static completion adopt(void* released) noexcept {
     return completion(*static_cast<state*>(released));
@@ -236,24 +239,25 @@ class completion {
  private:
   template <class, class, class>
   friend class detail::callback_awaiter;
-  explicit completion(state& of) noexcept : state_(&of) {}
+  explicit completion(state& shared) noexcept : state_(&shared) {}
 
   state* state_;
 };
 
-/// Awaited, calls `start` with a completion<T>, and waits until that is told the end; gives the
-/// value or throws what it was told. `start` runs within the co_await, may report at once, and what
-/// it throws is thrown there. The coroutine goes on on its executor, whoever reports.
+/// Awaited, calls `start` with a completion<T>, waits for its report, and gives the value or throws
+/// the error. `start` runs within the co_await and may report at once.
 ///
-/// Asked to stop, the coroutine goes on at once with operation_cancelled, and a later report is
-/// dropped; so what the operation refers to must outlive it even then. The second form calls
-/// `on_stop` instead, which asks the operation to end early, and goes on waiting for the report. It
-/// runs on the thread that requests the stop, perhaps while or after the operation ends, and must
-/// not throw. If a stop was requested before, nothing is started.
+/// A stop ends the wait at once, and a later report is dropped. The second form calls `on_stop`
+/// instead, to end the operation early, and goes on waiting for the report. If a stop was requested
+/// before, `start` is not called.
 ///
-/// Costs an allocation from the slab. With GCC 12 name what this returns, and await it in a
-/// statement of its own: see invoke(). A coroutine that waits may be destroyed as long as no report
-/// is on its way; a later one is dropped.
+/// Thread-safety: resumes on the coroutine's executor. `on_stop` runs on the thread that requests
+/// the stop, maybe while or after the operation ends.
+/// Lifetime: the operation's arguments must outlive it even after a stop. A coroutine may be
+/// destroyed while it waits, unless a report is under way; a later one is dropped.
+/// Errors: exceptions of `start`, those reported, operation_cancelled. `on_stop` must not throw.
+/// Complexity: an allocation from the slab. With GCC 12 name the returned object before awaiting
+/// it: see invoke().
 template <class T = void, std::invocable<completion<T>> Start>
 [[nodiscard]] auto from_callback(Start start) {
   return detail::callback_awaiter<T, Start, detail::no_stop_function>(std::move(start), {});

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Awaiting a std::future. The other way round is spawn_future() of spawn.hpp.
+// from_future: awaits a std::future. spawn_future() of spawn.hpp makes one of an awaitable.
 //
 //     auto answer = co_await gyre::from_future(std::move(future), blocking_pool);
 #pragma once
@@ -22,11 +22,11 @@ namespace detail {
 template <class Future>
 class future_awaiter : operation {
  public:
-  future_awaiter(Future&& future, executor& waits_here) noexcept
-      : operation(&wait), future_(std::move(future)), waits_here_(&waits_here) {}
+  future_awaiter(Future&& future, executor& blocking) noexcept
+      : operation(&wait), future_(std::move(future)), blocking_(&blocking) {}
   // Before it is awaited.
   future_awaiter(future_awaiter&& other) noexcept
-      : future_awaiter(std::move(other.future_), *other.waits_here_) {}
+      : future_awaiter(std::move(other.future_), *other.blocking_) {}
 
   static constexpr bool executor_affine = true;
   bool await_ready() const {
@@ -35,10 +35,10 @@ class future_awaiter : operation {
   }
   template <class Promise>
   void await_suspend(std::coroutine_handle<Promise> awaiting) noexcept {
-    back_.waiting = awaiting;
-    goes_on_ = context_of(awaiting).where;
-    set_holder(awaiting, *waits_here_);
-    waits_here_->post(*this);
+    resumption_.waiting = awaiting;
+    home_ = context_of(awaiting).where;
+    set_holder(awaiting, *blocking_);
+    blocking_->post(*this);
   }
   decltype(auto) await_resume() { return future_.get(); }
 
@@ -46,34 +46,33 @@ class future_awaiter : operation {
   static void wait(operation& self) {
     auto& awaiter = static_cast<future_awaiter&>(self);
     awaiter.future_.wait();
-    awaiter.goes_on_->post(awaiter.back_);
+    awaiter.home_->post(awaiter.resumption_);
   }
 
   Future future_;
-  resumption back_;
-  executor* waits_here_;
-  executor* goes_on_ = nullptr;
+  resumption resumption_;
+  executor* blocking_;
+  executor* home_ = nullptr;
 };
 
 }  // namespace detail
 
 /// Awaited, gives the value of `future` or throws its exception. If it is not ready, a thread of
-/// `waits_here` blocks until it is (and runs it, if it is deferred): name a pool for blocking
-/// calls, not a loop. The coroutine then goes on on its own executor; with the inline executor,
-/// which is nowhere, that is the thread which waited.
+/// `blocking` waits for it: name a pool for blocking calls, not a loop. A stop does not end the
+/// wait.
 ///
-/// Waiting for a std::future cannot be cancelled, and the coroutine must not be destroyed
-/// meanwhile. `waits_here` must outlive the wait. Throws std::future_error
-/// (std::future_errc::no_state) if `future` is empty. Allocates nothing.
+/// Thread-safety: resumes on the coroutine's executor; without one, on the thread that waited.
+/// Lifetime: `blocking` must outlive the wait, during which the coroutine must not be destroyed.
+/// Errors: std::future_error (std::future_errc::no_state) if `future` is empty.
+/// Complexity: no allocation.
 template <class T>
-[[nodiscard]] auto from_future(std::future<T> future, executor& waits_here) noexcept {
-  return detail::future_awaiter<std::future<T>>(std::move(future), waits_here);
+[[nodiscard]] auto from_future(std::future<T> future, executor& blocking) noexcept {
+  return detail::future_awaiter<std::future<T>>(std::move(future), blocking);
 }
-/// The same with a copy of a std::shared_future; gives a reference, which lives as long as any
-/// copy.
+/// The same with a std::shared_future; gives a reference, which lives as long as any copy.
 template <class T>
-[[nodiscard]] auto from_future(std::shared_future<T> future, executor& waits_here) noexcept {
-  return detail::future_awaiter<std::shared_future<T>>(std::move(future), waits_here);
+[[nodiscard]] auto from_future(std::shared_future<T> future, executor& blocking) noexcept {
+  return detail::future_awaiter<std::shared_future<T>>(std::move(future), blocking);
 }
 
 }  // namespace gyre

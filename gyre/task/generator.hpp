@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sequences written as coroutines: std::generator of C++23, which GCC has only from 14 on.
+// generator: std::generator of C++23, which GCC has only from 14 on.
 //
 //     gyre::generator<int> in_order(const node* tree) {
 //       if (tree == nullptr) co_return;
@@ -26,8 +26,8 @@
 
 namespace gyre {
 
-/// In a generator, `co_yield elements_of(range)` yields each element of `range`. `allocator` gives
-/// the frame that walks over a range which is no generator of the same type; the slab by default.
+/// The operand with which `co_yield elements_of(range)` yields each element of `range`. `allocator`
+/// allocates the frame for a range that is no generator of the same type; by default the slab.
 template <std::ranges::range Range, class Allocator = std::allocator<std::byte>>
 struct elements_of {
   [[no_unique_address]] Range range;
@@ -48,8 +48,7 @@ using yielded_from = std::conditional_t<std::convertible_to<Element, Yielded>, Y
                                         std::remove_cvref_t<Yielded>>;
 
 /// The promise of all generators that yield the same type, so that they can nest. The outermost,
-/// the root, knows the innermost, which is the one that runs: however deep, each step resumes it at
-/// once.
+/// the root, resumes the innermost directly in each step.
 template <class Yielded>
 class generator_promise : public slab_frame {
  public:
@@ -173,21 +172,20 @@ class generator_promise : public slab_frame {
 
 }  // namespace detail
 
-/// A coroutine that yields a sequence of values, each made when it is asked for; a move-only
-/// std::ranges::input_range and view, used as std::generator is.
+/// A coroutine that yields a sequence of values on demand: a move-only std::ranges::input_range and
+/// view with the interface of std::generator. It cannot co_await: see async_generator.
 ///
-/// `Ref` is what the iterator gives: a reference, `generator<const line&>`, or an object type, and
-/// then `Ref&&`; with `Value` given, exactly `Ref`, and `Value` is the range's value type. What is
-/// yielded lives until the next increment: nothing is copied unless an lvalue is yielded where the
-/// iterator gives an rvalue.
+/// `Ref` is the iterator's reference type; an object type stands for `Ref&&`, unless `Value` names
+/// the range's value type. A yielded lvalue is copied where the iterator gives an rvalue, nothing
+/// else. begin(), called once, runs the coroutine to the first co_yield, operator++ to the next.
 ///
-/// begin() runs it to the first co_yield and is called once, operator++ to the next; both throw
-/// what leaves the coroutine, and the sequence is then at its end. `co_yield elements_of(range)`
-/// yields all elements of `range`; if that is a generator which yields the same type, a step costs
-/// the same at every depth. It cannot co_await: see async_generator.
-///
-/// Any thread, one at a time. Calling the coroutine takes its frame from the slab, or from an
-/// allocator passed after std::allocator_arg. Destroying it in the middle destroys its locals.
+/// Thread-safety: one thread at a time.
+/// Lifetime: an element lives until the next increment. Destroying the generator in the middle
+/// destroys the coroutine's locals.
+/// Errors: begin() and operator++ throw what leaves the coroutine, which ends the sequence.
+/// Complexity: the frame comes from the slab, or from an allocator passed after std::allocator_arg.
+/// Through elements_of() of a generator that yields the same type, a step costs the same at every
+/// depth.
 template <class Ref, class Value>
 class [[nodiscard]] generator : public std::ranges::view_interface<generator<Ref, Value>> {
   using value = std::conditional_t<std::is_void_v<Value>, std::remove_cvref_t<Ref>, Value>;

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lambdas as coroutines, safely.
-//
-// A coroutine that is a lambda refers to its captures, which die with the lambda; often that is
-// before the coroutine runs at all. invoke() keeps them:
+// invoke: runs a lambda as a coroutine and keeps its captures, which otherwise die with the lambda,
+// often before the coroutine runs.
 //
 //     auto work = gyre::invoke([name = std::move(name)]() -> gyre::task<> {
 //       co_await gyre::yield();
@@ -20,15 +18,13 @@
 
 namespace gyre {
 
-/// A task that calls `function(arguments…)` when it is awaited, awaits what that returns, and gives
-/// its result. `function`, with its captures, and `arguments` are moved into the task, and live
-/// until what was returned has finished; the arguments are passed on as rvalues, so that parameters
-/// may be values or references. A member pointer and its object do as well; std::ref passes a
-/// reference.
+/// Returns a task that calls `function(arguments…)`, as std::invoke does with rvalues, awaits the
+/// returned awaitable and gives its result. std::ref passes a reference.
 ///
-/// Costs a frame. With GCC 12 name the task and await it in a statement of its own if `function` is
-/// a lambda with a capture that has a destructor: made within the co_await expression, that
-/// compiler destroys the capture twice. See "What to look out for" in docs/guide/coroutines.md.
+/// Lifetime: `function`, with its captures, and `arguments` are moved into the task and live until
+/// it ends. With GCC 12 name the task before awaiting it if a capture has a destructor, which the
+/// compiler otherwise calls twice: see "What to look out for" in docs/guide/coroutines.md.
+/// Complexity: a coroutine frame.
 template <std::move_constructible Function, std::move_constructible... Arguments>
   requires std::invocable<Function&, Arguments...> &&
            awaitable<std::invoke_result_t<Function&, Arguments...>>

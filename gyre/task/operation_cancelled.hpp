@@ -14,22 +14,19 @@
 
 namespace gyre {
 
-/// Thrown by every wait in a coroutine that was asked to stop: the wait ended early because of
-/// that, or did not begin. A yield() is a wait; to go to another executor is none (schedule(),
-/// resume_on()), so that a coroutine is where it wants to clean up. Has no base class, so that
-/// `catch (const std::exception&)` lets it pass, as do as_expected() and catch clauses for
-/// std::system_error.
+/// Thrown by every wait, yield() included, that ended early or did not begin because the coroutine
+/// was asked to stop. schedule() and resume_on() are no waits, so that clean-up can go where it
+/// belongs. Has no base class: `catch (const std::exception&)` and as_expected() let it pass.
 ///
-/// Let it pass: it unwinds the coroutine, whose destructors clean up. Where `catch (...)` is
-/// needed, end with `throw;`. For clean-up that has to wait see finally() and shielded(). A
-/// coroutine that swallows it meets it again in the next wait. After 100 times the waits give way
-/// to other work of the executor before they throw; after 100,000 times the program is terminated,
-/// with a message and, where async_backtrace is on, with the place of the last wait.
+/// Let it pass, so that destructors clean up, and end `catch (...)` with `throw;`. For clean-up
+/// that waits see finally() and shielded(). A coroutine that swallows it meets it again in the next
+/// wait. After 100 times waits yield to other work of the executor before they throw; after 100,000
+/// times the program is terminated, with a message and, if recorded, an async_backtrace.
 ///
-/// Only a coroutine's own stop is told this way. A wait that is ended by somebody else, who closes
-/// its socket for instance, throws std::system_error (std::errc::operation_canceled). So does
-/// everything that carries the end of a stopped coroutine to code which was not asked to stop:
-/// sync_wait(), spawn_future() and spawn_options::on_error, stop_when(), and with_timeout() as
+/// Errors: only the coroutine's own stop is reported like this. A wait that is ended otherwise, by
+/// closing its socket for instance, throws std::system_error (std::errc::operation_canceled), and
+/// so do sync_wait(), spawn_future(), spawn_options::on_error and stop_when(), which carry the end
+/// of a stopped coroutine to code that was not asked to stop; with_timeout() throws
 /// std::errc::timed_out.
 class operation_cancelled final {
  public:

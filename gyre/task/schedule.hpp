@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Going to another executor, and giving way on one's own.
+// schedule, resume_on, on, yield: move a coroutine to another executor, or to the end of its queue.
 //
 //     gyre::task<> handle(gyre::loop& ui, gyre::executor& workers) {
 //       co_await gyre::resume_on(workers);
@@ -34,7 +34,7 @@ inline void check_hop(const task_context& from, const executor& to) noexcept(!ch
   if constexpr (checks_deadlocks) throw_if_deadlock(from, to);
 }
 
-/// Awaited: goes on in `Executor`'s queue. The type is known where that saves a virtual call.
+/// Awaited, resumes in the queue of an executor of known type, which saves a virtual call.
 template <class Executor>
 class schedule_awaiter : resumption, public suspends_always {
  public:
@@ -109,40 +109,42 @@ class context_awaiter : public suspends_always {
 
 }  // namespace detail
 
-/// Awaited, makes the coroutine, and the coroutines that wait for it, go on in the queue of
-/// `target`, behind what waits there already; also when it runs there now. Allocates nothing; costs
-/// what posting costs. The hop itself cannot be cancelled. Only in coroutines with a context.
+/// Awaited, moves the coroutine, and the coroutines that await it, to the end of the queue of
+/// `target`, also when it runs there already. A stop does not end the hop. Only for coroutines with
+/// a context.
+///
+/// Complexity: that of executor::post(), no allocation.
 template <std::derived_from<executor> Executor>
 [[nodiscard]] auto schedule(Executor& target) noexcept {
   return detail::schedule_awaiter<Executor>(target);
 }
 
-/// The same, but goes on at once if `target` is where the coroutine is. From here on all waits of
-/// the whole chain of coroutines that await each other end on `target`, also in the callers of this
-/// one; on() comes back.
+/// As schedule(), but continues at once if the coroutine runs on `target`. Later waits of the
+/// coroutine and of its callers end on `target` as well; on() returns.
 [[nodiscard]] inline auto resume_on(executor& target) noexcept {
   return detail::resume_on_awaiter(target);
 }
 
-/// Awaited, lets everything that waits in the queue of the coroutine's own executor run first.
-/// Without an executor of its own it goes on at once. Allocates nothing. Errors:
-/// operation_cancelled if the coroutine had been asked to stop before, once the others have run: so
-/// a loop of yields ends. A stop that comes meanwhile is met by the next wait.
+/// Awaited, moves the coroutine to the end of its executor's queue.
+///
+/// Errors: operation_cancelled if the coroutine had been asked to stop before, after its turn in
+/// the queue. A stop that comes meanwhile is met by the next wait.
+/// Complexity: that of executor::post(), no allocation.
 [[nodiscard]] inline auto yield() noexcept { return detail::yield_awaiter(); }
 
-/// Awaited, gives the executor (an `executor&`) on which the coroutine's waits end.
+/// Awaited, gives the `executor&` on which the coroutine's waits end.
 [[nodiscard]] inline auto current_executor() noexcept {
   return detail::context_awaiter(
       [](const task_context& context) noexcept -> executor& { return *context.where; });
 }
 
-/// Awaited, gives the inplace_stop_token that asks the coroutine to stop.
+/// Awaited, gives the coroutine's inplace_stop_token.
 [[nodiscard]] inline auto current_stop_token() noexcept {
   return detail::context_awaiter([](const task_context& context) noexcept { return context.stop; });
 }
 
-/// Runs `awaitable` on `target`, and comes back to the executor of the coroutine that awaits this,
-/// whether it ends well or throws. `target` must outlive it.
+/// Awaits `awaitable` on `target`, then returns to the executor of the awaiting coroutine, also
+/// after an exception. `target` must outlive it.
 template <awaitable Awaitable>
 task<task_result_t<Awaitable>> on(executor& target, Awaitable awaitable) {
   using result = task_result_t<Awaitable>;

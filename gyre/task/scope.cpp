@@ -18,18 +18,19 @@ class scope::child final : public detail::slab_object,
                            public operation,
                            public intrusive_list_node {
  public:
-  child(scope& of, executor& on, task<>&& work, [[maybe_unused]] const char* called) noexcept
-      : task_context(of.inherited_),
+  child(scope& owner, executor& target, task<>&& work,
+        [[maybe_unused]] const char* task_name) noexcept
+      : task_context(owner.inherited_),
         operation([](operation& self) {
           auto& started = static_cast<child&>(self);
           detail::task_access::state(started.work_).start(started);
         }),
-        scope_(of),
+        scope_(owner),
         work_(std::move(work)) {
-    where = &on;
+    where = &target;
     finished = &end;
 #if GYRE_ASYNC_BACKTRACE
-    name = called;
+    name = task_name;
     detail::task_access::state(work_).prepare(*this);  // so that the task is known before it begins
 #endif
   }
@@ -39,19 +40,19 @@ class scope::child final : public detail::slab_object,
  private:
   static std::coroutine_handle<> end(task_context& context) noexcept {
     auto& self = static_cast<child&>(context);
-    scope& of = self.scope_;
+    scope& owner = self.scope_;
     const executor* const here = self.where;
     if (std::exception_ptr error = detail::task_access::state(self.work_).take_error()) {
-      of.note_error(std::move(error));
+      owner.add_error(std::move(error));
     }
 #if GYRE_ASYNC_BACKTRACE
     {
-      const std::lock_guard lock(of.mutex_);
+      const std::lock_guard lock(owner.mutex_);
       self.unlink();
     }
 #endif
     delete &self;
-    return of.leave(here);
+    return owner.finish_task(here);
   }
 
   scope& scope_;
@@ -71,7 +72,7 @@ scope::~scope() {
 void scope::spawn_task(executor& where, task<> work, const char* name) {
   if (!work.valid()) detail::throw_empty_task();
   auto* const spawned = new child(*this, where, std::move(work), name);
-  // relaxed: whoever may spawn keeps the scope open; the end of the task is ordered by leave().
+  // relaxed: the caller keeps the scope open; the end of the task is ordered by finish_task().
   open_.fetch_add(one_task, std::memory_order_relaxed);
 #if GYRE_ASYNC_BACKTRACE
   {
@@ -98,8 +99,8 @@ void scope::append_children(std::vector<task_context*>& to) {
 #endif
 
 // A task's end. The scope may be gone when it returns.
-std::coroutine_handle<> scope::leave(const executor* here) noexcept {
-  // release: pairs with the acquire of whoever comes last, or of the join: the errors are seen.
+std::coroutine_handle<> scope::finish_task(const executor* here) noexcept {
+  // release: pairs with the acquire of the last task, or of the join: the errors are seen.
   // acquire: pairs with the release in the join: this sees how to resume the parent.
   if (open_.fetch_sub(one_task, std::memory_order_acq_rel) != one_task) {
     return std::noop_coroutine();
@@ -109,7 +110,7 @@ std::coroutine_handle<> scope::leave(const executor* here) noexcept {
   return std::noop_coroutine();
 }
 
-void scope::note_error(std::exception_ptr error) noexcept {
+void scope::add_error(std::exception_ptr error) noexcept {
   const bool was_stopped = stop_.stop_requested() && detail::is_cancelled(error);
   {
     const std::lock_guard lock(mutex_);

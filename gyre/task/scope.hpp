@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Structured concurrency: coroutines that are started one by one, and none of which outlives the
-// scope they are started in.
+// scope: structured concurrency; no task outlives the scope in which it was started.
 //
 //     co_await gyre::with_scope([&](gyre::scope& scope) -> gyre::task<> {
 //       while (auto connection = co_await listener.accept()) {
@@ -40,10 +39,10 @@ namespace gyre {
 
 /// A scope's reaction to an error.
 enum class scope_errors {
-  /// The first one asks the body and all tasks to stop; it is thrown when they have ended. Errors
-  /// that come after it are dropped.
+  /// The first error asks the body and all tasks to stop, and is thrown when they have ended. Later
+  /// ones are dropped.
   stop_at_first,
-  /// Nobody is stopped; when all have ended, all errors are thrown together, in a scope_error.
+  /// No task is stopped; when all have ended, all errors are thrown in a scope_error.
   collect,
 };
 
@@ -60,22 +59,21 @@ class scope_error : public std::exception {
   std::vector<std::exception_ptr> errors_;
 };
 
-/// Where with_scope() starts tasks. It is open until the body and all its tasks have ended: both
-/// may use it, and whoever they wait for. All members from any thread.
+/// The set of tasks that a with_scope() waits for.
+///
+/// Thread-safety: every member may be called from any thread.
+/// Lifetime: until the body of with_scope() and all tasks have ended, which may use it till then.
 class scope : detail::child_set {
  public:
   scope(const scope&) = delete;
   scope& operator=(const scope&) = delete;
 
-  /// Starts `awaitable` on the executor where with_scope() was awaited, never before spawn()
-  /// returns there, and beside everything else in the scope. Takes it by value; its result is
-  /// dropped, for its error see scope_errors. In a scope that was asked to stop it starts, with a
-  /// token that says so.
+  /// Starts `awaitable`, by an executor::post() to the executor where with_scope() was awaited. Its
+  /// result is dropped, its error handled according to scope_errors. After a stop it starts all the
+  /// same, with a stopped token. `name` is shown by backtraces and must outlive the task.
   ///
-  /// Some 100 bytes from the slab, given back when it ends, and a frame unless it is a task. Throws
-  /// std::bad_alloc, and std::logic_error for an empty task.
-  ///
-  /// `name` is shown by backtraces and must outlive the task.
+  /// Errors: std::bad_alloc; std::logic_error for an empty task.
+  /// Complexity: some 100 bytes from the slab, and a frame unless `awaitable` is a task.
   template <awaitable Awaitable>
   void spawn(Awaitable awaitable, const char* name = nullptr) {
     spawn(*inherited_.where, std::move(awaitable), name);
@@ -83,27 +81,22 @@ class scope : detail::child_set {
   /// The same on `where`, which must outlive the scope.
   template <awaitable Awaitable>
   void spawn(executor& where, Awaitable awaitable, const char* name = nullptr) {
-    if constexpr (std::is_same_v<Awaitable, task<>>) {
-      spawn_task(where, std::move(awaitable), name);
-    } else {
-      spawn_task(where, drop_result(std::move(awaitable)), name);
-    }
+    spawn_task(where, detail::as_task_without_result(std::move(awaitable)), name);
   }
 
-  /// Asks the body and all tasks to stop. One that then ends with operation_cancelled, or with
-  /// std::errc::operation_canceled, has not failed. False if they were asked before.
+  /// Asks the body and all tasks to stop; ending with operation_cancelled or
+  /// std::errc::operation_canceled is then no error. False if they were asked before.
   bool request_stop() noexcept { return stop_.request_stop(); }
-  /// The token that the body and the tasks have.
+  /// The token of the body and the tasks.
   inplace_stop_token get_token() const noexcept { return stop_.get_token(); }
-  /// Tasks that have not ended.
+  /// The number of tasks that have not ended.
   std::size_t size() const noexcept {
     // relaxed: a number that may have changed when it is read.
     return open_.load(std::memory_order_relaxed) / one_task;
   }
 
-  /// Where each task waits that has not ended, the oldest first, for people who look for what
-  /// hangs. None of them may run on another thread meanwhile. Empty where backtraces are off.
-  /// O(tasks).
+  /// The backtraces of tasks that have not ended, the oldest first; empty where backtraces are off.
+  /// None of the tasks may run on another thread meanwhile. O(tasks).
   std::vector<async_backtrace> live_tasks();
 
  protected:
@@ -112,7 +105,7 @@ class scope : detail::child_set {
   ~scope();
 
   // Keeps the error of the body or of a task, unless that was asked to stop and did.
-  void note_error(std::exception_ptr error) noexcept;
+  void add_error(std::exception_ptr error) noexcept;
 
   task_context inherited_;
   detail::linked_stop_source stop_;
@@ -122,20 +115,16 @@ class scope : detail::child_set {
   detail::atomic<std::size_t> open_{1};
   static constexpr std::size_t one_task = 2;
   const scope_errors policy_;
-  bool cancelled_ =
-      false;  // somebody was; belongs, as what follows, to the lock until all have ended
+  // The rest belongs to the lock until all have ended.
+  bool cancelled_ = false;  // the body or a task ended because of the stop
   std::exception_ptr first_error_;
   std::vector<std::exception_ptr> more_errors_;  // if they are collected
 
  private:
   class child;
 
-  template <class Awaitable>
-  static task<> drop_result(Awaitable held) {
-    static_cast<void>(co_await std::move(held));
-  }
   void spawn_task(executor& where, task<> work, const char* name);
-  std::coroutine_handle<> leave(const executor* here) noexcept;
+  std::coroutine_handle<> finish_task(const executor* here) noexcept;
 #if GYRE_ASYNC_BACKTRACE
   void append_children(std::vector<task_context*>& to) override;
 #endif
@@ -148,12 +137,12 @@ class scope : detail::child_set {
 
 namespace detail {
 
-/// A scope for the coroutine that waits for it.
+/// A scope with the members for the coroutine that waits for it.
 class open_scope final : public scope {
  public:
   open_scope(inplace_stop_token parent, scope_errors policy) noexcept : scope(parent, policy) {}
 
-  /// Awaited before anything else: the coroutine is the one that will wait.
+  /// Awaited before anything else: makes the coroutine the parent.
   auto adopt() noexcept {
     return suspension([this](auto parent) noexcept {
       fork_context(inherited_, parent);
@@ -175,7 +164,7 @@ class open_scope final : public scope {
   /// After that: the exception for the coroutine, of the errors or its stop; null if there is none.
   std::exception_ptr take_error(const task_context& parent);
 
-  using scope::note_error;
+  using scope::add_error;
 };
 
 template <class Body>
@@ -183,18 +172,17 @@ using scope_result_t = task_result_t<std::invoke_result_t<Body&, scope&>>;
 
 }  // namespace detail
 
-/// Opens a scope, awaits what `body(scope)` returns and all tasks that were started in the scope,
-/// and gives what the body gave. However it ends, nothing of it is left; `body`, a lambda with
-/// captures for instance, lives as long.
+/// Opens a scope, awaits the awaitable that `body(scope)` returns and all tasks started in the
+/// scope, and gives the result of the body. The body is stopped with the tasks, and its errors
+/// count like theirs: see scope_errors. A stop of the coroutine stops all of them. Resumes where
+/// the body ended.
 ///
-/// The body is stopped with the tasks, and its errors count like theirs (see scope_errors). All
-/// stop when the coroutine is asked to, and then operation_cancelled is thrown if one of them ended
-/// with it. After scope::request_stop(), by whomever, those that ended with it have not failed; but
-/// if the body has a value to give and was among them, std::errc::operation_canceled is thrown.
-///
-/// Goes on where the body ended (its own executor, unless the body used resume_on()). Costs a
-/// frame, and one for the body. Must not be destroyed while tasks of the scope run or wait, as they
-/// refer to it: the program ends with a message if it is. Ask it to stop, and await it, instead.
+/// Lifetime: `body` lives until all have ended. The coroutine must not be destroyed before; if it
+/// is, the program ends with a message.
+/// Errors: those of the body and the tasks; operation_cancelled if one of them ended with it
+/// because the coroutine was asked to stop; std::errc::operation_canceled if scope::request_stop()
+/// ended a body that has a result.
+/// Complexity: two coroutine frames.
 template <class Body>
   requires std::invocable<Body&, scope&> && awaitable<std::invoke_result_t<Body&, scope&>>
 task<detail::scope_result_t<Body>> with_scope(Body body,
@@ -207,7 +195,7 @@ task<detail::scope_result_t<Body>> with_scope(Body body,
   try {
     work = as_task(std::invoke(body, static_cast<scope&>(here)));
   } catch (...) {
-    here.note_error(detail::caught_error());
+    here.add_error(detail::caught_error());
   }
   std::optional<detail::element_t<result>> value;
   if (work.valid()) {
@@ -216,12 +204,12 @@ task<detail::scope_result_t<Body>> with_scope(Body body,
       co_await detail::await_ready_state(work);
     }
     if (std::exception_ptr error = detail::task_access::state(work).take_error()) {
-      here.note_error(std::move(error));
+      here.add_error(std::move(error));
     } else {
       try {
         value.emplace(detail::take_element(work));
       } catch (...) {
-        here.note_error(std::current_exception());
+        here.add_error(std::current_exception());
       }
     }
   }

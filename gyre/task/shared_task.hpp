@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Work whose result several coroutines want.
+// shared_task: a coroutine that runs once, and whose result any number of coroutines await.
 //
 //     gyre::shared_task<config> settings = load_settings();  // starts when first awaited
 //
-//     const config& here = co_await settings;  // as often, and from wherever one likes
+//     const config& here = co_await settings;  // on any executor, any number of times
 #pragma once
 
 #include <gyre/base/atomic.hpp>
@@ -27,7 +27,6 @@
 #include <optional>
 #include <type_traits>
 #include <utility>
-#include <variant>
 #include <vector>
 
 namespace gyre {
@@ -36,7 +35,7 @@ namespace detail {
 
 class shared_work;
 
-/// Throws std::logic_error: an empty handle was awaited.
+/// Throws std::logic_error.
 [[noreturn, gnu::cold]] void throw_empty_shared_task();
 
 template <class T>
@@ -69,8 +68,8 @@ class shared_child final : public child_set {
 };
 #endif
 
-/// A coroutine that awaits shared work. From its suspension to its end it has a reference to the
-/// work, since the handle that was awaited may go, or be given another value, meanwhile.
+/// The awaiter of shared work. Holds a reference to the work while it is suspended, since the
+/// handle may be destroyed or assigned to meanwhile.
 class shared_waiter : public resumption, public intrusive_list_node {
  public:
   explicit shared_waiter(shared_work& work) noexcept : work_(&work) {}
@@ -94,7 +93,7 @@ class shared_waiter : public resumption, public intrusive_list_node {
   }
 
  protected:
-  /// Throws if the wait was cancelled or refused. First of all when it is over.
+  /// Throws if the wait was cancelled or refused. First of all in await_resume().
   void finish() {
     if (progress_ != progress::ready) end_wait();
   }
@@ -105,7 +104,7 @@ class shared_waiter : public resumption, public intrusive_list_node {
 
   enum class progress : std::uint8_t {
     ready,      // has not suspended
-    suspended,  // waits, or was woken and has not gone on
+    suspended,  // waits, or is posted
     resumed,
   };
   enum class outcome : std::uint8_t { result, cancelled, refused };
@@ -128,7 +127,7 @@ class shared_waiter : public resumption, public intrusive_list_node {
 #endif
 };
 
-/// A task, who awaits it, and how many refer to it. Runs in a context of its own.
+/// A task with its awaiters and a reference count. Runs in a context of its own.
 class shared_work : public slab_object,
                     protected task_context,
                     operation {  // NOLINT: it deletes itself
@@ -145,21 +144,19 @@ class shared_work : public slab_object,
   }
 
   bool is_done() const noexcept {
-    return phase_.load(std::memory_order_acquire) >=
-           phase::done;  // pairs with the release in end()
+    // acquire, here and below: pairs with the release in end().
+    return phase_.load(std::memory_order_acquire) >= phase::done;
   }
-  /// Whether it gives its result to anybody who asks.
-  bool is_ready() const noexcept {
-    return phase_.load(std::memory_order_acquire) == phase::done;  // as is_done()
-  }
+  /// Whether awaiting it gives the result at once.
+  bool is_ready() const noexcept { return phase_.load(std::memory_order_acquire) == phase::done; }
   bool is_abandoned() const noexcept {
-    const phase now =
-        phase_.load(std::memory_order_relaxed);  // relaxed: says nothing of the result
+    // relaxed: does not announce the result.
+    const phase now = phase_.load(std::memory_order_relaxed);
     return now == phase::stopping || now == phase::stopped;
   }
 
  protected:
-  /// Runs on the executor of whoever awaits it first if `target` is null.
+  /// Null: runs on the executor of the first awaiter.
   explicit shared_work(executor* target) noexcept;
   virtual ~shared_work() = default;
 
@@ -169,18 +166,18 @@ class shared_work : public slab_object,
   friend shared_child;
 #endif
 
-  // It goes from one to a later one.
-  enum class phase : std::uint8_t {
-    unstarted,
-    running,
-    stopping,  // asked to stop, since nobody awaits it any more
-    done,
-    stopped,  // has failed after that
-  };
+  // | phase | first await | last awaiter leaves | ends with a value | ends with an error |
+  // |---|---|---|---|---|
+  // | unstarted | running | - | - | - |
+  // | running | - | stopping | done | done |
+  // | stopping | refused | - | done | stopped |
+  // | done | result | - | - | - |
+  // | stopped | refused | - | - | - |
+  enum class phase : std::uint8_t { unstarted, running, stopping, done, stopped };
 
-  // The coroutine, to be resumed.
+  // Returns the coroutine to resume.
   virtual std::coroutine_handle<> start(task_context& in) noexcept = 0;
-  // Whether it is a value.
+  // Whether the task has a value.
   virtual bool take_result() noexcept = 0;
 
   std::coroutine_handle<> enter(shared_waiter& waiter) noexcept;
@@ -197,7 +194,7 @@ class shared_work : public slab_object,
   atomic<phase> phase_{phase::unstarted};  // set under the lock
   std::mutex mutex_;
   intrusive_list<shared_waiter> waiters_;  // belongs to the lock
-  std::size_t awaiting_ = 0;               // how many are in the list
+  std::size_t awaiting_ = 0;               // the length of the list
 };
 
 template <class T>
@@ -218,9 +215,7 @@ class shared_state final : public shared_work {
   }
 
  private:
-  using stored = std::conditional_t<
-      std::is_void_v<T>, std::monostate,
-      std::conditional_t<std::is_reference_v<T>, std::add_pointer_t<T>, std::remove_cv_t<T>>>;
+  using stored = std::remove_cv_t<typename stored_result<T>::type>;
 
   std::coroutine_handle<> start(task_context& in) noexcept override {
     return task_access::state(work_).prepare(in);
@@ -251,26 +246,18 @@ class shared_state final : public shared_work {
 
 }  // namespace detail
 
-/// A handle on a coroutine that runs once, when it is first awaited, for all who await it or copies
-/// of the handle. Return type of a coroutine, or made from any task.
+/// A copyable handle on a coroutine that runs once, when a copy is first awaited, and gives its
+/// result to all awaiters. Return type of a coroutine, or made from any task.
 ///
-/// Awaiting it gives `const T&` (`T` if that is a reference or void), which lives as long as any
-/// copy of the handle; awaiting an rvalue gives a copy of the result. All awaiters are rethrown the
-/// same exception object. Each awaiter goes on on its own executor.
+/// Awaiting gives `const T&` (`T` if that is a reference or void), which lives as long as any copy
+/// of the handle; awaiting an rvalue gives a copy. The work runs on the executor of its first
+/// awaiter, or on the one it was made with: name one if the first awaiter's may be destroyed before
+/// the work has ended. It has a stop token of its own, and no task-local values.
 ///
-/// The work runs on the executor of its first awaiter, or on the one it was made with; that
-/// executor must outlive the work. So name one where the first awaiter's may go earlier, as that of
-/// a sync_wait() which is cancelled. The work has a stop token of its own, and no task-local
-/// values.
-///
-/// Stopping: an awaiter that is asked to stop leaves at once, with operation_cancelled, as
-/// long as others wait. The last one asks the work to stop and waits for its end, so that work
-/// never runs on without anybody waiting; its wait ends as the work does. If the last awaiter's
-/// coroutine is destroyed while it waits, the work is asked to stop, and ends on its own. From then
-/// on the work is abandoned, and nobody can join it: awaiting it is refused with
-/// std::errc::owner_dead, before anything is waited for, because its end would tell of a stop that
-/// the new awaiter was not asked for. Work that ends with a value all the same is not abandoned any
-/// more. A cache of work in flight starts it again:
+/// A stop ends the wait of one awaiter at once while others wait. The last one asks the work to
+/// stop and waits for its end; if the last awaiter's coroutine is destroyed, the work is asked to
+/// stop as well. From then on it is abandoned, until it ends with a value all the same: awaiting it
+/// fails at once with std::errc::owner_dead. A cache of work in flight starts it again:
 ///
 ///     try {
 ///       co_return co_await loading;
@@ -279,31 +266,23 @@ class shared_state final : public shared_work {
 ///     }
 ///     // loading.is_abandoned(): replace it, unless another awaiter has done so already.
 ///
-/// Thread-safety: one handle is used by one thread at a time; copies of it may be awaited, copied
-/// and destroyed on any threads at once.
+/// Thread-safety: one handle belongs to one thread at a time; copies may be used on any threads at
+/// once. Each awaiter resumes on its own executor.
 /// Lifetime: a handle may be destroyed or assigned to while it is awaited.
-/// Errors: awaiting throws what the work throws; std::logic_error if the handle is empty;
-/// operation_cancelled, and std::system_error with std::errc::owner_dead, see above.
-/// Complexity: copying is an atomic increment, awaiting what is done a load, awaiting otherwise a
-/// short lock. The handle's state and the coroutine's frame come from the slab; awaiting allocates
-/// nothing. The stack does not grow with the length of a chain of shared tasks that await each
-/// other.
+/// Errors: awaiting throws the work's exception, the same object for all; std::logic_error if the
+/// handle is empty; operation_cancelled; std::errc::owner_dead.
+/// Complexity: copying is an atomic increment, awaiting a load when the work is done, else a short
+/// lock, without allocation. State and frame come from the slab. Chains of shared tasks need no
+/// stack.
 template <class T = void>
 class [[nodiscard]] shared_task {
   using state = detail::shared_state<T>;
 
+  template <class Result>
   class awaiter : public detail::shared_waiter {
    public:
     using detail::shared_waiter::shared_waiter;
-    detail::shared_result_t<T> await_resume() {
-      this->finish();
-      return static_cast<state&>(this->work()).result();
-    }
-  };
-  class copying_awaiter : public detail::shared_waiter {
-   public:
-    using detail::shared_waiter::shared_waiter;
-    std::remove_cv_t<T> await_resume() {
+    Result await_resume() {
       this->finish();
       return static_cast<state&>(this->work()).result();
     }
@@ -332,24 +311,25 @@ class [[nodiscard]] shared_task {
     if (state_ != nullptr) state_->release();
   }
 
-  /// Whether it is a handle on anything.
+  /// Whether the handle is not empty.
   [[nodiscard]] bool valid() const noexcept { return state_ != nullptr; }
   /// Whether the work has ended, so that awaiting it does not wait. Any thread.
   [[nodiscard]] bool is_done() const noexcept { return state_ != nullptr && state_->is_done(); }
-  /// Whether the last awaiter left before the work had ended, and the work has not succeeded since:
-  /// awaiting it is refused. May become true while it is awaited, and false when the work succeeds.
-  /// Any thread.
+  /// Whether awaiting it fails with std::errc::owner_dead, as the last awaiter has left. False
+  /// again if the work ends with a value. Any thread.
   [[nodiscard]] bool is_abandoned() const noexcept {
     return state_ != nullptr && state_->is_abandoned();
   }
 
-  auto operator co_await() const& { return awaiter(work()); }
- auto operator co_await() &&
-     requires(!std::is_object_v<T> || std::copy_constructible<T>) {
-       return copying_awaiter(work());
-     }
+  auto operator co_await() const& { return awaiter<detail::shared_result_t<T>>(work()); }
+  template <class U = T>
+    requires(!std::is_object_v<U> || std::copy_constructible<U>)
+  auto operator co_await() && {
+    return awaiter<std::remove_cv_t<U>>(work());
+  }
 
-     private : state& work() const {
+ private:
+  state& work() const {
     if (state_ == nullptr) [[unlikely]]
       detail::throw_empty_shared_task();
     return *state_;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Starting a coroutine that nobody waits for. Prefer a scope: it waits.
+// spawn, spawn_future: start a detached coroutine from ordinary code. Prefer a scope, which waits.
 //
 //     gyre::spawn(loop, handle(std::move(connection)));
 #pragma once
@@ -22,9 +22,9 @@ namespace gyre {
 struct spawn_options {
   /// Asks it to stop; the source must outlive it.
   inplace_stop_token stop = {};
-  /// Receives what the coroutine throws, on the thread where it ends; must not throw. One that
-  /// ended because `stop` was requested gives std::system_error (std::errc::operation_canceled).
-  /// The default prints the exception and terminates the program, but is silent about such a stop.
+  /// Receives the exception of the coroutine, on the thread where it ends; must not throw. After a
+  /// stop that is std::system_error (std::errc::operation_canceled). The default prints the
+  /// exception and terminates the program, but ignores a stop.
   move_only_function<void(std::exception_ptr)> on_error = {};
   /// Shown by backtraces where they are on; must outlive the coroutine.
   const char* name = nullptr;
@@ -36,27 +36,22 @@ void spawn_task(executor& where, task<> detached, spawn_options options);
 
 }  // namespace detail
 
-/// Starts `awaitable` on `where`, never before spawn() returns there, and lets it go; its result is
-/// dropped. `where` must outlive it once it has started; a loop that is destroyed before destroys
-/// it unrun. Any thread. Allocates the coroutine's frame and some 100 bytes from the slab; throws
-/// std::bad_alloc.
+/// Starts `awaitable`, by an executor::post() to `where`, and drops its result.
+///
+/// Thread-safety: any thread.
+/// Lifetime: `where` must outlive the coroutine once that has started; a loop that is destroyed
+/// before destroys the coroutine.
+/// Errors: std::bad_alloc; for those of the coroutine see spawn_options::on_error.
+/// Complexity: a coroutine frame and some 100 bytes from the slab.
 template <awaitable Awaitable>
 void spawn(executor& where, Awaitable awaitable, spawn_options options = {}) {
-  if constexpr (std::is_same_v<Awaitable, task<>>) {
-    detail::spawn_task(where, std::move(awaitable), std::move(options));
-  } else {
-    detail::spawn_task(
-        where,
-        [](Awaitable held) -> task<> {
-          static_cast<void>(co_await std::move(held));
-        }(std::move(awaitable)),
-        std::move(options));
-  }
+  detail::spawn_task(where, detail::as_task_without_result(std::move(awaitable)),
+                     std::move(options));
 }
 
-/// The same with the result, or the exception, in a future for ordinary code. Waiting for that on
-/// the thread of `where` waits for ever. std::future_errc::broken_promise if it never started,
-/// std::errc::operation_canceled in a std::system_error if it ended because it was asked to stop.
+/// As spawn(), with the result, or the exception, in a future. It must not be waited for on the
+/// thread of `where`. Holds std::future_errc::broken_promise if the coroutine never started, and
+/// std::errc::operation_canceled after a stop.
 template <awaitable Awaitable>
 std::future<task_result_t<Awaitable>> spawn_future(executor& where, Awaitable awaitable,
                                                    inplace_stop_token stop = {}) {

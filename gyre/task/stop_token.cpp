@@ -10,14 +10,14 @@
 namespace gyre {
 
 // Sets `locked` and `also_set` and returns the state before, or leaves all as it is if a bit of
-// `given_up_on` is set in the state that is returned.
-auto inplace_stop_source::lock_unless(word given_up_on, word also_set) const noexcept -> word {
+// `blocking_bits` is set in the state that is returned.
+auto inplace_stop_source::lock_unless(word blocking_bits, word also_set) const noexcept -> word {
   constexpr int spins = 64;  // more mean that the holder has lost the processor
   // acquire here and below: pairs with the release in unlock(), and, where a stop is found, with
   // the one in request_stop().
   word state = state_.load(std::memory_order_acquire);
   for (int tries = 0;;) {
-    if ((state & given_up_on) != 0) return state;
+    if ((state & blocking_bits) != 0) return state;
     if ((state & locked) != 0) {
       ++tries < spins ? detail::cpu_relax() : detail::thread_yield();
       state = state_.load(std::memory_order_acquire);
@@ -38,8 +38,8 @@ bool inplace_stop_source::request_stop() noexcept {
   word state = lock_unless(stopped, stopped);
   if ((state & stopped) != 0) return false;
   notifier_ = ::pthread_self();
-  bool gone = false;
-  gone_ = &gone;
+  bool destroyed = false;
+  destroyed_ = &destroyed;
   while (auto* callback = first(state)) {
     auto* rest = callback->next_;
     if (rest != nullptr) rest->previous_ = nullptr;
@@ -48,11 +48,11 @@ bool inplace_stop_source::request_stop() noexcept {
     running_.store(callback, std::memory_order_release);
     unlock(to_word(rest) | stopped);
     callback->invoke_(*callback);
-    if (gone) return true;
+    if (destroyed) return true;
     detail::store_and_wake<detail::stop_callback_base*>(running_, nullptr);
     state = lock_unless(0, 0);
   }
-  gone_ = nullptr;
+  destroyed_ = nullptr;
   unlock(stopped);
   return true;
 }

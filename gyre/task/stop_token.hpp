@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// How work is asked to stop: std::inplace_stop_source and its company from C++26, for C++23.
+// inplace_stop_source, inplace_stop_token, inplace_stop_callback: those of C++26, for C++23.
 //
 //     gyre::inplace_stop_source source;
 //     gyre::inplace_stop_callback on_stop(source.get_token(), [&] { socket.cancel(); });
@@ -25,7 +24,7 @@ class inplace_stop_callback;
 
 namespace detail {
 
-/// A callback as its source sees it: a place in the source's list, and how to call it.
+/// A callback as a node in the list of its source.
 class stop_callback_base {
  public:
   stop_callback_base(const stop_callback_base&) = delete;
@@ -62,8 +61,11 @@ class stop_callback_base {
 
 }  // namespace detail
 
-/// Asks whether to stop; one pointer, copied freely. A default-constructed token never stops. The
-/// source must outlive every use of its tokens; all members from any thread.
+/// Tells whether a stop was requested of its source; one pointer. A default-constructed token has
+/// no source and never stops.
+///
+/// Thread-safety: every member may be called from any thread.
+/// Lifetime: the source must outlive every use of its tokens.
 class inplace_stop_token {
  public:
   /// The type that registers a callback with this kind of token.
@@ -94,7 +96,7 @@ class inplace_stop_token {
   const inplace_stop_source* source_ = nullptr;
 };
 
-/// The token of work that nobody can stop; whoever waits with it pays nothing.
+/// A token that never stops, at no cost.
 class never_stop_token {
  public:
   /// A callback that is never called and not even kept.
@@ -112,9 +114,9 @@ class never_stop_token {
 
 /// Requests the stop that its tokens report. Four words, no allocation.
 ///
-/// It must outlive its tokens' uses, its callbacks, and every call of its members, except that a
-/// callback may destroy the source that calls it, if it is the last: a coroutine that is resumed by
-/// its stop may end at once, and the sources in its frame with it. All members from any thread.
+/// Thread-safety: every member may be called from any thread.
+/// Lifetime: outlives the uses of its tokens, its callbacks and calls of its members, except that
+/// the last callback may destroy the source that calls it, as a coroutine does that ends in it.
 class inplace_stop_source {
  public:
   constexpr inplace_stop_source() noexcept = default;
@@ -123,22 +125,21 @@ class inplace_stop_source {
   ~inplace_stop_source() {
     // relaxed: a source that is used while it is destroyed is lost anyway.
     assert(first(state_.load(std::memory_order_relaxed)) == nullptr && "outlived by a callback");
-    if (gone_ != nullptr) *gone_ = true;
+    if (destroyed_ != nullptr) *destroyed_ = true;
   }
 
   [[nodiscard]] constexpr inplace_stop_token get_token() const noexcept {
     return inplace_stop_token(this);
   }
   [[nodiscard]] static constexpr bool stop_possible() noexcept { return true; }
-  /// As that of its tokens.
+  /// As inplace_stop_token::stop_requested().
   [[nodiscard]] bool stop_requested() const noexcept {
     // acquire: pairs with the release in request_stop().
     return (state_.load(std::memory_order_acquire) & stopped) != 0;
   }
 
-  /// The first call requests the stop, calls the callbacks one after the other, the youngest first,
-  /// and returns true; no lock is held while they run. Any other call returns false at once, even
-  /// while callbacks still run. O(callbacks).
+  /// The first call requests the stop, calls the callbacks, the youngest first and without a lock,
+  /// and returns true. Later calls return false at once, even while callbacks run. O(callbacks).
   bool request_stop() noexcept;
 
  private:
@@ -155,28 +156,29 @@ class inplace_stop_source {
     return reinterpret_cast<word>(first);
   }
 
-  word lock_unless(word given_up_on, word also_set) const noexcept;
+  word lock_unless(word blocking_bits, word also_set) const noexcept;
   void unlock(word state) const noexcept;
   bool attach(detail::stop_callback_base& callback) const noexcept;
   void detach(detail::stop_callback_base& callback) const noexcept;
 
   mutable detail::atomic<word> state_{0};
   detail::atomic<detail::stop_callback_base*> running_{nullptr};  // by request_stop(), now
-  ::pthread_t notifier_{};  // the thread of request_stop(); set before a callback is taken out
-  bool* gone_ = nullptr;    // of request_stop(): whether a callback destroyed the source
+  ::pthread_t notifier_{};     // the thread of request_stop(); set before a callback is taken out
+  bool* destroyed_ = nullptr;  // of request_stop(): whether a callback destroyed the source
 };
 
 inline bool inplace_stop_token::stop_requested() const noexcept {
   return source_ != nullptr && source_->stop_requested();
 }
 
-/// Calls `CallbackFn` once when a stop is requested, from its constructor to its destructor.
+/// Calls `CallbackFn` once when a stop is requested, between its construction and its destruction:
+/// within request_stop(), or within the constructor if the stop was requested before. An exception
+/// from it terminates the program.
 ///
-/// The function runs in request_stop() on that thread, or in the constructor when the stop was
-/// requested before; an exception from it terminates the program. Like the standard's, the object
-/// does not move, and its source must outlive it. Constructing and destroying it cost an
-/// uncontended compare-exchange each and allocate nothing; with a token that has no source, a
-/// branch. Any thread, but an object's construction and destruction must not overlap.
+/// Thread-safety: any thread; construction and destruction must not overlap.
+/// Lifetime: does not move; the source must outlive it.
+/// Complexity: construction and destruction are an uncontended compare-exchange each, or a branch
+/// if the token has no source.
 template <typename CallbackFn>
 class inplace_stop_callback : private detail::stop_callback_base {
   static_assert(std::invocable<CallbackFn> && std::destructible<CallbackFn>);
@@ -184,7 +186,7 @@ class inplace_stop_callback : private detail::stop_callback_base {
  public:
   using callback_type = CallbackFn;
 
-  /// Makes the function of `init`, then registers it. Throws what making the function throws.
+  /// Registers the function made of `init`. Throws what its constructor throws.
   template <typename Initializer>
     requires std::constructible_from<CallbackFn, Initializer>
   explicit inplace_stop_callback(inplace_stop_token token, Initializer&& init) noexcept(
@@ -195,8 +197,8 @@ class inplace_stop_callback : private detail::stop_callback_base {
   inplace_stop_callback(const inplace_stop_callback&) = delete;
   inplace_stop_callback& operator=(const inplace_stop_callback&) = delete;
 
-  /// After this the function is neither running nor will it run: waits while it runs on another
-  /// thread. Called by the function itself, it returns at once.
+  /// Waits while the function runs on another thread; afterwards it does not run. Does not wait
+  /// when called by the function itself.
   ~inplace_stop_callback() { detach(); }
 
  private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One more reason to stop.
+// stop_when: awaits an operation that a second stop token stops as well.
 //
 //     co_await gyre::stop_when(serve(), shutdown.get_token());
 #pragma once
@@ -17,7 +17,7 @@ namespace gyre {
 
 namespace detail {
 
-/// A token that stops when either of two does. Costs nothing where one of them cannot.
+/// A token that stops when either of two does. Costs nothing if one of them never does.
 class either_stop {
  public:
   either_stop(inplace_stop_token one, inplace_stop_token other) noexcept
@@ -37,13 +37,13 @@ class either_stop {
 
 }  // namespace detail
 
-/// Awaits `awaitable`, which is asked to stop when `token` is, as well as when the coroutine is.
-/// Gives what it gives, and throws what it throws. If it ends because of `token`, that is
-/// std::system_error (std::errc::operation_canceled) to the coroutine, which was not asked to stop,
-/// and else operation_cancelled. Takes it by value.
+/// Awaits `awaitable`, which is asked to stop when `token` or the awaiting coroutine is.
 ///
-/// The source of `token` must outlive this. Costs a frame, and a callback for each token that can
-/// stop. May be destroyed while it waits if `awaitable` may.
+/// Lifetime: the source of `token` must outlive the wait. May be destroyed while it waits if
+/// `awaitable` may.
+/// Errors: those of `awaitable`; std::system_error (std::errc::operation_canceled) if only `token`
+/// ended it, operation_cancelled if the coroutine was asked to stop.
+/// Complexity: a coroutine frame, and a callback for each token that can stop.
 template <awaitable Awaitable>
 task<task_result_t<Awaitable>> stop_when(Awaitable awaitable, inplace_stop_token token) {
   task_context& context = co_await detail::this_context();

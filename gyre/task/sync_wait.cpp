@@ -9,12 +9,11 @@
 
 namespace gyre::detail {
 
-#if GYRE_ASYNC_BACKTRACE
 waiting_thread::waiting_thread(inplace_stop_token stop_when) noexcept {
+#if GYRE_ASYNC_BACKTRACE
   on_stop_.emplace(stop_when, request_stop_of{&end_all_});
   stop = end_all_.get_token();
 #else
-waiting_thread::waiting_thread(inplace_stop_token stop_when) noexcept {
   stop = stop_when;
 #endif
   where = &executor_;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// From ordinary code into coroutines and back.
+// sync_wait: runs an awaitable in ordinary code, on the calling thread, until it has a result.
 //
 //     int answer = gyre::sync_wait(compute());
 #pragma once
@@ -73,38 +73,33 @@ class waiting_thread : public slab_object, task_context {
 
   blocking_executor executor_;
   bool done_ = false;
-  done_operation when_elsewhere_{done_};  // how a coroutine that ends on another thread says so
+  done_operation when_elsewhere_{done_};  // for a coroutine that ends on another thread
 };
 
 }  // namespace detail
 
-/// Runs `awaitable`, a task or anything else a coroutine can await, on the calling thread until it
-/// has a result, and returns that or throws what it threw. Coroutines within are resumed on this
-/// thread, unless they go elsewhere themselves; while all of them wait, the thread sleeps. Makes no
-/// system call if nothing has to wait. `stop` asks the awaitable to stop: if it ends because of
-/// that, std::system_error (std::errc::operation_canceled) is thrown.
+/// Runs `awaitable` on the calling thread until it has a result, and returns that. The thread is
+/// the executor of the awaitable, and sleeps while there is nothing to run. `stop` asks the
+/// awaitable to stop. Waits for time need sync_wait(loop, …) of exec.
 ///
-/// Operations that need time are not supported here (std::errc::operation_not_supported): use
-/// sync_wait(loop, …) of exec for those. Must not be called on the thread of a loop or pool that
-/// the awaitable needs, because that thread then waits for itself.
+/// Thread-safety: any thread but that of a loop or pool that `awaitable` needs.
+/// Errors: those of `awaitable`; std::errc::operation_canceled if `stop` ended it;
+/// std::errc::operation_not_supported for waits for time. Where backtraces are on
+/// (async_backtrace.hpp), std::errc::resource_deadlock_would_occur if all coroutines wait and the
+/// program has no other thread to wake one; elsewhere sync_wait() then waits for ever.
+/// Complexity: no system call if nothing has to wait.
 ///
-/// Errors: where backtraces are on (async_backtrace.hpp), in Debug builds for instance,
-/// std::system_error with std::errc::resource_deadlock_would_occur, if all coroutines wait and the
-/// program has no other thread that could wake one; elsewhere sync_wait() then waits for ever.
-///
-/// - The report, on the standard error output and in what(), names the awaits in which each live
-///   task is suspended: tasks of scopes and children of when_all() and the like below the task that
-///   waits for them.
-/// - Before the error is thrown the coroutines are asked to stop, and run until they have ended or
+/// - The report of a deadlock, on the standard error output and in what(), shows the awaits in
+///   which each task is suspended, children below the task that waits for them.
+/// - Before the error is thrown, the coroutines are asked to stop and run until they have ended or
 ///   wait again. A task that still waits is destroyed, and ends as if it had been cancelled.
-/// - Another executor may have a task in its queue that goes on or waits there. Such a task is left
-///   as it is, with those that wait for it and all that they hold, and never runs again.
-///
-/// The same error, with a backtrace, is thrown into a coroutine that goes to an executor whose only
-/// thread is in the sync_wait() that waits for it.
+/// - A task that another executor may have in its queue is left suspended, with the tasks that wait
+///   for it and all that they hold, and never runs again.
+/// - A coroutine that goes to an executor whose only thread is in the sync_wait() that waits for it
+///   gets the same error, with a backtrace.
 template <class Awaitable>
 decltype(auto) sync_wait(Awaitable&& awaitable, inplace_stop_token stop = {}) {
-  // Outlives the coroutines, also when they are given up.
+  // Outlives the coroutines, also those left suspended.
 #if GYRE_ASYNC_BACKTRACE
   const std::unique_ptr<detail::waiting_thread, detail::waiting_thread::release> waiting(
       new detail::waiting_thread(stop));

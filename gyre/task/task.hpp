@@ -20,23 +20,16 @@ namespace gyre {
 #define GYRE_CORO_AWAIT_ELIDABLE
 #endif
 
-/// A coroutine that runs when it is awaited, and then returns a T (a value, a reference or nothing)
-/// or throws its exception. It is awaited once. To start one from ordinary code use sync_wait(),
-/// spawn() or a scope.
+/// A coroutine that runs when it is awaited, once, and gives a T (a value, a reference or nothing).
+/// To start one from ordinary code use sync_wait(), spawn() or a scope.
 ///
-/// The awaiting coroutine resumes when the task has finished, on the executor where that is: see
-/// resume_on(). Every await within the task resumes on the task's executor, also of awaitables that
-/// are not gyre's, except for awaiters whose await_suspend() takes only the handle of one promise
-/// type of gyre.
-///
-/// A coroutine keeps copies of parameters that it takes by value, and only references to others,
-/// which must live until it ends. A lambda's captures are not kept at all: see invoke().
-///
-/// Thread-safety: one thread at a time.
-/// Lifetime: a task that was not awaited may be destroyed, and its coroutine with it. A suspended
-/// coroutine may be destroyed with all that it awaits, unless it is in an executor's queue (of
-/// schedule() and yield(), or because its wait is over). A task must not be moved or destroyed
-/// while its coroutine runs.
+/// Thread-safety: one thread at a time. Every await within the task resumes on the task's executor,
+/// also of awaitables that are not gyre's, unless their await_suspend() takes only the handle of
+/// one promise type of gyre. The awaiting coroutine resumes where the task ended: see resume_on().
+/// Lifetime: parameters by reference must outlive the coroutine, and so must the captures of a
+/// lambda: see invoke(). A suspended coroutine may be destroyed with all that it awaits, unless it
+/// is in an executor's queue (of schedule() and yield(), or because its wait is over). A task must
+/// not be moved or destroyed while its coroutine runs.
 /// Errors: awaiting an empty task (moved from, or awaited before) throws std::logic_error. Calling
 /// the coroutine throws std::bad_alloc.
 /// Complexity: the frame comes from the thread's slab (some nanoseconds, no lock), or from an

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Values that every coroutine below can read without being handed them: what thread_local is for
-// threads.
+// task_local: a value that is bound for the duration of an await, for all coroutines below it.
 //
 //     const gyre::task_local<std::string> request_id;
 //
@@ -28,7 +27,7 @@ namespace gyre {
 
 namespace detail {
 
-/// A value that is bound to a key, in a list of those around it.
+/// A bound value: its key, and the binding around it.
 struct local_binding {
   const void* key;
   const local_binding* outer = nullptr;
@@ -39,8 +38,8 @@ struct local_value : local_binding {
   T value;
 };
 
-/// Awaited, awaits `Awaitable` with a value bound. Whatever runs meanwhile as part of the same
-/// thread of control is below it, so the context may be changed in place.
+/// Awaits `Awaitable` with a value bound. All that runs meanwhile in the same context is below the
+/// await, so the context may be changed in place.
 template <class T, awaitable Awaitable>
 class bound_awaiter {
   using awaiter_type = decltype(awaiter_of(std::declval<Awaitable>()));
@@ -118,46 +117,45 @@ class bound_awaiter {
 
 }  // namespace detail
 
-/// A key for values of type T that are bound for as long as something is awaited. A key is its
-/// address: make it a namespace-scope constant; it must outlive the awaits. All members from any
-/// thread.
+/// A key for values of type T, each bound for the duration of an await. Coroutines below, children
+/// of when_all() and of scopes included, see the innermost value; coroutines that spawn() starts,
+/// and the work of a shared_task, do not.
 ///
-/// Everything awaited below sees the innermost value: also the children that when_all, a scope and
-/// their like start there, on other threads too, so a T that is not constant within must be
-/// thread-safe. What outlives the await does not: a coroutine started by spawn(), or the work of a
-/// shared_task, begins without values. A lookup walks over the values bound above: O(depth).
-/// Binding allocates nothing.
+/// Thread-safety: every member may be called from any thread. Children on other threads share the
+/// value.
+/// Lifetime: a key is its address; make it a namespace-scope constant.
+/// Complexity: binding allocates nothing; a lookup is O(values bound above).
 template <class T>
 class task_local {
   static_assert(std::is_object_v<T> && !std::is_const_v<T>);
 
  public:
-  /// A key whose value is T() where none is bound.
+  /// T() where no value is bound.
   constexpr task_local()
     requires std::default_initializable<T>
       : otherwise_() {}
-  /// A key whose value is `otherwise` where none is bound.
+  /// `otherwise` where no value is bound.
   constexpr explicit task_local(T otherwise) : otherwise_(std::move(otherwise)) {}
   task_local(const task_local&) = delete;
   task_local& operator=(const task_local&) = delete;
 
-  /// Awaited, awaits `object` with `value` bound to the key, and gives or throws what it does. An
-  /// lvalue is referred to, an rvalue moved from.
+  /// Awaits `object` with `value` bound to the key. An rvalue is moved in; an lvalue must outlive
+  /// the await.
   template <awaitable Awaitable>
   [[nodiscard]] auto with(T value, Awaitable&& object) const {
     return detail::bound_awaiter<T, Awaitable>(this, std::move(value),
                                                std::forward<Awaitable>(object));
   }
 
-  /// Awaited, gives the value bound to the key, or the key's own, as `const T&`, without waiting.
-  /// It lives until the await that it was bound for ends.
+  /// Awaited, gives a `const T&` to the bound value, or to the key's own, without waiting. A bound
+  /// value lives until the end of its await.
   [[nodiscard]] auto get() const noexcept {
     return detail::context_awaiter([this](const task_context& context) noexcept -> const T& {
       const T* const bound = bound_in(context);
       return bound != nullptr ? *bound : otherwise_;
     });
   }
-  /// Awaited, gives a pointer to the value bound to the key, or null, without waiting.
+  /// Awaited, gives a pointer to the bound value, or null, without waiting.
   [[nodiscard]] auto find() const noexcept {
     return detail::context_awaiter(
         [this](const task_context& context) noexcept { return bound_in(context); });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Several awaitables at once, and on with all their results.
+// when_all: awaits several awaitables concurrently, and gives the results of all.
 //
 //     auto [user, orders] = co_await gyre::when_all(load_user(id), load_orders(id));
 #pragma once
@@ -13,7 +13,6 @@
 #include <cstddef>
 #include <exception>
 #include <expected>
-#include <functional>
 #include <iterator>
 #include <ranges>
 #include <tuple>
@@ -25,22 +24,6 @@
 namespace gyre {
 
 namespace detail {
-
-/// A result as an element of a tuple or vector.
-template <class T>
-struct element {
-  using type = T;
-};
-template <class T>
-struct element<T&> {
-  using type = std::reference_wrapper<T>;
-};
-template <>
-struct element<void> {
-  using type = std::monostate;
-};
-template <class T>
-using element_t = typename element<T>::type;
 
 template <class T>
 element_t<T> take_element(task<T>& finished) {
@@ -69,31 +52,22 @@ std::expected<T, std::exception_ptr> take_outcome(task<T>& finished, bool& cance
     return std::unexpected(std::current_exception());
   }
 }
-/// Counts for the coroutine that its children were cancelled, if it was asked to stop: it is told
-/// so by values, which it may overlook for ever.
+/// Counts the cancellation of children for their parent, which gets it as a value and may ignore
+/// it.
 inline void count_cancelled_children(const task_context& parent) {
   if (parent.stop.stop_requested()) count_cancellation(parent);
 }
 
-// In this order: the join holds the contexts that tasks refer to until they are gone.
-template <class T>
-struct forked_range {
+template <class Tasks>
+struct forked {
   fork_join join;
-  std::vector<task<T>> tasks;
+  Tasks tasks;  // refer to contexts of the join
 
-  forked_range(fork_join::on_error policy, std::vector<task<T>>&& given)
-      : join(policy), tasks(std::move(given)) {}
-};
-template <class... Ts>
-struct forked_tuple {
-  fork_join join;
-  std::tuple<task<Ts>...> tasks;
-
-  forked_tuple(fork_join::on_error policy, task<Ts>&&... given)
-      : join(policy), tasks(std::move(given)...) {}
+  explicit forked(fork_join::on_error policy, Tasks&& started)
+      : join(policy), tasks(std::move(started)) {}
 };
 
-/// The tasks from `first` on as a join_awaiter asks for them.
+/// The function of the tasks from `first` on that a join_awaiter needs.
 template <class T>
 auto in_turn(std::vector<task<T>>& tasks) noexcept {
   return [&tasks](std::size_t first, auto&& start) {
@@ -106,8 +80,10 @@ template <class... Ts>
 auto in_turn(std::tuple<task<Ts>...>& tasks) noexcept {
   return [&tasks](std::size_t first, auto&& start) {
     std::size_t i = 0;
-    const auto go_on = [&](auto& one) { return i++ < first || start(task_access::state(one)); };
-    std::apply([&](auto&... one) { static_cast<void>((go_on(one) && ...)); }, tasks);
+    const auto start_next = [&](auto& one) {
+      return i++ < first || start(task_access::state(one));
+    };
+    std::apply([&](auto&... one) { static_cast<void>((start_next(one) && ...)); }, tasks);
   };
 }
 
@@ -121,7 +97,7 @@ void take_first_error(task<T>& finished, const fork_join& join, std::exception_p
 template <class T>
 task<std::conditional_t<std::is_void_v<T>, void, std::vector<element_t<T>>>> when_all_tasks(
     std::vector<task<T>> given) {
-  forked_range<T> fork(fork_join::on_error::stop_others, std::move(given));
+  forked<std::vector<task<T>>> fork(fork_join::on_error::stop_others, std::move(given));
   auto each = in_turn(fork.tasks);
   join_awaiter joined(fork.join, fork.tasks.size(), each);
   co_await joined;
@@ -141,7 +117,7 @@ task<std::conditional_t<std::is_void_v<T>, void, std::vector<element_t<T>>>> whe
 template <class T>
 task<std::vector<std::expected<T, std::exception_ptr>>> when_all_ready_tasks(
     std::vector<task<T>> given) {
-  forked_range<T> fork(fork_join::on_error::go_on, std::move(given));
+  forked<std::vector<task<T>>> fork(fork_join::on_error::wait_for_all, std::move(given));
   auto each = in_turn(fork.tasks);
   join_awaiter joined(fork.join, fork.tasks.size(), each);
   co_await joined;
@@ -155,7 +131,7 @@ task<std::vector<std::expected<T, std::exception_ptr>>> when_all_ready_tasks(
 
 template <class... Ts>
 task<std::tuple<element_t<Ts>...>> when_all_of(task<Ts>... given) {
-  forked_tuple<Ts...> fork(fork_join::on_error::stop_others, std::move(given)...);
+  forked<std::tuple<task<Ts>...>> fork(fork_join::on_error::stop_others, {std::move(given)...});
   auto each = in_turn(fork.tasks);
   join_awaiter joined(fork.join, sizeof...(Ts), each);
   co_await joined;
@@ -170,7 +146,7 @@ task<std::tuple<element_t<Ts>...>> when_all_of(task<Ts>... given) {
 
 template <class... Ts>
 task<std::tuple<std::expected<Ts, std::exception_ptr>...>> when_all_ready_of(task<Ts>... given) {
-  forked_tuple<Ts...> fork(fork_join::on_error::go_on, std::move(given)...);
+  forked<std::tuple<task<Ts>...>> fork(fork_join::on_error::wait_for_all, {std::move(given)...});
   auto each = in_turn(fork.tasks);
   join_awaiter joined(fork.join, sizeof...(Ts), each);
   co_await joined;
@@ -185,7 +161,7 @@ task<std::tuple<std::expected<Ts, std::exception_ptr>...>> when_all_ready_of(tas
   co_return outcomes;
 }
 
-/// The tasks of a range that is handed over.
+/// The elements of a range as tasks.
 template <class Range>
 auto tasks_of(Range&& range) {
   using reference = std::ranges::range_rvalue_reference_t<Range>;
@@ -204,39 +180,36 @@ auto tasks_of(Range&& range) {
 
 }  // namespace detail
 
-/// Ranges that a combinator takes: handed over as an rvalue, of awaitables.
+/// An rvalue range of awaitables.
 template <class T>
 concept awaitable_range = std::ranges::input_range<T> && !std::is_lvalue_reference_v<T> &&
                           awaitable<std::remove_cvref_t<std::ranges::range_rvalue_reference_t<T>>>;
 
-/// Runs the awaitables beside each other, each from its start to its first wait in the order given,
-/// and gives a tuple of their results: std::monostate for void, std::reference_wrapper for
-/// references. Takes them by value.
+/// Runs the awaitables concurrently and gives a tuple of their results: std::monostate for void,
+/// std::reference_wrapper for references. They start in order, each up to its first wait.
 ///
-/// On an executor that forks, such as a thread_pool that steals, this thread goes into one child
-/// after the other while the children behind it are on offer to idle threads, which may then run
-/// beside it in the literal sense. Elsewhere they take turns on one thread.
-///
-/// When one fails the others are asked to stop; when all have ended, the error that came first is
-/// thrown. The coroutine goes on, on its own executor. It must not be destroyed while children run
-/// on other threads or are on offer to them. Costs a frame; a child that need not wait and that no
-/// other thread took costs no atomic operation here.
+/// Thread-safety: on an executor that forks, such as a thread_pool that steals, children may run on
+/// several threads; elsewhere on one. The coroutine resumes on its own executor.
+/// Lifetime: must not be destroyed while children run, or are on offer to, other threads.
+/// Errors: when one fails the others are asked to stop; when all have ended the first error is
+/// thrown.
+/// Complexity: a coroutine frame. A child that need not wait and stays on this thread costs no
+/// atomic operation.
 template <awaitable... Awaitables>
   requires(sizeof...(Awaitables) > 0)
 [[nodiscard]] auto when_all(Awaitables... awaitables) {
   return detail::when_all_of(as_task(std::move(awaitables))...);
 }
 
-/// The same for a range; gives a std::vector of the results in its order, or nothing if they are
-/// void. Costs a frame, and memory for the tasks and the results.
+/// The same for a range; gives a std::vector of the results in its order, nothing if they are void.
 template <awaitable_range Range>
 [[nodiscard]] auto when_all(Range&& range) {
   return detail::when_all_tasks(detail::tasks_of(std::forward<Range>(range)));
 }
 
-/// As when_all(), but lets all of them end by themselves and gives each one's result or exception:
-/// a tuple of std::expected<T, std::exception_ptr>. T must not be a reference. After a stop of the
-/// coroutine those exceptions may be operation_cancelled; look whether a loop has to end.
+/// As when_all(), but stops no child, and gives each one's result or exception: a tuple of
+/// std::expected<T, std::exception_ptr>. T must not be a reference. After a stop of the coroutine
+/// the exceptions may be operation_cancelled: end a loop then.
 template <awaitable... Awaitables>
   requires(sizeof...(Awaitables) > 0)
 [[nodiscard]] auto when_all_ready(Awaitables... awaitables) {

@@ -26,9 +26,8 @@ namespace gyre {
 
 /// The result of when_any(): which awaitable ended first, and the results of all that completed.
 ///
-/// Several may have completed: the stop comes too late for one whose wait is over already. So look
-/// for a value that must not be lost, one that was received or read, in `values`, whatever `index`
-/// says.
+/// Several may have completed, as a stop comes too late for a wait that is over. Take a value that
+/// must not be lost, one that was received or read, from `values` for every index.
 template <class... Ts>
 struct when_any_result {
   std::size_t index = 0;
@@ -177,25 +176,17 @@ auto when_any_valid(task<Ts>&&... given) {
 
 }  // namespace detail
 
-/// Runs the awaitables beside each other until the first ends, and gives a when_any_result: which
-/// one that was, and the results of all that completed; or throws what the first one threw. Takes
-/// them by value.
+/// Runs the awaitables concurrently until the first ends, and gives a when_any_result: its index,
+/// and the results of all that completed. They start in order, each up to its first wait, until one
+/// has ended. The others are then asked to stop, and awaited to their ends.
 ///
-/// They start in the order given, each running to its first wait; once one has ended, those after
-/// it do not start at all. The others are then asked to stop and awaited to their ends. So nothing
-/// is left running, and one that does not heed the request is waited for. A stop that is requested
-/// of the coroutine reaches all of them.
-///
-/// Lost: no result, unless it throws, and then the values of those that completed besides; errors
-/// of those that were asked to stop. A value that must outlive that belongs into a variable that
-/// its task sets. When the coroutine itself is stopped, a value of one of them goes before the
-/// operation_cancelled of the others.
-///
-/// The coroutine goes on, on its own executor. It may be destroyed while it waits, on that
-/// executor, if no child is on another one (asserted).
-///
-/// Errors: std::logic_error at once if one is an empty task.
-/// Complexity: a frame, and one for each awaitable that is not a task.
+/// Thread-safety: resumes on the coroutine's executor.
+/// Lifetime: may be destroyed while it waits, on its executor, if no child is on another one
+/// (asserted).
+/// Errors: that of the first; the values of others are then lost. Errors of those that were asked
+/// to stop are dropped. When the coroutine itself is stopped, a value goes before
+/// operation_cancelled. std::logic_error at once for an empty task.
+/// Complexity: a coroutine frame, and one for each awaitable that is not a task.
 template <awaitable... Awaitables>
   requires(sizeof...(Awaitables) > 0)
 [[nodiscard]] auto when_any(Awaitables... awaitables) {

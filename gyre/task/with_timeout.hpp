@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Not longer than that.
+// with_timeout: awaits an operation and stops it when a time limit expires.
 //
 //     auto reply = co_await gyre::with_timeout(ask(server), 2s);
 #pragma once
 
 #include <gyre/task/as_task.hpp>
-#include <gyre/task/detail/deadline_stop.hpp>
 #include <gyre/task/detail/cancelled.hpp>
+#include <gyre/task/detail/deadline_stop.hpp>
 #include <gyre/task/detail/this_context.hpp>
 #include <gyre/task/stop_token.hpp>
 #include <gyre/task/task.hpp>
@@ -51,17 +51,16 @@ task<T> with_deadline_stop(task<T> awaited, std::chrono::nanoseconds limit) {
 
 }  // namespace detail
 
-/// Awaits `awaitable` and gives what it gives, but asks it to stop when `limit` has passed, and
-/// throws std::system_error (std::errc::timed_out) if it then ends with operation_cancelled or
-/// std::errc::operation_canceled. It is awaited to its end in any case: a value that comes in spite
-/// of the limit is given, any other exception thrown, and one that does not heed the request is
-/// waited for. A stop that is requested of the coroutine itself passes through.
+/// Awaits `awaitable` and gives its result, but asks it to stop when `limit` has passed. It is
+/// awaited to its end all the same, and a value that comes in spite of the limit is given. A limit
+/// of zero or less expires in the executor's next turn. as_expected() belongs around the whole.
 ///
-/// A limit of zero or less is over in the executor's next turn: what need not wait succeeds. Takes
-/// the awaitable by value; as_expected() belongs around the whole, not inside. Uses the timers of
-/// the coroutine's executor (std::errc::operation_not_supported where it has none), and goes on
-/// there. Costs a frame, and one more unless the awaitable is a task; a timer, and a stop callback.
-/// May be destroyed while it waits, on the thread of an executor that has one, if `awaitable` may.
+/// Lifetime: may be destroyed while it waits, on the thread of an executor that has one, if
+/// `awaitable` may.
+/// Errors: std::errc::timed_out if the limit ended `awaitable`; else those of `awaitable`;
+/// std::errc::operation_not_supported where the coroutine's executor has no timers.
+/// Complexity: a coroutine frame, and one more unless `awaitable` is a task; a timer and a stop
+/// callback.
 template <awaitable Awaitable>
 [[nodiscard]] auto with_timeout(Awaitable awaitable, std::chrono::nanoseconds limit) {
   return detail::with_deadline_stop(as_task(std::move(awaitable)), limit);

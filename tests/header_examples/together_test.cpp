@@ -141,7 +141,7 @@ gyre::shared_task<config> load_settings() {
 }
 
 gyre::task<int> loads_seen(gyre::shared_task<config> settings) {
-  const config& here = co_await settings;  // as often, and from wherever one likes
+  const config& here = co_await settings;  // on any executor, any number of times
   co_return here.loads;
 }
 

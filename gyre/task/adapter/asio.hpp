@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// gyre's coroutines beside Boost.Asio: on its executors, awaiting its operations, and awaited by
-// its users. Needs Boost 1.79 or later; gyre/gyre.hpp does not include it.
+// asio_executor, asio_awaitable, async_await: gyre's coroutines on executors of Boost.Asio, with
+// its operations, and as operations of it. Boost 1.79 or later; gyre/gyre.hpp does not include
+// this.
 //
 //     boost::asio::io_context context;
 //     gyre::asio_executor io(context.get_executor());
@@ -51,10 +52,11 @@
 namespace gyre {
 
 /// A gyre::executor that posts to an executor of Boost.Asio: an io_context's, a thread_pool's, a
-/// strand, any_io_executor. It must outlive the coroutines on it. Its context must run all it was
-/// given before it ends, as coroutines wait for that, and must outlive every post(): the thread
-/// that posts may be in there still when the coroutine has gone on. It has no timers: await those
-/// of Asio. A post costs what boost::asio::post costs, and ends the program if that throws.
+/// strand, any_io_executor. It has no timers: await those of Asio.
+///
+/// Lifetime: outlives its coroutines. Asio's context must run every posted handler, and outlive
+/// every post(), which may still return after the coroutine has resumed.
+/// Complexity: that of boost::asio::post, whose exceptions terminate the program.
 template <class AsioExecutor>
 class asio_executor final : public executor {
  public:
@@ -79,15 +81,14 @@ class asio_executor final : public executor {
   AsioExecutor target_;
 };
 
-/// The completion token with which an asynchronous operation of Boost.Asio returns a task. That
-/// starts the operation when it is awaited, and gives what it completes with: nothing, a value or a
-/// std::tuple; a leading error_code is thrown as std::system_error, a leading std::exception_ptr
-/// rethrown.
+/// The completion token with which an operation of Boost.Asio returns a task. Awaited, that starts
+/// the operation and gives its result: nothing, a value or a std::tuple. A stop cancels the
+/// operation (cancellation_type::all) and waits for its end.
 ///
-/// Asked to stop, it cancels the operation (cancellation_type::all), and waits for its end; the
-/// coroutine then gets operation_cancelled. It does so on the executor of the coroutine: that
-/// must run on the same thread or strand as the operation's object. Costs a frame and two
-/// allocations besides what Asio does.
+/// Thread-safety: the coroutine's executor must run on the thread or strand of the operation's
+/// object, as it is cancelled there.
+/// Errors: a leading error_code as std::system_error, a leading std::exception_ptr rethrown.
+/// Complexity: a coroutine frame and two allocations besides Asio's.
 struct asio_awaitable_t {
   constexpr asio_awaitable_t() = default;
 };
@@ -95,8 +96,8 @@ inline constexpr asio_awaitable_t asio_awaitable;
 
 namespace detail {
 
-/// Cancels an operation of Asio, on the executor of the coroutine that waits for it. Lives until
-/// both the operation and the cancellation are done.
+/// Cancels an operation of Asio on the executor of the awaiting coroutine. Lives until both the
+/// operation and its cancellation are done.
 class asio_cancellation : operation {
  public:
   explicit asio_cancellation(executor& where) noexcept
@@ -108,7 +109,7 @@ class asio_cancellation : operation {
         where_(where) {}
 
   boost::asio::cancellation_slot slot() noexcept { return signal_.slot(); }
-  /// The operation is done: there is nothing to cancel any more.
+  /// After the end of the operation.
   void disarm() noexcept { signal_.slot().clear(); }
 
   /// Any thread; once.
@@ -123,7 +124,7 @@ class asio_cancellation : operation {
   std::shared_ptr<asio_cancellation> until_run_;
 };
 
-/// The arguments of a handler of Asio, as one value.
+/// The arguments of a handler of Asio as one type.
 template <class... Results>
 struct asio_result {
   using type = std::tuple<Results...>;
@@ -183,11 +184,7 @@ task<Result> await_asio(Initiation initiation, Arguments... arguments) {
   co_return co_await std::move(waiting);
 }
 
-}  // namespace detail
-
-namespace detail {
-
-/// A coroutine that was started for a handler of Asio, as its context. Owns itself.
+/// The context of a coroutine that was started for a handler of Asio. Owns itself.
 template <class T, class AsioExecutor, class Handler>
 class asio_awaiting final : task_context, operation {
  public:

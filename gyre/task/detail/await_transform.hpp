@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// await_transform of gyre's coroutines: awaiters that may resume them anywhere bring them back to
-// their executor, and Debug builds learn where coroutines wait (async_backtrace.hpp).
+// awaiting_promise: await_transform() of gyre's coroutines. Wraps foreign awaiters, and records the
+// place of each await for async_backtrace.
 //
-// GCC 12 copies an awaiter that await_transform() returns by reference: so it gets an object, which
-// refers to the awaiter where that exists already.
+// GCC 12 copies an awaiter that await_transform() returns by reference; it gets an
+// awaiter_reference.
 #pragma once
 
 #include <gyre/task/context.hpp>
@@ -17,7 +17,7 @@
 
 namespace gyre::detail {
 
-/// The object that `co_await awaitable` talks to.
+/// The awaiter of `co_await awaitable`.
 template <class Awaitable>
 GYRE_INLINE_IN_GCC inline decltype(auto) awaiter_of(Awaitable&& awaitable) {
   if constexpr (requires { std::forward<Awaitable>(awaitable).operator co_await(); }) {
@@ -29,7 +29,7 @@ GYRE_INLINE_IN_GCC inline decltype(auto) awaiter_of(Awaitable&& awaitable) {
   }
 }
 
-/// An awaiter that is somewhere else: a variable, or a temporary of the awaited expression.
+/// Refers to an awaiter: a variable, or a temporary of the awaited expression.
 template <class Awaiter>
 class awaiter_reference {
  public:
@@ -57,18 +57,18 @@ inline constexpr bool copies_returned_awaiters = false;
 inline constexpr bool copies_returned_awaiters = true;
 #endif
 
-/// A type that `co_await` can use without an operator. Where awaiter_of() differs, it has not seen
-/// the operator: one of the namespace that awaits, for a type of another. The language will.
+/// Whether `Awaiter` is an awaiter. What awaiter_of() returns is none if its operator is visible
+/// only in the namespace that awaits; the language finds it.
 template <class Awaiter>
 concept is_awaiter = requires(std::remove_reference_t<Awaiter>& awaiter) { awaiter.await_ready(); };
 
-/// A copy of such an awaiter that nobody else knows is cheaper than a reference.
+/// A small temporary, which is cheaper to copy than to refer to.
 template <class Awaiter>
 concept cheap_to_copy = std::is_rvalue_reference_v<Awaiter> &&
                         std::is_trivially_copyable_v<std::remove_reference_t<Awaiter>> &&
                         sizeof(std::remove_reference_t<Awaiter>) <= 2 * sizeof(void*);
 
-/// Base of promises whose coroutines await things.
+/// Base of promises of coroutines that await.
 struct awaiting_promise : promise_base {
 #if GYRE_ASYNC_BACKTRACE
   template <class Awaitable>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The executor of a thread that waits for coroutines in ordinary code.
+// blocking_executor: the executor of a thread that waits for coroutines in ordinary code.
 #pragma once
 
 #include <gyre/base/atomic.hpp>
@@ -19,15 +19,14 @@ struct word_futex {
   static void wake_one(const atomic<std::uintptr_t>* word) noexcept;
 };
 
-/// A queue of operations for one thread, which sleeps while there are none. Lives on the stack of
-/// that thread: a poster does not touch it once the last operation has been handed over.
+/// A queue of operations for one thread, its owner, which sleeps while the queue is empty. May be
+/// destroyed as soon as the last operation is taken: a push does not touch the queue after that.
 template <class Futex = word_futex>
 class basic_blocking_queue {
  public:
   /// Any thread. Makes a system call only if the owner sleeps.
   void push(operation& op) noexcept {
-    // release: the owner sees the operation as it was posted; pairs with the acquire in take().
-    // acquire is not needed here: nothing of the owner's is read.
+    // release: pairs with the acquire in take(), for the operation's contents.
     std::uintptr_t seen = newest_.load(std::memory_order_relaxed);
     do {
       op.next = seen == asleep ? nullptr : to_operation(seen);
@@ -100,16 +99,14 @@ class blocking_executor final : public executor {
   /// Whether the calling thread is in a run_until() now.
   static bool blocks_this_thread() noexcept;
 
-  /// Ends like the destructor, but leaves the executor to those who still post: nothing runs any
-  /// more.
+  /// Ends the executor, but keeps accepting posts, which never run.
   void retire() noexcept;
 
-  /// Whether nothing is posted that has not run.
+  /// Whether every posted operation has run.
   bool is_idle() const noexcept { return queue_.empty(); }
 
-  /// Runs operations until `done`, which is set by one of them. In builds that check for deadlocks,
-  /// returns false instead of going to sleep when the program has no other thread that could wake
-  /// it.
+  /// Runs operations until one of them sets `done`. In builds that check for deadlocks, returns
+  /// false instead of sleeping if the program has no other thread.
   bool run_until(const bool& done);
 
  private:

@@ -34,6 +34,9 @@ bool is_stop(std::error_code error, const task_context* context) noexcept {
   std::terminate();
 }
 
+// Made at start, as there may be no memory for it at the first stop.
+[[maybe_unused]] const std::exception_ptr& made_at_start = cancellation();
+
 }  // namespace
 
 void count_cancellation(const task_context& context) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a wait ends that failed, or was asked to stop.
+// Errors of waits: failures, and the cancellation of a coroutine that was asked to stop.
 #pragma once
 
 #include <gyre/task/context.hpp>
@@ -12,31 +12,31 @@
 
 namespace gyre::detail {
 
-/// From this many swallowed cancellations on, a wait gives way to other work before it throws
-/// again; and from that many on the program ends. docs/design/coroutines.md says why these.
+/// The number of swallowed cancellations from which on a wait yields before it throws again, and
+/// the one at which the program ends: see docs/design/coroutines.md.
 inline constexpr std::uint32_t prompt_cancellations = 100;
 inline constexpr std::uint32_t most_cancellations = 100'000;
 
-/// Throws what a wait throws that failed with `error` in `context`, or in none (null):
-/// operation_cancelled if it was cancelled because the coroutine was asked to stop, else
-/// std::system_error, with `what` if that is not null.
+/// Throws the exception of a wait in `context`, or in none (null), that failed with `error`:
+/// operation_cancelled if that is due to a stop of the coroutine, else std::system_error, with
+/// `what` unless that is null.
 [[noreturn, gnu::cold]] void throw_failure(std::error_code error, const task_context* context,
                                            const char* what = nullptr);
 /// The same for std::errc::operation_canceled.
 [[noreturn, gnu::cold]] void throw_cancelled(const task_context& context);
 
-/// For waits that tell errors as values: `error`, unless throw_failure() would throw
-/// operation_cancelled, which this then does.
+/// For waits that give errors as values: returns `error`, but throws operation_cancelled where
+/// throw_failure() does.
 [[gnu::cold]] std::error_code failure_value(std::error_code error, const task_context* context);
 
 /// Throws std::system_error for `error`.
 [[noreturn, gnu::cold]] void throw_error(std::errc error);
 
-/// Counts that a coroutine learns again that it was asked to stop.
+/// Counts a cancellation; ends the program after most_cancellations.
 [[gnu::cold]] void count_cancellation(const task_context& context);
 
-/// For await_suspend() of a wait that is over before it began: true if the coroutine, which has
-/// swallowed its cancellation many times, goes on through its executor instead of at once.
+/// For await_suspend() of a wait that ends at once: posts a coroutine that has swallowed many
+/// cancellations to its executor. True if it did.
 [[gnu::cold]] bool yield_cancelled(const task_context& context,
                                    std::coroutine_handle<> awaiting) noexcept;
 inline bool gives_way(const task_context& context, std::coroutine_handle<> awaiting) noexcept {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Children that a coroutine starts one by one, and hears of one by one as they end.
+// child_group: children of a coroutine that reports their ends one by one.
 #pragma once
 
 #include <gyre/base/atomic.hpp>
@@ -20,14 +20,14 @@
 
 namespace gyre::detail {
 
-/// The children of one coroutine. A local of it, declared before the children. All members belong
-/// to the coroutine; children end on any thread.
+/// The concurrent children of one coroutine, whose ends it awaits one by one. One atomic word, the
+/// stack of ended children, connects them, since the parent handles an end on its own executor.
 ///
-/// Whatever is to be done when a child ends is done by the parent, on its own executor: so there is
-/// one atomic word, the stack of children that have ended.
+/// Thread-safety: all members belong to the parent; children end on any thread.
+/// Lifetime: a local of the parent, declared before the children.
 class child_group final : resumption, public child_set {
  public:
-  /// A child's context, which must stay in place from start() until the child's end was heard of.
+  /// The context of a child; stays in place from start() until ended() has returned it.
   struct child : task_context {
     child_group* group = nullptr;
     child* next = nullptr;
@@ -64,13 +64,12 @@ class child_group final : resumption, public child_set {
     ++running_;
     task_access::state(work).start_child(context);
   }
-  /// Awaited while a child runs: a child that has ended, and was not heard of before; the one that
-  /// ended first comes first.
+  /// Awaited while a child runs: gives each child once after its end, in the order of the ends.
   auto ended() noexcept { return ended_awaiter(*this); }
 
-  /// Whether a child has ended that was not heard of.
+  /// Whether ended() would not wait.
   bool has_ended() noexcept { return ended_ != nullptr || take(); }
-  /// Children whose end was not heard of.
+  /// The number of children that ended() has not returned.
   std::size_t running() const noexcept { return running_; }
 
 #if GYRE_ASYNC_BACKTRACE
@@ -79,10 +78,10 @@ class child_group final : resumption, public child_set {
 
   /// Asks the children to stop.
   void request_stop() noexcept { stop_->request_stop(); }
-  /// Whether they, or the parent, were asked to.
+  /// Whether they or the parent were asked to stop.
   bool stop_requested() const noexcept { return stop_->stop_requested(); }
 
-  /// The context of the coroutine. Once it has adopted the group.
+  /// The context of the parent. After adopt().
   const task_context& parent() const noexcept { return *parent_; }
 
   /// False if the child runs, or waits, on another executor than the parent's.
@@ -122,7 +121,7 @@ class child_group final : resumption, public child_set {
   executor* home_ = nullptr;
   atomic<std::uintptr_t> newest_{0};  // the child that ended last, or parent_waits
 #if GYRE_ASYNC_BACKTRACE
-  child* listed_ = nullptr;  // of all that were ever started, the newest
+  child* listed_ = nullptr;  // the newest of all that were ever started
 #endif
 };
 

@@ -12,8 +12,8 @@ namespace gyre::detail {
 
 #if GYRE_ASYNC_BACKTRACE
 
-/// Base of whatever holds children of a coroutine: a fork_join, a child_group, a scope. It is
-/// listed from attach() until it is destroyed.
+/// Base of the classes that hold children of a coroutine: fork_join, child_group, scope. Listed
+/// from attach() until its destruction.
 ///
 /// Thread-safety: attached and destroyed by the parent. Everything else is for a program that has
 /// one thread left.

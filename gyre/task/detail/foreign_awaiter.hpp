@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Executor affinity: a coroutine that awaits something which resumes it on any thread goes on on
-// its own executor, as in folly and in the affine tasks of std::execution (P3552).
+// foreign_awaiter: executor affinity for awaiters that resume a coroutine on any thread, as in
+// folly and in the affine tasks of std::execution (P3552).
 #pragma once
 
 #include <gyre/base/operation.hpp>
@@ -14,17 +14,17 @@
 
 namespace gyre::detail {
 
-/// Awaiters that resume a coroutine on its executor only (or inline, within one that is not a
-/// loop): those of gyre say `static constexpr bool executor_affine = true`. All others are foreign.
+/// Awaiters that resume a coroutine on its executor only: `static constexpr bool executor_affine =
+/// true`, as all of gyre's have. The others are foreign.
 template <class Awaiter>
 concept resumes_on_executor =
     requires { requires static_cast<bool>(std::remove_cvref_t<Awaiter>::executor_affine); };
 
-/// Stands for a coroutine while a foreign awaiter has it: what resumes this resumes the coroutine
-/// on its executor, at once on a thread that is running that, else in its queue.
+/// A stand-in for a coroutine: its resumption resumes the coroutine on its executor, at once on a
+/// thread of that, else in its queue.
 ///
-/// It looks like a coroutine frame, which begins with the functions that resume and destroy it and
-/// goes on with the promise, in both compilers; libstdc++ makes std::noop_coroutine() so.
+/// Laid out as a coroutine frame of both compilers: the functions that resume and destroy it, then
+/// the promise; as libstdc++ makes std::noop_coroutine().
 class executor_return : operation {
  public:
   struct promise_type : promise_base {};
@@ -67,7 +67,7 @@ class foreign_awaiter {
   using foreign = std::remove_reference_t<Awaiter>;
 
  public:
-  /// By way of a function: the awaiter may be an object that does not move.
+  /// Calls `make`, as an awaiter need not be movable.
   template <class MakeAwaiter>
   explicit foreign_awaiter(MakeAwaiter&& make) : awaiter_(make()) {}
 
@@ -83,12 +83,11 @@ class foreign_awaiter {
         return awaiter_.await_suspend(stand_in);
       } else {
         const std::coroutine_handle<> next = awaiter_.await_suspend(stand_in);
-        // From here on this may be gone. What is returned may have been left to a trampoline
-        // already.
+        // From here on this may be gone, and `next` left to a trampoline already.
         return next.address() == stand_in.address() ? transfer_to(awaiting) : next;
       }
     } else {
-      return awaiter_.await_suspend(awaiting);  // it wants this promise, and gets the coroutine
+      return awaiter_.await_suspend(awaiting);  // takes this promise only
     }
   }
   decltype(auto) await_resume() noexcept(noexcept(std::declval<foreign&>().await_resume())) {

@@ -133,18 +133,18 @@ void fork_join::starter::keep() noexcept {
 }
 
 void fork_join::starter::give_up(std::size_t children) noexcept {
-  settled_ += 2 * children;
+  events_ += 2 * children;
   join_.child_failed_to_start();
 }
 
-bool fork_join::starter::settle(std::size_t children) noexcept {
+bool fork_join::starter::finish(std::size_t children) noexcept {
   if (spare_ != nullptr && spare_ != &join_.first_) slab_deallocate(spare_, sizeof(child));
-  if (has_loop_) ++settled_;
-  if (settled_ == all_settled(children)) return true;  // nobody else has had a part in it
+  if (has_loop_) ++events_;
+  if (events_ == all_events(children)) return true;  // nobody else has had a part in it
   if (newest_ != nullptr) join_.keep(*newest_, *oldest_);
   // acquire: whoever counts to zero sees the others' results, for the parent. release: and they
   // what was done here.
-  return join_.pending_.fetch_sub(settled_, std::memory_order_acq_rel) == settled_;
+  return join_.pending_.fetch_sub(events_, std::memory_order_acq_rel) == events_;
 }
 
 }  // namespace gyre::detail

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Running several tasks beside each other, and waiting for all of them.
+// fork_join: runs several tasks concurrently, on several threads if there are any, and joins them.
 #pragma once
 
 #include <gyre/base/atomic.hpp>
@@ -20,19 +20,16 @@
 
 namespace gyre::detail {
 
-/// The point where the children of one coroutine come together again. A local of that coroutine,
-/// declared before the tasks, whose contexts it holds.
+/// The join of the children of one coroutine: a local of it, declared before the tasks, whose
+/// contexts it holds.
 ///
-/// Children are started one after the other, each by the thread that has the rest of the loop. An
-/// executor that forks is offered that rest while a child runs; so another thread may go on with
-/// the loop, which then is no longer the business of the thread that started the child
-/// (Blumofe and Leiserson, "Scheduling multithreaded computations by work stealing", 1999).
-///
-/// Children that finish before start() returns, as most do that need not wait, cost no atomic
-/// operation and share one context. The others keep theirs, and count down.
+/// A loop starts the children one by one. While a child runs, an executor that forks is offered the
+/// rest of the loop, which another thread may steal (Blumofe and Leiserson, "Scheduling
+/// multithreaded computations by work stealing", 1999). Children that finish before start() returns
+/// cost no atomic operation and share one context; the others keep theirs, and count down.
 class fork_join final : public child_set {
  public:
-  enum class on_error { go_on, stop_others };
+  enum class on_error { wait_for_all, stop_others };
   class starter;
 
   explicit fork_join(on_error policy) noexcept : policy_(policy) {}
@@ -49,12 +46,12 @@ class fork_join final : public child_set {
     if (policy_ == on_error::stop_others) stop_.emplace(inherited_.stop);
     resumption_.waiting = parent;
     // relaxed: nobody else knows it before a child starts.
-    pending_.store(all_settled(children), std::memory_order_relaxed);
+    pending_.store(all_events(children), std::memory_order_relaxed);
   }
-  /// The coroutine that waits. When all have finished.
+  /// The parent. When all have finished.
   std::coroutine_handle<> parent() const noexcept { return resumption_.waiting; }
 
-  /// That coroutine's context. Once it has begun.
+  /// The context of the parent. After begin().
   const task_context& parent_context() const noexcept { return *parent_context_; }
 
   /// The first child that failed, or null. After all have finished.
@@ -76,9 +73,8 @@ class fork_join final : public child_set {
     child* next;
   };
 
-  // Counts three events: that a child has finished, that its starter is done with it, and that the
-  // loop has come to its end.
-  static constexpr std::size_t all_settled(std::size_t children) noexcept {
+  // The events counted: each child's end, the end of its start, and the end of the loop.
+  static constexpr std::size_t all_events(std::size_t children) noexcept {
     return 2 * children + 1;
   }
 
@@ -93,7 +89,7 @@ class fork_join final : public child_set {
   const task_context* parent_context_ = nullptr;
   std::optional<linked_stop_source> stop_;
   resumption resumption_;
-  std::exception_ptr start_error_;  // set by who has the loop, which then ends
+  std::exception_ptr start_error_;  // set by the thread that has the loop, which then ends
   union {
     child first_;  // the context of the first child and, if that need not wait, of those after it
   };
@@ -103,17 +99,17 @@ class fork_join final : public child_set {
   atomic<child*> kept_{nullptr};  // contexts of children that went on by themselves
 };
 
-/// One thread's share of the loop that starts the children. To be settled in the end.
+/// One thread's share of the loop that starts the children. Ends with finish().
 class fork_join::starter {
  public:
-  /// Begins the loop, or goes on with it.
+  /// For the beginning of the loop, and for its rest.
   static starter first_of(fork_join& join) noexcept { return starter(join, &join.first_); }
   static starter next_of(fork_join& join) noexcept { return starter(join, nullptr); }
   starter(const starter&) = delete;
   starter& operator=(const starter&) = delete;
 
-  /// Starts a child on this thread, while the loop's rest, if there is one, is on offer. Returns
-  /// whether this thread goes on with that.
+  /// Starts a child on this thread, with the loop's rest, if there is one, on offer. Returns
+  /// whether this thread keeps the rest.
   template <class T>
   bool start(task_state<T>& task, operation* rest) {
     child& context = prepare(task);
@@ -125,9 +121,9 @@ class fork_join::starter {
   /// In a handler, instead of the last children, which were not started: the loop has ended.
   void give_up(std::size_t children) noexcept;
 
-  /// Whether all have finished and this thread was the last to find it out; who is not must not use
-  /// the join again. After that of the last children, or when another thread has the loop.
-  bool settle(std::size_t children) noexcept;
+  /// After the last child, or when another thread has the loop. True if all have finished and this
+  /// thread counted last; otherwise the join may be gone.
+  bool finish(std::size_t children) noexcept;
 
  private:
   starter(fork_join& join, child* spare) noexcept : join_(join), spare_(spare) {}
@@ -143,16 +139,16 @@ class fork_join::starter {
       task.start(context);
     }
     if (leave(outer)) {
-      ++settled_;
+      ++events_;
       if (task.failed()) join_.child_failed(task);
     } else {
       keep();
     }
-    ++settled_;
+    ++events_;
   }
   struct entered {
     const task_context* outer;
-    bool is_deep;  // within too many other starts to go on like that
+    bool is_deep;  // within too many other starts
   };
   static entered enter(const task_context& context) noexcept;
   static bool leave(const task_context* outer) noexcept;
@@ -162,19 +158,18 @@ class fork_join::starter {
   child* spare_;             // a context that no child uses
   child* newest_ = nullptr;  // contexts of children that went on by themselves
   child* oldest_ = nullptr;
-  std::size_t settled_ = 0;
+  std::size_t events_ = 0;
   bool has_loop_ = true;
   bool forks_ = true;  // as far as is known
 };
 
-/// Awaited: runs all tasks that `Tasks` gives: a function that is called with the number of a task
-/// and a function, and calls that with each task's state from that number on, until it returns
-/// false.
+/// Awaited, runs the tasks of `Tasks`: a function that calls its second argument with the state of
+/// each task, from the index in its first argument on, until that returns false.
 template <class Tasks>
 class join_awaiter : operation {
  public:
   join_awaiter(fork_join& join, std::size_t count, Tasks& tasks) noexcept
-      : operation(&go_on), join_(join), count_(count), tasks_(tasks) {}
+      : operation(&run_rest), join_(join), count_(count), tasks_(tasks) {}
   join_awaiter(const join_awaiter&) = delete;
   join_awaiter& operator=(const join_awaiter&) = delete;
 
@@ -189,7 +184,7 @@ class join_awaiter : operation {
 
  private:
   // The loop's rest, on the thread that has it now.
-  static void go_on(operation& self) {
+  static void run_rest(operation& self) {
     auto& rest = static_cast<join_awaiter&>(self);
     fork_join& join = rest.join_;
     if (rest.start_from_next(fork_join::starter::next_of(join))) resume(join.parent());
@@ -207,12 +202,11 @@ class join_awaiter : operation {
           here.give_up(count - child);
           return has_loop = false;
         }
-        // A child that blocks and lets its thread run other things, such as the rest, may leave a
-        // later rest behind in place of ours.
+        // A child that blocks may have run the rest on this thread, and left a later rest on offer.
         return has_loop && next_ == ++child;
       });
     }
-    return here.settle(count);
+    return here.finish(count);
   }
 
   fork_join& join_;

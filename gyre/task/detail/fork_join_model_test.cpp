@@ -2,7 +2,7 @@
 // A join whose loop changes threads, under every schedule: each child runs once, the parent goes on
 // once, when all have finished, and sees what they did.
 //
-// Found here when tried: either half of acq_rel left out in settle() and in child_finished(); the
+// Found here when tried: either half of acq_rel left out in finish() and in child_finished(); the
 // loop's end counted by each starter; contexts not kept, or kept by a store; a child's end not told
 // to its starter.
 #include <gyre/task/detail/fork_join.hpp>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where coroutine frames come from: the slab of the thread, or the allocator that the coroutine was
-// called with, `task<int> f(std::allocator_arg_t, Allocator, …)`.
+// slab_frame, allocator_frame: allocate coroutine frames from the thread's slab, or from an
+// argument of the coroutine, `task<int> f(std::allocator_arg_t, Allocator, …)`.
 #pragma once
 
 #include <gyre/base/detail/slab_class.hpp>
@@ -14,9 +14,8 @@
 
 namespace gyre::detail {
 
-/// Base of promises whose frames live in slabs. The size is known to the compiler, and so is the
-/// class; the rest is out of line on purpose: the compiler must not keep the address of a
-/// thread-local across a suspension.
+/// Base of promises whose frames live in slabs. The compiler knows the size class. The rest is out
+/// of line, as the address of a thread-local must not be kept across a suspension.
 struct slab_frame {
   static void* operator new(std::size_t bytes) {
     if (bytes > slab_max_bytes) [[unlikely]]
@@ -32,9 +31,8 @@ struct slab_frame {
   }
 };
 
-/// Base of promises whose frames come from a user's allocator, a copy of which stays behind the
-/// frame. `Promise` is the promise with the default frames; `Before` and `After` are the types of
-/// the coroutine's parameters on either side of the allocator.
+/// `Promise` with frames from a user's allocator, a copy of which lies behind the frame. `Before`
+/// and `After`: the coroutine's parameters on either side of the allocator.
 template <class Promise, class Allocator, class Before, class After>
 class allocator_frame;
 template <class... Types>
@@ -57,12 +55,12 @@ class allocator_frame<Promise, Allocator, parameters<Before...>, parameters<Afte
   static constexpr std::size_t total(std::size_t bytes) noexcept {
     return units(bytes) + (stateless ? 0 : units(sizeof(rebound)));
   }
-  static rebound* kept(void* frame, std::size_t bytes) noexcept {
+  static rebound* allocator_behind(void* frame, std::size_t bytes) noexcept {
     return reinterpret_cast<rebound*>(static_cast<unit*>(frame) + units(bytes));
   }
   static void* allocate(rebound allocator, std::size_t bytes) {
     unit* memory = std::allocator_traits<rebound>::allocate(allocator, total(bytes));
-    if constexpr (!stateless) ::new (kept(memory, bytes)) rebound(std::move(allocator));
+    if constexpr (!stateless) ::new (allocator_behind(memory, bytes)) rebound(std::move(allocator));
     return memory;
   }
 
@@ -86,7 +84,7 @@ class allocator_frame<Promise, Allocator, parameters<Before...>, parameters<Afte
       rebound allocator;
       std::allocator_traits<rebound>::deallocate(allocator, memory, total(bytes));
     } else {
-      rebound* const stored = kept(frame, bytes);
+      rebound* const stored = allocator_behind(frame, bytes);
       rebound allocator(std::move(*stored));
       stored->~rebound();
       std::allocator_traits<rebound>::deallocate(allocator, memory, total(bytes));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Frames from a user's allocator for every coroutine type whose frames live in slabs: another
-// promise with the same layout, so that the choice costs coroutines without one nothing.
+// coroutine_traits of coroutines with an allocator: another promise type, so that those without one
+// do not pay for the choice.
 #pragma once
 
 #include <gyre/task/detail/frame.hpp>
@@ -24,7 +24,7 @@ struct std::coroutine_traits<Coroutine, std::allocator_arg_t, Allocator, Argumen
                                     gyre::detail::parameters<>,
                                     gyre::detail::parameters<Arguments...>>;
 };
-// For a member function or a lambda, the object comes first.
+// Member functions and lambdas: the object comes first.
 template <gyre::detail::slab_coroutine Coroutine, class Self, class Allocator, class... Arguments>
 struct std::coroutine_traits<Coroutine, Self, std::allocator_arg_t, Allocator, Arguments...> {
   using promise_type =

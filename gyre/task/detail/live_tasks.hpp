@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// live_tasks: the tasks that a sync_wait() waits for when nothing can wake them any more, to be
-// reported and given up.
+// live_tasks: the tasks of a sync_wait() in a deadlock, to be reported and destroyed.
 #pragma once
 
 #include <gyre/task/context.hpp>
@@ -14,8 +13,8 @@ namespace gyre::detail {
 
 #if GYRE_ASYNC_BACKTRACE
 
-/// A task and those that run beside each other for it, with theirs, as they are when this is made.
-/// For a program that has one thread left, in which no other member of the tree runs.
+/// A snapshot of a task and the tree of its concurrent children. For a program with one thread, in
+/// which no other member of the tree runs.
 class live_tasks {
  public:
   /// O(tasks). Throws std::bad_alloc.
@@ -23,16 +22,16 @@ class live_tasks {
 
   std::size_t size() const noexcept { return tasks_.size(); }
 
-  /// For each task the awaits in which it is suspended, as async_backtrace::to_string() has them,
-  /// below the task that waits for it. Of very many only the first, of a very long chain the ends.
+  /// The async_backtrace of each task, below the task that waits for it. Limited to the first
+  /// tasks, and to the ends of a long chain.
   std::string to_string() const;
 
-  /// Destroys tasks that wait for no others and go on on `where`, whose queue is empty; it is as if
-  /// they had been cancelled. Stops as soon as that has woken a coroutine: the tree is then out of
-  /// date. False if there was no such task.
+  /// Destroys tasks without children whose executor is `where`, with an empty queue, as if they
+  /// were cancelled. Returns when that has woken a coroutine, as the tree is then out of date.
+  /// False if there was no such task.
   bool cancel_leaves(const blocking_executor& where) const;
-  /// Keeps the tasks from ever running again, for executors that hold operations of theirs. They
-  /// must not be destroyed either. Throws std::bad_alloc.
+  /// Makes executors skip operations of the tasks, which must not be destroyed. Throws
+  /// std::bad_alloc.
   void never_resume() const;
 
  private:

@@ -22,30 +22,30 @@ bool stoppable_wait::begin(executor& home, std::coroutine_handle<> awaiting,
 // Whether the wait is over.
 bool stoppable_wait::start_here() noexcept {
   step_ = step::cancel;  // the next one
-  if (start()) return leave(starting | event);
+  if (start()) return exit_wait(starting | event);
   const inplace_stop_token stop = context_->stop;
   if (stop.stop_possible()) on_stop_.emplace(stop, stop_function{this});
-  return leave(starting);
+  return exit_wait(starting);
 }
 
 // Any thread.
 void stoppable_wait::stop() noexcept {
   // acq_rel: the release is for run(), through the executor as well; the acquire pairs with the
-  // release in leave(), of a party that left before.
+  // release in exit_wait(), of a party that has exited.
   std::uint8_t seen = parties_.load(std::memory_order_acquire);
   do {
     if ((seen & event) == 0) return;
   } while (!parties_.compare_exchange_weak(seen, static_cast<std::uint8_t>(seen | cancelling),
                                            std::memory_order_acq_rel, std::memory_order_acquire));
   if (!home_->running_here()) return home_->post(*this);
-  step_ = cancel() ? step::leave_cancelled : step::leave_late;
+  step_ = cancel() ? step::exit_in_time : step::exit_too_late;
   // The coroutine resumes after request_stop(): the inline executor would run it within.
   executor& where = *context_->where;
   (&where == &inline_executor() ? *home_ : where).post(*this);
 }
 
 // Whether the caller was the last party.
-bool stoppable_wait::leave(unsigned parties) noexcept {
+bool stoppable_wait::exit_wait(unsigned parties) noexcept {
   const auto others = static_cast<std::uint8_t>(~parties);
   // release: pairs with the acquire of the last party, which sees what the others did.
   return (parties_.fetch_and(others, std::memory_order_acq_rel) & others) == 0;
@@ -65,13 +65,13 @@ void stoppable_wait::run(operation& self) {
       if (wait.start_here()) wait.resume_coroutine();
       break;
     case step::cancel:
-      wait.step_ = wait.cancel() ? step::leave_cancelled : step::leave_late;
+      wait.step_ = wait.cancel() ? step::exit_in_time : step::exit_too_late;
       return run(self);
-    case step::leave_cancelled:
-      if (wait.leave(cancelling | event)) wait.resume_coroutine();
+    case step::exit_in_time:
+      if (wait.exit_wait(cancelling | event)) wait.resume_coroutine();
       break;
-    case step::leave_late:
-      if (wait.leave(cancelling)) wait.resume_coroutine();
+    case step::exit_too_late:
+      if (wait.exit_wait(cancelling)) wait.resume_coroutine();
       break;
     case step::resume: resume(wait.waiting_); break;
   }

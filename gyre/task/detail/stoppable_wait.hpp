@@ -15,15 +15,13 @@
 
 namespace gyre::detail {
 
-/// A wait for an event of an executor, its home, such as a timer. The event belongs to the home's
-/// threads; the coroutine, and the thread that stops it, may be elsewhere, and post the wait there.
+/// A wait for an event of an executor, its home, such as a timer.
 ///
-/// Up to three parties touch a wait: the thread that starts it, the one where the event completes,
-/// and the one that cancels it. On a loop they are one thread, on other executors they meet. Each
-/// party leaves when it has touched the wait for the last time, and the last one resumes the
-/// coroutine, so that no party finds the wait gone.
+/// The thread that starts the wait, the one that completes the event and the one that cancels it
+/// are its parties, which are one thread on a loop and may be three elsewhere. Each party exits
+/// after it has touched the wait for the last time; the last one resumes the coroutine.
 ///
-/// | parties | start() has returned | complete_event() | stop | cancel() in time | cancel() too late |
+/// | parties | start() returns | complete_event() | stop | cancel() in time | too late |
 /// |---|---|---|---|---|---|
 /// | starting, event | event | starting | - | - | - |
 /// | starting | resumes | - | - | - | - |
@@ -39,23 +37,24 @@ class stoppable_wait : operation {
   stoppable_wait() noexcept : operation(&run) {}
   ~stoppable_wait() = default;
 
-  /// Starts the wait, on a thread of `home`. False: it is over, and the coroutine goes on at once.
+  /// Starts the wait, on a thread of `home`. False if it is over, so that the coroutine need not
+  /// suspend.
   bool begin(executor& home, std::coroutine_handle<> awaiting,
              const task_context& context) noexcept;
   /// Starts waiting for the event; true if it has completed already. On a thread of the home.
   virtual bool start() noexcept = 0;
-  /// Ends the wait for the event; false if that completes nevertheless, or has completed. On a
-  /// thread of the home.
+  /// Cancels the event; false if it has completed, or completes nevertheless. On a thread of the
+  /// home, maybe within request_stop().
   virtual bool cancel() noexcept = 0;
   /// The event, after start() has returned false. The wait may be gone afterwards.
   void complete_event() noexcept {
-    if (leave(event)) resume_coroutine();
+    if (exit_wait(event)) resume_coroutine();
   }
 
   /// First of all in await_resume().
   void end() noexcept { on_stop_.reset(); }
-  /// In the destructor of the derived class: whether it must cancel the event. A wait may be
-  /// destroyed on a thread of its home, unless it is about to start or to be cancelled.
+  /// In the destructor of the derived class: whether it must cancel the event. On a thread of the
+  /// home, unless the wait is about to start or was stopped.
   bool abandon() noexcept;
 
   executor& home() const noexcept { return *home_; }
@@ -70,11 +69,11 @@ class stoppable_wait : operation {
   };
   enum party : std::uint8_t { starting = 1, event = 2, cancelling = 4 };
   // The next step of run().
-  enum class step : std::uint8_t { start, cancel, leave_cancelled, leave_late, resume };
+  enum class step : std::uint8_t { start, cancel, exit_in_time, exit_too_late, resume };
 
   bool start_here() noexcept;
   void stop() noexcept;
-  bool leave(unsigned parties) noexcept;
+  bool exit_wait(unsigned parties) noexcept;
   void resume_coroutine() noexcept;
   static void run(operation& self);
 

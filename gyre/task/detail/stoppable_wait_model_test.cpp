@@ -2,8 +2,8 @@
 // A stoppable wait under every schedule: completed and stopped at once, on a home of several
 // threads, it resumes its coroutine exactly once, and nothing touches it afterwards.
 //
-// Found here when tried: either half of acq_rel left out in leave(); stop() that does not look for
-// the event; start_here() that leaves before the stop callback is set.
+// Found here when tried: either half of acq_rel left out in exit_wait(); stop() that does not look
+// for the event; start_here() that exits before the stop callback is set.
 #include <gyre/task/detail/stoppable_wait.hpp>
 
 #include <tests/model/model.hpp>

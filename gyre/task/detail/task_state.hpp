@@ -41,8 +41,8 @@ template <class T>
 inline constexpr bool needs_destructor =
     !std::is_trivially_destructible_v<typename stored_result<T>::type>;
 
-/// The state of a task, in one word: the address of the coroutine that awaits it, and flags. A
-/// coroutine that succeeds only reads it.
+/// The state of a task in one word: the address of the awaiting coroutine, and flags. A coroutine
+/// that succeeds only reads it.
 ///
 /// | word | state | await | return, trivial | return | throw | take_result() |
 /// |---|---|---|---|---|---|---|
@@ -52,21 +52,21 @@ inline constexpr bool needs_destructor =
 /// | …, has_value | has a result | - | - | replaced | has_error | 0 |
 /// | …, has_error | has an exception | - | - | - | - | 0, throws |
 ///
-/// "ready" is also the word of a task that was started in a context of its own, which nothing
-/// awaits. A result without destructor ("trivial") sets no flag while a coroutine awaits it.
+/// "ready" is also the word of a task that was started in a context of its own. A trivial result
+/// has no destructor, and sets no flag while a coroutine awaits it.
 class task_end {
  public:
   bool empty() const noexcept { return word_ == 0; }
   bool not_started() const noexcept { return word_ == ready; }
   bool failed() const noexcept { return (word_ & has_error) != 0; }
 
-  /// The awaiting coroutine; null if there is none, and context.finished() says what follows.
+  /// The awaiting coroutine; null if context.finished() gives the next one.
   std::coroutine_handle<> continuation() const noexcept {
     return std::coroutine_handle<>::from_address(reinterpret_cast<void*>(word_ & ~flags));
   }
-  /// At the coroutine's end: whether it has a result and is awaited.
+  /// At the coroutine's end: whether it has a result and an awaiting coroutine.
   bool succeeded_for_another() const noexcept { return (word_ & (has_error | ready)) == 0; }
-  /// Then the awaiting coroutine. The type tells whether has_value is set.
+  /// In that case the awaiting coroutine.
   template <class T>
   std::coroutine_handle<> continuation_after_success() const noexcept {
     return std::coroutine_handle<>::from_address(
@@ -75,7 +75,7 @@ class task_end {
   /// At the end of a coroutine that is not awaited.
   void end_without_continuation() noexcept { word_ = failed() ? has_error : has_value; }
 #if GYRE_ASYNC_BACKTRACE
-  /// Gives the coroutine up without destroying it, as others may still refer to it.
+  /// Drops the coroutine without destroying it.
   void abandon() noexcept { word_ = 0; }
 #endif
 
@@ -90,11 +90,10 @@ class task_end {
   std::uintptr_t word_;
 };
 
-/// Throws std::logic_error: an empty task was awaited.
+/// Throws std::logic_error.
 [[noreturn, gnu::cold]] void throw_empty_task();
-/// Resumes `first`, a coroutine that runs concurrently with its starter, and returns when it
-/// suspends. Calls nest if `first` starts others; beyond some depth it starts in the queue of
-/// `where` instead, so that the stack is bounded.
+/// Resumes `first`, a concurrent child, until it suspends. Calls nest if `first` starts others;
+/// beyond some depth it starts in the queue of `where`, so that the stack is bounded.
 void start_nested(std::coroutine_handle<> first, executor& where) noexcept;
 [[noreturn, gnu::cold, gnu::noinline]] void rethrow_and_clear(std::exception_ptr& error);
 
@@ -105,8 +104,8 @@ struct task_promise_base : awaiting_promise, slab_frame {
   task_end* end;
 };
 
-/// Frees the frame `self` of a coroutine that failed, or is not awaited, and returns the next
-/// coroutine. Out of line, so that coroutines need not keep their context for it.
+/// Frees the frame `self` of a coroutine that failed or is not awaited, and returns the next
+/// coroutine. Out of line, so that coroutines need not keep their context.
 [[gnu::noinline]] std::coroutine_handle<> end_specially(task_promise_base& promise,
                                                         std::coroutine_handle<> self) noexcept;
 
@@ -121,7 +120,7 @@ struct task_final_awaiter {
 #if GYRE_ASYNC_BACKTRACE
     promise.context->innermost = promise.awaited_by;
 #endif
-    // Two versions of the same, as each compiler needs fewer instructions for its own.
+    // Equivalent; each compiler needs fewer instructions for its own.
 #ifdef __clang__
     const std::coroutine_handle<> next = promise.end->continuation();
     task_context& context = *promise.context;
@@ -169,7 +168,7 @@ class task_promise_result<void> : public task_promise_base {
   void fail(std::exception_ptr error) noexcept;
 };
 
-/// A task's coroutine until it has finished, then its result; also the task's awaiter.
+/// The coroutine of a task until it has finished, then its result; also the task's awaiter.
 template <class T>
 class task_state : public task_end {
  public:

@@ -30,8 +30,7 @@ class this_context : public suspends_always {
   task_context* context_ = nullptr;
 };
 
-/// For the rest of a coroutine's block, what it awaits is stopped by another token. The same thread
-/// of control runs below, nothing else; so its context is changed in place.
+/// Replaces the stop token of a coroutine's context until the end of a block.
 class stopped_by {
  public:
   stopped_by(task_context& context, inplace_stop_token token) noexcept

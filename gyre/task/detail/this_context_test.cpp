@@ -23,9 +23,9 @@ namespace {
 
 using gyre::operation_cancelled;
 using gyre::task;
+using gyre::detail::await_ready_state;
 using gyre::detail::cancellation;
 using gyre::detail::fail_with;
-using gyre::detail::await_ready_state;
 using gyre::detail::take_result;
 using gyre::detail::task_access;
 using testing::ElementsAre;
@@ -59,7 +59,7 @@ task<T> fails_among_locals(noted, std::vector<std::string>& notes, std::exceptio
   }
 }
 
-// What the awaiting coroutine sees.
+// The error that the awaiting coroutine gets.
 template <class T>
 task<std::string> caught_from(task<T> work) {
   try {

@@ -1,23 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// Symmetric transfer: how one coroutine hands the thread to the next without growing the stack. It
-// is a tail call where the compiler is known to make one, else a trampoline.
+// transfer_to: symmetric transfer from one coroutine to the next without growing the stack, by a
+// tail call where the compiler is known to make one, else by a trampoline.
 //
-// Clang always makes the tail call. GCC makes it only with -foptimize-sibling-calls, which is on
-// from -O2 but not at -O1 and -Og, and never under AddressSanitizer or ThreadSanitizer (GCC bug
-// 100897). No macro tells. So GCC's files use the trampoline, unless GYRE_HAS_SIBLING_CALLS says
-// that the option is given: the CMake targets and gyre.pc give both.
-//
-// Files of both kinds may be part of one program. What hands over is inlined into each coroutine,
-// so that the linker cannot replace it by a copy from a file of the other kind.
+// Clang always makes the tail call. GCC makes it only with -foptimize-sibling-calls, and never
+// under AddressSanitizer or ThreadSanitizer (GCC bug 100897); GYRE_HAS_SIBLING_CALLS says that the
+// option is given, and the CMake targets and gyre.pc give both. Files of both kinds may be linked
+// together, as transfers are inlined into each coroutine. See docs/design/coroutines.md.
 #pragma once
 
 #include <gyre/task/detail/build_options.hpp>
 
 #include <coroutine>
 
-// Put on each await_suspend() that returns what transfer_to() returned, and on what stands between.
-// Besides, GCC would otherwise share one copy among all coroutines, whose indirect call then has as
-// many targets. Clang inlines by itself, and must not be forced to (LLVM 56301).
+// For each await_suspend() that returns the result of transfer_to(), and functions between. A copy
+// shared by all coroutines would also be one indirect call with many targets. Clang must not be
+// forced to inline (LLVM 56301).
 #if defined(__clang__)
 #define GYRE_INLINE_IN_GCC
 #else
@@ -58,9 +55,8 @@ GYRE_INLINE_IN_GCC inline std::coroutine_handle<> transfer_to(
 }
 
 #if GYRE_ASYNC_BACKTRACE
-/// Makes resume() skip `given_up` for ever: a coroutine that must not run again, though an executor
-/// still holds an operation that resumes it. Its frame must stay. For a program that has one thread
-/// left. Throws std::bad_alloc.
+/// Makes resume() skip `given_up`, whose frame must stay, as an executor may still resume it. For a
+/// program with one thread. Throws std::bad_alloc.
 void never_resume(std::coroutine_handle<> given_up);
 bool may_resume(std::coroutine_handle<> first) noexcept;
 #else
@@ -71,8 +67,8 @@ constexpr bool may_resume(std::coroutine_handle<>) noexcept { return true; }
 inline void resume(std::coroutine_handle<> first) noexcept {
   if (!may_resume(first)) [[unlikely]]
     return;
-  // A trampoline further down the stack gets its turn only when the ordinary code has returned,
-  // which may wait for `first`. Without one, the first coroutine that needs a trampoline makes it.
+  // A trampoline further down the stack would run only after the ordinary code, which may wait for
+  // `first`.
   if (next_on_trampoline != nullptr) [[unlikely]] {
     run_on_trampoline(first);
   } else {
