@@ -69,10 +69,15 @@ bool yield_cancelled(const task_context& context, std::coroutine_handle<> awaiti
          post_resumption(awaiting, *context.where);
 }
 
-// Never destroyed: threads may outlive the program's statics.
 const std::exception_ptr& cancellation() noexcept {
-  static const auto& one = *new std::exception_ptr(std::make_exception_ptr(operation_cancelled()));
-  return one;
+  // Never destroyed: threads may outlive the program's statics.
+  union immortal {
+    immortal() noexcept : error(std::make_exception_ptr(operation_cancelled())) {}
+    ~immortal() {}  // NOLINT: not defaulted, as that would destroy the member
+    std::exception_ptr error;
+  };
+  static const immortal one;
+  return one.error;
 }
 
 std::exception_ptr caught_error() noexcept {
