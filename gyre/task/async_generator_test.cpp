@@ -164,7 +164,7 @@ TEST(AsyncGenerator, FeedsOneAnother) {
   EXPECT_THAT(sync_wait(collect(plus_one(plus_one(doubled_to(2))))), ElementsAre(4, 6));
 }
 
-TEST(AsyncGenerator, SeesTheStopTokenOfWhoeverWaitsForIt) {
+TEST(AsyncGenerator, SeesTheStopTokenOfItsConsumer) {
   auto until_stopped = []() -> async_generator<int> {
     for (int i = 0;; ++i) {
       const gyre::inplace_stop_token stop = co_await gyre::current_stop_token();

@@ -132,7 +132,7 @@ TEST_F(Collect, OfNothingGivesNothing) {
   EXPECT_TRUE(sync_wait(collect(std::vector<task<int>>(), 3)).empty());
 }
 
-TEST_F(Collect, NextStartsTheMomentOneEndsWhateverTheOthersDo) {
+TEST_F(Collect, StartsTheNextAsSoonAsOneEnds) {
   // In batches of two, the third would wait for the first.
   run(collect(5, [this](std::size_t i) { return one(i == 0 ? 10s : 1s, static_cast<int>(i)); }, 2));
   std::vector<int> seconds;

@@ -34,7 +34,7 @@ TEST(FromFuture, GivesTheValueOfAReadyOneWithoutWaitingElsewhere) {
 }
 
 TEST(FromFuture, WaitsOnTheNamedExecutorAndComesBack) {
-  thread_executor waits_here;
+  thread_executor blocking;
   std::promise<int> promise;
   auto await_it = [](std::future<int> future, gyre::executor& there) -> task<std::thread::id> {
     auto waiting = from_future(std::move(future), there);
@@ -43,47 +43,47 @@ TEST(FromFuture, WaitsOnTheNamedExecutorAndComesBack) {
     co_return std::this_thread::get_id();
   };
   std::thread setter;
-  auto work = await_it(promise.get_future(), waits_here);
+  auto work = await_it(promise.get_future(), blocking);
   setter = std::thread([&] { promise.set_value(5); });
   EXPECT_EQ(sync_wait(std::move(work)), std::this_thread::get_id());
   setter.join();
 }
 
 TEST(FromFuture, RunsWhatIsDeferredThere) {
-  thread_executor waits_here;
+  thread_executor blocking;
   auto deferred = std::async(std::launch::deferred, [] { return std::this_thread::get_id(); });
-  EXPECT_EQ(sync_wait(from_future(std::move(deferred), waits_here)), waits_here.id());
+  EXPECT_EQ(sync_wait(from_future(std::move(deferred), blocking)), blocking.id());
 }
 
 TEST(FromFuture, ThrowsItsException) {
-  thread_executor waits_here;
+  thread_executor blocking;
   std::promise<void> promise;
-  auto waiting = from_future(promise.get_future(), waits_here);
+  auto waiting = from_future(promise.get_future(), blocking);
   promise.set_exception(std::make_exception_ptr(std::runtime_error("broken")));
   EXPECT_THROW(sync_wait(std::move(waiting)), std::runtime_error);
 }
 
 TEST(FromFuture, RefusesAnEmptyOne) {
-  thread_executor waits_here;
-  EXPECT_THROW(sync_wait(from_future(std::future<int>(), waits_here)), std::future_error);
+  thread_executor blocking;
+  EXPECT_THROW(sync_wait(from_future(std::future<int>(), blocking)), std::future_error);
 }
 
 TEST(FromFuture, GivesTheValueOfASharedOneByReference) {
-  thread_executor waits_here;
+  thread_executor blocking;
   std::promise<int> promise;
   const std::shared_future<int> future = promise.get_future().share();
   promise.set_value(8);
-  EXPECT_EQ(&sync_wait(from_future(future, waits_here)), &future.get());
+  EXPECT_EQ(&sync_wait(from_future(future, blocking)), &future.get());
 }
 
 TEST(FromFuture, IsTheOtherWayRoundOfSpawnFuture) {
   thread_executor one;
-  thread_executor waits_here;
+  thread_executor blocking;
   auto seven = []() -> task<int> {
     co_await gyre::yield();
     co_return 7;
   };
-  EXPECT_EQ(sync_wait(from_future(gyre::spawn_future(one, seven()), waits_here)), 7);
+  EXPECT_EQ(sync_wait(from_future(gyre::spawn_future(one, seven()), blocking)), 7);
 }
 
 }  // namespace

@@ -110,7 +110,7 @@ TEST(Invoke, CallsMembers) {
   EXPECT_EQ(sync_wait(gyre::invoke(&server::run, std::make_unique<server>(), 2)), 82);
 }
 
-TEST(Invoke, AwaitsWhateverTheFunctionReturns) {
+TEST(Invoke, AwaitsTheReturnedAwaitable) {
   struct seven {
     static bool await_ready() noexcept { return true; }
     static void await_suspend(std::coroutine_handle<>) noexcept {}

@@ -148,7 +148,7 @@ TEST(On, ComesBackFromWhereverTheWorkWent) {
   EXPECT_EQ(seen.caller, this_thread_id());
 }
 
-TEST(On, GivesTheResultWhateverItsKind) {
+TEST(On, GivesResultsOfEveryKind) {
   thread_executor there;
   std::string word = "word";
   auto refers = [](std::string& to) -> task<std::string&> { co_return to; };

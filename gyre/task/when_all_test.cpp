@@ -43,7 +43,7 @@ task<int> patient(int& stopped) {
   co_return 0;
 }
 
-TEST(WhenAll, GivesResultsInOrderWhateverOrderTheyCome) {
+TEST(WhenAll, GivesResultsInOrderOfTheArguments) {
   const auto [a, b, c] = gyre::sync_wait(gyre::when_all(later(1), at_once(2), later(3)));
   EXPECT_EQ(a, 1);
   EXPECT_EQ(b, 2);
