@@ -63,8 +63,9 @@ struct forked {
   fork_join join;
   Tasks tasks;  // refer to contexts of the join
 
-  explicit forked(fork_join::on_error policy, Tasks&& started)
-      : join(policy), tasks(std::move(started)) {}
+  template <class... Started>
+  explicit forked(fork_join::on_error policy, Started&&... started)
+      : join(policy), tasks(std::forward<Started>(started)...) {}
 };
 
 /// The function of the tasks from `first` on that a join_awaiter needs.
@@ -131,7 +132,7 @@ task<std::vector<std::expected<T, std::exception_ptr>>> when_all_ready_tasks(
 
 template <class... Ts>
 task<std::tuple<element_t<Ts>...>> when_all_of(task<Ts>... given) {
-  forked<std::tuple<task<Ts>...>> fork(fork_join::on_error::stop_others, {std::move(given)...});
+  forked<std::tuple<task<Ts>...>> fork(fork_join::on_error::stop_others, std::move(given)...);
   auto each = in_turn(fork.tasks);
   join_awaiter joined(fork.join, sizeof...(Ts), each);
   co_await joined;
@@ -146,7 +147,7 @@ task<std::tuple<element_t<Ts>...>> when_all_of(task<Ts>... given) {
 
 template <class... Ts>
 task<std::tuple<std::expected<Ts, std::exception_ptr>...>> when_all_ready_of(task<Ts>... given) {
-  forked<std::tuple<task<Ts>...>> fork(fork_join::on_error::wait_for_all, {std::move(given)...});
+  forked<std::tuple<task<Ts>...>> fork(fork_join::on_error::wait_for_all, std::move(given)...);
   auto each = in_turn(fork.tasks);
   join_awaiter joined(fork.join, sizeof...(Ts), each);
   co_await joined;
