@@ -4,7 +4,7 @@
 #include <gyre/base/error.hpp>
 #include <gyre/base/fence.hpp>
 #include <gyre/pool/detail/pool_core.hpp>
-#include <gyre/pool/detail/submit.hpp>
+#include <gyre/pool/detail/task_builder.hpp>
 
 #include <cerrno>
 #include <utility>
