@@ -57,6 +57,19 @@ class result {
   std::int64_t value_;
 };
 
+namespace detail {
+
+/// The outcome of a system call, made again when a signal interrupts it.
+template <class Call>
+result retried(Call call) noexcept {
+  for (;;) {
+    const result outcome = result::of_call(call());
+    if (outcome.error_number() != EINTR) return outcome;
+  }
+}
+
+}  // namespace detail
+
 /// The kind of a descriptor, which decides how it is read and written.
 enum class handle_kind : std::uint8_t {
   /// TCP: a read that brings less than requested has taken all there was.

@@ -12,14 +12,6 @@
 namespace gyre::io::detail {
 namespace {
 
-template <class Call>
-result retried(Call call) noexcept {
-  for (;;) {
-    const result outcome = result::of_call(call());
-    if (outcome.error_number() != EINTR) return outcome;
-  }
-}
-
 bool is_file(const request& request) noexcept {
   return request.target().kind() == handle_kind::file;
 }
@@ -30,9 +22,9 @@ std::size_t bytes_in(std::span<const iovec> pieces) noexcept {
   return sum;
 }
 
-// TCP does not pass urgent data while a signal is pending: a read at the urgent mark fails with EAGAIN
-// though there are bytes behind it, and nothing reports those again. The signal is gone when the call is
-// repeated. Where the urgent byte itself is still to come, the repetition is in vain.
+// TCP does not pass urgent data while a signal is pending: a read at the urgent mark fails with
+// EAGAIN though there are bytes behind it, and nothing reports those again. The signal is gone when
+// the call is repeated. Where the urgent byte itself is still to come, the repetition is in vain.
 template <class Call>
 result read_past_mark(const handle& from, Call call) noexcept {
   constexpr int most_tries = 4;
