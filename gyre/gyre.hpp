@@ -55,7 +55,6 @@
 #include <gyre/net/connection_options.hpp>
 #include <gyre/net/datagram_batch.hpp>
 #include <gyre/net/datagram_socket.hpp>
-#include <gyre/net/dns_records.hpp>
 #include <gyre/net/endpoint.hpp>
 #include <gyre/net/framing.hpp>
 #include <gyre/net/passed_sockets.hpp>

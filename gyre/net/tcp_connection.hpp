@@ -7,6 +7,7 @@
 //     });
 #pragma once
 
+#include <gyre/base/detail/flag_set.hpp>
 #include <gyre/base/intrusive_list.hpp>
 #include <gyre/base/move_only_function.hpp>
 #include <gyre/base/operation.hpp>
@@ -72,6 +73,44 @@ struct connection_handlers {
   /// The last call for the connection; `why` is no error if it ended in good order. The reference
   /// is valid until the function returns.
   move_only_function<void(tcp_connection&, std::error_code why)> closed;
+};
+
+/// Sets the connection_handlers of a server or client, which has a settable_handlers() that throws
+/// std::logic_error once they may be in use.
+template <class Owner>
+class connection_handler_setters {
+ public:
+  Owner& on_connection(move_only_function<void(tcp_connection&)> callback) {
+    return set(&connection_handlers::connected, std::move(callback));
+  }
+  Owner& on_message(move_only_function<void(tcp_connection&, io::input&)> callback) {
+    return set(&connection_handlers::message, std::move(callback));
+  }
+  Owner& on_write_complete(move_only_function<void(tcp_connection&)> callback) {
+    return set(&connection_handlers::write_complete, std::move(callback));
+  }
+  Owner& on_high_water(move_only_function<void(tcp_connection&, std::size_t)> callback) {
+    return set(&connection_handlers::high_water, std::move(callback));
+  }
+  Owner& on_low_water(move_only_function<void(tcp_connection&)> callback) {
+    return set(&connection_handlers::low_water, std::move(callback));
+  }
+  Owner& on_peer_ended(move_only_function<void(tcp_connection&)> callback) {
+    return set(&connection_handlers::peer_ended, std::move(callback));
+  }
+  Owner& on_close(move_only_function<void(tcp_connection&, std::error_code)> callback) {
+    return set(&connection_handlers::closed, std::move(callback));
+  }
+
+ private:
+  friend Owner;
+  connection_handler_setters() = default;
+  template <class Handler>
+  Owner& set(Handler connection_handlers::* handler, Handler callback) {
+    auto& owner = static_cast<Owner&>(*this);
+    owner.settable_handlers().*handler = std::move(callback);
+    return owner;
+  }
 };
 
 /// Counts since a connection, or all connections of a server or client, began.
@@ -181,7 +220,7 @@ class alignas(64) tcp_connection : private io::handle {
   /// and resume when it has dealt with that.
   void resume_reading() noexcept;
   /// Whether reading is paused, by pause_reading() or at `high_water`.
-  bool reading_paused() const noexcept { return paused_ != 0; }
+  bool reading_paused() const noexcept { return !paused_.empty(); }
 
   /// Tells the peer, once all accepted output is sent, that no more will come; receives on.
   void shutdown_send() noexcept;
@@ -236,16 +275,18 @@ class alignas(64) tcp_connection : private io::handle {
     ended,      // the descriptor is closed, and `closed` will be called
   };
   enum class ending : bool { in_order, reset };
-  // Why reading is paused: bits of paused_.
-  enum : std::uint8_t { paused_by_program = 1, paused_by_output = 2 };
-  // Calls that the loop has still to make: bits of due_.
-  enum : std::uint8_t {
-    write_complete_due = 1,
-    high_water_due = 2,
-    low_water_due = 4,
-    rest_due = 8,       // on_message with unconsumed input, then receiving
-    readable_due = 16,  // receiving: the kernel has reported input already
+  // Why reading is paused.
+  enum class pauser : std::uint8_t { program = 1, output = 2 };
+  using pausers = gyre::detail::flag_set<pauser>;
+  // Calls that the loop has still to make.
+  enum class call : std::uint8_t {
+    write_complete = 1,
+    high_water = 2,
+    low_water = 4,
+    message = 8,    // with unconsumed input; then receiving
+    readable = 16,  // receiving: the kernel has reported input already
   };
+  using calls = gyre::detail::flag_set<call>;
 
   tcp_connection(detail::connection_group& group, int fd, std::uint64_t id, const endpoint& peer);
   ~tcp_connection();
@@ -284,7 +325,7 @@ class alignas(64) tcp_connection : private io::handle {
   bool note_all_sent() noexcept;
   void count_sent(std::size_t bytes) noexcept;
   void consume_output(std::size_t bytes) noexcept;
-  void schedule_water_mark(std::uint8_t due, std::uint8_t other) noexcept;
+  void schedule_water_mark(call due, call other) noexcept;
   void flush() noexcept;
   void finish_flush() noexcept;
   void sending_failed(std::error_code why) noexcept;
@@ -317,10 +358,10 @@ class alignas(64) tcp_connection : private io::handle {
   void end(std::error_code why, ending kind) noexcept;
 
   void start_receiving() noexcept;
-  void pause(std::uint8_t why) noexcept;
-  void resume(std::uint8_t why) noexcept;
+  void pause(pauser why) noexcept;
+  void resume(pausers why) noexcept;
   bool update_held_bytes() noexcept;
-  void schedule(std::uint8_t due) noexcept;
+  void schedule(calls due) noexcept;
   void start_timer(timer_operation& timer, const detail::progress_watch& watch);
   void stop_main_timer() noexcept;
   void stop_timers() noexcept;
@@ -332,12 +373,12 @@ class alignas(64) tcp_connection : private io::handle {
   detail::connection_extra* extra_ = nullptr;  // members that few connections need
   std::uint64_t messages_ = 0;
   phase phase_ = phase::open;
-  std::uint8_t paused_ = 0;
+  pausers paused_;
   bool shutdown_requested_ = false;  // or sending has failed
   bool fin_sent_ = false;            // or sending has failed
   bool peer_done_ = false;           // it sends no more
   bool above_high_water_ = false;
-  std::uint8_t due_ = 0;
+  calls due_;
   bool scheduled_ = false;  // on_scheduled() is in the loop's inbox
   io::receive_request receiving_;
   std::uint64_t bytes_received_ = 0;
