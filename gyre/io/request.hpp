@@ -112,6 +112,8 @@ class handle {
   int fd_;
 };
 
+enum class direction : bool { read, write };
+
 /// The operations; from `connect` on they write.
 enum class request_kind : std::uint8_t {
   receive,
@@ -145,6 +147,7 @@ class request {
   request_kind kind() const noexcept { return kind_; }
   handle& target() const noexcept { return *target_; }
   bool writes() const noexcept { return kind_ >= request_kind::connect; }
+  direction way() const noexcept { return writes() ? direction::write : direction::read; }
   /// Whether it completes again and again, until it is cancelled, or completes with an error or,
   /// receiving, with 0.
   bool repeats() const noexcept { return repeats_; }
@@ -283,8 +286,6 @@ struct connect_request : request {
   const sockaddr* peer;
   socklen_t peer_size;
 };
-
-enum class direction : bool { read, write };
 
 /// Waits until a read (accept) or a write (connect) would not wait, for calls that have no request
 /// of their own. Completes with 0.
