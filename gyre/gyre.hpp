@@ -52,6 +52,7 @@
 #include <gyre/io/uring_support.hpp>
 #include <gyre/net/address.hpp>
 #include <gyre/net/connect.hpp>
+#include <gyre/net/connection_handlers.hpp>
 #include <gyre/net/connection_options.hpp>
 #include <gyre/net/datagram_batch.hpp>
 #include <gyre/net/datagram_socket.hpp>
