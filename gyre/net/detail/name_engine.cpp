@@ -2,6 +2,7 @@
 #include <gyre/net/detail/name_engine.hpp>
 
 #include <gyre/net/detail/destination_order.hpp>
+#include <gyre/net/detail/errors.hpp>
 #include <gyre/net/detail/hosts_file.hpp>
 
 #include <ares.h>
@@ -63,8 +64,6 @@ namespace {
 
 // There are several only while most questions in each are abandoned.
 constexpr std::size_t most_channels = 8;
-
-std::unexpected<std::error_code> failure(std::error_code error) { return std::unexpected(error); }
 
 std::error_code cancelled() { return std::make_error_code(std::errc::operation_canceled); }
 std::error_code no_memory() { return std::make_error_code(std::errc::not_enough_memory); }
