@@ -38,13 +38,14 @@ struct buffer_options {
 /// was moved from is empty, owns no memory, and can be used again. Bytes that are appended or
 /// prepended may be the buffer's own.
 ///
-/// Thread-safety: none; may be handed from thread to thread. Lifetime: spans and views of the bytes
-/// are valid until a member makes room, shrink_to_fit(), clear(), or a move. Errors: members that
-/// make room throw std::length_error beyond max_size(), and std::bad_alloc; the buffer is then
-/// unchanged. Complexity: an empty buffer allocates nothing until it is used; memory up to 4 KiB
-/// comes from the slab. When the memory is full to its end, the bytes move to its front if it is at
-/// most half full, else into memory of twice their size; so each byte costs amortised O(1) for
-/// every pattern of use.
+/// Thread-safety: none; may be handed from thread to thread.
+/// Lifetime: spans and views of the bytes are valid until a member makes room, shrink_to_fit(),
+/// clear(), or a move.
+/// Errors: members that make room throw std::length_error beyond max_size(), and std::bad_alloc;
+/// the buffer is then unchanged.
+/// Complexity: an empty buffer allocates nothing; memory up to 4 KiB comes from the slab. When it
+/// is full to its end, the bytes move to its front if it is at most half full, else into memory of
+/// twice their size: amortised O(1) for each byte.
 class buffer : public input {
  public:
   buffer() noexcept = default;

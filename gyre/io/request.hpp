@@ -57,6 +57,19 @@ class result {
   std::int64_t value_;
 };
 
+namespace detail {
+
+/// The outcome of a system call, made again when a signal interrupts it.
+template <class Call>
+result retried(Call call) noexcept {
+  for (;;) {
+    const result outcome = result::of_call(call());
+    if (outcome.error_number() != EINTR) return outcome;
+  }
+}
+
+}  // namespace detail
+
 /// The kind of a descriptor, which decides how it is read and written.
 enum class handle_kind : std::uint8_t {
   /// TCP: a read that brings less than requested has taken all there was.
@@ -99,6 +112,8 @@ class handle {
   int fd_;
 };
 
+enum class direction : bool { read, write };
+
 /// The operations; from `connect` on they write.
 enum class request_kind : std::uint8_t {
   receive,
@@ -132,6 +147,7 @@ class request {
   request_kind kind() const noexcept { return kind_; }
   handle& target() const noexcept { return *target_; }
   bool writes() const noexcept { return kind_ >= request_kind::connect; }
+  direction way() const noexcept { return writes() ? direction::write : direction::read; }
   /// Whether it completes again and again, until it is cancelled, or completes with an error or,
   /// receiving, with 0.
   bool repeats() const noexcept { return repeats_; }
@@ -270,8 +286,6 @@ struct connect_request : request {
   const sockaddr* peer;
   socklen_t peer_size;
 };
-
-enum class direction : bool { read, write };
 
 /// Waits until a read (accept) or a write (connect) would not wait, for calls that have no request
 /// of their own. Completes with 0.

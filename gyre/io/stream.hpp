@@ -44,26 +44,26 @@ namespace gyre::io {
 /// At most one coroutine reads and one writes at a time; waiting to be readable or writable counts
 /// as reading or writing.
 ///
+/// An operation that has completed is not cancelled any more, so no received byte is lost.
+/// Operations of several reads or writes (read_exactly, write_all, send_file) may end half done,
+/// without telling how far: such a stream is best closed. read_until leaves the bytes that it read
+/// in its buffer.
+///
 /// Thread-safety: coroutines on the loop's thread (resume_on() takes them there), or the loop's
-/// owner while no thread runs it. A stop may come from any thread. Lifetime: the stream must not
-/// outlive the loop. It may be moved, and destroyed, while operations are under way. Memory that an
-/// operation uses must live until it has ended. A waiting coroutine may be destroyed on the loop's
-/// thread, unless a stop was requested or its executor is neither the loop nor inline_executor():
-/// then its wake-up may be in a queue, and the coroutine must be resumed. Errors: the system's,
-/// such as connection_reset and broken_pipe, and
-/// - operation_cancelled when the coroutine is asked to stop,
-/// - std::errc::operation_canceled when the stream is closed or destroyed,
-/// - std::errc::timed_out,
-/// - std::errc::bad_file_descriptor of a stream that is closed, or was moved from,
-/// - std::errc::operation_in_progress when another coroutine reads, or writes, already,
-/// - std::errc::operation_not_permitted on another thread than the loop's. An operation that has
-///   completed is not cancelled any more, so no received byte is lost. Operations of several reads
-///   or writes (read_exactly, write_all, send_file) may end half done, without telling how far:
-///   such a stream is best closed. read_until leaves the bytes that it read in its buffer.
-///   Descriptors that are no sockets are written by write(2): for a pipe without a reader that
-///   raises SIGPIPE, which ends a program that does not ignore it. (A runtime does, see
-///   runtime_options; send_file() and sockets raise none.) Complexity: no operation allocates, nor
-///   do as_expected() and within().
+/// owner while no thread runs it. A stop may come from any thread.
+/// Lifetime: the stream must not outlive the loop. It may be moved, and destroyed, while operations
+/// are under way. Memory that an operation uses must live until it has ended. A waiting coroutine
+/// may be destroyed on the loop's thread, unless a stop was requested or its executor is neither
+/// the loop nor inline_executor(): then its wake-up may be in a queue, and the coroutine must be
+/// resumed.
+/// Errors: the system's, such as connection_reset and broken_pipe; operation_cancelled when the
+/// coroutine is asked to stop; and of std::errc operation_canceled when the stream is closed or
+/// destroyed, timed_out, bad_file_descriptor of a stream that is closed or was moved from,
+/// operation_in_progress when another coroutine reads, or writes, already, and
+/// operation_not_permitted on another thread than the loop's. Descriptors that are no sockets are
+/// written by write(2): for a pipe without a reader that raises SIGPIPE, which ends a program that
+/// does not ignore it. (A runtime does, see runtime_options; send_file() and sockets raise none.)
+/// Complexity: no operation allocates, nor do as_expected() and within().
 class stream {
  public:
   /// A closed stream.

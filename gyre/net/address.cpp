@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/net/address.hpp>
 
+#include <gyre/net/detail/errors.hpp>
 #include <gyre/net/detail/number.hpp>
 
 #include <arpa/inet.h>
@@ -12,11 +13,8 @@
 namespace gyre::net {
 namespace {
 
+using detail::failure;
 using parsed = std::expected<ip_address, std::error_code>;
-
-std::unexpected<std::error_code> failure(std::errc error) {
-  return std::unexpected(std::make_error_code(error));
-}
 
 // inet_pton() and if_nametoindex() want a terminating zero.
 template <std::size_t Capacity>

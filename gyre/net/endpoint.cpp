@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/net/endpoint.hpp>
 
+#include <gyre/net/detail/errors.hpp>
 #include <gyre/net/detail/number.hpp>
 
 #include <arpa/inet.h>
@@ -14,16 +15,10 @@
 namespace gyre::net {
 namespace {
 
+using detail::fail;
+
 constexpr std::string_view unix_prefix = "unix:";
 constexpr std::size_t longest_name = sizeof(sockaddr_un::sun_path) - 1;
-
-std::unexpected<std::error_code> invalid() {
-  return std::unexpected(std::make_error_code(std::errc::invalid_argument));
-}
-
-[[noreturn]] void fail(std::errc error, const char* what) {
-  throw std::system_error(std::make_error_code(error), what);
-}
 
 std::expected<endpoint, std::error_code> parse_unix(std::string_view name) {
   if (name.empty()) return endpoint::unix_unnamed();
@@ -98,12 +93,12 @@ endpoint::endpoint(std::string_view text) : endpoint() {
 std::expected<endpoint, std::error_code> endpoint::parse(std::string_view text) {
   if (text.starts_with(unix_prefix)) return parse_unix(text.substr(unix_prefix.size()));
   const std::size_t colon = text.rfind(':');
-  if (colon == std::string_view::npos) return invalid();
+  if (colon == std::string_view::npos) return detail::failure(std::errc::invalid_argument);
   const auto port = detail::parse_number<std::uint16_t>(text.substr(colon + 1));
   std::string_view host = text.substr(0, colon);
   const bool bracketed = host.starts_with('[') && host.ends_with(']');
   if (bracketed) host = host.substr(1, host.size() - 2);
-  if (!port || bracketed != host.contains(':')) return invalid();
+  if (!port || bracketed != host.contains(':')) return detail::failure(std::errc::invalid_argument);
   const auto address = ip_address::parse(host);
   if (!address) return std::unexpected(address.error());
   return endpoint(*address, *port);

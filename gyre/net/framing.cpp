@@ -2,6 +2,7 @@
 #include <gyre/net/framing.hpp>
 
 #include <gyre/base/endian.hpp>
+#include <gyre/net/detail/errors.hpp>
 
 #include <algorithm>
 #include <array>
@@ -14,14 +15,6 @@
 
 namespace gyre::net {
 namespace {
-
-std::unexpected<std::error_code> failed(std::errc error) noexcept {
-  return std::unexpected(std::make_error_code(error));
-}
-
-[[noreturn, gnu::cold]] void refuse(std::errc error, const char* what) {
-  throw std::system_error(std::make_error_code(error), what);
-}
 
 template <class T>
 T load(const std::byte* bytes, std::endian order) noexcept {
@@ -73,7 +66,7 @@ std::uint64_t encoded_length(std::size_t payload, const length_prefix_options& f
   const std::size_t own = format.counts_itself ? format.width : 0;
   if (payload > format.maximum || payload > longest(format.width) ||
       own > longest(format.width) - payload) {
-    refuse(std::errc::message_size, "payload of a length-prefixed frame");
+    detail::fail(std::errc::message_size, "payload of a length-prefixed frame");
   }
   return payload + own;
 }
@@ -90,10 +83,10 @@ decoded_frame length_prefixed::decode(io::input& in) const noexcept {
   if (in.size() < format_.width) return std::nullopt;
   std::uint64_t length = load_length(in.data(), format_);
   if (format_.counts_itself) {
-    if (length < format_.width) return failed(std::errc::bad_message);
+    if (length < format_.width) return detail::failure(std::errc::bad_message);
     length -= format_.width;
   }
-  if (length > format_.maximum) return failed(std::errc::message_size);
+  if (length > format_.maximum) return detail::failure(std::errc::message_size);
   if (length > in.size() - format_.width) return std::nullopt;
   in.consume(format_.width);
   return in.take(static_cast<std::size_t>(length));
@@ -125,7 +118,7 @@ decoded_frame delimited::decode(io::input& in) noexcept {
   const std::size_t end = searched.find(delimiter_, std::min(searched_, searched.size()));
   if (end == io::input::npos) {
     searched_ = searched.size() - std::min(searched.size(), delimiter_.size() - 1);
-    if (too_long) return failed(std::errc::message_size);
+    if (too_long) return detail::failure(std::errc::message_size);
     return std::nullopt;
   }
   searched_ = 0;
@@ -135,12 +128,13 @@ decoded_frame delimited::decode(io::input& in) noexcept {
 }
 
 void delimited::encode(io::buffer& out, std::span<const std::byte> payload) const {
-  if (payload.size() > maximum_) refuse(std::errc::message_size, "payload of a delimited frame");
+  if (payload.size() > maximum_)
+    detail::fail(std::errc::message_size, "payload of a delimited frame");
   const std::span<std::byte> frame = prepare(out, payload.size() + delimiter_.size(), payload);
   if (!payload.empty()) std::memcpy(frame.data(), payload.data(), payload.size());
   std::memcpy(frame.data() + payload.size(), delimiter_.data(), delimiter_.size());
   if (io::input(frame).find(delimiter_) != payload.size()) {
-    refuse(std::errc::invalid_argument, "delimiter in the payload of a delimited frame");
+    detail::fail(std::errc::invalid_argument, "delimiter in the payload of a delimited frame");
   }
   out.commit(frame.size());
 }
@@ -155,7 +149,7 @@ decoded_frame fixed::decode(io::input& in) const noexcept {
 }
 
 void fixed::encode(io::buffer& out, std::span<const std::byte> payload) const {
-  if (payload.size() != size_) refuse(std::errc::message_size, "payload of a fixed frame");
+  if (payload.size() != size_) detail::fail(std::errc::message_size, "payload of a fixed frame");
   out.append(payload);
 }
 

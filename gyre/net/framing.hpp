@@ -16,8 +16,8 @@
 //     gyre::io::buffer out;
 //     packets.encode(out, payload);
 //
-// A framing is a small object of one direction of one connection. Each has decode(input) takes the
-// next frame from the front, if it is there as a whole encode(buffer, payload) appends a frame
+// A framing is a small object of one direction of one connection. decode(input) takes the next
+// frame from the front, if it is there as a whole; encode(buffer, payload) appends one.
 #pragma once
 
 #include <gyre/io/buffer.hpp>

@@ -4,6 +4,7 @@
 #include <gyre/io/buffer.hpp>
 #include <gyre/io/descriptor.hpp>
 #include <gyre/net/detail/bind_listener.hpp>
+#include <gyre/net/detail/errors.hpp>
 #include <gyre/net/detail/number.hpp>
 
 #include <fcntl.h>
@@ -21,14 +22,12 @@
 namespace gyre::net {
 namespace {
 
+using detail::fail;
+
 constexpr int first_passed = 3;  // SD_LISTEN_FDS_START
 constexpr char separator = ':';
 constexpr std::size_t size_bytes = 4;
 constexpr std::size_t most_name_bytes = 64 << 10;
-
-[[noreturn]] void fail(std::errc error, const char* what) {
-  throw std::system_error(std::make_error_code(error), what);
-}
 
 // The result of getenv(), valid until the variable is changed.
 std::optional<std::string> taken_variable(const char* name) {

@@ -3,6 +3,7 @@
 
 #include <gyre/io/error.hpp>
 #include <gyre/io/received.hpp>
+#include <gyre/net/detail/errors.hpp>
 #include <gyre/net/detail/number.hpp>
 
 #include <algorithm>
@@ -14,6 +15,7 @@
 namespace gyre::net {
 namespace {
 
+using detail::failure;
 using std::string_view_literals::operator""sv;
 
 constexpr std::string_view signature_1 = "PROXY "sv;
@@ -22,9 +24,6 @@ constexpr std::size_t longest_1 = 107;
 constexpr std::size_t fixed_2 = 16;  // signature, version and command, family, length
 constexpr std::uint8_t type_crc32c = 0x03;
 
-std::unexpected<std::error_code> failure(std::errc error) {
-  return std::unexpected(std::make_error_code(error));
-}
 std::unexpected<std::error_code> nonsense() { return failure(std::errc::protocol_error); }
 
 bool begins_alike(std::string_view text, std::string_view signature) {

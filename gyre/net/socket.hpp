@@ -81,4 +81,12 @@ struct pipe_pair {
 /// A pipe that never blocks, on either side. Throws std::system_error.
 pipe_pair make_pipe();
 
+namespace detail {
+
+/// As socket::shutdown().
+void shut_down(int socket, shutdown_side side);
+/// Makes closing reset the connection instead of ending it.
+void reset_when_closed(int socket) noexcept;
+
+}  // namespace detail
 }  // namespace gyre::net

@@ -2,14 +2,14 @@
 // Lookups that need no server: numbers, the hosts file, reserved names, and the cache.
 #include <gyre/net/detail/name_engine.hpp>
 
+#include <gyre/net/detail/errors.hpp>
+
 #include <algorithm>
 #include <iterator>
 #include <utility>
 
 namespace gyre::net::detail {
 namespace {
-
-std::unexpected<std::error_code> failure(std::error_code error) { return std::unexpected(error); }
 
 bool is_localhost(std::string_view key) {
   return key == "localhost" || key.ends_with(".localhost");
