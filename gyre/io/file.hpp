@@ -45,7 +45,7 @@ struct open_options {
   bool append = false;
   ::mode_t mode = 0666;
 };
-// An aggregate that is made within an awaited expression: GCC 12 destroys its members twice.
+// GCC 12 destroys an aggregate's members twice if it is made within an awaited expression.
 static_assert(std::is_trivially_destructible_v<open_options>);
 
 /// The default limit of read_whole(): 1 GiB.

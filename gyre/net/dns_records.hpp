@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// srv_record: DNS records other than addresses.
+// srv_record: a DNS record that names a server of a service.
 //
 //     for (const auto& each : co_await names.resolve_srv("_xmpp-client._tcp.example.org")) {
-//       auto peer = co_await gyre::net::connect(names, each.target, each.port);
-//       use(std::move(peer));
+//       auto peer = co_await gyre::as_expected(gyre::net::connect(names, each.target, each.port));
+//       if (!peer) continue;  // the next server
+//       use(std::move(*peer));
+//       break;
 //     }
 #pragma once
 
@@ -12,7 +14,8 @@
 
 namespace gyre::net {
 
-/// A server of a service (RFC 2782).
+/// A server of a service (RFC 2782). resolver::resolve_srv() gives them in the order in which to
+/// try them; TXT and PTR records are plain strings (resolve_txt(), resolve_ptr()).
 struct srv_record {
   std::string target;  ///< the name of its host
   std::uint16_t port = 0;
