@@ -42,12 +42,21 @@ namespace gyre::io {
 ///
 /// An operation that can be done at once does not suspend the coroutine. Otherwise the loop resumes
 /// it, directly if the loop is its executor. After 64 operations in a row that need not wait, or 1
-/// MiB, one is put off to the loop's next turn all the same, so that other coroutines get theirs.
-/// Such an operation with a limit of zero, `within(0s)`, ends with timed_out although it could have
-/// been done.
+/// MiB, one is put off to the loop's next turn all the same, so that other coroutines get theirs. A
+/// limit as short as a turn, such as `within(0s)`, may then end it with timed_out although it could
+/// have been done.
 ///
 /// At most one coroutine reads and one writes at a time; waiting to be readable or writable counts
 /// as reading or writing.
+///
+/// An operation that has completed is not cancelled any more, so no received byte is lost.
+/// Operations of several reads or writes (read_exactly, write_all, send_file) may fail half done,
+/// without telling how far they came: such a stream is best closed. read_until leaves the bytes
+/// that it read in its buffer.
+///
+/// Descriptors that are no sockets are written by write(2): to a pipe without a reader that raises
+/// SIGPIPE, which ends a program that does not ignore it. runtime ignores it by default
+/// (runtime_options::ignore_sigpipe). send_file(), and sockets, raise no SIGPIPE.
 ///
 /// Thread-safety: coroutines on the loop's thread (resume_on() takes them there); or one other
 /// thread while none runs the loop. A stop may come from any thread.
@@ -66,15 +75,6 @@ namespace gyre::io {
 /// - std::errc::operation_not_permitted on another thread than the loop's.
 ///
 /// Complexity: no operation allocates, nor do as_expected() and within().
-///
-/// An operation that has completed is not cancelled any more, so no received byte is lost.
-/// Operations of several reads or writes (read_exactly, write_all, send_file) may fail half done,
-/// without telling how far they came: such a stream is best closed. read_until leaves the bytes
-/// that it read in its buffer.
-///
-/// Descriptors that are no sockets are written by write(2): to a pipe without a reader that raises
-/// SIGPIPE, which ends a program that does not ignore it. runtime ignores it by default
-/// (runtime_options::ignore_sigpipe). send_file(), and sockets, raise no SIGPIPE.
 class stream {
  public:
   /// A closed stream.
