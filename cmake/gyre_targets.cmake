@@ -5,12 +5,22 @@
 # gyre_add_room(NAME [DEPENDS room…] [HEADERS file…] [SOURCES file…] [LIBS target…])
 #
 # Makes the library gyre_NAME, static unless BUILD_SHARED_LIBS is set, known as gyre::NAME; without
-# sources it is an interface library. Files are relative to the room's folder. HEADERS are installed and must each compile
-# alone. DEPENDS names rooms above this one; LIBS are further libraries the room needs in public.
+# sources it is an interface library. Files are relative to the room's folder; where neither HEADERS nor
+# SOURCES are given, they are all files there that are not a test's. HEADERS are installed and must each
+# compile alone. DEPENDS names rooms above this one; LIBS are further libraries the room needs in public.
 function(gyre_add_room name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "DEPENDS;HEADERS;SOURCES;LIBS")
   if(arg_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "gyre_add_room(${name}): unexpected ${arg_UNPARSED_ARGUMENTS}")
+  endif()
+
+  if(NOT arg_HEADERS AND NOT arg_SOURCES)
+    file(GLOB_RECURSE files CONFIGURE_DEPENDS RELATIVE "${CMAKE_CURRENT_SOURCE_DIR}" *.hpp *.cpp)
+    list(FILTER files EXCLUDE REGEX "_test(_support)?\\.[ch]pp$")
+    set(arg_HEADERS ${files})
+    list(FILTER arg_HEADERS INCLUDE REGEX "hpp$")
+    set(arg_SOURCES ${files})
+    list(FILTER arg_SOURCES INCLUDE REGEX "cpp$")
   endif()
 
   set(target gyre_${name})

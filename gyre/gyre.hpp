@@ -52,10 +52,10 @@
 #include <gyre/io/uring_support.hpp>
 #include <gyre/net/address.hpp>
 #include <gyre/net/connect.hpp>
+#include <gyre/net/connection_handlers.hpp>
 #include <gyre/net/connection_options.hpp>
 #include <gyre/net/datagram_batch.hpp>
 #include <gyre/net/datagram_socket.hpp>
-#include <gyre/net/dns_records.hpp>
 #include <gyre/net/endpoint.hpp>
 #include <gyre/net/framing.hpp>
 #include <gyre/net/passed_sockets.hpp>

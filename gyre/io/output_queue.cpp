@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/io/output_queue.hpp>
 
-#include <gyre/base/slab.hpp>
+#include <gyre/base/detail/slab_object.hpp>
 
 #include <algorithm>
 #include <cassert>
@@ -20,11 +20,8 @@ bool pays_to_take(const buffer& bytes) noexcept {
 
 }  // namespace
 
-struct output_queue::chunk {
-  static void* operator new(std::size_t bytes) { return slab_allocate(bytes); }
-  static void operator delete(void* memory, std::size_t bytes) noexcept {
-    slab_deallocate(memory, bytes);
-  }
+struct output_queue::chunk : gyre::detail::slab_object {
+  explicit chunk(buffer&& content) noexcept : bytes(std::move(content)) {}
 
   chunk* next = nullptr;
   buffer bytes;
@@ -48,7 +45,7 @@ void output_queue::append(std::span<const std::byte> bytes) {
   const std::span<const std::byte> here = bytes.first(std::min(room, bytes.size()));
   output_queue behind;
   for (auto rest = bytes.subspan(here.size()); !rest.empty();) {
-    auto added = std::make_unique<chunk>(nullptr, buffer({.prepend = 0}));
+    auto added = std::make_unique<chunk>(buffer({.prepend = 0}));
     added->bytes.reserve(std::clamp(std::max(rest.size(), size_), least_chunk, most_chunk));
     const std::size_t count = std::min(rest.size(), added->bytes.tail_room());
     added->bytes.append(rest.first(count));
@@ -65,7 +62,7 @@ void output_queue::append(std::span<const std::byte> bytes) {
 
 void output_queue::append(buffer&& bytes) {
   if (pays_to_take(bytes)) {
-    link(*std::make_unique<chunk>(nullptr, std::move(bytes)).release());
+    link(*std::make_unique<chunk>(std::move(bytes)).release());
   } else {
     append(bytes.bytes());
     bytes.clear();

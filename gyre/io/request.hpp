@@ -57,6 +57,19 @@ class result {
   std::int64_t value_;
 };
 
+namespace detail {
+
+/// The outcome of a system call, made again when a signal interrupts it.
+template <class Call>
+result retried(Call call) noexcept {
+  for (;;) {
+    const result outcome = result::of_call(call());
+    if (outcome.error_number() != EINTR) return outcome;
+  }
+}
+
+}  // namespace detail
+
 /// The kind of a descriptor, which decides how it is read and written.
 enum class handle_kind : std::uint8_t {
   /// TCP sockets: a read that brings less than requested has taken all there was.
@@ -100,6 +113,9 @@ class handle {
   int fd_;
 };
 
+/// A direction of a handle.
+enum class direction : bool { read, write };
+
 /// The kinds of requests. The ones from `connect` on use a handle's write direction, the others its
 /// read direction.
 enum class request_kind : std::uint8_t {
@@ -134,6 +150,7 @@ class request {
   request_kind kind() const noexcept { return kind_; }
   handle& target() const noexcept { return *target_; }
   bool writes() const noexcept { return kind_ >= request_kind::connect; }
+  direction way() const noexcept { return writes() ? direction::write : direction::read; }
   /// Whether it completes again and again, until it is cancelled, or completes with an error or,
   /// receiving, with 0.
   bool repeats() const noexcept { return repeats_; }
@@ -274,9 +291,6 @@ struct connect_request : request {
   const sockaddr* peer;
   socklen_t peer_size;
 };
-
-/// The direction of a handle that a readiness_request waits for.
-enum class direction : bool { read, write };
 
 /// Waits until a read (accept) or a write (connect) would not wait, for calls that have no request
 /// of their own. Completes with 0.

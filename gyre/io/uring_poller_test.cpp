@@ -609,9 +609,9 @@ TEST_P(Uring, UrgentDataHidesNothing) {
   EXPECT_TRUE(one.stream.all_came());
 }
 
-// A read stops at urgent data. The bytes behind it came only when nothing else had come for 10 ms, so
-// never to a loop that does not wait. When no completion shows the urgent data, as when the kernel
-// completes each of the three segments by itself, it takes more than a thousand turns.
+// A read stops at urgent data. The bytes behind it came only when nothing else had come for 10 ms,
+// so never to a loop that does not wait. When no completion shows the urgent data, as when the
+// kernel completes each of the three segments by itself, it takes more than a thousand turns.
 TEST_P(Uring, WhatIsBehindUrgentDataIsFoundWithoutAWait) {
   auto [left, right] = gyre::test::tcp_pair(16'384);
   descriptor here(loop(), std::move(left), handle_kind::stream_socket);

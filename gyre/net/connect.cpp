@@ -2,9 +2,11 @@
 #include <gyre/net/connect.hpp>
 
 #include <gyre/net/detail/connect_attempt.hpp>
+#include <gyre/net/detail/connection_race.hpp>
 #include <gyre/net/socket.hpp>
 #include <gyre/task/as_expected.hpp>
 #include <gyre/task/detail/this_context.hpp>
+#include <gyre/task/scope.hpp>
 
 #include <memory>
 #include <system_error>
@@ -30,6 +32,20 @@ task<tcp_stream> connect(endpoint to, connect_options options) {
   const task_context& context = co_await gyre::detail::this_context();
   task<tcp_stream> connecting = connect(detail::loop_of(context), to, std::move(options));
   co_return co_await std::move(connecting);
+}
+
+task<tcp_stream> connect(event_loop& loop, std::vector<endpoint> candidates, race_options options) {
+  if (candidates.empty()) {
+    throw std::system_error(std::make_error_code(std::errc::invalid_argument),
+                            "connect, without an address");
+  }
+  detail::connection_race race(loop, std::move(options));
+  race.add(candidates);
+  race.end_of_candidates();
+  auto run = [&](scope& within) { return race.run(within); };
+  auto all = with_scope(std::move(run));
+  co_await std::move(all);
+  co_return race.result();
 }
 
 }  // namespace gyre::net

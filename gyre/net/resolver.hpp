@@ -11,7 +11,6 @@
 #include <gyre/base/intrusive_list.hpp>
 #include <gyre/base/move_only_function.hpp>
 #include <gyre/exec/event_loop.hpp>
-#include <gyre/net/dns_records.hpp>
 #include <gyre/net/endpoint.hpp>
 #include <gyre/net/resolve_error.hpp>
 #include <gyre/task/context.hpp>
@@ -33,6 +32,21 @@
 #include <vector>
 
 namespace gyre::net {
+
+/// A server of a service (RFC 2782). resolve_srv() gives them in the order in which to try them:
+///
+///     for (const auto& each : co_await names.resolve_srv("_xmpp-client._tcp.example.org")) {
+///       auto peer = co_await gyre::as_expected(gyre::net::connect(names, each.target, each.port));
+///       if (!peer) continue;  // the next server
+///       use(std::move(*peer));
+///       break;
+///     }
+struct srv_record {
+  std::string target;  ///< the name of its host
+  std::uint16_t port = 0;
+  std::uint16_t priority = 0;  ///< the smaller, the sooner
+  std::uint16_t weight = 0;    ///< its share of the load among those of one priority
+};
 
 /// The sources of addresses, in the order in which they are tried.
 enum class lookup_order { hosts_then_dns, dns_then_hosts, hosts_only, dns_only };
@@ -351,4 +365,5 @@ struct resolver_access {
 };
 
 }  // namespace detail
+
 }  // namespace gyre::net

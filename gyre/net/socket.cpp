@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/base/error.hpp>
-#include <gyre/net/detail/closing.hpp>
 #include <gyre/net/socket.hpp>
 
 #include <fcntl.h>
@@ -53,6 +52,17 @@ bool socket::connect(const endpoint& peer) const {
 }
 
 void socket::shutdown(shutdown_side side) const { detail::shut_down(fd(), side); }
+
+void detail::shut_down(int socket, shutdown_side side) {
+  if (::shutdown(socket, static_cast<int>(side)) != 0 && errno != ENOTCONN) {
+    gyre::detail::throw_errno("shutdown");
+  }
+}
+
+void detail::reset_when_closed(int socket) noexcept {
+  const ::linger at_once{.l_onoff = 1, .l_linger = 0};
+  static_cast<void>(::setsockopt(socket, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once));
+}
 
 std::pair<socket, socket> socket_pair(socket_type type) {
   std::array<int, 2> ends{};

@@ -84,4 +84,12 @@ struct pipe_pair {
 /// themselves; io::make_pipe() gives two streams on a loop. Throws std::system_error.
 pipe_pair make_pipe();
 
+namespace detail {
+
+/// As socket::shutdown().
+void shut_down(int socket, shutdown_side side);
+/// Makes closing reset the connection instead of ending it.
+void reset_when_closed(int socket) noexcept;
+
+}  // namespace detail
 }  // namespace gyre::net

@@ -11,42 +11,9 @@ tcp_client::tcp_client(event_loop& loop, tcp_client_options options)
     : core_(std::make_shared<core>(loop, std::move(options))) {}
 tcp_client::~tcp_client() { detail::connection_group::abandon(core_); }
 
-tcp_client& tcp_client::on_connection(move_only_function<void(tcp_connection&)> callback) {
+connection_handlers& tcp_client::settable_handlers() {
   core_->check_settable();
-  core_->client_handlers.connected = std::move(callback);
-  return *this;
-}
-tcp_client& tcp_client::on_message(move_only_function<void(tcp_connection&, io::input&)> callback) {
-  core_->check_settable();
-  core_->client_handlers.message = std::move(callback);
-  return *this;
-}
-tcp_client& tcp_client::on_write_complete(move_only_function<void(tcp_connection&)> callback) {
-  core_->check_settable();
-  core_->client_handlers.write_complete = std::move(callback);
-  return *this;
-}
-tcp_client& tcp_client::on_high_water(
-    move_only_function<void(tcp_connection&, std::size_t)> callback) {
-  core_->check_settable();
-  core_->client_handlers.high_water = std::move(callback);
-  return *this;
-}
-tcp_client& tcp_client::on_low_water(move_only_function<void(tcp_connection&)> callback) {
-  core_->check_settable();
-  core_->client_handlers.low_water = std::move(callback);
-  return *this;
-}
-tcp_client& tcp_client::on_peer_ended(move_only_function<void(tcp_connection&)> callback) {
-  core_->check_settable();
-  core_->client_handlers.peer_ended = std::move(callback);
-  return *this;
-}
-tcp_client& tcp_client::on_close(
-    move_only_function<void(tcp_connection&, std::error_code)> callback) {
-  core_->check_settable();
-  core_->client_handlers.closed = std::move(callback);
-  return *this;
+  return core_->client_handlers;
 }
 tcp_client& tcp_client::on_connect_failed(
     move_only_function<void(std::error_code, std::size_t, bool)> callback) {

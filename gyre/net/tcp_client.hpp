@@ -74,7 +74,7 @@ struct tcp_client_metrics {
 /// disconnect() if there is any among the others.
 /// Lifetime: the loop must outlive the client. The destructor closes the connection at once without
 /// calling on_close; once it has returned, no handler runs any more, as with tcp_server.
-class tcp_client {
+class tcp_client : public connection_handler_setters<tcp_client> {
  public:
   /// Throws std::invalid_argument for options that make no sense.
   explicit tcp_client(event_loop& loop, tcp_client_options options = {});
@@ -85,15 +85,9 @@ class tcp_client {
   tcp_client& operator=(const tcp_client&) = delete;
   ~tcp_client();
 
-  // See connection_handlers. Each throws std::logic_error after the first connect(). A handler's
-  // exception goes to the loop's on_exception, and the client reconnects all the same.
-  tcp_client& on_connection(move_only_function<void(tcp_connection&)> callback);
-  tcp_client& on_message(move_only_function<void(tcp_connection&, io::input&)> callback);
-  tcp_client& on_write_complete(move_only_function<void(tcp_connection&)> callback);
-  tcp_client& on_high_water(move_only_function<void(tcp_connection&, std::size_t)> callback);
-  tcp_client& on_low_water(move_only_function<void(tcp_connection&)> callback);
-  tcp_client& on_peer_ended(move_only_function<void(tcp_connection&)> callback);
-  tcp_client& on_close(move_only_function<void(tcp_connection&, std::error_code)> callback);
+  // The setters of connection_handlers throw std::logic_error after the first connect(). A
+  // handler's exception goes to the loop's on_exception, and the client reconnects all the same.
+
   /// An attempt to connect has failed: ECONNREFUSED (also if the kernel connected the socket to
   /// itself, as it can where nothing listens at a local port), ETIMEDOUT …, ENOMEM. `attempts` have
   /// failed in a row; with `last` there will be none until the next connect(). The default prints a
@@ -129,7 +123,11 @@ class tcp_client {
   tcp_client_metrics metrics() const noexcept;
 
  private:
+  friend connection_handler_setters;
   class core;
+
+  connection_handlers& settable_handlers();
+
   std::shared_ptr<core> core_;
 };
 

@@ -5,10 +5,9 @@
 
 #include <gyre/io/backend.hpp>
 #include <gyre/io/error.hpp>
-#include <gyre/net/detail/closing.hpp>
 #include <gyre/net/detail/connection_extra.hpp>
 #include <gyre/net/detail/connection_group.hpp>
-#include <gyre/net/socket_options.hpp>
+#include <gyre/net/socket.hpp>
 
 #include <linux/sockios.h>
 #include <sys/ioctl.h>
@@ -167,13 +166,13 @@ bool tcp_connection::update_held_bytes() noexcept {
 
 // Receives no sooner, so that what comes stays behind.
 void tcp_connection::deliver_rest() {
-  if (paused_) return;
+  if (reading_paused()) return;
   if (phase_ == phase::open && extra_ != nullptr && !extra_->rest.empty()) {
     ++messages_;
     group_->count_received(0);
     receive_after_rest({});
   }
-  if (is_open() && !paused_ && !peer_done_ && !handle::reading()) start_receiving();
+  if (is_open() && !reading_paused() && !peer_done_ && !handle::reading()) start_receiving();
 }
 
 void tcp_connection::on_peer_end() {
@@ -252,18 +251,18 @@ void tcp_connection::on_scheduled(operation& scheduled) {
 
 void tcp_connection::run_due() {
   connection_handlers& handlers = group_->handlers();
-  const std::uint8_t due = std::exchange(due_, std::uint8_t{0});
+  const calls due = std::exchange(due_, {});
   // Each may end it, or take what the next would tell.
-  const auto is_due = [this, due](std::uint8_t which) {
-    return (due & which) != 0 && phase_ == phase::open && !has_failed();
+  const auto is_due = [this, due](call which) {
+    return due.has(which) && phase_ == phase::open && !has_failed();
   };
-  if ((due & rest_due) != 0 && is_open()) deliver_rest();
-  if ((due & readable_due) != 0 && is_open() && !paused_ && !handle::reading()) {
+  if (due.has(call::message) && is_open()) deliver_rest();
+  if (due.has(call::readable) && is_open() && !reading_paused() && !handle::reading()) {
     receive_with_descriptors();
   }
-  if (is_due(high_water_due) && handlers.high_water) handlers.high_water(*this, pending_output());
-  if (is_due(low_water_due) && handlers.low_water) handlers.low_water(*this);
-  if (is_due(write_complete_due) && pending_output() == 0 && handlers.write_complete) {
+  if (is_due(call::high_water) && handlers.high_water) handlers.high_water(*this, pending_output());
+  if (is_due(call::low_water) && handlers.low_water) handlers.low_water(*this);
+  if (is_due(call::write_complete) && pending_output() == 0 && handlers.write_complete) {
     handlers.write_complete(*this);
   }
 }
@@ -288,28 +287,28 @@ void tcp_connection::finish() {
 
 void tcp_connection::start_receiving() noexcept {
   if (extra_ != nullptr && extra_->descriptors != nullptr) {
-    if (io().start(extra_->descriptors->readable)) schedule(readable_due);
+    if (io().start(extra_->descriptors->readable)) schedule(call::readable);
   } else {
     // One that repeats does not complete at once.
     static_cast<void>(io().start(receiving_));
   }
 }
 
-void tcp_connection::pause_reading() noexcept { pause(paused_by_program); }
-void tcp_connection::resume_reading() noexcept { resume(paused_by_program); }
+void tcp_connection::pause_reading() noexcept { pause(pauser::program); }
+void tcp_connection::resume_reading() noexcept { resume(pauser::program); }
 
-void tcp_connection::pause(std::uint8_t why) noexcept {
+void tcp_connection::pause(pauser why) noexcept {
   if (phase_ != phase::open) return;
-  if (std::exchange(paused_, static_cast<std::uint8_t>(paused_ | why)) != 0) return;
+  if (std::exchange(paused_, paused_ | why) != pausers()) return;
   if (handle::reading()) io().cancel(*handle::reader);
 }
 
-void tcp_connection::resume(std::uint8_t why) noexcept {
-  if (paused_ == 0) return;
-  paused_ = static_cast<std::uint8_t>(paused_ & ~why);
-  if (paused_ != 0) return;
+void tcp_connection::resume(pausers why) noexcept {
+  if (!reading_paused()) return;
+  paused_.erase(why);
+  if (reading_paused()) return;
   if (phase_ == phase::open) {
-    schedule(rest_due);  // a message callback that calls this has not left it yet
+    schedule(call::message);  // a message callback that calls this has not left it yet
   } else if (is_open() && !peer_done_) {
     start_receiving();
   }
@@ -334,7 +333,7 @@ void tcp_connection::close(std::chrono::nanoseconds timeout,
   if (phase_ == phase::open) {
     phase_ = phase::flushing;
     stop_timers();
-    resume(paused_by_program | paused_by_output);  // from now on only for the peer's end
+    resume(pausers(pauser::program) | pauser::output);  // from now on only for the peer's end
     if (pending_output() == 0) linger();
     if (!is_open()) return;
   }
@@ -393,11 +392,11 @@ void tcp_connection::end(std::error_code why, ending kind) noexcept {
   io().detach(*this);
   if (kind == ending::reset) detail::reset_when_closed(handle::fd());
   ::close(handle::fd());
-  if (group_->gate().is_open()) schedule(0);
+  if (group_->gate().is_open()) schedule({});
 }
 
-void tcp_connection::schedule(std::uint8_t due) noexcept {
-  due_ = static_cast<std::uint8_t>(due_ | due);
+void tcp_connection::schedule(calls due) noexcept {
+  due_.insert(due);
   if (std::exchange(scheduled_, true)) return;
   loop().post(group_node_);
 }

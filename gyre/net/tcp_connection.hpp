@@ -7,6 +7,7 @@
 //     });
 #pragma once
 
+#include <gyre/base/detail/flag_set.hpp>
 #include <gyre/base/intrusive_list.hpp>
 #include <gyre/base/move_only_function.hpp>
 #include <gyre/base/operation.hpp>
@@ -15,6 +16,7 @@
 #include <gyre/io/buffer.hpp>
 #include <gyre/io/input.hpp>
 #include <gyre/io/request.hpp>
+#include <gyre/net/connection_handlers.hpp>
 #include <gyre/net/connection_options.hpp>
 #include <gyre/net/endpoint.hpp>
 
@@ -34,7 +36,6 @@
 
 namespace gyre::net {
 
-class tcp_connection;
 class tcp_connection_ref;
 
 namespace detail {
@@ -44,39 +45,6 @@ class progress_watch;
 struct connection_extra;
 struct connection_control;
 }  // namespace detail
-
-/// Callbacks of connections. Programs set each by the function of tcp_server or tcp_client that its
-/// comment names, before the first connection. Each may do anything: send, pause, close, abort, and
-/// destroy the server or client.
-///
-/// Thread-safety: called on the connection's loop, from its turns only, never within a member
-/// function of a connection. The loops of a server with several call the same functions at the same
-/// time.
-/// Errors: an exception aborts the connection and goes to the loop's on_exception. std::bad_alloc,
-/// and a lack of memory for received bytes, only ends the connection, with
-/// std::errc::not_enough_memory.
-struct connection_handlers {
-  /// on_connection: the connection has begun.
-  move_only_function<void(tcp_connection&)> connected;
-  /// on_message: bytes have come. Bytes that are not consumed are kept, and are in front of the new
-  /// ones in the next call: when more come, or after pause_reading() and resume_reading(). If
-  /// neither happens, they are dropped with the connection.
-  move_only_function<void(tcp_connection&, io::input&)> message;
-  /// on_write_complete: the kernel has taken all output so far. Not called before anything was
-  /// sent.
-  move_only_function<void(tcp_connection&)> write_complete;
-  /// on_high_water, on_low_water: the output has reached a water mark; `waiting` bytes wait to be
-  /// sent. The two are called in turn. A rise that falls again before the loop's next turn is not
-  /// reported.
-  move_only_function<void(tcp_connection&, std::size_t waiting)> high_water;
-  move_only_function<void(tcp_connection&)> low_water;
-  /// on_peer_ended: the peer sends no more but may still receive; the connection stays until
-  /// close(). Without this function the connection is closed then.
-  move_only_function<void(tcp_connection&)> peer_ended;
-  /// on_close: the last call for the connection; `why` is no error if it ended in good order. The
-  /// reference is valid until the function returns.
-  move_only_function<void(tcp_connection&, std::error_code why)> closed;
-};
 
 /// Counts since a connection, or all connections of a server or client, began.
 struct connection_metrics {
@@ -191,7 +159,7 @@ class alignas(64) tcp_connection : private io::handle {
   /// and resume when it has dealt with that message.
   void resume_reading() noexcept;
   /// Whether reading is paused, by pause_reading() or at `high_water`.
-  bool reading_paused() const noexcept { return paused_ != 0; }
+  bool reading_paused() const noexcept { return !paused_.empty(); }
 
   /// Tells the peer, once all accepted output is sent, that no more will come. The connection still
   /// receives.
@@ -247,16 +215,18 @@ class alignas(64) tcp_connection : private io::handle {
     ended,      // the descriptor is closed, and on_close will be called
   };
   enum class ending : bool { in_order, reset };
-  // Why reading is paused: bits of paused_.
-  enum : std::uint8_t { paused_by_program = 1, paused_by_output = 2 };
-  // Calls that the loop has still to make: bits of due_.
-  enum : std::uint8_t {
-    write_complete_due = 1,
-    high_water_due = 2,
-    low_water_due = 4,
-    rest_due = 8,       // on_message with unconsumed input, then receiving
-    readable_due = 16,  // receiving: the kernel has reported input already
+  // Why reading is paused.
+  enum class pauser : std::uint8_t { program = 1, output = 2 };
+  using pausers = gyre::detail::flag_set<pauser>;
+  // Calls that the loop has still to make.
+  enum class call : std::uint8_t {
+    write_complete = 1,
+    high_water = 2,
+    low_water = 4,
+    message = 8,    // with unconsumed input; then receiving
+    readable = 16,  // receiving: the kernel has reported input already
   };
+  using calls = gyre::detail::flag_set<call>;
 
   tcp_connection(detail::connection_group& group, int fd, std::uint64_t id, const endpoint& peer);
   ~tcp_connection();
@@ -295,7 +265,7 @@ class alignas(64) tcp_connection : private io::handle {
   bool note_all_sent() noexcept;
   void count_sent(std::size_t bytes) noexcept;
   void consume_output(std::size_t bytes) noexcept;
-  void schedule_water_mark(std::uint8_t due, std::uint8_t other) noexcept;
+  void schedule_water_mark(call due, call other) noexcept;
   void flush() noexcept;
   void finish_flush() noexcept;
   void sending_failed(std::error_code why) noexcept;
@@ -328,10 +298,10 @@ class alignas(64) tcp_connection : private io::handle {
   void end(std::error_code why, ending kind) noexcept;
 
   void start_receiving() noexcept;
-  void pause(std::uint8_t why) noexcept;
-  void resume(std::uint8_t why) noexcept;
+  void pause(pauser why) noexcept;
+  void resume(pausers why) noexcept;
   bool update_held_bytes() noexcept;
-  void schedule(std::uint8_t due) noexcept;
+  void schedule(calls due) noexcept;
   void start_timer(timer_operation& timer, const detail::progress_watch& watch);
   void stop_main_timer() noexcept;
   void stop_timers() noexcept;
@@ -343,12 +313,12 @@ class alignas(64) tcp_connection : private io::handle {
   detail::connection_extra* extra_ = nullptr;  // members that few connections need
   std::uint64_t messages_ = 0;
   phase phase_ = phase::open;
-  std::uint8_t paused_ = 0;
+  pausers paused_;
   bool shutdown_requested_ = false;  // or sending has failed
   bool fin_sent_ = false;            // or sending has failed
   bool peer_done_ = false;           // it sends no more
   bool above_high_water_ = false;
-  std::uint8_t due_ = 0;
+  calls due_;
   bool scheduled_ = false;  // on_scheduled() is in the loop's inbox
   io::receive_request receiving_;
   std::uint64_t bytes_received_ = 0;

@@ -140,7 +140,7 @@ void tcp_connection::receive_with_descriptors() {
     }
     receive(std::span(room).first(came.count()));
   }
-  if (is_open() && !paused_ && !peer_done_ && !handle::reading()) start_receiving();
+  if (is_open() && !reading_paused() && !peer_done_ && !handle::reading()) start_receiving();
 }
 
 // False if too many descriptors would wait for the program. A closed connection drops them.

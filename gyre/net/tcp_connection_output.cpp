@@ -87,7 +87,7 @@ void tcp_connection::count_sent(std::size_t bytes) noexcept {
 }
 
 bool tcp_connection::note_all_sent() noexcept {
-  if (group_->handlers().write_complete) schedule(write_complete_due);
+  if (group_->handlers().write_complete) schedule(call::write_complete);
   return true;
 }
 
@@ -227,8 +227,8 @@ bool tcp_connection::queue_output(std::size_t more, Append&& append) noexcept {
   watch_output();
   if (!above_high_water_ && pending_output() >= limits.high_water) {
     above_high_water_ = true;
-    if (group_->pauses_at_high_water()) pause(paused_by_output);
-    schedule_water_mark(high_water_due, low_water_due);
+    if (group_->pauses_at_high_water()) pause(pauser::output);
+    schedule_water_mark(call::high_water, call::low_water);
   }
   return true;
 }
@@ -301,15 +301,15 @@ void tcp_connection::on_output_shrunk() noexcept {
   update_held_bytes();
   if (above_high_water_ && pending_output() <= group_->low_water()) {
     above_high_water_ = false;
-    resume(paused_by_output);
-    schedule_water_mark(low_water_due, high_water_due);
+    resume(pauser::output);
+    schedule_water_mark(call::low_water, call::high_water);
   }
 }
 
 // The two alternate: a due call of the other is out of date, and cancels out with this one.
-void tcp_connection::schedule_water_mark(std::uint8_t due, std::uint8_t other) noexcept {
-  if (due_ & other) {
-    due_ = static_cast<std::uint8_t>(due_ & ~other);
+void tcp_connection::schedule_water_mark(call due, call other) noexcept {
+  if (due_.has(other)) {
+    due_.erase(other);
   } else {
     schedule(due);
   }
@@ -333,12 +333,12 @@ void tcp_connection::finish_flush() noexcept {
 // the answer is still there, and reading ends the connection. Where it does not (of a Unix socket
 // only the other direction may be shut), the timer does.
 void tcp_connection::sending_failed(std::error_code why) noexcept {
-  resume(paused_by_output);
-  if (phase_ != phase::open || paused_ != 0 || peer_done_) return end(why, ending::in_order);
+  resume(pauser::output);
+  if (phase_ != phase::open || reading_paused() || peer_done_) return end(why, ending::in_order);
   why_ = why;
   shutdown_requested_ = fin_sent_ = true;
-  due_ =
-      static_cast<std::uint8_t>(due_ & (rest_due | readable_due));  // nothing but reading goes on
+  // Nothing but reading goes on.
+  due_.erase(calls(call::write_complete) | call::high_water | call::low_water);
   drop_output();
   try {
     const steady_time give_up = loop().deadline_after(group_->options().close_timeout);

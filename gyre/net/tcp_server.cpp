@@ -13,36 +13,7 @@ tcp_server::tcp_server(std::vector<event_loop*> loops, tcp_server_options option
     : core_(std::make_shared<core>(loops, std::move(options))) {}
 tcp_server::~tcp_server() { core_->abandon(); }
 
-tcp_server& tcp_server::on_connection(move_only_function<void(tcp_connection&)> callback) {
-  core_->settable_handlers().connected = std::move(callback);
-  return *this;
-}
-tcp_server& tcp_server::on_message(move_only_function<void(tcp_connection&, io::input&)> callback) {
-  core_->settable_handlers().message = std::move(callback);
-  return *this;
-}
-tcp_server& tcp_server::on_write_complete(move_only_function<void(tcp_connection&)> callback) {
-  core_->settable_handlers().write_complete = std::move(callback);
-  return *this;
-}
-tcp_server& tcp_server::on_high_water(
-    move_only_function<void(tcp_connection&, std::size_t)> callback) {
-  core_->settable_handlers().high_water = std::move(callback);
-  return *this;
-}
-tcp_server& tcp_server::on_low_water(move_only_function<void(tcp_connection&)> callback) {
-  core_->settable_handlers().low_water = std::move(callback);
-  return *this;
-}
-tcp_server& tcp_server::on_peer_ended(move_only_function<void(tcp_connection&)> callback) {
-  core_->settable_handlers().peer_ended = std::move(callback);
-  return *this;
-}
-tcp_server& tcp_server::on_close(
-    move_only_function<void(tcp_connection&, std::error_code)> callback) {
-  core_->settable_handlers().closed = std::move(callback);
-  return *this;
-}
+connection_handlers& tcp_server::settable_handlers() { return core_->settable_handlers(); }
 tcp_server& tcp_server::on_accept_error(move_only_function<void(std::error_code)> callback) {
   core_->settable_handlers().accept_error = std::move(callback);
   return *this;
@@ -60,8 +31,8 @@ endpoint tcp_server::local_endpoint(std::size_t index) const {
 }
 void tcp_server::start() { core_->start(); }
 void tcp_server::adopt(unique_fd connection) { core_->adopt(std::move(connection)); }
-void tcp_server::pause_accepting() { core_->hold(detail::acceptor::paused, true); }
-void tcp_server::resume_accepting() { core_->hold(detail::acceptor::paused, false); }
+void tcp_server::pause_accepting() { core_->hold(detail::acceptor::hold::paused, true); }
+void tcp_server::resume_accepting() { core_->hold(detail::acceptor::hold::paused, false); }
 
 void tcp_server::stop(std::chrono::nanoseconds timeout, move_only_function<void()> done) {
   core_->stop(timeout, std::move(done));

@@ -135,7 +135,7 @@ struct tcp_server_metrics {
 /// other threads, so none of these may wait for the destroying thread. Connections of the calling
 /// thread's loop are closed at once, the others in the next turns of their loops, or when these
 /// loops are destroyed. Handlers are destroyed when the last loop has let go of them.
-class tcp_server {
+class tcp_server : public connection_handler_setters<tcp_server> {
  public:
   /// On one loop, several, or a thread's. Throws std::invalid_argument if there is no loop, and for
   /// options that make no sense: no connections allowed, a low_water that is not below high_water,
@@ -152,15 +152,8 @@ class tcp_server {
   tcp_server& operator=(const tcp_server&) = delete;
   ~tcp_server();
 
-  // See connection_handlers. Each throws std::logic_error after start().
-  tcp_server& on_connection(move_only_function<void(tcp_connection&)> callback);
-  tcp_server& on_message(move_only_function<void(tcp_connection&, io::input&)> callback);
-  tcp_server& on_write_complete(move_only_function<void(tcp_connection&)> callback);
-  tcp_server& on_high_water(move_only_function<void(tcp_connection&, std::size_t)> callback);
-  tcp_server& on_low_water(move_only_function<void(tcp_connection&)> callback);
-  tcp_server& on_peer_ended(move_only_function<void(tcp_connection&)> callback);
-  tcp_server& on_close(move_only_function<void(tcp_connection&, std::error_code)> callback);
-  /// Accepting pauses; called once for each series of failures. The default prints a line.
+  /// Accepting pauses; called once for each series of failures. The default prints a line. Throws
+  /// std::logic_error after start(), as the setters of connection_handlers do.
   tcp_server& on_accept_error(move_only_function<void(std::error_code)> callback);
 
   /// Binds and listens, so that peers can connect; their connections are accepted after start().
@@ -224,7 +217,10 @@ class tcp_server {
   tcp_server_metrics metrics() const noexcept;
 
  private:
+  friend connection_handler_setters;
   class core;
+
+  connection_handlers& settable_handlers();
 
   std::shared_ptr<core> core_;
 };

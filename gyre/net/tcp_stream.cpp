@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/net/tcp_stream.hpp>
 
-#include <gyre/net/detail/closing.hpp>
-
 #include <memory>
 
 namespace gyre::net {

@@ -4,8 +4,6 @@
 #include <gyre/base/error.hpp>
 #include <gyre/net/detail/bind_listener.hpp>
 #include <gyre/net/detail/connect_attempt.hpp>
-#include <gyre/net/detail/message_operations.hpp>
-#include <gyre/net/detail/message_with_fds.hpp>
 #include <gyre/task/as_expected.hpp>
 #include <gyre/task/detail/this_context.hpp>
 
@@ -21,6 +19,22 @@
 namespace gyre::net {
 namespace {
 
+/// sendmsg(2) or recvmsg(2) as an Operation of request_awaiter; the message must stay in place.
+template <class Request, class Message>
+struct message_operation : io::detail::counting_request<Request> {
+  using base = io::detail::counting_request<Request>;
+  using function = io::request::function;
+  static constexpr const char* name = "gyre::net: message";
+
+  message_operation(io::detail::open_descriptor* on, function callback, Message& of) noexcept
+      : base(on, of, callback) {}
+  message_operation(const message_operation& other, function callback) noexcept
+      : base(other.descriptor(), *other.message, callback) {}
+};
+
+using send_message_operation = message_operation<io::send_message_request, const msghdr>;
+using receive_message_operation = message_operation<io::receive_message_request, msghdr>;
+
 task<std::size_t> send_with_fds(io::detail::open_descriptor* on, std::span<const std::byte> from,
                                 std::span<const int> fds) {
   if (from.empty() || fds.size() > unix_stream::most_fds) {
@@ -29,8 +43,7 @@ task<std::size_t> send_with_fds(io::detail::open_descriptor* on, std::span<const
   const iovec piece{const_cast<std::byte*>(from.data()), from.size()};
   detail::message_with_fds message({&piece, 1});
   message.attach(fds);
-  io::detail::request_awaiter<detail::send_message_operation> sending(std::in_place, on,
-                                                                      message.header);
+  io::detail::request_awaiter<send_message_operation> sending(std::in_place, on, message.header);
   co_return co_await sending;
 }
 
@@ -38,8 +51,8 @@ task<bytes_and_fds> receive_with_fds(io::detail::open_descriptor* on, std::span<
   const iovec piece{to.data(), to.size()};
   detail::message_with_fds message({&piece, 1});
   message.make_room();
-  io::detail::request_awaiter<detail::receive_message_operation> receiving(std::in_place, on,
-                                                                           message.header);
+  io::detail::request_awaiter<receive_message_operation> receiving(std::in_place, on,
+                                                                   message.header);
   const std::size_t size = co_await receiving;
   std::vector<unique_fd> fds = message.take();
   if (message.is_truncated()) {

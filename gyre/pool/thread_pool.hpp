@@ -12,7 +12,7 @@
 #include <gyre/base/clock.hpp>
 #include <gyre/base/operation.hpp>
 #include <gyre/pool/detail/submission_awaiter.hpp>
-#include <gyre/pool/detail/submit.hpp>
+#include <gyre/pool/detail/task_builder.hpp>
 #include <gyre/pool/future.hpp>
 #include <gyre/pool/pool_options.hpp>
 #include <gyre/task/executor.hpp>

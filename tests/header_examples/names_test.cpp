@@ -83,7 +83,7 @@ TEST(NetExamples, DatagramBatchIsReceived) {
   EXPECT_THROW(gyre::sync_wait(loop, handle_for_ever(socket)), seen_enough);
 }
 
-// gyre/net/dns_records.hpp
+// gyre/net/resolver.hpp, srv_record
 gyre::task<int> connect_to_services(gyre::net::resolver& names) {
   int connected = 0;
   const auto use = [&](gyre::net::tcp_stream peer) { connected += peer.is_open() ? 1 : 0; };

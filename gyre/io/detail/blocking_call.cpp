@@ -2,14 +2,12 @@
 #include <gyre/io/detail/blocking_call.hpp>
 
 #include <gyre/base/atomic.hpp>
+#include <gyre/base/detail/slab_object.hpp>
 #include <gyre/base/operation.hpp>
-#include <gyre/base/slab.hpp>
 #include <gyre/task/detail/transfer.hpp>
 
 #include <cassert>
-#include <cstddef>
 #include <cstdint>
-#include <utility>
 
 namespace gyre::io::detail {
 
@@ -26,7 +24,7 @@ namespace gyre::io::detail {
 ///     dropped   |         |            | notified, if it was running |
 ///
 /// * posts the wake-up.
-class blocking_call_base::ticket final : public operation {
+class blocking_call_base::ticket final : public operation, public gyre::detail::slab_object {
  public:
   enum class state : std::uint8_t {
     beginning,
@@ -39,11 +37,6 @@ class blocking_call_base::ticket final : public operation {
   };
 
   explicit ticket(blocking_call_base& call) noexcept : operation(&run), call_(&call) {}
-
-  static void* operator new(std::size_t bytes) { return slab_allocate(bytes); }
-  static void operator delete(void* memory, std::size_t bytes) noexcept {
-    slab_deallocate(memory, bytes);
-  }
 
   /// False: the state was not `from`.
   bool change(state from, state to) noexcept { return state_.compare_exchange_strong(from, to); }

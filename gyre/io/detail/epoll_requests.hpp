@@ -3,7 +3,6 @@
 // epoll_ctl(2) is not called again while it is used.
 #pragma once
 
-#include <gyre/io/detail/readiness_source.hpp>
 #include <gyre/io/detail/ready_requests.hpp>
 
 #include <sys/epoll.h>

@@ -3,26 +3,20 @@
 // can be moved while coroutines wait for it.
 #pragma once
 
-#include <gyre/base/slab.hpp>
+#include <gyre/base/detail/slab_object.hpp>
 #include <gyre/base/unique_fd.hpp>
 #include <gyre/io/descriptor.hpp>
 #include <gyre/io/request.hpp>
 
-#include <cstddef>
 #include <memory>
 
 namespace gyre::io::detail {
 
 /// Its requests are those of awaiters; closing it completes them.
-class open_descriptor : public descriptor {
+class open_descriptor : public descriptor, public gyre::detail::slab_object {
  public:
   using descriptor::descriptor;
   ~open_descriptor() { close(); }
-
-  static void* operator new(std::size_t bytes) { return slab_allocate(bytes); }
-  static void operator delete(void* memory, std::size_t bytes) noexcept {
-    slab_deallocate(memory, bytes);
-  }
 
   /// Requests under way complete with ECANCELED. Idempotent.
   void close() noexcept;

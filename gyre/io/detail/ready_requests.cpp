@@ -6,19 +6,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cassert>
 #include <cerrno>
 
 namespace gyre::io::detail {
 namespace {
-
-template <class Call>
-result retried(Call call) noexcept {
-  for (;;) {
-    const result outcome = result::of_call(call());
-    if (outcome.error_number() != EINTR) return outcome;
-  }
-}
 
 bool is_no_socket(const request& request) noexcept {
   return request.target().kind() == handle_kind::other;
@@ -30,9 +23,9 @@ std::size_t bytes_in(std::span<const iovec> pieces) noexcept {
   return sum;
 }
 
-// TCP does not pass urgent data while a signal is pending: a read at the urgent mark fails with EAGAIN
-// though there are bytes behind it, and nothing reports those again. The signal is gone when the call is
-// repeated. Where the urgent byte itself is still to come, the repetition is in vain.
+// TCP does not pass urgent data while a signal is pending: a read at the urgent mark fails with
+// EAGAIN though there are bytes behind it, and nothing reports those again. The signal is gone when
+// the call is repeated. Where the urgent byte itself is still to come, the repetition is in vain.
 template <class Call>
 result read_past_mark(const handle& from, Call call) noexcept {
   constexpr int most_tries = 4;
@@ -83,35 +76,22 @@ result gather(const gather_request& request) noexcept {
   return retried([&] { return ::sendmsg(fd, &message, MSG_NOSIGNAL); });
 }
 
-// Whether a connection ended before it was accepted (see accept(2)).
+// Errors of connections that ended before they were accepted (see accept(2)).
+constexpr std::array connection_errors = {ECONNABORTED, EPROTO,    ENETDOWN,     ENETUNREACH,
+                                          ENOPROTOOPT,  EHOSTDOWN, EHOSTUNREACH, ENONET};
+
 bool is_connection_error(int error) noexcept {
-  switch (error) {
-    case ECONNABORTED:
-    case EPROTO:
-    case ENETDOWN:
-    case ENETUNREACH:
-    case ENOPROTOOPT:
-    case EHOSTDOWN:
-    case EHOSTUNREACH:
-    case ENONET: return true;
-    default: return false;
-  }
+  return std::ranges::find(connection_errors, error) != connection_errors.end();
 }
 
-// The handle's slot for a request of that direction.
 request*& slot_of(const request& request) noexcept {
   return request.writes() ? request.target().writer : request.target().reader;
-}
-
-direction direction_of(const request& request) noexcept {
-  return request.writes() ? direction::write : direction::read;
 }
 
 bool may_be_ready(const handle& target, direction way) noexcept {
   return target.flags.has(way == direction::write ? handle_flag::may_write : handle_flag::may_read);
 }
 
-// Whether a request ends with that outcome.
 bool ends(const request& request, result outcome) noexcept {
   return !request.repeats() || !outcome ||
          (request.kind() == request_kind::receive && outcome.count() == 0);
@@ -133,15 +113,11 @@ result accept(accept_request& request) noexcept {
 result connect(const connect_request& request) noexcept {
   const result connected =
       result::of_call(::connect(request.target().fd(), request.peer, request.peer_size));
-  switch (connected.error_number()) {
-    case EISCONN: return result::of(0);
-    case EINPROGRESS:
-    case EALREADY:
-    case EINTR: return result::failure(EAGAIN);
-    case EAGAIN:  // a Unix socket whose listener has no room: nothing reports when it has
-      return result::failure(ECONNREFUSED);
-    default: return connected;
-  }
+  const int error = connected.error_number();
+  if (error == EISCONN) return result::of(0);
+  if (error == EINPROGRESS || error == EALREADY || error == EINTR) return result::failure(EAGAIN);
+  // A Unix socket whose listener has no room: nothing reports when it has.
+  return error == EAGAIN ? result::failure(ECONNREFUSED) : connected;
 }
 
 result wait_for(const request& request, short events) noexcept {
@@ -202,7 +178,7 @@ std::optional<result> ready_requests::start(request& request) noexcept {
   io::request*& slot = slot_of(request);
   if (slot != nullptr) return result::failure(EINPROGRESS);
   slot = &request;
-  const bool ready = may_be_ready(target, direction_of(request));
+  const bool ready = may_be_ready(target, request.way());
   if (ready && (request.repeats() || at_once_ == 0 || bytes_left_ == 0)) {
     serve_later(target);
     return std::nullopt;
@@ -215,7 +191,7 @@ std::optional<result> ready_requests::start(request& request) noexcept {
       return outcome;
     }
   }
-  wait_unless_ready(target, direction_of(request));
+  wait_unless_ready(target, request.way());
   return std::nullopt;
 }
 
@@ -223,7 +199,7 @@ result ready_requests::attempt(request& request) noexcept {
   handle& target = request.target();
   if (!target.attached()) return result::failure(EBADF);
   if (slot_of(request) != nullptr) return result::failure(EINPROGRESS);
-  if (!may_be_ready(target, direction_of(request))) return result::failure(EAGAIN);
+  if (!may_be_ready(target, request.way())) return result::failure(EAGAIN);
   return perform(request);
 }
 

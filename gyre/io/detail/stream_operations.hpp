@@ -161,8 +161,7 @@ struct waiting_for_readiness : single_request<readiness_request> {
   waiting_for_readiness(open_descriptor* descriptor, function callback, direction way) noexcept
       : single_request(descriptor, way, callback) {}
   waiting_for_readiness(const waiting_for_readiness& other, function callback) noexcept
-      : waiting_for_readiness(other.descriptor(), callback,
-                              other.writes() ? direction::write : direction::read) {}
+      : waiting_for_readiness(other.descriptor(), callback, other.way()) {}
 
   static void value(io::result) noexcept {}
 };

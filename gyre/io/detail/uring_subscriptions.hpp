@@ -7,19 +7,117 @@
 // each handle, and submitted with the loop's next wait.
 #pragma once
 
+#include <gyre/base/detail/flag_set.hpp>
 #include <gyre/io/detail/buffer_ring.hpp>
 #include <gyre/io/detail/early_data.hpp>
-#include <gyre/io/detail/index_set.hpp>
-#include <gyre/io/detail/readiness_source.hpp>
-#include <gyre/io/detail/subscription.hpp>
+#include <gyre/io/detail/ready_requests.hpp>
 #include <gyre/io/detail/uring.hpp>
 #include <gyre/io/uring_support.hpp>
 
 #include <liburing.h>
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 #include <vector>
+
+namespace gyre::io::detail {
+
+/// Integers below a limit, in no order. Only reserve() allocates.
+class index_set {
+ public:
+  /// Allows integers below `limit`. Throws std::bad_alloc.
+  void reserve(std::size_t limit) {
+    if (limit <= positions_.size()) return;
+    positions_.resize(limit, nowhere);
+    members_.reserve(positions_.capacity());  // not one by one
+  }
+
+  bool empty() const noexcept { return members_.empty(); }
+  /// A member; there must be one.
+  std::uint32_t any() const noexcept { return members_.back(); }
+
+  void insert(std::uint32_t index) noexcept {
+    if (positions_[index] != nowhere) return;
+    positions_[index] = static_cast<std::uint32_t>(members_.size());
+    members_.push_back(index);
+  }
+
+  void erase(std::uint32_t index) noexcept {
+    const std::uint32_t position = positions_[index];
+    if (position == nowhere) return;
+    const std::uint32_t last = members_.back();
+    members_[position] = last;
+    positions_[last] = position;
+    members_.pop_back();
+    positions_[index] = nowhere;
+  }
+
+ private:
+  static constexpr std::uint32_t nowhere = UINT32_MAX;
+
+  std::vector<std::uint32_t> members_;
+  std::vector<std::uint32_t> positions_;  // of each integer in members_
+};
+
+/// A service of the kernel for a handle. Each is in one of these states; in brackets: the sets of
+/// the handle's registration that hold it. Submit: the loop submits all changes.
+///
+///                                   | subscribe | unsubscribe | submit     | last completion
+///                                   |           |             |            | seen (3) | taken
+///     idle       []                 | requested | -           | -          | -        | -
+///     requested  [wanted]           | -         | idle        | armed (1)  | -        | -
+///     armed      [wanted, armed]    | -         | unwanted    | - (1)      | ended    | idle
+///     unwanted   [armed]            | armed     | -           | cancelling | ended    | idle
+///     cancelling [armed, cancelled] | - (2)     | -           | -          | ended    | idle
+///     ended      [armed, ended]     | - (2)     | -           | -          | -        | idle
+///
+/// (1) Is unsubscribed first if no request waits for it any more.
+/// (2) `wanted` is noted, and dropped with the last completion; then the request is tried
+///     again, and subscribes anew.
+/// (3) When a handle is closed, all completions that are ready are looked at without being taken.
+enum class subscription : std::uint8_t {
+  readable = 1,  // tells when the descriptor becomes readable
+  writable = 2,
+  receive = 4,  // receives all that comes
+  accept = 8    // accepts all connections
+};
+
+using subscription_set = gyre::detail::flag_set<subscription>;
+
+inline constexpr std::array all_subscriptions = {subscription::readable, subscription::writable,
+                                                 subscription::receive, subscription::accept};
+
+/// The `user_data` of a subscription's completions. From its lowest bit: a tag, the subscription,
+/// the handle's generation, its index.
+struct subscription_id {
+  static constexpr std::uint8_t tag = 1;
+  static constexpr std::uint32_t generation_mask = 0xffff;
+
+  subscription which;
+  std::uint32_t generation;
+  std::uint32_t index;
+
+  constexpr explicit operator std::uint64_t() const noexcept {
+    return tag | std::uint64_t{std::to_underlying(which)} << 8 | std::uint64_t{generation} << 16 |
+           std::uint64_t{index} << 32;
+  }
+};
+
+inline std::uint8_t tag_of(const io_uring_cqe& completion) noexcept {
+  return static_cast<std::uint8_t>(completion.user_data);
+}
+inline subscription_id id_of(const io_uring_cqe& completion) noexcept {
+  return {static_cast<subscription>(completion.user_data >> 8 & 0xff),
+          static_cast<std::uint32_t>(completion.user_data >> 16) & subscription_id::generation_mask,
+          static_cast<std::uint32_t>(completion.user_data >> 32)};
+}
+inline subscription subscription_of(const io_uring_cqe& completion) noexcept {
+  return id_of(completion).which;
+}
+
+}  // namespace gyre::io::detail
 
 namespace gyre::io {
 class file_service;

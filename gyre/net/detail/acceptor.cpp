@@ -8,7 +8,7 @@ namespace gyre::net::detail {
 acceptor::registration::registration(acceptor& by, unique_fd fd)
     : descriptor(by.loop_, std::move(fd), io::handle_kind::socket),
       request(descriptor.handle(), by),
-      retry(by.loop_, [&by] { by.remove_hold(backing_off); }),
+      retry(by.loop_, [&by] { by.set_hold(hold::backing_off, false); }),
       policy(by.options_.backoff, by.options_.backoff_limit) {}
 
 void acceptor::open() {
@@ -21,22 +21,17 @@ void acceptor::close() noexcept {
   listening_.close();
 }
 
-void acceptor::add_hold(hold reason) noexcept {
-  holds_ = static_cast<std::uint8_t>(holds_ | reason);
-  start_or_cancel();
-}
-
-void acceptor::remove_hold(hold reason) noexcept {
-  holds_ = static_cast<std::uint8_t>(holds_ & ~reason);
+void acceptor::set_hold(hold reason, bool held) noexcept {
+  held ? holds_.insert(reason) : holds_.erase(reason);
   start_or_cancel();
 }
 
 void acceptor::start_or_cancel() noexcept {
   if (!open_) return;
   const bool accepting = open_->request.under_way();
-  if (holds_ != 0 && accepting) open_->descriptor.cancel(open_->request);
+  if (!holds_.empty() && accepting) open_->descriptor.cancel(open_->request);
   // A repeating request does not complete at once.
-  if (holds_ == 0 && !accepting) static_cast<void>(open_->descriptor.start(open_->request));
+  if (holds_.empty() && !accepting) static_cast<void>(open_->descriptor.start(open_->request));
 }
 
 void acceptor::on_accepted(io::request& request, io::result result) {
@@ -57,7 +52,7 @@ void acceptor::back_off(std::error_code error) {
   registration& here = *open_;
   const accept_policy::pause pause = here.policy.begin_pause(here.descriptor.fd(), error.value());
   here.retry.start_after(pause.length);
-  add_hold(backing_off);
+  set_hold(hold::backing_off, true);
   owner_.accepting_paused(error, pause.first, pause.refused);
 }
 

@@ -3,6 +3,7 @@
 // each of them.
 #pragma once
 
+#include <gyre/base/detail/flag_set.hpp>
 #include <gyre/base/unique_fd.hpp>
 #include <gyre/exec/event_loop.hpp>
 #include <gyre/exec/timer.hpp>
@@ -46,8 +47,8 @@ class acceptor {
     ~owner() = default;
   };
 
-  /// Why it does not accept at present: bits of a set.
-  enum hold : std::uint8_t { paused = 1, full = 2, backing_off = 4 };
+  /// Why it does not accept at present.
+  enum class hold : std::uint8_t { paused = 1, full = 2, backing_off = 4 };
 
   struct settings {
     /// The owner takes as many connections as come, without a check before each.
@@ -64,8 +65,7 @@ class acceptor {
 
   /// Begins to accept, unless there are holds. Throws what attaching throws.
   void open();
-  void add_hold(hold reason) noexcept;
-  void remove_hold(hold reason) noexcept;
+  void set_hold(hold reason, bool held) noexcept;
   /// For ever. Idempotent.
   void close() noexcept;
 
@@ -95,7 +95,7 @@ class acceptor {
   socket listening_;  // until it is open
   const settings options_;
   std::optional<registration> open_;
-  std::uint8_t holds_ = 0;
+  gyre::detail::flag_set<hold> holds_;
 };
 
 }  // namespace gyre::net::detail

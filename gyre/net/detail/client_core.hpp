@@ -7,9 +7,9 @@
 #include <gyre/exec/timer.hpp>
 #include <gyre/io/buffer.hpp>
 #include <gyre/net/detail/byte_quota.hpp>
-#include <gyre/net/detail/candidate_list.hpp>
 #include <gyre/net/detail/client_commands.hpp>
 #include <gyre/net/detail/connection_group.hpp>
+#include <gyre/net/detail/connection_race.hpp>
 #include <gyre/net/detail/connector.hpp>
 #include <gyre/net/resolver.hpp>
 #include <gyre/net/tcp_client.hpp>

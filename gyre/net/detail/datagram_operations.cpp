@@ -30,14 +30,6 @@ bool cannot_wait(const msghdr& message) noexcept {
          static_cast<const sockaddr*>(message.msg_name)->sa_family == AF_UNIX;
 }
 
-template <class Call>
-io::result uninterrupted(Call call) noexcept {
-  for (;;) {
-    const io::result result = io::result::of_call(call());
-    if (result.error_number() != EINTR) return result;
-  }
-}
-
 }  // namespace
 
 std::size_t received_segment(const msghdr& message) noexcept {
@@ -65,7 +57,7 @@ void request_segment(msghdr& message, segment_control& room, std::size_t segment
 }
 
 io::result send_without_waiting(int fd, std::span<mmsghdr> messages) noexcept {
-  return uninterrupted([&] {
+  return io::detail::retried([&] {
     return ::sendmmsg(fd, messages.data(), static_cast<unsigned>(messages.size()),
                       MSG_DONTWAIT | MSG_NOSIGNAL);
   });
@@ -95,7 +87,7 @@ std::optional<io::result> send_to_operation::send() noexcept {
   const std::optional<io::result> result = single_request::begin();
   if (result || !cannot_wait(header_)) return result;
   static_cast<void>(cancel());
-  return uninterrupted([&] { return ::sendmsg(descriptor()->fd(), &header_, MSG_NOSIGNAL); });
+  return io::detail::retried([&] { return ::sendmsg(descriptor()->fd(), &header_, MSG_NOSIGNAL); });
 }
 
 std::optional<io::result> send_batch_operation::send_rest() noexcept {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Requests of datagram sockets as Operations of gyre/io/detail/request_awaiter.hpp.
+// Requests of datagram sockets as Operations of request_awaiter.
 #pragma once
 
-#include <gyre/io/detail/request_awaiter.hpp>
+#include <gyre/io/detail/stream_operations.hpp>
 #include <gyre/io/request.hpp>
 #include <gyre/net/datagram_batch.hpp>
 #include <gyre/net/endpoint.hpp>
@@ -53,17 +53,14 @@ inline void set_message(msghdr& header, iovec& piece, endpoint& peer,
 /// these never wait.
 io::result send_without_waiting(int fd, std::span<mmsghdr> messages) noexcept;
 
-struct receive_operation : io::detail::single_request<io::read_request> {
-  using value_type = std::size_t;
+struct receive_operation : io::detail::counting_request<io::read_request> {
   static constexpr const char* name = "gyre::net::datagram_socket: receive";
 
   receive_operation(io::detail::open_descriptor* on, function callback,
                     std::span<std::byte> to) noexcept
-      : single_request(on, to, callback) {}
+      : counting_request(on, to, callback) {}
   receive_operation(const receive_operation& other, function callback) noexcept
       : receive_operation(other.descriptor(), callback, other.rest) {}
-
-  static std::size_t value(io::result result) noexcept { return result.count(); }
 };
 
 struct receive_from_operation : io::detail::single_request<io::receive_message_request> {
@@ -87,21 +84,19 @@ struct receive_from_operation : io::detail::single_request<io::receive_message_r
   segment_control control_;
 };
 
-struct send_to_operation : io::detail::single_request<io::send_message_request> {
-  using value_type = std::size_t;
+struct send_to_operation : io::detail::counting_request<io::send_message_request> {
   static constexpr const char* name = "gyre::net::datagram_socket: send";
 
   /// With a segment, the kernel cuts the bytes into datagrams of that size.
   send_to_operation(io::detail::open_descriptor* on, function callback,
                     std::span<const std::byte> bytes, const endpoint& to,
                     std::size_t segment = 0) noexcept
-      : single_request(on, header_, callback), bytes_(bytes), peer_(to), segment_(segment) {}
+      : counting_request(on, header_, callback), bytes_(bytes), peer_(to), segment_(segment) {}
   send_to_operation(const send_to_operation& other, function callback) noexcept
       : send_to_operation(other.descriptor(), callback, other.bytes_, other.peer_, other.segment_) {
   }
 
   std::optional<io::result> begin() noexcept;
-  static std::size_t value(io::result result) noexcept { return result.count(); }
 
  private:
   std::optional<io::result> send() noexcept;
@@ -114,13 +109,12 @@ struct send_to_operation : io::detail::single_request<io::send_message_request> 
   segment_control control_;
 };
 
-struct receive_batch_operation : io::detail::single_request<io::receive_messages_request> {
-  using value_type = std::size_t;
+struct receive_batch_operation : io::detail::counting_request<io::receive_messages_request> {
   static constexpr const char* name = "gyre::net::datagram_socket: receive_batch";
 
   receive_batch_operation(io::detail::open_descriptor* on, function callback,
                           datagram_batch& into) noexcept
-      : single_request(on, std::span<mmsghdr>(), callback), into_(&into) {}
+      : counting_request(on, std::span<mmsghdr>(), callback), into_(&into) {}
   receive_batch_operation(const receive_batch_operation& other, function callback) noexcept
       : receive_batch_operation(other.descriptor(), callback, *other.into_) {}
 
@@ -137,13 +131,12 @@ struct receive_batch_operation : io::detail::single_request<io::receive_messages
   datagram_batch* into_;
 };
 
-struct send_batch_operation : io::detail::single_request<io::send_messages_request> {
-  using value_type = std::size_t;
+struct send_batch_operation : io::detail::counting_request<io::send_messages_request> {
   static constexpr const char* name = "gyre::net::datagram_socket: send_batch";
 
   send_batch_operation(io::detail::open_descriptor* on, function callback,
                        datagram_batch& batch) noexcept
-      : single_request(on, std::span<mmsghdr>(), callback), batch_(&batch) {}
+      : counting_request(on, std::span<mmsghdr>(), callback), batch_(&batch) {}
   send_batch_operation(const send_batch_operation& other, function callback) noexcept
       : send_batch_operation(other.descriptor(), callback, *other.batch_) {}
 
@@ -156,7 +149,6 @@ struct send_batch_operation : io::detail::single_request<io::send_messages_reque
     batch_->sent_more(result.count());
     return send_rest();
   }
-  static std::size_t value(io::result result) noexcept { return result.count(); }
 
  private:
   std::optional<io::result> send_rest() noexcept;

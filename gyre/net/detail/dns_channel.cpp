@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/net/detail/dns_channel.hpp>
 
-#include <gyre/net/detail/dns_sockets.hpp>
-
 #include <ares.h>
 
 #include <arpa/nameser.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
 #include <sys/time.h>
+#include <sys/uio.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
+#include <cstddef>
 #include <cstring>
 #include <memory>
 #include <new>
@@ -57,6 +61,41 @@ bool has_one_server(ares_channel channel) {
   ares_free_data(servers);
   return one;
 }
+
+// Used in place of c-ares's own calls, because 1.18 writes to TCP connections by writev(2):
+// SIGPIPE, which ends a program by default, is then a name server's to raise. They make sockets as
+// c-ares does: non-blocking, close-on-exec, and without Nagle's algorithm.
+
+ares_socket_t open_socket(int family, int type, int protocol, void*) {
+  const int fd = ::socket(family, type | SOCK_NONBLOCK | SOCK_CLOEXEC, protocol);
+  const int on = 1;
+  if (fd >= 0 && type == SOCK_STREAM) {
+    // An optimisation: where it fails, a question takes longer.
+    static_cast<void>(::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on));
+  }
+  return fd;
+}
+
+int close_socket(ares_socket_t fd, void*) { return ::close(fd); }
+
+int connect_socket(ares_socket_t fd, const sockaddr* to, ares_socklen_t size, void*) {
+  return ::connect(fd, to, size);
+}
+
+ares_ssize_t receive(ares_socket_t fd, void* to, std::size_t size, int flags, sockaddr* from,
+                     ares_socklen_t* from_size, void*) {
+  return ::recvfrom(fd, to, size, flags, from, from_size);
+}
+
+ares_ssize_t send(ares_socket_t fd, const iovec* pieces, int count, void*) {
+  msghdr message{};
+  message.msg_iov = const_cast<iovec*>(pieces);  // sendmsg(2) only reads them
+  message.msg_iovlen = static_cast<std::size_t>(count);
+  return ::sendmsg(fd, &message, MSG_NOSIGNAL);
+}
+
+constexpr ares_socket_functions socket_functions{&open_socket, &close_socket, &connect_socket,
+                                                 &receive, &send};
 
 }  // namespace
 
@@ -116,7 +155,7 @@ void dns_channel::open(const resolver_options& options) {
     ares_channel channel = nullptr;
     check(ares_init_options(&channel, &raw, mask), "ares_init_options");
     owned_channel owned(channel, &ares_destroy);
-    ares_set_socket_functions(channel, &dns_socket_functions, nullptr);
+    ares_set_socket_functions(channel, &socket_functions, nullptr);
     if (!options.servers.empty()) set_servers(channel, options.servers);
     return owned;
   };

@@ -4,7 +4,7 @@
 
 #include <gyre/base/move_only_function.hpp>
 #include <gyre/net/address.hpp>
-#include <gyre/net/dns_records.hpp>
+#include <gyre/net/resolver.hpp>
 
 #include <chrono>
 #include <cstdint>

@@ -152,7 +152,7 @@ class tcp_server::core::shard final : public detail::connection_group,
   std::vector<std::unique_ptr<detail::acceptor>> acceptors_;
   std::list<detail::proxy_handshake> handshakes_;
   std::optional<proxy_header> proxy_header_;  // for the connection that begins
-  std::uint8_t holds_ = 0;
+  gyre::detail::flag_set<detail::acceptor::hold> holds_;
   bool stopping_ = false;
   bool stopped_ = false;
 };

@@ -13,7 +13,7 @@ using std::memory_order_relaxed;
 void tcp_server::core::shard::catch_up() {
   const detail::callback_gate::pass passing(gate());
   if (!passing) return;
-  hold(detail::acceptor::full, core_.is_full());
+  hold(detail::acceptor::hold::full, core_.is_full());
   core_.call_one_done();
 }
 
@@ -25,22 +25,16 @@ void tcp_server::core::shard::open(socket listening) {
       detail::acceptor::settings{.ahead = options.max_connections == tcp_server_options::unlimited,
                                  .backoff = options.accept_backoff,
                                  .backoff_limit = options.accept_backoff_limit});
-  for (const auto hold : {detail::acceptor::paused, detail::acceptor::full}) {
-    if (holds_ & hold) opened->add_hold(hold);
+  for (const auto hold : {detail::acceptor::hold::paused, detail::acceptor::hold::full}) {
+    opened->set_hold(hold, holds_.has(hold));
   }
   opened->open();
   acceptors_.push_back(std::move(opened));
 }
 
 void tcp_server::core::shard::hold(detail::acceptor::hold why, bool held) noexcept {
-  holds_ = static_cast<std::uint8_t>(held ? holds_ | why : holds_ & ~why);
-  for (auto& each : acceptors_) {
-    if (held) {
-      each->add_hold(why);
-    } else {
-      each->remove_hold(why);
-    }
-  }
+  held ? holds_.insert(why) : holds_.erase(why);
+  for (auto& each : acceptors_) each->set_hold(why, held);
 }
 
 void tcp_server::core::shard::accepted(unique_fd connection, const endpoint& peer) {
@@ -48,7 +42,7 @@ void tcp_server::core::shard::accepted(unique_fd connection, const endpoint& pee
   if (!passing) return;
   core_.accepted_.fetch_add(1, memory_order_relaxed);
   const std::size_t taken = core_.take_slot(*this);
-  if (taken >= core_.options.max_connections) hold(detail::acceptor::full, core_.is_full());
+  if (taken >= core_.options.max_connections) hold(detail::acceptor::hold::full, core_.is_full());
   if (taken > core_.options.max_connections) {
     count_refused();
     core_.release_slot();

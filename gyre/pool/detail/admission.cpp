@@ -4,7 +4,7 @@
 #include <gyre/base/error.hpp>
 #include <gyre/base/fence.hpp>
 #include <gyre/pool/detail/pool_core.hpp>
-#include <gyre/pool/detail/submit.hpp>
+#include <gyre/pool/detail/task_builder.hpp>
 
 #include <cerrno>
 #include <utility>
@@ -18,14 +18,8 @@ constexpr std::size_t max_submitter_depth = 16;
 
 constexpr int max_drop_attempts = 100;
 
-// On threads other than the pool's workers.
-constinit thread_local std::size_t depth_outside = 0;
-
 // How deep the calling thread runs tasks that found no slot.
-std::size_t& submitter_depth(const pool_core& pool) noexcept {
-  pool_worker* const self = pool.worker_here();
-  return self != nullptr ? self->submitter_depth : depth_outside;
-}
+constinit thread_local std::size_t submitter_depth = 0;
 
 void throw_unless_granted(admission_result result) {
   if (result != admission_result::granted) [[unlikely]]
@@ -215,7 +209,7 @@ admission_result admission::submit_as_worker(pool_worker& self, task_builder bui
     }
     has_slot = take_slot(self);
     if (has_slot) break;
-    const next_step step = when_full_within(self);
+    const next_step step = when_full_within();
     if (step == next_step::run_here) return run_here(builder);
     if (step == next_step::full) return refuse(admission_result::full);
     if (step == next_step::go_slotless) break;
@@ -273,10 +267,9 @@ void run_by_submitter(pool_core& pool, callable_ref callable) noexcept {
 
 void admission::run_here(callable_ref callable) noexcept {
   run_by_submitter_.fetch_add(1, std::memory_order_relaxed);
-  std::size_t& depth = submitter_depth(pool_);
-  ++depth;
+  ++submitter_depth;
   pool_.reporter().guard(callable);
-  --depth;
+  --submitter_depth;
 }
 
 admission_result admission::run_here(const task_builder& builder) {
@@ -301,7 +294,7 @@ auto admission::when_full_outside(task_priority priority, bool may_wait, steady_
     case when_full::reject: return next_step::full;
     case when_full::caller_runs:
       // Tasks that submit the next one, and so on, would not give their stack back.
-      return submitter_depth(pool_) < max_submitter_depth || !has_room_without_slot()
+      return submitter_depth < max_submitter_depth || !has_room_without_slot()
                  ? next_step::run_here
                  : next_step::go_slotless;
     case when_full::drop_oldest: return drop_one() ? next_step::retry : next_step::full;
@@ -324,8 +317,8 @@ auto admission::when_full_outside(task_priority priority, bool may_wait, steady_
   }
 }
 
-auto admission::when_full_within(const pool_worker& self) noexcept -> next_step {
-  const bool may_nest = self.submitter_depth < max_submitter_depth;
+auto admission::when_full_within() noexcept -> next_step {
+  const bool may_nest = submitter_depth < max_submitter_depth;
   switch (pool_.options().when_full) {
     case when_full::reject: return next_step::full;
     case when_full::caller_runs: return may_nest ? next_step::run_here : next_step::go_slotless;

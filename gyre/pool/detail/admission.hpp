@@ -71,7 +71,7 @@ class admission {
   admission_result run_here(const task_builder& builder);
   next_step when_full_outside(task_priority priority, bool may_wait, steady_time& deadline,
                               bool& has_slot);
-  next_step when_full_within(const pool_worker& self) noexcept;
+  next_step when_full_within() noexcept;
   bool drop_one() noexcept;
 
   // A worker keeps the slots of tasks that have started for its own, and releases them in chunks.

@@ -5,6 +5,7 @@
 #include <gyre/base/atomic.hpp>
 #include <gyre/base/cache_line.hpp>
 #include <gyre/base/clock.hpp>
+#include <gyre/base/detail/futex.hpp>
 #include <gyre/base/intrusive_list.hpp>
 #include <gyre/pool/detail/slot_waiter.hpp>
 #include <gyre/sync/detail/spin_lock.hpp>
@@ -23,9 +24,11 @@ struct capacity_futex {
   using word = atomic<std::uint32_t>;
   /// Unless `on` has another value than `expected`, waits for wake(), a signal or `deadline`; may
   /// return for no reason.
-  static void wait(const word& on, std::uint32_t expected, steady_time deadline) noexcept;
+  static void wait(const word& on, std::uint32_t expected, steady_time deadline) noexcept {
+    futex_wait_until(on, expected, deadline);
+  }
   /// Wakes the thread that waits on a word, which may be gone by now.
-  static void wake(const word* on) noexcept;
+  static void wake(const word* on) noexcept { futex_wake_one(on); }
   static steady_time now() noexcept { return monotonic_now(); }
 };
 

@@ -3,9 +3,11 @@
 
 #include <gyre/base/detail/futex.hpp>
 #include <gyre/pool/detail/helper.hpp>
+#include <gyre/pool/future.hpp>
 
 #include <algorithm>
 #include <chrono>
+#include <stdexcept>
 #include <system_error>
 
 namespace gyre::detail {
@@ -26,6 +28,11 @@ constexpr std::chrono::nanoseconds longest_sleep = 3200us;
 constinit thread_local intrusive_node* running_tasks = nullptr;
 
 }  // namespace
+
+void throw_empty_future() {
+  throw std::logic_error(
+      "gyre::future: has no task: default-constructed, moved from, or get() was called");
+}
 
 future_state_base::running::running(future_state_base& task) noexcept : task_(task) {
   task.next = std::exchange(running_tasks, &task);

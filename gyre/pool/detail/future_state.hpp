@@ -5,16 +5,14 @@
 #include <gyre/base/atomic.hpp>
 #include <gyre/base/clock.hpp>
 #include <gyre/base/detail/droppable_operation.hpp>
-#include <gyre/base/slab.hpp>
+#include <gyre/base/detail/slab_object.hpp>
 #include <gyre/task/detail/cancelled.hpp>
 #include <gyre/task/detail/resumption.hpp>
 #include <gyre/task/executor.hpp>
 #include <gyre/task/task.hpp>
 
-#include <cstddef>
 #include <cstdint>
 #include <exception>
-#include <new>
 #include <type_traits>
 #include <utility>
 #include <variant>
@@ -41,22 +39,10 @@ struct future_state_waiter : resumption {
 ///
 /// Thread-safety: one thread at a time uses the task's side, one the future's; cancel_wait() may be
 /// called from any.
-class future_state_base : public droppable_operation {
+class future_state_base : public droppable_operation, public slab_object {
  public:
   future_state_base(const future_state_base&) = delete;
   future_state_base& operator=(const future_state_base&) = delete;
-
-  static void* operator new(std::size_t bytes) { return slab_allocate(bytes); }
-  static void* operator new(std::size_t bytes, std::align_val_t alignment) {
-    return ::operator new(bytes, alignment);
-  }
-  static void operator delete(void* memory, std::size_t bytes) noexcept {
-    slab_deallocate(memory, bytes);
-  }
-  static void operator delete(void* memory, std::size_t bytes,
-                              std::align_val_t alignment) noexcept {
-    ::operator delete(memory, bytes, alignment);
-  }
 
   // The future's side.
 

@@ -4,11 +4,11 @@
 
 #include <gyre/base/clock.hpp>
 #include <gyre/base/detail/calls_in_flight.hpp>
+#include <gyre/base/move_only_function.hpp>
 #include <gyre/base/operation.hpp>
 #include <gyre/pool/detail/admission.hpp>
 #include <gyre/pool/detail/capacity.hpp>
 #include <gyre/pool/detail/delayed_tasks.hpp>
-#include <gyre/pool/detail/error_reporter.hpp>
 #include <gyre/pool/detail/life_cycle.hpp>
 #include <gyre/pool/detail/pool_task.hpp>
 #include <gyre/pool/detail/pool_worker.hpp>
@@ -22,9 +22,36 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <memory>
 
 namespace gyre::detail {
+
+/// Thread-safety: all members may be called from any thread.
+class error_reporter {
+ public:
+  using handler = move_only_function<void(std::exception_ptr)>;
+
+  /// Lifetime: `on_exception` must outlive this.
+  explicit error_reporter(handler& on_exception) noexcept : on_exception_(on_exception) {}
+
+  /// Calls `function`, and the handler with its exception.
+  template <class F>
+  void guard(F&& function) noexcept {
+    try {
+      static_cast<void>(function());
+    } catch (...) {
+      // relaxed: a statistic.
+      count_.fetch_add(1, std::memory_order_relaxed);
+      on_exception_(std::current_exception());
+    }
+  }
+  std::uint64_t count() const noexcept { return count_.load(std::memory_order_relaxed); }
+
+ private:
+  handler& on_exception_;
+  std::atomic<std::uint64_t> count_{0};
+};
 
 /// Nothing is lost at the end: a worker ends when all submitted tasks have finished; a submitter
 /// looks, behind a fence, whether the pool has ended meanwhile, and then runs the items that it

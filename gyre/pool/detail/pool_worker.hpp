@@ -55,7 +55,6 @@ class pool_worker final : public helper {
   bool out_of_stack = false;         // at its last attempt to help
   std::size_t depth = 0;             // items being run, one within the other
   std::size_t depth_that_waits = 0;  // of these: wait until all others have ended
-  std::size_t submitter_depth = 0;   // tasks run by their submitter, one within the other
   std::size_t free_slots = 0;        // of tasks that have started, not yet released
   tally submitted, started, finished, steals, parks;
   std::optional<histogram> queue_wait, run_time;  // where tasks are timed

@@ -14,6 +14,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
+#include <utility>
 
 namespace gyre::detail {
 
@@ -54,28 +55,87 @@ class shared_queue_scheduler final : public task_scheduler {
   explicit shared_queue_scheduler(pool_core& pool);
   ~shared_queue_scheduler() override;
 
-  void enqueue(pool_task& task, task_priority priority) noexcept override;
-  void enqueue(operation& op) noexcept override;
-  void enqueue_own(pool_worker& self, pool_task& task) noexcept override;
+  void enqueue(pool_task& task, task_priority priority) noexcept override {
+    std::unique_lock lock(lock_);
+    lanes_.push(task, priority);
+    ++enqueued_;
+    wake_one(std::move(lock));
+  }
+  void enqueue(operation& op) noexcept override {
+    std::unique_lock lock(lock_);
+    operations_.push_back(op);
+    ++enqueued_;
+    wake_one(std::move(lock));
+  }
+  void enqueue_own(pool_worker&, pool_task& task) noexcept override {
+    enqueue(task, task_priority::normal);
+  }
   bool offer(pool_worker&, operation&) noexcept override { return false; }
+
   void run_worker(pool_worker& self) noexcept override;
-  work_item next(pool_worker& self) noexcept override;
-  void put_back(pool_worker& self, work_item item) noexcept override;
-  pool_task* take_least() noexcept override;
-  work_item take_leftover() noexcept override;
-  void wake_all() noexcept override;
-  std::uint64_t enqueued() const noexcept override;
-  std::uint64_t wakeups() const noexcept override;
+  work_item next(pool_worker&) noexcept override { return take_leftover(); }
+  void put_back(pool_worker&, work_item item) noexcept override {
+    const std::lock_guard lock(lock_);
+    if (item.is_task()) {
+      lanes_.put_back(item.task());
+    } else {
+      operations_.push_front(item.op());
+    }
+  }
+  pool_task* take_least() noexcept override {
+    const std::lock_guard lock(lock_);
+    return lanes_.take_least();
+  }
+  work_item take_leftover() noexcept override {
+    const std::lock_guard lock(lock_);
+    return take();
+  }
+
+  void wake_all() noexcept override {
+    {
+      const std::lock_guard lock(lock_);
+    }  // a worker that is about to wait has looked, or will
+    idlers_.wake_all();
+  }
+  std::uint64_t enqueued() const noexcept override {
+    const std::lock_guard lock(lock_);
+    return enqueued_;
+  }
+  std::uint64_t wakeups() const noexcept override {
+    const std::lock_guard lock(lock_);
+    return wakeups_;
+  }
 
   // For run_worker_loop().
   void stop_searching(pool_worker&) noexcept {}
-  void wait_for_work(pool_worker& self) noexcept;
+  void wait_for_work(pool_worker& self) noexcept {
+    std::unique_lock lock(lock_);
+    if (lanes_.size() > 0 || !operations_.empty()) return;
+    if (life_.concerns_sleepers() || workers_.is_surplus(self)) return;
+    if constexpr (Idlers::sleeps) self.parks.add(1);
+    ++idle_;
+    idlers_.wait(lock);
+    --idle_;
+  }
 
  private:
   using lock_type = typename Idlers::lock_type;
 
-  work_item take() noexcept;
-  void wake_one(std::unique_lock<lock_type> lock) noexcept;
+  work_item take() noexcept {
+    operation_next_ = !operation_next_;
+    if (operation_next_) {
+      if (operation* const op = operations_.pop_front()) return work_item(*op);
+    }
+    if (pool_task* const task = lanes_.take()) return work_item(*task);
+    if (operation* const op = operations_.pop_front()) return work_item(*op);
+    return {};
+  }
+  void wake_one(std::unique_lock<lock_type> lock) noexcept {
+    if (idle_ == 0) return;
+    ++wakeups_;
+    lock.unlock();
+    idlers_.wake_one();
+  }
 
   const life_cycle& life_;
   const worker_set& workers_;

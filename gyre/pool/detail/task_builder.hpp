@@ -6,6 +6,8 @@
 #include <gyre/exec/inbox/detail/task_cell.hpp>
 #include <gyre/pool/detail/drained_batch.hpp>
 #include <gyre/pool/detail/pool_task.hpp>
+#include <gyre/pool/detail/slot_waiter.hpp>
+#include <gyre/pool/pool_options.hpp>
 
 #include <concepts>
 #include <cstddef>
@@ -133,5 +135,13 @@ class task_builder {
   void* source_;
   const functions* functions_;
 };
+
+[[noreturn, gnu::cold]] void throw_refused(admission_result reason);
+
+// As thread_pool's members post(), try_post() and post_at(). Never inlined, as they use
+// thread-locals.
+void submit(pool_core& pool, task_builder builder, task_priority priority);
+bool try_submit(pool_core& pool, task_builder builder, task_priority priority);
+void submit_at(pool_core& pool, task_builder builder, steady_time when);
 
 }  // namespace gyre::detail

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <gyre/pool/detail/idle_workers.hpp>
+#include <gyre/pool/detail/life_cycle.hpp>
 #include <gyre/pool/detail/pool_task.hpp>
 #include <gyre/pool/detail/pool_worker.hpp>
 #include <gyre/pool/detail/submissions.hpp>
@@ -60,5 +61,26 @@ class task_scheduler {
  protected:
   task_scheduler() = default;
 };
+
+template <class Scheduler>
+void run_worker_loop(Scheduler& scheduler, const life_cycle& life, pool_worker& self) noexcept {
+  for (;;) {
+    if (life.concerns_workers()) [[unlikely]] {
+      if (!self.handle_state()) return;
+    }
+    if (const work_item item = scheduler.next(self)) {
+      scheduler.stop_searching(self);
+      if (life.is_paused()) [[unlikely]] {
+        // Since the first look: tasks that are submitted to a paused pool do not start.
+        scheduler.put_back(self, item);
+      } else {
+        self.run(item);
+      }
+    } else {
+      self.reconcile();
+      scheduler.wait_for_work(self);
+    }
+  }
+}
 
 }  // namespace gyre::detail

@@ -3,7 +3,7 @@
 
 #include <gyre/pool/detail/future_state.hpp>
 #include <gyre/pool/detail/pool_core.hpp>
-#include <gyre/pool/detail/submit.hpp>
+#include <gyre/pool/detail/task_builder.hpp>
 
 #include <algorithm>
 #include <stdexcept>

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+// connection_handlers: the callbacks of connections, and the members of a server or client that set
+// them.
+#pragma once
+
+#include <gyre/base/move_only_function.hpp>
+#include <gyre/io/input.hpp>
+
+#include <cstddef>
+#include <system_error>
+#include <utility>
+
+namespace gyre::net {
+
+class tcp_connection;
+
+/// Callbacks of connections. Programs set each by the function of tcp_server or tcp_client that its
+/// comment names, before the first connection. Each may do anything: send, pause, close, abort, and
+/// destroy the server or client.
+///
+/// Thread-safety: called on the connection's loop, from its turns only, never within a member
+/// function of a connection. The loops of a server with several call the same functions at the same
+/// time.
+/// Errors: an exception aborts the connection and goes to the loop's on_exception. std::bad_alloc,
+/// and a lack of memory for received bytes, only ends the connection, with
+/// std::errc::not_enough_memory.
+struct connection_handlers {
+  /// on_connection: the connection has begun.
+  move_only_function<void(tcp_connection&)> connected;
+  /// on_message: bytes have come. Bytes that are not consumed are kept, and are in front of the new
+  /// ones in the next call: when more come, or after pause_reading() and resume_reading(). If
+  /// neither happens, they are dropped with the connection.
+  move_only_function<void(tcp_connection&, io::input&)> message;
+  /// on_write_complete: the kernel has taken all output so far. Not called before anything was
+  /// sent.
+  move_only_function<void(tcp_connection&)> write_complete;
+  /// on_high_water, on_low_water: the output has reached a water mark; `waiting` bytes wait to be
+  /// sent. The two are called in turn. A rise that falls again before the loop's next turn is not
+  /// reported.
+  move_only_function<void(tcp_connection&, std::size_t waiting)> high_water;
+  move_only_function<void(tcp_connection&)> low_water;
+  /// on_peer_ended: the peer sends no more but may still receive; the connection stays until
+  /// close(). Without this function the connection is closed then.
+  move_only_function<void(tcp_connection&)> peer_ended;
+  /// on_close: the last call for the connection; `why` is no error if it ended in good order. The
+  /// reference is valid until the function returns.
+  move_only_function<void(tcp_connection&, std::error_code why)> closed;
+};
+
+/// Sets the connection_handlers of a server or client, which has a settable_handlers() that throws
+/// std::logic_error once they may be in use.
+template <class Owner>
+class connection_handler_setters {
+ public:
+  Owner& on_connection(move_only_function<void(tcp_connection&)> callback) {
+    return set(&connection_handlers::connected, std::move(callback));
+  }
+  Owner& on_message(move_only_function<void(tcp_connection&, io::input&)> callback) {
+    return set(&connection_handlers::message, std::move(callback));
+  }
+  Owner& on_write_complete(move_only_function<void(tcp_connection&)> callback) {
+    return set(&connection_handlers::write_complete, std::move(callback));
+  }
+  Owner& on_high_water(move_only_function<void(tcp_connection&, std::size_t)> callback) {
+    return set(&connection_handlers::high_water, std::move(callback));
+  }
+  Owner& on_low_water(move_only_function<void(tcp_connection&)> callback) {
+    return set(&connection_handlers::low_water, std::move(callback));
+  }
+  Owner& on_peer_ended(move_only_function<void(tcp_connection&)> callback) {
+    return set(&connection_handlers::peer_ended, std::move(callback));
+  }
+  Owner& on_close(move_only_function<void(tcp_connection&, std::error_code)> callback) {
+    return set(&connection_handlers::closed, std::move(callback));
+  }
+
+ private:
+  friend Owner;
+  connection_handler_setters() = default;
+  template <class Handler>
+  Owner& set(Handler connection_handlers::* handler, Handler callback) {
+    auto& owner = static_cast<Owner&>(*this);
+    owner.settable_handlers().*handler = std::move(callback);
+    return owner;
+  }
+};
+
+}  // namespace gyre::net
