@@ -37,8 +37,8 @@ namespace gyre {
 /// One thread's tasks, timers and I/O. Made as a `basic_loop`.
 ///
 /// Thread-safety: members marked "any thread" may be called from any thread, tasks of the loop
-/// included. The others belong to the thread that runs the loop, or to the loop's owner while no
-/// thread runs it.
+/// included. The others belong to the thread that runs the loop, or to one other thread while none
+/// runs it.
 ///
 /// Lifetime: a loop must outlive its timers, watches and I/O objects, every call on it, and the
 /// coroutines that have started on it: end them first, by a scope, a runtime or sync_wait(). The
@@ -123,8 +123,8 @@ class event_loop : public executor, public timer_service, public posting<event_l
   bool runs_only_here() const noexcept final { return in_loop_thread(); }
   timer_service* timers() noexcept final { return this; }
 
-  /// Any thread. The counters are updated at the end of each batch, and are not read at one
-  /// instant.
+  /// Any thread. The counters are updated at the end of each batch; each is read at its own time,
+  /// so together they are no snapshot.
   loop_metrics metrics() const;
 
   /// In the child after fork(): makes the loop independent of the parent's, with the same watches,

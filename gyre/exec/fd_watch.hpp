@@ -15,8 +15,8 @@ namespace gyre {
 /// Calls a function on the loop's thread whenever a descriptor is ready, until stopped. A
 /// descriptor has one watch per loop, for reading and writing together.
 ///
-/// Thread-safety: all members belong to the loop's thread, or to the loop's owner while no thread
-/// runs it.
+/// Thread-safety: all members belong to the loop's thread, or to one other thread while none runs
+/// the loop.
 /// Lifetime: the loop must outlive the watch, and the watch be stopped before its descriptor is
 /// closed. The destructor stops. The function may stop, change and destroy any watch, its own
 /// included; a stopped watch is not called any more, not even for events that came before.

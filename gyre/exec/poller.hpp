@@ -77,8 +77,8 @@ class readiness_operation : public intrusive_list_node {
 
 /// Waits for events on behalf of one loop.
 ///
-/// Thread-safety: wake() and now() may be called from any thread, the rest from the thread that
-/// runs the loop, or by the loop's owner while no thread runs it.
+/// Thread-safety: wake() and now() may be called from any thread, the rest by the thread that runs
+/// the loop, or by one other thread while none runs it.
 class poller {
  public:
   poller() = default;

@@ -13,8 +13,8 @@ namespace gyre {
 /// Errors: std::bad_alloc, and exceptions of the callable's copy or move constructor; nothing has
 /// been posted then.
 /// Complexity: a small callable is stored in the inbox: up to 24 bytes when posted to a basic_loop,
-/// up to 16 when posted through an event_loop. A larger one takes a block of the thread's slab. A
-/// system call is made only if the loop sleeps.
+/// up to 16 when posted through an event_loop. A larger one takes a block of the slab allocator
+/// (base/slab.hpp). A system call is made only if the loop sleeps.
 template <class Loop>
 class posting {
  public:

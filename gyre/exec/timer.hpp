@@ -20,8 +20,8 @@ namespace gyre {
 /// deadlines, and after I/O that arrived before: a read does not time out because the loop was
 /// busy.
 ///
-/// Thread-safety: all members belong to the loop's thread, or to the loop's owner while no thread
-/// runs it.
+/// Thread-safety: all members belong to the loop's thread, or to one other thread while none runs
+/// the loop.
 /// Lifetime: the loop must outlive the timer. The destructor cancels. The function may start,
 /// cancel and destroy any timer, its own included.
 /// Complexity: starting and cancelling are O(1) and allocate nothing.

@@ -28,9 +28,9 @@ namespace gyre::io {
 
 /// Options of a buffer, fixed when it is constructed.
 struct buffer_options {
-  /// Bytes kept free in front of the first byte, for prepend().
+  /// Headroom: bytes kept free in front of the first byte, so that prepend() moves nothing.
   std::uint32_t prepend = 8;
-  /// The most bytes that it may hold; to add more throws std::length_error.
+  /// The largest size(): to add more throws std::length_error.
   std::size_t max_size = std::numeric_limits<std::ptrdiff_t>::max() / 2;
 };
 
@@ -39,13 +39,14 @@ struct buffer_options {
 /// prepended may be the buffer's own.
 ///
 /// Thread-safety: none; may be handed from thread to thread.
-/// Lifetime: spans and views of the bytes are valid until a member makes room, shrink_to_fit(),
-/// clear(), or a move.
+/// Lifetime: spans and views of the bytes are valid until the next call that has to make room (see
+/// tail_room()), shrink_to_fit() or clear(), or until the buffer is moved.
 /// Errors: members that make room throw std::length_error beyond max_size(), and std::bad_alloc;
 /// the buffer is then unchanged.
-/// Complexity: an empty buffer allocates nothing; memory up to 4 KiB comes from the slab. When it
-/// is full to its end, the bytes move to its front if it is at most half full, else into memory of
-/// twice their size: amortised O(1) for each byte.
+/// Complexity: an empty buffer allocates nothing until it is used; memory up to 4 KiB comes from
+/// the slab allocator (base/slab.hpp). When the memory is full to its end, the bytes move to its
+/// front if it is at most half full, else into memory of twice their size; so each byte costs
+/// amortised O(1) for every pattern of use.
 class buffer : public input {
  public:
   buffer() noexcept = default;
@@ -98,7 +99,7 @@ class buffer : public input {
     end_ += sizeof(T);
   }
 
-  /// Adds bytes in front of the first one. Moves none while they fit into the prepend space and the
+  /// Adds bytes in front of the first one. Moves none while they fit into the headroom and the
   /// space of consumed bytes.
   void prepend(std::span<const std::byte> bytes) {
     if (bytes.size() > front_room()) [[unlikely]] {
@@ -117,8 +118,7 @@ class buffer : public input {
     store_be(storage_ + front(), static_cast<std::make_unsigned_t<T>>(value));
   }
 
-  /// Memory for `count` bytes behind the last one. To add them, write them there, and call
-  /// commit().
+  /// Memory for `count` bytes after the last one. To add them, write them there, and call commit().
   [[nodiscard]] std::span<std::byte> prepare(std::size_t count) {
     if (count > tail_room()) [[unlikely]]
       make_tail_room(count);
@@ -134,14 +134,14 @@ class buffer : public input {
   void reserve(std::size_t count) {
     if (count > size() && count - size() > tail_room()) make_tail_room(count - size());
   }
-  /// Frees memory that neither the bytes nor the prepend space need.
+  /// Frees memory that neither the bytes nor the headroom need.
   void shrink_to_fit();
   /// Drops all bytes, and keeps the memory.
   void clear() noexcept {
     if (storage_ != nullptr) begin_ = end_ = storage_ + headroom();
   }
 
-  /// The count of bytes that the memory holds behind the prepend space.
+  /// The count of bytes that the memory holds after the headroom.
   [[nodiscard]] std::size_t capacity() const noexcept {
     return storage_ == nullptr ? 0 : allocated_ - headroom();
   }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// descriptor: owns a descriptor that a loop serves. Sockets, pipes and servers are made of these.
+// descriptor: owns a file descriptor that a loop serves. For authors of I/O objects: sockets, pipes
+// and servers are made of it.
 #pragma once
 
 #include <gyre/base/unique_fd.hpp>
@@ -19,10 +20,10 @@ backend& backend_of(event_loop& loop);
 /// then closes `fd`.
 unique_fd made_non_blocking(unique_fd fd);
 
-/// Owns a non-blocking descriptor and has a loop serve it. Does not move.
+/// Owns a non-blocking file descriptor, and has it served by one loop. Does not move.
 ///
-/// Thread-safety: loop's thread only, or the loop's owner while no thread runs it.
-/// Lifetime: must not outlive the loop. The destructor ends requests without completing them.
+/// Thread-safety: the loop's thread, or one other thread while none runs the loop.
+/// Lifetime: must not outlive the loop. The destructor is close().
 class descriptor {
  public:
   /// One system call. Throws what backend_of() and backend::attach() throw; then `fd` is closed.
@@ -41,20 +42,21 @@ class descriptor {
   io::handle& handle() noexcept { return handle_; }
   backend& io() const noexcept { return *io_; }
 
-  /// As the backend's.
+  /// As backend::start() and backend::cancel().
   [[nodiscard]] std::optional<result> start(request& request) noexcept {
     return io_->start(request);
   }
   std::optional<result> cancel(request& request) noexcept { return io_->cancel(request); }
 
-  /// Ends requests without completing them, and closes the descriptor. Idempotent.
+  /// Closes the descriptor. The callbacks of its requests are not called. Idempotent.
   void close() noexcept {
     io_->detach(handle_);
     fd_.reset();
   }
   /// As close(), but returns the descriptor instead of closing it: for another loop, or a child.
-  /// Bytes that a repeating receive had not reported when it was cancelled are lost, unless another
-  /// request has read until nothing was there.
+  /// After a repeating receive was cancelled, the backend may still hold bytes that it had received
+  /// and not reported. A request that reads gets them first; release() loses them. So to lose none,
+  /// read until nothing is there before release().
   [[nodiscard]] unique_fd release() noexcept {
     io_->detach(handle_);
     return std::move(fd_);

@@ -18,10 +18,13 @@
 
 namespace gyre::io {
 
-/// One epoll instance and one eventfd. The eventfd is watched edge-triggered and never read, so a
-/// wake-up costs one write(2) of the waker. While no descriptor is watched, the poller waits on a
-/// futex instead, which wakes faster. Timeouts are in nanoseconds where the kernel has epoll_pwait2
-/// (Linux 5.11), else rounded up to milliseconds.
+/// The poller for loops where io_uring is missing, forbidden or slower; loops take it by themselves
+/// there, or by io_interface::epoll. Consists of an epoll instance and an eventfd for wake-ups.
+///
+/// The eventfd is watched edge-triggered and never read, so a wake-up costs one write(2) of the
+/// waker. While no descriptor is watched, the poller waits on a futex instead, which wakes faster.
+/// Timeouts are in nanoseconds where the kernel has epoll_pwait2 (Linux 5.11), else rounded up to
+/// milliseconds.
 class epoll_poller final : public poller {
  public:
   /// Throws std::system_error (EMFILE, ENFILE, ENOMEM).

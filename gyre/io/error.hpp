@@ -13,7 +13,7 @@ namespace gyre::io {
 enum class errc {
   /// The stream ended before all requested bytes had come.
   unexpected_end = 1,
-  /// The delimiter, or the frame, is not within the limit.
+  /// The delimiter does not come within the limit, or the frame is longer than the limit.
   limit_exceeded = 2,
   /// No byte of a connection moved for its idle_timeout; also equal to std::errc::timed_out.
   idle_timeout = 3,

@@ -8,9 +8,9 @@
 //
 //     gyre::io::buffer config = co_await gyre::io::read_whole("config.toml");
 //
-// On a loop with io_uring the kernel carries the operations out, without a thread: cached pages are
-// read before the coroutine would wait. Elsewhere they are system calls that block, on a pool of
-// threads.
+// On a loop with io_uring the kernel carries the operations out, without a thread; reads of cached
+// pages do not even suspend the coroutine. Elsewhere the operations are system calls that block,
+// made on a pool of threads.
 #pragma once
 
 #include <gyre/base/unique_fd.hpp>
@@ -41,11 +41,11 @@ struct open_options {
   bool create_new = false;
   /// Drops the present content.
   bool truncate = false;
-  /// Writes at the end, at every offset.
+  /// Every write goes to the end of the file, and ignores its offset (O_APPEND).
   bool append = false;
   ::mode_t mode = 0666;
 };
-// GCC 12 destroys the members of an aggregate twice that is made within an awaited expression.
+// GCC 12 destroys an aggregate's members twice if it is made within an awaited expression.
 static_assert(std::is_trivially_destructible_v<open_options>);
 
 /// The default limit of read_whole(): 1 GiB.
@@ -60,29 +60,38 @@ int flags_of(const open_options& options) noexcept;
 
 /// An open file. Move-only.
 ///
-/// The kernel carries an operation out if it is awaited on an event_loop with io_uring (by a
-/// coroutine of the loop, or by one without an executor), the file was given no pool, and the
-/// kernel knows the operation (truncate since Linux 6.9, the others since 5.6); else a thread of
-/// the file's pool does, by default of blocking_pool(). The coroutine is resumed on its own
-/// executor.
+/// The kernel carries an operation out, without a thread, if all of this is so:
+/// - It is awaited on an event_loop with io_uring, by a coroutine of the loop, or by one without an
+///   executor.
+/// - The file was given no pool.
+/// - The kernel knows the operation (truncate since Linux 6.9, the others since 5.6).
 ///
-/// A coroutine that is asked to stop before its operation has begun gets operation_cancelled at
-/// once, and nothing has happened. An operation that has begun runs to its end on a thread; in the
-/// kernel its remaining calls are cancelled, such as all but the first pieces of a long read, and
-/// the bytes that were read or written before stay.
+/// Otherwise a thread of the file's pool does, by default of blocking_pool(). The coroutine is
+/// resumed on its own executor.
+///
+/// When a stop is requested before an operation has begun, it ends at once with
+/// operation_cancelled, and nothing has happened. An operation that has begun on a thread runs to
+/// its end. In the kernel, an operation of several calls, such as a long read, makes no further
+/// ones, and the present call is cancelled if that is possible; bytes that were read or written
+/// before stay.
 ///
 /// Thread-safety: any number of operations may be under way at once, started from any threads,
-/// except close(). Lifetime: the file, the memory that is read into or written, and the pool must
-/// outlive operations. A waiting coroutine may be destroyed on its executor (or while that runs
-/// nothing); this waits for the end of a call that has begun and cannot be cancelled. Errors: those
-/// of the system calls, as std::system_error, or as values by as_expected(); an interrupted call is
-/// made again. In a forked child, calls that the kernel makes for the parent end with
-/// std::errc::operation_canceled. Complexity: in the kernel a call costs one io_uring_enter(2), and
-/// no allocation. Cached pages are read within it (4 KiB in some 0.6 us, at most 1 MiB), as most
-/// calls of open() and close() are done, and the coroutine does not wait. Other calls, such as
-/// writes to most file systems, are made by threads of the kernel, a few per processor at a time,
-/// and cost two wake-ups (some 3 to 10 us). On a pool an operation costs a block from the slab, two
-/// hops between threads (some 5 us), and its system calls.
+/// except close().
+/// Lifetime: the file, the memory that is read into or written, and the pool must outlive
+/// operations. A waiting coroutine may be destroyed on a thread of its executor, or while the
+/// executor runs nothing; the destructor waits for the end of a call that has begun and cannot be
+/// cancelled.
+/// Errors: those of the system calls, as std::system_error, or as values by as_expected(). An
+/// interrupted call is made again. In a forked child, calls that the kernel makes for the parent
+/// end with std::errc::operation_canceled.
+/// Complexity:
+/// - In the kernel a call costs one io_uring_enter(2), and no allocation. Reads of cached pages (4
+///   KiB in some 0.6 us, at most 1 MiB) and most calls of open() and close() are done within that
+///   system call, and the coroutine is not suspended. Other calls, such as writes to most file
+///   systems, are made by threads of the kernel, a few per processor at a time, and cost two
+///   wake-ups (some 3 to 10 us).
+/// - On a pool an operation costs a block of the slab allocator (base/slab.hpp), two switches
+///   between threads (some 5 us), and its system calls.
 class file {
  public:
   file() noexcept = default;
@@ -94,8 +103,8 @@ class file {
   file(unique_fd fd, executor& pool) noexcept : file(std::move(fd), &pool) {}
 
   /// Awaited, opens the file at `path` and gives it; executed children do not inherit it. Errors:
-  /// those of open(2), and std::errc::invalid_argument for options that contradict each other:
-  /// neither read nor write, or truncate without write.
+  /// those of open(2), and std::errc::invalid_argument for options that contradict each other
+  /// (neither read nor write; truncate without write).
   static auto open(std::string path, open_options options = {}) {
     return open_on(nullptr, std::move(path), options);
   }
@@ -157,9 +166,10 @@ class file {
   /// As sync(), without metadata that reading the data does not need, such as the time of the
   /// change.
   auto sync_data() const { return call("sync", file_command::sync_data(fd())); }
-  /// Closes the file when it is awaited or dropped; awaited, gives the error of a late write, if
-  /// any. The file is empty at once. A stop does not cancel this. The destructor closes the file,
-  /// too, on the thread where it runs.
+  /// Closes the descriptor when the returned operation is awaited, or destroyed without that.
+  /// Awaited, gives the error of a late write, if there is one; a stop does not cancel it. This
+  /// object holds no file from the call of close() on. The destructor closes the descriptor too, on
+  /// the thread where it runs.
   auto close() {
     detail::file_operation_options closing = options(file_call_kind::close);
     closing.stoppable = false;
@@ -193,8 +203,9 @@ class file {
   executor* pool_ = nullptr;
 };
 
-/// Awaited, gives the content of the file at `path`, as an io::buffer: file::open(),
-/// file::read_whole() and file::close() in one hop.
+/// Awaited, gives the content of the file at `path`, as an io::buffer. Does file::open(),
+/// file::read_whole() and file::close() as one operation; on a pool, one switch of threads and back
+/// serves for all three.
 inline auto read_whole(std::string path, std::size_t limit = most_read_whole) {
   return detail::file_operation("read", {.kind = file_call_kind::open},
                                 detail::read_path_steps(std::move(path), limit));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // file_command: a system call on a file, as data. file_service: carries such calls out for a loop
-// without a thread.
+// without a thread. For authors of backends: programs use file.
 #pragma once
 
 #include <gyre/base/intrusive_list.hpp>
@@ -16,7 +16,7 @@
 
 namespace gyre::io {
 
-/// The calls.
+/// The calls that a file_command can name.
 enum class file_call_kind : std::uint8_t {
   open,
   read,
@@ -101,7 +101,7 @@ class file_call : public intrusive_list_node {
 
   // For the service.
   std::optional<result> completion;
-  std::uint64_t thread = 0;  // that the kernel makes it for
+  std::uint64_t thread = 0;  // for which the kernel makes the call
   bool cancelled = false;
 
  protected:
@@ -112,9 +112,9 @@ class file_call : public intrusive_list_node {
   function callback_;
 };
 
-/// Has calls on files carried out, as a part of a backend.
+/// Carries calls on files out, as a part of a backend.
 ///
-/// Thread-safety: loop's thread only, or the loop's owner while no thread runs it.
+/// Thread-safety: the loop's thread, or one other thread while none runs the loop.
 class file_service {
  public:
   file_service() = default;

@@ -28,8 +28,12 @@ template <class T>
 concept network_integer = std::integral<T> && !std::same_as<std::remove_cv_t<T>, bool>;
 
 /// A view of bytes that is consumed from the front: a reader consumes the messages that are
-/// complete, and finds the rest again the next time, with more bytes behind it. A `buffer` is an
-/// input, too: pass it as an `input&`, and do not assign to that.
+/// complete, and finds the rest again the next time, with more bytes after it.
+///
+/// Pass it as an `input&`. A copy is another view: bytes that are consumed from it stay in the
+/// original, and a connection delivers them again. A `buffer` is an input, too, so an `input&` may
+/// be the view of a buffer's own memory: do not assign to it, which would make that buffer view
+/// other bytes.
 ///
 /// Thread-safety: none.
 /// Lifetime: the bytes must outlive the input, and the spans and views that it returns.
@@ -73,12 +77,12 @@ class input {
     return taken;
   }
 
-  /// The offset of the first `value` at or behind offset `from`, or npos.
+  /// The offset of the first `value` at or after offset `from`, or npos.
   [[nodiscard]] std::size_t find(std::byte value, std::size_t from = 0) const noexcept {
     if (from >= size()) return npos;
     return offset_of(std::memchr(begin_ + from, std::to_integer<int>(value), size() - from));
   }
-  /// The offset of the first `text` at or behind offset `from`, or npos. An empty text is found at
+  /// The offset of the first `text` at or after offset `from`, or npos. An empty text is found at
   /// `from`, up to the end. O(n) for every text.
   [[nodiscard]] std::size_t find(std::string_view text, std::size_t from = 0) const noexcept {
     if (from > size() || text.size() > size() - from) return npos;

@@ -22,12 +22,13 @@
 namespace gyre::io {
 
 /// A queue of bytes: appended at the end, sent from the front. Bytes in the queue never move, so
-/// that a piece may be given to the kernel while more is appended behind it. It has no limit of its
+/// that a piece may be given to the kernel while more is appended after it. It has no limit of its
 /// own: look at size() before appending.
 ///
-/// Thread-safety: none. Complexity: three words; allocates nothing while it is empty. A chunk is as
-/// large as the bytes that are appended, or those that wait already, within 4 and 256 KiB: few
-/// pieces, little unused memory.
+/// Thread-safety: none.
+/// Complexity: three words; allocates nothing while it is empty. A new chunk has room for the bytes
+/// that are appended or for as many as wait already, whichever is more, but for at least 4 and at
+/// most 256 KiB: few pieces, little unused memory.
 class output_queue {
  public:
   output_queue() noexcept = default;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// received: bytes on loan from the memory that a loop receives into. That is large blocks of the
-// loop, so that an idle connection holds no memory, and new bytes lie in memory that is warm in the
-// cache.
+// received: bytes on loan from the memory that a loop receives into. A loop has a few large blocks
+// for all its connections, so that an idle connection holds no memory, and new bytes lie in memory
+// that is warm in the cache.
 #pragma once
 
 #include <gyre/base/intrusive_list.hpp>
@@ -31,10 +31,11 @@ struct receive_block {
 
 }  // namespace detail
 
-/// Received bytes, on loan from their loop. The destructor gives them back: soon, because they keep
-/// a whole block of the loop from being used again.
+/// Received bytes, on loan from their loop; the destructor gives them back. Destroy it soon: until
+/// then, the loop cannot use a whole block of its memory again.
 ///
-/// Thread-safety: loop's thread only. Lifetime: must not outlive the loop.
+/// Thread-safety: the loop's thread only.
+/// Lifetime: must not outlive the loop.
 class received {
  public:
   received() noexcept = default;
@@ -72,9 +73,10 @@ class received {
   std::span<const std::byte> bytes_;
 };
 
-/// The large blocks of one loop.
+/// The memory into which the backend of one loop receives: large blocks, of which it lends pieces
+/// as `received`. For backends.
 ///
-/// Thread-safety: loop's thread only.
+/// Thread-safety: the loop's thread only.
 class receive_memory {
  public:
   /// Called when a block has come back after room() returned nothing.
@@ -104,6 +106,7 @@ class receive_memory {
     ++current_->leases;
     return received(*current_, bytes);
   }
+  /// Sets the function that is called when receiving can go on: see `function`.
   void on_return(function callback, void* context) noexcept {
     on_return_ = callback;
     context_ = context;

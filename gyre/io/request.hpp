@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// handle and request: a descriptor that a loop serves, and an operation on it. Sockets, pipes and
-// servers stand on these; programs use those.
+// handle and request: a descriptor that a loop serves, and an operation on it. For authors of I/O
+// objects: sockets, pipes and servers are made of these, and are for programs.
 //
 //     gyre::io::handle socket(fd, gyre::io::handle_kind::stream_socket);
 //     backend.attach(socket);
@@ -72,13 +72,14 @@ result retried(Call call) noexcept {
 
 /// The kind of a descriptor, which decides how it is read and written.
 enum class handle_kind : std::uint8_t {
-  /// TCP: a read that brings less than requested has taken all there was.
+  /// TCP sockets: a read that brings less than requested has taken all there was.
   stream_socket,
-  /// Other sockets: only an error tells that there is no more.
+  /// Other sockets: only EAGAIN tells that there is no more.
   socket,
-  /// Pipes, terminals, event descriptors: read(2) and write(2). A write without a reader raises
-  /// SIGPIPE, unless the program ignores that.
-  file,
+  /// No sockets: pipes, terminals, event descriptors. They are read by read(2) and written by
+  /// write(2); to write to a pipe without a reader raises SIGPIPE, unless the program ignores that.
+  /// Not for regular files (see io::file): backend::attach() refuses them.
+  other,
 };
 
 /// A non-blocking descriptor that a loop serves, embedded in the descriptor's owner; 32 bytes.
@@ -112,9 +113,11 @@ class handle {
   int fd_;
 };
 
+/// A direction of a handle.
 enum class direction : bool { read, write };
 
-/// The operations; from `connect` on they write.
+/// The kinds of requests. The ones from `connect` on use a handle's write direction, the others its
+/// read direction.
 enum class request_kind : std::uint8_t {
   receive,
   read,
@@ -177,11 +180,12 @@ struct receive_request : request {
   receive_request(handle& source, function callback, repeat mode = repeat::once) noexcept
       : request(source, request_kind::receive, callback, mode == repeat::until_cancelled) {}
 
-  /// Take it in the callback; the next bytes overwrite it.
+  /// The received bytes: move them out in the callback, as the next ones overwrite them.
   received data;
 };
 
-/// Reads into the caller's memory; 0 is the end of the stream, or of the datagram.
+/// Reads into the caller's memory. Completes with the count of bytes; 0 is the end of the stream,
+/// or an empty datagram.
 struct read_request : request {
   /// With `whole`, completes when `bytes` are full or the stream has ended.
   read_request(handle& source, std::span<std::byte> bytes, function callback,
@@ -198,8 +202,8 @@ struct read_request : request {
   bool whole_;
 };
 
-/// Writes the caller's memory. With `whole`, completes when all of it is written, or with the error
-/// that ended it; else when some is written.
+/// Writes the caller's memory, and completes with the count of bytes. With `whole`, completes when
+/// all of it is written, or with the error that prevents that; otherwise when some is written.
 struct write_request : request {
   write_request(handle& sink, std::span<const std::byte> bytes, function callback,
                 bool whole = false) noexcept
@@ -243,7 +247,8 @@ struct send_message_request : request {
   const msghdr* message;
 };
 
-/// recvmmsg(2): all messages there are, at least one. Completes with their number.
+/// recvmmsg(2): receives all messages that are there, but waits for at least one. Completes with
+/// their number.
 struct receive_messages_request : request {
   receive_messages_request(handle& source, std::span<mmsghdr> headers, function callback) noexcept
       : request(source, request_kind::receive_messages, callback), messages(headers) {}

@@ -619,8 +619,8 @@ TEST(Connecting, ToNobodyIsRefused) {
 TEST(Pipes, AreReadAndWritten) {
   gyre::loop loop;
   auto [out, in] = gyre::test::pipe_pair();
-  descriptor reader(loop, std::move(out), handle_kind::file);
-  descriptor writer(loop, std::move(in), handle_kind::file);
+  descriptor reader(loop, std::move(out), handle_kind::other);
+  descriptor writer(loop, std::move(in), handle_kind::other);
   noted<receive_request> receiving(reader.handle(), repeat::until_cancelled);
   std::string got;
   receiving.then = [&] { got += receiving.data.text(); };
@@ -701,7 +701,7 @@ TEST(Backend, AFileCannotBeServed) {
   gyre::loop loop;
   unique_fd file(::open("/proc/self/exe", O_RDONLY | O_CLOEXEC));
   try {
-    descriptor none(loop, std::move(file), handle_kind::file);
+    descriptor none(loop, std::move(file), handle_kind::other);
     FAIL();
   } catch (const std::system_error& error) {
     EXPECT_EQ(error.code(), std::errc::operation_not_permitted);
@@ -746,7 +746,7 @@ TEST_P(FailingCall, IsReportedOnceAndLeaksNothing) {
       std::tie(right, left) = gyre::test::pipe_pair();
     }
     const bool is_pipe = call == "read" || call == "readv" || call == "write" || call == "writev";
-    descriptor here(loop, std::move(left), is_pipe ? handle_kind::file : handle_kind::socket);
+    descriptor here(loop, std::move(left), is_pipe ? handle_kind::other : handle_kind::socket);
     std::array<std::byte, 8> memory{};
     const std::array<iovec, 1> pieces{iovec{memory.data(), memory.size()}};
     msghdr message{};

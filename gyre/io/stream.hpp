@@ -30,48 +30,59 @@
 namespace gyre::io {
 
 /// Reads and writes a descriptor that a loop serves: the base of net::tcp_stream and
-/// net::unix_stream, and by itself for pipes, terminals and the like. One pointer. Each operation
-/// returns an object to be awaited, once:
+/// net::unix_stream, and by itself for pipes, terminals and the like. One pointer.
+///
+/// Each operation returns an object to be awaited, once, in one of three forms: as it is, which
+/// throws errors; by as_expected(), which gives them as values; or within() a time limit, after
+/// which the operation ends with std::errc::timed_out:
 ///
 ///     std::size_t first = co_await stream.read_some(room);              // throws system_error
 ///     auto second = co_await gyre::as_expected(stream.read_some(room));  // gives std::expected
 ///     std::size_t third = co_await stream.read_some(room).within(2s);   // std::errc::timed_out
 ///
-/// An operation that can be done at once does not suspend; else the loop resumes the coroutine,
-/// directly if the loop is its executor. After many operations in a row that need not wait, one
-/// waits for the loop's next turn, so that others get theirs; a limit of zero ends that one.
+/// An operation that can be done at once does not suspend the coroutine. Otherwise the loop resumes
+/// it, directly if the loop is its executor. After 64 operations in a row that need not wait, or 1
+/// MiB, one is put off to the loop's next turn all the same, so that other coroutines get theirs. A
+/// limit as short as a turn, such as `within(0s)`, may then end it with timed_out although it could
+/// have been done.
 ///
 /// At most one coroutine reads and one writes at a time; waiting to be readable or writable counts
 /// as reading or writing.
 ///
 /// An operation that has completed is not cancelled any more, so no received byte is lost.
-/// Operations of several reads or writes (read_exactly, write_all, send_file) may end half done,
-/// without telling how far: such a stream is best closed. read_until leaves the bytes that it read
-/// in its buffer.
+/// Operations of several reads or writes (read_exactly, write_all, send_file) may fail half done,
+/// without telling how far they came: such a stream is best closed. read_until leaves the bytes
+/// that it read in its buffer.
 ///
-/// Thread-safety: coroutines on the loop's thread (resume_on() takes them there), or the loop's
-/// owner while no thread runs it. A stop may come from any thread.
+/// Descriptors that are no sockets are written by write(2): to a pipe without a reader that raises
+/// SIGPIPE, which ends a program that does not ignore it. runtime ignores it by default
+/// (runtime_options::ignore_sigpipe). send_file(), and sockets, raise no SIGPIPE.
+///
+/// Thread-safety: coroutines on the loop's thread (resume_on() takes them there); or one other
+/// thread while none runs the loop. A stop may come from any thread.
 /// Lifetime: the stream must not outlive the loop. It may be moved, and destroyed, while operations
 /// are under way. Memory that an operation uses must live until it has ended. A waiting coroutine
-/// may be destroyed on the loop's thread, unless a stop was requested or its executor is neither
-/// the loop nor inline_executor(): then its wake-up may be in a queue, and the coroutine must be
+/// may be destroyed on the loop's thread if its executor is the loop or inline_executor() and no
+/// stop was requested. Otherwise its wake-up may be in a queue already: let the coroutine be
 /// resumed.
-/// Errors: the system's, such as connection_reset and broken_pipe; operation_cancelled when the
-/// coroutine is asked to stop; and of std::errc operation_canceled when the stream is closed or
-/// destroyed, timed_out, bad_file_descriptor of a stream that is closed or was moved from,
-/// operation_in_progress when another coroutine reads, or writes, already, and
-/// operation_not_permitted on another thread than the loop's. Descriptors that are no sockets are
-/// written by write(2): for a pipe without a reader that raises SIGPIPE, which ends a program that
-/// does not ignore it. (A runtime does, see runtime_options; send_file() and sockets raise none.)
+/// Errors: those of the system, such as connection_reset and broken_pipe, and
+/// - gyre::operation_cancelled when a stop is requested. It is no std::exception and has no error
+///   code; as_expected() throws it, too. Let it pass.
+/// - std::errc::operation_canceled when the stream is closed or destroyed,
+/// - std::errc::timed_out after the limit of within(),
+/// - std::errc::bad_file_descriptor if the stream is closed, or was moved from,
+/// - std::errc::operation_in_progress if another coroutine reads (or writes) already,
+/// - std::errc::operation_not_permitted on another thread than the loop's.
+///
 /// Complexity: no operation allocates, nor do as_expected() and within().
 class stream {
  public:
   /// A closed stream.
   stream() noexcept = default;
-  /// Makes `fd` non-blocking, and serves it on `loop`. Use handle_kind::file unless it is a socket.
-  /// Two or three system calls, one block from the slab. Throws as io::descriptor does (EPERM:
-  /// regular files cannot be waited for), and then closes `fd`.
-  stream(event_loop& loop, unique_fd fd, handle_kind kind = handle_kind::file);
+  /// Makes `fd` non-blocking, and serves it on `loop`. Use handle_kind::other unless it is a
+  /// socket. Two or three system calls, one block of the slab allocator (base/slab.hpp). Throws as
+  /// io::descriptor does (EPERM for a regular file: see io::file), and then closes `fd`.
+  stream(event_loop& loop, unique_fd fd, handle_kind kind = handle_kind::other);
   stream(stream&& other) noexcept = default;
   stream& operator=(stream&& other) noexcept = default;
   ~stream() = default;
@@ -105,20 +116,25 @@ class stream {
     return awaiter<detail::read_operation>(bytes, true);
   }
   /// Appends to `buffer` until the delimiter is in it; reads nothing if it is there already. Gives
-  /// the count of bytes up to the end of the first delimiter; more may be behind it. Both arguments
-  /// must live until then. While it waits it holds no memory besides.
+  /// the count of bytes up to the end of the first delimiter; more bytes may follow it. `buffer`
+  /// and the text of `delimiter` must live until the operation has ended. While it waits it holds
+  /// no memory besides the buffer's.
   ///
-  /// Errors: errc::limit_exceeded when the first `limit` bytes (or all that the buffer may hold)
-  /// have no delimiter, errc::unexpected_end. The received bytes are in the buffer, up to a block
-  /// of the loop's memory (1 MiB) more than `limit`; but the last block is lost if the buffer's
-  /// max_size leaves no room for it: such a stream is best closed.
+  /// Errors:
+  /// - errc::limit_exceeded if the delimiter does not end within the first `limit` bytes. The
+  ///   buffer then has all received bytes, up to 1 MiB (the largest block of the loop's memory)
+  ///   more than `limit`.
+  /// - errc::limit_exceeded, too, if received bytes do not fit into the buffer's max_size(); they
+  ///   are lost, so the stream is best closed. With a max_size of `limit` + 1 MiB that cannot
+  ///   happen.
+  /// - errc::unexpected_end if the stream ends before the delimiter.
   auto read_until(buffer& buffer, std::string_view delimiter,
                   std::size_t limit = 64 * 1024) noexcept {
     return awaiter<detail::read_until_operation>(buffer, delimiter, limit);
   }
-  /// Gives received bytes in memory of the loop; none at the end of the stream. No copy, and an
-  /// idle stream holds no memory: best for servers with many connections. Give the bytes back soon
-  /// (see received).
+  /// Gives received bytes in memory of the loop; without bytes, that is the end of the stream. No
+  /// copy, and an idle stream holds no memory: best for servers with many connections. Give the
+  /// bytes back soon (see received).
   auto receive() noexcept { return awaiter<detail::receive_operation>(); }
 
   /// Waits until at least one byte can be written, writes some, and gives their count. One system
@@ -127,7 +143,8 @@ class stream {
     return awaiter<detail::write_operation>(bytes, false);
   }
   auto write_some(std::string_view text) noexcept { return write_some(bytes_of(text)); }
-  /// writev(2); `pieces` and the memory that they name must live until then.
+  /// As above, by writev(2). `pieces` and the memory that they name must live until the operation
+  /// has ended.
   auto write_some(std::span<const iovec> pieces) noexcept {
     return awaiter<detail::gather_operation>(pieces, false);
   }
@@ -143,8 +160,9 @@ class stream {
   auto write_all(std::span<const iovec> pieces) noexcept {
     return awaiter<detail::gather_operation>(pieces, true);
   }
-  /// Writes out of the loop's memory. If it must wait, it copies the rest into a block of that size
-  /// (std::errc::not_enough_memory) and gives the loop's memory back, so that slow peers hold none.
+  /// Writes all bytes out of the loop's memory, and gives their count. If it must wait, it copies
+  /// the rest into an allocated block and gives the loop's memory back, so that slow peers hold
+  /// none of that. Error: std::errc::not_enough_memory if there is none for the block.
   auto write_all(received&& bytes) noexcept {
     return awaiter<detail::write_received_operation>(std::move(bytes));
   }
@@ -184,9 +202,9 @@ struct pipe {
   stream write_end;
 };
 
-/// Makes a pipe with both ends on `loop`. A write without a read end raises SIGPIPE (see stream),
-/// and gives std::errc::broken_pipe if the program ignores that. Throws std::system_error (EMFILE,
-/// ENFILE), and as stream() does.
+/// Makes a pipe with both ends on `loop` (net::make_pipe() makes one without a loop). To write
+/// without a read end raises SIGPIPE (see stream), and gives std::errc::broken_pipe if the program
+/// ignores that. Throws std::system_error (EMFILE, ENFILE), and as stream() does.
 pipe make_pipe(event_loop& loop);
 
 }  // namespace gyre::io

@@ -24,18 +24,23 @@
 
 namespace gyre::io {
 
-/// One ring. Small messages and connections come through it; to look for completions costs a look
-/// at memory shared with the kernel. Watches of readiness are left to an epoll instance, which the
-/// ring watches. While nothing is watched, the poller waits on a futex, as epoll_poller does.
+/// The poller for loops on kernels with a fast io_uring; make_poller() chooses it there. Consists
+/// of one ring.
+///
+/// Small messages (of less than 8 KiB) and new connections come through the ring; to find them
+/// costs a look at memory shared with the kernel. For large messages the ring only reports
+/// readiness, and a system call receives them. Watches of readiness (fd_watch) are left to an epoll
+/// instance, which the ring watches. While nothing is watched, the poller waits on a futex, as
+/// epoll_poller does.
 ///
 /// The ring belongs to the thread that runs the loop. run() cancels all subscriptions before it
-/// returns. Where one thread follows another without that (poll(), run_for()), the second makes a
-/// new ring (some 50 us), and the kernel releases descriptors that were closed in between a moment
-/// later.
+/// returns, so that another thread may run the loop next. Where another thread goes on after poll()
+/// or run_for(), which do not do that, it makes a new ring (some 50 us), and the kernel releases
+/// descriptors that were closed in between a moment later.
 class uring_poller final : public poller, private detail::uring_owner {
  public:
-  /// Uses no other features; the kernel must have all of them. Throws std::system_error (EMFILE,
-  /// ENFILE, ENOMEM, EPERM, ENOSYS), std::bad_alloc.
+  /// Uses those of `features` that are true, which the kernel must have, and no others. Throws
+  /// std::system_error (EMFILE, ENFILE, ENOMEM, EPERM, ENOSYS), std::bad_alloc.
   explicit uring_poller(const uring_features& features = probe_uring().features);
 
   steady_time now() const noexcept override;

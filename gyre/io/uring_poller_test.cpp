@@ -742,7 +742,7 @@ class crowd {
   explicit crowd(gyre::loop& loop) {
     for (std::size_t i = 0; i < many; ++i) {
       here_.push_back(std::make_unique<descriptor>(
-          loop, unique_fd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)), handle_kind::file));
+          loop, unique_fd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)), handle_kind::other));
       waiting_.push_back(
           std::make_unique<asking<readiness_request>>(here_.back()->handle(), direction::read));
       waiting_.back()->then = [this, i](result made) {

@@ -14,7 +14,8 @@ namespace gyre::io {
 
 /// Optional features of a ring.
 struct uring_features {
-  /// Only one thread uses the ring, which the kernel may rely on (Linux 6.0); for the next alone.
+  /// Only one thread uses the ring, and the kernel may rely on that (Linux 6.0). Of use only as a
+  /// condition of deferred_task_running.
   bool single_issuer = false;
   /// Completions are made when the loop asks for them, not in between (Linux 6.1; needs
   /// single_issuer).
@@ -45,13 +46,14 @@ struct uring_support {
 };
 
 /// Tries each feature, and never goes by the kernel's version. A seccomp policy that kills on
-/// io_uring's calls, rather than refuse them, kills this process, too: use io_interface::epoll or
-/// GYRE_IO=epoll there, with which this is not called.
+/// io_uring's calls, rather than refusing them, kills this process, too. Use io_interface::epoll or
+/// GYRE_IO=epoll there, with which probe_uring() is not called.
 ///
-/// Thread-safety: any thread. Errors: throws std::bad_alloc. A lack of descriptors or memory is
-/// given as the reason, and the next call tries again; every other outcome is remembered until the
-/// process ends, in forked children, too. Complexity: the first call takes some 0.2 ms and four
-/// descriptors, later ones a load and a copy.
+/// Thread-safety: any thread.
+/// Errors: throws std::bad_alloc. A lack of descriptors or memory is given as the reason, and the
+/// next call tries again; every other outcome is remembered until the process ends, in forked
+/// children, too.
+/// Complexity: the first call takes some 0.2 ms and four descriptors, later ones a load and a copy.
 uring_support probe_uring();
 
 namespace detail {

@@ -19,8 +19,8 @@
 
 namespace gyre::net {
 
-/// An IPv4 address, or an IPv6 address with its scope, the number of an interface (0 for any). A
-/// value of 24 bytes, 0.0.0.0 by default. Ordered: IPv4 first, then by number.
+/// An IPv4 address, or an IPv6 address with its scope: the number of an interface, 0 if none is
+/// named. A value of 24 bytes, 0.0.0.0 by default. Ordered: IPv4 first, then by number.
 class ip_address {
  public:
   using v4_bytes = std::array<std::uint8_t, 4>;  ///< the most significant first, as in all networks
@@ -64,7 +64,7 @@ class ip_address {
   constexpr std::span<const std::uint8_t> bytes() const noexcept {
     return std::span(bytes_).first(is_v4() ? 4 : 16);
   }
-  /// The interface of an IPv6 address; 0 for none.
+  /// The scope: the number of an interface, 0 if none is named.
   constexpr std::uint32_t scope() const noexcept { return scope_; }
 
   /// ::ffff:a.b.c.d, as which an IPv6 socket sees an IPv4 peer.
@@ -80,7 +80,7 @@ class ip_address {
     return is_v4_mapped() ? v4(bytes_[12], bytes_[13], bytes_[14], bytes_[15]) : *this;
   }
 
-  // A mapped IPv4 address counts as the IPv4 address.
+  // The next five functions treat a mapped IPv4 address as the IPv4 address; comparison does not.
 
   /// 0.0.0.0 or ::.
   constexpr bool is_any() const noexcept {

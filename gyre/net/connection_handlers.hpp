@@ -14,8 +14,9 @@ namespace gyre::net {
 
 class tcp_connection;
 
-/// Callbacks of connections, set before the first connection. Each may do anything: send, pause,
-/// close, abort, and destroy the server or client.
+/// Callbacks of connections. Programs set each by the function of tcp_server or tcp_client that its
+/// comment names, before the first connection. Each may do anything: send, pause, close, abort, and
+/// destroy the server or client.
 ///
 /// Thread-safety: called on the connection's loop, from its turns only, never within a member
 /// function of a connection. The loops of a server with several call the same functions at the same
@@ -24,22 +25,25 @@ class tcp_connection;
 /// and a lack of memory for received bytes, only ends the connection, with
 /// std::errc::not_enough_memory.
 struct connection_handlers {
+  /// on_connection: the connection has begun.
   move_only_function<void(tcp_connection&)> connected;
-  /// Bytes came. Bytes that are not consumed are kept for the next call, in front of the new ones:
-  /// when more come, or after pause_reading() and resume_reading(). If neither happens, they are
-  /// dropped with the connection.
+  /// on_message: bytes have come. Bytes that are not consumed are kept, and are in front of the new
+  /// ones in the next call: when more come, or after pause_reading() and resume_reading(). If
+  /// neither happens, they are dropped with the connection.
   move_only_function<void(tcp_connection&, io::input&)> message;
-  /// The kernel has taken all output so far. Not called before anything was sent.
+  /// on_write_complete: the kernel has taken all output so far. Not called before anything was
+  /// sent.
   move_only_function<void(tcp_connection&)> write_complete;
-  /// The output has reached a water mark; `waiting` bytes wait to be sent. The two are called in
-  /// turn. A rise that falls again before the loop's next turn is not reported.
+  /// on_high_water, on_low_water: the output has reached a water mark; `waiting` bytes wait to be
+  /// sent. The two are called in turn. A rise that falls again before the loop's next turn is not
+  /// reported.
   move_only_function<void(tcp_connection&, std::size_t waiting)> high_water;
   move_only_function<void(tcp_connection&)> low_water;
-  /// The peer sends no more but may still receive; the connection stays until close(). Without this
-  /// function the connection is closed then.
+  /// on_peer_ended: the peer sends no more but may still receive; the connection stays until
+  /// close(). Without this function the connection is closed then.
   move_only_function<void(tcp_connection&)> peer_ended;
-  /// The last call for the connection; `why` is no error if it ended in good order. The reference
-  /// is valid until the function returns.
+  /// on_close: the last call for the connection; `why` is no error if it ended in good order. The
+  /// reference is valid until the function returns.
   move_only_function<void(tcp_connection&, std::error_code why)> closed;
 };
 

@@ -30,16 +30,21 @@ class udp_port;
 /// One datagram of a batch, in the batch's memory.
 struct datagram {
   std::span<const std::byte> bytes;
-  const endpoint& peer;  ///< who sent it, or who is to get it
+  const endpoint& peer;  ///< its sender, or its receiver
   bool truncated;        ///< it was longer than there was room
   /// Several datagrams of this size from one peer were put together (UDP_GRO); the last may be
   /// shorter. Else 0.
   std::size_t segment;
 };
 
-/// Room for datagrams, which is used again and again: receive_batch() fills it, add() and then
-/// send_batch() empties it. Three allocations when it is made, none later. Move-only; one thread at
-/// a time; it must stay in place while an operation uses it.
+/// Memory for datagrams, which is used again and again. Move-only.
+/// - To receive: datagram_socket::receive_batch() clears the batch and then fills it.
+/// - To send: add() each datagram, then call datagram_socket::send_batch(). The batch keeps them;
+///   clear() it before you add the next ones.
+///
+/// Thread-safety: one thread at a time.
+/// Lifetime: must stay in place while an operation uses it.
+/// Complexity: three allocations when it is made, none later.
 class datagram_batch {
  public:
   /// For `capacity` datagrams (at most 1024, as the kernel takes no more) of up to `largest` bytes
@@ -51,11 +56,11 @@ class datagram_batch {
 
   [[nodiscard]] std::size_t capacity() const noexcept { return capacity_; }
   [[nodiscard]] std::size_t largest() const noexcept { return largest_; }
-  /// How many there are.
+  /// The count of datagrams in the batch.
   [[nodiscard]] std::size_t size() const noexcept { return size_; }
   [[nodiscard]] bool empty() const noexcept { return size_ == 0; }
   [[nodiscard]] bool full() const noexcept { return size_ == capacity_; }
-  /// How many of them the last send_batch() has sent: all, unless it failed.
+  /// How many of them have been sent: all after send_batch(), unless that failed.
   [[nodiscard]] std::size_t sent() const noexcept { return sent_; }
   /// Valid until the batch is filled again or cleared.
   [[nodiscard]] datagram operator[](std::size_t index) const noexcept;

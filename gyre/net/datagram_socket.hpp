@@ -18,8 +18,9 @@
 
 namespace gyre::net {
 
-/// Sends and receives datagrams on a loop, each as a whole or not at all. The operations have the
-/// three forms of io::stream's, and end early as those do. One pointer, movable.
+/// Sends and receives datagrams on a loop, each as a whole or not at all. The operations are
+/// awaited in the forms of io::stream's (as they are, by as_expected(), within() a time limit), and
+/// end early as those do: by a stop, by close() or by the limit. One pointer, movable.
 ///
 /// Thread-safety: as io::stream.
 /// Errors: those of io::stream, std::errc::message_size, and errors that the network has reported
@@ -29,8 +30,9 @@ class datagram_socket {
   datagram_socket(datagram_socket&&) noexcept = default;
   datagram_socket& operator=(datagram_socket&&) noexcept = default;
 
-  /// Receives a datagram into `to`, and gives its size, which may be 0, its sender, and whether it
-  /// was cut off. One system call.
+  /// Receives a datagram into `to`, and gives a received_datagram: its `size`, which may be 0, its
+  /// sender `peer`, whether it was `truncated` because `to` is too short, and the `segment` size
+  /// (see datagram). One system call.
   auto receive_from(std::span<std::byte> to) noexcept {
     return awaiter<detail::receive_from_operation>(to);
   }
@@ -47,14 +49,14 @@ class datagram_socket {
   auto send(std::span<const std::byte> bytes) noexcept { return send_to(bytes, {}); }
   auto send(std::string_view text) noexcept { return send_to(text, {}); }
 
-  /// Waits for a datagram, and receives all that there are, as far as they fit; gives their number.
-  /// Clears the batch first. One system call (recvmmsg), no allocation.
+  /// Clears the batch, waits for a datagram, and receives all that are there and fit into the
+  /// batch; gives their number. One system call (recvmmsg), no allocation.
   auto receive_batch(datagram_batch& into) noexcept {
     return awaiter<detail::receive_batch_operation>(into);
   }
-  /// Sends all datagrams of the batch, and gives their number; after an error batch.sent() of them
-  /// have been sent. The batch keeps them. One system call (sendmmsg) unless it must wait; no
-  /// allocation.
+  /// Sends the datagrams of the batch that have not been sent yet. Gives batch.size(), as all are
+  /// sent then; after an error batch.sent() of them have been. The batch keeps them until you
+  /// clear() it. One system call (sendmmsg) unless it must wait; no allocation.
   auto send_batch(datagram_batch& batch) noexcept {
     return awaiter<detail::send_batch_operation>(batch);
   }

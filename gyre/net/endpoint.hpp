@@ -32,10 +32,10 @@ enum class address_family : sa_family_t {
   local = AF_UNIX,
 };
 
-/// Any socket address: IPv4 and IPv6 with a port, a Unix socket's path, abstract name, or lack of a
-/// name; or none at all, as a default-constructed one. A value as large as the longest path, 116
-/// bytes, so that one type goes through all system calls; per connection, an ip_address and a port
-/// are smaller.
+/// Any socket address: IPv4 or IPv6 with a port, or a Unix socket's path, abstract name, or lack of
+/// a name; or none at all, as a default-constructed one. A value of 116 bytes, large enough for the
+/// longest path, so that one type goes through all system calls; per connection, an ip_address and
+/// a port are smaller.
 ///
 /// Ordered and compared by family, then by address and port, or by path or name. An IPv6 flow label
 /// is carried, not compared.
@@ -100,8 +100,8 @@ class endpoint {
   /// Buffer of capacity() bytes for accept(), getsockname(), recvmsg(); to be followed by resize().
   sockaddr* data() noexcept { return &storage_.any; }
   static constexpr socklen_t capacity() noexcept { return sizeof(storage::bytes); }
-  /// Accepts `size` bytes that a system call has written to data(). An address of another family,
-  /// or of a size that does not fit it, leaves none.
+  /// Accepts `size` bytes that a system call has written to data(). If they are no address of an
+  /// address_family, or their size does not fit the family, the endpoint is none.
   void resize(socklen_t size) noexcept;
 
   friend std::strong_ordering operator<=>(const endpoint& left, const endpoint& right) noexcept;

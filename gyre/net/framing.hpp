@@ -16,8 +16,9 @@
 //     gyre::io::buffer out;
 //     packets.encode(out, payload);
 //
-// A framing is a small object of one direction of one connection. decode(input) takes the next
-// frame from the front, if it is there as a whole; encode(buffer, payload) appends one.
+// A framing is a small object for one direction of one connection. Each has two functions:
+// - decode(input) takes the next frame from the front of `input`, if all of it is there;
+// - encode(buffer, payload) appends a frame to `buffer`.
 #pragma once
 
 #include <gyre/io/buffer.hpp>
@@ -37,11 +38,13 @@
 
 namespace gyre::net {
 
-/// The result of decode(): the payload of the next frame; nothing while the frame is incomplete,
-/// and then nothing is consumed; or the error that ends the stream, again at each further call.
+/// The result of decode(), one of three:
+/// - the payload of the next frame;
+/// - nothing, while the frame is incomplete; nothing is consumed then;
+/// - the error that ends the stream, again at each further call.
 ///
-/// The frame has been consumed, but stays where it is: it is valid until the owner of the input
-/// changes it. Copies nothing and allocates nothing.
+/// A frame that is given has been consumed from the input, but stays where it is: the payload is
+/// valid until the owner of the input changes it. Copies nothing and allocates nothing.
 using decoded_frame = std::expected<std::optional<std::span<const std::byte>>, std::error_code>;
 
 /// Requirements of a framing.
@@ -51,8 +54,8 @@ concept framing = requires(T& object, io::input& in, io::buffer& out) {
   { object.encode(out, std::span<const std::byte>()) };
 };
 
-/// Calls `handle` with each frame that is there as a whole, and returns no error if what is left is
-/// the beginning of one.
+/// Calls `handle` with the payload of each complete frame, and leaves the beginning of the next
+/// one. Returns the error of decode() that ends the stream, if there is one.
 template <framing Framing, std::invocable<std::span<const std::byte>> Handle>
 std::error_code for_each_frame(Framing& of, io::input& in, Handle&& handle) {
   for (;;) {
@@ -74,7 +77,7 @@ struct length_prefix_options {
   std::size_t maximum = std::size_t{2} << 20;
 };
 
-/// Messages after their length.
+/// The framing in which each message comes after its length.
 class length_prefixed {
  public:
   using options = length_prefix_options;
@@ -93,8 +96,9 @@ class length_prefixed {
   void encode(io::buffer& out, std::string_view payload) const {
     encode(out, std::as_bytes(std::span(payload)));
   }
-  /// Makes one frame of all that is in `payload`: puts the length in front, where the buffer's
-  /// prepend space has room for it, so that no byte is moved. Throws as encode() does.
+  /// Makes one frame of all that is in `payload`: puts the length in front, into the buffer's
+  /// headroom (buffer_options::prepend) if it fits there, so that no byte is moved. Throws as
+  /// encode() does.
   void encode_in_place(io::buffer& payload) const;
 
   /// The longest payload, in bytes.
@@ -104,7 +108,7 @@ class length_prefixed {
   options format_;
 };
 
-/// Messages that end with a delimiter, which is no part of them.
+/// The framing in which each message ends with a delimiter, which is no part of it.
 class delimited {
  public:
   static constexpr std::size_t default_maximum = std::size_t{64} << 10;
@@ -138,7 +142,7 @@ class delimited {
   std::size_t searched_ = 0;  // bytes at the front in which no delimiter begins
 };
 
-/// Messages of one size.
+/// The framing in which all messages have one fixed size, and nothing stands between them.
 class fixed {
  public:
   /// `size`: of each message, in bytes. Throws std::invalid_argument for zero.

@@ -27,24 +27,28 @@ struct passed_socket {
 /// variables are removed, so that a second call gives none.
 ///
 /// Thread-safety: changes the environment; call it before other threads begin.
-/// Errors: std::system_error if a descriptor is none (std::errc::bad_file_descriptor) or the
-/// variables make no sense (invalid_argument).
+/// Errors: std::system_error: std::errc::bad_file_descriptor if one of the descriptors is not open,
+/// std::errc::invalid_argument if the variables make no sense.
 std::vector<passed_socket> sockets_from_environment();
 
-/// Gives copies of sockets to the process at the other end, which calls receive_sockets(): to the
-/// new process of a server that restarts. Both processes can accept from then on; connections that
-/// wait are lost by neither, as long as one of them has the socket open.
+/// Sends copies of sockets to another process, such as the successor of a server that restarts,
+/// which calls receive_sockets() at the other end of `to`. Both processes can accept from then on.
+/// Connections that wait to be accepted are not lost, as long as one of the two has the socket
+/// open.
 ///
 /// Errors: those of unix_stream::send_fds(); std::errc::invalid_argument for a name with a ':' or a
-/// zero in it, or more sockets than go with one message (253). Costs two frames.
+/// zero in it, or more sockets than go with one message (253).
+/// Complexity: allocates two coroutine frames.
 [[nodiscard]] task<> send_sockets(unix_stream& to, std::span<const passed_socket> sockets);
-/// Waits for the sockets of send_sockets(). Errors: those of unix_stream::receive_fds(), and
-/// std::errc::protocol_error if something else came, or the stream ended.
+/// Awaited, gives the sockets of send_sockets() at the other end. Errors: those of
+/// unix_stream::receive_fds(), and std::errc::protocol_error if something else came, or the stream
+/// ended.
 [[nodiscard]] task<std::vector<passed_socket>> receive_sockets(unix_stream& from);
 
-/// A socket that listens at `at`, for servers, of which the program keeps a copy to pass it on.
-/// `options` are set before it binds, and connections inherit them; the file of a Unix socket at
-/// which nobody listens any more is replaced. Throws std::system_error as tcp_server::listen().
+/// A socket that listens at `at`. For a program that keeps the socket in order to pass it on later,
+/// and gives a copy_of() it to its server. `options` are set before it binds, and connections
+/// inherit them. A Unix socket's file that no process listens at any more is replaced. Throws
+/// std::system_error as tcp_server::listen().
 socket listening_socket(const endpoint& at, const socket_options& options = {.reuse_address = true},
                         int backlog = 4096);
 

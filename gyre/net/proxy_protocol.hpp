@@ -46,30 +46,36 @@ struct proxy_header {
   const std::string* find(std::uint8_t type) const noexcept;
 };
 
-/// Nothing if more bytes are needed.
+/// A header; nothing, if more bytes are needed; or an error.
 using parsed_proxy_header = std::expected<std::optional<proxy_header>, std::error_code>;
 
 /// Reads the header with which `bytes` begin. Strict, as the specification asks: nothing is
-/// guessed, and a checksum is verified. Errors: std::errc::protocol_error for what is no header,
-/// message_size for one of more than `limit` bytes. Throws std::bad_alloc. Complexity: linear in
-/// the header's size.
+/// guessed, and a checksum is verified.
+///
+/// Errors: std::errc::protocol_error if `bytes` do not begin with a header, message_size for a
+/// header of more than `limit` bytes. Throws std::bad_alloc.
+/// Complexity: linear in the header's size.
 [[nodiscard]] parsed_proxy_header parse_proxy_header(std::span<const std::byte> bytes,
                                                      std::size_t limit = 4096);
 
-/// Reads a header from a stream; bytes behind it stay in `held`, for read_frame() and the like.
-/// Only if the peer is a proxy that you trust, and with a limit of time: with_timeout(). Errors:
-/// those of parse_proxy_header() and of receiving; io::errc::unexpected_end. Costs a frame.
+/// Awaited, reads a header from a stream and gives it; bytes that come after it stay in `held`, for
+/// read_frame() and the like. Call it only for a peer that is a proxy which you trust, as anyone
+/// can forge a header, and limit its time by with_timeout().
+///
+/// Errors: those of parse_proxy_header() and of receiving; io::errc::unexpected_end.
+/// Complexity: allocates one coroutine frame.
 [[nodiscard]] task<proxy_header> read_proxy_header(io::stream& from, io::buffer& held,
                                                    std::size_t limit = 4096);
 
 /// Which of a server's connections begin with a header.
 struct proxy_protocol_options {
-  /// Whether this peer is a proxy that is trusted, and sends headers, as anyone could forge a
-  /// header. Without a function no peer is. Connections of other peers are served as they are.
-  /// Called on the loops' threads, at the same time if there are several.
+  /// Whether `peer` is a proxy that you trust and that sends headers. Anyone could forge a header,
+  /// so connections of other peers are served without looking for one. Without a function, no peer
+  /// is taken for a proxy. Called on the loops' threads, at the same time if there are several.
   std::function<bool(const endpoint& peer)> trusted = {};
-  /// How long a header may take, and how large it may be; otherwise the connection is closed, and
-  /// counted as refused. Until then it counts as a connection.
+  /// How long a header may take, and its largest size in bytes. A connection whose header is later
+  /// or larger is closed, and counted as refused. It counts as a connection of the server before
+  /// its header has come, too.
   std::chrono::nanoseconds timeout = std::chrono::seconds{3};
   std::size_t limit = 4096;
 };

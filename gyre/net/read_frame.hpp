@@ -32,22 +32,27 @@ void append_received(io::buffer& held, std::span<const std::byte> bytes);
 
 }  // namespace detail
 
-/// Reads until the next frame is there as a whole, and gives its payload, which is valid until
-/// `held` is changed, so until the next call; nothing when the stream has ended behind a frame.
-/// Bytes that came behind the frame stay in `held` for the next call. The arguments must outlive
-/// the wait.
+/// Awaited, reads until the next frame is complete, and gives its payload, which is valid until
+/// `held` changes, so until the next call. Gives nothing when the stream has ended after a complete
+/// frame. Bytes that came after the frame stay in `held` for the next call. The arguments must
+/// outlive the wait.
 ///
-/// `held` never grows beyond its max_size: more is not read before frames have been taken out of
-/// it, so a peer may send many frames at once. Up to 1 MiB and a little, read_frame() reads into
-/// the buffer's own memory, of which it then keeps 4 KiB while it waits; else into the loop's.
-/// Without a max_size it grows to the framing's largest frame and up to 1 MiB that came behind it.
-/// Nothing counts what all connections hold: a server bounds them, by a semaphore for instance, to
-/// its memory divided by that.
+/// Memory: set the max_size of `held` (buffer_options) to the largest frame that you accept, its
+/// length or delimiter included. `held` never has more bytes than that: nothing is read before
+/// earlier frames have been taken out of it, however many a peer sends at once.
+/// - While max_size leaves room for less than 1 MiB, bytes are read right into `held`, which then
+///   has 4 KiB of memory or more while it waits.
+/// - Otherwise bytes are received into the loop's memory, so that an idle connection holds none,
+///   and are copied to `held`. Without a max_size `held` can grow to the largest frame of the
+///   framing and 1 MiB that came after it.
+///
+/// The memory of all connections together is not limited here. A server limits it by the number of
+/// connections (with a semaphore, for instance): memory / max_size.
 ///
 /// Errors, thrown as std::system_error: those of decode(), those of stream::receive(),
 /// io::errc::unexpected_end if the stream ends within a frame, io::errc::limit_exceeded if a frame
 /// does not fit in `held`, std::errc::not_enough_memory.
-/// Complexity: allocates a coroutine's frame per call; copies what had to be waited for.
+/// Complexity: allocates one coroutine frame per call.
 template <framing Framing>
 [[nodiscard]] task<std::optional<std::span<const std::byte>>> read_frame(io::stream& from,
                                                                          Framing& frames,

@@ -13,7 +13,7 @@ enum class resolve_errc {
   host_not_found = 1,  ///< there is no such name
   no_data,             ///< the name exists, but has no address, or none of the kind asked for
   timed_out,           ///< no server answered in time; also equal to std::errc::timed_out
-  server_failure,      ///< the server could not find out (SERVFAIL), or not understand the question
+  server_failure,      ///< the server could not find out (SERVFAIL), or did not understand
   refused,             ///< the server will not say (REFUSED)
   bad_name,            ///< it cannot be a name: empty, too long, a label of more than 63 bytes
   bad_response,        ///< the answer makes no sense
@@ -21,7 +21,7 @@ enum class resolve_errc {
   service_not_found,   ///< /etc/services has no port of that name
 };
 
-/// Named "resolve".
+/// The category of resolve_errc; its name is "resolve". Any thread.
 const std::error_category& resolve_category() noexcept;
 
 inline std::error_code make_error_code(resolve_errc error) noexcept {

@@ -33,11 +33,13 @@
 
 namespace gyre::net {
 
-/// A server of a service (RFC 2782).
+/// A server of a service (RFC 2782). resolve_srv() gives them in the order in which to try them:
 ///
 ///     for (const auto& each : co_await names.resolve_srv("_xmpp-client._tcp.example.org")) {
-///       auto peer = co_await gyre::net::connect(names, each.target, each.port);
-///       use(std::move(peer));
+///       auto peer = co_await gyre::as_expected(gyre::net::connect(names, each.target, each.port));
+///       if (!peer) continue;  // the next server
+///       use(std::move(*peer));
+///       break;
 ///     }
 struct srv_record {
   std::string target;  ///< the name of its host
@@ -94,16 +96,17 @@ struct resolver_options {
   /// afterwards. Without a value: as in resolv.conf.
   std::optional<std::vector<std::string>> search_domains = {};
   std::optional<int> ndots = {};
-  /// Names that servers are asked for at the same time, at least 1; others wait. A cancelled lookup
-  /// makes room for another at once, but its queries run on until they are answered or time out, or
-  /// no lookup waits at all. Up to some eight times as many names may be abandoned in this way;
-  /// then further ones wait for them.
+  /// Names that servers are asked for at the same time, at least 1; lookups of others wait. A
+  /// cancelled lookup makes room for another at once. Its queries go on in the background until
+  /// they are answered or time out, or until no lookup waits for any answer, when all are dropped.
+  /// At most some eight times as many names may be looked up in vain in this way; then further
+  /// lookups wait for them.
   std::size_t max_concurrent = 256;
   dns_cache_options cache = {};
 };
 
-/// A port: a number, or a name in /etc/services ("https"; of any protocol). Looking up a name reads
-/// that file.
+/// A port, as resolve() and connect() take it: a number, or the name of a service in /etc/services
+/// ("https"; of any protocol). Converting a name reads that file.
 class service {
  public:
   service(std::uint16_t port) noexcept : port_(port) {}
@@ -160,7 +163,7 @@ struct resolver_access;
 
 }  // namespace detail
 
-/// A handle of a lookup with a callback. Its destructor cancels the lookup.
+/// Owns a lookup with a callback. The destructor cancels it.
 ///
 /// Thread-safety: none; belongs to the thread of the resolver's loop.
 /// Lifetime: may outlive the resolver.
@@ -177,7 +180,7 @@ class [[nodiscard]] lookup {
 
   /// Destroys the callback without calling it. True if it had not been called.
   bool cancel() noexcept;
-  /// Lets the lookup run on without the handle.
+  /// Lets the lookup run on without this object.
   void detach() noexcept;
   /// Whether the callback is still to be called.
   bool active() const noexcept;
@@ -188,23 +191,24 @@ class [[nodiscard]] lookup {
   detail::callback_lookup* owned_ = nullptr;
 };
 
-/// Looks up the addresses of hosts with c-ares, whose sockets and time-outs its loop watches.
-/// Simultaneous lookups of one name share their queries.
+/// Looks up the addresses of hosts with c-ares, whose sockets and time-outs the resolver's loop
+/// watches. Simultaneous lookups of one name share their queries.
 ///
 /// A numeric address needs no server; "localhost" and names that end in ".localhost" give the
 /// loopback addresses, unless the hosts file has them (RFC 6761). Other names come from the hosts
 /// file, and from name servers: A and AAAA are asked for together, and once more by TCP if UDP cuts
-/// the answer off. A single server's failure is the lookup's; of several servers, the next one is
-/// asked after a failure. One of A and AAAA is enough, if the other fails. Answers are cached (see
-/// dns_cache_options), by the loop's clock.
+/// the answer off. If a server fails, the next one is asked; if there is only one server, its error
+/// is the lookup's. If only one of A and AAAA fails, the addresses of the other are the result.
+/// Answers are cached (see dns_cache_options), by the loop's clock.
 ///
-/// Time-outs of queries are in real time, whatever the loop's poller. Construction and the names of
-/// services read small files of the system; lookups do when these have changed. After fork() the
-/// child may use the resolver if no lookup was under way and the loop's after_fork_in_child() was
-/// called before; otherwise it should make its own, and leave this one alone.
+/// Time-outs of queries are in real time, even on a loop whose poller has a clock of its own (a
+/// test's virtual time). Construction and the names of services read small files of the system;
+/// lookups do when these have changed. After fork() the child may use the resolver if no lookup was
+/// under way and the loop's after_fork_in_child() was called before; otherwise it should make its
+/// own, and leave this one alone.
 ///
-/// Thread-safety: all members but the coroutine forms belong to the loop's thread (or the loop's
-/// owner while no thread runs it).
+/// Thread-safety: the coroutine forms may be called on any thread; all other members belong to the
+/// loop's thread, or one other thread while none runs the loop.
 /// Lifetime: must not outlive its loop. The destructor completes all lookups with
 /// std::errc::operation_canceled before it returns; their callbacks must neither use the resolver
 /// nor throw.
@@ -212,24 +216,27 @@ class resolver {
  public:
   using callback = move_only_function<void(resolve_result)>;
 
-  /// Reads /etc/resolv.conf. Throws std::system_error if that fails, unless the file does not
-  /// exist; std::invalid_argument for options that make no sense; std::bad_alloc.
+  /// Reads resolver_options::resolv_conf. Throws std::system_error if that fails, unless the file
+  /// does not exist; std::invalid_argument for options that make no sense; std::bad_alloc.
   explicit resolver(event_loop& loop, resolver_options options = {});
   resolver(const resolver&) = delete;
   resolver& operator=(const resolver&) = delete;
   ~resolver();
 
-  /// Calls `found` with the endpoints of `host` at `port`, at least one, or the error: a
-  /// resolve_errc or std::errc::not_enough_memory. Exactly once, on the loop's thread, after
-  /// resolve() has returned, unless the returned lookup, which must be kept, is cancelled. `found`
-  /// may destroy the resolver and its lookup; its exceptions go to the loop's on_exception. Throws
-  /// std::bad_alloc.
+  /// Looks up `host`, and calls `found` once: with its endpoints at `port`, at least one, or with
+  /// an error. That happens on the loop's thread, after resolve() has returned, unless the returned
+  /// lookup is cancelled or dropped before: keep it. `found` may destroy the resolver and its
+  /// lookup; its exceptions go to the loop's on_exception.
+  ///
+  /// Errors, as values: a resolve_errc, std::errc::not_enough_memory, or
+  /// std::errc::operation_canceled when the resolver is destroyed. Throws std::bad_alloc.
   lookup resolve(std::string_view host, service port, callback found);
 
-  /// Awaited, gives the endpoints, at least one, or throws std::system_error with the error. From
-  /// any thread and executor, where the coroutine is resumed. A stop request, from any thread, ends
-  /// it at once with operation_cancelled. May be destroyed while it waits, on the loop's thread, if
-  /// that is its executor, unless a stop was requested.
+  /// Awaited, gives the endpoints, at least one, or throws std::system_error with one of these
+  /// errors. May be awaited on any thread and executor; the coroutine is resumed on its own
+  /// executor. A stop request, from any thread, ends it at once with operation_cancelled. A
+  /// coroutine that waits may be destroyed on the loop's thread, if the loop is its executor and no
+  /// stop was requested.
   [[nodiscard]] detail::resolve_awaiter resolve(std::string host, service port);
 
   /// The servers of a service, such as "_imaps._tcp.example.org", in the order in which to try

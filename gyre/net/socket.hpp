@@ -13,22 +13,23 @@
 
 namespace gyre::net {
 
+/// The way in which a socket carries bytes (socket(2)).
 enum class socket_type : int {
   stream = SOCK_STREAM,
   datagram = SOCK_DGRAM,
-  sequenced = SOCK_SEQPACKET,  ///< datagrams of a connection: Unix
+  sequenced = SOCK_SEQPACKET,  ///< a connection that keeps the bounds of messages: Unix only
 };
 
 /// Which way of a connection to end.
 enum class shutdown_side : int { receive = SHUT_RD, send = SHUT_WR, both = SHUT_RDWR };
 
-/// Owns a socket that never blocks and that no program started by exec inherits. Move-only;
-/// members belong to one thread at a time. Each member is one system call, and throws
-/// std::system_error with that call's name, and the endpoint it was given ("bind 127.0.0.1:80:
-/// Permission denied"); options and names are socket_ref's.
+/// Owns a socket that never blocks and that no program started by exec inherits. Move-only; members
+/// belong to one thread at a time. Each member is one system call, and throws std::system_error
+/// with that call's name, and the endpoint it was given ("bind 127.0.0.1:80: Permission denied").
+/// The functions for options and addresses are those of its base, socket_ref.
 class socket : public socket_ref {
  public:
-  /// None: fd() is negative.
+  /// Without a socket: fd() is negative.
   socket() noexcept : socket_ref(-1) {}
   /// Takes over `descriptor`, which must not block; that is not checked.
   explicit socket(unique_fd descriptor) noexcept
@@ -40,7 +41,7 @@ class socket : public socket_ref {
     return *this;
   }
 
-  /// A new one; `protocol` as in socket(2), 0 for what the type has. Throws std::system_error:
+  /// Makes a socket; `protocol` is as in socket(2), 0 for the type's own. Throws std::system_error:
   /// std::errc::too_many_files_open, address_family_not_supported.
   static socket open(address_family family, socket_type type, int protocol = 0);
 
@@ -57,9 +58,9 @@ class socket : public socket_ref {
   /// Lets up to `backlog` connections wait for accept(), at most net.core.somaxconn. A negative one
   /// is std::errc::invalid_argument.
   void listen(int backlog = SOMAXCONN) const;
-  /// Sets a datagram socket's peer, or begins a connection. True if it is there; false if it is
-  /// under way: when the socket is writable, take_error() says how it ended. Throws
-  /// std::system_error: std::errc::connection_refused, network_unreachable,
+  /// Sets a datagram socket's peer, or begins a connection. True if the socket is connected now;
+  /// false if the connection is under way: when the socket is writable, take_error() says how that
+  /// ended. Throws std::system_error: std::errc::connection_refused, network_unreachable,
   /// resource_unavailable_try_again (the backlog of a Unix listener is full).
   [[nodiscard]] bool connect(const endpoint& peer) const;
   /// Ends one way or both; the peer reads the end of the stream. A connection that the peer has
@@ -73,12 +74,14 @@ class socket : public socket_ref {
 /// Two connected Unix sockets. Throws std::system_error.
 std::pair<socket, socket> socket_pair(socket_type type = socket_type::stream);
 
+/// The two ends of a pipe, as descriptors without a loop.
 struct pipe_pair {
   unique_fd reader;
   unique_fd writer;
 };
 
-/// A pipe that never blocks, on either side. Throws std::system_error.
+/// Makes a pipe that never blocks, on either side. For programs that watch or pass the descriptors
+/// themselves; io::make_pipe() gives two streams on a loop. Throws std::system_error.
 pipe_pair make_pipe();
 
 namespace detail {

@@ -54,7 +54,7 @@ struct socket_options {
 
 /// A non-owning reference to a socket: its options and its addresses.
 ///
-/// Thread-safety: any thread, as far as the descriptor is open.
+/// Thread-safety: any thread, as long as the descriptor is open.
 /// Errors: std::system_error with the kernel's name of the option, such as "TCP_NODELAY: Operation
 /// not supported"; std::errc::invalid_argument also for a number that no int can hold.
 /// Complexity: one system call for each member unless said otherwise.
@@ -66,7 +66,8 @@ class socket_ref {
   /// Sets all options that have a value. The ones before a failing one stay set.
   void apply(const socket_options& options) const;
 
-  /// The address it is bound to, that of its peer (std::errc::not_connected without one).
+  /// The address that the socket is bound to, and that of its peer (std::errc::not_connected if
+  /// there is none).
   endpoint local_endpoint() const;
   endpoint peer_endpoint() const;
   address_family family() const;
@@ -76,32 +77,35 @@ class socket_ref {
 
   // Any socket.
 
-  /// Binding to a port where connections of an earlier listener linger (SO_REUSEADDR). Before bind.
+  /// Allows binding to a port where connections of an earlier listener linger (SO_REUSEADDR). To be
+  /// set before bind.
   void set_reuse_address(bool on) const;
   bool reuse_address() const;
-  /// Several sockets bound to one port, among which the kernel spreads connections or datagrams
-  /// (SO_REUSEPORT). Before bind, on each of them.
+  /// Allows several sockets to be bound to one port, among which the kernel spreads connections or
+  /// datagrams (SO_REUSEPORT). To be set before bind, on each of them.
   void set_reuse_port(bool on) const;
   bool reuse_port() const;
-  /// Bytes the kernel keeps (SO_SNDBUF, SO_RCVBUF); it reserves, and reports, twice as much, and no
-  /// longer adapts it. Limited by net.core.wmem_max and rmem_max. For TCP before connect or listen.
+  /// Bytes that the kernel keeps (SO_SNDBUF, SO_RCVBUF); it reserves, and reports, twice as much,
+  /// and no longer adapts it. Limited by net.core.wmem_max and rmem_max. For TCP to be set before
+  /// connect or listen.
   void set_send_buffer(std::size_t bytes) const;
   std::size_t send_buffer() const;
   void set_receive_buffer(std::size_t bytes) const;
   std::size_t receive_buffer() const;
-  /// How long closing may block for unsent data (SO_LINGER); with zero it resets the connection.
-  /// Nothing: closing returns at once, and the kernel goes on sending. The default.
+  /// How long closing may block for unsent data (SO_LINGER); with zero, closing resets the
+  /// connection. Without a value, the default, closing returns at once, and the kernel goes on
+  /// sending.
   void set_linger(std::optional<std::chrono::seconds> limit) const;
   std::optional<std::chrono::seconds> linger() const;
-  /// The processor whose packets a listener of a reuse_port group wants, or where a connection's
-  /// last came in (SO_INCOMING_CPU).
+  /// Set on a listener of a reuse_port group: the processor whose packets it is to get. Read from a
+  /// connection: the processor on which its last packet came in (SO_INCOMING_CPU).
   void set_incoming_cpu(int cpu) const;
   int incoming_cpu() const;
 
   // Internet sockets.
 
-  /// Whether an IPv6 socket refuses IPv4, which it else sees as mapped addresses (IPV6_V6ONLY).
-  /// Before bind.
+  /// Whether an IPv6 socket refuses IPv4 peers, which it otherwise sees as mapped addresses
+  /// (IPV6_V6ONLY). To be set before bind.
   void set_v6_only(bool on) const;
   bool v6_only() const;
   /// The byte of DSCP and ECN in what is sent (IP_TOS; for IPv6, IPV6_TCLASS as well). 0 to 255.
@@ -116,7 +120,7 @@ class socket_ref {
   /// One system call for each member that is given.
   void set_keep_alive(const keep_alive_options& options) const;
   keep_alive_options keep_alive() const;
-  /// Holds back what does not fill a packet, for 200 ms at most (TCP_CORK).
+  /// Holds back bytes that do not fill a packet, for 200 ms at most (TCP_CORK).
   void set_cork(bool on) const;
   bool cork() const;
   /// Acknowledges at once (TCP_QUICKACK). Not lasting: the kernel may fall back to delaying.
@@ -130,8 +134,8 @@ class socket_ref {
   /// (TCP_DEFER_ACCEPT), which the kernel rounds up; zero: at once.
   void set_defer_accept(std::chrono::seconds limit) const;
   std::chrono::seconds defer_accept() const;
-  /// Lets a listener take data with the first packet from up to so many peers at once
-  /// (TCP_FASTOPEN); zero: none. Data sent so may arrive twice.
+  /// Lets a listener take data with the first packet of a connection (TCP_FASTOPEN), from up to
+  /// `waiting` peers at a time; zero: none. Such data may arrive twice.
   void set_fast_open(int waiting) const;
   int fast_open() const;
 

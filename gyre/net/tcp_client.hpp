@@ -34,8 +34,8 @@ namespace gyre::net {
 struct tcp_client_options {
   std::string name = "tcp_client";
   connection_options connections = {};
-  /// How long one attempt to connect may take, not zero; for a host with several addresses, with
-  /// each of them.
+  /// How long one attempt to connect may take, not zero; for a host with several addresses, an
+  /// attempt at one of them.
   std::chrono::nanoseconds connect_timeout = std::chrono::seconds{5};
   /// As race_options::resolution_delay, when it connects by name.
   std::chrono::nanoseconds resolution_delay = std::chrono::milliseconds{50};
@@ -68,11 +68,12 @@ struct tcp_client_metrics {
 /// Keeps one connection to a server.
 ///
 /// Thread-safety: every member may be called from any thread, also while the loop does not run yet.
-/// On the loop's thread calls take effect at once, from other threads in the loop's next turns, in
-/// the order of the calls. Calls of connect() and disconnect() that wait for the loop, with no
-/// send() between them, are merged: the last one counts, after a disconnect() if there was any.
+/// On the loop's thread calls take effect at once; calls of other threads in the loop's next turns,
+/// in the order of the calls. Calls of connect() and disconnect() that still wait for the loop,
+/// with no send() between them, are merged: the loop carries out the last one only, after one
+/// disconnect() if there is any among the others.
 /// Lifetime: the loop must outlive the client. The destructor closes the connection at once without
-/// calling `closed`; once it has returned, no handler runs any more, as with tcp_server.
+/// calling on_close; once it has returned, no handler runs any more, as with tcp_server.
 class tcp_client : public connection_handler_setters<tcp_client> {
  public:
   /// Throws std::invalid_argument for options that make no sense.
@@ -87,9 +88,10 @@ class tcp_client : public connection_handler_setters<tcp_client> {
   // The setters of connection_handlers throw std::logic_error after the first connect(). A
   // handler's exception goes to the loop's on_exception, and the client reconnects all the same.
 
-  /// An attempt to connect failed (ECONNREFUSED, also where the kernel had connected the socket to
-  /// itself; ETIMEDOUT …; ENOMEM). `attempts` have failed in a row; with `last` there will be none
-  /// until the next connect(). The default prints a line, for the first in a row and the last.
+  /// An attempt to connect has failed: ECONNREFUSED (also if the kernel connected the socket to
+  /// itself, as it can where nothing listens at a local port), ETIMEDOUT …, ENOMEM. `attempts` have
+  /// failed in a row; with `last` there will be none until the next connect(). The default prints a
+  /// line, for the first in a row and the last.
   tcp_client& on_connect_failed(
       move_only_function<void(std::error_code why, std::size_t attempts, bool last)> callback);
 
@@ -106,9 +108,9 @@ class tcp_client : public connection_handler_setters<tcp_client> {
   void disconnect();
 
   /// Sends as tcp_connection::send() does. Without a connection, keeps the bytes if `keep_limit`
-  /// allows; else returns false. From another thread: copies the bytes for the loop, and returns
-  /// false only if more than connection_options::output_limit would wait for it, where each call
-  /// counts 1 KiB besides its bytes.
+  /// allows; otherwise returns false. From another thread: copies the bytes for the loop, and
+  /// returns false only if more than connection_options::output_limit would wait for it, where each
+  /// call counts 1 KiB besides its bytes.
   bool send(std::span<const std::byte> bytes);
   bool send(std::string_view text) { return send(std::as_bytes(std::span(text))); }
 

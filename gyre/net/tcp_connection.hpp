@@ -55,26 +55,31 @@ struct connection_metrics {
 
 /// A connection of a tcp_server or tcp_client.
 ///
-/// | state     | send()  | bytes come | close()   | output sent | peer ends   | send fails |
-/// |-----------|---------|------------|-----------|-------------|-------------|------------|
-/// | open      | sends   | on_message | flushing* | open        | peer_ended* | failed*    |
-/// | failed    | refuses | on_message | ended     | -           | ended       | -          |
-/// | flushing  | refuses | dropped    | flushing  | lingering*  | flushing    | ended      |
-/// | lingering | refuses | dropped    | lingering | -           | ended       | -          |
-/// | ended     | refuses | -          | ended     | -           | -           | -          |
+/// |           | in this state        | leads to the state                                    |
+/// | state     | send()  | bytes come | close()      | all is sent   | peer ends | send fails |
+/// |-----------|---------|------------|--------------|---------------|-----------|------------|
+/// | open      | sends   | on_message | flushing (1) | open          | open (2)  | failed (3) |
+/// | failed    | refuses | on_message | ended        | -             | ended     | -          |
+/// | flushing  | refuses | dropped    | flushing     | lingering (1) | flushing  | ended      |
+/// | lingering | refuses | dropped    | lingering    | -             | ended     | -          |
+/// | ended     | refuses | -          | ended        | -             | -         | -          |
 ///
-/// abort() leads from each state to ended. (*) flushing without output is lingering at once,
-/// lingering after the peer's end is ended at once. Without the callback, the peer's end is a
-/// close(). A failure while reading is paused, and one of reading, leads to ended, as does each
-/// timeout.
+/// abort(), each timeout and a failure of reading lead from any state to ended.
 ///
-/// In failed the peer's last bytes are still received, for at most `close_timeout`. In lingering
-/// all output is sent, the peer has been told, and its end is awaited. After ended, `closed` is
-/// called in a turn of its own.
+/// 1. Flushing without output is lingering at once; lingering after the peer's end is ended at
+///    once.
+/// 2. on_peer_ended is called. Without that callback, or after shutdown_send(), the peer's end is a
+///    close().
+/// 3. Ended, if the program has paused reading or the peer has ended before.
+///
+/// In failed, the last bytes of the peer are still received, for at most `close_timeout`. In
+/// lingering, all output is sent, the peer has been told that no more will come, and its end is
+/// awaited. After the change to ended, on_close is called in a turn of its own.
 ///
 /// Thread-safety: all members belong to the thread of the connection's loop; other threads use
 /// ref().
-/// Lifetime: owned by its server or client; valid from `connected` until `closed` returns.
+/// Lifetime: owned by its server or client; valid from the call of on_connection until on_close
+/// returns.
 /// Complexity: 256 bytes, of which a message touches the first 128, and 512 bytes more once it has
 /// had to wait with output or an incomplete message, or has an idle timeout of its own. It receives
 /// into memory of the loop, so that an idle connection holds no buffer.
@@ -91,12 +96,12 @@ class alignas(64) tcp_connection : private io::handle {
   /// Whether send() would accept bytes: the connection is neither closed nor shut down, and sending
   /// has not failed.
   bool can_send() const noexcept { return phase_ == phase::open && !shutdown_requested_; }
-  /// False as soon as the end is certain: `closed` follows.
+  /// False as soon as the end is certain: on_close follows.
   bool is_open() const noexcept { return phase_ != phase::ended; }
 
-  /// Sends bytes, which need not outlive the call. True if they were accepted; false if the
-  /// connection has ended, was closed or shut down, or sending has failed, with these or before:
-  /// `closed` tells why.
+  /// Sends bytes, which need not outlive the call. True if they were accepted. False if the
+  /// connection has ended, was closed or shut down, or if sending has failed, now or before:
+  /// on_close tells why.
   /// Complexity: one system call if no output waits; copies the bytes that the kernel does not
   /// take.
   bool send(std::span<const std::byte> bytes);
@@ -118,10 +123,10 @@ class alignas(64) tcp_connection : private io::handle {
   /// that becomes shorter while it waits ends the connection with io::errc::unexpected_end, and one
   /// that cannot be read with that error; the peer sees a reset (on Unix sockets, which have none,
   /// an end). Otherwise as send().
-  /// Complexity: allocates. While it waits it counts as 16 KiB of output, however long it is, and
-  /// is not refused where nothing else waits. The loop's thread reads the file: a slow disk holds
-  /// the loop up. A peer that reads nothing holds one file open besides its connection, and further
-  /// ones within tcp_server_options::memory_limit: a server of files should allow
+  /// Complexity: allocates. While the file waits it counts as 16 KiB of output, however long it is,
+  /// and is not refused where nothing else waits. The loop's thread reads the file: a slow disk
+  /// holds the loop up. A peer that reads nothing holds one file open besides its connection, and
+  /// further ones within tcp_server_options::memory_limit: a server of files should allow
   /// `connections_per_address` no more than a quarter of the descriptors.
   bool send_file(unique_fd file, std::uint64_t offset, std::uint64_t count);
   /// Sends bytes, at least one, and with the first of them copies of `fds` (at most 253), to the
@@ -144,45 +149,47 @@ class alignas(64) tcp_connection : private io::handle {
   /// Bytes that wait for the kernel to take them; send_file() and send_fds() say how they count.
   std::size_t pending_output() const noexcept;
 
-  /// Holds back on_message and `peer_ended` until resume_reading(), and the peer by the kernel's
-  /// buffers. Only sending notices an error meanwhile. Idempotent. Independent of a server's pause
-  /// at `high_water`: the connection reads again when both are over.
+  /// Stops reading: on_message and on_peer_ended are not called until resume_reading(). What the
+  /// peer sends stays in the kernel, and when the buffers there are full the peer must wait.
+  /// Meanwhile an error of the connection is noticed only by sending. Idempotent. Independent of a
+  /// server's pause at `high_water`: the connection reads again when both are over.
   void pause_reading() noexcept;
   /// Resumes reading. First calls on_message once more with the input that it left unconsumed, in a
-  /// turn of its own, though no more has come: so a handler may take one message at a time, pause,
-  /// and resume when it has dealt with that.
+  /// turn of its own, even if no more has come. So a handler may take one message at a time, pause,
+  /// and resume when it has dealt with that message.
   void resume_reading() noexcept;
   /// Whether reading is paused, by pause_reading() or at `high_water`.
   bool reading_paused() const noexcept { return !paused_.empty(); }
 
-  /// Tells the peer, once all accepted output is sent, that no more will come; receives on.
+  /// Tells the peer, once all accepted output is sent, that no more will come. The connection still
+  /// receives.
   void shutdown_send() noexcept;
   /// Ends the connection in good order: sends the accepted output, tells the peer, and drops the
-  /// peer's bytes until it has ended too (else the kernel could reset the connection, and lose
+  /// peer's bytes until it has ended too (otherwise the kernel could reset the connection, and lose
   /// output on its way). Gives up when the peer has taken nothing for `close_timeout`, and after
-  /// `close_limit` in all; if it has not taken everything by then, `closed` gets
+  /// `close_limit` in all; if the peer has not taken everything by then, on_close gets
   /// std::errc::timed_out. on_message is not called any more.
   void close() noexcept;
   /// As above, with the time without progress and the time in all. A further call can only make the
   /// end earlier.
   void close(std::chrono::nanoseconds timeout) noexcept;
   void close(std::chrono::nanoseconds timeout, std::chrono::nanoseconds limit) noexcept;
-  /// Ends the connection at once: drops waiting output, and resets it. `closed` gets
-  /// std::errc::connection_aborted. Idempotent.
+  /// Ends the connection at once: drops waiting output, and resets it. on_close gets
+  /// std::errc::connection_aborted, or `why`. Idempotent.
   void abort() noexcept { abort(std::make_error_code(std::errc::connection_aborted)); }
   void abort(std::error_code why) noexcept;
 
   /// As connection_options::idle_timeout, for this connection alone, from now on; zero: never.
   void set_idle_timeout(std::chrono::nanoseconds timeout);
 
-  /// The peer's address, known until `closed` returns; for a Unix socket a system call.
+  /// The peer's address, known until on_close returns; for a Unix socket a system call.
   endpoint peer_endpoint() const;
-  /// The own address, by a system call; none when the connection has ended.
+  /// The address of this end, by a system call; none when the connection has ended.
   endpoint local_endpoint() const;
 
-  /// Data of the program's, of any copyable type: `c.context() = session{…}`.
+  /// A value that the program attaches, of any copyable type: `c.context() = session{…}`.
   std::any& context() noexcept { return context_; }
-  /// The context as a T; null if it is none.
+  /// The attached value; null if there is none or it is no T.
   template <class T>
   T* context() noexcept {
     return std::any_cast<T>(&context_);
@@ -205,7 +212,7 @@ class alignas(64) tcp_connection : private io::handle {
     open,
     flushing,   // close() was called, and output waits
     lingering,  // all is sent, and the FIN; waits for the peer's end
-    ended,      // the descriptor is closed, and `closed` will be called
+    ended,      // the descriptor is closed, and on_close will be called
   };
   enum class ending : bool { in_order, reset };
   // Why reading is paused.
@@ -359,11 +366,12 @@ class tcp_connection_ref {
   bool alive() const noexcept;
   explicit operator bool() const noexcept { return alive(); }
 
-  /// Copies the bytes, and sends them from the loop, in the order of calls of one thread. Also
-  /// false, and sends nothing, if more than connection_options::output_limit would wait for the
-  /// loop with them, where each call counts 1 KiB besides its bytes. So a thread that sends faster
-  /// than the loop can take is held back and memory stays bounded. A call that waits alone counts
-  /// only its bytes; a call without bytes does nothing.
+  /// Copies the bytes, and sends them from the loop, in the order of calls of one thread. Never
+  /// blocks. So that memory stays bounded, bytes that wait for the loop are limited to
+  /// connection_options::output_limit, where each call counts 1 KiB besides its bytes; a call that
+  /// finds none waiting is only refused if its bytes alone exceed the limit. A call above the limit
+  /// returns false and sends nothing: a thread that sends faster than the loop can take must itself
+  /// wait, and try again. A call without bytes does nothing.
   bool send(std::span<const std::byte> bytes) const;
   bool send(std::string_view text) const { return send(std::as_bytes(std::span(text))); }
   bool send(io::buffer&& bytes) const;
@@ -373,7 +381,7 @@ class tcp_connection_ref {
   bool abort() const;
   /// Calls `function` with the connection on its loop; destroys it uncalled if the connection has
   /// ended. Also false, and destroys it, above the limit of send(), of which each call takes 1 KiB.
-  /// The program limits what the function holds.
+  /// The program itself limits the memory that the function holds.
   bool post(move_only_function<void(tcp_connection&)> function) const;
   /// The connection, or null when it has ended. The loop's thread only.
   tcp_connection* get() const noexcept;

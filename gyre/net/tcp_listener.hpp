@@ -35,11 +35,31 @@ struct listener_options {
   socket_options accepted = {.no_delay = true};
 };
 
-/// A socket that listens for TCP connections, on a loop. Unlike a tcp_server it limits neither how
-/// many there are, in all or from one address, nor what they hold, nor how long: take a
-/// semaphore_permit before accept() and let the coroutine that serves hold it
-/// (docs/guide/network.md, part 11). One pointer, movable. Threads and lifetimes are those of
-/// io::stream. detail::listener says what it does: accept(), close() and so on.
+/// A socket that listens for TCP connections, on a loop. One pointer, movable. Its members:
+/// - accept(), accept(peer): awaited, wait for a connection and give it as a tcp_stream on the
+///   listener's loop; its address is written to the endpoint `peer`. Awaited in the forms of
+///   io::stream's operations (as they are, by as_expected(), within() a time limit), by one
+///   coroutine at a time.
+/// - accept_socket(), accept_socket(peer): likewise, but give a socket that no loop serves, for a
+///   stream on another loop.
+/// - close(): listens no more; connections that have not been accepted are reset. release(): as
+///   close(), but returns the descriptor.
+/// - local_endpoint(): the address, with the port that the kernel chose. options(): a socket_ref
+///   for options. is_open(), and fd(): -1 once closed.
+/// - refused(): the count of connections that were closed for want of a descriptor, a watch or
+///   memory.
+///
+/// Unlike a tcp_server, a tcp_listener limits neither the number of connections, in all or from one
+/// address, nor what they hold, nor how long they last: take a semaphore_permit before accept() and
+/// let the coroutine that serves hold it (docs/guide/network.md, part 11).
+///
+/// Thread-safety, Lifetime: as io::stream.
+/// Errors: accept() ends with operation_cancelled when a stop is requested,
+/// std::errc::operation_canceled when the listener is closed, std::errc::timed_out after the limit
+/// of within(), std::errc::operation_in_progress if another coroutine accepts. A lack of
+/// descriptors or memory does not end it: connections that wait are refused, by closing them, which
+/// is reported once on stderr, and accept() tries again after 10 ms, 20 ms and so on up to a
+/// second. local_endpoint() and options throw std::system_error.
 class tcp_listener : public detail::listener<tcp_stream> {
  public:
   /// Binds and listens. With port 0 the kernel chooses one: see local_endpoint(). Throws

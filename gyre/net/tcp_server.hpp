@@ -77,11 +77,13 @@ struct tcp_server_options {
   std::size_t accepts_per_address = unlimited;
   std::chrono::nanoseconds accept_interval = std::chrono::seconds{1};
   /// Bytes that all connections may hold: waiting output and unconsumed input. Each loop has an
-  /// equal part of it. When half of that part is in use, a connection may hold no more than its
-  /// even share of the other half: one that would hold more ends with std::errc::no_buffer_space.
-  /// Descriptors that wait to be sent, or whose files do, count as well, except for the first of
-  /// each connection: each as much as if all the memory were half of the descriptors that the
-  /// process may have (RLIMIT_NOFILE).
+  /// equal part of it: half = memory_limit / loops / 2. As long as the connections of a loop hold
+  /// no more than `half` together, each may hold any share. Beyond that, a connection may grow to
+  /// half / (connections of the loop); one that would hold more ends with
+  /// std::errc::no_buffer_space.
+  ///
+  /// Descriptors that wait to be sent, and files that send_file() holds open, count as well, but
+  /// for one of each connection: memory_limit / (RLIMIT_NOFILE / 2) bytes each.
   std::size_t memory_limit = std::size_t{512} << 20;
   /// Bytes that may wait for the loops in calls of broadcast() and for_each(), where each call
   /// counts 1 KiB besides its bytes; further calls are refused.
@@ -128,16 +130,16 @@ struct tcp_server_metrics {
 /// Thread-safety: every member may be called from any thread, also while the loops do not run yet;
 /// commands take effect in the loops' turns. Handlers are set before start().
 /// Lifetime: the loops must outlive the server. The destructor closes all connections without
-/// calling `closed` (to receive every `closed` call, call stop() first). Once it has returned, no
-/// handler runs any more: on another thread than a loop's it waits for running handlers, so it must
-/// not be called by a handler of another server for which one of this server's handlers waits.
-/// Connections of the calling thread's loop are closed at once, the others in the next turns of
-/// their loops, or with these. Handlers are destroyed when the last loop has let go of them.
+/// calling on_close: to receive every call, call stop() first, and wait for its `done`. Once the
+/// destructor has returned, no handler runs any more; it waits for handlers that are running on
+/// other threads, so none of these may wait for the destroying thread. Connections of the calling
+/// thread's loop are closed at once, the others in the next turns of their loops, or when these
+/// loops are destroyed. Handlers are destroyed when the last loop has let go of them.
 class tcp_server : public connection_handler_setters<tcp_server> {
  public:
-  /// On one loop, several, or a thread's. Throws std::invalid_argument for none, and for options
-  /// that make no sense: no connections allowed, a low_water that is not below high_water, an
-  /// accept_interval that is not positive.
+  /// On one loop, several, or a thread's. Throws std::invalid_argument if there is no loop, and for
+  /// options that make no sense: no connections allowed, a low_water that is not below high_water,
+  /// an accept_interval that is not positive.
   explicit tcp_server(event_loop& loop, tcp_server_options options = {});
   template <loop_group Group>
   explicit tcp_server(Group& loops, tcp_server_options options = {})
@@ -154,10 +156,10 @@ class tcp_server : public connection_handler_setters<tcp_server> {
   /// std::logic_error after start(), as the setters of connection_handlers do.
   tcp_server& on_accept_error(move_only_function<void(std::error_code)> callback);
 
-  /// Binds and listens, so that peers can connect; they are accepted after start(). May be called
-  /// for several endpoints. Port 0: the kernel chooses. The file of a Unix socket that is gone is
-  /// replaced, and stays when the server ends. No effect after stop(). Throws std::system_error
-  /// (EADDRINUSE, EACCES, EADDRNOTAVAIL …).
+  /// Binds and listens, so that peers can connect; their connections are accepted after start().
+  /// May be called for several endpoints. Port 0: the kernel chooses. A Unix socket's file that no
+  /// process listens at any more is replaced; the file stays when the server ends. No effect after
+  /// stop(). Throws std::system_error (EADDRINUSE, EACCES, EADDRNOTAVAIL …).
   void listen(const endpoint& at);
   /// Serves a socket that listens already: one that the process was started with, that another
   /// process has passed (see passed_sockets.hpp), or a copy of one that the program keeps to pass
@@ -177,18 +179,19 @@ class tcp_server : public connection_handler_setters<tcp_server> {
   void start();
 
   /// Serves a connected stream socket that came from elsewhere (another process, a socket pair) as
-  /// if it had been accepted, also before start(). It is made non-blocking, and a TCP socket gets
-  /// the options of the server's connections. Throws std::system_error (ENOTCONN, ENOTSOCK), and
-  /// then closes it.
+  /// if it had been accepted. May be called before start(). The socket is made non-blocking, and a
+  /// TCP socket gets the options of the server's connections. Throws std::system_error (ENOTCONN,
+  /// ENOTSOCK), and then closes it.
   void adopt(unique_fd connection);
 
   /// Leaves new connections in the kernel's queue until resume_accepting().
   void pause_accepting();
   void resume_accepting();
 
-  /// Stops for ever: accepts no more, closes all connections as tcp_connection::close() does, and
-  /// aborts those left after `timeout`. Then calls `done` on one of the loops. A second stop() can
-  /// make the end earlier, and its `done` is called too; also before start().
+  /// Stops for ever, and returns at once: accepts no more, closes all connections as
+  /// tcp_connection::close() does, aborts those that are left after `timeout`, and then calls
+  /// `done` on one of the loops. May be called before start(). A second call can make the end
+  /// earlier, and its `done` is called too.
   void stop(std::chrono::nanoseconds timeout = std::chrono::seconds{5},
             move_only_function<void()> done = {});
   /// As above, with a point in time of the loops' clock.
@@ -203,8 +206,8 @@ class tcp_server : public connection_handler_setters<tcp_server> {
         [this, deadline](completion<void> done) { stop(deadline, [done] { done.set_value(); }); });
   }
 
-  /// Calls `function` with each connection, on its loop, later. False, and calls nothing, if calls
-  /// with more than `broadcast_limit` wait for the loops.
+  /// Calls `function` with each connection, on its loop, later. False, and calls nothing, if more
+  /// than `broadcast_limit` would wait for the loops.
   bool for_each(std::function<void(tcp_connection&)> function);
   /// Sends to all connections; the bytes are copied once. Returns as for_each().
   bool broadcast(std::span<const std::byte> bytes);

@@ -18,7 +18,9 @@
 
 namespace gyre::net {
 
-/// A connected UDP (or Unix datagram) socket whose calls block: not for use on a loop's thread.
+/// A connected UDP (or Unix datagram) socket whose calls block the thread. Unlike tcp_client it has
+/// no loop and no callbacks, and must not be used on a loop's thread: udp_socket and udp_server are
+/// for loops.
 ///
 /// Thread-safety: one thread at a time.
 class udp_client {

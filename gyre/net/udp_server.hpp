@@ -77,8 +77,8 @@ class udp_server {
 
     /// Copies a datagram, which may be empty, and sends it at the end of the batch (outside of
     /// on_datagram: at once). False if the output limit refuses it, or the server has stopped.
-    /// Errors of the kernel are only counted; so is a reply to a Unix client whose queue is full.
-    /// Throws std::bad_alloc, and then sends nothing.
+    /// Errors of the kernel are only counted: as `errors`, or as `refused` if the queue of a Unix
+    /// client is full. Throws std::bad_alloc, and then sends nothing.
     bool send_to(std::span<const std::byte> bytes, const endpoint& to);
     bool send_to(std::string_view text, const endpoint& to) {
       return send_to(std::as_bytes(std::span(text)), to);
@@ -121,9 +121,9 @@ class udp_server {
   endpoint local_endpoint(std::size_t index = 0) const;
   /// Begins to receive. Throws std::logic_error if called twice.
   void start();
-  /// Closes the sockets for ever, once all waiting replies are sent or refused. Then calls `done`
-  /// on the first of the loops, unless the server has been destroyed. Idempotent, also before
-  /// start(). Throws std::bad_alloc.
+  /// Closes the sockets for ever, once all waiting replies are sent or refused. Returns at once;
+  /// `done` is called afterwards, on the first of the loops, unless the server has been destroyed.
+  /// Idempotent; may be called before start(). Throws std::bad_alloc.
   void stop(move_only_function<void()> done = {});
 
   const std::string& name() const noexcept;

@@ -31,7 +31,9 @@ struct bytes_and_fds {
   std::vector<unique_fd> fds;
 };
 
-/// The process at the other end of a Unix socket, or the one that connected it.
+/// The process that set up the other end of a Unix socket, by connect(2), listen(2) or
+/// socketpair(2), as it was then. It may have ended since, or passed the socket on to another
+/// process.
 struct peer_credentials {
   ::pid_t process;
   ::uid_t user;
@@ -53,16 +55,21 @@ class unix_stream : public socket_stream {
   /// The most descriptors that go with one message.
   static constexpr std::size_t most_fds = detail::message_with_fds::most_fds;
 
-  /// Writes some of `from`, at least one byte, together with copies of `fds`, and gives how many
-  /// bytes; the rest is written without them. The descriptors stay the caller's. Errors:
-  /// std::errc::invalid_argument for no bytes or more than most_fds descriptors, and those of
-  /// writing. Costs a frame.
+  /// Writes some of `from`, at least one byte, together with copies of `fds`, and gives the count
+  /// of bytes; write the rest without descriptors. The descriptors stay the caller's.
+  ///
+  /// Errors: std::errc::invalid_argument for no bytes or more than most_fds descriptors, and those
+  /// of writing.
+  /// Complexity: allocates one coroutine frame.
   [[nodiscard]] task<std::size_t> send_fds(std::span<const std::byte> from,
                                            std::span<const int> fds);
-  /// Reads what there is, up to `to.size()` bytes, and the descriptors that came with it
-  /// (close-on-exec). Errors: std::errc::too_many_files_open if not all of them could be taken; the
-  /// others are then closed. Bytes that other reads receive lose their descriptors; these are
-  /// closed. Costs a frame.
+  /// Reads the bytes that are there, at least one, up to `to.size()`, and the descriptors that came
+  /// with them (close-on-exec). Bytes that another operation reads lose their descriptors, which
+  /// are closed.
+  ///
+  /// Errors: std::errc::too_many_files_open if the process could not take all descriptors (the
+  /// others are then closed), and those of reading.
+  /// Complexity: allocates one coroutine frame.
   [[nodiscard]] task<bytes_and_fds> receive_fds(std::span<std::byte> to);
 
   /// Throws std::system_error.
@@ -84,8 +91,8 @@ struct unix_listener_options {
   bool replace_stale = true;
 };
 
-/// A Unix socket that listens for connections, on a loop. detail::listener says what it does. The
-/// file of its path stays when it is closed.
+/// A Unix socket that listens for connections, on a loop. Its members are those of tcp_listener:
+/// accept() and so on, which give unix_streams. The file of its path stays when it is closed.
 class unix_listener : public detail::listener<unix_stream> {
  public:
   /// Binds and listens. Throws std::system_error: std::errc::address_in_use, permission_denied,

@@ -41,7 +41,8 @@ using submitted_result_t =
     std::conditional_t<std::is_rvalue_reference_v<std::invoke_result_t<F&>>,
                        std::remove_cvref_t<std::invoke_result_t<F&>>, std::invoke_result_t<F&>>;
 
-/// A callable in a pool, and the state of its future, in one block from the slab.
+/// A callable in a pool, and the state of its future, in one block of the slab allocator
+/// (base/slab.hpp).
 template <class F>
 class submitted_task final : public future_state<submitted_result_t<F>> {
  public:
@@ -104,21 +105,24 @@ submission<std::decay_t<F>> make_future_task(F&& callable);
 
 }  // namespace detail
 
-/// The result of a task that was submitted to a pool: to wait for, or to await, once. Destroying
-/// the future drops the result; the task goes on.
+/// The result of a task that was submitted to a pool. It can be waited for any number of times, and
+/// taken once, by get() or co_await. Destroying the future drops the result; the task still runs.
 ///
-/// Waiting on a worker of a pool runs other tasks of that pool meanwhile, deeper in the stack: so a
-/// task that waits for others needs no thread of its own. Two waits without end are detected, and
-/// throw: for a task that waits beneath, in the same stack; and when all workers of a pool wait for
-/// tasks of it and have no stack left to help (a quarter of the stack, 256 KiB at most, is kept).
-/// Other circles of waits through several threads are not detected.
+/// A worker of a pool that waits for a future runs other tasks of that pool meanwhile, on top of
+/// its own stack. So a task that waits for others needs no thread of its own. Two kinds of deadlock
+/// are detected, in waits without a deadline:
+/// - A thread waits for a task that it is running itself, further down in its stack.
+/// - All workers of a pool wait for tasks of that pool, and none has stack left to run another one.
+///   A worker keeps a quarter of its stack, at most 256 KiB, free of such tasks.
+///
+/// Other cycles of waits, between several threads, are not detected.
 ///
 /// Thread-safety: one thread at a time.
 /// Lifetime: a future may outlive its pool, which finishes or drops all tasks.
-/// Errors: get() and the waits throw std::logic_error if the future is not valid, and
-/// std::system_error (std::errc::resource_deadlock_would_occur) for a detected deadlock, after
-/// which it stays valid. The result of a task that the pool dropped is
-/// std::errc::operation_canceled.
+/// Errors: ready(), get(), the waits and co_await throw std::logic_error if the future is not
+/// valid. get() and wait() throw std::system_error (std::errc::resource_deadlock_would_occur) for a
+/// detected deadlock, after which the future stays valid. get() and co_await throw
+/// std::system_error (std::errc::operation_canceled) for a task that the pool dropped.
 /// Complexity: awaiting allocates nothing; waiting takes at most two system calls, none if the task
 /// has finished.
 template <class T>
@@ -135,7 +139,7 @@ class [[nodiscard]] future {
   }
   void swap(future& other) noexcept { std::swap(state_, other.state_); }
 
-  /// Whether it has a task; not after a move or after get().
+  /// Whether it has a task: not after a move, get() or co_await.
   [[nodiscard]] bool valid() const noexcept { return state_ != nullptr; }
 
   /// Whether the task has finished. One load.
@@ -149,8 +153,9 @@ class [[nodiscard]] future {
   }
 
   void wait() const { state().wait_until(steady_time::max()); }
-  /// Waits at most for `duration`: whether the task has finished. On a worker of a pool it returns
-  /// after the task that the worker then runs.
+  /// Waits at most for `duration`, and returns whether the task has finished. A worker of a pool
+  /// that waits returns later than that if it is running another task meanwhile: when that task has
+  /// ended.
   bool wait_for(std::chrono::nanoseconds duration) const {
     return state().is_finished() ||
            state().wait_until(detail::later(detail::monotonic_now(), duration));
@@ -160,8 +165,12 @@ class [[nodiscard]] future {
 
   /// Awaited as `co_await std::move(future)` or `co_await pool.submit(…)`, gives the result of
   /// get(), on the coroutine's own executor. When a stop is requested the coroutine goes on at once
-  /// with operation_cancelled, and the task runs all the same. A waiting coroutine may be destroyed
-  /// unless the task has finished or a stop was requested meanwhile.
+  /// with operation_cancelled, and the task runs all the same.
+  ///
+  /// Lifetime: do not destroy a coroutine that waits here: the task may finish on its thread at any
+  /// moment, and the coroutine's wake-up is then on its way. Request a stop and let the coroutine
+  /// end. (To destroy it is safe only while it is certain that the task has not finished and that
+  /// no stop was requested.)
   auto operator co_await() && {
     static_cast<void>(state());
     return detail::future_state_awaiter<T>(std::move(*this));

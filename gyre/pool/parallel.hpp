@@ -5,14 +5,16 @@
 //     gyre::parallel_invoke(pool, [&] { sort(left); }, [&] { sort(right); });
 //     double sum = gyre::parallel_reduce(pool, samples, 0.0, square, std::plus());
 //
-// They work on any executor; those that do not fork, such as loops and pools with one shared queue,
-// do everything on one thread. The caller does its share if it is a worker of the pool, and
-// otherwise waits while a worker does it; meanwhile a worker of another pool helps there. A fork
-// that no other worker takes costs some nanoseconds and allocates nothing, so calls nest to any
-// depth: divide as long as there is something to divide.
+// They work on any executor. One that does not fork (executor::offer() returns false), such as an
+// event loop or a pool with one shared queue, does everything on one thread. A caller that is a
+// thread of the executor does its share of the work. Any other caller waits while threads of the
+// executor do the work; a caller that is a worker of another pool runs tasks of its own pool
+// meanwhile. A fork that no other worker takes costs some nanoseconds and allocates nothing, so
+// calls nest to any depth: divide as long as there is something to divide.
 //
-// An exception ends the call once everything that has begun has ended; the rest is left out. All
-// functions are called by reference, on several threads at once.
+// When a function throws, calls that have not begun are left out; the exception is thrown to the
+// caller when the calls that have begun have ended. All functions are called by reference, on
+// several threads at once.
 #pragma once
 
 #include <gyre/base/atomic.hpp>
@@ -240,8 +242,10 @@ struct reduced_part {
 
 }  // namespace detail
 
-/// Calls all functions, the first one here and the others beside it, and returns when all have
-/// returned. If several throw, the exception of the first in the argument list is thrown. Blocks.
+/// Calls each function once, on threads of the executor, and blocks until all have returned. The
+/// first one is called on the calling thread, if that is one of the executor's; other threads may
+/// take the others, at the same time. Once one has thrown, functions that have not begun are left
+/// out. If several throw, the exception of the one that comes first in the argument list is thrown.
 ///
 /// Thread-safety: may be called on any thread.
 /// Complexity: a fork costs some nanoseconds if no other thread takes it, and no allocation.
@@ -256,9 +260,9 @@ void parallel_invoke(Executor& where, Functions&&... functions) {
   }
 }
 
-/// Calls body(i) for each i in [first, last), in no certain order, and returns when all have
-/// returned. If several throw, one of the exceptions is thrown. Blocks. last - first must be
-/// an Index.
+/// Calls body(i) for each i in [first, last), in no particular order, and blocks until all calls
+/// have returned. Once one has thrown, calls that have not begun are left out; if several throw,
+/// one of the exceptions is thrown. `last - first` must be representable as an Index.
 ///
 /// Thread-safety: may be called on any thread.
 template <std::derived_from<executor> Executor, std::integral Index,
@@ -297,10 +301,12 @@ void parallel_for(Executor& where, Range&& range, Body&& body, parallel_options 
       [&](index i) { std::invoke(body, begin[i]); }, options);
 }
 
-/// Combines transform(i) of each i in [first, last), in this order, to one value: `identity` if
-/// there are none. `combine` must be associative and need not be commutative; combine(identity, x)
-/// must be x, and is called once or more. Exceptions and all else as in parallel_for(); copies
-/// `identity` once for each piece that another thread takes.
+/// Combines transform(i) of each i in [first, last), in this order, to one value, which is
+/// `identity` if there are none. `combine` must be associative and need not be commutative.
+///
+/// The range is one piece, and one more for each part that another thread takes. Each piece begins
+/// with a copy of `identity` and calls combine(identity, x) for its first element x; the result
+/// must be x. Exceptions and all else as in parallel_for().
 template <std::derived_from<executor> Executor, std::integral Index, std::copy_constructible T,
           std::invocable<const Index&> Transform, class Combine>
   requires std::is_invocable_r_v<T, Combine&, T, std::invoke_result_t<Transform&, const Index&>> &&

@@ -26,7 +26,7 @@ enum class scheduler : std::uint8_t {
   spinning,
 };
 
-/// How a submission to a full pool goes on.
+/// How a full pool treats a submission: the submission
 enum class when_full : std::uint8_t {
   block,        ///< waits for a slot, for `block_timeout` at most
   reject,       ///< is refused
@@ -54,8 +54,9 @@ struct thread_pool_options {
   std::string name = "pool";
   /// Worker i may run on cpus[i % cpus.size()]. Empty: on those of the constructing thread.
   std::vector<int> cpus = {};
-  /// Called by each worker, on its thread, before its first and after its last task; by several at
-  /// once. Their exceptions go to `on_exception`.
+  /// Called by each worker on its own thread: `on_start` before its first task, `on_stop` after its
+  /// last one. Several workers may call them at the same time. Their exceptions go to
+  /// `on_exception`.
   move_only_function<void(std::size_t worker)> on_start = {};
   move_only_function<void(std::size_t worker)> on_stop = {};
   /// Receives the exception of a posted task, on the thread that ran it; called by several at once.
@@ -66,22 +67,24 @@ struct thread_pool_options {
   bool record_times = false;
 };
 
-/// Counts since the construction of a thread_pool. Coroutines count each time they are resumed on
-/// it. At rest, submitted = finished + dropped.
+/// Figures of a thread_pool. The 64-bit ones count since its construction; a coroutine counts each
+/// time that it is resumed on the pool. Tasks that their submitter ran are in `run_by_submitter`
+/// alone, delayed tasks are in `submitted` once they are due or dropped. When no task waits or
+/// runs, submitted = finished + dropped.
 struct thread_pool_metrics {
   std::uint64_t submitted = 0;         ///< accepted
-  std::uint64_t started = 0;           ///< of these, by workers
-  std::uint64_t finished = 0;          ///< exceptions included
-  std::uint64_t dropped = 0;           ///< by drop_oldest, purge() and stop()
+  std::uint64_t started = 0;           ///< of the submitted ones
+  std::uint64_t finished = 0;          ///< of the started ones; also by an exception
+  std::uint64_t dropped = 0;           ///< not started: by drop_oldest, purge(), stop() and drain()
   std::uint64_t refused = 0;           ///< not accepted: full, timed out or closed
   std::uint64_t run_by_submitter = 0;  ///< by caller_runs, or by a worker that found no slot
   std::uint64_t exceptions = 0;        ///< given to on_exception
   std::uint64_t steals = 0;            ///< times a worker took from another worker's queue
   std::uint64_t parks = 0;             ///< times a worker went to sleep
   std::uint64_t wakeups = 0;           ///< times a submission woke a worker
-  std::size_t waiting = 0;
-  std::size_t delayed = 0;
-  std::size_t workers = 0;
+  std::size_t waiting = 0;             ///< now, to be started; without delayed ones
+  std::size_t delayed = 0;             ///< now, not yet due
+  std::size_t workers = 0;             ///< now wanted, as thread_pool::workers()
   /// In nanoseconds, where record_times is set: from submission to start, and from start to end.
   histogram queue_wait = {};
   histogram run_time = {};

@@ -223,7 +223,7 @@ class runtime {
   /// if most of its tasks block.
   thread_pool& pool() noexcept { return pool_; }
 
-  /// Not read at one instant.
+  /// Each figure is read at its own time: together they are no snapshot.
   [[nodiscard]] runtime_metrics metrics();
 
  private:

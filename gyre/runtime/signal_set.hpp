@@ -31,9 +31,9 @@ using signal_info = signalfd_siginfo;
 /// merged into one. A signal that is directed at one thread, as by std::raise(), reaches a set only
 /// if that thread runs the loop.
 ///
-/// Thread-safety: all members belong to the loop's thread, or to the loop's owner while no thread
-/// runs it. The destructor must be called by the thread that called the constructor, to restore its
-/// mask.
+/// Thread-safety: all members belong to the loop's thread, or to one other thread while none runs
+/// the loop. The destructor must be called by the thread that called the constructor, to restore
+/// its mask.
 /// Lifetime: the loop must outlive the set. The destructor unblocks the signals that were not
 /// blocked before, unless another set of the thread receives them; a signal that is pending then
 /// takes its ordinary effect. The function may destroy the set.

@@ -88,18 +88,26 @@ gyre::task<int> connect_to_services(gyre::net::resolver& names) {
   int connected = 0;
   const auto use = [&](gyre::net::tcp_stream peer) { connected += peer.is_open() ? 1 : 0; };
   for (const auto& each : co_await names.resolve_srv("_xmpp-client._tcp.example.org")) {
-    auto peer = co_await gyre::net::connect(names, each.target, each.port);
-    use(std::move(peer));
+    auto peer = co_await gyre::as_expected(gyre::net::connect(names, each.target, each.port));
+    if (!peer) continue;  // the next server
+    use(std::move(*peer));
+    break;
   }
   co_return connected;
 }
 
 TEST(NetExamples, ServiceRecordsNameServers) {
   gyre::loop loop;
+  const gyre::net::socket refusing =
+      gyre::net::socket::open(any_port().family(), gyre::net::socket_type::stream);
+  refusing.bind(any_port());
   const gyre::net::socket listening = gyre::net::listening_socket(any_port());
+  const gyre::net::socket spare = gyre::net::listening_socket(any_port());
   fake_dns_server dns(loop);
   dns["_xmpp-client._tcp.example.org"].records = {
-      fake_dns_server::srv(1, 1, listening.local_endpoint().port(), "xmpp.example.org")};
+      fake_dns_server::srv(1, 1, refusing.local_endpoint().port(), "xmpp.example.org"),
+      fake_dns_server::srv(2, 1, listening.local_endpoint().port(), "xmpp.example.org"),
+      fake_dns_server::srv(3, 1, spare.local_endpoint().port(), "xmpp.example.org")};
   dns["xmpp.example.org"].addresses = {loopback};
   gyre::net::resolver names(loop, only(dns));
   EXPECT_EQ(gyre::sync_wait(loop, connect_to_services(names)), 1);

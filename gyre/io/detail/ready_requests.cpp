@@ -13,8 +13,8 @@
 namespace gyre::io::detail {
 namespace {
 
-bool is_file(const request& request) noexcept {
-  return request.target().kind() == handle_kind::file;
+bool is_no_socket(const request& request) noexcept {
+  return request.target().kind() == handle_kind::other;
 }
 
 std::size_t bytes_in(std::span<const iovec> pieces) noexcept {
@@ -46,13 +46,13 @@ result call_to_read(const handle& from, Call call) noexcept {
 
 result read_some(const request& request, std::span<std::byte> to) noexcept {
   const int fd = request.target().fd();
-  if (is_file(request)) return retried([&] { return ::read(fd, to.data(), to.size()); });
+  if (is_no_socket(request)) return retried([&] { return ::read(fd, to.data(), to.size()); });
   return call_to_read(request.target(), [&] { return ::recv(fd, to.data(), to.size(), 0); });
 }
 
 result write_some(const request& request, std::span<const std::byte> from) noexcept {
   const int fd = request.target().fd();
-  if (is_file(request)) return retried([&] { return ::write(fd, from.data(), from.size()); });
+  if (is_no_socket(request)) return retried([&] { return ::write(fd, from.data(), from.size()); });
   return retried([&] { return ::send(fd, from.data(), from.size(), MSG_NOSIGNAL); });
 }
 
@@ -65,7 +65,7 @@ result scatter(const scatter_request& request) noexcept {
 
 result gather(const gather_request& request) noexcept {
   const int fd = request.target().fd();
-  if (is_file(request)) {
+  if (is_no_socket(request)) {
     return retried([&] {
       return ::writev(fd, request.pieces.data(), static_cast<int>(request.pieces.size()));
     });

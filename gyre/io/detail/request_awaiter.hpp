@@ -139,7 +139,8 @@ class [[nodiscard]] request_awaiter : Operation, gyre::operation, time_limit<Tim
   }
 
   /// Ends with std::errc::timed_out when `limit` has passed. An operation that can be done at once
-  /// is done with any limit. Costs a timer, no allocation.
+  /// is done with any limit, unless it is put off so that others get their turn. Costs a timer, no
+  /// allocation.
   request_awaiter<Operation, true> within(std::chrono::nanoseconds limit) && noexcept {
     return request_awaiter<Operation, true>(std::move(*this), limit);
   }
