@@ -10,7 +10,7 @@
 #pragma once
 
 #include <gyre/base/intrusive_list.hpp>
-#include <gyre/sync/detail/plain_wait.hpp>
+#include <gyre/sync/detail/primitive_wait.hpp>
 #include <gyre/sync/detail/state_word.hpp>
 #include <gyre/sync/detail/waiter.hpp>
 
@@ -95,7 +95,7 @@ class barrier : detail::barrier_base {
 
  public:
   /// The awaitable of arrive_and_wait() and wait(), without a result.
-  using wait_operation = detail::plain_wait<barrier, detail::barrier_waiter>;
+  using wait_operation = detail::primitive_wait<void, barrier, detail::barrier_waiter>;
 
   /// Proof of having arrived in a phase, for wait().
   class [[nodiscard]] arrival_token {
@@ -131,7 +131,6 @@ class barrier : detail::barrier_base {
 
  private:
   friend wait_operation;
-  friend detail::wait_operation<barrier, detail::barrier_waiter>;
 
   static constexpr bool admit(detail::barrier_waiter&) noexcept { return false; }
   bool enlist(detail::barrier_waiter& arriving) noexcept {

@@ -14,11 +14,9 @@
 #include <gyre/base/intrusive_queue.hpp>
 #include <gyre/base/operation.hpp>
 #include <gyre/sync/channel.hpp>
-#include <gyre/sync/detail/audience.hpp>
 #include <gyre/sync/detail/ring_buffer.hpp>
-#include <gyre/sync/detail/select_wait.hpp>
 #include <gyre/sync/detail/single_wait.hpp>
-#include <gyre/sync/detail/spin_lock.hpp>
+#include <gyre/sync/detail/subscribers.hpp>
 
 #include <algorithm>
 #include <concepts>
@@ -47,7 +45,7 @@ namespace detail {
 
 /// The newest values of a broadcast, numbered from 0 on.
 template <class T>
-class broadcast_core : public audience {
+class broadcast_core : public subscribers {
  public:
   explicit broadcast_core(std::size_t capacity) : values_(std::max<std::size_t>(capacity, 1)) {}
 
@@ -77,27 +75,6 @@ class broadcast_core : public audience {
  private:
   ring_buffer<T> values_;
   std::uint64_t sent_ = 0;
-};
-
-/// Receiving from a broadcast.
-template <class T>
-class broadcast_case : public select_node {
- public:
-  using result = std::optional<broadcast_value<T>>;
-  explicit broadcast_case(broadcast_receiver<T>& receiver) noexcept : receiver_(&receiver) {}
-
-  spin_lock& lock() noexcept { return receiver_->from_->lock(); }
-  bool attempt(select_wait*&) noexcept { return receiver_->ready(); }
-  void enlist() noexcept { receiver_->from_->enlist(*this); }
-  static std::error_code error() noexcept { return {}; }
-  // Nobody else moves the receiver on, so what made it ready is still there, or something newer.
-  result take() {
-    const std::lock_guard hold(lock());
-    return receiver_->next();
-  }
-
- private:
-  broadcast_receiver<T>* receiver_;
 };
 
 }  // namespace detail
@@ -150,16 +127,17 @@ template <class T>
 class broadcast_receiver {
  public:
   using value_type = T;
+  using received = broadcast_value<T>;
 
   /// Awaited, gives the next value (a std::optional<broadcast_value<T>>), and waits while there is
   /// none; nullopt when the broadcast is closed and all was seen. If it was cancelled
   /// (operation_cancelled), or copying the value threw, nothing was passed over.
   [[nodiscard]] auto receive() noexcept {
-    return detail::single_wait<detail::broadcast_case<T>>(std::in_place, *this);
+    return detail::single_wait<detail::receiver_case<broadcast_receiver>>(std::in_place, *this);
   }
   /// The same without waiting: the next value, empty or closed.
   [[nodiscard]] std::expected<broadcast_value<T>, channel_status> try_receive() {
-    const std::lock_guard hold(from_->lock());
+    const std::lock_guard hold(core_->lock());
     if (!ready()) return std::unexpected(channel_status::empty);
     std::optional<broadcast_value<T>> value = next();
     if (!value) return std::unexpected(channel_status::closed);
@@ -168,38 +146,38 @@ class broadcast_receiver {
 
   /// How many values it has not seen, of which it may have missed the oldest.
   [[nodiscard]] std::uint64_t pending() const noexcept {
-    const std::lock_guard hold(from_->lock());
-    return from_->sent() - seen_;
+    const std::lock_guard hold(core_->lock());
+    return core_->sent() - seen_;
   }
 
  private:
   friend broadcast<T>;
-  friend detail::broadcast_case<T>;
+  friend detail::receiver_case<broadcast_receiver>;
 
-  explicit broadcast_receiver(detail::broadcast_core<T>& from) noexcept : from_(&from) {
-    const std::lock_guard hold(from.lock());
-    seen_ = from.sent();
+  explicit broadcast_receiver(detail::broadcast_core<T>& core) noexcept : core_(&core) {
+    const std::lock_guard hold(core.lock());
+    seen_ = core.sent();
   }
 
   // Both with the lock held.
-  [[nodiscard]] bool ready() const noexcept { return seen_ != from_->sent() || from_->closed(); }
+  [[nodiscard]] bool ready() const noexcept { return seen_ != core_->sent() || core_->closed(); }
   std::optional<broadcast_value<T>> next() {
-    if (seen_ == from_->sent()) return std::nullopt;
-    const std::uint64_t number = std::max(seen_, from_->oldest());
+    if (seen_ == core_->sent()) return std::nullopt;
+    const std::uint64_t number = std::max(seen_, core_->oldest());
     std::optional<broadcast_value<T>> value(
-        std::in_place, broadcast_value<T>{.value = from_->at(number), .missed = number - seen_});
+        std::in_place, broadcast_value<T>{.value = core_->at(number), .missed = number - seen_});
     seen_ = number + 1;
     return value;
   }
 
-  detail::broadcast_core<T>* from_;
+  detail::broadcast_core<T>* core_;
   std::uint64_t seen_;  // the number of the next value
 };
 
 /// For select(): receiving from `receiver`. Gives what its receive() gives.
 template <class T>
 [[nodiscard]] auto on_receive(broadcast_receiver<T>& receiver) noexcept {
-  return detail::broadcast_case<T>(receiver);
+  return detail::receiver_case(receiver);
 }
 
 }  // namespace gyre

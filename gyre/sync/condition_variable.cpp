@@ -7,12 +7,12 @@
 namespace gyre {
 
 using detail::locked_state;
-using place = detail::condition_waiter::place;
+using stage = detail::condition_waiter::stage;
 
 bool condition_variable::enlist(waiter& arriving) noexcept {
   const locked_state state(lock_);
   if (arriving.cancelled) return false;
-  arriving.at = place::condition;
+  arriving.at = stage::condition;
   waiting_.push_back(arriving);
   return true;
 }
@@ -39,9 +39,9 @@ void condition_variable::cancel(waiter& leaving) noexcept {
   line cancelled;
   {
     const locked_state state(lock_);
-    if (leaving.at == place::mutex) return;
+    if (leaving.at == stage::mutex) return;
     leaving.cancelled = true;
-    if (leaving.at == place::nowhere) return;  // enlist() will see it
+    if (leaving.at == stage::unlisted) return;  // enlist() will see it
     move(leaving, cancelled);
   }
   let_go(cancelled);
@@ -50,7 +50,7 @@ void condition_variable::cancel(waiter& leaving) noexcept {
 void condition_variable::abandon(waiter& leaving) noexcept {
   {
     const locked_state state(lock_);
-    if (leaving.at == place::condition) {
+    if (leaving.at == stage::condition) {
       leaving.unlink();
       return;
     }
@@ -61,13 +61,13 @@ void condition_variable::abandon(waiter& leaving) noexcept {
 
 void condition_variable::move(waiter& from_here, line& to_mutex) noexcept {
   from_here.unlink();
-  from_here.at = place::mutex;
+  from_here.at = stage::mutex;
   to_mutex.push_back(from_here);
 }
 
 void condition_variable::let_go(line& to_mutex) noexcept {
   if (to_mutex.empty()) return;
-  static_cast<waiter&>(to_mutex.front()).with->enqueue(to_mutex);
+  static_cast<waiter&>(to_mutex.front()).with->append(to_mutex);
 }
 
 }  // namespace gyre

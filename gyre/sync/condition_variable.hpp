@@ -6,7 +6,7 @@
 #pragma once
 
 #include <gyre/base/intrusive_list.hpp>
-#include <gyre/sync/detail/plain_wait.hpp>
+#include <gyre/sync/detail/primitive_wait.hpp>
 #include <gyre/sync/detail/state_word.hpp>
 #include <gyre/sync/detail/waiter.hpp>
 #include <gyre/sync/mutex.hpp>
@@ -25,13 +25,13 @@ namespace detail {
 
 /// Waits in a condition variable, and then in the line of the mutex.
 struct condition_waiter : waiter {
-  enum class place : unsigned char { nowhere, condition, mutex };
+  enum class stage : unsigned char { unlisted, condition, mutex };
 
   condition_waiter() noexcept = default;
   condition_waiter(const condition_waiter&) noexcept : condition_waiter() {}
 
   // The next two belong to the condition variable's lock.
-  place at = place::nowhere;
+  stage at = stage::unlisted;
   bool cancelled = false;
   gyre::mutex* with = nullptr;
 };

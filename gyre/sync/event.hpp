@@ -6,12 +6,9 @@
 //     co_await ready.wait();  // elsewhere: ready.set()
 #pragma once
 
-#include <gyre/base/intrusive_list.hpp>
-#include <gyre/sync/detail/plain_wait.hpp>
-#include <gyre/sync/detail/state_word.hpp>
+#include <gyre/sync/detail/primitive_wait.hpp>
 #include <gyre/sync/detail/waiter.hpp>
-
-#include <cassert>
+#include <gyre/sync/detail/waiting_line.hpp>
 
 namespace gyre {
 
@@ -24,19 +21,13 @@ namespace gyre {
 /// Threads       any
 ///
 /// It must outlive its waits. What happened before set() happens before the end of the wait.
-class manual_reset_event {
+class manual_reset_event : detail::waiting_line<manual_reset_event> {
  public:
   /// The awaitable of wait(), without a result.
-  using wait_operation = detail::plain_wait<manual_reset_event>;
+  using wait_operation = detail::primitive_wait<void, manual_reset_event>;
 
   constexpr explicit manual_reset_event(bool initially_set = false) noexcept
-      : state_(initially_set ? flag : 0) {}
-  manual_reset_event(const manual_reset_event&) = delete;
-  manual_reset_event& operator=(const manual_reset_event&) = delete;
-  ~manual_reset_event() {
-    assert(waiting_.empty() &&
-           "a gyre::manual_reset_event was destroyed while a coroutine waited for it");
-  }
+      : waiting_line(initially_set ? flag : 0) {}
 
   /// Awaited, waits until it is set. Does not look at the stop token if it is.
   wait_operation wait() noexcept { return wait_operation(*this); }
@@ -48,21 +39,17 @@ class manual_reset_event {
   void reset() noexcept;
   [[nodiscard]] bool is_set() const noexcept {
     // acquire: pairs with the release in state_word::unlock().
-    return (state_.load(std::memory_order_acquire) & flag) != 0;
+    return (load(std::memory_order_acquire) & flag) != 0;
   }
 
  private:
   friend wait_operation;
-  friend detail::wait_operation<manual_reset_event>;
+  friend waiting_line;
 
-  static constexpr detail::state_word::word flag = 2;
+  static constexpr word flag = 4;
 
   bool admit(detail::waiter&) const noexcept { return is_set(); }
-  bool enlist(detail::waiter& arriving) noexcept;
-  bool withdraw(detail::waiter& leaving) noexcept;
-
-  detail::state_word state_;
-  intrusive_list<detail::waiter> waiting_;
+  static bool take(word& now, const detail::waiter&) noexcept { return (now & flag) != 0; }
 };
 
 /// A flag that the first to find it set takes away: each set() lets one pass. Several set() without
@@ -74,29 +61,22 @@ class manual_reset_event {
 /// Threads       any
 ///
 /// It must outlive its waits. What happened before set() happens before the end of the wait.
-class auto_reset_event {
+class auto_reset_event : detail::waiting_line<auto_reset_event> {
  public:
   /// The awaitable of wait(), without a result.
-  using wait_operation = detail::plain_wait<auto_reset_event>;
+  using wait_operation = detail::primitive_wait<void, auto_reset_event>;
 
   constexpr explicit auto_reset_event(bool initially_set = false) noexcept
-      : state_(initially_set ? flag : 0) {}
-  auto_reset_event(const auto_reset_event&) = delete;
-  auto_reset_event& operator=(const auto_reset_event&) = delete;
-  ~auto_reset_event() {
-    assert(waiting_.empty() &&
-           "a gyre::auto_reset_event was destroyed while a coroutine waited for it");
-  }
+      : waiting_line(initially_set ? flag : 0) {}
 
   /// Awaited, waits until it is set, and resets it. Does not look at the stop token unless it has
   /// to wait.
   wait_operation wait() noexcept { return wait_operation(*this); }
   /// Resets it, and returns whether it was set. May fail while others begin to wait.
   [[nodiscard]] bool try_wait() noexcept {
-    detail::state_word::word set = flag;
+    word set = flag;
     // acquire: pairs with the release in state_word::unlock().
-    return state_.compare_exchange_strong(set, 0, std::memory_order_acquire,
-                                          std::memory_order_relaxed);
+    return compare_exchange_strong(set, 0, std::memory_order_acquire, std::memory_order_relaxed);
   }
 
   /// Lets who has waited longest pass, or the next to come.
@@ -106,21 +86,24 @@ class auto_reset_event {
   /// Whether the next to come passes.
   [[nodiscard]] bool is_set() const noexcept {
     // acquire: pairs with the release in state_word::unlock().
-    return (state_.load(std::memory_order_acquire) & flag) != 0;
+    return (load(std::memory_order_acquire) & flag) != 0;
   }
 
  private:
   friend wait_operation;
-  friend detail::wait_operation<auto_reset_event>;
+  friend waiting_line;
 
-  static constexpr detail::state_word::word flag = 2;
+  static constexpr word flag = 4;
 
   bool admit(detail::waiter&) noexcept { return try_wait(); }
-  bool enlist(detail::waiter& arriving) noexcept;
-  bool withdraw(detail::waiter& leaving) noexcept;
-
-  detail::state_word state_;
-  intrusive_list<detail::waiter> waiting_;
+  static bool take(word& now, const detail::waiter&) noexcept {
+    const bool was_set = (now & flag) != 0;
+    now &= ~flag;
+    return was_set;
+  }
 };
+
+extern template class detail::waiting_line<manual_reset_event>;
+extern template class detail::waiting_line<auto_reset_event>;
 
 }  // namespace gyre

@@ -10,10 +10,8 @@
 
 #include <gyre/base/intrusive_queue.hpp>
 #include <gyre/base/operation.hpp>
-#include <gyre/sync/detail/audience.hpp>
-#include <gyre/sync/detail/select_wait.hpp>
 #include <gyre/sync/detail/single_wait.hpp>
-#include <gyre/sync/detail/spin_lock.hpp>
+#include <gyre/sync/detail/subscribers.hpp>
 
 #include <concepts>
 #include <cstdint>
@@ -33,7 +31,7 @@ namespace detail {
 
 /// The value of a watch, and how often it was changed.
 template <class T>
-struct watch_core : audience {
+struct watch_core : subscribers {
   explicit watch_core(T&& initial) noexcept : value(std::move(initial)) {}
 
   /// Lets `change` change the value.
@@ -56,26 +54,6 @@ struct watch_core : audience {
   // With the lock held.
   T value;
   std::uint64_t version = 0;
-};
-
-/// Waiting for a change.
-template <class T>
-class change_case : public select_node {
- public:
-  using result = std::optional<T>;
-  explicit change_case(watch_receiver<T>& receiver) noexcept : receiver_(&receiver) {}
-
-  spin_lock& lock() noexcept { return receiver_->of_->lock(); }
-  bool attempt(select_wait*&) noexcept { return receiver_->ready(); }
-  void enlist() noexcept { receiver_->of_->enlist(*this); }
-  static std::error_code error() noexcept { return {}; }
-  result take() {
-    const std::lock_guard hold(lock());
-    return receiver_->next();
-  }
-
- private:
-  watch_receiver<T>* receiver_;
 };
 
 }  // namespace detail
@@ -132,53 +110,54 @@ template <class T>
 class watch_receiver {
  public:
   using value_type = T;
+  using received = T;
 
   /// Awaited, waits until the value has changed since this receiver saw it last, and gives the
   /// newest one (a std::optional<T>); nullopt when the watch is closed and the last change was
   /// seen. If it was cancelled (operation_cancelled), or copying the value threw, no
   /// change counts as seen.
   [[nodiscard]] auto changed() noexcept {
-    return detail::single_wait<detail::change_case<T>>(std::in_place, *this);
+    return detail::single_wait<detail::receiver_case<watch_receiver>>(std::in_place, *this);
   }
   /// Whether changed() would not wait for a change: there is one it has not seen.
   [[nodiscard]] bool has_changed() const noexcept {
-    const std::lock_guard hold(of_->lock());
-    return seen_ != of_->version;
+    const std::lock_guard hold(core_->lock());
+    return seen_ != core_->version;
   }
   /// The value of now, which it has then seen.
   [[nodiscard]] T get() {
-    const std::lock_guard hold(of_->lock());
-    T value(of_->value);
-    seen_ = of_->version;
+    const std::lock_guard hold(core_->lock());
+    T value(core_->value);
+    seen_ = core_->version;
     return value;
   }
 
  private:
   friend watch<T>;
-  friend detail::change_case<T>;
+  friend detail::receiver_case<watch_receiver>;
 
-  explicit watch_receiver(detail::watch_core<T>& of) noexcept : of_(&of) {
-    const std::lock_guard hold(of.lock());
-    seen_ = of.version;
+  explicit watch_receiver(detail::watch_core<T>& core) noexcept : core_(&core) {
+    const std::lock_guard hold(core.lock());
+    seen_ = core.version;
   }
 
   // Both with the lock held.
-  [[nodiscard]] bool ready() const noexcept { return seen_ != of_->version || of_->closed(); }
+  [[nodiscard]] bool ready() const noexcept { return seen_ != core_->version || core_->closed(); }
   std::optional<T> next() {
-    if (seen_ == of_->version) return std::nullopt;
-    std::optional<T> value(of_->value);
-    seen_ = of_->version;
+    if (seen_ == core_->version) return std::nullopt;
+    std::optional<T> value(core_->value);
+    seen_ = core_->version;
     return value;
   }
 
-  detail::watch_core<T>* of_;
+  detail::watch_core<T>* core_;
   std::uint64_t seen_;
 };
 
 /// For select(): a change of what `receiver` watches. Gives what its changed() gives.
 template <class T>
 [[nodiscard]] auto on_change(watch_receiver<T>& receiver) noexcept {
-  return detail::change_case<T>(receiver);
+  return detail::receiver_case(receiver);
 }
 
 }  // namespace gyre

@@ -2,7 +2,7 @@
 // Waiting for one thing at one place: the awaiters of channels.
 #pragma once
 
-#include <gyre/sync/detail/plain_wait.hpp>
+#include <gyre/sync/detail/primitive_wait.hpp>
 #include <gyre/sync/detail/select_wait.hpp>
 #include <gyre/sync/detail/spin_lock.hpp>
 #include <gyre/task/detail/cancelled.hpp>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// How coroutines wait in a primitive: the protocol that all of sync/ shares.
+// waiter: a coroutine in a primitive's list, and the protocol by which it leaves.
 //
 // A waiter lives in the awaiter, so waiting allocates nothing. It is put into the primitive's list,
-// and leaves it once: completed by whoever lets it go, cancelled by its stop token, or taken along
-// by the destruction of its coroutine. The primitive's lock decides which; then, outside of the
+// and leaves it once: completed by another coroutine or thread, cancelled by its stop token, or
+// taken along by the destruction of its coroutine. The primitive's lock decides which; then, outside of the
 // lock, the winner posts the waiter to its executor, and after that the waiter may be gone.
 #pragma once
 
@@ -119,66 +119,6 @@ class stop_hook {
   union {
     inplace_stop_callback<Function> callback_;
   };
-};
-
-/// The part of an awaiter that waits in a `Place`, which outlives the wait and has
-///
-///     bool enlist(Waiter&) noexcept;    // Under its lock: false if the waiter need not wait, and
-///                                       // is told so by complete(), or is_cancelled(); else lets
-///                                       // it join() a list, and from the unlocking on the waiter
-///                                       // may be gone.
-///     bool withdraw(Waiter&) noexcept;  // Under its lock: what Waiter::withdraw() says. If true,
-///                                       // also completes whoever waited only because of it.
-///
-/// The derived awaiter has await_ready() and calls finish() first of all when it is resumed. Its
-/// destruction in a coroutine that waits takes it out, on a thread of the coroutine's executor; but
-/// once it was woken its executor knows it, and it must not be destroyed before it has run.
-template <class Place, class Waiter = waiter>
-class wait_operation : public Waiter {
- public:
-  template <class Promise>
-  bool await_suspend(std::coroutine_handle<Promise> awaiting) noexcept {
-    this->waiting = awaiting;
-    const task_context& context = *(this->context_ = &context_of(awaiting));
-    on_stop_.set(context.stop, cancel{this});
-    return place_->enlist(*this) || gives_way(context, awaiting);
-  }
-
- protected:
-  template <class... Arguments>
-  explicit wait_operation(Place& place, Arguments&&... arguments) noexcept
-      : Waiter(std::forward<Arguments>(arguments)...), place_(&place) {}
-  wait_operation(const wait_operation&) noexcept = default;
-  ~wait_operation() {
-    if (this->context_ != nullptr) [[unlikely]]
-      abandon();
-  }
-
-  /// Null if it was completed, or never had to wait; if it was cancelled, the context it waited in.
-  const task_context* finish() noexcept {
-    const task_context* const context = std::exchange(this->context_, nullptr);
-    if (context != nullptr) on_stop_.clear();
-    return this->stage_ == wait_stage::cancelled ? context : nullptr;
-  }
-
-  Place& place() const noexcept { return *place_; }
-
- private:
-  struct cancel {
-    wait_operation* self;
-    void operator()() const noexcept {
-      if (self->place_->withdraw(*self)) self->wake();
-    }
-  };
-
-  void abandon() noexcept {
-    on_stop_.clear();
-    [[maybe_unused]] const bool waited = place_->withdraw(*this);
-    assert(waited && "a coroutine was destroyed between its wake-up and its resumption");
-  }
-
-  Place* place_;
-  stop_hook<cancel> on_stop_;
 };
 
 }  // namespace gyre::detail
