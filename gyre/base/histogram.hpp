@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How long things took: counts in buckets that grow with the value, 16 to each power of two, after
-// G. Tene's HdrHistogram (2012).
+// histogram: durations, counted in buckets that grow with the value, 16 to each power of two (after
+// G. Tene's HdrHistogram, 2012).
 //
 //     gyre::histogram took;
 //     took.record(end - begin);
@@ -17,19 +17,18 @@
 
 namespace gyre {
 
-/// Counts durations, from 0 to the longest that nanoseconds can say, and tells quantiles that are
-/// at most 1/32 (3.2 %) off. Up to 31 ns they are exact.
+/// Counts durations from 0 on. Quantiles are at most 1/32 (3.2 %) off, and exact up to 31 ns.
 ///
-/// One thread at a time records and merges into it; any thread may read it meanwhile, and sees then
-/// that some of what is being recorded is counted, and some not yet. A copy is a histogram of its
-/// own, of what was seen. 7.7 KiB; never allocates.
+/// Thread-safety: one thread at a time records and merges; any thread may read and copy meanwhile,
+/// and sees some of the values that are being recorded.
+/// Complexity: 7.7 KiB; never allocates.
 class histogram {
  public:
   histogram() = default;
   histogram(const histogram& other) noexcept { merge(other); }
   histogram& operator=(const histogram& other) noexcept;
 
-  /// Counts `duration`; less than none is none. Some 4 ns: three additions without a
+  /// Counts `duration`; a negative one as zero. Some 4 ns: three additions without a
   /// read-modify-write.
   void record(std::chrono::nanoseconds duration) noexcept {
     const std::uint64_t value =
@@ -38,18 +37,18 @@ class histogram {
     add(sum_, value);
     if (value > read(max_)) write(max_, value);
   }
-  /// Adds what `other` counted. Some 0.5 µs.
+  /// Adds the counts of `other`. Some 0.5 µs.
   void merge(const histogram& other) noexcept;
 
-  /// How many durations were recorded. Some 0.3 µs.
+  /// The number of recorded durations. Some 0.3 µs.
   [[nodiscard]] std::uint64_t count() const noexcept;
   /// The duration that a share `q` (from 0 to 1) of all does not exceed: 0.5 gives the median, 1
-  /// the longest. The middle of its bucket, but no more than the longest. None if nothing was
-  /// recorded. Some 0.6 µs.
+  /// the longest. The middle of its bucket, at most max(). Some 0.6 µs. Zero, as the next two, if
+  /// nothing was recorded.
   [[nodiscard]] std::chrono::nanoseconds quantile(double q) const noexcept;
-  /// Their mean, exactly. None if nothing was recorded.
+  /// The exact mean.
   [[nodiscard]] std::chrono::nanoseconds mean() const noexcept;
-  /// The longest, exactly. None if nothing was recorded.
+  /// The exact longest.
   [[nodiscard]] std::chrono::nanoseconds max() const noexcept;
 
  private:

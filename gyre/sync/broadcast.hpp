@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Values that every receiver sees.
+// broadcast: a queue of values that every receiver sees.
 //
 //     gyre::broadcast<event> events(256);
 //     gyre::broadcast_receiver<event> mine = events.subscribe();  // sees what is sent from here on
@@ -33,11 +33,11 @@ namespace gyre {
 template <class T>
 class broadcast_receiver;
 
-/// A receiver's next item of a broadcast.
+/// A value from a broadcast, for one receiver.
 template <class T>
 struct broadcast_value {
   T value;
-  /// How many values were sent, and overwritten, between the last one it got and this one.
+  /// The number of values that were overwritten before this receiver got them.
   std::uint64_t missed = 0;
 };
 
@@ -79,15 +79,15 @@ class broadcast_core : public subscribers {
 
 }  // namespace detail
 
-/// Sends each value to all receivers that have subscribed before. Keeps the newest `capacity`
-/// values for those who have not seen them yet; sending never waits, and a receiver that falls
-/// behind further is told how many it missed.
+/// Sends each value to all present receivers. Sending never waits: the newest `capacity` values are
+/// kept, and a receiver that falls behind further learns how many it missed. After close(),
+/// receivers get the values that they have not seen, then nullopt.
 ///
-/// Closing: receivers get what they have not seen, then nullopt; sending is refused. Cost: one
-/// allocation, here; sending wakes every receiver that waits, O(those). All members from any
-/// thread. T is moved, and copied for receivers, while a lock is held: its constructors and
-/// destructor must not use the broadcast, so make large values shared_ptr<const …>. The broadcast
-/// must outlive its receivers.
+/// Thread-safety: every member may be called from any thread. T is moved and copied while a lock is
+/// held: its constructors and destructor must not use the broadcast, and large values should be
+/// shared_ptr<const …>.
+/// Lifetime: must outlive its receivers.
+/// Complexity: one allocation, by the constructor; a send is O(waiting receivers).
 template <class T>
 class broadcast {
   static_assert(detail::channel_value<T> && std::copy_constructible<T>);
@@ -98,18 +98,19 @@ class broadcast {
   /// Keeps at least one value. Throws std::bad_alloc.
   explicit broadcast(std::size_t capacity) : core_(capacity) {}
 
-  /// Sends `value`; if nobody has subscribed it is lost. Throws std::errc::broken_pipe if closed.
+  /// Sends `value`, which is lost if there are no receivers. Throws std::system_error (broken_pipe)
+  /// if closed.
   void send(T value) {
     if (try_send(std::move(value)) != channel_status::ok)
       throw std::system_error(std::make_error_code(std::errc::broken_pipe));
   }
-  /// The same, but returns closed; `value` is then not moved from.
+  /// As send(), but returns closed instead of throwing; `value` is then not moved from.
   [[nodiscard]] channel_status try_send(T&& value) noexcept { return core_.send(value); }
 
-  /// A receiver that sees what is sent from now on.
+  /// Makes a receiver of the values that are sent from now on.
   [[nodiscard]] broadcast_receiver<T> subscribe() noexcept { return broadcast_receiver<T>(core_); }
 
-  /// Ends it. Further calls do nothing.
+  /// Refuses all further sends. Idempotent.
   void close() noexcept { core_.close(); }
   [[nodiscard]] bool closed() const noexcept {
     const std::lock_guard hold(core_.lock());
@@ -121,21 +122,23 @@ class broadcast {
   mutable detail::broadcast_core<T> core_;
 };
 
-/// A position in the values of a broadcast. For one coroutine at a time; a copy goes its own way
-/// from the same position. Must not be moved while it is waited on.
+/// A position in the values of a broadcast; a copy continues from there on its own.
+///
+/// Thread-safety: one coroutine at a time, on any thread.
+/// Lifetime: the broadcast must outlive it. Must not be moved while it is waited on.
 template <class T>
 class broadcast_receiver {
  public:
   using value_type = T;
   using received = broadcast_value<T>;
 
-  /// Awaited, gives the next value (a std::optional<broadcast_value<T>>), and waits while there is
-  /// none; nullopt when the broadcast is closed and all was seen. If it was cancelled
-  /// (operation_cancelled), or copying the value threw, nothing was passed over.
+  /// Awaited, waits for the next value and gives a std::optional<broadcast_value<T>>; nullopt when
+  /// the broadcast is closed and all values were seen. After an error (operation_cancelled, or an
+  /// exception of T's copy constructor) the value is still the next.
   [[nodiscard]] auto receive() noexcept {
     return detail::single_wait<detail::receiver_case<broadcast_receiver>>(std::in_place, *this);
   }
-  /// The same without waiting: the next value, empty or closed.
+  /// Gives the next value without waiting; or empty, or closed.
   [[nodiscard]] std::expected<broadcast_value<T>, channel_status> try_receive() {
     const std::lock_guard hold(core_->lock());
     if (!ready()) return std::unexpected(channel_status::empty);
@@ -144,7 +147,7 @@ class broadcast_receiver {
     return std::move(*value);
   }
 
-  /// How many values it has not seen, of which it may have missed the oldest.
+  /// The number of values it has not seen; the oldest may have been overwritten.
   [[nodiscard]] std::uint64_t pending() const noexcept {
     const std::lock_guard hold(core_->lock());
     return core_->sent() - seen_;
@@ -174,7 +177,7 @@ class broadcast_receiver {
   std::uint64_t seen_;  // the number of the next value
 };
 
-/// For select(): receiving from `receiver`. Gives what its receive() gives.
+/// A case of select(): receives from `receiver`, with the result of its receive().
 template <class T>
 [[nodiscard]] auto on_receive(broadcast_receiver<T>& receiver) noexcept {
   return detail::receiver_case(receiver);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// Who leaves the condition variable, notified or cancelled, joins the mutex's line outside of the
-// condition variable's lock; nobody else resumes it there.
+// A waiter that leaves the condition variable, notified or cancelled, joins the mutex's line
+// outside of the condition variable's lock, and is resumed from there only.
 #include <gyre/sync/condition_variable.hpp>
 
 namespace gyre {
@@ -23,7 +22,7 @@ void condition_variable::notify_one() noexcept {
     const locked_state state(lock_);
     if (!waiting_.empty()) move(static_cast<waiter&>(waiting_.front()), notified);
   }
-  let_go(notified);
+  hand_over(notified);
 }
 
 void condition_variable::notify_all() noexcept {
@@ -32,7 +31,7 @@ void condition_variable::notify_all() noexcept {
     const locked_state state(lock_);
     while (!waiting_.empty()) move(static_cast<waiter&>(waiting_.front()), notified);
   }
-  let_go(notified);
+  hand_over(notified);
 }
 
 void condition_variable::cancel(waiter& leaving) noexcept {
@@ -41,10 +40,10 @@ void condition_variable::cancel(waiter& leaving) noexcept {
     const locked_state state(lock_);
     if (leaving.at == stage::mutex) return;
     leaving.cancelled = true;
-    if (leaving.at == stage::unlisted) return;  // enlist() will see it
+    if (leaving.at == stage::unlisted) return;  // enlist() sees it
     move(leaving, cancelled);
   }
-  let_go(cancelled);
+  hand_over(cancelled);
 }
 
 void condition_variable::abandon(waiter& leaving) noexcept {
@@ -65,7 +64,7 @@ void condition_variable::move(waiter& from_here, line& to_mutex) noexcept {
   to_mutex.push_back(from_here);
 }
 
-void condition_variable::let_go(line& to_mutex) noexcept {
+void condition_variable::hand_over(line& to_mutex) noexcept {
   if (to_mutex.empty()) return;
   static_cast<waiter&>(to_mutex.front()).with->append(to_mutex);
 }

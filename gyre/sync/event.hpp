@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Something that happens, and coroutines that wait for it.
+// manual_reset_event, auto_reset_event: flags that coroutines wait for.
 //
 //     gyre::manual_reset_event ready;
 //
@@ -12,15 +12,15 @@
 
 namespace gyre {
 
-/// A flag: while it is set nobody waits for it.
+/// A flag that stays set until reset(): set() wakes all waiters, in the order in which they came,
+/// and happens before the end of their waits.
 ///
-/// Cost          wait() when set one load; set() and reset() one exchange, and set() a post for
-///               each waiter, which it collects under a spin lock; no allocation, 24 bytes
-/// Fairness      set() wakes all, in the order of their coming
-/// Cancellation  a wait that is cancelled changes nothing; operation_cancelled
-/// Threads       any
-///
-/// It must outlive its waits. What happened before set() happens before the end of the wait.
+/// Thread-safety: every member may be called from any thread.
+/// Lifetime: must outlive its waits. A waiter that finds the flag set, and knows that it is the
+/// last, may destroy the event, even though set() has not returned yet.
+/// Errors: a wait that is asked to stop throws operation_cancelled.
+/// Complexity: wait() is one load when the flag is set; set() and reset() are one exchange, and
+/// set() a post per waiter; no allocation; 24 bytes.
 class manual_reset_event : detail::waiting_line<manual_reset_event> {
  public:
   /// The awaitable of wait(), without a result.
@@ -29,13 +29,10 @@ class manual_reset_event : detail::waiting_line<manual_reset_event> {
   constexpr explicit manual_reset_event(bool initially_set = false) noexcept
       : waiting_line(initially_set ? flag : 0) {}
 
-  /// Awaited, waits until it is set. Does not look at the stop token if it is.
+  /// Awaited, waits until the flag is set. A stop request counts only if it has to wait.
   wait_operation wait() noexcept { return wait_operation(*this); }
 
-  /// Wakes all who wait, and lets all pass until reset(). If it wakes somebody, or who finds it set
-  /// knows that he is the last, the event may be gone when this returns.
   void set() noexcept;
-  /// From now on wait() waits.
   void reset() noexcept;
   [[nodiscard]] bool is_set() const noexcept {
     // acquire: pairs with the release in state_word::unlock().
@@ -52,15 +49,13 @@ class manual_reset_event : detail::waiting_line<manual_reset_event> {
   static bool take(word& now, const detail::waiter&) noexcept { return (now & flag) != 0; }
 };
 
-/// A flag that the first to find it set takes away: each set() lets one pass. Several set() without
-/// anybody passing count once.
+/// A flag that the first waiter to find it set resets: each set() ends one wait, first come, first
+/// served, and happens before the end of that wait. Setting a set flag does nothing.
 ///
-/// Cost          wait() when set, and set(), one exchange; no allocation, 24 bytes
-/// Fairness      first come, first served
-/// Cancellation  a wait that is cancelled leaves the flag to others; operation_cancelled
-/// Threads       any
-///
-/// It must outlive its waits. What happened before set() happens before the end of the wait.
+/// Thread-safety: every member may be called from any thread.
+/// Lifetime: must outlive its waits.
+/// Errors: a wait that is asked to stop throws operation_cancelled, and leaves the flag to others.
+/// Complexity: set(), and wait() when the flag is set, are one exchange; no allocation; 24 bytes.
 class auto_reset_event : detail::waiting_line<auto_reset_event> {
  public:
   /// The awaitable of wait(), without a result.
@@ -69,21 +64,18 @@ class auto_reset_event : detail::waiting_line<auto_reset_event> {
   constexpr explicit auto_reset_event(bool initially_set = false) noexcept
       : waiting_line(initially_set ? flag : 0) {}
 
-  /// Awaited, waits until it is set, and resets it. Does not look at the stop token unless it has
-  /// to wait.
+  /// Awaited, waits until the flag is set, and resets it. A stop request counts only if it has to
+  /// wait.
   wait_operation wait() noexcept { return wait_operation(*this); }
-  /// Resets it, and returns whether it was set. May fail while others begin to wait.
+  /// Resets the flag, and returns whether it was set. May fail while others begin to wait.
   [[nodiscard]] bool try_wait() noexcept {
     word set = flag;
     // acquire: pairs with the release in state_word::unlock().
     return compare_exchange_strong(set, 0, std::memory_order_acquire, std::memory_order_relaxed);
   }
 
-  /// Lets who has waited longest pass, or the next to come.
   void set() noexcept;
-  /// Takes back a set() that let nobody pass yet.
   void reset() noexcept;
-  /// Whether the next to come passes.
   [[nodiscard]] bool is_set() const noexcept {
     // acquire: pairs with the release in state_word::unlock().
     return (load(std::memory_order_acquire) & flag) != 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Waiting until a number of things have happened, once.
+// latch: waits until a number of events have happened, once.
 //
 //     gyre::latch started(servers.size());
 //
@@ -15,16 +15,15 @@
 
 namespace gyre {
 
-/// A counter that goes down to zero, where it lets everybody pass for ever.
+/// A counter that goes down to zero, where it stays and wakes all waiters, in the order in which
+/// they came; as std::latch. Each count_down() happens before the end of the waits.
 ///
-/// Cost          count_down() one exchange, and a post for each waiter if it is the last; wait() at
-///               zero one load; no allocation, 24 bytes
-/// Fairness      wakes all, in the order of their coming
-/// Cancellation  a wait that is cancelled changes nothing; operation_cancelled
-/// Threads       any
-///
-/// As std::latch. It must outlive its waits. What happened before a count_down() happens before the
-/// end of the waits.
+/// Thread-safety: every member may be called from any thread.
+/// Lifetime: must outlive its waits. A caller that finds the counter at zero may destroy the latch,
+/// even though the last count_down() has not returned yet.
+/// Errors: a wait that is asked to stop throws operation_cancelled.
+/// Complexity: count_down() is one exchange, and the last one a post per waiter; wait() at zero is
+/// one load; no allocation; 24 bytes.
 class latch : detail::waiting_line<latch> {
  public:
   class arrival_operation;
@@ -37,17 +36,16 @@ class latch : detail::waiting_line<latch> {
     assert(expected <= max());
   }
 
-  /// Takes `arrived`, at most what is left, from the counter. When that reaches zero wakes all who
-  /// wait; whoever then finds it at zero may destroy the latch.
+  /// Subtracts `arrived`, which must not exceed the counter.
   void count_down(std::uint64_t arrived = 1) noexcept;
   /// Whether the counter is zero.
   [[nodiscard]] bool try_wait() const noexcept {
     // acquire: pairs with the release in state_word::unlock().
     return load(std::memory_order_acquire) < one;
   }
-  /// Awaited, waits until the counter is zero. Does not look at the stop token if it is.
+  /// Awaited, waits until the counter is zero. A stop request counts only if it has to wait.
   wait_operation wait() noexcept { return wait_operation(*this); }
-  /// Awaited, counts down, then waits. If that is cancelled, it has counted all the same.
+  /// Awaited, counts down, then waits. It has counted even if the wait is asked to stop.
   inline arrival_operation arrive_and_wait(std::uint64_t arrived = 1) noexcept;
 
  private:

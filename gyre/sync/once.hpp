@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Doing something at most once, however many coroutines ask for it.
+// call_once: runs a function at most once, however many coroutines call it.
 //
 //     gyre::once_flag connected;
 //
@@ -18,20 +18,16 @@
 
 namespace gyre {
 
-/// Whether something was done that is to be done once; see call_once().
+/// The state of a call_once(): whether a call has succeeded, and the callers that wait for one.
 ///
-/// Cost          one load when it was done; no allocation, 24 bytes
-/// Fairness      if an attempt fails, who has waited longest makes the next
-/// Cancellation  cancelling a wait changes nothing; cancelling the attempt makes it fail;
-///               operation_cancelled
-/// Threads       any
-///
-/// It must outlive the calls.
+/// Thread-safety: every member may be called from any thread.
+/// Lifetime: must outlive the calls.
+/// Complexity: one load when a call has succeeded; no allocation; 24 bytes.
 class once_flag : detail::waiting_line<once_flag> {
  public:
   constexpr once_flag() noexcept = default;
 
-  /// Whether a call has succeeded. What it did happens before the return of true.
+  /// Whether a call has succeeded, which happens before the return of true.
   [[nodiscard]] bool done() const noexcept {
     // acquire: pairs with the release in state_word::unlock().
     return (load(std::memory_order_acquire) & succeeded) != 0;
@@ -72,23 +68,25 @@ class once_flag : detail::waiting_line<once_flag> {
 
 extern template class detail::waiting_line<once_flag>;
 
-/// Awaited, calls `function` unless an earlier call with `flag` has succeeded, and awaits what that
-/// returns, if it can be awaited. Waits while another coroutine is at it. If the function fails,
-/// who waits makes the next attempt, and this throws what the function threw. As std::call_once;
-/// costs a coroutine frame, which asking flag.done() first saves.
+/// Awaited, calls `function` unless an earlier call with `flag` has succeeded, and awaits the
+/// result if that is an awaitable. Waits while another coroutine's call runs. As std::call_once.
+///
+/// Errors: the function's exception; the caller that has waited longest then makes the next
+/// attempt. A wait that is asked to stop throws operation_cancelled.
+/// Complexity: a coroutine frame, which asking flag.done() first saves.
 template <std::invocable Function>
 task<> call_once(once_flag& flag, Function function) {
   if (flag.done()) co_return;
   co_await once_flag::entry(flag);
   if (flag.done()) co_return;
-  once_flag::attempt mine(flag);
+  once_flag::attempt attempt(flag);
   if constexpr (awaitable<std::invoke_result_t<Function>>) {
     auto&& work = std::move(function)();
     static_cast<void>(co_await std::forward<decltype(work)>(work));
   } else {
     std::move(function)();
   }
-  mine.succeed();
+  attempt.succeed();
 }
 
 }  // namespace gyre

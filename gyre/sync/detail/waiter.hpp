@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // waiter: a coroutine in a primitive's list, and the protocol by which it leaves.
 //
-// A waiter lives in the awaiter, so waiting allocates nothing. It is put into the primitive's list,
-// and leaves it once: completed by another coroutine or thread, cancelled by its stop token, or
-// taken along by the destruction of its coroutine. The primitive's lock decides which; then, outside of the
-// lock, the winner posts the waiter to its executor, and after that the waiter may be gone.
+// A waiter lives in the awaiter, so waiting allocates nothing. It joins the primitive's list, and
+// leaves it once: completed by another coroutine or thread, cancelled by its stop token, or taken
+// along by the destruction of its coroutine. The primitive's lock decides which; then, outside of
+// the lock, the winner posts the waiter to its executor, and after that the waiter may be gone.
 #pragma once
 
 #include <gyre/base/intrusive_list.hpp>
@@ -21,23 +21,30 @@
 
 namespace gyre::detail {
 
-/// How far a wait has come.
+/// The stage of a wait.
 enum class wait_stage : unsigned char {
-  begun,      // in no list
-  listed,     // in the list of a primitive
-  completed,  // it got what it waited for
-  cancelled,  // it did not, and will not
+  begun,   // in no list
+  listed,  // in the list of a primitive
+  completed,
+  cancelled,
 };
 
-/// A coroutine that waits. A primitive derives from it for what it must know of its waiters. Copies
-/// are new waiters: an awaiter may be moved until it is awaited.
+/// A waiting coroutine, from which primitives derive waiters with data of their own. Copies are new
+/// waiters: an awaiter may be moved until it is awaited.
+///
+/// | stage     | join() | complete() | withdraw()       |
+/// |-----------|--------|------------|------------------|
+/// | begun     | listed | completed  | cancelled, false |
+/// | listed    | -      | completed  | cancelled, true  |
+/// | completed | -      | -          | false            |
+/// | cancelled | -      | completed  | false            |
 class waiter : public resumption, public intrusive_list_node {
  public:
   waiter() noexcept = default;
   waiter(const waiter&) noexcept : waiter() {}
   waiter& operator=(const waiter&) = delete;
 
-  // The next four hold the primitive's lock.
+  // With the primitive's lock held:
 
   [[nodiscard]] bool is_cancelled() const noexcept { return stage_ == wait_stage::cancelled; }
 
@@ -48,22 +55,22 @@ class waiter : public resumption, public intrusive_list_node {
     stage_ = wait_stage::listed;
   }
 
-  /// Takes it out of its list, if it is in one, as completed: it can no longer be cancelled.
+  /// Takes it out of its list, if any; it can no longer be cancelled.
   void complete() noexcept {
     unlink();
     stage_ = wait_stage::completed;
   }
 
-  /// Takes it out of its list as cancelled, and returns true: the caller resumes it, if anybody.
-  /// False if it was completed before, or is in no list yet; it will not join one then.
+  /// Takes it out of its list. True: the caller resumes it. False if it was completed before, or is
+  /// in no list yet; it does not join one then.
   bool withdraw() noexcept {
     if (stage_ == wait_stage::completed) return false;
     unlink();
     return std::exchange(stage_, wait_stage::cancelled) == wait_stage::listed;
   }
 
-  /// Resumes the coroutine through its executor; from then on the waiter may be gone. By whoever
-  /// took it out of the list, without the lock.
+  /// Resumes the coroutine through its executor; from then on the waiter may be gone. Without the
+  /// lock, by the caller that took it out of its list.
   void wake() noexcept { context_->where->post(*this); }
 
  protected:
@@ -73,8 +80,8 @@ class waiter : public resumption, public intrusive_list_node {
   wait_stage stage_ = wait_stage::begun;   // belongs to the primitive's lock while it is suspended
 };
 
-/// Waiters that were completed under a lock, and are woken at the end of the scope; so it is made
-/// before the lock is taken.
+/// Waiters that are completed under a lock, and woken at the end of the scope: declare it before
+/// the lock.
 class woken_waiters {
  public:
   woken_waiters() noexcept = default;
@@ -84,17 +91,17 @@ class woken_waiters {
     while (waiter* each = ready_.pop_front()) each->wake();
   }
 
-  /// Completes `done`, which holds its lock.
-  void complete(waiter& done) noexcept {
-    done.complete();
-    ready_.push_back(done);
+  /// With the lock of `served` held.
+  void complete(waiter& served) noexcept {
+    served.complete();
+    ready_.push_back(served);
   }
 
  private:
   intrusive_queue<waiter> ready_;
 };
 
-/// A stop callback once there is a token that can stop. Copies are empty.
+/// An optional stop callback, set if the token can stop. Copies are empty.
 template <class Function>
 class stop_hook {
  public:
