@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What can be awaited, and how anything awaitable becomes a task.
+// awaitable, as_task: the concept of what can be awaited, and its conversion to a task.
 #pragma once
 
 #include <gyre/task/task.hpp>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a coroutine inherits from whoever awaits it: where it runs, who may stop it, its task-local
-// values. A chain of coroutines that await each other is one thread of control, and shares one
-// context; what runs beside it (a child of when_all, a task of a scope) has a context of its own.
+// task_context: what a coroutine inherits from its awaiter: executor, stop token, task-local
+// values. A chain of coroutines that await each other shares one context; a child that runs
+// concurrently (of when_all, of a scope) has its own.
 #pragma once
 
 #include <gyre/task/detail/build_options.hpp>

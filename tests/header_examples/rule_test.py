@@ -114,8 +114,9 @@ class Includes(unittest.TestCase):
 
 class Words(unittest.TestCase):
     def test_a_comment_begins_with_its_subject(self) -> None:
-        bad = ["int a;  // What it is.", "/// Whoever needs it.", "// Of the loop."]
-        self.assertEqual(len(LAYOUT.subjects("gyre/base/thing.hpp", bad)), 3)
+        bad = [LAYOUT.LICENCE, "// What it is.", "int a;  // What it is.", "/// Whoever needs it."]
+        bad.append("// Of the loop.")
+        self.assertEqual(len(LAYOUT.subjects("gyre/base/thing.hpp", bad)), 4)
         good = ["// A long sentence about the loop and", "// what it runs.", "// Offers it."]
         self.assertEqual(LAYOUT.subjects("gyre/base/thing.hpp", good), [])
 
