@@ -218,7 +218,46 @@ class send_case : public send_node<T> {
   Source value_;
 };
 
-struct channel_access;
+/// The members that all channels have.
+template <class T, class Buffer>
+class channel_interface {
+  static_assert(channel_value<T>);
+
+ public:
+  using value_type = T;
+
+  /// Awaited, waits for a value and gives the oldest as a std::optional<T>; nullopt when the
+  /// channel is closed and empty.
+  [[nodiscard]] auto receive() noexcept {
+    return single_wait<receive_case<T, Buffer>>(std::in_place, core_);
+  }
+  /// Gives the oldest value without waiting; or empty, or closed.
+  [[nodiscard]] std::expected<T, channel_status> try_receive() noexcept { return core_.try_pop(); }
+
+  /// Refuses all further sends, the waiting ones included. Idempotent.
+  void close() noexcept { core_.close(); }
+  [[nodiscard]] bool closed() const noexcept { return core_.closed(); }
+
+  /// The number of values in the queue; those of waiting senders do not count.
+  [[nodiscard]] std::size_t size() const noexcept { return core_.size(); }
+
+ protected:
+  template <class... Arguments>
+  explicit channel_interface(Arguments... arguments) : core_(arguments...) {}
+
+  channel_core<T, Buffer> core_;
+
+ private:
+  friend struct channel_access;
+};
+
+/// Access of select() to a channel's core.
+struct channel_access {
+  template <class T, class Buffer>
+  static auto& core(channel_interface<T, Buffer>& channel) noexcept {
+    return channel.core_;
+  }
+};
 
 }  // namespace detail
 
@@ -238,18 +277,16 @@ struct channel_access;
 /// Complexity: one allocation, by the constructor. A send or receive holds a lock for some ten
 /// instructions, and posts the coroutine that it wakes to its executor.
 template <class T>
-class channel {
-  static_assert(detail::channel_value<T>);
-  using core = detail::channel_core<T, detail::ring_buffer<T>>;
+class channel : public detail::channel_interface<T, detail::ring_buffer<T>> {
+  using base = detail::channel_interface<T, detail::ring_buffer<T>>;
+  using base::core_;
   template <class Source>
   using send_awaiter = detail::single_wait<detail::send_case<T, detail::ring_buffer<T>, Source>>;
 
  public:
-  using value_type = T;
-
   /// With `capacity` 0 a sender waits for its receiver, which gets the value directly.
   /// Throws std::bad_alloc.
-  explicit channel(std::size_t capacity) : core_(capacity) {}
+  explicit channel(std::size_t capacity) : base(capacity) {}
 
   /// Awaited, waits for room and sends `value`, which is destroyed if it was not sent.
   ///
@@ -278,27 +315,7 @@ class channel {
     return core_.try_push(copy);
   }
 
-  /// Awaited, waits for a value and gives the oldest as a std::optional<T>; nullopt when the
-  /// channel is closed and empty.
-  [[nodiscard]] auto receive() noexcept {
-    return detail::single_wait<detail::receive_case<T, detail::ring_buffer<T>>>(std::in_place,
-                                                                                core_);
-  }
-  /// Gives the oldest value without waiting; or empty, or closed.
-  [[nodiscard]] std::expected<T, channel_status> try_receive() noexcept { return core_.try_pop(); }
-
-  /// Refuses all further sends, the waiting ones included. Idempotent.
-  void close() noexcept { core_.close(); }
-  [[nodiscard]] bool closed() const noexcept { return core_.closed(); }
-
-  /// The number of values in the queue; those of waiting senders do not count.
-  [[nodiscard]] std::size_t size() const noexcept { return core_.size(); }
   [[nodiscard]] std::size_t capacity() const noexcept { return core_.capacity(); }
-
- private:
-  friend detail::channel_access;
-
-  core core_;
 };
 
 /// A channel without a limit: sending never waits, and values take memory until they are received.
@@ -307,14 +324,10 @@ class channel {
 /// Thread-safety, Lifetime, Errors: as channel.
 /// Complexity: allocates blocks of 2 KiB, or of eight values, and frees them when they are empty.
 template <class T>
-class unbounded_channel {
-  static_assert(detail::channel_value<T>);
-  using buffer = detail::segment_buffer<T>;
-  using core = detail::channel_core<T, buffer>;
+class unbounded_channel : public detail::channel_interface<T, detail::segment_buffer<T>> {
+  using detail::channel_interface<T, detail::segment_buffer<T>>::core_;
 
  public:
-  using value_type = T;
-
   unbounded_channel() noexcept = default;
 
   /// Sends `value`. Throws std::system_error (broken_pipe) if closed; std::bad_alloc.
@@ -327,7 +340,7 @@ class unbounded_channel {
     for (;;) {
       const channel_status status = core_.try_push(value);
       if (status != channel_status::full) return status;
-      auto room = std::make_unique<typename buffer::segment>();
+      auto room = std::make_unique<typename detail::segment_buffer<T>::segment>();
       const std::lock_guard hold(core_.lock());
       if (core_.buffer().full()) core_.buffer().add_room(std::move(room));
     }
@@ -337,35 +350,6 @@ class unbounded_channel {
   {
     return try_send(T(value));
   }
-
-  /// As channel::receive().
-  [[nodiscard]] auto receive() noexcept {
-    return detail::single_wait<detail::receive_case<T, buffer>>(std::in_place, core_);
-  }
-  /// As channel::try_receive().
-  [[nodiscard]] std::expected<T, channel_status> try_receive() noexcept { return core_.try_pop(); }
-
-  /// As channel::close().
-  void close() noexcept { core_.close(); }
-  [[nodiscard]] bool closed() const noexcept { return core_.closed(); }
-  /// The number of values in the queue.
-  [[nodiscard]] std::size_t size() const noexcept { return core_.size(); }
-
- private:
-  friend detail::channel_access;
-
-  core core_;
 };
 
-namespace detail {
-
-/// Access of select() to a channel's core.
-struct channel_access {
-  template <class Channel>
-  static auto& core(Channel& channel) noexcept {
-    return channel.core_;
-  }
-};
-
-}  // namespace detail
 }  // namespace gyre

@@ -370,12 +370,8 @@ class select_awaiter {
 
 /// A case of select(): receives from `channel`, with the result of its receive(). broadcast.hpp and
 /// watch.hpp have cases of their own.
-template <class T>
-[[nodiscard]] auto on_receive(channel<T>& channel) noexcept {
-  return detail::channel_access::core(channel).receiving();
-}
-template <class T>
-[[nodiscard]] auto on_receive(unbounded_channel<T>& channel) noexcept {
+template <class T, class Buffer>
+[[nodiscard]] auto on_receive(detail::channel_interface<T, Buffer>& channel) noexcept {
   return detail::channel_access::core(channel).receiving();
 }
 
