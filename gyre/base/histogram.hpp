@@ -7,7 +7,7 @@
 //     const std::chrono::nanoseconds high = took.quantile(0.99);
 #pragma once
 
-#include <gyre/base/atomic.hpp>
+#include <gyre/base/detail/relaxed_counter.hpp>
 
 #include <array>
 #include <bit>
@@ -33,9 +33,9 @@ class histogram {
   void record(std::chrono::nanoseconds duration) noexcept {
     const std::uint64_t value =
         duration.count() < 0 ? 0 : static_cast<std::uint64_t>(duration.count());
-    add(counts_[bucket_of(value)], 1);
-    add(sum_, value);
-    if (value > read(max_)) write(max_, value);
+    counts_[bucket_of(value)].add(1);
+    sum_.add(value);
+    if (value > max_.get()) max_.set(value);
   }
   /// Adds the counts of `other`. Some 0.5 µs.
   void merge(const histogram& other) noexcept;
@@ -52,8 +52,6 @@ class histogram {
   [[nodiscard]] std::chrono::nanoseconds max() const noexcept;
 
  private:
-  using tally = detail::atomic<std::uint64_t>;
-
   static constexpr unsigned precision = 4;
   static constexpr std::size_t per_octave = std::size_t{1} << precision;
   static constexpr unsigned value_bits = 63;
@@ -67,18 +65,9 @@ class histogram {
   }
   static std::uint64_t middle_of(std::size_t bucket) noexcept;
 
-  // relaxed, all: statistics. Not read-modify-writes: one thread writes.
-  static std::uint64_t read(const tally& from) noexcept {
-    return from.load(std::memory_order_relaxed);
-  }
-  static void write(tally& to, std::uint64_t value) noexcept {
-    to.store(value, std::memory_order_relaxed);
-  }
-  static void add(tally& to, std::uint64_t n) noexcept { write(to, read(to) + n); }
-
-  std::array<tally, buckets> counts_{};
-  tally sum_{0};
-  tally max_{0};
+  std::array<detail::relaxed_counter, buckets> counts_{};
+  detail::relaxed_counter sum_;
+  detail::relaxed_counter max_;
 };
 
 }  // namespace gyre

@@ -4,7 +4,7 @@
 // posting them does not call the system allocator in the steady state.
 #pragma once
 
-#include <gyre/base/slab.hpp>
+#include <gyre/base/detail/slab_object.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -42,13 +42,13 @@ class callable_storage {
     if constexpr (callable_fits<F, Bytes>) {
       return *::new (static_cast<void*>(bytes_)) F(std::forward<Args>(args)...);
     } else {
-      void* memory = allocate<F>();
+      void* memory = allocate_object<F>();
       try {
         F* object = ::new (memory) F(std::forward<Args>(args)...);
         ::new (static_cast<void*>(bytes_)) void*(memory);
         return *object;
       } catch (...) {
-        deallocate<F>(memory);
+        deallocate_object<F>(memory);
         throw;
       }
     }
@@ -69,7 +69,7 @@ class callable_storage {
   void destroy() noexcept {
     F& object = get<F>();
     object.~F();
-    if constexpr (!callable_fits<F, Bytes>) deallocate<F>(std::addressof(object));
+    if constexpr (!callable_fits<F, Bytes>) deallocate_object<F>(std::addressof(object));
   }
 
   /// Whether an F may be moved to other storage by copying the bytes, the source then forgotten.
@@ -111,24 +111,6 @@ class callable_storage {
 #endif
 
  private:
-  template <typename F>
-  static void* allocate() {
-    if constexpr (alignof(F) <= slab_alignment) {
-      return slab_allocate(sizeof(F));
-    } else {
-      return ::operator new(sizeof(F), std::align_val_t{alignof(F)});
-    }
-  }
-
-  template <typename F>
-  static void deallocate(void* memory) noexcept {
-    if constexpr (alignof(F) <= slab_alignment) {
-      slab_deallocate(memory, sizeof(F));
-    } else {
-      ::operator delete(memory, sizeof(F), std::align_val_t{alignof(F)});
-    }
-  }
-
   alignas(callable_alignment) std::byte bytes_[Bytes];
 };
 
