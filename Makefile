@@ -30,7 +30,7 @@ test: ## build with g++ and run every test
 	$(call check,release)
 	$(python) -m pytest --numprocesses $(jobs) lab/gyrelab
 
-lint: ## check format, clang-tidy, Python and the order of the rooms
+lint: ## check format, clang-tidy, Python, spelling and the order of the rooms
 	tools/setup all
 	tools/lint
 

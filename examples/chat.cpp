@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A chat room: the first line that somebody sends is their name, each further one goes to
-// everybody. Who reads too slowly is sent away, so that they cost a bounded amount of memory.
+// A chat room: a guest's first line is their name, and each further one goes to all guests. Guests
+// that read too slowly are disconnected, so that they cost a bounded amount of memory.
 //
 //     chat [ADDRESS:PORT]
 #include <gyre/exec/loop.hpp>
@@ -22,7 +22,7 @@
 
 using namespace std::chrono_literals;
 
-// What the room knows about a connection.
+// A guest of the room, kept in the connection's context.
 struct guest {
   std::string name;
   gyre::net::delimited lines{"\n", 4096};
@@ -79,7 +79,7 @@ class chat_room {
 
   static constexpr std::size_t most_of_a_name = 32;
 
-  // When more lines wait than the server keeps for those who read slowly, the newest are lost.
+  // A guest that reads slowly loses the newest lines when more wait than the server keeps.
   void say(const std::string& what) { server_.broadcast(what + "\n"); }
 
   gyre::net::tcp_server server_;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// An echo server with coroutines, on all cores: what comes is sent back (RFC 862).
+// An echo server with coroutines, on all cores: sends back each message (RFC 862).
 //
 //     echo_coroutine [ADDRESS:PORT]
 #include <gyre/io/received.hpp>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// An echo server with callbacks: what comes is sent back (RFC 862).
+// An echo server with callbacks: sends back each message (RFC 862).
 //
 //     echo_server [ADDRESS:PORT]
 #include <gyre/exec/loop.hpp>

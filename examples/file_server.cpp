@@ -39,11 +39,11 @@
 using namespace std::chrono_literals;
 namespace fs = std::filesystem;
 
-// Each client has two descriptors at most, of which a process usually has 1024.
+// A client has two descriptors at most, and a process usually 1024.
 constexpr std::uint64_t most_clients = 400;
-// From one address: one that asks again and again and reads nothing leaves places for others.
+// Per address, so that one client that sends requests and reads nothing leaves slots for others.
 constexpr std::size_t most_of_one_address = 100;
-// A client that has not taken so many bytes by then is given up.
+// A client that has not received this many bytes within this time is disconnected.
 constexpr std::size_t piece = 64 << 10;
 constexpr auto patience = 60s;
 
@@ -53,7 +53,7 @@ struct site {
   std::unordered_map<gyre::net::ip_address, std::size_t> clients{};
 };
 
-// A client, as long as it is served.
+// A client while it is served.
 class visit {
  public:
   visit(site& visited, const gyre::net::ip_address& from, gyre::semaphore_permit place)
@@ -73,8 +73,8 @@ class visit {
   gyre::semaphore_permit place_;
 };
 
-// The path within the folder that "GET /path HTTP/1.0" asks for, if it asks for one, and that does
-// not lead out of it.
+// The path of a request "GET /path HTTP/1.0", if it is well-formed and does not lead out of the
+// folder.
 std::optional<fs::path> requested_path(std::string_view request) {
   const std::string_view line = request.substr(0, request.find("\r\n"));
   if (!line.starts_with("GET /") || line.contains('\0')) return {};
@@ -99,14 +99,14 @@ gyre::unique_fd open_step_by_step(int folder, const fs::path& path) {
   return opened;
 }
 
-// The kernel sees to it that no link leads out of the folder. To open a pipe without O_NONBLOCK
-// would wait for somebody who writes to it.
+// The kernel ensures that no link leads out of the folder. O_NONBLOCK, because opening a pipe would
+// wait for a writer.
 gyre::unique_fd open_beneath(int folder, const fs::path& path) {
   ::open_how how{};
   how.flags = O_RDONLY | O_NONBLOCK | O_CLOEXEC;
   how.resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS;
   const long opened = ::syscall(SYS_openat2, folder, path.c_str(), &how, sizeof how);
-  // EPERM: that is what some containers say of calls that they do not know.
+  // EPERM: the answer of some containers to calls that they do not know.
   if (opened < 0 && (errno == ENOSYS || errno == EPERM)) return open_step_by_step(folder, path);
   return gyre::unique_fd(static_cast<int>(opened));
 }
@@ -181,7 +181,7 @@ gyre::task<> serve(gyre::runtime& rt, gyre::net::endpoint at, site& served) {
     gyre::semaphore_permit place = co_await served.places.permit();
     gyre::net::tcp_stream client = co_await listener.accept();
     auto answering = answer(std::move(client), std::move(place), served);
-    // What has begun when SIGTERM comes is finished.
+    // Downloads that have begun when SIGTERM comes are finished.
     rt.spawn(loop, gyre::as_expected(std::move(answering)), gyre::shutdown_phase::force);
   }
 }

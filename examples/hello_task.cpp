@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two coroutines beside each other, and a limit on both.
+// Two concurrent coroutines, and a time limit for both.
 #include <gyre/exec/loop.hpp>
 #include <gyre/exec/sync_wait.hpp>
 #include <gyre/task/sleep.hpp>

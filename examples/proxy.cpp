@@ -20,7 +20,7 @@
 
 using namespace std::chrono_literals;
 
-// Nothing more is read until what was read is written: that is all the backpressure there is to do.
+// Back pressure: reads again only when the bytes before have been written.
 gyre::task<> forward(gyre::net::tcp_stream& from, gyre::net::tcp_stream& to) {
   for (;;) {
     gyre::io::received data = co_await from.receive();

@@ -91,7 +91,7 @@ struct destination {
   std::uint16_t port;
 };
 
-// Whether the client can do without authentication, as we do.
+// Whether the client accepts a proxy without authentication.
 task<bool> agree(tcp_stream& client) {
   const auto greeting = co_await read<std::array<std::uint8_t, 2>>(client);
   const auto methods = co_await read(client, std::string(greeting[1], '\0'));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Guide, part 8: where a coroutine is.
+// Guide, part 8: the backtrace of a suspended coroutine.
 #include <gyre/task/async_backtrace.hpp>
 #include <gyre/task/sync_wait.hpp>
 #include <gyre/task/task.hpp>

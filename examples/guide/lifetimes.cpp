@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Guide, part 2: what a coroutine owns, and what it only refers to.
+// Guide, part 2: arguments that a coroutine owns, and references that it keeps.
 #include <gyre/task/invoke.hpp>
 #include <gyre/task/schedule.hpp>
 #include <gyre/task/sync_wait.hpp>

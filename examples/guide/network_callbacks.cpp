@@ -27,7 +27,7 @@ using namespace std::chrono_literals;
 
 const gyre::net::endpoint any_port(gyre::net::ip_address::loopback_v4(), 0);
 
-// What a server answers, as soon as that has `wanted` bytes.
+// The server's answer, as soon as it has `wanted` bytes.
 std::string ask(const gyre::net::endpoint& server, std::string_view question, std::size_t wanted) {
   gyre::loop loop;
   std::string answer;

@@ -18,7 +18,7 @@
 #include <string_view>
 #include <system_error>
 
-// A file that has no name any more: only who gets its descriptor can read it.
+// A file without a name: only a process that gets its descriptor can read it.
 gyre::unique_fd secret_file(std::string_view content) {
   std::string name = std::filesystem::temp_directory_path() / "gyre_guide_XXXXXX";
   gyre::unique_fd file(::mkstemp(name.data()));

@@ -26,7 +26,7 @@ std::uint64_t size_of(const gyre::unique_fd& file) {
   return ::fstat(file.get(), &status) == 0 ? static_cast<std::uint64_t>(status.st_size) : 0;
 }
 
-// What the server sends until it closes the connection.
+// The bytes that the server sends until it closes the connection.
 std::string download(gyre::loop& loop, const gyre::net::endpoint& server) {
   std::string page;
   gyre::net::tcp_client client(loop);

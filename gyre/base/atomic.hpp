@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// The atomics of gyre's concurrent code. Everything lock-free in gyre is written against
-// detail::atomic, so that the very same source runs on std::atomic in programs and on the
-// exhaustive scheduler in the model-check tests (as Tokio does with loom).
+// atomic: the atomics of gyre's lock-free code. The same source runs on std::atomic in programs and
+// on the exhaustive scheduler of the model-check tests (as Tokio does with loom).
 #pragma once
 
 #if __cplusplus <= 202002L
@@ -60,15 +58,15 @@ inline void cpu_relax() noexcept {
 /// Gives the rest of the time slice to another runnable thread. One system call.
 inline void thread_yield() noexcept { ::sched_yield(); }
 
-/// Sleeps in the kernel, after spinning for a moment, until `value` is not `old`. What happened
-/// before the store_and_wake() that ended it happens before the return.
+/// Sleeps in the kernel, after spinning for a moment, until `value` is not `old`. The
+/// store_and_wake() that ended the sleep happens before the return.
 template <typename T>
 void sleep_while(const atomic<T>& value, T old) noexcept {
   value.wait(old, std::memory_order_acquire);  // pairs with the release in store_and_wake()
 }
 
-/// Stores `desired`, as a release, and wakes all who sleep on `value`, which must live until this
-/// returns. No system call if nobody sleeps.
+/// Stores `desired`, as a release, and wakes all threads that sleep on `value`, which must live
+/// until this returns. No system call if none sleeps.
 template <typename T>
 void store_and_wake(atomic<T>& value, T desired) noexcept {
   // Not a mere store: notify_all() of libstdc++ looks for sleepers with a load, which must not

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// How far apart data must lie so that writers on different cores do not disturb each other.
+// cache_line_size, false_sharing_range: the distance that keeps writers on different cores apart.
 #pragma once
 
 #include <cstddef>

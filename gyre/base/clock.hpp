@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// Monotonic time. Only pollers and pools read the clock, and waits of threads that give up;
-// everything else asks its executor, so that a simulated one can put virtual time in its place.
+// steady_time: monotonic time. Only pollers, pools and blocking waits of threads read the clock;
+// all other code asks its executor, so that a simulated one can use virtual time.
 #pragma once
 
 #include <chrono>
@@ -14,11 +13,11 @@ using steady_time = std::chrono::time_point<std::chrono::steady_clock, std::chro
 
 namespace detail {
 
-/// The time now (CLOCK_MONOTONIC). Any thread. About 20 ns and no system call where the kernel
+/// The present time (CLOCK_MONOTONIC). Any thread. About 20 ns, and no system call where the kernel
 /// offers the clock in the vDSO.
 inline steady_time monotonic_now() noexcept { return std::chrono::steady_clock::now(); }
 
-/// `delay` after `start`; the end of time if that is beyond it. A delay of less than zero is none.
+/// `start` plus `delay`, at most the end of time. A negative delay counts as zero.
 constexpr steady_time later(steady_time start, std::chrono::nanoseconds delay) noexcept {
   using std::chrono::nanoseconds;
   const nanoseconds since_epoch = start.time_since_epoch();

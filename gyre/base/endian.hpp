@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// Unsigned integers to and from bytes in a stated order, at any alignment. Each is one or two
-// machine instructions.
+// load_be, load_le, store_be, store_le: unsigned integers from and to bytes of a stated order, at
+// any alignment, in one or two machine instructions.
 #pragma once
 
 #include <bit>

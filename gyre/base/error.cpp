@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// How failed system calls become exceptions, and how exceptions that nobody handles end.
 #include <gyre/base/error.hpp>
 
 #include <cerrno>
@@ -9,11 +7,11 @@
 
 namespace gyre::detail {
 
-void throw_system_error(int error, const char* what) {
-  throw std::system_error{error, std::system_category(), what};
+void throw_system_error(int error, const char* call) {
+  throw std::system_error{error, std::system_category(), call};
 }
 
-void throw_errno(const char* what) { throw_system_error(errno, what); }
+void throw_errno(const char* call) { throw_system_error(errno, call); }
 
 void terminate_with(const std::exception_ptr& error, const char* where) noexcept {
   try {

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// Registration with membarrier(2) and the heavy side of the asymmetric fence.
 #include <gyre/base/fence.hpp>
 
 #include <linux/membarrier.h>
@@ -48,7 +46,7 @@ namespace detail {
 constinit std::atomic<bool> light_fence_is_free{false};
 
 void heavy_fence() noexcept {
-  // Relaxed: written only while nobody uses the fences.
+  // Relaxed: written only while no thread uses the fences.
   if (!uses_membarrier() || forced_symmetric.load(std::memory_order_relaxed)) {
     full_fence();
     return;

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
+// asymmetric fence: a store-load barrier whose whole price is paid by the side that runs rarely.
 //
-// The asymmetric fence: a store-load barrier whose whole price is paid by the side that runs
-// rarely. One side stores X, fences, loads Y; the other stores Y, fences, loads X; at least one of
-// them sees the other's store. Here the hot side's fence is nothing but a restraint on the
-// compiler, and the cold side makes the kernel run a full barrier on every running thread of the
-// process (membarrier(2)). Source: Goldblatt, P1202; folly's AsymmetricThreadFence; Dice, Huang and
-// Yang, "Asymmetric Dekker synchronization", 2001.
+// One side stores X, fences, loads Y; the other stores Y, fences, loads X; at least one of them
+// sees the other's store. The hot side's fence restrains only the compiler; the cold side makes the
+// kernel run a full barrier on every running thread of the process (membarrier(2)). Source:
+// Goldblatt, P1202; folly's AsymmetricThreadFence; Dice, Huang and Yang, "Asymmetric Dekker
+// synchronization", 2001.
 //
-// ThreadSanitizer does not model fences (GCC bug 97868): a fence here orders a store before a
-// load and nothing else. What one side publishes to the other must travel by release and acquire
-// on the operations themselves.
+// ThreadSanitizer does not model fences (GCC bug 97868): a fence here orders a store before a load
+// and nothing else. Data that one side publishes to the other needs release and acquire on the
+// operations themselves.
 #pragma once
 
 #include <atomic>
@@ -57,7 +57,7 @@ inline void asymmetric_heavy_fence() { model::asymmetric_heavy_fence(); }
 /// Any thread. Costs a load and a predicted branch; a full fence (some 20 cycles) where
 /// membarrier(2) is missing.
 inline void asymmetric_light_fence() noexcept {
-  // Relaxed: whoever reads a stale false merely runs a full fence, which is always right.
+  // Relaxed: a reader of a stale false runs a full fence, which is always right.
   if (detail::light_fence_is_free.load(std::memory_order_relaxed)) [[likely]] {
     std::atomic_signal_fence(std::memory_order_seq_cst);
   } else {

@@ -10,23 +10,23 @@ using std::chrono::nanoseconds;
 
 histogram& histogram::operator=(const histogram& other) noexcept {
   if (this == &other) return *this;
-  for (std::size_t i = 0; i < buckets; ++i) write(counts_[i], read(other.counts_[i]));
-  write(sum_, read(other.sum_));
-  write(max_, read(other.max_));
+  for (std::size_t i = 0; i < buckets; ++i) counts_[i].set(other.counts_[i].get());
+  sum_.set(other.sum_.get());
+  max_.set(other.max_.get());
   return *this;
 }
 
 void histogram::merge(const histogram& other) noexcept {
   for (std::size_t i = 0; i < buckets; ++i) {
-    if (const std::uint64_t n = read(other.counts_[i]); n != 0) add(counts_[i], n);
+    if (const std::uint64_t n = other.counts_[i].get(); n != 0) counts_[i].add(n);
   }
-  add(sum_, read(other.sum_));
-  write(max_, std::max(read(max_), read(other.max_)));
+  sum_.add(other.sum_.get());
+  max_.set(std::max(max_.get(), other.max_.get()));
 }
 
 std::uint64_t histogram::count() const noexcept {
   std::uint64_t total = 0;
-  for (const tally& each : counts_) total += read(each);
+  for (const detail::relaxed_counter& each : counts_) total += each.get();
   return total;
 }
 
@@ -38,7 +38,7 @@ nanoseconds histogram::quantile(double q) const noexcept {
       std::max(std::ceil(static_cast<double>(total) * std::clamp(q, 0.0, 1.0)), 1.0);
   std::uint64_t seen = 0;
   for (std::size_t i = 0; i < buckets; ++i) {
-    seen += read(counts_[i]);
+    seen += counts_[i].get();
     if (static_cast<double>(seen) >= rank && rank < static_cast<double>(total)) {
       return std::min(nanoseconds{middle_of(i)}, max());
     }
@@ -48,10 +48,10 @@ nanoseconds histogram::quantile(double q) const noexcept {
 
 nanoseconds histogram::mean() const noexcept {
   const std::uint64_t total = count();
-  return nanoseconds{total == 0 ? 0 : read(sum_) / total};
+  return nanoseconds{total == 0 ? 0 : sum_.get() / total};
 }
 
-nanoseconds histogram::max() const noexcept { return nanoseconds{read(max_)}; }
+nanoseconds histogram::max() const noexcept { return nanoseconds{max_.get()}; }
 
 std::uint64_t histogram::middle_of(std::size_t bucket) noexcept {
   const std::size_t octave = bucket / per_octave;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// How long things took: counts in buckets that grow with the value, 16 to each power of two, after
-// G. Tene's HdrHistogram (2012).
+// histogram: durations, counted in buckets that grow with the value, 16 to each power of two (after
+// G. Tene's HdrHistogram, 2012).
 //
 //     gyre::histogram took;
 //     took.record(end - begin);
 //     const std::chrono::nanoseconds high = took.quantile(0.99);
 #pragma once
 
-#include <gyre/base/atomic.hpp>
+#include <gyre/base/detail/relaxed_counter.hpp>
 
 #include <array>
 #include <bit>
@@ -17,44 +17,41 @@
 
 namespace gyre {
 
-/// Counts durations, from 0 to the longest that nanoseconds can say, and tells quantiles that are
-/// at most 1/32 (3.2 %) off. Up to 31 ns they are exact.
+/// Counts durations from 0 on. Quantiles are at most 1/32 (3.2 %) off, and exact up to 31 ns.
 ///
-/// One thread at a time records and merges into it; any thread may read it meanwhile, and sees then
-/// that some of what is being recorded is counted, and some not yet. A copy is a histogram of its
-/// own, of what was seen. 7.7 KiB; never allocates.
+/// Thread-safety: one thread at a time records and merges; any thread may read and copy meanwhile,
+/// and sees some of the values that are being recorded.
+/// Complexity: 7.7 KiB; never allocates.
 class histogram {
  public:
   histogram() = default;
   histogram(const histogram& other) noexcept { merge(other); }
   histogram& operator=(const histogram& other) noexcept;
 
-  /// Counts `duration`; less than none is none. Some 4 ns: three additions without a
+  /// Counts `duration`; a negative one as zero. Some 4 ns: three additions without a
   /// read-modify-write.
   void record(std::chrono::nanoseconds duration) noexcept {
     const std::uint64_t value =
         duration.count() < 0 ? 0 : static_cast<std::uint64_t>(duration.count());
-    add(counts_[bucket_of(value)], 1);
-    add(sum_, value);
-    if (value > read(max_)) write(max_, value);
+    counts_[bucket_of(value)].add(1);
+    sum_.add(value);
+    if (value > max_.get()) max_.set(value);
   }
-  /// Adds what `other` counted. Some 0.5 µs.
+  /// Adds the counts of `other`. Some 0.5 µs.
   void merge(const histogram& other) noexcept;
 
-  /// How many durations were recorded. Some 0.3 µs.
+  /// The number of recorded durations. Some 0.3 µs.
   [[nodiscard]] std::uint64_t count() const noexcept;
   /// The duration that a share `q` (from 0 to 1) of all does not exceed: 0.5 gives the median, 1
-  /// the longest. The middle of its bucket, but no more than the longest. None if nothing was
-  /// recorded. Some 0.6 µs.
+  /// the longest. The middle of its bucket, at most max(). Some 0.6 µs. Zero, as the next two, if
+  /// nothing was recorded.
   [[nodiscard]] std::chrono::nanoseconds quantile(double q) const noexcept;
-  /// Their mean, exactly. None if nothing was recorded.
+  /// The exact mean.
   [[nodiscard]] std::chrono::nanoseconds mean() const noexcept;
-  /// The longest, exactly. None if nothing was recorded.
+  /// The exact longest.
   [[nodiscard]] std::chrono::nanoseconds max() const noexcept;
 
  private:
-  using tally = detail::atomic<std::uint64_t>;
-
   static constexpr unsigned precision = 4;
   static constexpr std::size_t per_octave = std::size_t{1} << precision;
   static constexpr unsigned value_bits = 63;
@@ -68,18 +65,9 @@ class histogram {
   }
   static std::uint64_t middle_of(std::size_t bucket) noexcept;
 
-  // relaxed, all: statistics. Not read-modify-writes: one thread writes.
-  static std::uint64_t read(const tally& from) noexcept {
-    return from.load(std::memory_order_relaxed);
-  }
-  static void write(tally& to, std::uint64_t value) noexcept {
-    to.store(value, std::memory_order_relaxed);
-  }
-  static void add(tally& to, std::uint64_t n) noexcept { write(to, read(to) + n); }
-
-  std::array<tally, buckets> counts_{};
-  tally sum_{0};
-  tally max_{0};
+  std::array<detail::relaxed_counter, buckets> counts_{};
+  detail::relaxed_counter sum_;
+  detail::relaxed_counter max_;
 };
 
 }  // namespace gyre

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// A doubly linked list whose links live in the elements: insertion allocates nothing and an element
-// leaves in constant time without knowing which list it is in.
+// intrusive_list: a doubly linked list whose links live in the elements. Insertion allocates
+// nothing, and an element leaves in constant time without knowing its list.
 #pragma once
 
 #include <cassert>
@@ -12,8 +11,8 @@
 
 namespace gyre {
 
-/// The links of an element. An element that is in a list must not be moved or destroyed; asserted
-/// in debug builds. Copying an element does not copy its membership.
+/// The links of an element. An element in a list must not be destroyed; asserted in debug builds.
+/// Copying an element does not copy its membership.
 class intrusive_list_node {
  public:
   constexpr intrusive_list_node() noexcept = default;
@@ -24,8 +23,7 @@ class intrusive_list_node {
   /// Whether the element is in a list.
   [[nodiscard]] constexpr bool is_linked() const noexcept { return next_ != nullptr; }
 
-  /// Takes the element out of the list it is in; nothing happens when it is in none. O(1). From
-  /// the thread that may change the list.
+  /// Takes the element out of its list, if any. By the thread that may change the list.
   constexpr void unlink() noexcept {
     if (!is_linked()) return;
     assert(next_->previous_ == this && previous_->next_ == this && "list is corrupt");
@@ -50,10 +48,12 @@ class intrusive_list_node {
   intrusive_list_node* next_ = nullptr;
 };
 
-/// A list of T, which derives from Node, which is intrusive_list_node or derives from it (a type of
-/// its own for each list an element can be in at once). The list owns nothing: elements must
-/// outlive their stay in it. Not thread-safe. All members O(1) unless said otherwise; no member
-/// allocates or throws.
+/// A list of T, which derives from Node; Node is intrusive_list_node or derives from it, a type for
+/// each list that an element can be in at once.
+///
+/// Thread-safety: none.
+/// Lifetime: the list owns nothing; elements must outlive their stay in it.
+/// Complexity: O(1) unless said otherwise; no member allocates or throws.
 template <typename T, typename Node = intrusive_list_node>
 class intrusive_list {
  public:

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// A singly linked FIFO whose links live in the elements: neither end allocates.
+// intrusive_queue: a singly linked FIFO whose links live in the elements; it never allocates.
 #pragma once
 
 #include <cassert>
@@ -16,12 +15,15 @@ struct intrusive_node {
   constexpr intrusive_node(const intrusive_node&) noexcept {}
   constexpr intrusive_node& operator=(const intrusive_node&) noexcept { return *this; }
 
-  intrusive_node* next = nullptr;  ///< for whoever has the node in a queue or stack
+  intrusive_node* next = nullptr;  ///< for the queue or stack that has the node
 };
 
-/// A FIFO of T, which derives from Node, which is intrusive_node or derives from it (a type of its
-/// own for each queue an element can be in at once). Owns nothing: elements must outlive their
-/// stay. Not thread-safe. All members O(1); none allocates or throws.
+/// A FIFO of T, which derives from Node; Node is intrusive_node or derives from it, a type for each
+/// queue that an element can be in at once.
+///
+/// Thread-safety: none.
+/// Lifetime: the queue owns nothing; elements must outlive their stay in it.
+/// Complexity: O(1); no member allocates or throws.
 template <typename T, typename Node = intrusive_node>
 class intrusive_queue {
  public:

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// A lock-free stack that many threads push to and that is emptied as a whole (Treiber, 1986). As no
-// operation takes a single element, there is no ABA problem.
+// atomic_intrusive_stack: a lock-free stack with many producers that is emptied as a whole
+// (Treiber, 1986). As no operation takes a single element, there is no ABA problem.
 #pragma once
 
 #include <gyre/base/atomic.hpp>
@@ -12,8 +11,11 @@
 
 namespace gyre {
 
-/// A stack of T, which derives from Node, which is intrusive_node or derives from it. Owns nothing:
-/// an element must outlive its stay. Allocates nothing and throws nothing.
+/// A stack of T, which derives from Node; Node is intrusive_node or derives from it.
+///
+/// Thread-safety: every member may be called from any thread; lock-free.
+/// Lifetime: the stack owns nothing; elements must outlive their stay in it.
+/// Complexity: a push is one compare-and-swap; no member allocates or throws.
 template <typename T, typename Node = intrusive_node>
 class atomic_intrusive_stack {
  public:
@@ -21,8 +23,7 @@ class atomic_intrusive_stack {
   atomic_intrusive_stack(const atomic_intrusive_stack&) = delete;
   atomic_intrusive_stack& operator=(const atomic_intrusive_stack&) = delete;
 
-  /// Adds `value` and returns whether the stack was empty: then nobody else has called for the
-  /// consumer since it last took all. Any thread; lock-free. One compare-and-swap.
+  /// Adds `value`, and returns whether the stack was empty: then the caller wakes the consumer.
   bool push(T& value) {
     static_assert(std::is_base_of_v<intrusive_node, Node> && std::is_base_of_v<Node, T>);
     intrusive_node* node = static_cast<Node*>(&value);
@@ -37,8 +38,8 @@ class atomic_intrusive_stack {
     return top == nullptr;
   }
 
-  /// Takes out all elements, in the order in which they were pushed. Any thread. One atomic
-  /// exchange, and O(n) to turn the order round.
+  /// Takes out all elements, in the order in which they were pushed. One atomic exchange, and O(n)
+  /// to reverse the order.
   [[nodiscard]] intrusive_queue<T, Node> pop_all() {
     intrusive_queue<T, Node> oldest_first;
     for (intrusive_node* node = take(); node != nullptr;) {
@@ -49,7 +50,7 @@ class atomic_intrusive_stack {
     return oldest_first;
   }
 
-  /// Whether there is nothing to take; out of date as soon as it is known. Any thread.
+  /// Whether the stack is empty; a hint.
   [[nodiscard]] bool empty() const {
     return top_.load(std::memory_order_relaxed) == nullptr;  // relaxed: a hint
   }

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// A callable that can be moved but not copied, as std::move_only_function (which GCC 12 has without
-// a choice of the inline size, and with operator new for what does not fit). 32 bytes by default,
-// so that two fill a cache line; what does not fit lives in the per-thread slab, so that posting it
-// costs no call of the system allocator in the steady state.
+// move_only_function: std::move_only_function with a choice of the inline size. 32 bytes by
+// default, so that two fill a cache line; larger callables live in the per-thread slab, so that
+// posting them does not call the system allocator in the steady state.
 #pragma once
 
-#include <gyre/base/slab.hpp>
+#include <gyre/base/detail/slab_object.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -30,27 +28,27 @@ template <typename F, std::size_t Bytes>
 inline constexpr bool callable_fits = sizeof(F) <= Bytes && alignof(F) <= callable_alignment &&
                                       std::is_nothrow_move_constructible_v<F>;
 
-/// Raw room for one callable, inline or as a pointer to it in the slab. It knows neither whether
-/// nor which callable it holds: whoever owns it says so by the type argument of each member.
+/// Storage for one callable, inline or as a pointer into the slab. It knows neither whether nor
+/// which callable it holds: the owner says so by the type argument of each member.
 template <std::size_t Bytes>
 class callable_storage {
   static_assert(Bytes >= sizeof(void*) && Bytes % sizeof(std::uint64_t) == 0);
 
  public:
-  /// Constructs an F. Throws what F's constructor throws, or std::bad_alloc; then nothing is held.
+  /// Constructs an F. Throws exceptions of F's constructor, and std::bad_alloc; then holds nothing.
   template <typename F, typename... Args>
   F& emplace(Args&&... args) noexcept(callable_fits<F, Bytes> &&
                                       std::is_nothrow_constructible_v<F, Args...>) {
     if constexpr (callable_fits<F, Bytes>) {
       return *::new (static_cast<void*>(bytes_)) F(std::forward<Args>(args)...);
     } else {
-      void* memory = allocate<F>();
+      void* memory = allocate_object<F>();
       try {
         F* object = ::new (memory) F(std::forward<Args>(args)...);
         ::new (static_cast<void*>(bytes_)) void*(memory);
         return *object;
       } catch (...) {
-        deallocate<F>(memory);
+        deallocate_object<F>(memory);
         throw;
       }
     }
@@ -71,7 +69,7 @@ class callable_storage {
   void destroy() noexcept {
     F& object = get<F>();
     object.~F();
-    if constexpr (!callable_fits<F, Bytes>) deallocate<F>(std::addressof(object));
+    if constexpr (!callable_fits<F, Bytes>) deallocate_object<F>(std::addressof(object));
   }
 
   /// Whether an F may be moved to other storage by copying the bytes, the source then forgotten.
@@ -88,7 +86,7 @@ class callable_storage {
     } else {
       F& object = source.get<F>();
       ::new (static_cast<void*>(bytes_)) F(std::move(object));
-      object.~F();  // NOLINT: what was moved from is still to be destroyed
+      object.~F();  // NOLINT: a moved-from object is still to be destroyed
     }
   }
 
@@ -97,7 +95,7 @@ class callable_storage {
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"  // a smaller callable fills some words only
 #pragma GCC diagnostic ignored "-Wuninitialized"
 #endif
-  /// The same for any F with relocates_as_bytes<F>.
+  /// As relocate_from(), for any F with relocates_as_bytes<F>.
   void copy_bytes(const callable_storage& source) noexcept {
     for (std::size_t at = 0; at < Bytes; at += sizeof(std::uint64_t)) {
       std::uint64_t word;
@@ -113,24 +111,6 @@ class callable_storage {
 #endif
 
  private:
-  template <typename F>
-  static void* allocate() {
-    if constexpr (alignof(F) <= slab_alignment) {
-      return slab_allocate(sizeof(F));
-    } else {
-      return ::operator new(sizeof(F), std::align_val_t{alignof(F)});
-    }
-  }
-
-  template <typename F>
-  static void deallocate(void* memory) noexcept {
-    if constexpr (alignof(F) <= slab_alignment) {
-      slab_deallocate(memory, sizeof(F));
-    } else {
-      ::operator delete(memory, sizeof(F), std::align_val_t{alignof(F)});
-    }
-  }
-
   alignas(callable_alignment) std::byte bytes_[Bytes];
 };
 
@@ -210,9 +190,8 @@ class basic_move_only_function {
   basic_move_only_function() noexcept = default;
   basic_move_only_function(std::nullptr_t) noexcept {}
 
-  /// Holds a copy of `function`, or what is moved from it; is empty when `function` is a null
-  /// pointer or an empty move_only_function. Throws what the construction throws, or
-  /// std::bad_alloc.
+  /// Holds a copy of `function`, or moves from it; is empty when `function` is a null pointer or an
+  /// empty move_only_function. Throws exceptions of the construction, and std::bad_alloc.
   template <typename F>
     requires(is_convertible<std::remove_cvref_t<F>> && is_callable<std::decay_t<F>> &&
              std::is_constructible_v<std::decay_t<F>, F>)
@@ -224,7 +203,8 @@ class basic_move_only_function {
     }
   }
 
-  /// Constructs an F in place from `inits`. Throws what that throws, or std::bad_alloc.
+  /// Constructs an F in place from `inits`. Throws exceptions of F's constructor, and
+  /// std::bad_alloc.
   template <typename F, typename... Inits>
     requires(is_callable<F> && std::is_constructible_v<F, Inits...>)
   explicit basic_move_only_function(std::in_place_type_t<F>, Inits&&... inits) {
@@ -325,13 +305,14 @@ struct function_for<R(Args...) noexcept, InlineBytes> {
 
 }  // namespace detail
 
-/// A move-only owner of one callable with signature R(Args...) or R(Args...) noexcept. All members
-/// mean what they mean in std::move_only_function (P0288), and calling an empty one is defined.
+/// A move-only owner of one callable with signature R(Args...) or R(Args...) noexcept. The members
+/// are those of std::move_only_function (P0288), and calling an empty one is defined. A callable of
+/// at most InlineBytes bytes and alignment 8 whose move cannot throw is held inline; any other
+/// lives in the slab (slab.hpp).
 ///
-/// A callable of at most InlineBytes bytes and alignment 8 whose move cannot throw is held inside;
-/// any other lives in the slab (slab.hpp) and is freed by whichever thread destroys the function.
-/// Not thread-safe, but may be handed from thread to thread. A call is one indirect call; a move
-/// copies InlineBytes, or is one indirect call where an inside callable is not trivial.
+/// Thread-safety: one thread at a time, any.
+/// Complexity: a call is one indirect call; a move copies InlineBytes, or is one indirect call
+/// where an inline callable is not trivial.
 template <typename Signature, std::size_t InlineBytes = 24>
 using move_only_function = typename detail::function_for<Signature, InlineBytes>::type;
 

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// An operation in flight: a node that its owner embeds where it already has memory (a coroutine
-// frame, a connection, the stack), so that handing it to a loop allocates nothing.
+// operation: work in flight, a node that its owner embeds where it already has memory (a coroutine
+// frame, a connection, the stack), so that posting it allocates nothing.
 #pragma once
 
 #include <gyre/base/intrusive_queue.hpp>
 
 namespace gyre {
 
-/// Work that a loop runs once for every time it was posted.
+/// Work that an executor runs once for each post. Derive from it, pass the function to run, and
+/// post it with `loop.post(op)`.
 ///
-/// Derive from it, pass the function to run, and post it with `loop.post(op)`. The operation must
-/// stay alive and in place until it has run, and must not be posted again before it runs. Inside
-/// its function it may destroy itself or post itself again.
+/// Lifetime: must stay alive and in place until it has run, and must not be posted again before it
+/// runs. Its function may destroy it, or post it again.
 ///
 ///     struct greet : gyre::operation {
 ///       greet() : operation([](operation& self) { static_cast<greet&>(self).hello(); }) {}

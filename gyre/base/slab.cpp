@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// Binds a heap to each thread that uses slabs, and from the end of the thread's life unbinds it.
+// Binds a heap to each thread that uses slabs, until the thread ends.
 #include <gyre/base/slab.hpp>
 
 #include <gyre/base/detail/slab_class.hpp>
@@ -18,8 +17,8 @@ using detail::slab;
 using detail::slab_class_of;
 using detail::slab_heap;
 
-// The heap of threads that have none: offers no block and owns no slab, so that the short paths
-// need not ask.
+// The heap of threads without one: offers no block and owns no slab, so that the short paths need
+// no check.
 constinit detail::never_destroyed<slab_heap> no_heap;
 
 [[gnu::tls_model("initial-exec")]] constinit thread_local slab_heap* this_heap = &no_heap.object;

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// Memory for small, short-lived objects such as posted callables and coroutine frames: free lists
-// per thread and size class, and a way home for blocks that die on another thread.
+// slab: an allocator for small, short-lived objects such as posted callables and coroutine frames.
 //
 // Each thread owns a heap of 64 KiB slabs, every slab cut into blocks of one size. Allocation pops
 // and freeing pushes a list that only the owner touches. A block freed elsewhere goes onto a
@@ -35,19 +33,19 @@ inline constexpr std::size_t default_slab_cache_limit = std::size_t{16} << 20;
 /// system call.
 [[nodiscard]] void* slab_allocate(std::size_t bytes);
 
-/// Frees what slab_allocate(bytes) with the same `bytes` returned; a null pointer is ignored. Any
-/// thread: some 2 ns on the one that allocated, one compare-and-swap on others. May return an empty
-/// slab to the system.
+/// Frees a block of slab_allocate(bytes) with the same `bytes`; ignores a null pointer. Any thread:
+/// some 2 ns on the one that allocated, one compare-and-swap on others. May return an empty slab to
+/// the system.
 void slab_deallocate(void* memory, std::size_t bytes) noexcept;
 
 /// Takes home the blocks that other threads freed, sends home the frames that the thread kept, and
-/// returns all its empty slabs to the system. For a thread that will not allocate for a while.
+/// returns its empty slabs to the system. For a thread that will not allocate for a while.
 /// O(blocks and slabs).
 void slab_trim() noexcept;
 
-/// Sets how many bytes in empty slabs each thread may keep; what becomes free beyond is returned to
-/// the system. One slab per size class in use is not counted. Any thread; a lower limit takes
-/// effect as further slabs become empty.
+/// Sets how many bytes in empty slabs each thread may keep; slabs beyond are returned to the
+/// system. One slab per size class in use is not counted. Any thread; a lower limit takes effect as
+/// further slabs become empty.
 void set_slab_cache_limit(std::size_t bytes) noexcept;
 
 /// The limit in force, in bytes.

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// A timer in flight: like an operation, a node that its owner embeds where it already has memory.
+// timer_operation: a timer in flight, a node that its owner embeds, as an operation.
 #pragma once
 
 #include <gyre/base/timer_wheel.hpp>
 
 namespace gyre {
 
-/// A timer's place in whoever keeps the time, and what happens when it expires. Derive from it, or
-/// embed it in a class that does; starting and cancelling allocates nothing. It must stay alive and
-/// in place while it is started.
+/// A timer that a timer_service starts, and the function to call when it expires. Derive from it;
+/// starting and cancelling allocate nothing.
+///
+/// Lifetime: must stay alive and in place while it is started.
 class timer_operation : public detail::timer_node {
  public:
   using function = void (*)(timer_operation&);

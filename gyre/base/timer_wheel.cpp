@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the wheel turns: its lists, its bitmap and its levels. What it promises is in the header.
 #include <gyre/base/timer_wheel.hpp>
 
 #include <bit>
@@ -9,11 +8,11 @@
 namespace gyre::detail {
 namespace {
 
-// So many timers of a slot that is overdue as a whole are sorted at once instead of being moved
-// down.
+// Up to this many timers of a slot that is overdue as a whole are sorted at once instead of being
+// moved down.
 constexpr std::size_t few_to_sort = 32;
 
-// Among so many timers of a slot next_wakeup() searches the earliest.
+// In a slot of up to this many timers next_wakeup() searches the earliest.
 constexpr std::size_t few_to_search = 8;
 
 constexpr std::uint64_t sign_bit = std::uint64_t{1} << 63;
@@ -158,12 +157,12 @@ std::optional<steady_time> timer_wheel::next_wakeup() const noexcept {
   return end_of(earliest);
 }
 
-// How many ticks have ended by `now`, counted from steady_time::min().
+// The number of ticks that have ended by `now`, counted from steady_time::min().
 timer_wheel::tick timer_wheel::ticks_ended_by(steady_time now) noexcept {
   return nanoseconds_since_min(now) >> tick_bits;
 }
 
-// How many ticks must have ended for `deadline` to have passed.
+// The number of ticks that must have ended for `deadline` to have passed.
 timer_wheel::tick timer_wheel::ticks_up_to(steady_time deadline) noexcept {
   const std::uint64_t ns = nanoseconds_since_min(deadline);
   return (ns >> tick_bits) + (ns % (1 << tick_bits) != 0 ? 1 : 0);
@@ -204,12 +203,12 @@ void timer_wheel::mark_empty(std::size_t slot) noexcept {
   if (word == 0) occupied_words_ &= ~(std::uint32_t{1} << slot / 64);
 }
 
-// Lets in what was started too late, as if for the tick that had been seen by then.
+// Admits timers that were started too late, as if for the tick that had been seen by then.
 void timer_wheel::admit_late() noexcept {
   if (!is_empty(late_)) splice(slot_for(seen_), late_);
 }
 
-// Turns on, slot by slot, until timers are due. Returns whether there are any.
+// Advances, slot by slot, until timers are due. Returns whether there are any.
 bool timer_wheel::turn() noexcept {
   while (is_empty(due_)) {
     const slot_span next = first_slot();

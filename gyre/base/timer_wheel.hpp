@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The hierarchical timing wheel on which the event loop's timers stand (Varghese & Lauck, "Hashed
-// and Hierarchical Timing Wheels", 1987, scheme 7). It never reads a clock: whoever turns it says
-// what time it is.
+// timer_wheel: the hierarchical timing wheel of the event loop's timers (Varghese & Lauck, "Hashed
+// and Hierarchical Timing Wheels", 1987, scheme 7). It never reads a clock: the caller passes the
+// time.
 #pragma once
 
 #include <gyre/base/clock.hpp>
@@ -16,14 +16,13 @@
 
 namespace gyre::detail {
 
-/// A place in one of the wheel's circular lists: a timer, or the head of a list.
+/// A link of one of the wheel's circular lists: a timer, or the head of a list.
 struct timer_link {
   timer_link* next = nullptr;
   timer_link* prev = nullptr;
 };
 
-/// One timer, to be derived by whatever should happen when it expires. It must stay alive and where
-/// it is while it is linked. 24 bytes.
+/// The base of a timer. It must stay alive and in place while it is linked. 24 bytes.
 class timer_node : public timer_link {
  public:
   timer_node() = default;
@@ -55,7 +54,9 @@ class timer_node : public timer_link {
 /// whole is sorted and fired without moving it down further, and a bitmap leads over empty slots,
 /// however many.
 ///
-/// For use by one thread. The wheel takes 28.3 KiB and never allocates; it does not own its timers.
+/// Thread-safety: none.
+/// Lifetime: does not own its timers; the destructor unlinks them.
+/// Complexity: 28.3 KiB; never allocates.
 class timer_wheel {
  public:
   /// The length of a tick.
@@ -67,7 +68,6 @@ class timer_wheel {
   timer_wheel(const timer_wheel&) = delete;
   timer_wheel& operator=(const timer_wheel&) = delete;
 
-  /// Unlinks the timers that are left. O(size()).
   ~timer_wheel();
 
   /// Lets `timer` expire at `deadline`, which may be any time point, in place of an earlier start.
@@ -89,7 +89,7 @@ class timer_wheel {
   ///
   /// Each timer is unlinked before its call. The call may start and cancel any timer, destroy those
   /// that are not linked (so its own), advance the wheel again, and throw; the rest then waits for
-  /// the next advance. What a call starts does not fire within the same advance.
+  /// the next advance. Timers that a call starts do not fire within the same advance.
   ///
   /// O(1) for each timer, spread over at most seven moves in its life, and O(log n) to sort n
   /// timers of one tick. All timers of a slot move at once; once they outgrow the cache, that takes
@@ -103,7 +103,7 @@ class timer_wheel {
   /// advance() while a timer is overdue. O(1).
   std::optional<steady_time> next_wakeup() const noexcept;
 
-  /// How many timers are linked.
+  /// The number of linked timers.
   std::size_t size() const noexcept { return size_; }
   bool empty() const noexcept { return size_ == 0; }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the event loop relies on in the timing wheel: table tests, the edges of every level, and
-// random steps beside a std::multimap as the model.
+// Tests of the timing wheel: tables of cases, the edges of every level, and random steps compared
+// with a std::multimap as the model.
 #include <gyre/base/timer_wheel.hpp>
 
 #include <gtest/gtest.h>

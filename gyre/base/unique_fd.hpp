@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// An owner of a file descriptor.
+// unique_fd: an owner of a file descriptor.
 #pragma once
 
 #include <unistd.h>
@@ -11,7 +10,7 @@
 
 namespace gyre {
 
-/// Owns one file descriptor or none and closes it once. Move-only; not thread-safe.
+/// Owns one file descriptor or none and closes it once.
 ///
 /// Closing is not repeated when it fails with EINTR: on Linux the descriptor is gone all the same,
 /// and a second close could hit one that another thread has just opened. Other errors (EIO of a

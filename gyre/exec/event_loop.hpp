@@ -6,7 +6,7 @@
 #include <gyre/base/atomic.hpp>
 #include <gyre/base/cache_line.hpp>
 #include <gyre/base/clock.hpp>
-#include <gyre/base/detail/tally.hpp>
+#include <gyre/base/detail/relaxed_counter.hpp>
 #include <gyre/base/intrusive_list.hpp>
 #include <gyre/base/intrusive_stack.hpp>
 #include <gyre/base/move_only_function.hpp>
@@ -249,8 +249,9 @@ class event_loop : public executor, public timer_service, public posting<event_l
   intrusive_queue<operation> drained_;  // operations of unstored_, in the loop's hands
   bool inbox_first_ = false;            // whether the last batch of both began with the inbox
   detail::wait_strategy wait_strategy_;
-  detail::tally tasks_run_, timers_fired_, io_events_, exceptions_, turns_, polls_, sleeps_;
-  detail::tally timers_pending_, descriptors_watched_;
+  detail::published_counter tasks_run_, timers_fired_, io_events_, exceptions_, turns_, polls_,
+      sleeps_;
+  detail::published_counter timers_pending_, descriptors_watched_;
 
   // Written by posting threads, seldom.
   alignas(false_sharing_range) detail::atomic<std::size_t> waiting_{0};

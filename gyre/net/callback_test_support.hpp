@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the tests of servers and clients with callbacks have in common: peers that are plain
-// sockets, on the thread that also turns the loop.
+// Support for the tests of servers and clients with callbacks: peers that are plain sockets, on the
+// thread that also runs the loop.
 #pragma once
 
 #include <gyre/base/clock.hpp>

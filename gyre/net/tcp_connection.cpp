@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the loop calls a connection for, and how connections begin and end. How they send is in
+// The connection's calls from the loop, its beginning and its end; sending is in
 // tcp_connection_output.cpp.
 #include <gyre/net/tcp_connection.hpp>
 

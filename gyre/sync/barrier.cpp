@@ -26,14 +26,14 @@ auto barrier_base::count(barrier_waiter& arriving, woken_waiters& ready) noexcep
   const locked_state state(lock_);
   if (arriving.arrived && arriving.arrived_in != phase_) {
     arriving.complete();
-    return arrival::goes_on;
+    return arrival::continues;
   }
   if (!arriving.arrived && missing_ == 1) {
     arriving.complete();
     subtract(1, ready);
     return arrival::completes;
   }
-  if (arriving.is_cancelled()) return arrival::goes_on;
+  if (arriving.is_cancelled()) return arrival::continues;
   if (!arriving.arrived) subtract(1, ready);
   arriving.join(waiting_);
   return arrival::waits;

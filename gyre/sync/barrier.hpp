@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Coroutines that wait for each other, again and again.
+// barrier: coroutines that wait for each other at the end of each phase.
 //
 //     gyre::barrier phase(workers, [&]() noexcept { grid.swap(); });
 //
@@ -10,7 +10,7 @@
 #pragma once
 
 #include <gyre/base/intrusive_list.hpp>
-#include <gyre/sync/detail/plain_wait.hpp>
+#include <gyre/sync/detail/primitive_wait.hpp>
 #include <gyre/sync/detail/state_word.hpp>
 #include <gyre/sync/detail/waiter.hpp>
 
@@ -33,7 +33,7 @@ struct barrier_waiter : waiter {
   const std::uint64_t arrived_in = 0;
 };
 
-/// A barrier but for what it does between its phases.
+/// The part of a barrier that does not depend on its completion function.
 class barrier_base {
  public:
   barrier_base(const barrier_base&) = delete;
@@ -42,18 +42,18 @@ class barrier_base {
  protected:
   constexpr explicit barrier_base(std::uint64_t expected) noexcept
       : expected_(expected), missing_(expected) {
-    assert(expected > 0 && "nobody would complete the phase");
+    assert(expected > 0 && "a gyre::barrier needs at least one participant");
   }
   ~barrier_base() {
     assert(waiting_.empty() && "a gyre::barrier was destroyed while a coroutine waited for it");
   }
 
-  /// Counts `arrived`, and returns whether all have; those who wait are then in `ready`. The caller
-  /// goes on with begin_phase().
+  /// Counts `arrived`, and returns whether all have; the waiters are then in `ready`. The caller
+  /// continues with begin_phase().
   bool count(std::uint64_t arrived, woken_waiters& ready) noexcept;
   bool count_and_drop(woken_waiters& ready) noexcept;
-  /// The same with one that waits for the others, unless it is cancelled or the last.
-  enum class arrival : unsigned char { waits, goes_on, completes };
+  /// Counts a waiter, which waits for the others unless it is cancelled or the last.
+  enum class arrival : unsigned char { waits, continues, completes };
   arrival count(barrier_waiter& arriving, woken_waiters& ready) noexcept;
   void begin_phase(woken_waiters& ready) noexcept;
   bool withdraw(barrier_waiter& leaving) noexcept;
@@ -62,8 +62,7 @@ class barrier_base {
  private:
   bool subtract(std::uint64_t arrived, woken_waiters& ready) noexcept;
 
-  state_word lock_;
-  // The rest belongs to the lock.
+  state_word lock_;         // of all below
   std::uint64_t expected_;  // in each phase
   std::uint64_t missing_;   // in this one
   std::uint64_t phase_ = 0;
@@ -76,18 +75,17 @@ struct no_completion {
 
 }  // namespace detail
 
-/// A meeting point for a fixed number of participants: nobody goes on before all have arrived. The
-/// last to arrive calls `Completion`, then all are released and the next phase begins.
+/// A meeting point for a fixed number of participants, as std::barrier: none continues before all
+/// have arrived. The last to arrive calls `Completion` on its thread; then all are released in the
+/// order of their arrival, and the next phase begins. Arrivals happen before the call of the
+/// completion function, and that before the end of the waits.
 ///
-/// Cost          one exchange for each arrival, three and a post for each waiter for the last one;
-///               no allocation, 48 bytes and the function
-/// Fairness      wakes all, in the order of their coming
-/// Cancellation  an arrive_and_wait() that is cancelled has not arrived: it takes its arrival back,
-///               so that it may arrive again or drop out; operation_cancelled
-/// Threads       any; the completion function runs on the thread of the last arrival
-///
-/// As std::barrier. It must outlive its waits. What happened before an arrival happens before the
-/// completion function runs, and that happens before the end of the waits.
+/// Thread-safety: every member may be called from any thread.
+/// Lifetime: must outlive its waits.
+/// Errors: an arrive_and_wait() that is asked to stop throws operation_cancelled and takes its
+/// arrival back, so that the participant may arrive again or drop out.
+/// Complexity: an arrival is one exchange; the last one three, and a post per waiter. No
+/// allocation; 48 bytes and the function.
 template <class Completion = detail::no_completion>
 class barrier : detail::barrier_base {
   static_assert(std::is_nothrow_invocable_v<Completion&>,
@@ -95,7 +93,7 @@ class barrier : detail::barrier_base {
 
  public:
   /// The awaitable of arrive_and_wait() and wait(), without a result.
-  using wait_operation = detail::plain_wait<barrier, detail::barrier_waiter>;
+  using wait_operation = detail::primitive_wait<void, barrier, detail::barrier_waiter>;
 
   /// Proof of having arrived in a phase, for wait().
   class [[nodiscard]] arrival_token {
@@ -109,7 +107,7 @@ class barrier : detail::barrier_base {
       std::is_nothrow_move_constructible_v<Completion>)
       : barrier_base(expected), completion_(std::move(completion)) {}
 
-  /// Awaited, arrives, and waits for the others. If it is the last it goes on at once.
+  /// Awaited, arrives, and waits for the others. The last to arrive continues at once.
   wait_operation arrive_and_wait() noexcept { return wait_operation(*this); }
 
   /// Arrives `arrived` times, at most as often as the phase still misses, without waiting.
@@ -119,11 +117,11 @@ class barrier : detail::barrier_base {
     if (count(arrived, ready)) complete(ready);
     return token;
   }
-  /// Awaited, waits for the end of the phase in which `token` was given. If it is cancelled, the
-  /// arrival counts all the same.
+  /// Awaited, waits for the end of the phase in which `token` was given. The arrival counts even if
+  /// the wait is asked to stop.
   wait_operation wait(arrival_token token) noexcept { return wait_operation(*this, token.phase_); }
 
-  /// Arrives for the last time: from the next phase on one less is expected.
+  /// Arrives for the last time: later phases expect one participant less.
   void arrive_and_drop() noexcept {
     detail::woken_waiters ready;
     if (count_and_drop(ready)) complete(ready);
@@ -131,7 +129,6 @@ class barrier : detail::barrier_base {
 
  private:
   friend wait_operation;
-  friend detail::wait_operation<barrier, detail::barrier_waiter>;
 
   static constexpr bool admit(detail::barrier_waiter&) noexcept { return false; }
   bool enlist(detail::barrier_waiter& arriving) noexcept {
@@ -139,7 +136,7 @@ class barrier : detail::barrier_base {
     switch (count(arriving, ready)) {
       case arrival::waits: return true;
       case arrival::completes: complete(ready); break;
-      case arrival::goes_on: break;
+      case arrival::continues: break;
     }
     return false;
   }

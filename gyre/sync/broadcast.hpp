@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Values that every receiver sees.
+// broadcast: a queue of values that every receiver sees.
 //
 //     gyre::broadcast<event> events(256);
 //     gyre::broadcast_receiver<event> mine = events.subscribe();  // sees what is sent from here on
@@ -14,11 +14,9 @@
 #include <gyre/base/intrusive_queue.hpp>
 #include <gyre/base/operation.hpp>
 #include <gyre/sync/channel.hpp>
-#include <gyre/sync/detail/audience.hpp>
 #include <gyre/sync/detail/ring_buffer.hpp>
-#include <gyre/sync/detail/select_wait.hpp>
 #include <gyre/sync/detail/single_wait.hpp>
-#include <gyre/sync/detail/spin_lock.hpp>
+#include <gyre/sync/detail/subscribers.hpp>
 
 #include <algorithm>
 #include <concepts>
@@ -35,11 +33,11 @@ namespace gyre {
 template <class T>
 class broadcast_receiver;
 
-/// A receiver's next item of a broadcast.
+/// A value from a broadcast, for one receiver.
 template <class T>
 struct broadcast_value {
   T value;
-  /// How many values were sent, and overwritten, between the last one it got and this one.
+  /// The number of values that were overwritten before this receiver got them.
   std::uint64_t missed = 0;
 };
 
@@ -47,7 +45,7 @@ namespace detail {
 
 /// The newest values of a broadcast, numbered from 0 on.
 template <class T>
-class broadcast_core : public audience {
+class broadcast_core : public subscribers {
  public:
   explicit broadcast_core(std::size_t capacity) : values_(std::max<std::size_t>(capacity, 1)) {}
 
@@ -79,38 +77,17 @@ class broadcast_core : public audience {
   std::uint64_t sent_ = 0;
 };
 
-/// Receiving from a broadcast.
-template <class T>
-class broadcast_case : public select_node {
- public:
-  using result = std::optional<broadcast_value<T>>;
-  explicit broadcast_case(broadcast_receiver<T>& receiver) noexcept : receiver_(&receiver) {}
-
-  spin_lock& lock() noexcept { return receiver_->from_->lock(); }
-  bool attempt(select_wait*&) noexcept { return receiver_->ready(); }
-  void enlist() noexcept { receiver_->from_->enlist(*this); }
-  static std::error_code error() noexcept { return {}; }
-  // Nobody else moves the receiver on, so what made it ready is still there, or something newer.
-  result take() {
-    const std::lock_guard hold(lock());
-    return receiver_->next();
-  }
-
- private:
-  broadcast_receiver<T>* receiver_;
-};
-
 }  // namespace detail
 
-/// Sends each value to all receivers that have subscribed before. Keeps the newest `capacity`
-/// values for those who have not seen them yet; sending never waits, and a receiver that falls
-/// behind further is told how many it missed.
+/// Sends each value to all present receivers. Sending never waits: the newest `capacity` values are
+/// kept, and a receiver that falls behind further learns how many it missed. After close(),
+/// receivers get the values that they have not seen, then nullopt.
 ///
-/// Closing: receivers get what they have not seen, then nullopt; sending is refused. Cost: one
-/// allocation, here; sending wakes every receiver that waits, O(those). All members from any
-/// thread. T is moved, and copied for receivers, while a lock is held: its constructors and
-/// destructor must not use the broadcast, so make large values shared_ptr<const …>. The broadcast
-/// must outlive its receivers.
+/// Thread-safety: every member may be called from any thread. T is moved and copied while a lock is
+/// held: its constructors and destructor must not use the broadcast, and large values should be
+/// shared_ptr<const …>.
+/// Lifetime: must outlive its receivers.
+/// Complexity: one allocation, by the constructor; a send is O(waiting receivers).
 template <class T>
 class broadcast {
   static_assert(detail::channel_value<T> && std::copy_constructible<T>);
@@ -121,18 +98,19 @@ class broadcast {
   /// Keeps at least one value. Throws std::bad_alloc.
   explicit broadcast(std::size_t capacity) : core_(capacity) {}
 
-  /// Sends `value`; if nobody has subscribed it is lost. Throws std::errc::broken_pipe if closed.
+  /// Sends `value`, which is lost if there are no receivers. Throws std::system_error (broken_pipe)
+  /// if closed.
   void send(T value) {
     if (try_send(std::move(value)) != channel_status::ok)
       throw std::system_error(std::make_error_code(std::errc::broken_pipe));
   }
-  /// The same, but returns closed; `value` is then not moved from.
+  /// As send(), but returns closed instead of throwing; `value` is then not moved from.
   [[nodiscard]] channel_status try_send(T&& value) noexcept { return core_.send(value); }
 
-  /// A receiver that sees what is sent from now on.
+  /// Makes a receiver of the values that are sent from now on.
   [[nodiscard]] broadcast_receiver<T> subscribe() noexcept { return broadcast_receiver<T>(core_); }
 
-  /// Ends it. Further calls do nothing.
+  /// Refuses all further sends. Idempotent.
   void close() noexcept { core_.close(); }
   [[nodiscard]] bool closed() const noexcept {
     const std::lock_guard hold(core_.lock());
@@ -144,62 +122,65 @@ class broadcast {
   mutable detail::broadcast_core<T> core_;
 };
 
-/// A position in the values of a broadcast. For one coroutine at a time; a copy goes its own way
-/// from the same position. Must not be moved while it is waited on.
+/// A position in the values of a broadcast; a copy continues from there on its own.
+///
+/// Thread-safety: one coroutine at a time, on any thread.
+/// Lifetime: the broadcast must outlive it. Must not be moved while it is waited on.
 template <class T>
 class broadcast_receiver {
  public:
   using value_type = T;
+  using received = broadcast_value<T>;
 
-  /// Awaited, gives the next value (a std::optional<broadcast_value<T>>), and waits while there is
-  /// none; nullopt when the broadcast is closed and all was seen. If it was cancelled
-  /// (operation_cancelled), or copying the value threw, nothing was passed over.
+  /// Awaited, waits for the next value and gives a std::optional<broadcast_value<T>>; nullopt when
+  /// the broadcast is closed and all values were seen. After an error (operation_cancelled, or an
+  /// exception of T's copy constructor) the value is still the next.
   [[nodiscard]] auto receive() noexcept {
-    return detail::single_wait<detail::broadcast_case<T>>(std::in_place, *this);
+    return detail::single_wait<detail::receiver_case<broadcast_receiver>>(std::in_place, *this);
   }
-  /// The same without waiting: the next value, empty or closed.
+  /// Gives the next value without waiting; or empty, or closed.
   [[nodiscard]] std::expected<broadcast_value<T>, channel_status> try_receive() {
-    const std::lock_guard hold(from_->lock());
+    const std::lock_guard hold(core_->lock());
     if (!ready()) return std::unexpected(channel_status::empty);
     std::optional<broadcast_value<T>> value = next();
     if (!value) return std::unexpected(channel_status::closed);
     return std::move(*value);
   }
 
-  /// How many values it has not seen, of which it may have missed the oldest.
+  /// The number of values it has not seen; the oldest may have been overwritten.
   [[nodiscard]] std::uint64_t pending() const noexcept {
-    const std::lock_guard hold(from_->lock());
-    return from_->sent() - seen_;
+    const std::lock_guard hold(core_->lock());
+    return core_->sent() - seen_;
   }
 
  private:
   friend broadcast<T>;
-  friend detail::broadcast_case<T>;
+  friend detail::receiver_case<broadcast_receiver>;
 
-  explicit broadcast_receiver(detail::broadcast_core<T>& from) noexcept : from_(&from) {
-    const std::lock_guard hold(from.lock());
-    seen_ = from.sent();
+  explicit broadcast_receiver(detail::broadcast_core<T>& core) noexcept : core_(&core) {
+    const std::lock_guard hold(core.lock());
+    seen_ = core.sent();
   }
 
   // Both with the lock held.
-  [[nodiscard]] bool ready() const noexcept { return seen_ != from_->sent() || from_->closed(); }
+  [[nodiscard]] bool ready() const noexcept { return seen_ != core_->sent() || core_->closed(); }
   std::optional<broadcast_value<T>> next() {
-    if (seen_ == from_->sent()) return std::nullopt;
-    const std::uint64_t number = std::max(seen_, from_->oldest());
+    if (seen_ == core_->sent()) return std::nullopt;
+    const std::uint64_t number = std::max(seen_, core_->oldest());
     std::optional<broadcast_value<T>> value(
-        std::in_place, broadcast_value<T>{.value = from_->at(number), .missed = number - seen_});
+        std::in_place, broadcast_value<T>{.value = core_->at(number), .missed = number - seen_});
     seen_ = number + 1;
     return value;
   }
 
-  detail::broadcast_core<T>* from_;
+  detail::broadcast_core<T>* core_;
   std::uint64_t seen_;  // the number of the next value
 };
 
-/// For select(): receiving from `receiver`. Gives what its receive() gives.
+/// A case of select(): receives from `receiver`, with the result of its receive().
 template <class T>
 [[nodiscard]] auto on_receive(broadcast_receiver<T>& receiver) noexcept {
-  return detail::broadcast_case<T>(receiver);
+  return detail::receiver_case(receiver);
 }
 
 }  // namespace gyre

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Queues between coroutines: a value that one sends another one receives.
+// channel: a queue between coroutines; each value goes to one receiver.
 //
 //     gyre::channel<job> jobs(64);
 //
@@ -38,8 +38,8 @@ enum class channel_status : unsigned char {
 
 namespace detail {
 
-/// Values that change hands without failing, and may live in a coroutine's frame, which compilers
-/// do not align beyond 16 bytes.
+/// Values that move without failing, and may live in a coroutine's frame, which compilers do not
+/// align beyond 16 bytes.
 template <class T>
 concept channel_value = std::is_object_v<T> && std::is_nothrow_move_constructible_v<T> &&
                         std::is_nothrow_destructible_v<T> && alignof(T) <= 16;
@@ -90,7 +90,7 @@ class channel_core : public channel_base {
   template <class... Arguments>
   explicit channel_core(Arguments... arguments) : buffer_(arguments...) {}
 
-  // The next five with the lock held.
+  // With the lock held:
 
   channel_status push(T& value, select_wait*& woken) noexcept {
     if (closed_) [[unlikely]]
@@ -127,7 +127,7 @@ class channel_core : public channel_base {
   void enlist(send_node<T>& sender) noexcept { senders_.push_back(sender); }
   Buffer& buffer() noexcept { return buffer_; }
 
-  // And these without.
+  // Without the lock:
 
   channel_status try_push(T& value) noexcept {
     select_wait* woken = nullptr;
@@ -171,7 +171,7 @@ class channel_core : public channel_base {
   Buffer buffer_;
 };
 
-/// Receiving from a channel.
+/// The case of receiving from a channel.
 template <class T, class Buffer>
 class receive_case : public receive_node<T> {
  public:
@@ -190,7 +190,7 @@ class receive_case : public receive_node<T> {
   channel_core<T, Buffer>* from_;
 };
 
-/// Sending into a channel: what it holds, or, if Source is T&, what it refers to.
+/// The case of sending its own value, or, if Source is T&, the one it refers to.
 template <class T, class Buffer, class Source>
 class send_case : public send_node<T> {
  public:
@@ -218,61 +218,95 @@ class send_case : public send_node<T> {
   Source value_;
 };
 
-struct channel_access;
-
-}  // namespace detail
-
-/// A queue of at most `capacity` values from any number of senders to any number of receivers, each
-/// value to one of them.
-///
-/// Order: values are received in the order in which they were sent; who waits longest is served
-/// first, and is handed its value or its room, so that nobody can come before it.
-/// Closing: values that were sent are received, then receivers get nullopt; senders are refused.
-/// Cancelling: a wait ends with operation_cancelled, and then nothing was sent or
-/// received. A send or receive that need not wait takes place whether or not a stop was requested,
-/// and goes on at once: a coroutine that always finds values should yield() now and then to let
-/// others run.
-/// Cost: one allocation, here; none per value or wait. A send or receive holds a lock for some ten
-/// instructions, and one that lets another coroutine go on posts that to its executor.
-///
-/// All members from any thread. T is moved while the lock is held: its move constructor and
-/// destructor must not throw and not use the channel. The channel must outlive who waits for it; a
-/// coroutine that waits may be destroyed, on its executor, unless it was woken already.
-template <class T>
-class channel {
-  static_assert(detail::channel_value<T>);
-  using core = detail::channel_core<T, detail::ring_buffer<T>>;
-  template <class Source>
-  using send_awaiter = detail::single_wait<detail::send_case<T, detail::ring_buffer<T>, Source>>;
+/// The members that all channels have.
+template <class T, class Buffer>
+class channel_interface {
+  static_assert(channel_value<T>);
 
  public:
   using value_type = T;
 
-  /// Without room (`capacity` 0) a value passes from hand to hand: a sender waits for its receiver.
-  /// Throws std::bad_alloc.
-  explicit channel(std::size_t capacity) : core_(capacity) {}
+  /// Awaited, waits for a value and gives the oldest as a std::optional<T>; nullopt when the
+  /// channel is closed and empty.
+  [[nodiscard]] auto receive() noexcept {
+    return single_wait<receive_case<T, Buffer>>(std::in_place, core_);
+  }
+  /// Gives the oldest value without waiting; or empty, or closed.
+  [[nodiscard]] std::expected<T, channel_status> try_receive() noexcept { return core_.try_pop(); }
 
-  /// Awaited, sends `value`, and waits while there is no room for it. A closed channel, also one
-  /// that is closed meanwhile, throws std::errc::broken_pipe. What was not sent is destroyed.
+  /// Refuses all further sends, the waiting ones included. Idempotent.
+  void close() noexcept { core_.close(); }
+  [[nodiscard]] bool closed() const noexcept { return core_.closed(); }
+
+  /// The number of values in the queue; those of waiting senders do not count.
+  [[nodiscard]] std::size_t size() const noexcept { return core_.size(); }
+
+ protected:
+  template <class... Arguments>
+  explicit channel_interface(Arguments... arguments) : core_(arguments...) {}
+
+  channel_core<T, Buffer> core_;
+
+ private:
+  friend struct channel_access;
+};
+
+/// Access of select() to a channel's core.
+struct channel_access {
+  template <class T, class Buffer>
+  static auto& core(channel_interface<T, Buffer>& channel) noexcept {
+    return channel.core_;
+  }
+};
+
+}  // namespace detail
+
+/// A queue of at most `capacity` values from any number of senders to any number of receivers.
+/// Values are received in the order in which they were sent, and the coroutine that has waited
+/// longest is served first. After close(), receivers get the values that were sent, then nullopt.
+///
+/// A send or receive that need not wait takes place whether or not a stop was requested, and
+/// returns at once: a coroutine that always finds values should yield() now and then.
+///
+/// Thread-safety: every member may be called from any thread. T is moved while a lock is held: its
+/// move constructor and destructor must not throw, and must not use the channel.
+/// Lifetime: must outlive its waits. A waiting coroutine may be destroyed, on its executor, unless
+/// it has been woken.
+/// Errors: a wait that is asked to stop throws operation_cancelled, and nothing was sent or
+/// received; a send into a closed channel throws std::system_error (broken_pipe).
+/// Complexity: one allocation, by the constructor. A send or receive holds a lock for some ten
+/// instructions, and posts the coroutine that it wakes to its executor.
+template <class T>
+class channel : public detail::channel_interface<T, detail::ring_buffer<T>> {
+  using base = detail::channel_interface<T, detail::ring_buffer<T>>;
+  using base::core_;
+  template <class Source>
+  using send_awaiter = detail::single_wait<detail::send_case<T, detail::ring_buffer<T>, Source>>;
+
+ public:
+  /// With `capacity` 0 a sender waits for its receiver, which gets the value directly.
+  /// Throws std::bad_alloc.
+  explicit channel(std::size_t capacity) : base(capacity) {}
+
+  /// Awaited, waits for room and sends `value`, which is destroyed if it was not sent.
   ///
   /// With GCC 12 do not make an aggregate within the call, as in `co_await jobs.send(job{…})`: that
   /// compiler destroys its members twice. Use emplace(), or a variable.
   [[nodiscard]] auto send(T value) noexcept {
     return send_awaiter<T>(std::in_place, core_, std::move(value));
   }
-  /// The same with a value that is made of `arguments`, as T(arguments…); also an aggregate.
+  /// As send(), for a value that is made as T(arguments…); also an aggregate.
   template <class... Arguments>
     requires std::constructible_from<T, Arguments...>
   [[nodiscard]] auto emplace(Arguments&&... arguments) noexcept(
       std::is_nothrow_constructible_v<T, Arguments...>) {
     return send_awaiter<T>(std::in_place, core_, T(std::forward<Arguments>(arguments)...));
   }
-  /// The same with a value that stays where it is, and is moved from only if it is sent: after an
-  /// error it is still there. It must live until then.
+  /// As send(), but moves from `value`, which must outlive the wait, only when it is sent.
   [[nodiscard]] auto send_from(T& value) noexcept {
     return send_awaiter<T&>(std::in_place, core_, value);
   }
-  /// Sends `value` if that takes no waiting: ok, full or closed. Moved from only if ok.
+  /// Sends `value` without waiting: ok, full or closed. Moved from only if ok.
   [[nodiscard]] channel_status try_send(T&& value) noexcept { return core_.try_push(value); }
   [[nodiscard]] channel_status try_send(const T& value)
     requires std::copy_constructible<T>
@@ -281,47 +315,22 @@ class channel {
     return core_.try_push(copy);
   }
 
-  /// Awaited, gives the oldest value (a std::optional<T>), and waits while there is none; nullopt
-  /// when the channel is closed and nothing is left in it.
-  [[nodiscard]] auto receive() noexcept {
-    return detail::single_wait<detail::receive_case<T, detail::ring_buffer<T>>>(std::in_place,
-                                                                                core_);
-  }
-  /// The oldest value if there is one, else empty or closed.
-  [[nodiscard]] std::expected<T, channel_status> try_receive() noexcept { return core_.try_pop(); }
-
-  /// Refuses all sends from now on, also those that wait, and lets receivers have what was sent.
-  /// Further calls do nothing.
-  void close() noexcept { core_.close(); }
-  [[nodiscard]] bool closed() const noexcept { return core_.closed(); }
-
-  /// Values on their way; not those of senders that wait.
-  [[nodiscard]] std::size_t size() const noexcept { return core_.size(); }
   [[nodiscard]] std::size_t capacity() const noexcept { return core_.capacity(); }
-
- private:
-  friend detail::channel_access;
-
-  core core_;
 };
 
-/// The same without a limit: sending never waits, and values that nobody receives take memory. Who
-/// may be fast for long should wait for channel<T> instead.
+/// A channel without a limit: sending never waits, and values take memory until they are received.
+/// Senders that may be faster than the receivers for long should use channel<T>.
 ///
-/// Cost: memory for values comes in blocks of 2 KiB or of eight values, and goes when they were
-/// received. For the rest see channel.
+/// Thread-safety, Lifetime, Errors: as channel.
+/// Complexity: allocates blocks of 2 KiB, or of eight values, and frees them when they are empty.
 template <class T>
-class unbounded_channel {
-  static_assert(detail::channel_value<T>);
-  using buffer = detail::segment_buffer<T>;
-  using core = detail::channel_core<T, buffer>;
+class unbounded_channel : public detail::channel_interface<T, detail::segment_buffer<T>> {
+  using detail::channel_interface<T, detail::segment_buffer<T>>::core_;
 
  public:
-  using value_type = T;
-
   unbounded_channel() noexcept = default;
 
-  /// Sends `value`. Throws std::errc::broken_pipe if the channel is closed, std::bad_alloc.
+  /// Sends `value`. Throws std::system_error (broken_pipe) if closed; std::bad_alloc.
   void send(T value) {
     if (try_send(std::move(value)) != channel_status::ok)
       throw std::system_error(std::make_error_code(std::errc::broken_pipe));
@@ -331,7 +340,7 @@ class unbounded_channel {
     for (;;) {
       const channel_status status = core_.try_push(value);
       if (status != channel_status::full) return status;
-      auto room = std::make_unique<typename buffer::segment>();
+      auto room = std::make_unique<typename detail::segment_buffer<T>::segment>();
       const std::lock_guard hold(core_.lock());
       if (core_.buffer().full()) core_.buffer().add_room(std::move(room));
     }
@@ -341,35 +350,6 @@ class unbounded_channel {
   {
     return try_send(T(value));
   }
-
-  /// As channel::receive().
-  [[nodiscard]] auto receive() noexcept {
-    return detail::single_wait<detail::receive_case<T, buffer>>(std::in_place, core_);
-  }
-  /// As channel::try_receive().
-  [[nodiscard]] std::expected<T, channel_status> try_receive() noexcept { return core_.try_pop(); }
-
-  /// As channel::close().
-  void close() noexcept { core_.close(); }
-  [[nodiscard]] bool closed() const noexcept { return core_.closed(); }
-  /// Values on their way.
-  [[nodiscard]] std::size_t size() const noexcept { return core_.size(); }
-
- private:
-  friend detail::channel_access;
-
-  core core_;
 };
 
-namespace detail {
-
-/// How select() reaches into a channel.
-struct channel_access {
-  template <class Channel>
-  static auto& core(Channel& channel) noexcept {
-    return channel.core_;
-  }
-};
-
-}  // namespace detail
 }  // namespace gyre

@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// Who leaves the condition variable, notified or cancelled, joins the mutex's line outside of the
-// condition variable's lock; nobody else resumes it there.
+// A waiter that leaves the condition variable, notified or cancelled, joins the mutex's line
+// outside of the condition variable's lock, and is resumed from there only.
 #include <gyre/sync/condition_variable.hpp>
 
 namespace gyre {
 
 using detail::locked_state;
-using place = detail::condition_waiter::place;
+using stage = detail::condition_waiter::stage;
 
 bool condition_variable::enlist(waiter& arriving) noexcept {
   const locked_state state(lock_);
   if (arriving.cancelled) return false;
-  arriving.at = place::condition;
+  arriving.at = stage::condition;
   waiting_.push_back(arriving);
   return true;
 }
@@ -23,7 +22,7 @@ void condition_variable::notify_one() noexcept {
     const locked_state state(lock_);
     if (!waiting_.empty()) move(static_cast<waiter&>(waiting_.front()), notified);
   }
-  let_go(notified);
+  hand_over(notified);
 }
 
 void condition_variable::notify_all() noexcept {
@@ -32,25 +31,25 @@ void condition_variable::notify_all() noexcept {
     const locked_state state(lock_);
     while (!waiting_.empty()) move(static_cast<waiter&>(waiting_.front()), notified);
   }
-  let_go(notified);
+  hand_over(notified);
 }
 
 void condition_variable::cancel(waiter& leaving) noexcept {
   line cancelled;
   {
     const locked_state state(lock_);
-    if (leaving.at == place::mutex) return;
+    if (leaving.at == stage::mutex) return;
     leaving.cancelled = true;
-    if (leaving.at == place::nowhere) return;  // enlist() will see it
+    if (leaving.at == stage::unlisted) return;  // enlist() sees it
     move(leaving, cancelled);
   }
-  let_go(cancelled);
+  hand_over(cancelled);
 }
 
 void condition_variable::abandon(waiter& leaving) noexcept {
   {
     const locked_state state(lock_);
-    if (leaving.at == place::condition) {
+    if (leaving.at == stage::condition) {
       leaving.unlink();
       return;
     }
@@ -61,13 +60,13 @@ void condition_variable::abandon(waiter& leaving) noexcept {
 
 void condition_variable::move(waiter& from_here, line& to_mutex) noexcept {
   from_here.unlink();
-  from_here.at = place::mutex;
+  from_here.at = stage::mutex;
   to_mutex.push_back(from_here);
 }
 
-void condition_variable::let_go(line& to_mutex) noexcept {
+void condition_variable::hand_over(line& to_mutex) noexcept {
   if (to_mutex.empty()) return;
-  static_cast<waiter&>(to_mutex.front()).with->enqueue(to_mutex);
+  static_cast<waiter&>(to_mutex.front()).with->append(to_mutex);
 }
 
 }  // namespace gyre

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Waiting for what a mutex protects to change.
+// condition_variable: waits until the data that a mutex protects has changed.
 //
 //     auto guard = co_await mutex.lock();
 //     co_await changed.wait(guard, [&] { return !queue.empty(); });
 #pragma once
 
 #include <gyre/base/intrusive_list.hpp>
-#include <gyre/sync/detail/plain_wait.hpp>
+#include <gyre/sync/detail/primitive_wait.hpp>
 #include <gyre/sync/detail/state_word.hpp>
 #include <gyre/sync/detail/waiter.hpp>
 #include <gyre/sync/mutex.hpp>
@@ -23,31 +23,29 @@ namespace gyre {
 
 namespace detail {
 
-/// Waits in a condition variable, and then in the line of the mutex.
+/// Waits in the condition variable, and then in the line of the mutex.
 struct condition_waiter : waiter {
-  enum class place : unsigned char { nowhere, condition, mutex };
+  enum class stage : unsigned char { unlisted, condition, mutex };
 
   condition_waiter() noexcept = default;
   condition_waiter(const condition_waiter&) noexcept : condition_waiter() {}
 
   // The next two belong to the condition variable's lock.
-  place at = place::nowhere;
+  stage at = stage::unlisted;
   bool cancelled = false;
   gyre::mutex* with = nullptr;
 };
 
 }  // namespace detail
 
-/// A line of coroutines that gave up a mutex until somebody says that something changed.
+/// A line of coroutines that wait to be notified, first come, first served. A notified coroutine
+/// joins the mutex's line and resumes when it has the lock, so that notify_all() wakes no herd.
+/// There are no spurious wake-ups, but others may have held the mutex in between.
 ///
-/// Cost          wait() and notify_one() two exchanges each; no allocation, 24 bytes
-/// Fairness      first come, first served; who is notified joins the mutex's line, and is resumed
-///               when it has its turn there, so that notify_all() does not make all run and wait
-/// Cancellation  a wait that is cancelled has the mutex again before it throws operation_cancelled
-/// Threads       any; the mutex need not be held to notify
-///
-/// There are no spurious wake-ups, but others may have had the mutex in between. It must outlive
-/// its waits; all who wait at a time have the same mutex.
+/// Thread-safety: every member may be called from any thread; the mutex need not be held to notify.
+/// Lifetime: must outlive its waits. All waits at a time use the same mutex.
+/// Errors: a wait that is asked to stop locks the mutex again, and throws operation_cancelled.
+/// Complexity: wait() and notify_one() are two exchanges each; no allocation; 24 bytes.
 class condition_variable {
  public:
   class wait_operation;
@@ -60,29 +58,27 @@ class condition_variable {
            "a gyre::condition_variable was destroyed while a coroutine waited for it");
   }
 
-  /// Awaited, unlocks `held`, waits to be notified, and locks again; also if it is cancelled. In
-  /// between `held` holds nothing; it must stay where it is.
+  /// Awaited, unlocks `held`, waits to be notified, and locks again. `held` must not move
+  /// meanwhile, and holds nothing.
   inline wait_operation wait(mutex::guard& held) noexcept;
-  /// Waits until `holds()`, which is called with the mutex held. Throws what it throws. Costs a
-  /// coroutine frame.
+  /// Waits until `predicate()`, called with the mutex held, is true. Costs a coroutine frame.
   template <std::predicate Predicate>
-  task<> wait(mutex::guard& held, Predicate holds);
+  task<> wait(mutex::guard& held, Predicate predicate);
 
-  /// Wakes who has waited longest, if anybody waits.
+  /// Wakes the coroutine that has waited longest, if any.
   void notify_one() noexcept;
-  /// Wakes all who wait.
+  /// Wakes all waiting coroutines.
   void notify_all() noexcept;
 
  private:
   using waiter = detail::condition_waiter;
-
   using line = intrusive_list<detail::waiter>;
 
   bool enlist(waiter& arriving) noexcept;
   void cancel(waiter& leaving) noexcept;
   void abandon(waiter& leaving) noexcept;
   static void move(waiter& from_here, line& to_mutex) noexcept;
-  static void let_go(line& to_mutex) noexcept;
+  static void hand_over(line& to_mutex) noexcept;
 
   detail::state_word lock_;
   line waiting_;  // condition_waiters
@@ -148,8 +144,8 @@ inline auto condition_variable::wait(mutex::guard& held) noexcept -> wait_operat
 }
 
 template <std::predicate Predicate>
-task<> condition_variable::wait(mutex::guard& held, Predicate holds) {
-  while (!holds()) co_await wait(held);
+task<> condition_variable::wait(mutex::guard& held, Predicate predicate) {
+  while (!predicate()) co_await wait(held);
 }
 
 }  // namespace gyre

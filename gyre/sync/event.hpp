@@ -1,126 +1,101 @@
 // SPDX-License-Identifier: Apache-2.0
-// Something that happens, and coroutines that wait for it.
+// manual_reset_event, auto_reset_event: flags that coroutines wait for.
 //
 //     gyre::manual_reset_event ready;
 //
 //     co_await ready.wait();  // elsewhere: ready.set()
 #pragma once
 
-#include <gyre/base/intrusive_list.hpp>
-#include <gyre/sync/detail/plain_wait.hpp>
-#include <gyre/sync/detail/state_word.hpp>
+#include <gyre/sync/detail/primitive_wait.hpp>
 #include <gyre/sync/detail/waiter.hpp>
-
-#include <cassert>
+#include <gyre/sync/detail/waiting_line.hpp>
 
 namespace gyre {
 
-/// A flag: while it is set nobody waits for it.
+/// A flag that stays set until reset(): set() wakes all waiters, in the order in which they came,
+/// and happens before the end of their waits.
 ///
-/// Cost          wait() when set one load; set() and reset() one exchange, and set() a post for
-///               each waiter, which it collects under a spin lock; no allocation, 24 bytes
-/// Fairness      set() wakes all, in the order of their coming
-/// Cancellation  a wait that is cancelled changes nothing; operation_cancelled
-/// Threads       any
-///
-/// It must outlive its waits. What happened before set() happens before the end of the wait.
-class manual_reset_event {
+/// Thread-safety: every member may be called from any thread.
+/// Lifetime: must outlive its waits. A waiter that finds the flag set, and knows that it is the
+/// last, may destroy the event, even though set() has not returned yet.
+/// Errors: a wait that is asked to stop throws operation_cancelled.
+/// Complexity: wait() is one load when the flag is set; set() and reset() are one exchange, and
+/// set() a post per waiter; no allocation; 24 bytes.
+class manual_reset_event : detail::waiting_line<manual_reset_event> {
  public:
   /// The awaitable of wait(), without a result.
-  using wait_operation = detail::plain_wait<manual_reset_event>;
+  using wait_operation = detail::primitive_wait<void, manual_reset_event>;
 
   constexpr explicit manual_reset_event(bool initially_set = false) noexcept
-      : state_(initially_set ? flag : 0) {}
-  manual_reset_event(const manual_reset_event&) = delete;
-  manual_reset_event& operator=(const manual_reset_event&) = delete;
-  ~manual_reset_event() {
-    assert(waiting_.empty() &&
-           "a gyre::manual_reset_event was destroyed while a coroutine waited for it");
-  }
+      : waiting_line(initially_set ? flag : 0) {}
 
-  /// Awaited, waits until it is set. Does not look at the stop token if it is.
+  /// Awaited, waits until the flag is set. A stop request counts only if it has to wait.
   wait_operation wait() noexcept { return wait_operation(*this); }
 
-  /// Wakes all who wait, and lets all pass until reset(). If it wakes somebody, or who finds it set
-  /// knows that he is the last, the event may be gone when this returns.
   void set() noexcept;
-  /// From now on wait() waits.
   void reset() noexcept;
   [[nodiscard]] bool is_set() const noexcept {
     // acquire: pairs with the release in state_word::unlock().
-    return (state_.load(std::memory_order_acquire) & flag) != 0;
+    return (load(std::memory_order_acquire) & flag) != 0;
   }
 
  private:
   friend wait_operation;
-  friend detail::wait_operation<manual_reset_event>;
+  friend waiting_line;
 
-  static constexpr detail::state_word::word flag = 2;
+  static constexpr word flag = 4;
 
   bool admit(detail::waiter&) const noexcept { return is_set(); }
-  bool enlist(detail::waiter& arriving) noexcept;
-  bool withdraw(detail::waiter& leaving) noexcept;
-
-  detail::state_word state_;
-  intrusive_list<detail::waiter> waiting_;
+  static bool take(word& now, const detail::waiter&) noexcept { return (now & flag) != 0; }
 };
 
-/// A flag that the first to find it set takes away: each set() lets one pass. Several set() without
-/// anybody passing count once.
+/// A flag that the first waiter to find it set resets: each set() ends one wait, first come, first
+/// served, and happens before the end of that wait. Setting a set flag does nothing.
 ///
-/// Cost          wait() when set, and set(), one exchange; no allocation, 24 bytes
-/// Fairness      first come, first served
-/// Cancellation  a wait that is cancelled leaves the flag to others; operation_cancelled
-/// Threads       any
-///
-/// It must outlive its waits. What happened before set() happens before the end of the wait.
-class auto_reset_event {
+/// Thread-safety: every member may be called from any thread.
+/// Lifetime: must outlive its waits.
+/// Errors: a wait that is asked to stop throws operation_cancelled, and leaves the flag to others.
+/// Complexity: set(), and wait() when the flag is set, are one exchange; no allocation; 24 bytes.
+class auto_reset_event : detail::waiting_line<auto_reset_event> {
  public:
   /// The awaitable of wait(), without a result.
-  using wait_operation = detail::plain_wait<auto_reset_event>;
+  using wait_operation = detail::primitive_wait<void, auto_reset_event>;
 
   constexpr explicit auto_reset_event(bool initially_set = false) noexcept
-      : state_(initially_set ? flag : 0) {}
-  auto_reset_event(const auto_reset_event&) = delete;
-  auto_reset_event& operator=(const auto_reset_event&) = delete;
-  ~auto_reset_event() {
-    assert(waiting_.empty() &&
-           "a gyre::auto_reset_event was destroyed while a coroutine waited for it");
-  }
+      : waiting_line(initially_set ? flag : 0) {}
 
-  /// Awaited, waits until it is set, and resets it. Does not look at the stop token unless it has
-  /// to wait.
+  /// Awaited, waits until the flag is set, and resets it. A stop request counts only if it has to
+  /// wait.
   wait_operation wait() noexcept { return wait_operation(*this); }
-  /// Resets it, and returns whether it was set. May fail while others begin to wait.
+  /// Resets the flag, and returns whether it was set. May fail while others begin to wait.
   [[nodiscard]] bool try_wait() noexcept {
-    detail::state_word::word set = flag;
+    word set = flag;
     // acquire: pairs with the release in state_word::unlock().
-    return state_.compare_exchange_strong(set, 0, std::memory_order_acquire,
-                                          std::memory_order_relaxed);
+    return compare_exchange_strong(set, 0, std::memory_order_acquire, std::memory_order_relaxed);
   }
 
-  /// Lets who has waited longest pass, or the next to come.
   void set() noexcept;
-  /// Takes back a set() that let nobody pass yet.
   void reset() noexcept;
-  /// Whether the next to come passes.
   [[nodiscard]] bool is_set() const noexcept {
     // acquire: pairs with the release in state_word::unlock().
-    return (state_.load(std::memory_order_acquire) & flag) != 0;
+    return (load(std::memory_order_acquire) & flag) != 0;
   }
 
  private:
   friend wait_operation;
-  friend detail::wait_operation<auto_reset_event>;
+  friend waiting_line;
 
-  static constexpr detail::state_word::word flag = 2;
+  static constexpr word flag = 4;
 
   bool admit(detail::waiter&) noexcept { return try_wait(); }
-  bool enlist(detail::waiter& arriving) noexcept;
-  bool withdraw(detail::waiter& leaving) noexcept;
-
-  detail::state_word state_;
-  intrusive_list<detail::waiter> waiting_;
+  static bool take(word& now, const detail::waiter&) noexcept {
+    const bool was_set = (now & flag) != 0;
+    now &= ~flag;
+    return was_set;
+  }
 };
+
+extern template class detail::waiting_line<manual_reset_event>;
+extern template class detail::waiting_line<auto_reset_event>;
 
 }  // namespace gyre

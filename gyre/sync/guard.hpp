@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Owners of a lock: what the locks of this room give to a coroutine.
+// unique_guard, shared_guard: owners of a lock.
 #pragma once
 
 #include <mutex>
@@ -21,8 +21,10 @@ struct shared_access {
 
 }  // namespace detail
 
-/// Holds a lock until it is destroyed or told to unlock(); movable, one pointer. The mutex must
-/// outlive it. It may unlock on another thread than the one where the lock was taken.
+/// Holds a lock until it is destroyed or unlock() is called. Movable; one pointer.
+///
+/// Thread-safety: may unlock on another thread than the one that locked.
+/// Lifetime: the mutex must outlive it.
 template <class Mutex, class Access>
 class [[nodiscard]] basic_guard {
  public:
@@ -47,11 +49,11 @@ class [[nodiscard]] basic_guard {
   /// The mutex that is held, or null.
   [[nodiscard]] Mutex* mutex() const noexcept { return mutex_; }
 
-  /// Gives the lock back now, if it holds one.
+  /// Unlocks now, if it holds a lock.
   void unlock() noexcept {
     if (Mutex* const held = release()) Access::unlock(*held);
   }
-  /// Leaves the lock, if any, to the caller, who must unlock the mutex that is returned.
+  /// Gives the lock up without unlocking: the caller must unlock the returned mutex, if any.
   Mutex* release() noexcept { return std::exchange(mutex_, nullptr); }
   void swap(basic_guard& other) noexcept { std::swap(mutex_, other.mutex_); }
 
@@ -59,7 +61,7 @@ class [[nodiscard]] basic_guard {
   Mutex* mutex_ = nullptr;
 };
 
-/// Owns a lock that nobody else has.
+/// Owns an exclusive lock.
 template <class Mutex>
 using unique_guard = basic_guard<Mutex, detail::exclusive_access>;
 

@@ -1,75 +1,64 @@
 // SPDX-License-Identifier: Apache-2.0
-// Waiting until a number of things have happened, once.
+// latch: waits until a number of events have happened, once.
 //
 //     gyre::latch started(servers.size());
 //
 //     co_await started.wait();  // each server: started.count_down()
 #pragma once
 
-#include <gyre/base/intrusive_list.hpp>
-#include <gyre/sync/detail/plain_wait.hpp>
-#include <gyre/sync/detail/state_word.hpp>
+#include <gyre/sync/detail/primitive_wait.hpp>
 #include <gyre/sync/detail/waiter.hpp>
+#include <gyre/sync/detail/waiting_line.hpp>
 
 #include <cassert>
 #include <cstdint>
 
 namespace gyre {
 
-/// A counter that goes down to zero, where it lets everybody pass for ever.
+/// A counter that goes down to zero, where it stays and wakes all waiters, in the order in which
+/// they came; as std::latch. Each count_down() happens before the end of the waits.
 ///
-/// Cost          count_down() one exchange, and a post for each waiter if it is the last; wait() at
-///               zero one load; no allocation, 24 bytes
-/// Fairness      wakes all, in the order of their coming
-/// Cancellation  a wait that is cancelled changes nothing; operation_cancelled
-/// Threads       any
-///
-/// As std::latch. It must outlive its waits. What happened before a count_down() happens before the
-/// end of the waits.
-class latch {
+/// Thread-safety: every member may be called from any thread.
+/// Lifetime: must outlive its waits. A caller that finds the counter at zero may destroy the latch,
+/// even though the last count_down() has not returned yet.
+/// Errors: a wait that is asked to stop throws operation_cancelled.
+/// Complexity: count_down() is one exchange, and the last one a post per waiter; wait() at zero is
+/// one load; no allocation; 24 bytes.
+class latch : detail::waiting_line<latch> {
  public:
   class arrival_operation;
   /// The awaitable of wait(), without a result.
-  using wait_operation = detail::plain_wait<latch>;
+  using wait_operation = detail::primitive_wait<void, latch>;
 
   [[nodiscard]] static constexpr std::uint64_t max() noexcept { return ~word{0} / one; }
 
-  constexpr explicit latch(std::uint64_t expected) noexcept : state_(expected * one) {
+  constexpr explicit latch(std::uint64_t expected) noexcept : waiting_line(expected * one) {
     assert(expected <= max());
   }
-  latch(const latch&) = delete;
-  latch& operator=(const latch&) = delete;
-  ~latch() {
-    assert(waiting_.empty() && "a gyre::latch was destroyed while a coroutine waited for it");
-  }
 
-  /// Takes `arrived`, at most what is left, from the counter. When that reaches zero wakes all who
-  /// wait; whoever then finds it at zero may destroy the latch.
+  /// Subtracts `arrived`, which must not exceed the counter.
   void count_down(std::uint64_t arrived = 1) noexcept;
   /// Whether the counter is zero.
   [[nodiscard]] bool try_wait() const noexcept {
     // acquire: pairs with the release in state_word::unlock().
-    return state_.load(std::memory_order_acquire) < one;
+    return load(std::memory_order_acquire) < one;
   }
-  /// Awaited, waits until the counter is zero. Does not look at the stop token if it is.
+  /// Awaited, waits until the counter is zero. A stop request counts only if it has to wait.
   wait_operation wait() noexcept { return wait_operation(*this); }
-  /// Awaited, counts down, then waits. If that is cancelled, it has counted all the same.
+  /// Awaited, counts down, then waits. It has counted even if the wait is asked to stop.
   inline arrival_operation arrive_and_wait(std::uint64_t arrived = 1) noexcept;
 
  private:
-  using word = detail::state_word::word;
   friend wait_operation;
-  friend detail::wait_operation<latch>;
+  friend waiting_line;
 
-  static constexpr word one = 2;
+  static constexpr word one = 4;
 
   bool admit(detail::waiter&) const noexcept { return try_wait(); }
-  bool enlist(detail::waiter& arriving) noexcept;
-  bool withdraw(detail::waiter& leaving) noexcept;
-
-  detail::state_word state_;
-  intrusive_list<detail::waiter> waiting_;
+  static bool take(word& now, const detail::waiter&) noexcept { return now < one; }
 };
+
+extern template class detail::waiting_line<latch>;
 
 /// The awaitable of latch::arrive_and_wait(), without a result.
 class [[nodiscard]] latch::arrival_operation : public latch::wait_operation {

@@ -3,14 +3,10 @@
 
 namespace gyre {
 
-using detail::waiter;
-
-bool mutex::enlist(waiter& arriving) noexcept { return state_.enlist(arriving); }
-bool mutex::withdraw(waiter& leaving) noexcept { return state_.withdraw(leaving); }
-void mutex::enqueue(intrusive_list<waiter>& waiters) noexcept { state_.append(waiters); }
+template class detail::waiting_line<mutex>;
 
 void mutex::hand_over() noexcept {
-  state_.change([](word& now) {
+  change([](word& now) {
     assert((now & held) != 0 && "unlocked a gyre::mutex that is not locked");
     now &= ~held;
   });

@@ -7,13 +7,13 @@
 //     co_await file.write(record);  // nobody else gets in between
 #pragma once
 
-#include <gyre/base/intrusive_list.hpp>
-#include <gyre/sync/detail/guard_wait.hpp>
+#include <gyre/sync/detail/primitive_wait.hpp>
 #include <gyre/sync/detail/waiter.hpp>
 #include <gyre/sync/detail/waiting_line.hpp>
 #include <gyre/sync/guard.hpp>
 
 #include <cassert>
+#include <mutex>
 
 namespace gyre {
 
@@ -29,18 +29,16 @@ class condition_variable;
 /// Errors: a wait that is asked to stop throws operation_cancelled and does not hold the lock.
 /// Complexity: lock and unlock are one compare-exchange each without contention; no allocation; 24
 /// bytes.
-class mutex {
+class mutex : detail::waiting_line<mutex> {
  public:
   using guard = unique_guard<mutex>;
   /// The awaitable of lock(), which returns a guard.
-  using lock_operation = detail::guard_wait<guard, mutex>;
+  using lock_operation = detail::primitive_wait<guard, mutex>;
 
   constexpr mutex() noexcept = default;
-  mutex(const mutex&) = delete;
-  mutex& operator=(const mutex&) = delete;
   ~mutex() {
     // relaxed: a mutex that is used while it is destroyed is lost anyway.
-    assert(state_.load(std::memory_order_relaxed) == 0 && "a gyre::mutex was destroyed in use");
+    assert(load(std::memory_order_relaxed) == 0 && "a gyre::mutex was destroyed in use");
   }
 
   /// Awaited, locks after the present waiters and returns a guard. A stop request counts only if it
@@ -53,28 +51,23 @@ class mutex {
   [[nodiscard]] bool try_lock() noexcept {
     word free = 0;
     // acquire: pairs with the release in unlock(), and with that of state_word::unlock().
-    return state_.compare_exchange_strong(free, held, std::memory_order_acquire,
-                                          std::memory_order_relaxed);
+    return compare_exchange_strong(free, held, std::memory_order_acquire,
+                                   std::memory_order_relaxed);
   }
 
   /// Hands the lock to the coroutine that has waited longest, which resumes on its executor.
   void unlock() noexcept {
     word alone = held;
     // release: pairs with the acquire of the next lock.
-    if (!state_.compare_exchange_strong(alone, 0, std::memory_order_release,
-                                        std::memory_order_relaxed)) {
+    if (!compare_exchange_strong(alone, 0, std::memory_order_release, std::memory_order_relaxed)) {
       hand_over();
     }
   }
 
  private:
-  using line = detail::waiting_line<mutex>;
-  using word = line::word;
   friend condition_variable;
   friend lock_operation;
-  friend detail::wait_operation<mutex>;
-
-  friend line;
+  friend waiting_line;
 
   static constexpr word held = 4;
 
@@ -84,13 +77,13 @@ class mutex {
     return true;
   }
   bool admit(detail::waiter&) noexcept { return try_lock(); }
-  bool enlist(detail::waiter& arriving) noexcept;
-  bool withdraw(detail::waiter& leaving) noexcept;
+  template <class Guard>
+  Guard grant(const detail::waiter&) noexcept {
+    return Guard(*this, std::adopt_lock);
+  }
   void hand_over() noexcept;
-  /// Adds the waiters to the line.
-  void enqueue(intrusive_list<detail::waiter>& waiters) noexcept;
-
-  line state_;
 };
+
+extern template class detail::waiting_line<mutex>;
 
 }  // namespace gyre

@@ -1,63 +1,52 @@
 // SPDX-License-Identifier: Apache-2.0
-// Doing something at most once, however many coroutines ask for it.
+// call_once: runs a function at most once, however many coroutines call it.
 //
 //     gyre::once_flag connected;
 //
 //     co_await gyre::call_once(connected, [&] { return connect(); });
 #pragma once
 
-#include <gyre/base/intrusive_list.hpp>
-#include <gyre/sync/detail/plain_wait.hpp>
-#include <gyre/sync/detail/state_word.hpp>
+#include <gyre/sync/detail/primitive_wait.hpp>
 #include <gyre/sync/detail/waiter.hpp>
+#include <gyre/sync/detail/waiting_line.hpp>
 #include <gyre/task/as_task.hpp>
 #include <gyre/task/task.hpp>
 
-#include <cassert>
 #include <concepts>
 #include <type_traits>
 #include <utility>
 
 namespace gyre {
 
-/// Whether something was done that is to be done once; see call_once().
+/// The state of a call_once(): whether a call has succeeded, and the callers that wait for one.
 ///
-/// Cost          one load when it was done; no allocation, 24 bytes
-/// Fairness      if an attempt fails, who has waited longest makes the next
-/// Cancellation  cancelling a wait changes nothing; cancelling the attempt makes it fail;
-///               operation_cancelled
-/// Threads       any
-///
-/// It must outlive the calls.
-class once_flag {
+/// Thread-safety: every member may be called from any thread.
+/// Lifetime: must outlive the calls.
+/// Complexity: one load when a call has succeeded; no allocation; 24 bytes.
+class once_flag : detail::waiting_line<once_flag> {
  public:
   constexpr once_flag() noexcept = default;
-  once_flag(const once_flag&) = delete;
-  once_flag& operator=(const once_flag&) = delete;
-  ~once_flag() {
-    assert(waiting_.empty() && "a gyre::once_flag was destroyed while a coroutine waited for it");
-  }
 
-  /// Whether a call has succeeded. What it did happens before the return of true.
+  /// Whether a call has succeeded, which happens before the return of true.
   [[nodiscard]] bool done() const noexcept {
     // acquire: pairs with the release in state_word::unlock().
-    return (state_.load(std::memory_order_acquire) & succeeded) != 0;
+    return (load(std::memory_order_acquire) & succeeded) != 0;
   }
 
  private:
-  using entry = detail::plain_wait<once_flag>;
+  using entry = detail::primitive_wait<void, once_flag>;
   friend entry;
-  friend detail::wait_operation<once_flag>;
+  friend waiting_line;
   template <std::invocable Function>
   friend task<> call_once(once_flag& flag, Function function);
 
-  /// The turn of whoever makes the attempt; it fails unless it is said to succeed().
+  /// The turn of the coroutine that makes the attempt, which fails unless succeed() is called.
   class attempt {
    public:
     explicit attempt(once_flag& flag) noexcept : flag_(flag) {}
     attempt(const attempt&) = delete;
     attempt& operator=(const attempt&) = delete;
-    ~attempt() { flag_.leave(succeeded_); }
+    ~attempt() { flag_.end_attempt(succeeded_); }
     void succeed() noexcept { succeeded_ = true; }
 
    private:
@@ -65,35 +54,39 @@ class once_flag {
     bool succeeded_ = false;
   };
 
-  static constexpr detail::state_word::word succeeded = 2;
-  static constexpr detail::state_word::word attempted = 4;  // somebody is at it
+  static constexpr word succeeded = 4;
+  static constexpr word attempted = 8;  // by one coroutine
 
   bool admit(detail::waiter&) const noexcept { return done(); }
-  bool enlist(detail::waiter& arriving) noexcept;
-  bool withdraw(detail::waiter& leaving) noexcept;
-  void leave(bool success) noexcept;
-
-  detail::state_word state_;
-  intrusive_list<detail::waiter> waiting_;
+  static bool take(word& now, const detail::waiter&) noexcept {
+    if ((now & attempted) != 0) return false;
+    if ((now & succeeded) == 0) now |= attempted;
+    return true;
+  }
+  void end_attempt(bool success) noexcept;
 };
 
-/// Awaited, calls `function` unless an earlier call with `flag` has succeeded, and awaits what that
-/// returns, if it can be awaited. Waits while another coroutine is at it. If the function fails,
-/// who waits makes the next attempt, and this throws what the function threw. As std::call_once;
-/// costs a coroutine frame, which asking flag.done() first saves.
+extern template class detail::waiting_line<once_flag>;
+
+/// Awaited, calls `function` unless an earlier call with `flag` has succeeded, and awaits the
+/// result if that is an awaitable. Waits while another coroutine's call runs. As std::call_once.
+///
+/// Errors: the function's exception; the caller that has waited longest then makes the next
+/// attempt. A wait that is asked to stop throws operation_cancelled.
+/// Complexity: a coroutine frame, which asking flag.done() first saves.
 template <std::invocable Function>
 task<> call_once(once_flag& flag, Function function) {
   if (flag.done()) co_return;
   co_await once_flag::entry(flag);
   if (flag.done()) co_return;
-  once_flag::attempt mine(flag);
+  once_flag::attempt attempt(flag);
   if constexpr (awaitable<std::invoke_result_t<Function>>) {
     auto&& work = std::move(function)();
     static_cast<void>(co_await std::forward<decltype(work)>(work));
   } else {
     std::move(function)();
   }
-  mine.succeed();
+  attempt.succeed();
 }
 
 }  // namespace gyre

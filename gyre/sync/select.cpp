@@ -22,7 +22,7 @@ std::uint32_t next_random() noexcept {
 
 }  // namespace
 
-// Out of line, as all that uses thread-locals: coroutines change threads.
+// Out of line, because coroutines change threads and compilers cache addresses of thread-locals.
 [[gnu::noinline]] void shuffle(std::span<std::uint8_t> order) noexcept {
   // Fisher and Yates, from the inside out.
   for (std::size_t i = 0; i < order.size(); ++i) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Waiting for the first of several things.
+// select: awaits the first of several operations and leaves the others undone.
 //
 //     auto chosen = co_await gyre::select(gyre::on_receive(jobs), gyre::on_send(log, line),
 //                                         gyre::on_timeout(5s));
@@ -45,7 +45,7 @@ struct timed_out {};
 
 namespace detail {
 
-/// Time as one of the things a select waits for.
+/// The case of a time limit.
 class timeout_case : public timer_operation {
  public:
   using result = timed_out;
@@ -56,7 +56,7 @@ class timeout_case : public timer_operation {
   timeout_case(timeout_case&& other) noexcept
       : timer_operation(&expired), delay_(other.delay_), deadline_(other.deadline_) {}
 
-  /// False if it is too late already.
+  /// False if the deadline has passed.
   bool start(timer_service& timers, select_wait& wait, select_wait::index index) noexcept {
     const steady_time now = timers.now();
     const steady_time deadline = deadline_ ? *deadline_ : later(now, delay_);
@@ -66,8 +66,8 @@ class timeout_case : public timer_operation {
     timers.start_timer(*this, deadline);
     return true;
   }
-  /// Afterwards it does not expire, and is not expiring on another thread of the executor. For the
-  /// coroutine that has ended its wait.
+  /// Afterwards the timer does not expire, and is not expiring on another thread of the executor.
+  /// For the coroutine that has ended its wait.
   void end(timer_service& timers) noexcept {
     if (wait_ == nullptr || timers.cancel_timer(*this)) return;
     // acquire: pairs with the release in expired().
@@ -97,14 +97,14 @@ class timeout_case : public timer_operation {
 template <class T>
 concept selectable = select_case<T> || std::same_as<T, timeout_case>;
 
-/// In a variant void is monostate.
+/// The type in the result's variant.
 template <class T>
 using variant_member = std::conditional_t<std::is_void_v<T>, std::monostate, T>;
 
-/// Puts the numbers from 0 on into `order`, every order as likely as any other.
+/// Fills `order` with a random permutation of the numbers from 0 on.
 void shuffle(std::span<std::uint8_t> order) noexcept;
 
-/// The locks of several places, each once, taken in the order of their addresses.
+/// The locks of several primitives, each once, taken in the order of their addresses.
 template <std::size_t Most>
 class lock_set {
  public:
@@ -128,7 +128,7 @@ class lock_set {
   std::ptrdiff_t count_ = 0;
 };
 
-/// The things a select chooses from, and what becomes of the one that happened.
+/// The cases of a select.
 template <selectable... Cases>
 class select_cases {
  public:
@@ -152,22 +152,22 @@ class select_cases {
       if (at == index) function(one, at);
     });
   }
-  /// The same with each case.
+  /// Calls `function` with each case and its constant index.
   template <class Function>
   void each(Function&& function) {
     [&]<std::size_t... I>(std::index_sequence<I...>) {
       (function(std::get<I>(cases_), std::integral_constant<std::size_t, I>()), ...);
     }(std::index_sequence_for<Cases...>());
   }
-  /// The same with each case that waits at a place.
+  /// Calls `function` with each case that waits at a primitive.
   template <class Function>
-  void each_place(Function&& function) {
+  void each_waiting(Function&& function) {
     each([&](auto& one, auto at) {
       if constexpr (select_case<std::remove_reference_t<decltype(one)>>) function(one, at);
     });
   }
 
-  /// Makes one of those happen that can. The first index that `attempt` says yes to.
+  /// Tries the cases in random order; returns the index of the first for which `attempt` is true.
   template <class Attempt>
   std::optional<select_wait::index> first(Attempt&& attempt) noexcept {
     for (const std::uint8_t index : any_order()) {
@@ -203,7 +203,7 @@ class select_cases {
   std::tuple<Cases...> cases_;
 };
 
-/// Awaits the first of several things. Must not be destroyed while its operation is in the queue of
+/// Awaits the first of several cases. Must not be destroyed while its operation is in the queue of
 /// the executor: between its wake-up and its resumption, or before it has begun to wait.
 template <selectable... Cases>
 class select_awaiter {
@@ -213,7 +213,7 @@ class select_awaiter {
  public:
   using result_type = typename cases::result_type;
 
-  explicit select_awaiter(Cases&&... chosen_from) noexcept : cases_(std::move(chosen_from)...) {}
+  explicit select_awaiter(Cases&&... alternatives) noexcept : cases_(std::move(alternatives)...) {}
   select_awaiter(select_awaiter&& other) noexcept : cases_(std::move(other.cases_)) {}
   select_awaiter& operator=(select_awaiter&&) = delete;
   ~select_awaiter() {
@@ -261,8 +261,8 @@ class select_awaiter {
 
  private:
   struct delayed_begin : operation {
-    delayed_begin(select_awaiter& begun, inplace_stop_token token) noexcept
-        : operation(&run), self(begun), stop(token) {}
+    delayed_begin(select_awaiter& awaiter, inplace_stop_token token) noexcept
+        : operation(&run), self(awaiter), stop(token) {}
     static void run(operation& posted) {
       const auto& begins = static_cast<delayed_begin&>(posted);
       const std::coroutine_handle<> awaiting = begins.self.wait_->waiting;
@@ -283,7 +283,7 @@ class select_awaiter {
   bool suspend() noexcept {
     // On the stack: once it is published, the awaiter may be gone when the locks are.
     lock_set<sizeof...(Cases)> locks;
-    cases_.each_place([&](auto& one, auto index) {
+    cases_.each_waiting([&](auto& one, auto index) {
       one.wait = &*wait_;
       one.index = index;
       locks.add(one.lock());
@@ -292,7 +292,7 @@ class select_awaiter {
     locks.lock();
     const auto now = cases_.first([&](auto& one) { return one.attempt(woken); });
     if (!now) {
-      cases_.each_place([](auto& one, auto) { one.enlist(); });
+      cases_.each_waiting([](auto& one, auto) { one.enlist(); });
       const bool suspended = wait_->publish();
       locks.unlock();
       return suspended;
@@ -329,21 +329,21 @@ class select_awaiter {
     wait_.reset();
   }
 
-  // Takes the nodes out of the places where it did not happen.
-  void leave(select_wait::index chosen) noexcept {
-    cases_.each_place([&](auto& one, auto index) {
+  // Takes the nodes out of the other cases' queues.
+  void unlink_others(select_wait::index chosen) noexcept {
+    cases_.each_waiting([&](auto& one, auto index) {
       if (index == chosen) return;
       const std::lock_guard hold(one.lock());
       one.unlink();
     });
   }
 
-  // And the context it waited in, if it did.
+  // Sets `waited_in` to the context of the wait, if there was one.
   std::error_code finish(const task_context*& waited_in) noexcept {
     if (wait_) {
       waited_in = &wait_->context();
       const select_wait::index chosen = wait_->outcome();
-      leave(chosen);
+      unlink_others(chosen);
       end_wait(chosen);
       if (chosen == select_wait::cancelled)
         return std::make_error_code(std::errc::operation_canceled);
@@ -354,7 +354,7 @@ class select_awaiter {
   void abandon() noexcept {
     [[maybe_unused]] const bool waited = wait_->abandon();
     assert(waited && "a coroutine was destroyed between its wake-up and its resumption");
-    leave(select_wait::cancelled);
+    unlink_others(select_wait::cancelled);
     end_wait(select_wait::cancelled);
   }
 
@@ -368,55 +368,53 @@ class select_awaiter {
 
 }  // namespace detail
 
-/// For select(): receiving from `channel`. Gives what its receive() gives. For receivers of a
-/// broadcast see broadcast.hpp, for changes of a watch watch.hpp.
-template <class T>
-[[nodiscard]] auto on_receive(channel<T>& channel) noexcept {
-  return detail::channel_access::core(channel).receiving();
-}
-template <class T>
-[[nodiscard]] auto on_receive(unbounded_channel<T>& channel) noexcept {
+/// A case of select(): receives from `channel`, with the result of its receive(). broadcast.hpp and
+/// watch.hpp have cases of their own.
+template <class T, class Buffer>
+[[nodiscard]] auto on_receive(detail::channel_interface<T, Buffer>& channel) noexcept {
   return detail::channel_access::core(channel).receiving();
 }
 
-/// For select(): sending `value`, as channel::send() does. Gives std::monostate.
+/// A case of select(): sends `value`, as channel::send(). The result is std::monostate.
 template <class T>
 [[nodiscard]] auto on_send(channel<T>& channel, std::type_identity_t<T> value) noexcept {
   return detail::channel_access::core(channel).template sending<T>(std::move(value));
 }
-/// The same, as channel::send_from(): `value` is moved from only if this is what happens.
+/// As on_send(), but moves from `value` only when it is sent, as channel::send_from().
 template <class T>
 [[nodiscard]] auto on_send_from(channel<T>& channel, std::type_identity_t<T>& value) noexcept {
   return detail::channel_access::core(channel).template sending<T&>(value);
 }
 
-/// For select(): nothing else within `delay` from when it starts to wait. Gives timed_out.
+/// A case of select(): a time limit of `delay` from the beginning of the wait. The result is
+/// timed_out.
 [[nodiscard]] inline auto on_timeout(std::chrono::nanoseconds delay) noexcept {
   return detail::timeout_case(delay);
 }
-/// For select(): nothing else before `deadline`.
+/// A case of select(): the time limit `deadline`. The result is timed_out.
 [[nodiscard]] inline auto on_deadline(steady_time deadline) noexcept {
   return detail::timeout_case(deadline);
 }
 
-/// Awaited, waits for the first of `cases`, lets that one happen and nothing of the others, and
-/// gives a std::variant with its result at its index.
+/// Awaited, waits until one of `cases` can complete, completes that one and none of the others, and
+/// gives a std::variant with its result at its index. If several can complete at once, the choice
+/// is random.
 ///
-/// When several can happen at once any of them may, each as likely as the others. A send to a
-/// closed channel, and a receive from one that is drained, can happen: the one throws, the other
-/// gives nullopt, so leave it out from then on. Values in on_send() that were not sent are
-/// destroyed.
-/// Cancelling: throws operation_cancelled, and none has happened. Timeouts need an executor with
-/// timers where the select has to wait: std::errc::operation_not_supported. A select with a timeout
-/// that begins on a thread which is not of that executor goes there first.
-/// Cost: as many waits as there are cases, no allocation. The locks of all their channels are held
-/// at once for a moment.
+/// A send into a closed channel and a receive from a closed and empty one complete at once, with an
+/// exception and nullopt: leave such cases out. Values of on_send() that were not sent are
+/// destroyed. A select with a time limit that begins outside of its executor's threads goes there
+/// first.
+///
+/// Errors: operation_cancelled when asked to stop, and no case has completed;
+/// std::errc::operation_not_supported for a time limit where the executor has no timers.
+/// Complexity: a node in the queue of each case, no allocation. The locks of all their channels are
+/// held at once for a moment.
 template <detail::selectable... Cases>
 [[nodiscard]] auto select(Cases... cases) noexcept {
   return detail::select_awaiter<Cases...>(std::move(cases)...);
 }
 
-/// The same without waiting: nullopt if none of `cases` can happen now. Throws as select() does.
+/// As select(), but does not wait: nullopt if none of `cases` can complete now.
 template <detail::select_case... Cases>
 [[nodiscard]] auto try_select(Cases... cases)
     -> std::optional<typename detail::select_cases<Cases...>::result_type> {

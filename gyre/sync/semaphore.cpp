@@ -3,11 +3,10 @@
 
 namespace gyre {
 
-bool semaphore::enlist(waiter& arriving) noexcept { return state_.enlist(arriving); }
-bool semaphore::withdraw(waiter& leaving) noexcept { return state_.withdraw(leaving); }
+template class detail::waiting_line<semaphore, detail::semaphore_waiter>;
 
 void semaphore::release_to_waiters(std::uint64_t permits) noexcept {
-  state_.change([permits](word& now) { now += permits * one; });
+  change([permits](word& now) { now += permits * one; });
 }
 
 }  // namespace gyre

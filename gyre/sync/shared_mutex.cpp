@@ -3,11 +3,10 @@
 
 namespace gyre {
 
-bool shared_mutex::enlist(waiter& arriving) noexcept { return state_.enlist(arriving); }
-bool shared_mutex::withdraw(waiter& leaving) noexcept { return state_.withdraw(leaving); }
+template class detail::waiting_line<shared_mutex, detail::shared_mutex_waiter>;
 
 void shared_mutex::hand_over(word share) noexcept {
-  state_.change([share](word& now) {
+  change([share](word& now) {
     assert(now >= share && "unlocked a gyre::shared_mutex that is not locked");
     now -= share;
   });

@@ -6,13 +6,13 @@
 //     auto writing = co_await mutex.lock();  // alone
 #pragma once
 
-#include <gyre/base/intrusive_list.hpp>
-#include <gyre/sync/detail/guard_wait.hpp>
+#include <gyre/sync/detail/primitive_wait.hpp>
 #include <gyre/sync/detail/waiter.hpp>
 #include <gyre/sync/detail/waiting_line.hpp>
 #include <gyre/sync/guard.hpp>
 
 #include <cassert>
+#include <mutex>
 
 namespace gyre {
 
@@ -36,23 +36,20 @@ struct shared_mutex_waiter : waiter {
 /// Errors: a wait that is asked to stop throws operation_cancelled and does not hold the lock.
 /// Complexity: lock and unlock are one compare-exchange each without contention; no allocation; 24
 /// bytes.
-class shared_mutex {
+class shared_mutex : detail::waiting_line<shared_mutex, detail::shared_mutex_waiter> {
  public:
   using guard = unique_guard<shared_mutex>;
   using shared = shared_guard<shared_mutex>;
   /// The awaitable of lock(), which returns a guard.
-  using lock_operation = detail::guard_wait<guard, shared_mutex, detail::shared_mutex_waiter>;
+  using lock_operation = detail::primitive_wait<guard, shared_mutex, detail::shared_mutex_waiter>;
   /// The awaitable of lock_shared(), which returns a shared guard.
   using lock_shared_operation =
-      detail::guard_wait<shared, shared_mutex, detail::shared_mutex_waiter>;
+      detail::primitive_wait<shared, shared_mutex, detail::shared_mutex_waiter>;
 
   constexpr shared_mutex() noexcept = default;
-  shared_mutex(const shared_mutex&) = delete;
-  shared_mutex& operator=(const shared_mutex&) = delete;
   ~shared_mutex() {
     // relaxed: a mutex that is used while it is destroyed is lost anyway.
-    assert(state_.load(std::memory_order_relaxed) == 0 &&
-           "a gyre::shared_mutex was destroyed in use");
+    assert(load(std::memory_order_relaxed) == 0 && "a gyre::shared_mutex was destroyed in use");
   }
 
   /// Awaited, locks exclusively. A stop request counts only if it has to wait.
@@ -66,16 +63,16 @@ class shared_mutex {
   [[nodiscard]] bool try_lock() noexcept {
     word free = 0;
     // acquire: pairs with the release in unlock(), unlock_shared() and state_word::unlock().
-    return state_.compare_exchange_strong(free, written, std::memory_order_acquire,
-                                          std::memory_order_relaxed);
+    return compare_exchange_strong(free, written, std::memory_order_acquire,
+                                   std::memory_order_relaxed);
   }
   /// As try_lock(), for a reader. Fails also if a coroutine waits.
   [[nodiscard]] bool try_lock_shared() noexcept {
-    word now = state_.load(std::memory_order_relaxed);
+    word now = load(std::memory_order_relaxed);
     while ((now & (busy | written)) == 0) {
       // acquire: pairs with the release in unlock() and state_word::unlock().
-      if (state_.compare_exchange_weak(now, now + reader, std::memory_order_acquire,
-                                       std::memory_order_relaxed)) {
+      if (compare_exchange_weak(now, now + reader, std::memory_order_acquire,
+                                std::memory_order_relaxed)) {
         return true;
       }
     }
@@ -85,18 +82,17 @@ class shared_mutex {
   void unlock() noexcept {
     word alone = written;
     // release: pairs with the acquire of the next lock.
-    if (!state_.compare_exchange_strong(alone, 0, std::memory_order_release,
-                                        std::memory_order_relaxed)) {
+    if (!compare_exchange_strong(alone, 0, std::memory_order_release, std::memory_order_relaxed)) {
       hand_over(written);
     }
   }
   void unlock_shared() noexcept {
-    word now = state_.load(std::memory_order_relaxed);
+    word now = load(std::memory_order_relaxed);
     while ((now & busy) == 0) {
       // release: pairs with the acquire of the writer that comes next; each exchange of another
       // reader continues the release sequence.
-      if (state_.compare_exchange_weak(now, now - reader, std::memory_order_release,
-                                       std::memory_order_relaxed)) {
+      if (compare_exchange_weak(now, now - reader, std::memory_order_release,
+                                std::memory_order_relaxed)) {
         return;
       }
     }
@@ -105,29 +101,27 @@ class shared_mutex {
 
  private:
   using waiter = detail::shared_mutex_waiter;
-  using line = detail::waiting_line<shared_mutex, waiter>;
-  using word = line::word;
-  friend line;
+  friend waiting_line;
   friend lock_operation;
   friend lock_shared_operation;
-  friend detail::wait_operation<shared_mutex, waiter>;
 
-  static constexpr word busy = line::busy;
   static constexpr word written = 4;
   static constexpr word reader = 8;  // each
 
   bool admit(waiter& arriving) noexcept { return arriving.writes ? try_lock() : try_lock_shared(); }
-  bool enlist(waiter& arriving) noexcept;
-  bool withdraw(waiter& leaving) noexcept;
+  template <class Guard>
+  Guard grant(const waiter&) noexcept {
+    return Guard(*this, std::adopt_lock);
+  }
   void hand_over(word share) noexcept;
   static bool take(word& now, const waiter& next) noexcept {
-    const word conflicting = next.writes ? ~line::awaited : written;
+    const word conflicting = next.writes ? ~awaited : written;
     if ((now & conflicting) != 0) return false;
     now += next.writes ? written : reader;
     return true;
   }
-
-  line state_;
 };
+
+extern template class detail::waiting_line<shared_mutex, detail::shared_mutex_waiter>;
 
 }  // namespace gyre

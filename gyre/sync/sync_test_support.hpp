@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the tests of this room share: coroutines that can be dropped, and that know no executor.
+// Coroutines for the tests of this room that can be dropped, and that know no executor.
 #pragma once
 
 #include <gyre/task/context.hpp>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the waits of all primitives have in common: how they end, where they go on, what is left
-// when they are cancelled or given up.
+// Tests of the waits of all primitives: how they end, where they continue, and the state that a
+// cancelled or abandoned wait leaves.
 #include <gyre/sync/barrier.hpp>
 #include <gyre/sync/event.hpp>
 #include <gyre/sync/latch.hpp>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A value that changes, and those who want to know.
+// watch: a value whose receivers can wait for a change.
 //
 //     gyre::watch<settings> current(load());
 //     gyre::watch_receiver<settings> mine = current.subscribe();
@@ -10,10 +10,8 @@
 
 #include <gyre/base/intrusive_queue.hpp>
 #include <gyre/base/operation.hpp>
-#include <gyre/sync/detail/audience.hpp>
-#include <gyre/sync/detail/select_wait.hpp>
 #include <gyre/sync/detail/single_wait.hpp>
-#include <gyre/sync/detail/spin_lock.hpp>
+#include <gyre/sync/detail/subscribers.hpp>
 
 #include <concepts>
 #include <cstdint>
@@ -31,12 +29,12 @@ class watch_receiver;
 
 namespace detail {
 
-/// The value of a watch, and how often it was changed.
+/// The value of a watch, and the number of its changes.
 template <class T>
-struct watch_core : audience {
+struct watch_core : subscribers {
   explicit watch_core(T&& initial) noexcept : value(std::move(initial)) {}
 
-  /// Lets `change` change the value.
+  /// Calls `change(value)`, and wakes the receivers.
   template <class Change>
   void apply(Change&& change) {
     intrusive_queue<operation> woken;
@@ -58,36 +56,17 @@ struct watch_core : audience {
   std::uint64_t version = 0;
 };
 
-/// Waiting for a change.
-template <class T>
-class change_case : public select_node {
- public:
-  using result = std::optional<T>;
-  explicit change_case(watch_receiver<T>& receiver) noexcept : receiver_(&receiver) {}
-
-  spin_lock& lock() noexcept { return receiver_->of_->lock(); }
-  bool attempt(select_wait*&) noexcept { return receiver_->ready(); }
-  void enlist() noexcept { receiver_->of_->enlist(*this); }
-  static std::error_code error() noexcept { return {}; }
-  result take() {
-    const std::lock_guard hold(lock());
-    return receiver_->next();
-  }
-
- private:
-  watch_receiver<T>* receiver_;
-};
-
 }  // namespace detail
 
-/// A value that anyone can set and anyone can read, and whose receivers can wait for a change. They
-/// see the newest value, and not every one that it had in between: for that see broadcast.
+/// A value to set and to read, whose receivers can wait for a change. They see the newest value,
+/// not every one in between; for that see broadcast. After close(), receivers get a change that
+/// they have not seen, then nullopt; the value can still be read and set.
 ///
-/// Closing: receivers get the last change they have not seen, then nullopt; the value can still be
-/// read and set, but nobody waits for it any more. Cost: no allocation; a change wakes every
-/// receiver that waits, O(those). All members from any thread. T is copied, and functions given to
-/// modify() run, while a lock is held: they must be short and not use the watch, so make large
-/// values shared_ptr<const …>. The watch must outlive its receivers.
+/// Thread-safety: every member may be called from any thread. T is copied, and functions given to
+/// modify() run, while a lock is held: they must be short and not use the watch, and large values
+/// should be shared_ptr<const …>.
+/// Lifetime: must outlive its receivers.
+/// Complexity: no allocation; a change is O(waiting receivers).
 template <class T>
 class watch {
   static_assert(std::copy_constructible<T> && std::is_nothrow_move_constructible_v<T> &&
@@ -99,23 +78,23 @@ class watch {
 
   explicit watch(T initial) noexcept : core_(std::move(initial)) {}
 
-  /// Changes the value, also to an equal one.
+  /// Changes the value. An equal value is a change, too.
   void set(T value) noexcept {
     // Exchanged, so that the old value is destroyed after the lock was given up.
     core_.apply([&](T& current) { std::ranges::swap(current, value); });
   }
-  /// Calls `change(T&)` to change the value. If it throws, that is no change to be waited for.
+  /// Calls `change(T&)` to change the value. If it throws, no receiver is woken.
   template <std::invocable<T&> Change>
   void modify(Change&& change) {
     core_.apply([&](T& current) { std::invoke(change, current); });
   }
-  /// The value of now.
+  /// Copies the present value.
   [[nodiscard]] T get() const { return core_.copy(); }
 
-  /// A receiver that has seen the value of now.
+  /// Makes a receiver that has seen the present value.
   [[nodiscard]] watch_receiver<T> subscribe() noexcept { return watch_receiver<T>(core_); }
 
-  /// Ends waiting for changes. Further calls do nothing.
+  /// Ends all waits for changes. Idempotent.
   void close() noexcept { core_.close(); }
   [[nodiscard]] bool closed() const noexcept {
     const std::lock_guard hold(core_.lock());
@@ -126,59 +105,61 @@ class watch {
   mutable detail::watch_core<T> core_;
 };
 
-/// Knows which value of a watch it has seen. For one coroutine at a time; a copy goes its own way.
-/// Must not be moved while it is waited on.
+/// The latest value of a watch that one reader has seen; a copy continues on its own.
+///
+/// Thread-safety: one coroutine at a time, on any thread.
+/// Lifetime: the watch must outlive it. Must not be moved while it is waited on.
 template <class T>
 class watch_receiver {
  public:
   using value_type = T;
+  using received = T;
 
-  /// Awaited, waits until the value has changed since this receiver saw it last, and gives the
-  /// newest one (a std::optional<T>); nullopt when the watch is closed and the last change was
-  /// seen. If it was cancelled (operation_cancelled), or copying the value threw, no
-  /// change counts as seen.
+  /// Awaited, waits for a change since this receiver saw the value last, and gives the newest one
+  /// as a std::optional<T>; nullopt when the watch is closed and the last change was seen. After an
+  /// error (operation_cancelled, or an exception of T's copy constructor) the change is unseen.
   [[nodiscard]] auto changed() noexcept {
-    return detail::single_wait<detail::change_case<T>>(std::in_place, *this);
+    return detail::single_wait<detail::receiver_case<watch_receiver>>(std::in_place, *this);
   }
-  /// Whether changed() would not wait for a change: there is one it has not seen.
+  /// Whether there is a change that it has not seen.
   [[nodiscard]] bool has_changed() const noexcept {
-    const std::lock_guard hold(of_->lock());
-    return seen_ != of_->version;
+    const std::lock_guard hold(core_->lock());
+    return seen_ != core_->version;
   }
-  /// The value of now, which it has then seen.
+  /// Copies the present value, which it has then seen.
   [[nodiscard]] T get() {
-    const std::lock_guard hold(of_->lock());
-    T value(of_->value);
-    seen_ = of_->version;
+    const std::lock_guard hold(core_->lock());
+    T value(core_->value);
+    seen_ = core_->version;
     return value;
   }
 
  private:
   friend watch<T>;
-  friend detail::change_case<T>;
+  friend detail::receiver_case<watch_receiver>;
 
-  explicit watch_receiver(detail::watch_core<T>& of) noexcept : of_(&of) {
-    const std::lock_guard hold(of.lock());
-    seen_ = of.version;
+  explicit watch_receiver(detail::watch_core<T>& core) noexcept : core_(&core) {
+    const std::lock_guard hold(core.lock());
+    seen_ = core.version;
   }
 
   // Both with the lock held.
-  [[nodiscard]] bool ready() const noexcept { return seen_ != of_->version || of_->closed(); }
+  [[nodiscard]] bool ready() const noexcept { return seen_ != core_->version || core_->closed(); }
   std::optional<T> next() {
-    if (seen_ == of_->version) return std::nullopt;
-    std::optional<T> value(of_->value);
-    seen_ = of_->version;
+    if (seen_ == core_->version) return std::nullopt;
+    std::optional<T> value(core_->value);
+    seen_ = core_->version;
     return value;
   }
 
-  detail::watch_core<T>* of_;
+  detail::watch_core<T>* core_;
   std::uint64_t seen_;
 };
 
-/// For select(): a change of what `receiver` watches. Gives what its changed() gives.
+/// A case of select(): waits for a change, with the result of `receiver`'s changed().
 template <class T>
 [[nodiscard]] auto on_change(watch_receiver<T>& receiver) noexcept {
-  return detail::change_case<T>(receiver);
+  return detail::receiver_case(receiver);
 }
 
 }  // namespace gyre

@@ -1,23 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of the rules of tools/check_layout."""
+"""Tests of the rules of tools/check_layout and tools/check_spelling."""
 
 import sys
+import tempfile
 import types
 import unittest
 from pathlib import Path
 
-TOOL = Path(__file__).resolve().parents[2] / "tools/check_layout"
+TOOLS = Path(__file__).resolve().parents[2] / "tools"
 
 
-def tool() -> types.ModuleType:
-    """tools/check_layout as a module; it is a program without a suffix."""
-    module = types.ModuleType("check_layout")
-    module.__file__ = str(TOOL)
-    exec(compile(TOOL.read_text(), TOOL, "exec"), module.__dict__)
+def tool(name: str) -> types.ModuleType:
+    """tools/NAME as a module; it is a program without a suffix."""
+    path = TOOLS / name
+    module = types.ModuleType(name)
+    module.__file__ = str(path)
+    exec(compile(path.read_text(), path, "exec"), module.__dict__)
     return module
 
 
-LAYOUT = tool()
+LAYOUT = tool("check_layout")
+SPELLING = tool("check_spelling")
+CODESPELL = SPELLING.ENVIRONMENT / "bin/codespell"
 
 HEADER = """\
 // A thing.
@@ -110,10 +114,62 @@ class Includes(unittest.TestCase):
 
 class Words(unittest.TestCase):
     def test_a_comment_begins_with_its_subject(self) -> None:
-        bad = ["int a;  // What it is.", "/// Whoever needs it.", "// Of the loop."]
-        self.assertEqual(len(LAYOUT.subjects("gyre/base/thing.hpp", bad)), 3)
+        bad = [LAYOUT.LICENCE, "// What it is.", "int a;  // What it is.", "/// Whoever needs it."]
+        bad.append("// Of the loop.")
+        self.assertEqual(len(LAYOUT.subjects("gyre/base/thing.hpp", bad)), 4)
         good = ["// A long sentence about the loop and", "// what it runs.", "// Offers it."]
         self.assertEqual(LAYOUT.subjects("gyre/base/thing.hpp", good), [])
+
+    def test_a_sentence_of_a_page_begins_with_its_subject(self) -> None:
+        bad = """\
+What it is.
+The loop runs. Whoever needs it
+stops it.
+Of the loop.
+
+- Those that wait.
+
+1. *Whose* end.
+""".splitlines()
+        found = LAYOUT.page_subjects("docs/thing.md", bad)
+        self.assertEqual(
+            [(problem.split(":")[1], problem.split()[-1]) for problem in found],
+            [
+                ("1", "'What'"),
+                ("2", "'Whoever'"),
+                ("4", "'Of'"),
+                ("6", "'Those'"),
+                ("8", "'Whose'"),
+            ],
+        )
+        good = """\
+## What it is
+| What |
+The time of
+What Cheer is late: what it tells is wrong. Whatsoever.
+```
+Who runs. Of it.
+```
+""".splitlines()
+        self.assertEqual(LAYOUT.page_subjects("docs/thing.md", good), [])
+
+    def test_american_forms_are_led_to_british_ones(self) -> None:
+        british_to_american = ["mould->mold", "programme->program, prog, "]  # codespell:ignore
+        american_to_british = [
+            "mold->mould",  # codespell:ignore
+            "prog->programme",
+            "program->programme",
+        ]
+        self.assertEqual(SPELLING.british_forms(british_to_american), american_to_british)
+
+    @unittest.skipUnless(CODESPELL.exists(), "codespell is not installed: run tools/setup")
+    def test_typing_errors_and_american_forms_are_found_but_for_accepted_words(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            text = Path(folder) / "thing.hpp"
+            errors = "// Recieves the behavior."  # codespell:ignore
+            text.write_text(errors + "\n// A program receives the behaviour.\n")
+            found = SPELLING.spelling(CODESPELL, [str(text)])
+        self.assertEqual([problem.split(":")[1] for problem in found], ["1", "1"])
 
     def test_comments_and_pages_have_100_columns_but_for_tables_and_examples(self) -> None:
         word = "x" * 99

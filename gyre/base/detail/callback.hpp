@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A user's function that may destroy the object it is a member of.
+// callback: a user's function that may destroy the object it is a member of.
 #pragma once
 
 #include <gyre/base/move_only_function.hpp>
@@ -15,7 +15,7 @@ class callback {
  public:
   using function = move_only_function<void(Args...)>;
 
-  explicit callback(function called) noexcept : function_(std::move(called)) {}
+  explicit callback(function target) noexcept : function_(std::move(target)) {}
   callback(const callback&) = delete;
   callback& operator=(const callback&) = delete;
   ~callback() {

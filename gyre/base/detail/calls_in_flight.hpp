@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How an executor outlives calls whose ends nobody can see.
+// calls_in_flight: counts running calls of post(), so that an executor outlives them.
 #pragma once
 
 #include <gyre/base/atomic.hpp>
@@ -12,16 +12,16 @@
 
 namespace gyre::detail {
 
-/// Counts the calls of post(operation&) that have not returned. The operation may run, and the
-/// coroutine that it resumes may have its executor destroyed, while the post is still about to wake
-/// somebody: so the destructor waits for the counts, and a call touches nothing after its own.
+/// Counts the calls of post(operation&) that have not returned. The operation may run, and its
+/// coroutine may destroy the executor, while post() is still about to wake a thread: so the
+/// executor's destructor waits for the counts, and a call touches nothing after its own.
 class calls_in_flight {
  public:
   /// One call, from its beginning to its end. Two uncontended atomic additions.
   class call {
    public:
     explicit call(calls_in_flight& all) noexcept : count_(all.counts_[this_thread()].value) {
-      count_.fetch_add(1, std::memory_order_relaxed);  // relaxed: what counts is the end
+      count_.fetch_add(1, std::memory_order_relaxed);  // relaxed: only the end orders
     }
     call(const call&) = delete;
     call& operator=(const call&) = delete;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// An operation that a pool may give up: purge(), drop_oldest, a stop whose grace has passed; and
-// one that a loop gives up when it is destroyed.
+// droppable_operation: an operation that a pool may discard instead of running it (purge(),
+// drop_oldest, a stop whose grace has passed); run_or_discard: the same for the end of a loop.
 #pragma once
 
 #include <gyre/base/operation.hpp>

@@ -36,8 +36,8 @@ class thread_attributes {
 
   const pthread_attr_t* get() const noexcept { return &attributes_; }
 
-  static void check(int error, const char* what) {
-    if (error != 0) throw_system_error(error, what);
+  static void check(int error, const char* call) {
+    if (error != 0) throw_system_error(error, call);
   }
 
  private:
@@ -51,7 +51,7 @@ class blocked_signals {
   blocked_signals() noexcept {
     sigset_t asynchronous;
     ::sigfillset(&asynchronous);
-    // Raised by what the thread itself does, or, the last two, for profilers.
+    // Synchronous signals and, the last two, those of profilers.
     for (const int own : {SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGPIPE, SIGSEGV, SIGSYS, SIGTRAP,
                           SIGTTIN, SIGTTOU, SIGXFSZ, SIGPROF, SIGVTALRM}) {
       ::sigdelset(&asynchronous, own);

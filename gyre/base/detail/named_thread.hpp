@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A thread with a name, a set of CPUs and a join that can give up waiting.
+// named_thread: a thread with a name, a set of CPUs and a join with a time limit.
 #pragma once
 
 #include <gyre/base/move_only_function.hpp>
@@ -13,13 +13,13 @@
 
 namespace gyre::detail {
 
-/// Name and CPUs are in force before the first line of `work` runs. The owner joins or detaches it
-/// before it is destroyed; asserted.
+/// Name and CPUs are in force before `work` begins. The owner joins or detaches the thread before
+/// it destroys this object; asserted.
 ///
-/// All of gyre's threads are of this class, and so block the asynchronous signals, beside those
-/// that their creator blocks: a signal that is sent to the process is left to the program's own
-/// threads and to signal_set. Not blocked are those that a thread raises by what it does (SIGSEGV,
-/// SIGPIPE and their like) and those of profilers (SIGPROF, SIGVTALRM).
+/// All of gyre's threads are of this class. They block the asynchronous signals, beside those that
+/// their creator blocks, so that signals of the process reach the program's own threads and
+/// signal_set. Synchronous signals (SIGSEGV, SIGPIPE and their like) and those of profilers
+/// (SIGPROF, SIGVTALRM) are not blocked.
 class named_thread {
  public:
   /// Throws std::system_error: EAGAIN for too many threads, EINVAL for a CPU that is not there.
@@ -29,12 +29,12 @@ class named_thread {
   named_thread& operator=(const named_thread&) = delete;
   ~named_thread();
 
-  /// Waits for the end of the thread; at once when it was joined before. Throws std::system_error
-  /// (EDEADLK) on the thread itself.
+  /// Waits for the end of the thread. Idempotent. Throws std::system_error (EDEADLK) on the thread
+  /// itself.
   void join();
-  /// The same, at most for `timeout`; false when that has passed.
+  /// As join(), but returns false after `timeout`.
   bool join_for(std::chrono::nanoseconds timeout);
-  /// Lets it end on its own; not after join().
+  /// Lets the thread end on its own. Not after join().
   void detach() noexcept;
   /// Whether the calling thread is this one.
   bool is_current() const noexcept { return !ended_ && ::pthread_equal(thread_, ::pthread_self()); }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// How freed blocks return to the heap of another thread, and how a heap changes owner when its
-// thread ends: the whole concurrent protocol of the slab, in one word.
+// remote_free_list: blocks on their way home to the heap of another thread, and that heap's
+// ownership: the whole concurrent protocol of the slab, in one word.
 #pragma once
 
 #include <gyre/base/atomic.hpp>
@@ -11,13 +10,15 @@
 namespace gyre::detail {
 
 /// A stack of Node (a type with a member `Node* next`) that any thread pushes to and the owner
-/// takes as a whole, together with the question whether there is an owner. The word is null or the
-/// top of the stack while someone owns the list, and a mark while nobody does; so a list without an
-/// owner never holds a node, and no node is ever forgotten. There is no ABA problem, because no
-/// operation takes a single node.
+/// takes as a whole. Ownership gives exclusive access to the heap. A list without an owner holds no
+/// node, so none is forgotten, and there is no ABA problem, because no operation takes a single
+/// one.
 ///
-/// Ownership gives exclusive access to whatever the list guards (the heap). Starts without an
-/// owner.
+/// | word             | push_or_claim()          | take_all() | try_abandon() | try_claim() |
+/// |------------------|--------------------------|------------|---------------|-------------|
+/// | orphaned (first) | empty, claimed           | -          | -             | empty       |
+/// | empty            | the node                 | -          | orphaned      | false       |
+/// | top of the stack | the node, above the rest | empty      | false         | false       |
 template <typename Node>
 class remote_free_list {
  public:
@@ -46,7 +47,7 @@ class remote_free_list {
 
   /// Takes all nodes, newest first, linked by `next`; null if there are none. Owner only.
   [[nodiscard]] Node* take_all() {
-    // Relaxed: a look to spare the exchange; whatever is missed is found the next time.
+    // Relaxed: a look to spare the exchange; a node that it misses is found the next time.
     if (head_.load(std::memory_order_relaxed) == empty) return nullptr;
     // Acquire: pairs with the release of every push_or_claim() whose node is taken (a chain of
     // read-modify-writes is one release sequence).

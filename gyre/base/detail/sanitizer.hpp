@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// Tells AddressSanitizer and LeakSanitizer about memory that gyre manages itself. Nothing happens
-// in other builds.
+// poison, add_leak_root: tell AddressSanitizer and LeakSanitizer about memory that gyre manages
+// itself; empty in other builds.
 #pragma once
 
 #include <cstddef>

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// The sizes of blocks that slabs are cut into, for callers whose sizes are known when they are
-// compiled: they ask for a class and save the look-up.
+// slab_class: the sizes of a slab's blocks, for callers that know theirs at compile time and save
+// the look-up.
 #pragma once
 
 #include <gyre/base/slab.hpp>
@@ -36,9 +35,9 @@ inline std::size_t slab_class_of(std::size_t bytes) noexcept {
 /// coroutine frames: they pass through a small stack of the thread before the slabs.
 [[nodiscard]] void* slab_allocate_class(std::size_t size_class);
 
-/// As slab_deallocate(), for such a block of that class; not null. Some of them, of each class at
-/// most 64 and 32 KiB, but at least four, stay with the calling thread for its next ones, whosever
-/// they were; the rest goes home.
+/// As slab_deallocate(), for such a block; not null. The calling thread keeps some for its next
+/// allocations (of each class at most 64 and 32 KiB, but at least four), also blocks of other
+/// threads; the rest goes home.
 void slab_deallocate_class(void* memory, std::size_t size_class) noexcept;
 
 }  // namespace gyre::detail

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// The parts of the slab heap that run once per many blocks.
 #include <gyre/base/detail/slab_heap.hpp>
 
 #include <sys/mman.h>
@@ -93,7 +91,7 @@ slab_heap& slab_heap::claim_any() {
   }
   auto* heap = new slab_heap;
   heap->cache_.open();
-  static_cast<void>(heap->given_back_.try_claim());     // succeeds: nobody else knows it
+  static_cast<void>(heap->given_back_.try_claim());     // succeeds: no other thread knows it
   heap->next_ = heaps.load(std::memory_order_relaxed);  // relaxed: the exchange confirms it
   // Release: pairs with the acquire in first(), whose caller sees the heap constructed.
   while (!heaps.compare_exchange_weak(heap->next_, heap, std::memory_order_release,
@@ -119,7 +117,7 @@ slab& slab_heap::next_slab(std::size_t size_class) {
     next = empty_.pop_front();
     if (next != nullptr) {
       --empty_count_;
-      cached_.add(-static_cast<std::int64_t>(slab::bytes));
+      cached_.subtract(slab::bytes);
     } else {
       next = &slab::map(*this);
       mapped_.add(1);
@@ -165,13 +163,13 @@ void slab_heap::shrink_cache(std::size_t limit) noexcept {
   while (empty_count_ * slab::bytes > limit) {
     slab::unmap(*empty_.pop_back());
     --empty_count_;
-    cached_.add(-static_cast<std::int64_t>(slab::bytes));
+    cached_.subtract(slab::bytes);
     unmapped_.add(1);
   }
 }
 
 void slab_heap::drain() noexcept {
-  std::int64_t count = 0;
+  std::uint64_t count = 0;
   for (free_block* block = given_back_.take_all(); block != nullptr; ++count) {
     free_block* next = block->next;
     deallocate(slab::of(block), block);
@@ -187,7 +185,7 @@ void slab_heap::give_back(free_block* block) noexcept {
   if (!given_back_.push_or_claim(block)) return;
   deallocate(from, block);
   remote_frees_.add(1);
-  leave();
+  give_up_ownership();
 }
 
 void slab_heap::empty_cache() noexcept {
@@ -215,11 +213,11 @@ void slab_heap::trim() noexcept {
 
 void slab_heap::abandon() noexcept {
   trim();
-  leave();
+  give_up_ownership();
 }
 
-// Nobody would use what a heap without owner keeps.
-void slab_heap::leave() noexcept {
+// A heap without owner keeps no empty slabs.
+void slab_heap::give_up_ownership() noexcept {
   shrink_cache(0);
   while (!given_back_.try_abandon()) {
     drain();
@@ -228,14 +226,14 @@ void slab_heap::leave() noexcept {
 }
 
 void slab_heap::add_to(slab_stats& stats) const noexcept {
-  const auto mapped = static_cast<std::uint64_t>(mapped_.read());
-  const auto unmapped = static_cast<std::uint64_t>(unmapped_.read());
+  const std::uint64_t mapped = mapped_.get();
+  const std::uint64_t unmapped = unmapped_.get();
   stats.bytes_held += static_cast<std::size_t>(mapped - unmapped) * slab::bytes;
-  stats.bytes_cached += static_cast<std::size_t>(cached_.read());
+  stats.bytes_cached += static_cast<std::size_t>(cached_.get());
   stats.bytes_parked += cache_.bytes();
-  stats.blocks_in_use += static_cast<std::size_t>(in_use_.read() - cache_.size());
+  stats.blocks_in_use += static_cast<std::size_t>(in_use_.get() - cache_.size());
   stats.heaps += 1;
-  stats.remote_frees += static_cast<std::uint64_t>(remote_frees_.read());
+  stats.remote_frees += remote_frees_.get();
   stats.slabs_mapped += mapped;
   stats.slabs_unmapped += unmapped;
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// What stands behind slab_allocate(): slabs, and the heap of slabs that one thread owns at a time.
+// slab_heap: the slabs that one thread owns at a time, and from which slab_allocate() takes blocks.
 #pragma once
 
 #include <gyre/base/cache_line.hpp>
+#include <gyre/base/detail/relaxed_counter.hpp>
 #include <gyre/base/detail/remote_free_list.hpp>
 #include <gyre/base/detail/sanitizer.hpp>
 #include <gyre/base/detail/slab_class.hpp>
@@ -25,9 +25,9 @@ struct free_block {
 
 class slab_heap;
 
-/// The head of 64 KiB of blocks. Found from a block by its address alone: it stands in the first
-/// 4 KiB, at one of 64 offsets given by the number of the slab, since heads at equal offsets would
-/// fight for one set of the caches ("colouring", Bonwick 1994).
+/// The head of 64 KiB of blocks, found by a block's address alone: it stands in the first 4 KiB, at
+/// one of 64 offsets given by the number of the slab, since heads at equal offsets would compete
+/// for one set of the caches ("colouring", Bonwick 1994).
 class alignas(cache_line_size) slab : public intrusive_list_node {
  public:
   static constexpr std::size_t bytes = 64 * 1024;
@@ -62,8 +62,8 @@ class alignas(cache_line_size) slab : public intrusive_list_node {
     return block;
   }
 
-  /// Takes back a block. Returns whether the slab now has to change its place in the heap: it is
-  /// not in use any more, or was full.
+  /// Takes back a block. Returns whether the slab must change its list: it is unused now, or was
+  /// full.
   bool push(free_block* block) noexcept {
     link(block);
     return --used_ <= 0;
@@ -131,21 +131,8 @@ union never_destroyed {
 /// The current slab of a class that has none; never written.
 inline constinit never_destroyed<slab> no_slab;
 
-/// A counter that one thread changes and all may read.
-class owned_counter {
- public:
-  // Relaxed: a number for people, ordering nothing.
-  void add(std::int64_t amount) noexcept {
-    value_.store(value_.load(std::memory_order_relaxed) + amount, std::memory_order_relaxed);
-  }
-  std::int64_t read() const noexcept { return value_.load(std::memory_order_relaxed); }
-
- private:
-  std::atomic<std::int64_t> value_{0};
-};
-
-/// Blocks of each class that a thread freed and may use again, the last first. Touches neither the
-/// blocks nor their slabs, for which they are in use.
+/// Blocks of each class that a thread freed and may use again, the last first. Their slabs count
+/// them as in use.
 class block_cache {
  public:
   /// Null when there is none.
@@ -156,7 +143,7 @@ class block_cache {
     counts_[size_class].store(count - 1, std::memory_order_relaxed);
     return blocks_[size_class][count - 1];
   }
-  /// False when there is no room.
+  /// False when the class is full.
   bool push(free_block* block, std::size_t size_class) noexcept {
     const std::uint32_t count = counts_[size_class].load(std::memory_order_relaxed);
     if (count >= limits_[size_class]) [[unlikely]]
@@ -165,15 +152,15 @@ class block_cache {
     counts_[size_class].store(count + 1, std::memory_order_relaxed);
     return true;
   }
-  /// Makes room; there is none before.
+  /// Sets the limits, which are zero before.
   void open() noexcept {
     for (std::size_t i = 0; i < slab_class_count; ++i) {
       limits_[i] = std::clamp<std::uint32_t>(bytes_per_class / slab_class_bytes[i], 4, most);
     }
   }
-  /// How many there are, and their bytes. Any thread.
-  std::int64_t size() const noexcept {
-    std::int64_t sum = 0;
+  /// The number of blocks, and their bytes. Any thread.
+  std::uint64_t size() const noexcept {
+    std::uint64_t sum = 0;
     for (const auto& each : counts_) sum += each.load(std::memory_order_relaxed);
     return sum;
   }
@@ -189,29 +176,30 @@ class block_cache {
   static constexpr std::uint32_t most = 64;
   static constexpr std::uint32_t bytes_per_class = 32 * 1024;
 
-  // Written by the owner; relaxed: numbers for people, ordering nothing.
+  // Written by the owner. relaxed: statistics.
   std::array<std::atomic<std::uint32_t>, slab_class_count> counts_{};
   std::array<std::uint32_t, slab_class_count> limits_{};
   std::array<std::array<free_block*, most>, slab_class_count> blocks_{};
 };
 
 /// The slabs of one thread. Heaps are never destroyed: one whose thread has ended is adopted by a
-/// later thread, or for the time of one operation by a thread that frees one of its blocks.
-/// Everything but give_back(), read() and the list of heaps is for the owner.
+/// later thread, or, for one operation, by a thread that frees one of its blocks.
+///
+/// Thread-safety: members marked "any thread" may be called from any thread, the rest by the owner.
 class slab_heap {
  public:
   constexpr slab_heap() noexcept { current_.fill(&no_slab.object); }
   slab_heap(const slab_heap&) = delete;
   slab_heap& operator=(const slab_heap&) = delete;
 
-  /// Makes the caller the owner of a heap without owner, of a new one if there is none. Throws
-  /// std::bad_alloc. Any thread. O(heaps).
+  /// Makes the caller the owner of a heap without owner, or of a new one. Throws std::bad_alloc.
+  /// Any thread. O(heaps).
   static slab_heap& claim_any();
-  /// All heaps there are, linked by next(). Any thread.
+  /// All heaps, linked by next(). Any thread.
   static slab_heap* first() noexcept;
   slab_heap* next() const noexcept { return next_; }
 
-  /// A block from the list at hand; null when it is empty.
+  /// A block of the current slab; null when it has none.
   free_block* try_allocate(std::size_t size_class) noexcept {
     free_block* block = current_[size_class]->pop();
     if (block != nullptr) [[likely]]
@@ -219,12 +207,12 @@ class slab_heap {
     return block;
   }
 
-  /// A block, from wherever it takes. Throws std::bad_alloc.
+  /// A block, if need be of a new slab. Throws std::bad_alloc.
   free_block* allocate(std::size_t size_class);
 
   /// Frees a block of a slab of this heap.
   void deallocate(slab& from, free_block* block) noexcept {
-    in_use_.add(-1);
+    in_use_.subtract(1);
     if (from.push(block)) [[unlikely]]
       rearrange(from);
   }
@@ -232,7 +220,7 @@ class slab_heap {
   /// Frees a block of a slab of this heap. Any thread that does not own the heap.
   void give_back(free_block* block) noexcept;
 
-  /// Takes home what others gave back and unmaps all slabs without used blocks.
+  /// Takes home the blocks that others gave back, and unmaps all unused slabs.
   void trim() noexcept;
 
   /// The thread's own stack of blocks, of this heap and others.
@@ -241,7 +229,7 @@ class slab_heap {
   /// Trims and gives up ownership.
   void abandon() noexcept;
 
-  /// Adds the numbers of this heap. Any thread.
+  /// Adds the counters of this heap. Any thread.
   void add_to(slab_stats& stats) const noexcept;
 
  private:
@@ -251,18 +239,14 @@ class slab_heap {
   void retire_current(std::size_t size_class) noexcept;
   slab& next_slab(std::size_t size_class);
   void shrink_cache(std::size_t limit) noexcept;
-  void leave() noexcept;
+  void give_up_ownership() noexcept;
 
   std::array<slab*, slab_class_count> current_;                     // where blocks come from
   std::array<intrusive_list<slab>, slab_class_count> with_free_{};  // not current, some free
   intrusive_list<slab> empty_;                                      // of no class; newest first
   std::size_t empty_count_ = 0;
 
-  owned_counter in_use_;
-  owned_counter remote_frees_;
-  owned_counter mapped_;
-  owned_counter unmapped_;
-  owned_counter cached_;
+  relaxed_counter in_use_, remote_frees_, mapped_, unmapped_, cached_;
 
   block_cache cache_;
 

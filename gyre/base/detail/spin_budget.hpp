@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// How long a loop looks for new tasks before it goes to sleep.
+// spin_budget: how often a loop or worker looks for new tasks before it sleeps.
 #pragma once
 
 #include <algorithm>
 
 namespace gyre::detail {
 
-/// Follows what looking has brought: a loop that gets tasks in quick succession saves itself and
-/// its producers the system calls and the wake-up of a core; one whose looks are wasted sleeps at
-/// once, and tries a long look again once in a while, since two loops that wake each other cannot
-/// find out otherwise that both could stay awake. A long look lasts about as long as a wake-up, so
-/// that the cost is never much more than twice the best choice's (Karlin et al., 1991).
+/// Adapts to success: a loop that gets tasks in quick succession saves itself and its producers the
+/// system calls and the wake-up of a core; one whose looks are wasted sleeps at once, and tries the
+/// whole budget again now and then, since two loops that wake each other cannot find out otherwise
+/// that both could stay awake. The whole budget lasts about as long as a wake-up, so that the cost
+/// is never much more than twice the best choice's (Karlin et al., 1991).
 class spin_budget {
  public:
-  /// How many looks to take now.
+  /// The number of looks to take now.
   int looks() const noexcept { return looks_; }
   /// A task was found at the `used`-th look.
   void paid(int used) noexcept {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What posting costs in memory: allocations counted, bytes measured, and allocation made to fail.
+// The memory that posting takes: allocations counted, bytes measured, and allocation made to fail.
 // For that this program replaces operator new, and malloc unless a sanitizer has done so already.
 #include <gyre/base/detail/slab_class.hpp>
 #include <gyre/base/slab.hpp>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every inbox promises to many threads, as tests that each inbox instantiates.
+// InboxStressSuite: tests of every inbox with many threads, which each inbox instantiates.
 #pragma once
 
 #include <gyre/exec/inbox/inbox.hpp>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every inbox promises on one thread, as tests that each inbox instantiates:
+// InboxSuite: tests of every inbox on one thread, which each inbox instantiates:
 //     INSTANTIATE_TYPED_TEST_SUITE_P(fifo, InboxSuite, testing::Types<gyre::inbox::fifo>);
 #pragma once
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the tests of the inboxes post, and how they run it.
+// Tasks for the tests of the inboxes, and functions that run them.
 #pragma once
 
 #include <gyre/exec/inbox/inbox.hpp>

@@ -3,7 +3,7 @@
 #pragma once
 
 #include <gyre/base/atomic.hpp>
-#include <gyre/base/detail/tally.hpp>
+#include <gyre/base/detail/relaxed_counter.hpp>
 #include <gyre/exec/timer.hpp>
 #include <gyre/io/buffer.hpp>
 #include <gyre/net/detail/byte_quota.hpp>
@@ -110,7 +110,7 @@ class tcp_client::core final : public detail::client_settings,
   std::optional<timer> retry_;
   std::uint64_t random_;
   io::buffer kept_;  // to be sent first
-  gyre::detail::tally attempts_, failed_, succeeded_, is_connected_;
+  gyre::detail::published_counter attempts_, failed_, succeeded_, is_connected_;
 };
 
 }  // namespace gyre::net

@@ -3,7 +3,7 @@
 // and a deferred release the group, so that handlers may destroy anything.
 #pragma once
 
-#include <gyre/base/detail/tally.hpp>
+#include <gyre/base/detail/relaxed_counter.hpp>
 #include <gyre/base/intrusive_list.hpp>
 #include <gyre/base/timer_operation.hpp>
 #include <gyre/base/unique_fd.hpp>
@@ -165,7 +165,7 @@ class connection_group {
   std::size_t idle_part_ = 0;       // times that it has expired
   std::size_t idle_part_size_ = 0;  // connections that are looked at each time
   callback_gate gate_;
-  gyre::detail::tally bytes_received_, bytes_sent_, messages_;
+  gyre::detail::published_counter bytes_received_, bytes_sent_, messages_;
   intrusive_list<group_node> list_;
   std::size_t size_ = 0;
   std::size_t held_ = 0;  // bytes, by all connections

@@ -2,7 +2,7 @@
 // udp_port: one socket of a udp_server, on one of its loops.
 #pragma once
 
-#include <gyre/base/detail/tally.hpp>
+#include <gyre/base/detail/relaxed_counter.hpp>
 #include <gyre/exec/detail/deferred_release.hpp>
 #include <gyre/exec/timer.hpp>
 #include <gyre/io/descriptor.hpp>
@@ -116,7 +116,8 @@ class udp_port final : public udp_server::channel {
   bool stopping_ = false;
   gyre::detail::deferred_release<udp_port> release_{
       [](std::shared_ptr<udp_port> port, gyre::detail::release_point) { port->close(); }};
-  gyre::detail::tally received_, sent_, bytes_received_, bytes_sent_, truncated_, refused_, errors_;
+  gyre::detail::published_counter received_, sent_, bytes_received_, bytes_sent_, truncated_,
+      refused_, errors_;
 };
 
 }  // namespace gyre::net::detail

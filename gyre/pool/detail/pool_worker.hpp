@@ -3,8 +3,8 @@
 #pragma once
 
 #include <gyre/base/detail/named_thread.hpp>
+#include <gyre/base/detail/relaxed_counter.hpp>
 #include <gyre/base/detail/spin_budget.hpp>
-#include <gyre/base/detail/tally.hpp>
 #include <gyre/base/histogram.hpp>
 #include <gyre/pool/detail/helper.hpp>
 #include <gyre/pool/detail/idle_workers.hpp>
@@ -56,7 +56,7 @@ class pool_worker final : public helper {
   std::size_t depth = 0;             // items being run, one within the other
   std::size_t depth_that_waits = 0;  // of these: wait until all others have ended
   std::size_t free_slots = 0;        // of tasks that have started, not yet released
-  tally submitted, started, finished, steals, parks;
+  published_counter submitted, started, finished, steals, parks;
   std::optional<histogram> queue_wait, run_time;  // where tasks are timed
 
   // By the mutex of the worker_set.

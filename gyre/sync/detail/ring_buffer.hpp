@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The values in a bounded channel.
+// ring_buffer: the values of a bounded channel or a broadcast.
 #pragma once
 
 #include <cstddef>
@@ -8,8 +8,8 @@
 
 namespace gyre::detail {
 
-/// A queue of at most `capacity` values in one block of memory, which is all it ever allocates. Not
-/// thread-safe. T moves without throwing.
+/// A queue of at most `capacity` values in one block of memory. Not thread-safe. T moves without
+/// throwing.
 template <class T>
 class ring_buffer {
  public:
@@ -28,18 +28,18 @@ class ring_buffer {
   [[nodiscard]] bool empty() const noexcept { return size_ == 0; }
   [[nodiscard]] bool full() const noexcept { return size_ == capacity_; }
 
-  /// Unless it is full().
+  /// Requires !full().
   void push(T&& value) noexcept {
     std::construct_at(values_ + next_, std::move(value));
     if (++next_ == capacity_) next_ = 0;
     ++size_;
   }
-  /// The value that `place` others are older than, of size().
-  T& operator[](std::size_t place) noexcept {
-    const std::size_t back = size_ - place;
+  /// The value at `index`, counted from the oldest.
+  T& operator[](std::size_t index) noexcept {
+    const std::size_t back = size_ - index;
     return values_[next_ >= back ? next_ - back : next_ + capacity_ - back];
   }
-  /// The oldest value, unless it is empty().
+  /// The oldest value. Requires !empty().
   T& front() noexcept { return (*this)[0]; }
   /// Destroys the oldest value.
   void pop() noexcept {

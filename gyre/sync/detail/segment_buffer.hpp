@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The values in an unbounded channel.
+// segment_buffer: the values of an unbounded channel.
 #pragma once
 
 #include <algorithm>
@@ -10,12 +10,12 @@
 
 namespace gyre::detail {
 
-/// A queue of values in a chain of blocks, of which it keeps one more than it needs. Not
-/// thread-safe. T moves without throwing.
+/// A queue of values in a chain of segments, with at most one spare segment. Not thread-safe. T
+/// moves without throwing.
 template <class T>
 class segment_buffer {
  public:
-  /// Room for some values, to be allocated without the lock of whoever has the buffer.
+  /// Memory for some values, to be allocated without the lock of the buffer's owner.
   class segment {
    public:
     segment() noexcept {}  // not defaulted: leaves the values alone
@@ -47,7 +47,7 @@ class segment_buffer {
   [[nodiscard]] std::size_t size() const noexcept { return size_; }
   [[nodiscard]] bool empty() const noexcept { return size_ == 0; }
 
-  /// Whether there is no room, so that push() must not be called before add_room().
+  /// Whether push() needs an add_room() first.
   [[nodiscard]] bool full() const noexcept {
     return last_ == nullptr || (end_ == segment::size && last_->next_ == nullptr);
   }
@@ -74,11 +74,11 @@ class segment_buffer {
   void pop() noexcept {
     std::destroy_at(first_->values_ + begin_);
     --size_;
-    if (++begin_ == segment::size) leave_first();
+    if (++begin_ == segment::size) retire_first();
   }
 
  private:
-  void leave_first() noexcept {
+  void retire_first() noexcept {
     begin_ = 0;
     if (first_ == last_) {
       end_ = 0;  // starts again in the same segment

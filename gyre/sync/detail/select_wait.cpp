@@ -3,12 +3,12 @@
 
 namespace gyre::detail {
 
-bool select_wait::decide(index what) noexcept {
+bool select_wait::decide(index chosen) noexcept {
   // relaxed: the exchanges below order.
   index seen = decided_.load(std::memory_order_relaxed);
   while (seen == preparing || seen == open) {
     // acquire: pairs with the release in publish().
-    if (decided_.compare_exchange_weak(seen, what, std::memory_order_acquire,
+    if (decided_.compare_exchange_weak(seen, chosen, std::memory_order_acquire,
                                        std::memory_order_relaxed)) {
       return seen == open;
     }

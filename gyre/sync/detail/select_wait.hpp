@@ -1,13 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a coroutine waits at several places for the first of several things, of which exactly one
-// happens to it: what select() stands on, and every wait at a channel, where the number is one.
+// select_wait: the wait of a coroutine for the first of several cases, exactly one of which
+// completes. select() waits so, and every operation on a channel, with a single case.
 //
-// After Go's runtime (src/runtime/select.go): to wait, a coroutine takes the locks of all places at
-// once, in the order of their addresses; looks whether one of the things can happen now; and, if
-// none can, leaves a node at each place before it gives up the locks. From then on it only suffers:
-// whoever takes one of its nodes out, under that place's lock, must claim the wait, and loses to
-// whoever claimed it before. Two selects that could serve each other cannot both be claimants,
-// because one that looks has no nodes yet.
+// After Go's runtime (src/runtime/select.go): to wait, a coroutine takes the locks of all its
+// primitives at once, in the order of their addresses; tries each case; and, if none can complete,
+// puts a node into each primitive's queue before it unlocks. From then on it is passive: a claimant
+// takes one of its nodes out, under that primitive's lock, and loses to an earlier claimant. Two
+// selects that could serve each other cannot both be claimants, because one that still tries has no
+// nodes yet.
+//
+// | state     | publish() | claim(case) | decide(case)              |
+// |-----------|-----------|-------------|---------------------------|
+// | preparing | open      | -           | decided; nothing to wake  |
+// | open      | -         | decided     | decided; the caller wakes |
+// | decided   | false     | false       | false                     |
 #pragma once
 
 #include <gyre/base/atomic.hpp>
@@ -23,11 +29,11 @@
 
 namespace gyre::detail {
 
-/// A coroutine's wait, and what ended it. Does not move. Exactly one of those who claim or decide
-/// it succeeds, and owes it wake() if it waits already.
+/// A coroutine's wait, and the case that ended it. Does not move. Exactly one claim() or decide()
+/// succeeds, and its caller owes it wake() if the coroutine waits already.
 class select_wait : public resumption {
  public:
-  /// The index of the case that happened, or `cancelled`.
+  /// The index of the case that completed, or `cancelled`.
   using index = std::uint32_t;
   static constexpr index cancelled = ~index{0};
 
@@ -44,8 +50,8 @@ class select_wait : public resumption {
     if (stop.stop_possible()) on_stop_.emplace(stop, cancel{this});
   }
 
-  /// With the locks of all places held, and nodes at all of them: lets claimants loose. False if it
-  /// was decided before; then nobody will resume the coroutine.
+  /// Makes the wait open to claims; with all locks held, and all nodes queued. False if it was
+  /// decided before; the coroutine is then not resumed.
   bool publish() noexcept {
     index expected = preparing;
     // release: pairs with the acquire in decide(), whose coroutine reads the nodes. relaxed on
@@ -54,25 +60,24 @@ class select_wait : public resumption {
                                             std::memory_order_relaxed);
   }
 
-  /// For whoever found a node of this wait at a place, with the lock of that place held, under
-  /// which the wait was published: makes it end with `what`, unless it has ended.
-  bool claim(index what) noexcept {
+  /// Ends the wait with the case `chosen`, unless it has ended. For a caller that found its node in
+  /// a queue, with that primitive's lock held, under which the wait was published.
+  bool claim(index chosen) noexcept {
     index expected = open;
     // relaxed: publish() came before through the lock, and the coroutine learns the rest through
     // the executor's post.
-    return decided_.compare_exchange_strong(expected, what, std::memory_order_relaxed,
+    return decided_.compare_exchange_strong(expected, chosen, std::memory_order_relaxed,
                                             std::memory_order_relaxed);
   }
 
-  /// For what ends the wait from outside of all places, a stop or a timer: makes it end with
-  /// `what`, unless it has ended. True: the coroutine waits already, and the caller owes it wake().
-  [[nodiscard]] bool decide(index what) noexcept;
+  /// Ends the wait with the case `chosen`, unless it has ended; for a stop or a timer. True: the
+  /// coroutine waits already, and the caller owes it wake().
+  [[nodiscard]] bool decide(index chosen) noexcept;
 
   /// Resumes the coroutine on its executor. Once; the wait may be gone afterwards.
   void wake() noexcept { where().post(*this); }
 
-  /// For the destructor of a coroutine that waits: nobody will claim it any more. False if somebody
-  /// did.
+  /// Prevents claims, for the destructor of a waiting coroutine. False if it was claimed before.
   bool abandon() noexcept { return claim(cancelled); }
 
   /// The result, for the woken coroutine.
@@ -84,8 +89,8 @@ class select_wait : public resumption {
   [[nodiscard]] const task_context& context() const noexcept { return *context_; }
 
  private:
-  static constexpr index preparing = cancelled - 1;  // has nodes nowhere yet
-  static constexpr index open = cancelled - 2;       // and now has them
+  static constexpr index preparing = cancelled - 1;
+  static constexpr index open = cancelled - 2;
 
   struct cancel {
     select_wait* self;
@@ -103,11 +108,11 @@ class select_wait : public resumption {
 struct select_node : intrusive_list_node {
   select_wait* wait;
   select_wait::index index;
-  bool closed = false;  // the place was closed, which is what ended the wait
+  bool closed = false;  // the wait ended because the primitive was closed
 };
 
-/// The nodes at a place, the oldest first; all members with the place's lock held. Among them may
-/// be some of waits that ended elsewhere.
+/// The nodes of a primitive, the oldest first; all members with its lock held. Waits that ended
+/// elsewhere may be among them.
 class select_queue {
  public:
   [[nodiscard]] bool empty() const noexcept { return nodes_.empty(); }
@@ -120,15 +125,14 @@ class select_queue {
     }
     return nullptr;
   }
-  /// Claims all waits. Their coroutines must be resumed with wake_all(), after the lock was given
-  /// up.
+  /// Claims all waits; wake_all() must follow, without the lock.
   void claim_all(intrusive_queue<operation>& claimed, bool closed) noexcept;
 
  private:
   intrusive_list<select_node> nodes_;
 };
 
-/// Wakes what claim_all() claimed.
+/// Resumes the coroutines of claim_all().
 void wake_all(intrusive_queue<operation>& claimed) noexcept;
 
 }  // namespace gyre::detail

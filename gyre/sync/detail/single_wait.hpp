@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Waiting for one thing at one place: the awaiters of channels.
+// single_wait: the awaiter of a single case, for channels, broadcast and watch.
 #pragma once
 
-#include <gyre/sync/detail/plain_wait.hpp>
+#include <gyre/sync/detail/primitive_wait.hpp>
 #include <gyre/sync/detail/select_wait.hpp>
 #include <gyre/sync/detail/spin_lock.hpp>
 #include <gyre/task/detail/cancelled.hpp>
@@ -25,29 +25,29 @@ concept select_case = std::derived_from<T, select_node> && std::move_constructib
                         typename T::result;
                         // The primitive's lock, which is held in the next two.
                         { object.lock() } noexcept -> std::same_as<spin_lock&>;
-                        // Makes it happen if it can now. May claim another coroutine's wait, which
-                        // the caller wakes without the lock.
+                        // Completes the case if it can now. May claim another coroutine's wait,
+                        // which the caller wakes without the lock.
                         { object.attempt(woken) } noexcept -> std::same_as<bool>;
-                        // Puts the node into a queue of the place.
+                        // Puts the node into a queue of the primitive.
                         { object.enlist() } noexcept -> std::same_as<void>;
-                        // The result, once the case has happened.
+                        // The result, once the case has completed.
                         { object.error() } noexcept -> std::same_as<std::error_code>;
                         { object.take() } -> std::same_as<typename T::result>;
                       };
 
-/// Makes it happen if it can now.
+/// Completes the case if it can now.
 template <select_case Case>
-bool attempt_now(Case& what) noexcept {
+bool attempt_now(Case& candidate) noexcept {
   select_wait* woken = nullptr;
-  spin_lock& lock = what.lock();
+  spin_lock& lock = candidate.lock();
   lock.lock();
-  const bool done = what.attempt(woken);
+  const bool done = candidate.attempt(woken);
   lock.unlock();
   if (woken != nullptr) woken->wake();
   return done;
 }
 
-/// Awaits one thing. Must not be destroyed between its wake-up and its resumption.
+/// Awaits one case. Must not be destroyed between its wake-up and its resumption.
 template <select_case Case>
 class single_wait {
  public:
@@ -112,9 +112,9 @@ class single_wait {
   // If it was cancelled, the context it waited in.
   const task_context* finish() noexcept {
     if (!wait_) return nullptr;
-    const bool happened = wait_->outcome() != select_wait::cancelled;
-    const task_context* const context = happened ? nullptr : &wait_->context();
-    if (!happened) leave();
+    const bool completed = wait_->outcome() != select_wait::cancelled;
+    const task_context* const context = completed ? nullptr : &wait_->context();
+    if (!completed) unlink();
     wait_.reset();
     return context;
   }
@@ -122,10 +122,10 @@ class single_wait {
   void abandon() noexcept {
     [[maybe_unused]] const bool waited = wait_->abandon();
     assert(waited && "a coroutine was destroyed between its wake-up and its resumption");
-    leave();
+    unlink();
   }
 
-  void leave() noexcept {
+  void unlink() noexcept {
     const std::lock_guard lock(case_.lock());
     case_.unlink();
   }

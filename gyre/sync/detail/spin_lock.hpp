@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The lock of a place where several things are kept together: a channel's values and waiters.
+// spin_lock: the lock of a primitive whose state is more than a word, such as a channel.
 #pragma once
 
 #include <gyre/base/atomic.hpp>
@@ -7,8 +7,8 @@
 namespace gyre::detail {
 
 /// A lock to be held for a few instructions, never while an operation is posted. Unfair on purpose:
-/// a thread that comes back at once finds the lock, and what it protects, in its own cache. May be
-/// destroyed as soon as nobody locks it any more: unlocking is a single store.
+/// a thread that comes back at once finds the lock, and the data it protects, in its own cache. May
+/// be destroyed as soon as no thread locks it any more: unlocking is a single store.
 class spin_lock {
  public:
   constexpr spin_lock() noexcept = default;

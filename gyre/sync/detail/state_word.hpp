@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The state of a primitive and the lock on its list of waiters, in one word: whoever need not wait
-// changes the state with a single compare-exchange, and a primitive may be destroyed as soon as its
-// state says that nobody uses it, since unlocking is the same store that says so.
+// state_word: the state of a primitive and the lock on its list of waiters, in one word. A caller
+// that need not wait changes the state with a single compare-exchange, and the primitive may be
+// destroyed as soon as its state says that it is unused, since unlocking is the store that says so.
 #pragma once
 
 #include <gyre/base/atomic.hpp>
@@ -24,7 +24,7 @@ class state_word : public atomic<std::uint64_t> {
   word lock() noexcept {
     // relaxed: a guess, which the exchange proves.
     word state = load(std::memory_order_relaxed) & ~locked;
-    // acquire: pairs with the release in unlock() and in the exchanges of those who do not lock.
+    // acquire: pairs with the release in unlock() and in the exchanges of callers without the lock.
     if (compare_exchange_strong(state, state | locked, std::memory_order_acquire,
                                 std::memory_order_relaxed)) {
       return state;
@@ -34,7 +34,7 @@ class state_word : public atomic<std::uint64_t> {
 
   /// From then on nothing of the primitive may be touched.
   void unlock(word state) noexcept {
-    // release: pairs with the acquire in lock() and in the exchanges of those who do not lock.
+    // release: pairs with the acquire in lock() and in the exchanges of callers without the lock.
     store(state, std::memory_order_release);
   }
 

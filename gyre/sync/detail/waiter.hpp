@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// How coroutines wait in a primitive: the protocol that all of sync/ shares.
+// waiter: a coroutine in a primitive's list, and the protocol by which it leaves.
 //
-// A waiter lives in the awaiter, so waiting allocates nothing. It is put into the primitive's list,
-// and leaves it once: completed by whoever lets it go, cancelled by its stop token, or taken along
-// by the destruction of its coroutine. The primitive's lock decides which; then, outside of the
-// lock, the winner posts the waiter to its executor, and after that the waiter may be gone.
+// A waiter lives in the awaiter, so waiting allocates nothing. It joins the primitive's list, and
+// leaves it once: completed by another coroutine or thread, cancelled by its stop token, or taken
+// along by the destruction of its coroutine. The primitive's lock decides which; then, outside of
+// the lock, the winner posts the waiter to its executor, and after that the waiter may be gone.
 #pragma once
 
 #include <gyre/base/intrusive_list.hpp>
@@ -21,23 +21,30 @@
 
 namespace gyre::detail {
 
-/// How far a wait has come.
+/// The stage of a wait.
 enum class wait_stage : unsigned char {
-  begun,      // in no list
-  listed,     // in the list of a primitive
-  completed,  // it got what it waited for
-  cancelled,  // it did not, and will not
+  begun,   // in no list
+  listed,  // in the list of a primitive
+  completed,
+  cancelled,
 };
 
-/// A coroutine that waits. A primitive derives from it for what it must know of its waiters. Copies
-/// are new waiters: an awaiter may be moved until it is awaited.
+/// A waiting coroutine, from which primitives derive waiters with data of their own. Copies are new
+/// waiters: an awaiter may be moved until it is awaited.
+///
+/// | stage     | join() | complete() | withdraw()       |
+/// |-----------|--------|------------|------------------|
+/// | begun     | listed | completed  | cancelled, false |
+/// | listed    | -      | completed  | cancelled, true  |
+/// | completed | -      | -          | false            |
+/// | cancelled | -      | completed  | false            |
 class waiter : public resumption, public intrusive_list_node {
  public:
   waiter() noexcept = default;
   waiter(const waiter&) noexcept : waiter() {}
   waiter& operator=(const waiter&) = delete;
 
-  // The next four hold the primitive's lock.
+  // With the primitive's lock held:
 
   [[nodiscard]] bool is_cancelled() const noexcept { return stage_ == wait_stage::cancelled; }
 
@@ -48,22 +55,22 @@ class waiter : public resumption, public intrusive_list_node {
     stage_ = wait_stage::listed;
   }
 
-  /// Takes it out of its list, if it is in one, as completed: it can no longer be cancelled.
+  /// Takes it out of its list, if any; it can no longer be cancelled.
   void complete() noexcept {
     unlink();
     stage_ = wait_stage::completed;
   }
 
-  /// Takes it out of its list as cancelled, and returns true: the caller resumes it, if anybody.
-  /// False if it was completed before, or is in no list yet; it will not join one then.
+  /// Takes it out of its list. True: the caller resumes it. False if it was completed before, or is
+  /// in no list yet; it does not join one then.
   bool withdraw() noexcept {
     if (stage_ == wait_stage::completed) return false;
     unlink();
     return std::exchange(stage_, wait_stage::cancelled) == wait_stage::listed;
   }
 
-  /// Resumes the coroutine through its executor; from then on the waiter may be gone. By whoever
-  /// took it out of the list, without the lock.
+  /// Resumes the coroutine through its executor; from then on the waiter may be gone. Without the
+  /// lock, by the caller that took it out of its list.
   void wake() noexcept { context_->where->post(*this); }
 
  protected:
@@ -73,8 +80,8 @@ class waiter : public resumption, public intrusive_list_node {
   wait_stage stage_ = wait_stage::begun;   // belongs to the primitive's lock while it is suspended
 };
 
-/// Waiters that were completed under a lock, and are woken at the end of the scope; so it is made
-/// before the lock is taken.
+/// Waiters that are completed under a lock, and woken at the end of the scope: declare it before
+/// the lock.
 class woken_waiters {
  public:
   woken_waiters() noexcept = default;
@@ -84,17 +91,17 @@ class woken_waiters {
     while (waiter* each = ready_.pop_front()) each->wake();
   }
 
-  /// Completes `done`, which holds its lock.
-  void complete(waiter& done) noexcept {
-    done.complete();
-    ready_.push_back(done);
+  /// With the lock of `served` held.
+  void complete(waiter& served) noexcept {
+    served.complete();
+    ready_.push_back(served);
   }
 
  private:
   intrusive_queue<waiter> ready_;
 };
 
-/// A stop callback once there is a token that can stop. Copies are empty.
+/// An optional stop callback, set if the token can stop. Copies are empty.
 template <class Function>
 class stop_hook {
  public:
@@ -119,66 +126,6 @@ class stop_hook {
   union {
     inplace_stop_callback<Function> callback_;
   };
-};
-
-/// The part of an awaiter that waits in a `Place`, which outlives the wait and has
-///
-///     bool enlist(Waiter&) noexcept;    // Under its lock: false if the waiter need not wait, and
-///                                       // is told so by complete(), or is_cancelled(); else lets
-///                                       // it join() a list, and from the unlocking on the waiter
-///                                       // may be gone.
-///     bool withdraw(Waiter&) noexcept;  // Under its lock: what Waiter::withdraw() says. If true,
-///                                       // also completes whoever waited only because of it.
-///
-/// The derived awaiter has await_ready() and calls finish() first of all when it is resumed. Its
-/// destruction in a coroutine that waits takes it out, on a thread of the coroutine's executor; but
-/// once it was woken its executor knows it, and it must not be destroyed before it has run.
-template <class Place, class Waiter = waiter>
-class wait_operation : public Waiter {
- public:
-  template <class Promise>
-  bool await_suspend(std::coroutine_handle<Promise> awaiting) noexcept {
-    this->waiting = awaiting;
-    const task_context& context = *(this->context_ = &context_of(awaiting));
-    on_stop_.set(context.stop, cancel{this});
-    return place_->enlist(*this) || gives_way(context, awaiting);
-  }
-
- protected:
-  template <class... Arguments>
-  explicit wait_operation(Place& place, Arguments&&... arguments) noexcept
-      : Waiter(std::forward<Arguments>(arguments)...), place_(&place) {}
-  wait_operation(const wait_operation&) noexcept = default;
-  ~wait_operation() {
-    if (this->context_ != nullptr) [[unlikely]]
-      abandon();
-  }
-
-  /// Null if it was completed, or never had to wait; if it was cancelled, the context it waited in.
-  const task_context* finish() noexcept {
-    const task_context* const context = std::exchange(this->context_, nullptr);
-    if (context != nullptr) on_stop_.clear();
-    return this->stage_ == wait_stage::cancelled ? context : nullptr;
-  }
-
-  Place& place() const noexcept { return *place_; }
-
- private:
-  struct cancel {
-    wait_operation* self;
-    void operator()() const noexcept {
-      if (self->place_->withdraw(*self)) self->wake();
-    }
-  };
-
-  void abandon() noexcept {
-    on_stop_.clear();
-    [[maybe_unused]] const bool waited = place_->withdraw(*this);
-    assert(waited && "a coroutine was destroyed between its wake-up and its resumption");
-  }
-
-  Place* place_;
-  stop_hook<cancel> on_stop_;
 };
 
 }  // namespace gyre::detail

@@ -5,7 +5,7 @@
 #include <gyre/sync/detail/waiter.hpp>
 
 #include <gyre/sync/detail/model_visitor_test_support.hpp>
-#include <gyre/sync/detail/plain_wait.hpp>
+#include <gyre/sync/detail/primitive_wait.hpp>
 #include <gyre/sync/detail/state_word.hpp>
 #include <tests/model/model.hpp>
 
@@ -66,7 +66,7 @@ class gate {
   gyre::intrusive_list<waiter> waiting_;
 };
 
-using pass = gyre::detail::plain_wait<gate>;
+using pass = gyre::detail::primitive_wait<void, gate>;
 
 bool visit(gate& through, inplace_stop_token stop) {
   return await(pass(through), stop).has_value();

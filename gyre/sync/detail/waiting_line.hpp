@@ -3,12 +3,15 @@
 #pragma once
 
 #include <gyre/base/intrusive_list.hpp>
+#include <gyre/sync/detail/primitive_wait.hpp>
 #include <gyre/sync/detail/state_word.hpp>
 #include <gyre/sync/detail/waiter.hpp>
 
+#include <cassert>
+
 namespace gyre::detail {
 
-/// `Primitive` has, for this class to call,
+/// The base of `Primitive`, which is no template, instantiates this class in its source, and has
 ///
 ///     static bool take(word& now, const Waiter&) noexcept;  // Changes the state for the waiter; or
 ///                                                           // false if it must wait.
@@ -21,26 +24,16 @@ class waiting_line : public state_word {
   static constexpr word busy = locked | awaited;
 
   using state_word::state_word;
+  ~waiting_line() {
+    assert(line_.empty() && "a primitive was destroyed while a coroutine waited for it");
+  }
 
-  /// As wait_operation asks of its place.
-  bool enlist(Waiter& arriving) noexcept {
-    locked_state state(*this);
-    if (line_.empty() && Primitive::take(state.now, arriving)) {
-      arriving.complete();
-      return false;
-    }
-    if (arriving.is_cancelled()) return false;
-    state.now |= awaited;
-    arriving.join(line_);
-    return true;
-  }
-  bool withdraw(Waiter& leaving) noexcept {
-    woken_waiters ready;
-    locked_state state(*this);
-    const bool waited = leaving.withdraw();
-    serve(state.now, ready);
-    return waited;
-  }
+  // As primitive_wait asks of its primitive.
+  bool enlist(Waiter& arriving) noexcept;
+  bool withdraw(Waiter& leaving) noexcept;
+
+  /// Moves the waiters of another primitive to the end of the line.
+  void append(intrusive_list<Waiter>& waiters) noexcept;
 
   /// Changes the state, and completes the waiters at the head of the line that need not wait any
   /// more.
@@ -49,14 +42,6 @@ class waiting_line : public state_word {
     woken_waiters ready;
     locked_state state(*this);
     change_state(state.now);
-    serve(state.now, ready);
-  }
-  /// Moves the waiters of another primitive to the end of the line.
-  void append(intrusive_list<Waiter>& waiters) noexcept {
-    woken_waiters ready;
-    locked_state state(*this);
-    while (Waiter* const each = waiters.pop_front()) each->join(line_);
-    if (!line_.empty()) state.now |= awaited;
     serve(state.now, ready);
   }
 
@@ -68,5 +53,36 @@ class waiting_line : public state_word {
 
   intrusive_list<Waiter> line_;
 };
+
+template <class Primitive, class Waiter>
+bool waiting_line<Primitive, Waiter>::enlist(Waiter& arriving) noexcept {
+  locked_state state(*this);
+  if (line_.empty() && Primitive::take(state.now, arriving)) {
+    arriving.complete();
+    return false;
+  }
+  if (arriving.is_cancelled()) return false;
+  state.now |= awaited;
+  arriving.join(line_);
+  return true;
+}
+
+template <class Primitive, class Waiter>
+bool waiting_line<Primitive, Waiter>::withdraw(Waiter& leaving) noexcept {
+  woken_waiters ready;
+  locked_state state(*this);
+  const bool waited = leaving.withdraw();
+  serve(state.now, ready);
+  return waited;
+}
+
+template <class Primitive, class Waiter>
+void waiting_line<Primitive, Waiter>::append(intrusive_list<Waiter>& waiters) noexcept {
+  woken_waiters ready;
+  locked_state state(*this);
+  while (Waiter* const each = waiters.pop_front()) each->join(line_);
+  if (!line_.empty()) state.now |= awaited;
+  serve(state.now, ready);
+}
 
 }  // namespace gyre::detail

@@ -4,7 +4,7 @@
 
 #include <gyre/base/atomic.hpp>
 #include <gyre/base/cache_line.hpp>
-#include <gyre/base/slab.hpp>
+#include <gyre/base/detail/slab_object.hpp>
 
 #include <cstddef>
 #include <memory>
@@ -42,12 +42,12 @@ class alignas(cache_line_size / 2) task_cell {
   };
   /// Runs or drops a callable of type `F` in a cell, and destroys it.
   template <class F>
-  static void run_or_drop(void* storage, action what) {
+  static void run_or_drop(void* storage, action order) {
     struct destroyed_at_end {
       F* callable;
       ~destroyed_at_end() { std::destroy_at(callable); }
     } const guard{std::launder(static_cast<F*>(storage))};
-    if (what == action::run) (*guard.callable)();
+    if (order == action::run) (*guard.callable)();
   }
 
   /// Producer: builds the callable and hands it over.
@@ -98,11 +98,11 @@ template <class F>
 class boxed_task {
  public:
   template <class G>
-  explicit boxed_task(G&& callable) : box_(allocate()) {
+  explicit boxed_task(G&& callable) : box_(gyre::detail::allocate_object<F>()) {
     try {
       ::new (box_) F(std::forward<G>(callable));
     } catch (...) {
-      deallocate(box_);
+      gyre::detail::deallocate_object<F>(box_);
       throw;
     }
   }
@@ -111,29 +111,12 @@ class boxed_task {
   ~boxed_task() {
     if (box_ == nullptr) return;
     std::destroy_at(static_cast<F*>(box_));
-    deallocate(box_);
+    gyre::detail::deallocate_object<F>(box_);
   }
 
   void operator()() { (*static_cast<F*>(box_))(); }
 
  private:
-  static constexpr bool over_aligned = alignof(F) > slab_alignment;
-
-  static void* allocate() {
-    if constexpr (over_aligned) {
-      return ::operator new(sizeof(F), std::align_val_t{alignof(F)});
-    } else {
-      return slab_allocate(sizeof(F));
-    }
-  }
-  static void deallocate(void* box) noexcept {
-    if constexpr (over_aligned) {
-      ::operator delete(box, sizeof(F), std::align_val_t{alignof(F)});
-    } else {
-      slab_deallocate(box, sizeof(F));
-    }
-  }
-
   void* box_;
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <gyre/sync/detail/audience.hpp>
+#include <gyre/sync/detail/subscribers.hpp>
 
 #include <gyre/base/intrusive_queue.hpp>
 
@@ -8,7 +8,7 @@
 
 namespace gyre::detail {
 
-void audience::close() noexcept {
+void subscribers::close() noexcept {
   intrusive_queue<operation> ended;
   {
     const std::lock_guard hold(lock_);

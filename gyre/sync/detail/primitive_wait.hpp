@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+// primitive_wait: the awaiter of everything in sync/ that waits in a list of waiters.
+#pragma once
+
+#include <gyre/sync/detail/waiter.hpp>
+#include <gyre/task/context.hpp>
+#include <gyre/task/detail/cancelled.hpp>
+
+#include <cassert>
+#include <coroutine>
+#include <expected>
+#include <system_error>
+#include <type_traits>
+#include <utility>
+
+namespace gyre::detail {
+
+/// The result for as_expected() of a wait that was cancelled in `context`.
+inline std::unexpected<std::error_code> cancelled_result(const task_context& context) {
+  return std::unexpected(
+      failure_value(std::make_error_code(std::errc::operation_canceled), &context));
+}
+
+/// Waits in a `Primitive`, which outlives the wait and has
+///
+///     bool admit(Waiter&) noexcept;     // Whether it need not wait, at a glance.
+///     bool enlist(Waiter&) noexcept;    // Under its lock: false if the waiter need not wait, and
+///                                       // is told so by complete(), or is_cancelled(); else lets
+///                                       // it join() a list, and from the unlocking on the waiter
+///                                       // may be gone.
+///     bool withdraw(Waiter&) noexcept;  // Under its lock: what Waiter::withdraw() says. If true,
+///                                       // also completes a waiter that waited only because of it.
+///     Result grant<Result>(const Waiter&) noexcept;  // The result, unless that is void.
+///
+/// Its destruction in a coroutine that waits takes it out, on a thread of the coroutine's executor;
+/// but once it was woken its executor knows it, and it must not be destroyed before it has run.
+template <class Result, class Primitive, class Waiter = waiter>
+class [[nodiscard]] primitive_wait : Waiter {
+ public:
+  template <class... Arguments>
+  explicit primitive_wait(Primitive& primitive, Arguments... arguments) noexcept
+      : Waiter(arguments...), primitive_(&primitive) {}
+  primitive_wait(const primitive_wait&) noexcept = default;
+  ~primitive_wait() {
+    if (this->context_ != nullptr) [[unlikely]]
+      abandon();
+  }
+
+  static constexpr bool executor_affine = true;
+  bool await_ready() noexcept { return primitive_->admit(static_cast<Waiter&>(*this)); }
+  template <class Promise>
+  bool await_suspend(std::coroutine_handle<Promise> awaiting) noexcept {
+    this->waiting = awaiting;
+    const task_context& context = *(this->context_ = &context_of(awaiting));
+    on_stop_.set(context.stop, cancel{this});
+    return primitive_->enlist(*this) || gives_way(context, awaiting);
+  }
+  Result await_resume() {
+    if (const task_context* const context = finish()) throw_cancelled(*context);
+    if constexpr (!std::is_void_v<Result>) return primitive_->template grant<Result>(*this);
+  }
+  /// As await_resume(), but an error is a value.
+  std::expected<Result, std::error_code> result() {
+    if (const task_context* const context = finish()) return cancelled_result(*context);
+    if constexpr (std::is_void_v<Result>) {
+      return {};
+    } else {
+      return primitive_->template grant<Result>(*this);
+    }
+  }
+
+ private:
+  struct cancel {
+    primitive_wait* self;
+    void operator()() const noexcept {
+      if (self->primitive_->withdraw(*self)) self->wake();
+    }
+  };
+
+  // Null if it was completed, or never had to wait; if it was cancelled, the context it waited in.
+  const task_context* finish() noexcept {
+    const task_context* const context = std::exchange(this->context_, nullptr);
+    if (context != nullptr) on_stop_.clear();
+    return this->stage_ == wait_stage::cancelled ? context : nullptr;
+  }
+
+  void abandon() noexcept {
+    on_stop_.clear();
+    [[maybe_unused]] const bool waited = primitive_->withdraw(*this);
+    assert(waited && "a coroutine was destroyed between its wake-up and its resumption");
+  }
+
+  Primitive* primitive_;
+  stop_hook<cancel> on_stop_;
+};
+
+}  // namespace gyre::detail
