@@ -319,12 +319,10 @@ result ready_requests::call_to_read(const handle& from, Call call) noexcept {
   return may_have_urgent_data ? read_past_mark(from, call) : retried(call);
 }
 
-result ready_requests::read_some(const handle& from, std::span<std::byte> to) noexcept {
-  const int fd = from.fd();
-  const bool from_file = from.kind() == handle_kind::file;
-  return call_to_read(from, [&] {
-    return from_file ? ::read(fd, to.data(), to.size()) : ::recv(fd, to.data(), to.size(), 0);
-  });
+result ready_requests::read_some(const request& asked, std::span<std::byte> to) noexcept {
+  const int fd = asked.target().fd();
+  if (is_file(asked)) return retried([&] { return ::read(fd, to.data(), to.size()); });
+  return call_to_read(asked.target(), [&] { return ::recv(fd, to.data(), to.size(), 0); });
 }
 
 // Of a read that may have brought less than `wanted`.
@@ -420,7 +418,7 @@ result ready_requests::receive(receive_request& asked) noexcept {
     from.state |= starved;
     return result::failure(EAGAIN);
   }
-  const result made = note_read(from, read_some(from, room), room.size());
+  const result made = note_read(from, read_some(asked, room), room.size());
   if (made && made.count() > 0) {
     last_receive_ = made.count();
     asked.data = memory_.lend(made.count());
@@ -432,7 +430,7 @@ result ready_requests::read(read_request& asked) noexcept {
   handle& from = asked.target();
   for (int round = 0; round < most_rounds; ++round) {
     const auto to = asked.rest.first(std::min(asked.rest.size(), most_bytes));
-    const result made = note_read(from, read_some(from, to), to.size());
+    const result made = note_read(from, read_some(asked, to), to.size());
     if (!made) return made;
     asked.done += made.count();
     asked.rest = asked.rest.subspan(made.count());

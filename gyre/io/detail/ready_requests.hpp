@@ -101,7 +101,7 @@ class ready_requests : public backend {
 
   template <class Call>
   static result call_to_read(const handle& from, Call call) noexcept;
-  static result read_some(const handle& from, std::span<std::byte> to) noexcept;
+  static result read_some(const request& asked, std::span<std::byte> to) noexcept;
   result perform(request& asked) noexcept;
   result receive(receive_request& asked) noexcept;
   result read(read_request& asked) noexcept;
