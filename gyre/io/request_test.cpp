@@ -83,6 +83,10 @@ class Request : public testing::Test {
   result done_with(Asked& asked) {
     const auto at_once = here->start(asked);
     EXPECT_TRUE(at_once || !gyre::test::facts_of(loop).knows_unasked);
+    return result_of(asked, at_once);
+  }
+  template <class Asked>
+  result result_of(Asked& asked, const std::optional<result>& at_once) {
     run_until([&] { return at_once || asked.ended(); });
     EXPECT_EQ(asked.results.size(), at_once ? 0u : 1u) << "told twice";
     return at_once ? *at_once : asked.results.at(0);
@@ -387,9 +391,7 @@ TEST_F(Request, AReadThatIsRefusedAtUrgentDataGoesOnBehindIt) {
   std::array<std::byte, 100> to;
   const auto read = [&] {
     noted<read_request> reading(target(), std::span<std::byte>(to), false);
-    const auto at_once = here->start(reading);
-    run_until([&] { return at_once || reading.ended(); });
-    return (at_once ? *at_once : reading.results.at(0)).count();
+    return result_of(reading, here->start(reading)).count();
   };
   peer_sends("abc");
   ASSERT_EQ(::send(peer.get(), "!", 1, MSG_OOB), 1);
