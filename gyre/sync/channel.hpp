@@ -8,7 +8,6 @@
 //     while (std::optional<job> next = co_await jobs.receive()) run(*next);  // until jobs.close()
 #pragma once
 
-#include <gyre/base/cache_line.hpp>
 #include <gyre/sync/detail/ring_buffer.hpp>
 #include <gyre/sync/detail/segment_buffer.hpp>
 #include <gyre/sync/detail/select_wait.hpp>

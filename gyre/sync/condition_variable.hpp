@@ -51,8 +51,6 @@ class condition_variable {
   class wait_operation;
 
   constexpr condition_variable() noexcept = default;
-  condition_variable(const condition_variable&) = delete;
-  condition_variable& operator=(const condition_variable&) = delete;
   ~condition_variable() {
     assert(waiting_.empty() &&
            "a gyre::condition_variable was destroyed while a coroutine waited for it");

@@ -18,7 +18,6 @@
 #include <functional>
 #include <mutex>
 #include <optional>
-#include <system_error>
 #include <type_traits>
 #include <utility>
 

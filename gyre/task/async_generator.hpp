@@ -10,7 +10,6 @@
 #include <gyre/task/context.hpp>
 #include <gyre/task/detail/await_transform.hpp>
 #include <gyre/task/detail/frame.hpp>
-#include <gyre/task/detail/frame_traits.hpp>
 #include <gyre/task/detail/transfer.hpp>
 #include <gyre/task/task.hpp>
 

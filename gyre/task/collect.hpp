@@ -16,7 +16,6 @@
 #include <cstddef>
 #include <deque>
 #include <exception>
-#include <functional>
 #include <optional>
 #include <ranges>
 #include <stdexcept>

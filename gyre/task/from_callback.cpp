@@ -3,7 +3,6 @@
 
 #include <cassert>
 #include <future>
-#include <utility>
 
 namespace gyre::detail {
 

@@ -21,7 +21,6 @@
 
 #include <concepts>
 #include <coroutine>
-#include <cstddef>
 #include <exception>
 #include <optional>
 #include <system_error>
@@ -41,9 +40,6 @@ namespace detail {
 class callback_state : public slab_object, public resumption {  // NOLINT: it deletes itself
  public:
   using failure = std::variant<std::monostate, std::error_code, std::exception_ptr>;
-
-  callback_state(const callback_state&) = delete;
-  callback_state& operator=(const callback_state&) = delete;
 
   /// Whether the caller is the first, which then sets the outcome and calls publish().
   bool claim() noexcept {

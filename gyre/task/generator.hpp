@@ -12,7 +12,6 @@
 #pragma once
 
 #include <gyre/task/detail/frame.hpp>
-#include <gyre/task/detail/frame_traits.hpp>
 
 #include <concepts>
 #include <coroutine>

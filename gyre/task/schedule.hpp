@@ -48,26 +48,19 @@ class schedule_awaiter : resumption, public suspends_always {
     to_.post(static_cast<operation&>(*this));
   }
 
- private:
+ protected:
   Executor& to_;
 };
 
-class resume_on_awaiter : resumption, public suspends_always {
- public:
-  explicit resume_on_awaiter(executor& to) noexcept : to_(to) {}
+struct resume_on_awaiter : schedule_awaiter<executor> {
+  using schedule_awaiter::schedule_awaiter;
 
   template <has_context Promise>
   bool await_suspend(std::coroutine_handle<Promise> awaiting) noexcept(!checks_deadlocks) {
     if (context_of(awaiting).where == &to_) return false;
-    check_hop(context_of(awaiting), to_);
-    context_of(awaiting).where = &to_;
-    waiting = awaiting;
-    to_.post(*this);
+    schedule_awaiter::await_suspend(awaiting);
     return true;
   }
-
- private:
-  executor& to_;
 };
 
 class yield_awaiter : resumption, public suspends_always {

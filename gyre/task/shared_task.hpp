@@ -11,7 +11,7 @@
 #include <gyre/base/intrusive_list.hpp>
 #include <gyre/task/context.hpp>
 #include <gyre/task/detail/child_set.hpp>
-#include <gyre/task/detail/frame_traits.hpp>
+#include <gyre/task/detail/frame.hpp>
 #include <gyre/task/detail/resumption.hpp>
 #include <gyre/task/executor.hpp>
 #include <gyre/task/stop_token.hpp>
@@ -39,19 +39,8 @@ class shared_work;
 [[noreturn, gnu::cold]] void throw_empty_shared_task();
 
 template <class T>
-struct shared_result {
-  using type = const T&;
-};
-template <class T>
-struct shared_result<T&> {
-  using type = T&;
-};
-template <>
-struct shared_result<void> {
-  using type = void;
-};
-template <class T>
-using shared_result_t = typename shared_result<T>::type;
+using shared_result_t =
+    std::conditional_t<std::is_object_v<T>, std::add_lvalue_reference_t<const T>, T>;
 
 #if GYRE_ASYNC_BACKTRACE
 /// Shared work as a child of a coroutine that awaits it.
@@ -132,9 +121,6 @@ class shared_work : public slab_object,
                     protected task_context,
                     operation {  // NOLINT: it deletes itself
  public:
-  shared_work(const shared_work&) = delete;
-  shared_work& operator=(const shared_work&) = delete;
-
   void acquire() noexcept {
     owners_.fetch_add(1, std::memory_order_relaxed);  // relaxed: the caller is or has an owner
   }
@@ -215,7 +201,7 @@ class shared_state final : public shared_work {
   }
 
  private:
-  using stored = std::remove_cv_t<typename stored_result<T>::type>;
+  using stored = std::remove_cv_t<stored_result_t<T>>;
 
   std::coroutine_handle<> start(task_context& in) noexcept override {
     return task_access::state(work_).prepare(in);

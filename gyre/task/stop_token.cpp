@@ -57,14 +57,15 @@ bool inplace_stop_source::request_stop() noexcept {
   return true;
 }
 
-// False if a stop was requested before.
-bool inplace_stop_source::attach(detail::stop_callback_base& callback) const noexcept {
+void inplace_stop_source::attach(detail::stop_callback_base& callback) const noexcept {
   const word state = lock_unless(stopped, 0);
-  if ((state & stopped) != 0) return false;
+  if ((state & stopped) != 0) {
+    callback.source_ = nullptr;
+    return callback.invoke_(callback);
+  }
   callback.next_ = first(state);
   if (callback.next_ != nullptr) callback.next_->previous_ = &callback;
   unlock(to_word(&callback));
-  return true;
 }
 
 void inplace_stop_source::detach(detail::stop_callback_base& callback) const noexcept {
@@ -83,17 +84,5 @@ void inplace_stop_source::detach(detail::stop_callback_base& callback) const noe
   if (::pthread_equal(notifier_, ::pthread_self()) != 0) return;
   detail::sleep_while(running_, &callback);
 }
-
-namespace detail {
-
-void stop_callback_base::attach_to_source() noexcept {
-  if (source_->attach(*this)) return;
-  source_ = nullptr;
-  invoke_(*this);
-}
-
-void stop_callback_base::detach_from_source() noexcept { source_->detach(*this); }
-
-}  // namespace detail
 
 }  // namespace gyre

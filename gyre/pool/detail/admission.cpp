@@ -2,12 +2,9 @@
 #include <gyre/pool/detail/admission.hpp>
 
 #include <gyre/base/error.hpp>
-#include <gyre/base/fence.hpp>
 #include <gyre/pool/detail/pool_core.hpp>
-#include <gyre/pool/detail/task_builder.hpp>
 
 #include <cerrno>
-#include <utility>
 
 namespace gyre::detail {
 namespace {

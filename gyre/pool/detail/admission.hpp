@@ -22,8 +22,6 @@ class admission {
  public:
   /// Once the pool has its options, slots and scheduler.
   explicit admission(pool_core& pool) noexcept;
-  admission(const admission&) = delete;
-  admission& operator=(const admission&) = delete;
 
   const task_scheduler::inbound_queue& inbound() const noexcept { return inbound_; }
   /// The inbound queue if its cells take callables; not where tasks are timed.

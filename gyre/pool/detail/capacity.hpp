@@ -60,8 +60,6 @@ class basic_capacity {
   /// All slots are free.
   explicit basic_capacity(std::size_t limit) noexcept
       : state_(std::min(limit, max_slots) * one_slot), limit_(std::min(limit, max_slots)) {}
-  basic_capacity(const basic_capacity&) = delete;
-  basic_capacity& operator=(const basic_capacity&) = delete;
 
   [[nodiscard]] std::size_t limit() const noexcept { return limit_; }
   /// How many are free at the moment.

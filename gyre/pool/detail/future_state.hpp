@@ -41,9 +41,6 @@ struct future_state_waiter : resumption {
 /// called from any.
 class future_state_base : public droppable_operation, public slab_object {
  public:
-  future_state_base(const future_state_base&) = delete;
-  future_state_base& operator=(const future_state_base&) = delete;
-
   // The future's side.
 
   bool is_finished() const noexcept {
@@ -149,7 +146,7 @@ class future_state : public future_state_base {
  private:
   // A type of its own: a task may give an exception_ptr.
   struct stored {
-    [[no_unique_address]] typename stored_result<T>::type value;
+    [[no_unique_address]] stored_result_t<T> value;
   };
 
   [[noreturn, gnu::cold]] static void rethrow(std::exception_ptr error) {

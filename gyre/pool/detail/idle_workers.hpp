@@ -57,8 +57,6 @@ class idle_workers {
  public:
   /// For a pool of `workers` workers, at most 65535.
   explicit idle_workers(std::size_t workers) noexcept { resize(workers); }
-  idle_workers(const idle_workers&) = delete;
-  idle_workers& operator=(const idle_workers&) = delete;
 
   /// Lets half of `workers`, at least two, search at a time.
   void resize(std::size_t workers) noexcept {

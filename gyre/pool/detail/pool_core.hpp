@@ -64,8 +64,6 @@ class pool_core final : public executor, public std::enable_shared_from_this<poo
   /// With all its workers.
   static std::shared_ptr<pool_core> make(thread_pool_options options);
   explicit pool_core(thread_pool_options&& options);
-  pool_core(const pool_core&) = delete;
-  pool_core& operator=(const pool_core&) = delete;
   virtual ~pool_core();
 
   // Its parts.

@@ -9,9 +9,7 @@
 #include <gyre/base/slab.hpp>
 #include <gyre/pool/pool_options.hpp>
 
-#include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <new>
 #include <type_traits>
 #include <utility>

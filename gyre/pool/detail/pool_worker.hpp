@@ -24,8 +24,6 @@ class pool_core;
 class pool_worker final : public helper {
  public:
   pool_worker(pool_core& pool, std::size_t number) noexcept : core(pool), index(number) {}
-  pool_worker(const pool_worker&) = delete;
-  pool_worker& operator=(const pool_worker&) = delete;
   virtual ~pool_worker() = default;
 
   // Its own thread.

@@ -2,7 +2,6 @@
 #include <gyre/pool/detail/shared_queue_scheduler.hpp>
 
 #include <gyre/pool/detail/pool_core.hpp>
-#include <gyre/pool/detail/task_scheduler.hpp>
 
 namespace gyre::detail {
 

@@ -5,11 +5,9 @@
 #include <gyre/exec/inbox/inbox.hpp>
 #include <gyre/pool/detail/drained_batch.hpp>
 #include <gyre/pool/detail/pool_core.hpp>
-#include <gyre/pool/detail/task_scheduler.hpp>
 
 #include <algorithm>
 #include <mutex>
-#include <utility>
 
 namespace gyre::detail {
 namespace {

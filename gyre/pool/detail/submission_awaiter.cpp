@@ -2,7 +2,6 @@
 #include <gyre/pool/detail/submission_awaiter.hpp>
 
 #include <gyre/pool/detail/pool_core.hpp>
-#include <gyre/pool/detail/task_builder.hpp>
 #include <gyre/task/detail/cancelled.hpp>
 #include <gyre/task/executor.hpp>
 

@@ -18,7 +18,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
-#include <type_traits>
 #include <utility>
 
 namespace gyre::detail {
@@ -42,8 +41,6 @@ class basic_submissions {
  public:
   /// Tasks are bounded by `limit`, which must outlive this object.
   explicit basic_submissions(capacity& limit) noexcept : capacity_(limit) {}
-  basic_submissions(const basic_submissions&) = delete;
-  basic_submissions& operator=(const basic_submissions&) = delete;
   /// Destroys the tasks that were not run. No other thread may be inside.
   ~basic_submissions() {
     // A task's destructor may push once more, also to a shard that was empty already.

@@ -10,7 +10,6 @@
 #include <gyre/pool/pool_options.hpp>
 
 #include <concepts>
-#include <cstddef>
 #include <memory>
 #include <new>
 #include <type_traits>

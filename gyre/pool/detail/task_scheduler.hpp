@@ -19,8 +19,6 @@ namespace gyre::detail {
 /// Thread-safety: members with a worker are called by that worker, all others by any thread.
 class task_scheduler {
  public:
-  task_scheduler(const task_scheduler&) = delete;
-  task_scheduler& operator=(const task_scheduler&) = delete;
   virtual ~task_scheduler() = default;
 
   /// The queue that takes callables of normal priority from outside without a block of memory, and
@@ -57,9 +55,6 @@ class task_scheduler {
   /// How many items were put into the queues, workers' own not counted.
   virtual std::uint64_t enqueued() const noexcept = 0;
   virtual std::uint64_t wakeups() const noexcept = 0;
-
- protected:
-  task_scheduler() = default;
 };
 
 template <class Scheduler>

@@ -33,8 +33,6 @@ class timer_thread final : public timer_service, operation {
   /// Timers expire on the threads of `where`, which must outlive this. The kernel keeps the first
   /// 15 bytes of the thread's name.
   timer_thread(executor& where, std::string name);
-  timer_thread(const timer_thread&) = delete;
-  timer_thread& operator=(const timer_thread&) = delete;
   /// Stops. The executor must have run all operations.
   ~timer_thread();
 

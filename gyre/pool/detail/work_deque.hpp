@@ -41,8 +41,6 @@ class work_deque {
 
   /// An empty deque; allocates with the first push().
   work_deque() noexcept = default;
-  work_deque(const work_deque&) = delete;
-  work_deque& operator=(const work_deque&) = delete;
   ~work_deque() { delete[] cells_; }
 
   /// Owner: adds `element` as the newest. False, and nothing is added, only when the deque must

@@ -16,8 +16,6 @@ namespace gyre::detail {
 class worker_set {
  public:
   explicit worker_set(pool_core& pool);
-  worker_set(const worker_set&) = delete;
-  worker_set& operator=(const worker_set&) = delete;
   ~worker_set();
 
   /// Throws std::invalid_argument unless a pool may have so many workers.

@@ -42,8 +42,6 @@ class select_wait : public resumption {
       : context_(&context_of(awaiting)) {
     waiting = awaiting;
   }
-  select_wait(const select_wait&) = delete;
-  select_wait& operator=(const select_wait&) = delete;
 
   /// Lets `stop` cancel the wait, from now on.
   void cancel_on(inplace_stop_token stop) noexcept {

@@ -11,10 +11,6 @@ namespace gyre::detail {
 /// be destroyed as soon as no thread locks it any more: unlocking is a single store.
 class spin_lock {
  public:
-  constexpr spin_lock() noexcept = default;
-  spin_lock(const spin_lock&) = delete;
-  spin_lock& operator=(const spin_lock&) = delete;
-
   void lock() noexcept {
     // acquire: pairs with the release in unlock().
     if (locked_.exchange(true, std::memory_order_acquire)) [[unlikely]]

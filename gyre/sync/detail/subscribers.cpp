@@ -3,7 +3,6 @@
 
 #include <gyre/base/intrusive_queue.hpp>
 
-#include <mutex>
 #include <utility>
 
 namespace gyre::detail {

@@ -10,12 +10,10 @@
 #include <gyre/base/intrusive_list.hpp>
 #include <gyre/base/intrusive_queue.hpp>
 #include <gyre/task/context.hpp>
-#include <gyre/task/detail/cancelled.hpp>
 #include <gyre/task/detail/resumption.hpp>
 #include <gyre/task/stop_token.hpp>
 
 #include <cassert>
-#include <coroutine>
 #include <memory>
 #include <utility>
 

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <gyre/base/intrusive_list.hpp>
-#include <gyre/sync/detail/primitive_wait.hpp>
 #include <gyre/sync/detail/state_word.hpp>
 #include <gyre/sync/detail/waiter.hpp>
 

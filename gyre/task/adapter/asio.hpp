@@ -126,17 +126,11 @@ class asio_cancellation : operation {
 
 /// The arguments of a handler of Asio as one type.
 template <class... Results>
-struct asio_result {
-  using type = std::tuple<Results...>;
-};
+struct asio_result : std::type_identity<std::tuple<Results...>> {};
 template <>
-struct asio_result<> {
-  using type = void;
-};
+struct asio_result<> : std::type_identity<void> {};
 template <class Result>
-struct asio_result<Result> {
-  using type = Result;
-};
+struct asio_result<Result> : std::type_identity<Result> {};
 
 template <class... Arguments>
 struct asio_handler_result : asio_result<std::decay_t<Arguments>...> {};
@@ -250,13 +244,9 @@ class asio_awaiting final : task_context, operation {
 };
 
 template <class T>
-struct asio_signature {
-  using type = void(std::exception_ptr, T);
-};
+struct asio_signature : std::type_identity<void(std::exception_ptr, T)> {};
 template <>
-struct asio_signature<void> {
-  using type = void(std::exception_ptr);
-};
+struct asio_signature<void> : std::type_identity<void(std::exception_ptr)> {};
 
 }  // namespace detail
 

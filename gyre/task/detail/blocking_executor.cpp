@@ -8,9 +8,7 @@
 
 #include <bit>
 #include <cstddef>
-#include <cstdint>
 #include <filesystem>
-#include <string>
 #include <system_error>
 
 namespace gyre::detail {

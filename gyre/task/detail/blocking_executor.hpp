@@ -89,8 +89,6 @@ class basic_blocking_queue {
 class blocking_executor final : public executor {
  public:
   blocking_executor() noexcept;
-  blocking_executor(const blocking_executor&) = delete;
-  blocking_executor& operator=(const blocking_executor&) = delete;
   ~blocking_executor();
 
   void post(operation& op) noexcept override { queue_.push(op); }

@@ -2,8 +2,6 @@
 #include <gyre/task/detail/child_group.hpp>
 
 #include <algorithm>
-#include <cstddef>
-#include <vector>
 
 namespace gyre::detail {
 

@@ -6,6 +6,7 @@
 #include <gyre/task/context.hpp>
 
 #include <coroutine>
+#include <utility>
 #include <vector>
 
 namespace gyre::detail {
@@ -30,17 +31,23 @@ class child_set {
 
  protected:
   child_set() noexcept = default;
-  ~child_set();
+  ~child_set() {
+    if (parent_ == nullptr) return;
+    child_set** each = &parent_->child_sets;
+    while (*each != this) each = &(*each)->outer_;
+    *each = outer_;
+  }
 
   /// Lists the set with the coroutine `parent`, once.
   template <class Promise>
   void attach(std::coroutine_handle<Promise> parent) noexcept {
-    if constexpr (has_context<Promise>) attach_to(context_of(parent));
+    if constexpr (has_context<Promise>) {
+      parent_ = &context_of(parent);
+      outer_ = std::exchange(parent_->child_sets, this);
+    }
   }
 
  private:
-  void attach_to(task_context& parent) noexcept;
-
   task_context* parent_ = nullptr;
   child_set* outer_ = nullptr;
 };

@@ -24,7 +24,6 @@ class deadline_stop : resumption, timer_operation {
  public:
   deadline_stop(inplace_stop_source& source, std::chrono::nanoseconds limit) noexcept
       : timer_operation(&on_expiry), source_(source), limit_(limit) {}
-  deadline_stop(const deadline_stop&) = delete;
   ~deadline_stop() {
     if (timers_ != nullptr) timers_->cancel_timer(*this);
   }

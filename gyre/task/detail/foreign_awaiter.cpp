@@ -3,8 +3,6 @@
 
 #include <gyre/task/executor.hpp>
 
-#include <coroutine>
-
 #ifdef __clang__
 #define GYRE_TAIL_CALL [[clang::musttail]]
 #define GYRE_MAKES_TAIL_CALLS

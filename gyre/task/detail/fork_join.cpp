@@ -1,17 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/task/detail/fork_join.hpp>
 
-#include <gyre/base/operation.hpp>
 #include <gyre/base/slab.hpp>
 #include <gyre/task/executor.hpp>
 
 #include <algorithm>
-#include <coroutine>
-#include <cstddef>
 #include <new>
 #include <type_traits>
 #include <utility>
-#include <vector>
 
 namespace gyre::detail {
 namespace {

@@ -29,10 +29,6 @@ namespace gyre::detail {
 /// | event, cancelling | - | cancelling | - | resumes | event |
 /// | cancelling | - | - | - | - | resumes |
 class stoppable_wait : operation {
- public:
-  stoppable_wait(const stoppable_wait&) = delete;
-  stoppable_wait& operator=(const stoppable_wait&) = delete;
-
  protected:
   stoppable_wait() noexcept : operation(&run) {}
   ~stoppable_wait() = default;

@@ -23,11 +23,9 @@
 
 namespace gyre::detail {
 
-#if defined(__clang__)
-inline constexpr bool has_symmetric_transfer = true;
-#elif defined(GYRE_HAS_SIBLING_CALLS) && defined(__OPTIMIZE__) &&      \
-    !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) && \
-    !defined(__SANITIZE_HWADDRESS__)
+#if defined(__clang__) ||                                                                          \
+    (defined(GYRE_HAS_SIBLING_CALLS) && defined(__OPTIMIZE__) && !defined(__SANITIZE_ADDRESS__) && \
+     !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_HWADDRESS__))
 inline constexpr bool has_symmetric_transfer = true;
 #else
 inline constexpr bool has_symmetric_transfer = false;
