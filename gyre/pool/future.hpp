@@ -10,7 +10,7 @@
 #include <gyre/base/clock.hpp>
 #include <gyre/base/detail/droppable_operation.hpp>
 #include <gyre/pool/detail/future_state.hpp>
-#include <gyre/pool/detail/helper.hpp>
+#include <gyre/pool/detail/pool_task.hpp>
 #include <gyre/task/context.hpp>
 #include <gyre/task/detail/cancelled.hpp>
 #include <gyre/task/stop_token.hpp>
@@ -80,16 +80,11 @@ class submitted_task final : public future_state<submitted_result_t<F>> {
 class owned_task {
  public:
   explicit owned_task(droppable_operation& task) noexcept : task_(&task) {}
-  owned_task(owned_task&& other) noexcept : task_(std::exchange(other.task_, nullptr)) {}
-  owned_task& operator=(owned_task&&) = delete;
-  ~owned_task() {
-    if (task_ != nullptr) task_->drop();
-  }
 
-  void operator()() { std::exchange(task_, nullptr)->execute(); }
+  void operator()() { task_.release()->execute(); }
 
  private:
-  droppable_operation* task_;
+  std::unique_ptr<droppable_operation, task_dropper> task_;
 };
 
 /// A task for a pool, which executes or drops it, and its future.
@@ -206,16 +201,15 @@ class future_state_awaiter : future_state_waiter {
   bool await_ready() const noexcept { return future_.state_->is_finished(); }
   template <class Promise>
   bool await_suspend(std::coroutine_handle<Promise> awaiting) noexcept {
-    const task_context& context = context_of(awaiting);
+    const task_context& here = context_of(awaiting);
     waiting = awaiting;
-    where = context.where;
-    if (context.stop.stop_possible()) on_stop_.emplace(context.stop, cancel{this});
-    context_ = &context;
-    return future_.state_->await(*this) || gives_way(context, awaiting);
+    context = &here;
+    if (here.stop.stop_possible()) on_stop_.emplace(here.stop, cancel{this});
+    return future_.state_->await(*this) || gives_way(here, awaiting);
   }
   T await_resume() {
     on_stop_.reset();
-    if (!future_.state_->is_finished()) throw_cancelled(*context_);
+    if (!future_.state_->is_finished()) throw_cancelled(*context);
     return future_.get();
   }
 
@@ -223,12 +217,11 @@ class future_state_awaiter : future_state_waiter {
   struct cancel {
     future_state_awaiter* self;
     void operator()() const noexcept {
-      if (self->future_.state_->cancel_wait()) self->where->post(*self);
+      if (self->future_.state_->cancel_wait()) self->context->where->post(*self);
     }
   };
 
   future<T> future_;
-  const task_context* context_ = nullptr;                 // once it has suspended
   std::optional<inplace_stop_callback<cancel>> on_stop_;  // ends before the future does
 };
 

@@ -20,7 +20,6 @@
 #include <utility>
 
 namespace gyre {
-
 namespace detail {
 
 struct barrier_waiter : waiter {

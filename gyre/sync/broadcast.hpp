@@ -57,7 +57,7 @@ class broadcast_core : public subscribers {
       if (values_.full()) values_.pop();
       values_.push(std::move(value));
       ++sent_;
-      waiting_.claim_all(woken, false);
+      receivers_.claim_all(woken, false);
     }
     wake_all(woken);
     return channel_status::ok;
@@ -112,14 +112,11 @@ class broadcast {
 
   /// Refuses all further sends. Idempotent.
   void close() noexcept { core_.close(); }
-  [[nodiscard]] bool closed() const noexcept {
-    const std::lock_guard hold(core_.lock());
-    return core_.closed();
-  }
+  [[nodiscard]] bool closed() const noexcept { return core_.closed(); }
   [[nodiscard]] std::size_t capacity() const noexcept { return core_.capacity(); }
 
  private:
-  mutable detail::broadcast_core<T> core_;
+  detail::broadcast_core<T> core_;
 };
 
 /// A position in the values of a broadcast; a copy continues from there on its own.
@@ -163,7 +160,7 @@ class broadcast_receiver {
   }
 
   // Both with the lock held.
-  [[nodiscard]] bool ready() const noexcept { return seen_ != core_->sent() || core_->closed(); }
+  [[nodiscard]] bool ready() const noexcept { return seen_ != core_->sent() || core_->is_closed(); }
   std::optional<broadcast_value<T>> next() {
     if (seen_ == core_->sent()) return std::nullopt;
     const std::uint64_t number = std::max(seen_, core_->oldest());

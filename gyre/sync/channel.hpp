@@ -12,7 +12,7 @@
 #include <gyre/sync/detail/segment_buffer.hpp>
 #include <gyre/sync/detail/select_wait.hpp>
 #include <gyre/sync/detail/single_wait.hpp>
-#include <gyre/sync/detail/spin_lock.hpp>
+#include <gyre/sync/detail/subscribers.hpp>
 
 #include <cassert>
 #include <concepts>
@@ -43,32 +43,6 @@ template <class T>
 concept channel_value = std::is_object_v<T> && std::is_nothrow_move_constructible_v<T> &&
                         std::is_nothrow_destructible_v<T> && alignof(T) <= 16;
 
-/// The part of a channel that does not depend on the type of its values.
-class channel_base {
- public:
-  channel_base() = default;
-  channel_base(const channel_base&) = delete;
-  channel_base& operator=(const channel_base&) = delete;
-
-  spin_lock& lock() noexcept { return lock_; }
-  void close() noexcept;
-  bool closed() const noexcept {
-    const std::lock_guard hold(lock_);
-    return closed_;
-  }
-
- protected:
-  ~channel_base() {
-    assert(receivers_.empty() && senders_.empty() && "a channel was destroyed while waited for");
-  }
-
-  // Receivers wait only while there are no values, senders only while there is no room.
-  mutable spin_lock lock_;
-  bool closed_ = false;
-  select_queue receivers_;
-  select_queue senders_;
-};
-
 template <class T>
 struct receive_node : select_node {
   std::optional<T> value;
@@ -78,16 +52,13 @@ struct send_node : select_node {
   T* source;
 };
 
+/// Receivers wait only while there are no values, senders only while there is no room.
 template <class T, class Buffer>
-class receive_case;
-template <class T, class Buffer, class Source>
-class send_case;
-
-template <class T, class Buffer>
-class channel_core : public channel_base {
+class channel_core : public subscribers {
  public:
   template <class... Arguments>
   explicit channel_core(Arguments... arguments) : buffer_(arguments...) {}
+  ~channel_core() { assert(senders_.empty() && "destroyed while waited for"); }
 
   // With the lock held:
 
@@ -122,12 +93,12 @@ class channel_core : public channel_base {
     return closed_ ? channel_status::closed : channel_status::empty;
   }
 
-  void enlist(receive_node<T>& receiver) noexcept { receivers_.push_back(receiver); }
-  void enlist(send_node<T>& sender) noexcept { senders_.push_back(sender); }
+  void enlist_sender(send_node<T>& sender) noexcept { senders_.push_back(sender); }
   Buffer& buffer() noexcept { return buffer_; }
 
   // Without the lock:
 
+  void close() noexcept { subscribers::close(&senders_); }
   channel_status try_push(T& value) noexcept {
     select_wait* woken = nullptr;
     lock_.lock();
@@ -153,12 +124,6 @@ class channel_core : public channel_base {
   }
   std::size_t capacity() const noexcept { return buffer_.capacity(); }
 
-  auto receiving() noexcept { return receive_case<T, Buffer>(*this); }
-  template <class Source>
-  auto sending(Source&& value) noexcept {
-    return send_case<T, Buffer, Source>(*this, std::forward<Source>(value));
-  }
-
  private:
   select_node* claim_sender(select_wait*& woken) noexcept {
     if (senders_.empty()) return nullptr;
@@ -167,6 +132,7 @@ class channel_core : public channel_base {
     return first;
   }
 
+  select_queue senders_;
   Buffer buffer_;
 };
 
@@ -205,7 +171,7 @@ class send_case : public send_node<T> {
   }
   void enlist() noexcept {
     this->source = std::addressof(value_);
-    to_->enlist(*this);
+    to_->enlist_sender(*this);
   }
   std::error_code error() const noexcept {
     return this->closed ? std::make_error_code(std::errc::broken_pipe) : std::error_code();

@@ -20,7 +20,6 @@
 #include <utility>
 
 namespace gyre {
-
 namespace detail {
 
 /// Waits in the condition variable, and then in the line of the mutex.

@@ -60,7 +60,10 @@ class mutex : detail::waiting_line<mutex> {
     word alone = held;
     // release: pairs with the acquire of the next lock.
     if (!compare_exchange_strong(alone, 0, std::memory_order_release, std::memory_order_relaxed)) {
-      hand_over();
+      change([](word& now) {
+        assert((now & held) != 0 && "unlocked a gyre::mutex that is not locked");
+        now &= ~held;
+      });
     }
   }
 
@@ -81,9 +84,6 @@ class mutex : detail::waiting_line<mutex> {
   Guard grant(const detail::waiter&) noexcept {
     return Guard(*this, std::adopt_lock);
   }
-  void hand_over() noexcept;
 };
-
-extern template class detail::waiting_line<mutex>;
 
 }  // namespace gyre

@@ -116,7 +116,7 @@ class semaphore : detail::waiting_line<semaphore, detail::semaphore_waiter> {
         return;
       }
     }
-    release_to_waiters(permits);
+    change([permits](word& state) { state += permits * one; });
   }
 
   /// The number of permits now, also of those that are waited for.
@@ -137,15 +137,12 @@ class semaphore : detail::waiting_line<semaphore, detail::semaphore_waiter> {
   Permit grant(const waiter& served) noexcept {
     return Permit(*this, served.wanted);
   }
-  void release_to_waiters(std::uint64_t permits) noexcept;
   static bool take(word& now, const waiter& next) noexcept {
     if (now / one < next.wanted) return false;
     now -= next.wanted * one;
     return true;
   }
 };
-
-extern template class detail::waiting_line<semaphore, detail::semaphore_waiter>;
 
 inline void semaphore_permit::release() noexcept {
   if (const std::uint64_t held = forget(); held != 0) from_->release(held);

@@ -15,7 +15,6 @@
 #include <mutex>
 
 namespace gyre {
-
 namespace detail {
 
 struct shared_mutex_waiter : waiter {
@@ -113,7 +112,12 @@ class shared_mutex : detail::waiting_line<shared_mutex, detail::shared_mutex_wai
   Guard grant(const waiter&) noexcept {
     return Guard(*this, std::adopt_lock);
   }
-  void hand_over(word share) noexcept;
+  void hand_over(word share) noexcept {
+    change([share](word& now) {
+      assert(now >= share && "unlocked a gyre::shared_mutex that is not locked");
+      now -= share;
+    });
+  }
   static bool take(word& now, const waiter& next) noexcept {
     const word conflicting = next.writes ? ~awaited : written;
     if ((now & conflicting) != 0) return false;
@@ -121,7 +125,5 @@ class shared_mutex : detail::waiting_line<shared_mutex, detail::shared_mutex_wai
     return true;
   }
 };
-
-extern template class detail::waiting_line<shared_mutex, detail::shared_mutex_waiter>;
 
 }  // namespace gyre

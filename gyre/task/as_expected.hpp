@@ -16,7 +16,6 @@
 #include <utility>
 
 namespace gyre {
-
 namespace detail {
 
 /// Awaiters whose result() gives the error as a value.

@@ -12,7 +12,6 @@
 #include <variant>
 
 namespace gyre {
-
 namespace detail {
 
 template <class T>
@@ -84,5 +83,4 @@ task<> as_task_without_result(T object) {
 }
 
 }  // namespace detail
-
 }  // namespace gyre

@@ -4,7 +4,6 @@
 #include <ostream>
 
 namespace gyre {
-
 namespace detail {
 
 void append_frame(std::string& text, const std::source_location& frame, std::string_view indent) {

@@ -24,7 +24,6 @@
 #include <vector>
 
 namespace gyre {
-
 namespace detail {
 
 /// Results that arrive in any order.

@@ -14,7 +14,6 @@
 #include <source_location>
 
 namespace gyre {
-
 namespace detail {
 struct promise_base;
 struct local_binding;

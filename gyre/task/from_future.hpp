@@ -15,7 +15,6 @@
 #include <utility>
 
 namespace gyre {
-
 namespace detail {
 
 /// Waits in an operation on one executor, and resumes the coroutine on another.

@@ -30,7 +30,6 @@
 #include <vector>
 
 namespace gyre {
-
 namespace detail {
 
 class shared_work;

@@ -16,7 +16,6 @@
 #include <system_error>
 
 namespace gyre {
-
 namespace detail {
 
 /// Waits for a timer of the coroutine's executor.

@@ -228,5 +228,4 @@ class linked_stop_source : public inplace_stop_source {
 };
 
 }  // namespace detail
-
 }  // namespace gyre

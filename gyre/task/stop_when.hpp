@@ -14,7 +14,6 @@
 #include <utility>
 
 namespace gyre {
-
 namespace detail {
 
 /// A token that stops when either of two does. Costs nothing if one of them never does.

@@ -18,7 +18,6 @@
 #include <utility>
 
 namespace gyre {
-
 namespace detail {
 
 /// Sets a flag on the thread of an executor.

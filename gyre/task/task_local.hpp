@@ -24,7 +24,6 @@
 #include <utility>
 
 namespace gyre {
-
 namespace detail {
 
 /// A bound value: its key, and the binding around it.

@@ -22,7 +22,6 @@
 #include <vector>
 
 namespace gyre {
-
 namespace detail {
 
 template <class T>

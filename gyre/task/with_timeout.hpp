@@ -17,7 +17,6 @@
 #include <utility>
 
 namespace gyre {
-
 namespace detail {
 
 template <class T>

@@ -57,7 +57,7 @@ void future_state_base::finish() noexcept {
   } else if ((seen & sleeping_bit) != 0) {
     futex_wake_one(word);  // which may be gone by now
   } else if ((seen & (awaited_bit | cancelled_bit)) == awaited_bit) {
-    waiter_->where->post(*waiter_);  // not gone: its owner is resumed by this
+    waiter_->context->where->post(*waiter_);  // not gone: its owner is resumed by this
   }
 }
 

@@ -6,9 +6,9 @@
 #include <gyre/base/clock.hpp>
 #include <gyre/base/detail/droppable_operation.hpp>
 #include <gyre/base/detail/slab_object.hpp>
+#include <gyre/task/context.hpp>
 #include <gyre/task/detail/cancelled.hpp>
 #include <gyre/task/detail/resumption.hpp>
-#include <gyre/task/executor.hpp>
 #include <gyre/task/task.hpp>
 
 #include <cstdint>
@@ -19,9 +19,9 @@
 
 namespace gyre::detail {
 
-/// A coroutine that waits for the end of a task, and the executor on which it goes on.
+/// A coroutine that waits for the end of a task, and its context.
 struct future_state_waiter : resumption {
-  executor* where = nullptr;
+  const task_context* context = nullptr;  // once it has suspended
 };
 
 /// The part that does not depend on the result. The bits of one word, which are only ever set (but

@@ -15,10 +15,7 @@ class helper {
 
   /// Before the thread sleeps without a deadline, because help_once() found nothing. False if no
   /// thread is left that could run `task`: a deadlock. Otherwise woke_up() follows.
-  virtual bool may_sleep(const future_state_base& task) noexcept {
-    static_cast<void>(task);
-    return true;
-  }
+  virtual bool may_sleep(const future_state_base& /*task*/) noexcept { return true; }
   virtual void woke_up() noexcept {}
 
  protected:

@@ -97,6 +97,14 @@ pool_task& make_pool_task(F&& callable) {
   return *callable_task<std::decay_t<F>>::make(std::forward<F>(callable));
 }
 
+/// A deleter.
+struct task_dropper {
+  template <class Task>
+  void operator()(Task* task) const noexcept {
+    task->drop();
+  }
+};
+
 /// A task or an operation, in one word.
 class work_item {
  public:

@@ -9,9 +9,10 @@
 
 namespace gyre::detail {
 
-/// How a request for a slot ended.
+/// The answer to a request for a slot.
 enum class admission_result : std::uint8_t {
   granted,
+  must_wait,  ///< no slot is free, and the caller is to queue for one
   full,       ///< no slot is free, and the caller does not wait
   timed_out,  ///< no slot became free before the deadline
   closed,     ///< the pool accepts no more tasks

@@ -3,7 +3,6 @@
 
 #include <gyre/base/intrusive_queue.hpp>
 #include <gyre/exec/inbox/inbox.hpp>
-#include <gyre/pool/detail/drained_batch.hpp>
 #include <gyre/pool/detail/pool_core.hpp>
 
 #include <algorithm>
@@ -39,12 +38,6 @@ stealing_scheduler::stealing_scheduler(pool_core& pool)
       submissions_(pool.slots()),
       idle_(pool.options().workers),
       lanes_(pool.options().aging) {}
-
-stealing_scheduler::~stealing_scheduler() = default;
-
-void stealing_scheduler::run_worker(pool_worker& self) noexcept {
-  run_worker_loop(*this, life_, self);
-}
 
 // ---- adding
 

@@ -25,14 +25,13 @@ namespace gyre::detail {
 class stealing_scheduler final : public task_scheduler {
  public:
   explicit stealing_scheduler(pool_core& pool);
-  ~stealing_scheduler() override;
 
   inbound_queue inbound() noexcept override { return {&submissions_, &idle_}; }
   void enqueue(pool_task& task, task_priority priority) noexcept override;
   void enqueue(operation& op) noexcept override;
   void enqueue_own(pool_worker& self, pool_task& task) noexcept override;
   bool offer(pool_worker& self, operation& op) noexcept override;
-  void run_worker(pool_worker& self) noexcept override;
+  void run_worker(pool_worker& self) noexcept override { run_worker_loop(*this, life_, self); }
   work_item next(pool_worker& self) noexcept override;
   void put_back(pool_worker& self, work_item item) noexcept override;
   void release_queue(pool_worker& self) noexcept override;

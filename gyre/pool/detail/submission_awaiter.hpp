@@ -53,7 +53,7 @@ class slot_awaiter : resumption, slot_waiter {
 
   pool_core* pool_;
   task_priority priority_;
-  std::optional<admission_result> result_;
+  admission_result result_ = admission_result::must_wait;
   const task_context* context_ = nullptr;  // null unless it waits
   std::optional<inplace_stop_callback<cancel_wait>> on_stop_;
 };

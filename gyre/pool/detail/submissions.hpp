@@ -66,16 +66,6 @@ class basic_submissions {
     return push_to(*entered, build);
   }
 
-  /// try_push() that waits for a slot until `deadline`: granted, timed_out or closed.
-  template <class F>
-  [[nodiscard]] admission_result push_until(F&& callable, steady_time deadline) {
-    while (!try_push(std::forward<F>(callable))) {
-      const admission_result reserved = reserve_until(deadline);
-      if (reserved != admission_result::granted) return reserved;
-    }
-    return admission_result::granted;
-  }
-
   /// Waits until the calling thread has a slot for its next push: granted, timed_out or closed.
   [[nodiscard]] admission_result reserve_until(steady_time deadline) {
     if (reserve()) return admission_result::granted;

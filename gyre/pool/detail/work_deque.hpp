@@ -8,6 +8,7 @@
 #include <gyre/base/atomic.hpp>
 #include <gyre/base/cache_line.hpp>
 #include <gyre/base/fence.hpp>
+#include <gyre/sync/detail/spin_lock.hpp>
 
 #include <algorithm>
 #include <bit>
@@ -123,30 +124,6 @@ class work_deque {
   using position = std::int64_t;  // of an element, counted from the first one ever; signed, as the
                                   // bottom may for a moment be one less than the top
 
-  /// The thieves' lock. Held for the time of a heavy fence and a short copy.
-  class lock_type {
-   public:
-    bool try_lock() noexcept {
-      // acquire: pairs with the release in unlock().
-      return !held_.load(std::memory_order_relaxed) &&
-             !held_.exchange(true, std::memory_order_acquire);
-    }
-    void lock() noexcept {
-      for (int tries = 0; !try_lock(); ++tries) {
-        if (tries < 64) {
-          cpu_relax();
-        } else {
-          thread_yield();  // the thief may have lost its processor
-        }
-      }
-    }
-    // release: pairs with the acquire in try_lock().
-    void unlock() noexcept { held_.store(false, std::memory_order_release); }
-
-   private:
-    gyre::detail::atomic<bool> held_{false};
-  };
-
   /// A deque that is found empty and can hold more than this gives its memory back.
   static constexpr position kept_capacity = 16 * static_cast<position>(Smallest);
 
@@ -260,7 +237,7 @@ class work_deque {
 
   // Written by thieves.
   alignas(false_sharing_range) gyre::detail::atomic<position> top_{0};  // the oldest
-  lock_type lock_;
+  spin_lock lock_;  // the thieves': held for the time of a heavy fence and a short copy
 };
 
 }  // namespace gyre::detail

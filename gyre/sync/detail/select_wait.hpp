@@ -70,7 +70,18 @@ class select_wait : public resumption {
 
   /// Ends the wait with the case `chosen`, unless it has ended; for a stop or a timer. True: the
   /// coroutine waits already, and the caller owes it wake().
-  [[nodiscard]] bool decide(index chosen) noexcept;
+  [[nodiscard]] bool decide(index chosen) noexcept {
+    // relaxed: the exchanges below order.
+    index seen = decided_.load(std::memory_order_relaxed);
+    while (seen == preparing || seen == open) {
+      // acquire: pairs with the release in publish().
+      if (decided_.compare_exchange_weak(seen, chosen, std::memory_order_acquire,
+                                         std::memory_order_relaxed)) {
+        return seen == open;
+      }
+    }
+    return false;
+  }
 
   /// Resumes the coroutine on its executor. Once; the wait may be gone afterwards.
   void wake() noexcept { where().post(*this); }
@@ -124,13 +135,20 @@ class select_queue {
     return nullptr;
   }
   /// Claims all waits; wake_all() must follow, without the lock.
-  void claim_all(intrusive_queue<operation>& claimed, bool closed) noexcept;
+  void claim_all(intrusive_queue<operation>& claimed, bool closed) noexcept {
+    while (select_node* const node = claim_first()) {
+      node->closed = closed;
+      claimed.push_back(*node->wait);
+    }
+  }
 
  private:
   intrusive_list<select_node> nodes_;
 };
 
 /// Resumes the coroutines of claim_all().
-void wake_all(intrusive_queue<operation>& claimed) noexcept;
+inline void wake_all(intrusive_queue<operation>& claimed) noexcept {
+  while (operation* const next = claimed.pop_front()) static_cast<select_wait*>(next)->wake();
+}
 
 }  // namespace gyre::detail

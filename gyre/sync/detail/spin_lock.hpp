@@ -16,8 +16,13 @@ class spin_lock {
     if (locked_.exchange(true, std::memory_order_acquire)) [[unlikely]]
       lock_slowly();
   }
+  bool try_lock() noexcept {
+    // relaxed: a look, which leaves the cache line to the holder; acquire: as in lock().
+    return !locked_.load(std::memory_order_relaxed) &&
+           !locked_.exchange(true, std::memory_order_acquire);
+  }
   void unlock() noexcept {
-    // release: pairs with the acquire in lock().
+    // release: pairs with the acquire in lock() and try_lock().
     locked_.store(false, std::memory_order_release);
   }
 

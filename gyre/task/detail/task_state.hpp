@@ -341,5 +341,4 @@ struct task_access {
 };
 
 }  // namespace detail
-
 }  // namespace gyre
