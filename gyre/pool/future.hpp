@@ -41,8 +41,7 @@ using submitted_result_t =
     std::conditional_t<std::is_rvalue_reference_v<std::invoke_result_t<F&>>,
                        std::remove_cvref_t<std::invoke_result_t<F&>>, std::invoke_result_t<F&>>;
 
-/// A callable in a pool, and the state of its future, in one block of the slab allocator
-/// (base/slab.hpp).
+/// A callable in a pool, and the state of its future, in one block of the slab (base/slab.hpp).
 template <class F>
 class submitted_task final : public future_state<submitted_result_t<F>> {
  public:
@@ -149,8 +148,7 @@ class [[nodiscard]] future {
 
   void wait() const { state().wait_until(steady_time::max()); }
   /// Waits at most for `duration`, and returns whether the task has finished. A worker of a pool
-  /// that waits returns later than that if it is running another task meanwhile: when that task has
-  /// ended.
+  /// that runs another task meanwhile returns only when that has ended.
   bool wait_for(std::chrono::nanoseconds duration) const {
     return state().is_finished() ||
            state().wait_until(detail::later(detail::monotonic_now(), duration));

@@ -38,8 +38,7 @@ namespace gyre {
 /// How parallel_for() and parallel_reduce() divide their work.
 struct parallel_options {
   /// How many elements a thread does in a row before it lets others take some. 0: a 1024th of all,
-  /// at most 1024. Larger grains suit bodies of some nanoseconds, which the compiler then
-  /// vectorises.
+  /// at most 1024. Larger grains let the compiler vectorise bodies of some nanoseconds.
   std::size_t grain = 0;
 };
 

@@ -383,8 +383,7 @@ template <class T>
   return sending(detail::channel_access::core(channel), value);
 }
 
-/// A case of select(): a time limit of `delay` from the beginning of the wait. The result is
-/// timed_out.
+/// A case of select(): a limit of `delay` from the beginning of the wait. The result is timed_out.
 [[nodiscard]] inline auto on_timeout(std::chrono::nanoseconds delay) noexcept {
   return detail::timeout_case(delay);
 }
@@ -394,13 +393,11 @@ template <class T>
 }
 
 /// Awaited, waits until one of `cases` can complete, completes that one and none of the others, and
-/// gives a std::variant with its result at its index. If several can complete at once, the choice
-/// is random.
+/// gives a std::variant with its result at its index. Among several that can the choice is random.
 ///
 /// A send into a closed channel and a receive from a closed and empty one complete at once, with an
 /// exception and nullopt: leave such cases out. Values of on_send() that were not sent are
-/// destroyed. A select with a time limit that begins outside of its executor's threads goes there
-/// first.
+/// destroyed. With a time limit a select begins on a thread of its executor.
 ///
 /// Errors: operation_cancelled when asked to stop, and no case has completed;
 /// std::errc::operation_not_supported for a time limit where the executor has no timers.

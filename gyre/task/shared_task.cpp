@@ -124,8 +124,7 @@ void shared_work::abandon(shared_waiter& waiter) noexcept {
   if (--awaiting_ == 0) stop_unlocked(lock);
 }
 
-// Asks the work to stop, and lets nobody join it from now on. The work may end in it, and with it
-// all who wait.
+// Asks the work to stop, and lets nobody join. The work, and all who wait, may end in it.
 //
 // Work that is asked to stop may be the last to await other work, which is stopped in turn. In a
 // chain of works each would be asked within the call for the one before; so this thread asks them

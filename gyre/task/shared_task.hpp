@@ -257,8 +257,7 @@ class shared_state final : public shared_work {
 /// Errors: awaiting throws the work's exception, the same object for all; std::logic_error if the
 /// handle is empty; operation_cancelled; std::errc::owner_dead.
 /// Complexity: copying is an atomic increment, awaiting a load when the work is done, else a short
-/// lock, without allocation. State and frame come from the slab. Chains of shared tasks need no
-/// stack.
+/// lock, without allocation. State and frame come from the slab. Chains need no stack.
 template <class T = void>
 class [[nodiscard]] shared_task {
   using state = detail::shared_state<T>;

@@ -13,8 +13,7 @@ namespace gyre {
 // `blocking_bits` is set in the state that is returned.
 auto inplace_stop_source::lock_unless(word blocking_bits, word also_set) const noexcept -> word {
   constexpr int spins = 64;  // more mean that the holder has lost the processor
-  // acquire here and below: pairs with the release in unlock(), and, where a stop is found, with
-  // the one in request_stop().
+  // acquire here and below: pairs with the release in unlock() and, for a stop, in request_stop().
   word state = state_.load(std::memory_order_acquire);
   for (int tries = 0;;) {
     if ((state & blocking_bits) != 0) return state;

@@ -46,8 +46,7 @@ class stop_callback_base {
 
   const inplace_stop_source* source_;  // null: nothing to leave
   invoker* invoke_;
-  // Belong to the source's lock. The first callback has no previous one, nor has one that was taken
-  // out to be called.
+  // Belong to the source's lock. The first has no previous one, nor one taken out to be called.
   stop_callback_base* next_ = nullptr;
   stop_callback_base* previous_ = nullptr;
 };

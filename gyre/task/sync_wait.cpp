@@ -105,8 +105,7 @@ class live_tasks {
     }
     return found;
   }
-  // Makes executors skip operations of the tasks, which must not be destroyed. Throws
-  // std::bad_alloc.
+  // Makes executors skip the tasks, which must not be destroyed. Throws std::bad_alloc.
   void never_resume() const {
     for (const live_task& task : tasks_) {
       promise_base& innermost = *task.context->innermost;

@@ -133,8 +133,7 @@ class basic_capacity {
     return {admission_result::granted, self.granted()};
   }
 
-  /// Ends all waits: from now on a request that finds no free slot ends with `closed`. Free slots
-  /// can still be taken.
+  /// Ends all waits: from now on a request ends with `closed` if no slot is free.
   void close() noexcept {
     waiter_list done;
     {

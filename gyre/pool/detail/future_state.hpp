@@ -37,8 +37,7 @@ struct future_state_waiter : resumption {
 ///   abandoned | frees the state            | -               | -              | -
 ///   finished  | -                          | does not wait   | no effect      | frees the state
 ///
-/// Thread-safety: one thread at a time uses the task's side, one the future's; cancel_wait() may be
-/// called from any.
+/// Thread-safety: one thread uses the task's side, one the future's; any may call cancel_wait().
 class future_state_base : public droppable_operation, public slab_object {
  public:
   // The future's side.

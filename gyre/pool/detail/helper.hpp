@@ -22,8 +22,7 @@ class helper {
   ~helper() = default;
 };
 
-/// The helper of the calling thread, or null. Not inlined: a coroutine may be on another thread
-/// after each suspension.
+/// The helper of the calling thread, or null. Not inlined, as coroutines change threads.
 helper* current_helper() noexcept;
 
 /// Makes `inner` the helper of the calling thread for a scope.

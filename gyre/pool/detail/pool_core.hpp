@@ -54,8 +54,7 @@ class error_reporter {
 };
 
 /// Nothing is lost at the end: a worker ends when all submitted tasks have finished; a submitter
-/// looks, behind a fence, whether the pool has ended meanwhile, and then runs the items that it
-/// finds in the queues.
+/// looks, behind a fence, whether the pool has ended, and then runs what it finds in the queues.
 ///
 /// Thread-safety: all members may be called from any thread.
 /// Lifetime: shared with the threads of the pool, so that a task may destroy the pool.

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// pool_task, work_item: the items in a pool's queues: tasks, which may be dropped, and operations,
-// which may not.
+// pool_task, work_item: a pool's queues hold tasks, which may be dropped, and operations.
 #pragma once
 
 #include <gyre/base/clock.hpp>

@@ -16,8 +16,7 @@ using namespace std::chrono_literals;
 
 // The finished tasks are read before the submitted ones: equal sums mean that none was left in
 // between, as every task is counted as submitted before it can finish. For a task that waits,
-// others that do the same count as finished; they are read in between, so that none is counted
-// twice.
+// others that wait count as finished; they are read in between, and so counted once.
 bool quiescence::is_reached(bool within_task) const noexcept {
   std::uint64_t finished =
       dropped_.load(std::memory_order_acquire) + run_outside_.load(std::memory_order_acquire);

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// shared_queue_scheduler: one queue for all workers, as in most pools; the published experiment
-// compares its two kinds.
+// shared_queue_scheduler: one queue for all workers; the published experiment compares two kinds.
 #pragma once
 
 #include <gyre/base/intrusive_queue.hpp>
@@ -45,8 +44,7 @@ class yielding_idlers {
   static void wake_all() noexcept {}
 };
 
-/// One queue of three lanes, in the order of arrival. Operations go before tasks at every other
-/// turn.
+/// Three lanes, each in the order of arrival. Every other turn, operations go before tasks.
 template <class Idlers>
 class shared_queue_scheduler final : public task_scheduler {
  public:

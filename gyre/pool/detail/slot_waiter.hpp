@@ -23,9 +23,8 @@ class slot_waiter : public intrusive_list_node {
  public:
   using function = void (*)(slot_waiter&) noexcept;
 
-  /// Waits for a slot, and takes up to `most` where many are free. `wake` is called once, without
-  /// a lock, when the wait is over, and not after a cancellation; from then on the waiter may be
-  /// gone.
+  /// Takes up to `most` slots where many are free. `wake` is called once, without a lock, at the
+  /// end of a wait that was not cancelled; from then on the waiter may be gone.
   explicit slot_waiter(function wake, std::size_t most = 1) noexcept : wake_(wake), most_(most) {}
 
   /// After the wait: how many slots the waiter has; none if it was closed or cancelled.

@@ -20,8 +20,7 @@
 namespace gyre::detail {
 
 /// A worker looks at urgent tasks, at its own deque, at the submissions, of which it moves up to
-/// 256 to its deque at once, and at the deques of others; every 61st time at the submissions before
-/// its own.
+/// 256 to its deque at once, and at others' deques; every 61st time at the submissions first.
 class stealing_scheduler final : public task_scheduler {
  public:
   explicit stealing_scheduler(pool_core& pool);

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// submissions: the queue into which threads outside a work-stealing pool submit, sharded by
-// submitting thread.
+// submissions: the queue from outside into a work-stealing pool, sharded by submitting thread.
 #pragma once
 
 #include <gyre/base/atomic.hpp>
@@ -48,9 +47,8 @@ class basic_submissions {
     while (shard* each = shards_.take()) shards_.discharge(*each);
   }
 
-  /// Adds a callable that takes a slot; false, with `callable` untouched, if none is free. Throws
-  /// std::bad_alloc, and what copying or moving `callable` throws; the slot is then free again.
-  /// About 10 ns.
+  /// Adds a callable that takes a slot; false, with `callable` untouched, if none is free. About 10
+  /// ns. Throws std::bad_alloc, and what copying or moving `callable` throws: no slot is taken.
   template <class F>
   [[nodiscard, gnu::noinline]] bool try_push(F&& callable) {
     return try_push_built([&]() noexcept -> F&& { return std::forward<F>(callable); });
@@ -74,8 +72,7 @@ class basic_submissions {
     if (taken > 0) add_slots(taken);
     return result;
   }
-  /// Adds slots that the calling thread has acquired to its stock. Throws std::bad_alloc, and has
-  /// then released them.
+  /// Adds acquired slots to the thread's stock; releases them if it throws std::bad_alloc.
   [[gnu::noinline]] void add_slots(std::size_t slots) {
     try {
       shards_.find_or_enter()->add_to_stock(slots);
@@ -85,8 +82,7 @@ class basic_submissions {
     }
   }
 
-  /// Adds a callable that takes no slot. Throws std::bad_alloc, and what copying or moving
-  /// `callable` throws.
+  /// Adds a callable that takes no slot. Throws as try_push().
   template <class F>
   [[gnu::noinline]] void push(F&& callable) {
     if (shard* const own = shards_.cached()) [[likely]] {

@@ -110,8 +110,7 @@ struct queued_callable {
 };
 
 /// Refers to a callable that is copied or moved at most once, by one of the members; until then it
-/// stays untouched. Every member throws what that throws, and those that make a task
-/// std::bad_alloc.
+/// stays untouched. Members throw what that throws; those that make a task, bad_alloc.
 class task_builder {
  public:
   /// Lifetime: `callable` must outlive this.
@@ -183,8 +182,7 @@ class task_builder {
 
 [[noreturn, gnu::cold]] void throw_refused(admission_result reason);
 
-// As thread_pool's members post(), try_post() and post_at(). Never inlined, as they use
-// thread-locals.
+// As thread_pool's post(), try_post() and post_at(). Not inlined, as they use thread-locals.
 void submit(pool_core& pool, task_builder builder, task_priority priority);
 bool try_submit(pool_core& pool, task_builder builder, task_priority priority);
 void submit_at(pool_core& pool, task_builder builder, steady_time when);

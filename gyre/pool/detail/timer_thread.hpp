@@ -49,8 +49,7 @@ class timer_thread final : public timer_service, operation {
   std::size_t pending() const noexcept;
 
   /// Ends the thread: from now on no timer expires, but those that have begun to. Returns how many
-  /// are left, which can still be cancelled. Idempotent; by one thread at a time, also one of the
-  /// executor's.
+  /// are left, to be cancelled. Idempotent; one thread at a time, also of the executor.
   std::size_t stop() noexcept;
 
  private:

@@ -58,8 +58,7 @@ class work_deque {
   }
 
   /// Owner: takes the newest element; T{} when there is none. One to two nanoseconds; the thieves'
-  /// lock when the last elements are contended, or when a deque that thieves have emptied is first
-  /// found empty.
+  /// lock when the last elements are contended, or thieves have emptied the deque.
   [[nodiscard]] T pop() noexcept {
     const position newest = own_bottom() - 1;
     if (newest < floor_) return leave_empty();
@@ -79,8 +78,7 @@ class work_deque {
     return bottom > floor_ && cell(bottom - 1) == element && pop() != T{};
   }
 
-  /// How many elements there are: exact while no thread adds or takes any, else an estimate. Two
-  /// loads.
+  /// How many elements there are; an estimate while threads add or take some. Two loads.
   [[nodiscard]] std::size_t size() const noexcept {
     return static_cast<std::size_t>(std::max<position>(estimated_size(), 0));
   }

@@ -32,8 +32,7 @@ class worker_set {
   }
   pool_worker& operator[](std::size_t index) const noexcept { return *workers_[index]; }
 
-  /// Starts or retires workers; joins the threads of those that retired earlier. Throws as
-  /// thread_pool::resize().
+  /// Starts or retires workers; joins those that retired earlier. Throws as thread_pool::resize().
   void resize(std::size_t workers);
   /// False if the worker is wanted again.
   bool retire(pool_worker& self) noexcept;

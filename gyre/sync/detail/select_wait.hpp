@@ -6,8 +6,7 @@
 // primitives at once, in the order of their addresses; tries each case; and, if none can complete,
 // puts a node into each primitive's queue before it unlocks. From then on it is passive: a claimant
 // takes one of its nodes out, under that primitive's lock, and loses to an earlier claimant. Two
-// selects that could serve each other cannot both be claimants, because one that still tries has no
-// nodes yet.
+// selects that could serve each other cannot both be claimants, as one that tries has no nodes yet.
 //
 // | state     | publish() | claim(case) | decide(case)              |
 // |-----------|-----------|-------------|---------------------------|
@@ -62,8 +61,7 @@ class select_wait : public resumption {
   /// a queue, with that primitive's lock held, under which the wait was published.
   bool claim(index chosen) noexcept {
     index expected = open;
-    // relaxed: publish() came before through the lock, and the coroutine learns the rest through
-    // the executor's post.
+    // relaxed: publish() came before by the lock; the executor's post orders the rest.
     return decided_.compare_exchange_strong(expected, chosen, std::memory_order_relaxed,
                                             std::memory_order_relaxed);
   }

@@ -78,8 +78,7 @@ class waiter : public resumption, public intrusive_list_node {
   wait_stage stage_ = wait_stage::begun;   // belongs to the primitive's lock while it is suspended
 };
 
-/// Waiters that are completed under a lock, and woken at the end of the scope: declare it before
-/// the lock.
+/// Waiters that are completed under a lock, and woken after it: declare it before the lock.
 class woken_waiters {
  public:
   woken_waiters() noexcept = default;

@@ -58,8 +58,7 @@ class waiting_line : public state_word {
     serve(state.now, ready);
   }
 
-  /// Changes the state, and completes the waiters at the head of the line that need not wait any
-  /// more.
+  /// Changes the state, and completes the waiters at the head that need not wait any more.
   template <class Change>
   [[gnu::noinline]] void change(Change change_state) noexcept {
     woken_waiters ready;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // asio_executor, asio_awaitable, async_await: gyre's coroutines on executors of Boost.Asio, with
-// its operations, and as operations of it. Boost 1.79 or later; gyre/gyre.hpp does not include
-// this.
+// its operations, and as operations of it. Boost 1.79 or later; not in gyre/gyre.hpp.
 //
 //     boost::asio::io_context context;
 //     gyre::asio_executor io(context.get_executor());

@@ -2,8 +2,7 @@
 // awaiting_promise: await_transform() of gyre's coroutines. Wraps foreign awaiters, and records the
 // place of each await for async_backtrace.
 //
-// GCC 12 copies an awaiter that await_transform() returns by reference; it gets an
-// awaiter_reference.
+// GCC 12 copies an awaiter that is returned by reference; it gets an awaiter_reference.
 #pragma once
 
 #include <gyre/task/context.hpp>

@@ -16,8 +16,7 @@ namespace gyre::detail {
 /// Base of the classes that hold children of a coroutine: fork_join, child_group, scope. Listed
 /// from attach() until its destruction.
 ///
-/// Thread-safety: attached and destroyed by the parent. Everything else is for a program that has
-/// one thread left.
+/// Thread-safety: attached and destroyed by the parent; all else needs a program with one thread.
 /// Lifetime: the parent's context outlives the set.
 class child_set {
  public:

@@ -138,8 +138,7 @@ bool fork_join::starter::finish(std::size_t children) noexcept {
   if (has_loop_) ++events_;
   if (events_ == all_events(children)) return true;  // nobody else has had a part in it
   if (newest_ != nullptr) join_.keep(*newest_, *oldest_);
-  // acquire: whoever counts to zero sees the others' results, for the parent. release: and they
-  // what was done here.
+  // acquire: the last to count sees the others' results, for the parent; release: and they ours.
   return join_.pending_.fetch_sub(events_, std::memory_order_acq_rel) == events_;
 }
 

@@ -19,8 +19,7 @@
 
 namespace gyre::detail {
 
-/// The join of the children of one coroutine: a local of it, declared before the tasks, whose
-/// contexts it holds.
+/// The join of a coroutine's children, and their contexts: a local, declared before the tasks.
 ///
 /// A loop starts the children one by one. While a child runs, an executor that forks is offered the
 /// rest of the loop, which another thread may steal (Blumofe and Leiserson, "Scheduling

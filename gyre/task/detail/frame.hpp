@@ -94,8 +94,7 @@ class allocator_frame<Promise, Allocator, parameters<Before...>, parameters<Afte
   }
 };
 
-/// Coroutines with an allocator have another promise type, so that those without one do not pay for
-/// the choice.
+/// Coroutines with an allocator have another promise type; the others do not pay for the choice.
 template <class Coroutine>
 concept slab_coroutine = std::derived_from<typename Coroutine::promise_type, slab_frame>;
 

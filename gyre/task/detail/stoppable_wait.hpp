@@ -33,8 +33,7 @@ class stoppable_wait : operation {
   stoppable_wait() noexcept : operation(&run) {}
   ~stoppable_wait() = default;
 
-  /// Starts the wait, on a thread of `home`. False if it is over, so that the coroutine need not
-  /// suspend.
+  /// Starts the wait, on a thread of `home`. False if it is over: the coroutine goes on.
   bool begin(executor& home, std::coroutine_handle<> awaiting,
              const task_context& context) noexcept;
   /// Starts waiting for the event; true if it has completed already. On a thread of the home.

@@ -201,8 +201,7 @@ class task_state : public task_end {
   }
   T await_resume() { return take_result(); }
 
-  /// Runs the coroutine in a context of its own until it suspends; at its end, calls
-  /// context.finished().
+  /// Runs the coroutine in its own context until it suspends; its end calls context.finished().
   void start(task_context& context) { resume(prepare(context)); }
   /// As start(), but returns the coroutine to be resumed.
   std::coroutine_handle<> prepare(task_context& context) {

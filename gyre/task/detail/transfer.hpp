@@ -65,8 +65,7 @@ constexpr bool may_resume(std::coroutine_handle<>) noexcept { return true; }
 inline void resume(std::coroutine_handle<> first) noexcept {
   if (!may_resume(first)) [[unlikely]]
     return;
-  // A trampoline further down the stack would run only after the ordinary code, which may wait for
-  // `first`.
+  // A trampoline further down would run only after ordinary code that may wait for `first`.
   if (next_on_trampoline != nullptr) [[unlikely]] {
     run_on_trampoline(first);
   } else {
