@@ -168,7 +168,6 @@ class shared_work : public slab_object,
   std::coroutine_handle<> enter(shared_waiter& waiter) noexcept;
   void cancel(shared_waiter& waiter) noexcept;
   void abandon(shared_waiter& waiter) noexcept;
-  std::coroutine_handle<> begin(executor& first_awaiters) noexcept;
   std::coroutine_handle<> end() noexcept;
   void stop_unlocked(std::unique_lock<std::mutex>& lock) noexcept;
 

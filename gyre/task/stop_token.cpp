@@ -20,7 +20,7 @@ auto inplace_stop_source::lock_unless(word blocking_bits, word also_set) const n
     if ((state & locked) != 0) {
       ++tries < spins ? detail::cpu_relax() : detail::thread_yield();
       state = state_.load(std::memory_order_acquire);
-      // release: what happened before a stop happens before whatever sees it.
+      // release: what happened before a stop happens before its observers continue.
     } else if (state_.compare_exchange_weak(state, state | locked | also_set,
                                             std::memory_order_acq_rel, std::memory_order_acquire)) {
       return state;
@@ -42,8 +42,8 @@ bool inplace_stop_source::request_stop() noexcept {
   while (auto* callback = first(state)) {
     auto* rest = callback->next_;
     if (rest != nullptr) rest->previous_ = nullptr;
-    // release: pairs with the acquire in sleep_while(); who waits for an earlier callback may find
-    // this one and go. That this one is running, the lock shows to whoever finds it taken out.
+    // release: pairs with the acquire in sleep_while(): a wait for an earlier callback may end. The
+    // lock orders this store for threads that find this callback taken out.
     running_.store(callback, std::memory_order_release);
     unlock(to_word(rest) | stopped);
     callback->invoke_(*callback);
@@ -79,7 +79,7 @@ void inplace_stop_source::detach(detail::stop_callback_base& callback) const noe
     return;
   }
   unlock(state);
-  // It was called, or is being called: by the function itself or something it waits for.
+  // The callback has been called, or is being called, maybe by this very thread.
   if (::pthread_equal(notifier_, ::pthread_self()) != 0) return;
   detail::sleep_while(running_, &callback);
 }

@@ -17,7 +17,7 @@ namespace gyre::detail {
 #if GYRE_ASYNC_BACKTRACE
 namespace {
 
-// Only the ends of a very long chain.
+// Appends a chain of awaits; of a very long one the ends.
 void append_frames(std::string& text, const promise_base& innermost, const std::string& indent) {
   constexpr std::size_t most_shown_of_an_end = 50;
   std::size_t length = 0;
@@ -156,7 +156,7 @@ waiting_thread::waiting_thread(inplace_stop_token stop_when) noexcept {
 
 std::coroutine_handle<> waiting_thread::finish(task_context& self) noexcept {
   auto& thread = static_cast<waiting_thread&>(self);
-  // Not a question of thread.where: a foreign awaitable may resume coroutines where it likes.
+  // thread.where does not tell: a foreign awaitable may resume coroutines on any thread.
   if (thread.executor_.running_here()) {
     thread.done_ = true;
   } else {
@@ -175,7 +175,7 @@ void waiting_thread::end_deadlock(task_end& work) {
   end_all_.request_stop();
   const bool ended = executor_.run_until(done_) || cancel_remaining();
   if (!ended) {
-    given_up_ = true;
+    left_suspended_ = true;
     work.abandon();
     live_tasks(*this).never_resume();
   }
@@ -183,7 +183,7 @@ void waiting_thread::end_deadlock(task_end& work) {
 }
 
 void waiting_thread::release::operator()(waiting_thread* ended) const noexcept {
-  if (ended->given_up_) {
+  if (ended->left_suspended_) {
     ended->on_stop_.reset();
     ended->executor_.retire();
   } else {
@@ -191,10 +191,10 @@ void waiting_thread::release::operator()(waiting_thread* ended) const noexcept {
   }
 }
 
-// One after the other, since a task that is destroyed may wake others, with a mutex that it unlocks
-// for instance. False if there are some left.
+// Ends the tasks one after the other, since a destroyed task may wake others, with a mutex that it
+// unlocks for instance. False if some are left.
 bool waiting_thread::cancel_remaining() {
-  // Some may begin anew what was cancelled, again and again.
+  // A task may repeat the cancelled operation again and again.
   std::size_t rounds = 2 * live_tasks(*this).size();
   while (rounds-- > 0 && live_tasks(*this).cancel_leaves(executor_)) {
     if (executor_.run_until(done_)) return true;

@@ -29,12 +29,12 @@ class admission {
   /// As the pool's when_full says.
   admission_result submit_as_worker(pool_worker& self, task_builder builder,
                                     task_priority priority);
-  /// What a caller does where when_full has it wait for a slot. One that suspends queues itself.
+  /// The reaction of a caller that is to wait for a slot; a coroutine suspends in the queue.
   enum class waiting : std::uint8_t { blocks, suspends, fails };
   /// For threads other than the pool's workers. `has_slot`: the caller has a slot.
   admission_result submit_from_outside(task_builder builder, task_priority priority, waiting caller,
                                        bool has_slot = false);
-  /// Without blocking; must_wait, with the callable untouched, if the caller is to queue for a slot.
+  /// Never blocks: must_wait, with the callable untouched, if the caller is to queue for a slot.
   admission_result submit_now(task_builder builder, task_priority priority);
   /// For a caller that has queued, and has a slot.
   admission_result submit_admitted(task_builder builder, task_priority priority);

@@ -29,7 +29,9 @@ class stealing_scheduler final : public task_scheduler {
   void enqueue(pool_task& task, task_priority priority) noexcept override;
   void enqueue(operation& op) noexcept override;
   void enqueue_own(pool_worker& self, pool_task& task) noexcept override;
-  bool offer(pool_worker& self, operation& op) noexcept override;
+  bool offer(pool_worker& self, operation& op) noexcept override {
+    return push_own(self, work_item(op));
+  }
   void run_worker(pool_worker& self) noexcept override { run_worker_loop(*this, life_, self); }
   work_item next(pool_worker& self) noexcept override;
   void put_back(pool_worker& self, work_item item) noexcept override;
@@ -46,7 +48,7 @@ class stealing_scheduler final : public task_scheduler {
   void wait_for_work(pool_worker& self) noexcept;
 
  private:
-  work_item find(pool_worker& self) noexcept;
+  bool push_own(pool_worker& self, work_item item) noexcept;
   work_item take_fairly(pool_worker& self) noexcept;
   work_item take_submitted(pool_worker& self, std::size_t most) noexcept;
   work_item take_overflow(pool_worker& self) noexcept;

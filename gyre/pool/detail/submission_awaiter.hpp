@@ -2,7 +2,7 @@
 // submission_awaiter: submits to a pool from a coroutine, which suspends to queue for a slot.
 #pragma once
 
-#include <gyre/pool/detail/slot_waiter.hpp>
+#include <gyre/pool/detail/capacity.hpp>
 #include <gyre/pool/detail/task_builder.hpp>
 #include <gyre/pool/pool_options.hpp>
 #include <gyre/task/context.hpp>

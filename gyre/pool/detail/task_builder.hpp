@@ -4,8 +4,8 @@
 
 #include <gyre/base/clock.hpp>
 #include <gyre/exec/inbox/detail/task_cell.hpp>
+#include <gyre/pool/detail/capacity.hpp>
 #include <gyre/pool/detail/pool_task.hpp>
-#include <gyre/pool/detail/slot_waiter.hpp>
 #include <gyre/pool/pool_options.hpp>
 
 #include <array>

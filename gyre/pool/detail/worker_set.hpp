@@ -18,9 +18,6 @@ class worker_set {
   explicit worker_set(pool_core& pool);
   ~worker_set();
 
-  /// Throws std::invalid_argument unless a pool may have so many workers.
-  static void check_count(std::size_t workers);
-
   /// How many are wanted.
   std::size_t target() const noexcept {
     return target_.load(std::memory_order_relaxed);  // relaxed: stands for itself

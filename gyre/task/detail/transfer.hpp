@@ -53,9 +53,9 @@ GYRE_INLINE_IN_GCC inline std::coroutine_handle<> transfer_to(
 }
 
 #if GYRE_ASYNC_BACKTRACE
-/// Makes resume() skip `given_up`, whose frame must stay, as an executor may still resume it. For a
+/// Makes resume() skip `coroutine`, whose frame must stay, as an executor may still resume it. In a
 /// program with one thread. Throws std::bad_alloc.
-void never_resume(std::coroutine_handle<> given_up);
+void never_resume(std::coroutine_handle<> coroutine);
 bool may_resume(std::coroutine_handle<> first) noexcept;
 #else
 constexpr bool may_resume(std::coroutine_handle<>) noexcept { return true; }
