@@ -27,9 +27,8 @@ class waiting_line : public state_word {
     assert(line_.empty() && "a primitive was destroyed while a coroutine waited for it");
   }
 
-  // As primitive_wait asks of its primitive. No member that takes the lock is inlined: compilers may
-  // keep the locals of what is inlined into a coroutine in its frame, which may be gone once the
-  // waiter is in the line.
+  // As primitive_wait asks of its primitive. No member that takes the lock is inlined: compilers
+  // may keep its locals in the coroutine's frame, which may be gone once the waiter is in the line.
   [[gnu::noinline]] bool enlist(Waiter& arriving) noexcept {
     locked_state state(*this);
     if (line_.empty() && Primitive::take(state.now, arriving)) {

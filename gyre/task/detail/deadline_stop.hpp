@@ -74,8 +74,8 @@ class deadline_stop : resumption, timer_operation {
   // the two resumes the coroutine.
   bool wait_for_expiry(std::coroutine_handle<> awaiting) noexcept {
     waiting = awaiting;
-    // release: pairs with the acquire in on_expiry(), which resumes; acquire: pairs with the release
-    // there, after which this may be destroyed.
+    // release: pairs with the acquire in on_expiry(), which resumes; acquire: pairs with the
+    // release there, after which this may be destroyed.
     return state_.exchange(state::awaited, std::memory_order_acq_rel) != state::expired;
   }
   static void on_expiry(timer_operation& expired) {
