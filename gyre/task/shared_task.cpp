@@ -128,9 +128,8 @@ void shared_work::abandon(shared_waiter& waiter) noexcept {
 
 // Asks the work to stop, and admits no more awaiters. The work and all its awaiters may end in it.
 //
-// Work that is asked to stop may be the last to await other work, which is stopped in turn. In a
-// chain of works these calls would nest; so this thread makes them one after the other, in the
-// outermost call.
+// Work that is asked to stop may be the last to await other work, which is stopped in turn. The
+// calls of a chain of works would nest; so the outermost one makes them one after the other.
 void shared_work::stop_unlocked(std::unique_lock<std::mutex>& lock) noexcept {
   if (phase_.load(std::memory_order_relaxed) == phase::stopping) return;
   phase_.store(phase::stopping, std::memory_order_relaxed);

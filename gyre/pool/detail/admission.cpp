@@ -49,8 +49,7 @@ void throw_refused(admission_result reason) {
 
 // ---- the entrance
 
-// The usual case: a thread outside the pool, which has a slot in its stock. False, with the
-// callable untouched, in all others.
+// The usual case: an outside thread with a slot in its stock. Else false, the callable untouched.
 [[gnu::always_inline]] inline bool try_push(pool_core& pool, task_builder builder,
                                             task_priority priority) {
   submissions* const cells = pool.admission().cells();

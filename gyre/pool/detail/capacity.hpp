@@ -130,8 +130,7 @@ class basic_capacity {
   /// Puts `waiter` at the end of the queue: `waits`, and from now on it may be gone. Or its wait is
   /// over at once.
   enqueue_result enqueue(slot_waiter& waiter) noexcept { return enqueue(waiter, true); }
-  /// While the wait is not over, or before it begins: ends it without a slot. True: the waiter was
-  /// in the queue, and no other thread wakes it.
+  /// Ends a wait, begun or not, without a slot. True: it was queued, and no other thread wakes it.
   bool cancel(slot_waiter& waiter) noexcept {
     const std::lock_guard hold(waiters_lock_);
     if (waiter.stage_ == slot_waiter::stage::done) return false;

@@ -15,8 +15,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// How long a thread that could help sleeps before it looks again for work: other workers run new
-// tasks, unless all of them wait.
+// The sleeps of a thread that could help, between its looks for work.
 constexpr std::chrono::nanoseconds shortest_sleep = 50us;
 constexpr std::chrono::nanoseconds longest_sleep = 3200us;
 

@@ -56,8 +56,7 @@ class future_state_base : public droppable_operation, public slab_object {
   const void* pool() const noexcept { return pool_; }
   /// Lets finish() resume `waiter`. False if it does not wait: finished, or cancelled.
   bool await(future_state_waiter& waiter) noexcept;
-  /// Once, while the future exists: ends the wait of a coroutine, also of one that is about to
-  /// wait. True: the caller resumes it.
+  /// Once, while the future exists: ends a wait, or prevents it. True: the caller resumes it.
   bool cancel_wait() noexcept;
   /// The future's last call.
   void abandon() noexcept;
@@ -69,8 +68,7 @@ class future_state_base : public droppable_operation, public slab_object {
   /// The task has ended; afterwards it may be gone.
   void finish() noexcept;
 
-  /// Marks the task as one that the calling thread is running. Uses the queue's link, which a
-  /// running task does not need.
+  /// Marks the task as run by the calling thread, by the queue's link, which it does not need.
   class running {
    public:
     explicit running(future_state_base& task) noexcept;

@@ -113,8 +113,7 @@ class basic_submissions {
 
   /// Tasks that wait, with or without a slot. O(producers), and a lock.
   std::size_t pending() const noexcept { return shards_.pending(); }
-  /// How many were ever pushed. Counts every task of which the caller has seen that it
-  /// ran. O(producers), and a lock.
+  /// How many were ever pushed, with each that the caller has seen run. O(producers), and a lock.
   std::uint64_t pushed() const noexcept { return shards_.pushed(); }
 
   /// Releases the slots of threads that have ended; whether there were any. try_push() does so

@@ -23,8 +23,7 @@ namespace gyre::detail {
 /// A due timer stays in the wheel until a thread of the executor takes it out and at once calls its
 /// function: so cancelling is exact, and a function that takes long holds up no other timer.
 ///
-/// Thread-safety: all members but stop() may be called from any thread; a timer is started or
-/// cancelled by one at a time.
+/// Thread-safety: any thread, but for stop(); a timer is started or cancelled by one at a time.
 /// Complexity: memory and a thread with the first started(). Each timer that expires costs one
 /// post; all that are due together, one wake-up of the thread. Starting and cancelling costs a
 /// mutex, and a system call only for a deadline that is earlier than all others.
@@ -36,8 +35,7 @@ class timer_thread final : public timer_service, operation {
   /// Stops. The executor must have run all operations.
   ~timer_thread();
 
-  /// This, with its thread; null if the system has no memory or thread for it. One load, but for
-  /// the first time. Not after stop().
+  /// This, with its thread; null without memory or threads. One load later on. Not after stop().
   timer_service* started() noexcept;
 
   // For callers of started().

@@ -36,8 +36,7 @@ std::coroutine_handle<> child_group::end(task_context& finished) noexcept {
 // Puts the ended children into the order of their ends. False if there are none.
 bool child_group::take() noexcept {
   if (newest_.load(std::memory_order_relaxed) == 0) return false;  // relaxed: only a look
-  // acquire: pairs with the release in end(), also of those below the newest, since each push
-  // continues the release sequence.
+  // acquire: pairs with the release in end(); each push continues the release sequence.
   auto* each = reinterpret_cast<child*>(newest_.exchange(0, std::memory_order_acquire));
   while (each != nullptr) {
     child* const older = std::exchange(each->next, ended_);

@@ -13,8 +13,7 @@ namespace gyre::detail {
 
 #if GYRE_ASYNC_BACKTRACE
 
-/// Base of the classes that hold children of a coroutine: fork_join, child_group, scope. Listed
-/// from attach() until its destruction.
+/// Base of holders of a coroutine's children: fork_join, child_group, scope. Listed once attached.
 ///
 /// Thread-safety: attached and destroyed by the parent; all else needs a program with one thread.
 /// Lifetime: the parent's context outlives the set.

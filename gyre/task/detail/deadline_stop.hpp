@@ -70,8 +70,7 @@ class deadline_stop : resumption, timer_operation {
     home_->post(*this);
     return true;
   }
-  // The coroutine and the expiry, maybe on different threads of the executor, meet: the second of
-  // the two resumes the coroutine.
+  // The coroutine and the expiry may be on different threads: the second resumes the coroutine.
   bool wait_for_expiry(std::coroutine_handle<> awaiting) noexcept {
     waiting = awaiting;
     // release: pairs with the acquire in on_expiry(), which resumes; acquire: pairs with the
