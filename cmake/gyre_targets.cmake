@@ -2,14 +2,15 @@
 # The functions with which a room declares what it holds: its library, its optional headers, its
 # tests.
 
-# gyre_add_room(NAME [DEPENDS room…] [HEADERS file…] [SOURCES file…] [LIBS target…])
+# gyre_add_room(NAME [DEPENDS room…] [HEADERS file…] [SOURCES file…] [EXCLUDE file…] [LIBS target…])
 #
 # Makes the library gyre_NAME, static unless BUILD_SHARED_LIBS is set, known as gyre::NAME; without
 # sources it is an interface library. Files are relative to the room's folder; where neither HEADERS nor
-# SOURCES are given, they are all files there that are not a test's. HEADERS are installed and must each
-# compile alone. DEPENDS names rooms above this one; LIBS are further libraries the room needs in public.
+# SOURCES are given, they are all files there that are neither a test's nor in EXCLUDE. HEADERS are
+# installed and must each compile alone. DEPENDS names rooms above this one; LIBS are further libraries
+# the room needs in public.
 function(gyre_add_room name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "DEPENDS;HEADERS;SOURCES;LIBS")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "DEPENDS;HEADERS;SOURCES;EXCLUDE;LIBS")
   if(arg_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "gyre_add_room(${name}): unexpected ${arg_UNPARSED_ARGUMENTS}")
   endif()
@@ -17,6 +18,9 @@ function(gyre_add_room name)
   if(NOT arg_HEADERS AND NOT arg_SOURCES)
     file(GLOB_RECURSE files CONFIGURE_DEPENDS RELATIVE "${CMAKE_CURRENT_SOURCE_DIR}" *.hpp *.cpp)
     list(FILTER files EXCLUDE REGEX "_test(_support)?\\.[ch]pp$")
+    if(arg_EXCLUDE)
+      list(REMOVE_ITEM files ${arg_EXCLUDE})
+    endif()
     set(arg_HEADERS ${files})
     list(FILTER arg_HEADERS INCLUDE REGEX "hpp$")
     set(arg_SOURCES ${files})

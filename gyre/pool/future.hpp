@@ -10,7 +10,7 @@
 #include <gyre/base/clock.hpp>
 #include <gyre/base/detail/droppable_operation.hpp>
 #include <gyre/pool/detail/future_state.hpp>
-#include <gyre/pool/detail/helper.hpp>
+#include <gyre/pool/detail/pool_task.hpp>
 #include <gyre/task/context.hpp>
 #include <gyre/task/detail/cancelled.hpp>
 #include <gyre/task/stop_token.hpp>
@@ -41,8 +41,7 @@ using submitted_result_t =
     std::conditional_t<std::is_rvalue_reference_v<std::invoke_result_t<F&>>,
                        std::remove_cvref_t<std::invoke_result_t<F&>>, std::invoke_result_t<F&>>;
 
-/// A callable in a pool, and the state of its future, in one block of the slab allocator
-/// (base/slab.hpp).
+/// A callable in a pool, and the state of its future, in one block of the slab (base/slab.hpp).
 template <class F>
 class submitted_task final : public future_state<submitted_result_t<F>> {
  public:
@@ -80,16 +79,11 @@ class submitted_task final : public future_state<submitted_result_t<F>> {
 class owned_task {
  public:
   explicit owned_task(droppable_operation& task) noexcept : task_(&task) {}
-  owned_task(owned_task&& other) noexcept : task_(std::exchange(other.task_, nullptr)) {}
-  owned_task& operator=(owned_task&&) = delete;
-  ~owned_task() {
-    if (task_ != nullptr) task_->drop();
-  }
 
-  void operator()() { std::exchange(task_, nullptr)->execute(); }
+  void operator()() { task_.release()->execute(); }
 
  private:
-  droppable_operation* task_;
+  std::unique_ptr<droppable_operation, task_dropper> task_;
 };
 
 /// A task for a pool, which executes or drops it, and its future.
@@ -154,8 +148,7 @@ class [[nodiscard]] future {
 
   void wait() const { state().wait_until(steady_time::max()); }
   /// Waits at most for `duration`, and returns whether the task has finished. A worker of a pool
-  /// that waits returns later than that if it is running another task meanwhile: when that task has
-  /// ended.
+  /// that runs another task meanwhile returns only when that has ended.
   bool wait_for(std::chrono::nanoseconds duration) const {
     return state().is_finished() ||
            state().wait_until(detail::later(detail::monotonic_now(), duration));
@@ -206,16 +199,15 @@ class future_state_awaiter : future_state_waiter {
   bool await_ready() const noexcept { return future_.state_->is_finished(); }
   template <class Promise>
   bool await_suspend(std::coroutine_handle<Promise> awaiting) noexcept {
-    const task_context& context = context_of(awaiting);
+    const task_context& here = context_of(awaiting);
     waiting = awaiting;
-    where = context.where;
-    if (context.stop.stop_possible()) on_stop_.emplace(context.stop, cancel{this});
-    context_ = &context;
-    return future_.state_->await(*this) || gives_way(context, awaiting);
+    context = &here;
+    if (here.stop.stop_possible()) on_stop_.emplace(here.stop, cancel{this});
+    return future_.state_->await(*this) || gives_way(here, awaiting);
   }
   T await_resume() {
     on_stop_.reset();
-    if (!future_.state_->is_finished()) throw_cancelled(*context_);
+    if (!future_.state_->is_finished()) throw_cancelled(*context);
     return future_.get();
   }
 
@@ -223,12 +215,11 @@ class future_state_awaiter : future_state_waiter {
   struct cancel {
     future_state_awaiter* self;
     void operator()() const noexcept {
-      if (self->future_.state_->cancel_wait()) self->where->post(*self);
+      if (self->future_.state_->cancel_wait()) self->context->where->post(*self);
     }
   };
 
   future<T> future_;
-  const task_context* context_ = nullptr;                 // once it has suspended
   std::optional<inplace_stop_callback<cancel>> on_stop_;  // ends before the future does
 };
 

@@ -2,6 +2,7 @@
 // Futures without a pool: the tests run, or drop, the tasks themselves.
 #include <gyre/pool/future.hpp>
 
+#include <gyre/pool/detail/helper.hpp>
 #include <gyre/task/schedule.hpp>
 #include <gyre/task/spawn.hpp>
 #include <gyre/task/sync_wait.hpp>

@@ -38,8 +38,7 @@ namespace gyre {
 /// How parallel_for() and parallel_reduce() divide their work.
 struct parallel_options {
   /// How many elements a thread does in a row before it lets others take some. 0: a 1024th of all,
-  /// at most 1024. Larger grains suit bodies of some nanoseconds, which the compiler then
-  /// vectorises.
+  /// at most 1024. Larger grains let the compiler vectorise bodies of some nanoseconds.
   std::size_t grain = 0;
 };
 
@@ -99,11 +98,7 @@ class divided_loop {
   /// Throws the first exception.
   void run(Index first, Index last, Part& part) {
     auto divide = [&] { this->divide(first, last, part); };
-    if (where_.running_here()) {
-      divide();
-    } else {
-      run_there(where_, divide);
-    }
+    where_.running_here() ? divide() : run_there(where_, divide);
     if (error_) std::rethrow_exception(std::move(error_));
   }
 
@@ -273,8 +268,7 @@ void parallel_for(Executor& where, Index first, std::type_identity_t<Index> last
   using part = detail::called_part<Index, std::remove_reference_t<Body>>;
   part all{body};
   const part prototype = all;
-  detail::divided_loop<Executor, Index, part> divided(where, detail::grain_of(first, last, options),
-                                                      prototype);
+  detail::divided_loop divided(where, detail::grain_of(first, last, options), prototype);
   divided.run(first, last, all);
 }
 
@@ -319,8 +313,7 @@ template <std::derived_from<executor> Executor, std::integral Index, std::copy_c
                                     std::remove_reference_t<Combine>>;
   const part prototype{std::move(identity), transform, combine};
   part all = prototype;
-  detail::divided_loop<Executor, Index, part> divided(where, detail::grain_of(first, last, options),
-                                                      prototype);
+  detail::divided_loop divided(where, detail::grain_of(first, last, options), prototype);
   divided.run(first, last, all);
   return std::move(all.value);
 }

@@ -16,13 +16,11 @@ namespace gyre {
 
 /// How tasks find workers.
 enum class scheduler : std::uint8_t {
-  /// A queue for each submitting thread and for each worker; workers without work take from
-  /// others'.
+  /// A queue for each submitting thread and each worker; idle workers take from others'.
   stealing,
   /// One queue for all, with a mutex and a condition variable.
   blocking,
-  /// One queue for all, with a spin lock; workers without work yield and look again: they always
-  /// use their CPUs.
+  /// One queue for all, with a spin lock; idle workers yield and look again, and so use their CPUs.
   spinning,
 };
 
@@ -55,15 +53,13 @@ struct thread_pool_options {
   /// Worker i may run on cpus[i % cpus.size()]. Empty: on those of the constructing thread.
   std::vector<int> cpus = {};
   /// Called by each worker on its own thread: `on_start` before its first task, `on_stop` after its
-  /// last one. Several workers may call them at the same time. Their exceptions go to
-  /// `on_exception`.
+  /// last one. Several workers may call them at once. Exceptions go to `on_exception`.
   move_only_function<void(std::size_t worker)> on_start = {};
   move_only_function<void(std::size_t worker)> on_stop = {};
   /// Receives the exception of a posted task, on the thread that ran it; called by several at once.
   /// Must not throw. The default prints the exception and terminates the program.
   move_only_function<void(std::exception_ptr)> on_exception = {};
-  /// Whether tasks are timed, for the metrics; delayed ones are not. Costs three clock readings a
-  /// task, some 60 ns.
+  /// Whether tasks are timed, for the metrics; delayed ones are not. Costs some 60 ns a task.
   bool record_times = false;
 };
 

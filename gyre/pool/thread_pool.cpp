@@ -3,8 +3,6 @@
 
 #include <gyre/pool/detail/pool_core.hpp>
 
-#include <utility>
-
 namespace gyre {
 
 thread_pool::thread_pool(thread_pool_options settings)

@@ -75,8 +75,7 @@ class thread_pool final : public executor {
   /// pool is full, timed_out when it was full for `block_timeout`, operation_canceled when it is
   /// drained or stopped; std::bad_alloc, and any exception of copying or moving `callable`.
   /// Complexity: about 10 ns, and a system call if a worker must be woken. A callable of up to 24
-  /// bytes is stored in the queue; a larger one takes a block of the slab allocator
-  /// (base/slab.hpp).
+  /// bytes is stored in the queue; a larger one takes a block of the slab.
   template <class F>
     requires std::invocable<std::decay_t<F>&>
   void post(F&& callable, task_priority priority = task_priority::normal) {
@@ -114,8 +113,7 @@ class thread_pool final : public executor {
   /// destroy it is safe only while it is certain that no slot was granted and no stop requested.)
   /// With GCC 12, name the awaitable, `auto posting = pool.async_post([…] {…});`, and then await
   /// `std::move(posting)`.
-  /// Errors: as post(); operation_cancelled when a stop is requested, and then the task was not
-  /// submitted.
+  /// Errors: as post(); operation_cancelled after a stop, and then the task was not submitted.
   /// Complexity: waiting allocates nothing.
   template <class F>
     requires std::invocable<std::decay_t<F>&>
@@ -217,8 +215,7 @@ class thread_pool final : public executor {
   /// that run. True if no task was dropped, delayed ones included.
   bool stop(std::chrono::nanoseconds grace = std::chrono::nanoseconds::zero());
 
-  /// May be called while the pool runs. Each figure is read at its own time: together they are no
-  /// snapshot.
+  /// May be called while the pool runs. Each figure is read at its own time: no snapshot.
   [[nodiscard]] thread_pool_metrics metrics() const;
 
  private:

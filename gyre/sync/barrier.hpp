@@ -20,7 +20,6 @@
 #include <utility>
 
 namespace gyre {
-
 namespace detail {
 
 struct barrier_waiter : waiter {
@@ -36,9 +35,6 @@ struct barrier_waiter : waiter {
 /// The part of a barrier that does not depend on its completion function.
 class barrier_base {
  public:
-  barrier_base(const barrier_base&) = delete;
-  barrier_base& operator=(const barrier_base&) = delete;
-
  protected:
   constexpr explicit barrier_base(std::uint64_t expected) noexcept
       : expected_(expected), missing_(expected) {

@@ -57,7 +57,7 @@ class broadcast_core : public subscribers {
       if (values_.full()) values_.pop();
       values_.push(std::move(value));
       ++sent_;
-      waiting_.claim_all(woken, false);
+      receivers_.claim_all(woken, false);
     }
     wake_all(woken);
     return channel_status::ok;
@@ -98,8 +98,7 @@ class broadcast {
   /// Keeps at least one value. Throws std::bad_alloc.
   explicit broadcast(std::size_t capacity) : core_(capacity) {}
 
-  /// Sends `value`, which is lost if there are no receivers. Throws std::system_error (broken_pipe)
-  /// if closed.
+  /// Sends `value`; lost without receivers. Throws std::system_error (broken_pipe) if closed.
   void send(T value) {
     if (try_send(std::move(value)) != channel_status::ok)
       throw std::system_error(std::make_error_code(std::errc::broken_pipe));
@@ -112,14 +111,11 @@ class broadcast {
 
   /// Refuses all further sends. Idempotent.
   void close() noexcept { core_.close(); }
-  [[nodiscard]] bool closed() const noexcept {
-    const std::lock_guard hold(core_.lock());
-    return core_.closed();
-  }
+  [[nodiscard]] bool closed() const noexcept { return core_.closed(); }
   [[nodiscard]] std::size_t capacity() const noexcept { return core_.capacity(); }
 
  private:
-  mutable detail::broadcast_core<T> core_;
+  detail::broadcast_core<T> core_;
 };
 
 /// A position in the values of a broadcast; a copy continues from there on its own.
@@ -163,7 +159,7 @@ class broadcast_receiver {
   }
 
   // Both with the lock held.
-  [[nodiscard]] bool ready() const noexcept { return seen_ != core_->sent() || core_->closed(); }
+  [[nodiscard]] bool ready() const noexcept { return seen_ != core_->sent() || core_->is_closed(); }
   std::optional<broadcast_value<T>> next() {
     if (seen_ == core_->sent()) return std::nullopt;
     const std::uint64_t number = std::max(seen_, core_->oldest());

@@ -8,12 +8,11 @@
 //     while (std::optional<job> next = co_await jobs.receive()) run(*next);  // until jobs.close()
 #pragma once
 
-#include <gyre/base/cache_line.hpp>
 #include <gyre/sync/detail/ring_buffer.hpp>
 #include <gyre/sync/detail/segment_buffer.hpp>
 #include <gyre/sync/detail/select_wait.hpp>
 #include <gyre/sync/detail/single_wait.hpp>
-#include <gyre/sync/detail/spin_lock.hpp>
+#include <gyre/sync/detail/subscribers.hpp>
 
 #include <cassert>
 #include <concepts>
@@ -38,37 +37,10 @@ enum class channel_status : unsigned char {
 
 namespace detail {
 
-/// Values that move without failing, and may live in a coroutine's frame, which compilers do not
-/// align beyond 16 bytes.
+/// Values that move without failing, and suit a coroutine's frame, aligned to 16 bytes at most.
 template <class T>
 concept channel_value = std::is_object_v<T> && std::is_nothrow_move_constructible_v<T> &&
                         std::is_nothrow_destructible_v<T> && alignof(T) <= 16;
-
-/// The part of a channel that does not depend on the type of its values.
-class channel_base {
- public:
-  channel_base() = default;
-  channel_base(const channel_base&) = delete;
-  channel_base& operator=(const channel_base&) = delete;
-
-  spin_lock& lock() noexcept { return lock_; }
-  void close() noexcept;
-  bool closed() const noexcept {
-    const std::lock_guard hold(lock_);
-    return closed_;
-  }
-
- protected:
-  ~channel_base() {
-    assert(receivers_.empty() && senders_.empty() && "a channel was destroyed while waited for");
-  }
-
-  // Receivers wait only while there are no values, senders only while there is no room.
-  mutable spin_lock lock_;
-  bool closed_ = false;
-  select_queue receivers_;
-  select_queue senders_;
-};
 
 template <class T>
 struct receive_node : select_node {
@@ -79,16 +51,13 @@ struct send_node : select_node {
   T* source;
 };
 
+/// Receivers wait only while there are no values, senders only while there is no room.
 template <class T, class Buffer>
-class receive_case;
-template <class T, class Buffer, class Source>
-class send_case;
-
-template <class T, class Buffer>
-class channel_core : public channel_base {
+class channel_core : public subscribers {
  public:
   template <class... Arguments>
   explicit channel_core(Arguments... arguments) : buffer_(arguments...) {}
+  ~channel_core() { assert(senders_.empty() && "destroyed while waited for"); }
 
   // With the lock held:
 
@@ -123,12 +92,12 @@ class channel_core : public channel_base {
     return closed_ ? channel_status::closed : channel_status::empty;
   }
 
-  void enlist(receive_node<T>& receiver) noexcept { receivers_.push_back(receiver); }
-  void enlist(send_node<T>& sender) noexcept { senders_.push_back(sender); }
+  void enlist_sender(send_node<T>& sender) noexcept { senders_.push_back(sender); }
   Buffer& buffer() noexcept { return buffer_; }
 
   // Without the lock:
 
+  void close() noexcept { subscribers::close(&senders_); }
   channel_status try_push(T& value) noexcept {
     select_wait* woken = nullptr;
     lock_.lock();
@@ -154,12 +123,6 @@ class channel_core : public channel_base {
   }
   std::size_t capacity() const noexcept { return buffer_.capacity(); }
 
-  auto receiving() noexcept { return receive_case<T, Buffer>(*this); }
-  template <class Source>
-  auto sending(Source&& value) noexcept {
-    return send_case<T, Buffer, Source>(*this, std::forward<Source>(value));
-  }
-
  private:
   select_node* claim_sender(select_wait*& woken) noexcept {
     if (senders_.empty()) return nullptr;
@@ -168,6 +131,7 @@ class channel_core : public channel_base {
     return first;
   }
 
+  select_queue senders_;
   Buffer buffer_;
 };
 
@@ -206,7 +170,7 @@ class send_case : public send_node<T> {
   }
   void enlist() noexcept {
     this->source = std::addressof(value_);
-    to_->enlist(*this);
+    to_->enlist_sender(*this);
   }
   std::error_code error() const noexcept {
     return this->closed ? std::make_error_code(std::errc::broken_pipe) : std::error_code();
@@ -284,8 +248,7 @@ class channel : public detail::channel_interface<T, detail::ring_buffer<T>> {
   using send_awaiter = detail::single_wait<detail::send_case<T, detail::ring_buffer<T>, Source>>;
 
  public:
-  /// With `capacity` 0 a sender waits for its receiver, which gets the value directly.
-  /// Throws std::bad_alloc.
+  /// With `capacity` 0 a sender waits for a receiver to take its value. Throws std::bad_alloc.
   explicit channel(std::size_t capacity) : base(capacity) {}
 
   /// Awaited, waits for room and sends `value`, which is destroyed if it was not sent.

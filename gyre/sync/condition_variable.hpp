@@ -16,19 +16,16 @@
 #include <concepts>
 #include <coroutine>
 #include <expected>
+#include <optional>
 #include <system_error>
 #include <utility>
 
 namespace gyre {
-
 namespace detail {
 
 /// Waits in the condition variable, and then in the line of the mutex.
 struct condition_waiter : waiter {
   enum class stage : unsigned char { unlisted, condition, mutex };
-
-  condition_waiter() noexcept = default;
-  condition_waiter(const condition_waiter&) noexcept : condition_waiter() {}
 
   // The next two belong to the condition variable's lock.
   stage at = stage::unlisted;
@@ -51,8 +48,6 @@ class condition_variable {
   class wait_operation;
 
   constexpr condition_variable() noexcept = default;
-  condition_variable(const condition_variable&) = delete;
-  condition_variable& operator=(const condition_variable&) = delete;
   ~condition_variable() {
     assert(waiting_.empty() &&
            "a gyre::condition_variable was destroyed while a coroutine waited for it");
@@ -88,10 +83,10 @@ class condition_variable {
 class [[nodiscard]] condition_variable::wait_operation : waiter {
  public:
   wait_operation(condition_variable& on, mutex::guard& held) noexcept : on_(&on), held_(&held) {}
-  wait_operation(const wait_operation&) noexcept = default;
+  wait_operation(const wait_operation& other) noexcept : wait_operation(*other.on_, *other.held_) {}
   ~wait_operation() {
     if (context_ != nullptr) [[unlikely]] {
-      on_stop_.clear();
+      on_stop_.reset();
       on_->abandon(*this);
     }
   }
@@ -105,7 +100,7 @@ class [[nodiscard]] condition_variable::wait_operation : waiter {
     context_ = &detail::context_of(awaiting);
     mutex& released = *held_->release();
     with = &released;
-    on_stop_.set(context_->stop, cancel{this});
+    if (context_->stop.stop_possible()) on_stop_.emplace(context_->stop, cancel{this});
     if (!on_->enlist(*this)) return detail::gives_way(*context_, awaiting);
     // From here on this may be gone.
     released.unlock();
@@ -128,7 +123,7 @@ class [[nodiscard]] condition_variable::wait_operation : waiter {
 
   // If it was cancelled, the context it waited in.
   const task_context* finish() noexcept {
-    on_stop_.clear();
+    on_stop_.reset();
     const task_context* const context = std::exchange(context_, nullptr);
     *held_ = mutex::guard(*with, std::adopt_lock);
     return cancelled ? context : nullptr;
@@ -136,7 +131,7 @@ class [[nodiscard]] condition_variable::wait_operation : waiter {
 
   condition_variable* on_;
   mutex::guard* held_;
-  detail::stop_hook<cancel> on_stop_;
+  std::optional<inplace_stop_callback<cancel>> on_stop_;
 };
 
 inline auto condition_variable::wait(mutex::guard& held) noexcept -> wait_operation {

@@ -29,11 +29,15 @@ class manual_reset_event : detail::waiting_line<manual_reset_event> {
   constexpr explicit manual_reset_event(bool initially_set = false) noexcept
       : waiting_line(initially_set ? flag : 0) {}
 
-  /// Awaited, waits until the flag is set. A stop request counts only if it has to wait.
+  /// Awaited, waits until the flag is set. A stop counts only if it has to wait.
   wait_operation wait() noexcept { return wait_operation(*this); }
 
-  void set() noexcept;
-  void reset() noexcept;
+  void set() noexcept {
+    change([](word& now) { now |= flag; });
+  }
+  void reset() noexcept {
+    change([](word& now) { now &= ~flag; });
+  }
   [[nodiscard]] bool is_set() const noexcept {
     // acquire: pairs with the release in state_word::unlock().
     return (load(std::memory_order_acquire) & flag) != 0;
@@ -64,8 +68,7 @@ class auto_reset_event : detail::waiting_line<auto_reset_event> {
   constexpr explicit auto_reset_event(bool initially_set = false) noexcept
       : waiting_line(initially_set ? flag : 0) {}
 
-  /// Awaited, waits until the flag is set, and resets it. A stop request counts only if it has to
-  /// wait.
+  /// Awaited, waits until the flag is set, and resets it. A stop counts only if it has to wait.
   wait_operation wait() noexcept { return wait_operation(*this); }
   /// Resets the flag, and returns whether it was set. May fail while others begin to wait.
   [[nodiscard]] bool try_wait() noexcept {
@@ -74,8 +77,12 @@ class auto_reset_event : detail::waiting_line<auto_reset_event> {
     return compare_exchange_strong(set, 0, std::memory_order_acquire, std::memory_order_relaxed);
   }
 
-  void set() noexcept;
-  void reset() noexcept;
+  void set() noexcept {
+    change([](word& now) { now |= flag; });
+  }
+  void reset() noexcept {
+    change([](word& now) { now &= ~flag; });
+  }
   [[nodiscard]] bool is_set() const noexcept {
     // acquire: pairs with the release in state_word::unlock().
     return (load(std::memory_order_acquire) & flag) != 0;
@@ -94,8 +101,5 @@ class auto_reset_event : detail::waiting_line<auto_reset_event> {
     return was_set;
   }
 };
-
-extern template class detail::waiting_line<manual_reset_event>;
-extern template class detail::waiting_line<auto_reset_event>;
 
 }  // namespace gyre

@@ -6,7 +6,6 @@
 #include <utility>
 
 namespace gyre {
-
 namespace detail {
 
 struct exclusive_access {

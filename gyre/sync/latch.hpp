@@ -37,7 +37,12 @@ class latch : detail::waiting_line<latch> {
   }
 
   /// Subtracts `arrived`, which must not exceed the counter.
-  void count_down(std::uint64_t arrived = 1) noexcept;
+  void count_down(std::uint64_t arrived = 1) noexcept {
+    change([arrived](word& now) {
+      assert(now / one >= arrived && "more arrived at a gyre::latch than were expected");
+      now -= arrived * one;
+    });
+  }
   /// Whether the counter is zero.
   [[nodiscard]] bool try_wait() const noexcept {
     // acquire: pairs with the release in state_word::unlock().
@@ -57,8 +62,6 @@ class latch : detail::waiting_line<latch> {
   bool admit(detail::waiter&) const noexcept { return try_wait(); }
   static bool take(word& now, const detail::waiter&) noexcept { return now < one; }
 };
-
-extern template class detail::waiting_line<latch>;
 
 /// The awaitable of latch::arrive_and_wait(), without a result.
 class [[nodiscard]] latch::arrival_operation : public latch::wait_operation {

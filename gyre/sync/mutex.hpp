@@ -27,8 +27,7 @@ class condition_variable;
 /// Lifetime: must outlive its waits and guards. Its last user may destroy it as soon as it has
 /// unlocked it, or seen it unlocked.
 /// Errors: a wait that is asked to stop throws operation_cancelled and does not hold the lock.
-/// Complexity: lock and unlock are one compare-exchange each without contention; no allocation; 24
-/// bytes.
+/// Complexity: uncontended, lock and unlock are one compare-exchange each; no allocation; 24 bytes.
 class mutex : detail::waiting_line<mutex> {
  public:
   using guard = unique_guard<mutex>;
@@ -46,8 +45,7 @@ class mutex : detail::waiting_line<mutex> {
   lock_operation lock() noexcept { return lock_operation(*this); }
 
   /// Locks if that is possible at once. May fail spuriously, as the standard's may, while another
-  /// wait is being cancelled. The caller unlocks, or passes the mutex to guard(mutex,
-  /// std::adopt_lock).
+  /// wait is being cancelled. The caller unlocks, or makes a guard(mutex, std::adopt_lock).
   [[nodiscard]] bool try_lock() noexcept {
     word free = 0;
     // acquire: pairs with the release in unlock(), and with that of state_word::unlock().
@@ -60,7 +58,10 @@ class mutex : detail::waiting_line<mutex> {
     word alone = held;
     // release: pairs with the acquire of the next lock.
     if (!compare_exchange_strong(alone, 0, std::memory_order_release, std::memory_order_relaxed)) {
-      hand_over();
+      change([](word& now) {
+        assert((now & held) != 0 && "unlocked a gyre::mutex that is not locked");
+        now &= ~held;
+      });
     }
   }
 
@@ -81,9 +82,6 @@ class mutex : detail::waiting_line<mutex> {
   Guard grant(const detail::waiter&) noexcept {
     return Guard(*this, std::adopt_lock);
   }
-  void hand_over() noexcept;
 };
-
-extern template class detail::waiting_line<mutex>;
 
 }  // namespace gyre

@@ -63,10 +63,13 @@ class once_flag : detail::waiting_line<once_flag> {
     if ((now & succeeded) == 0) now |= attempted;
     return true;
   }
-  void end_attempt(bool success) noexcept;
+  void end_attempt(bool success) noexcept {
+    change([success](word& now) {
+      now &= ~attempted;
+      if (success) now |= succeeded;
+    });
+  }
 };
-
-extern template class detail::waiting_line<once_flag>;
 
 /// Awaited, calls `function` unless an earlier call with `flag` has succeeded, and awaits the
 /// result if that is an awaitable. Waits while another coroutine's call runs. As std::call_once.

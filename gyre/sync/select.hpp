@@ -135,15 +135,8 @@ class select_cases {
   static constexpr std::size_t count = sizeof...(Cases);
   static_assert(count > 0 && count <= 64);
   using result_type = std::variant<variant_member<typename Cases::result>...>;
-  using order = std::array<std::uint8_t, count>;
 
   explicit select_cases(Cases&&... cases) noexcept : cases_(std::move(cases)...) {}
-
-  static order any_order() noexcept {
-    order shuffled;
-    shuffle(shuffled);
-    return shuffled;
-  }
 
   /// Calls `function` with the case at `index` and its constant index.
   template <class Function>
@@ -170,7 +163,9 @@ class select_cases {
   /// Tries the cases in random order; returns the index of the first for which `attempt` is true.
   template <class Attempt>
   std::optional<select_wait::index> first(Attempt&& attempt) noexcept {
-    for (const std::uint8_t index : any_order()) {
+    std::array<std::uint8_t, count> order;
+    shuffle(order);
+    for (const std::uint8_t index : order) {
       bool done = false;
       visit(index, [&](auto& one, auto) {
         if constexpr (select_case<std::remove_reference_t<decltype(one)>>) done = attempt(one);
@@ -372,22 +367,23 @@ class select_awaiter {
 /// watch.hpp have cases of their own.
 template <class T, class Buffer>
 [[nodiscard]] auto on_receive(detail::channel_interface<T, Buffer>& channel) noexcept {
-  return detail::channel_access::core(channel).receiving();
+  return detail::receive_case(detail::channel_access::core(channel));
 }
 
 /// A case of select(): sends `value`, as channel::send(). The result is std::monostate.
 template <class T>
 [[nodiscard]] auto on_send(channel<T>& channel, std::type_identity_t<T> value) noexcept {
-  return detail::channel_access::core(channel).template sending<T>(std::move(value));
+  using sending = detail::send_case<T, detail::ring_buffer<T>, T>;
+  return sending(detail::channel_access::core(channel), std::move(value));
 }
 /// As on_send(), but moves from `value` only when it is sent, as channel::send_from().
 template <class T>
 [[nodiscard]] auto on_send_from(channel<T>& channel, std::type_identity_t<T>& value) noexcept {
-  return detail::channel_access::core(channel).template sending<T&>(value);
+  using sending = detail::send_case<T, detail::ring_buffer<T>, T&>;
+  return sending(detail::channel_access::core(channel), value);
 }
 
-/// A case of select(): a time limit of `delay` from the beginning of the wait. The result is
-/// timed_out.
+/// A case of select(): a limit of `delay` from the beginning of the wait. The result is timed_out.
 [[nodiscard]] inline auto on_timeout(std::chrono::nanoseconds delay) noexcept {
   return detail::timeout_case(delay);
 }
@@ -397,13 +393,11 @@ template <class T>
 }
 
 /// Awaited, waits until one of `cases` can complete, completes that one and none of the others, and
-/// gives a std::variant with its result at its index. If several can complete at once, the choice
-/// is random.
+/// gives a std::variant with its result at its index. Among several that can the choice is random.
 ///
 /// A send into a closed channel and a receive from a closed and empty one complete at once, with an
 /// exception and nullopt: leave such cases out. Values of on_send() that were not sent are
-/// destroyed. A select with a time limit that begins outside of its executor's threads goes there
-/// first.
+/// destroyed. With a time limit a select begins on a thread of its executor.
 ///
 /// Errors: operation_cancelled when asked to stop, and no case has completed;
 /// std::errc::operation_not_supported for a time limit where the executor has no timers.

@@ -81,8 +81,7 @@ class semaphore : detail::waiting_line<semaphore, detail::semaphore_waiter> {
     assert(permits <= max());
   }
 
-  /// Awaited, takes `permits` after the present waiters. A stop request counts only if it has to
-  /// wait.
+  /// Awaited, takes `permits` after the present waiters. A stop counts only if it has to wait.
   acquire_operation acquire(std::uint64_t permits = 1) noexcept {
     return acquire_operation(*this, permits);
   }
@@ -116,7 +115,7 @@ class semaphore : detail::waiting_line<semaphore, detail::semaphore_waiter> {
         return;
       }
     }
-    release_to_waiters(permits);
+    change([permits](word& state) { state += permits * one; });
   }
 
   /// The number of permits now, also of those that are waited for.
@@ -137,15 +136,12 @@ class semaphore : detail::waiting_line<semaphore, detail::semaphore_waiter> {
   Permit grant(const waiter& served) noexcept {
     return Permit(*this, served.wanted);
   }
-  void release_to_waiters(std::uint64_t permits) noexcept;
   static bool take(word& now, const waiter& next) noexcept {
     if (now / one < next.wanted) return false;
     now -= next.wanted * one;
     return true;
   }
 };
-
-extern template class detail::waiting_line<semaphore, detail::semaphore_waiter>;
 
 inline void semaphore_permit::release() noexcept {
   if (const std::uint64_t held = forget(); held != 0) from_->release(held);

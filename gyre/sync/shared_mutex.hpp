@@ -15,7 +15,6 @@
 #include <mutex>
 
 namespace gyre {
-
 namespace detail {
 
 struct shared_mutex_waiter : waiter {
@@ -30,12 +29,10 @@ struct shared_mutex_waiter : waiter {
 /// together, so that neither starves the other. Not recursive, not even for readers: a second lock
 /// behind a waiting writer waits for ever.
 ///
-/// Thread-safety: every member may be called from any thread; a lock may be released by another
-/// thread than acquired it.
+/// Thread-safety: every member may be called from any thread; another thread may release a lock.
 /// Lifetime: must outlive its waits and guards.
 /// Errors: a wait that is asked to stop throws operation_cancelled and does not hold the lock.
-/// Complexity: lock and unlock are one compare-exchange each without contention; no allocation; 24
-/// bytes.
+/// Complexity: uncontended, lock and unlock are one compare-exchange each; no allocation; 24 bytes.
 class shared_mutex : detail::waiting_line<shared_mutex, detail::shared_mutex_waiter> {
  public:
   using guard = unique_guard<shared_mutex>;
@@ -58,8 +55,7 @@ class shared_mutex : detail::waiting_line<shared_mutex, detail::shared_mutex_wai
   lock_shared_operation lock_shared() noexcept { return lock_shared_operation(*this, false); }
 
   /// Locks if that is possible at once. May fail spuriously, as the standard's may, while another
-  /// wait is being cancelled. The caller unlocks, or passes the mutex to a guard with
-  /// std::adopt_lock.
+  /// wait is being cancelled. The caller unlocks, or makes a guard with std::adopt_lock.
   [[nodiscard]] bool try_lock() noexcept {
     word free = 0;
     // acquire: pairs with the release in unlock(), unlock_shared() and state_word::unlock().
@@ -113,7 +109,12 @@ class shared_mutex : detail::waiting_line<shared_mutex, detail::shared_mutex_wai
   Guard grant(const waiter&) noexcept {
     return Guard(*this, std::adopt_lock);
   }
-  void hand_over(word share) noexcept;
+  void hand_over(word share) noexcept {
+    change([share](word& now) {
+      assert(now >= share && "unlocked a gyre::shared_mutex that is not locked");
+      now -= share;
+    });
+  }
   static bool take(word& now, const waiter& next) noexcept {
     const word conflicting = next.writes ? ~awaited : written;
     if ((now & conflicting) != 0) return false;
@@ -121,7 +122,5 @@ class shared_mutex : detail::waiting_line<shared_mutex, detail::shared_mutex_wai
     return true;
   }
 };
-
-extern template class detail::waiting_line<shared_mutex, detail::shared_mutex_waiter>;
 
 }  // namespace gyre

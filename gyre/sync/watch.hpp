@@ -18,7 +18,6 @@
 #include <functional>
 #include <mutex>
 #include <optional>
-#include <system_error>
 #include <type_traits>
 #include <utility>
 
@@ -42,7 +41,7 @@ struct watch_core : subscribers {
       const std::lock_guard hold(lock_);
       change(value);
       ++version;
-      waiting_.claim_all(woken, false);
+      receivers_.claim_all(woken, false);
     }
     wake_all(woken);
   }
@@ -96,10 +95,7 @@ class watch {
 
   /// Ends all waits for changes. Idempotent.
   void close() noexcept { core_.close(); }
-  [[nodiscard]] bool closed() const noexcept {
-    const std::lock_guard hold(core_.lock());
-    return core_.closed();
-  }
+  [[nodiscard]] bool closed() const noexcept { return core_.closed(); }
 
  private:
   mutable detail::watch_core<T> core_;
@@ -144,7 +140,9 @@ class watch_receiver {
   }
 
   // Both with the lock held.
-  [[nodiscard]] bool ready() const noexcept { return seen_ != core_->version || core_->closed(); }
+  [[nodiscard]] bool ready() const noexcept {
+    return seen_ != core_->version || core_->is_closed();
+  }
   std::optional<T> next() {
     if (seen_ == core_->version) return std::nullopt;
     std::optional<T> value(core_->value);

@@ -16,7 +16,6 @@
 #include <utility>
 
 namespace gyre {
-
 namespace detail {
 
 /// Awaiters whose result() gives the error as a value.
@@ -70,7 +69,7 @@ task<expected_t<task_result_t<Awaitable>>> catch_system_error(Awaitable awaitabl
 /// it failed. A reference comes in a std::reference_wrapper.
 ///
 /// Lifetime: rvalues are moved in; lvalues must outlive the await.
-/// Errors: operation_cancelled when the coroutine was asked to stop. Of tasks and other awaitables
+/// Errors: operation_cancelled when the coroutine was asked to stop. For tasks and other awaitables
 /// that are not gyre's operations, every exception but std::system_error and std::bad_alloc
 /// (std::errc::not_enough_memory).
 /// Complexity: gyre's operations neither throw nor allocate; others cost a frame, and the throw.

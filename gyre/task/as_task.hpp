@@ -12,7 +12,6 @@
 #include <variant>
 
 namespace gyre {
-
 namespace detail {
 
 template <class T>
@@ -29,19 +28,10 @@ inline constexpr bool is_task<task<T>> = true;
 
 /// A result as an element of a tuple, a vector or a variant.
 template <class T>
-struct element {
-  using type = T;
-};
-template <class T>
-struct element<T&> {
-  using type = std::reference_wrapper<T>;
-};
-template <>
-struct element<void> {
-  using type = std::monostate;
-};
-template <class T>
-using element_t = typename element<T>::type;
+using element_t =
+    std::conditional_t<std::is_void_v<T>, std::monostate,
+                       std::conditional_t<std::is_reference_v<T>,
+                                          std::reference_wrapper<std::remove_reference_t<T>>, T>>;
 
 }  // namespace detail
 
@@ -93,5 +83,4 @@ task<> as_task_without_result(T object) {
 }
 
 }  // namespace detail
-
 }  // namespace gyre

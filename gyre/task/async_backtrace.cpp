@@ -4,18 +4,12 @@
 #include <ostream>
 
 namespace gyre {
-
 namespace detail {
 
 void append_frame(std::string& text, const std::source_location& frame, std::string_view indent) {
-  text += indent;
-  text += "  at ";
-  text += frame.function_name();
-  text += " (";
-  text += frame.file_name();
-  text += ':';
-  text += std::to_string(frame.line());
-  text += ")\n";
+  text.append(indent).append("  at ").append(frame.function_name());
+  text.append(" (").append(frame.file_name()).append(":");
+  text.append(std::to_string(frame.line())).append(")\n");
 }
 
 }  // namespace detail

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // async_backtrace: the chain of awaits above a suspended coroutine, as a stack trace is of a
-// thread. Recorded in Debug builds of gyre, and with the CMake option GYRE_ASYNC_BACKTRACE; empty
-// elsewhere.
+// thread. Recorded in Debug builds, and with the CMake option GYRE_ASYNC_BACKTRACE; else empty.
 //
 //     std::cerr << co_await gyre::current_backtrace();
 #pragma once

@@ -10,7 +10,6 @@
 #include <gyre/task/context.hpp>
 #include <gyre/task/detail/await_transform.hpp>
 #include <gyre/task/detail/frame.hpp>
-#include <gyre/task/detail/frame_traits.hpp>
 #include <gyre/task/detail/transfer.hpp>
 #include <gyre/task/task.hpp>
 
@@ -28,8 +27,7 @@ class async_generator;
 
 namespace detail {
 
-/// The promise of an async_generator<T>. Between elements it has no context; it takes its
-/// consumer's.
+/// The promise of an async_generator<T>. It has its consumer's context, and none between elements.
 template <class T>
 class async_generator_promise : public awaiting_promise, public slab_frame {
  public:

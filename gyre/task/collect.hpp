@@ -16,7 +16,6 @@
 #include <cstddef>
 #include <deque>
 #include <exception>
-#include <functional>
 #include <optional>
 #include <ranges>
 #include <stdexcept>
@@ -25,7 +24,6 @@
 #include <vector>
 
 namespace gyre {
-
 namespace detail {
 
 /// Results that arrive in any order.
@@ -173,8 +171,7 @@ task<typename collected_results<T>::type> collect_range(Range range, std::size_t
 /// Errors: std::invalid_argument at once for a limit of zero. When a child fails, the range throws
 /// or the coroutine is asked to stop, no more children start and the others are asked to stop; when
 /// they have ended the first error is thrown.
-/// Complexity: memory for the results and for `limit` children, and a frame for each element that
-/// is not a task.
+/// Complexity: memory for the results and `limit` children; a frame for an element that is no task.
 template <awaitable_range Range>
 [[nodiscard]] auto collect(Range&& range, std::size_t limit) {
   using element = std::remove_cvref_t<std::ranges::range_rvalue_reference_t<Range>>;

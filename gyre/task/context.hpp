@@ -14,7 +14,6 @@
 #include <source_location>
 
 namespace gyre {
-
 namespace detail {
 struct promise_base;
 struct local_binding;
@@ -76,8 +75,7 @@ void library_built_without_glibcxx_debug() noexcept;
     &library_built_without_glibcxx_debug;
 #endif
 
-/// The common part of all promises of gyre. Comes first in them, so that a bare coroutine handle
-/// leads to it.
+/// The common part of all promises of gyre. Comes first in them: a bare handle leads to it.
 struct promise_base {
   task_context* context;
 #if GYRE_ASYNC_BACKTRACE

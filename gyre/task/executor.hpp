@@ -45,8 +45,7 @@ class executor {
   virtual void post(operation& op) noexcept = 0;
 
   /// As post(), for an operation that owns itself: if the executor is destroyed before `op` runs,
-  /// it calls `discard(op)`. May throw std::bad_alloc, after a call of `discard`. The default
-  /// posts.
+  /// it calls `discard(op)`. May throw std::bad_alloc, after `discard`. The default posts.
   virtual void post_discardable(operation& op, void (*discard)(operation& op) noexcept) {
     static_cast<void>(discard);
     post(op);

@@ -17,7 +17,6 @@
 #include <utility>
 
 namespace gyre {
-
 namespace detail {
 
 /// Awaits `cleanup`, or calls it and awaits what it returns, if that can be awaited.

@@ -3,7 +3,6 @@
 
 #include <cassert>
 #include <future>
-#include <utility>
 
 namespace gyre::detail {
 
@@ -30,7 +29,7 @@ void callback_state::end_completion() noexcept {
 
 void callback_state::abandon() noexcept {
   [[maybe_unused]] const bool first = claim();
-  // relaxed: its own bit.
+  // relaxed: the bit is the caller's own.
   assert((first || (progress_.load(std::memory_order_relaxed) & waits) == 0) &&
          "a coroutine was destroyed between its wake-up and its resumption");
 }

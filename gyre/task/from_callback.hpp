@@ -21,7 +21,6 @@
 
 #include <concepts>
 #include <coroutine>
-#include <cstddef>
 #include <exception>
 #include <optional>
 #include <system_error>
@@ -41,9 +40,6 @@ namespace detail {
 class callback_state : public slab_object, public resumption {  // NOLINT: it deletes itself
  public:
   using failure = std::variant<std::monostate, std::error_code, std::exception_ptr>;
-
-  callback_state(const callback_state&) = delete;
-  callback_state& operator=(const callback_state&) = delete;
 
   /// Whether the caller is the first, which then sets the outcome and calls publish().
   bool claim() noexcept {
@@ -256,8 +252,7 @@ class completion {
 /// Lifetime: the operation's arguments must outlive it even after a stop. A coroutine may be
 /// destroyed while it waits, unless a report is under way; a later one is dropped.
 /// Errors: exceptions of `start`, those reported, operation_cancelled. `on_stop` must not throw.
-/// Complexity: an allocation from the slab. With GCC 12 name the returned object before awaiting
-/// it: see invoke().
+/// Complexity: an allocation from the slab. With GCC 12 name it before awaiting it: see invoke().
 template <class T = void, std::invocable<completion<T>> Start>
 [[nodiscard]] auto from_callback(Start start) {
   return detail::callback_awaiter<T, Start, detail::no_stop_function>(std::move(start), {});

@@ -15,7 +15,6 @@
 #include <utility>
 
 namespace gyre {
-
 namespace detail {
 
 /// Waits in an operation on one executor, and resumes the coroutine on another.
@@ -58,8 +57,7 @@ class future_awaiter : operation {
 }  // namespace detail
 
 /// Awaited, gives the value of `future` or throws its exception. If it is not ready, a thread of
-/// `blocking` waits for it: name a pool for blocking calls, not a loop. A stop does not end the
-/// wait.
+/// `blocking`, a pool for blocking calls and no loop, waits for it. A stop does not end the wait.
 ///
 /// Thread-safety: resumes on the coroutine's executor; without one, on the thread that waited.
 /// Lifetime: `blocking` must outlive the wait, during which the coroutine must not be destroyed.

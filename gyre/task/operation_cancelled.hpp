@@ -23,11 +23,10 @@ namespace gyre {
 /// wait. After 100 times waits yield to other work of the executor before they throw; after 100,000
 /// times the program is terminated, with a message and, if recorded, an async_backtrace.
 ///
-/// Errors: only the coroutine's own stop is reported like this. A wait that is ended otherwise, by
-/// closing its socket for instance, throws std::system_error (std::errc::operation_canceled), and
-/// so do sync_wait(), spawn_future(), spawn_options::on_error and stop_when(), which carry the end
-/// of a stopped coroutine to code that was not asked to stop; with_timeout() throws
-/// std::errc::timed_out.
+/// Errors: only for the coroutine's own stop. A wait that is ended otherwise, by closing its socket
+/// for instance, throws std::system_error (std::errc::operation_canceled), and so do sync_wait(),
+/// spawn_future(), spawn_options::on_error and stop_when(), which carry the end of a stopped
+/// coroutine to code that was not asked to stop; with_timeout() throws std::errc::timed_out.
 class operation_cancelled final {
  public:
   /// A sentence for logs.

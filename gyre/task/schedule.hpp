@@ -21,7 +21,6 @@
 #include <utility>
 
 namespace gyre {
-
 namespace detail {
 
 /// Whether certain deadlocks are reported instead of happening: in Debug builds.
@@ -30,9 +29,6 @@ inline constexpr bool checks_deadlocks = GYRE_ASYNC_BACKTRACE != 0;
 /// Throws std::system_error (std::errc::resource_deadlock_would_occur) if `from` waits, in a
 /// sync_wait(), on the only thread that could run it on `to`.
 void throw_if_deadlock(const task_context& from, const executor& to);
-inline void check_hop(const task_context& from, const executor& to) noexcept(!checks_deadlocks) {
-  if constexpr (checks_deadlocks) throw_if_deadlock(from, to);
-}
 
 /// Awaited, resumes in the queue of an executor of known type, which saves a virtual call.
 template <class Executor>
@@ -42,32 +38,26 @@ class schedule_awaiter : resumption, public suspends_always {
 
   template <has_context Promise>
   void await_suspend(std::coroutine_handle<Promise> awaiting) noexcept(!checks_deadlocks) {
-    check_hop(context_of(awaiting), to_);
-    context_of(awaiting).where = &to_;
+    task_context& context = context_of(awaiting);
+    if constexpr (checks_deadlocks) throw_if_deadlock(context, to_);
+    context.where = &to_;
     waiting = awaiting;
     to_.post(static_cast<operation&>(*this));
   }
 
- private:
+ protected:
   Executor& to_;
 };
 
-class resume_on_awaiter : resumption, public suspends_always {
- public:
-  explicit resume_on_awaiter(executor& to) noexcept : to_(to) {}
+struct resume_on_awaiter : schedule_awaiter<executor> {
+  using schedule_awaiter::schedule_awaiter;
 
   template <has_context Promise>
   bool await_suspend(std::coroutine_handle<Promise> awaiting) noexcept(!checks_deadlocks) {
     if (context_of(awaiting).where == &to_) return false;
-    check_hop(context_of(awaiting), to_);
-    context_of(awaiting).where = &to_;
-    waiting = awaiting;
-    to_.post(*this);
+    schedule_awaiter::await_suspend(awaiting);
     return true;
   }
-
- private:
-  executor& to_;
 };
 
 class yield_awaiter : resumption, public suspends_always {

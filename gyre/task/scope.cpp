@@ -63,7 +63,7 @@ scope::scope(inplace_stop_token parent, scope_errors policy) noexcept
     : stop_(parent), policy_(policy) {}
 
 scope::~scope() {
-  // relaxed: all have ended before, and are seen, or this is lost.
+  // relaxed: the tasks have ended before, and are seen, or the program is lost.
   if (open_.load(std::memory_order_relaxed) < one_task) return;
   std::fputs("gyre: with_scope() was destroyed while tasks of the scope were running\n", stderr);
   std::abort();

@@ -65,9 +65,6 @@ class scope_error : public std::exception {
 /// Lifetime: until the body of with_scope() and all tasks have ended, which may use it till then.
 class scope : detail::child_set {
  public:
-  scope(const scope&) = delete;
-  scope& operator=(const scope&) = delete;
-
   /// Starts `awaitable`, by an executor::post() to the executor where with_scope() was awaited. Its
   /// result is dropped, its error handled according to scope_errors. After a stop it starts all the
   /// same, with a stopped token. `name` is shown by backtraces and must outlive the task.

@@ -9,7 +9,7 @@
 namespace gyre::detail {
 namespace {
 
-// The last of the works that this thread is asking to stop; null if it is asking none.
+// The last work that this thread is asking to stop, or null.
 constinit thread_local shared_work* last_to_stop = nullptr;
 
 [[noreturn, gnu::cold]] void throw_refused() {
@@ -38,7 +38,7 @@ std::coroutine_handle<> shared_waiter::wait() noexcept {
   if (context_->stop.stop_possible()) on_stop_.emplace(context_->stop, cancel{this});
   const std::coroutine_handle<> self = waiting;
   const task_context& context = *context_;
-  // If it waits this may be gone.
+  // A waiter that waits may be gone now.
   const std::coroutine_handle<> resumed = work_->enter(*this);
   if (resumed == self && gives_way(context, self)) return std::noop_coroutine();
   return resumed;
@@ -92,10 +92,12 @@ std::coroutine_handle<> shared_work::enter(shared_waiter& waiter) noexcept {
   ++awaiting_;
   if (now == phase::running) return std::noop_coroutine();
   phase_.store(phase::running, std::memory_order_relaxed);
-  executor& here = *waiter.context_->where;
+  where = target_ != nullptr ? target_ : waiter.context_->where;
   acquire();  // for the time it runs
   lock.unlock();
-  return begin(here);
+  if (target_ == nullptr) return start(*this);
+  target_->post(*this);
+  return std::noop_coroutine();
 }
 
 // In the stop callback of `waiter`, which may not have entered yet, or may be woken already.
@@ -124,12 +126,10 @@ void shared_work::abandon(shared_waiter& waiter) noexcept {
   if (--awaiting_ == 0) stop_unlocked(lock);
 }
 
-// Asks the work to stop, and lets nobody join it from now on. The work may end in it, and with it
-// all who wait.
+// Asks the work to stop, and admits no more awaiters. The work and all its awaiters may end in it.
 //
-// Work that is asked to stop may be the last to await other work, which is stopped in turn. In a
-// chain of works each would be asked within the call for the one before; so this thread asks them
-// one after the other, in the outermost call.
+// Work that is asked to stop may be the last to await other work, which is stopped in turn. The
+// calls of a chain of works would nest; so the outermost one makes them one after the other.
 void shared_work::stop_unlocked(std::unique_lock<std::mutex>& lock) noexcept {
   if (phase_.load(std::memory_order_relaxed) == phase::stopping) return;
   phase_.store(phase::stopping, std::memory_order_relaxed);
@@ -148,28 +148,17 @@ void shared_work::stop_unlocked(std::unique_lock<std::mutex>& lock) noexcept {
   }
 }
 
-// The coroutine to be resumed now.
-std::coroutine_handle<> shared_work::begin(executor& first_awaiters) noexcept {
-  if (target_ != nullptr) {
-    where = target_;
-    target_->post(*this);
-    return std::noop_coroutine();
-  }
-  where = &first_awaiters;
-  return start(*this);
-}
-
 std::coroutine_handle<> shared_work::end() noexcept {
   const bool succeeded = take_result();
   intrusive_list<shared_waiter> woken;
   {
     const std::lock_guard lock(mutex_);
     const bool stopped = !succeeded && phase_.load(std::memory_order_relaxed) == phase::stopping;
-    // release: pairs with the acquire in is_done(), for who sees it without the lock.
+    // release: pairs with the acquire in is_done(), for readers without the lock.
     phase_.store(stopped ? phase::stopped : phase::done, std::memory_order_release);
     woken.splice_back(waiters_);
   }
-  // One that is where the work was goes on at once.
+  // One waiter on the executor of the work resumes at once.
   std::coroutine_handle<> here;
   while (shared_waiter* const waiter = woken.pop_front()) {
     executor* const to = waiter->context_->where;

@@ -11,7 +11,7 @@
 #include <gyre/base/intrusive_list.hpp>
 #include <gyre/task/context.hpp>
 #include <gyre/task/detail/child_set.hpp>
-#include <gyre/task/detail/frame_traits.hpp>
+#include <gyre/task/detail/frame.hpp>
 #include <gyre/task/detail/resumption.hpp>
 #include <gyre/task/executor.hpp>
 #include <gyre/task/stop_token.hpp>
@@ -30,7 +30,6 @@
 #include <vector>
 
 namespace gyre {
-
 namespace detail {
 
 class shared_work;
@@ -39,19 +38,8 @@ class shared_work;
 [[noreturn, gnu::cold]] void throw_empty_shared_task();
 
 template <class T>
-struct shared_result {
-  using type = const T&;
-};
-template <class T>
-struct shared_result<T&> {
-  using type = T&;
-};
-template <>
-struct shared_result<void> {
-  using type = void;
-};
-template <class T>
-using shared_result_t = typename shared_result<T>::type;
+using shared_result_t =
+    std::conditional_t<std::is_object_v<T>, std::add_lvalue_reference_t<const T>, T>;
 
 #if GYRE_ASYNC_BACKTRACE
 /// Shared work as a child of a coroutine that awaits it.
@@ -132,9 +120,6 @@ class shared_work : public slab_object,
                     protected task_context,
                     operation {  // NOLINT: it deletes itself
  public:
-  shared_work(const shared_work&) = delete;
-  shared_work& operator=(const shared_work&) = delete;
-
   void acquire() noexcept {
     owners_.fetch_add(1, std::memory_order_relaxed);  // relaxed: the caller is or has an owner
   }
@@ -183,7 +168,6 @@ class shared_work : public slab_object,
   std::coroutine_handle<> enter(shared_waiter& waiter) noexcept;
   void cancel(shared_waiter& waiter) noexcept;
   void abandon(shared_waiter& waiter) noexcept;
-  std::coroutine_handle<> begin(executor& first_awaiters) noexcept;
   std::coroutine_handle<> end() noexcept;
   void stop_unlocked(std::unique_lock<std::mutex>& lock) noexcept;
 
@@ -215,7 +199,7 @@ class shared_state final : public shared_work {
   }
 
  private:
-  using stored = std::remove_cv_t<typename stored_result<T>::type>;
+  using stored = std::remove_cv_t<stored_result_t<T>>;
 
   std::coroutine_handle<> start(task_context& in) noexcept override {
     return task_access::state(work_).prepare(in);
@@ -272,8 +256,7 @@ class shared_state final : public shared_work {
 /// Errors: awaiting throws the work's exception, the same object for all; std::logic_error if the
 /// handle is empty; operation_cancelled; std::errc::owner_dead.
 /// Complexity: copying is an atomic increment, awaiting a load when the work is done, else a short
-/// lock, without allocation. State and frame come from the slab. Chains of shared tasks need no
-/// stack.
+/// lock, without allocation. State and frame come from the slab. Chains need no stack.
 template <class T = void>
 class [[nodiscard]] shared_task {
   using state = detail::shared_state<T>;

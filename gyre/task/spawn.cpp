@@ -3,7 +3,6 @@
 
 #include <gyre/base/detail/slab_object.hpp>
 #include <gyre/base/error.hpp>
-#include <gyre/task/detail/cancelled.hpp>
 
 namespace gyre::detail {
 namespace {

@@ -13,15 +13,14 @@ namespace gyre {
 // `blocking_bits` is set in the state that is returned.
 auto inplace_stop_source::lock_unless(word blocking_bits, word also_set) const noexcept -> word {
   constexpr int spins = 64;  // more mean that the holder has lost the processor
-  // acquire here and below: pairs with the release in unlock(), and, where a stop is found, with
-  // the one in request_stop().
+  // acquire here and below: pairs with the release in unlock() and, for a stop, in request_stop().
   word state = state_.load(std::memory_order_acquire);
   for (int tries = 0;;) {
     if ((state & blocking_bits) != 0) return state;
     if ((state & locked) != 0) {
       ++tries < spins ? detail::cpu_relax() : detail::thread_yield();
       state = state_.load(std::memory_order_acquire);
-      // release: what happened before a stop happens before whatever sees it.
+      // release: what happened before a stop happens before its observers continue.
     } else if (state_.compare_exchange_weak(state, state | locked | also_set,
                                             std::memory_order_acq_rel, std::memory_order_acquire)) {
       return state;
@@ -43,8 +42,8 @@ bool inplace_stop_source::request_stop() noexcept {
   while (auto* callback = first(state)) {
     auto* rest = callback->next_;
     if (rest != nullptr) rest->previous_ = nullptr;
-    // release: pairs with the acquire in sleep_while(); who waits for an earlier callback may find
-    // this one and go. That this one is running, the lock shows to whoever finds it taken out.
+    // release: pairs with the acquire in sleep_while(): a wait for an earlier callback may end. The
+    // lock orders this store for threads that find this callback taken out.
     running_.store(callback, std::memory_order_release);
     unlock(to_word(rest) | stopped);
     callback->invoke_(*callback);
@@ -57,14 +56,15 @@ bool inplace_stop_source::request_stop() noexcept {
   return true;
 }
 
-// False if a stop was requested before.
-bool inplace_stop_source::attach(detail::stop_callback_base& callback) const noexcept {
+void inplace_stop_source::attach(detail::stop_callback_base& callback) const noexcept {
   const word state = lock_unless(stopped, 0);
-  if ((state & stopped) != 0) return false;
+  if ((state & stopped) != 0) {
+    callback.source_ = nullptr;
+    return callback.invoke_(callback);
+  }
   callback.next_ = first(state);
   if (callback.next_ != nullptr) callback.next_->previous_ = &callback;
   unlock(to_word(&callback));
-  return true;
 }
 
 void inplace_stop_source::detach(detail::stop_callback_base& callback) const noexcept {
@@ -79,21 +79,9 @@ void inplace_stop_source::detach(detail::stop_callback_base& callback) const noe
     return;
   }
   unlock(state);
-  // It was called, or is being called: by the function itself or something it waits for.
+  // The callback has been called, or is being called, maybe by this very thread.
   if (::pthread_equal(notifier_, ::pthread_self()) != 0) return;
   detail::sleep_while(running_, &callback);
 }
-
-namespace detail {
-
-void stop_callback_base::attach_to_source() noexcept {
-  if (source_->attach(*this)) return;
-  source_ = nullptr;
-  invoke_(*this);
-}
-
-void stop_callback_base::detach_from_source() noexcept { source_->detach(*this); }
-
-}  // namespace detail
 
 }  // namespace gyre

@@ -38,23 +38,15 @@ class stop_callback_base {
   ~stop_callback_base() = default;
 
   // For the constructor and the destructor of the whole callback.
-  void attach() noexcept {
-    if (source_ != nullptr) attach_to_source();
-  }
-  void detach() noexcept {
-    if (source_ != nullptr) detach_from_source();
-  }
+  inline void attach() noexcept;
+  inline void detach() noexcept;
 
  private:
   friend inplace_stop_source;
 
-  void attach_to_source() noexcept;
-  void detach_from_source() noexcept;
-
   const inplace_stop_source* source_;  // null: nothing to leave
   invoker* invoke_;
-  // Belong to the source's lock. The first callback has no previous one, nor has one that was taken
-  // out to be called.
+  // Belong to the source's lock. The first has no previous one, nor one taken out to be called.
   stop_callback_base* next_ = nullptr;
   stop_callback_base* previous_ = nullptr;
 };
@@ -120,8 +112,6 @@ class never_stop_token {
 class inplace_stop_source {
  public:
   constexpr inplace_stop_source() noexcept = default;
-  inplace_stop_source(const inplace_stop_source&) = delete;
-  inplace_stop_source& operator=(const inplace_stop_source&) = delete;
   ~inplace_stop_source() {
     // relaxed: a source that is used while it is destroyed is lost anyway.
     assert(first(state_.load(std::memory_order_relaxed)) == nullptr && "outlived by a callback");
@@ -158,7 +148,7 @@ class inplace_stop_source {
 
   word lock_unless(word blocking_bits, word also_set) const noexcept;
   void unlock(word state) const noexcept;
-  bool attach(detail::stop_callback_base& callback) const noexcept;
+  void attach(detail::stop_callback_base& callback) const noexcept;
   void detach(detail::stop_callback_base& callback) const noexcept;
 
   mutable detail::atomic<word> state_{0};
@@ -169,6 +159,13 @@ class inplace_stop_source {
 
 inline bool inplace_stop_token::stop_requested() const noexcept {
   return source_ != nullptr && source_->stop_requested();
+}
+
+inline void detail::stop_callback_base::attach() noexcept {
+  if (source_ != nullptr) source_->attach(*this);
+}
+inline void detail::stop_callback_base::detach() noexcept {
+  if (source_ != nullptr) source_->detach(*this);
 }
 
 /// Calls `CallbackFn` once when a stop is requested, between its construction and its destruction:
@@ -194,8 +191,6 @@ class inplace_stop_callback : private detail::stop_callback_base {
       : stop_callback_base(token.source_, &invoke), function_(std::forward<Initializer>(init)) {
     attach();
   }
-  inplace_stop_callback(const inplace_stop_callback&) = delete;
-  inplace_stop_callback& operator=(const inplace_stop_callback&) = delete;
 
   /// Waits while the function runs on another thread; afterwards it does not run. Does not wait
   /// when called by the function itself.
@@ -232,5 +227,4 @@ class linked_stop_source : public inplace_stop_source {
 };
 
 }  // namespace detail
-
 }  // namespace gyre

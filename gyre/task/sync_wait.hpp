@@ -18,7 +18,6 @@
 #include <utility>
 
 namespace gyre {
-
 namespace detail {
 
 /// Sets a flag on the thread of an executor.
@@ -42,7 +41,7 @@ class waiting_thread : public slab_object, task_context {
  public:
   explicit waiting_thread(inplace_stop_token stop_when) noexcept;
 #if GYRE_ASYNC_BACKTRACE
-  /// Destroys it, unless coroutines that were given up still refer to it.
+  /// Destroys it, unless coroutines that are left suspended refer to it.
   struct release {
     void operator()(waiting_thread* ended) const noexcept;
   };
@@ -68,7 +67,7 @@ class waiting_thread : public slab_object, task_context {
 
   inplace_stop_source end_all_;
   std::optional<inplace_stop_callback<request_stop_of>> on_stop_;  // ends when the sync_wait does
-  bool given_up_ = false;
+  bool left_suspended_ = false;
 #endif
 
   blocking_executor executor_;

@@ -3,7 +3,6 @@
 
 #include <gyre/task/detail/cancelled.hpp>
 
-#include <coroutine>
 #include <stdexcept>
 
 namespace gyre::detail {

@@ -39,7 +39,7 @@ template <class T>
 class [[nodiscard]] GYRE_CORO_AWAIT_ELIDABLE task : private detail::task_state<T> {
   static_assert(!std::is_rvalue_reference_v<T>,
                 "a task gives a value, an lvalue reference or void");
-  static_assert(std::is_reference_v<T> || alignof(typename detail::stored_result<T>::type) <= 16,
+  static_assert(std::is_reference_v<T> || alignof(detail::stored_result_t<T>) <= 16,
                 "compilers do not align coroutine frames beyond 16 bytes");
   using state = detail::task_state<T>;
   friend detail::task_access;
@@ -72,13 +72,6 @@ namespace detail {
 template <class T>
 task<T> task_state<T>::promise_type::get_return_object() noexcept {
   return task<T>(handle::from_promise(*this));
-}
-
-inline void task_promise_result<void>::unhandled_exception() noexcept {
-  static_cast<task_state<void>*>(end)->fail();
-}
-inline void task_promise_result<void>::fail(std::exception_ptr error) noexcept {
-  static_cast<task_state<void>*>(end)->fail(std::move(error));
 }
 
 }  // namespace detail

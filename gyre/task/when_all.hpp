@@ -22,7 +22,6 @@
 #include <vector>
 
 namespace gyre {
-
 namespace detail {
 
 template <class T>
@@ -52,8 +51,8 @@ std::expected<T, std::exception_ptr> take_outcome(task<T>& finished, bool& cance
     return std::unexpected(std::current_exception());
   }
 }
-/// Counts the cancellation of children for their parent, which gets it as a value and may ignore
-/// it.
+
+/// Counts the cancellation of children, which their parent gets as a value and may ignore.
 inline void count_cancelled_children(const task_context& parent) {
   if (parent.stop.stop_requested()) count_cancellation(parent);
 }
@@ -63,9 +62,9 @@ struct forked {
   fork_join join;
   Tasks tasks;  // refer to contexts of the join
 
-  template <class... Started>
-  explicit forked(fork_join::on_error policy, Started&&... started)
-      : join(policy), tasks(std::forward<Started>(started)...) {}
+  template <class... Sources>
+  explicit forked(fork_join::on_error policy, Sources&&... sources)
+      : join(policy), tasks(std::forward<Sources>(sources)...) {}
 };
 
 /// The function of the tasks from `first` on that a join_awaiter needs.
@@ -97,8 +96,8 @@ void take_first_error(task<T>& finished, const fork_join& join, std::exception_p
 
 template <class T>
 task<std::conditional_t<std::is_void_v<T>, void, std::vector<element_t<T>>>> when_all_tasks(
-    std::vector<task<T>> given) {
-  forked<std::vector<task<T>>> fork(fork_join::on_error::stop_others, std::move(given));
+    std::vector<task<T>> tasks) {
+  forked<std::vector<task<T>>> fork(fork_join::on_error::stop_others, std::move(tasks));
   auto each = in_turn(fork.tasks);
   join_awaiter joined(fork.join, fork.tasks.size(), each);
   co_await joined;
@@ -117,8 +116,8 @@ task<std::conditional_t<std::is_void_v<T>, void, std::vector<element_t<T>>>> whe
 
 template <class T>
 task<std::vector<std::expected<T, std::exception_ptr>>> when_all_ready_tasks(
-    std::vector<task<T>> given) {
-  forked<std::vector<task<T>>> fork(fork_join::on_error::wait_for_all, std::move(given));
+    std::vector<task<T>> tasks) {
+  forked<std::vector<task<T>>> fork(fork_join::on_error::wait_for_all, std::move(tasks));
   auto each = in_turn(fork.tasks);
   join_awaiter joined(fork.join, fork.tasks.size(), each);
   co_await joined;
@@ -131,8 +130,8 @@ task<std::vector<std::expected<T, std::exception_ptr>>> when_all_ready_tasks(
 }
 
 template <class... Ts>
-task<std::tuple<element_t<Ts>...>> when_all_of(task<Ts>... given) {
-  forked<std::tuple<task<Ts>...>> fork(fork_join::on_error::stop_others, std::move(given)...);
+task<std::tuple<element_t<Ts>...>> when_all_of(task<Ts>... tasks) {
+  forked<std::tuple<task<Ts>...>> fork(fork_join::on_error::stop_others, std::move(tasks)...);
   auto each = in_turn(fork.tasks);
   join_awaiter joined(fork.join, sizeof...(Ts), each);
   co_await joined;
@@ -146,8 +145,8 @@ task<std::tuple<element_t<Ts>...>> when_all_of(task<Ts>... given) {
 }
 
 template <class... Ts>
-task<std::tuple<std::expected<Ts, std::exception_ptr>...>> when_all_ready_of(task<Ts>... given) {
-  forked<std::tuple<task<Ts>...>> fork(fork_join::on_error::wait_for_all, std::move(given)...);
+task<std::tuple<std::expected<Ts, std::exception_ptr>...>> when_all_ready_of(task<Ts>... tasks) {
+  forked<std::tuple<task<Ts>...>> fork(fork_join::on_error::wait_for_all, std::move(tasks)...);
   auto each = in_turn(fork.tasks);
   join_awaiter joined(fork.join, sizeof...(Ts), each);
   co_await joined;

@@ -12,6 +12,7 @@
 #include <gyre/task/task.hpp>
 #include <gyre/task/when_all.hpp>
 
+#include <algorithm>
 #include <concepts>
 #include <cstddef>
 #include <exception>
@@ -103,9 +104,9 @@ class race {
 };
 
 template <class... Ts>
-task<when_any_result<element_t<Ts>...>> when_any_of(task<Ts>... given) {
+task<when_any_result<element_t<Ts>...>> when_any_of(task<Ts>... tasks) {
   child_group group;
-  std::tuple<child_task<Ts>...> racers(child_task<Ts>(group, std::move(given))...);
+  std::tuple<child_task<Ts>...> racers(child_task<Ts>(group, std::move(tasks))...);
   co_await group.adopt();
   std::apply(
       [&group](auto&... each) {
@@ -134,13 +135,13 @@ task<when_any_result<element_t<Ts>...>> when_any_of(task<Ts>... given) {
 }
 
 template <class T>
-task<when_any_range_result<element_t<T>>> when_any_tasks(std::vector<task<T>> given) {
+task<when_any_range_result<element_t<T>>> when_any_tasks(std::vector<task<T>> tasks) {
   child_group group;
   std::vector<child_task<T>> racers;
-  racers.reserve(given.size());
-  for (task<T>& each : given) racers.emplace_back(group, std::move(each));
+  racers.reserve(tasks.size());
+  for (task<T>& each : tasks) racers.emplace_back(group, std::move(each));
   when_any_range_result<element_t<T>> result;
-  result.values.reserve(given.size());  // nothing may fail once there are values
+  result.values.reserve(tasks.size());  // nothing may fail once there are values
   co_await group.adopt();
   for (child_task<T>& each : racers) {
     group.start(each.context, each.work);
@@ -162,16 +163,11 @@ task<when_any_range_result<element_t<T>>> when_any_tasks(std::vector<task<T>> gi
   co_return result;
 }
 
-/// Before any of them runs.
-template <class T>
-void require_valid(const task<T>& given) {
-  if (!given.valid()) throw_empty_task();
-}
-
+/// Throws if one is empty, before any of them runs.
 template <class... Ts>
-auto when_any_valid(task<Ts>&&... given) {
-  (require_valid(given), ...);
-  return when_any_of(std::move(given)...);
+auto when_any_valid(task<Ts>&&... tasks) {
+  if (!(tasks.valid() && ...)) throw_empty_task();
+  return when_any_of(std::move(tasks)...);
 }
 
 }  // namespace detail
@@ -181,8 +177,7 @@ auto when_any_valid(task<Ts>&&... given) {
 /// has ended. The others are then asked to stop, and awaited to their ends.
 ///
 /// Thread-safety: resumes on the coroutine's executor.
-/// Lifetime: may be destroyed while it waits, on its executor, if no child is on another one
-/// (asserted).
+/// Lifetime: may be destroyed while it waits, on its executor, if no child is elsewhere (asserted).
 /// Errors: that of the first; the values of others are then lost. Errors of those that were asked
 /// to stop are dropped. When the coroutine itself is stopped, a value goes before
 /// operation_cancelled. std::logic_error at once for an empty task.
@@ -199,7 +194,8 @@ template <awaitable_range Range>
 [[nodiscard]] auto when_any(Range&& range) {
   auto tasks = detail::tasks_of(std::forward<Range>(range));
   if (tasks.empty()) throw std::invalid_argument("gyre::when_any: needs at least one awaitable");
-  for (const auto& each : tasks) detail::require_valid(each);
+  const auto is_valid = [](const auto& each) { return each.valid(); };
+  if (!std::ranges::all_of(tasks, is_valid)) detail::throw_empty_task();
   return detail::when_any_tasks(std::move(tasks));
 }
 

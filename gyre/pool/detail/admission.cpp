@@ -2,12 +2,10 @@
 #include <gyre/pool/detail/admission.hpp>
 
 #include <gyre/base/error.hpp>
-#include <gyre/base/fence.hpp>
 #include <gyre/pool/detail/pool_core.hpp>
-#include <gyre/pool/detail/task_builder.hpp>
 
 #include <cerrno>
-#include <utility>
+#include <memory>
 
 namespace gyre::detail {
 namespace {
@@ -30,16 +28,11 @@ void throw_unless_granted(admission_result result) {
 class queued_task {
  public:
   explicit queued_task(pool_task& task) noexcept : task_(&task) {}
-  queued_task(queued_task&& other) noexcept : task_(std::exchange(other.task_, nullptr)) {}
-  queued_task& operator=(queued_task&&) = delete;
-  ~queued_task() {
-    if (task_ != nullptr) task_->drop();
-  }
 
-  void operator()() noexcept { current_batch().add(work_item(*std::exchange(task_, nullptr))); }
+  void operator()() noexcept { current_batch().add(work_item(*task_.release())); }
 
  private:
-  pool_task* task_;
+  std::unique_ptr<pool_task, task_dropper> task_;
 };
 
 }  // namespace
@@ -56,8 +49,7 @@ void throw_refused(admission_result reason) {
 
 // ---- the entrance
 
-// The usual case: a thread outside the pool, which has a slot in its stock. False, with the
-// callable untouched, in all others.
+// The usual case: an outside thread with a slot in its stock. Else false, the callable untouched.
 [[gnu::always_inline]] inline bool try_push(pool_core& pool, task_builder builder,
                                             task_priority priority) {
   submissions* const cells = pool.admission().cells();
@@ -73,7 +65,8 @@ void throw_refused(admission_result reason) {
   if (pool_worker* const self = pool.worker_here()) {
     throw_unless_granted(pool.admission().submit_as_worker(*self, builder, priority));
   } else if (!try_push(pool, builder, priority)) [[unlikely]] {
-    throw_unless_granted(pool.admission().submit_from_outside(builder, priority, true));
+    throw_unless_granted(
+        pool.admission().submit_from_outside(builder, priority, admission::waiting::blocks));
   }
 }
 
@@ -82,7 +75,7 @@ void throw_refused(admission_result reason) {
     return pool.admission().submit_as_worker(*self, builder, priority) == admission_result::granted;
   }
   return try_push(pool, builder, priority) ||
-         pool.admission().submit_from_outside(builder, priority, false) ==
+         pool.admission().submit_from_outside(builder, priority, admission::waiting::fails) ==
              admission_result::granted;
 }
 
@@ -97,9 +90,8 @@ admission::admission(pool_core& pool) noexcept
       cells_(pool.options().record_times ? nullptr : inbound_.queue) {}
 
 admission_result admission::submit_from_outside(task_builder builder, task_priority priority,
-                                                bool may_wait) {
+                                                waiting caller, bool has_slot) {
   steady_time deadline{};
-  bool has_slot = false;
   for (;;) {
     if (pool_.life().is_closed()) {
       if (has_slot) slots_.release(1);
@@ -109,8 +101,9 @@ admission_result admission::submit_from_outside(task_builder builder, task_prior
       pool_.run_leftovers_if_ended();
       return admission_result::granted;
     }
-    switch (when_full_outside(priority, may_wait, deadline, has_slot)) {
+    switch (when_full_outside(priority, caller, deadline, has_slot)) {
       case next_step::retry: break;
+      case next_step::must_wait: return admission_result::must_wait;
       case next_step::go_slotless: {
         pool_task& task = make_task(builder);
         add_slotless();
@@ -126,28 +119,10 @@ admission_result admission::submit_from_outside(task_builder builder, task_prior
   }
 }
 
-std::optional<admission_result> admission::submit_now(task_builder builder,
-                                                      task_priority priority) {
-  if (pool_worker* const self = pool_.worker_here()) {
-    return submit_as_worker(*self, builder, priority);
-  }
-  bool has_slot = false;
-  for (;;) {
-    if (pool_.life().is_closed()) {
-      return pool_.runs_leftovers_here() ? run_here(builder) : refuse(admission_result::closed);
-    }
-    if (store(builder, priority, has_slot)) {
-      pool_.run_leftovers_if_ended();
-      return admission_result::granted;
-    }
-    switch (pool_.options().when_full) {
-      case when_full::reject: return refuse(admission_result::full);
-      case when_full::drop_oldest:
-        if (!drop_one()) return refuse(admission_result::full);
-        break;
-      default: return std::nullopt;
-    }
-  }
+admission_result admission::submit_now(task_builder builder, task_priority priority) {
+  pool_worker* const self = pool_.worker_here();
+  return self != nullptr ? submit_as_worker(*self, builder, priority)
+                         : submit_from_outside(builder, priority, waiting::suspends);
 }
 
 admission_result admission::submit_admitted(task_builder builder, task_priority priority) {
@@ -155,18 +130,9 @@ admission_result admission::submit_admitted(task_builder builder, task_priority 
     slots_.release(1);
     return submit_as_worker(*self, builder, priority);
   }
-  if (pool_.life().is_closed()) {
-    slots_.release(1);
-    return submit_from_outside(builder, priority, false);
-  }
-  bool has_slot = true;
-  if (takes_inbound(priority)) {
-    inbound_.queue->add_slots(1);
-    has_slot = false;
-  }
-  if (!store(builder, priority, has_slot)) return submit_from_outside(builder, priority, false);
-  pool_.run_leftovers_if_ended();
-  return admission_result::granted;
+  const bool to_stock = takes_inbound(priority) && !pool_.life().is_closed();
+  if (to_stock) inbound_.queue->add_slots(1);
+  return submit_from_outside(builder, priority, waiting::fails, !to_stock);
 }
 
 pool_task& admission::make_task(const task_builder& builder) const {
@@ -232,13 +198,13 @@ admission_result admission::submit_as_worker(pool_worker& self, task_builder bui
 }
 
 admission_result admission::submit_at(task_builder builder, steady_time when) {
+  const waiting caller = pool_.worker_here() == nullptr ? waiting::blocks : waiting::fails;
   steady_time deadline{};
   bool has_slot = false;
   while (!has_slot && !slots_.try_acquire(1)) {
     if (pool_.life().is_closed()) return refuse(admission_result::closed);
     // A delayed task can neither be run at once nor wait without a slot.
-    switch (
-        when_full_outside(task_priority::low, pool_.worker_here() == nullptr, deadline, has_slot)) {
+    switch (when_full_outside(task_priority::low, caller, deadline, has_slot)) {
       case next_step::retry: break;
       case next_step::timed_out: return refuse(admission_result::timed_out);
       case next_step::closed: return refuse(admission_result::closed);
@@ -288,11 +254,12 @@ bool admission::has_room_without_slot() const noexcept {
   return slotless_.load(std::memory_order_relaxed) < max_slotless;
 }
 
-auto admission::when_full_outside(task_priority priority, bool may_wait, steady_time& deadline,
+auto admission::when_full_outside(task_priority priority, waiting caller, steady_time& deadline,
                                   bool& has_slot) -> next_step {
   switch (pool_.options().when_full) {
     case when_full::reject: return next_step::full;
     case when_full::caller_runs:
+      if (caller == waiting::suspends) return next_step::must_wait;
       // Tasks that submit the next one, and so on, would not give their stack back.
       return submitter_depth < max_submitter_depth || !has_room_without_slot()
                  ? next_step::run_here
@@ -300,7 +267,8 @@ auto admission::when_full_outside(task_priority priority, bool may_wait, steady_
     case when_full::drop_oldest: return drop_one() ? next_step::retry : next_step::full;
     case when_full::block: break;
   }
-  if (!may_wait) return next_step::full;
+  if (caller == waiting::suspends) return next_step::must_wait;
+  if (caller == waiting::fails) return next_step::full;
   if (deadline == steady_time{}) deadline = later(monotonic_now(), pool_.options().block_timeout);
   admission_result result{};
   if (takes_inbound(priority)) {

@@ -12,7 +12,6 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <utility>
 
 namespace gyre::detail {
@@ -22,8 +21,6 @@ class admission {
  public:
   /// Once the pool has its options, slots and scheduler.
   explicit admission(pool_core& pool) noexcept;
-  admission(const admission&) = delete;
-  admission& operator=(const admission&) = delete;
 
   const task_scheduler::inbound_queue& inbound() const noexcept { return inbound_; }
   /// The inbound queue if its cells take callables; not where tasks are timed.
@@ -32,10 +29,13 @@ class admission {
   /// As the pool's when_full says.
   admission_result submit_as_worker(pool_worker& self, task_builder builder,
                                     task_priority priority);
-  /// For threads other than the pool's workers. Blocks only if `may_wait`.
-  admission_result submit_from_outside(task_builder builder, task_priority priority, bool may_wait);
-  /// Without blocking; none, with the callable untouched, if the caller is to queue for a slot.
-  std::optional<admission_result> submit_now(task_builder builder, task_priority priority);
+  /// The reaction of a caller that is to wait for a slot; a coroutine suspends in the queue.
+  enum class waiting : std::uint8_t { blocks, suspends, fails };
+  /// For threads other than the pool's workers. `has_slot`: the caller has a slot.
+  admission_result submit_from_outside(task_builder builder, task_priority priority, waiting caller,
+                                       bool has_slot = false);
+  /// Never blocks: must_wait, with the callable untouched, if the caller is to queue for a slot.
+  admission_result submit_now(task_builder builder, task_priority priority);
   /// For a caller that has queued, and has a slot.
   admission_result submit_admitted(task_builder builder, task_priority priority);
   admission_result submit_at(task_builder builder, steady_time when);
@@ -61,7 +61,15 @@ class admission {
 
  private:
   // How a submission to a full pool goes on.
-  enum class next_step : std::uint8_t { retry, run_here, go_slotless, full, timed_out, closed };
+  enum class next_step : std::uint8_t {
+    retry,
+    run_here,
+    go_slotless,
+    must_wait,
+    full,
+    timed_out,
+    closed,
+  };
 
   pool_task& make_task(const task_builder& builder) const;
   bool takes_inbound(task_priority priority) const noexcept {
@@ -69,7 +77,7 @@ class admission {
   }
   bool store(const task_builder& builder, task_priority priority, bool& has_slot);
   admission_result run_here(const task_builder& builder);
-  next_step when_full_outside(task_priority priority, bool may_wait, steady_time& deadline,
+  next_step when_full_outside(task_priority priority, waiting caller, steady_time& deadline,
                               bool& has_slot);
   next_step when_full_within() noexcept;
   bool drop_one() noexcept;

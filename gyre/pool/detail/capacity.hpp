@@ -7,7 +7,6 @@
 #include <gyre/base/clock.hpp>
 #include <gyre/base/detail/futex.hpp>
 #include <gyre/base/intrusive_list.hpp>
-#include <gyre/pool/detail/slot_waiter.hpp>
 #include <gyre/sync/detail/spin_lock.hpp>
 
 #include <algorithm>
@@ -18,6 +17,41 @@
 #include <utility>
 
 namespace gyre::detail {
+
+/// The answer to a request for a slot.
+enum class admission_result : std::uint8_t {
+  granted,
+  must_wait,  ///< no slot is free, and the caller is to queue for one
+  full,       ///< no slot is free, and the caller does not wait
+  timed_out,  ///< no slot became free before the deadline
+  closed,     ///< the pool accepts no more tasks
+};
+
+/// A node of the queue. Stays where it is until its wait is over.
+class slot_waiter : public intrusive_list_node {
+ public:
+  using function = void (*)(slot_waiter&) noexcept;
+
+  /// Takes up to `most` slots where many are free. `wake` is called once, without a lock, at the
+  /// end of a wait that was not cancelled; from then on the waiter may be gone.
+  explicit slot_waiter(function wake, std::size_t most = 1) noexcept : wake_(wake), most_(most) {}
+
+  /// After the wait: how many slots the waiter has; none if it was closed or cancelled.
+  [[nodiscard]] std::size_t granted() const noexcept { return granted_; }
+  /// After the wait.
+  [[nodiscard]] bool is_cancelled() const noexcept { return stage_ == stage::cancelled; }
+
+ private:
+  template <typename>
+  friend class basic_capacity;
+  enum class stage : std::uint8_t { idle, queued, done, cancelled };
+
+  const function wake_;
+  const std::size_t most_;
+  // By the lock of the capacity, until the wait is over.
+  std::size_t granted_ = 0;
+  stage stage_ = stage::idle;
+};
 
 /// futex(2) between the threads of one process, and the clock of its deadlines.
 struct capacity_futex {
@@ -60,8 +94,6 @@ class basic_capacity {
   /// All slots are free.
   explicit basic_capacity(std::size_t limit) noexcept
       : state_(std::min(limit, max_slots) * one_slot), limit_(std::min(limit, max_slots)) {}
-  basic_capacity(const basic_capacity&) = delete;
-  basic_capacity& operator=(const basic_capacity&) = delete;
 
   [[nodiscard]] std::size_t limit() const noexcept { return limit_; }
   /// How many are free at the moment.
@@ -98,8 +130,7 @@ class basic_capacity {
   /// Puts `waiter` at the end of the queue: `waits`, and from now on it may be gone. Or its wait is
   /// over at once.
   enqueue_result enqueue(slot_waiter& waiter) noexcept { return enqueue(waiter, true); }
-  /// While the wait is not over, or before it begins: ends it without a slot. True: the waiter was
-  /// in the queue, and no other thread wakes it.
+  /// Ends a wait, begun or not, without a slot. True: it was queued, and no other thread wakes it.
   bool cancel(slot_waiter& waiter) noexcept {
     const std::lock_guard hold(waiters_lock_);
     if (waiter.stage_ == slot_waiter::stage::done) return false;
@@ -135,8 +166,7 @@ class basic_capacity {
     return {admission_result::granted, self.granted()};
   }
 
-  /// Ends all waits: from now on a request that finds no free slot ends with `closed`. Free slots
-  /// can still be taken.
+  /// Ends all waits: from now on a request ends with `closed` if no slot is free.
   void close() noexcept {
     waiter_list done;
     {

@@ -2,7 +2,6 @@
 #include <gyre/pool/detail/delayed_tasks.hpp>
 
 #include <gyre/base/error.hpp>
-#include <gyre/base/intrusive_queue.hpp>
 #include <gyre/pool/detail/pool_core.hpp>
 
 #include <cerrno>

@@ -21,8 +21,6 @@ class delayed_tasks {
  public:
   /// The threads on which `timers` expire pass due tasks to pool.run_due().
   delayed_tasks(pool_core& pool, timer_thread& timers) noexcept : pool_(pool), timers_(timers) {}
-  delayed_tasks(const delayed_tasks&) = delete;
-  delayed_tasks& operator=(const delayed_tasks&) = delete;
 
   /// Keeps `task` until `when`. False, without an effect, after drop_all(). Throws
   /// std::bad_alloc, and std::system_error (EAGAIN) if there is no thread for the timers.

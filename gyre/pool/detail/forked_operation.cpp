@@ -47,8 +47,7 @@ void forked_operation::wait() noexcept {
 }
 
 void forked_operation::sleep_until(steady_time deadline) noexcept {
-  // relaxed: is_finished() acquires from the release sequence of finish(), of which these exchanges
-  // are a part.
+  // relaxed: is_finished() acquires from the release sequence of finish(), which these continue.
   const std::uint32_t seen = word_.fetch_or(sleeping_bit, std::memory_order_relaxed);
   if ((seen & finished_bit) == 0) futex_wait_until(word_, seen | sleeping_bit, deadline);
   word_.fetch_and(~sleeping_bit, std::memory_order_relaxed);

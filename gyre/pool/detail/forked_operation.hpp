@@ -12,8 +12,7 @@
 
 namespace gyre::detail {
 
-/// Lives on the stack of the thread that offers or posts it, which then waits for its end unless it
-/// takes it back.
+/// On the stack of the thread that offers or posts it, which takes it back or waits for its end.
 class forked_operation : public operation {
  public:
   /// Whether a thread has begun to run it. A hint; one load.

@@ -15,8 +15,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// How long a thread that could help sleeps before it looks again for work: other workers run new
-// tasks, unless all of them wait.
+// The sleeps of a thread that could help, between its looks for work.
 constexpr std::chrono::nanoseconds shortest_sleep = 50us;
 constexpr std::chrono::nanoseconds longest_sleep = 3200us;
 
@@ -57,7 +56,7 @@ void future_state_base::finish() noexcept {
   } else if ((seen & sleeping_bit) != 0) {
     futex_wake_one(word);  // which may be gone by now
   } else if ((seen & (awaited_bit | cancelled_bit)) == awaited_bit) {
-    waiter_->where->post(*waiter_);  // not gone: its owner is resumed by this
+    waiter_->context->where->post(*waiter_);  // not gone: its owner is resumed by this
   }
 }
 
@@ -88,8 +87,7 @@ bool future_state_base::wait_until(steady_time deadline) {
 }
 
 void future_state_base::sleep_until(steady_time deadline) noexcept {
-  // relaxed: is_finished() acquires from the release sequence of finish(), of which these exchanges
-  // are a part.
+  // relaxed: is_finished() acquires from the release sequence of finish(), which these continue.
   const std::uint32_t seen = word_.fetch_or(sleeping_bit, std::memory_order_relaxed);
   if ((seen & finished_bit) == 0) futex_wait_until(word_, seen | sleeping_bit, deadline);
   word_.fetch_and(~sleeping_bit, std::memory_order_relaxed);
@@ -110,8 +108,7 @@ bool future_state_base::cancel_wait() noexcept {
 }
 
 void future_state_base::abandon() noexcept {
-  // acquire: pairs with the release in finish(), after which this is freed here; release: pairs
-  // with the acquire there.
+  // acquire, release: pair with those in finish(); whoever comes second frees this.
   if (is_finished() ||
       (word_.fetch_or(abandoned_bit, std::memory_order_acq_rel) & finished_bit) != 0) {
     free();

@@ -6,9 +6,9 @@
 #include <gyre/base/clock.hpp>
 #include <gyre/base/detail/droppable_operation.hpp>
 #include <gyre/base/detail/slab_object.hpp>
+#include <gyre/task/context.hpp>
 #include <gyre/task/detail/cancelled.hpp>
 #include <gyre/task/detail/resumption.hpp>
-#include <gyre/task/executor.hpp>
 #include <gyre/task/task.hpp>
 
 #include <cstdint>
@@ -19,9 +19,9 @@
 
 namespace gyre::detail {
 
-/// A coroutine that waits for the end of a task, and the executor on which it goes on.
+/// A coroutine that waits for the end of a task, and its context.
 struct future_state_waiter : resumption {
-  executor* where = nullptr;
+  const task_context* context = nullptr;  // once it has suspended
 };
 
 /// The part that does not depend on the result. The bits of one word, which are only ever set (but
@@ -37,13 +37,9 @@ struct future_state_waiter : resumption {
 ///   abandoned | frees the state            | -               | -              | -
 ///   finished  | -                          | does not wait   | no effect      | frees the state
 ///
-/// Thread-safety: one thread at a time uses the task's side, one the future's; cancel_wait() may be
-/// called from any.
+/// Thread-safety: one thread uses the task's side, one the future's; any may call cancel_wait().
 class future_state_base : public droppable_operation, public slab_object {
  public:
-  future_state_base(const future_state_base&) = delete;
-  future_state_base& operator=(const future_state_base&) = delete;
-
   // The future's side.
 
   bool is_finished() const noexcept {
@@ -60,8 +56,7 @@ class future_state_base : public droppable_operation, public slab_object {
   const void* pool() const noexcept { return pool_; }
   /// Lets finish() resume `waiter`. False if it does not wait: finished, or cancelled.
   bool await(future_state_waiter& waiter) noexcept;
-  /// Once, while the future exists: ends the wait of a coroutine, also of one that is about to
-  /// wait. True: the caller resumes it.
+  /// Once, while the future exists: ends a wait, or prevents it. True: the caller resumes it.
   bool cancel_wait() noexcept;
   /// The future's last call.
   void abandon() noexcept;
@@ -73,8 +68,7 @@ class future_state_base : public droppable_operation, public slab_object {
   /// The task has ended; afterwards it may be gone.
   void finish() noexcept;
 
-  /// Marks the task as one that the calling thread is running. Uses the queue's link, which a
-  /// running task does not need.
+  /// Marks the task as run by the calling thread, by the queue's link, which it does not need.
   class running {
    public:
     explicit running(future_state_base& task) noexcept;
@@ -149,7 +143,7 @@ class future_state : public future_state_base {
  private:
   // A type of its own: a task may give an exception_ptr.
   struct stored {
-    [[no_unique_address]] typename stored_result<T>::type value;
+    [[no_unique_address]] stored_result_t<T> value;
   };
 
   [[noreturn, gnu::cold]] static void rethrow(std::exception_ptr error) {

@@ -10,6 +10,7 @@
 #include <gyre/pool/future.hpp>
 
 #include <gyre/base/detail/futex.hpp>
+#include <gyre/pool/detail/helper.hpp>
 #include <tests/model/model.hpp>
 
 #include <gtest/gtest.h>

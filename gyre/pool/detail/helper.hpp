@@ -15,18 +15,14 @@ class helper {
 
   /// Before the thread sleeps without a deadline, because help_once() found nothing. False if no
   /// thread is left that could run `task`: a deadlock. Otherwise woke_up() follows.
-  virtual bool may_sleep(const future_state_base& task) noexcept {
-    static_cast<void>(task);
-    return true;
-  }
+  virtual bool may_sleep(const future_state_base& /*task*/) noexcept { return true; }
   virtual void woke_up() noexcept {}
 
  protected:
   ~helper() = default;
 };
 
-/// The helper of the calling thread, or null. Not inlined: a coroutine may be on another thread
-/// after each suspension.
+/// The helper of the calling thread, or null. Not inlined, as coroutines change threads.
 helper* current_helper() noexcept;
 
 /// Makes `inner` the helper of the calling thread for a scope.

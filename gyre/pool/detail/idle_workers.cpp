@@ -32,8 +32,7 @@ bool idle_workers::start_searching(parker& self) noexcept {
 bool idle_workers::stop_searching(parker& self) noexcept {
   if (!self.searching_) return false;
   self.searching_ = false;
-  // acq_rel: pairs with that in notify(): the work of a notifier that relied on this searcher is
-  // seen.
+  // acq_rel: pairs with that in notify(), to see the work of notifiers that relied on this one.
   return needs_searcher(state_.fetch_sub(searcher, std::memory_order_acq_rel) - searcher);
 }
 

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// idle_workers: an eventcount on which a pool's workers sleep, which also counts the workers that
-// are awake and search for work. Sources: the searching workers of Tokio's and Go's schedulers
-// (Vyukov, 2012); the eventcount of Eigen's thread pool (Vyukov, 2016); the fences are those of
-// sleep_gate.hpp.
+// idle_workers: an eventcount on which a pool's workers sleep; it counts those that search for
+// work. Sources: the searching workers of Tokio's and Go's schedulers (Vyukov, 2012); the
+// eventcount of Eigen's thread pool (Vyukov, 2016); the fences are those of sleep_gate.hpp.
 #pragma once
 
 #include <gyre/base/atomic.hpp>
@@ -49,16 +48,13 @@ struct idle_counts {
 ///
 /// While a worker searches none is woken: the searcher finds the work, at the latest with its last
 /// look in park(). In return the last searcher that finds work wakes the next worker, as there may
-/// be more work. So k pieces of work wake k workers, one after the other, with one system call
-/// each.
+/// be more work. So k pieces of work wake k workers, with one system call each.
 ///
 /// Thread-safety: members with a parker by its worker, all others by any thread.
 class idle_workers {
  public:
   /// For a pool of `workers` workers, at most 65535.
   explicit idle_workers(std::size_t workers) noexcept { resize(workers); }
-  idle_workers(const idle_workers&) = delete;
-  idle_workers& operator=(const idle_workers&) = delete;
 
   /// Lets half of `workers`, at least two, search at a time.
   void resize(std::size_t workers) noexcept {

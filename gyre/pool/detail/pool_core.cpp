@@ -67,12 +67,10 @@ std::shared_ptr<pool_core> pool_core::make(thread_pool_options options) {
     options.workers =
         std::clamp<std::size_t>(usable_cpus().size(), 1, thread_pool_options::most_workers);
   }
-  const std::size_t workers = options.workers;
-  worker_set::check_count(workers);
   if (!options.on_exception) options.on_exception = report_and_terminate;
   auto pool = std::make_shared<pool_core>(std::move(options));
   try {
-    pool->workers_.resize(workers);
+    pool->workers_.resize(pool->options_.workers);
   } catch (...) {
     pool->stop(steady_time::max());
     throw;

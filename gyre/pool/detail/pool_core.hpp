@@ -54,8 +54,7 @@ class error_reporter {
 };
 
 /// Nothing is lost at the end: a worker ends when all submitted tasks have finished; a submitter
-/// looks, behind a fence, whether the pool has ended meanwhile, and then runs the items that it
-/// finds in the queues.
+/// looks, behind a fence, whether the pool has ended, and then runs what it finds in the queues.
 ///
 /// Thread-safety: all members may be called from any thread.
 /// Lifetime: shared with the threads of the pool, so that a task may destroy the pool.
@@ -64,8 +63,6 @@ class pool_core final : public executor, public std::enable_shared_from_this<poo
   /// With all its workers.
   static std::shared_ptr<pool_core> make(thread_pool_options options);
   explicit pool_core(thread_pool_options&& options);
-  pool_core(const pool_core&) = delete;
-  pool_core& operator=(const pool_core&) = delete;
   virtual ~pool_core();
 
   // Its parts.

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// pool_task, work_item: the items in a pool's queues: tasks, which may be dropped, and operations,
-// which may not.
+// pool_task, work_item: a pool's queues hold tasks, which may be dropped, and operations.
 #pragma once
 
 #include <gyre/base/clock.hpp>
@@ -9,9 +8,7 @@
 #include <gyre/base/slab.hpp>
 #include <gyre/pool/pool_options.hpp>
 
-#include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <new>
 #include <type_traits>
 #include <utility>
@@ -98,6 +95,14 @@ template <class F>
 pool_task& make_pool_task(F&& callable) {
   return *callable_task<std::decay_t<F>>::make(std::forward<F>(callable));
 }
+
+/// A deleter.
+struct task_dropper {
+  template <class Task>
+  void operator()(Task* task) const noexcept {
+    task->drop();
+  }
+};
 
 /// A task or an operation, in one word.
 class work_item {

@@ -24,8 +24,6 @@ class pool_core;
 class pool_worker final : public helper {
  public:
   pool_worker(pool_core& pool, std::size_t number) noexcept : core(pool), index(number) {}
-  pool_worker(const pool_worker&) = delete;
-  pool_worker& operator=(const pool_worker&) = delete;
   virtual ~pool_worker() = default;
 
   // Its own thread.
@@ -35,8 +33,7 @@ class pool_worker final : public helper {
   void run(work_item item) noexcept;
   /// Between two items, if life_cycle::concerns_workers(): false if the worker is to end.
   bool handle_state() noexcept;
-  /// When it finds no work: releases the slots it holds, and notifies threads that wait for the end
-  /// of all tasks.
+  /// When it finds no work: releases its slots, and notifies threads that wait for the end of all.
   void reconcile() noexcept;
   bool help_once() noexcept override;
   bool may_sleep(const future_state_base& task) noexcept override;

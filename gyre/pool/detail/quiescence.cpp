@@ -11,17 +11,12 @@
 #include <utility>
 
 namespace gyre::detail {
-namespace {
 
-// How long a wait within a task sleeps before it looks for work to help with again.
-constexpr std::chrono::milliseconds help_interval{1};
-
-}  // namespace
+using namespace std::chrono_literals;
 
 // The finished tasks are read before the submitted ones: equal sums mean that none was left in
 // between, as every task is counted as submitted before it can finish. For a task that waits,
-// others that do the same count as finished; they are read in between, so that none is counted
-// twice.
+// others that wait count as finished; they are read in between, and so counted once.
 bool quiescence::is_reached(bool within_task) const noexcept {
   std::uint64_t finished =
       dropped_.load(std::memory_order_acquire) + run_outside_.load(std::memory_order_acquire);
@@ -57,26 +52,21 @@ bool quiescence::wait(pool_worker* self, steady_time deadline) noexcept {
   waiters_.fetch_add(1, std::memory_order_seq_cst);
   asymmetric_heavy_fence();
   notify();
-  bool reached = is_reached(within_task);
-  while (!reached) {
+  bool reached = false;
+  while (!(reached = is_reached(within_task))) {
     const steady_time now = monotonic_now();
     if (now >= deadline) break;
-    if (self != nullptr && self->help_once()) {
-      reached = is_reached(within_task);
-      continue;
-    }
+    if (self != nullptr && self->help_once()) continue;
     std::unique_lock lock(mutex_);
     reached = is_reached(within_task);
     if (reached) break;
     // A task that waits looks for work to help with now and then.
-    const steady_time until = self == nullptr ? deadline : std::min(deadline, now + help_interval);
+    const steady_time until = self == nullptr ? deadline : std::min(deadline, now + 1ms);
     if (until == steady_time::max()) {
       changed_.wait(lock);
     } else {
       changed_.wait_until(lock, until);
     }
-    lock.unlock();
-    reached = is_reached(within_task);
   }
   waiters_.fetch_sub(1, std::memory_order_seq_cst);
   waiting_tasks_.fetch_sub(tasks, std::memory_order_seq_cst);

@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// shared_queue_scheduler: one queue for all workers, as in most pools; the published experiment
-// compares its two kinds.
+// shared_queue_scheduler: one queue for all workers; the published experiment compares two kinds.
 #pragma once
 
 #include <gyre/base/intrusive_queue.hpp>
-#include <gyre/pool/detail/life_cycle.hpp>
+#include <gyre/pool/detail/pool_core.hpp>
 #include <gyre/pool/detail/priority_lanes.hpp>
-#include <gyre/pool/detail/task_scheduler.hpp>
-#include <gyre/pool/detail/worker_set.hpp>
 #include <gyre/sync/detail/spin_lock.hpp>
 
 #include <condition_variable>
@@ -47,13 +44,12 @@ class yielding_idlers {
   static void wake_all() noexcept {}
 };
 
-/// One queue of three lanes, in the order of arrival. Operations go before tasks at every other
-/// turn.
+/// Three lanes, each in the order of arrival. Every other turn, operations go before tasks.
 template <class Idlers>
 class shared_queue_scheduler final : public task_scheduler {
  public:
-  explicit shared_queue_scheduler(pool_core& pool);
-  ~shared_queue_scheduler() override;
+  explicit shared_queue_scheduler(pool_core& pool)
+      : life_(pool.life()), workers_(pool.workers()), lanes_(pool.options().aging) {}
 
   void enqueue(pool_task& task, task_priority priority) noexcept override {
     std::unique_lock lock(lock_);
@@ -70,9 +66,8 @@ class shared_queue_scheduler final : public task_scheduler {
   void enqueue_own(pool_worker&, pool_task& task) noexcept override {
     enqueue(task, task_priority::normal);
   }
-  bool offer(pool_worker&, operation&) noexcept override { return false; }
 
-  void run_worker(pool_worker& self) noexcept override;
+  void run_worker(pool_worker& self) noexcept override { run_worker_loop(*this, life_, self); }
   work_item next(pool_worker&) noexcept override { return take_leftover(); }
   void put_back(pool_worker&, work_item item) noexcept override {
     const std::lock_guard lock(lock_);
@@ -151,8 +146,5 @@ class shared_queue_scheduler final : public task_scheduler {
 
 using blocking_scheduler = shared_queue_scheduler<sleeping_idlers>;
 using spinning_scheduler = shared_queue_scheduler<yielding_idlers>;
-
-extern template class shared_queue_scheduler<sleeping_idlers>;
-extern template class shared_queue_scheduler<yielding_idlers>;
 
 }  // namespace gyre::detail

@@ -3,13 +3,10 @@
 
 #include <gyre/base/intrusive_queue.hpp>
 #include <gyre/exec/inbox/inbox.hpp>
-#include <gyre/pool/detail/drained_batch.hpp>
 #include <gyre/pool/detail/pool_core.hpp>
-#include <gyre/pool/detail/task_scheduler.hpp>
 
 #include <algorithm>
 #include <mutex>
-#include <utility>
 
 namespace gyre::detail {
 namespace {
@@ -42,12 +39,6 @@ stealing_scheduler::stealing_scheduler(pool_core& pool)
       idle_(pool.options().workers),
       lanes_(pool.options().aging) {}
 
-stealing_scheduler::~stealing_scheduler() = default;
-
-void stealing_scheduler::run_worker(pool_worker& self) noexcept {
-  run_worker_loop(*this, life_, self);
-}
-
 // ---- adding
 
 void stealing_scheduler::enqueue(pool_task& task, task_priority priority) noexcept {
@@ -71,20 +62,14 @@ void stealing_scheduler::enqueue(operation& op) noexcept {
 }
 
 void stealing_scheduler::enqueue_own(pool_worker& self, pool_task& task) noexcept {
-  // Counted first: a thief may run it before push() returns.
-  self.submitted.add(1);
-  if (self.deque.push(work_item(task))) [[likely]] {
-    self.feeds_itself = true;
-    idle_.notify();
-  } else {
+  if (!push_own(self, work_item(task))) [[unlikely]]
     enqueue(task, task_priority::normal);
-    self.submitted.set(self.submitted.get() - 1);
-  }
 }
 
-bool stealing_scheduler::offer(pool_worker& self, operation& op) noexcept {
-  self.submitted.add(1);  // as in enqueue_own()
-  if (!self.deque.push(work_item(op))) {
+// False without memory.
+bool stealing_scheduler::push_own(pool_worker& self, work_item item) noexcept {
+  self.submitted.add(1);  // first: a thief may run it before push() returns
+  if (!self.deque.push(item)) [[unlikely]] {
     self.submitted.set(self.submitted.get() - 1);
     return false;
   }
@@ -138,10 +123,6 @@ work_item stealing_scheduler::next(pool_worker& self) noexcept {
   }
   if (const work_item own = self.deque.pop()) return own;
   self.feeds_itself = false;
-  return find(self);
-}
-
-work_item stealing_scheduler::find(pool_worker& self) noexcept {
   if (const work_item item = take_submitted(self, drained_batch::max_items)) return item;
   if (const work_item item = take_overflow(self)) return item;
   if (pool_task* const task = take_prioritized()) return work_item(*task);

@@ -20,19 +20,19 @@
 namespace gyre::detail {
 
 /// A worker looks at urgent tasks, at its own deque, at the submissions, of which it moves up to
-/// 256 to its deque at once, and at the deques of others; every 61st time at the submissions before
-/// its own.
+/// 256 to its deque at once, and at others' deques; every 61st time at the submissions first.
 class stealing_scheduler final : public task_scheduler {
  public:
   explicit stealing_scheduler(pool_core& pool);
-  ~stealing_scheduler() override;
 
   inbound_queue inbound() noexcept override { return {&submissions_, &idle_}; }
   void enqueue(pool_task& task, task_priority priority) noexcept override;
   void enqueue(operation& op) noexcept override;
   void enqueue_own(pool_worker& self, pool_task& task) noexcept override;
-  bool offer(pool_worker& self, operation& op) noexcept override;
-  void run_worker(pool_worker& self) noexcept override;
+  bool offer(pool_worker& self, operation& op) noexcept override {
+    return push_own(self, work_item(op));
+  }
+  void run_worker(pool_worker& self) noexcept override { run_worker_loop(*this, life_, self); }
   work_item next(pool_worker& self) noexcept override;
   void put_back(pool_worker& self, work_item item) noexcept override;
   void release_queue(pool_worker& self) noexcept override;
@@ -48,7 +48,7 @@ class stealing_scheduler final : public task_scheduler {
   void wait_for_work(pool_worker& self) noexcept;
 
  private:
-  work_item find(pool_worker& self) noexcept;
+  bool push_own(pool_worker& self, work_item item) noexcept;
   work_item take_fairly(pool_worker& self) noexcept;
   work_item take_submitted(pool_worker& self, std::size_t most) noexcept;
   work_item take_overflow(pool_worker& self) noexcept;

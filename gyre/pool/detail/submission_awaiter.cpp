@@ -2,7 +2,6 @@
 #include <gyre/pool/detail/submission_awaiter.hpp>
 
 #include <gyre/pool/detail/pool_core.hpp>
-#include <gyre/pool/detail/task_builder.hpp>
 #include <gyre/task/detail/cancelled.hpp>
 #include <gyre/task/executor.hpp>
 
@@ -12,7 +11,7 @@ namespace gyre::detail {
 
 [[gnu::noinline]] bool slot_awaiter::submit_now(task_builder builder) {
   result_ = pool_->admission().submit_now(builder, priority_);
-  return result_.has_value();
+  return result_ != admission_result::must_wait;
 }
 
 bool slot_awaiter::wait(std::coroutine_handle<> awaiting, const task_context& context) noexcept {
@@ -27,14 +26,14 @@ bool slot_awaiter::wait(std::coroutine_handle<> awaiting, const task_context& co
 }
 
 [[gnu::noinline]] void slot_awaiter::finish(task_builder builder) {
-  if (!result_) {
+  if (result_ == admission_result::must_wait) {
     on_stop_.reset();
     const task_context* const context = std::exchange(context_, nullptr);
     if (is_cancelled()) throw_cancelled(*context);
     if (granted() == 0) throw_refused(admission_result::closed);
     result_ = pool_->admission().submit_admitted(builder, priority_);
   }
-  if (*result_ != admission_result::granted) throw_refused(*result_);
+  if (result_ != admission_result::granted) throw_refused(result_);
 }
 
 void slot_awaiter::cancel_wait::operator()() const noexcept {

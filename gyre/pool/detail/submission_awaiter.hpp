@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// submission_awaiter: submits to a pool from a coroutine, which queues for a slot without blocking
-// its thread.
+// submission_awaiter: submits to a pool from a coroutine, which suspends to queue for a slot.
 #pragma once
 
-#include <gyre/pool/detail/slot_waiter.hpp>
+#include <gyre/pool/detail/capacity.hpp>
 #include <gyre/pool/detail/task_builder.hpp>
 #include <gyre/pool/pool_options.hpp>
 #include <gyre/task/context.hpp>
@@ -38,8 +37,7 @@ class slot_awaiter : resumption, slot_waiter {
   bool submit_now(task_builder builder);
   /// False if there is nothing to wait for.
   bool wait(std::coroutine_handle<> awaiting, const task_context& context) noexcept;
-  /// Throws unless the callable was submitted, by this or by submit_now(). The pool may be gone
-  /// then.
+  /// Throws unless the callable was submitted, by this or submit_now(). The pool may be gone then.
   void finish(task_builder builder);
 
  private:
@@ -53,7 +51,7 @@ class slot_awaiter : resumption, slot_waiter {
 
   pool_core* pool_;
   task_priority priority_;
-  std::optional<admission_result> result_;
+  admission_result result_ = admission_result::must_wait;
   const task_context* context_ = nullptr;  // null unless it waits
   std::optional<inplace_stop_callback<cancel_wait>> on_stop_;
 };

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// submissions: the queue into which threads outside a work-stealing pool submit, sharded by
-// submitting thread.
+// submissions: the queue from outside into a work-stealing pool, sharded by submitting thread.
 #pragma once
 
 #include <gyre/base/atomic.hpp>
@@ -18,7 +17,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
-#include <type_traits>
 #include <utility>
 
 namespace gyre::detail {
@@ -42,8 +40,6 @@ class basic_submissions {
  public:
   /// Tasks are bounded by `limit`, which must outlive this object.
   explicit basic_submissions(capacity& limit) noexcept : capacity_(limit) {}
-  basic_submissions(const basic_submissions&) = delete;
-  basic_submissions& operator=(const basic_submissions&) = delete;
   /// Destroys the tasks that were not run. No other thread may be inside.
   ~basic_submissions() {
     // A task's destructor may push once more, also to a shard that was empty already.
@@ -51,9 +47,8 @@ class basic_submissions {
     while (shard* each = shards_.take()) shards_.discharge(*each);
   }
 
-  /// Adds a callable that takes a slot; false, with `callable` untouched, if none is free. Throws
-  /// std::bad_alloc, and what copying or moving `callable` throws; the slot is then free again.
-  /// About 10 ns.
+  /// Adds a callable that takes a slot; false, with `callable` untouched, if none is free. About 10
+  /// ns. Throws std::bad_alloc, and what copying or moving `callable` throws: no slot is taken.
   template <class F>
   [[nodiscard, gnu::noinline]] bool try_push(F&& callable) {
     return try_push_built([&]() noexcept -> F&& { return std::forward<F>(callable); });
@@ -69,16 +64,6 @@ class basic_submissions {
     return push_to(*entered, build);
   }
 
-  /// try_push() that waits for a slot until `deadline`: granted, timed_out or closed.
-  template <class F>
-  [[nodiscard]] admission_result push_until(F&& callable, steady_time deadline) {
-    while (!try_push(std::forward<F>(callable))) {
-      const admission_result reserved = reserve_until(deadline);
-      if (reserved != admission_result::granted) return reserved;
-    }
-    return admission_result::granted;
-  }
-
   /// Waits until the calling thread has a slot for its next push: granted, timed_out or closed.
   [[nodiscard]] admission_result reserve_until(steady_time deadline) {
     if (reserve()) return admission_result::granted;
@@ -87,8 +72,7 @@ class basic_submissions {
     if (taken > 0) add_slots(taken);
     return result;
   }
-  /// Adds slots that the calling thread has acquired to its stock. Throws std::bad_alloc, and has
-  /// then released them.
+  /// Adds acquired slots to the thread's stock; releases them if it throws std::bad_alloc.
   [[gnu::noinline]] void add_slots(std::size_t slots) {
     try {
       shards_.find_or_enter()->add_to_stock(slots);
@@ -98,8 +82,7 @@ class basic_submissions {
     }
   }
 
-  /// Adds a callable that takes no slot. Throws std::bad_alloc, and what copying or moving
-  /// `callable` throws.
+  /// Adds a callable that takes no slot. Throws as try_push().
   template <class F>
   [[gnu::noinline]] void push(F&& callable) {
     if (shard* const own = shards_.cached()) [[likely]] {
@@ -130,8 +113,7 @@ class basic_submissions {
 
   /// Tasks that wait, with or without a slot. O(producers), and a lock.
   std::size_t pending() const noexcept { return shards_.pending(); }
-  /// How many were ever pushed. Counts every task of which the caller has seen that it
-  /// ran. O(producers), and a lock.
+  /// How many were ever pushed, with each that the caller has seen run. O(producers), and a lock.
   std::uint64_t pushed() const noexcept { return shards_.pushed(); }
 
   /// Releases the slots of threads that have ended; whether there were any. try_push() does so

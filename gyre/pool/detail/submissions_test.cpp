@@ -47,6 +47,16 @@ class Submission : public testing::Test {
     return ran;
   }
 
+  // As a pool's submitter does that blocks.
+  template <class F>
+  admission_result push_until(F&& callable, steady_time deadline) {
+    while (!waiting.try_push(std::forward<F>(callable))) {
+      const admission_result reserved = waiting.reserve_until(deadline);
+      if (reserved != admission_result::granted) return reserved;
+    }
+    return admission_result::granted;
+  }
+
   capacity room{512};
   Submissions waiting{room};
   bool more = false;
@@ -85,7 +95,7 @@ TYPED_TEST(Submission, RefusesACallableWithoutASlotAndLeavesItUntouched) {
     return [] {};
   }));
   EXPECT_EQ(made, 0) << "nothing is made in vain";
-  EXPECT_EQ(this->waiting.push_until(std::move(task), long_ago), admission_result::timed_out);
+  EXPECT_EQ(this->push_until(std::move(task), long_ago), admission_result::timed_out);
   EXPECT_EQ(this->run_some(1), 1U);
   EXPECT_TRUE(this->waiting.try_push(std::move(task))) << "a started task releases its slot";
   EXPECT_FALSE(this->waiting.try_push([] {}));
@@ -200,7 +210,7 @@ TYPED_TEST(Submission, AWaitingThreadIsGivenTheSlotsOfAThreadThatEnds) {
   while (this->waiting.try_push([] {})) {
   }
   std::thread blocked(
-      [&] { EXPECT_EQ(this->waiting.push_until([] {}, for_ever), admission_result::granted); });
+      [&] { EXPECT_EQ(this->push_until([] {}, for_ever), admission_result::granted); });
   end.release();
   hoarder.join();
   blocked.join();
@@ -211,7 +221,7 @@ TYPED_TEST(Submission, ClosingTheSlotsEndsTheWait) {
   while (this->waiting.try_push([] {})) {
   }
   std::thread blocked(
-      [&] { EXPECT_EQ(this->waiting.push_until([] {}, for_ever), admission_result::closed); });
+      [&] { EXPECT_EQ(this->push_until([] {}, for_ever), admission_result::closed); });
   this->room.close();
   blocked.join();
   EXPECT_EQ(this->waiting.reserve_until(for_ever), admission_result::closed);

@@ -4,11 +4,11 @@
 
 #include <gyre/base/clock.hpp>
 #include <gyre/exec/inbox/detail/task_cell.hpp>
-#include <gyre/pool/detail/drained_batch.hpp>
+#include <gyre/pool/detail/capacity.hpp>
 #include <gyre/pool/detail/pool_task.hpp>
-#include <gyre/pool/detail/slot_waiter.hpp>
 #include <gyre/pool/pool_options.hpp>
 
+#include <array>
 #include <concepts>
 #include <cstddef>
 #include <memory>
@@ -18,7 +18,52 @@
 
 namespace gyre::detail {
 
+class pool_core;
 class pool_worker;
+
+/// A callable without its type, which it does not own.
+class callable_ref {
+ public:
+  template <class F>
+  explicit callable_ref(F& callable) noexcept
+      : callable_(&callable),
+        call_([](void* object) { static_cast<void>((*static_cast<F*>(object))()); }) {}
+
+  void operator()() const { call_(callable_); }
+
+ private:
+  void* callable_;
+  void (*call_)(void*);
+};
+
+/// The items that a worker has taken from the submissions at once.
+class drained_batch {
+ public:
+  static constexpr std::size_t max_items = 256;
+
+  /// Becomes the calling thread's current_batch() until its end.
+  explicit drained_batch(pool_core& pool) noexcept;
+  drained_batch(const drained_batch&) = delete;
+  drained_batch& operator=(const drained_batch&) = delete;
+  ~drained_batch();
+
+  void add(work_item item) noexcept { items_[size_++] = item; }
+  std::size_t size() const noexcept { return size_; }
+  work_item operator[](std::size_t index) const noexcept { return items_[index]; }
+  /// Runs at once a task that has a slot, but for which there is no memory.
+  void run_in_place(callable_ref callable) noexcept;
+
+ private:
+  pool_core& pool_;
+  drained_batch* outer_;
+  std::size_t size_ = 0;
+  union {  // not set before it is used
+    std::array<work_item, max_items> items_;
+  };
+};
+
+/// The innermost batch of the calling thread, which exists.
+drained_batch& current_batch() noexcept;
 
 /// Calls a callable that its submitter runs; its exception goes to the pool's on_exception.
 void run_by_submitter(pool_core& pool, callable_ref callable) noexcept;
@@ -65,8 +110,7 @@ struct queued_callable {
 };
 
 /// Refers to a callable that is copied or moved at most once, by one of the members; until then it
-/// stays untouched. Every member throws what that throws, and those that make a task
-/// std::bad_alloc.
+/// stays untouched. Members throw what that throws; those that make a task, bad_alloc.
 class task_builder {
  public:
   /// Lifetime: `callable` must outlive this.
@@ -138,8 +182,7 @@ class task_builder {
 
 [[noreturn, gnu::cold]] void throw_refused(admission_result reason);
 
-// As thread_pool's members post(), try_post() and post_at(). Never inlined, as they use
-// thread-locals.
+// As thread_pool's post(), try_post() and post_at(). Not inlined, as they use thread-locals.
 void submit(pool_core& pool, task_builder builder, task_priority priority);
 bool try_submit(pool_core& pool, task_builder builder, task_priority priority);
 void submit_at(pool_core& pool, task_builder builder, steady_time when);

@@ -19,8 +19,6 @@ namespace gyre::detail {
 /// Thread-safety: members with a worker are called by that worker, all others by any thread.
 class task_scheduler {
  public:
-  task_scheduler(const task_scheduler&) = delete;
-  task_scheduler& operator=(const task_scheduler&) = delete;
   virtual ~task_scheduler() = default;
 
   /// The queue that takes callables of normal priority from outside without a block of memory, and
@@ -36,7 +34,7 @@ class task_scheduler {
   /// The worker's own task.
   virtual void enqueue_own(pool_worker& self, pool_task& task) noexcept = 0;
   /// False if the scheduler has no queue that operations can be taken back from.
-  virtual bool offer(pool_worker& self, operation& op) noexcept = 0;
+  virtual bool offer(pool_worker&, operation&) noexcept { return false; }
 
   /// Runs items until the worker is to end.
   virtual void run_worker(pool_worker& self) noexcept = 0;
@@ -53,13 +51,10 @@ class task_scheduler {
   virtual work_item take_leftover() noexcept = 0;
 
   virtual void wake_all() noexcept = 0;
-  virtual void resize(std::size_t workers) noexcept { static_cast<void>(workers); }
+  virtual void resize(std::size_t /*workers*/) noexcept {}
   /// How many items were put into the queues, workers' own not counted.
   virtual std::uint64_t enqueued() const noexcept = 0;
   virtual std::uint64_t wakeups() const noexcept = 0;
-
- protected:
-  task_scheduler() = default;
 };
 
 template <class Scheduler>

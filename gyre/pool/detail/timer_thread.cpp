@@ -84,8 +84,7 @@ void timer_thread::run() {
   }
 }
 
-// On a thread of the executor. The next one may take what else is due while this one is at its
-// timer.
+// On a thread of the executor. Meanwhile another may take what else is due.
 void timer_thread::expire_one() {
   timer_node* due = nullptr;
   bool more = false;

@@ -23,8 +23,7 @@ namespace gyre::detail {
 /// A due timer stays in the wheel until a thread of the executor takes it out and at once calls its
 /// function: so cancelling is exact, and a function that takes long holds up no other timer.
 ///
-/// Thread-safety: all members but stop() may be called from any thread; a timer is started or
-/// cancelled by one at a time.
+/// Thread-safety: any thread, but for stop(); a timer is started or cancelled by one at a time.
 /// Complexity: memory and a thread with the first started(). Each timer that expires costs one
 /// post; all that are due together, one wake-up of the thread. Starting and cancelling costs a
 /// mutex, and a system call only for a deadline that is earlier than all others.
@@ -33,13 +32,10 @@ class timer_thread final : public timer_service, operation {
   /// Timers expire on the threads of `where`, which must outlive this. The kernel keeps the first
   /// 15 bytes of the thread's name.
   timer_thread(executor& where, std::string name);
-  timer_thread(const timer_thread&) = delete;
-  timer_thread& operator=(const timer_thread&) = delete;
   /// Stops. The executor must have run all operations.
   ~timer_thread();
 
-  /// This, with its thread; null if the system has no memory or thread for it. One load, but for
-  /// the first time. Not after stop().
+  /// This, with its thread; null without memory or threads. One load later on. Not after stop().
   timer_service* started() noexcept;
 
   // For callers of started().
@@ -51,8 +47,7 @@ class timer_thread final : public timer_service, operation {
   std::size_t pending() const noexcept;
 
   /// Ends the thread: from now on no timer expires, but those that have begun to. Returns how many
-  /// are left, which can still be cancelled. Idempotent; by one thread at a time, also one of the
-  /// executor's.
+  /// are left, to be cancelled. Idempotent; one thread at a time, also of the executor.
   std::size_t stop() noexcept;
 
  private:

@@ -8,6 +8,7 @@
 #include <gyre/base/atomic.hpp>
 #include <gyre/base/cache_line.hpp>
 #include <gyre/base/fence.hpp>
+#include <gyre/sync/detail/spin_lock.hpp>
 
 #include <algorithm>
 #include <bit>
@@ -41,8 +42,6 @@ class work_deque {
 
   /// An empty deque; allocates with the first push().
   work_deque() noexcept = default;
-  work_deque(const work_deque&) = delete;
-  work_deque& operator=(const work_deque&) = delete;
   ~work_deque() { delete[] cells_; }
 
   /// Owner: adds `element` as the newest. False, and nothing is added, only when the deque must
@@ -59,8 +58,7 @@ class work_deque {
   }
 
   /// Owner: takes the newest element; T{} when there is none. One to two nanoseconds; the thieves'
-  /// lock when the last elements are contended, or when a deque that thieves have emptied is first
-  /// found empty.
+  /// lock when the last elements are contended, or thieves have emptied the deque.
   [[nodiscard]] T pop() noexcept {
     const position newest = own_bottom() - 1;
     if (newest < floor_) return leave_empty();
@@ -80,8 +78,7 @@ class work_deque {
     return bottom > floor_ && cell(bottom - 1) == element && pop() != T{};
   }
 
-  /// How many elements there are: exact while no thread adds or takes any, else an estimate. Two
-  /// loads.
+  /// How many elements there are; an estimate while threads add or take some. Two loads.
   [[nodiscard]] std::size_t size() const noexcept {
     return static_cast<std::size_t>(std::max<position>(estimated_size(), 0));
   }
@@ -124,30 +121,6 @@ class work_deque {
  private:
   using position = std::int64_t;  // of an element, counted from the first one ever; signed, as the
                                   // bottom may for a moment be one less than the top
-
-  /// The thieves' lock. Held for the time of a heavy fence and a short copy.
-  class lock_type {
-   public:
-    bool try_lock() noexcept {
-      // acquire: pairs with the release in unlock().
-      return !held_.load(std::memory_order_relaxed) &&
-             !held_.exchange(true, std::memory_order_acquire);
-    }
-    void lock() noexcept {
-      for (int tries = 0; !try_lock(); ++tries) {
-        if (tries < 64) {
-          cpu_relax();
-        } else {
-          thread_yield();  // the thief may have lost its processor
-        }
-      }
-    }
-    // release: pairs with the acquire in try_lock().
-    void unlock() noexcept { held_.store(false, std::memory_order_release); }
-
-   private:
-    gyre::detail::atomic<bool> held_{false};
-  };
 
   /// A deque that is found empty and can hold more than this gives its memory back.
   static constexpr position kept_capacity = 16 * static_cast<position>(Smallest);
@@ -262,7 +235,7 @@ class work_deque {
 
   // Written by thieves.
   alignas(false_sharing_range) gyre::detail::atomic<position> top_{0};  // the oldest
-  lock_type lock_;
+  spin_lock lock_;  // the thieves': held for the time of a heavy fence and a short copy
 };
 
 }  // namespace gyre::detail

@@ -17,12 +17,6 @@ worker_set::worker_set(pool_core& pool)
 
 worker_set::~worker_set() = default;
 
-void worker_set::check_count(std::size_t workers) {
-  if (workers == 0 || workers > thread_pool_options::most_workers) {
-    throw std::invalid_argument("gyre::thread_pool: 1 to 1024 workers");
-  }
-}
-
 void worker_set::start(std::size_t index) {
   const thread_pool_options& options = pool_.options();
   if (!workers_[index]) workers_[index] = std::make_unique<pool_worker>(pool_, index);
@@ -49,7 +43,9 @@ void worker_set::start(std::size_t index) {
 }
 
 void worker_set::resize(std::size_t workers) {
-  check_count(workers);
+  if (workers == 0 || workers > thread_pool_options::most_workers) {
+    throw std::invalid_argument("gyre::thread_pool: 1 to 1024 workers");
+  }
   std::vector<std::unique_ptr<named_thread>> ended;
   {
     const std::lock_guard lock(mutex_);

@@ -16,12 +16,7 @@ namespace gyre::detail {
 class worker_set {
  public:
   explicit worker_set(pool_core& pool);
-  worker_set(const worker_set&) = delete;
-  worker_set& operator=(const worker_set&) = delete;
   ~worker_set();
-
-  /// Throws std::invalid_argument unless a pool may have so many workers.
-  static void check_count(std::size_t workers);
 
   /// How many are wanted.
   std::size_t target() const noexcept {
@@ -34,8 +29,7 @@ class worker_set {
   }
   pool_worker& operator[](std::size_t index) const noexcept { return *workers_[index]; }
 
-  /// Starts or retires workers; joins the threads of those that retired earlier. Throws as
-  /// thread_pool::resize().
+  /// Starts or retires workers; joins those that retired earlier. Throws as thread_pool::resize().
   void resize(std::size_t workers);
   /// False if the worker is wanted again.
   bool retire(pool_worker& self) noexcept;

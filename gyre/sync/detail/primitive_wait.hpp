@@ -5,10 +5,12 @@
 #include <gyre/sync/detail/waiter.hpp>
 #include <gyre/task/context.hpp>
 #include <gyre/task/detail/cancelled.hpp>
+#include <gyre/task/stop_token.hpp>
 
 #include <cassert>
 #include <coroutine>
 #include <expected>
+#include <optional>
 #include <system_error>
 #include <type_traits>
 #include <utility>
@@ -40,7 +42,9 @@ class [[nodiscard]] primitive_wait : Waiter {
   template <class... Arguments>
   explicit primitive_wait(Primitive& primitive, Arguments... arguments) noexcept
       : Waiter(arguments...), primitive_(&primitive) {}
-  primitive_wait(const primitive_wait&) noexcept = default;
+  // Before it is awaited.
+  primitive_wait(const primitive_wait& other) noexcept
+      : Waiter(other), primitive_(other.primitive_) {}
   ~primitive_wait() {
     if (this->context_ != nullptr) [[unlikely]]
       abandon();
@@ -52,7 +56,7 @@ class [[nodiscard]] primitive_wait : Waiter {
   bool await_suspend(std::coroutine_handle<Promise> awaiting) noexcept {
     this->waiting = awaiting;
     const task_context& context = *(this->context_ = &context_of(awaiting));
-    on_stop_.set(context.stop, cancel{this});
+    if (context.stop.stop_possible()) on_stop_.emplace(context.stop, cancel{this});
     return primitive_->enlist(*this) || gives_way(context, awaiting);
   }
   Result await_resume() {
@@ -80,18 +84,18 @@ class [[nodiscard]] primitive_wait : Waiter {
   // Null if it was completed, or never had to wait; if it was cancelled, the context it waited in.
   const task_context* finish() noexcept {
     const task_context* const context = std::exchange(this->context_, nullptr);
-    if (context != nullptr) on_stop_.clear();
+    if (context != nullptr) on_stop_.reset();
     return this->stage_ == wait_stage::cancelled ? context : nullptr;
   }
 
   void abandon() noexcept {
-    on_stop_.clear();
+    on_stop_.reset();
     [[maybe_unused]] const bool waited = primitive_->withdraw(*this);
     assert(waited && "a coroutine was destroyed between its wake-up and its resumption");
   }
 
   Primitive* primitive_;
-  stop_hook<cancel> on_stop_;
+  std::optional<inplace_stop_callback<cancel>> on_stop_;
 };
 
 }  // namespace gyre::detail

@@ -8,8 +8,7 @@
 
 namespace gyre::detail {
 
-/// A queue of at most `capacity` values in one block of memory. Not thread-safe. T moves without
-/// throwing.
+/// A queue of at most `capacity` values in one block. Not thread-safe. T moves without throwing.
 template <class T>
 class ring_buffer {
  public:

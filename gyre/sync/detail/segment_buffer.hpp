@@ -10,8 +10,7 @@
 
 namespace gyre::detail {
 
-/// A queue of values in a chain of segments, with at most one spare segment. Not thread-safe. T
-/// moves without throwing.
+/// A queue in a chain of segments, at most one spare. Not thread-safe. T moves without throwing.
 template <class T>
 class segment_buffer {
  public:

@@ -6,8 +6,7 @@
 // primitives at once, in the order of their addresses; tries each case; and, if none can complete,
 // puts a node into each primitive's queue before it unlocks. From then on it is passive: a claimant
 // takes one of its nodes out, under that primitive's lock, and loses to an earlier claimant. Two
-// selects that could serve each other cannot both be claimants, because one that still tries has no
-// nodes yet.
+// selects that could serve each other cannot both be claimants, as one that tries has no nodes yet.
 //
 // | state     | publish() | claim(case) | decide(case)              |
 // |-----------|-----------|-------------|---------------------------|
@@ -42,8 +41,6 @@ class select_wait : public resumption {
       : context_(&context_of(awaiting)) {
     waiting = awaiting;
   }
-  select_wait(const select_wait&) = delete;
-  select_wait& operator=(const select_wait&) = delete;
 
   /// Lets `stop` cancel the wait, from now on.
   void cancel_on(inplace_stop_token stop) noexcept {
@@ -64,15 +61,25 @@ class select_wait : public resumption {
   /// a queue, with that primitive's lock held, under which the wait was published.
   bool claim(index chosen) noexcept {
     index expected = open;
-    // relaxed: publish() came before through the lock, and the coroutine learns the rest through
-    // the executor's post.
+    // relaxed: publish() came before by the lock; the executor's post orders the rest.
     return decided_.compare_exchange_strong(expected, chosen, std::memory_order_relaxed,
                                             std::memory_order_relaxed);
   }
 
   /// Ends the wait with the case `chosen`, unless it has ended; for a stop or a timer. True: the
   /// coroutine waits already, and the caller owes it wake().
-  [[nodiscard]] bool decide(index chosen) noexcept;
+  [[nodiscard]] bool decide(index chosen) noexcept {
+    // relaxed: the exchanges below order.
+    index seen = decided_.load(std::memory_order_relaxed);
+    while (seen == preparing || seen == open) {
+      // acquire: pairs with the release in publish().
+      if (decided_.compare_exchange_weak(seen, chosen, std::memory_order_acquire,
+                                         std::memory_order_relaxed)) {
+        return seen == open;
+      }
+    }
+    return false;
+  }
 
   /// Resumes the coroutine on its executor. Once; the wait may be gone afterwards.
   void wake() noexcept { where().post(*this); }
@@ -126,13 +133,20 @@ class select_queue {
     return nullptr;
   }
   /// Claims all waits; wake_all() must follow, without the lock.
-  void claim_all(intrusive_queue<operation>& claimed, bool closed) noexcept;
+  void claim_all(intrusive_queue<operation>& claimed, bool closed) noexcept {
+    while (select_node* const node = claim_first()) {
+      node->closed = closed;
+      claimed.push_back(*node->wait);
+    }
+  }
 
  private:
   intrusive_list<select_node> nodes_;
 };
 
 /// Resumes the coroutines of claim_all().
-void wake_all(intrusive_queue<operation>& claimed) noexcept;
+inline void wake_all(intrusive_queue<operation>& claimed) noexcept {
+  while (operation* const next = claimed.pop_front()) static_cast<select_wait*>(next)->wake();
+}
 
 }  // namespace gyre::detail

@@ -11,22 +11,42 @@ namespace gyre::detail {
 /// be destroyed as soon as no thread locks it any more: unlocking is a single store.
 class spin_lock {
  public:
-  constexpr spin_lock() noexcept = default;
-  spin_lock(const spin_lock&) = delete;
-  spin_lock& operator=(const spin_lock&) = delete;
-
   void lock() noexcept {
     // acquire: pairs with the release in unlock().
     if (locked_.exchange(true, std::memory_order_acquire)) [[unlikely]]
       lock_slowly();
   }
+  bool try_lock() noexcept {
+    // relaxed: a look, which leaves the cache line to the holder; acquire: as in lock().
+    return !locked_.load(std::memory_order_relaxed) &&
+           !locked_.exchange(true, std::memory_order_acquire);
+  }
   void unlock() noexcept {
-    // release: pairs with the acquire in lock().
+    // release: pairs with the acquire in lock() and try_lock().
     locked_.store(false, std::memory_order_release);
   }
 
  private:
-  void lock_slowly() noexcept;
+  [[gnu::noinline]] void lock_slowly() noexcept {
+    // Each pause is twice as long as the last: under contention the holder gets many turns in a
+    // row, which is cheaper for everybody than handing the cache line to and fro.
+    constexpr int longest = 64;
+    constexpr int patience = 16;  // pauses; after more the holder has lost the processor
+    int pause = 1;
+    int pauses = 0;
+    do {
+      // relaxed: a look; the exchange acquires.
+      while (locked_.load(std::memory_order_relaxed)) {
+        if (++pauses > patience) {
+          thread_yield();
+        } else {
+          for (int i = 0; i < pause; ++i) cpu_relax();
+          if (pause < longest) pause *= 2;
+        }
+      }
+      // acquire: pairs with the release in unlock().
+    } while (locked_.exchange(true, std::memory_order_acquire));
+  }
 
   atomic<bool> locked_{false};
 };

@@ -39,7 +39,20 @@ class state_word : public atomic<std::uint64_t> {
   }
 
  private:
-  word lock_slowly() noexcept;
+  [[gnu::noinline]] word lock_slowly() noexcept {
+    constexpr int spins = 64;  // more mean that the holder has lost the processor
+    word state = load(std::memory_order_relaxed);
+    for (int tries = 0;;) {
+      if ((state & locked) != 0) {
+        ++tries < spins ? cpu_relax() : thread_yield();
+        state = load(std::memory_order_relaxed);
+        // acquire: as in lock().
+      } else if (compare_exchange_weak(state, state | locked, std::memory_order_acquire,
+                                       std::memory_order_relaxed)) {
+        return state;
+      }
+    }
+  }
 };
 
 /// Holds the lock of a state_word for a scope, at the end of which it stores what `now` has become.

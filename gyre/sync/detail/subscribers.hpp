@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// subscribers: the waiters of a broadcast or a watch, which are woken all at once.
+// subscribers: the lock and the waiting receivers of a channel, a broadcast or a watch.
 #pragma once
 
+#include <gyre/base/intrusive_queue.hpp>
 #include <gyre/sync/detail/select_wait.hpp>
 #include <gyre/sync/detail/spin_lock.hpp>
 
@@ -9,28 +10,41 @@
 #include <mutex>
 #include <optional>
 #include <system_error>
+#include <utility>
 
 namespace gyre::detail {
 
-/// The lock and the waiters of an object that many wait for, and all see. Close once: further calls
-/// do nothing.
+/// The lock and the waiting receivers of an object that is closed once.
 class subscribers {
  public:
-  subscribers() = default;
-  subscribers(const subscribers&) = delete;
-  subscribers& operator=(const subscribers&) = delete;
-
   spin_lock& lock() noexcept { return lock_; }
-  void enlist(select_node& node) noexcept { waiting_.push_back(node); }
-  [[nodiscard]] bool closed() const noexcept { return closed_; }  // with the lock
-  void close() noexcept;
+  bool closed() const noexcept {
+    const std::lock_guard hold(lock_);
+    return closed_;
+  }
+  /// Ends the waits of the receivers, and those in `senders`. Further calls do nothing.
+  void close(select_queue* senders = nullptr) noexcept {
+    intrusive_queue<operation> ended;
+    {
+      const std::lock_guard hold(lock_);
+      if (std::exchange(closed_, true)) return;
+      receivers_.claim_all(ended, true);
+      if (senders != nullptr) senders->claim_all(ended, true);
+    }
+    wake_all(ended);
+  }
+
+  // With the lock held:
+
+  void enlist(select_node& receiver) noexcept { receivers_.push_back(receiver); }
+  [[nodiscard]] bool is_closed() const noexcept { return closed_; }
 
  protected:
-  ~subscribers() { assert(waiting_.empty() && "destroyed while waited for"); }
+  ~subscribers() { assert(receivers_.empty() && "destroyed while waited for"); }
 
   mutable spin_lock lock_;
   bool closed_ = false;
-  select_queue waiting_;
+  select_queue receivers_;
 };
 
 /// The case of a receiver's next value. `Receiver` has a pointer core_ to subscribers and, with

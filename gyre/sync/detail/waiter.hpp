@@ -10,13 +10,9 @@
 #include <gyre/base/intrusive_list.hpp>
 #include <gyre/base/intrusive_queue.hpp>
 #include <gyre/task/context.hpp>
-#include <gyre/task/detail/cancelled.hpp>
 #include <gyre/task/detail/resumption.hpp>
-#include <gyre/task/stop_token.hpp>
 
 #include <cassert>
-#include <coroutine>
-#include <memory>
 #include <utility>
 
 namespace gyre::detail {
@@ -80,8 +76,7 @@ class waiter : public resumption, public intrusive_list_node {
   wait_stage stage_ = wait_stage::begun;   // belongs to the primitive's lock while it is suspended
 };
 
-/// Waiters that are completed under a lock, and woken at the end of the scope: declare it before
-/// the lock.
+/// Waiters that are completed under a lock, and woken after it: declare it before the lock.
 class woken_waiters {
  public:
   woken_waiters() noexcept = default;
@@ -99,33 +94,6 @@ class woken_waiters {
 
  private:
   intrusive_queue<waiter> ready_;
-};
-
-/// An optional stop callback, set if the token can stop. Copies are empty.
-template <class Function>
-class stop_hook {
- public:
-  stop_hook() noexcept {}  // not defaulted: leaves the callback alone
-  stop_hook(const stop_hook&) noexcept : stop_hook() {}
-  stop_hook& operator=(const stop_hook&) = delete;
-  ~stop_hook() { clear(); }
-
-  void set(inplace_stop_token stop, Function on_stop) noexcept {
-    if (!stop.stop_possible()) return;
-    std::construct_at(&callback_, stop, on_stop);
-    is_set_ = true;
-  }
-
-  /// Afterwards it does not run, and is not running on another thread.
-  void clear() noexcept {
-    if (std::exchange(is_set_, false)) std::destroy_at(&callback_);
-  }
-
- private:
-  bool is_set_ = false;
-  union {
-    inplace_stop_callback<Function> callback_;
-  };
 };
 
 }  // namespace gyre::detail

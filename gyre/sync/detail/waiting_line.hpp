@@ -3,7 +3,6 @@
 #pragma once
 
 #include <gyre/base/intrusive_list.hpp>
-#include <gyre/sync/detail/primitive_wait.hpp>
 #include <gyre/sync/detail/state_word.hpp>
 #include <gyre/sync/detail/waiter.hpp>
 
@@ -11,7 +10,7 @@
 
 namespace gyre::detail {
 
-/// The base of `Primitive`, which is no template, instantiates this class in its source, and has
+/// The base of `Primitive`, which has
 ///
 ///     static bool take(word& now, const Waiter&) noexcept;  // Changes the state for the waiter; or
 ///                                                           // false if it must wait.
@@ -28,17 +27,39 @@ class waiting_line : public state_word {
     assert(line_.empty() && "a primitive was destroyed while a coroutine waited for it");
   }
 
-  // As primitive_wait asks of its primitive.
-  bool enlist(Waiter& arriving) noexcept;
-  bool withdraw(Waiter& leaving) noexcept;
+  // As primitive_wait asks of its primitive. No member that takes the lock is inlined: compilers
+  // may keep its locals in the coroutine's frame, which may be gone once the waiter is in the line.
+  [[gnu::noinline]] bool enlist(Waiter& arriving) noexcept {
+    locked_state state(*this);
+    if (line_.empty() && Primitive::take(state.now, arriving)) {
+      arriving.complete();
+      return false;
+    }
+    if (arriving.is_cancelled()) return false;
+    state.now |= awaited;
+    arriving.join(line_);
+    return true;
+  }
+  [[gnu::noinline]] bool withdraw(Waiter& leaving) noexcept {
+    woken_waiters ready;
+    locked_state state(*this);
+    const bool waited = leaving.withdraw();
+    serve(state.now, ready);
+    return waited;
+  }
 
   /// Moves the waiters of another primitive to the end of the line.
-  void append(intrusive_list<Waiter>& waiters) noexcept;
+  [[gnu::noinline]] void append(intrusive_list<Waiter>& waiters) noexcept {
+    woken_waiters ready;
+    locked_state state(*this);
+    while (Waiter* const each = waiters.pop_front()) each->join(line_);
+    if (!line_.empty()) state.now |= awaited;
+    serve(state.now, ready);
+  }
 
-  /// Changes the state, and completes the waiters at the head of the line that need not wait any
-  /// more.
+  /// Changes the state, and completes the waiters at the head that need not wait any more.
   template <class Change>
-  void change(Change change_state) noexcept {
+  [[gnu::noinline]] void change(Change change_state) noexcept {
     woken_waiters ready;
     locked_state state(*this);
     change_state(state.now);
@@ -53,36 +74,5 @@ class waiting_line : public state_word {
 
   intrusive_list<Waiter> line_;
 };
-
-template <class Primitive, class Waiter>
-bool waiting_line<Primitive, Waiter>::enlist(Waiter& arriving) noexcept {
-  locked_state state(*this);
-  if (line_.empty() && Primitive::take(state.now, arriving)) {
-    arriving.complete();
-    return false;
-  }
-  if (arriving.is_cancelled()) return false;
-  state.now |= awaited;
-  arriving.join(line_);
-  return true;
-}
-
-template <class Primitive, class Waiter>
-bool waiting_line<Primitive, Waiter>::withdraw(Waiter& leaving) noexcept {
-  woken_waiters ready;
-  locked_state state(*this);
-  const bool waited = leaving.withdraw();
-  serve(state.now, ready);
-  return waited;
-}
-
-template <class Primitive, class Waiter>
-void waiting_line<Primitive, Waiter>::append(intrusive_list<Waiter>& waiters) noexcept {
-  woken_waiters ready;
-  locked_state state(*this);
-  while (Waiter* const each = waiters.pop_front()) each->join(line_);
-  if (!line_.empty()) state.now |= awaited;
-  serve(state.now, ready);
-}
 
 }  // namespace gyre::detail

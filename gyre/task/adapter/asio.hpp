@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // asio_executor, asio_awaitable, async_await: gyre's coroutines on executors of Boost.Asio, with
-// its operations, and as operations of it. Boost 1.79 or later; gyre/gyre.hpp does not include
-// this.
+// its operations, and as operations of it. Boost 1.79 or later; not in gyre/gyre.hpp.
 //
 //     boost::asio::io_context context;
 //     gyre::asio_executor io(context.get_executor());
@@ -126,17 +125,11 @@ class asio_cancellation : operation {
 
 /// The arguments of a handler of Asio as one type.
 template <class... Results>
-struct asio_result {
-  using type = std::tuple<Results...>;
-};
+struct asio_result : std::type_identity<std::tuple<Results...>> {};
 template <>
-struct asio_result<> {
-  using type = void;
-};
+struct asio_result<> : std::type_identity<void> {};
 template <class Result>
-struct asio_result<Result> {
-  using type = Result;
-};
+struct asio_result<Result> : std::type_identity<Result> {};
 
 template <class... Arguments>
 struct asio_handler_result : asio_result<std::decay_t<Arguments>...> {};
@@ -250,13 +243,9 @@ class asio_awaiting final : task_context, operation {
 };
 
 template <class T>
-struct asio_signature {
-  using type = void(std::exception_ptr, T);
-};
+struct asio_signature : std::type_identity<void(std::exception_ptr, T)> {};
 template <>
-struct asio_signature<void> {
-  using type = void(std::exception_ptr);
-};
+struct asio_signature<void> : std::type_identity<void(std::exception_ptr)> {};
 
 }  // namespace detail
 

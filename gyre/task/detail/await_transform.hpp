@@ -2,8 +2,7 @@
 // awaiting_promise: await_transform() of gyre's coroutines. Wraps foreign awaiters, and records the
 // place of each await for async_backtrace.
 //
-// GCC 12 copies an awaiter that await_transform() returns by reference; it gets an
-// awaiter_reference.
+// GCC 12 copies an awaiter that is returned by reference; it gets an awaiter_reference.
 #pragma once
 
 #include <gyre/task/context.hpp>
@@ -57,8 +56,8 @@ inline constexpr bool copies_returned_awaiters = false;
 inline constexpr bool copies_returned_awaiters = true;
 #endif
 
-/// Whether `Awaiter` is an awaiter. What awaiter_of() returns is none if its operator is visible
-/// only in the namespace that awaits; the language finds it.
+/// Whether `Awaiter` is an awaiter. awaiter_of() returns none if the operator is only visible where
+/// the await is; the language finds it.
 template <class Awaiter>
 concept is_awaiter = requires(std::remove_reference_t<Awaiter>& awaiter) { awaiter.await_ready(); };
 

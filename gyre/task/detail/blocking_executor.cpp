@@ -8,9 +8,7 @@
 
 #include <bit>
 #include <cstddef>
-#include <cstdint>
 #include <filesystem>
-#include <string>
 #include <system_error>
 
 namespace gyre::detail {
@@ -18,7 +16,7 @@ namespace {
 
 constinit thread_local blocking_executor* innermost = nullptr;
 
-// Whether the program has one thread. Not if that cannot be known.
+// Whether the program is known to have one thread.
 bool is_alone() noexcept {
   std::error_code error;
   std::filesystem::directory_iterator each("/proc/self/task", error);
@@ -31,7 +29,7 @@ bool is_alone() noexcept {
 }
 
 static_assert(std::endian::native == std::endian::little, "the lower half comes first");
-// For the kernel: nothing is read through it.
+// The word that the kernel watches; nothing is read through it.
 const atomic<std::uint32_t>* lower_half(const atomic<std::uintptr_t>* word) noexcept {
   return reinterpret_cast<const atomic<std::uint32_t>*>(word);
 }

@@ -41,8 +41,7 @@ class basic_blocking_queue {
     intrusive_queue<operation> taken;
     // relaxed: a hint; acquire follows.
     if (newest_.load(std::memory_order_relaxed) == 0) return taken;
-    // acquire: pairs with the release in push(), also of those below the newest, since each push
-    // continues the release sequence.
+    // acquire: pairs with the release in push(); each push continues the release sequence.
     operation* each = to_operation(newest_.exchange(0, std::memory_order_acquire));
     while (each != nullptr) {
       operation& op = *each;
@@ -89,8 +88,6 @@ class basic_blocking_queue {
 class blocking_executor final : public executor {
  public:
   blocking_executor() noexcept;
-  blocking_executor(const blocking_executor&) = delete;
-  blocking_executor& operator=(const blocking_executor&) = delete;
   ~blocking_executor();
 
   void post(operation& op) noexcept override { queue_.push(op); }

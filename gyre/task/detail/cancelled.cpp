@@ -34,7 +34,7 @@ bool is_stop(std::error_code error, const task_context* context) noexcept {
   std::terminate();
 }
 
-// Made at start, as there may be no memory for it at the first stop.
+// The first stop may find no memory for it, so the program's start makes it.
 [[maybe_unused]] const std::exception_ptr& made_at_start = cancellation();
 
 }  // namespace
@@ -63,7 +63,7 @@ std::error_code failure_value(std::error_code error, const task_context* context
 
 void throw_error(std::errc error) { throw std::system_error(std::make_error_code(error)); }
 
-// On the inline executor there is nothing to give way to. Without memory the wait ends at once.
+// The inline executor has nothing to give way to. Without memory the wait ends at once.
 bool yield_cancelled(const task_context& context, std::coroutine_handle<> awaiting) noexcept {
   return context.stop.stop_requested() && context.where != &inline_executor() &&
          post_resumption(awaiting, *context.where);

@@ -2,8 +2,6 @@
 #include <gyre/task/detail/child_group.hpp>
 
 #include <algorithm>
-#include <cstddef>
-#include <vector>
 
 namespace gyre::detail {
 
@@ -15,8 +13,8 @@ void child_group::append_children(std::vector<task_context*>& to) {
 }
 #endif
 
-// A child's end, on its thread. From the moment that the child is on the stack the parent may run,
-// and child and group be gone: unless the parent waits, for then this resumes it.
+// A child's end, on its thread. Once the child is on the stack the parent may run, and child and
+// group may be gone, unless the parent waits: then this function resumes it.
 std::coroutine_handle<> child_group::end(task_context& finished) noexcept {
   auto& self = static_cast<child&>(finished);
   child_group& group = *self.group;
@@ -35,11 +33,10 @@ std::coroutine_handle<> child_group::end(task_context& finished) noexcept {
   return std::noop_coroutine();
 }
 
-// Puts those who have ended into their order. False if there are none.
+// Puts the ended children into the order of their ends. False if there are none.
 bool child_group::take() noexcept {
   if (newest_.load(std::memory_order_relaxed) == 0) return false;  // relaxed: only a look
-  // acquire: pairs with the release in end(), also of those below the newest, since each push
-  // continues the release sequence.
+  // acquire: pairs with the release in end(); each push continues the release sequence.
   auto* each = reinterpret_cast<child*>(newest_.exchange(0, std::memory_order_acquire));
   while (each != nullptr) {
     child* const older = std::exchange(each->next, ended_);

@@ -38,10 +38,6 @@ class child_group final : resumption, public child_set {
 #endif
   };
 
-  child_group() = default;
-  child_group(const child_group&) = delete;
-  child_group& operator=(const child_group&) = delete;
-
   /// Awaited before anything else: makes the coroutine the parent.
   auto adopt() noexcept {
     return suspension([this](auto parent) noexcept {
@@ -60,7 +56,12 @@ class child_group final : resumption, public child_set {
     static_cast<task_context&>(context) = inherited_;
     context.group = this;
     context.runs = true;
-    list(context);
+#if GYRE_ASYNC_BACKTRACE
+    // Contexts stay in place until the group ends, and may serve one child after the other.
+    if (!std::exchange(context.is_listed, true)) {
+      context.listed_before = std::exchange(listed_, &context);
+    }
+#endif
     ++running_;
     task_access::state(work).start_child(context);
   }
@@ -104,7 +105,6 @@ class child_group final : resumption, public child_set {
     child_group& group;
   };
 
-  void list(child& started) noexcept;
   static std::coroutine_handle<> end(task_context& finished) noexcept;
   bool take() noexcept;
   bool wait() noexcept;
@@ -124,16 +124,6 @@ class child_group final : resumption, public child_set {
   child* listed_ = nullptr;  // the newest of all that were ever started
 #endif
 };
-
-#if GYRE_ASYNC_BACKTRACE
-// Contexts stay in place until the group ends, and may serve one child after the other.
-inline void child_group::list(child& started) noexcept {
-  if (std::exchange(started.is_listed, true)) return;
-  started.listed_before = std::exchange(listed_, &started);
-}
-#else
-inline void child_group::list(child&) noexcept {}
-#endif
 
 /// A task as a child.
 template <class T>

@@ -6,17 +6,16 @@
 #include <gyre/task/context.hpp>
 
 #include <coroutine>
+#include <utility>
 #include <vector>
 
 namespace gyre::detail {
 
 #if GYRE_ASYNC_BACKTRACE
 
-/// Base of the classes that hold children of a coroutine: fork_join, child_group, scope. Listed
-/// from attach() until its destruction.
+/// Base of holders of a coroutine's children: fork_join, child_group, scope. Listed once attached.
 ///
-/// Thread-safety: attached and destroyed by the parent. Everything else is for a program that has
-/// one thread left.
+/// Thread-safety: attached and destroyed by the parent; all else needs a program with one thread.
 /// Lifetime: the parent's context outlives the set.
 class child_set {
  public:
@@ -30,17 +29,23 @@ class child_set {
 
  protected:
   child_set() noexcept = default;
-  ~child_set();
+  ~child_set() {
+    if (parent_ == nullptr) return;
+    child_set** each = &parent_->child_sets;
+    while (*each != this) each = &(*each)->outer_;
+    *each = outer_;
+  }
 
   /// Lists the set with the coroutine `parent`, once.
   template <class Promise>
   void attach(std::coroutine_handle<Promise> parent) noexcept {
-    if constexpr (has_context<Promise>) attach_to(context_of(parent));
+    if constexpr (has_context<Promise>) {
+      parent_ = &context_of(parent);
+      outer_ = std::exchange(parent_->child_sets, this);
+    }
   }
 
  private:
-  void attach_to(task_context& parent) noexcept;
-
   task_context* parent_ = nullptr;
   child_set* outer_ = nullptr;
 };

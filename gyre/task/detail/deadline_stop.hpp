@@ -3,6 +3,7 @@
 #pragma once
 
 #include <gyre/base/atomic.hpp>
+#include <gyre/base/clock.hpp>
 #include <gyre/base/timer_operation.hpp>
 #include <gyre/task/context.hpp>
 #include <gyre/task/detail/resumption.hpp>
@@ -12,6 +13,7 @@
 #include <chrono>
 #include <coroutine>
 #include <cstdint>
+#include <system_error>
 
 namespace gyre::detail {
 
@@ -24,7 +26,6 @@ class deadline_stop : resumption, timer_operation {
  public:
   deadline_stop(inplace_stop_source& source, std::chrono::nanoseconds limit) noexcept
       : timer_operation(&on_expiry), source_(source), limit_(limit) {}
-  deadline_stop(const deadline_stop&) = delete;
   ~deadline_stop() {
     if (timers_ != nullptr) timers_->cancel_timer(*this);
   }
@@ -36,7 +37,15 @@ class deadline_stop : resumption, timer_operation {
     });
   }
   /// Throws std::system_error where the executor has no timers.
-  void start();
+  void start() {
+    timers_ = home_->timers();
+    if (timers_ == nullptr) {
+      throw std::system_error(std::make_error_code(std::errc::operation_not_supported),
+                              "gyre::with_timeout: no timers here: use sync_wait(loop, ...)");
+    }
+    const bool at_once = limit_ <= std::chrono::nanoseconds{0};
+    timers_->start_timer(*this, at_once ? steady_time::min() : later(timers_->now(), limit_));
+  }
   auto return_to_executor() noexcept {
     return suspension([this](auto awaiting) noexcept {
       context_of(awaiting).where = home_;
@@ -55,9 +64,26 @@ class deadline_stop : resumption, timer_operation {
  private:
   enum class state : std::uint8_t { started, expired, awaited };
 
-  bool post_unless_home(std::coroutine_handle<> awaiting) noexcept;
-  bool wait_for_expiry(std::coroutine_handle<> awaiting) noexcept;
-  static void on_expiry(timer_operation& expired);
+  bool post_unless_home(std::coroutine_handle<> awaiting) noexcept {
+    if (home_->running_here()) return false;
+    waiting = awaiting;
+    home_->post(*this);
+    return true;
+  }
+  // The coroutine and the expiry may be on different threads: the second resumes the coroutine.
+  bool wait_for_expiry(std::coroutine_handle<> awaiting) noexcept {
+    waiting = awaiting;
+    // release: pairs with the acquire in on_expiry(), which resumes; acquire: pairs with the
+    // release there, after which this may be destroyed.
+    return state_.exchange(state::awaited, std::memory_order_acq_rel) != state::expired;
+  }
+  static void on_expiry(timer_operation& expired) {
+    auto& self = static_cast<deadline_stop&>(expired);
+    self.was_first_ = self.source_.request_stop();
+    if (self.state_.exchange(state::expired, std::memory_order_acq_rel) == state::awaited) {
+      resume(self.waiting);
+    }
+  }
 
   inplace_stop_source& source_;
   const std::chrono::nanoseconds limit_;

@@ -3,8 +3,6 @@
 
 #include <gyre/task/executor.hpp>
 
-#include <coroutine>
-
 #ifdef __clang__
 #define GYRE_TAIL_CALL [[clang::musttail]]
 #define GYRE_MAKES_TAIL_CALLS
@@ -15,9 +13,9 @@
 
 namespace gyre::detail {
 
-// Goes on with the coroutine by a jump, so that a loop of awaits which come back by symmetric
-// transfer needs no stack. Not noexcept: then GCC would make a call. Not by gyre::detail::resume():
-// if a trampoline resumed this, what the coroutine transfers to is left to the same one.
+// Continues with the coroutine by a jump, so that a loop of awaits which come back by symmetric
+// transfer needs no stack. With noexcept GCC would make a call. gyre::detail::resume() would start
+// another trampoline, where one that resumed this takes the coroutine's transfers.
 GYRE_MAKES_TAIL_CALLS void executor_return::resume_frame(void* resumed) {
   executor_return& self = *static_cast<frame*>(resumed)->self;
   executor& home = *self.frame_.promise.context->where;

@@ -31,8 +31,6 @@ class executor_return : operation {
   using handle = std::coroutine_handle<promise_type>;
 
   executor_return() noexcept : operation(&run) {}
-  executor_return(const executor_return&) = delete;
-  executor_return& operator=(const executor_return&) = delete;
 
   /// The handle that resumes `awaiting`.
   template <std::derived_from<promise_base> Promise>

@@ -1,17 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/task/detail/fork_join.hpp>
 
-#include <gyre/base/operation.hpp>
 #include <gyre/base/slab.hpp>
 #include <gyre/task/executor.hpp>
 
 #include <algorithm>
-#include <coroutine>
-#include <cstddef>
 #include <new>
 #include <type_traits>
 #include <utility>
-#include <vector>
 
 namespace gyre::detail {
 namespace {
@@ -19,7 +15,7 @@ namespace {
 // One start within another takes some 200 bytes to 2 KiB of stack, by compiler and build.
 constexpr unsigned most_nested_starts = 64;
 
-// The child that this thread starts now. Only used by functions that no coroutine inlines.
+// The child that this thread starts now; for functions that no coroutine inlines.
 struct starts {
   const task_context* innermost = nullptr;  // the child's; null once that has finished
   unsigned nested = 0;                      // one within the other
@@ -92,10 +88,10 @@ std::coroutine_handle<> fork_join::child_finished(task_context& context) noexcep
     return std::noop_coroutine();
   }
   fork_join& join = *self.join;
-  // Before the count: until then the stop source is there.
+  // The stop source lives until the count.
   if (self.end->failed()) join.child_failed(*self.end);
   executor* const there = self.where;
-  // release: our result is seen by whoever counts to zero, who acquires for the parent.
+  // release: the last to count, who acquires for the parent, sees our result.
   if (join.pending_.fetch_sub(1, std::memory_order_acq_rel) != 1) return std::noop_coroutine();
   executor* const home = join.inherited_.where;
   if (there == home) return join.parent();
@@ -140,10 +136,9 @@ void fork_join::starter::give_up(std::size_t children) noexcept {
 bool fork_join::starter::finish(std::size_t children) noexcept {
   if (spare_ != nullptr && spare_ != &join_.first_) slab_deallocate(spare_, sizeof(child));
   if (has_loop_) ++events_;
-  if (events_ == all_events(children)) return true;  // nobody else has had a part in it
+  if (events_ == all_events(children)) return true;  // no other thread had a part in it
   if (newest_ != nullptr) join_.keep(*newest_, *oldest_);
-  // acquire: whoever counts to zero sees the others' results, for the parent. release: and they
-  // what was done here.
+  // acquire: the last to count sees the others' results, for the parent; release: and they ours.
   return join_.pending_.fetch_sub(events_, std::memory_order_acq_rel) == events_;
 }
 

@@ -5,7 +5,6 @@
 #include <gyre/base/atomic.hpp>
 #include <gyre/base/operation.hpp>
 #include <gyre/task/context.hpp>
-#include <gyre/task/detail/cancelled.hpp>
 #include <gyre/task/detail/child_set.hpp>
 #include <gyre/task/detail/resumption.hpp>
 #include <gyre/task/detail/transfer.hpp>
@@ -20,8 +19,7 @@
 
 namespace gyre::detail {
 
-/// The join of the children of one coroutine: a local of it, declared before the tasks, whose
-/// contexts it holds.
+/// The join of a coroutine's children, and their contexts: a local, declared before the tasks.
 ///
 /// A loop starts the children one by one. While a child runs, an executor that forks is offered the
 /// rest of the loop, which another thread may steal (Blumofe and Leiserson, "Scheduling
@@ -33,8 +31,6 @@ class fork_join final : public child_set {
   class starter;
 
   explicit fork_join(on_error policy) noexcept : policy_(policy) {}
-  fork_join(const fork_join&) = delete;
-  fork_join& operator=(const fork_join&) = delete;
   ~fork_join();
 
   /// For the parent's await_suspend(): before the first starter.
@@ -170,8 +166,6 @@ class join_awaiter : operation {
  public:
   join_awaiter(fork_join& join, std::size_t count, Tasks& tasks) noexcept
       : operation(&run_rest), join_(join), count_(count), tasks_(tasks) {}
-  join_awaiter(const join_awaiter&) = delete;
-  join_awaiter& operator=(const join_awaiter&) = delete;
 
   static constexpr bool executor_affine = true;
   bool await_ready() const noexcept { return count_ == 0; }

@@ -6,6 +6,8 @@
 #include <gyre/base/detail/slab_class.hpp>
 #include <gyre/base/slab.hpp>
 
+#include <concepts>
+#include <coroutine>
 #include <cstddef>
 #include <memory>
 #include <new>
@@ -92,4 +94,24 @@ class allocator_frame<Promise, Allocator, parameters<Before...>, parameters<Afte
   }
 };
 
+/// Coroutines with an allocator have another promise type; the others do not pay for the choice.
+template <class Coroutine>
+concept slab_coroutine = std::derived_from<typename Coroutine::promise_type, slab_frame>;
+
 }  // namespace gyre::detail
+
+template <gyre::detail::slab_coroutine Coroutine, class Allocator, class... Arguments>
+struct std::coroutine_traits<Coroutine, std::allocator_arg_t, Allocator, Arguments...> {
+  using promise_type =
+      gyre::detail::allocator_frame<typename Coroutine::promise_type, std::decay_t<Allocator>,
+                                    gyre::detail::parameters<>,
+                                    gyre::detail::parameters<Arguments...>>;
+};
+// Member functions and lambdas: the object comes first.
+template <gyre::detail::slab_coroutine Coroutine, class Self, class Allocator, class... Arguments>
+struct std::coroutine_traits<Coroutine, Self, std::allocator_arg_t, Allocator, Arguments...> {
+  using promise_type =
+      gyre::detail::allocator_frame<typename Coroutine::promise_type, std::decay_t<Allocator>,
+                                    gyre::detail::parameters<Self>,
+                                    gyre::detail::parameters<Arguments...>>;
+};

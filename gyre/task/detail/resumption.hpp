@@ -21,8 +21,7 @@ struct resumption : operation {
   std::coroutine_handle<> waiting;
 };
 
-/// Resumes `waiting` in the queue of `target`, by an operation from the slab. False if there is no
-/// memory for that.
+/// Resumes `waiting` in the queue of `target`, by an operation from the slab. False without memory.
 bool post_resumption(std::coroutine_handle<> waiting, executor& target) noexcept;
 
 /// Base of awaiters that are never ready and resume a coroutine on its executor.

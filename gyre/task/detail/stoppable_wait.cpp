@@ -78,7 +78,7 @@ void stoppable_wait::run(operation& self) {
 }
 
 bool stoppable_wait::abandon() noexcept {
-  // relaxed: on a thread of the home, or never awaited.
+  // relaxed: this is a thread of the home, or the wait has not begun.
   if (parties_.load(std::memory_order_relaxed) == 0) return false;
   on_stop_.reset();
   assert((parties_.load(std::memory_order_relaxed) & (starting | cancelling)) == 0 &&

@@ -29,16 +29,11 @@ namespace gyre::detail {
 /// | event, cancelling | - | cancelling | - | resumes | event |
 /// | cancelling | - | - | - | - | resumes |
 class stoppable_wait : operation {
- public:
-  stoppable_wait(const stoppable_wait&) = delete;
-  stoppable_wait& operator=(const stoppable_wait&) = delete;
-
  protected:
   stoppable_wait() noexcept : operation(&run) {}
   ~stoppable_wait() = default;
 
-  /// Starts the wait, on a thread of `home`. False if it is over, so that the coroutine need not
-  /// suspend.
+  /// Starts the wait, on a thread of `home`. False if it is over: the coroutine goes on.
   bool begin(executor& home, std::coroutine_handle<> awaiting,
              const task_context& context) noexcept;
   /// Starts waiting for the event; true if it has completed already. On a thread of the home.

@@ -4,7 +4,7 @@
 
 #include <gyre/task/context.hpp>
 #include <gyre/task/detail/await_transform.hpp>
-#include <gyre/task/detail/frame_traits.hpp>
+#include <gyre/task/detail/frame.hpp>
 #include <gyre/task/detail/transfer.hpp>
 
 #include <concepts>
@@ -22,24 +22,16 @@ class task;
 
 namespace detail {
 
+struct no_result {};
 /// The representation of a result of type T.
 template <class T>
-struct stored_result {
-  using type = T;
-};
-template <class T>
-struct stored_result<T&> {
-  using type = T*;
-};
-template <>
-struct stored_result<void> {
-  struct type {};
-};
+using stored_result_t =
+    std::conditional_t<std::is_void_v<T>, no_result,
+                       std::conditional_t<std::is_reference_v<T>, std::add_pointer_t<T>, T>>;
 
 /// Whether the stored result of type T must be destroyed.
 template <class T>
-inline constexpr bool needs_destructor =
-    !std::is_trivially_destructible_v<typename stored_result<T>::type>;
+inline constexpr bool needs_destructor = !std::is_trivially_destructible_v<stored_result_t<T>>;
 
 /// The state of a task in one word: the address of the awaiting coroutine, and flags. A coroutine
 /// that succeeds only reads it.
@@ -154,18 +146,12 @@ class task_promise_result : public task_promise_base {
   void return_value(U&& value) noexcept(std::is_nothrow_constructible_v<T, U>) {
     static_cast<task_state<T>*>(this->end)->emplace(std::forward<U>(value));
   }
-  void unhandled_exception() noexcept { static_cast<task_state<T>*>(this->end)->fail(); }
-  void fail(std::exception_ptr error) noexcept {
-    static_cast<task_state<T>*>(this->end)->fail(std::move(error));
-  }
 };
 
 template <>
 class task_promise_result<void> : public task_promise_base {
  public:
   void return_void() noexcept {}
-  void unhandled_exception() noexcept;
-  void fail(std::exception_ptr error) noexcept;
 };
 
 /// The coroutine of a task until it has finished, then its result; also the task's awaiter.
@@ -177,6 +163,10 @@ class task_state : public task_end {
     task<T> get_return_object() noexcept;
     static constexpr std::suspend_always initial_suspend() noexcept { return {}; }
     static constexpr task_final_awaiter<T> final_suspend() noexcept { return {}; }
+    void unhandled_exception() noexcept { static_cast<task_state*>(this->end)->fail(); }
+    void fail(std::exception_ptr error) noexcept {
+      static_cast<task_state*>(this->end)->fail(std::move(error));
+    }
   };
   using handle = std::coroutine_handle<promise_type>;
 
@@ -211,8 +201,7 @@ class task_state : public task_end {
   }
   T await_resume() { return take_result(); }
 
-  /// Runs the coroutine in a context of its own until it suspends; at its end, calls
-  /// context.finished().
+  /// Runs the coroutine in its own context until it suspends; its end calls context.finished().
   void start(task_context& context) { resume(prepare(context)); }
   /// As start(), but returns the coroutine to be resumed.
   std::coroutine_handle<> prepare(task_context& context) {
@@ -273,7 +262,6 @@ class task_state : public task_end {
   }
 #endif
   friend task_promise_result<T>;
-  using value_type = typename stored_result<T>::type;
 
   template <class U>
   void emplace(U&& value) {
@@ -338,7 +326,7 @@ class task_state : public task_end {
 
   union {
     handle coroutine_;
-    value_type value_;
+    stored_result_t<T> value_;
     std::exception_ptr error_;
   };
 };
@@ -352,5 +340,4 @@ struct task_access {
 };
 
 }  // namespace detail
-
 }  // namespace gyre

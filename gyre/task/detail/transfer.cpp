@@ -21,7 +21,7 @@ std::coroutine_handle<> leave_to_trampoline(std::coroutine_handle<> next) noexce
   if (next_on_trampoline == nullptr) {
     run_on_trampoline(next);
   } else if (std::coroutine_handle<> other = std::exchange(*next_on_trampoline, next)) {
-    // Somebody resumed a coroutine by hand between the two; neither may be lost.
+    // A coroutine was resumed by hand between the two; neither may be lost.
     run_on_trampoline(other);
   }
   return std::noop_coroutine();
@@ -31,29 +31,29 @@ std::coroutine_handle<> leave_to_trampoline(std::coroutine_handle<> next) noexce
 
 namespace {
 
-constinit std::atomic<bool> some_given_up = false;
-constinit std::mutex given_up_mutex;
+constinit std::atomic<bool> any_abandoned = false;
+constinit std::mutex abandoned_mutex;
 
-// Never destroyed: an executor may run what it holds at the end of the program.
-std::unordered_set<void*>& frames_given_up() {
+// Never destroyed: an executor may run its operations at the end of the program.
+std::unordered_set<void*>& abandoned_frames() {
   static auto& frames = *new std::unordered_set<void*>;
   return frames;
 }
 
 }  // namespace
 
-void never_resume(std::coroutine_handle<> given_up) {
-  const std::lock_guard lock(given_up_mutex);
-  frames_given_up().insert(given_up.address());
-  some_given_up = true;
+void never_resume(std::coroutine_handle<> coroutine) {
+  const std::lock_guard lock(abandoned_mutex);
+  abandoned_frames().insert(coroutine.address());
+  any_abandoned = true;
 }
 
 bool may_resume(std::coroutine_handle<> first) noexcept {
-  // relaxed: coroutines are given up while the program has one thread; others are started after it.
-  if (!some_given_up.load(std::memory_order_relaxed)) [[likely]]
+  // relaxed: coroutines are abandoned while the program has one thread, which starts the others.
+  if (!any_abandoned.load(std::memory_order_relaxed)) [[likely]]
     return true;
-  const std::lock_guard lock(given_up_mutex);
-  return !frames_given_up().contains(first.address());
+  const std::lock_guard lock(abandoned_mutex);
+  return !abandoned_frames().contains(first.address());
 }
 
 #endif

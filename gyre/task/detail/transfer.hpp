@@ -23,11 +23,9 @@
 
 namespace gyre::detail {
 
-#if defined(__clang__)
-inline constexpr bool has_symmetric_transfer = true;
-#elif defined(GYRE_HAS_SIBLING_CALLS) && defined(__OPTIMIZE__) &&      \
-    !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) && \
-    !defined(__SANITIZE_HWADDRESS__)
+#if defined(__clang__) ||                                                                          \
+    (defined(GYRE_HAS_SIBLING_CALLS) && defined(__OPTIMIZE__) && !defined(__SANITIZE_ADDRESS__) && \
+     !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_HWADDRESS__))
 inline constexpr bool has_symmetric_transfer = true;
 #else
 inline constexpr bool has_symmetric_transfer = false;
@@ -55,9 +53,9 @@ GYRE_INLINE_IN_GCC inline std::coroutine_handle<> transfer_to(
 }
 
 #if GYRE_ASYNC_BACKTRACE
-/// Makes resume() skip `given_up`, whose frame must stay, as an executor may still resume it. For a
+/// Makes resume() skip `coroutine`, whose frame must stay, as an executor may still resume it. In a
 /// program with one thread. Throws std::bad_alloc.
-void never_resume(std::coroutine_handle<> given_up);
+void never_resume(std::coroutine_handle<> coroutine);
 bool may_resume(std::coroutine_handle<> first) noexcept;
 #else
 constexpr bool may_resume(std::coroutine_handle<>) noexcept { return true; }
@@ -67,8 +65,7 @@ constexpr bool may_resume(std::coroutine_handle<>) noexcept { return true; }
 inline void resume(std::coroutine_handle<> first) noexcept {
   if (!may_resume(first)) [[unlikely]]
     return;
-  // A trampoline further down the stack would run only after the ordinary code, which may wait for
-  // `first`.
+  // A trampoline further down would run only after ordinary code that may wait for `first`.
   if (next_on_trampoline != nullptr) [[unlikely]] {
     run_on_trampoline(first);
   } else {
