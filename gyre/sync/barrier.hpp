@@ -34,7 +34,6 @@ struct barrier_waiter : waiter {
 
 /// The part of a barrier that does not depend on its completion function.
 class barrier_base {
- public:
  protected:
   constexpr explicit barrier_base(std::uint64_t expected) noexcept
       : expected_(expected), missing_(expected) {
@@ -80,8 +79,8 @@ struct no_completion {
 /// Lifetime: must outlive its waits.
 /// Errors: an arrive_and_wait() that is asked to stop throws operation_cancelled and takes its
 /// arrival back, so that the participant may arrive again or drop out.
-/// Complexity: an arrival is one exchange; the last one three, and a post per waiter. No
-/// allocation; 48 bytes and the function.
+/// Complexity: one exchange for an arrival; three for the last one of a phase, and a post per
+/// waiter. No allocation; 48 bytes and the function.
 template <class Completion = detail::no_completion>
 class barrier : detail::barrier_base {
   static_assert(std::is_nothrow_invocable_v<Completion&>,
@@ -103,18 +102,18 @@ class barrier : detail::barrier_base {
       std::is_nothrow_move_constructible_v<Completion>)
       : barrier_base(expected), completion_(std::move(completion)) {}
 
-  /// Awaited, arrives, and waits for the others. The last to arrive continues at once.
+  /// Awaited, arrives, and waits for the others. The last to arrive is not suspended.
   wait_operation arrive_and_wait() noexcept { return wait_operation(*this); }
 
-  /// Arrives `arrived` times, at most as often as the phase still misses, without waiting.
+  /// Arrives `arrived` times, without waiting. No more than the phase still waits for: asserted.
   arrival_token arrive(std::uint64_t arrived = 1) noexcept {
     const arrival_token token(phase());
     detail::woken_waiters ready;
     if (count(arrived, ready)) complete(ready);
     return token;
   }
-  /// Awaited, waits for the end of the phase in which `token` was given. The arrival counts even if
-  /// the wait is asked to stop.
+  /// Awaited, waits for the end of the phase in which `token` was given, which may have ended. The
+  /// arrival counts even if the wait is asked to stop.
   wait_operation wait(arrival_token token) noexcept { return wait_operation(*this, token.phase_); }
 
   /// Arrives for the last time: later phases expect one participant less.

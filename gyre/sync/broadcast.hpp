@@ -98,7 +98,7 @@ class broadcast {
   /// Keeps at least one value. Throws std::bad_alloc.
   explicit broadcast(std::size_t capacity) : core_(capacity) {}
 
-  /// Sends `value`; lost without receivers. Throws std::system_error (broken_pipe) if closed.
+  /// Sends `value` to the receivers there are. Throws std::system_error (broken_pipe) if closed.
   void send(T value) {
     if (try_send(std::move(value)) != channel_status::ok)
       throw std::system_error(std::make_error_code(std::errc::broken_pipe));

@@ -285,7 +285,8 @@ class channel : public detail::channel_interface<T, detail::ring_buffer<T>> {
 /// Senders that may be faster than the receivers for long should use channel<T>.
 ///
 /// Thread-safety, Lifetime, Errors: as channel.
-/// Complexity: allocates blocks of 2 KiB, or of eight values, and frees them when they are empty.
+/// Complexity: allocates blocks of 2 KiB, or of eight values if those are larger, and frees them
+/// when they are empty.
 template <class T>
 class unbounded_channel : public detail::channel_interface<T, detail::segment_buffer<T>> {
   using detail::channel_interface<T, detail::segment_buffer<T>>::core_;

@@ -40,7 +40,7 @@ struct condition_waiter : waiter {
 /// There are no spurious wake-ups, but others may have held the mutex in between.
 ///
 /// Thread-safety: every member may be called from any thread; the mutex need not be held to notify.
-/// Lifetime: must outlive its waits. All waits at a time use the same mutex.
+/// Lifetime: must outlive its waits. Waits at the same time use the same mutex.
 /// Errors: a wait that is asked to stop locks the mutex again, and throws operation_cancelled.
 /// Complexity: wait() and notify_one() are two exchanges each; no allocation; 24 bytes.
 class condition_variable {
@@ -53,8 +53,8 @@ class condition_variable {
            "a gyre::condition_variable was destroyed while a coroutine waited for it");
   }
 
-  /// Awaited, unlocks `held`, waits to be notified, and locks again. `held` must not move
-  /// meanwhile, and holds nothing.
+  /// Awaited, unlocks `held`, waits to be notified, and locks again. Meanwhile `held` owns no lock,
+  /// and must not be moved.
   inline wait_operation wait(mutex::guard& held) noexcept;
   /// Waits until `predicate()`, called with the mutex held, is true. Costs a coroutine frame.
   template <std::predicate Predicate>

@@ -19,8 +19,8 @@ namespace gyre {
 /// they came; as std::latch. Each count_down() happens before the end of the waits.
 ///
 /// Thread-safety: every member may be called from any thread.
-/// Lifetime: must outlive its waits. A caller that finds the counter at zero may destroy the latch,
-/// even though the last count_down() has not returned yet.
+/// Lifetime: must outlive its waits. A caller that finds the counter at zero, and knows that it is
+/// the last to look, may destroy the latch, even though the last count_down() has not returned yet.
 /// Errors: a wait that is asked to stop throws operation_cancelled.
 /// Complexity: count_down() is one exchange, and the last one a post per waiter; wait() at zero is
 /// one load; no allocation; 24 bytes.

@@ -393,12 +393,14 @@ template <class T>
 }
 
 /// Awaited, waits until one of `cases` can complete, completes that one and none of the others, and
-/// gives a std::variant with its result at its index. Among several that can the choice is random.
+/// gives a std::variant with its result at its index. If several can, the choice is random. Cases
+/// may share a channel; there are 64 at most.
 ///
-/// A send into a closed channel and a receive from a closed and empty one complete at once, with an
-/// exception and nullopt: leave such cases out. Values of on_send() that were not sent are
-/// destroyed. With a time limit a select begins on a thread of its executor.
+/// A closed channel completes its case at once: a send with an exception, a receive, if the channel
+/// is empty, with nullopt. Values of on_send() that were not sent are destroyed. With a time limit
+/// a select begins on a thread of its executor.
 ///
+/// Lifetime: what the cases refer to must outlive the select.
 /// Errors: operation_cancelled when asked to stop, and no case has completed;
 /// std::errc::operation_not_supported for a time limit where the executor has no timers.
 /// Complexity: a node in the queue of each case, no allocation. The locks of all their channels are
@@ -408,7 +410,9 @@ template <detail::selectable... Cases>
   return detail::select_awaiter<Cases...>(std::move(cases)...);
 }
 
-/// As select(), but does not wait: nullopt if none of `cases` can complete now.
+/// Completes one of `cases` if one can complete now, else returns nullopt; needs no coroutine. Time
+/// limits are no cases here. Throws std::system_error (broken_pipe) for a send into a closed
+/// channel.
 template <detail::select_case... Cases>
 [[nodiscard]] auto try_select(Cases... cases)
     -> std::optional<typename detail::select_cases<Cases...>::result_type> {

@@ -57,7 +57,8 @@ class [[nodiscard]] semaphore_permit {
 };
 
 /// A counter that coroutines take permits from, and wait for while it is too low; first come, first
-/// served, also for many permits at once. Counts as std::counting_semaphore.
+/// served, also for many permits at once. Like std::counting_semaphore, it may be given more
+/// permits than it had at first.
 ///
 /// Thread-safety: every member may be called from any thread; a permit may be released by another
 /// thread or coroutine than acquired it.
@@ -118,7 +119,7 @@ class semaphore : detail::waiting_line<semaphore, detail::semaphore_waiter> {
     change([permits](word& state) { state += permits * one; });
   }
 
-  /// The number of permits now, also of those that are waited for.
+  /// The number of free permits, also while an acquire() of more than these waits.
   [[nodiscard]] std::uint64_t available() const noexcept {
     return load(std::memory_order_relaxed) / one;  // relaxed: a number, nothing else
   }

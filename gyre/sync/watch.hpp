@@ -101,7 +101,7 @@ class watch {
   mutable detail::watch_core<T> core_;
 };
 
-/// The latest value of a watch that one reader has seen; a copy continues on its own.
+/// A reader of a watch, which knows the last change that it has seen; a copy continues on its own.
 ///
 /// Thread-safety: one coroutine at a time, on any thread.
 /// Lifetime: the watch must outlive it. Must not be moved while it is waited on.
