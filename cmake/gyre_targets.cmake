@@ -2,21 +2,25 @@
 # The functions with which a room declares what it holds: its library, its optional headers, its
 # tests.
 
-# gyre_add_room(NAME [DEPENDS room…] [HEADERS file…] [SOURCES file…] [LIBS target…])
+# gyre_add_room(NAME [DEPENDS room…] [HEADERS file…] [SOURCES file…] [EXCEPT file…] [LIBS target…])
 #
 # Makes the library gyre_NAME, static unless BUILD_SHARED_LIBS is set, known as gyre::NAME; without
 # sources it is an interface library. Files are relative to the room's folder; where neither HEADERS nor
-# SOURCES are given, they are all files there that are not a test's. HEADERS are installed and must each
-# compile alone. DEPENDS names rooms above this one; LIBS are further libraries the room needs in public.
+# SOURCES are given, they are all files there that are neither a test's nor in EXCEPT. HEADERS are
+# installed and must each compile alone. DEPENDS names rooms above this one; LIBS are further libraries
+# the room needs in public.
 function(gyre_add_room name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "DEPENDS;HEADERS;SOURCES;LIBS")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "DEPENDS;HEADERS;SOURCES;EXCEPT;LIBS")
   if(arg_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "gyre_add_room(${name}): unexpected ${arg_UNPARSED_ARGUMENTS}")
   endif()
 
   if(NOT arg_HEADERS AND NOT arg_SOURCES)
     file(GLOB_RECURSE files CONFIGURE_DEPENDS RELATIVE "${CMAKE_CURRENT_SOURCE_DIR}" *.hpp *.cpp)
-    list(FILTER files EXCLUDE REGEX "_test(_support)?\\.[ch]pp$")
+    list(FILTER files EXCLUDE REGEX "_(test|test_support|suite)\\.[ch]pp$")
+    if(arg_EXCEPT)
+      list(REMOVE_ITEM files ${arg_EXCEPT})
+    endif()
     set(arg_HEADERS ${files})
     list(FILTER arg_HEADERS INCLUDE REGEX "hpp$")
     set(arg_SOURCES ${files})

@@ -35,7 +35,7 @@ void epoll_poller::open() {
   epoll_ = std::move(epoll);
   wake_.emplace(std::move(wake));
   watches_.use(epoll_.get());
-  registrations_.use(epoll_.get(), requests_.handles());
+  requests_.use(epoll_.get());
 }
 
 steady_time epoll_poller::now() const noexcept { return gyre::detail::monotonic_now(); }
@@ -83,7 +83,7 @@ bool epoll_poller::serve_reported(std::size_t& completed) {
     // Before the call: it may end operations, wait again or throw.
     reported_ = reported_.subspan(1);
     const std::size_t before = completed;
-    if (handle* const target = detail::epoll_registrations::target_of(event)) {
+    if (handle* const target = detail::epoll_requests::target_of(event)) {
       requests_.serve(*target, event.events, completed);
     } else if (event.data.ptr != nullptr) {  // null: a wake-up, or a watch that has ended since
       detail::readiness_set::report(event, completed);

@@ -61,8 +61,7 @@ class epoll_poller final : public poller {
   // Events of the last wait that have not been completed yet.
   std::span<epoll_event> reported_;
   detail::readiness_set watches_{reported_};
-  detail::epoll_registrations registrations_{reported_};
-  detail::epoll_requests requests_{registrations_};
+  detail::epoll_requests requests_{reported_};
 };
 
 }  // namespace gyre::io

@@ -5,12 +5,10 @@
 #include <gyre/base/unique_fd.hpp>
 #include <gyre/exec/poller.hpp>
 #include <gyre/io/detail/file_ring.hpp>
-#include <gyre/io/detail/pending_message.hpp>
 #include <gyre/io/detail/readiness_set.hpp>
 #include <gyre/io/detail/thread_parker.hpp>
 #include <gyre/io/detail/uring.hpp>
 #include <gyre/io/detail/uring_requests.hpp>
-#include <gyre/io/detail/uring_subscriptions.hpp>
 #include <gyre/io/detail/wake_event.hpp>
 #include <gyre/io/uring_support.hpp>
 
@@ -97,7 +95,6 @@ class uring_poller final : public poller, private detail::uring_owner {
   bool epoll_watched_ = false;
   bool files_watched_ = false;
   bool files_ready_ = false;  // there is something to reap
-  detail::uring_subscriptions subscriptions_;
   detail::uring_requests requests_;
   std::optional<detail::file_ring> files_;  // made with the first call on a file
 };

@@ -11,7 +11,7 @@ static_assert(EPOLLIN == POLLIN && EPOLLPRI == POLLPRI && EPOLLOUT == POLLOUT &&
               EPOLLERR == POLLERR && EPOLLHUP == POLLHUP && EPOLLRDHUP == POLLRDHUP);
 
 // Data that is there already epoll reports at once.
-void epoll_registrations::add(handle& watched) {
+void epoll_requests::add(handle& watched) {
   epoll_event event{};
   event.events = EPOLLIN | EPOLLPRI | EPOLLOUT | EPOLLRDHUP | static_cast<std::uint32_t>(EPOLLET);
   event.data.u64 = tagged(watched);
@@ -20,7 +20,7 @@ void epoll_registrations::add(handle& watched) {
   }
 }
 
-void epoll_registrations::remove(handle& watched) noexcept {
+void epoll_requests::remove(handle& watched) noexcept {
   // Fails where the descriptor has been closed already; then the kernel has forgotten it too.
   epoll_event ignored{};
   static_cast<void>(::epoll_ctl(epoll_, EPOLL_CTL_DEL, watched.fd(), &ignored));
@@ -29,9 +29,9 @@ void epoll_registrations::remove(handle& watched) noexcept {
   }
 }
 
-void epoll_registrations::use(int epoll, std::span<handle* const> handles) {
+void epoll_requests::use(int epoll) {
   epoll_ = epoll;
-  for (handle* const each : handles) {
+  for (handle* const each : handles()) {
     if (each != nullptr) add(*each);
   }
 }

@@ -8,11 +8,6 @@
 #include <new>
 
 namespace gyre::io::detail {
-
-void perform(file_steps& steps) noexcept {
-  for (auto next = steps.begin(); next;) next = steps.advance(io::perform(*next));
-}
-
 namespace {
 
 // The loop that a coroutine of `executor`, which runs now, may use; or null.

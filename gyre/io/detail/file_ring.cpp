@@ -2,7 +2,7 @@
 #include <gyre/io/detail/file_ring.hpp>
 
 #include <gyre/base/error.hpp>
-#include <gyre/io/detail/this_thread.hpp>
+#include <gyre/io/detail/uring.hpp>
 
 #include <fcntl.h>
 #include <poll.h>

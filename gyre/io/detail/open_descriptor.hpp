@@ -22,9 +22,6 @@ class open_descriptor : public descriptor, public gyre::detail::slab_object {
   void close() noexcept;
   /// As close(), but returns the descriptor instead of closing it.
   [[nodiscard]] unique_fd release() noexcept;
-
- private:
-  class requests_under_way;
 };
 
 using owned_descriptor = std::unique_ptr<open_descriptor>;

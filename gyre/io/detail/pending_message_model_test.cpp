@@ -7,7 +7,7 @@
 //   taken() stores, or exchanges relaxed: both
 //   failed() stores: …ThatCannotBeSent…
 //   begin() always lets send: OneMessageTells…, as more messages come than were taken
-#include <gyre/io/detail/pending_message.hpp>
+#include <gyre/io/detail/wake_event.hpp>
 
 #include <gyre/base/atomic.hpp>
 #include <tests/model/model.hpp>

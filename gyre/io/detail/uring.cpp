@@ -3,7 +3,6 @@
 
 #include <gyre/base/detail/timespec.hpp>
 #include <gyre/base/error.hpp>
-#include <gyre/io/detail/this_thread.hpp>
 
 #include <fcntl.h>
 #include <unistd.h>

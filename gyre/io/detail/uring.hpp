@@ -7,11 +7,22 @@
 
 #include <liburing.h>
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
 
 namespace gyre::io::detail {
+
+/// A number that no other thread has had, unlike the system's; not 0. The kernel keeps requests of
+/// rings by thread.
+inline std::uint64_t this_thread() noexcept {
+  static constinit std::atomic<std::uint64_t> last = 0;
+  static constinit thread_local std::uint64_t number = 0;
+  // relaxed: only uniqueness counts.
+  if (number == 0) number = last.fetch_add(1, std::memory_order_relaxed) + 1;
+  return number;
+}
 
 /// The kernel ties a ring to the thread that first enters it, and ends the thread's requests when
 /// the thread ends. So for another thread, and after a fork, the ring is closed, and a new one

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// wake_event: an eventfd(2) that ends a poller's wait from another thread.
+// wake_event, pending_message: end a poller's wait from another thread.
 #pragma once
 
+#include <gyre/base/atomic.hpp>
 #include <gyre/base/error.hpp>
 #include <gyre/base/unique_fd.hpp>
 
@@ -12,7 +13,7 @@
 
 namespace gyre::io::detail {
 
-/// Readable from raise() to lower().
+/// An eventfd(2), readable from raise() to lower().
 class wake_event {
  public:
   /// Throws std::system_error (EMFILE, ENFILE, ENOMEM).
@@ -34,6 +35,27 @@ class wake_event {
 
  private:
   unique_fd fd_;
+};
+
+/// Lets one of many threads send a message while the last one has not been taken: a second message
+/// would tell nothing more, and messages would pile up where nobody takes them.
+///
+/// The thread that takes the message sees all that others did before their begin().
+class pending_message {
+ public:
+  /// Whether the caller has to send it. Any thread; async-signal-safe.
+  bool begin() noexcept {
+    // release pairs with the acquire in taken(), also where another exchange comes between them.
+    return !pending_.exchange(true, std::memory_order_release);
+  }
+  /// The message could not be sent: the caller must wake the receiver in another way, which then
+  /// sees the work of all that relied on the message.
+  void failed() noexcept { taken(); }
+  /// The message has come, or never will. Call it before looking for the senders' work.
+  void taken() noexcept { pending_.exchange(false, std::memory_order_acquire); }
+
+ private:
+  gyre::detail::atomic<bool> pending_{false};
 };
 
 }  // namespace gyre::io::detail
