@@ -22,7 +22,6 @@ class atomic_intrusive_stack {
   constexpr atomic_intrusive_stack() noexcept = default;
   atomic_intrusive_stack(const atomic_intrusive_stack&) = delete;
   atomic_intrusive_stack& operator=(const atomic_intrusive_stack&) = delete;
-
   /// Adds `value`, and returns whether the stack was empty: then the caller wakes the consumer.
   bool push(T& value) {
     static_assert(std::is_base_of_v<intrusive_node, Node> && std::is_base_of_v<Node, T>);
@@ -37,7 +36,6 @@ class atomic_intrusive_stack {
                                          std::memory_order_relaxed));
     return top == nullptr;
   }
-
   /// Takes out all elements, in the order in which they were pushed. One atomic exchange, and O(n)
   /// to reverse the order.
   [[nodiscard]] intrusive_queue<T, Node> pop_all() {
@@ -49,7 +47,6 @@ class atomic_intrusive_stack {
     }
     return oldest_first;
   }
-
   /// Whether the stack is empty; a hint.
   [[nodiscard]] bool empty() const {
     return top_.load(std::memory_order_relaxed) == nullptr;  // relaxed: a hint

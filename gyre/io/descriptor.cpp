@@ -32,7 +32,7 @@ unique_fd made_non_blocking(unique_fd fd) {
 namespace detail {
 namespace {
 
-// Of a handle that is about to be detached, which forgets them.
+// A handle that is detached forgets them.
 std::array<request*, 2> requests_under_way(const handle& target) noexcept {
   return {target.reader, target.writer};
 }

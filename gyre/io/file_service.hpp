@@ -39,7 +39,6 @@ struct file_command {
   void* memory = nullptr;
   std::size_t size = 0;
   std::uint64_t offset = 0;
-
   /// open(2); the outcome is a descriptor.
   static file_command open(const char* path, int flags, ::mode_t mode) noexcept {
     return {file_call_kind::open, -1, flags, mode, const_cast<char*>(path)};
@@ -80,10 +79,8 @@ class file_call : public intrusive_list_node {
 
   file_call(const file_call&) = delete;
   file_call& operator=(const file_call&) = delete;
-
   /// Set before the call is started.
   file_command command{};
-
   /// For the service: calls the callback, which may destroy the call.
   void complete(result outcome) { callback_(*this, outcome); }
 
@@ -108,7 +105,6 @@ class file_service {
   file_service() = default;
   file_service(const file_service&) = delete;
   file_service& operator=(const file_service&) = delete;
-
   /// Whether it can carry out calls of that kind.
   virtual bool can(file_call_kind kind) const noexcept = 0;
   /// Begins a call. Returns its outcome if it could be done at once: then its callback is not

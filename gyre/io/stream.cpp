@@ -46,8 +46,7 @@ class sigpipe_blocker {
     ::sigaddset(&sigpipe_, SIGPIPE);
     ::pthread_sigmask(SIG_BLOCK, &sigpipe_, &before_);
   }
-  sigpipe_blocker(const sigpipe_blocker&) = delete;
-  sigpipe_blocker& operator=(const sigpipe_blocker&) = delete;
+  sigpipe_blocker& operator=(sigpipe_blocker&&) = delete;
   ~sigpipe_blocker() {
     if (::sigismember(&before_, SIGPIPE) == 0) ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
   }
@@ -76,7 +75,7 @@ result send_file_part(int sink, int file, ::off_t& offset, std::size_t count) no
   }
 }
 
-std::optional<result> read_until_operation::receive_until_found() noexcept {
+std::optional<result> read_until_operation::begin() noexcept {
   for (;;) {
     if (const std::optional<io::result> found = search()) return found;
     const std::optional<io::result> outcome = single_request::begin();
@@ -87,7 +86,7 @@ std::optional<result> read_until_operation::receive_until_found() noexcept {
 
 std::optional<result> read_until_operation::advance(io::result outcome) noexcept {
   if (const std::optional<io::result> ended = take(outcome)) return ended;
-  return receive_until_found();
+  return begin();
 }
 
 std::optional<result> read_until_operation::search() noexcept {
@@ -130,7 +129,7 @@ std::optional<result> write_received_operation::continue_with_copy() noexcept {
   return single_request::begin();
 }
 
-std::optional<result> gather_operation::write_rest() noexcept {
+std::optional<result> gather_operation::begin() noexcept {
   for (;;) {
     // Skips empty pieces; the kernel refuses more than IOV_MAX.
     while (!rest_.empty() && first_.iov_base == nullptr && rest_.front().iov_len == 0) {
@@ -149,7 +148,7 @@ std::optional<result> gather_operation::write_rest() noexcept {
 std::optional<result> gather_operation::advance(io::result outcome) noexcept {
   if (!outcome) return outcome;
   if (take(outcome.count())) return io::result::of(done_);
-  return write_rest();
+  return begin();
 }
 
 bool gather_operation::take(std::size_t count) noexcept {
@@ -169,7 +168,7 @@ bool gather_operation::take(std::size_t count) noexcept {
   return !whole_ || rest_.empty();
 }
 
-std::optional<result> send_file_operation::send_rest() noexcept {
+std::optional<result> send_file_operation::begin() noexcept {
   while (left_ > 0) {
     const io::result sent =
         send_file_part(descriptor()->fd(), file_, offset_, std::min(left_, most_at_once));
@@ -190,7 +189,7 @@ std::optional<result> send_file_operation::send_rest() noexcept {
 
 std::optional<result> send_file_operation::advance(io::result outcome) noexcept {
   if (!outcome) return outcome;
-  return send_rest();
+  return begin();
 }
 
 }  // namespace detail

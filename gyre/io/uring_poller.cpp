@@ -26,8 +26,6 @@ uring_poller::uring_poller(const uring_features& features)
   requests_.provide_buffers();
 }
 
-steady_time uring_poller::now() const noexcept { return gyre::detail::monotonic_now(); }
-
 // ---- waiting
 
 std::size_t uring_poller::wait(steady_time deadline) {
@@ -263,7 +261,7 @@ void uring_poller::after_fork() {
   parker_.reset();
   requests_.discard_early_data();
   close_ring();
-  wake_ = detail::wake_event();
+  wake_ = gyre::detail::wake_event();
   if (epoll_) open_epoll();
   if (files_) files_->after_fork();
   open_ring();

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// blocking_call: system calls that may block, made on a thread of a pool while a coroutine awaits
-// them.
+// blocking_call: calls that may block, made on a thread of a pool while a coroutine waits.
 //
 // The pool's queue holds not the awaiter but a ticket from the slab, which stays there when the
 // coroutine is gone: a coroutine that is asked to stop while the call waits for a thread is resumed
 // at once. A call that has begun uses the coroutine's memory, so its end is awaited. The ticket
-// also wakes the coroutine, and is left in the executor's queue if the coroutine is destroyed
-// meanwhile.
+// also wakes the coroutine, and stays in the executor's queue if that is destroyed meanwhile.
 #pragma once
 
 #include <gyre/task/context.hpp>
@@ -33,14 +31,12 @@ class blocking_call {
   /// begun.
   blocking_call(executor* pool, file_steps& steps, bool stoppable) noexcept
       : pool_(pool), steps_(steps), stoppable_(stoppable) {}
-  blocking_call(const blocking_call&) = delete;
-  blocking_call& operator=(const blocking_call&) = delete;
+  blocking_call& operator=(blocking_call&&) = delete;
   /// Withdraws the calls, or waits for their end, if the coroutine is destroyed while it waits.
   ~blocking_call() {
     if (ticket_ != nullptr) [[unlikely]]
       abandon();
   }
-
   /// False: there is nothing to wait for, and no call is made.
   bool begin(std::coroutine_handle<> awaiting, const task_context& context);
   /// When the coroutine is resumed. Whether the calls were made.

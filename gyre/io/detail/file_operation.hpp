@@ -25,8 +25,8 @@
 
 namespace gyre::io::detail {
 
-/// An operation that is carried out for a loop. All of it is on the loop's thread, but for a stop,
-/// which comes from any: that posts a call to the loop, which finds this, or that it is gone.
+/// An operation that is carried out for a loop, on its thread. A stop, which comes from any, posts
+/// a call to the loop, which finds this, or that it is gone.
 class ring_operation final : file_call {
  public:
   ring_operation(event_loop& loop, file_service& service, file_steps& steps) noexcept
@@ -34,7 +34,6 @@ class ring_operation final : file_call {
   /// Waits for the end of a call that cannot be cancelled, if the coroutine is destroyed while it
   /// waits.
   ~ring_operation();
-
   /// False: there is nothing to wait for.
   bool begin(std::coroutine_handle<> awaiting, inplace_stop_token stop);
 
@@ -49,7 +48,6 @@ class ring_operation final : file_call {
   file_steps::next next_after(result outcome) noexcept;
   void stop() noexcept;
   void disarm_stop() noexcept;
-  void cancel_call() noexcept;
 
   event_loop& loop_;
   file_service& service_;
@@ -86,7 +84,6 @@ class [[nodiscard]] file_operation {
  public:
   using value_type = typename Steps::value_type;
   using expected = outcome_of<value_type>;
-
   /// `name`: of the call, for the exception, which also names the path() of steps that have one.
   file_operation(const char* name, file_operation_options options, Steps steps)
       : name_(name), options_(options), steps_(std::move(steps)) {}

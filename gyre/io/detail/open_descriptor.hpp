@@ -17,7 +17,6 @@ class open_descriptor : public descriptor, public gyre::detail::slab_object {
  public:
   using descriptor::descriptor;
   ~open_descriptor() { close(); }
-
   /// Requests under way complete with ECANCELED. Idempotent.
   void close() noexcept;
   /// As close(), but returns the descriptor instead of closing it.

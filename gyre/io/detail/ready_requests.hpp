@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // ready_requests: carries out requests where a poller tells readiness. It makes system calls that
 // do not wait: first when the request begins, then each time the descriptor is reported as ready.
-// The known readiness of a descriptor is kept in its handle, so that a handle in use costs
-// the poller nothing.
+// The handle keeps the readiness that is known, so that one in use costs the poller nothing.
 #pragma once
 
 #include <gyre/io/backend.hpp>
@@ -80,7 +79,6 @@ class ready_requests : public backend {
 
  protected:
   ~ready_requests() = default;
-
   /// Begins to watch a handle, whose index is set. Throws.
   virtual void add(handle& watched) = 0;
   /// Ends that; nothing refers to the handle any more.
@@ -92,7 +90,6 @@ class ready_requests : public backend {
   virtual result take_early(request& reader) noexcept = 0;
   /// The count of bytes of the last call that received; once, then 0.
   std::size_t take_last_receive() noexcept { return std::exchange(last_receive_, 0); }
-
   /// Completes a request with a result that came by another way than a call.
   void hand_over(request& request, result outcome, std::size_t& completed);
   /// Has the handle's requests tried in the loop's next turn.

@@ -169,12 +169,10 @@ class uring_requests final : public ready_requests {
   void serve_completion(const io_uring_cqe& completion, std::size_t& completed);
   /// Notes what a completion tells, and keeps what it brings as early data. Completes no request.
   void record(const io_uring_cqe& completion) noexcept;
-
   /// Whether no request waits only because a short read told that there was nothing more.
   bool all_reads_confirmed() const noexcept { return unconfirmed_.empty(); }
   /// Tries such requests again.
   void retry_short_reads() noexcept;
-
   /// How many completions were looked at before they were taken, to close handles.
   std::uint64_t examined_completions() const noexcept { return examined_; }
 

@@ -187,7 +187,8 @@ bool uring_requests::submit_changes() noexcept {
       const bool wanted = entry.wanted.has(each);
       const bool armed = entry.armed.has(each);
       if (wanted && !armed && !submit(entry, each)) return false;
-      if (!wanted && armed && !entry.cancelled.has(each) && !submit_cancel(entry, each)) return false;
+      if (!wanted && armed && !entry.cancelled.has(each) && !submit_cancel(entry, each))
+        return false;
     }
     changed_.erase(index);
   }

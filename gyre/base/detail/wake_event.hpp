@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// wake_event, pending_message: end a poller's wait from another thread.
+// wake_event, pending_message: wake a thread that waits for descriptors.
 #pragma once
 
 #include <gyre/base/atomic.hpp>
@@ -9,24 +9,27 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdint>
 
-namespace gyre::io::detail {
+namespace gyre::detail {
 
 /// An eventfd(2), readable from raise() to lower().
 class wake_event {
  public:
   /// Throws std::system_error (EMFILE, ENFILE, ENOMEM).
   wake_event() : fd_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
-    if (!fd_) gyre::detail::throw_errno("eventfd");
+    if (!fd_) throw_errno("eventfd");
   }
 
   int fd() const noexcept { return fd_.get(); }
   /// Any thread; async-signal-safe.
-  void raise() noexcept {
+  void raise() const noexcept {
+    const int error = errno;
     const std::uint64_t one = 1;
-    // A full counter (2^64 wake-ups) would wake all the same.
+    // Fails when the counter is full, and then the descriptor is readable all the same.
     static_cast<void>(::write(fd_.get(), &one, sizeof one));
+    errno = error;
   }
   void lower() noexcept {
     std::uint64_t count;
@@ -55,7 +58,7 @@ class pending_message {
   void taken() noexcept { pending_.exchange(false, std::memory_order_acquire); }
 
  private:
-  gyre::detail::atomic<bool> pending_{false};
+  atomic<bool> pending_{false};
 };
 
-}  // namespace gyre::io::detail
+}  // namespace gyre::detail
