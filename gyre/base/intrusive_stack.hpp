@@ -22,6 +22,7 @@ class atomic_intrusive_stack {
   constexpr atomic_intrusive_stack() noexcept = default;
   atomic_intrusive_stack(const atomic_intrusive_stack&) = delete;
   atomic_intrusive_stack& operator=(const atomic_intrusive_stack&) = delete;
+
   /// Adds `value`, and returns whether the stack was empty: then the caller wakes the consumer.
   bool push(T& value) {
     static_assert(std::is_base_of_v<intrusive_node, Node> && std::is_base_of_v<Node, T>);

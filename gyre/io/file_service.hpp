@@ -79,6 +79,7 @@ class file_call : public intrusive_list_node {
 
   file_call(const file_call&) = delete;
   file_call& operator=(const file_call&) = delete;
+
   /// Set before the call is started.
   file_command command{};
   /// For the service: calls the callback, which may destroy the call.
@@ -105,6 +106,7 @@ class file_service {
   file_service() = default;
   file_service(const file_service&) = delete;
   file_service& operator=(const file_service&) = delete;
+
   /// Whether it can carry out calls of that kind.
   virtual bool can(file_call_kind kind) const noexcept = 0;
   /// Begins a call. Returns its outcome if it could be done at once: then its callback is not

@@ -184,6 +184,7 @@ class slab_heap {
  public:
   constexpr slab_heap() noexcept { current_.fill(&no_slab.object); }
   slab_heap& operator=(slab_heap&&) = delete;
+
   /// Makes the caller the owner of a heap without owner, or of a new one. Throws std::bad_alloc.
   /// Any thread. O(heaps).
   static slab_heap& claim_any();

@@ -28,6 +28,7 @@ class release_node : public intrusive_node {
 
   explicit release_node(function callback) noexcept : run_(callback) {}
   release_node& operator=(release_node&&) = delete;
+
   /// May destroy the node, or post it again.
   void run(release_point point) { run_(*this, point); }
 

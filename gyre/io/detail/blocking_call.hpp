@@ -32,6 +32,7 @@ class blocking_call {
   blocking_call(executor* pool, file_steps& steps, bool stoppable) noexcept
       : pool_(pool), steps_(steps), stoppable_(stoppable) {}
   blocking_call& operator=(blocking_call&&) = delete;
+
   /// Withdraws the calls, or waits for their end, if the coroutine is destroyed while it waits.
   ~blocking_call() {
     if (ticket_ != nullptr) [[unlikely]]

@@ -8,7 +8,6 @@
 #include <sys/socket.h>
 
 #include <cerrno>
-#include <new>
 #include <span>
 #include <utility>
 
@@ -159,7 +158,7 @@ void uring_requests::record_accepted(registration& entry, const io_uring_cqe& co
   try {
     connections_.push_back({entry.watched->index, std::move(accepted)});
     ++entry.early.connections;
-  } catch (const std::bad_alloc&) {
+  } catch (...) {
     return;  // closes the connection
   }
 }

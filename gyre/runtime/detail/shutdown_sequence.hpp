@@ -84,6 +84,7 @@ class shutdown_sequence {
   shutdown_sequence(event_loop& control, limits time_limits,
                     move_only_function<void(shutdown_phase)> on_phase);
   shutdown_sequence& operator=(shutdown_sequence&&) = delete;
+
   /// Begin the shutdown; skip to `force`. Any thread; async-signal-safe; idempotent.
   void request() noexcept { add_request(shutdown_requested); }
   void force() noexcept { add_request(shutdown_requested | force_requested); }

@@ -18,6 +18,7 @@ class shard_base : public intrusive_node {
  public:
   explicit shard_base(void (*destroy)(shard_base*) noexcept) noexcept : destroy_(destroy) {}
   shard_base& operator=(shard_base&&) = delete;
+
   /// Thread: releases the shard; no task will follow.
   void abandon() noexcept {
     // release: pairs with the acquire in abandoned(); the thread's last tasks come before.

@@ -26,6 +26,7 @@ class shard_set {
  public:
   shard_set() : id_(next_inbox_id()) {}
   shard_set& operator=(shard_set&&) = delete;
+
   /// The calling thread's shard if it was used lately, else null. A load and a comparison.
   Shard* cached() const noexcept {
     const auto& entry = this_thread_shards.entries[id_ % shard_cache::size];
