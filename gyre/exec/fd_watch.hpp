@@ -27,8 +27,8 @@ class fd_watch {
   using function = move_only_function<void(readiness)>;
 
   /// `callback` gets the events, error and hang_up too; its exceptions go to on_exception.
-  fd_watch(event_loop& loop, int fd, function callback) noexcept
-      : loop_(loop), node_(*this, fd), callback_(std::move(callback)) {}
+  fd_watch(event_loop& target, int fd, function callback) noexcept
+      : loop_(target), node_(*this, fd), callback_(std::move(callback)) {}
   fd_watch(const fd_watch&) = delete;
   fd_watch& operator=(const fd_watch&) = delete;
   ~fd_watch() { stop(); }

@@ -29,8 +29,8 @@ namespace gyre {
 class timer {
  public:
   /// Exceptions of `callback` go to the loop's on_exception.
-  timer(event_loop& loop, move_only_function<void()> callback) noexcept
-      : loop_(loop), callback_(std::move(callback)) {}
+  timer(event_loop& target, move_only_function<void()> callback) noexcept
+      : loop_(target), callback_(std::move(callback)) {}
   timer(const timer&) = delete;
   timer& operator=(const timer&) = delete;
   ~timer() { cancel(); }
