@@ -17,7 +17,7 @@ function(gyre_add_room name)
 
   if(NOT arg_HEADERS AND NOT arg_SOURCES)
     file(GLOB_RECURSE files CONFIGURE_DEPENDS RELATIVE "${CMAKE_CURRENT_SOURCE_DIR}" *.hpp *.cpp)
-    list(FILTER files EXCLUDE REGEX "_test(_support)?\\.[ch]pp$")
+    list(FILTER files EXCLUDE REGEX "_(test|test_support|suite)\\.[ch]pp$")
     if(arg_EXCLUDE)
       list(REMOVE_ITEM files ${arg_EXCLUDE})
     endif()

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <chrono>
+#include <ctime>
 
 namespace gyre {
 
@@ -24,6 +25,13 @@ constexpr steady_time later(steady_time start, std::chrono::nanoseconds delay) n
   if (delay <= nanoseconds{0}) return start;
   if (since_epoch > nanoseconds::max() - delay) return steady_time::max();
   return start + delay;
+}
+
+/// `duration` in seconds and the nanoseconds beyond them, which are never negative.
+inline std::timespec to_timespec(std::chrono::nanoseconds duration) noexcept {
+  const auto seconds = std::chrono::floor<std::chrono::seconds>(duration);
+  return {.tv_sec = static_cast<std::time_t>(seconds.count()),
+          .tv_nsec = static_cast<long>((duration - seconds).count())};
 }
 
 }  // namespace detail

@@ -13,7 +13,7 @@ void throw_system_error(int error, const char* call) {
 
 void throw_errno(const char* call) { throw_system_error(errno, call); }
 
-void terminate_with(const std::exception_ptr& error, const char* where) noexcept {
+void report_exception(const std::exception_ptr& error, const char* where) noexcept {
   try {
     std::rethrow_exception(error);
   } catch (const std::exception& known) {
@@ -21,6 +21,10 @@ void terminate_with(const std::exception_ptr& error, const char* where) noexcept
   } catch (...) {
     std::fprintf(stderr, "gyre: an exception of unknown type %s\n", where);
   }
+}
+
+void terminate_with(const std::exception_ptr& error, const char* where) noexcept {
+  report_exception(error, where);
   std::terminate();
 }
 

@@ -13,7 +13,10 @@ namespace gyre::detail {
 /// As throw_system_error(errno, call).
 [[noreturn, gnu::cold]] void throw_errno(const char* call);
 
-/// Prints "an exception `where`: " and the message of `error`, and terminates the program.
+/// Prints "an exception `where`: " and the message of `error`.
+[[gnu::cold]] void report_exception(const std::exception_ptr& error, const char* where) noexcept;
+
+/// Does the same, and terminates the program.
 [[noreturn, gnu::cold]] void terminate_with(const std::exception_ptr& error,
                                             const char* where) noexcept;
 

@@ -51,8 +51,6 @@ nanoseconds histogram::mean() const noexcept {
   return nanoseconds{total == 0 ? 0 : sum_.get() / total};
 }
 
-nanoseconds histogram::max() const noexcept { return nanoseconds{max_.get()}; }
-
 std::uint64_t histogram::middle_of(std::size_t bucket) noexcept {
   const std::size_t octave = bucket / per_octave;
   const auto shift = static_cast<unsigned>(octave > 1 ? octave - 1 : 0);

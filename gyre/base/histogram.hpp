@@ -49,7 +49,9 @@ class histogram {
   /// The exact mean.
   [[nodiscard]] std::chrono::nanoseconds mean() const noexcept;
   /// The exact longest.
-  [[nodiscard]] std::chrono::nanoseconds max() const noexcept;
+  [[nodiscard]] std::chrono::nanoseconds max() const noexcept {
+    return std::chrono::nanoseconds{max_.get()};
+  }
 
  private:
   static constexpr unsigned precision = 4;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// intrusive_list: a doubly linked list whose links live in the elements. Insertion allocates
-// nothing, and an element leaves in constant time without knowing its list.
+// intrusive_list: a doubly linked list whose links live in the elements; it never allocates, and an
+// element leaves without knowing its list.
 #pragma once
 
 #include <cassert>
@@ -19,10 +19,8 @@ class intrusive_list_node {
   constexpr intrusive_list_node(const intrusive_list_node&) noexcept {}
   constexpr intrusive_list_node& operator=(const intrusive_list_node&) noexcept { return *this; }
   constexpr ~intrusive_list_node() { assert(!is_linked() && "destroyed while in a list"); }
-
   /// Whether the element is in a list.
   [[nodiscard]] constexpr bool is_linked() const noexcept { return next_ != nullptr; }
-
   /// Takes the element out of its list, if any. By the thread that may change the list.
   constexpr void unlink() noexcept {
     if (!is_linked()) return;
@@ -121,25 +119,21 @@ class intrusive_list {
 
   constexpr void push_front(T& value) noexcept { node(value).link_before(*head_.next_); }
   constexpr void push_back(T& value) noexcept { node(value).link_before(head_); }
-
   /// Inserts `value` before `position`, which is in this list or its end.
   constexpr iterator insert(iterator position, T& value) noexcept {
     node(value).link_before(*position.node_);
     return iterator{&node(value)};
   }
-
   /// Takes out the first element and returns it; nullptr when the list is empty.
   constexpr T* pop_front() noexcept { return empty() ? nullptr : &unlinked(*head_.next_); }
   /// Takes out the last element and returns it; nullptr when the list is empty.
   constexpr T* pop_back() noexcept { return empty() ? nullptr : &unlinked(*head_.previous_); }
-
   /// Takes out the element at `position` and returns the position after it.
   constexpr iterator erase(iterator position) noexcept {
     iterator after{position.node_->next_};
     position.node_->unlink();
     return after;
   }
-
   /// Appends all elements of `other`, which is left empty.
   constexpr void splice_back(intrusive_list& other) noexcept {
     if (this == &other || other.empty()) return;
@@ -151,7 +145,6 @@ class intrusive_list {
     last->next_ = &head_;
     head_.previous_ = last;
   }
-
   /// Takes all elements out. O(n).
   constexpr void clear() noexcept {
     while (pop_front() != nullptr) {

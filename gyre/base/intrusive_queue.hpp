@@ -38,7 +38,6 @@ class intrusive_queue {
   }
 
   [[nodiscard]] constexpr bool empty() const noexcept { return first_ == nullptr; }
-
   /// The first element; nullptr when the queue is empty.
   [[nodiscard]] constexpr T* front() const noexcept {
     return first_ == nullptr ? nullptr : element(first_);
@@ -58,7 +57,6 @@ class intrusive_queue {
     if (first_ == nullptr) last_ = node;
     first_ = node;
   }
-
   /// Takes out the first element; nullptr when the queue is empty.
   constexpr T* pop_front() noexcept {
     if (first_ == nullptr) return nullptr;
@@ -67,7 +65,6 @@ class intrusive_queue {
     if (first_ == nullptr) last_ = nullptr;
     return element(node);
   }
-
   /// Appends all elements of `other`, which is left empty.
   constexpr void splice_back(intrusive_queue& other) noexcept {
     if (this == &other || other.empty()) return;

@@ -37,7 +37,6 @@ class atomic_intrusive_stack {
                                          std::memory_order_relaxed));
     return top == nullptr;
   }
-
   /// Takes out all elements, in the order in which they were pushed. One atomic exchange, and O(n)
   /// to reverse the order.
   [[nodiscard]] intrusive_queue<T, Node> pop_all() {
@@ -49,7 +48,6 @@ class atomic_intrusive_stack {
     }
     return oldest_first;
   }
-
   /// Whether the stack is empty; a hint.
   [[nodiscard]] bool empty() const {
     return top_.load(std::memory_order_relaxed) == nullptr;  // relaxed: a hint

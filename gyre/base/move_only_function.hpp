@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // move_only_function: std::move_only_function with a choice of the inline size. 32 bytes by
-// default, so that two fill a cache line; larger callables live in the per-thread slab, so that
-// posting them does not call the system allocator in the steady state.
+// default, so that two fill a cache line; larger callables live in the thread's slab.
 #pragma once
 
 #include <gyre/base/detail/slab_object.hpp>
@@ -11,7 +10,6 @@
 #include <cstring>
 #include <functional>
 #include <initializer_list>
-#include <memory>
 #include <new>
 #include <type_traits>
 #include <utility>
@@ -28,8 +26,8 @@ template <typename F, std::size_t Bytes>
 inline constexpr bool callable_fits = sizeof(F) <= Bytes && alignof(F) <= callable_alignment &&
                                       std::is_nothrow_move_constructible_v<F>;
 
-/// Storage for one callable, inline or as a pointer into the slab. It knows neither whether nor
-/// which callable it holds: the owner says so by the type argument of each member.
+/// Storage for one callable, inline or as a pointer into the slab. The owner tells, by the type
+/// argument of each member, which it holds.
 template <std::size_t Bytes>
 class callable_storage {
   static_assert(Bytes >= sizeof(void*) && Bytes % sizeof(std::uint64_t) == 0);
@@ -42,60 +40,37 @@ class callable_storage {
     if constexpr (callable_fits<F, Bytes>) {
       return *::new (static_cast<void*>(bytes_)) F(std::forward<Args>(args)...);
     } else {
-      void* memory = allocate_object<F>();
-      try {
-        F* object = ::new (memory) F(std::forward<Args>(args)...);
-        ::new (static_cast<void*>(bytes_)) void*(memory);
-        return *object;
-      } catch (...) {
-        deallocate_object<F>(memory);
-        throw;
-      }
+      auto* const boxed = new slab_box<F>(std::forward<Args>(args)...);
+      ::new (static_cast<void*>(bytes_)) slab_box<F>*(boxed);
+      return boxed->object;
     }
   }
-
   /// The F held.
   template <typename F>
   F& get() noexcept {
     if constexpr (callable_fits<F, Bytes>) {
       return *std::launder(reinterpret_cast<F*>(bytes_));
     } else {
-      return *static_cast<F*>(*std::launder(reinterpret_cast<void**>(bytes_)));
+      return box<F>().object;
     }
   }
-
-  /// Destroys the F held and frees its memory.
+  /// The F held outside.
   template <typename F>
-  void destroy() noexcept {
-    F& object = get<F>();
-    object.~F();
-    if constexpr (!callable_fits<F, Bytes>) deallocate_object<F>(std::addressof(object));
+  slab_box<F>& box() noexcept {
+    return **std::launder(reinterpret_cast<slab_box<F>**>(bytes_));
   }
-
   /// Whether an F may be moved to other storage by copying the bytes, the source then forgotten.
   template <typename F>
   static constexpr bool relocates_as_bytes =
       !callable_fits<F, Bytes> ||
       (std::is_trivially_move_constructible_v<F> && std::is_trivially_destructible_v<F>);
 
-  /// Moves the F held by `source`, which then holds nothing, into this empty storage.
-  template <typename F>
-  void relocate_from(callable_storage& source) noexcept {
-    if constexpr (relocates_as_bytes<F>) {
-      copy_bytes(source);
-    } else {
-      F& object = source.get<F>();
-      ::new (static_cast<void*>(bytes_)) F(std::move(object));
-      object.~F();  // NOLINT: a moved-from object is still to be destroyed
-    }
-  }
-
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"  // a smaller callable fills some words only
 #pragma GCC diagnostic ignored "-Wuninitialized"
 #endif
-  /// As relocate_from(), for any F with relocates_as_bytes<F>.
+  /// Moves what `source` holds, which then holds nothing, into this empty storage.
   void copy_bytes(const callable_storage& source) noexcept {
     for (std::size_t at = 0; at < Bytes; at += sizeof(std::uint64_t)) {
       std::uint64_t word;
@@ -136,11 +111,19 @@ inline constexpr callable_operations<Bytes, Noexcept, R, Args...> callable_opera
       .destroy = nullptr};
   if constexpr (!storage::template relocates_as_bytes<F>) {
     operations.relocate = [](storage& to, storage& from) noexcept {
-      to.template relocate_from<F>(from);
+      F& object = from.template get<F>();
+      to.template emplace<F>(std::move(object));
+      object.~F();  // NOLINT: a moved-from object is still to be destroyed
     };
   }
   if constexpr (!callable_fits<F, Bytes> || !std::is_trivially_destructible_v<F>) {
-    operations.destroy = [](storage& held) noexcept { held.template destroy<F>(); };
+    operations.destroy = [](storage& held) noexcept {
+      if constexpr (callable_fits<F, Bytes>) {
+        held.template get<F>().~F();
+      } else {
+        delete &held.template box<F>();
+      }
+    };
   }
   return operations;
 }();
@@ -185,11 +168,9 @@ class basic_move_only_function {
 
  public:
   using result_type = R;
-
   /// Makes an empty function.
   basic_move_only_function() noexcept = default;
   basic_move_only_function(std::nullptr_t) noexcept {}
-
   /// Holds a copy of `function`, or moves from it; is empty when `function` is a null pointer or an
   /// empty move_only_function. Throws exceptions of the construction, and std::bad_alloc.
   template <typename F>
@@ -202,7 +183,6 @@ class basic_move_only_function {
       emplace<std::decay_t<F>>(std::forward<F>(function));
     }
   }
-
   /// Constructs an F in place from `inits`. Throws exceptions of F's constructor, and
   /// std::bad_alloc.
   template <typename F, typename... Inits>
@@ -216,10 +196,8 @@ class basic_move_only_function {
                                     Inits&&... inits) {
     emplace<F>(list, std::forward<Inits>(inits)...);
   }
-
   /// Takes over the callable of `other`, which is left empty.
   basic_move_only_function(basic_move_only_function&& other) noexcept { take(other); }
-
   /// Destroys the callable held, after taking over that of `other`.
   basic_move_only_function& operator=(basic_move_only_function&& other) noexcept {
     if (this != &other) {
@@ -237,7 +215,6 @@ class basic_move_only_function {
   ~basic_move_only_function() {
     if (operations_ != nullptr && operations_->destroy != nullptr) operations_->destroy(storage_);
   }
-
   /// Calls the callable, which must not destroy or assign to this function meanwhile. An empty
   /// function throws std::bad_function_call (terminates if the signature is noexcept), where the
   /// standard leaves the behaviour undefined: the check costs a branch that is never taken.
@@ -246,7 +223,6 @@ class basic_move_only_function {
       detail::throw_bad_function_call();
     return operations_->invoke(storage_, std::forward<Args>(args)...);
   }
-
   /// Whether a callable is held.
   [[nodiscard]] explicit operator bool() const noexcept { return operations_ != nullptr; }
   friend bool operator==(const basic_move_only_function& function, std::nullptr_t) noexcept {

@@ -29,10 +29,8 @@ class timer_node : public timer_link {
   timer_node(const timer_node&) = delete;
   timer_node& operator=(const timer_node&) = delete;
   ~timer_node() { assert(!linked()); }
-
   /// Whether the timer was started and has neither fired nor been cancelled.
   bool linked() const noexcept { return next != nullptr; }
-
   /// The deadline of the last start; the clock's epoch before the first.
   steady_time deadline() const noexcept { return deadline_; }
 
@@ -61,7 +59,6 @@ class timer_wheel {
  public:
   /// The length of a tick.
   static constexpr std::chrono::nanoseconds tick_length{1024};
-
   /// Starts the wheel's time at `now`. Starting at the epoch works too and costs the first timers a
   /// few moves.
   explicit timer_wheel(steady_time now = {}) noexcept;
@@ -69,15 +66,12 @@ class timer_wheel {
   timer_wheel& operator=(const timer_wheel&) = delete;
 
   ~timer_wheel();
-
   /// Lets `timer` expire at `deadline`, which may be any time point, in place of an earlier start.
   /// If that was past at the latest advance(), the timer expires in the next. Returns whether the
   /// timer was linked before. O(1).
   bool start(timer_node& timer, steady_time deadline) noexcept;
-
   /// Unlinks `timer`, which then does not fire. Returns whether it was linked. O(1).
   bool cancel(timer_node& timer) noexcept;
-
   /// Sets the time to `now` (never back) and calls `expired(timer_node&)` for the timers that have
   /// expired, at most `limit` of them. Returns how many.
   ///
@@ -96,13 +90,11 @@ class timer_wheel {
   /// some tens of nanoseconds each.
   template <class Expired>
   std::size_t advance(steady_time now, std::size_t limit, Expired&& expired);
-
   /// When to call advance() next; nothing if no timer is linked. Never later than the end of the
   /// earliest deadline's tick, and exactly that if at most eight timers share its slot. Otherwise
   /// at times earlier, when the wheel has to be turned before it knows better. Not after the latest
   /// advance() while a timer is overdue. O(1).
   std::optional<steady_time> next_wakeup() const noexcept;
-
   /// The number of linked timers.
   std::size_t size() const noexcept { return size_; }
   bool empty() const noexcept { return size_ == 0; }

@@ -5,17 +5,11 @@
 
 #include <algorithm>
 #include <cassert>
+#include <cstring>
 #include <stdexcept>
 #include <utility>
 
 namespace gyre {
-namespace {
-
-[[noreturn]] void report_and_terminate(const std::exception_ptr& error) {
-  detail::terminate_with(error, "left a task of a loop");
-}
-
-}  // namespace
 
 // Marks the calling thread as the one that runs the loop.
 class event_loop::running {
@@ -27,8 +21,7 @@ class event_loop::running {
     loop_.outer_ = current_loop_;
     current_loop_ = &loop_;
   }
-  running(const running&) = delete;
-  running& operator=(const running&) = delete;
+  running& operator=(running&&) = delete;
   ~running() { current_loop_ = loop_.outer_; }
 
  private:
@@ -61,7 +54,11 @@ event_loop::event_loop(loop_options options, std::unique_ptr<gyre::poller> polle
       batch_size_(std::max<std::size_t>(options_.batch, 1)),
       wait_strategy_(options_.busy_poll) {
   options_.batch = batch_size_;
-  if (!options_.on_exception) options_.on_exception = report_and_terminate;
+  if (!options_.on_exception) {
+    options_.on_exception = [](const std::exception_ptr& error) {
+      detail::terminate_with(error, "left a task of a loop");
+    };
+  }
   poller_->set_slice(&io_slice_);
 }
 
@@ -72,10 +69,10 @@ event_loop::~event_loop() {
 
 void event_loop::run() {
   const running here(*this);
-  struct leaving {
-    gyre::poller& left;
-    ~leaving() { left.leave(); }
-  } const in_the_end{*poller_};
+  struct leave_at_exit {
+    gyre::poller& poller;
+    ~leave_at_exit() { poller.leave(); }
+  } const at_exit{*poller_};
   while (!stopped()) turn(steady_time::max());
 }
 
@@ -92,8 +89,6 @@ bool event_loop::poll() {
   return !stopped() && turn(steady_time::min()) > 0;
 }
 
-void event_loop::run_for(std::chrono::nanoseconds duration) { run_until(deadline_after(duration)); }
-
 void event_loop::run_until(steady_time deadline) {
   const running here(*this);
   while (!stopped() && now() < deadline) turn(deadline);
@@ -106,8 +101,6 @@ void event_loop::stop() noexcept {
   // On the loop's thread too: this may be a signal handler, and the loop about to sleep.
   wake_if_asleep();
 }
-
-void event_loop::restart() noexcept { stopped_.store(false, std::memory_order_relaxed); }
 
 // A turn has four phases. Tasks come first: what was posted before run() runs before the loop first
 // polls.
@@ -232,6 +225,22 @@ std::size_t event_loop::run_io() {
   return completed;
 }
 
+// The stride follows how long completions take, so that a few slow ones are noticed.
+bool detail::io_slice::look() noexcept {
+  const steady_time present = clock_.now();
+  if (began_ == steady_time::min()) {
+    began_ = present;
+  } else {
+    const std::chrono::nanoseconds since_last = present - last_look_;
+    stride_ = since_last < length_ / 32 ? std::min(stride_ * 2, longest_stride)
+                                        : std::max(stride_ / 2, 1);
+  }
+  last_look_ = present;
+  left_ = stride_;
+  over_ = present - began_ >= length_;
+  return over_;
+}
+
 // ---- 4. timers
 
 // Input that arrived while phase 3 served others comes first: a read must not time out because
@@ -287,11 +296,9 @@ void event_loop::run_last_releases() noexcept {
   } while (releases_.run_at_loop_end());
 }
 
-void event_loop::release_slot() noexcept { waiting_.fetch_sub(1, std::memory_order_relaxed); }
-
 // relaxed: a count that orders nothing.
-event_loop::inbox_slot event_loop::try_take_slot() noexcept {
-  if (!limited_) return inbox_slot(nullptr);
+std::optional<event_loop::inbox_slot> event_loop::try_take_slot() noexcept {
+  if (!limited_) return nullptr;
   std::size_t waiting = waiting_.load(std::memory_order_relaxed);
   while (waiting < options_.inbox_limit) {
     if (waiting_.compare_exchange_weak(waiting, waiting + 1, std::memory_order_relaxed)) {
@@ -299,16 +306,12 @@ event_loop::inbox_slot event_loop::try_take_slot() noexcept {
     }
   }
   refused_.fetch_add(1, std::memory_order_relaxed);
-  return inbox_slot(nullptr, false);
+  return std::nullopt;
 }
 
 void event_loop::watch(readiness_operation& op, readiness interest, trigger mode) {
   poller_->watch(op, interest, mode);
   descriptors_watched_.set(poller_->watched());
-}
-
-void event_loop::rewatch(readiness_operation& op, readiness interest, trigger mode) {
-  poller_->rewatch(op, interest, mode);
 }
 
 void event_loop::unwatch(readiness_operation& op) noexcept {
@@ -364,9 +367,56 @@ loop_metrics event_loop::metrics() const {
   };
 }
 
+loop_metrics& loop_metrics::operator+=(const loop_metrics& other) noexcept {
+  if (*io == '\0') {
+    io = other.io;
+  } else if (*other.io != '\0' && std::strcmp(io, other.io) != 0) {
+    io = "several";
+  }
+  tasks_run += other.tasks_run;
+  tasks_refused += other.tasks_refused;
+  timers_fired += other.timers_fired;
+  io_events += other.io_events;
+  exceptions += other.exceptions;
+  turns += other.turns;
+  polls += other.polls;
+  sleeps += other.sleeps;
+  wakeups += other.wakeups;
+  tasks_pending += other.tasks_pending;
+  timers_pending += other.timers_pending;
+  descriptors_watched += other.descriptors_watched;
+  return *this;
+}
+
 void event_loop::after_fork_in_child() {
   poller_->after_fork();
   gate_.wake_up();
 }
 
+namespace detail {
+
+release_queue::release_queue(event_loop& loop) noexcept
+    : operation(&release_queue::run_in_turn), loop_(loop) {}
+
+void release_queue::run_in_turn(operation& queue) {
+  auto& self = static_cast<release_queue&>(queue);
+  // Posts the others again when one throws.
+  struct pending {
+    event_loop& loop;
+    intrusive_queue<release_node> releases;
+    ~pending() {
+      while (release_node* each = releases.pop_front()) loop.post_release(*each);
+    }
+  } due{self.loop_, self.releases_.pop_all()};
+  while (release_node* first = due.releases.pop_front()) first->run(release_point::loop_turn);
+}
+
+bool release_queue::run_at_loop_end() noexcept {
+  intrusive_queue<release_node> due = releases_.pop_all();
+  if (due.empty()) return false;
+  while (release_node* first = due.pop_front()) first->run(release_point::loop_end);
+  return true;
+}
+
+}  // namespace detail
 }  // namespace gyre

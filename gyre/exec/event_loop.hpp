@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// event_loop: the interface of every loop, whatever its inbox. Timers, descriptor watches and I/O
-// objects take an `event_loop&`; programs make a `loop` (loop.hpp).
+// event_loop: the interface of every loop, for timers, watches and I/O objects; programs make a
+// `loop` (loop.hpp).
 #pragma once
 
 #include <gyre/base/atomic.hpp>
@@ -65,7 +65,7 @@ class event_loop : public executor, public timer_service, public posting<event_l
   /// Does one turn's worth without waiting. False if there was nothing to do.
   bool poll();
   /// Runs until stop(), but at most for `duration`.
-  void run_for(std::chrono::nanoseconds duration);
+  void run_for(std::chrono::nanoseconds duration) { run_until(deadline_after(duration)); }
   /// Runs until stop(), but at most until `deadline`.
   void run_until(steady_time deadline);
 
@@ -75,7 +75,7 @@ class event_loop : public executor, public timer_service, public posting<event_l
   /// Any thread; async-signal-safe.
   void stop() noexcept;
   /// Undoes stop(), so that the loop can run again. Not while the loop runs.
-  void restart() noexcept;
+  void restart() noexcept { stopped_.store(false, std::memory_order_relaxed); }
   /// Any thread.
   bool stopped() const noexcept {
     // acquire: pairs with the release in stop().
@@ -136,7 +136,9 @@ class event_loop : public executor, public timer_service, public posting<event_l
   io::backend* io() const noexcept { return poller_->io(); }
   /// For fd_watch. The loop's thread.
   void watch(readiness_operation& op, readiness interest, trigger mode);
-  void rewatch(readiness_operation& op, readiness interest, trigger mode);
+  void rewatch(readiness_operation& op, readiness interest, trigger mode) {
+    poller_->rewatch(op, interest, mode);
+  }
   void unwatch(readiness_operation& op) noexcept;
   /// For timer and sleeping coroutines. The loop's thread.
   void start_timer(timer_operation& timer, steady_time deadline) noexcept final;
@@ -158,41 +160,28 @@ class event_loop : public executor, public timer_service, public posting<event_l
   virtual bool inbox_ready() noexcept = 0;
   virtual std::size_t inbox_pending() const noexcept = 0;
 
-  // A task's slot within inbox_limit, released unless the task was stored.
-  class inbox_slot {
-   public:
-    explicit inbox_slot(event_loop* counting, bool taken = true) noexcept
-        : counting_(counting), taken_(taken) {}
-    inbox_slot(const inbox_slot&) = delete;
-    inbox_slot& operator=(const inbox_slot&) = delete;
-    ~inbox_slot() {
-      if (counting_ != nullptr) [[unlikely]]
-        counting_->release_slot();
-    }
-    explicit operator bool() const noexcept { return taken_; }
-    void keep() noexcept { counting_ = nullptr; }
-
-   private:
-    event_loop* counting_;
-    bool taken_;
+  // A task's slot within inbox_limit, released unless the task was stored; null: none is counted.
+  struct free_slot {
+    void operator()(event_loop* counting) const noexcept { counting->release_slot(); }
   };
+  using inbox_slot = std::unique_ptr<event_loop, free_slot>;
   inbox_slot take_slot() noexcept {
     if (!limited_) [[likely]]
-      return inbox_slot(nullptr);
+      return nullptr;
     waiting_.fetch_add(1, std::memory_order_relaxed);  // a count that orders nothing
     return inbox_slot(this);
   }
-  inbox_slot try_take_slot() noexcept;
+  // Nothing: there is none left.
+  std::optional<inbox_slot> try_take_slot() noexcept;
   // After a push.
   void wake_if_asleep() noexcept {
     if (gate_.must_wake()) wake();
   }
   // For an operation that the inbox had no memory for; its slot stays taken.
   [[gnu::noinline, gnu::cold]] void push_without_memory(operation& op) noexcept;
-  // For the derived destructor: destroys the callables of post_at() while tasks can still be
-  // posted.
+  // For the derived destructor, while tasks can still be posted: destroys the callables of
+  // post_at(), and runs the releases.
   void discard_delayed() noexcept;
-  // The same for what post_release() holds.
   void run_last_releases() noexcept;
 
  private:
@@ -221,7 +210,7 @@ class event_loop : public executor, public timer_service, public posting<event_l
   bool is_watching() const noexcept { return poller_->watched() > 0; }
   bool poll_for_io();
   void adapt_batch(std::chrono::nanoseconds duration) noexcept;
-  void release_slot() noexcept;
+  void release_slot() noexcept { waiting_.fetch_sub(1, std::memory_order_relaxed); }
   template <class Work, class Count>
   void guard(Work&& work, Count&& count);
   [[gnu::noinline]] void wake() noexcept;

@@ -10,6 +10,8 @@
 #include <gyre/exec/event_loop.hpp>
 #include <gyre/exec/poller.hpp>
 
+#include <utility>
+
 namespace gyre {
 
 /// Calls a function on the loop's thread whenever a descriptor is ready, until stopped. A
@@ -24,29 +26,36 @@ class fd_watch {
  public:
   using function = move_only_function<void(readiness)>;
 
-  /// `callback` gets the events, error and hang_up always included. Its exceptions go to the loop's
-  /// on_exception.
-  fd_watch(event_loop& loop, int fd, function callback) noexcept;
+  /// `callback` gets the events, error and hang_up too; its exceptions go to on_exception.
+  fd_watch(event_loop& target, int fd, function callback) noexcept
+      : loop_(target), node_(*this, fd), callback_(std::move(callback)) {}
   fd_watch(const fd_watch&) = delete;
   fd_watch& operator=(const fd_watch&) = delete;
-  ~fd_watch();
+  ~fd_watch() { stop(); }
 
   /// Begins to report, or changes the interest. One system call. Throws std::system_error: EPERM
   /// for a regular file, EEXIST if the loop already watches the descriptor, EBADF.
-  void start(readiness interest, trigger mode = trigger::level);
+  void start(readiness interest, trigger mode = trigger::level) {
+    active() ? loop_.rewatch(node_, interest, mode) : loop_.watch(node_, interest, mode);
+  }
   /// Stops the reports; true if the watch was active.
-  bool stop() noexcept;
+  bool stop() noexcept {
+    const bool was_active = active();
+    loop_.unwatch(node_);
+    return was_active;
+  }
   bool active() const noexcept { return node_.is_linked(); }
   int fd() const noexcept { return node_.fd(); }
 
  private:
   struct node : readiness_operation {
     node(fd_watch& owner, int descriptor) noexcept
-        : readiness_operation(descriptor, &fd_watch::complete), self(&owner) {}
+        : readiness_operation(descriptor, &report), self(&owner) {}
+    static void report(readiness_operation& operation, readiness events) {
+      static_cast<node&>(operation).self->callback_(events);
+    }
     fd_watch* self;
   };
-
-  static void complete(readiness_operation& operation, readiness events);
 
   event_loop& loop_;
   node node_;

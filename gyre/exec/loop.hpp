@@ -51,7 +51,7 @@ class basic_loop final : public event_loop, public posting<basic_loop<Inbox>> {
     } catch (...) {
       push_without_memory(op);
     }
-    slot.keep();
+    static_cast<void>(slot.release());
     wake_if_asleep();
   }
   void post_discardable(operation& op, void (*discard)(operation& op) noexcept) override {

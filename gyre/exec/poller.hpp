@@ -85,23 +85,18 @@ class poller {
   poller(const poller&) = delete;
   poller& operator=(const poller&) = delete;
   virtual ~poller() = default;
-
   /// The present time, on the clock of wait()'s deadlines. Monotonic.
   virtual steady_time now() const noexcept = 0;
-
   /// Waits until there are events, wake() is called, a signal handler has run, or `deadline` is
   /// reached; returns the number of events for complete(). `steady_time::min()` does not wait,
   /// `steady_time::max()` waits without limit. Throws std::system_error.
   virtual std::size_t wait(steady_time deadline) = 0;
-
   /// Reports the events of the last wait to their operations, and counts each in `completed` before
   /// it calls the operation's function. After an exception of a function, which passes through, or
   /// when is_time_over(), the next call reports the rest.
   virtual void complete(std::size_t& completed) = 0;
-
   /// Makes the current wait(), or else the next one, return. Async-signal-safe.
   virtual void wake() noexcept = 0;
-
   /// Begins to report readiness, until unwatch(). One operation per descriptor: throws
   /// std::system_error (EEXIST for a second one, EPERM for a regular file, EBADF).
   virtual void watch(readiness_operation& op, readiness interest, trigger mode) = 0;
@@ -112,22 +107,17 @@ class poller {
   virtual void unwatch(readiness_operation& op) noexcept = 0;
   /// The number of operations and handles that can have events.
   virtual std::size_t watched() const noexcept = 0;
-
   /// The backend for reads, writes and the like (gyre/io/backend.hpp); null if the poller only
   /// reports readiness or time.
   virtual io::backend* io() noexcept { return nullptr; }
-
   /// Suspends the kernel's work on behalf of the calling thread, which leaves the loop, perhaps for
   /// ever. The next run resumes that work.
   virtual void leave() noexcept {}
-
   /// In a forked child: replaces the kernel objects, which stay the parent's, by new ones that
   /// watch the same operations. Throws std::system_error.
   virtual void after_fork() = 0;
-
   /// "epoll" or "uring", for metrics and logs.
   virtual const char* name() const noexcept = 0;
-
   /// The loop's time limit for complete(), or null. A poller that wraps another one hands it on.
   void set_slice(detail::io_slice* slice) noexcept { slice_ = slice; }
   detail::io_slice* slice() const noexcept { return slice_; }

@@ -25,7 +25,7 @@ class posting {
   void post(F&& callable) {
     auto slot = self().take_slot();
     self().push(std::forward<F>(callable));
-    slot.keep();
+    static_cast<void>(slot.release());
   }
   /// As post(), but returns false if loop_options::inbox_limit tasks wait; `callable` is then not
   /// moved from.
@@ -35,7 +35,7 @@ class posting {
     auto slot = self().try_take_slot();
     if (!slot) return false;
     self().push(std::forward<F>(callable));
-    slot.keep();
+    static_cast<void>(slot->release());
     return true;
   }
   /// Calls `callable` at once on the loop's thread; posts it on any other.

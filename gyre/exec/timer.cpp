@@ -3,24 +3,12 @@
 
 #include <cstdint>
 #include <stdexcept>
-#include <utility>
 
 namespace gyre {
-
-timer::timer(event_loop& loop, move_only_function<void()> callback) noexcept
-    : loop_(loop), callback_(std::move(callback)) {}
-
-timer::~timer() { cancel(); }
-
-void timer::start_after(std::chrono::nanoseconds delay) { start_at(loop_.deadline_after(delay)); }
 
 void timer::start_at(steady_time deadline) {
   period_ = std::chrono::nanoseconds{0};
   loop_.start_timer(node_, deadline);
-}
-
-void timer::start_every(std::chrono::nanoseconds period) {
-  start_every(period, loop_.deadline_after(period));
 }
 
 void timer::start_every(std::chrono::nanoseconds period, steady_time first) {

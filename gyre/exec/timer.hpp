@@ -11,6 +11,7 @@
 #include <gyre/exec/event_loop.hpp>
 
 #include <chrono>
+#include <utility>
 
 namespace gyre {
 
@@ -28,20 +29,23 @@ namespace gyre {
 class timer {
  public:
   /// Exceptions of `callback` go to the loop's on_exception.
-  timer(event_loop& loop, move_only_function<void()> callback) noexcept;
+  timer(event_loop& target, move_only_function<void()> callback) noexcept
+      : loop_(target), callback_(std::move(callback)) {}
   timer(const timer&) = delete;
   timer& operator=(const timer&) = delete;
-  ~timer();
+  ~timer() { cancel(); }
 
   /// Fires once, after `delay`; in the loop's next turn if that is zero or less. Replaces an
   /// earlier start. A delay beyond the end of time never fires.
-  void start_after(std::chrono::nanoseconds delay);
+  void start_after(std::chrono::nanoseconds delay) { start_at(loop_.deadline_after(delay)); }
   /// Fires once, at `deadline`.
   void start_at(steady_time deadline);
   /// Fires every `period`, first after one period. The n-th deadline is n periods after the start,
   /// however late the timer fires; several deadlines that pass while the loop is busy fire once.
   /// Throws std::invalid_argument unless `period` > 0.
-  void start_every(std::chrono::nanoseconds period);
+  void start_every(std::chrono::nanoseconds period) {
+    start_every(period, loop_.deadline_after(period));
+  }
   /// Fires at `first`, and every `period` after it.
   void start_every(std::chrono::nanoseconds period, steady_time first);
 

@@ -52,8 +52,7 @@ void buffer::reallocate(std::size_t bytes, std::size_t offset) {
   end_ = begin_ + count;
 }
 
-// The capacity for `more` bytes: at least twice the present ones, so that these do not move again
-// before as many have been added.
+// The capacity for `more` bytes: at least twice the size, so that growing costs amortised O(1).
 std::size_t buffer::bytes_for(std::size_t more) const {
   if (more > options_.max_size - size()) throw std::length_error("buffer: larger than its maximum");
   return std::max(size() + more, 2 * size());

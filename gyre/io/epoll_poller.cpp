@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/io/epoll_poller.hpp>
 
-#include <gyre/base/detail/timespec.hpp>
 #include <gyre/base/error.hpp>
+
+#include <poll.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -14,6 +15,9 @@
 namespace gyre::io {
 namespace {
 
+static_assert(EPOLLIN == POLLIN && EPOLLPRI == POLLPRI && EPOLLOUT == POLLOUT &&
+              EPOLLERR == POLLERR && EPOLLHUP == POLLHUP && EPOLLRDHUP == POLLRDHUP);
+
 int whole_milliseconds(std::chrono::nanoseconds left) noexcept {
   const auto rounded = std::chrono::ceil<std::chrono::milliseconds>(left).count();
   return static_cast<int>(std::min<std::int64_t>(rounded, INT_MAX));
@@ -21,11 +25,35 @@ int whole_milliseconds(std::chrono::nanoseconds left) noexcept {
 
 }  // namespace
 
-epoll_poller::epoll_poller() { open(); }
+// Data that is there already epoll reports at once.
+void detail::epoll_requests::add(handle& watched) {
+  epoll_event event{};
+  event.events = EPOLLIN | EPOLLPRI | EPOLLOUT | EPOLLRDHUP | static_cast<std::uint32_t>(EPOLLET);
+  event.data.u64 = tagged(watched);
+  if (::epoll_ctl(epoll_, EPOLL_CTL_ADD, watched.fd(), &event) != 0) {
+    gyre::detail::throw_errno("epoll_ctl");
+  }
+}
+
+void detail::epoll_requests::remove(handle& watched) noexcept {
+  // Fails where the descriptor has been closed already; then the kernel has forgotten it too.
+  epoll_event ignored{};
+  static_cast<void>(::epoll_ctl(epoll_, EPOLL_CTL_DEL, watched.fd(), &ignored));
+  for (epoll_event& event : reported_) {
+    if (event.data.u64 == tagged(watched)) event.data.u64 = 0;
+  }
+}
+
+void detail::epoll_requests::use(int epoll) {
+  epoll_ = epoll;
+  for (handle* const each : handles()) {
+    if (each != nullptr) add(*each);
+  }
+}
 
 void epoll_poller::open() {
   unique_fd epoll = detail::readiness_set::make_epoll();
-  detail::wake_event wake;
+  gyre::detail::wake_event wake;
   epoll_event event{};
   event.events = EPOLLIN | EPOLLET;
   event.data.ptr = nullptr;
@@ -35,10 +63,8 @@ void epoll_poller::open() {
   epoll_ = std::move(epoll);
   wake_.emplace(std::move(wake));
   watches_.use(epoll_.get());
-  registrations_.use(epoll_.get(), requests_.handles());
+  requests_.use(epoll_.get());
 }
-
-steady_time epoll_poller::now() const noexcept { return gyre::detail::monotonic_now(); }
 
 std::size_t epoll_poller::wait(steady_time deadline) {
   if (!reported_.empty()) return reported_.size();
@@ -83,7 +109,7 @@ bool epoll_poller::serve_reported(std::size_t& completed) {
     // Before the call: it may end operations, wait again or throw.
     reported_ = reported_.subspan(1);
     const std::size_t before = completed;
-    if (handle* const target = detail::epoll_registrations::target_of(event)) {
+    if (handle* const target = detail::epoll_requests::target_of(event)) {
       requests_.serve(*target, event.events, completed);
     } else if (event.data.ptr != nullptr) {  // null: a wake-up, or a watch that has ended since
       detail::readiness_set::report(event, completed);

@@ -2,35 +2,71 @@
 // epoll_poller: the poller on epoll(7) and eventfd(2).
 #pragma once
 
+#include <gyre/base/detail/wake_event.hpp>
 #include <gyre/base/unique_fd.hpp>
 #include <gyre/exec/poller.hpp>
-#include <gyre/io/detail/epoll_requests.hpp>
 #include <gyre/io/detail/readiness_set.hpp>
+#include <gyre/io/detail/ready_requests.hpp>
 #include <gyre/io/detail/thread_parker.hpp>
-#include <gyre/io/detail/wake_event.hpp>
 
 #include <sys/epoll.h>
 
 #include <array>
+#include <cerrno>
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <span>
 
 namespace gyre::io {
 
+namespace detail {
+
+/// Requests on epoll: a descriptor is registered once, edge-triggered, for both directions, so that
+/// epoll_ctl(2) is not called again while it is used.
+class epoll_requests final : public ready_requests {
+ public:
+  /// `reported`: events that the poller has still to look at; those of removed handles are emptied.
+  explicit epoll_requests(std::span<epoll_event>& reported) noexcept : reported_(reported) {}
+
+  /// Uses another epoll instance from now on, and registers the attached handles with it.
+  void use(int epoll);
+  /// The handle that an event is for; null for one of the poller's own.
+  static handle* target_of(const epoll_event& event) noexcept {
+    if ((event.data.u64 & handle_tag) == 0) return nullptr;
+    return reinterpret_cast<handle*>(event.data.u64 & ~handle_tag);
+  }
+
+ private:
+  static constexpr std::uint64_t handle_tag = 1;
+
+  static std::uint64_t tagged(handle& target) noexcept {
+    return reinterpret_cast<std::uintptr_t>(&target) | handle_tag;
+  }
+  void add(handle& watched) override;
+  void remove(handle& watched) noexcept override;
+  void wait_for(handle&, direction) noexcept override {}  // is reported in any case
+  result take_early(request&) noexcept override { return result::failure(EINVAL); }
+
+  std::span<epoll_event>& reported_;
+  int epoll_ = -1;
+};
+
+}  // namespace detail
+
 /// The poller for loops where io_uring is missing, forbidden or slower; loops take it by themselves
-/// there, or by io_interface::epoll. Consists of an epoll instance and an eventfd for wake-ups.
+/// there, or by io_interface::epoll.
 ///
-/// The eventfd is watched edge-triggered and never read, so a wake-up costs one write(2) of the
-/// waker. While no descriptor is watched, the poller waits on a futex instead, which wakes faster.
+/// An eventfd for wake-ups is watched edge-triggered and never read: a wake-up costs one write(2).
+/// While no descriptor is watched, the poller waits on a futex instead, which wakes faster.
 /// Timeouts are in nanoseconds where the kernel has epoll_pwait2 (Linux 5.11), else rounded up to
 /// milliseconds.
 class epoll_poller final : public poller {
  public:
   /// Throws std::system_error (EMFILE, ENFILE, ENOMEM).
-  epoll_poller();
+  epoll_poller() { open(); }
 
-  steady_time now() const noexcept override;
+  steady_time now() const noexcept override { return gyre::detail::monotonic_now(); }
   std::size_t wait(steady_time deadline) override;
   void complete(std::size_t& completed) override;
   void wake() noexcept override;
@@ -55,14 +91,13 @@ class epoll_poller final : public poller {
 
   gyre::detail::thread_parker parker_;
   unique_fd epoll_;
-  std::optional<detail::wake_event> wake_;
+  std::optional<gyre::detail::wake_event> wake_;
   bool has_nanosecond_wait_ = true;
   std::array<epoll_event, most_events> events_;
   // Events of the last wait that have not been completed yet.
   std::span<epoll_event> reported_;
   detail::readiness_set watches_{reported_};
-  detail::epoll_registrations registrations_{reported_};
-  detail::epoll_requests requests_{registrations_};
+  detail::epoll_requests requests_{reported_};
 };
 
 }  // namespace gyre::io

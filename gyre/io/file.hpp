@@ -124,13 +124,13 @@ class file {
   /// end of the file. One pread(2).
   auto read_some_at(std::span<std::byte> bytes, std::uint64_t offset) const {
     return detail::file_operation("read", options(file_call_kind::read),
-                                  detail::read_some_steps(fd(), bytes, offset));
+                                  detail::read_steps(fd(), bytes, offset, false));
   }
   /// Awaited, reads from `offset` on until `bytes` are full or the file ends, and gives their
   /// count.
   auto read_at(std::span<std::byte> bytes, std::uint64_t offset) const {
     return detail::file_operation("read", options(file_call_kind::read),
-                                  detail::read_steps(fd(), bytes, offset));
+                                  detail::read_steps(fd(), bytes, offset, true));
   }
   /// Awaited, reads the whole file into an io::buffer. Errors: std::errc::file_too_large if it is
   /// longer than `limit` bytes, std::errc::not_enough_memory.

@@ -25,7 +25,7 @@ enum class file_call_kind : std::uint8_t {
   sync,
   sync_data,
   truncate,
-  close,
+  close
 };
 
 /// A system call on a file.
@@ -39,43 +39,30 @@ struct file_command {
   void* memory = nullptr;
   std::size_t size = 0;
   std::uint64_t offset = 0;
-
   /// open(2); the outcome is a descriptor.
   static file_command open(const char* path, int flags, ::mode_t mode) noexcept {
-    return {.kind = file_call_kind::open,
-            .flags = flags,
-            .mode = mode,
-            .memory = const_cast<char*>(path)};
+    return {file_call_kind::open, -1, flags, mode, const_cast<char*>(path)};
   }
   /// pread(2).
   static file_command read(int fd, std::span<std::byte> bytes, std::uint64_t offset) noexcept {
-    return {.kind = file_call_kind::read,
-            .fd = fd,
-            .memory = bytes.data(),
-            .size = bytes.size(),
-            .offset = offset};
+    return {file_call_kind::read, fd, 0, 0, bytes.data(), bytes.size(), offset};
   }
   /// pwrite(2).
   static file_command write(int fd, std::span<const std::byte> bytes,
                             std::uint64_t offset) noexcept {
-    return {.kind = file_call_kind::write,
-            .fd = fd,
-            .memory = const_cast<std::byte*>(bytes.data()),
-            .size = bytes.size(),
-            .offset = offset};
+    auto* const memory = const_cast<std::byte*>(bytes.data());
+    return {file_call_kind::write, fd, 0, 0, memory, bytes.size(), offset};
   }
   /// statx(2) of an open file.
   static file_command status(int fd, struct ::statx& memory) noexcept {
     return {.kind = file_call_kind::status, .fd = fd, .memory = &memory};
   }
-  static file_command sync(int fd) noexcept { return {.kind = file_call_kind::sync, .fd = fd}; }
-  static file_command sync_data(int fd) noexcept {
-    return {.kind = file_call_kind::sync_data, .fd = fd};
-  }
+  static file_command sync(int fd) noexcept { return {file_call_kind::sync, fd}; }
+  static file_command sync_data(int fd) noexcept { return {file_call_kind::sync_data, fd}; }
   static file_command truncate(int fd, std::uint64_t size) noexcept {
     return {.kind = file_call_kind::truncate, .fd = fd, .offset = size};
   }
-  static file_command close(int fd) noexcept { return {.kind = file_call_kind::close, .fd = fd}; }
+  static file_command close(int fd) noexcept { return {file_call_kind::close, fd}; }
 };
 
 /// Makes the call on the calling thread, which may wait long. Makes it again when a signal
@@ -95,7 +82,6 @@ class file_call : public intrusive_list_node {
 
   /// Set before the call is started.
   file_command command{};
-
   /// For the service: calls the callback, which may destroy the call.
   void complete(result outcome) { callback_(*this, outcome); }
 

@@ -636,10 +636,25 @@ TEST_F(FileStopped, RacesTheBeginningAndTheEnd) {
 // ---- the calls themselves
 
 template <class Function>
+class function_steps final : public gyre::io::detail::file_steps {
+ public:
+  using value_type = void;
+  explicit function_steps(Function function) : function_(std::move(function)) {}
+  next begin() noexcept override {
+    function_();
+    return {};
+  }
+  next advance(gyre::io::result) noexcept override { return {}; }
+
+ private:
+  Function function_;
+};
+
+template <class Function>
 auto call(gyre::executor& pool, Function function) {
-  return gyre::io::detail::blocking_call("call", &pool, std::move(function));
+  return gyre::io::detail::file_operation("call", {.pool = &pool},
+                                          function_steps(std::move(function)));
 }
-using outcome = std::expected<void, std::error_code>;
 
 TEST(BlockingCall, RunsToItsEndOnceItHasBegun) {
   std::latch begun(1);
@@ -652,11 +667,10 @@ TEST(BlockingCall, RunsToItsEndOnceItHasBegun) {
   });
   bool ended = false;
   sync_wait(call(gyre::io::blocking_pool(),
-                 [&]() noexcept -> outcome {
+                 [&]() noexcept {
                    begun.count_down();
                    asked.wait();
                    ended = true;
-                   return {};
                  }),
             source.get_token());
   EXPECT_TRUE(ended);
@@ -666,10 +680,7 @@ TEST(BlockingCall, IsNotMadeWhenTheCoroutineIsDestroyedBefore) {
   gyre::test::manual_executor pool;
   bool made = false;
   {
-    auto waiting = call(pool, [&]() noexcept -> outcome {
-      made = true;
-      return {};
-    });
+    auto waiting = call(pool, [&]() noexcept { made = true; });
     EXPECT_TRUE(waiting.await_suspend(std::noop_coroutine()));
   }
   pool.run_all();
@@ -695,11 +706,10 @@ TEST(BlockingCall, IsWaitedForWhenTheCoroutineIsDestroyedMeanwhile) {
     released.count_down();
   });
   {
-    auto waiting = call(pool, [&]() noexcept -> outcome {
+    auto waiting = call(pool, [&]() noexcept {
       begun.count_down();
       released.wait();
       ended = true;
-      return {};
     });
     EXPECT_TRUE(waiting.await_suspend(std::noop_coroutine()));
     begun.wait();
@@ -721,10 +731,7 @@ TEST(BlockingCall, MayHaveEndedWhenTheCoroutineIsDestroyed) {
   gyre::test::manual_executor pool;
   gyre::test::manual_executor home;
   bool made = false;
-  auto waiting = coroutine_that_calls(home, {}, pool, [&]() noexcept -> outcome {
-    made = true;
-    return {};
-  });
+  auto waiting = coroutine_that_calls(home, {}, pool, [&]() noexcept { made = true; });
   pool.run_all();
   EXPECT_TRUE(made);
   EXPECT_EQ(home.pending(), 1U);
@@ -737,10 +744,8 @@ TEST(BlockingCall, MayHaveBeenStoppedWhenTheCoroutineIsDestroyed) {
   gyre::test::manual_executor home;
   gyre::inplace_stop_source source;
   bool made = false;
-  auto waiting = coroutine_that_calls(home, source.get_token(), pool, [&]() noexcept -> outcome {
-    made = true;
-    return {};
-  });
+  auto waiting =
+      coroutine_that_calls(home, source.get_token(), pool, [&]() noexcept { made = true; });
   source.request_stop();
   EXPECT_EQ(home.pending(), 1U);
   waiting.drop();
@@ -754,10 +759,7 @@ TEST(BlockingCall, MayEndWhileTheCoroutineIsDestroyed) {
   for (int round = 0; round < 300; ++round) {
     gyre::test::manual_executor home;
     std::atomic<bool> made = false;
-    auto waiting = coroutine_that_calls(home, {}, pool, [&]() noexcept -> outcome {
-      made = true;
-      return {};
-    });
+    auto waiting = coroutine_that_calls(home, {}, pool, [&]() noexcept { made = true; });
     while (!made) std::this_thread::yield();
     waiting.drop();
     home.run_all();

@@ -19,8 +19,7 @@
 namespace gyre {
 namespace {
 
-// Whether io_interface::automatic takes a ring: without one of these features epoll measured
-// faster.
+// Whether io_interface::automatic takes a ring: without one of these, epoll measured faster.
 bool is_preferred(const io::uring_features& features) noexcept {
   return features.multishot_receive && features.deferred_task_running;
 }
@@ -35,8 +34,7 @@ io_interface interface_by_environment() {
                               "\"; it can be auto, epoll or uring");
 }
 
-// Null where there can be no ring (`reason` says why), or where one would be slow and is not
-// required.
+// Null where there can be no ring (`reason` says why), or one would be slow and is not required.
 std::unique_ptr<poller> make_ring(bool required, std::string& reason) {
   io::uring_support support = io::probe_uring();
   if (!support.usable) {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// received: bytes on loan from the memory that a loop receives into. A loop has a few large blocks
-// for all its connections, so that an idle connection holds no memory, and new bytes lie in memory
-// that is warm in the cache.
+// received: bytes on loan from the memory that a loop receives into: a few large blocks for all its
+// connections, so that an idle one holds no memory, and new bytes lie where the cache is warm.
 #pragma once
 
 #include <gyre/base/intrusive_list.hpp>
@@ -59,7 +58,6 @@ class received {
   bool empty() const noexcept { return bytes_.empty(); }
   // NOLINTNEXTLINE(google-explicit-constructor): a view of its bytes
   operator std::span<const std::byte>() const noexcept { return bytes_; }
-
   /// Gives the bytes back.
   void reset() noexcept;
 
@@ -84,14 +82,12 @@ class receive_memory {
 
   static constexpr std::size_t default_block = 1024 * 1024;
   static constexpr std::size_t default_limit = 256 * 1024 * 1024;
-
   /// `block`: bytes of a block. `limit`: bytes of all blocks; one block is always allowed.
   explicit receive_memory(std::size_t block = default_block,
                           std::size_t limit = default_limit) noexcept;
   receive_memory(const receive_memory&) = delete;
   receive_memory& operator=(const receive_memory&) = delete;
   ~receive_memory();
-
   /// The memory to receive into next; empty if all is on loan, or none can be allocated.
   std::span<std::byte> room() noexcept {
     if (current_ != nullptr && block_size_ - current_->used >= least_room) [[likely]] {
@@ -111,7 +107,6 @@ class receive_memory {
     on_return_ = callback;
     context_ = context;
   }
-
   /// Whether any bytes are on loan.
   bool lent() const noexcept {
     return blocks_ > free_count_ + (current_ != nullptr && current_->leases == 0 ? 1 : 0);

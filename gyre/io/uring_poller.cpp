@@ -22,14 +22,9 @@ constexpr std::uint8_t files_tag = 5;
 }  // namespace
 
 uring_poller::uring_poller(const uring_features& features)
-    : features_(features),
-      ring_(features),
-      subscriptions_(*this, ring_, features),
-      requests_(*this, subscriptions_) {
-  subscriptions_.provide_buffers();
+    : features_(features), ring_(features), requests_(*this, ring_, features) {
+  requests_.provide_buffers();
 }
-
-steady_time uring_poller::now() const noexcept { return gyre::detail::monotonic_now(); }
 
 // ---- waiting
 
@@ -60,7 +55,7 @@ std::size_t uring_poller::wait(steady_time deadline) {
     default: gyre::detail::throw_system_error(failed, "io_uring_enter");
   }
   const std::size_t come = ring_.ready() + reported_.size() + pending();
-  if (come > 0 || deadline == steady_time::min() || subscriptions_.all_reads_confirmed()) {
+  if (come > 0 || deadline == steady_time::min() || requests_.all_reads_confirmed()) {
     return come;
   }
   retry_short_reads();
@@ -76,7 +71,7 @@ std::size_t uring_poller::watched() const noexcept {
 steady_time uring_poller::bound_by_retry(steady_time deadline) noexcept {
   constexpr auto until_retry = std::chrono::milliseconds{10};
   constexpr unsigned most_waits = 1024;  // where other handles keep the loop busy
-  if (subscriptions_.all_reads_confirmed()) return deadline;
+  if (requests_.all_reads_confirmed()) return deadline;
   if (++unconfirmed_waits_ == most_waits) {
     retry_short_reads();
     return steady_time::min();
@@ -95,7 +90,7 @@ std::size_t uring_poller::pending() const noexcept {
 }
 
 int uring_poller::submit_and_wait(steady_time deadline) noexcept {
-  const bool all_submitted = watch_descriptors() && subscriptions_.submit_changes();
+  const bool all_submitted = watch_descriptors() && requests_.submit_changes();
   if (deadline == steady_time::min() || !all_submitted)
     return ring_.has_business() ? ring_.enter() : 0;
   return ring_.enter_and_wait(now(), deadline);
@@ -103,7 +98,7 @@ int uring_poller::submit_and_wait(steady_time deadline) noexcept {
 
 void uring_poller::open_ring() {
   ring_.open();
-  subscriptions_.provide_buffers();
+  requests_.provide_buffers();
 }
 
 void uring_poller::abandon_ring() noexcept {
@@ -139,7 +134,7 @@ void uring_poller::save_completions() noexcept {
     const io_uring_cqe left = ring_.take();
     const std::uint8_t tag = detail::tag_of(left);
     if (tag == detail::subscription_id::tag) {
-      subscriptions_.record(left);
+      requests_.record(left);
     } else {
       note_completion(tag);
     }
@@ -150,7 +145,7 @@ void uring_poller::save_completions() noexcept {
 void uring_poller::leave() noexcept {
   constexpr int most_attempts = 100'000;
   if (!ring_.usable_here()) return abandon_ring();  // it serves another thread
-  for (int attempt = 0; subscriptions_.cancel_all(); ++attempt) {
+  for (int attempt = 0; requests_.cancel_all(); ++attempt) {
     if (attempt == most_attempts) return abandon_ring();
     ring_.enter();
     save_completions();
@@ -264,9 +259,9 @@ void uring_poller::after_fork() {
   // The old ring's completions are the parent's.
   reported_ = {};
   parker_.reset();
-  subscriptions_.discard_early_data();
+  requests_.discard_early_data();
   close_ring();
-  wake_ = detail::wake_event();
+  wake_ = gyre::detail::wake_event();
   if (epoll_) open_epoll();
   if (files_) files_->after_fork();
   open_ring();

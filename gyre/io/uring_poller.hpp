@@ -2,16 +2,14 @@
 // uring_poller: the poller on io_uring(7).
 #pragma once
 
+#include <gyre/base/detail/wake_event.hpp>
 #include <gyre/base/unique_fd.hpp>
 #include <gyre/exec/poller.hpp>
 #include <gyre/io/detail/file_ring.hpp>
-#include <gyre/io/detail/pending_message.hpp>
 #include <gyre/io/detail/readiness_set.hpp>
 #include <gyre/io/detail/thread_parker.hpp>
 #include <gyre/io/detail/uring.hpp>
 #include <gyre/io/detail/uring_requests.hpp>
-#include <gyre/io/detail/uring_subscriptions.hpp>
-#include <gyre/io/detail/wake_event.hpp>
 #include <gyre/io/uring_support.hpp>
 
 #include <sys/epoll.h>
@@ -24,8 +22,7 @@
 
 namespace gyre::io {
 
-/// The poller for loops on kernels with a fast io_uring; make_poller() chooses it there. Consists
-/// of one ring.
+/// The poller for loops on kernels with a fast io_uring; make_poller() chooses it there.
 ///
 /// Small messages (of less than 8 KiB) and new connections come through the ring; to find them
 /// costs a look at memory shared with the kernel. For large messages the ring only reports
@@ -43,7 +40,7 @@ class uring_poller final : public poller, private detail::uring_owner {
   /// std::system_error (EMFILE, ENFILE, ENOMEM, EPERM, ENOSYS), std::bad_alloc.
   explicit uring_poller(const uring_features& features = probe_uring().features);
 
-  steady_time now() const noexcept override;
+  steady_time now() const noexcept override { return gyre::detail::monotonic_now(); }
   std::size_t wait(steady_time deadline) override;
   void complete(std::size_t& completed) override;
   void wake() noexcept override;
@@ -81,23 +78,22 @@ class uring_poller final : public poller, private detail::uring_owner {
 
   gyre::detail::thread_parker parker_;
   const uring_features features_;
-  detail::wake_event wake_;
+  gyre::detail::wake_event wake_;
   unique_fd epoll_;  // made with the first watch
   std::array<epoll_event, most_events> events_;
   // Events of epoll that have not been reported yet.
   std::span<epoll_event> reported_;
   detail::readiness_set watches_{reported_};
   detail::uring ring_;
-  detail::pending_message message_;  // of wake()
-  bool woken_ = false;               // by a message that came before its wait
-  unsigned unconfirmed_waits_ = 0;   // since short reads were tried again
-  unsigned to_serve_ = 0;            // completions of this turn
+  gyre::detail::pending_message message_;  // of wake()
+  bool woken_ = false;                     // by a message that came before its wait
+  unsigned unconfirmed_waits_ = 0;         // since short reads were tried again
+  unsigned to_serve_ = 0;                  // completions of this turn
   // Whether the ring watches:
   bool wake_watched_ = false;
   bool epoll_watched_ = false;
   bool files_watched_ = false;
   bool files_ready_ = false;  // there is something to reap
-  detail::uring_subscriptions subscriptions_;
   detail::uring_requests requests_;
   std::optional<detail::file_ring> files_;  // made with the first call on a file
 };

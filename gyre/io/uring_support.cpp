@@ -3,6 +3,7 @@
 
 #include <gyre/base/error.hpp>
 #include <gyre/base/unique_fd.hpp>
+#include <gyre/io/detail/buffer_ring.hpp>
 #include <gyre/io/detail/uring.hpp>
 
 #include <liburing.h>
@@ -10,7 +11,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/eventfd.h>
-#include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -21,6 +21,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <new>
 #include <stdexcept>
 #include <utility>
 
@@ -59,40 +60,6 @@ bool is_shortage(int error) noexcept {
   return error == EMFILE || error == ENFILE || error == ENOMEM || error == EAGAIN;
 }
 
-// A page that holds a ring of two buffers and, in its second half, the buffers: a byte each.
-class provided_buffers {
- public:
-  provided_buffers()
-      : memory_(
-            ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)) {
-    if (memory_ == MAP_FAILED) throw_errno("mmap");
-    const auto ring = static_cast<io_uring_buf_ring*>(memory_);
-    const auto buffers = static_cast<std::byte*>(memory_) + bytes / 2;
-    for (unsigned short i = 0; i < count; ++i) {
-      io_uring_buf_ring_add(ring, buffers + i, 1, i, io_uring_buf_ring_mask(count), i);
-    }
-    io_uring_buf_ring_advance(ring, count);
-  }
-  provided_buffers(const provided_buffers&) = delete;
-  provided_buffers& operator=(const provided_buffers&) = delete;
-  ~provided_buffers() { ::munmap(memory_, bytes); }
-
-  // False: the kernel does not know such rings.
-  bool register_with(io_uring& ring) const {
-    io_uring_buf_reg wanted{};
-    wanted.ring_addr = reinterpret_cast<std::uintptr_t>(memory_);
-    wanted.ring_entries = count;
-    const int result = io_uring_register_buf_ring(&ring, &wanted, 0);
-    if (is_shortage(-result)) throw_system_error(-result, "io_uring_register");
-    return result == 0;
-  }
-
- private:
-  static constexpr std::size_t bytes = 4096;
-  static constexpr unsigned short count = 2;
-  void* memory_;
-};
-
 // A small ring on which features are tried.
 class trial_ring {
  public:
@@ -103,8 +70,7 @@ class trial_ring {
     }
     if (result != 0) throw_system_error(-result, "io_uring_setup");
   }
-  trial_ring(const trial_ring&) = delete;
-  trial_ring& operator=(const trial_ring&) = delete;
+  trial_ring& operator=(trial_ring&&) = delete;
   ~trial_ring() { io_uring_queue_exit(&ring_); }
 
   uring_features examine() {
@@ -155,8 +121,10 @@ class trial_ring {
 
   // Receives a byte and then the end of the stream, so that the kernel is done with the buffers.
   bool receives_many_times() {
-    const provided_buffers buffers;
-    if (!buffers.register_with(ring_)) return false;
+    const auto buffers = make_buffers();
+    const int error = buffers->provide_to(ring_);
+    if (is_shortage(error)) throw_system_error(error, "io_uring_register");
+    if (error != 0) return false;
     std::array<int, 2> ends{};
     if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0) {
       throw_errno("socketpair");
@@ -168,8 +136,15 @@ class trial_ring {
     const completion first = submit([&](io_uring_sqe* sqe) {
       io_uring_prep_recv_multishot(sqe, receiver.get(), nullptr, 0, 0);
       sqe->flags |= IOSQE_BUFFER_SELECT;
+      sqe->buf_group = detail::buffer_ring::group;
     });
     return first.result == 1 && first.more;
+  }
+
+  static std::unique_ptr<detail::buffer_ring> make_buffers() try {
+    return std::make_unique<detail::buffer_ring>();
+  } catch (const std::bad_alloc&) {
+    throw_system_error(ENOMEM, "mmap");
   }
 
   bool receives_messages() {

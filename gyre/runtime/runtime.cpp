@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/runtime/runtime.hpp>
 
-#include <gyre/base/detail/usable_cpus.hpp>
+#include <gyre/base/detail/named_thread.hpp>
 #include <gyre/base/error.hpp>
 #include <gyre/task/detail/cancelled.hpp>
 
 #include <algorithm>
-#include <cstdio>
 #include <memory>
 #include <mutex>
 #include <stdexcept>
@@ -127,16 +126,6 @@ void runtime::end() {
 
 runtime_metrics runtime::metrics() {
   return {.loops = sum(loops_), .pool = pool_.metrics(), .tasks = sequence_.tasks()};
-}
-
-void runtime::print(const std::exception_ptr& error) noexcept {
-  try {
-    std::rethrow_exception(error);
-  } catch (const std::exception& known) {
-    std::fprintf(stderr, "gyre: an exception left the main task: %s\n", known.what());
-  } catch (...) {
-    std::fputs("gyre: an exception of unknown type left the main task\n", stderr);
-  }
 }
 
 }  // namespace gyre

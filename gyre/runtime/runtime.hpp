@@ -16,6 +16,7 @@
 // examples/echo_coroutine.cpp is the complete program.
 #pragma once
 
+#include <gyre/base/error.hpp>
 #include <gyre/base/move_only_function.hpp>
 #include <gyre/exec/loop.hpp>
 #include <gyre/pool/pool_options.hpp>
@@ -116,7 +117,7 @@ class runtime {
     try {
       return runtime(std::move(settings)).run(std::forward<Body>(body));
     } catch (...) {
-      print(std::current_exception());
+      detail::report_exception(std::current_exception(), "left the main task");
       return 1;
     }
   }
@@ -231,8 +232,7 @@ class runtime {
   class ignored_sigpipe {
    public:
     explicit ignored_sigpipe(bool enabled) noexcept;
-    ignored_sigpipe(const ignored_sigpipe&) = delete;
-    ignored_sigpipe& operator=(const ignored_sigpipe&) = delete;
+    ignored_sigpipe& operator=(ignored_sigpipe&&) = delete;
     ~ignored_sigpipe();
 
    private:
@@ -240,7 +240,6 @@ class runtime {
   };
 
   static options with_defaults(options settings);
-  static void print(const std::exception_ptr& error) noexcept;
 
   template <class Body>
   task<int> call(Body& body) {

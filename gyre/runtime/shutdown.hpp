@@ -34,26 +34,12 @@ class shutdown_sequence;
 /// Lifetime: keeps the runtime alive, as its end waits for the step.
 class shutdown_step {
  public:
-  shutdown_step(shutdown_step&& other) noexcept
-      : sequence_(std::exchange(other.sequence_, nullptr)),
-        phase_(other.phase_),
-        deadline_(other.deadline_) {}
-  shutdown_step& operator=(shutdown_step&& other) noexcept {
-    if (this == &other) return *this;
-    done();
-    sequence_ = std::exchange(other.sequence_, nullptr);
-    phase_ = other.phase_;
-    deadline_ = other.deadline_;
-    return *this;
-  }
-  ~shutdown_step() { done(); }
-
   /// The phase of the step; a later one than the hook's if the hook was registered too late.
   shutdown_phase phase() const noexcept { return phase_; }
   /// The time when `force` begins; within `force`, the time when the program exits.
   steady_time deadline() const noexcept { return deadline_; }
   /// Ends the step. Idempotent.
-  void done() noexcept;
+  void done() noexcept { sequence_.reset(); }
 
  private:
   friend detail::shutdown_sequence;
@@ -62,7 +48,10 @@ class shutdown_step {
                 steady_time deadline) noexcept
       : sequence_(&sequence), phase_(phase), deadline_(deadline) {}
 
-  detail::shutdown_sequence* sequence_;
+  struct end_step {
+    void operator()(detail::shutdown_sequence* sequence) const noexcept;
+  };
+  std::unique_ptr<detail::shutdown_sequence, end_step> sequence_;
   shutdown_phase phase_;
   steady_time deadline_;
 };

@@ -73,8 +73,6 @@ signal_set::signal_set(event_loop& loop, std::span<const int> signals, function 
   watch_.start(readiness::readable);
 }
 
-signal_set::~signal_set() = default;
-
 void unblock_signals() noexcept {
   sigset_t none;
   sigemptyset(&none);

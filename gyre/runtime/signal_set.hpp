@@ -48,15 +48,13 @@ class signal_set {
   signal_set(event_loop& loop, std::span<const int> signals, function callback);
   signal_set(const signal_set&) = delete;
   signal_set& operator=(const signal_set&) = delete;
-  ~signal_set();
 
  private:
   // Restores the thread's mask after the descriptor is closed.
   class blocked_signals {
    public:
     explicit blocked_signals(const sigset_t& signals);
-    blocked_signals(const blocked_signals&) = delete;
-    blocked_signals& operator=(const blocked_signals&) = delete;
+    blocked_signals& operator=(blocked_signals&&) = delete;
     ~blocked_signals();
 
    private:

@@ -16,8 +16,7 @@ class callback {
   using function = move_only_function<void(Args...)>;
 
   explicit callback(function target) noexcept : function_(std::move(target)) {}
-  callback(const callback&) = delete;
-  callback& operator=(const callback&) = delete;
+  callback& operator=(callback&&) = delete;
   ~callback() {
     if (destroyed_ != nullptr) *destroyed_ = true;
   }
@@ -33,8 +32,7 @@ class callback {
         : owner(lender), borrowed(std::move(lender.function_)) {
       owner.destroyed_ = &destroyed;
     }
-    call(const call&) = delete;
-    call& operator=(const call&) = delete;
+    call& operator=(call&&) = delete;
     ~call() {
       if (destroyed) return;
       owner.function_ = std::move(borrowed);

@@ -23,8 +23,7 @@ class calls_in_flight {
     explicit call(calls_in_flight& all) noexcept : count_(all.counts_[this_thread()].value) {
       count_.fetch_add(1, std::memory_order_relaxed);  // relaxed: only the end orders
     }
-    call(const call&) = delete;
-    call& operator=(const call&) = delete;
+    call& operator=(call&&) = delete;
     ~call() { count_.fetch_sub(1, std::memory_order_release); }  // pairs with wait_for_end()
 
    private:
@@ -48,9 +47,9 @@ class calls_in_flight {
   // another thread after each suspension.
   [[gnu::noinline]] static std::size_t this_thread() noexcept {
     static constinit std::atomic<std::size_t> next{0};
-    static constinit thread_local std::size_t mine = stripes;
-    if (mine == stripes) mine = next.fetch_add(1, std::memory_order_relaxed) % stripes;
-    return mine;
+    static constinit thread_local std::size_t stripe = stripes;
+    if (stripe == stripes) stripe = next.fetch_add(1, std::memory_order_relaxed) % stripes;
+    return stripe;
   }
 
   std::array<count, stripes> counts_{};

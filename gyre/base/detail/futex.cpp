@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/base/detail/futex.hpp>
 
-#include <gyre/base/detail/timespec.hpp>
-
 #include <linux/futex.h>
 #include <sys/syscall.h>
 #include <unistd.h>

@@ -20,8 +20,7 @@ namespace {
 class thread_attributes {
  public:
   thread_attributes() { check(::pthread_attr_init(&attributes_), "pthread_attr_init"); }
-  thread_attributes(const thread_attributes&) = delete;
-  thread_attributes& operator=(const thread_attributes&) = delete;
+  thread_attributes& operator=(thread_attributes&&) = delete;
   ~thread_attributes() { ::pthread_attr_destroy(&attributes_); }
 
   void pin(const std::vector<int>& cpus) {
@@ -58,8 +57,7 @@ class blocked_signals {
     }
     ::pthread_sigmask(SIG_BLOCK, &asynchronous, &before_);
   }
-  blocked_signals(const blocked_signals&) = delete;
-  blocked_signals& operator=(const blocked_signals&) = delete;
+  blocked_signals& operator=(blocked_signals&&) = delete;
   ~blocked_signals() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
 
  private:
@@ -83,6 +81,17 @@ void* run_thread(void* argument) {
 }
 
 }  // namespace
+
+std::vector<int> usable_cpus() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  std::vector<int> cpus;
+  if (::sched_getaffinity(0, sizeof set, &set) != 0) return cpus;
+  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
+    if (CPU_ISSET(static_cast<std::size_t>(cpu), &set)) cpus.push_back(cpu);
+  }
+  return cpus;
+}
 
 // Whether the work is done. pthread_clockjoin_np() would say so too, but ThreadSanitizer does not
 // know it.

@@ -13,6 +13,10 @@
 
 namespace gyre::detail {
 
+/// The CPUs on which the calling thread may run, in ascending order; none if the machine has more
+/// of them than fit into a cpu_set_t.
+std::vector<int> usable_cpus();
+
 /// Name and CPUs are in force before `work` begins. The owner joins or detaches the thread before
 /// it destroys this object; asserted.
 ///
@@ -25,10 +29,8 @@ class named_thread {
   /// Throws std::system_error: EAGAIN for too many threads, EINVAL for a CPU that is not there.
   named_thread(const std::string& name, const std::vector<int>& cpus,
                move_only_function<void()> work);
-  named_thread(const named_thread&) = delete;
-  named_thread& operator=(const named_thread&) = delete;
+  named_thread& operator=(named_thread&&) = delete;
   ~named_thread();
-
   /// Waits for the end of the thread. Idempotent. Throws std::system_error (EDEADLK) on the thread
   /// itself.
   void join();

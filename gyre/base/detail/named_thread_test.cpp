@@ -2,8 +2,6 @@
 // Tests of the thread with a name, CPUs and a join that gives up.
 #include <gyre/base/detail/named_thread.hpp>
 
-#include <gyre/base/detail/usable_cpus.hpp>
-
 #include <gtest/gtest.h>
 
 #include <pthread.h>

@@ -23,7 +23,6 @@ template <typename Node>
 class remote_free_list {
  public:
   constexpr remote_free_list() noexcept = default;
-
   /// Hands `node` to the owner and returns false. When there is none, makes the caller the owner
   /// and returns true; the node then is still the caller's. Any thread.
   [[nodiscard]] bool push_or_claim(Node* node) {
@@ -44,7 +43,6 @@ class remote_free_list {
       }
     }
   }
-
   /// Takes all nodes, newest first, linked by `next`; null if there are none. Owner only.
   [[nodiscard]] Node* take_all() {
     // Relaxed: a look to spare the exchange; a node that it misses is found the next time.
@@ -53,7 +51,6 @@ class remote_free_list {
     // read-modify-writes is one release sequence).
     return to_node(head_.exchange(empty, std::memory_order_acquire));
   }
-
   /// Gives ownership up and returns true; or returns false, still the owner, when there are nodes
   /// to take first. Owner only.
   [[nodiscard]] bool try_abandon() {
@@ -63,7 +60,6 @@ class remote_free_list {
     return head_.compare_exchange_strong(expected, orphaned, std::memory_order_release,
                                          std::memory_order_relaxed);
   }
-
   /// Makes the caller the owner if there is none. Any thread.
   [[nodiscard]] bool try_claim() {
     word expected = orphaned;
@@ -71,7 +67,6 @@ class remote_free_list {
     return head_.compare_exchange_strong(expected, empty, std::memory_order_acquire,
                                          std::memory_order_relaxed);
   }
-
   /// Whether there is no owner at the moment. A hint. Any thread.
   [[nodiscard]] bool is_orphaned() const {
     return head_.load(std::memory_order_relaxed) == orphaned;  // relaxed: a hint

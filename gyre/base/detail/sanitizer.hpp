@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// poison, add_leak_root: tell AddressSanitizer and LeakSanitizer about memory that gyre manages
-// itself; empty in other builds.
+// poison, add_leak_root: tell AddressSanitizer and LeakSanitizer about memory that gyre manages.
 #pragma once
 
 #include <cstddef>
@@ -20,42 +19,35 @@
 
 namespace gyre::detail {
 
-/// Whether this build checks addresses.
 #if defined(GYRE_ASAN)
+
+/// Whether this build checks addresses.
 inline constexpr bool asan_is_on = true;
-#else
-inline constexpr bool asan_is_on = false;
-#endif
 
 /// Makes every access to the bytes an error that is reported.
-inline void poison([[maybe_unused]] const void* memory,
-                   [[maybe_unused]] std::size_t bytes) noexcept {
-#if defined(GYRE_ASAN)
+inline void poison(const void* memory, std::size_t bytes) noexcept {
   __asan_poison_memory_region(memory, bytes);
-#endif
 }
-
 /// Allows access to the bytes again.
-inline void unpoison([[maybe_unused]] const void* memory,
-                     [[maybe_unused]] std::size_t bytes) noexcept {
-#if defined(GYRE_ASAN)
+inline void unpoison(const void* memory, std::size_t bytes) noexcept {
   __asan_unpoison_memory_region(memory, bytes);
-#endif
 }
-
 /// Has the leak checker look for pointers in memory that did not come from malloc.
-inline void add_leak_root([[maybe_unused]] const void* memory,
-                          [[maybe_unused]] std::size_t bytes) noexcept {
-#if defined(GYRE_ASAN)
+inline void add_leak_root(const void* memory, std::size_t bytes) noexcept {
   __lsan_register_root_region(memory, bytes);
-#endif
+}
+inline void remove_leak_root(const void* memory, std::size_t bytes) noexcept {
+  __lsan_unregister_root_region(memory, bytes);
 }
 
-inline void remove_leak_root([[maybe_unused]] const void* memory,
-                             [[maybe_unused]] std::size_t bytes) noexcept {
-#if defined(GYRE_ASAN)
-  __lsan_unregister_root_region(memory, bytes);
+#else
+
+inline constexpr bool asan_is_on = false;
+inline void poison(const void*, std::size_t) noexcept {}
+inline void unpoison(const void*, std::size_t) noexcept {}
+inline void add_leak_root(const void*, std::size_t) noexcept {}
+inline void remove_leak_root(const void*, std::size_t) noexcept {}
+
 #endif
-}
 
 }  // namespace gyre::detail

@@ -31,10 +31,8 @@ class slab_heap;
 class alignas(cache_line_size) slab : public intrusive_list_node {
  public:
   static constexpr std::size_t bytes = 64 * 1024;
-
   /// For slab_heap::no_slab only: offers no block.
   constexpr slab() noexcept = default;
-
   /// Maps a slab. Throws std::bad_alloc.
   static slab& map(slab_heap& owner);
   /// Returns a slab without used blocks to the system.
@@ -43,14 +41,12 @@ class alignas(cache_line_size) slab : public intrusive_list_node {
   static slab& of(void* block) noexcept {
     return *head_of(reinterpret_cast<std::uintptr_t>(block));
   }
-
   /// Makes a slab without used blocks one of `size_class`.
   void assign(std::size_t size_class) noexcept;
 
   slab_heap& owner() const noexcept { return *owner_; }
   std::size_t size_class() const noexcept { return size_class_; }
   bool has_free() const noexcept { return free_ != nullptr; }
-
   /// Takes a free block, all of it poisoned; null when the list is empty.
   free_block* pop() noexcept {
     free_block* block = free_;
@@ -61,14 +57,12 @@ class alignas(cache_line_size) slab : public intrusive_list_node {
     ++used_;
     return block;
   }
-
   /// Takes back a block. Returns whether the slab must change its list: it is unused now, or was
   /// full.
   bool push(free_block* block) noexcept {
     link(block);
     return --used_ <= 0;
   }
-
   /// Cuts some more blocks from memory not used so far; false if there is none left.
   bool cut() noexcept;
 
@@ -189,8 +183,7 @@ class block_cache {
 class slab_heap {
  public:
   constexpr slab_heap() noexcept { current_.fill(&no_slab.object); }
-  slab_heap(const slab_heap&) = delete;
-  slab_heap& operator=(const slab_heap&) = delete;
+  slab_heap& operator=(slab_heap&&) = delete;
 
   /// Makes the caller the owner of a heap without owner, or of a new one. Throws std::bad_alloc.
   /// Any thread. O(heaps).
@@ -198,7 +191,6 @@ class slab_heap {
   /// All heaps, linked by next(). Any thread.
   static slab_heap* first() noexcept;
   slab_heap* next() const noexcept { return next_; }
-
   /// A block of the current slab; null when it has none.
   free_block* try_allocate(std::size_t size_class) noexcept {
     free_block* block = current_[size_class]->pop();
@@ -206,29 +198,22 @@ class slab_heap {
       in_use_.add(1);
     return block;
   }
-
   /// A block, if need be of a new slab. Throws std::bad_alloc.
   free_block* allocate(std::size_t size_class);
-
   /// Frees a block of a slab of this heap.
   void deallocate(slab& from, free_block* block) noexcept {
     in_use_.subtract(1);
     if (from.push(block)) [[unlikely]]
       rearrange(from);
   }
-
   /// Frees a block of a slab of this heap. Any thread that does not own the heap.
   void give_back(free_block* block) noexcept;
-
   /// Takes home the blocks that others gave back, and unmaps all unused slabs.
   void trim() noexcept;
-
   /// The thread's own stack of blocks, of this heap and others.
   block_cache& cache() noexcept { return cache_; }
-
   /// Trims and gives up ownership.
   void abandon() noexcept;
-
   /// Adds the counters of this heap. Any thread.
   void add_to(slab_stats& stats) const noexcept;
 

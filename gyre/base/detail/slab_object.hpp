@@ -6,27 +6,9 @@
 
 #include <cstddef>
 #include <new>
+#include <utility>
 
 namespace gyre::detail {
-
-/// Allocates memory for a T: from the calling thread's slab unless T is over-aligned.
-template <class T>
-void* allocate_object() {
-  if constexpr (alignof(T) <= slab_alignment) {
-    return slab_allocate(sizeof(T));
-  } else {
-    return ::operator new(sizeof(T), std::align_val_t{alignof(T)});
-  }
-}
-/// Frees memory of allocate_object<T>().
-template <class T>
-void deallocate_object(void* memory) noexcept {
-  if constexpr (alignof(T) <= slab_alignment) {
-    slab_deallocate(memory, sizeof(T));
-  } else {
-    ::operator delete(memory, sizeof(T), std::align_val_t{alignof(T)});
-  }
-}
 
 /// `new` and `delete` of a derived class use the calling thread's slab. A class that is deleted
 /// through a base needs a virtual destructor there, as the size is that of the deleted object.
@@ -45,6 +27,14 @@ struct slab_object {
                               std::align_val_t alignment) noexcept {
     ::operator delete(memory, bytes, alignment);
   }
+};
+
+/// An object of any type from the slab.
+template <class T>
+struct slab_box : slab_object {
+  template <class... Args>
+  explicit slab_box(Args&&... args) : object(std::forward<Args>(args)...) {}
+  T object;
 };
 
 }  // namespace gyre::detail

@@ -14,11 +14,9 @@ class adaptive_attempt {
  public:
   /// This many failures in a row end the attempts.
   static constexpr int max_credit = 8;
-
   /// A `gain` of 1 asks for as many successes as failures, one of `max_credit` for one success in
   /// `max_credit` attempts.
   constexpr adaptive_attempt(int credit, int gain) noexcept : credit_(credit), gain_(gain) {}
-
   /// Whether to make an attempt at this opportunity.
   bool is_due() noexcept {
     if (credit_ > 0) return true;

@@ -31,7 +31,6 @@ class deferred_release final : release_node {
 
   explicit deferred_release(function release) noexcept
       : release_node(&deferred_release::run), release_(release) {}
-
   /// `loop` must be the same each time.
   void post(event_loop& loop, std::shared_ptr<Owner> owner) noexcept {
     // acq_rel: pairs with the exchange in run(), which sees what a caller did before a call that

@@ -20,7 +20,6 @@ class io_slice {
  public:
   io_slice(const poller& clock, std::chrono::nanoseconds length) noexcept
       : clock_(clock), length_(length) {}
-
   /// `present`: the time, if it is known.
   void begin(steady_time present = steady_time::min()) noexcept {
     began_ = last_look_ = present;

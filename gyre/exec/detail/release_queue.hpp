@@ -27,8 +27,7 @@ class release_node : public intrusive_node {
   using function = void (*)(release_node&, release_point);
 
   explicit release_node(function callback) noexcept : run_(callback) {}
-  release_node(const release_node&) = delete;
-  release_node& operator=(const release_node&) = delete;
+  release_node& operator=(release_node&&) = delete;
 
   /// May destroy the node, or post it again.
   void run(release_point point) { run_(*this, point); }
@@ -44,7 +43,6 @@ class release_node : public intrusive_node {
 class release_queue final : public operation {
  public:
   explicit release_queue(event_loop& loop) noexcept;
-
   /// Whether the queue was empty: then the caller posts it. Any thread.
   bool push(release_node& release) noexcept { return releases_.push(release); }
   /// Runs all, for the last time. False if there was none.

@@ -14,9 +14,8 @@ namespace gyre::detail {
 /// tasks once more, then waits (or not), then wake_up().
 ///
 /// Each side writes one location and then reads the other's (Dekker), so neither side's store and
-/// load may be exchanged. The producer, which passes here with every task, has the light fence; the
-/// loop, which is about to enter the kernel anyway, the heavy one. If several producers find the
-/// loop asleep, must_wake() is true for exactly one of them.
+/// load may be exchanged. The producer has the light fence, as it passes with every task; the loop,
+/// which enters the kernel anyway, the heavy one. must_wake() is true for one of several producers.
 ///
 /// | state | fall_asleep() | must_wake() | wake_up() |
 /// |---|---|---|---|

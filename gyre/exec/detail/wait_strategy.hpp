@@ -28,7 +28,6 @@ class wait_strategy {
  public:
   explicit wait_strategy(std::chrono::nanoseconds busy_poll) noexcept
       : busy_poll_time_(busy_poll) {}
-
   /// Records a batch of tasks that has run.
   void record_batch(std::size_t tasks) noexcept {
     last_batch_ = tasks;

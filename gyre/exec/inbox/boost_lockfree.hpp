@@ -3,8 +3,8 @@
 // does not include it.
 #pragma once
 
+#include <gyre/base/detail/slab_object.hpp>
 #include <gyre/base/move_only_function.hpp>
-#include <gyre/base/slab.hpp>
 #include <gyre/exec/inbox/inbox.hpp>
 
 #include <boost/lockfree/queue.hpp>
@@ -28,48 +28,33 @@ class boost_lockfree {
   boost_lockfree(const boost_lockfree&) = delete;
   boost_lockfree& operator=(const boost_lockfree&) = delete;
   ~boost_lockfree() {
-    queue_.consume_all([](task* each) { const owner dropped(each); });
+    queue_.consume_all([](node* each) { delete each; });
   }
 
   template <class F>
   void push(F&& callable) {
-    void* const block = slab_allocate(sizeof(task));
-    owner stored;
-    try {
-      stored.reset(::new (block) task(std::forward<F>(callable)));
-    } catch (...) {
-      slab_deallocate(block, sizeof(task));
-      throw;
-    }
+    auto stored = std::make_unique<node>(std::forward<F>(callable));
     if (!queue_.push(stored.get())) throw std::bad_alloc();
     static_cast<void>(stored.release());
   }
 
   void run(batch& tasks) {
-    for (task* front = nullptr; tasks.more() && queue_.pop(front);) {
-      const owner each(front);
+    for (node* front = nullptr; tasks.more() && queue_.pop(front);) {
+      const std::unique_ptr<node> each(front);
       tasks.count(1);
-      (*each)();
+      each->object();
     }
   }
 
   bool ready() noexcept { return !queue_.empty(); }
-
   /// The queue does not count its elements: 1 when there are any, else 0.
   std::size_t pending() const noexcept { return queue_.empty() ? 0 : 1; }
 
  private:
-  using task = move_only_function<void()>;
-  struct free_block {
-    void operator()(task* each) const noexcept {
-      std::destroy_at(each);
-      slab_deallocate(each, sizeof(task));
-    }
-  };
-  using owner = std::unique_ptr<task, free_block>;
+  using node = gyre::detail::slab_box<move_only_function<void()>>;
   static constexpr std::size_t initial_nodes = 1024;
 
-  boost::lockfree::queue<task*> queue_{initial_nodes};
+  boost::lockfree::queue<node*> queue_{initial_nodes};
 };
 
 static_assert(policy<boost_lockfree>);

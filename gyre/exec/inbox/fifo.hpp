@@ -4,7 +4,6 @@
 
 #include <gyre/base/atomic.hpp>
 #include <gyre/base/cache_line.hpp>
-#include <gyre/exec/inbox/detail/progress.hpp>
 #include <gyre/exec/inbox/detail/segment.hpp>
 #include <gyre/exec/inbox/detail/task_cell.hpp>
 #include <gyre/exec/inbox/detail/throttle.hpp>
@@ -52,7 +51,7 @@ class basic_fifo {
 
   void run(batch& tasks) {
     const detail::publish_consumed published(consumed_, tasks);
-    throttle_.consuming();
+    throttle_.register_consumer();
     reader_.run(tasks, tasks.left(), pool_);
   }
 

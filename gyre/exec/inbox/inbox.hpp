@@ -21,7 +21,6 @@ enum class ordering {
 class batch {
  public:
   explicit batch(std::size_t limit) noexcept : limit_(limit) {}
-
   /// Inbox: whether another task may run, and how many more at most.
   bool more() const noexcept { return !ended_ && ran_ < limit_; }
   bool ended() const noexcept { return ended_; }

@@ -39,14 +39,14 @@ class basic_sharded {
   ~basic_sharded() {
     // Destructors of tasks may post, also to a shard that was empty already.
     while (ready()) shards_.front()->drop_all();
-    while (shard* each = shards_.take()) shards_.discharge(*each);
+    while (shard* each = shards_.take()) shards_.retire(*each);
   }
 
   template <class F>
   void push(F&& callable) {
     detail::with_cell_sized(std::forward<F>(callable), [this]<class G>(G&& fitting) {
-      if (shard* const mine = shards_.cached()) [[likely]] {
-        mine->push(std::forward<G>(fitting));
+      if (shard* const own = shards_.cached()) [[likely]] {
+        own->push(std::forward<G>(fitting));
       } else {
         // A copy, so that on the way above the compiler need not keep the callable in memory.
         push_uncached<std::decay_t<G>>(std::forward<G>(fitting));
@@ -55,19 +55,19 @@ class basic_sharded {
   }
 
   void run(batch& tasks) {
-    shards_.admit_arrivals();
+    shards_.admit_new_shards();
     // Ends after a whole round without a task.
     for (std::size_t left = shards_.size(); left > 0 && tasks.more(); --left) {
       const std::size_t before = tasks.ran();
       turn(shards_)->run(tasks);
       if (tasks.ran() == before) continue;
-      shards_.admit_arrivals();
+      shards_.admit_new_shards();
       left = shards_.size() + 1;
     }
   }
 
   bool ready() noexcept {
-    shards_.admit_arrivals();
+    shards_.admit_new_shards();
     // Ends with a shard that has tasks at the front.
     for (std::size_t left = shards_.size(); left > 0; --left) {
       if (shards_.front()->ready()) return true;
@@ -91,12 +91,11 @@ class basic_sharded {
    public:
     explicit turn(shards& all) noexcept
         : all_(all), shard_(all.take()), last_(shard_->abandoned()) {}
-    turn(const turn&) = delete;
-    turn& operator=(const turn&) = delete;
+    turn& operator=(turn&&) = delete;
     ~turn() {
       // `last_` was read before the tasks ran: nothing can follow what an abandoned shard held.
       if (last_ && !shard_->ready()) {
-        all_.discharge(*shard_);
+        all_.retire(*shard_);
       } else {
         all_.put_back(*shard_);
       }
@@ -111,8 +110,8 @@ class basic_sharded {
 
   template <class F>
   [[gnu::noinline]] void push_uncached(F fitting) {
-    const auto mine = shards_.find_or_enter();
-    mine->push(std::move(fitting));
+    const auto own = shards_.find_or_register();
+    own->push(std::move(fitting));
   }
 
   shards shards_;
@@ -125,17 +124,15 @@ class basic_sharded<CellsPerSegment>::shard : public detail::segment_shard<Cells
 
  public:
   shard() : base([](detail::shard_base* self) noexcept { delete static_cast<shard*>(self); }) {}
-
   /// Producer.
   template <class F>
   void push(F&& fitting) {
     base::push(std::forward<F>(fitting),
                [this] { throttle_.slow_down([this] { return this->pending(); }); });
   }
-
   /// Consumer.
   void run(batch& tasks) {
-    throttle_.consuming();
+    throttle_.register_consumer();
     base::run(tasks, quantum);
   }
 

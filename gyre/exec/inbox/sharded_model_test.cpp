@@ -124,7 +124,7 @@ TEST(ShardedModel, AnyThreadMayAskWhatIsPending) {
           [&] { model::assert_that(inbox.pending() <= 1, "at most what was posted"); });
       run_until_received(inbox, received, 1);
       gyre::inbox::batch none(1);
-      inbox.run(none);  // discharges the shard once its thread has ended
+      inbox.run(none);  // retires the shard once its thread has ended
     }
   });
   EXPECT_TRUE(checked) << checked;

@@ -8,6 +8,7 @@
 
 #include <cassert>
 #include <cstdint>
+#include <utility>
 
 namespace gyre::io::detail {
 
@@ -24,7 +25,7 @@ namespace gyre::io::detail {
 ///     dropped   |         |            | notified, if it was running |
 ///
 /// * posts the wake-up.
-class blocking_call_base::ticket final : public operation, public gyre::detail::slab_object {
+class blocking_call::ticket final : public operation, public gyre::detail::slab_object {
  public:
   enum class state : std::uint8_t {
     beginning,
@@ -36,7 +37,7 @@ class blocking_call_base::ticket final : public operation, public gyre::detail::
     dropped
   };
 
-  explicit ticket(blocking_call_base& call) noexcept : operation(&run), call_(&call) {}
+  explicit ticket(blocking_call& call) noexcept : operation(&run), call_(&call) {}
 
   /// False: the state was not `from`.
   bool change(state from, state to) noexcept { return state_.compare_exchange_strong(from, to); }
@@ -69,7 +70,8 @@ class blocking_call_base::ticket final : public operation, public gyre::detail::
   static void run(operation& posted) noexcept {
     auto& self = static_cast<ticket&>(posted);
     if (self.change(state::waiting, state::running)) {
-      self.call_->perform();
+      perform(self.call_->steps_);
+      self.call_->made_ = true;
       executor& where = *self.call_->context_->where;
       if (self.change(state::running, state::done)) self.post_wake_up(where);
       // drop() waits meanwhile.
@@ -81,31 +83,31 @@ class blocking_call_base::ticket final : public operation, public gyre::detail::
   }
   static void resume_waiting(operation& posted) noexcept {
     ticket& self = static_cast<wake_up&>(posted).whole;
-    blocking_call_base* const call = self.call_;
+    blocking_call* const call = self.call_;
     self.release();
     if (call != nullptr) gyre::detail::resume(call->waiting_);
   }
 
-  blocking_call_base* call_;
+  blocking_call* call_;
   wake_up wake_up_{*this};
   gyre::detail::atomic<state> state_{state::beginning};
   gyre::detail::atomic<std::uint8_t> owners_{2};
 };
 
-void blocking_call_base::abandon_ticket() noexcept {
+void blocking_call::abandon() noexcept {
   stop_callback_.reset();
   ticket_->drop();
   ticket_->release();
 }
 
-bool blocking_call_base::begin(std::coroutine_handle<> awaiting, const task_context& context) {
+bool blocking_call::begin(std::coroutine_handle<> awaiting, const task_context& context) {
   context_ = &context;
-  const bool stoppable = on_stop_ == on_stop::withdraw && context.stop.stop_possible();
+  const bool stoppable = stoppable_ && context.stop.stop_possible();
   if (stoppable && context.stop.stop_requested()) return false;
   executor& pool = pool_ != nullptr ? *pool_ : default_pool();
   waiting_ = awaiting;
   ticket& posted = *(ticket_ = new ticket(*this));
-  if (stoppable) stop_callback_.emplace(context.stop, stop{this});
+  if (stoppable) stop_callback_.emplace(context.stop, on_stop{this});
   if (!posted.change(ticket::state::beginning, ticket::state::waiting)) {
     posted.release();  // for the pool
     return false;
@@ -115,14 +117,16 @@ bool blocking_call_base::begin(std::coroutine_handle<> awaiting, const task_cont
   return true;
 }
 
-void blocking_call_base::end() noexcept {
-  if (ticket_ == nullptr) return;
-  stop_callback_.reset();
-  std::exchange(ticket_, nullptr)->release();
+bool blocking_call::end() noexcept {
+  if (ticket_ != nullptr) {
+    stop_callback_.reset();
+    std::exchange(ticket_, nullptr)->release();
+  }
+  return made_;
 }
 
 // Any thread.
-void blocking_call_base::withdraw() noexcept {
+void blocking_call::withdraw() noexcept {
   using enum ticket::state;
   if (ticket_->change(beginning, withdrawn)) return;
   if (ticket_->change(waiting, withdrawn)) ticket_->post_wake_up(*context_->where);

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cassert>
 #include <cstring>
-#include <memory>
 #include <new>
 
 namespace gyre::io::detail {
@@ -20,23 +19,18 @@ static_assert(shared_bytes % 4096 == 0, "so that the data begins on a page");
 
 }  // namespace
 
-buffer_ring::buffer_ring() {
-  std::unique_ptr<std::byte[]> states(new std::byte[buffers * sizeof(buffer)]);
+buffer_ring::buffer_ring() : states_(std::make_unique<buffer[]>(buffers)) {
   void* const mapped = ::mmap(nullptr, shared_bytes + data_bytes, PROT_READ | PROT_WRITE,
                               MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (mapped == MAP_FAILED) throw std::bad_alloc();
   shared_ = static_cast<io_uring_buf_ring*>(mapped);
   data_ = static_cast<std::byte*>(mapped) + shared_bytes;
-  states_ = reinterpret_cast<buffer*>(states.release());
-  for (unsigned index = 0; index < buffers; ++index) new (states_ + index) buffer(*this);
+  for (unsigned index = 0; index < buffers; ++index) states_[index].home = this;
 }
 
 buffer_ring::~buffer_ring() {
-  assert(std::all_of(states_, states_ + buffers,
-                     [](const buffer& each) { return each.leases == 0; }) &&
-         "received bytes outlived their loop");
+  assert(lent_ == 0 && "received bytes outlived their loop");
   ::munmap(shared_, shared_bytes + data_bytes);
-  delete[] reinterpret_cast<std::byte*>(states_);
 }
 
 int buffer_ring::provide_to(io_uring& ring) noexcept {
@@ -48,12 +42,12 @@ int buffer_ring::provide_to(io_uring& ring) noexcept {
   if (failed < 0) return -failed;
   io_uring_buf_ring_init(shared_);
   for (std::uint16_t index = 0; index < buffers; ++index) {
-    if (states_[index].leases == 0) add(index);
+    if (states_[index].leases == 0) recycle(index);
   }
   return 0;
 }
 
-void buffer_ring::add(std::uint16_t index) noexcept {
+void buffer_ring::recycle(std::uint16_t index) noexcept {
   io_uring_buf_ring_add(shared_, bytes_of(index), bytes_each, index,
                         io_uring_buf_ring_mask(buffers), 0);
   io_uring_buf_ring_advance(shared_, 1);
@@ -71,12 +65,10 @@ received buffer_ring::lend(std::uint16_t index, std::size_t count) noexcept {
   return received(begin_loan(index), {bytes_of(index), count});
 }
 
-void buffer_ring::recycle(std::uint16_t index) noexcept { add(index); }
-
 void buffer_ring::give_back(receive_block& returned) noexcept {
   auto& own = static_cast<buffer&>(returned);
   --own.home->lent_;
-  own.home->add(static_cast<std::uint16_t>(&own - own.home->states_));
+  own.home->recycle(static_cast<std::uint16_t>(&own - own.home->states_.get()));
 }
 
 void buffer_ring::queue::push(buffer_ring& ring, std::uint16_t index, std::size_t count) noexcept {
@@ -104,10 +96,6 @@ std::size_t buffer_ring::queue::read(std::span<std::byte> memory) noexcept {
     if (oldest.empty()) pop();
   }
   return done;
-}
-
-void buffer_ring::queue::clear() noexcept {
-  while (!empty()) pop();
 }
 
 }  // namespace gyre::io::detail

@@ -9,6 +9,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 
 namespace gyre::io::detail {
@@ -23,16 +24,12 @@ class buffer_ring {
   static constexpr unsigned buffers = 256;
   static constexpr std::size_t bytes_each = 8192;
   static constexpr std::uint16_t group = 0;
-
   /// Throws std::bad_alloc.
   buffer_ring();
-  buffer_ring(const buffer_ring&) = delete;
-  buffer_ring& operator=(const buffer_ring&) = delete;
+  buffer_ring& operator=(buffer_ring&&) = delete;
   ~buffer_ring();
-
   /// Gives a new ring all buffers that are not on loan. 0, or errno's number.
   int provide_to(io_uring& ring) noexcept;
-
   /// The buffer that a completion names.
   static std::uint16_t named_by(const io_uring_cqe& completion) noexcept {
     return static_cast<std::uint16_t>(completion.flags >> IORING_CQE_BUFFER_SHIFT);
@@ -43,7 +40,6 @@ class buffer_ring {
   void recycle(std::uint16_t buffer) noexcept;
   /// Whether all buffers are on loan, so that the kernel has none.
   bool exhausted() const noexcept { return lent_ == buffers; }
-
   /// A queue of received bytes; intrusive, so it needs no memory.
   class queue;
 
@@ -51,20 +47,19 @@ class buffer_ring {
   struct buffer;
 
   std::byte* bytes_of(std::uint16_t index) const noexcept { return data_ + index * bytes_each; }
-  void add(std::uint16_t index) noexcept;
   buffer& begin_loan(std::uint16_t index) noexcept;
   static void give_back(receive_block& returned) noexcept;
 
   io_uring_buf_ring* shared_ = nullptr;  // with the kernel
   std::byte* data_ = nullptr;
-  buffer* states_ = nullptr;
+  std::unique_ptr<buffer[]> states_;
   unsigned lent_ = 0;
 };
 
 struct buffer_ring::buffer : receive_block {
-  explicit buffer(buffer_ring& owner) noexcept : receive_block(&give_back), home(&owner) {}
+  buffer() noexcept : receive_block(&give_back) {}
 
-  buffer_ring* home;
+  buffer_ring* home = nullptr;
   // While it is in a queue.
   buffer* next = nullptr;
   std::span<const std::byte> kept;
@@ -78,7 +73,9 @@ class buffer_ring::queue {
   received pop() noexcept;
   /// Copies the oldest bytes into `memory`, drops them, and returns their count.
   std::size_t read(std::span<std::byte> memory) noexcept;
-  void clear() noexcept;
+  void clear() noexcept {
+    while (!empty()) pop();
+  }
 
  private:
   buffer* first_ = nullptr;

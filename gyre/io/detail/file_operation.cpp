@@ -8,11 +8,6 @@
 #include <new>
 
 namespace gyre::io::detail {
-
-void perform(file_steps& steps) noexcept {
-  for (auto next = steps.begin(); next;) next = steps.advance(io::perform(*next));
-}
-
 namespace {
 
 // The loop that a coroutine of `executor`, which runs now, may use; or null.
@@ -70,15 +65,12 @@ void ring_operation::on_completion(file_call& completed, result outcome) {
 void ring_operation::stop() noexcept try {
   stop_target_ = std::make_shared<ring_operation*>(this);
   loop_.post([target = stop_target_] {
-    if (*target != nullptr) (*target)->cancel_call();
+    if (*target == nullptr) return;
+    (*target)->stopping_ = true;
+    (*target)->service_.request_cancel(**target);
   });
 } catch (const std::bad_alloc&) {
   return;  // the operation runs to its end
-}
-
-void ring_operation::cancel_call() noexcept {
-  stopping_ = true;
-  service_.request_cancel(*this);
 }
 
 void ring_operation::disarm_stop() noexcept {

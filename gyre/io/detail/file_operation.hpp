@@ -25,8 +25,8 @@
 
 namespace gyre::io::detail {
 
-/// An operation that is carried out for a loop. All of it is on the loop's thread, but for a stop,
-/// which comes from any: that posts a call to the loop, which finds this, or that it is gone.
+/// An operation that is carried out for a loop, on its thread. A stop, which comes from any, posts
+/// a call to the loop, which finds this, or that it is gone.
 class ring_operation final : file_call {
  public:
   ring_operation(event_loop& loop, file_service& service, file_steps& steps) noexcept
@@ -34,7 +34,6 @@ class ring_operation final : file_call {
   /// Waits for the end of a call that cannot be cancelled, if the coroutine is destroyed while it
   /// waits.
   ~ring_operation();
-
   /// False: there is nothing to wait for.
   bool begin(std::coroutine_handle<> awaiting, inplace_stop_token stop);
 
@@ -49,7 +48,6 @@ class ring_operation final : file_call {
   file_steps::next next_after(result outcome) noexcept;
   void stop() noexcept;
   void disarm_stop() noexcept;
-  void cancel_call() noexcept;
 
   event_loop& loop_;
   file_service& service_;
@@ -60,9 +58,6 @@ class ring_operation final : file_call {
   std::shared_ptr<ring_operation*> stop_target_;
   std::optional<inplace_stop_callback<on_stop>> stop_callback_;
 };
-
-/// Makes all calls on the calling thread.
-void perform(file_steps& steps) noexcept;
 
 /// How a file operation is carried out.
 struct file_operation_options {
@@ -89,7 +84,6 @@ class [[nodiscard]] file_operation {
  public:
   using value_type = typename Steps::value_type;
   using expected = outcome_of<value_type>;
-
   /// `name`: of the call, for the exception, which also names the path() of steps that have one.
   file_operation(const char* name, file_operation_options options, Steps steps)
       : name_(name), options_(options), steps_(std::move(steps)) {}
@@ -110,17 +104,18 @@ class [[nodiscard]] file_operation {
       return under_way_.template emplace<ring_operation>(*loop, *files, steps_)
           .begin(awaiting, stop);
     }
-    return under_way_.template emplace<pool_operation>(on_pool()).await_suspend(awaiting);
+    return under_way_.template emplace<blocking_call>(options_.pool, steps_, options_.stoppable)
+               .begin(awaiting, context) ||
+           gyre::detail::gives_way(context, awaiting);
   }
   value_type await_resume() {
     expected ended = outcome();
-    if constexpr (requires { steps_.path(); }) {
-      if (!ended) {
-        const std::string operation = name_ + (' ' + steps_.path());
-        gyre::detail::throw_failure(ended.error(), context_, operation.c_str());
-      }
+    if (!ended) [[unlikely]] {
+      std::string operation = name_;
+      if constexpr (requires { steps_.path(); }) operation += ' ' + steps_.path();
+      gyre::detail::throw_failure(ended.error(), context_, operation.c_str());
     }
-    return value_or_throw(std::move(ended), context_, name_);
+    if constexpr (!std::is_void_v<value_type>) return *std::move(ended);
   }
   expected result() {
     expected ended = outcome();
@@ -131,35 +126,18 @@ class [[nodiscard]] file_operation {
  private:
   // With every error as a value.
   expected outcome() noexcept {
-    if (auto* const pool = std::get_if<pool_operation>(&under_way_)) {
-      if (const auto ended = pool->outcome(); !ended) return std::unexpected(ended.error());
-    } else if (under_way_.index() == 0) {
+    auto* const call = std::get_if<blocking_call>(&under_way_);
+    if (under_way_.index() == 0 || (call != nullptr && !call->end())) {
       return std::unexpected(std::make_error_code(std::errc::operation_canceled));
     }
     return steps_.outcome();
-  }
-
-  struct on_thread {
-    Steps* steps;
-    outcome_of<void> operator()() const noexcept {
-      perform(*steps);
-      return {};
-    }
-  };
-  using pool_operation = blocking_call<on_thread>;
-
-  pool_operation on_pool() {
-    const on_thread work{&steps_};
-    return options_.stoppable ? pool_operation(name_, options_.pool, work)
-                              : pool_operation::without_stop(name_, options_.pool, work);
   }
 
   const char* name_;
   const task_context* context_ = nullptr;  // once it is awaited
   file_operation_options options_;
   Steps steps_;
-  std::variant<std::monostate, ring_operation, pool_operation>
-      under_way_;  // uses the other members
+  std::variant<std::monostate, ring_operation, blocking_call> under_way_;  // uses the others
 };
 
 }  // namespace gyre::io::detail

@@ -2,7 +2,7 @@
 #include <gyre/io/detail/file_ring.hpp>
 
 #include <gyre/base/error.hpp>
-#include <gyre/io/detail/this_thread.hpp>
+#include <gyre/io/detail/uring.hpp>
 
 #include <fcntl.h>
 #include <poll.h>
@@ -21,11 +21,6 @@ namespace {
 
 // Since Linux 6.9; headers may be older.
 constexpr int opcode_ftruncate = 55;
-
-constexpr std::array all_kinds = {file_call_kind::open,     file_call_kind::read,
-                                  file_call_kind::write,    file_call_kind::status,
-                                  file_call_kind::sync,     file_call_kind::sync_data,
-                                  file_call_kind::truncate, file_call_kind::close};
 
 int opcode_of(file_call_kind kind) noexcept {
   using enum file_call_kind;
@@ -61,8 +56,9 @@ void file_ring::open() {
   can_.reset();
   io_uring_probe* const probe = io_uring_get_probe_ring(&ring_);
   if (probe == nullptr) return;
-  for (const file_call_kind kind : all_kinds) {
-    if (io_uring_opcode_supported(probe, opcode_of(kind))) can_.set(std::to_underlying(kind));
+  for (std::size_t kind = 0; kind < can_.size(); ++kind) {
+    const int opcode = opcode_of(static_cast<file_call_kind>(kind));
+    if (io_uring_opcode_supported(probe, opcode)) can_.set(kind);
   }
   io_uring_free_probe(probe);
 }
@@ -76,10 +72,6 @@ file_ring::~file_ring() {
   }
   begun_.clear();
   done_.clear();
-}
-
-bool file_ring::can(file_call_kind kind) const noexcept {
-  return can_.test(std::to_underlying(kind));
 }
 
 std::optional<result> file_ring::start(file_call& call) noexcept {

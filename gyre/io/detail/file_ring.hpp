@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// file_ring: the file service of a loop on io_uring. A ring of its own, which the loop's poller
-// watches.
+// file_ring: the file service of a loop on io_uring: a ring that the loop's poller watches.
 //
 // The sockets' ring belongs to one thread, and this one must not: a coroutine that waits for a file
 // may be destroyed on any thread while the loop does not run, and then waits for calls that the
@@ -19,6 +18,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <utility>
 
 namespace gyre::io::detail {
 
@@ -31,7 +31,9 @@ class file_ring final : public file_service {
   /// Waits for the end of calls under way, whose callbacks are not called.
   ~file_ring();
 
-  bool can(file_call_kind kind) const noexcept override;
+  bool can(file_call_kind kind) const noexcept override {
+    return can_.test(std::to_underlying(kind));
+  }
   std::optional<result> start(file_call& call) noexcept override;
   void request_cancel(file_call& call) noexcept override;
   std::optional<result> cancel(file_call& call) noexcept override;
@@ -71,7 +73,7 @@ class file_ring final : public file_service {
 
   io_uring ring_{};
   unsigned entries_;
-  std::bitset<8> can_;
+  std::bitset<8> can_;  // by the kind
   std::size_t under_way_ = 0;
   std::size_t done_count_ = 0;
   std::size_t at_once_ = most_at_once;

@@ -8,10 +8,45 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cassert>
+#include <cerrno>
+#include <cstdint>
 #include <new>
+#include <utility>
 
-namespace gyre::io::detail {
+namespace gyre::io {
+namespace {
+
+std::int64_t call(const file_command& command) noexcept {
+  using enum file_call_kind;
+  switch (command.kind) {
+    case open: return ::open(static_cast<const char*>(command.memory), command.flags, command.mode);
+    case read:
+      return ::pread(command.fd, command.memory, command.size,
+                     static_cast<::off_t>(command.offset));
+    case write:
+      return ::pwrite(command.fd, command.memory, command.size,
+                      static_cast<::off_t>(command.offset));
+    case status:
+      return ::statx(command.fd, "", AT_EMPTY_PATH, STATX_BASIC_STATS,
+                     static_cast<struct ::statx*>(command.memory));
+    case sync: return ::fsync(command.fd);
+    case sync_data: return ::fdatasync(command.fd);
+    case truncate: return ::ftruncate(command.fd, static_cast<::off_t>(command.offset));
+    case close: return ::close(command.fd);
+  }
+  std::unreachable();
+}
+
+}  // namespace
+
+result perform(const file_command& command) noexcept {
+  for (;;) {
+    const result outcome = result::of_call(call(command));
+    if (outcome.error_number() != EINTR || command.kind == file_call_kind::close) return outcome;
+  }
+}
+
+namespace detail {
 namespace {
 
 // Nothing for a path that open(2) would take for a shorter one.
@@ -44,6 +79,20 @@ struct ::stat stat_of(const struct ::statx& from) noexcept {
 
 }  // namespace
 
+int flags_of(const open_options& options) noexcept {
+  if ((!options.read && !options.write) || (options.truncate && !options.write)) return 0;
+  int flags = O_CLOEXEC | (!options.write ? O_RDONLY : options.read ? O_RDWR : O_WRONLY);
+  if (options.create) flags |= O_CREAT;
+  if (options.create_new) flags |= O_CREAT | O_EXCL;
+  if (options.truncate) flags |= O_TRUNC;
+  if (options.append) flags |= O_APPEND;
+  return flags;
+}
+
+void perform(file_steps& steps) noexcept {
+  for (auto next = steps.begin(); next;) next = steps.advance(io::perform(*next));
+}
+
 bool suits_ring(int fd) noexcept {
   if (fd < 0 || ::lseek(fd, 0, SEEK_CUR) < 0) return false;
   const int flags = ::fcntl(fd, F_GETFL);
@@ -67,18 +116,12 @@ outcome_of<file> open_steps::outcome() noexcept {
   return file(std::move(opened_), pool_);
 }
 
-file_steps::next read_steps::begin() noexcept { return rest_.empty() ? next() : read_rest(); }
-
 file_steps::next read_steps::advance(result outcome) noexcept {
   if (!outcome) return fail(outcome.error_number());
-  count_read(outcome.count());
-  return outcome.count() == 0 || rest_.empty() ? next() : read_rest();
-}
-
-file_steps::next read_some_steps::advance(result outcome) noexcept {
-  if (!outcome) return fail(outcome.error_number());
-  count_read(outcome.count());
-  return {};
+  rest_ = rest_.subspan(outcome.count());
+  offset_ += outcome.count();
+  count_ += outcome.count();
+  return !whole_ || outcome.count() == 0 || rest_.empty() ? next() : read_rest();
 }
 
 file_steps::next write_steps::begin() noexcept {
@@ -176,4 +219,5 @@ outcome_of<buffer> read_path_steps::outcome() noexcept {
   return reading_.outcome();
 }
 
-}  // namespace gyre::io::detail
+}  // namespace detail
+}  // namespace gyre::io

@@ -101,38 +101,24 @@ class open_steps final : public file_steps {
   unique_fd opened_;
 };
 
-/// Reads until the memory is full or the file ends.
-// NOLINTNEXTLINE(cppcoreguidelines-virtual-class-destructor): none is destroyed as another
-class read_steps : public file_steps {
+/// Reads once, or `whole`: until the memory is full or the file ends.
+class read_steps final : public file_steps {
  public:
   using value_type = std::size_t;
-  read_steps(int fd, std::span<std::byte> bytes, std::uint64_t offset) noexcept
-      : fd_(fd), rest_(bytes), offset_(offset) {}
-  next begin() noexcept override;
+  read_steps(int fd, std::span<std::byte> bytes, std::uint64_t offset, bool whole) noexcept
+      : fd_(fd), rest_(bytes), offset_(offset), whole_(whole) {}
+  next begin() noexcept override { return whole_ && rest_.empty() ? next() : read_rest(); }
   next advance(result outcome) noexcept override;
   outcome_of<std::size_t> outcome() const noexcept { return value_or_error(count_); }
 
- protected:
-  next read_rest() const noexcept { return file_command::read(fd_, rest_, offset_); }
-  void count_read(std::size_t count) noexcept {
-    rest_ = rest_.subspan(count);
-    offset_ += count;
-    count_ += count;
-  }
-
  private:
+  next read_rest() const noexcept { return file_command::read(fd_, rest_, offset_); }
+
   int fd_;
   std::span<std::byte> rest_;
   std::uint64_t offset_;
   std::size_t count_ = 0;
-};
-
-/// Reads once.
-class read_some_steps final : public read_steps {
- public:
-  using read_steps::read_steps;
-  next begin() noexcept override { return read_rest(); }
-  next advance(result outcome) noexcept override;
+  bool whole_;
 };
 
 class write_steps final : public file_steps {
@@ -178,7 +164,6 @@ class close_steps final : public file_steps {
  public:
   using value_type = void;
   explicit close_steps(unique_fd fd = unique_fd()) noexcept : fd_(std::move(fd)) {}
-  int fd() const noexcept { return fd_.get(); }
   next begin() noexcept override;
   next advance(result outcome) noexcept override;
 

@@ -17,14 +17,10 @@ class open_descriptor : public descriptor, public gyre::detail::slab_object {
  public:
   using descriptor::descriptor;
   ~open_descriptor() { close(); }
-
   /// Requests under way complete with ECANCELED. Idempotent.
   void close() noexcept;
   /// As close(), but returns the descriptor instead of closing it.
   [[nodiscard]] unique_fd release() noexcept;
-
- private:
-  class requests_under_way;
 };
 
 using owned_descriptor = std::unique_ptr<open_descriptor>;

@@ -7,7 +7,7 @@
 //   taken() stores, or exchanges relaxed: both
 //   failed() stores: …ThatCannotBeSent…
 //   begin() always lets send: OneMessageTells…, as more messages come than were taken
-#include <gyre/io/detail/pending_message.hpp>
+#include <gyre/base/detail/wake_event.hpp>
 
 #include <gyre/base/atomic.hpp>
 #include <tests/model/model.hpp>
@@ -45,7 +45,7 @@ struct party {
     }
   }
 
-  gyre::io::detail::pending_message message;
+  gyre::detail::pending_message message;
   model::event told;  // the ring, or a descriptor
   std::array<gyre::detail::atomic<bool>, 2> posted{};
   gyre::detail::atomic<int> sent{0};

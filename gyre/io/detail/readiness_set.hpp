@@ -17,10 +17,8 @@ class readiness_set {
  public:
   /// `reported`: events that the poller has still to look at; those of ended watches are emptied.
   explicit readiness_set(std::span<epoll_event>& reported) noexcept : reported_(reported) {}
-  readiness_set(const readiness_set&) = delete;
-  readiness_set& operator=(const readiness_set&) = delete;
+  readiness_set& operator=(readiness_set&&) = delete;
   ~readiness_set() { watched_.clear(); }
-
   /// Throws std::system_error (EMFILE, ENFILE, ENOMEM).
   static unique_fd make_epoll();
   /// Uses another epoll instance from now on, and registers every operation with it. Throws

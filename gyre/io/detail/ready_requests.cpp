@@ -120,7 +120,7 @@ result connect(const connect_request& request) noexcept {
   return error == EAGAIN ? result::failure(ECONNREFUSED) : connected;
 }
 
-result wait_for(const request& request, short events) noexcept {
+result poll_for(const request& request, short events) noexcept {
   pollfd ready{request.target().fd(), events, 0};
   const result found = retried([&] { return ::poll(&ready, 1, 0); });
   if (!found) return found;
@@ -129,7 +129,7 @@ result wait_for(const request& request, short events) noexcept {
 
 }  // namespace
 
-ready_requests::ready_requests(readiness_source& source) noexcept : source_(source) {
+ready_requests::ready_requests() noexcept {
   memory_.on_return(
       [](void* self) noexcept { static_cast<ready_requests*>(self)->retry_starved(); }, this);
 }
@@ -146,7 +146,7 @@ void ready_requests::attach(handle& added) {
   }
   added.index = free_.back();
   added.flags = handle_flag::may_write;
-  source_.add(added);
+  add(added);
   free_.pop_back();
   handles_[added.index] = &added;
   set_attached(added, true);
@@ -154,7 +154,7 @@ void ready_requests::attach(handle& added) {
 
 void ready_requests::detach(handle& removed) noexcept {
   if (!removed.attached()) return;
-  source_.remove(removed);
+  remove(removed);
   if (removed.flags.has(handle_flag::queued)) {
     const std::uint32_t position = removed.queue_index;
     if (position < again_.size() && again_[position] == &removed) {
@@ -229,7 +229,7 @@ void ready_requests::report(request& request, result outcome, std::size_t& compl
 
 // A handle that may be ready is not reported: something else keeps its request waiting.
 void ready_requests::wait_unless_ready(handle& waiting, direction way) noexcept {
-  if (!may_be_ready(waiting, way)) source_.wait_for(waiting, way);
+  if (!may_be_ready(waiting, way)) wait_for(waiting, way);
 }
 
 void ready_requests::begin_pending() noexcept {
@@ -268,7 +268,7 @@ void ready_requests::serve_requests(handle& ready, std::size_t& completed) {
 void ready_requests::serve_writer(handle& ready, std::size_t& completed) {
   io::request* const writer = ready.writer;
   if (writer == nullptr) return;
-  if (!ready.flags.has(handle_flag::may_write)) return source_.wait_for(ready, direction::write);
+  if (!ready.flags.has(handle_flag::may_write)) return wait_for(ready, direction::write);
   const result outcome = perform(*writer);
   if (outcome.would_block()) return wait_unless_ready(ready, direction::write);
   report(*writer, outcome, completed);
@@ -279,7 +279,7 @@ void ready_requests::serve_reader(handle& ready, std::size_t& completed) {
   if (reader == nullptr) return;
   const bool receives = reader->kind() == request_kind::receive;
   for (int left = receives ? most_receives : most_accepts; left > 0; --left) {
-    if (!ready.flags.has(handle_flag::may_read)) return source_.wait_for(ready, direction::read);
+    if (!ready.flags.has(handle_flag::may_read)) return wait_for(ready, direction::read);
     const result outcome = perform(*reader);
     if (outcome.would_block()) return wait_unless_ready(ready, direction::read);
     const bool ended = ends(*reader, outcome);
@@ -382,15 +382,15 @@ result ready_requests::perform(request& request) noexcept {
       if (outcome.would_block()) target.flags.erase(short_reads_mislead);
       return note(target, may_write, outcome);
     }
-    case request_kind::wait_readable: return note(target, may_read, wait_for(request, POLLIN));
-    case request_kind::wait_writable: return note(target, may_write, wait_for(request, POLLOUT));
+    case request_kind::wait_readable: return note(target, may_read, poll_for(request, POLLIN));
+    case request_kind::wait_writable: return note(target, may_write, poll_for(request, POLLOUT));
   }
   return result::failure(EINVAL);
 }
 
 result ready_requests::read_early(request& request) noexcept {
   handle& from = request.target();
-  const result outcome = source_.read_early(request);
+  const result outcome = take_early(request);
   // The kernel receives no more, and a call has not been tried yet.
   if (outcome.would_block() && from.flags.has(handle_flag::may_read)) serve_later(from);
   return outcome;
@@ -407,7 +407,7 @@ result ready_requests::receive(receive_request& request) noexcept {
   }
   const result outcome = note_read(from, read_some(request, room), room.size());
   if (outcome && outcome.count() > 0) {
-    source_.note_receive(outcome.count());
+    last_receive_ = outcome.count();
     request.data = memory_.lend(outcome.count());
   }
   return outcome;

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // ready_requests: carries out requests where a poller tells readiness. It makes system calls that
 // do not wait: first when the request begins, then each time the descriptor is reported as ready.
-// The known readiness of a descriptor is kept in its handle, so that a handle in use costs
-// the poller nothing.
+// The handle keeps the readiness that is known, so that one in use costs the poller nothing.
 #pragma once
 
 #include <gyre/io/backend.hpp>
@@ -29,7 +28,7 @@ enum class handle_flag : std::uint8_t {
   short_reads_mislead = 4,
   queued = 8,              // its requests are tried in the next turn
   awaits_memory = 16,      // all receive memory was on loan
-  kernel_receives = 32,    // reads are served by readiness_source::read_early()
+  kernel_receives = 32,    // reads are served by take_early()
   trusts_short_read = 64,  // a short read is why `may_read` is missing
 };
 
@@ -42,46 +41,17 @@ inline void note_events(handle& ready, std::uint32_t events) noexcept {
   if (events & (POLLOUT | ended)) ready.flags.insert(handle_flag::may_write);
 }
 
-/// Has the kernel watch handles for ready_requests.
-class readiness_source {
- public:
-  readiness_source() = default;
-  readiness_source(const readiness_source&) = delete;
-  readiness_source& operator=(const readiness_source&) = delete;
-
-  /// Begins to watch a handle, whose index is set. Throws.
-  virtual void add(handle& watched) = 0;
-  /// Ends that; nothing refers to the handle any more.
-  virtual void remove(handle& watched) noexcept = 0;
-  /// A request has to wait until its handle is reported as ready.
-  virtual void wait_for(handle& waiting, direction way) noexcept = 0;
-  /// Carries out a request that reads, for a handle with handle_flag::kernel_receives; EAGAIN when
-  /// nothing came.
-  virtual result read_early(request& reader) noexcept = 0;
-
-  /// Notes the count of bytes of the last call that received.
-  void note_receive(std::size_t bytes) noexcept { last_receive_ = bytes; }
-
- protected:
-  ~readiness_source() = default;
-  /// Returns that count once; 0 from then on.
-  std::size_t take_last_receive() noexcept { return std::exchange(last_receive_, 0); }
-
- private:
-  std::size_t last_receive_ = 0;
-};
-
-/// The requests of epoll and of io_uring. Calls its source; the source never calls back.
+/// The requests of epoll and of io_uring, which have the kernel watch the handles.
 class ready_requests : public backend {
  public:
-  explicit ready_requests(readiness_source& source) noexcept;
+  ready_requests() noexcept;
 
   void attach(handle& added) final;
   void detach(handle& removed) noexcept final;
-  std::optional<result> start(request& request) noexcept override;
+  std::optional<result> start(request& request) noexcept final;
   result attempt(request& request) noexcept final;
   void charge(std::size_t bytes) noexcept final { spend(result::of(bytes)); }
-  std::optional<result> cancel(request& request) noexcept override;
+  std::optional<result> cancel(request& request) noexcept final;
   receive_memory& memory() noexcept final { return memory_; }
 
   // The poller's.
@@ -109,7 +79,17 @@ class ready_requests : public backend {
 
  protected:
   ~ready_requests() = default;
-
+  /// Begins to watch a handle, whose index is set. Throws.
+  virtual void add(handle& watched) = 0;
+  /// Ends that; nothing refers to the handle any more.
+  virtual void remove(handle& watched) noexcept = 0;
+  /// A request has to wait until its handle is reported as ready.
+  virtual void wait_for(handle& waiting, direction way) noexcept = 0;
+  /// Carries out a request that reads, for a handle with handle_flag::kernel_receives; EAGAIN when
+  /// nothing came.
+  virtual result take_early(request& reader) noexcept = 0;
+  /// The count of bytes of the last call that received; once, then 0.
+  std::size_t take_last_receive() noexcept { return std::exchange(last_receive_, 0); }
   /// Completes a request with a result that came by another way than a call.
   void hand_over(request& request, result outcome, std::size_t& completed);
   /// Has the handle's requests tried in the loop's next turn.
@@ -162,11 +142,11 @@ class ready_requests : public backend {
     if (outcome) bytes_left_ -= std::min(outcome.count(), bytes_left_);
   }
 
-  readiness_source& source_;
   // Requests that may still be done at once before the loop gets its turn, and the bytes that they
   // and those that the loop serves may still move.
   unsigned at_once_ = most_at_once;
   std::size_t bytes_left_ = most_bytes;
+  std::size_t last_receive_ = 0;
   handle* current_ = nullptr;     // being served; null once it was detached
   std::vector<handle*> handles_;  // by their index; null: free
   std::vector<std::uint32_t> free_;

@@ -7,16 +7,11 @@ namespace gyre::io::detail {
 
 void throw_failure(std::error_code error, const task_context* context, refusal reason,
                    const char* operation) {
-  switch (reason) {
-    case refusal::none: gyre::detail::throw_failure(error, context, operation);
-    case refusal::closed: throw std::system_error(error, operation + std::string(": it is closed"));
-    case refusal::elsewhere:
-      throw std::system_error(error, operation + std::string(": not on the thread of its loop"));
-    case refusal::busy:
-      throw std::system_error(error,
-                              operation + std::string(": another coroutine does so already"));
-  }
-  std::terminate();
+  if (reason == refusal::none) gyre::detail::throw_failure(error, context, operation);
+  const char* const why = reason == refusal::closed      ? ": it is closed"
+                          : reason == refusal::elsewhere ? ": not on the thread of its loop"
+                                                         : ": another coroutine does so already";
+  throw std::system_error(error, operation + std::string(why));
 }
 
 std::error_code current_error() noexcept {

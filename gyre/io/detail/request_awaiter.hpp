@@ -2,9 +2,8 @@
 // request_awaiter: the awaiter of requests, for everything that reads, writes, accepts or connects.
 //
 // All of it happens on the loop's thread, but for a stop, which comes from any. That posts an
-// operation to the loop, which ends the request there. If the request has completed meanwhile, the
-// operation is still on its way to the awaiter; then it, and not the request, resumes the
-// coroutine.
+// operation to the loop, which ends the request there. If the request has completed meanwhile, that
+// operation, and not the request, resumes the coroutine.
 //
 // Closing the descriptor resumes no coroutine within that call, but by a timer that has expired:
 // unlike a posted operation, a timer can be cancelled when the coroutine is destroyed.
@@ -137,7 +136,6 @@ class [[nodiscard]] request_awaiter : Operation, gyre::operation, time_limit<Tim
     if (stage_ == stage::waiting || stage_ == stage::deferred) [[unlikely]]
       abandon();
   }
-
   /// Ends with std::errc::timed_out when `limit` has passed. An operation that can be done at once
   /// is done with any limit, unless it is put off so that others get their turn. Costs a timer, no
   /// allocation.

@@ -60,7 +60,8 @@ struct receive_operation : single_request<receive_request> {
   received value(io::result) noexcept { return std::move(data); }
 };
 
-/// Receives, and appends to a buffer, until a delimiter is there.
+/// Receives, and appends to a buffer, until a delimiter is there. Here, and in the operations below
+/// that advance(), begin() also goes on.
 struct read_until_operation : counting_request<receive_request> {
   static constexpr const char* name = "gyre::io::stream: read_until";
 
@@ -74,12 +75,11 @@ struct read_until_operation : counting_request<receive_request> {
       : read_until_operation(other.descriptor(), callback, *other.buffer_, other.delimiter_,
                              other.limit_) {}
 
-  std::optional<io::result> begin() noexcept { return receive_until_found(); }
+  std::optional<io::result> begin() noexcept;
   std::optional<io::result> advance(io::result outcome) noexcept;
   std::error_code check(io::result) const noexcept { return failure_; }
 
  private:
-  std::optional<io::result> receive_until_found() noexcept;
   /// The outcome if the search has come to an end.
   std::optional<io::result> search() noexcept;
   std::optional<io::result> take(io::result outcome) noexcept;
@@ -140,11 +140,10 @@ struct gather_operation : counting_request<gather_request> {
   gather_operation(const gather_operation& other, function callback) noexcept
       : gather_operation(other.descriptor(), callback, other.rest_, other.whole_) {}
 
-  std::optional<io::result> begin() noexcept { return write_rest(); }
+  std::optional<io::result> begin() noexcept;
   std::optional<io::result> advance(io::result outcome) noexcept;
 
  private:
-  std::optional<io::result> write_rest() noexcept;
   /// Counts written bytes; returns whether all are written.
   bool take(std::size_t count) noexcept;
 
@@ -183,14 +182,12 @@ struct send_file_operation : counting_request<readiness_request> {
       : send_file_operation(other.descriptor(), callback, other.file_, other.offset_, other.left_) {
   }
 
-  std::optional<io::result> begin() noexcept { return send_rest(); }
+  std::optional<io::result> begin() noexcept;
   std::optional<io::result> advance(io::result outcome) noexcept;
 
  private:
   // The bytes of one call, so that other descriptors get their turn.
   static constexpr std::size_t most_at_once = std::size_t{1} << 20;
-
-  std::optional<io::result> send_rest() noexcept;
 
   int file_;
   ::off_t offset_;

@@ -49,7 +49,6 @@ class basic_thread_parker {
     // that came after the futex gave up by itself, and the owner need not see yet why it came.
     state_.exchange(empty, std::memory_order_acquire);
   }
-
   /// Wakes the owner if it is parked, else makes its next park() return at once. Returns whether it
   /// was parked: if not, the caller must wake it from wherever else it may wait. Any thread;
   /// async-signal-safe. One system call where it returns true, else none.
@@ -61,7 +60,6 @@ class basic_thread_parker {
     Futex::wake_one(state_);
     return true;
   }
-
   /// Forgets an owner that did not survive a fork, and its wake-ups. While no other thread is here.
   void reset() noexcept {
     // relaxed: nobody to pair with.

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/io/detail/uring.hpp>
 
-#include <gyre/base/detail/timespec.hpp>
 #include <gyre/base/error.hpp>
-#include <gyre/io/detail/this_thread.hpp>
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -36,10 +34,6 @@ uring::~uring() {
   } else {
     ::close(fd_);
   }
-}
-
-bool uring::usable_here() const noexcept {
-  return open_ && (thread_ == 0 || thread_ == this_thread());
 }
 
 // Keeps the descriptor's number, as other threads may be sending messages to it.

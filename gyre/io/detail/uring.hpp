@@ -7,32 +7,38 @@
 
 #include <liburing.h>
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
 
 namespace gyre::io::detail {
 
-/// The kernel ties a ring to the thread that first enters it, and ends the thread's requests when
-/// the thread ends. So for another thread, and after a fork, the ring is closed, and a new one
-/// opened.
+/// A number that no other thread has had, unlike the system's; not 0. The kernel keeps requests of
+/// rings by thread.
+inline std::uint64_t this_thread() noexcept {
+  static constinit std::atomic<std::uint64_t> last = 0;
+  static constinit thread_local std::uint64_t number = 0;
+  // relaxed: only uniqueness counts.
+  if (number == 0) number = last.fetch_add(1, std::memory_order_relaxed) + 1;
+  return number;
+}
+
+/// The kernel ties a ring to the thread that first enters it, and ends the thread's requests with
+/// the thread. So for another thread, and after a fork, the ring is closed and a new one opened.
 class uring {
  public:
   static constexpr unsigned submissions = 256;
   static constexpr unsigned completions = 4096;
-
   /// Throws std::system_error (EMFILE, ENFILE, ENOMEM, EPERM, ENOSYS).
   explicit uring(const uring_features& features);
-  uring(const uring&) = delete;
-  uring& operator=(const uring&) = delete;
+  uring& operator=(uring&&) = delete;
   ~uring();
-
   /// The same number for as long as this lives. Any thread.
   int fd() const noexcept { return fd_; }
   io_uring& raw() noexcept { return ring_; }
-
   /// Whether the ring belongs to no thread yet, or to the calling one.
-  bool usable_here() const noexcept;
+  bool usable_here() const noexcept { return open_ && (thread_ == 0 || thread_ == this_thread()); }
   /// Ends all requests; their completions until then are ready() to be taken.
   void end_all() noexcept;
   /// Closes the ring. Its number then refers to the file of `replacement`, until open().
@@ -40,11 +46,9 @@ class uring {
   /// Replaces a closed ring by a new one, which belongs to no thread yet. Throws as the
   /// constructor.
   void open();
-
   /// Posts a completion to a ring, of any process, without a ring of the caller's. Returns whether
   /// that succeeded. Any thread; async-signal-safe.
   static bool send_message(int ring, unsigned result, std::uint64_t user_data) noexcept;
-
   /// The next free submission; null if there is no room and none can be made.
   io_uring_sqe* next_submission() noexcept;
   /// Whether the kernel has completions that are not ready() yet; enter() makes them so.
@@ -56,7 +60,6 @@ class uring {
   /// As enter(), and waits for a completion or `deadline` (steady_time::max(): none). EINTR when a
   /// signal handler ran.
   int enter_and_wait(steady_time present, steady_time deadline) noexcept;
-
   /// The count of completions to take; the kernel may keep more (see has_business()).
   unsigned ready() const noexcept {
     return set_aside_count() + (open_ ? io_uring_cq_ready(&ring_) : 0);

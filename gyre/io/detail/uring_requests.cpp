@@ -1,13 +1,49 @@
 // SPDX-License-Identifier: Apache-2.0
+// The completions of subscriptions, and the requests that wait for them.
 #include <gyre/io/detail/uring_requests.hpp>
 
 #include <gyre/base/unique_fd.hpp>
-#include <gyre/io/detail/early_data.hpp>
+
+#include <poll.h>
+#include <sys/socket.h>
 
 #include <cerrno>
+#include <span>
+#include <utility>
 
 namespace gyre::io::detail {
 namespace {
+
+bool has_buffer(const io_uring_cqe& completion) noexcept {
+  return (completion.flags & IORING_CQE_F_BUFFER) != 0;
+}
+
+std::uint32_t events_of(const io_uring_cqe& completion) noexcept {
+  const auto events = static_cast<std::uint32_t>(completion.res);
+  return (events & POLLRDBAND) != 0 ? events & ~std::uint32_t{POLLPRI | POLLRDBAND} : events;
+}
+
+// Asks for the address of a connection's peer; false if there is none any more.
+bool fill_peer(accept_request& acceptor, int connection) noexcept {
+  acceptor.peer_size = sizeof acceptor.peer;
+  return ::getpeername(connection, reinterpret_cast<sockaddr*>(&acceptor.peer),
+                       &acceptor.peer_size) == 0;
+}
+
+std::size_t scatter(buffer_ring::queue& from, std::span<const iovec> pieces) noexcept {
+  std::size_t count = 0;
+  for (const iovec& piece : pieces) {
+    count += from.read({static_cast<std::byte*>(piece.iov_base), piece.iov_len});
+  }
+  return count;
+}
+
+std::size_t read_message(buffer_ring::queue& from, msghdr& message) noexcept {
+  message.msg_namelen = 0;
+  message.msg_controllen = 0;
+  message.msg_flags = 0;
+  return scatter(from, {message.msg_iov, message.msg_iovlen});
+}
 
 // The kernel cannot watch a descriptor, for want of memory or because of its kind.
 bool is_refusal(const io_uring_cqe& completion, subscription which) noexcept {
@@ -18,19 +54,19 @@ bool is_refusal(const io_uring_cqe& completion, subscription which) noexcept {
 }  // namespace
 
 void uring_requests::serve_completion(const io_uring_cqe& completion, std::size_t& completed) {
-  handle* const target = subscriptions_.target_of(completion);
-  if (target == nullptr) return subscriptions_.discard(completion);
-  if (subscriptions_.deliver_bytes(*target, completion)) [[likely]] {
+  handle* const target = target_of(completion);
+  if (target == nullptr) return discard(completion);
+  if (deliver_bytes(*target, completion)) [[likely]] {
     const auto count = static_cast<std::size_t>(completion.res);
     return hand_over(*target->reader, result::of(count), completed);
   }
-  if (subscriptions_.deliver_connection(*target, completion)) {
+  if (deliver_connection(*target, completion)) {
     unique_fd accepted(completion.res);
     auto& acceptor = static_cast<accept_request&>(*target->reader);
     if (!fill_peer(acceptor, accepted.get())) return;
     return hand_over(acceptor, result::of(static_cast<std::size_t>(accepted.release())), completed);
   }
-  subscriptions_.record_for(*target, completion);
+  record_for(*target, completion);
   const subscription which = subscription_of(completion);
   if (!is_refusal(completion, which)) return serve(*target, 0, completed);
   // To subscribe again would be in vain, or at once.
@@ -38,17 +74,198 @@ void uring_requests::serve_completion(const io_uring_cqe& completion, std::size_
   if (waiting != nullptr) hand_over(*waiting, result::failure(-completion.res), completed);
 }
 
-void uring_requests::retry_short_reads() noexcept {
-  while (!subscriptions_.all_reads_confirmed()) {
-    handle& next = subscriptions_.take_unconfirmed();
-    if (next.reading() && next.flags.has(handle_flag::may_read)) serve_later(next);
+bool uring_requests::deliver_bytes(handle& target, const io_uring_cqe& completion) noexcept {
+  registration& entry = registrations_[target.index];
+  request* const reader = target.reader;
+  if (subscription_of(completion) != subscription::receive || completion.res <= 0) return false;
+  if (!entry.early.bytes.empty() || reader == nullptr || !can_receive(*reader)) return false;
+  const auto count = static_cast<std::size_t>(completion.res);
+  if (is_last(completion)) entry.end(subscription_of(completion));
+  if (count >= large_message) {
+    entry.prefers_calls = true;
+    entry.small_messages = 0;
+    unsubscribe(entry, subscription::receive);
+  }
+  update_flags(entry);
+  if (is_last(completion)) wait_for(target, direction::read);
+  static_cast<receive_request&>(*reader).data =
+      buffers_.lend(buffer_ring::named_by(completion), count);
+  return true;
+}
+
+bool uring_requests::deliver_connection(handle& target, const io_uring_cqe& completion) noexcept {
+  registration& entry = registrations_[target.index];
+  request* const reader = target.reader;
+  if (subscription_of(completion) != subscription::accept || completion.res < 0) return false;
+  if (!entry.early.empty() || reader == nullptr || !can_accept(*reader)) return false;
+  if (is_last(completion)) entry.end(subscription_of(completion));
+  update_flags(entry);
+  if (is_last(completion)) wait_for(target, direction::read);
+  return true;
+}
+
+void uring_requests::record(const io_uring_cqe& completion) noexcept {
+  if (handle* const target = target_of(completion)) {
+    record_for(*target, completion);
+  } else {
+    discard(completion);
   }
 }
 
-void uring_requests::restart() noexcept {
-  subscriptions_.reset();
-  for (handle* const each : handles()) {
-    if (each != nullptr && (each->reading() || each->writing())) serve_later(*each);
+void uring_requests::record_for(handle& target, const io_uring_cqe& completion) noexcept {
+  registration& entry = registrations_[target.index];
+  if (is_last(completion)) entry.end(subscription_of(completion));
+  switch (subscription_of(completion)) {
+    case subscription::readable:
+    case subscription::writable:
+      unconfirmed_.erase(target.index);
+      if (completion.res >= 0) note_events(target, events_of(completion));
+      if (target.writer == nullptr) unsubscribe(entry, subscription::writable);
+      break;
+    case subscription::receive: record_received(entry, completion); break;
+    case subscription::accept: record_accepted(entry, completion); break;
+  }
+  update_flags(entry);
+}
+
+void uring_requests::record_received(registration& entry, const io_uring_cqe& completion) noexcept {
+  if (completion.res > 0) {
+    entry.early.bytes.push(buffers_, buffer_ring::named_by(completion),
+                           static_cast<std::size_t>(completion.res));
+    return unsubscribe(entry, subscription::receive);
+  }
+  if (has_buffer(completion)) buffers_.recycle(buffer_ring::named_by(completion));
+  switch (-completion.res) {
+    case 0:
+    case ECANCELED:
+    case ENOBUFS:
+    case ENOMEM:
+    case EAGAIN:
+    case EINTR: break;  // a call tells it again, or what there is now
+    case EINVAL:
+    case EOPNOTSUPP:
+      entry.prefers_calls = true;
+      entry.small_messages = 0;
+      break;
+    default: entry.early.error = -completion.res;
+  }
+}
+
+void uring_requests::record_accepted(registration& entry, const io_uring_cqe& completion) noexcept {
+  if (completion.res < 0) return;  // a call tells it again
+  unsubscribe(entry, subscription::accept);
+  unique_fd accepted(completion.res);
+  try {
+    connections_.push_back({entry.watched->index, std::move(accepted)});
+    ++entry.early.connections;
+  } catch (...) {
+    return;  // closes the connection
+  }
+}
+
+void uring_requests::discard(const io_uring_cqe& completion) noexcept {
+  if (has_buffer(completion)) buffers_.recycle(buffer_ring::named_by(completion));
+  if (subscription_of(completion) == subscription::accept && completion.res >= 0) {
+    unique_fd{completion.res};
+  }
+}
+
+// ---- early data
+
+std::optional<result> early_data::read(request& reader) noexcept {
+  if (bytes.empty()) return std::nullopt;
+  switch (reader.kind()) {
+    case request_kind::receive: {
+      auto& receiving = static_cast<receive_request&>(reader);
+      receiving.data = bytes.pop();
+      return result::of(receiving.data.size());
+    }
+    case request_kind::read: {
+      auto& reading = static_cast<read_request&>(reader);
+      const std::size_t count = bytes.read(reading.rest);
+      reading.rest = reading.rest.subspan(count);
+      reading.done += count;
+      if (reading.whole() && !reading.rest.empty()) return std::nullopt;
+      return result::of(reading.done);
+    }
+    case request_kind::scatter:
+      return result::of(scatter(bytes, static_cast<scatter_request&>(reader).pieces));
+    case request_kind::receive_message:
+      return result::of(
+          read_message(bytes, *static_cast<receive_message_request&>(reader).message));
+    case request_kind::receive_messages: {
+      mmsghdr& first = static_cast<receive_messages_request&>(reader).messages.front();
+      first.msg_len = static_cast<unsigned>(read_message(bytes, first.msg_hdr));
+      return result::of(1);
+    }
+    default: return result::of(0);  // reads no bytes
+  }
+}
+
+// The listener's oldest connection whose peer is still there.
+std::optional<result> uring_requests::accept_early(accept_request& acceptor) noexcept {
+  const std::uint32_t listener = acceptor.target().index;
+  for (auto each = connections_.begin(); each != connections_.end();) {
+    if (each->listener != listener) {
+      ++each;
+      continue;
+    }
+    unique_fd fd = std::move(each->fd);
+    each = connections_.erase(each);
+    --registrations_[listener].early.connections;
+    if (fill_peer(acceptor, fd.get())) return result::of(static_cast<std::size_t>(fd.release()));
+  }
+  return std::nullopt;
+}
+
+result uring_requests::take_early(request& reader) noexcept {
+  registration& entry = registrations_[reader.target().index];
+  std::optional<result> outcome;
+  switch (reader.kind()) {
+    case request_kind::wait_readable:
+      if (!entry.early.empty()) outcome = result::of(0);
+      break;
+    case request_kind::accept: outcome = accept_early(static_cast<accept_request&>(reader)); break;
+    default: outcome = entry.early.read(reader);
+  }
+  if (!outcome && entry.early.error != 0) {
+    outcome = result::failure(std::exchange(entry.early.error, 0));
+  }
+  update_flags(entry);
+  return outcome.value_or(result::failure(EAGAIN));
+}
+
+// While the kernel receives, a call would overtake it.
+void uring_requests::update_flags(registration& entry) noexcept {
+  using enum handle_flag;
+  auto& flags = entry.watched->flags;
+  const bool receives =
+      entry.armed.has_any(subscription_set(subscription::receive) | subscription::accept);
+  if (!entry.early.empty()) {
+    flags.insert(kernel_receives);
+    flags.insert(may_read);
+  } else if (receives) {
+    flags.insert(kernel_receives);
+    flags.erase(may_read);
+  } else {
+    if (flags.has(kernel_receives)) flags.insert(may_read);
+    flags.erase(kernel_receives);
+  }
+}
+
+// A read stops at urgent data, and bytes behind it are not reported. Most completions show urgent
+// data, but not all (see events_of()). To read until nothing is left would cost each message a call
+// in vain; so a short read is doubted only when nothing comes for a while.
+void uring_requests::retry_short_reads() noexcept {
+  while (!unconfirmed_.empty()) {
+    const std::uint32_t index = unconfirmed_.any();
+    unconfirmed_.erase(index);
+    handle& waiting = *registrations_[index].watched;
+    waiting.flags.erase(handle_flag::trusts_short_read);
+    const int at_urgent_data = ::sockatmark(waiting.fd());  // negative if it cannot be known
+    if (at_urgent_data != 0) waiting.flags.insert(handle_flag::may_read);
+    if (at_urgent_data > 0) waiting.flags.insert(handle_flag::short_reads_mislead);
+    if (waiting.reading() && waiting.flags.has(handle_flag::may_read)) serve_later(waiting);
   }
 }
 

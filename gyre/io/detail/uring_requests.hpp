@@ -1,37 +1,263 @@
 // SPDX-License-Identifier: Apache-2.0
-// Requests on io_uring: takes the completions of subscriptions to the requests that wait for them.
-// All that the kernel is not subscribed to is done by calls, as ready_requests does it.
+// Requests on io_uring. They wait for subscriptions: services of the kernel for a handle that last
+// until they are cancelled, such as receiving all that comes into buffers of the loop (multishot
+// requests). Without a subscription that fits, calls carry a request out, as in ready_requests.
+//
+// A subscription names an entry of a table, never a request or its memory; so to cancel a request
+// is to forget it, and only closing a descriptor has to wait for the kernel. Changes are noted for
+// each handle, and submitted with the loop's next wait.
 #pragma once
 
+#include <gyre/base/detail/flag_set.hpp>
+#include <gyre/base/unique_fd.hpp>
+#include <gyre/io/detail/buffer_ring.hpp>
 #include <gyre/io/detail/ready_requests.hpp>
-#include <gyre/io/detail/uring_subscriptions.hpp>
+#include <gyre/io/detail/uring.hpp>
+#include <gyre/io/uring_support.hpp>
 
 #include <liburing.h>
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
+#include <utility>
+#include <vector>
 
 namespace gyre::io::detail {
 
+/// Integers below a limit, in no order. Only reserve() allocates.
+class index_set {
+ public:
+  /// Allows integers below `limit`. Throws std::bad_alloc.
+  void reserve(std::size_t limit) {
+    if (limit <= positions_.size()) return;
+    positions_.resize(limit, nowhere);
+    members_.reserve(positions_.capacity());  // not one by one
+  }
+
+  bool empty() const noexcept { return members_.empty(); }
+  /// A member; there must be one.
+  std::uint32_t any() const noexcept { return members_.back(); }
+
+  void insert(std::uint32_t index) noexcept {
+    if (positions_[index] != nowhere) return;
+    positions_[index] = static_cast<std::uint32_t>(members_.size());
+    members_.push_back(index);
+  }
+
+  void erase(std::uint32_t index) noexcept {
+    const std::uint32_t position = positions_[index];
+    if (position == nowhere) return;
+    const std::uint32_t last = members_.back();
+    members_[position] = last;
+    positions_[last] = position;
+    members_.pop_back();
+    positions_[index] = nowhere;
+  }
+
+ private:
+  static constexpr std::uint32_t nowhere = UINT32_MAX;
+
+  std::vector<std::uint32_t> members_;
+  std::vector<std::uint32_t> positions_;  // of each integer in members_
+};
+
+/// A service of the kernel for a handle. Each is in one of these states; in brackets: the sets of
+/// the handle's registration that hold it. Submit: the loop submits all changes.
+///
+///                                   | subscribe | unsubscribe | submit     | last completion
+///                                   |           |             |            | seen (3) | taken
+///     idle       []                 | requested | -           | -          | -        | -
+///     requested  [wanted]           | -         | idle        | armed (1)  | -        | -
+///     armed      [wanted, armed]    | -         | unwanted    | - (1)      | ended    | idle
+///     unwanted   [armed]            | armed     | -           | cancelling | ended    | idle
+///     cancelling [armed, cancelled] | - (2)     | -           | -          | ended    | idle
+///     ended      [armed, ended]     | - (2)     | -           | -          | -        | idle
+///
+/// (1) Is unsubscribed first if no request waits for it any more.
+/// (2) `wanted` is noted, and dropped with the last completion; then the request is tried
+///     again, and subscribes anew.
+/// (3) When a handle is closed, all completions that are ready are looked at without being taken.
+enum class subscription : std::uint8_t {
+  readable = 1,  // tells when the descriptor becomes readable
+  writable = 2,
+  receive = 4,  // receives all that comes
+  accept = 8    // accepts all connections
+};
+
+using subscription_set = gyre::detail::flag_set<subscription>;
+
+inline constexpr std::array all_subscriptions = {subscription::readable, subscription::writable,
+                                                 subscription::receive, subscription::accept};
+
+/// The `user_data` of a subscription's completions. From its lowest bit: a tag, the subscription,
+/// the handle's generation, its index.
+struct subscription_id {
+  static constexpr std::uint8_t tag = 1;
+  static constexpr std::uint32_t generation_mask = 0xffff;
+
+  subscription which;
+  std::uint32_t generation;
+  std::uint32_t index;
+
+  constexpr explicit operator std::uint64_t() const noexcept {
+    return tag | std::uint64_t{std::to_underlying(which)} << 8 | std::uint64_t{generation} << 16 |
+           std::uint64_t{index} << 32;
+  }
+};
+
+inline std::uint8_t tag_of(const io_uring_cqe& completion) noexcept {
+  return static_cast<std::uint8_t>(completion.user_data);
+}
+inline subscription_id id_of(const io_uring_cqe& completion) noexcept {
+  return {static_cast<subscription>(completion.user_data >> 8 & 0xff),
+          static_cast<std::uint32_t>(completion.user_data >> 16) & subscription_id::generation_mask,
+          static_cast<std::uint32_t>(completion.user_data >> 32)};
+}
+inline subscription subscription_of(const io_uring_cqe& completion) noexcept {
+  return id_of(completion).which;
+}
+inline bool is_last(const io_uring_cqe& completion) noexcept {
+  return (completion.flags & IORING_CQE_F_MORE) == 0;
+}
+
+/// The owner of a ring.
+class uring_owner {
+ public:
+  /// Closes the ring, which ends all subscriptions.
+  virtual void abandon_ring() noexcept = 0;
+  virtual file_service* files() noexcept = 0;
+
+ protected:
+  ~uring_owner() = default;
+};
+
+/// The data of a handle that the kernel received or accepted before a request asked for it, in the
+/// order in which it came.
+struct early_data {
+  buffer_ring::queue bytes;
+  int error = 0;                  // came after `bytes`
+  std::uint32_t connections = 0;  // in uring_requests::connections_
+
+  bool empty() const noexcept { return bytes.empty() && error == 0 && connections == 0; }
+  /// Carries out a request that reads bytes. Nothing if there are none, or too few for a whole
+  /// buffer.
+  std::optional<result> read(request& reader) noexcept;
+};
+
 class uring_requests final : public ready_requests {
  public:
-  uring_requests(uring_owner& owner, uring_subscriptions& subscriptions) noexcept
-      : ready_requests(subscriptions), owner_(owner), subscriptions_(subscriptions) {}
+  /// Throws std::bad_alloc.
+  uring_requests(uring_owner& owner, uring& ring, const uring_features& features);
 
   file_service* files() noexcept override { return owner_.files(); }
 
-  // The poller's.
-  void serve_completion(const io_uring_cqe& completion, std::size_t& completed);
-  /// Tries the requests again that wait only because of a short read.
-  void retry_short_reads() noexcept;
-  /// Tries all requests under way again, after the ring and all subscriptions were given up.
+  // For the poller: the ring's life.
+  /// Gives the kernel the buffers that it receives into. After the ring was opened.
+  void provide_buffers() noexcept;
+  /// Writes all changes into the ring; false: there was no room for all.
+  bool submit_changes() noexcept;
+  /// Cancels all subscriptions; false: there are none any more.
+  bool cancel_all() noexcept;
+  /// Forgets all subscriptions, which have ended with their ring, and tries all requests under way
+  /// again. Early data stays.
   void restart() noexcept;
+  void discard_early_data() noexcept;
+
+  // For completions.
+  void serve_completion(const io_uring_cqe& completion, std::size_t& completed);
+  /// Notes what a completion tells, and keeps what it brings as early data. Completes no request.
+  void record(const io_uring_cqe& completion) noexcept;
+  /// Whether no request waits only because a short read told that there was nothing more.
+  bool all_reads_confirmed() const noexcept { return unconfirmed_.empty(); }
+  /// Tries such requests again.
+  void retry_short_reads() noexcept;
   /// How many completions were looked at before they were taken, to close handles.
-  std::uint64_t examined_completions() const noexcept { return subscriptions_.examined(); }
+  std::uint64_t examined_completions() const noexcept { return examined_; }
 
  private:
+  // A message that shows that calls are better than multishot receive, one that shows that they are
+  // not, and how many of these in a row are believed.
+  static constexpr std::size_t large_message = buffer_ring::bytes_each;
+  static constexpr std::size_t small_message = buffer_ring::bytes_each / 2;
+  static constexpr std::uint8_t many_small = 16;
+
+  // The subscriptions of a handle, and its early data.
+  struct registration {
+    handle* watched = nullptr;
+    std::uint32_t generation = 0;
+    subscription_set wanted;
+    subscription_set armed;  // that the kernel has
+    subscription_set cancelled;
+    subscription_set ended;           // their last completion is ready to be taken
+    bool prefers_calls = false;       // to receive
+    std::uint8_t small_messages = 0;  // in a row
+    early_data early;
+
+    void end(subscription which) noexcept {
+      for (subscription_set* const each : {&wanted, &armed, &cancelled, &ended}) each->erase(which);
+    }
+    bool has_live() const noexcept { return !(armed - ended).empty(); }
+  };
+
+  struct early_connection {
+    std::uint32_t listener;  // its index
+    unique_fd fd;
+  };
+
+  void add(handle& watched) override;
+  void remove(handle& watched) noexcept override;
+  void wait_for(handle& waiting, direction way) noexcept override;
+  result take_early(request& reader) noexcept override;
+
+  void subscribe(registration& entry, subscription which) noexcept;
+  void unsubscribe(registration& entry, subscription which) noexcept;
+  bool submit(registration& entry, subscription which) noexcept;
+  bool submit_cancel(registration& entry, subscription which) noexcept;
+  bool cancel_all_of(registration& entry) noexcept;
+  bool is_waited_for(const registration& entry, subscription which) const noexcept;
+  bool can_receive(const request& reader) const noexcept;
+  bool can_accept(const request& reader) const noexcept;
+  bool prefers_to_receive(const request& reader, registration& entry) noexcept;
+
+  void await_end_of(registration& entry) noexcept;
+  void examine_completions() noexcept;
+  void discard_completions_of(std::uint32_t index) noexcept;
+  void discard_oldest_stale() noexcept;
+
+  // The handle that a completion is for; null if that was removed.
+  handle* target_of(const io_uring_cqe& completion) const noexcept {
+    const subscription_id id = detail::id_of(completion);
+    const registration& entry = registrations_[id.index];
+    return entry.generation == id.generation ? entry.watched : nullptr;
+  }
+  void record_for(handle& target, const io_uring_cqe& completion) noexcept;
+  // Gives back what a completion of a removed handle brings.
+  void discard(const io_uring_cqe& completion) noexcept;
+  // Records bytes that a request waits for, and lends them to it. False: they have to be recorded.
+  bool deliver_bytes(handle& target, const io_uring_cqe& completion) noexcept;
+  // Records a connection that a request waits for, which takes its descriptor. False: as above.
+  bool deliver_connection(handle& target, const io_uring_cqe& completion) noexcept;
+  void record_received(registration& entry, const io_uring_cqe& completion) noexcept;
+  void record_accepted(registration& entry, const io_uring_cqe& completion) noexcept;
+  std::optional<result> accept_early(accept_request& acceptor) noexcept;
+  static void update_flags(registration& entry) noexcept;
+  static subscription_id id_of(const registration& entry, subscription which) noexcept {
+    return {which, entry.generation, entry.watched->index};
+  }
+
   uring_owner& owner_;
-  uring_subscriptions& subscriptions_;
+  uring& ring_;
+  uring_features features_;
+  std::vector<registration> registrations_;  // by the handle's index
+  index_set changed_;                        // handles with other subscriptions wanted than armed
+  index_set unconfirmed_;                    // handles that wait because a read was short
+  std::vector<early_connection> connections_;
+  std::uint64_t examined_until_ = 0;  // the number of the first completion not examined
+  std::uint64_t examined_ = 0;
+  buffer_ring buffers_;
+  bool has_buffers_ = false;  // the ring
 };
 
 }  // namespace gyre::io::detail

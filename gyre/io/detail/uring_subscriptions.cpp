@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <gyre/io/detail/uring_subscriptions.hpp>
+#include <gyre/io/detail/uring_requests.hpp>
 
 #include <gyre/base/error.hpp>
 
@@ -17,23 +17,10 @@ namespace {
 // The `user_data` of a completion without interest.
 constexpr std::uint64_t ignored = 0;
 
-bool is_last(const io_uring_cqe& completion) noexcept {
-  return (completion.flags & IORING_CQE_F_MORE) == 0;
-}
-
-bool has_buffer(const io_uring_cqe& completion) noexcept {
-  return (completion.flags & IORING_CQE_F_BUFFER) != 0;
-}
-
 // Any data wakes a socket's waiters with POLLIN, POLLPRI and POLLRDBAND, and a completion repeats
 // that. Where two wake-ups made one completion, as with urgent data, it has the socket's own state:
 // POLLPRI for urgent data, POLLRDBAND never.
 constexpr unsigned readable_events = POLLIN | POLLRDHUP | POLLPRI | POLLRDBAND;
-
-std::uint32_t events_of(const io_uring_cqe& completion) noexcept {
-  const auto events = static_cast<std::uint32_t>(completion.res);
-  return (events & POLLRDBAND) != 0 ? events & ~std::uint32_t{POLLPRI | POLLRDBAND} : events;
-}
 
 // As epoll_ctl(2) does: what is always ready cannot be waited for.
 void check_descriptor(int fd) {
@@ -46,20 +33,19 @@ void check_descriptor(int fd) {
 
 }  // namespace
 
-uring_subscriptions::uring_subscriptions(uring_owner& owner, uring& ring,
-                                         const uring_features& features)
+uring_requests::uring_requests(uring_owner& owner, uring& ring, const uring_features& features)
     : owner_(owner), ring_(ring), features_(features) {
   // A ring's last completions can be had before it is closed only by kernels that have both (6.0).
   if (!features_.multishot_receive) features_.multishot_accept = false;
 }
 
-void uring_subscriptions::provide_buffers() noexcept {
+void uring_requests::provide_buffers() noexcept {
   has_buffers_ = features_.multishot_receive && buffers_.provide_to(ring_.raw()) == 0;
 }
 
 // ---- handles
 
-void uring_subscriptions::add(handle& watched) {
+void uring_requests::add(handle& watched) {
   const std::uint32_t index = watched.index;
   if (index >= registrations_.size()) registrations_.resize(index + 1);
   changed_.reserve(index + 1);
@@ -68,7 +54,7 @@ void uring_subscriptions::add(handle& watched) {
   registrations_[index].watched = &watched;
 }
 
-void uring_subscriptions::remove(handle& watched) noexcept {
+void uring_requests::remove(handle& watched) noexcept {
   registration& entry = registrations_[watched.index];
   entry.wanted.clear();
   // Accepted connections end with their listener, and not only when their turn comes.
@@ -77,7 +63,9 @@ void uring_subscriptions::remove(handle& watched) noexcept {
   changed_.erase(watched.index);
   unconfirmed_.erase(watched.index);
   entry.early.bytes.clear();
-  if (entry.early.connections != 0) connections_.close_those_of(watched.index);
+  if (entry.early.connections != 0) {
+    std::erase_if(connections_, [&](const auto& each) { return each.listener == watched.index; });
+  }
   const std::uint32_t generation = (entry.generation + 1) & subscription_id::generation_mask;
   // From now on completions are known by their generation as those of a closed handle; when
   // generations begin anew, there must be none left of the handle that had this one before.
@@ -88,7 +76,7 @@ void uring_subscriptions::remove(handle& watched) noexcept {
 }
 
 // The kernel holds the file of each subscription, so that closing the descriptor would end nothing.
-void uring_subscriptions::await_end_of(registration& entry) noexcept {
+void uring_requests::await_end_of(registration& entry) noexcept {
   constexpr int most_attempts = 1000;
   if (!entry.armed.empty()) examine_completions();
   for (int attempt = 0; entry.has_live(); ++attempt) {
@@ -102,7 +90,7 @@ void uring_subscriptions::await_end_of(registration& entry) noexcept {
 
 // Notes which subscriptions of all handles have ended. Looks at each completion once, however many
 // handles are closed before it is taken.
-void uring_subscriptions::examine_completions() noexcept {
+void uring_requests::examine_completions() noexcept {
   const std::uint64_t oldest = ring_.taken();
   const std::uint64_t end = oldest + ring_.ready();
   examined_until_ = std::max(examined_until_, oldest);
@@ -117,7 +105,7 @@ void uring_subscriptions::examine_completions() noexcept {
 }
 
 // Looks at all completions: for handles that are rarely closed.
-void uring_subscriptions::discard_completions_of(std::uint32_t index) noexcept {
+void uring_requests::discard_completions_of(std::uint32_t index) noexcept {
   examined_ += ring_.ready();
   for (unsigned each = 0; each < ring_.ready(); ++each) {
     io_uring_cqe& completion = ring_.at(each);
@@ -129,7 +117,7 @@ void uring_subscriptions::discard_completions_of(std::uint32_t index) noexcept {
 }
 
 // Makes room for the completions of others where many handles are closed.
-void uring_subscriptions::discard_oldest_stale() noexcept {
+void uring_requests::discard_oldest_stale() noexcept {
   while (ring_.ready() > 0) {
     const io_uring_cqe& oldest = ring_.at(0);
     const bool own = tag_of(oldest) == subscription_id::tag;
@@ -141,7 +129,7 @@ void uring_subscriptions::discard_oldest_stale() noexcept {
 
 // ---- subscribing
 
-void uring_subscriptions::wait_for(handle& waiting, direction way) noexcept {
+void uring_requests::wait_for(handle& waiting, direction way) noexcept {
   registration& entry = registrations_[waiting.index];
   if (way == direction::write) return subscribe(entry, subscription::writable);
   const request& reader = *waiting.reader;
@@ -159,17 +147,17 @@ void uring_subscriptions::wait_for(handle& waiting, direction way) noexcept {
   if (waiting.flags.has(handle_flag::trusts_short_read)) unconfirmed_.insert(waiting.index);
 }
 
-bool uring_subscriptions::can_receive(const request& reader) const noexcept {
+bool uring_requests::can_receive(const request& reader) const noexcept {
   return has_buffers_ && reader.kind() == request_kind::receive && reader.repeats() &&
          reader.target().kind() == handle_kind::stream_socket;
 }
 
-bool uring_subscriptions::can_accept(const request& reader) const noexcept {
+bool uring_requests::can_accept(const request& reader) const noexcept {
   return features_.multishot_accept && reader.kind() == request_kind::accept && reader.repeats() &&
          static_cast<const accept_request&>(reader).ahead();
 }
 
-bool uring_subscriptions::prefers_to_receive(const request& reader, registration& entry) noexcept {
+bool uring_requests::prefers_to_receive(const request& reader, registration& entry) noexcept {
   if (!can_receive(reader)) return false;
   if (const std::size_t bytes = take_last_receive(); entry.prefers_calls && bytes > 0) {
     entry.small_messages = bytes <= small_message ? entry.small_messages + 1 : 0;
@@ -180,17 +168,17 @@ bool uring_subscriptions::prefers_to_receive(const request& reader, registration
   return !entry.prefers_calls && !buffers_.exhausted();
 }
 
-void uring_subscriptions::subscribe(registration& entry, subscription which) noexcept {
+void uring_requests::subscribe(registration& entry, subscription which) noexcept {
   entry.wanted.insert(which);
   if (!entry.armed.has(which)) changed_.insert(entry.watched->index);
 }
 
-void uring_subscriptions::unsubscribe(registration& entry, subscription which) noexcept {
+void uring_requests::unsubscribe(registration& entry, subscription which) noexcept {
   entry.wanted.erase(which);
   if (entry.armed.has(which)) changed_.insert(entry.watched->index);
 }
 
-bool uring_subscriptions::submit_changes() noexcept {
+bool uring_requests::submit_changes() noexcept {
   while (!changed_.empty()) {
     const std::uint32_t index = changed_.any();
     registration& entry = registrations_[index];
@@ -199,15 +187,15 @@ bool uring_subscriptions::submit_changes() noexcept {
       const bool wanted = entry.wanted.has(each);
       const bool armed = entry.armed.has(each);
       if (wanted && !armed && !submit(entry, each)) return false;
-      if (!wanted && armed && !entry.cancelled.has(each) && !cancel(entry, each)) return false;
+      if (!wanted && armed && !entry.cancelled.has(each) && !submit_cancel(entry, each))
+        return false;
     }
     changed_.erase(index);
   }
   return true;
 }
 
-bool uring_subscriptions::is_waited_for(const registration& entry,
-                                        subscription which) const noexcept {
+bool uring_requests::is_waited_for(const registration& entry, subscription which) const noexcept {
   const request* const reader = entry.watched->reader;
   switch (which) {
     case subscription::readable: return reader != nullptr;
@@ -218,7 +206,7 @@ bool uring_subscriptions::is_waited_for(const registration& entry,
   return false;
 }
 
-bool uring_subscriptions::submit(registration& entry, subscription which) noexcept {
+bool uring_requests::submit(registration& entry, subscription which) noexcept {
   io_uring_sqe* const next = ring_.next_submission();
   if (next == nullptr) return false;
   const int fd = entry.watched->fd();
@@ -241,7 +229,7 @@ bool uring_subscriptions::submit(registration& entry, subscription which) noexce
   return true;
 }
 
-bool uring_subscriptions::cancel(registration& entry, subscription which) noexcept {
+bool uring_requests::submit_cancel(registration& entry, subscription which) noexcept {
   io_uring_sqe* const next = ring_.next_submission();
   if (next == nullptr) return false;
   io_uring_prep_cancel64(next, std::uint64_t{id_of(entry, which)}, 0);
@@ -250,15 +238,15 @@ bool uring_subscriptions::cancel(registration& entry, subscription which) noexce
   return true;
 }
 
-bool uring_subscriptions::cancel_all_of(registration& entry) noexcept {
+bool uring_requests::cancel_all_of(registration& entry) noexcept {
   const subscription_set live = entry.armed - (entry.cancelled | entry.ended);
   for (const subscription each : all_subscriptions) {
-    if (live.has(each) && !cancel(entry, each)) return false;
+    if (live.has(each) && !submit_cancel(entry, each)) return false;
   }
   return true;
 }
 
-bool uring_subscriptions::cancel_all() noexcept {
+bool uring_requests::cancel_all() noexcept {
   bool any = false;
   for (registration& each : registrations_) {
     if (each.armed.empty()) continue;
@@ -268,7 +256,7 @@ bool uring_subscriptions::cancel_all() noexcept {
   return any;
 }
 
-void uring_subscriptions::reset() noexcept {
+void uring_requests::restart() noexcept {
   examined_until_ = ring_.taken();
   while (!changed_.empty()) changed_.erase(changed_.any());
   for (registration& each : registrations_) {
@@ -277,166 +265,16 @@ void uring_subscriptions::reset() noexcept {
     each.watched->flags.insert(handle_flag::may_read);
     each.watched->flags.insert(handle_flag::may_write);
     update_flags(each);
+    if (each.watched->reading() || each.watched->writing()) serve_later(*each.watched);
   }
 }
 
-void uring_subscriptions::discard_early_data() noexcept {
+void uring_requests::discard_early_data() noexcept {
   for (registration& each : registrations_) {
     each.early.bytes.clear();
-    each.early.error = 0;
-    each.early.connections = 0;
+    each.early = {};
   }
-  connections_.close_all();
-}
-
-// A read stops at urgent data, and bytes behind it are not reported. Most completions show urgent
-// data, but not all (see events_of()). To read until nothing is left would cost each message a call
-// in vain; so a short read is doubted only when nothing comes for a while.
-handle& uring_subscriptions::take_unconfirmed() noexcept {
-  const std::uint32_t index = unconfirmed_.any();
-  unconfirmed_.erase(index);
-  handle& waiting = *registrations_[index].watched;
-  waiting.flags.erase(handle_flag::trusts_short_read);
-  const int at_urgent_data = ::sockatmark(waiting.fd());  // negative if it cannot be known
-  if (at_urgent_data != 0) waiting.flags.insert(handle_flag::may_read);
-  if (at_urgent_data > 0) waiting.flags.insert(handle_flag::short_reads_mislead);
-  return waiting;
-}
-
-// ---- completions
-
-bool uring_subscriptions::deliver_bytes(handle& target, const io_uring_cqe& completion) noexcept {
-  registration& entry = registrations_[target.index];
-  request* const reader = target.reader;
-  if (subscription_of(completion) != subscription::receive || completion.res <= 0) return false;
-  if (!entry.early.bytes.empty() || reader == nullptr || !can_receive(*reader)) return false;
-  const auto count = static_cast<std::size_t>(completion.res);
-  if (is_last(completion)) entry.end(subscription_of(completion));
-  if (count >= large_message) {
-    entry.prefers_calls = true;
-    entry.small_messages = 0;
-    unsubscribe(entry, subscription::receive);
-  }
-  update_flags(entry);
-  if (is_last(completion)) wait_for(target, direction::read);
-  static_cast<receive_request&>(*reader).data =
-      buffers_.lend(buffer_ring::named_by(completion), count);
-  return true;
-}
-
-bool uring_subscriptions::deliver_connection(handle& target,
-                                             const io_uring_cqe& completion) noexcept {
-  registration& entry = registrations_[target.index];
-  request* const reader = target.reader;
-  if (subscription_of(completion) != subscription::accept || completion.res < 0) return false;
-  if (!entry.early.empty() || reader == nullptr || !can_accept(*reader)) return false;
-  if (is_last(completion)) entry.end(subscription_of(completion));
-  update_flags(entry);
-  if (is_last(completion)) wait_for(target, direction::read);
-  return true;
-}
-
-void uring_subscriptions::record(const io_uring_cqe& completion) noexcept {
-  if (handle* const target = target_of(completion)) {
-    record_for(*target, completion);
-  } else {
-    discard(completion);
-  }
-}
-
-void uring_subscriptions::record_for(handle& target, const io_uring_cqe& completion) noexcept {
-  registration& entry = registrations_[target.index];
-  if (is_last(completion)) entry.end(subscription_of(completion));
-  switch (subscription_of(completion)) {
-    case subscription::readable:
-    case subscription::writable:
-      unconfirmed_.erase(target.index);
-      if (completion.res >= 0) note_events(target, events_of(completion));
-      if (target.writer == nullptr) unsubscribe(entry, subscription::writable);
-      break;
-    case subscription::receive: record_received(entry, completion); break;
-    case subscription::accept: record_accepted(entry, completion); break;
-  }
-  update_flags(entry);
-}
-
-void uring_subscriptions::record_received(registration& entry,
-                                          const io_uring_cqe& completion) noexcept {
-  if (completion.res > 0) {
-    entry.early.bytes.push(buffers_, buffer_ring::named_by(completion),
-                           static_cast<std::size_t>(completion.res));
-    return unsubscribe(entry, subscription::receive);
-  }
-  if (has_buffer(completion)) buffers_.recycle(buffer_ring::named_by(completion));
-  switch (-completion.res) {
-    case 0:
-    case ECANCELED:
-    case ENOBUFS:
-    case ENOMEM:
-    case EAGAIN:
-    case EINTR: break;  // a call tells it again, or what there is now
-    case EINVAL:
-    case EOPNOTSUPP:
-      entry.prefers_calls = true;
-      entry.small_messages = 0;
-      break;
-    default: entry.early.error = -completion.res;
-  }
-}
-
-void uring_subscriptions::record_accepted(registration& entry,
-                                          const io_uring_cqe& completion) noexcept {
-  if (completion.res < 0) return;  // a call tells it again
-  if (connections_.push(entry.watched->index, unique_fd(completion.res))) {
-    ++entry.early.connections;
-  }
-  unsubscribe(entry, subscription::accept);
-}
-
-void uring_subscriptions::discard(const io_uring_cqe& completion) noexcept {
-  if (has_buffer(completion)) buffers_.recycle(buffer_ring::named_by(completion));
-  if (subscription_of(completion) == subscription::accept && completion.res >= 0) {
-    unique_fd{completion.res};
-  }
-}
-
-// ---- early data
-
-result uring_subscriptions::read_early(request& reader) noexcept {
-  registration& entry = registrations_[reader.target().index];
-  std::optional<result> outcome;
-  switch (reader.kind()) {
-    case request_kind::wait_readable:
-      if (!entry.early.empty()) outcome = result::of(0);
-      break;
-    case request_kind::accept:
-      outcome = connections_.accept(static_cast<accept_request&>(reader), entry.early);
-      break;
-    default: outcome = entry.early.read(reader);
-  }
-  if (!outcome && entry.early.error != 0) {
-    outcome = result::failure(std::exchange(entry.early.error, 0));
-  }
-  update_flags(entry);
-  return outcome.value_or(result::failure(EAGAIN));
-}
-
-// While the kernel receives, a call would overtake it.
-void uring_subscriptions::update_flags(registration& entry) noexcept {
-  using enum handle_flag;
-  auto& flags = entry.watched->flags;
-  const bool receives =
-      entry.armed.has_any(subscription_set(subscription::receive) | subscription::accept);
-  if (!entry.early.empty()) {
-    flags.insert(kernel_receives);
-    flags.insert(may_read);
-  } else if (receives) {
-    flags.insert(kernel_receives);
-    flags.erase(may_read);
-  } else {
-    if (flags.has(kernel_receives)) flags.insert(may_read);
-    flags.erase(kernel_receives);
-  }
+  connections_.clear();
 }
 
 }  // namespace gyre::io::detail

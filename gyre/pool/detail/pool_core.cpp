@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/pool/detail/pool_core.hpp>
 
-#include <gyre/base/detail/usable_cpus.hpp>
+#include <gyre/base/detail/named_thread.hpp>
 #include <gyre/base/error.hpp>
 #include <gyre/base/fence.hpp>
 #include <gyre/pool/detail/shared_queue_scheduler.hpp>

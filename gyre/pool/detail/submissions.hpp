@@ -44,7 +44,7 @@ class basic_submissions {
   ~basic_submissions() {
     // A task's destructor may push once more, also to a shard that was empty already.
     while (ready()) shards_.front()->drop_all();
-    while (shard* each = shards_.take()) shards_.discharge(*each);
+    while (shard* each = shards_.take()) shards_.retire(*each);
   }
 
   /// Adds a callable that takes a slot; false, with `callable` untouched, if none is free. About 10
@@ -60,7 +60,7 @@ class basic_submissions {
   [[nodiscard]] bool try_push_built(Build&& build) {
     if (shard* const own = shards_.cached()) [[likely]]
       return push_to(*own, build);
-    const auto entered = shards_.find_or_enter();
+    const auto entered = shards_.find_or_register();
     return push_to(*entered, build);
   }
 
@@ -75,7 +75,7 @@ class basic_submissions {
   /// Adds acquired slots to the thread's stock; releases them if it throws std::bad_alloc.
   [[gnu::noinline]] void add_slots(std::size_t slots) {
     try {
-      shards_.find_or_enter()->add_to_stock(slots);
+      shards_.find_or_register()->add_to_stock(slots);
     } catch (...) {
       capacity_.release(slots);
       throw;
@@ -88,7 +88,7 @@ class basic_submissions {
     if (shard* const own = shards_.cached()) [[likely]] {
       push_admitted(*own, std::forward<F>(callable));
     } else {
-      const auto entered = shards_.find_or_enter();
+      const auto entered = shards_.find_or_register();
       push_admitted(*entered, std::forward<F>(callable));
     }
   }
@@ -125,7 +125,7 @@ class basic_submissions {
     if (reclaimed_up_to_.load(std::memory_order_relaxed) == now) return false;
     deferred_release released(*this);
     const std::lock_guard lock(queue_lock_);
-    shards_.admit_arrivals();
+    shards_.admit_new_shards();
     for (std::size_t left = shards_.size(); left > 0; --left) {
       shard* const each = shards_.take();
       const bool last = each->abandoned();
@@ -153,7 +153,7 @@ class basic_submissions {
     deferred_release(const deferred_release&) = delete;
     deferred_release& operator=(const deferred_release&) = delete;
     ~deferred_release() {
-      while (shard* each = shards_.pop_front()) owner_.shards_.discharge(*each);
+      while (shard* each = shards_.pop_front()) owner_.shards_.retire(*each);
       if (slots_ > 0) owner_.capacity_.release(slots_);
     }
     void take_stock(shard& abandoned) noexcept { slots_ += abandoned.give_up_stock(); }
@@ -203,7 +203,7 @@ class basic_submissions {
 
   // Under the lock: whether there is a shard with tasks, which then is the first.
   bool bring_work_to_front(deferred_release& released) noexcept {
-    shards_.admit_arrivals();
+    shards_.admit_new_shards();
     for (std::size_t left = shards_.size(); left > 0; --left) {
       // Before ready(): nothing can follow what an abandoned shard held.
       const bool last = shards_.front()->abandoned();
@@ -240,7 +240,7 @@ class basic_submissions {
   }
 
   [[gnu::noinline]] bool reserve() {
-    const auto own = shards_.find_or_enter();
+    const auto own = shards_.find_or_register();
     return own->has_stock() || restock(*own);
   }
 

@@ -5,11 +5,7 @@
 #include <gyre/task/detail/cancelled.hpp>
 #include <gyre/task/detail/this_context.hpp>
 
-#include <sys/eventfd.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <stdexcept>
@@ -17,8 +13,8 @@
 
 namespace gyre {
 
-void shutdown_step::done() noexcept {
-  if (auto* const sequence = std::exchange(sequence_, nullptr)) sequence->end_step();
+void shutdown_step::end_step::operator()(detail::shutdown_sequence* sequence) const noexcept {
+  sequence->end_step();
 }
 
 void shutdown_hook::reset() noexcept {
@@ -26,21 +22,6 @@ void shutdown_hook::reset() noexcept {
 }
 
 namespace detail {
-namespace {
-
-unique_fd open_eventfd() {
-  unique_fd eventfd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  if (!eventfd) throw_errno("eventfd");
-  return eventfd;
-}
-
-void empty(int eventfd) noexcept {
-  std::uint64_t count;
-  static_cast<void>(::read(eventfd, &count, sizeof count));
-}
-
-}  // namespace
-
 void shutdown_entry::begin(std::shared_ptr<shutdown_entry> self, shutdown_step step) noexcept {
   self_ = std::move(self);
   step_.emplace(std::move(step));
@@ -82,17 +63,14 @@ shutdown_sequence::shutdown_sequence(event_loop& control, limits time_limits,
     : control_(control),
       limits_(time_limits),
       on_phase_(std::move(on_phase)),
-      wake_fd_(open_eventfd()),
-      wake_watch_(control, wake_fd_.get(),
+      wake_watch_(control, wake_.fd(),
                   [this](readiness) {
-                    empty(wake_fd_.get());
+                    wake_.lower();
                     advance();
                   }),
       timer_(control, [this] { advance(); }) {
   wake_watch_.start(readiness::readable);
 }
-
-shutdown_sequence::~shutdown_sequence() = default;
 
 void shutdown_sequence::run() {
   advance();
@@ -103,15 +81,7 @@ void shutdown_sequence::run() {
 void shutdown_sequence::add_request(std::uint32_t request) noexcept {
   // release: pairs with the acquire in advance().
   requests_.fetch_or(request, std::memory_order_release);
-  wake_control();
-}
-
-void shutdown_sequence::wake_control() const noexcept {
-  const int error = errno;
-  const std::uint64_t one = 1;
-  // Fails when the counter is full, and then the descriptor is readable all the same.
-  static_cast<void>(::write(wake_fd_.get(), &one, sizeof one));
-  errno = error;
+  wake_.raise();
 }
 
 // The control loop's thread is the only one that writes stage_.
@@ -230,7 +200,7 @@ task<> shutdown_sequence::others_ended() {
       ++waiting_;
       // release: as in end_task().
       tasks_.fetch_sub(one_task, std::memory_order_release);
-      wake_control();
+      wake_.raise();
     }
   }
   co_await others_ended_.wait();
@@ -244,7 +214,7 @@ bool shutdown_sequence::has_member(const task_context& context) const noexcept {
 
 void shutdown_sequence::end_step() noexcept {
   const std::lock_guard lock(mutex_);
-  if (--steps_ == 0) wake_control();
+  if (--steps_ == 0) wake_.raise();
 }
 
 bool shutdown_sequence::has_steps() const noexcept {
@@ -272,7 +242,7 @@ void shutdown_sequence::end_task() noexcept {
   }
   const std::lock_guard lock(mutex_);
   tasks_.fetch_sub(one_task, std::memory_order_release);
-  wake_control();
+  wake_.raise();
 }
 
 void shutdown_sequence::fail(std::exception_ptr error) noexcept {

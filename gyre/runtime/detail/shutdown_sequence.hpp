@@ -3,9 +3,9 @@
 #pragma once
 
 #include <gyre/base/atomic.hpp>
+#include <gyre/base/detail/wake_event.hpp>
 #include <gyre/base/move_only_function.hpp>
 #include <gyre/base/operation.hpp>
-#include <gyre/base/unique_fd.hpp>
 #include <gyre/exec/event_loop.hpp>
 #include <gyre/exec/fd_watch.hpp>
 #include <gyre/exec/timer.hpp>
@@ -83,15 +83,12 @@ class shutdown_sequence {
   /// `on_phase` is called when a phase begins, on the control loop's thread.
   shutdown_sequence(event_loop& control, limits time_limits,
                     move_only_function<void(shutdown_phase)> on_phase);
-  shutdown_sequence(const shutdown_sequence&) = delete;
-  shutdown_sequence& operator=(const shutdown_sequence&) = delete;
-  ~shutdown_sequence();
+  shutdown_sequence& operator=(shutdown_sequence&&) = delete;
 
   /// Begin the shutdown; skip to `force`. Any thread; async-signal-safe; idempotent.
   void request() noexcept { add_request(shutdown_requested); }
   void force() noexcept { add_request(shutdown_requested | force_requested); }
   bool requested() const noexcept { return requests_.load(std::memory_order_relaxed) != 0; }
-
   /// Makes the transitions that are due. On the control loop's thread.
   void advance();
   /// Runs the control loop until the stage `over`.
@@ -103,37 +100,32 @@ class shutdown_sequence {
   inplace_stop_token token(shutdown_phase phase) const noexcept {
     return sources_[static_cast<std::size_t>(phase)].get_token();
   }
-
   /// A task that the shutdown waits for, from construction to destruction. Throws std::system_error
   /// (operation_canceled) once `force` has begun or the shutdown is over.
   class task_membership {
    public:
-    explicit task_membership(shutdown_sequence& sequence) : sequence_(&sequence) {
+    explicit task_membership(shutdown_sequence& sequence) {
       sequence.begin_task();
+      sequence_.reset(&sequence);
     }
-    task_membership(task_membership&& other) noexcept
-        : sequence_(std::exchange(other.sequence_, nullptr)) {}
     /// Marks `context`, which ends before this object, as that of a member.
     void mark(task_context& context) noexcept {
-      mark_ = {sequence_, context.locals};
+      mark_ = {sequence_.get(), context.locals};
       context.locals = &mark_;
-    }
-    task_membership& operator=(task_membership&&) = delete;
-    ~task_membership() {
-      if (sequence_ != nullptr) sequence_->end_task();
     }
 
    private:
-    shutdown_sequence* sequence_;
+    struct end_task {
+      void operator()(shutdown_sequence* sequence) const noexcept { sequence->end_task(); }
+    };
+    std::unique_ptr<shutdown_sequence, end_task> sequence_;
     local_binding mark_{nullptr};
   };
   std::size_t tasks() const noexcept { return tasks_.load(std::memory_order_relaxed) / one_task; }
-
   /// Stores the first error, and requests the shutdown.
   void fail(std::exception_ptr error) noexcept;
   /// The first error. After run().
   std::exception_ptr error() const noexcept { return error_; }
-
   /// Waits until all tasks but those that wait here have ended. Throws std::logic_error unless
   /// awaited by a member.
   task<> others_ended();
@@ -152,7 +144,6 @@ class shutdown_sequence {
   static constexpr std::size_t one_task = 2;
 
   void add_request(std::uint32_t request) noexcept;
-  void wake_control() const noexcept;
   void enter(shutdown_phase phase, steady_time deadline);
   bool try_finish() noexcept;
   [[noreturn]] void give_up() noexcept;
@@ -170,7 +161,7 @@ class shutdown_sequence {
   event_loop& control_;
   const limits limits_;
   move_only_function<void(shutdown_phase)> on_phase_;
-  unique_fd wake_fd_;
+  wake_event wake_;
   fd_watch wake_watch_;
   timer timer_;
   bool forced_ = false;

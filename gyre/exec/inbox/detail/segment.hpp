@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// segment: a block of cells in a linked list. The fifo inbox has one list for all producers, the
-// sharded inbox one per producer; both read them by segment_reader.
+// segment: a block of cells in a list: the fifo inbox has one list, the sharded one per producer.
 #pragma once
 
 #include <gyre/base/atomic.hpp>
@@ -11,9 +10,33 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <utility>
 
 namespace gyre::inbox::detail {
+
+/// Tasks pushed and not yet run; zero if the two counts, read one after the other, cross.
+constexpr std::size_t waiting(std::uint64_t pushed, std::uint64_t consumed) noexcept {
+  return pushed > consumed ? static_cast<std::size_t>(pushed - consumed) : 0;
+}
+
+/// Publishes how many tasks the consumer has run when a scope ends, also by an exception.
+class publish_consumed {
+ public:
+  publish_consumed(gyre::detail::atomic<std::uint64_t>& total, const batch& tasks) noexcept
+      : total_(total), batch_(tasks), before_(tasks.ran()) {}
+  publish_consumed& operator=(publish_consumed&&) = delete;
+  ~publish_consumed() {
+    // relaxed: a statistic that orders nothing.
+    total_.store(total_.load(std::memory_order_relaxed) + (batch_.ran() - before_),
+                 std::memory_order_relaxed);
+  }
+
+ private:
+  gyre::detail::atomic<std::uint64_t>& total_;
+  const batch& batch_;
+  std::size_t before_;
+};
 
 /// A block of cells and the link to the next one. An `Alignment` above a cell's own lets a producer
 /// pack an index into the low bits of the block's address.
@@ -31,15 +54,12 @@ template <class Segment, std::size_t Capacity>
 class segment_pool {
  public:
   segment_pool() = default;
-  segment_pool(const segment_pool&) = delete;
-  segment_pool& operator=(const segment_pool&) = delete;
+  segment_pool& operator=(segment_pool&&) = delete;
   ~segment_pool() { clear(); }
-
   /// Frees the segments. Not while other threads use the pool.
   void clear() noexcept {
     for (auto& slot : slots_) delete slot.exchange(nullptr, std::memory_order_relaxed);
   }
-
   /// A segment with every cell free, from the pool or new. Throws std::bad_alloc.
   Segment* take() {
     for (auto& slot : slots_) {
@@ -49,7 +69,6 @@ class segment_pool {
     }
     return new Segment;
   }
-
   /// Returns a segment whose cells are all free.
   void give(Segment* emptied) noexcept {
     emptied->next.store(nullptr, std::memory_order_relaxed);
@@ -74,7 +93,6 @@ template <class Segment>
 class segment_reader {
  public:
   explicit segment_reader(Segment* first) noexcept : segment_(first) {}
-
   /// Whether a task is ready. Emptied segments go to `pool`.
   template <class Pool>
   bool ready(Pool& pool) noexcept {
@@ -87,31 +105,28 @@ class segment_reader {
     }
     return segment_->cells[index_].ready();
   }
-
   /// Runs at most `limit` tasks, as long as the batch lasts and tasks are ready.
   template <class Pool>
   void run(batch& tasks, std::size_t limit, Pool& pool) {
     while (limit > 0 && tasks.more() && ready(pool)) {
-      stretch here(*this, tasks);
+      read_position position(*this, tasks);
       const std::size_t end =
           index_ + std::min({Segment::cell_count - index_, tasks.left(), limit});
       limit -= end - index_;
-      while (here.at < end && !tasks.ended()) {
-        task_cell& cell = segment_->cells[here.at];
+      while (position.at < end && !tasks.ended()) {
+        task_cell& cell = segment_->cells[position.at];
         if (!cell.ready()) return;
-        ++here.at;
+        ++position.at;
         cell.run();
-        demote_read_line(here.at);
+        demote_read_line(position.at);
       }
     }
   }
-
   /// Destroys every task that is ready.
   template <class Pool>
   void drop_all(Pool& pool) noexcept {
     while (ready(pool)) segment_->cells[index_++].drop();
   }
-
   /// The segment being read.
   Segment* segment() const noexcept { return segment_; }
   /// Releases the last segment to be freed.
@@ -129,12 +144,11 @@ class segment_reader {
   }
 
   // An index in a register, stored when the scope ends, also by an exception.
-  struct stretch {
-    stretch(segment_reader& segments, batch& batch) noexcept
+  struct read_position {
+    read_position(segment_reader& segments, batch& batch) noexcept
         : reader(segments), tasks(batch), at(segments.index_) {}
-    stretch(const stretch&) = delete;
-    stretch& operator=(const stretch&) = delete;
-    ~stretch() {
+    read_position& operator=(read_position&&) = delete;
+    ~read_position() {
       tasks.count(at - reader.index_);
       reader.index_ = at;
     }

@@ -5,7 +5,6 @@
 #include <gyre/base/atomic.hpp>
 #include <gyre/base/cache_line.hpp>
 #include <gyre/base/intrusive_list.hpp>
-#include <gyre/exec/inbox/detail/progress.hpp>
 #include <gyre/exec/inbox/detail/segment.hpp>
 #include <gyre/exec/inbox/detail/shard.hpp>
 #include <gyre/exec/inbox/inbox.hpp>
@@ -18,7 +17,7 @@ namespace gyre::inbox::detail {
 
 /// A single-producer, single-consumer list of segments, with its place in a shard_set. To be
 /// derived from; `destroy` deletes the derived object. A push is two plain stores and a release.
-template <std::size_t CellsPerSegment, std::size_t SpareSegments = 8>
+template <std::size_t CellsPerSegment>
 class segment_shard : public shard_base, public intrusive_list_node {
  public:
   /// Producer: adds a callable that fits a cell; calls `before_growing` when this takes another
@@ -34,7 +33,6 @@ class segment_shard : public shard_base, public intrusive_list_node {
     pushed_.store(pushed_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
     last_->cells[index_++].emplace(std::forward<F>(fitting));
   }
-
   /// Consumer: whether there is something to run.
   bool ready() noexcept { return reader_.ready(pool_); }
   /// Consumer: runs at most `most` tasks.
@@ -50,7 +48,6 @@ class segment_shard : public shard_base, public intrusive_list_node {
     pool_.clear();
     delete reader_.release();
   }
-
   /// Any thread.
   std::uint64_t pushed() const noexcept { return pushed_.load(std::memory_order_relaxed); }
   std::size_t pending() const noexcept {
@@ -79,7 +76,7 @@ class segment_shard : public shard_base, public intrusive_list_node {
   alignas(false_sharing_range) segment_type* last_;
   std::size_t index_ = 0;
   gyre::detail::atomic<std::uint64_t> pushed_{0};
-  alignas(false_sharing_range) segment_pool<segment_type, SpareSegments> pool_;
+  alignas(false_sharing_range) segment_pool<segment_type, 8> pool_;
 };
 
 }  // namespace gyre::inbox::detail

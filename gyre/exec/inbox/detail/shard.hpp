@@ -17,8 +17,7 @@ namespace gyre::inbox::detail {
 class shard_base : public intrusive_node {
  public:
   explicit shard_base(void (*destroy)(shard_base*) noexcept) noexcept : destroy_(destroy) {}
-  shard_base(const shard_base&) = delete;
-  shard_base& operator=(const shard_base&) = delete;
+  shard_base& operator=(shard_base&&) = delete;
 
   /// Thread: releases the shard; no task will follow.
   void abandon() noexcept {
@@ -31,12 +30,10 @@ class shard_base : public intrusive_node {
   }
   /// Consumer: whether the thread is gone, so that no task will follow.
   bool abandoned() const noexcept { return abandoned_.load(std::memory_order_acquire); }
-
   /// How many shards of the process were abandoned.
   static std::uint64_t abandonments() noexcept {
     return abandonments_.load(std::memory_order_acquire);
   }
-
   /// Inbox: releases the shard; the thread may forget it.
   void close() noexcept {
     closed_.store(true, std::memory_order_relaxed);
@@ -50,11 +47,11 @@ class shard_base : public intrusive_node {
  private:
   void release_reference() noexcept {
     // acq_rel: the last one sees everything the other did before it frees the shard.
-    if (holders_.fetch_sub(1, std::memory_order_acq_rel) == 1) destroy_(this);
+    if (references_.fetch_sub(1, std::memory_order_acq_rel) == 1) destroy_(this);
   }
 
   void (*destroy_)(shard_base*) noexcept;
-  gyre::detail::atomic<int> holders_{2};
+  gyre::detail::atomic<int> references_{2};
   gyre::detail::atomic<bool> abandoned_{false};
   gyre::detail::atomic<bool> closed_{false};
   // This and the next: one for the library and its users, also if those hide their symbols.

@@ -20,7 +20,6 @@ namespace gyre::inbox::detail {
 class alignas(cache_line_size / 2) task_cell {
  public:
   static constexpr std::size_t capacity = 24;
-
   /// True when a callable of type `F` is built in the cell itself.
   template <class F>
   static constexpr bool holds =
@@ -30,7 +29,6 @@ class alignas(cache_line_size / 2) task_cell {
 
   enum class action : bool { drop, run };
   using thunk = void (*)(void* storage, action);
-
   /// A callable of a type that the producer does not know; `build` constructs it from `source`.
   struct erased {
     struct functions {
@@ -42,14 +40,13 @@ class alignas(cache_line_size / 2) task_cell {
   };
   /// Runs or drops a callable of type `F` in a cell, and destroys it.
   template <class F>
-  static void run_or_drop(void* storage, action order) {
+  static void run_or_drop(void* storage, action requested) {
     struct destroyed_at_end {
       F* callable;
       ~destroyed_at_end() { std::destroy_at(callable); }
     } const guard{std::launder(static_cast<F*>(storage))};
-    if (order == action::run) (*guard.callable)();
+    if (requested == action::run) (*guard.callable)();
   }
-
   /// Producer: builds the callable and hands it over.
   template <class F>
     requires(holds<F> && !std::is_same_v<std::decay_t<F>, erased>)
@@ -59,20 +56,16 @@ class alignas(cache_line_size / 2) task_cell {
     // release: pairs with the acquire load in ready(); the consumer sees the callable's bytes.
     thunk_.store(&run_or_drop<callable_type>, std::memory_order_release);
   }
-
   /// Producer: the same for a callable whose type it does not know.
   void emplace(const erased& callable) noexcept {
     callable.type->build(storage(), callable.source);
     thunk_.store(callable.type->call, std::memory_order_release);  // release: as above
   }
-
   /// Consumer: whether a callable has been handed over.
   bool ready() const noexcept { return thunk_.load(std::memory_order_acquire) != nullptr; }
-
   /// Consumer, when ready(): runs the callable, destroys it and frees the cell. If it throws, it is
   /// destroyed and the cell freed all the same.
   void run() { take()(storage(), action::run); }
-
   /// Consumer, when ready(): destroys the callable without running it and frees the cell.
   void drop() noexcept { take()(storage(), action::drop); }
 
@@ -98,26 +91,13 @@ template <class F>
 class boxed_task {
  public:
   template <class G>
-  explicit boxed_task(G&& callable) : box_(gyre::detail::allocate_object<F>()) {
-    try {
-      ::new (box_) F(std::forward<G>(callable));
-    } catch (...) {
-      gyre::detail::deallocate_object<F>(box_);
-      throw;
-    }
-  }
-  boxed_task(boxed_task&& other) noexcept : box_(std::exchange(other.box_, nullptr)) {}
-  boxed_task& operator=(boxed_task&&) = delete;
-  ~boxed_task() {
-    if (box_ == nullptr) return;
-    std::destroy_at(static_cast<F*>(box_));
-    gyre::detail::deallocate_object<F>(box_);
-  }
+  explicit boxed_task(G&& callable)
+      : box_(std::make_unique<gyre::detail::slab_box<F>>(std::forward<G>(callable))) {}
 
-  void operator()() { (*static_cast<F*>(box_))(); }
+  void operator()() { box_->object(); }
 
  private:
-  void* box_;
+  std::unique_ptr<gyre::detail::slab_box<F>> box_;
 };
 
 /// Calls `claim_and_emplace` with `callable` itself when a cell can hold it, else with a box of it.

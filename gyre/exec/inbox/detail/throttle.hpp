@@ -17,13 +17,11 @@ class throttle {
   static constexpr int max_yields = 100;
 
   explicit throttle(std::size_t high_water) noexcept : high_water_(high_water) {}
-
   /// Consumer: registers the calling thread as the consumer.
-  void consuming() noexcept {
+  void register_consumer() noexcept {
     // relaxed, here and below: a hint, and a thread reads its own store.
     consumer_.store(&this_thread_, std::memory_order_relaxed);
   }
-
   /// Producer.
   template <class Backlog>
   void slow_down(Backlog&& backlog) const noexcept {

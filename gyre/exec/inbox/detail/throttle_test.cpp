@@ -42,7 +42,7 @@ TEST(InboxThrottle, LetsTheProducerGoIfTheConsumerNeverCatchesUp) {
 
 TEST(InboxThrottle, DoesNotSlowDownTheConsumerItself) {
   throttle slowed(high_water);
-  slowed.consuming();
+  slowed.register_consumer();
   int looks = 0;
   const auto far_too_much = [&] {
     ++looks;
