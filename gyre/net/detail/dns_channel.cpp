@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/net/detail/dns_channel.hpp>
 
+#include <gyre/net/detail/name_engine.hpp>
+
 #include <ares.h>
 
 #include <arpa/nameser.h>
@@ -113,10 +115,9 @@ std::vector<std::string> search_list::names_for(std::string_view host) const {
   return names;
 }
 
-dns_channel::dns_channel(event_loop& loop, owner& informed, const resolver_options& options)
-    : loop_(loop),
-      owner_(informed),
-      query_timeout_(loop, [this] { process(ARES_SOCKET_BAD, ARES_SOCKET_BAD); }) {
+dns_channel::dns_channel(name_engine& owner, const resolver_options& options)
+    : owner_(owner),
+      query_timeout_(owner.loop(), [this] { process(ARES_SOCKET_BAD, ARES_SOCKET_BAD); }) {
   use_library();
   open(options);
 }
@@ -219,7 +220,7 @@ void dns_channel::watch(int fd, readiness interest) noexcept {
       process(contains(what, readiness::readable | broken) ? fd : ARES_SOCKET_BAD,
               contains(what, readiness::writable | broken) ? fd : ARES_SOCKET_BAD);
     };
-    watches_.try_emplace(fd, loop_, fd, ready).first->second.start(interest);
+    watches_.try_emplace(fd, owner_.loop(), fd, ready).first->second.start(interest);
   } catch (...) {
     watches_.erase(fd);
   }

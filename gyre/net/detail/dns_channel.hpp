@@ -32,21 +32,13 @@ struct search_list {
 /// Thread-safety: none; belongs to the loop's thread.
 class dns_channel {
  public:
-  class owner {
-   public:
-    /// Called after c-ares has handled sockets or a time-out. May destroy the channel.
-    virtual void servers_processed() = 0;
-
-   protected:
-    ~owner() = default;
-  };
   /// There is a message with ARES_SUCCESS, and with negative answers.
   /// Called by c-ares: may begin queries, and not cancel or destroy anything of the channel.
   using callback = void (*)(void* context, int status, int timeouts, unsigned char* message,
                             int size);
 
   /// Throws std::system_error, std::bad_alloc.
-  dns_channel(event_loop& loop, owner& informed, const resolver_options& options);
+  dns_channel(name_engine& owner, const resolver_options& options);
   dns_channel(const dns_channel&) = delete;
   dns_channel& operator=(const dns_channel&) = delete;
   /// Ends all queries.
@@ -72,8 +64,7 @@ class dns_channel {
   void watch(int fd, readiness interest) noexcept;
   void process(int readable, int writable);
 
-  event_loop& loop_;
-  owner& owner_;
+  name_engine& owner_;
   ares_channeldata* channel_ = nullptr;
   std::map<int, fd_watch> watches_;  // the sockets of c-ares
   timer query_timeout_;

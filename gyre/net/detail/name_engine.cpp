@@ -98,7 +98,7 @@ name_engine::name_engine(event_loop& loop, resolver_options options)
   }
   delivery_.emplace(loop, [this] { deliver_completions(); });
   resolv_conf_.update(options_.resolv_conf);
-  add_channel();
+  channels_.emplace_back(*this, options_);
 }
 
 name_engine::~name_engine() { assert(channels_.empty() && pending_ == 0); }
@@ -148,7 +148,7 @@ void name_engine::reload_if_changed() noexcept {
   if (!resolv_conf_.update(options_.resolv_conf)) return;
   cache_.clear();
   try {
-    add_channel();
+    channels_.emplace_back(*this, options_);
   } catch (...) {
     return;  // the old servers are better than none
   }
@@ -222,18 +222,13 @@ void name_engine::cancel_abandoned() noexcept {
   }
 }
 
-dns_channel& name_engine::add_channel() {
-  dns_channel::owner& self = *this;  // emplace_back() may not see the base
-  return channels_.emplace_back(loop_, self, options_);
-}
-
 // Null if no channel may take more.
 dns_channel* name_engine::channel_for_next() noexcept {
   dns_channel& present = channels_.back();
   if (present.in_flight - present.awaited < options_.max_concurrent) return &present;
   if (channels_.size() >= most_channels) return nullptr;
   try {
-    return &add_channel();
+    return &channels_.emplace_back(*this, options_);
   } catch (...) {
     return nullptr;  // tried again when a question ends or is abandoned
   }

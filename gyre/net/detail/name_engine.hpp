@@ -96,13 +96,12 @@ std::string_view plain_name(std::string_view name);
 ///
 /// Thread-safety: loop(), closed() and the destructor of a closed engine may be called from any
 /// thread (coroutines on other threads share the engine), the rest on the loop's.
-class name_engine final : public std::enable_shared_from_this<name_engine>,
-                          private dns_channel::owner {
+class name_engine final : public std::enable_shared_from_this<name_engine> {
  public:
   name_engine(event_loop& loop, resolver_options options);
   name_engine(const name_engine&) = delete;
   name_engine& operator=(const name_engine&) = delete;
-  virtual ~name_engine();
+  ~name_engine();
 
   event_loop& loop() const noexcept { return loop_; }
   /// Completes all lookups, as cancelled. Afterwards the engine holds nothing of the loop.
@@ -121,13 +120,13 @@ class name_engine final : public std::enable_shared_from_this<name_engine>,
   void complete_later(waiting_lookup& lookup, resolve_result result) noexcept;
   /// False if the lookup was completed already.
   bool cancel(waiting_lookup& lookup) noexcept;
+  /// Called after c-ares has handled sockets or a time-out. May destroy channels.
+  void servers_processed();
 
  private:
   static void on_answer(void* query, int status, int timeouts, unsigned char* message,
                         int size) noexcept;
 
-  void servers_processed() override;
-  dns_channel& add_channel();
   dns_channel* channel_for_next() noexcept;
   void start_queued() noexcept;
   void start(question& entry, dns_channel& channel) noexcept;
