@@ -2,7 +2,6 @@
 #include <gyre/net/connect.hpp>
 
 #include <gyre/net/detail/connect_attempt.hpp>
-#include <gyre/net/detail/connection_race.hpp>
 #include <gyre/net/resolver.hpp>
 #include <gyre/task/as_expected.hpp>
 #include <gyre/task/detail/this_context.hpp>

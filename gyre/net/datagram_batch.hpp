@@ -101,9 +101,7 @@ class datagram_batch {
 
   std::span<mmsghdr> prepare_to_receive() noexcept;
   void received(std::size_t count) noexcept;
-  std::span<mmsghdr> rest_to_send() noexcept;
-  void sent_more(std::size_t count) noexcept { sent_ += count; }
-  bool add_slot(std::span<const std::byte> bytes, const endpoint& to) noexcept;
+  std::span<mmsghdr> rest_to_send() noexcept { return {headers_.get() + sent_, size_ - sent_}; }
   std::byte* bytes_of(std::size_t index) const noexcept;
 
   std::size_t capacity_;

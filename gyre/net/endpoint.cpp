@@ -2,7 +2,6 @@
 #include <gyre/net/endpoint.hpp>
 
 #include <gyre/net/detail/errors.hpp>
-#include <gyre/net/detail/number.hpp>
 
 #include <arpa/inet.h>
 

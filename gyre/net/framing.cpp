@@ -161,8 +161,7 @@ namespace detail {
 namespace {
 
 [[noreturn, gnu::cold]] void throw_no_memory() {
-  throw std::system_error(std::make_error_code(std::errc::not_enough_memory),
-                          "gyre::net::read_frame");
+  throw std::system_error(detail::no_memory(), "gyre::net::read_frame");
 }
 
 }  // namespace

@@ -3,9 +3,7 @@
 
 #include <gyre/io/buffer.hpp>
 #include <gyre/io/descriptor.hpp>
-#include <gyre/net/detail/bind_listener.hpp>
 #include <gyre/net/detail/errors.hpp>
-#include <gyre/net/detail/number.hpp>
 
 #include <fcntl.h>
 #include <unistd.h>

@@ -155,6 +155,10 @@ struct waiting_lookup : intrusive_list_node {
   std::vector<unsigned char> message;  // for records the answer
 };
 
+/// The records of an answer, or the error of `outcome`. For srv_result and text_result.
+template <class Result>
+Result decode_records(const waiting_lookup& answered, const resolve_result& outcome);
+
 struct callback_lookup;
 class resolve_awaiter;
 template <class Result>
@@ -170,13 +174,6 @@ struct resolver_access;
 class [[nodiscard]] lookup {
  public:
   lookup() noexcept = default;
-  lookup(lookup&& other) noexcept : owned_(std::exchange(other.owned_, nullptr)) {}
-  lookup& operator=(lookup&& other) noexcept {
-    lookup old(std::move(*this));
-    owned_ = std::exchange(other.owned_, nullptr);
-    return *this;
-  }
-  ~lookup() { cancel(); }
 
   /// Destroys the callback without calling it. True if it had not been called.
   bool cancel() noexcept;
@@ -187,8 +184,11 @@ class [[nodiscard]] lookup {
 
  private:
   friend class resolver;
+  struct cancelling_delete {
+    void operator()(detail::callback_lookup* owned) const noexcept;
+  };
   explicit lookup(detail::callback_lookup* owned) noexcept : owned_(owned) {}
-  detail::callback_lookup* owned_ = nullptr;
+  std::unique_ptr<detail::callback_lookup, cancelling_delete> owned_;
 };
 
 /// Looks up the addresses of hosts with c-ares, whose sockets and time-outs the resolver's loop
@@ -307,8 +307,7 @@ class resolve_awaiter : gyre::detail::stoppable_wait, waiting_lookup {
   /// As result(), but gives every error as a value.
   resolve_result take_result() noexcept;
   [[noreturn]] void throw_failure(std::error_code error) const;
-  const lookup_kind& lookup_for() const noexcept { return kind; }
-  const std::vector<unsigned char>& answer() const noexcept { return message; }
+  const waiting_lookup& answered() const noexcept { return *this; }
 
  private:
   executor& engine_executor() const noexcept;
@@ -322,33 +321,17 @@ class resolve_awaiter : gyre::detail::stoppable_wait, waiting_lookup {
   service service_;
 };
 
-void decode_records(std::uint16_t type, const std::vector<unsigned char>& message,
-                    srv_result& records);
-void decode_records(std::uint16_t type, const std::vector<unsigned char>& message,
-                    text_result& records);
-
 /// Waits for records.
 template <class Result>
 class record_awaiter : public resolve_awaiter {
  public:
   using resolve_awaiter::resolve_awaiter;
 
-  Result result() { return decoded(resolve_awaiter::result()); }
+  Result result() { return decode_records<Result>(answered(), resolve_awaiter::result()); }
   Result::value_type await_resume() {
-    Result records = decoded(take_result());
+    Result records = decode_records<Result>(answered(), take_result());
     if (!records) throw_failure(records.error());
     return std::move(*records);
-  }
-
- private:
-  Result decoded(const resolve_result& outcome) {
-    Result records;
-    if (outcome) {
-      decode_records(lookup_for().records, answer(), records);
-    } else {
-      records = std::unexpected(outcome.error());
-    }
-    return records;
   }
 };
 

@@ -132,15 +132,12 @@ std::error_code socket_ref::take_error() const {
 
 void socket_ref::set_reuse_address(bool on) const { set_flag(fd_, so_reuseaddr, on); }
 bool socket_ref::reuse_address() const { return get_flag(fd_, so_reuseaddr); }
-
 void socket_ref::set_reuse_port(bool on) const { set_flag(fd_, so_reuseport, on); }
 bool socket_ref::reuse_port() const { return get_flag(fd_, so_reuseport); }
-
 void socket_ref::set_send_buffer(std::size_t bytes) const { set_bytes(fd_, so_sndbuf, bytes); }
 std::size_t socket_ref::send_buffer() const {
   return static_cast<std::size_t>(get(fd_, so_sndbuf));
 }
-
 void socket_ref::set_receive_buffer(std::size_t bytes) const { set_bytes(fd_, so_rcvbuf, bytes); }
 std::size_t socket_ref::receive_buffer() const {
   return static_cast<std::size_t>(get(fd_, so_rcvbuf));
@@ -159,10 +156,8 @@ std::optional<std::chrono::seconds> socket_ref::linger() const {
   if (value.l_onoff == 0) return std::nullopt;
   return std::chrono::seconds{value.l_linger};
 }
-
 void socket_ref::set_incoming_cpu(int cpu) const { set(fd_, so_incoming_cpu, cpu); }
 int socket_ref::incoming_cpu() const { return get(fd_, so_incoming_cpu); }
-
 void socket_ref::set_v6_only(bool on) const { set_flag(fd_, ipv6_v6only, on); }
 bool socket_ref::v6_only() const { return get_flag(fd_, ipv6_v6only); }
 
@@ -189,30 +184,24 @@ keep_alive_options socket_ref::keep_alive() const {
           .interval = std::chrono::seconds{get(fd_, tcp_keepintvl)},
           .count = get(fd_, tcp_keepcnt)};
 }
-
 void socket_ref::set_cork(bool on) const { set_flag(fd_, tcp_cork, on); }
 bool socket_ref::cork() const { return get_flag(fd_, tcp_cork); }
-
 void socket_ref::set_quick_ack(bool on) const { set_flag(fd_, tcp_quickack, on); }
 bool socket_ref::quick_ack() const { return get_flag(fd_, tcp_quickack); }
-
 void socket_ref::set_user_timeout(std::chrono::milliseconds limit) const {
   set_number(fd_, tcp_user_timeout, limit.count());
 }
 std::chrono::milliseconds socket_ref::user_timeout() const {
   return std::chrono::milliseconds{get(fd_, tcp_user_timeout)};
 }
-
 void socket_ref::set_defer_accept(std::chrono::seconds limit) const {
   set_number(fd_, tcp_defer_accept, limit.count());
 }
 std::chrono::seconds socket_ref::defer_accept() const {
   return std::chrono::seconds{get(fd_, tcp_defer_accept)};
 }
-
 void socket_ref::set_fast_open(int waiting) const { set_number(fd_, tcp_fastopen, waiting); }
 int socket_ref::fast_open() const { return get(fd_, tcp_fastopen); }
-
 void socket_ref::set_broadcast(bool on) const { set_flag(fd_, so_broadcast, on); }
 bool socket_ref::broadcast() const { return get_flag(fd_, so_broadcast); }
 
@@ -240,7 +229,6 @@ void socket_ref::set_multicast_loop(bool on) const {
 bool socket_ref::multicast_loop() const {
   return get_flag(fd_, of_family(*this, ip_multicast_loop, ipv6_multicast_loop));
 }
-
 void socket_ref::set_multicast_hops(int hops) const {
   set_number(fd_, of_family(*this, ip_multicast_ttl, ipv6_multicast_hops), hops);
 }

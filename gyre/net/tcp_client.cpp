@@ -3,6 +3,7 @@
 
 #include <gyre/net/detail/client_core.hpp>
 #include <gyre/net/detail/connect_attempt.hpp>
+#include <gyre/net/detail/errors.hpp>
 
 #include <algorithm>
 #include <cerrno>
@@ -156,8 +157,7 @@ void tcp_client::core::attempt() {
   } catch (const std::bad_alloc&) {
     end_lookups();
     // Reported by the loop, as any failure.
-    retry_.emplace(loop(),
-                   [this] { attempt_failed(std::make_error_code(std::errc::not_enough_memory)); });
+    retry_.emplace(loop(), [this] { attempt_failed(detail::no_memory()); });
     retry_->start_after({});
   }
 }
@@ -182,7 +182,7 @@ void tcp_client::core::resolved(const resolve_result& found) {
   try {
     if (found) candidates_.add(*found);
   } catch (const std::bad_alloc&) {
-    last_failure_ = std::make_error_code(std::errc::not_enough_memory);
+    last_failure_ = detail::no_memory();
   }
   if (!connecting_) try_next();
 }
@@ -245,7 +245,7 @@ void tcp_client::core::end_connecting(io::result result) {
   failures_ = 0;
   succeeded_.add(1);
   if (adopt(std::move(connected), server_, succeeded_.get())) return;
-  if (passing) attempt_failed(std::make_error_code(std::errc::not_enough_memory));
+  if (passing) attempt_failed(detail::no_memory());
 }
 
 void tcp_client::core::attempt_later() {
@@ -357,12 +357,12 @@ void tcp_client::disconnect() {
 bool tcp_client::send(std::span<const std::byte> bytes) {
   if (core_->loop().in_loop_thread()) return core_->send(bytes);
   if (bytes.empty()) return true;
-  std::optional<detail::byte_quota::share> share = core_->posted.take(bytes.size());
+  detail::byte_quota::share share = core_->posted.take(bytes.size());
   if (!share) return false;
   io::buffer copy;
   copy.append(bytes);
   core_->commands.send(
-      [copy = std::move(copy), held = std::move(*share)](core& self) { self.send(copy.bytes()); },
+      [copy = std::move(copy), held = std::move(share)](core& self) { self.send(copy.bytes()); },
       [this] { core_->post_commands(); });
   return true;
 }

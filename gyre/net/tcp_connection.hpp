@@ -41,7 +41,7 @@ class tcp_connection_ref;
 namespace detail {
 class attached_output;
 class connection_group;
-class progress_watch;
+class progress_timer;
 struct connection_extra;
 struct connection_control;
 }  // namespace detail
@@ -230,16 +230,13 @@ class alignas(64) tcp_connection : private io::handle {
 
   tcp_connection(detail::connection_group& group, int fd, std::uint64_t id, const endpoint& peer);
   ~tcp_connection();
-  static void* operator new(std::size_t bytes);
-  static void operator delete(void* memory, std::size_t bytes) noexcept;
 
   static void on_received(io::request& request, io::result result);
   static void on_written(io::request& request, io::result result);
   static void on_writable(io::request& request, io::result result);
   static void on_readable(io::request& request, io::result result);
+  template <void (tcp_connection::*Expired)()>
   static void on_timer(timer_operation& timer);
-  static void on_message_timer(timer_operation& timer);
-  static void on_write_timer(timer_operation& timer);
   static void on_scheduled(operation& scheduled);
 
   // Receiving.
@@ -274,7 +271,7 @@ class alignas(64) tcp_connection : private io::handle {
   std::span<iovec> next_output() noexcept;
   void on_output_shrunk() noexcept;
   void watch_output() noexcept;
-  void write_timer_expired() noexcept;
+  void write_timer_expired();
 
   // Files and descriptors.
   detail::attached_output& attached();
@@ -302,8 +299,7 @@ class alignas(64) tcp_connection : private io::handle {
   void resume(pausers why) noexcept;
   bool update_held_bytes() noexcept;
   void schedule(calls due) noexcept;
-  void start_timer(timer_operation& timer, const detail::progress_watch& watch);
-  void stop_main_timer() noexcept;
+  void start_timer(detail::progress_timer& timer);
   void stop_timers() noexcept;
   detail::connection_extra& extra();
   io::backend& io() const noexcept;

@@ -5,6 +5,7 @@
 #include <gyre/io/error.hpp>
 #include <gyre/net/detail/connection_extra.hpp>
 #include <gyre/net/detail/connection_group.hpp>
+#include <gyre/net/detail/errors.hpp>
 #include <gyre/net/detail/message_with_fds.hpp>
 #include <gyre/net/tcp_connection.hpp>
 
@@ -215,7 +216,7 @@ bool tcp_connection::queue_output(std::size_t more, Append&& append) noexcept {
   try {
     append(extra().output);
   } catch (const std::bad_alloc&) {
-    end(std::make_error_code(std::errc::not_enough_memory), ending::reset);
+    end(detail::no_memory(), ending::reset);
     return false;
   }
   if (!handle::writing()) flush();
@@ -237,22 +238,17 @@ void tcp_connection::watch_output() noexcept {
   detail::connection_extra& own = *extra_;
   const std::chrono::nanoseconds timeout = group_->options().write_timeout;
   if (timeout.count() == 0 || own.write_timer.linked() || pending_output() == 0) return;
-  own.write_watch.start(timeout, bytes_taken_by_peer());
-  start_timer(own.write_timer, own.write_watch);
+  own.write_timer.watch(timeout, bytes_taken_by_peer());
+  start_timer(own.write_timer);
 }
 
-void tcp_connection::on_write_timer(timer_operation& timer) {
-  auto& self = *static_cast<detail::connection_extra::deadline&>(timer).self;
-  self.from_loop([&self] { self.write_timer_expired(); });
-}
-
-void tcp_connection::write_timer_expired() noexcept {
+void tcp_connection::write_timer_expired() {
   detail::connection_extra& own = *extra_;
   if (phase_ != phase::open || pending_output() == 0) return;
-  if (own.write_watch.stalled(bytes_taken_by_peer())) {
+  if (own.write_timer.stalled(bytes_taken_by_peer())) {
     return end(std::make_error_code(std::errc::timed_out), ending::reset);
   }
-  start_timer(own.write_timer, own.write_watch);
+  start_timer(own.write_timer);
 }
 
 // Writes what waits, as long as the kernel takes it at once.

@@ -49,9 +49,9 @@ void tcp_connection_ref::post_always(Function function) const {
 
 bool tcp_connection_ref::post(move_only_function<void(tcp_connection&)> function) const {
   if (!alive()) return false;
-  std::optional<detail::byte_quota::share> share = control_->posted.take(0);
+  detail::byte_quota::share share = control_->posted.take(0);
   if (!share) return false;
-  post_always([callback = std::move(function), held = std::move(*share)](
+  post_always([callback = std::move(function), held = std::move(share)](
                   tcp_connection& connection) mutable { callback(connection); });
   return true;
 }
@@ -72,9 +72,9 @@ template <class Get>
 bool tcp_connection_ref::post_bytes(std::size_t size, Get get) const {
   if (!alive()) return false;
   if (size == 0) return true;
-  std::optional<detail::byte_quota::share> share = control_->posted.take(size);
+  detail::byte_quota::share share = control_->posted.take(size);
   if (!share) return false;
-  post_always([taken = get(), held = std::move(*share)](tcp_connection& to) mutable {
+  post_always([taken = get(), held = std::move(share)](tcp_connection& to) mutable {
     to.send(std::move(taken));
   });
   return true;

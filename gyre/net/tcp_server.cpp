@@ -2,7 +2,6 @@
 #include <gyre/net/tcp_server.hpp>
 
 #include <gyre/io/descriptor.hpp>
-#include <gyre/net/detail/bind_listener.hpp>
 #include <gyre/net/detail/server_core.hpp>
 #include <gyre/net/passed_sockets.hpp>
 
@@ -72,13 +71,16 @@ detail::server_handlers& tcp_server::core::settable_handlers() {
 }
 
 template <class Function>
+void tcp_server::core::post(shard& target, Function function) {
+  target.loop().post([target = shared(target), function = std::move(function)]() mutable {
+    const detail::callback_gate::pass passing(target->gate());
+    if (passing) function(*target);
+  });
+}
+
+template <class Function>
 void tcp_server::core::post_to_all(Function function) {
-  for (auto& each : shards_) {
-    each->loop().post([target = shared(*each), function] {
-      const detail::callback_gate::pass passing(target->gate());
-      if (passing) function(*target);
-    });
-  }
+  for (auto& each : shards_) post(*each, function);
 }
 
 void tcp_server::core::listen(const endpoint& at) {
@@ -86,7 +88,7 @@ void tcp_server::core::listen(const endpoint& at) {
   const bool every_loop = options.strategy == accept_strategy::every_loop && at.is_ip();
   const std::size_t count = every_loop ? shards_.size() : 1;
   endpoint bound = at;
-  std::vector<listener> added;
+  std::vector<socket> added;
   for (std::size_t i = 0; i < count; ++i) {
     socket listening = socket::open(at.family(), socket_type::stream);
     if (at.is_ip()) {
@@ -99,7 +101,7 @@ void tcp_server::core::listen(const endpoint& at) {
     detail::bind_listener(listening, bound, true);
     listening.listen(options.backlog);
     bound = listening.local_endpoint();  // the others get the port of the first
-    added.push_back({shards_[i].get(), std::move(listening)});
+    added.push_back(std::move(listening));
   }
   add(bound, std::move(added));
 }
@@ -119,32 +121,26 @@ void tcp_server::core::listen(std::vector<socket> listening) {
   for (std::size_t i = count; i < accepting; ++i) {
     listening.push_back(copy_of(listening[i % count]));
   }
-  std::vector<listener> added;
-  for (std::size_t i = 0; i < listening.size(); ++i) {
-    added.push_back({shards_[i % accepting].get(), std::move(listening[i])});
-  }
-  add(at, std::move(added));
+  add(at, std::move(listening));
 }
 
-void tcp_server::core::add(const endpoint& at, std::vector<listener> added) {
+void tcp_server::core::add(const endpoint& at, std::vector<socket> listening) {
   const std::lock_guard lock(mutex_);
   if (stopping_) return;
   endpoints_.push_back(at);
-  for (listener& each : added) {
-    if (started_) {
-      open(std::move(each));
-    } else {
-      waiting_.push_back(std::move(each));
-    }
+  const std::size_t accepting = accepting_shards().size();
+  for (std::size_t i = 0; i < listening.size(); ++i) {
+    waiting_.push_back({shards_[i % accepting].get(), std::move(listening[i])});
   }
+  if (started_) open_waiting();
 }
 
-void tcp_server::core::open(listener ready) {
-  shard& target = *ready.on;
-  target.loop().post([target = shared(target), listening = std::move(ready.listening)]() mutable {
-    const detail::callback_gate::pass passing(target->gate());
-    if (passing) target->open(std::move(listening));
-  });
+void tcp_server::core::open_waiting() {
+  for (listener& each : std::exchange(waiting_, {})) {
+    post(*each.on, [opened = std::move(each.listening)](shard& target) mutable {
+      target.open(std::move(opened));
+    });
+  }
 }
 
 endpoint tcp_server::core::local_endpoint(std::size_t index) const {
@@ -159,16 +155,15 @@ endpoint tcp_server::core::local_endpoint(std::size_t index) const {
 void tcp_server::core::start() {
   const std::lock_guard lock(mutex_);
   if (std::exchange(started_, true)) throw std::logic_error("gyre::net::tcp_server: started twice");
-  for (listener& each : std::exchange(waiting_, {})) open(std::move(each));
+  open_waiting();
 }
 
 void tcp_server::core::adopt(unique_fd connection) {
   unique_fd served = io::made_non_blocking(std::move(connection));
   const endpoint peer = socket_ref(served.get()).peer_endpoint();
   if (peer.is_ip()) detail::apply(options.connections, socket_ref(served.get()));
-  shard& first = *shards_.front();
-  first.loop().post([target = shared(first), served = std::move(served), peer]() mutable {
-    target->accepted(std::move(served), peer);
+  post(*shards_.front(), [served = std::move(served), peer](shard& target) mutable {
+    target.accepted(std::move(served), peer);
   });
 }
 
@@ -187,42 +182,17 @@ detail::connection_group::limits tcp_server::core::limits_of_one() const noexcep
 // Calls a function of `make_function` with each connection; `bytes` count until all loops have.
 template <class Function>
 bool tcp_server::core::visit_all(std::size_t bytes, Function&& make_function) {
-  std::optional<detail::byte_quota::share> share = broadcast_quota_.take(bytes);
+  detail::byte_quota::share share = broadcast_quota_.take(bytes);
   if (!share) return false;
   struct visit {
     decltype(make_function()) function;
     detail::byte_quota::share held;
   };
-  auto shared_visit = std::make_shared<visit>(make_function(), std::move(*share));
+  auto shared_visit = std::make_shared<visit>(make_function(), std::move(share));
   post_to_all([shared_visit = std::move(shared_visit)](shard& target) {
     target.for_each(shared_visit->function);
   });
   return true;
-}
-
-bool tcp_server::core::for_each(std::function<void(tcp_connection&)> function) {
-  return visit_all(0, [&] { return std::move(function); });
-}
-
-bool tcp_server::core::broadcast(std::span<const std::byte> bytes) {
-  return visit_all(bytes.size(), [bytes] {
-    return [copy = std::vector<std::byte>(bytes.begin(), bytes.end())](tcp_connection& each) {
-      each.send(copy);
-    };
-  });
-}
-
-void tcp_server::core::stop(std::chrono::nanoseconds timeout, move_only_function<void()> done) {
-  begin_to_stop(std::move(done));
-  post_to_all([timeout](shard& target) { target.stop(timeout); });
-}
-
-void tcp_server::core::stop(steady_time deadline, move_only_function<void()> done) {
-  begin_to_stop(std::move(done));
-  post_to_all([deadline](shard& target) {
-    const steady_time present = target.loop().now();
-    target.stop(std::max(deadline, present) - present);
-  });
 }
 
 void tcp_server::core::begin_to_stop(move_only_function<void()> done) {
@@ -375,17 +345,27 @@ void tcp_server::pause_accepting() { core_->set_hold(core::hold::paused, true); 
 void tcp_server::resume_accepting() { core_->set_hold(core::hold::paused, false); }
 
 void tcp_server::stop(std::chrono::nanoseconds timeout, move_only_function<void()> done) {
-  core_->stop(timeout, std::move(done));
+  core_->begin_to_stop(std::move(done));
+  core_->post_to_all([timeout](core::shard& target) { target.stop(timeout); });
 }
 void tcp_server::stop(steady_time deadline, move_only_function<void()> done) {
-  core_->stop(deadline, std::move(done));
+  core_->begin_to_stop(std::move(done));
+  core_->post_to_all([deadline](core::shard& target) {
+    const steady_time present = target.loop().now();
+    target.stop(std::max(deadline, present) - present);
+  });
 }
 
 bool tcp_server::for_each(std::function<void(tcp_connection&)> function) {
-  return core_->for_each(std::move(function));
+  return core_->visit_all(0, [&] { return std::move(function); });
 }
-
-bool tcp_server::broadcast(std::span<const std::byte> bytes) { return core_->broadcast(bytes); }
+bool tcp_server::broadcast(std::span<const std::byte> bytes) {
+  return core_->visit_all(bytes.size(), [bytes] {
+    return [copy = std::vector<std::byte>(bytes.begin(), bytes.end())](tcp_connection& each) {
+      each.send(copy);
+    };
+  });
+}
 
 const std::string& tcp_server::name() const noexcept { return core_->options.name; }
 tcp_server_metrics tcp_server::metrics() const noexcept { return core_->metrics(); }

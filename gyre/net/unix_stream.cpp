@@ -2,7 +2,6 @@
 #include <gyre/net/unix_stream.hpp>
 
 #include <gyre/base/error.hpp>
-#include <gyre/net/detail/bind_listener.hpp>
 #include <gyre/net/detail/connect_attempt.hpp>
 #include <gyre/task/as_expected.hpp>
 #include <gyre/task/detail/this_context.hpp>

@@ -9,8 +9,8 @@
 #include <gyre/io/descriptor.hpp>
 #include <gyre/io/request.hpp>
 #include <gyre/net/detail/byte_quota.hpp>
+#include <gyre/net/detail/connect_attempt.hpp>
 #include <gyre/net/detail/connection_group.hpp>
-#include <gyre/net/detail/connection_race.hpp>
 #include <gyre/net/resolver.hpp>
 #include <gyre/net/tcp_client.hpp>
 

@@ -27,12 +27,15 @@
 
 namespace gyre::net::detail {
 
-/// Sampled by a timer that expires once in a quarter(): so progress costs nothing but its counting,
-/// and a standstill is noticed up to a quarter late.
-class progress_watch {
+/// Watches a count, which it samples once in a quarter() of a timeout: so progress costs nothing but
+/// its counting, and a standstill is noticed up to a quarter late.
+class progress_timer final : public timer_operation {
  public:
+  progress_timer(tcp_connection& owner, function expired) noexcept
+      : timer_operation(expired), self(&owner) {}
+
   /// Begins anew: `count` is to change within `timeout`.
-  void start(std::chrono::nanoseconds timeout, std::uint64_t count) noexcept {
+  void watch(std::chrono::nanoseconds timeout, std::uint64_t count) noexcept {
     quarter_ = timeout / quarters + std::chrono::nanoseconds{1};
     last_count_ = count;
     unchanged_ = 0;
@@ -48,6 +51,8 @@ class progress_watch {
     last_count_ = count;
     return unchanged_ >= quarters;
   }
+
+  tcp_connection* const self;
 
  private:
   static constexpr unsigned quarters = 4;
@@ -114,11 +119,7 @@ struct descriptor_input {
 
 /// Members of a connection once it waits: with output, with an incomplete message, for a timeout.
 struct connection_extra {
-  explicit connection_extra(tcp_connection& owner) noexcept
-      : writing(owner, {}, &tcp_connection::on_written),
-        timer(owner, &tcp_connection::on_timer),
-        message_timer(owner, &tcp_connection::on_message_timer),
-        write_timer(owner, &tcp_connection::on_write_timer) {}
+  explicit connection_extra(tcp_connection& owner) noexcept;
 
   static constexpr std::size_t most_pieces = 8;
 
@@ -130,22 +131,12 @@ struct connection_extra {
   std::unique_ptr<attached_output> attached;  // to `output`
   std::unique_ptr<descriptor_input> descriptors;
 
-  struct deadline final : timer_operation {
-    deadline(tcp_connection& owner, function expired) noexcept
-        : timer_operation(expired), self(&owner) {}
-    tcp_connection* self;
-  };
   // The idle timeout; once the connection is closed or sending has failed, that timeout.
-  deadline timer;
-  progress_watch watch;
-  steady_time close_by{};  // the end of closing, at the latest
-  // Restarted while there is a rest when it expires.
-  deadline message_timer;
-  progress_watch message_watch;
+  progress_timer timer;
+  steady_time close_by{};          // the end of closing, at the latest
+  progress_timer message_timer;    // restarted while there is a rest when it expires
   std::uint64_t consumptions = 0;  // times that on_message has consumed some of the rest
-  // Restarted while there is output when it expires.
-  deadline write_timer;
-  progress_watch write_watch;
+  progress_timer write_timer;      // restarted while there is output when it expires
 };
 
 static_assert(sizeof(connection_extra) <= 512, "tcp_connection says so");

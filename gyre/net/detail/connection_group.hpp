@@ -5,10 +5,10 @@
 
 #include <gyre/base/detail/relaxed_counter.hpp>
 #include <gyre/base/intrusive_list.hpp>
-#include <gyre/base/timer_operation.hpp>
 #include <gyre/base/unique_fd.hpp>
 #include <gyre/exec/detail/deferred_release.hpp>
 #include <gyre/exec/event_loop.hpp>
+#include <gyre/exec/timer.hpp>
 #include <gyre/io/backend.hpp>
 #include <gyre/net/detail/callback_gate.hpp>
 #include <gyre/net/socket_options.hpp>
@@ -21,6 +21,7 @@
 #include <limits>
 #include <memory>
 #include <new>
+#include <optional>
 #include <system_error>
 
 namespace gyre::net::detail {
@@ -136,16 +137,8 @@ class connection_group {
   virtual void close_others() noexcept {}
 
  private:
-  struct idle_timer final : timer_operation {
-    explicit idle_timer(connection_group& of) noexcept
-        : timer_operation(&connection_group::on_idle_timer), self(&of) {}
-    connection_group* self;
-  };
-
-  static void on_idle_timer(timer_operation& timer);
-  void start_idle_timer() noexcept;
-  void stop_idle_timer() noexcept;
-  void end_some_idle() noexcept;
+  void start_idle_timer();
+  void end_some_idle();
   tcp_connection* create(int fd, const endpoint& peer, std::uint64_t id) noexcept;
   void close_all() noexcept;
   void free_all() noexcept;
@@ -161,7 +154,7 @@ class connection_group {
   const limits limits_;
   const std::chrono::nanoseconds idle_timeout_;  // zero: never
   const std::chrono::nanoseconds idle_clock_tick_;
-  idle_timer idle_timer_{*this};
+  std::optional<timer> idle_timer_;  // until close_all(): the group may outlive the loop
   std::size_t idle_part_ = 0;       // times that it has expired
   std::size_t idle_part_size_ = 0;  // connections that are looked at each time
   callback_gate gate_;

@@ -146,7 +146,7 @@ struct send_batch_operation : io::detail::counting_request<io::send_messages_req
   }
   std::optional<io::result> advance(io::result result) noexcept {
     if (!result) return result;
-    batch_->sent_more(result.count());
+    batch_->sent_ += result.count();
     return send_rest();
   }
 

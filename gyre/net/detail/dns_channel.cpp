@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <gyre/net/detail/dns_channel.hpp>
-
 #include <gyre/net/detail/name_engine.hpp>
 
 #include <ares.h>

@@ -65,9 +65,6 @@ namespace {
 // There are several only while most questions in each are abandoned.
 constexpr std::size_t most_channels = 8;
 
-std::error_code cancelled() { return std::make_error_code(std::errc::operation_canceled); }
-std::error_code no_memory() { return std::make_error_code(std::errc::not_enough_memory); }
-
 void require(bool sensible, const char* what) {
   if (!sensible) throw std::invalid_argument(what);
 }

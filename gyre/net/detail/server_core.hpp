@@ -47,10 +47,6 @@ class tcp_server::core : public std::enable_shared_from_this<core> {
   void start();
   void adopt(unique_fd connection);
   void set_hold(hold why, bool held);
-  void stop(std::chrono::nanoseconds timeout, move_only_function<void()> done);
-  void stop(steady_time deadline, move_only_function<void()> done);
-  bool for_each(std::function<void(tcp_connection&)> function);
-  bool broadcast(std::span<const std::byte> bytes);
   void abandon() noexcept;
   tcp_server_metrics metrics() const noexcept;
 
@@ -60,6 +56,8 @@ class tcp_server::core : public std::enable_shared_from_this<core> {
   detail::server_handlers& settable_handlers();
 
  private:
+  friend tcp_server;
+
   class shard;
   class acceptor;
   class proxy_handshake;
@@ -74,11 +72,13 @@ class tcp_server::core : public std::enable_shared_from_this<core> {
     return std::shared_ptr<shard>(shared_from_this(), &target);
   }
   template <class Function>
+  void post(shard& target, Function function);
+  template <class Function>
   void post_to_all(Function function);
-  void add(const endpoint& at, std::vector<listener> added);
+  void add(const endpoint& at, std::vector<socket> listening);
+  void open_waiting();
   template <class Function>
   bool visit_all(std::size_t bytes, Function&& make_function);
-  void open(listener ready);
   shard& choose_for(const endpoint& peer, shard& acceptor) noexcept;
   std::span<const std::unique_ptr<shard>> accepting_shards() const noexcept;
   detail::connection_group::limits limits_of_one() const noexcept;

@@ -65,7 +65,11 @@ class udp_port final : public udp_server::channel {
     bool done() const noexcept { return sent == each.size(); }
     const reply& next() const noexcept { return each[sent]; }
     std::size_t memory() const noexcept { return bytes.size() + each.size() * sizeof(reply); }
-    void clear() noexcept;
+    void clear() noexcept {
+      bytes.clear();
+      each.clear();
+      sent = 0;
+    }
   };
   struct receive_some final : io::receive_messages_request {
     receive_some(io::handle& from, udp_port& to) noexcept
@@ -91,7 +95,6 @@ class udp_port final : public udp_server::channel {
   static void on_received(io::request& request, io::result result);
   static void on_sent(io::request& request, io::result result);
   void receive(std::optional<io::result> result);
-  bool deliver(io::result result);
   bool deliver_batch();
   void deliver_rest();
   void flush() noexcept;
