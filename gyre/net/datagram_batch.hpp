@@ -11,7 +11,6 @@
 #include <gyre/net/endpoint.hpp>
 
 #include <sys/socket.h>
-#include <sys/uio.h>
 
 #include <cstddef>
 #include <memory>

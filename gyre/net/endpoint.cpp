@@ -9,7 +9,6 @@
 #include <bit>
 #include <cstring>
 #include <ostream>
-#include <utility>
 
 namespace gyre::net {
 namespace {

@@ -34,7 +34,6 @@
 #include <string>
 #include <string_view>
 #include <system_error>
-#include <utility>
 
 namespace gyre::net {
 

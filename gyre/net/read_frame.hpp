@@ -17,7 +17,6 @@
 #include <optional>
 #include <span>
 #include <system_error>
-#include <utility>
 
 namespace gyre::net {
 

@@ -3,7 +3,6 @@
 // tcp_connection_output.cpp.
 #include <gyre/net/tcp_connection.hpp>
 
-#include <gyre/io/backend.hpp>
 #include <gyre/io/error.hpp>
 #include <gyre/net/detail/connection_extra.hpp>
 #include <gyre/net/detail/connection_group.hpp>
@@ -12,13 +11,7 @@
 
 #include <linux/sockios.h>
 #include <sys/ioctl.h>
-#include <sys/socket.h>
 #include <unistd.h>
-
-#include <algorithm>
-#include <cstddef>
-#include <new>
-#include <utility>
 
 namespace gyre::net {
 

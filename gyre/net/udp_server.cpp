@@ -4,13 +4,9 @@
 #include <gyre/net/detail/datagram_operations.hpp>
 #include <gyre/net/detail/udp_port.hpp>
 
-#include <sys/socket.h>
-
 #include <algorithm>
 #include <chrono>
-#include <mutex>
 #include <stdexcept>
-#include <utility>
 
 namespace gyre::net {
 

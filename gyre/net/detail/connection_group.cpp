@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/net/detail/connection_group.hpp>
 
-#include <gyre/io/descriptor.hpp>
 #include <gyre/net/detail/errors.hpp>
 
 #include <netinet/in.h>
@@ -11,7 +10,6 @@
 #include <algorithm>
 #include <cassert>
 #include <stdexcept>
-#include <utility>
 
 namespace gyre::net::detail {
 namespace {

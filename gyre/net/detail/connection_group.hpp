@@ -4,25 +4,17 @@
 #pragma once
 
 #include <gyre/base/detail/relaxed_counter.hpp>
-#include <gyre/base/intrusive_list.hpp>
-#include <gyre/base/unique_fd.hpp>
 #include <gyre/exec/detail/deferred_release.hpp>
-#include <gyre/exec/event_loop.hpp>
 #include <gyre/exec/timer.hpp>
 #include <gyre/io/backend.hpp>
 #include <gyre/net/detail/callback_gate.hpp>
 #include <gyre/net/socket_options.hpp>
 #include <gyre/net/tcp_connection.hpp>
 
-#include <chrono>
-#include <cstddef>
-#include <cstdint>
 #include <exception>
 #include <limits>
 #include <memory>
 #include <new>
-#include <optional>
-#include <system_error>
 
 namespace gyre::net::detail {
 
@@ -155,8 +147,8 @@ class connection_group {
   const std::chrono::nanoseconds idle_timeout_;  // zero: never
   const std::chrono::nanoseconds idle_clock_tick_;
   std::optional<timer> idle_timer_;  // until close_all(): the group may outlive the loop
-  std::size_t idle_part_ = 0;       // times that it has expired
-  std::size_t idle_part_size_ = 0;  // connections that are looked at each time
+  std::size_t idle_part_ = 0;        // times that it has expired
+  std::size_t idle_part_size_ = 0;   // connections that are looked at each time
   callback_gate gate_;
   gyre::detail::published_counter bytes_received_, bytes_sent_, messages_;
   intrusive_list<group_node> list_;

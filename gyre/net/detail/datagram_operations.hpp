@@ -7,13 +7,9 @@
 #include <gyre/net/datagram_batch.hpp>
 #include <gyre/net/endpoint.hpp>
 
-#include <sys/socket.h>
 #include <sys/uio.h>
 
-#include <cstddef>
 #include <optional>
-#include <span>
-#include <utility>
 
 namespace gyre::net {
 

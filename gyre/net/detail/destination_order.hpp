@@ -5,7 +5,6 @@
 
 #include <gyre/net/address.hpp>
 
-#include <compare>
 #include <optional>
 #include <vector>
 

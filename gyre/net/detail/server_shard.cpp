@@ -9,9 +9,6 @@
 #include <atomic>
 #include <cerrno>
 #include <cstring>
-#include <new>
-#include <string_view>
-#include <utility>
 
 namespace gyre::net {
 
