@@ -2,15 +2,12 @@
 #include <gyre/net/connect.hpp>
 
 #include <gyre/net/detail/connect_attempt.hpp>
+#include <gyre/net/detail/errors.hpp>
 #include <gyre/task/as_expected.hpp>
 #include <gyre/task/detail/this_context.hpp>
 #include <gyre/task/with_timeout.hpp>
 
-#include <memory>
-
 namespace gyre::net {
-
-// --- One attempt ---
 
 namespace detail {
 
@@ -44,8 +41,7 @@ event_loop& loop_of(const task_context& context) {
   // Before the thread runs a loop, that may be the executor already: see sync_wait().
   if (auto* const loop = dynamic_cast<event_loop*>(context.where)) return *loop;
   if (event_loop* const loop = event_loop::current()) return *loop;
-  throw std::system_error(std::make_error_code(std::errc::operation_not_permitted),
-                          "gyre::net::connect: the coroutine runs on no loop");
+  fail(std::errc::operation_not_permitted, "gyre::net::connect: the coroutine runs on no loop");
 }
 
 }  // namespace detail
@@ -69,8 +65,6 @@ task<tcp_stream> connect(endpoint to, connect_options options) {
   task<tcp_stream> connecting = connect(detail::loop_of(context), to, std::move(options));
   co_return co_await std::move(connecting);
 }
-
-// --- Several addresses ---
 
 namespace detail {
 
@@ -151,10 +145,7 @@ task<> connection_race::attempt(endpoint to, scope& attempts) {
 }  // namespace detail
 
 task<tcp_stream> connect(event_loop& loop, std::vector<endpoint> candidates, race_options options) {
-  if (candidates.empty()) {
-    throw std::system_error(std::make_error_code(std::errc::invalid_argument),
-                            "connect, without an address");
-  }
+  if (candidates.empty()) detail::fail(std::errc::invalid_argument, "connect, without an address");
   detail::connection_race race(loop, std::move(options));
   race.add(candidates);
   race.end_of_candidates();

@@ -64,10 +64,8 @@ std::span<mmsghdr> datagram_batch::prepare_to_receive() noexcept {
   for (std::size_t i = 0; i < capacity_; ++i) {
     detail::datagram_slot& slot = slots_[i];
     slot.piece = {bytes_of(i), largest_};
-    msghdr& header = headers_[i].msg_hdr;
-    detail::set_message(header, slot.piece, slot.peer, endpoint::capacity());
-    header.msg_control = slot.control.bytes;
-    header.msg_controllen = sizeof slot.control.bytes;
+    detail::set_message(headers_[i].msg_hdr, slot.piece, slot.peer, endpoint::capacity(),
+                        &slot.control);
   }
   return {headers_.get(), capacity_};
 }

@@ -31,8 +31,7 @@ struct datagram {
   std::span<const std::byte> bytes;
   const endpoint& peer;  ///< its sender, or its receiver
   bool truncated;        ///< it was longer than there was room
-  /// Several datagrams of this size from one peer were put together (UDP_GRO); the last may be
-  /// shorter. Else 0.
+  /// Datagrams of this size from one peer were joined (UDP_GRO); the last may be shorter. Else 0.
   std::size_t segment;
 };
 
@@ -46,8 +45,8 @@ struct datagram {
 /// Complexity: three allocations when it is made, none later.
 class datagram_batch {
  public:
-  /// For `capacity` datagrams (at most 1024, as the kernel takes no more) of up to `largest` bytes
-  /// each. Throws std::bad_alloc.
+  /// For `capacity` datagrams (at most 1024, the kernel's limit) of up to `largest` bytes. Throws
+  /// std::bad_alloc.
   explicit datagram_batch(std::size_t capacity = 64, std::size_t largest = 2048);
   datagram_batch(datagram_batch&&) noexcept;
   datagram_batch& operator=(datagram_batch&&) noexcept;

@@ -9,8 +9,6 @@
 
 namespace gyre::net {
 
-// --- Operations ---
-
 namespace detail {
 namespace {
 
@@ -65,9 +63,7 @@ io::result send_without_waiting(int fd, std::span<mmsghdr> messages) noexcept {
 
 std::optional<io::result> receive_from_operation::begin() noexcept {
   piece_ = {to_.data(), to_.size()};
-  set_message(header_, piece_, peer_, endpoint::capacity());
-  header_.msg_control = control_.bytes;
-  header_.msg_controllen = sizeof control_.bytes;
+  set_message(header_, piece_, peer_, endpoint::capacity(), &control_);
   return single_request::begin();
 }
 
@@ -109,8 +105,6 @@ std::optional<io::result> send_batch_operation::send_some() noexcept {
 }
 
 }  // namespace detail
-
-// --- The socket ---
 
 namespace {
 

@@ -11,7 +11,6 @@
 #include <cstring>
 #include <limits>
 #include <new>
-#include <stdexcept>
 
 namespace gyre::net {
 namespace {
@@ -43,8 +42,7 @@ length_bytes store_length(std::uint64_t length, const length_prefix_options& for
   return bytes;
 }
 
-// Room for `size` bytes behind those of `out`, of which `payload` may be a part: it moves with
-// them.
+// Room for `size` bytes behind those of `out`; a `payload` that is a part of these moves with them.
 std::span<std::byte> prepare(io::buffer& out, std::size_t size,
                              std::span<const std::byte>& payload) {
   const std::less<> before;
@@ -74,9 +72,8 @@ std::uint64_t encoded_length(std::size_t payload, const length_prefix_options& f
 }  // namespace
 
 length_prefixed::length_prefixed(options format) : format_(format) {
-  if (format.width > 8 || !std::has_single_bit(format.width)) {
-    throw std::invalid_argument("length_prefixed: the width is 1, 2, 4 or 8 bytes");
-  }
+  detail::require(format.width <= 8 && std::has_single_bit(format.width),
+                  "length_prefixed: the width is 1, 2, 4 or 8 bytes");
 }
 
 decoded_frame length_prefixed::decode(io::input& in) const noexcept {
@@ -107,7 +104,7 @@ void length_prefixed::encode_in_place(io::buffer& payload) const {
 
 delimited::delimited(std::string delimiter, std::size_t maximum)
     : delimiter_(std::move(delimiter)), maximum_(maximum) {
-  if (delimiter_.empty()) throw std::invalid_argument("delimited: the delimiter is empty");
+  detail::require(!delimiter_.empty(), "delimited: the delimiter is empty");
 }
 
 decoded_frame delimited::decode(io::input& in) noexcept {
@@ -140,7 +137,7 @@ void delimited::encode(io::buffer& out, std::span<const std::byte> payload) cons
 }
 
 fixed::fixed(std::size_t size) : size_(size) {
-  if (size == 0) throw std::invalid_argument("fixed: frames of no bytes");
+  detail::require(size > 0, "fixed: frames of no bytes");
 }
 
 decoded_frame fixed::decode(io::input& in) const noexcept {
@@ -153,16 +150,7 @@ void fixed::encode(io::buffer& out, std::span<const std::byte> payload) const {
   out.append(payload);
 }
 
-// --- Reading frames from streams ---
-
 namespace detail {
-namespace {
-
-[[noreturn, gnu::cold]] void throw_no_memory() {
-  throw std::system_error(detail::no_memory(), "gyre::net::read_frame");
-}
-
-}  // namespace
 
 std::span<std::byte> limited_room(io::buffer& held) {
   constexpr std::size_t least_read = 4096;
@@ -176,7 +164,7 @@ std::span<std::byte> limited_room(io::buffer& held) {
   try {
     return held.prepare(std::min(room, wanted));
   } catch (const std::bad_alloc&) {
-    throw_no_memory();
+    fail(std::errc::not_enough_memory, "gyre::net::read_frame");
   }
 }
 
@@ -184,7 +172,7 @@ void append_received(io::buffer& held, std::span<const std::byte> bytes) {
   try {
     held.append(bytes);
   } catch (const std::bad_alloc&) {
-    throw_no_memory();
+    fail(std::errc::not_enough_memory, "gyre::net::read_frame");
   }
 }
 

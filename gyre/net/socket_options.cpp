@@ -69,12 +69,9 @@ bool get_flag(int fd, const option& which) { return get(fd, which) != 0; }
 
 template <class T>
 void set_number(int fd, const option& which, T value) {
-  if (value < 0 || !std::in_range<int>(value)) gyre::detail::throw_system_error(EINVAL, which.name);
+  if (std::cmp_less(value, 0) || !std::in_range<int>(value))
+    gyre::detail::throw_system_error(EINVAL, which.name);
   set<int>(fd, which, static_cast<int>(value));
-}
-void set_bytes(int fd, const option& which, std::size_t bytes) {
-  if (!std::in_range<int>(bytes)) gyre::detail::throw_system_error(EINVAL, which.name);
-  set<int>(fd, which, static_cast<int>(bytes));
 }
 
 endpoint name_of(int fd, int (*get_name)(int, sockaddr*, socklen_t*), const char* call) {
@@ -90,10 +87,6 @@ const option& of_family(const socket_ref& socket, const option& v4, const option
   return socket.family() == address_family::ipv6 ? v6 : v4;
 }
 
-unsigned interface_of(const ip_address& group, unsigned interface) {
-  return interface != 0 ? interface : group.scope();
-}
-
 sockaddr_storage to_storage(const ip_address& address) {
   const endpoint from(address, 0);
   sockaddr_storage to{};
@@ -104,12 +97,13 @@ sockaddr_storage to_storage(const ip_address& address) {
 int level_of(const ip_address& group) { return group.is_v6() ? IPPROTO_IPV6 : IPPROTO_IP; }
 
 group_req request_for(const ip_address& group, unsigned interface) {
-  return {.gr_interface = interface_of(group, interface), .gr_group = to_storage(group)};
+  return {.gr_interface = interface != 0 ? interface : group.scope(),
+          .gr_group = to_storage(group)};
 }
 
 group_source_req request_for(const ip_address& source, const ip_address& group,
                              unsigned interface) {
-  return {.gsr_interface = interface_of(group, interface),
+  return {.gsr_interface = interface != 0 ? interface : group.scope(),
           .gsr_group = to_storage(group),
           .gsr_source = to_storage(source)};
 }
@@ -131,11 +125,11 @@ void socket_ref::set_reuse_address(bool on) const { set_flag(fd_, so_reuseaddr, 
 bool socket_ref::reuse_address() const { return get_flag(fd_, so_reuseaddr); }
 void socket_ref::set_reuse_port(bool on) const { set_flag(fd_, so_reuseport, on); }
 bool socket_ref::reuse_port() const { return get_flag(fd_, so_reuseport); }
-void socket_ref::set_send_buffer(std::size_t bytes) const { set_bytes(fd_, so_sndbuf, bytes); }
+void socket_ref::set_send_buffer(std::size_t bytes) const { set_number(fd_, so_sndbuf, bytes); }
 std::size_t socket_ref::send_buffer() const {
   return static_cast<std::size_t>(get(fd_, so_sndbuf));
 }
-void socket_ref::set_receive_buffer(std::size_t bytes) const { set_bytes(fd_, so_rcvbuf, bytes); }
+void socket_ref::set_receive_buffer(std::size_t bytes) const { set_number(fd_, so_rcvbuf, bytes); }
 std::size_t socket_ref::receive_buffer() const {
   return static_cast<std::size_t>(get(fd_, so_rcvbuf));
 }

@@ -8,7 +8,6 @@
 #include <cerrno>
 #include <cstdio>
 #include <random>
-#include <stdexcept>
 
 namespace gyre::net {
 namespace {
@@ -18,16 +17,12 @@ constexpr std::size_t commands_at_once = 64;
 
 tcp_client_options checked(tcp_client_options options) {
   using namespace std::chrono_literals;
-  if (options.connect_timeout <= 0ns) {
-    throw std::invalid_argument("gyre::net::tcp_client: connect_timeout is not positive");
-  }
-  if (options.initial_delay < 0ns || options.longest_delay < 0ns ||
-      options.resolution_delay < 0ns) {
-    throw std::invalid_argument("gyre::net::tcp_client: a delay is negative");
-  }
-  if (options.most_attempts == 0) {
-    throw std::invalid_argument("gyre::net::tcp_client: most_attempts is zero");
-  }
+  detail::require(options.connect_timeout > 0ns,
+                  "gyre::net::tcp_client: connect_timeout is not positive");
+  detail::require(
+      std::min({options.initial_delay, options.longest_delay, options.resolution_delay}) >= 0ns,
+      "gyre::net::tcp_client: a delay is negative");
+  detail::require(options.most_attempts > 0, "gyre::net::tcp_client: most_attempts is zero");
   return options;
 }
 
@@ -137,8 +132,7 @@ bool tcp_client::core::send(std::span<const std::byte> bytes) {
   return true;
 }
 
-// A retry may be due, or a name found, between the client's end and that of its core: then its
-// resolver may be gone.
+// A retry may be due between the client's end and that of its core: then its resolver may be gone.
 void tcp_client::core::attempt() {
   const detail::callback_gate::pass passing(gate());
   if (!passing) return;
@@ -147,21 +141,17 @@ void tcp_client::core::attempt() {
   last_failure_.clear();
   if (!host_) return try_server();
   try {
-    look_up();
+    const named_host& host = *host_;
+    const auto on_result = [this](const resolve_result& found) { resolved(found); };
+    first_family_ = detail::resolver_access::resolve_first_family(
+        *host.names, host.name, host.port, client_options.resolution_delay, on_result);
+    all_addresses_ = host.names->resolve(host.name, host.port, on_result);
   } catch (const std::bad_alloc&) {
     end_lookups();
     // Reported by the loop, as any failure.
     retry_.emplace(loop(), [this] { attempt_failed(detail::no_memory()); });
     retry_->start_after({});
   }
-}
-
-void tcp_client::core::look_up() {
-  const named_host& host = *host_;
-  const auto on_result = [this](const resolve_result& found) { resolved(found); };
-  first_family_ = detail::resolver_access::resolve_first_family(
-      *host.names, host.name, host.port, client_options.resolution_delay, on_result);
-  all_addresses_ = host.names->resolve(host.name, host.port, on_result);
 }
 
 void tcp_client::core::end_lookups() noexcept {
@@ -310,8 +300,6 @@ void tcp_client::core::connection_gone() {
     wanted_ = false;
   }
 }
-
-void tcp_client::core::close_others() noexcept { reset_target(); }
 
 // --- The client ---
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The connection's calls from the loop, its beginning and its end; sending is in
-// tcp_connection_output.cpp.
+// A connection's calls from the loop, beginning and end; tcp_connection_output.cpp sends.
 #include <gyre/net/tcp_connection.hpp>
 
 #include <gyre/io/error.hpp>
@@ -223,8 +222,7 @@ void tcp_connection::closing_timer_expired() {
   }
 }
 
-// Bytes that the kernel has taken may still be in its buffer, which can hold minutes' worth of a
-// slow peer.
+// Bytes that the kernel took may still be in its buffer, with minutes' worth of a slow peer.
 std::uint64_t tcp_connection::bytes_taken_by_peer() const noexcept {
   int in_kernel = 0;
   if (::ioctl(handle::fd(), SIOCOUTQ, &in_kernel) != 0) in_kernel = 0;
@@ -282,9 +280,6 @@ void tcp_connection::start_receiving() noexcept {
     static_cast<void>(io().start(receiving_));
   }
 }
-
-void tcp_connection::pause_reading() noexcept { pause(pauser::program); }
-void tcp_connection::resume_reading() noexcept { resume(pauser::program); }
 
 void tcp_connection::pause(pauser why) noexcept {
   if (phase_ != phase::open) return;
@@ -347,8 +342,6 @@ void tcp_connection::limit_closing(std::chrono::nanoseconds timeout,
   const steady_time next = std::min(loop().deadline_after(own.timer.quarter()), own.close_by);
   if (!own.timer.linked() || next < own.timer.deadline()) loop().start_timer(own.timer, next);
 }
-
-void tcp_connection::abort(std::error_code why) noexcept { end(why, ending::reset); }
 
 void tcp_connection::send_fin() noexcept {
   if (std::exchange(fin_sent_, true)) return;

@@ -82,8 +82,12 @@ bool tcp_connection::send_attachment() noexcept {
     bool done = false;
     const std::error_code failed =
         attached.first().file ? send_file_part(done) : send_descriptors(done);
+    if (failed == std::errc::broken_pipe || failed == std::errc::connection_reset) {
+      sending_failed(failed);  // the peer has gone, and may have sent something before
+      return false;
+    }
     if (failed) {
-      attachment_failed(failed);
+      end(failed, ending::reset);  // only a reset tells the peer that it waits in vain
       return false;
     }
     if (done) return true;
@@ -128,16 +132,6 @@ std::error_code tcp_connection::send_descriptors(bool& done) noexcept {
   extra_->attached->remove_first();
   consume_output(sent.count());
   return {};
-}
-
-// Only a reset tells the peer that it waits in vain. A peer that has gone may have sent something
-// before.
-void tcp_connection::attachment_failed(std::error_code why) noexcept {
-  if (why == std::errc::broken_pipe || why == std::errc::connection_reset) {
-    sending_failed(why);
-  } else {
-    end(why, ending::reset);
-  }
 }
 
 void tcp_connection::on_writable(io::request& request, io::result result) {

@@ -145,8 +145,7 @@ detail::attached_output& tcp_connection::attached() {
   return *attached;
 }
 
-// Descriptors that wait alone are not refused: a small limit would refuse all, though the kernel
-// may have room.
+// Alone, they are not refused: a small limit would refuse all, though the kernel may have room.
 std::size_t tcp_connection::descriptor_cost_of(std::size_t count) const noexcept {
   return pending_output() == 0 ? 0 : count * detail::attached_output::descriptor_cost;
 }
@@ -251,7 +250,9 @@ void tcp_connection::flush() noexcept {
     if (!*result) return sending_failed(result->error());
     consume_output(result->count());
   }
-  finish_flush();
+  if (phase_ == phase::flushing) return linger();
+  if (shutdown_requested_) end_sending();
+  if (phase_ == phase::open) static_cast<void>(note_all_sent());
 }
 
 // The output up to the next attachment.
@@ -302,13 +303,6 @@ void tcp_connection::drop_output() noexcept {
   extra_->output.clear();
   if (extra_->attached != nullptr) extra_->attached->clear();
   update_held_bytes();
-}
-
-// Nothing waits any more.
-void tcp_connection::finish_flush() noexcept {
-  if (phase_ == phase::flushing) return linger();
-  if (shutdown_requested_) end_sending();
-  if (phase_ == phase::open) static_cast<void>(note_all_sent());
 }
 
 // The peer may have answered before it reset the connection, or closed it without having read all:

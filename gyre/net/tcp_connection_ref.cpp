@@ -76,14 +76,26 @@ bool tcp_connection_ref::post_bytes(std::size_t size, Get get) const {
   return true;
 }
 
+// Once only, as a further call would have no effect; if posting throws, the next call tries again.
+template <class Function>
+bool tcp_connection_ref::post_once(gyre::detail::atomic<bool>& posted, Function function) const {
+  // relaxed: orders nothing.
+  if (posted.exchange(true, std::memory_order_relaxed)) return true;
+  try {
+    post_always(function);
+  } catch (...) {
+    posted.store(false, std::memory_order_relaxed);
+    throw;
+  }
+  return true;
+}
+
 bool tcp_connection_ref::close() const {
-  return alive() && control_->close_once.run(
-                        [this] { post_always([](tcp_connection& ended) { ended.close(); }); });
+  return alive() && post_once(control_->close_posted, [](tcp_connection& ended) { ended.close(); });
 }
 
 bool tcp_connection_ref::abort() const {
-  return alive() && control_->abort_once.run(
-                        [this] { post_always([](tcp_connection& ended) { ended.abort(); }); });
+  return alive() && post_once(control_->abort_posted, [](tcp_connection& ended) { ended.abort(); });
 }
 
 }  // namespace gyre::net

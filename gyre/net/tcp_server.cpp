@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/net/tcp_server.hpp>
 
+#include <gyre/base/error.hpp>
+#include <gyre/net/detail/errors.hpp>
 #include <gyre/net/detail/server_core.hpp>
 #include <gyre/net/passed_sockets.hpp>
 
 #include <sys/resource.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstdio>
-#include <stdexcept>
 
 namespace gyre::net {
 
@@ -23,7 +23,7 @@ bool is_listening(const socket_ref& candidate) {
   socklen_t size = sizeof type;
   if (::getsockopt(candidate.fd(), SOL_SOCKET, SO_TYPE, &type, &size) != 0 ||
       ::getsockopt(candidate.fd(), SOL_SOCKET, SO_ACCEPTCONN, &listens, &size) != 0) {
-    throw std::system_error(errno, std::generic_category(), "SO_ACCEPTCONN");
+    gyre::detail::throw_errno("SO_ACCEPTCONN");
   }
   return type == SOCK_STREAM && listens != 0;
 }
@@ -45,14 +45,12 @@ tcp_server::core::core(const std::vector<event_loop*>& loops, tcp_server_options
       address_limits_(options.connections_per_address.value_or(half_of_descriptors()),
                       options.accepts_per_address, options.accept_interval),
       shards_running_(loops.size()) {
-  if (loops.empty())
-    throw std::invalid_argument("gyre::net::tcp_server: at least one loop is needed");
-  if (std::ranges::count(loops, nullptr) > 0)
-    throw std::invalid_argument("gyre::net::tcp_server: a loop is null");
-  if (options.max_connections == 0)
-    throw std::invalid_argument("gyre::net::tcp_server: max_connections is zero");
-  if (options.accept_interval.count() <= 0)
-    throw std::invalid_argument("gyre::net::tcp_server: accept_interval is not positive");
+  using detail::require;
+  require(!loops.empty(), "gyre::net::tcp_server: at least one loop is needed");
+  require(std::ranges::count(loops, nullptr) == 0, "gyre::net::tcp_server: a loop is null");
+  require(options.max_connections > 0, "gyre::net::tcp_server: max_connections is zero");
+  require(options.accept_interval.count() > 0,
+          "gyre::net::tcp_server: accept_interval is not positive");
   handlers.accept_error = [name = options.name](std::error_code why) {
     std::fprintf(stderr, "gyre: %s: accepting pauses: %s\n", name.c_str(), why.message().c_str());
   };
@@ -102,11 +100,11 @@ void tcp_server::core::listen(const endpoint& at) {
 }
 
 void tcp_server::core::listen(std::vector<socket> listening) {
-  if (listening.empty()) throw std::invalid_argument("gyre::net::tcp_server: no socket to listen");
+  detail::require(!listening.empty(), "gyre::net::tcp_server: no socket to listen");
   for (socket& each : listening) {
     if (!is_listening(each)) {
-      throw std::system_error(std::make_error_code(std::errc::invalid_argument),
-                              "gyre::net::tcp_server: the socket does not listen");
+      detail::fail(std::errc::invalid_argument,
+                   "gyre::net::tcp_server: the socket does not listen");
     }
     each = socket(io::made_non_blocking(each.release()));
   }
@@ -256,10 +254,10 @@ tcp_server_metrics tcp_server::core::metrics() const noexcept {
 }
 
 tcp_server::core::shard& tcp_server::core::choose_for(const endpoint& peer,
-                                                      shard& acceptor) noexcept {
+                                                      shard& receiver) noexcept {
   switch (options.strategy) {
     case accept_strategy::every_loop:
-      if (peer.is_ip()) return acceptor;
+      if (peer.is_ip()) return receiver;
       break;
     case accept_strategy::hash_of_peer:
       if (peer.is_ip()) {
@@ -289,11 +287,11 @@ bool tcp_server::core::is_full() const noexcept {
 }
 
 // The number of slots taken, with this one.
-std::size_t tcp_server::core::take_slot(shard& acceptor) noexcept {
+std::size_t tcp_server::core::take_slot(shard& receiver) noexcept {
   const std::size_t taken = slots_taken_.fetch_add(1, memory_order_relaxed) + 1;
   if (taken == options.max_connections) {
     for (auto& each : accepting_shards()) {
-      if (each.get() != &acceptor) catch_up_later(*each);
+      if (each.get() != &receiver) catch_up_later(*each);
     }
   }
   return taken;

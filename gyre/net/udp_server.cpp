@@ -2,11 +2,11 @@
 #include <gyre/net/udp_server.hpp>
 
 #include <gyre/net/detail/datagram_operations.hpp>
+#include <gyre/net/detail/errors.hpp>
 #include <gyre/net/detail/udp_port.hpp>
 
 #include <algorithm>
 #include <chrono>
-#include <stdexcept>
 
 namespace gyre::net {
 
@@ -17,8 +17,8 @@ udp_port::udp_port(udp_server::core& whole, event_loop& loop, socket bound)
 
 udp_port::registration::registration(udp_port& of, unique_fd fd)
     : descriptor(of.loop_, std::move(fd), io::handle_kind::socket),
-      receiving(descriptor.handle(), of),
-      sending(descriptor.handle(), of),
+      receiving(descriptor.handle(), of, &udp_port::on_received),
+      sending(descriptor.handle(), of, &udp_port::on_sent),
       again(of.loop_, [&of] { of.receive(std::nullopt); }) {}
 
 void udp_port::replies::add(std::span<const std::byte> added, const endpoint& to) {
@@ -69,7 +69,7 @@ void udp_port::receive(std::optional<io::result> result) {
   open_->again.start_after(0ns);
 }
 
-// Whether to continue. An exception of the function goes to the loop; the rest of the batch comes in its next turn.
+// Whether to continue. After an exception, which goes to the loop, the next turn delivers the rest.
 bool udp_port::deliver_batch() {
   const auto end = [this] {
     delivering_ = false;
@@ -213,8 +213,7 @@ void udp_port::add_to(udp_server_metrics& sum) const noexcept {
 
 udp_server::core::core(std::vector<event_loop*> loops, udp_server_options settings)
     : options(std::move(settings)), loops_(std::move(loops)) {
-  if (loops_.empty())
-    throw std::invalid_argument("gyre::net::udp_server: at least one loop is needed");
+  detail::require(!loops_.empty(), "gyre::net::udp_server: at least one loop is needed");
   for (event_loop* loop : loops_) static_cast<void>(io::backend_of(*loop));  // which may throw
 }
 
@@ -228,9 +227,7 @@ void udp_server::core::post(detail::udp_port& part, Function function) {
 
 void udp_server::core::on_datagram(datagram_function callback) {
   const std::lock_guard lock(mutex_);
-  if (started_) {
-    throw std::logic_error("gyre::net::udp_server: functions are set before start()");
-  }
+  if (started_) throw std::logic_error("gyre::net::udp_server: functions are set before start()");
   received = std::move(callback);
 }
 
@@ -281,12 +278,10 @@ void udp_server::core::start() {
 
 void udp_server::core::stop(move_only_function<void()> done) {
   const std::lock_guard lock(mutex_);
-  if (done) {
-    if (ports_running_ > 0) {
-      when_stopped_.push_back(std::move(done));
-    } else {
-      post_done(std::move(done));
-    }
+  if (done && ports_running_ > 0) {
+    when_stopped_.push_back(std::move(done));
+  } else if (done) {
+    post_done(std::move(done));
   }
   if (std::exchange(stopping_, true)) return;
   for (auto& each : ports_) post(*each, [](detail::udp_port& port) { port.stop(); });
@@ -302,8 +297,7 @@ void udp_server::core::port_stopped() {
   for (auto& each : callbacks) post_done(std::move(each));
 }
 
-// Each in a task of its own: an exception of one, or its destroying the server, does not concern
-// the others.
+// Each in a task of its own: if one throws, or destroys the server, the others do not suffer.
 void udp_server::core::post_done(move_only_function<void()> done) {
   loops_.front()->post([self = shared_from_this(), done = std::move(done)]() mutable {
     const detail::callback_gate::pass passing(self->gate_);

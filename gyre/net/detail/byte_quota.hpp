@@ -10,9 +10,8 @@
 
 namespace gyre::net::detail {
 
-/// A counting limit of bytes. Each share also counts a fixed cost, so that many small or empty ones
-/// are limited, too; a share that is alone counts only its bytes, so that a small limit does not
-/// refuse everything.
+/// A counting limit of bytes. Each share also counts a fixed cost, so that many small ones are
+/// limited, too; one alone counts only its bytes, so that a small limit does not refuse everything.
 ///
 /// Thread-safety: any thread.
 class byte_quota {

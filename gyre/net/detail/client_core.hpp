@@ -102,8 +102,7 @@ struct client_settings {
 
 }  // namespace detail
 
-/// Thread-safety: none but the members marked for any thread; the rest belongs to the loop's
-/// thread.
+/// Thread-safety: members belong to the loop's thread, but for those marked for any thread.
 class tcp_client::core final : public detail::client_settings,
                                public detail::connection_group,
                                public std::enable_shared_from_this<core> {
@@ -135,7 +134,7 @@ class tcp_client::core final : public detail::client_settings,
   void connection_begins(tcp_connection& begun) override;
   void connection_ends(tcp_connection& ended) noexcept override;
   void connection_gone() override;
-  void close_others() noexcept override;
+  void close_others() noexcept override { reset_target(); }
 
   // A host whose name is to be looked up; else there is just the endpoint.
   struct named_host {
@@ -167,7 +166,6 @@ class tcp_client::core final : public detail::client_settings,
     return wanted_ && connection_ != nullptr && connection_->can_send();
   }
   void attempt();
-  void look_up();
   void resolved(const resolve_result& found);
   void try_next();
   void try_server();

@@ -32,16 +32,14 @@ struct connect_operation : io::detail::single_request<io::connect_request> {
   static void value(io::result) noexcept {}
 };
 
-/// A stream socket for a connection to `to` from `local`, if that is an address: then it may be
-/// bound while connections from there linger, unless `options` say otherwise. Throws
-/// std::system_error.
+/// A stream socket for a connection to `to`, bound to `local` if that is an address, also while
+/// connections from there linger, unless `options` say otherwise. Throws std::system_error.
 socket open_to_connect(const endpoint& to, const endpoint& local = {},
                        const socket_options& options = {});
 
 /// Whether a socket that has connected is of use. std::errc::connection_refused: it is a TCP socket
-/// and its own peer, as a port of this machine that nobody listens on can be chosen as the local
-/// one while it is connected to (RFC 793's simultaneous open, with itself). Another error: it is
-/// connected no more.
+/// and its own peer, as the kernel can choose a local port that is just being connected to (RFC
+/// 793's simultaneous open, with itself). Another error: it is connected no more.
 std::error_code check_connected(socket_ref connected) noexcept;
 
 /// Throws std::system_error for an attempt of a coroutine on `loop` that has failed.

@@ -16,8 +16,8 @@
 
 namespace gyre::net::detail {
 
-/// Watches a count, which it samples once in a quarter() of a timeout: so progress costs nothing but
-/// its counting, and a standstill is noticed up to a quarter late.
+/// Samples a count once in a quarter() of a timeout: so progress costs nothing but its counting,
+/// and a standstill is noticed up to a quarter late.
 class progress_timer final : public timer_operation {
  public:
   progress_timer(tcp_connection& owner, function expired) noexcept
@@ -130,27 +130,6 @@ struct connection_extra {
 
 static_assert(sizeof(connection_extra) <= 512, "tcp_connection says so");
 
-/// A function that is posted only once, as further calls would have no effect. Any thread.
-class posted_once {
- public:
-  /// True; or throws what `post` does, and then the next call tries again.
-  template <class Post>
-  bool run(Post post) {
-    // relaxed: orders nothing.
-    if (done_.exchange(true, std::memory_order_relaxed)) return true;
-    try {
-      post();
-    } catch (...) {
-      done_.store(false, std::memory_order_relaxed);
-      throw;
-    }
-    return true;
-  }
-
- private:
-  gyre::detail::atomic<bool> done_{false};
-};
-
 /// State that a connection shares with its references.
 struct connection_control {
   connection_control(tcp_connection& of, std::size_t output_limit) noexcept
@@ -167,7 +146,7 @@ struct connection_control {
   event_loop& loop;
   tcp_connection* connection;  // the loop's thread; null when it is freed
   byte_quota posted;           // bytes that wait in the loop's inbox
-  posted_once close_once, abort_once;
+  gyre::detail::atomic<bool> close_posted{false}, abort_posted{false};
   gyre::detail::atomic<bool> alive{true};
   gyre::detail::atomic<std::uint32_t> references{1};
 };

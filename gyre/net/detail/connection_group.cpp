@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/net/detail/connection_group.hpp>
 
+#include <gyre/io/descriptor.hpp>
 #include <gyre/net/detail/errors.hpp>
 
 #include <netinet/in.h>
@@ -9,7 +10,6 @@
 
 #include <algorithm>
 #include <cassert>
-#include <stdexcept>
 
 namespace gyre::net::detail {
 namespace {
@@ -40,14 +40,11 @@ connection_group::connection_group(event_loop& loop, connection_handlers& handle
       limits_(bounds),
       idle_timeout_(options.idle_timeout.value_or(bounds.idle_timeout)),
       idle_clock_tick_(idle_timeout_ / idle_clock_per_timeout + std::chrono::nanoseconds{1}) {
-  if (low_water_ >= options.high_water) {
-    throw std::invalid_argument("gyre::net::connection_options: low_water is not below high_water");
-  }
-  if (idle_timeout_.count() < 0 || options.close_timeout.count() < 0 ||
-      options.close_limit.count() < 0 || options.message_timeout.count() < 0 ||
-      options.write_timeout.count() < 0) {
-    throw std::invalid_argument("gyre::net::connection_options: a timeout is negative");
-  }
+  require(low_water_ < options.high_water,
+          "gyre::net::connection_options: low_water is not below high_water");
+  require(std::min({idle_timeout_, options.close_timeout, options.close_limit,
+                    options.message_timeout, options.write_timeout}) >= idle_timeout_.zero(),
+          "gyre::net::connection_options: a timeout is negative");
   idle_timer_.emplace(loop, [this] { end_some_idle(); });
 }
 
@@ -115,26 +112,17 @@ void connection_group::close_all() noexcept {
   }
 }
 
-void connection_group::free_all() noexcept {
-  while (group_node* each = list_.pop_front()) delete each->self;
-  size_ = 0;
-}
-
-// Whether that was all: a connection that is in the loop's inbox must stay until it has run.
-bool connection_group::free_not_posted() noexcept {
-  for (auto next = list_.begin(); next != list_.end();) {
-    tcp_connection& connection = *next++->self;
-    if (!connection.scheduled_) remove(connection);
-  }
-  return empty();
-}
-
 void connection_group::release(std::shared_ptr<connection_group> group,
                                gyre::detail::release_point point) noexcept {
   connection_group& self = *group;
+  const bool loop_goes_on = point != gyre::detail::release_point::loop_end;
   self.close_all();
-  if (point == gyre::detail::release_point::loop_end) return self.free_all();
-  if (!self.free_not_posted()) self.release_.post(self.loop(), std::move(group));
+  for (auto next = self.list_.begin(); next != self.list_.end();) {
+    tcp_connection& connection = *next++->self;
+    // A connection that is in the loop's inbox must stay until it has run.
+    if (!connection.scheduled_ || !loop_goes_on) self.remove(connection);
+  }
+  if (!self.empty()) self.release_.post(self.loop(), std::move(group));
 }
 
 void connection_group::abandon(std::shared_ptr<connection_group> group) noexcept {

@@ -24,8 +24,7 @@ void apply(const connection_options& options, const socket_ref& to) noexcept;
 
 /// Owns the connections, and frees each in a turn of its own.
 ///
-/// Thread-safety: none but the members marked for any thread; the rest belongs to the loop's
-/// thread.
+/// Thread-safety: members belong to the loop's thread, but for those marked for any thread.
 class connection_group {
   using group_node = tcp_connection::group_node;
 
@@ -95,8 +94,7 @@ class connection_group {
     return limits_.pause_at_high_water && !handlers_.high_water;
   }
   /// Notes that a connection that held `before` bytes holds `held` now. False if that is too much:
-  /// more than before, and more than an even share of the second half of the memory, when all have
-  /// used up the first.
+  /// more than before and than an even share of half the memory, the other half being used up.
   bool count_held(std::size_t before, std::size_t held) noexcept {
     held_ += held - before;
     const std::size_t half = limits_.memory / 2;
@@ -133,8 +131,6 @@ class connection_group {
   void end_some_idle();
   tcp_connection* create(int fd, const endpoint& peer, std::uint64_t id) noexcept;
   void close_all() noexcept;
-  void free_all() noexcept;
-  bool free_not_posted() noexcept;
   static void release(std::shared_ptr<connection_group> group,
                       gyre::detail::release_point point) noexcept;
 

@@ -6,6 +6,7 @@
 #include <concepts>
 #include <expected>
 #include <optional>
+#include <stdexcept>
 #include <string_view>
 #include <system_error>
 
@@ -25,6 +26,11 @@ inline std::error_code no_memory() noexcept {
   return std::make_error_code(std::errc::not_enough_memory);
 }
 
+/// Throws std::invalid_argument unless `sensible`.
+inline void require(bool sensible, const char* what) {
+  if (!sensible) [[unlikely]]
+    throw std::invalid_argument(what);
+}
 /// Throws std::system_error.
 [[noreturn, gnu::cold]] inline void fail(std::errc error, const char* what) {
   throw std::system_error(std::make_error_code(error), what);

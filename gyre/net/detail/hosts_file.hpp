@@ -54,8 +54,6 @@ class hosts_file {
   const std::vector<ip_address>* find(std::string_view key);
 
  private:
-  void read_if_changed();
-
   const std::string path_;
   file_version read_;
   hosts hosts_;

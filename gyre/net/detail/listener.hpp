@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// listener: what tcp_listener and unix_listener have in common, a listening socket whose
-// connections coroutines accept.
+// listener: base of tcp_listener and unix_listener, whose connections coroutines accept.
 #pragma once
 
 #include <gyre/base/timer_operation.hpp>
@@ -15,10 +14,6 @@
 #include <memory>
 
 namespace gyre::net::detail {
-
-/// The public base, below.
-template <class Stream>
-class listener;
 
 class accept_operation;
 

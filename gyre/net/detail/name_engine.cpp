@@ -9,7 +9,6 @@
 #include <algorithm>
 #include <cassert>
 #include <new>
-#include <stdexcept>
 
 namespace gyre::net::detail {
 
@@ -61,10 +60,6 @@ namespace {
 
 // There are several only while most questions in each are abandoned.
 constexpr std::size_t most_channels = 8;
-
-void require(bool sensible, const char* what) {
-  if (!sensible) throw std::invalid_argument(what);
-}
 
 bool is_negative(std::error_code error) {
   return error == resolve_errc::host_not_found || error == resolve_errc::no_data;
@@ -364,12 +359,7 @@ void name_engine::complete_first_family(question& entry) noexcept try {
     --entry.channel->awaited;
     --awaited_in_flight_;
   }
-  if (next != steady_time::max()) delay_first_family(entry, next);
-} catch (const std::bad_alloc&) {
-  return;  // the lookups wait for all addresses
-}
-
-void name_engine::delay_first_family(question& entry, steady_time until) {
+  if (next == steady_time::max()) return;
   if (!entry.resolution_delay) {
     entry.resolution_delay.emplace(loop_, [this, &entry] {
       complete_first_family(entry);
@@ -377,7 +367,9 @@ void name_engine::delay_first_family(question& entry, steady_time until) {
       start_queued();
     });
   }
-  entry.resolution_delay->start_at(until);
+  entry.resolution_delay->start_at(next);
+} catch (const std::bad_alloc&) {
+  return;  // the lookups wait for all addresses
 }
 
 void name_engine::set_result(waiting_lookup& lookup, const question& entry,

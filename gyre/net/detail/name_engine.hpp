@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// name_engine: a resolver's questions, the channels that carry them to name servers, and the
-// lookups that wait for them.
+// name_engine: a resolver's questions, their channels to name servers, and the waiting lookups.
 #pragma once
 
 #include <gyre/exec/fd_watch.hpp>
@@ -61,7 +60,6 @@ class dns_channel {
 
   void open(const resolver_options& options);
   void read_search_list();
-  void watch(int fd, readiness interest) noexcept;
   void process(int readable, int writable);
 
   name_engine& owner_;
@@ -81,8 +79,7 @@ struct dns_query {
   std::vector<unsigned char> message = {};                         // of other records: as it came
 };
 
-/// A name as host_key() spells it, with a dot if it had one at its end, and a record type: zero for
-/// addresses.
+/// A name as host_key() spells it, with the dot at its end, if any; a record type, 0 for addresses.
 using question_key = std::pair<std::string, std::uint16_t>;
 
 /// A dot at the end of `host` keeps search domains away: another question. Throws std::bad_alloc.
@@ -95,8 +92,7 @@ question_key key_for(const waiting_lookup& lookup, std::string_view host);
 /// | abandoned | -             | abandoned         | ended               | -               |
 ///
 /// An answer of one IP version may complete the lookups that do not need both. A new lookup of the
-/// name takes an abandoned question back in flight. An abandoned question also ends with its
-/// channel.
+/// name takes an abandoned question back in flight, unless it has ended with its channel.
 struct question : intrusive_list_node {
   name_engine* engine = nullptr;
   const question_key* key = nullptr;
@@ -120,8 +116,7 @@ struct question : intrusive_list_node {
   std::error_code query_failure() const;
 };
 
-/// The failure to report of two: a name that exists rather than one that does not, and rather than
-/// both one that may not last.
+/// The failure to report of two: that of a name that exists before none, a passing one before both.
 std::error_code graver(std::error_code one, std::error_code other);
 
 /// Without the dot that keeps search domains away.
@@ -177,7 +172,6 @@ class name_engine final : public std::enable_shared_from_this<name_engine> {
   void decode_answer(dns_query& query, int status, dns_message message) noexcept;
   void complete_first_family(question& entry) noexcept;
   bool is_preferred(const endpoint& address) const noexcept;
-  void delay_first_family(question& entry, steady_time until);
   void end(question& ended, const resolve_result& result) noexcept;
   void cancel_abandoned() noexcept;
   resolve_result result_of(const question& entry);

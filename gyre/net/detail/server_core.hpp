@@ -68,10 +68,10 @@ class tcp_server::core : public std::enable_shared_from_this<core> {
   void open_waiting();
   template <class Function>
   bool visit_all(std::size_t bytes, Function&& make_function);
-  shard& choose_for(const endpoint& peer, shard& acceptor) noexcept;
+  shard& choose_for(const endpoint& peer, shard& receiver) noexcept;
   std::span<const std::unique_ptr<shard>> accepting_shards() const noexcept;
   detail::connection_group::limits limits_of_one() const noexcept;
-  std::size_t take_slot(shard& acceptor) noexcept;
+  std::size_t take_slot(shard& receiver) noexcept;
   void release_slot() noexcept;
   bool is_full() const noexcept;
   void begin_to_stop(move_only_function<void()> done);
@@ -138,8 +138,7 @@ class tcp_server::core::acceptor {
   detail::accept_policy policy_;
 };
 
-/// Takes the header of the PROXY protocol off an accepted connection, and not a byte more, before
-/// the server begins to serve it.
+/// Takes the header of the PROXY protocol, and not a byte more, off an accepted connection first.
 ///
 /// Thread-safety: none; belongs to the loop's thread.
 class tcp_server::core::proxy_handshake {
@@ -168,8 +167,7 @@ class tcp_server::core::proxy_handshake {
 
 /// The server on one loop.
 ///
-/// Thread-safety: none but the members marked for any thread; the rest belongs to the loop's
-/// thread.
+/// Thread-safety: members belong to the loop's thread, but for those marked for any thread.
 class tcp_server::core::shard final : public detail::connection_group {
  public:
   /// Any thread.
@@ -197,17 +195,15 @@ class tcp_server::core::shard final : public detail::connection_group {
   friend acceptor;
   friend proxy_handshake;
 
-  void count_refused() noexcept;
   void accepting_paused(std::error_code error, const detail::accept_policy::pause& pause);
   void connection_begins(tcp_connection& begun) override;
   void connection_ends(tcp_connection& ended) noexcept override;
   void connection_gone() override;
   /// The header has come, or none that makes sense, or not in time. Destroys `ended`.
   void handshake_ended(proxy_handshake& ended, std::optional<proxy_header> header);
-  bool begin_handshake(unique_fd& connection, const endpoint& peer) noexcept;
   void serve(unique_fd connection, const endpoint& peer);
   void close_others() noexcept override;
-  void refuse(const endpoint& peer) noexcept;
+  void refuse_assigned() noexcept;
   void release_assigned() noexcept;
   void stop_if_empty();
 

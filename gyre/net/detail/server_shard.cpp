@@ -149,9 +149,8 @@ void tcp_server::core::shard::accepted(unique_fd connection, const endpoint& pee
   const std::size_t taken = core_.take_slot(*this);
   if (taken >= core_.options.max_connections) set_hold(hold::full, core_.is_full());
   if (taken > core_.options.max_connections) {
-    count_refused();
-    core_.release_slot();
-    return;
+    core_.refused_.fetch_add(1, memory_order_relaxed);
+    return core_.release_slot();
   }
   shard& chosen = core_.choose_for(peer, *this);
   chosen.assigned.fetch_add(1, memory_order_relaxed);
@@ -160,8 +159,7 @@ void tcp_server::core::shard::accepted(unique_fd connection, const endpoint& pee
     chosen.loop().post([target = core_.shared(chosen), connection = std::move(connection),
                         peer]() mutable { target->adopt_accepted(std::move(connection), peer); });
   } catch (const std::bad_alloc&) {
-    count_refused();
-    chosen.release_assigned();
+    chosen.refuse_assigned();
   }
 }
 
@@ -175,23 +173,14 @@ void tcp_server::core::shard::adopt_accepted(unique_fd connection, const endpoin
   try {
     is_proxy = trusted(peer);
   } catch (...) {
-    count_refused();
-    release_assigned();
+    refuse_assigned();
     throw;
   }
   if (!is_proxy) return serve(std::move(connection), peer);
-  if (begin_handshake(connection, peer)) return;
-  count_refused();
-  release_assigned();
-}
-
-bool tcp_server::core::shard::begin_handshake(unique_fd& connection,
-                                              const endpoint& peer) noexcept {
   try {
     handshakes_.emplace_back(*this, std::move(connection), peer);
-    return true;
   } catch (...) {  // no memory, or too many descriptors watched
-    return false;
+    refuse_assigned();
   }
 }
 
@@ -204,8 +193,7 @@ void tcp_server::core::shard::handshake_ended(proxy_handshake& ended,
   if (!passing) return;
   if (!header) {
     connection.reset();
-    count_refused();
-    return release_assigned();
+    return refuse_assigned();
   }
   const endpoint peer = header->source.is_ip() ? header->source : proxy;
   proxy_header_ = std::move(header);
@@ -220,31 +208,25 @@ void tcp_server::core::shard::connection_begins(tcp_connection& begun) {
 
 // Limits per address apply to the client's address, which behind a proxy is known only now.
 void tcp_server::core::shard::serve(unique_fd connection, const endpoint& peer) {
-  if (!core_.address_limits_.admit(peer, loop().now())) {
-    connection.reset();
-    proxy_header_.reset();
+  if (core_.address_limits_.admit(peer, loop().now())) {
+    const std::uint64_t id = core_.next_id_.fetch_add(1, memory_order_relaxed) + 1;
+    if (!stopping_ && adopt(std::move(connection), peer, id)) return;
+    core_.address_limits_.release(peer);
+  } else {
     core_.limited_.fetch_add(1, memory_order_relaxed);
-    count_refused();
-    return release_assigned();
   }
-  const std::uint64_t id = core_.next_id_.fetch_add(1, memory_order_relaxed) + 1;
-  if (!stopping_ && adopt(std::move(connection), peer, id)) return;
+  connection.reset();
   proxy_header_.reset();
-  refuse(peer);
-  release_assigned();
-}
-
-void tcp_server::core::shard::refuse(const endpoint& peer) noexcept {
-  count_refused();
-  core_.address_limits_.release(peer);
+  refuse_assigned();
 }
 
 void tcp_server::core::shard::connection_ends(tcp_connection& ended) noexcept {
   core_.address_limits_.release(ended.peer_endpoint());
 }
 
-void tcp_server::core::shard::count_refused() noexcept {
+void tcp_server::core::shard::refuse_assigned() noexcept {
   core_.refused_.fetch_add(1, memory_order_relaxed);
+  release_assigned();
 }
 
 void tcp_server::core::shard::accepting_paused(std::error_code error,
