@@ -2,7 +2,6 @@
 #include <gyre/net/address.hpp>
 
 #include <gyre/net/detail/errors.hpp>
-#include <gyre/net/detail/number.hpp>
 
 #include <arpa/inet.h>
 #include <net/if.h>

@@ -103,8 +103,7 @@ class ip_address {
     return plain.is_v4() ? plain.bytes_[0] == 169 && plain.bytes_[1] == 254
                          : plain.bytes_[0] == 0xfe && plain.bytes_[1] >> 6 == 2;
   }
-  /// For networks that are not the Internet: 10.0.0.0/8, 172.16.0.0/12, 192.168.0.0/16 (RFC 1918),
-  /// fc00::/7 (RFC 4193).
+  /// Private networks: 10.0.0.0/8, 172.16.0.0/12, 192.168.0.0/16 (RFC 1918), fc00::/7 (RFC 4193).
   constexpr bool is_private() const noexcept {
     const ip_address plain = unmapped();
     const auto& bytes = plain.bytes_;

@@ -2,17 +2,49 @@
 #include <gyre/net/connect.hpp>
 
 #include <gyre/net/detail/connect_attempt.hpp>
-#include <gyre/net/detail/connection_race.hpp>
-#include <gyre/net/socket.hpp>
+#include <gyre/net/detail/errors.hpp>
 #include <gyre/task/as_expected.hpp>
 #include <gyre/task/detail/this_context.hpp>
-#include <gyre/task/scope.hpp>
-
-#include <memory>
-#include <system_error>
-#include <utility>
+#include <gyre/task/with_timeout.hpp>
 
 namespace gyre::net {
+
+namespace detail {
+
+socket open_to_connect(const endpoint& to, const endpoint& local, const socket_options& options) {
+  socket opened = socket::open(to.family(), socket_type::stream);
+  opened.apply(options);
+  if (local.family() != address_family::none) {
+    if (!options.reuse_address) opened.set_reuse_address(true);
+    opened.bind(local);
+  }
+  return opened;
+}
+
+std::error_code check_connected(socket_ref connected) noexcept try {
+  const endpoint local = connected.local_endpoint();
+  if (!local.is_ip() || local != connected.peer_endpoint()) return {};
+  return std::make_error_code(std::errc::connection_refused);
+} catch (const std::system_error& error) {
+  return error.code();
+}
+
+void throw_not_connected(std::error_code error, const event_loop& loop, const endpoint& to) {
+  std::string what = "connect " + to.to_string();
+  if (error == std::errc::operation_not_permitted && !loop.in_loop_thread()) {
+    what += ", not on the thread of its loop";
+  }
+  throw std::system_error(error, what);
+}
+
+event_loop& loop_of(const task_context& context) {
+  // Before the thread runs a loop, that may be the executor already: see sync_wait().
+  if (auto* const loop = dynamic_cast<event_loop*>(context.where)) return *loop;
+  if (event_loop* const loop = event_loop::current()) return *loop;
+  fail(std::errc::operation_not_permitted, "gyre::net::connect: the coroutine runs on no loop");
+}
+
+}  // namespace detail
 
 task<tcp_stream> connect(event_loop& loop, endpoint to, connect_options options) {
   socket opened = detail::open_to_connect(to, options.local.value_or(endpoint()), options.socket);
@@ -34,11 +66,86 @@ task<tcp_stream> connect(endpoint to, connect_options options) {
   co_return co_await std::move(connecting);
 }
 
-task<tcp_stream> connect(event_loop& loop, std::vector<endpoint> candidates, race_options options) {
-  if (candidates.empty()) {
-    throw std::system_error(std::make_error_code(std::errc::invalid_argument),
-                            "connect, without an address");
+namespace detail {
+
+void candidate_list::add(const std::vector<endpoint>& candidates) {
+  if (candidates.empty()) return;
+  if (known_.empty()) first_family_ = candidates.front().family();
+  for (const endpoint& each : candidates) {
+    if (known_.contains(each)) continue;
+    versions_[each.family() == first_family_ ? 0 : 1].candidates.push_back(each);
   }
+  known_.insert(candidates.begin(), candidates.end());
+}
+
+std::optional<endpoint> candidate_list::next() {
+  for (const std::size_t which : {turn_, 1 - turn_}) {
+    version& from = versions_[which];
+    if (from.taken == from.candidates.size()) continue;
+    turn_ = 1 - which;
+    return from.candidates[from.taken++];
+  }
+  return std::nullopt;
+}
+
+connection_race::connection_race(event_loop& loop, race_options options)
+    : loop_(loop), options_(std::move(options)) {}
+
+void connection_race::add(const std::vector<endpoint>& candidates) {
+  candidates_.add(candidates);
+  more_.set();
+}
+
+void connection_race::end_of_candidates() {
+  complete_ = true;
+  more_.set();
+}
+
+task<> connection_race::run(scope& attempts) {
+  for (;;) {
+    if (const std::optional<endpoint> to = candidates_.next()) {
+      one_ended_.reset();
+      attempts.spawn(loop_, attempt(*to, attempts));
+      auto ended = as_expected(with_timeout(one_ended_.wait(), options_.attempt_delay));
+      const auto waited = co_await std::move(ended);
+      if (!waited && waited.error() != std::errc::timed_out) co_return;
+    } else if (complete_) {
+      co_return;
+    } else {
+      more_.reset();  // earlier notifications have been dealt with
+      auto waiting = as_expected(more_.wait());
+      const auto waited = co_await std::move(waiting);
+      if (!waited) co_return;
+    }
+    if (winner_) co_return;
+  }
+}
+
+tcp_stream connection_race::result() {
+  if (winner_) return std::move(*winner_);
+  std::string what = "connect";
+  if (last_failed_.family() != address_family::none) what += ' ' + last_failed_.to_string();
+  throw std::system_error(error_, what);
+}
+
+task<> connection_race::attempt(endpoint to, scope& attempts) {
+  auto connecting = as_expected(connect(loop_, to, options_.each));
+  auto connected = co_await std::move(connecting);
+  if (!connected) {
+    error_ = connected.error();
+    last_failed_ = to;
+  } else if (!winner_) {
+    winner_ = std::move(*connected);
+    attempts.request_stop();
+  }
+  one_ended_.set();
+  more_.set();
+}
+
+}  // namespace detail
+
+task<tcp_stream> connect(event_loop& loop, std::vector<endpoint> candidates, race_options options) {
+  if (candidates.empty()) detail::fail(std::errc::invalid_argument, "connect, without an address");
   detail::connection_race race(loop, std::move(options));
   race.add(candidates);
   race.end_of_candidates();

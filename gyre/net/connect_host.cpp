@@ -2,16 +2,9 @@
 #include <gyre/net/connect.hpp>
 
 #include <gyre/net/detail/connect_attempt.hpp>
-#include <gyre/net/detail/connection_race.hpp>
 #include <gyre/net/resolver.hpp>
 #include <gyre/task/as_expected.hpp>
 #include <gyre/task/detail/this_context.hpp>
-#include <gyre/task/scope.hpp>
-
-#include <chrono>
-#include <optional>
-#include <system_error>
-#include <utility>
 
 namespace gyre::net {
 namespace {

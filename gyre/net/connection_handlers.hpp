@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// connection_handlers: the callbacks of connections, and the members of a server or client that set
-// them.
+// connection_handlers: callbacks of connections, and the setters of servers and clients for them.
 #pragma once
 
 #include <gyre/base/move_only_function.hpp>
@@ -15,12 +14,11 @@ namespace gyre::net {
 class tcp_connection;
 
 /// Callbacks of connections. Programs set each by the function of tcp_server or tcp_client that its
-/// comment names, before the first connection. Each may do anything: send, pause, close, abort, and
-/// destroy the server or client.
+/// comment names, before the first connection. Each may do anything, even destroy the server or
+/// client.
 ///
 /// Thread-safety: called on the connection's loop, from its turns only, never within a member
-/// function of a connection. The loops of a server with several call the same functions at the same
-/// time.
+/// function of a connection. The loops of a server call the same functions at the same time.
 /// Errors: an exception aborts the connection and goes to the loop's on_exception. std::bad_alloc,
 /// and a lack of memory for received bytes, only ends the connection, with
 /// std::errc::not_enough_memory.
@@ -31,12 +29,10 @@ struct connection_handlers {
   /// ones in the next call: when more come, or after pause_reading() and resume_reading(). If
   /// neither happens, they are dropped with the connection.
   move_only_function<void(tcp_connection&, io::input&)> message;
-  /// on_write_complete: the kernel has taken all output so far. Not called before anything was
-  /// sent.
+  /// on_write_complete: the kernel has taken all output so far. Not called before a send().
   move_only_function<void(tcp_connection&)> write_complete;
-  /// on_high_water, on_low_water: the output has reached a water mark; `waiting` bytes wait to be
-  /// sent. The two are called in turn. A rise that falls again before the loop's next turn is not
-  /// reported.
+  /// on_high_water, on_low_water: the output has reached a water mark; `waiting` bytes wait. The
+  /// two are called in turn. A rise that falls again before the loop's next turn is not reported.
   move_only_function<void(tcp_connection&, std::size_t waiting)> high_water;
   move_only_function<void(tcp_connection&)> low_water;
   /// on_peer_ended: the peer sends no more but may still receive; the connection stays until

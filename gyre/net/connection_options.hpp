@@ -13,8 +13,8 @@ struct connection_options {
   /// Water marks of the output, in bytes: on_high_water is called when `high_water` bytes wait to
   /// be sent, and then on_low_water when no more than `low_water` do. `low_water` must be below
   /// `high_water`; by default it is a quarter of it. A server without on_high_water does not read
-  /// from the connection in between, so that a peer that takes no answers sends no further
-  /// questions; a client reads on.
+  /// from the connection in between, so that a peer that takes no answers cannot ask on; a client
+  /// reads on.
   std::size_t high_water = std::size_t{1} << 20;
   std::optional<std::size_t> low_water = std::nullopt;
   /// Bytes of output that may wait. A send() above that ends the connection with
@@ -27,14 +27,12 @@ struct connection_options {
   /// Zero: it receives none, and the kernel closes them.
   std::size_t fd_limit = 0;
   /// Ends a connection with io::errc::idle_timeout when no byte has moved in either direction for
-  /// this time (up to a quarter more). Zero: never. By default ten minutes for a server, as each
-  /// connection holds a descriptor, and never for a client. Costs nothing per message, and no
-  /// memory.
+  /// this time (up to a quarter more). Zero: never. By default ten minutes for a server, as
+  /// connections hold descriptors, never for a client. Costs no memory, and nothing per message.
   std::optional<std::chrono::nanoseconds> idle_timeout = std::nullopt;
   /// Ends a connection with std::errc::timed_out when a message has been incomplete for this time
-  /// (up to a quarter more), however many bytes of it come meanwhile. The time runs from when
-  /// on_message leaves bytes until it consumes some, and begins anew when reading was paused. Zero:
-  /// never.
+  /// (up to a quarter more), however many of its bytes come meanwhile. The time runs from when
+  /// on_message leaves bytes until it consumes some; a pause of reading restarts it. Zero: never.
   std::chrono::nanoseconds message_timeout = std::chrono::minutes{1};
   /// Ends a connection with std::errc::timed_out when output waits and the peer has taken none of
   /// it for this time (up to a quarter more), however little that is and whatever the peer sends

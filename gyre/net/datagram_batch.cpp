@@ -20,14 +20,8 @@ struct datagram_slot {
 
 }  // namespace detail
 
-namespace {
-
-constexpr std::size_t most_datagrams = 1024;
-
-}  // namespace
-
 datagram_batch::datagram_batch(std::size_t capacity, std::size_t largest)
-    : capacity_(std::clamp<std::size_t>(capacity, 1, most_datagrams)),
+    : capacity_(std::clamp<std::size_t>(capacity, 1, 1024)),
       largest_(largest),
       slots_(std::make_unique<detail::datagram_slot[]>(capacity_)),
       headers_(std::make_unique<mmsghdr[]>(capacity_)),
@@ -50,14 +44,11 @@ bool datagram_batch::add(std::span<const std::byte> bytes, const endpoint& to) n
   if (full() || bytes.size() > largest_) return false;
   std::byte* const copy = bytes_of(size_);
   if (!bytes.empty()) std::memcpy(copy, bytes.data(), bytes.size());
-  return add_slot({copy, bytes.size()}, to);
+  return add_reference({copy, bytes.size()}, to);
 }
 
 bool datagram_batch::add_reference(std::span<const std::byte> bytes, const endpoint& to) noexcept {
-  return !full() && add_slot(bytes, to);
-}
-
-bool datagram_batch::add_slot(std::span<const std::byte> bytes, const endpoint& to) noexcept {
+  if (full()) return false;
   detail::datagram_slot& slot = slots_[size_];
   slot.peer = to;
   slot.piece = {const_cast<std::byte*>(bytes.data()), bytes.size()};
@@ -73,10 +64,8 @@ std::span<mmsghdr> datagram_batch::prepare_to_receive() noexcept {
   for (std::size_t i = 0; i < capacity_; ++i) {
     detail::datagram_slot& slot = slots_[i];
     slot.piece = {bytes_of(i), largest_};
-    msghdr& header = headers_[i].msg_hdr;
-    detail::set_message(header, slot.piece, slot.peer, endpoint::capacity());
-    header.msg_control = slot.control.bytes;
-    header.msg_controllen = sizeof slot.control.bytes;
+    detail::set_message(headers_[i].msg_hdr, slot.piece, slot.peer, endpoint::capacity(),
+                        &slot.control);
   }
   return {headers_.get(), capacity_};
 }
@@ -91,10 +80,6 @@ void datagram_batch::received(std::size_t count) noexcept {
     slot.truncated = (header.msg_flags & MSG_TRUNC) != 0;
     slot.segment = detail::received_segment(header);
   }
-}
-
-std::span<mmsghdr> datagram_batch::rest_to_send() noexcept {
-  return {headers_.get() + sent_, size_ - sent_};
 }
 
 std::byte* datagram_batch::bytes_of(std::size_t index) const noexcept {

@@ -11,7 +11,6 @@
 #include <gyre/net/endpoint.hpp>
 
 #include <sys/socket.h>
-#include <sys/uio.h>
 
 #include <cstddef>
 #include <memory>
@@ -32,8 +31,7 @@ struct datagram {
   std::span<const std::byte> bytes;
   const endpoint& peer;  ///< its sender, or its receiver
   bool truncated;        ///< it was longer than there was room
-  /// Several datagrams of this size from one peer were put together (UDP_GRO); the last may be
-  /// shorter. Else 0.
+  /// Datagrams of this size from one peer were joined (UDP_GRO); the last may be shorter. Else 0.
   std::size_t segment;
 };
 
@@ -47,8 +45,8 @@ struct datagram {
 /// Complexity: three allocations when it is made, none later.
 class datagram_batch {
  public:
-  /// For `capacity` datagrams (at most 1024, as the kernel takes no more) of up to `largest` bytes
-  /// each. Throws std::bad_alloc.
+  /// For `capacity` datagrams (at most 1024, the kernel's limit) of up to `largest` bytes. Throws
+  /// std::bad_alloc.
   explicit datagram_batch(std::size_t capacity = 64, std::size_t largest = 2048);
   datagram_batch(datagram_batch&&) noexcept;
   datagram_batch& operator=(datagram_batch&&) noexcept;
@@ -101,9 +99,7 @@ class datagram_batch {
 
   std::span<mmsghdr> prepare_to_receive() noexcept;
   void received(std::size_t count) noexcept;
-  std::span<mmsghdr> rest_to_send() noexcept;
-  void sent_more(std::size_t count) noexcept { sent_ += count; }
-  bool add_slot(std::span<const std::byte> bytes, const endpoint& to) noexcept;
+  std::span<mmsghdr> rest_to_send() noexcept { return {headers_.get() + sent_, size_ - sent_}; }
   std::byte* bytes_of(std::size_t index) const noexcept;
 
   std::size_t capacity_;

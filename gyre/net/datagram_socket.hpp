@@ -76,8 +76,7 @@ class datagram_socket {
   void disconnect();
   [[nodiscard]] endpoint local_endpoint() const { return options().local_endpoint(); }
   [[nodiscard]] endpoint peer_endpoint() const { return options().peer_endpoint(); }
-  /// For reading and setting options, multicast groups among them. Valid until the socket is
-  /// closed.
+  /// To read and set options, multicast groups among them. Valid until the socket is closed.
   [[nodiscard]] socket_ref options() const;
 
   [[nodiscard]] bool is_open() const noexcept { return on_ != nullptr && on_->is_open(); }

@@ -2,7 +2,6 @@
 #include <gyre/net/endpoint.hpp>
 
 #include <gyre/net/detail/errors.hpp>
-#include <gyre/net/detail/number.hpp>
 
 #include <arpa/inet.h>
 
@@ -10,7 +9,6 @@
 #include <bit>
 #include <cstring>
 #include <ostream>
-#include <utility>
 
 namespace gyre::net {
 namespace {
@@ -145,8 +143,7 @@ std::uint32_t endpoint::flow() const noexcept {
   return family() == address_family::ipv6 ? ntohl(storage_.v6.sin6_flowinfo) : 0;
 }
 
-// The name of a Unix socket, with the zero in front of an abstract one, without the one behind a
-// path.
+// A Unix socket's name, with the zero in front of an abstract one, without that behind a path.
 std::string_view endpoint::name() const noexcept {
   if (!is_unix()) return {};
   const std::string_view all(storage_.bytes + name_offset, size_ - name_offset);

@@ -33,9 +33,9 @@ enum class address_family : sa_family_t {
 };
 
 /// Any socket address: IPv4 or IPv6 with a port, or a Unix socket's path, abstract name, or lack of
-/// a name; or none at all, as a default-constructed one. A value of 116 bytes, large enough for the
-/// longest path, so that one type goes through all system calls; per connection, an ip_address and
-/// a port are smaller.
+/// a name; or none at all, as a default-constructed one. A value of 116 bytes, enough for the
+/// longest path, so that one type goes through all system calls; an ip_address and a port are
+/// smaller.
 ///
 /// Ordered and compared by family, then by address and port, or by path or name. An IPv6 flow label
 /// is carried, not compared.
@@ -54,8 +54,7 @@ class endpoint {
   /// A Unix socket in Linux's abstract name space, which vanishes with its last descriptor. Any
   /// bytes. Throws std::system_error: std::errc::filename_too_long beyond 107.
   static endpoint unix_abstract(std::string_view name);
-  /// The address of a Unix socket that was not bound; binding to it lets the kernel choose an
-  /// abstract name.
+  /// The address of an unbound Unix socket; binding to it lets the kernel choose an abstract name.
   static endpoint unix_unnamed() noexcept;
 
   /// Reads "192.0.2.1:80", "[2001:db8::7]:80", "[fe80::1%eth0]:80", "unix:/run/service.sock",

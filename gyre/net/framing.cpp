@@ -3,15 +3,14 @@
 
 #include <gyre/base/endian.hpp>
 #include <gyre/net/detail/errors.hpp>
+#include <gyre/net/read_frame.hpp>
 
 #include <algorithm>
 #include <array>
-#include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <functional>
 #include <limits>
-#include <stdexcept>
+#include <new>
 
 namespace gyre::net {
 namespace {
@@ -43,8 +42,7 @@ length_bytes store_length(std::uint64_t length, const length_prefix_options& for
   return bytes;
 }
 
-// Room for `size` bytes behind those of `out`, of which `payload` may be a part: it moves with
-// them.
+// Room for `size` bytes behind those of `out`; a `payload` that is a part of these moves with them.
 std::span<std::byte> prepare(io::buffer& out, std::size_t size,
                              std::span<const std::byte>& payload) {
   const std::less<> before;
@@ -74,9 +72,8 @@ std::uint64_t encoded_length(std::size_t payload, const length_prefix_options& f
 }  // namespace
 
 length_prefixed::length_prefixed(options format) : format_(format) {
-  if (format.width > 8 || !std::has_single_bit(format.width)) {
-    throw std::invalid_argument("length_prefixed: the width is 1, 2, 4 or 8 bytes");
-  }
+  detail::require(format.width <= 8 && std::has_single_bit(format.width),
+                  "length_prefixed: the width is 1, 2, 4 or 8 bytes");
 }
 
 decoded_frame length_prefixed::decode(io::input& in) const noexcept {
@@ -107,7 +104,7 @@ void length_prefixed::encode_in_place(io::buffer& payload) const {
 
 delimited::delimited(std::string delimiter, std::size_t maximum)
     : delimiter_(std::move(delimiter)), maximum_(maximum) {
-  if (delimiter_.empty()) throw std::invalid_argument("delimited: the delimiter is empty");
+  detail::require(!delimiter_.empty(), "delimited: the delimiter is empty");
 }
 
 decoded_frame delimited::decode(io::input& in) noexcept {
@@ -140,7 +137,7 @@ void delimited::encode(io::buffer& out, std::span<const std::byte> payload) cons
 }
 
 fixed::fixed(std::size_t size) : size_(size) {
-  if (size == 0) throw std::invalid_argument("fixed: frames of no bytes");
+  detail::require(size > 0, "fixed: frames of no bytes");
 }
 
 decoded_frame fixed::decode(io::input& in) const noexcept {
@@ -153,4 +150,31 @@ void fixed::encode(io::buffer& out, std::span<const std::byte> payload) const {
   out.append(payload);
 }
 
+namespace detail {
+
+std::span<std::byte> limited_room(io::buffer& held) {
+  constexpr std::size_t least_read = 4096;
+  const std::size_t room = held.max_size() - held.size();
+  if (room >= io::receive_memory::default_block) return {};
+  if (room == 0) {
+    throw std::system_error(make_error_code(io::errc::limit_exceeded), "gyre::net::read_frame");
+  }
+  // As much again as there is, so that a long frame is read by few calls.
+  const std::size_t wanted = std::max({least_read, held.size(), held.tail_room()});
+  try {
+    return held.prepare(std::min(room, wanted));
+  } catch (const std::bad_alloc&) {
+    fail(std::errc::not_enough_memory, "gyre::net::read_frame");
+  }
+}
+
+void append_received(io::buffer& held, std::span<const std::byte> bytes) {
+  try {
+    held.append(bytes);
+  } catch (const std::bad_alloc&) {
+    fail(std::errc::not_enough_memory, "gyre::net::read_frame");
+  }
+}
+
+}  // namespace detail
 }  // namespace gyre::net

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Framings of messages in a stream of bytes: after a length, before a delimiter, or of a fixed
-// size.
+// Framings of messages in a stream: after a length, before a delimiter, or of a fixed size.
 //
 //     server.on_connection([](gyre::net::tcp_connection& from) {
 //       from.context() = gyre::net::delimited("\r\n");  // each connection has its own
@@ -34,7 +33,6 @@
 #include <string>
 #include <string_view>
 #include <system_error>
-#include <utility>
 
 namespace gyre::net {
 
@@ -97,8 +95,7 @@ class length_prefixed {
     encode(out, std::as_bytes(std::span(payload)));
   }
   /// Makes one frame of all that is in `payload`: puts the length in front, into the buffer's
-  /// headroom (buffer_options::prepend) if it fits there, so that no byte is moved. Throws as
-  /// encode() does.
+  /// headroom (buffer_options::prepend) if it fits, which moves no byte. Throws as encode() does.
   void encode_in_place(io::buffer& payload) const;
 
   /// The longest payload, in bytes.

@@ -1,23 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/net/passed_sockets.hpp>
 
+#include <gyre/base/error.hpp>
 #include <gyre/io/buffer.hpp>
 #include <gyre/io/descriptor.hpp>
-#include <gyre/net/detail/bind_listener.hpp>
 #include <gyre/net/detail/errors.hpp>
-#include <gyre/net/detail/number.hpp>
 
 #include <fcntl.h>
 #include <unistd.h>
 
-#include <cerrno>
-#include <cstddef>
 #include <cstdint>
 #include <cstdlib>
-#include <optional>
-#include <string_view>
-#include <system_error>
-#include <utility>
 
 namespace gyre::net {
 namespace {
@@ -77,9 +70,7 @@ std::vector<passed_socket> sockets_from_environment() {
   std::vector<passed_socket> passed;
   std::string_view names = all_names;
   for (int fd = first_passed; fd < first_passed + *sockets; ++fd) {
-    if (::fcntl(fd, F_SETFD, FD_CLOEXEC) != 0) {
-      throw std::system_error(errno, std::generic_category(), "LISTEN_FDS");
-    }
+    if (::fcntl(fd, F_SETFD, FD_CLOEXEC) != 0) gyre::detail::throw_errno("LISTEN_FDS");
     passed.push_back(
         {.name = next_name(names), .passed = socket(io::made_non_blocking(unique_fd(fd)))});
   }
@@ -134,7 +125,7 @@ socket listening_socket(const endpoint& at, const socket_options& options, int b
 
 socket copy_of(const socket_ref& original) {
   unique_fd copy(::fcntl(original.fd(), F_DUPFD_CLOEXEC, 0));
-  if (!copy) throw std::system_error(errno, std::generic_category(), "F_DUPFD_CLOEXEC");
+  if (!copy) gyre::detail::throw_errno("F_DUPFD_CLOEXEC");
   return socket(std::move(copy));
 }
 

@@ -4,12 +4,9 @@
 #include <gyre/io/error.hpp>
 #include <gyre/io/received.hpp>
 #include <gyre/net/detail/errors.hpp>
-#include <gyre/net/detail/number.hpp>
 
 #include <algorithm>
-#include <array>
 #include <cstring>
-#include <string_view>
 #include <utility>
 
 namespace gyre::net {
@@ -21,7 +18,8 @@ using std::string_view_literals::operator""sv;
 constexpr std::string_view signature_1 = "PROXY "sv;
 constexpr std::string_view signature_2 = "\r\n\r\n\0\r\nQUIT\n"sv;
 constexpr std::size_t longest_1 = 107;
-constexpr std::size_t fixed_2 = 16;  // signature, version and command, family, length
+constexpr std::size_t fixed_2 = 16;     // signature, version and command, family, length
+constexpr std::size_t path_size = 108;  // as in sockaddr_un
 constexpr std::uint8_t type_crc32c = 0x03;
 
 std::unexpected<std::error_code> nonsense() { return failure(std::errc::protocol_error); }
@@ -90,11 +88,10 @@ endpoint ip_endpoint(std::string_view address, std::string_view port) {
   return {ip_address(bytes), static_cast<std::uint16_t>(number_in(port))};
 }
 
-// 108 bytes, as in sockaddr_un.
 std::optional<endpoint> unix_endpoint(std::string_view path) {
   if (path.front() != '\0') {
     path = path.substr(0, path.find('\0'));
-    if (path.size() >= 108) return std::nullopt;
+    if (path.size() >= path_size) return std::nullopt;
     return endpoint::unix_path(path);
   }
   path.remove_prefix(1);
@@ -103,36 +100,30 @@ std::optional<endpoint> unix_endpoint(std::string_view path) {
   return endpoint::unix_abstract(path.substr(0, last + 1));
 }
 
+std::optional<endpoint> parse_endpoint(unsigned family, std::string_view address,
+                                       std::string_view port) {
+  if (family == 1) return ip_endpoint<ip_address::v4_bytes>(address, port);
+  if (family == 2) return ip_endpoint<ip_address::v6_bytes>(address, port);
+  return unix_endpoint(address);
+}
+
 // Takes the addresses off `rest`. False if they make no sense.
 bool take_addresses(unsigned family, std::string_view& rest, proxy_header& header) {
+  const std::size_t size = family == 1 ? 4 : family == 2 ? 16 : path_size;
+  const std::size_t port_size = family == 3 ? 0 : 2;
+  if (rest.size() < 2 * (size + port_size)) return false;
   const auto take = [&rest](std::size_t count) {
     const std::string_view taken = rest.substr(0, count);
     rest.remove_prefix(count);
     return taken;
   };
-  const auto take_both = [&]<class Bytes>(Bytes) {
-    const std::size_t size = sizeof(Bytes);
-    if (rest.size() < 2 * size + 4) return false;
-    const std::string_view source = take(size), destination = take(size);
-    const std::string_view source_port = take(2), destination_port = take(2);
-    header.source = ip_endpoint<Bytes>(source, source_port);
-    header.destination = ip_endpoint<Bytes>(destination, destination_port);
-    return true;
-  };
-  switch (family) {
-    case 1: return take_both(ip_address::v4_bytes());
-    case 2: return take_both(ip_address::v6_bytes());
-    default: {
-      constexpr std::size_t path_size = 108;
-      if (rest.size() < 2 * path_size) return false;
-      const auto source = unix_endpoint(take(path_size));
-      const auto destination = unix_endpoint(take(path_size));
-      if (!source || !destination) return false;
-      header.source = *source;
-      header.destination = *destination;
-      return true;
-    }
-  }
+  const std::string_view addresses = take(2 * size), ports = take(2 * port_size);
+  const auto source = parse_endpoint(family, addresses.substr(0, size), ports.substr(0, port_size));
+  const auto destination = parse_endpoint(family, addresses.substr(size), ports.substr(port_size));
+  if (!source || !destination) return false;
+  header.source = *source;
+  header.destination = *destination;
+  return true;
 }
 
 // Castagnoli's polynomial, bit by bit: headers are short, and few have a checksum.

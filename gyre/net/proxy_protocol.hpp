@@ -73,9 +73,9 @@ struct proxy_protocol_options {
   /// so connections of other peers are served without looking for one. Without a function, no peer
   /// is taken for a proxy. Called on the loops' threads, at the same time if there are several.
   std::function<bool(const endpoint& peer)> trusted = {};
-  /// How long a header may take, and its largest size in bytes. A connection whose header is later
-  /// or larger is closed, and counted as refused. It counts as a connection of the server before
-  /// its header has come, too.
+  /// How long a header may take, and its largest size in bytes. A connection with a later or larger
+  /// header is closed, and counted as refused. It counts as a connection even before its header has
+  /// come.
   std::chrono::nanoseconds timeout = std::chrono::seconds{3};
   std::size_t limit = 4096;
 };

@@ -17,7 +17,6 @@
 #include <optional>
 #include <span>
 #include <system_error>
-#include <utility>
 
 namespace gyre::net {
 
@@ -33,9 +32,9 @@ void append_received(io::buffer& held, std::span<const std::byte> bytes);
 }  // namespace detail
 
 /// Awaited, reads until the next frame is complete, and gives its payload, which is valid until
-/// `held` changes, so until the next call. Gives nothing when the stream has ended after a complete
-/// frame. Bytes that came after the frame stay in `held` for the next call. The arguments must
-/// outlive the wait.
+/// `held` changes, so until the next call. Gives nothing when the stream ended after a complete
+/// frame. Bytes behind the frame stay in `held` for the next call. The arguments must outlive the
+/// wait.
 ///
 /// Memory: set the max_size of `held` (buffer_options) to the largest frame that you accept, its
 /// length or delimiter included. `held` never has more bytes than that: nothing is read before

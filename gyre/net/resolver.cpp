@@ -1,19 +1,51 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/net/resolver.hpp>
 
+#include <gyre/net/detail/errors.hpp>
 #include <gyre/net/detail/name_engine.hpp>
-#include <gyre/net/detail/number.hpp>
 
 #include <netdb.h>
-#include <netinet/in.h>
 
-#include <array>
 #include <cassert>
 #include <cerrno>
 #include <new>
-#include <type_traits>
 
 namespace gyre::net {
+namespace {
+
+class category final : public std::error_category {
+ public:
+  const char* name() const noexcept override { return "resolve"; }
+
+  std::string message(int value) const override {
+    switch (static_cast<resolve_errc>(value)) {
+      case resolve_errc::host_not_found: return "host not found";
+      case resolve_errc::no_data: return "the host has no such address";
+      case resolve_errc::timed_out: return "the name servers did not answer in time";
+      case resolve_errc::server_failure: return "the name server failed";
+      case resolve_errc::refused: return "the name server refused to answer";
+      case resolve_errc::bad_name: return "not a valid host name";
+      case resolve_errc::bad_response: return "the name server's answer makes no sense";
+      case resolve_errc::no_server: return "no name server gave an answer";
+      case resolve_errc::service_not_found: return "service not found";
+    }
+    return "unknown error";
+  }
+
+  std::error_condition default_error_condition(int value) const noexcept override {
+    if (value == static_cast<int>(resolve_errc::timed_out)) {
+      return std::make_error_condition(std::errc::timed_out);
+    }
+    return {value, *this};
+  }
+};
+
+}  // namespace
+
+const std::error_category& resolve_category() noexcept {
+  static const category one;
+  return one;
+}
 
 std::optional<std::uint16_t> service::find(std::string_view name) {
   if (const auto number = detail::parse_number<std::uint16_t>(name)) return number;
@@ -33,16 +65,10 @@ namespace detail {
 
 // Owned by the user's lookup; after detach(), by itself.
 struct callback_lookup : waiting_lookup {
-  callback_lookup() noexcept : waiting_lookup(&on_complete) {}
+  using waiting_lookup::waiting_lookup;
   callback_lookup(const callback_lookup&) = delete;
   callback_lookup& operator=(const callback_lookup&) = delete;
   virtual ~callback_lookup() = default;
-  // Deletes it if it is detached, and then calls the function.
-  virtual void finish() = 0;
-
-  static void on_complete(waiting_lookup& lookup) {
-    static_cast<callback_lookup&>(lookup).finish();
-  }
 
   bool detached = false;
 };
@@ -51,27 +77,28 @@ namespace {
 
 template <class Result>
 struct lookup_of final : callback_lookup {
-  explicit lookup_of(move_only_function<void(Result)> callback) noexcept
-      : found(std::move(callback)) {}
+  explicit lookup_of(move_only_function<void(Result)> callback, lookup_kind requested = {}) noexcept
+      : callback_lookup(&finish), found(std::move(callback)) {
+    kind = requested;
+  }
 
   Result take_result() {
     if constexpr (std::is_same_v<Result, resolve_result>) {
       return std::move(result);
     } else {
-      if (!result) return std::unexpected(result.error());
-      Result records;
       try {
-        decode_records(kind.records, message, records);
+        return decode_records<Result>(*this, result);
       } catch (const std::bad_alloc&) {
-        records = std::unexpected(make_error_code(std::errc::not_enough_memory));
+        return std::unexpected(detail::no_memory());
       }
-      return records;
     }
   }
-  void finish() override {
-    move_only_function<void(Result)> callback = std::move(found);
-    Result taken = take_result();
-    if (detached) delete this;
+  // Deletes it if it is detached, and then calls the function.
+  static void finish(waiting_lookup& lookup) {
+    auto& self = static_cast<lookup_of&>(lookup);
+    move_only_function<void(Result)> callback = std::move(self.found);
+    Result taken = self.take_result();
+    if (self.detached) delete &self;
     callback(std::move(taken));
   }
 
@@ -85,12 +112,18 @@ struct lookup_of final : callback_lookup {
 bool lookup::active() const noexcept { return owned_ != nullptr && owned_->active(); }
 
 bool lookup::cancel() noexcept {
-  const std::unique_ptr<detail::callback_lookup> ended(std::exchange(owned_, nullptr));
-  return ended != nullptr && ended->active() && ended->owner->cancel(*ended);
+  const bool in_time = active();
+  owned_.reset();
+  return in_time;
+}
+
+void lookup::cancelling_delete::operator()(detail::callback_lookup* owned) const noexcept {
+  if (owned->active()) owned->owner->cancel(*owned);
+  delete owned;
 }
 
 void lookup::detach() noexcept {
-  detail::callback_lookup* const released = std::exchange(owned_, nullptr);
+  detail::callback_lookup* const released = owned_.release();
   if (released == nullptr) return;
   released->detached = true;
   if (!released->active()) delete released;
@@ -102,11 +135,8 @@ resolver::resolver(event_loop& loop, resolver_options options)
 resolver::~resolver() { engine_->close(); }
 
 std::size_t resolver::pending() const noexcept { return engine_->pending(); }
-
 std::size_t resolver::abandoned() const noexcept { return engine_->abandoned(); }
-
 void resolver::clear_cache() noexcept { engine_->cache().clear(); }
-
 dns_cache_metrics resolver::cache_metrics() const noexcept { return engine_->cache().metrics(); }
 
 lookup resolver::begin(std::unique_ptr<detail::callback_lookup> started, std::string_view host,
@@ -133,38 +163,35 @@ namespace {
 constexpr detail::lookup_kind records_of(detail::record_type type) {
   return {.records = static_cast<std::uint16_t>(type)};
 }
-
-template <class Result>
-std::unique_ptr<detail::callback_lookup> lookup_for(detail::record_type type,
-                                                    move_only_function<void(Result)> found) {
-  auto started = std::make_unique<detail::lookup_of<Result>>(std::move(found));
-  started->kind = records_of(type);
-  return started;
-}
+constexpr detail::lookup_kind of_services = records_of(detail::record_type::srv);
+constexpr detail::lookup_kind of_texts = records_of(detail::record_type::txt);
+constexpr detail::lookup_kind of_names = records_of(detail::record_type::ptr);
 
 }  // namespace
 
 detail::record_awaiter<srv_result> resolver::resolve_srv(std::string name) {
-  return {engine_, std::move(name), 0, records_of(detail::record_type::srv)};
+  return {engine_, std::move(name), 0, of_services};
 }
 lookup resolver::resolve_srv(std::string_view name, move_only_function<void(srv_result)> found) {
-  return begin(lookup_for<srv_result>(detail::record_type::srv, std::move(found)), name, 0);
+  return begin(std::make_unique<detail::lookup_of<srv_result>>(std::move(found), of_services), name,
+               0);
 }
 
 detail::record_awaiter<text_result> resolver::resolve_txt(std::string name) {
-  return {engine_, std::move(name), 0, records_of(detail::record_type::txt)};
+  return {engine_, std::move(name), 0, of_texts};
 }
 lookup resolver::resolve_txt(std::string_view name, move_only_function<void(text_result)> found) {
-  return begin(lookup_for<text_result>(detail::record_type::txt, std::move(found)), name, 0);
+  return begin(std::make_unique<detail::lookup_of<text_result>>(std::move(found), of_texts), name,
+               0);
 }
 
 detail::record_awaiter<text_result> resolver::resolve_ptr(const ip_address& address) {
-  return {engine_, detail::reverse_name(address), 0, records_of(detail::record_type::ptr)};
+  return {engine_, detail::reverse_name(address), 0, of_names};
 }
 lookup resolver::resolve_ptr(const ip_address& address,
                              move_only_function<void(text_result)> found) {
-  const std::string name = detail::reverse_name(address);
-  return begin(lookup_for<text_result>(detail::record_type::ptr, std::move(found)), name, 0);
+  return begin(std::make_unique<detail::lookup_of<text_result>>(std::move(found), of_names),
+               detail::reverse_name(address), 0);
 }
 
 namespace detail {
@@ -178,9 +205,9 @@ resolve_awaiter resolver_access::resolve_first_family(resolver& names, std::stri
 lookup resolver_access::resolve_first_family(resolver& names, std::string_view host, service port,
                                              std::chrono::nanoseconds resolution_delay,
                                              resolver::callback found) {
-  auto started = std::make_unique<lookup_of<resolve_result>>(std::move(found));
-  started->kind.resolution_delay = resolution_delay;
-  return names.begin(std::move(started), host, port);
+  return names.begin(std::make_unique<lookup_of<resolve_result>>(
+                         std::move(found), lookup_kind{.resolution_delay = resolution_delay}),
+                     host, port);
 }
 
 resolve_awaiter::~resolve_awaiter() {
@@ -192,7 +219,7 @@ executor& resolve_awaiter::engine_executor() const noexcept { return engine_->lo
 bool resolve_awaiter::wait(std::coroutine_handle<> awaiting, const task_context& context) {
   set_context(context);
   if (context.stop.stop_requested()) {
-    waiting_lookup::result = std::unexpected(make_error_code(std::errc::operation_canceled));
+    waiting_lookup::result = std::unexpected(cancelled());
     return false;
   }
   return begin(engine_executor(), awaiting, context);
@@ -202,13 +229,13 @@ bool resolve_awaiter::start() noexcept {
   std::optional<resolve_result> known;
   try {
     if (engine_->closed()) {
-      known = std::unexpected(make_error_code(std::errc::operation_canceled));
+      known = std::unexpected(cancelled());
     } else {
       known = engine_->resolve_locally(*this, host_, service_);
     }
     if (!known) engine_->start_query(*this, host_, service_);
   } catch (const std::bad_alloc&) {
-    known = std::unexpected(make_error_code(std::errc::not_enough_memory));
+    known = std::unexpected(detail::no_memory());
   }
   if (known) waiting_lookup::result = std::move(*known);
   return known.has_value();
@@ -216,9 +243,7 @@ bool resolve_awaiter::start() noexcept {
 
 bool resolve_awaiter::cancel() noexcept {
   const bool in_time = engine_->cancel(*this);
-  if (in_time) {
-    waiting_lookup::result = std::unexpected(make_error_code(std::errc::operation_canceled));
-  }
+  if (in_time) waiting_lookup::result = std::unexpected(cancelled());
   return in_time;
 }
 
@@ -247,14 +272,17 @@ void resolve_awaiter::throw_failure(std::error_code error) const {
   gyre::detail::throw_failure(error, context(), ("resolve " + host_).c_str());
 }
 
-void decode_records(std::uint16_t, const std::vector<unsigned char>& message, srv_result& records) {
-  records = decode_srv(message);
+template <class Result>
+Result decode_records(const waiting_lookup& answered, const resolve_result& outcome) {
+  if (!outcome) return std::unexpected(outcome.error());
+  if constexpr (std::is_same_v<Result, srv_result>) {
+    return decode_srv(answered.message);
+  } else {
+    return decode_texts(static_cast<record_type>(answered.kind.records), answered.message);
+  }
 }
-
-void decode_records(std::uint16_t type, const std::vector<unsigned char>& message,
-                    text_result& records) {
-  records = decode_texts(static_cast<record_type>(type), message);
-}
+template srv_result decode_records(const waiting_lookup&, const resolve_result&);
+template text_result decode_records(const waiting_lookup&, const resolve_result&);
 
 }  // namespace detail
 }  // namespace gyre::net

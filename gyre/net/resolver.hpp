@@ -60,9 +60,8 @@ enum class address_choice {
   ipv6_only,
 };
 
-/// Limits of a resolver's cache. It keeps answers for as long as the servers allow (the TTL of
-/// records, and RFC 2308 for names and records that do not exist), and no longer than this. Other
-/// failures are not kept.
+/// Limits of a resolver's cache. It keeps answers as long as servers allow (TTL of records; RFC
+/// 2308 for names and records that do not exist), at most for these times, and no other failures.
 struct dns_cache_options {
   /// Memory, roughly; the least recently used entry makes room. Zero: no cache.
   std::size_t bytes = std::size_t{256} << 10;
@@ -79,8 +78,7 @@ struct dns_cache_metrics {
 
 /// How a resolver works; fixed when it is made.
 struct resolver_options {
-  /// Name servers, asked in this order: IP endpoints without a scope. None: the servers in
-  /// resolv.conf.
+  /// Name servers in their order: IP endpoints without a scope. None: those in resolv.conf.
   std::vector<endpoint> servers = {};
   /// How long a server has for its first answer; each round over all servers doubles it.
   std::chrono::milliseconds timeout{2000};
@@ -99,8 +97,7 @@ struct resolver_options {
   /// Names that servers are asked for at the same time, at least 1; lookups of others wait. A
   /// cancelled lookup makes room for another at once. Its queries go on in the background until
   /// they are answered or time out, or until no lookup waits for any answer, when all are dropped.
-  /// At most some eight times as many names may be looked up in vain in this way; then further
-  /// lookups wait for them.
+  /// At most some eight times as many names are looked up in vain so; further lookups wait.
   std::size_t max_concurrent = 256;
   dns_cache_options cache = {};
 };
@@ -132,9 +129,8 @@ class name_engine;
 struct question;
 
 struct lookup_kind {
-  // Completes with the addresses of one IP version without waiting for the other's: at once if that
-  // version is preferred, else after this delay (RFC 8305, section 3). Without it: with all
-  // addresses.
+  // Completes with the addresses of one IP version: at once if that version is preferred, else
+  // after this delay (RFC 8305, section 3). Without it: with all addresses.
   std::optional<std::chrono::nanoseconds> resolution_delay = {};
   std::uint16_t records = 0;  // a record type, instead of addresses
 };
@@ -155,6 +151,10 @@ struct waiting_lookup : intrusive_list_node {
   std::vector<unsigned char> message;  // for records the answer
 };
 
+/// The records of an answer, or the error of `outcome`. For srv_result and text_result.
+template <class Result>
+Result decode_records(const waiting_lookup& answered, const resolve_result& outcome);
+
 struct callback_lookup;
 class resolve_awaiter;
 template <class Result>
@@ -170,13 +170,6 @@ struct resolver_access;
 class [[nodiscard]] lookup {
  public:
   lookup() noexcept = default;
-  lookup(lookup&& other) noexcept : owned_(std::exchange(other.owned_, nullptr)) {}
-  lookup& operator=(lookup&& other) noexcept {
-    lookup old(std::move(*this));
-    owned_ = std::exchange(other.owned_, nullptr);
-    return *this;
-  }
-  ~lookup() { cancel(); }
 
   /// Destroys the callback without calling it. True if it had not been called.
   bool cancel() noexcept;
@@ -187,8 +180,11 @@ class [[nodiscard]] lookup {
 
  private:
   friend class resolver;
+  struct cancelling_delete {
+    void operator()(detail::callback_lookup* owned) const noexcept;
+  };
   explicit lookup(detail::callback_lookup* owned) noexcept : owned_(owned) {}
-  detail::callback_lookup* owned_ = nullptr;
+  std::unique_ptr<detail::callback_lookup, cancelling_delete> owned_;
 };
 
 /// Looks up the addresses of hosts with c-ares, whose sockets and time-outs the resolver's loop
@@ -204,14 +200,13 @@ class [[nodiscard]] lookup {
 /// Time-outs of queries are in real time, even on a loop whose poller has a clock of its own (a
 /// test's virtual time). Construction and the names of services read small files of the system;
 /// lookups do when these have changed. After fork() the child may use the resolver if no lookup was
-/// under way and the loop's after_fork_in_child() was called before; otherwise it should make its
-/// own, and leave this one alone.
+/// under way and the loop's after_fork_in_child() was called before; else it should make its own.
 ///
 /// Thread-safety: the coroutine forms may be called on any thread; all other members belong to the
 /// loop's thread, or one other thread while none runs the loop.
 /// Lifetime: must not outlive its loop. The destructor completes all lookups with
-/// std::errc::operation_canceled before it returns; their callbacks must neither use the resolver
-/// nor throw.
+/// std::errc::operation_canceled before it returns; callbacks must neither use the resolver nor
+/// throw.
 class resolver {
  public:
   using callback = move_only_function<void(resolve_result)>;
@@ -234,9 +229,9 @@ class resolver {
 
   /// Awaited, gives the endpoints, at least one, or throws std::system_error with one of these
   /// errors. May be awaited on any thread and executor; the coroutine is resumed on its own
-  /// executor. A stop request, from any thread, ends it at once with operation_cancelled. A
-  /// coroutine that waits may be destroyed on the loop's thread, if the loop is its executor and no
-  /// stop was requested.
+  /// executor. A stop request, from any thread, ends it at once with operation_cancelled. One that
+  /// waits may be destroyed on the loop's thread, if the loop is its executor and no stop was
+  /// requested.
   [[nodiscard]] detail::resolve_awaiter resolve(std::string host, service port);
 
   /// The servers of a service, such as "_imaps._tcp.example.org", in the order in which to try
@@ -248,8 +243,7 @@ class resolver {
   /// As resolve_srv(), for texts; the parts of a text are joined.
   [[nodiscard]] detail::record_awaiter<text_result> resolve_txt(std::string name);
   lookup resolve_txt(std::string_view name, move_only_function<void(text_result)> found);
-  /// The names of an address. Its owner chooses them; trust one only if resolve() gives the address
-  /// for it.
+  /// The names of an address. Its owner chooses them: trust one only if it resolves to the address.
   [[nodiscard]] detail::record_awaiter<text_result> resolve_ptr(const ip_address& address);
   lookup resolve_ptr(const ip_address& address, move_only_function<void(text_result)> found);
 
@@ -307,8 +301,7 @@ class resolve_awaiter : gyre::detail::stoppable_wait, waiting_lookup {
   /// As result(), but gives every error as a value.
   resolve_result take_result() noexcept;
   [[noreturn]] void throw_failure(std::error_code error) const;
-  const lookup_kind& lookup_for() const noexcept { return kind; }
-  const std::vector<unsigned char>& answer() const noexcept { return message; }
+  const waiting_lookup& answered() const noexcept { return *this; }
 
  private:
   executor& engine_executor() const noexcept;
@@ -322,33 +315,17 @@ class resolve_awaiter : gyre::detail::stoppable_wait, waiting_lookup {
   service service_;
 };
 
-void decode_records(std::uint16_t type, const std::vector<unsigned char>& message,
-                    srv_result& records);
-void decode_records(std::uint16_t type, const std::vector<unsigned char>& message,
-                    text_result& records);
-
 /// Waits for records.
 template <class Result>
 class record_awaiter : public resolve_awaiter {
  public:
   using resolve_awaiter::resolve_awaiter;
 
-  Result result() { return decoded(resolve_awaiter::result()); }
+  Result result() { return decode_records<Result>(answered(), resolve_awaiter::result()); }
   Result::value_type await_resume() {
-    Result records = decoded(take_result());
+    Result records = decode_records<Result>(answered(), take_result());
     if (!records) throw_failure(records.error());
     return std::move(*records);
-  }
-
- private:
-  Result decoded(const resolve_result& outcome) {
-    Result records;
-    if (outcome) {
-      decode_records(lookup_for().records, answer(), records);
-    } else {
-      records = std::unexpected(outcome.error());
-    }
-    return records;
   }
 };
 

@@ -63,8 +63,7 @@ class socket : public socket_ref {
   /// ended. Throws std::system_error: std::errc::connection_refused, network_unreachable,
   /// resource_unavailable_try_again (the backlog of a Unix listener is full).
   [[nodiscard]] bool connect(const endpoint& peer) const;
-  /// Ends one way or both; the peer reads the end of the stream. A connection that the peer has
-  /// reset is no error.
+  /// Ends one way or both; the peer reads the end of the stream. No error after its reset.
   void shutdown(shutdown_side side) const;
 
  private:
@@ -90,6 +89,10 @@ namespace detail {
 void shut_down(int socket, shutdown_side side);
 /// Makes closing reset the connection instead of ending it.
 void reset_when_closed(int socket) noexcept;
+/// Binds `unbound`, of any type, to `local`. With `replace_stale`, the file of a Unix socket that
+/// is gone is removed first; not that of one that is bound and does not listen yet. Among several
+/// that replace the same file at once, one succeeds. Throws what socket::bind() throws.
+void bind_listener(const socket& unbound, const endpoint& local, bool replace_stale);
 
 }  // namespace detail
 }  // namespace gyre::net

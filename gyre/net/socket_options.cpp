@@ -3,13 +3,10 @@
 
 #include <gyre/base/error.hpp>
 
-#include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <sys/socket.h>
 
 #include <cerrno>
 #include <cstring>
-#include <system_error>
 #include <utility>
 
 namespace gyre::net {
@@ -72,12 +69,9 @@ bool get_flag(int fd, const option& which) { return get(fd, which) != 0; }
 
 template <class T>
 void set_number(int fd, const option& which, T value) {
-  if (value < 0 || !std::in_range<int>(value)) gyre::detail::throw_system_error(EINVAL, which.name);
+  if (std::cmp_less(value, 0) || !std::in_range<int>(value))
+    gyre::detail::throw_system_error(EINVAL, which.name);
   set<int>(fd, which, static_cast<int>(value));
-}
-void set_bytes(int fd, const option& which, std::size_t bytes) {
-  if (!std::in_range<int>(bytes)) gyre::detail::throw_system_error(EINVAL, which.name);
-  set<int>(fd, which, static_cast<int>(bytes));
 }
 
 endpoint name_of(int fd, int (*get_name)(int, sockaddr*, socklen_t*), const char* call) {
@@ -93,10 +87,6 @@ const option& of_family(const socket_ref& socket, const option& v4, const option
   return socket.family() == address_family::ipv6 ? v6 : v4;
 }
 
-unsigned interface_of(const ip_address& group, unsigned interface) {
-  return interface != 0 ? interface : group.scope();
-}
-
 sockaddr_storage to_storage(const ip_address& address) {
   const endpoint from(address, 0);
   sockaddr_storage to{};
@@ -107,12 +97,13 @@ sockaddr_storage to_storage(const ip_address& address) {
 int level_of(const ip_address& group) { return group.is_v6() ? IPPROTO_IPV6 : IPPROTO_IP; }
 
 group_req request_for(const ip_address& group, unsigned interface) {
-  return {.gr_interface = interface_of(group, interface), .gr_group = to_storage(group)};
+  return {.gr_interface = interface != 0 ? interface : group.scope(),
+          .gr_group = to_storage(group)};
 }
 
 group_source_req request_for(const ip_address& source, const ip_address& group,
                              unsigned interface) {
-  return {.gsr_interface = interface_of(group, interface),
+  return {.gsr_interface = interface != 0 ? interface : group.scope(),
           .gsr_group = to_storage(group),
           .gsr_source = to_storage(source)};
 }
@@ -132,16 +123,13 @@ std::error_code socket_ref::take_error() const {
 
 void socket_ref::set_reuse_address(bool on) const { set_flag(fd_, so_reuseaddr, on); }
 bool socket_ref::reuse_address() const { return get_flag(fd_, so_reuseaddr); }
-
 void socket_ref::set_reuse_port(bool on) const { set_flag(fd_, so_reuseport, on); }
 bool socket_ref::reuse_port() const { return get_flag(fd_, so_reuseport); }
-
-void socket_ref::set_send_buffer(std::size_t bytes) const { set_bytes(fd_, so_sndbuf, bytes); }
+void socket_ref::set_send_buffer(std::size_t bytes) const { set_number(fd_, so_sndbuf, bytes); }
 std::size_t socket_ref::send_buffer() const {
   return static_cast<std::size_t>(get(fd_, so_sndbuf));
 }
-
-void socket_ref::set_receive_buffer(std::size_t bytes) const { set_bytes(fd_, so_rcvbuf, bytes); }
+void socket_ref::set_receive_buffer(std::size_t bytes) const { set_number(fd_, so_rcvbuf, bytes); }
 std::size_t socket_ref::receive_buffer() const {
   return static_cast<std::size_t>(get(fd_, so_rcvbuf));
 }
@@ -159,10 +147,8 @@ std::optional<std::chrono::seconds> socket_ref::linger() const {
   if (value.l_onoff == 0) return std::nullopt;
   return std::chrono::seconds{value.l_linger};
 }
-
 void socket_ref::set_incoming_cpu(int cpu) const { set(fd_, so_incoming_cpu, cpu); }
 int socket_ref::incoming_cpu() const { return get(fd_, so_incoming_cpu); }
-
 void socket_ref::set_v6_only(bool on) const { set_flag(fd_, ipv6_v6only, on); }
 bool socket_ref::v6_only() const { return get_flag(fd_, ipv6_v6only); }
 
@@ -189,30 +175,24 @@ keep_alive_options socket_ref::keep_alive() const {
           .interval = std::chrono::seconds{get(fd_, tcp_keepintvl)},
           .count = get(fd_, tcp_keepcnt)};
 }
-
 void socket_ref::set_cork(bool on) const { set_flag(fd_, tcp_cork, on); }
 bool socket_ref::cork() const { return get_flag(fd_, tcp_cork); }
-
 void socket_ref::set_quick_ack(bool on) const { set_flag(fd_, tcp_quickack, on); }
 bool socket_ref::quick_ack() const { return get_flag(fd_, tcp_quickack); }
-
 void socket_ref::set_user_timeout(std::chrono::milliseconds limit) const {
   set_number(fd_, tcp_user_timeout, limit.count());
 }
 std::chrono::milliseconds socket_ref::user_timeout() const {
   return std::chrono::milliseconds{get(fd_, tcp_user_timeout)};
 }
-
 void socket_ref::set_defer_accept(std::chrono::seconds limit) const {
   set_number(fd_, tcp_defer_accept, limit.count());
 }
 std::chrono::seconds socket_ref::defer_accept() const {
   return std::chrono::seconds{get(fd_, tcp_defer_accept)};
 }
-
 void socket_ref::set_fast_open(int waiting) const { set_number(fd_, tcp_fastopen, waiting); }
 int socket_ref::fast_open() const { return get(fd_, tcp_fastopen); }
-
 void socket_ref::set_broadcast(bool on) const { set_flag(fd_, so_broadcast, on); }
 bool socket_ref::broadcast() const { return get_flag(fd_, so_broadcast); }
 
@@ -240,7 +220,6 @@ void socket_ref::set_multicast_loop(bool on) const {
 bool socket_ref::multicast_loop() const {
   return get_flag(fd_, of_family(*this, ip_multicast_loop, ipv6_multicast_loop));
 }
-
 void socket_ref::set_multicast_hops(int hops) const {
   set_number(fd_, of_family(*this, ip_multicast_ttl, ipv6_multicast_hops), hops);
 }

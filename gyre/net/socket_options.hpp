@@ -66,35 +66,32 @@ class socket_ref {
   /// Sets all options that have a value. The ones before a failing one stay set.
   void apply(const socket_options& options) const;
 
-  /// The address that the socket is bound to, and that of its peer (std::errc::not_connected if
-  /// there is none).
+  /// The address that the socket is bound to; its peer's (std::errc::not_connected without one).
   endpoint local_endpoint() const;
   endpoint peer_endpoint() const;
   address_family family() const;
-  /// The error that is pending (SO_ERROR), such as how a connect() ended; the kernel forgets it. No
-  /// error if there is none.
+  /// The error that is pending (SO_ERROR), such as how a connect() ended, or none; the kernel
+  /// forgets it.
   std::error_code take_error() const;
 
   // Any socket.
 
-  /// Allows binding to a port where connections of an earlier listener linger (SO_REUSEADDR). To be
-  /// set before bind.
+  /// Allows a port where an earlier listener's connections linger (SO_REUSEADDR). Set it before
+  /// bind.
   void set_reuse_address(bool on) const;
   bool reuse_address() const;
   /// Allows several sockets to be bound to one port, among which the kernel spreads connections or
   /// datagrams (SO_REUSEPORT). To be set before bind, on each of them.
   void set_reuse_port(bool on) const;
   bool reuse_port() const;
-  /// Bytes that the kernel keeps (SO_SNDBUF, SO_RCVBUF); it reserves, and reports, twice as much,
-  /// and no longer adapts it. Limited by net.core.wmem_max and rmem_max. For TCP to be set before
-  /// connect or listen.
+  /// Bytes that the kernel keeps (SO_SNDBUF, SO_RCVBUF); it reserves and reports twice as much, and
+  /// no longer adapts it. Limited by net.core.wmem_max and rmem_max. TCP: before connect or listen.
   void set_send_buffer(std::size_t bytes) const;
   std::size_t send_buffer() const;
   void set_receive_buffer(std::size_t bytes) const;
   std::size_t receive_buffer() const;
   /// How long closing may block for unsent data (SO_LINGER); with zero, closing resets the
-  /// connection. Without a value, the default, closing returns at once, and the kernel goes on
-  /// sending.
+  /// connection. Without a value (the default) closing returns at once, and the kernel sends on.
   void set_linger(std::optional<std::chrono::seconds> limit) const;
   std::optional<std::chrono::seconds> linger() const;
   /// Set on a listener of a reuse_port group: the processor whose packets it is to get. Read from a
@@ -157,8 +154,7 @@ class socket_ref {
   /// IPV6_MULTICAST_LOOP); on by default. Two system calls, as the next two.
   void set_multicast_loop(bool on) const;
   bool multicast_loop() const;
-  /// How far multicasts go (IP_MULTICAST_TTL, IPV6_MULTICAST_HOPS); 1, the local network, by
-  /// default.
+  /// Reach of multicasts (IP_MULTICAST_TTL, IPV6_MULTICAST_HOPS); by default 1: the local network.
   void set_multicast_hops(int hops) const;
   int multicast_hops() const;
   /// From which interface multicasts are sent (IP_MULTICAST_IF, IPV6_MULTICAST_IF), by its number

@@ -2,10 +2,306 @@
 #include <gyre/net/tcp_client.hpp>
 
 #include <gyre/net/detail/client_core.hpp>
+#include <gyre/net/detail/errors.hpp>
 
-#include <utility>
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <random>
 
 namespace gyre::net {
+namespace {
+
+// So that other tasks of the loop get their turn.
+constexpr std::size_t commands_at_once = 64;
+
+tcp_client_options checked(tcp_client_options options) {
+  using namespace std::chrono_literals;
+  detail::require(options.connect_timeout > 0ns,
+                  "gyre::net::tcp_client: connect_timeout is not positive");
+  detail::require(
+      std::min({options.initial_delay, options.longest_delay, options.resolution_delay}) >= 0ns,
+      "gyre::net::tcp_client: a delay is negative");
+  detail::require(options.most_attempts > 0, "gyre::net::tcp_client: most_attempts is zero");
+  return options;
+}
+
+}  // namespace
+
+tcp_client::core::core(event_loop& loop, tcp_client_options options)
+    : detail::client_settings{.client_options = checked(std::move(options)), .client_handlers = {}},
+      connection_group(loop, client_handlers, client_options.connections, {}),
+      posted(client_options.connections.output_limit),
+      random_(client_options.seed ? *client_options.seed : std::random_device()()) {
+  connect_failed_handler = [this](std::error_code why, std::size_t attempts, bool last) {
+    if (attempts == 1 || last) print_failure(why);
+  };
+}
+
+void tcp_client::core::print_failure(std::error_code why) const noexcept try {
+  const std::string server = host_ ? host_->name : server_.to_string();
+  std::fprintf(stderr, "gyre: %s: connect %s: %s\n", client_options.name.c_str(), server.c_str(),
+               why.message().c_str());
+} catch (const std::bad_alloc&) {
+  return;  // no memory for the line
+}
+
+void tcp_client::core::check_settable() const {
+  // relaxed: who sets handlers in time does so before it calls connect().
+  if (in_use.load(std::memory_order_relaxed)) {
+    throw std::logic_error("gyre::net::tcp_client: a handler is set after connect()");
+  }
+}
+
+tcp_client_metrics tcp_client::core::metrics() const noexcept {
+  return {.attempts = attempts_.get(),
+          .failures = failed_.get(),
+          .connected = succeeded_.get(),
+          .traffic = connection_group::metrics()};
+}
+
+void tcp_client::core::post_commands() {
+  loop().post([self = shared_from_this()] { self->run_commands(); });
+}
+
+void tcp_client::core::run_commands() {
+  std::size_t left = commands_at_once;
+  while (auto next = commands.take()) {
+    std::exception_ptr thrown;
+    try {
+      const detail::callback_gate::pass passing(gate());
+      if (passing) (*next)(*this);
+    } catch (...) {
+      thrown = std::current_exception();
+    }
+    if (!thrown && --left > 0) continue;
+    try {
+      post_commands();
+    } catch (const std::bad_alloc&) {  // then in this turn
+      if (!thrown) continue;
+      run_commands();
+    }
+    if (thrown) std::rethrow_exception(thrown);
+    return;
+  }
+}
+
+void tcp_client::core::connect(const endpoint& server) {
+  if (!host_ && server == server_ && is_connected_to_target()) return;
+  set_target(std::nullopt);
+  server_ = server;
+  if (connection_ == nullptr) attempt();
+}
+
+void tcp_client::core::connect(resolver& names, std::string host, service port) {
+  if (host_ && host == host_->name && port.port() == host_->port.port() && is_connected_to_target())
+    return;
+  set_target(named_host{&names, std::move(host), port});
+  if (connection_ == nullptr) attempt();
+}
+
+void tcp_client::core::set_target(std::optional<named_host> host) {
+  reset_target();
+  host_ = std::move(host);
+  wanted_ = true;
+  failures_ = fruitless_ = 0;
+  if (connection_ == nullptr) return;
+  reconnect_at_once_ = true;
+  connection_->close();
+}
+
+void tcp_client::core::disconnect() noexcept {
+  reset_target();
+  kept_ = io::buffer();
+  if (connection_ != nullptr) connection_->close();
+}
+
+void tcp_client::core::reset_target() noexcept {
+  ++target_changes_;
+  wanted_ = reconnect_at_once_ = false;
+  end_lookups();
+  connecting_.reset();
+  retry_.reset();
+}
+
+bool tcp_client::core::send(std::span<const std::byte> bytes) {
+  if (connection_ != nullptr && connection_->can_send()) return connection_->send(bytes);
+  const std::size_t limit = client_options.keep_limit;
+  if (bytes.size() > limit || kept_.size() > limit - bytes.size()) return false;
+  kept_.append(bytes);
+  return true;
+}
+
+// A retry may be due between the client's end and that of its core: then its resolver may be gone.
+void tcp_client::core::attempt() {
+  const detail::callback_gate::pass passing(gate());
+  if (!passing) return;
+  attempts_.add(1);
+  candidates_ = {};
+  last_failure_.clear();
+  if (!host_) return try_server();
+  try {
+    const named_host& host = *host_;
+    const auto on_result = [this](const resolve_result& found) { resolved(found); };
+    first_family_ = detail::resolver_access::resolve_first_family(
+        *host.names, host.name, host.port, client_options.resolution_delay, on_result);
+    all_addresses_ = host.names->resolve(host.name, host.port, on_result);
+  } catch (const std::bad_alloc&) {
+    end_lookups();
+    // Reported by the loop, as any failure.
+    retry_.emplace(loop(), [this] { attempt_failed(detail::no_memory()); });
+    retry_->start_after({});
+  }
+}
+
+void tcp_client::core::end_lookups() noexcept {
+  first_family_.cancel();
+  all_addresses_.cancel();
+}
+
+void tcp_client::core::resolved(const resolve_result& found) {
+  const detail::callback_gate::pass passing(gate());
+  if (!passing) return;
+  if (!found && !last_failure_) last_failure_ = found.error();
+  try {
+    if (found) candidates_.add(*found);
+  } catch (const std::bad_alloc&) {
+    last_failure_ = detail::no_memory();
+  }
+  if (!connecting_) try_next();
+}
+
+void tcp_client::core::try_next() {
+  if (const std::optional<endpoint> next = candidates_.next()) {
+    server_ = *next;
+    try_server();
+  } else if (!all_addresses_.active()) {
+    attempt_failed(last_failure_);
+  }
+}
+
+tcp_client::core::attempt_under_way::attempt_under_way(core& by)
+    : deadline(by.loop(), [&by] {
+        by.end_connecting(by.connecting_->early_result.value_or(io::result::failure(ETIMEDOUT)));
+      }) {}
+
+// Ends in a turn of the loop, never in here.
+void tcp_client::core::try_server() {
+  attempt_under_way& attempt = connecting_.emplace(*this);
+  attempt.early_result = start_connecting();
+  attempt.deadline.start_after(attempt.early_result ? std::chrono::nanoseconds::zero()
+                                                    : client_options.connect_timeout);
+}
+
+// The result, if that is certain already.
+std::optional<io::result> tcp_client::core::start_connecting() {
+  try {
+    io::descriptor& on = connecting_->descriptor.emplace(
+        loop(), detail::open_to_connect(server_, client_options.local).release(),
+        io::handle_kind::stream_socket);
+    return on.start(connecting_->request.emplace(on.handle(), *this));
+  } catch (const std::system_error& error) {
+    return io::result::failure(error.code().value());
+  } catch (const std::bad_alloc&) {
+    return io::result::failure(ENOMEM);
+  }
+}
+
+void tcp_client::core::on_connected(io::request& request, io::result result) {
+  static_cast<connect_request&>(request).self->end_connecting(result);
+}
+
+void tcp_client::core::end_connecting(io::result result) {
+  unique_fd connected;
+  if (result) connected = connecting_->descriptor->release();
+  connecting_.reset();
+  const detail::callback_gate::pass passing(gate());
+  if (!passing) return;
+  const std::error_code error =
+      result ? detail::check_connected(socket_ref(connected.get())) : result.error();
+  if (error) {
+    connected.reset();
+    last_failure_ = error;
+    return try_next();
+  }
+  if (server_.is_ip()) detail::apply(options(), socket_ref(connected.get()));
+  end_lookups();
+  failures_ = 0;
+  succeeded_.add(1);
+  if (adopt(std::move(connected), server_, succeeded_.get())) return;
+  if (passing) attempt_failed(detail::no_memory());
+}
+
+void tcp_client::core::attempt_later() {
+  retry_.emplace(loop(), [this] { attempt(); });
+  retry_->start_after(next_delay());
+}
+
+// Full jitter: anything up to the exponential delay. The numbers are SplitMix64's (Steele, Lea and
+// Flood, "Fast splittable pseudorandom number generators", 2014).
+std::chrono::nanoseconds tcp_client::core::next_delay() noexcept {
+  const tcp_client_options& options = client_options;
+  const auto longest =
+      static_cast<std::uint64_t>(std::max<std::int64_t>(options.longest_delay.count(), 0));
+  auto delay = static_cast<std::uint64_t>(std::max<std::int64_t>(options.initial_delay.count(), 0));
+  for (std::size_t i = 1; i < fruitless_ && delay < longest; ++i) delay *= 2;
+  delay = std::min(delay, longest);
+  random_ += 0x9E37'79B9'7F4A'7C15u;
+  std::uint64_t mixed = random_;
+  mixed = (mixed ^ (mixed >> 30)) * 0xBF58'476D'1CE4'E5B9u;
+  mixed = (mixed ^ (mixed >> 27)) * 0x94D0'49BB'1331'11EBu;
+  mixed ^= mixed >> 31;
+  return std::chrono::nanoseconds(static_cast<std::int64_t>(mixed % (delay + 1)));
+}
+
+void tcp_client::core::attempt_failed(std::error_code why) {
+  const detail::callback_gate::pass passing(gate());
+  if (!passing) return;
+  failed_.add(1);
+  ++failures_;
+  ++fruitless_;
+  const tcp_client_options& options = client_options;
+  const bool last = !options.reconnect || failures_ >= options.most_attempts;
+  if (last) wanted_ = false;
+  const auto retry_if_wanted = [&, changes = target_changes_] {
+    if (passing && changes == target_changes_ && !last) attempt_later();
+  };
+  try {
+    if (connect_failed_handler) connect_failed_handler(why, failures_, last);
+  } catch (...) {
+    retry_if_wanted();
+    throw;
+  }
+  retry_if_wanted();
+}
+
+void tcp_client::core::connection_begins(tcp_connection& begun) {
+  connection_ = &begun;
+  is_connected_.set(1);
+  if (!kept_.empty()) begun.send(std::exchange(kept_, io::buffer()));
+}
+
+void tcp_client::core::connection_ends(tcp_connection& ended) noexcept {
+  fruitless_ = ended.metrics().bytes_received > 0 ? 1 : fruitless_ + 1;
+  connection_ = nullptr;
+  is_connected_.set(0);
+}
+
+void tcp_client::core::connection_gone() {
+  if (!wanted_ || connection_ != nullptr || connecting_ || all_addresses_.active()) {
+    return;
+  }
+  if (retry_ && retry_->active()) return;
+  if (std::exchange(reconnect_at_once_, false)) {
+    attempt();
+  } else if (client_options.reconnect) {
+    attempt_later();
+  } else {
+    wanted_ = false;
+  }
+}
+
+// --- The client ---
 
 tcp_client::tcp_client(event_loop& loop, tcp_client_options options)
     : core_(std::make_shared<core>(loop, std::move(options))) {}
@@ -43,12 +339,12 @@ void tcp_client::disconnect() {
 bool tcp_client::send(std::span<const std::byte> bytes) {
   if (core_->loop().in_loop_thread()) return core_->send(bytes);
   if (bytes.empty()) return true;
-  std::optional<detail::byte_quota::share> share = core_->posted.take(bytes.size());
+  detail::byte_quota::share share = core_->posted.take(bytes.size());
   if (!share) return false;
   io::buffer copy;
   copy.append(bytes);
   core_->commands.send(
-      [copy = std::move(copy), held = std::move(*share)](core& self) { self.send(copy.bytes()); },
+      [copy = std::move(copy), held = std::move(share)](core& self) { self.send(copy.bytes()); },
       [this] { core_->post_commands(); });
   return true;
 }

@@ -4,7 +4,7 @@
 #include <gyre/exec/loop_thread.hpp>
 #include <gyre/exec/timer.hpp>
 #include <gyre/net/callback_test_support.hpp>
-#include <gyre/net/detail/client_commands.hpp>
+#include <gyre/net/detail/client_core.hpp>
 #include <gyre/net/resolver.hpp>
 #include <gyre/net/tcp_server.hpp>
 #include <tests/support/fake_dns_server.hpp>

@@ -1,23 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// The connection's calls from the loop, its beginning and its end; sending is in
-// tcp_connection_output.cpp.
+// A connection's calls from the loop, beginning and end; tcp_connection_output.cpp sends.
 #include <gyre/net/tcp_connection.hpp>
 
-#include <gyre/io/backend.hpp>
 #include <gyre/io/error.hpp>
 #include <gyre/net/detail/connection_extra.hpp>
 #include <gyre/net/detail/connection_group.hpp>
+#include <gyre/net/detail/errors.hpp>
 #include <gyre/net/socket.hpp>
 
 #include <linux/sockios.h>
 #include <sys/ioctl.h>
-#include <sys/socket.h>
 #include <unistd.h>
-
-#include <algorithm>
-#include <cstddef>
-#include <new>
-#include <utility>
 
 namespace gyre::net {
 
@@ -48,13 +41,6 @@ tcp_connection::~tcp_connection() {
   delete extra_;
 }
 
-void* tcp_connection::operator new(std::size_t bytes) {
-  return ::operator new(bytes, std::align_val_t{alignof(tcp_connection)});
-}
-void tcp_connection::operator delete(void* memory, std::size_t bytes) noexcept {
-  ::operator delete(memory, bytes, std::align_val_t{alignof(tcp_connection)});
-}
-
 event_loop& tcp_connection::loop() const noexcept { return group_->loop(); }
 io::backend& tcp_connection::io() const noexcept { return group_->io(); }
 
@@ -65,6 +51,18 @@ endpoint tcp_connection::peer_endpoint() const {
 endpoint tcp_connection::local_endpoint() const {
   return is_open() ? socket_ref(handle::fd()).local_endpoint() : endpoint();
 }
+
+template <void (tcp_connection::*Expired)()>
+void tcp_connection::on_timer(timer_operation& timer) {
+  tcp_connection& self = *static_cast<detail::progress_timer&>(timer).self;
+  self.from_loop([&self] { (self.*Expired)(); });
+}
+
+detail::connection_extra::connection_extra(tcp_connection& owner) noexcept
+    : writing(owner, {}, &tcp_connection::on_written),
+      timer(owner, &tcp_connection::on_timer<&tcp_connection::timer_expired>),
+      message_timer(owner, &tcp_connection::on_timer<&tcp_connection::message_timer_expired>),
+      write_timer(owner, &tcp_connection::on_timer<&tcp_connection::write_timer_expired>) {}
 
 detail::connection_extra& tcp_connection::extra() {
   if (extra_ == nullptr) extra_ = new detail::connection_extra(*this);
@@ -132,24 +130,19 @@ void tcp_connection::keep_rest(std::span<const std::byte> unconsumed) {
   }
   detail::connection_extra& own = *extra_;
   if (own.message_timer.linked() || limits.message_timeout.count() == 0) return;
-  own.message_watch.start(limits.message_timeout, own.consumptions);
-  start_timer(own.message_timer, own.message_watch);
-}
-
-void tcp_connection::on_message_timer(timer_operation& timer) {
-  auto& self = *static_cast<detail::connection_extra::deadline&>(timer).self;
-  self.from_loop([&self] { self.message_timer_expired(); });
+  own.message_timer.watch(limits.message_timeout, own.consumptions);
+  start_timer(own.message_timer);
 }
 
 void tcp_connection::message_timer_expired() {
   detail::connection_extra& own = *extra_;
   if (phase_ != phase::open || own.rest.empty()) return;
   if (reading_paused()) {
-    own.message_watch.start(group_->options().message_timeout, own.consumptions);
-  } else if (own.message_watch.stalled(own.consumptions)) {
+    own.message_timer.watch(group_->options().message_timeout, own.consumptions);
+  } else if (own.message_timer.stalled(own.consumptions)) {
     return end(std::make_error_code(std::errc::timed_out), ending::in_order);
   }
-  start_timer(own.message_timer, own.message_watch);
+  start_timer(own.message_timer);
 }
 
 // Counts what waits; false if its group's memory has no room for that.
@@ -193,18 +186,13 @@ void tcp_connection::on_peer_end() {
   }
 }
 
-void tcp_connection::on_timer(timer_operation& timer) {
-  auto& self = *static_cast<detail::connection_extra::deadline&>(timer).self;
-  self.from_loop([&self] { self.timer_expired(); });
-}
-
 void tcp_connection::timer_expired() {
   if (phase_ != phase::open) return closing_timer_expired();
   if (has_failed()) return end(why_, ending::in_order);
-  if (extra_->watch.stalled(bytes_received_ + bytes_taken_by_peer())) {
+  if (extra_->timer.stalled(bytes_received_ + bytes_taken_by_peer())) {
     return end(io::errc::idle_timeout, ending::in_order);
   }
-  start_timer(extra_->timer, extra_->watch);
+  start_timer(extra_->timer);
 }
 
 void tcp_connection::end_if_idle(std::uint32_t present) noexcept {
@@ -224,8 +212,8 @@ void tcp_connection::end_if_idle(std::uint32_t present) noexcept {
 
 void tcp_connection::closing_timer_expired() {
   detail::connection_extra& own = *extra_;
-  if (!own.watch.stalled(bytes_taken_by_peer()) && loop().now() < own.close_by) {
-    const steady_time next = loop().deadline_after(own.watch.quarter());
+  if (!own.timer.stalled(bytes_taken_by_peer()) && loop().now() < own.close_by) {
+    const steady_time next = loop().deadline_after(own.timer.quarter());
     loop().start_timer(own.timer, std::min(next, own.close_by));
   } else if (phase_ == phase::flushing) {
     end(std::make_error_code(std::errc::timed_out), ending::reset);
@@ -234,8 +222,7 @@ void tcp_connection::closing_timer_expired() {
   }
 }
 
-// Bytes that the kernel has taken may still be in its buffer, which can hold minutes' worth of a
-// slow peer.
+// Bytes that the kernel took may still be in its buffer, with minutes' worth of a slow peer.
 std::uint64_t tcp_connection::bytes_taken_by_peer() const noexcept {
   int in_kernel = 0;
   if (::ioctl(handle::fd(), SIOCOUTQ, &in_kernel) != 0) in_kernel = 0;
@@ -294,9 +281,6 @@ void tcp_connection::start_receiving() noexcept {
   }
 }
 
-void tcp_connection::pause_reading() noexcept { pause(pauser::program); }
-void tcp_connection::resume_reading() noexcept { resume(pauser::program); }
-
 void tcp_connection::pause(pauser why) noexcept {
   if (phase_ != phase::open) return;
   if (std::exchange(paused_, paused_ | why) != pausers()) return;
@@ -340,7 +324,7 @@ void tcp_connection::close(std::chrono::nanoseconds timeout,
   try {
     limit_closing(timeout, timeout.count() > 0 ? limit : timeout);
   } catch (const std::bad_alloc&) {
-    end(std::make_error_code(std::errc::not_enough_memory), ending::reset);
+    end(detail::no_memory(), ending::reset);
   }
 }
 
@@ -349,18 +333,15 @@ void tcp_connection::limit_closing(std::chrono::nanoseconds timeout,
   detail::connection_extra& own = extra();
   const steady_time close_by = loop().deadline_after(limit);
   if (!own.timer.linked()) {
-    own.watch.start(timeout, bytes_taken_by_peer());
+    own.timer.watch(timeout, bytes_taken_by_peer());
     own.close_by = close_by;
   } else {
-    own.watch.shorten(timeout);
+    own.timer.shorten(timeout);
     own.close_by = std::min(own.close_by, close_by);
   }
-  const steady_time next = std::min(loop().deadline_after(own.watch.quarter()), own.close_by);
-  timer_operation& timer = own.timer;
-  if (!timer.linked() || next < timer.deadline()) loop().start_timer(timer, next);
+  const steady_time next = std::min(loop().deadline_after(own.timer.quarter()), own.close_by);
+  if (!own.timer.linked() || next < own.timer.deadline()) loop().start_timer(own.timer, next);
 }
-
-void tcp_connection::abort(std::error_code why) noexcept { end(why, ending::reset); }
 
 void tcp_connection::send_fin() noexcept {
   if (std::exchange(fin_sent_, true)) return;
@@ -405,26 +386,22 @@ void tcp_connection::set_idle_timeout(std::chrono::nanoseconds timeout) {
   if (phase_ != phase::open || has_failed()) return;
   has_own_idle_timeout_ = true;
   if (timeout.count() <= 0) {
-    stop_main_timer();
+    if (extra_ != nullptr && extra_->timer.linked()) loop().cancel_timer(extra_->timer);
     return;
   }
   detail::connection_extra& own = extra();
-  own.watch.start(timeout, bytes_received_ + bytes_taken_by_peer());
-  start_timer(own.timer, own.watch);
+  own.timer.watch(timeout, bytes_received_ + bytes_taken_by_peer());
+  start_timer(own.timer);
 }
 
-void tcp_connection::start_timer(timer_operation& timer, const detail::progress_watch& watch) {
-  loop().start_timer(timer, loop().deadline_after(watch.quarter()));
-}
-
-void tcp_connection::stop_main_timer() noexcept {
-  if (extra_ != nullptr && extra_->timer.linked()) loop().cancel_timer(extra_->timer);
+void tcp_connection::start_timer(detail::progress_timer& timer) {
+  loop().start_timer(timer, loop().deadline_after(timer.quarter()));
 }
 
 void tcp_connection::stop_timers() noexcept {
-  stop_main_timer();
   if (extra_ == nullptr) return;
-  for (timer_operation* each : {&extra_->message_timer, &extra_->write_timer}) {
+  for (detail::progress_timer* each :
+       {&extra_->timer, &extra_->message_timer, &extra_->write_timer}) {
     if (each->linked()) loop().cancel_timer(*each);
   }
 }

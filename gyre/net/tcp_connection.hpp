@@ -27,7 +27,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
-#include <optional>
 #include <span>
 #include <string_view>
 #include <system_error>
@@ -41,7 +40,7 @@ class tcp_connection_ref;
 namespace detail {
 class attached_output;
 class connection_group;
-class progress_watch;
+class progress_timer;
 struct connection_extra;
 struct connection_control;
 }  // namespace detail
@@ -66,20 +65,16 @@ struct connection_metrics {
 ///
 /// abort(), each timeout and a failure of reading lead from any state to ended.
 ///
-/// 1. Flushing without output is lingering at once; lingering after the peer's end is ended at
-///    once.
-/// 2. on_peer_ended is called. Without that callback, or after shutdown_send(), the peer's end is a
-///    close().
+/// 1. Flushing without output is at once lingering; lingering after the peer's end, at once ended.
+/// 2. on_peer_ended is called. Without it, or after shutdown_send(), the peer's end is a close().
 /// 3. Ended, if the program has paused reading or the peer has ended before.
 ///
 /// In failed, the last bytes of the peer are still received, for at most `close_timeout`. In
 /// lingering, all output is sent, the peer has been told that no more will come, and its end is
 /// awaited. After the change to ended, on_close is called in a turn of its own.
 ///
-/// Thread-safety: all members belong to the thread of the connection's loop; other threads use
-/// ref().
-/// Lifetime: owned by its server or client; valid from the call of on_connection until on_close
-/// returns.
+/// Thread-safety: all members belong to the thread of its loop; other threads use ref().
+/// Lifetime: owned by its server or client; valid from on_connection until on_close returns.
 /// Complexity: 256 bytes, of which a message touches the first 128, and 512 bytes more once it has
 /// had to wait with output or an incomplete message, or has an idle timeout of its own. It receives
 /// into memory of the loop, so that an idle connection holds no buffer.
@@ -93,21 +88,17 @@ class alignas(64) tcp_connection : private io::handle {
   std::uint64_t id() const noexcept { return id_; }
   /// The socket; -1 when the connection has ended.
   int fd() const noexcept { return is_open() ? handle::fd() : -1; }
-  /// Whether send() would accept bytes: the connection is neither closed nor shut down, and sending
-  /// has not failed.
+  /// Whether send() would accept bytes: neither closed nor shut down, and sending has not failed.
   bool can_send() const noexcept { return phase_ == phase::open && !shutdown_requested_; }
   /// False as soon as the end is certain: on_close follows.
   bool is_open() const noexcept { return phase_ != phase::ended; }
 
   /// Sends bytes, which need not outlive the call. True if they were accepted. False if the
-  /// connection has ended, was closed or shut down, or if sending has failed, now or before:
-  /// on_close tells why.
-  /// Complexity: one system call if no output waits; copies the bytes that the kernel does not
-  /// take.
+  /// connection has ended, was closed or shut down, or sending has failed: on_close tells why.
+  /// Complexity: one system call if no output waits; copies the bytes that the kernel refuses.
   bool send(std::span<const std::byte> bytes);
   bool send(std::string_view text) { return send(std::as_bytes(std::span(text))); }
-  /// As above, but moves the bytes that must wait instead of copying them where that pays; empties
-  /// `bytes`.
+  /// As above, but moves bytes that must wait where that is cheaper than a copy; empties `bytes`.
   bool send(io::buffer&& bytes);
   /// Sends several pieces, one after the other, with one system call (at most 64 pieces per call).
   bool send(std::span<const std::span<const std::byte>> pieces);
@@ -115,8 +106,7 @@ class alignas(64) tcp_connection : private io::handle {
     return send(std::span(pieces.begin(), pieces.size()));
   }
   /// Sends `count` bytes of a regular file from `offset` on, after earlier output, by sendfile(2):
-  /// they are never in the program's memory. Closes the file when all is sent, or the connection
-  /// ends.
+  /// not through the program's memory. Closes the file when all is sent, or the connection ends.
   ///
   /// Errors: throws std::system_error, and sends nothing, for a file that ends earlier
   /// (io::errc::unexpected_end) and for another kind of file (std::errc::invalid_argument). A file
@@ -153,16 +143,15 @@ class alignas(64) tcp_connection : private io::handle {
   /// peer sends stays in the kernel, and when the buffers there are full the peer must wait.
   /// Meanwhile an error of the connection is noticed only by sending. Idempotent. Independent of a
   /// server's pause at `high_water`: the connection reads again when both are over.
-  void pause_reading() noexcept;
+  void pause_reading() noexcept { pause(pauser::program); }
   /// Resumes reading. First calls on_message once more with the input that it left unconsumed, in a
   /// turn of its own, even if no more has come. So a handler may take one message at a time, pause,
   /// and resume when it has dealt with that message.
-  void resume_reading() noexcept;
+  void resume_reading() noexcept { resume(pauser::program); }
   /// Whether reading is paused, by pause_reading() or at `high_water`.
   bool reading_paused() const noexcept { return !paused_.empty(); }
 
-  /// Tells the peer, once all accepted output is sent, that no more will come. The connection still
-  /// receives.
+  /// Tells the peer, once all accepted output is sent, that no more will come. Receiving goes on.
   void shutdown_send() noexcept;
   /// Ends the connection in good order: sends the accepted output, tells the peer, and drops the
   /// peer's bytes until it has ended too (otherwise the kernel could reset the connection, and lose
@@ -170,14 +159,14 @@ class alignas(64) tcp_connection : private io::handle {
   /// `close_limit` in all; if the peer has not taken everything by then, on_close gets
   /// std::errc::timed_out. on_message is not called any more.
   void close() noexcept;
-  /// As above, with the time without progress and the time in all. A further call can only make the
-  /// end earlier.
+  /// As above, with times without progress and in all. A further call can only make the end
+  /// earlier.
   void close(std::chrono::nanoseconds timeout) noexcept;
   void close(std::chrono::nanoseconds timeout, std::chrono::nanoseconds limit) noexcept;
   /// Ends the connection at once: drops waiting output, and resets it. on_close gets
   /// std::errc::connection_aborted, or `why`. Idempotent.
   void abort() noexcept { abort(std::make_error_code(std::errc::connection_aborted)); }
-  void abort(std::error_code why) noexcept;
+  void abort(std::error_code why) noexcept { end(why, ending::reset); }
 
   /// As connection_options::idle_timeout, for this connection alone, from now on; zero: never.
   void set_idle_timeout(std::chrono::nanoseconds timeout);
@@ -199,8 +188,7 @@ class alignas(64) tcp_connection : private io::handle {
     return {.bytes_received = bytes_received_, .bytes_sent = bytes_sent_, .messages = messages_};
   }
 
-  /// A reference for other threads, and for objects that outlive the connection. The first call
-  /// allocates.
+  /// For other threads, and objects that outlive the connection. The first call allocates.
   tcp_connection_ref ref();
 
  private:
@@ -230,16 +218,13 @@ class alignas(64) tcp_connection : private io::handle {
 
   tcp_connection(detail::connection_group& group, int fd, std::uint64_t id, const endpoint& peer);
   ~tcp_connection();
-  static void* operator new(std::size_t bytes);
-  static void operator delete(void* memory, std::size_t bytes) noexcept;
 
   static void on_received(io::request& request, io::result result);
   static void on_written(io::request& request, io::result result);
   static void on_writable(io::request& request, io::result result);
   static void on_readable(io::request& request, io::result result);
+  template <void (tcp_connection::*Expired)()>
   static void on_timer(timer_operation& timer);
-  static void on_message_timer(timer_operation& timer);
-  static void on_write_timer(timer_operation& timer);
   static void on_scheduled(operation& scheduled);
 
   // Receiving.
@@ -267,14 +252,13 @@ class alignas(64) tcp_connection : private io::handle {
   void consume_output(std::size_t bytes) noexcept;
   void schedule_water_mark(call due, call other) noexcept;
   void flush() noexcept;
-  void finish_flush() noexcept;
   void sending_failed(std::error_code why) noexcept;
   bool has_failed() const noexcept { return static_cast<bool>(why_); }
 
   std::span<iovec> next_output() noexcept;
   void on_output_shrunk() noexcept;
   void watch_output() noexcept;
-  void write_timer_expired() noexcept;
+  void write_timer_expired();
 
   // Files and descriptors.
   detail::attached_output& attached();
@@ -282,7 +266,6 @@ class alignas(64) tcp_connection : private io::handle {
   bool send_attachment() noexcept;
   std::error_code send_file_part(bool& done) noexcept;
   std::error_code send_descriptors(bool& done) noexcept;
-  void attachment_failed(std::error_code why) noexcept;
   void prepare_for_descriptors();
   void receive_with_descriptors();
   bool keep_descriptors(std::vector<unique_fd> came);
@@ -302,8 +285,7 @@ class alignas(64) tcp_connection : private io::handle {
   void resume(pausers why) noexcept;
   bool update_held_bytes() noexcept;
   void schedule(calls due) noexcept;
-  void start_timer(timer_operation& timer, const detail::progress_watch& watch);
-  void stop_main_timer() noexcept;
+  void start_timer(detail::progress_timer& timer);
   void stop_timers() noexcept;
   detail::connection_extra& extra();
   io::backend& io() const noexcept;
@@ -375,8 +357,7 @@ class tcp_connection_ref {
   bool send(std::span<const std::byte> bytes) const;
   bool send(std::string_view text) const { return send(std::as_bytes(std::span(text))); }
   bool send(io::buffer&& bytes) const;
-  /// As tcp_connection::close() and abort(). Never refused: each is posted once, however often it
-  /// is called.
+  /// As tcp_connection::close() and abort(). Never refused: each is posted only once.
   bool close() const;
   bool abort() const;
   /// Calls `function` with the connection on its loop; destroys it uncalled if the connection has
@@ -393,6 +374,8 @@ class tcp_connection_ref {
   explicit tcp_connection_ref(detail::connection_control& control) noexcept;
   template <class Function>
   void post_always(Function function) const;
+  template <class Function>
+  bool post_once(gyre::detail::atomic<bool>& posted, Function function) const;
   template <class Get>
   bool post_bytes(std::size_t size, Get get) const;
   detail::connection_control* control_ = nullptr;

@@ -6,17 +6,64 @@
 #include <gyre/net/detail/connection_extra.hpp>
 #include <gyre/net/detail/connection_group.hpp>
 #include <gyre/net/detail/message_with_fds.hpp>
-#include <gyre/net/tcp_connection.hpp>
 
-#include <algorithm>
-#include <array>
-#include <cstddef>
 #include <iterator>
-#include <memory>
-#include <utility>
-#include <vector>
 
 namespace gyre::net {
+
+// --- The queue of attachments ---
+
+namespace detail {
+namespace {
+
+std::size_t descriptors_of(const output_attachment& one) noexcept {
+  return one.fds.size() + (one.file ? 1 : 0);
+}
+
+}  // namespace
+
+void attached_output::add(output_attachment added, std::size_t queued) {
+  added.bytes_before = queued - bytes_before_;
+  items_.push_back(std::move(added));
+  bytes_before_ = queued;
+  descriptors_ += descriptors_of(items_.back());
+}
+
+void attached_output::remove_first() noexcept {
+  descriptors_ -= descriptors_of(items_.front());
+  items_.pop_front();
+}
+
+void attached_output::clear() noexcept {
+  items_.clear();
+  bytes_before_ = descriptors_ = 0;
+}
+
+void attached_output::consume(std::size_t bytes) noexcept {
+  if (items_.empty()) return;
+  items_.front().bytes_before -= bytes;
+  bytes_before_ -= bytes;
+}
+
+std::size_t attached_output::next_bytes() const noexcept {
+  const std::size_t next = is_due() ? 1 : 0;
+  return next < items_.size() ? items_[next].bytes_before : std::numeric_limits<std::size_t>::max();
+}
+
+std::span<iovec> first_bytes(std::span<iovec> pieces, std::size_t bytes) noexcept {
+  for (std::size_t i = 0; i < pieces.size(); ++i) {
+    iovec& piece = pieces[i];
+    if (piece.iov_len >= bytes) {
+      piece.iov_len = bytes;
+      return pieces.first(i + 1);
+    }
+    bytes -= piece.iov_len;
+  }
+  return pieces;
+}
+
+}  // namespace detail
+
 namespace {
 
 // At once: so that other connections get their turn.
@@ -35,8 +82,12 @@ bool tcp_connection::send_attachment() noexcept {
     bool done = false;
     const std::error_code failed =
         attached.first().file ? send_file_part(done) : send_descriptors(done);
+    if (failed == std::errc::broken_pipe || failed == std::errc::connection_reset) {
+      sending_failed(failed);  // the peer has gone, and may have sent something before
+      return false;
+    }
     if (failed) {
-      attachment_failed(failed);
+      end(failed, ending::reset);  // only a reset tells the peer that it waits in vain
       return false;
     }
     if (done) return true;
@@ -81,16 +132,6 @@ std::error_code tcp_connection::send_descriptors(bool& done) noexcept {
   extra_->attached->remove_first();
   consume_output(sent.count());
   return {};
-}
-
-// Only a reset tells the peer that it waits in vain. A peer that has gone may have sent something
-// before.
-void tcp_connection::attachment_failed(std::error_code why) noexcept {
-  if (why == std::errc::broken_pipe || why == std::errc::connection_reset) {
-    sending_failed(why);
-  } else {
-    end(why, ending::reset);
-  }
 }
 
 void tcp_connection::on_writable(io::request& request, io::result result) {

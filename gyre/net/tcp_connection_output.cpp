@@ -1,29 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // How a connection sends: at once if it can, and what the kernel does not take waits in a queue.
 #include <gyre/base/error.hpp>
-#include <gyre/io/backend.hpp>
 #include <gyre/io/error.hpp>
 #include <gyre/net/detail/connection_extra.hpp>
 #include <gyre/net/detail/connection_group.hpp>
+#include <gyre/net/detail/errors.hpp>
 #include <gyre/net/detail/message_with_fds.hpp>
-#include <gyre/net/tcp_connection.hpp>
 
 #include <fcntl.h>
 #include <sys/stat.h>
-#include <sys/uio.h>
 
-#include <algorithm>
-#include <array>
 #include <cerrno>
-#include <chrono>
-#include <cstddef>
-#include <cstdint>
-#include <memory>
-#include <new>
-#include <span>
-#include <system_error>
-#include <utility>
-#include <vector>
 
 namespace gyre::net {
 namespace {
@@ -158,8 +145,7 @@ detail::attached_output& tcp_connection::attached() {
   return *attached;
 }
 
-// Descriptors that wait alone are not refused: a small limit would refuse all, though the kernel
-// may have room.
+// Alone, they are not refused: a small limit would refuse all, though the kernel may have room.
 std::size_t tcp_connection::descriptor_cost_of(std::size_t count) const noexcept {
   return pending_output() == 0 ? 0 : count * detail::attached_output::descriptor_cost;
 }
@@ -215,7 +201,7 @@ bool tcp_connection::queue_output(std::size_t more, Append&& append) noexcept {
   try {
     append(extra().output);
   } catch (const std::bad_alloc&) {
-    end(std::make_error_code(std::errc::not_enough_memory), ending::reset);
+    end(detail::no_memory(), ending::reset);
     return false;
   }
   if (!handle::writing()) flush();
@@ -237,22 +223,17 @@ void tcp_connection::watch_output() noexcept {
   detail::connection_extra& own = *extra_;
   const std::chrono::nanoseconds timeout = group_->options().write_timeout;
   if (timeout.count() == 0 || own.write_timer.linked() || pending_output() == 0) return;
-  own.write_watch.start(timeout, bytes_taken_by_peer());
-  start_timer(own.write_timer, own.write_watch);
+  own.write_timer.watch(timeout, bytes_taken_by_peer());
+  start_timer(own.write_timer);
 }
 
-void tcp_connection::on_write_timer(timer_operation& timer) {
-  auto& self = *static_cast<detail::connection_extra::deadline&>(timer).self;
-  self.from_loop([&self] { self.write_timer_expired(); });
-}
-
-void tcp_connection::write_timer_expired() noexcept {
+void tcp_connection::write_timer_expired() {
   detail::connection_extra& own = *extra_;
   if (phase_ != phase::open || pending_output() == 0) return;
-  if (own.write_watch.stalled(bytes_taken_by_peer())) {
+  if (own.write_timer.stalled(bytes_taken_by_peer())) {
     return end(std::make_error_code(std::errc::timed_out), ending::reset);
   }
-  start_timer(own.write_timer, own.write_watch);
+  start_timer(own.write_timer);
 }
 
 // Writes what waits, as long as the kernel takes it at once.
@@ -269,7 +250,9 @@ void tcp_connection::flush() noexcept {
     if (!*result) return sending_failed(result->error());
     consume_output(result->count());
   }
-  finish_flush();
+  if (phase_ == phase::flushing) return linger();
+  if (shutdown_requested_) end_sending();
+  if (phase_ == phase::open) static_cast<void>(note_all_sent());
 }
 
 // The output up to the next attachment.
@@ -320,13 +303,6 @@ void tcp_connection::drop_output() noexcept {
   extra_->output.clear();
   if (extra_->attached != nullptr) extra_->attached->clear();
   update_held_bytes();
-}
-
-// Nothing waits any more.
-void tcp_connection::finish_flush() noexcept {
-  if (phase_ == phase::flushing) return linger();
-  if (shutdown_requested_) end_sending();
-  if (phase_ == phase::open) static_cast<void>(note_all_sent());
 }
 
 // The peer may have answered before it reset the connection, or closed it without having read all:

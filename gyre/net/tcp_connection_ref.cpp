@@ -3,10 +3,6 @@
 #include <gyre/net/detail/byte_quota.hpp>
 #include <gyre/net/detail/connection_extra.hpp>
 #include <gyre/net/detail/connection_group.hpp>
-#include <gyre/net/tcp_connection.hpp>
-
-#include <optional>
-#include <utility>
 
 namespace gyre::net {
 
@@ -49,9 +45,9 @@ void tcp_connection_ref::post_always(Function function) const {
 
 bool tcp_connection_ref::post(move_only_function<void(tcp_connection&)> function) const {
   if (!alive()) return false;
-  std::optional<detail::byte_quota::share> share = control_->posted.take(0);
+  detail::byte_quota::share share = control_->posted.take(0);
   if (!share) return false;
-  post_always([callback = std::move(function), held = std::move(*share)](
+  post_always([callback = std::move(function), held = std::move(share)](
                   tcp_connection& connection) mutable { callback(connection); });
   return true;
 }
@@ -72,22 +68,34 @@ template <class Get>
 bool tcp_connection_ref::post_bytes(std::size_t size, Get get) const {
   if (!alive()) return false;
   if (size == 0) return true;
-  std::optional<detail::byte_quota::share> share = control_->posted.take(size);
+  detail::byte_quota::share share = control_->posted.take(size);
   if (!share) return false;
-  post_always([taken = get(), held = std::move(*share)](tcp_connection& to) mutable {
+  post_always([taken = get(), held = std::move(share)](tcp_connection& to) mutable {
     to.send(std::move(taken));
   });
   return true;
 }
 
+// Once only, as a further call would have no effect; if posting throws, the next call tries again.
+template <class Function>
+bool tcp_connection_ref::post_once(gyre::detail::atomic<bool>& posted, Function function) const {
+  // relaxed: orders nothing.
+  if (posted.exchange(true, std::memory_order_relaxed)) return true;
+  try {
+    post_always(function);
+  } catch (...) {
+    posted.store(false, std::memory_order_relaxed);
+    throw;
+  }
+  return true;
+}
+
 bool tcp_connection_ref::close() const {
-  return alive() && control_->close_once.run(
-                        [this] { post_always([](tcp_connection& ended) { ended.close(); }); });
+  return alive() && post_once(control_->close_posted, [](tcp_connection& ended) { ended.close(); });
 }
 
 bool tcp_connection_ref::abort() const {
-  return alive() && control_->abort_once.run(
-                        [this] { post_always([](tcp_connection& ended) { ended.abort(); }); });
+  return alive() && post_once(control_->abort_posted, [](tcp_connection& ended) { ended.abort(); });
 }
 
 }  // namespace gyre::net

@@ -26,8 +26,7 @@ struct listener_options {
   int backlog = SOMAXCONN;
   /// Lets the port be used while connections of an earlier listener linger.
   bool reuse_address = true;
-  /// Lets several listeners share the port, one per loop for instance; the kernel spreads
-  /// connections among them.
+  /// Lets several listeners share the port; the kernel spreads connections among them.
   bool reuse_port = false;
   /// An IPv6 listener takes no IPv4 connections, which else come from mapped addresses.
   bool v6_only = false;
@@ -40,31 +39,31 @@ struct listener_options {
 ///   listener's loop; its address is written to the endpoint `peer`. Awaited in the forms of
 ///   io::stream's operations (as they are, by as_expected(), within() a time limit), by one
 ///   coroutine at a time.
-/// - accept_socket(), accept_socket(peer): likewise, but give a socket that no loop serves, for a
-///   stream on another loop.
-/// - close(): listens no more; connections that have not been accepted are reset. release(): as
-///   close(), but returns the descriptor.
+/// - accept_socket(), accept_socket(peer): but give a socket that no loop serves, for another loop.
+/// - close(): listens no more; connections that have not been accepted are reset. Idempotent.
+///   release(): as close(), but returns the descriptor.
 /// - local_endpoint(): the address, with the port that the kernel chose. options(): a socket_ref
-///   for options. is_open(), and fd(): -1 once closed.
-/// - refused(): the count of connections that were closed for want of a descriptor, a watch or
-///   memory.
+///   for options, valid until the listener is closed. is_open(), and fd(): -1 once closed.
+/// - refused(): counts connections that were closed for want of a descriptor, a watch or memory.
 ///
 /// Unlike a tcp_server, a tcp_listener limits neither the number of connections, in all or from one
 /// address, nor what they hold, nor how long they last: take a semaphore_permit before accept() and
 /// let the coroutine that serves hold it (docs/guide/network.md, part 11).
 ///
-/// Thread-safety, Lifetime: as io::stream.
+/// Thread-safety: as io::stream.
+/// Lifetime: as io::stream; movable, also while a coroutine accepts.
 /// Errors: accept() ends with operation_cancelled when a stop is requested,
 /// std::errc::operation_canceled when the listener is closed, std::errc::timed_out after the limit
 /// of within(), std::errc::operation_in_progress if another coroutine accepts. A lack of
-/// descriptors or memory does not end it: connections that wait are refused, by closing them, which
-/// is reported once on stderr, and accept() tries again after 10 ms, 20 ms and so on up to a
-/// second. local_endpoint() and options throw std::system_error.
+/// descriptors (EMFILE, ENFILE) or memory does not end it: connections that wait are refused, by
+/// closing them, which is reported once on stderr, and accept() tries again after 10 ms, 20 ms and
+/// so on up to a second. A connection that the loop cannot serve (ENOSPC: too many watches; no
+/// memory) is refused in the same way, and the next one accepted. local_endpoint() and options
+/// throw std::system_error.
 class tcp_listener : public detail::listener<tcp_stream> {
  public:
-  /// Binds and listens. With port 0 the kernel chooses one: see local_endpoint(). Throws
-  /// std::system_error: std::errc::address_in_use, address_not_available, permission_denied,
-  /// too_many_files_open.
+  /// Binds and listens. Port 0: one of the kernel's choice. Throws std::system_error:
+  /// std::errc::address_in_use, address_not_available, permission_denied, too_many_files_open.
   tcp_listener(event_loop& loop, const endpoint& local, const listener_options& options = {});
   /// Serves a socket that listens already, and does not block.
   tcp_listener(event_loop& loop, socket listening_socket)

@@ -68,19 +68,16 @@ struct tcp_server_options {
   int backlog = 4096;
   /// Connections at a time from one address (with IPv6, from one /64 network). Further ones are
   /// closed at once. With proxy_protocol the address is the one in the header. By default half as
-  /// many as the process may have descriptors when the server is made (RLIMIT_NOFILE), so that one
-  /// peer cannot take them all. `unlimited` is for servers behind a proxy that does not name its
-  /// clients.
+  /// many as the process may have descriptors when the server is made (RLIMIT_NOFILE), so that no
+  /// peer can take them all. `unlimited` is for servers behind a proxy that does not name clients.
   std::optional<std::size_t> connections_per_address = std::nullopt;
-  /// Connections that one address (or network) may open within `accept_interval`; further ones are
-  /// closed at once.
+  /// Connections that an address (or network) may open within `accept_interval`; others are closed.
   std::size_t accepts_per_address = unlimited;
   std::chrono::nanoseconds accept_interval = std::chrono::seconds{1};
   /// Bytes that all connections may hold: waiting output and unconsumed input. Each loop has an
   /// equal part of it: half = memory_limit / loops / 2. As long as the connections of a loop hold
-  /// no more than `half` together, each may hold any share. Beyond that, a connection may grow to
-  /// half / (connections of the loop); one that would hold more ends with
-  /// std::errc::no_buffer_space.
+  /// no more than `half` together, each may hold any share. Beyond that, each may grow to half /
+  /// (connections of the loop); one that would hold more ends with std::errc::no_buffer_space.
   ///
   /// Descriptors that wait to be sent, and files that send_file() holds open, count as well, but
   /// for one of each connection: memory_limit / (RLIMIT_NOFILE / 2) bytes each.
@@ -165,9 +162,8 @@ class tcp_server : public connection_handler_setters<tcp_server> {
   /// process has passed (see passed_sockets.hpp), or a copy of one that the program keeps to pass
   /// it on. Its own options stay as they are. With every_loop all loops accept from it, and chance
   /// decides which of them gets a connection; where several sockets share a port, the next function
-  /// gives each loop its own. Throws std::system_error: std::errc::invalid_argument for a socket
-  /// that does not listen or is no stream socket, not_a_socket, bad_file_descriptor; then closes
-  /// it.
+  /// gives each loop its own. Throws std::system_error: std::errc::invalid_argument unless it is a
+  /// listening stream socket, not_a_socket, bad_file_descriptor; then closes it.
   void listen(socket listening);
   /// As above, for the sockets of one endpoint (SO_REUSEPORT), for which local_endpoint() has one
   /// entry. Throws std::invalid_argument if there is none.

@@ -13,6 +13,7 @@
 #include <gyre/net/endpoint.hpp>
 #include <gyre/net/socket.hpp>
 
+#include <memory>
 #include <utility>
 
 namespace gyre::net {
@@ -24,8 +25,8 @@ class stream_maker;
 /// A connected socket as a stream: an io::stream with addresses and options.
 ///
 /// Thread-safety: as io::stream; members that are not awaited belong to the loop's thread.
-/// Errors: members that are not awaited throw std::system_error (std::errc::bad_file_descriptor if
-/// the stream is closed).
+/// Errors: those that are not awaited throw std::system_error (std::errc::bad_file_descriptor:
+/// closed).
 /// Complexity: members that are not awaited are one system call each.
 class socket_stream : public io::stream {
  public:
@@ -33,17 +34,22 @@ class socket_stream : public io::stream {
   [[nodiscard]] endpoint local_endpoint() const { return options().local_endpoint(); }
   [[nodiscard]] endpoint peer_endpoint() const { return options().peer_endpoint(); }
   /// For reading and setting options. Valid until the stream is closed.
-  [[nodiscard]] socket_ref options() const;
+  [[nodiscard]] socket_ref options() const {
+    return socket_ref(io::detail::opened(descriptor(), "gyre::net::socket_stream").fd());
+  }
 
   /// Ends one way or both, after sending all written bytes; operations that wait complete.
-  void shutdown(shutdown_side side);
-  /// Closes without sending unsent bytes; the peer gets std::errc::connection_reset. Otherwise as
-  /// close().
-  void reset() noexcept;
+  void shutdown(shutdown_side side) { detail::shut_down(options().fd(), side); }
+  /// Closes without sending unsent bytes; the peer gets connection_reset. Else as close().
+  void reset() noexcept {
+    if (is_open()) detail::reset_when_closed(fd());
+    close();
+  }
 
  protected:
   socket_stream() noexcept = default;
-  socket_stream(event_loop& loop, socket connected, io::handle_kind kind);
+  socket_stream(event_loop& loop, socket connected, io::handle_kind kind)
+      : stream(std::make_unique<io::detail::open_descriptor>(loop, connected.release(), kind)) {}
   explicit socket_stream(io::detail::owned_descriptor on) noexcept : stream(std::move(on)) {}
 };
 

@@ -6,7 +6,6 @@
 #include <gyre/net/socket.hpp>
 
 #include <poll.h>
-#include <sys/socket.h>
 
 #include <algorithm>
 #include <array>

@@ -20,7 +20,6 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -37,8 +36,7 @@ struct udp_server_options {
   /// are dropped and counted. Each socket holds batch * (max_datagram + 240) bytes.
   std::size_t batch = 32;
   std::size_t max_datagram = 2048;
-  /// Bytes of replies that may wait for the kernel, each with 136 more for its address; further
-  /// replies are refused.
+  /// Bytes of replies that may wait, each with 136 for its address; further ones are refused.
   std::size_t output_limit = std::size_t{4} << 20;
   /// SO_RCVBUF and SO_SNDBUF; 0: the system's defaults. A Unix server's send buffer also holds
   /// datagrams that its clients have not read, so that many clients need a large one.
@@ -60,8 +58,7 @@ struct udp_server_metrics {
 };
 
 /// Serves datagrams on one socket per loop and endpoint, with SO_REUSEPORT where there are several
-/// loops (the kernel then gives all datagrams of one peer to the same loop). Forking is as with
-/// tcp_server.
+/// loops (the kernel then gives all datagrams of a peer to one loop). Forking: as with tcp_server.
 ///
 /// Thread-safety: every member may be called from any thread; on_datagram is set before start().
 /// Lifetime: as tcp_server.

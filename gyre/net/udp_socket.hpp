@@ -27,9 +27,8 @@ class udp_socket : public datagram_socket {
  public:
   /// A closed socket.
   udp_socket() noexcept = default;
-  /// Bound to `local`; port 0: one of the kernel's choice. `options` are set before the socket is
-  /// bound. Throws std::system_error: std::errc::address_in_use, address_not_available,
-  /// too_many_files_open.
+  /// Bound to `local`; port 0: one of the kernel's choice. `options` are set before. Throws
+  /// std::system_error: std::errc::address_in_use, address_not_available, too_many_files_open.
   udp_socket(event_loop& loop, const endpoint& local, const socket_options& options = {});
   /// Bound to nothing yet: the kernel gives it an address with the first send or connect().
   udp_socket(event_loop& loop, address_family family);
@@ -37,9 +36,8 @@ class udp_socket : public datagram_socket {
   udp_socket(event_loop& loop, socket served) : datagram_socket(loop, std::move(served)) {}
 
   /// Sends `bytes` to `to` (none: the peer of connect()) as datagrams of `segment` bytes, the last
-  /// one with the rest; gives the size of all. Up to 64 go with one system call where the kernel
-  /// cuts them (UDP_SEGMENT, Linux 4.18), else with sendmmsg(2). `bytes` must live until the
-  /// operation has ended.
+  /// one with the rest; gives the size of all. Up to 64 go with one system call if the kernel cuts
+  /// them (UDP_SEGMENT, Linux 4.18), else by sendmmsg(2). `bytes` must outlive the operation.
   ///
   /// Errors: std::errc::invalid_argument for a segment of 0, and those of sending.
   /// Complexity: allocates one coroutine frame.

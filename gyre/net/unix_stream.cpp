@@ -2,19 +2,11 @@
 #include <gyre/net/unix_stream.hpp>
 
 #include <gyre/base/error.hpp>
-#include <gyre/net/detail/bind_listener.hpp>
 #include <gyre/net/detail/connect_attempt.hpp>
 #include <gyre/task/as_expected.hpp>
 #include <gyre/task/detail/this_context.hpp>
 
-#include <sys/socket.h>
-#include <sys/uio.h>
-#include <unistd.h>
-
 #include <cerrno>
-#include <memory>
-#include <string>
-#include <system_error>
 
 namespace gyre::net {
 namespace {

@@ -4,7 +4,6 @@
 
 #include <gyre/exec/loop.hpp>
 #include <gyre/exec/sync_wait.hpp>
-#include <gyre/net/detail/bind_listener.hpp>
 #include <gyre/net/socket.hpp>
 #include <gyre/task/as_expected.hpp>
 #include <gyre/task/when_all.hpp>

@@ -6,7 +6,6 @@
 #include <gyre/net/endpoint.hpp>
 
 #include <chrono>
-#include <cstddef>
 #include <limits>
 #include <mutex>
 #include <unordered_map>
@@ -23,8 +22,7 @@ class address_limits {
   address_limits(std::size_t connections, std::size_t accepts,
                  std::chrono::nanoseconds interval) noexcept;
 
-  /// Whether one more may be there, which is counted until release(). False also without memory to
-  /// count it.
+  /// Whether one more is allowed, then counted until release(). False also without memory to count.
   bool admit(const endpoint& peer, steady_time present) noexcept;
   void release(const endpoint& peer) noexcept;
   /// Addresses that are remembered.
@@ -33,8 +31,7 @@ class address_limits {
  private:
   struct entry {
     std::size_t connections = 0;
-    /// When all that it has opened would have been due, had it opened them evenly (GCRA: ITU-T
-    /// I.371).
+    /// When all that it opened would be due, had it opened them evenly (GCRA: ITU-T I.371).
     steady_time due{};
   };
 

@@ -2,27 +2,97 @@
 // tcp_client::core: a client's connection, its attempts to connect, and the intent to be connected.
 #pragma once
 
-#include <gyre/base/atomic.hpp>
-#include <gyre/base/detail/relaxed_counter.hpp>
-#include <gyre/exec/timer.hpp>
-#include <gyre/io/buffer.hpp>
+#include <gyre/io/descriptor.hpp>
 #include <gyre/net/detail/byte_quota.hpp>
-#include <gyre/net/detail/client_commands.hpp>
+#include <gyre/net/detail/connect_attempt.hpp>
 #include <gyre/net/detail/connection_group.hpp>
-#include <gyre/net/detail/connection_race.hpp>
-#include <gyre/net/detail/connector.hpp>
 #include <gyre/net/resolver.hpp>
 #include <gyre/net/tcp_client.hpp>
 
-#include <cstdint>
-#include <memory>
-#include <optional>
-#include <string>
-#include <system_error>
+#include <deque>
+#include <mutex>
 
 namespace gyre::net {
 
 namespace detail {
+
+/// A queue of the calls of other threads that wait for a client's loop: sends, connects and
+/// disconnects, first in, first out over all threads. Connects and disconnects in a row are merged,
+/// as only the last one matters: so there is at most one more of them than of sends, which have a
+/// quota. `Core` executes the commands.
+template <class Core>
+class client_commands {
+ public:
+  using function = move_only_function<void(Core&)>;
+
+  /// One call, or several that were merged.
+  struct command {
+    void operator()(Core& core) {
+      if (disconnects) core.disconnect();
+      if (then) then(core);
+    }
+    function then = {};
+    bool is_connect = false;
+    bool disconnects = false;  // before `then`
+  };
+
+  /// Each adds a command, and calls `post`, which must make the loop call take(), if the queue was
+  /// empty. Throws the exceptions of `post`, and then adds nothing. Any thread.
+  void send(function sending, const auto& post) {
+    const std::scoped_lock lock(mutex_);
+    add(post).then = std::move(sending);
+  }
+  void connect(function connecting, const auto& post) {
+    const std::scoped_lock lock(mutex_);
+    last_connect(post).then = std::move(connecting);
+  }
+  void disconnect(const auto& post) {
+    const std::scoped_lock lock(mutex_);
+    command& merged = last_connect(post);
+    merged.disconnects = true;
+    merged.then = nullptr;
+  }
+
+  /// The next command. None: the queue is empty, and the next call posts again. The loop's thread.
+  std::optional<command> take() {
+    const std::scoped_lock lock(mutex_);
+    posted_ = !waiting_.empty();
+    if (!posted_) return std::nullopt;
+    std::optional<command> next(std::move(waiting_.front()));
+    waiting_.pop_front();
+    return next;
+  }
+  /// Any thread.
+  std::size_t size() const {
+    const std::scoped_lock lock(mutex_);
+    return waiting_.size();
+  }
+
+ private:
+  command& last_connect(const auto& post) {
+    if (!waiting_.empty() && waiting_.back().is_connect) return waiting_.back();
+    command& added = add(post);
+    added.is_connect = true;
+    return added;
+  }
+  // Posted under the lock: a call that finds the queue posted may count on it.
+  command& add(const auto& post) {
+    command& added = waiting_.emplace_back();
+    if (posted_) return added;
+    try {
+      post();
+    } catch (...) {
+      waiting_.pop_back();
+      throw;
+    }
+    posted_ = true;
+    return added;
+  }
+
+  mutable std::mutex mutex_;
+  std::deque<command> waiting_;
+  bool posted_ = false;
+};
 
 /// Settings that connections refer to, and that are constructed before them.
 struct client_settings {
@@ -32,11 +102,9 @@ struct client_settings {
 
 }  // namespace detail
 
-/// Thread-safety: none but the members marked for any thread; the rest belongs to the loop's
-/// thread.
+/// Thread-safety: members belong to the loop's thread, but for those marked for any thread.
 class tcp_client::core final : public detail::client_settings,
                                public detail::connection_group,
-                               private detail::connector::owner,
                                public std::enable_shared_from_this<core> {
  public:
   core(event_loop& loop, tcp_client_options options);
@@ -63,18 +131,31 @@ class tcp_client::core final : public detail::client_settings,
   detail::client_commands<core> commands;    // calls of other threads that wait for the loop
 
  private:
-  void connected(unique_fd socket) override;
-  void connect_failed(std::error_code why) override;
   void connection_begins(tcp_connection& begun) override;
   void connection_ends(tcp_connection& ended) noexcept override;
   void connection_gone() override;
-  void close_others() noexcept override;
+  void close_others() noexcept override { reset_target(); }
 
   // A host whose name is to be looked up; else there is just the endpoint.
   struct named_host {
     resolver* names;
     std::string name;
     service port;
+  };
+
+  struct connect_request final : io::connect_request {
+    connect_request(io::handle& socket, core& by) noexcept
+        : io::connect_request(socket, by.server_.data(), by.server_.size(), &core::on_connected),
+          self(&by) {}
+    core* self;
+  };
+  // Connecting to `server_`, with a time limit.
+  struct attempt_under_way {
+    explicit attempt_under_way(core& by);
+    std::optional<io::result> early_result;  // else there is none before the deadline
+    std::optional<io::descriptor> descriptor;
+    std::optional<connect_request> request;
+    timer deadline;
   };
 
   void run_commands();
@@ -85,10 +166,12 @@ class tcp_client::core final : public detail::client_settings,
     return wanted_ && connection_ != nullptr && connection_->can_send();
   }
   void attempt();
-  void look_up();
   void resolved(const resolve_result& found);
   void try_next();
   void try_server();
+  std::optional<io::result> start_connecting();
+  static void on_connected(io::request& request, io::result result);
+  void end_connecting(io::result result);
   void attempt_later();
   std::chrono::nanoseconds next_delay() noexcept;
   void reset_target() noexcept;
@@ -106,7 +189,7 @@ class tcp_client::core final : public detail::client_settings,
   std::size_t failures_ = 0;           // attempts that failed in a row
   std::size_t fruitless_ = 0;          // failures_, and connections that received nothing
   tcp_connection* connection_ = nullptr;
-  detail::connector connector_;
+  std::optional<attempt_under_way> connecting_;
   std::optional<timer> retry_;
   std::uint64_t random_;
   io::buffer kept_;  // to be sent first

@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// One attempt to connect: the parts that tcp_client and the coroutines share.
+// Attempts to connect: the parts that tcp_client and the coroutines share.
 #pragma once
 
-#include <gyre/exec/event_loop.hpp>
 #include <gyre/io/detail/open_descriptor.hpp>
 #include <gyre/io/detail/request_awaiter.hpp>
 #include <gyre/io/request.hpp>
+#include <gyre/net/connect.hpp>
 #include <gyre/net/endpoint.hpp>
 #include <gyre/net/socket.hpp>
 #include <gyre/net/socket_options.hpp>
+#include <gyre/net/tcp_stream.hpp>
+#include <gyre/sync/event.hpp>
 #include <gyre/task/context.hpp>
+#include <gyre/task/scope.hpp>
 
-#include <sys/socket.h>
-
-#include <system_error>
+#include <set>
 
 namespace gyre::net::detail {
 
@@ -31,16 +32,14 @@ struct connect_operation : io::detail::single_request<io::connect_request> {
   static void value(io::result) noexcept {}
 };
 
-/// A stream socket for a connection to `to` from `local`, if that is an address: then it may be
-/// bound while connections from there linger, unless `options` say otherwise. Throws
-/// std::system_error.
+/// A stream socket for a connection to `to`, bound to `local` if that is an address, also while
+/// connections from there linger, unless `options` say otherwise. Throws std::system_error.
 socket open_to_connect(const endpoint& to, const endpoint& local = {},
                        const socket_options& options = {});
 
 /// Whether a socket that has connected is of use. std::errc::connection_refused: it is a TCP socket
-/// and its own peer, as a port of this machine that nobody listens on can be chosen as the local
-/// one while it is connected to (RFC 793's simultaneous open, with itself). Another error: it is
-/// connected no more.
+/// and its own peer, as the kernel can choose a local port that is just being connected to (RFC
+/// 793's simultaneous open, with itself). Another error: it is connected no more.
 std::error_code check_connected(socket_ref connected) noexcept;
 
 /// Throws std::system_error for an attempt of a coroutine on `loop` that has failed.
@@ -50,5 +49,59 @@ std::error_code check_connected(socket_ref connected) noexcept;
 /// The loop that a coroutine of this context runs on. Throws std::system_error
 /// (std::errc::operation_not_permitted) if there is none.
 event_loop& loop_of(const task_context& context);
+
+/// Candidates for a connection (RFC 8305, section 4): each version's addresses keep their order,
+/// and the versions take turns. An empty one needs no memory. Not thread-safe.
+class candidate_list {
+ public:
+  /// Adds those that no earlier call added. Throws std::bad_alloc.
+  void add(const std::vector<endpoint>& candidates);
+  /// Whether any were added, tried or not.
+  bool has_known() const noexcept { return !known_.empty(); }
+  /// Takes the next one; nothing if all have been taken.
+  std::optional<endpoint> next();
+
+ private:
+  struct version {
+    std::vector<endpoint> candidates;
+    std::size_t taken = 0;  // of these
+  };
+  std::set<endpoint> known_;
+  address_family first_family_ = address_family::none;
+  std::array<version, 2> versions_;  // the first one's, and the other
+  std::size_t turn_ = 0;             // whose next is taken, if there is one
+};
+
+/// Happy eyeballs (RFC 8305): attempts to connect to several addresses, each started some time
+/// after the one before, of which the first that succeeds wins. Lives in the frame of the coroutine
+/// that waits for all attempts. The loop's thread.
+class connection_race {
+ public:
+  connection_race(event_loop& loop, race_options options);
+
+  /// As candidate_list::add().
+  void add(const std::vector<endpoint>& candidates);
+  bool has_candidates() const noexcept { return candidates_.has_known(); }
+  /// No others will be added.
+  void end_of_candidates();
+  /// Starts attempts in `attempts`, until one succeeds or all candidates have been tried. With the
+  /// first success the scope is asked to stop.
+  task<> run(scope& attempts);
+  /// When the scope has ended: the connection, or throws the error of the last attempt that failed.
+  tcp_stream result();
+
+ private:
+  task<> attempt(endpoint to, scope& attempts);
+
+  event_loop& loop_;
+  race_options options_;
+  candidate_list candidates_;
+  bool complete_ = false;
+  auto_reset_event one_ended_;
+  auto_reset_event more_;  // candidates, or that there are none; or a winner
+  std::optional<tcp_stream> winner_;
+  endpoint last_failed_;  // the last one
+  std::error_code error_ = std::make_error_code(std::errc::operation_canceled);
+};
 
 }  // namespace gyre::net::detail

@@ -2,35 +2,29 @@
 // connection_extra: members that only busy connections need, kept apart from idle ones.
 #pragma once
 
-#include <gyre/base/atomic.hpp>
 #include <gyre/base/clock.hpp>
 #include <gyre/base/timer_operation.hpp>
-#include <gyre/base/unique_fd.hpp>
-#include <gyre/io/buffer.hpp>
 #include <gyre/io/output_queue.hpp>
-#include <gyre/io/request.hpp>
-#include <gyre/net/detail/attached_output.hpp>
 #include <gyre/net/detail/byte_quota.hpp>
 #include <gyre/net/tcp_connection.hpp>
 
-#include <sys/uio.h>
+#include <sys/types.h>
 
 #include <algorithm>
 #include <array>
-#include <chrono>
-#include <cstddef>
-#include <cstdint>
-#include <memory>
-#include <vector>
+#include <deque>
 
 namespace gyre::net::detail {
 
-/// Sampled by a timer that expires once in a quarter(): so progress costs nothing but its counting,
+/// Samples a count once in a quarter() of a timeout: so progress costs nothing but its counting,
 /// and a standstill is noticed up to a quarter late.
-class progress_watch {
+class progress_timer final : public timer_operation {
  public:
+  progress_timer(tcp_connection& owner, function expired) noexcept
+      : timer_operation(expired), self(&owner) {}
+
   /// Begins anew: `count` is to change within `timeout`.
-  void start(std::chrono::nanoseconds timeout, std::uint64_t count) noexcept {
+  void watch(std::chrono::nanoseconds timeout, std::uint64_t count) noexcept {
     quarter_ = timeout / quarters + std::chrono::nanoseconds{1};
     last_count_ = count;
     unchanged_ = 0;
@@ -47,6 +41,8 @@ class progress_watch {
     return unchanged_ >= quarters;
   }
 
+  tcp_connection* const self;
+
  private:
   static constexpr unsigned quarters = 4;
 
@@ -54,6 +50,52 @@ class progress_watch {
   std::uint64_t last_count_ = 0;
   unsigned unchanged_ = 0;
 };
+
+/// Either `left` bytes of `file`, or descriptors, which go with the byte behind them.
+struct output_attachment {
+  unique_fd file = {};
+  ::off_t offset = 0;
+  std::size_t left = 0;
+  std::vector<unique_fd> fds = {};
+  std::size_t bytes_before = 0;  // of the queue, behind the attachment before
+};
+
+/// The attachments of an output queue in their order, and the request by which they wait until the
+/// socket is writable. Not thread-safe.
+class attached_output {
+ public:
+  /// For each descriptor that waits, in bytes of quota: a descriptor is scarcer than memory.
+  static constexpr std::size_t descriptor_cost = std::size_t{16} << 10;
+
+  attached_output(io::handle& to, io::request::function on_room) noexcept
+      : room(to, io::direction::write, on_room) {}
+
+  /// Adds one behind the `queued` bytes of the queue. Throws std::bad_alloc.
+  void add(output_attachment added, std::size_t queued);
+  /// Whether the first one is there, and comes before any byte of the queue.
+  bool is_due() const noexcept { return !items_.empty() && items_.front().bytes_before == 0; }
+  output_attachment& first() noexcept { return items_.front(); }
+  void remove_first() noexcept;
+  void clear() noexcept;
+  /// Notes that bytes left the front of the queue, no more than next_bytes().
+  void consume(std::size_t bytes) noexcept;
+  /// Bytes of the queue up to the next attachment; behind the first one, if that is due.
+  std::size_t next_bytes() const noexcept;
+  /// How many wait.
+  std::size_t descriptors() const noexcept { return descriptors_; }
+  /// The quota of the descriptors that wait.
+  std::size_t cost() const noexcept { return descriptors_ * descriptor_cost; }
+
+  io::readiness_request room;
+
+ private:
+  std::deque<output_attachment> items_;
+  std::size_t bytes_before_ = 0;  // of all of them
+  std::size_t descriptors_ = 0;
+};
+
+/// The first `bytes` of what `pieces` name: cuts the last of them.
+std::span<iovec> first_bytes(std::span<iovec> pieces, std::size_t bytes) noexcept;
 
 /// The input of a connection that receives descriptors.
 struct descriptor_input {
@@ -66,11 +108,7 @@ struct descriptor_input {
 
 /// Members of a connection once it waits: with output, with an incomplete message, for a timeout.
 struct connection_extra {
-  explicit connection_extra(tcp_connection& owner) noexcept
-      : writing(owner, {}, &tcp_connection::on_written),
-        timer(owner, &tcp_connection::on_timer),
-        message_timer(owner, &tcp_connection::on_message_timer),
-        write_timer(owner, &tcp_connection::on_write_timer) {}
+  explicit connection_extra(tcp_connection& owner) noexcept;
 
   static constexpr std::size_t most_pieces = 8;
 
@@ -82,46 +120,15 @@ struct connection_extra {
   std::unique_ptr<attached_output> attached;  // to `output`
   std::unique_ptr<descriptor_input> descriptors;
 
-  struct deadline final : timer_operation {
-    deadline(tcp_connection& owner, function expired) noexcept
-        : timer_operation(expired), self(&owner) {}
-    tcp_connection* self;
-  };
   // The idle timeout; once the connection is closed or sending has failed, that timeout.
-  deadline timer;
-  progress_watch watch;
-  steady_time close_by{};  // the end of closing, at the latest
-  // Restarted while there is a rest when it expires.
-  deadline message_timer;
-  progress_watch message_watch;
+  progress_timer timer;
+  steady_time close_by{};          // the end of closing, at the latest
+  progress_timer message_timer;    // restarted while there is a rest when it expires
   std::uint64_t consumptions = 0;  // times that on_message has consumed some of the rest
-  // Restarted while there is output when it expires.
-  deadline write_timer;
-  progress_watch write_watch;
+  progress_timer write_timer;      // restarted while there is output when it expires
 };
 
 static_assert(sizeof(connection_extra) <= 512, "tcp_connection says so");
-
-/// A function that is posted only once, as further calls would have no effect. Any thread.
-class posted_once {
- public:
-  /// True; or throws what `post` does, and then the next call tries again.
-  template <class Post>
-  bool run(Post post) {
-    // relaxed: orders nothing.
-    if (done_.exchange(true, std::memory_order_relaxed)) return true;
-    try {
-      post();
-    } catch (...) {
-      done_.store(false, std::memory_order_relaxed);
-      throw;
-    }
-    return true;
-  }
-
- private:
-  gyre::detail::atomic<bool> done_{false};
-};
 
 /// State that a connection shares with its references.
 struct connection_control {
@@ -139,7 +146,7 @@ struct connection_control {
   event_loop& loop;
   tcp_connection* connection;  // the loop's thread; null when it is freed
   byte_quota posted;           // bytes that wait in the loop's inbox
-  posted_once close_once, abort_once;
+  gyre::detail::atomic<bool> close_posted{false}, abort_posted{false};
   gyre::detail::atomic<bool> alive{true};
   gyre::detail::atomic<std::uint32_t> references{1};
 };

@@ -2,6 +2,7 @@
 #include <gyre/net/detail/connection_group.hpp>
 
 #include <gyre/io/descriptor.hpp>
+#include <gyre/net/detail/errors.hpp>
 
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -9,8 +10,6 @@
 
 #include <algorithm>
 #include <cassert>
-#include <stdexcept>
-#include <utility>
 
 namespace gyre::net::detail {
 namespace {
@@ -23,13 +22,12 @@ constexpr std::size_t looks_in_parts = 16;
 }  // namespace
 
 void apply(const connection_options& options, const socket_ref& to) noexcept {
-  const int on = 1;
-  if (options.no_delay) {
-    static_cast<void>(::setsockopt(to.fd(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on));
-  }
-  if (options.keep_alive) {
-    static_cast<void>(::setsockopt(to.fd(), SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on));
-  }
+  const auto enable = [fd = to.fd()](int level, int option) {
+    const int on = 1;
+    static_cast<void>(::setsockopt(fd, level, option, &on, sizeof on));
+  };
+  if (options.no_delay) enable(IPPROTO_TCP, TCP_NODELAY);
+  if (options.keep_alive) enable(SOL_SOCKET, SO_KEEPALIVE);
 }
 
 connection_group::connection_group(event_loop& loop, connection_handlers& handlers,
@@ -42,14 +40,12 @@ connection_group::connection_group(event_loop& loop, connection_handlers& handle
       limits_(bounds),
       idle_timeout_(options.idle_timeout.value_or(bounds.idle_timeout)),
       idle_clock_tick_(idle_timeout_ / idle_clock_per_timeout + std::chrono::nanoseconds{1}) {
-  if (low_water_ >= options.high_water) {
-    throw std::invalid_argument("gyre::net::connection_options: low_water is not below high_water");
-  }
-  if (idle_timeout_.count() < 0 || options.close_timeout.count() < 0 ||
-      options.close_limit.count() < 0 || options.message_timeout.count() < 0 ||
-      options.write_timeout.count() < 0) {
-    throw std::invalid_argument("gyre::net::connection_options: a timeout is negative");
-  }
+  require(low_water_ < options.high_water,
+          "gyre::net::connection_options: low_water is not below high_water");
+  require(std::min({idle_timeout_, options.close_timeout, options.close_limit,
+                    options.message_timeout, options.write_timeout}) >= idle_timeout_.zero(),
+          "gyre::net::connection_options: a timeout is negative");
+  idle_timer_.emplace(loop, [this] { end_some_idle(); });
 }
 
 connection_group::~connection_group() { assert(empty() && "a group that was not abandoned"); }
@@ -84,30 +80,20 @@ void connection_group::remove(tcp_connection& ended) noexcept {
   ended.group_node_.unlink();
   --size_;
   delete &ended;
-  if (empty()) stop_idle_timer();
+  if (empty() && idle_timer_) idle_timer_->cancel();
 }
 
-void connection_group::start_idle_timer() noexcept {
-  if (idle_timeout_.count() == 0 || idle_timer_.linked()) return;
+void connection_group::start_idle_timer() {
+  if (idle_timeout_.count() == 0 || idle_timer_->active()) return;
   const auto between = idle_timeout_ / (looks_per_timeout * looks_in_parts);
-  loop_.start_timer(idle_timer_, loop_.deadline_after(between + std::chrono::nanoseconds{1}));
-}
-
-void connection_group::stop_idle_timer() noexcept {
-  if (idle_timer_.linked()) loop_.cancel_timer(idle_timer_);
-}
-
-void connection_group::on_idle_timer(timer_operation& timer) {
-  connection_group& self = *static_cast<idle_timer&>(timer).self;
-  const callback_gate::pass passing(self.gate_);
-  if (!passing) return;
-  self.end_some_idle();
-  self.start_idle_timer();
+  idle_timer_->start_after(between + std::chrono::nanoseconds{1});
 }
 
 // The list is in the order of the last look. A part is as large as it was when the round began, so
 // that the last connections are looked at in time though others end.
-void connection_group::end_some_idle() noexcept {
+void connection_group::end_some_idle() {
+  const callback_gate::pass passing(gate_);
+  if (!passing) return;
   const std::uint32_t present = idle_clock();
   if (idle_part_++ % looks_in_parts == 0) idle_part_size_ = size_ / looks_in_parts + 1;
   for (std::size_t left = std::min(idle_part_size_, size_); left > 0; --left) {
@@ -115,37 +101,28 @@ void connection_group::end_some_idle() noexcept {
     list_.push_back(next);
     next.self->end_if_idle(present);
   }
+  start_idle_timer();
 }
 
 void connection_group::close_all() noexcept {
   close_others();
-  stop_idle_timer();
+  idle_timer_.reset();
   for (group_node& each : list_) {
-    each.self->end(std::make_error_code(std::errc::operation_canceled),
-                   tcp_connection::ending::in_order);
+    each.self->end(cancelled(), tcp_connection::ending::in_order);
   }
-}
-
-void connection_group::free_all() noexcept {
-  while (group_node* each = list_.pop_front()) delete each->self;
-  size_ = 0;
-}
-
-// Whether that was all: a connection that is in the loop's inbox must stay until it has run.
-bool connection_group::free_not_posted() noexcept {
-  for (auto next = list_.begin(); next != list_.end();) {
-    tcp_connection& connection = *next++->self;
-    if (!connection.scheduled_) remove(connection);
-  }
-  return empty();
 }
 
 void connection_group::release(std::shared_ptr<connection_group> group,
                                gyre::detail::release_point point) noexcept {
   connection_group& self = *group;
+  const bool loop_goes_on = point != gyre::detail::release_point::loop_end;
   self.close_all();
-  if (point == gyre::detail::release_point::loop_end) return self.free_all();
-  if (!self.free_not_posted()) self.release_.post(self.loop(), std::move(group));
+  for (auto next = self.list_.begin(); next != self.list_.end();) {
+    tcp_connection& connection = *next++->self;
+    // A connection that is in the loop's inbox must stay until it has run.
+    if (!connection.scheduled_ || !loop_goes_on) self.remove(connection);
+  }
+  if (!self.empty()) self.release_.post(self.loop(), std::move(group));
 }
 
 void connection_group::abandon(std::shared_ptr<connection_group> group) noexcept {

@@ -4,24 +4,17 @@
 #pragma once
 
 #include <gyre/base/detail/relaxed_counter.hpp>
-#include <gyre/base/intrusive_list.hpp>
-#include <gyre/base/timer_operation.hpp>
-#include <gyre/base/unique_fd.hpp>
 #include <gyre/exec/detail/deferred_release.hpp>
-#include <gyre/exec/event_loop.hpp>
+#include <gyre/exec/timer.hpp>
 #include <gyre/io/backend.hpp>
 #include <gyre/net/detail/callback_gate.hpp>
 #include <gyre/net/socket_options.hpp>
 #include <gyre/net/tcp_connection.hpp>
 
-#include <chrono>
-#include <cstddef>
-#include <cstdint>
 #include <exception>
 #include <limits>
 #include <memory>
 #include <new>
-#include <system_error>
 
 namespace gyre::net::detail {
 
@@ -31,8 +24,7 @@ void apply(const connection_options& options, const socket_ref& to) noexcept;
 
 /// Owns the connections, and frees each in a turn of its own.
 ///
-/// Thread-safety: none but the members marked for any thread; the rest belongs to the loop's
-/// thread.
+/// Thread-safety: members belong to the loop's thread, but for those marked for any thread.
 class connection_group {
   using group_node = tcp_connection::group_node;
 
@@ -102,8 +94,7 @@ class connection_group {
     return limits_.pause_at_high_water && !handlers_.high_water;
   }
   /// Notes that a connection that held `before` bytes holds `held` now. False if that is too much:
-  /// more than before, and more than an even share of the second half of the memory, when all have
-  /// used up the first.
+  /// more than before and than an even share of half the memory, the other half being used up.
   bool count_held(std::size_t before, std::size_t held) noexcept {
     held_ += held - before;
     const std::size_t half = limits_.memory / 2;
@@ -136,20 +127,10 @@ class connection_group {
   virtual void close_others() noexcept {}
 
  private:
-  struct idle_timer final : timer_operation {
-    explicit idle_timer(connection_group& of) noexcept
-        : timer_operation(&connection_group::on_idle_timer), self(&of) {}
-    connection_group* self;
-  };
-
-  static void on_idle_timer(timer_operation& timer);
-  void start_idle_timer() noexcept;
-  void stop_idle_timer() noexcept;
-  void end_some_idle() noexcept;
+  void start_idle_timer();
+  void end_some_idle();
   tcp_connection* create(int fd, const endpoint& peer, std::uint64_t id) noexcept;
   void close_all() noexcept;
-  void free_all() noexcept;
-  bool free_not_posted() noexcept;
   static void release(std::shared_ptr<connection_group> group,
                       gyre::detail::release_point point) noexcept;
 
@@ -161,9 +142,9 @@ class connection_group {
   const limits limits_;
   const std::chrono::nanoseconds idle_timeout_;  // zero: never
   const std::chrono::nanoseconds idle_clock_tick_;
-  idle_timer idle_timer_{*this};
-  std::size_t idle_part_ = 0;       // times that it has expired
-  std::size_t idle_part_size_ = 0;  // connections that are looked at each time
+  std::optional<timer> idle_timer_;  // until close_all(): the group may outlive the loop
+  std::size_t idle_part_ = 0;        // times that it has expired
+  std::size_t idle_part_size_ = 0;   // connections that are looked at each time
   callback_gate gate_;
   gyre::detail::published_counter bytes_received_, bytes_sent_, messages_;
   intrusive_list<group_node> list_;

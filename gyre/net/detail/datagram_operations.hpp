@@ -7,13 +7,9 @@
 #include <gyre/net/datagram_batch.hpp>
 #include <gyre/net/endpoint.hpp>
 
-#include <sys/socket.h>
 #include <sys/uio.h>
 
-#include <cstddef>
 #include <optional>
-#include <span>
-#include <utility>
 
 namespace gyre::net {
 
@@ -36,9 +32,9 @@ std::size_t received_segment(const msghdr& message) noexcept;
 /// Makes the kernel cut the bytes of `message` into segments.
 void request_segment(msghdr& message, segment_control& room, std::size_t segment) noexcept;
 
-/// Fills a header of one piece; `peer` of no bytes is none.
-inline void set_message(msghdr& header, iovec& piece, endpoint& peer,
-                        socklen_t peer_size) noexcept {
+/// Fills a header of one piece; `peer` of no bytes is none. With `room`, to receive a segment size.
+inline void set_message(msghdr& header, iovec& piece, endpoint& peer, socklen_t peer_size,
+                        segment_control* room = nullptr) noexcept {
   header = {};
   if (peer_size > 0) {
     header.msg_name = peer.data();
@@ -46,11 +42,13 @@ inline void set_message(msghdr& header, iovec& piece, endpoint& peer,
   }
   header.msg_iov = &piece;
   header.msg_iovlen = 1;
+  if (room == nullptr) return;
+  header.msg_control = room->bytes;
+  header.msg_controllen = sizeof room->bytes;
 }
 
 /// sendmmsg(2) for Unix sockets that are not connected, which are not notified when a receiver's
-/// queue has room again: epoll reports after each attempt that the sender's own buffer has room. So
-/// these never wait.
+/// queue has room again: epoll reports that the sender's buffer has room. So they never wait.
 io::result send_without_waiting(int fd, std::span<mmsghdr> messages) noexcept;
 
 struct receive_operation : io::detail::counting_request<io::read_request> {
@@ -146,7 +144,7 @@ struct send_batch_operation : io::detail::counting_request<io::send_messages_req
   }
   std::optional<io::result> advance(io::result result) noexcept {
     if (!result) return result;
-    batch_->sent_more(result.count());
+    batch_->sent_ += result.count();
     return send_rest();
   }
 

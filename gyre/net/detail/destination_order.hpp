@@ -5,7 +5,6 @@
 
 #include <gyre/net/address.hpp>
 
-#include <compare>
 #include <optional>
 #include <vector>
 
@@ -27,8 +26,7 @@ struct destination_rank {
 /// `source` is the address from which the machine would connect; none if it could not.
 destination_rank rank_of(const ip_address& destination, const std::optional<ip_address>& source);
 
-/// The address from which the machine would send to `destination`. Sends nothing. Four system
-/// calls.
+/// The address from which the machine would send to `destination`; four system calls, no packet.
 std::optional<ip_address> source_for(const ip_address& destination);
 
 /// Sorts them, the best first; those that are equally good keep their order, and those behind the

@@ -2,7 +2,6 @@
 #include <gyre/net/detail/dns_cache.hpp>
 
 #include <algorithm>
-#include <chrono>
 #include <new>
 
 namespace gyre::net::detail {

@@ -3,16 +3,10 @@
 #pragma once
 
 #include <gyre/base/clock.hpp>
-#include <gyre/base/intrusive_list.hpp>
 #include <gyre/net/detail/dns_message.hpp>
 #include <gyre/net/resolver.hpp>
 
-#include <cstddef>
 #include <map>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
 
 namespace gyre::net::detail {
 
@@ -30,8 +24,7 @@ class dns_cache {
   dns_cache& operator=(const dns_cache&) = delete;
   ~dns_cache() { clear(); }
 
-  /// The answer for `name`, in the spelling of host_key(), if it may still be used; valid until the
-  /// cache is changed.
+  /// The answer for `name`, as host_key() spells it, if still valid. For use until the next change.
   const answer* find(std::string_view name, record_type type, steady_time now);
   /// Keeps it, if it may and can be kept; those not used for longest make room.
   void keep(std::string_view name, record_type type, int status, dns_message message,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <gyre/net/detail/dns_channel.hpp>
+#include <gyre/net/detail/name_engine.hpp>
 
 #include <ares.h>
 
@@ -12,14 +12,8 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
-#include <cstddef>
 #include <cstring>
-#include <memory>
 #include <new>
-#include <span>
-#include <system_error>
-#include <utility>
 
 namespace gyre::net::detail {
 namespace {
@@ -113,10 +107,9 @@ std::vector<std::string> search_list::names_for(std::string_view host) const {
   return names;
 }
 
-dns_channel::dns_channel(event_loop& loop, owner& informed, const resolver_options& options)
-    : loop_(loop),
-      owner_(informed),
-      query_timeout_(loop, [this] { process(ARES_SOCKET_BAD, ARES_SOCKET_BAD); }) {
+dns_channel::dns_channel(name_engine& owner, const resolver_options& options)
+    : owner_(owner),
+      query_timeout_(owner.loop(), [this] { process(ARES_SOCKET_BAD, ARES_SOCKET_BAD); }) {
   use_library();
   open(options);
 }
@@ -124,8 +117,8 @@ dns_channel::dns_channel(event_loop& loop, owner& informed, const resolver_optio
 dns_channel::~dns_channel() { ares_destroy(channel_); }
 
 // c-ares 1.18 takes the failure of a server for no answer, and in the end says that it could not
-// reach any. With several servers that is right, as the next one is asked; of a single one the
-// error itself is wanted.
+// reach any. With several servers that is right, as the next one is asked; of one, the error is
+// wanted.
 void dns_channel::open(const resolver_options& options) {
   char dns_only[] = "b";
   std::vector<char*> domains;
@@ -207,21 +200,18 @@ void dns_channel::on_socket_state(void* self, int fd, int readable, int writable
                         (writable != 0 ? readiness::writable : readiness::none);
   if (interest == readiness::none) {
     channel.watches_.erase(fd);
-  } else {
-    channel.watch(fd, interest);
+    return;
   }
-}
-
-void dns_channel::watch(int fd, readiness interest) noexcept {
   try {
-    const auto ready = [this, fd](readiness what) {
+    const auto ready = [&channel, fd](readiness what) {
       constexpr readiness broken = readiness::error | readiness::hang_up;
-      process(contains(what, readiness::readable | broken) ? fd : ARES_SOCKET_BAD,
-              contains(what, readiness::writable | broken) ? fd : ARES_SOCKET_BAD);
+      channel.process(contains(what, readiness::readable | broken) ? fd : ARES_SOCKET_BAD,
+                      contains(what, readiness::writable | broken) ? fd : ARES_SOCKET_BAD);
     };
-    watches_.try_emplace(fd, loop_, fd, ready).first->second.start(interest);
+    channel.watches_.try_emplace(fd, channel.owner_.loop(), fd, ready)
+        .first->second.start(interest);
   } catch (...) {
-    watches_.erase(fd);
+    channel.watches_.erase(fd);
   }
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/net/detail/dns_message.hpp>
 
-#include <gyre/net/resolve_error.hpp>
+#include <gyre/net/detail/errors.hpp>
 
 #include <ares.h>
 
@@ -9,17 +9,12 @@
 #include <sys/socket.h>
 
 #include <algorithm>
-#include <array>
 #include <bit>
-#include <cstddef>
 #include <cstring>
 #include <iterator>
-#include <memory>
 #include <random>
 #include <ranges>
-#include <string_view>
 #include <tuple>
-#include <utility>
 
 namespace gyre::net::detail {
 namespace {
@@ -167,9 +162,9 @@ std::error_code dns_error(int status) {
     case ARES_EBADSTR: return resolve_errc::bad_name;
     case ARES_EBADRESP: return resolve_errc::bad_response;
     case ARES_ECONNREFUSED: return resolve_errc::no_server;
-    case ARES_ENOMEM: return std::make_error_code(std::errc::not_enough_memory);
+    case ARES_ENOMEM: return no_memory();
     case ARES_ECANCELLED:
-    case ARES_EDESTRUCTION: return std::make_error_code(std::errc::operation_canceled);
+    case ARES_EDESTRUCTION: return cancelled();
     default: return resolve_errc::server_failure;
   }
 }

@@ -2,17 +2,8 @@
 // dns_message: decodes answers of name servers (RFC 1035) and their times to live.
 #pragma once
 
-#include <gyre/base/move_only_function.hpp>
 #include <gyre/net/address.hpp>
 #include <gyre/net/resolver.hpp>
-
-#include <chrono>
-#include <cstdint>
-#include <expected>
-#include <span>
-#include <string>
-#include <system_error>
-#include <vector>
 
 namespace gyre::net::detail {
 
@@ -48,8 +39,7 @@ std::expected<std::vector<srv_record>, std::error_code> decode_srv(dns_message m
 std::expected<std::vector<std::string>, std::error_code> decode_texts(record_type type,
                                                                       dns_message message);
 
-/// Puts them into that order; `below` gives a random number from zero up to, and without, its
-/// argument.
+/// Puts them into that order; `below` gives a random number from zero up to its argument minus one.
 void sort_srv_records(std::vector<srv_record>& records,
                       move_only_function<std::uint32_t(std::uint32_t)> below);
 

@@ -1,8 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// failure, fail: errors of the room, as values and thrown.
+// failure, fail, parse_number: the room's errors, as values and thrown, and numbers in its texts.
 #pragma once
 
+#include <charconv>
+#include <concepts>
 #include <expected>
+#include <optional>
+#include <stdexcept>
+#include <string_view>
 #include <system_error>
 
 namespace gyre::net::detail {
@@ -14,9 +19,31 @@ inline std::unexpected<std::error_code> failure(std::errc error) noexcept {
   return failure(std::make_error_code(error));
 }
 
+inline std::error_code cancelled() noexcept {
+  return std::make_error_code(std::errc::operation_canceled);
+}
+inline std::error_code no_memory() noexcept {
+  return std::make_error_code(std::errc::not_enough_memory);
+}
+
+/// Throws std::invalid_argument unless `sensible`.
+inline void require(bool sensible, const char* what) {
+  if (!sensible) [[unlikely]]
+    throw std::invalid_argument(what);
+}
 /// Throws std::system_error.
 [[noreturn, gnu::cold]] inline void fail(std::errc error, const char* what) {
   throw std::system_error(std::make_error_code(error), what);
+}
+
+/// The decimal number that `text` is, digits and nothing else; nothing if it is none, or too large.
+template <std::unsigned_integral T>
+std::optional<T> parse_number(std::string_view text) noexcept {
+  T number = 0;
+  const char* const end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, number);
+  if (error != std::errc() || stop != end) return std::nullopt;
+  return number;
 }
 
 }  // namespace gyre::net::detail

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <fstream>
 #include <iterator>
-#include <utility>
 
 namespace gyre::net::detail {
 namespace {
@@ -56,18 +55,15 @@ hosts parse_hosts(std::string_view text) {
 }
 
 const std::vector<ip_address>* hosts_file::find(std::string_view key) {
-  read_if_changed();
+  if (read_.update(path_)) {
+    hosts_.clear();
+    if (read_.exists()) {
+      std::ifstream file(path_, std::ios::binary);
+      hosts_ = parse_hosts(std::string(std::istreambuf_iterator<char>(file), {}));
+    }
+  }
   const auto found = hosts_.find(key);
   return found == hosts_.end() ? nullptr : &found->second;
-}
-
-void hosts_file::read_if_changed() {
-  if (!read_.update(path_)) return;
-  hosts_.clear();
-  if (!read_.exists()) return;
-  std::ifstream file(path_, std::ios::binary);
-  const std::string text(std::istreambuf_iterator<char>(file), {});
-  hosts_ = parse_hosts(text);
 }
 
 }  // namespace gyre::net::detail

@@ -8,8 +8,7 @@
 #include <sys/stat.h>
 
 #include <map>
-#include <string>
-#include <string_view>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -21,21 +20,20 @@ class file_version {
   /// Whether the file at `path` is another than it was the last time, and remembers it; a file that
   /// is not there, or not a regular one, is none. True the first time, if there is one.
   bool update(const std::string& path) noexcept {
-    struct stat present{};
+    struct stat found{};
     // Reading from something else, such as a pipe, could block.
-    if (::stat(path.c_str(), &present) != 0 || !S_ISREG(present.st_mode)) present = {};
-    const bool same = present.st_ino == last_.st_ino && present.st_dev == last_.st_dev &&
-                      present.st_size == last_.st_size &&
-                      present.st_mtim.tv_sec == last_.st_mtim.tv_sec &&
-                      present.st_mtim.tv_nsec == last_.st_mtim.tv_nsec;
-    last_ = present;
-    return !same;
+    const bool readable = ::stat(path.c_str(), &found) == 0 && S_ISREG(found.st_mode);
+    const version present = readable ? version(found.st_ino, found.st_dev, found.st_size,
+                                               found.st_mtim.tv_sec, found.st_mtim.tv_nsec)
+                                     : version();
+    return std::exchange(last_, present) != present;
   }
   /// Whether there was one the last time.
-  bool exists() const noexcept { return last_.st_ino != 0; }
+  bool exists() const noexcept { return std::get<0>(last_) != 0; }
 
  private:
-  struct stat last_{};
+  using version = std::tuple<::ino_t, ::dev_t, ::off_t, ::time_t, long>;
+  version last_;
 };
 
 /// The addresses of each host, by its name as host_key() spells it, in the file's order.
@@ -56,8 +54,6 @@ class hosts_file {
   const std::vector<ip_address>* find(std::string_view key);
 
  private:
-  void read_if_changed();
-
   const std::string path_;
   file_version read_;
   hosts hosts_;

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// listener: what tcp_listener and unix_listener have in common, a listening socket whose
-// connections coroutines accept.
+// listener: base of tcp_listener and unix_listener, whose connections coroutines accept.
 #pragma once
 
 #include <gyre/base/timer_operation.hpp>
-#include <gyre/base/unique_fd.hpp>
 #include <gyre/exec/event_loop.hpp>
 #include <gyre/io/detail/open_descriptor.hpp>
 #include <gyre/io/detail/request_awaiter.hpp>
@@ -12,19 +10,10 @@
 #include <gyre/net/detail/accept_policy.hpp>
 #include <gyre/net/endpoint.hpp>
 #include <gyre/net/socket.hpp>
-#include <gyre/net/tcp_stream.hpp>
 
-#include <cstdint>
 #include <memory>
-#include <optional>
-#include <system_error>
-#include <utility>
 
 namespace gyre::net::detail {
-
-/// The public base, below.
-template <class Stream>
-class listener;
 
 class accept_operation;
 
@@ -136,49 +125,27 @@ struct accept_stream_operation : accept_operation {
   std::optional<Stream> stream_;
 };
 
-/// Base of tcp_listener and unix_listener.
-///
-/// Thread-safety: none; belongs to the loop's thread.
-/// Lifetime: movable, also while a coroutine accepts.
+/// Base of tcp_listener, which documents its members, and unix_listener.
 template <class Stream>
 class listener {
  public:
   listener(listener&&) noexcept = default;
   listener& operator=(listener&&) noexcept = default;
 
-  /// Waits for a connection and gives it, on the listener's loop; its address is written to `peer`.
-  /// The forms, the executors and the early ends are those of io::stream's reads.
-  ///
-  /// When the process or the system has no descriptor left (EMFILE, ENFILE) connections that wait
-  /// are refused, by closing them: counted by refused(), and reported once on stderr. This, or a
-  /// lack of memory, does not end the wait: it tries again after 10 ms, 20 ms and so on up to a
-  /// second. A connection that the loop cannot serve (ENOSPC: too many watches; no memory) is
-  /// refused in the same way, and the next one accepted.
-  ///
-  /// Errors: std::errc::operation_canceled when the listener is closed, timed_out;
-  /// operation_cancelled when the coroutine is asked to stop.
   auto accept() noexcept { return accept_as<accept_stream_operation<Stream>>(nullptr); }
   auto accept(endpoint& peer) noexcept { return accept_as<accept_stream_operation<Stream>>(&peer); }
-  /// As accept(), but gives a socket that no loop serves, for a stream on another loop.
   auto accept_socket() noexcept { return accept_as<accept_socket_operation>(nullptr); }
   auto accept_socket(endpoint& peer) noexcept { return accept_as<accept_socket_operation>(&peer); }
 
-  /// How many connections were refused for want of a descriptor, a watch or memory.
   [[nodiscard]] std::uint64_t refused() const noexcept { return on_ ? on_->refused() : 0; }
   [[nodiscard]] bool is_open() const noexcept { return on_ != nullptr && on_->is_open(); }
-  /// -1 once the listener is closed.
   [[nodiscard]] int fd() const noexcept { return is_open() ? on_->fd() : -1; }
-  /// The address it listens on, with the port that the kernel chose. Throws std::system_error.
   [[nodiscard]] endpoint local_endpoint() const { return options().local_endpoint(); }
-  /// For reading and setting options; valid until the listener is closed.
   [[nodiscard]] socket_ref options() const { return socket_ref(fd()); }
 
-  /// Listens no more; connections that wait to be accepted are reset. A coroutine that waits gets
-  /// std::errc::operation_canceled. Idempotent.
   void close() noexcept {
     if (on_ != nullptr) on_->close();
   }
-  /// Gives the descriptor up, otherwise as close().
   [[nodiscard]] unique_fd release() noexcept {
     return on_ != nullptr ? on_->release() : unique_fd();
   }

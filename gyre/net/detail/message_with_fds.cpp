@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstring>
+#include <iterator>
 #include <utility>
 
 namespace gyre::net::detail {
@@ -31,10 +32,8 @@ std::vector<unique_fd> message_with_fds::take() {
       owned[count++].reset(fd);
     }
   }
-  std::vector<unique_fd> result;
-  result.reserve(count);
-  for (std::size_t i = 0; i < count; ++i) result.push_back(std::move(owned[i]));
-  return result;
+  const auto first = std::move_iterator(owned.begin());
+  return {first, first + static_cast<std::ptrdiff_t>(count)};
 }
 
 }  // namespace gyre::net::detail

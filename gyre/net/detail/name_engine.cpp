@@ -3,16 +3,12 @@
 
 #include <gyre/net/detail/destination_order.hpp>
 #include <gyre/net/detail/errors.hpp>
-#include <gyre/net/detail/hosts_file.hpp>
 
 #include <ares.h>
 
 #include <algorithm>
 #include <cassert>
-#include <chrono>
 #include <new>
-#include <stdexcept>
-#include <utility>
 
 namespace gyre::net::detail {
 
@@ -65,13 +61,6 @@ namespace {
 // There are several only while most questions in each are abandoned.
 constexpr std::size_t most_channels = 8;
 
-std::error_code cancelled() { return std::make_error_code(std::errc::operation_canceled); }
-std::error_code no_memory() { return std::make_error_code(std::errc::not_enough_memory); }
-
-void require(bool sensible, const char* what) {
-  if (!sensible) throw std::invalid_argument(what);
-}
-
 bool is_negative(std::error_code error) {
   return error == resolve_errc::host_not_found || error == resolve_errc::no_data;
 }
@@ -98,7 +87,7 @@ name_engine::name_engine(event_loop& loop, resolver_options options)
   }
   delivery_.emplace(loop, [this] { deliver_completions(); });
   resolv_conf_.update(options_.resolv_conf);
-  add_channel();
+  channels_.emplace_back(*this, options_);
 }
 
 name_engine::~name_engine() { assert(channels_.empty() && pending_ == 0); }
@@ -148,7 +137,7 @@ void name_engine::reload_if_changed() noexcept {
   if (!resolv_conf_.update(options_.resolv_conf)) return;
   cache_.clear();
   try {
-    add_channel();
+    channels_.emplace_back(*this, options_);
   } catch (...) {
     return;  // the old servers are better than none
   }
@@ -222,18 +211,13 @@ void name_engine::cancel_abandoned() noexcept {
   }
 }
 
-dns_channel& name_engine::add_channel() {
-  dns_channel::owner& self = *this;  // emplace_back() may not see the base
-  return channels_.emplace_back(loop_, self, options_);
-}
-
 // Null if no channel may take more.
 dns_channel* name_engine::channel_for_next() noexcept {
   dns_channel& present = channels_.back();
   if (present.in_flight - present.awaited < options_.max_concurrent) return &present;
   if (channels_.size() >= most_channels) return nullptr;
   try {
-    return &add_channel();
+    return &channels_.emplace_back(*this, options_);
   } catch (...) {
     return nullptr;  // tried again when a question ends or is abandoned
   }
@@ -375,12 +359,7 @@ void name_engine::complete_first_family(question& entry) noexcept try {
     --entry.channel->awaited;
     --awaited_in_flight_;
   }
-  if (next != steady_time::max()) delay_first_family(entry, next);
-} catch (const std::bad_alloc&) {
-  return;  // the lookups wait for all addresses
-}
-
-void name_engine::delay_first_family(question& entry, steady_time until) {
+  if (next == steady_time::max()) return;
   if (!entry.resolution_delay) {
     entry.resolution_delay.emplace(loop_, [this, &entry] {
       complete_first_family(entry);
@@ -388,7 +367,9 @@ void name_engine::delay_first_family(question& entry, steady_time until) {
       start_queued();
     });
   }
-  entry.resolution_delay->start_at(until);
+  entry.resolution_delay->start_at(next);
+} catch (const std::bad_alloc&) {
+  return;  // the lookups wait for all addresses
 }
 
 void name_engine::set_result(waiting_lookup& lookup, const question& entry,

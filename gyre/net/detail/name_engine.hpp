@@ -1,33 +1,73 @@
 // SPDX-License-Identifier: Apache-2.0
-// name_engine: a resolver's questions, the channels that carry them to name servers, and the
-// lookups that wait for them.
+// name_engine: a resolver's questions, their channels to name servers, and the waiting lookups.
 #pragma once
 
-#include <gyre/base/clock.hpp>
-#include <gyre/base/intrusive_list.hpp>
-#include <gyre/exec/event_loop.hpp>
+#include <gyre/exec/fd_watch.hpp>
 #include <gyre/exec/timer.hpp>
 #include <gyre/net/address.hpp>
 #include <gyre/net/detail/dns_cache.hpp>
-#include <gyre/net/detail/dns_channel.hpp>
 #include <gyre/net/detail/dns_message.hpp>
 #include <gyre/net/detail/hosts_file.hpp>
 #include <gyre/net/resolver.hpp>
 
-#include <cstddef>
-#include <cstdint>
-#include <expected>
 #include <list>
-#include <map>
-#include <memory>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <system_error>
-#include <utility>
-#include <vector>
+
+// So that includers need no ares.h.
+struct ares_channeldata;
 
 namespace gyre::net::detail {
+
+/// Where names that are not fully qualified are looked for.
+struct search_list {
+  std::vector<std::string> domains;
+  int ndots = 1;  // a name with as many dots is tried as it is first
+
+  /// The names to ask for in turn for `host`, which is not empty; as it is, if it ends with a dot.
+  std::vector<std::string> names_for(std::string_view host) const;
+};
+
+/// A channel of c-ares on a loop, which carries queries to name servers and answers back.
+///
+/// Thread-safety: none; belongs to the loop's thread.
+class dns_channel {
+ public:
+  /// There is a message with ARES_SUCCESS, and with negative answers.
+  /// Called by c-ares: may begin queries, and not cancel or destroy anything of the channel.
+  using callback = void (*)(void* context, int status, int timeouts, unsigned char* message,
+                            int size);
+
+  /// Throws std::system_error, std::bad_alloc.
+  dns_channel(name_engine& owner, const resolver_options& options);
+  dns_channel(const dns_channel&) = delete;
+  dns_channel& operator=(const dns_channel&) = delete;
+  /// Ends all queries.
+  ~dns_channel();
+
+  /// Calls `answered` exactly once, maybe before it returns.
+  void query(const std::string& name, record_type type, callback answered, void* context) noexcept;
+  /// After query(), to be called again in time.
+  void wait_for_servers() noexcept;
+  /// Ends all queries: c-ares cannot end a single one. Not from a callback.
+  void cancel_all() noexcept;
+  const search_list& search() const noexcept { return search_; }
+
+  // Counted by the owner.
+  std::size_t in_flight = 0;
+  std::size_t awaited = 0;  // of these lookups wait for
+
+ private:
+  static void on_socket_state(void* self, int fd, int readable, int writable) noexcept;
+
+  void open(const resolver_options& options);
+  void read_search_list();
+  void process(int readable, int writable);
+
+  name_engine& owner_;
+  ares_channeldata* channel_ = nullptr;
+  std::map<int, fd_watch> watches_;  // the sockets of c-ares
+  timer query_timeout_;
+  search_list search_;
+};
 
 struct question;
 
@@ -39,8 +79,7 @@ struct dns_query {
   std::vector<unsigned char> message = {};                         // of other records: as it came
 };
 
-/// A name as host_key() spells it, with a dot if it had one at its end, and a record type: zero for
-/// addresses.
+/// A name as host_key() spells it, with the dot at its end, if any; a record type, 0 for addresses.
 using question_key = std::pair<std::string, std::uint16_t>;
 
 /// A dot at the end of `host` keeps search domains away: another question. Throws std::bad_alloc.
@@ -53,8 +92,7 @@ question_key key_for(const waiting_lookup& lookup, std::string_view host);
 /// | abandoned | -             | abandoned         | ended               | -               |
 ///
 /// An answer of one IP version may complete the lookups that do not need both. A new lookup of the
-/// name takes an abandoned question back in flight. An abandoned question also ends with its
-/// channel.
+/// name takes an abandoned question back in flight, unless it has ended with its channel.
 struct question : intrusive_list_node {
   name_engine* engine = nullptr;
   const question_key* key = nullptr;
@@ -78,8 +116,7 @@ struct question : intrusive_list_node {
   std::error_code query_failure() const;
 };
 
-/// The failure to report of two: a name that exists rather than one that does not, and rather than
-/// both one that may not last.
+/// The failure to report of two: that of a name that exists before none, a passing one before both.
 std::error_code graver(std::error_code one, std::error_code other);
 
 /// Without the dot that keeps search domains away.
@@ -96,13 +133,12 @@ std::string_view plain_name(std::string_view name);
 ///
 /// Thread-safety: loop(), closed() and the destructor of a closed engine may be called from any
 /// thread (coroutines on other threads share the engine), the rest on the loop's.
-class name_engine final : public std::enable_shared_from_this<name_engine>,
-                          private dns_channel::owner {
+class name_engine final : public std::enable_shared_from_this<name_engine> {
  public:
   name_engine(event_loop& loop, resolver_options options);
   name_engine(const name_engine&) = delete;
   name_engine& operator=(const name_engine&) = delete;
-  virtual ~name_engine();
+  ~name_engine();
 
   event_loop& loop() const noexcept { return loop_; }
   /// Completes all lookups, as cancelled. Afterwards the engine holds nothing of the loop.
@@ -121,13 +157,13 @@ class name_engine final : public std::enable_shared_from_this<name_engine>,
   void complete_later(waiting_lookup& lookup, resolve_result result) noexcept;
   /// False if the lookup was completed already.
   bool cancel(waiting_lookup& lookup) noexcept;
+  /// Called after c-ares has handled sockets or a time-out. May destroy channels.
+  void servers_processed();
 
  private:
   static void on_answer(void* query, int status, int timeouts, unsigned char* message,
                         int size) noexcept;
 
-  void servers_processed() override;
-  dns_channel& add_channel();
   dns_channel* channel_for_next() noexcept;
   void start_queued() noexcept;
   void start(question& entry, dns_channel& channel) noexcept;
@@ -136,7 +172,6 @@ class name_engine final : public std::enable_shared_from_this<name_engine>,
   void decode_answer(dns_query& query, int status, dns_message message) noexcept;
   void complete_first_family(question& entry) noexcept;
   bool is_preferred(const endpoint& address) const noexcept;
-  void delay_first_family(question& entry, steady_time until);
   void end(question& ended, const resolve_result& result) noexcept;
   void cancel_abandoned() noexcept;
   resolve_result result_of(const question& entry);

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <iterator>
-#include <utility>
 
 namespace gyre::net::detail {
 namespace {
@@ -63,27 +62,24 @@ std::optional<resolve_result> name_engine::resolve_locally(waiting_lookup& looku
                                                            std::string_view host,
                                                            const service& port) {
   lookup.port = port.port().value_or(0);
-  if (lookup.kind.records != 0) {
-    if (!can_be_name(host)) return failure(resolve_errc::bad_name);
-    reload_if_changed();
-    return from_cache(lookup, key_for(lookup, host));
+  if (lookup.kind.records == 0) {
+    if (!port.port()) return failure(resolve_errc::service_not_found);
+    const auto numeric = ip_address::parse(host);
+    if (numeric) return select_addresses({*numeric}, lookup.port);
+    if (numeric.error() == std::errc::no_such_device) return failure(numeric.error());
   }
-  if (!port.port()) return failure(resolve_errc::service_not_found);
-  const auto numeric = ip_address::parse(host);
-  if (numeric) return select_addresses({*numeric}, *port.port());
-  if (numeric.error() == std::errc::no_such_device) return failure(numeric.error());
   if (!can_be_name(host)) return failure(resolve_errc::bad_name);
-  const std::string key = host_key(host);
-  const bool local = is_localhost(key);
-  if (options_.order == lookup_order::hosts_then_dns ||
-      options_.order == lookup_order::hosts_only ||
-      (options_.order == lookup_order::dns_then_hosts && local)) {
-    if (const auto found = from_hosts(key)) return select_addresses(*found, *port.port());
-  }
-  if (local)
-    return select_addresses({ip_address::loopback_v6(), ip_address::loopback_v4()}, *port.port());
-  if (options_.order == lookup_order::hosts_only || is_onion(key)) {
-    return failure(resolve_errc::host_not_found);
+  if (lookup.kind.records == 0) {
+    using enum lookup_order;
+    const std::string key = host_key(host);
+    const bool local = is_localhost(key);
+    if (local ? options_.order != dns_only
+              : options_.order == hosts_then_dns || options_.order == hosts_only) {
+      if (const auto found = from_hosts(key)) return select_addresses(*found, lookup.port);
+    }
+    if (local)
+      return select_addresses({ip_address::loopback_v6(), ip_address::loopback_v4()}, lookup.port);
+    if (options_.order == hosts_only || is_onion(key)) return failure(resolve_errc::host_not_found);
   }
   reload_if_changed();
   return from_cache(lookup, key_for(lookup, host));

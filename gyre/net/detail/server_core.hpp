@@ -2,23 +2,15 @@
 // tcp_server::core: the state that a server's loops share, and its shard on each loop.
 #pragma once
 
-#include <gyre/base/atomic.hpp>
-#include <gyre/exec/detail/deferred_release.hpp>
-#include <gyre/net/detail/acceptor.hpp>
+#include <gyre/exec/fd_watch.hpp>
+#include <gyre/io/descriptor.hpp>
+#include <gyre/net/detail/accept_policy.hpp>
 #include <gyre/net/detail/address_limits.hpp>
 #include <gyre/net/detail/byte_quota.hpp>
 #include <gyre/net/detail/connection_group.hpp>
-#include <gyre/net/detail/proxy_handshake.hpp>
 #include <gyre/net/tcp_server.hpp>
 
-#include <atomic>
-#include <functional>
 #include <list>
-#include <memory>
-#include <mutex>
-#include <optional>
-#include <span>
-#include <vector>
 
 namespace gyre::net {
 
@@ -33,6 +25,9 @@ struct server_handlers : connection_handlers {
 /// Kept alive by the server and by the functions that it has posted to its loops.
 class tcp_server::core : public std::enable_shared_from_this<core> {
  public:
+  /// Why no connection is accepted at present.
+  enum class hold : std::uint8_t { paused = 1, full = 2 };
+
   core(const std::vector<event_loop*>& loops, tcp_server_options settings);
 
   void listen(const endpoint& at);
@@ -40,11 +35,7 @@ class tcp_server::core : public std::enable_shared_from_this<core> {
   endpoint local_endpoint(std::size_t index) const;
   void start();
   void adopt(unique_fd connection);
-  void hold(detail::acceptor::hold why, bool held);
-  void stop(std::chrono::nanoseconds timeout, move_only_function<void()> done);
-  void stop(steady_time deadline, move_only_function<void()> done);
-  bool for_each(std::function<void(tcp_connection&)> function);
-  bool broadcast(std::span<const std::byte> bytes);
+  void set_hold(hold why, bool held);
   void abandon() noexcept;
   tcp_server_metrics metrics() const noexcept;
 
@@ -54,7 +45,11 @@ class tcp_server::core : public std::enable_shared_from_this<core> {
   detail::server_handlers& settable_handlers();
 
  private:
+  friend tcp_server;
+
   class shard;
+  class acceptor;
+  class proxy_handshake;
 
   // A listening socket that waits for start().
   struct listener {
@@ -66,15 +61,17 @@ class tcp_server::core : public std::enable_shared_from_this<core> {
     return std::shared_ptr<shard>(shared_from_this(), &target);
   }
   template <class Function>
+  void post(shard& target, Function function);
+  template <class Function>
   void post_to_all(Function function);
-  void add(const endpoint& at, std::vector<listener> added);
+  void add(const endpoint& at, std::vector<socket> listening);
+  void open_waiting();
   template <class Function>
   bool visit_all(std::size_t bytes, Function&& make_function);
-  void open(listener ready);
-  shard& choose_for(const endpoint& peer, shard& acceptor) noexcept;
+  shard& choose_for(const endpoint& peer, shard& receiver) noexcept;
   std::span<const std::unique_ptr<shard>> accepting_shards() const noexcept;
   detail::connection_group::limits limits_of_one() const noexcept;
-  std::size_t take_slot(shard& acceptor) noexcept;
+  std::size_t take_slot(shard& receiver) noexcept;
   void release_slot() noexcept;
   bool is_full() const noexcept;
   void begin_to_stop(move_only_function<void()> done);
@@ -105,13 +102,73 @@ class tcp_server::core : public std::enable_shared_from_this<core> {
   std::size_t next_shard_ = 0;  // the accepting loop's
 };
 
+/// Accepts the connections of one listening socket for a shard, which may destroy it in each call.
+///
+/// | state     | first hold | no hold   | accept succeeded | accept failed | pause over    |
+/// |-----------|------------|-----------|------------------|---------------|---------------|
+/// | accepting | held       | -         | calls the shard  | pausing       | -             |
+/// | held      | -          | accepting | calls the shard  | pausing       | -             |
+/// | pausing   | pausing    | pausing   | calls the shard  | pausing       | as holds say  |
+///
+/// Pauses are the accept_policy's. A request that is being cancelled may still complete.
+///
+/// Thread-safety: none; belongs to the loop's thread.
+class tcp_server::core::acceptor {
+ public:
+  /// `listening` listens already. Throws what attaching throws.
+  acceptor(shard& receiver, socket listening);
+  acceptor(const acceptor&) = delete;
+  acceptor& operator=(const acceptor&) = delete;
+
+  void start_or_cancel() noexcept;
+
+ private:
+  struct accept_any final : io::accept_request {
+    explicit accept_any(acceptor& by) noexcept;
+    acceptor* self;
+  };
+
+  static void on_accepted(io::request& request, io::result result);
+  void pause(std::error_code error);
+
+  shard& shard_;
+  io::descriptor descriptor_;
+  accept_any request_{*this};
+  timer retry_;  // active: pausing
+  detail::accept_policy policy_;
+};
+
+/// Takes the header of the PROXY protocol, and not a byte more, off an accepted connection first.
+///
+/// Thread-safety: none; belongs to the loop's thread.
+class tcp_server::core::proxy_handshake {
+ public:
+  /// Throws std::system_error, std::bad_alloc if the loop cannot watch the connection.
+  proxy_handshake(shard& receiver, unique_fd connection, const endpoint& proxy);
+  proxy_handshake(const proxy_handshake&) = delete;
+  proxy_handshake& operator=(const proxy_handshake&) = delete;
+
+  /// The connection, which is watched no longer.
+  unique_fd release() noexcept;
+  const endpoint& proxy() const noexcept { return proxy_; }
+
+ private:
+  void read();
+  std::ptrdiff_t read_some();
+  std::size_t sure_to_be_header() const noexcept;
+
+  shard& shard_;
+  const endpoint proxy_;
+  unique_fd connection_;
+  std::vector<std::byte> header_;  // the part that has come
+  fd_watch watch_;
+  timer deadline_;
+};
+
 /// The server on one loop.
 ///
-/// Thread-safety: none but the members marked for any thread; the rest belongs to the loop's
-/// thread.
-class tcp_server::core::shard final : public detail::connection_group,
-                                      public detail::acceptor::owner,
-                                      private detail::proxy_handshake::owner {
+/// Thread-safety: members belong to the loop's thread, but for those marked for any thread.
+class tcp_server::core::shard final : public detail::connection_group {
  public:
   /// Any thread.
   shard(core& whole, event_loop& loop)
@@ -119,10 +176,10 @@ class tcp_server::core::shard final : public detail::connection_group,
         core_(whole) {}
 
   void open(socket listening);
-  void hold(detail::acceptor::hold why, bool held) noexcept;
+  void set_hold(hold why, bool held) noexcept;
   /// Reacts to changes on other loops, or before this turn.
   void catch_up();
-  void accepted(unique_fd connection, const endpoint& peer) override;
+  void accepted(unique_fd connection, const endpoint& peer);
   void adopt_accepted(unique_fd connection, const endpoint& peer);
   void stop(std::chrono::nanoseconds timeout);
 
@@ -135,24 +192,26 @@ class tcp_server::core::shard final : public detail::connection_group,
       }};
 
  private:
-  void count_refused() noexcept;
-  void accepting_paused(std::error_code error, bool first, std::size_t refused) override;
+  friend acceptor;
+  friend proxy_handshake;
+
+  void accepting_paused(std::error_code error, const detail::accept_policy::pause& pause);
   void connection_begins(tcp_connection& begun) override;
   void connection_ends(tcp_connection& ended) noexcept override;
   void connection_gone() override;
-  void handshake_ended(detail::proxy_handshake& ended, std::optional<proxy_header> header) override;
-  bool begin_handshake(unique_fd& connection, const endpoint& peer) noexcept;
+  /// The header has come, or none that makes sense, or not in time. Destroys `ended`.
+  void handshake_ended(proxy_handshake& ended, std::optional<proxy_header> header);
   void serve(unique_fd connection, const endpoint& peer);
   void close_others() noexcept override;
-  void refuse(const endpoint& peer) noexcept;
+  void refuse_assigned() noexcept;
   void release_assigned() noexcept;
   void stop_if_empty();
 
   core& core_;
-  std::vector<std::unique_ptr<detail::acceptor>> acceptors_;
-  std::list<detail::proxy_handshake> handshakes_;
+  std::list<acceptor> acceptors_;
+  std::list<proxy_handshake> handshakes_;
   std::optional<proxy_header> proxy_header_;  // for the connection that begins
-  gyre::detail::flag_set<detail::acceptor::hold> holds_;
+  gyre::detail::flag_set<hold> holds_;
   bool stopping_ = false;
   bool stopped_ = false;
 };

@@ -1,40 +1,145 @@
 // SPDX-License-Identifier: Apache-2.0
+// The server on one loop: accepting, headers of proxies, and the connections' begin and end.
 #include <gyre/net/detail/server_core.hpp>
 
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <array>
 #include <atomic>
-#include <memory>
-#include <new>
-#include <utility>
+#include <cerrno>
+#include <cstring>
 
 namespace gyre::net {
 
 using std::memory_order_relaxed;
 
+// --- Accepting ---
+
+tcp_server::core::acceptor::accept_any::accept_any(acceptor& by) noexcept
+    : accept_request(by.descriptor_.handle(), &acceptor::on_accepted, io::repeat::until_cancelled,
+                     by.shard_.core_.options.max_connections == tcp_server_options::unlimited),
+      self(&by) {}
+
+tcp_server::core::acceptor::acceptor(shard& receiver, socket listening)
+    : shard_(receiver),
+      descriptor_(receiver.loop(), listening.release(), io::handle_kind::socket),
+      retry_(receiver.loop(), [this] { start_or_cancel(); }),
+      policy_(receiver.core_.options.accept_backoff, receiver.core_.options.accept_backoff_limit) {
+  start_or_cancel();
+}
+
+void tcp_server::core::acceptor::start_or_cancel() noexcept {
+  const bool may_accept = shard_.holds_.empty() && !retry_.active();
+  const bool accepting = request_.under_way();
+  if (!may_accept && accepting) descriptor_.cancel(request_);
+  // A repeating request does not complete at once.
+  if (may_accept && !accepting) static_cast<void>(descriptor_.start(request_));
+}
+
+void tcp_server::core::acceptor::on_accepted(io::request& request, io::result result) {
+  auto& accepting = static_cast<accept_any&>(request);
+  acceptor& self = *accepting.self;
+  if (!result) return self.pause(result.error());
+  self.policy_.reset();
+  unique_fd connection(result.fd());
+  endpoint peer;
+  const socklen_t size = accepting.peer_size;
+  std::memcpy(peer.data(), &accepting.peer, std::min(size, endpoint::capacity()));
+  peer.resize(size);
+  self.shard_.accepted(std::move(connection), peer);
+}
+
+void tcp_server::core::acceptor::pause(std::error_code error) {
+  const auto pause = policy_.begin_pause(descriptor_.fd(), error.value());
+  retry_.start_after(pause.length);
+  start_or_cancel();
+  shard_.accepting_paused(error, pause);
+}
+
+// --- Headers of proxies ---
+
+tcp_server::core::proxy_handshake::proxy_handshake(shard& receiver, unique_fd connection,
+                                                   const endpoint& proxy)
+    : shard_(receiver),
+      proxy_(proxy),
+      connection_(std::move(connection)),
+      watch_(receiver.loop(), connection_.get(), [this](readiness) { read(); }),
+      deadline_(receiver.loop(), [this] { shard_.handshake_ended(*this, std::nullopt); }) {
+  watch_.start(readiness::readable);
+  deadline_.start_after(receiver.core_.options.proxy_protocol.timeout);
+}
+
+unique_fd tcp_server::core::proxy_handshake::release() noexcept {
+  watch_.stop();
+  return std::move(connection_);
+}
+
+// How many bytes more belong to the header whatever they are; zero: those up to the line's end.
+std::size_t tcp_server::core::proxy_handshake::sure_to_be_header() const noexcept {
+  constexpr std::size_t shortest_1 = 15;  // "PROXY UNKNOWN\r\n"
+  constexpr std::size_t fixed_2 = 16;
+  if (header_.size() < shortest_1) return shortest_1 - header_.size();
+  if (header_.front() == std::byte{'P'}) return 0;
+  if (header_.size() < fixed_2) return fixed_2 - header_.size();
+  const std::size_t said =
+      std::to_integer<std::size_t>(header_[14]) << 8 | std::to_integer<std::size_t>(header_[15]);
+  return fixed_2 + said - header_.size();
+}
+
+// As recv(2): what was read stands behind the header.
+std::ptrdiff_t tcp_server::core::proxy_handshake::read_some() {
+  const std::size_t before = header_.size();
+  std::size_t wanted = sure_to_be_header();
+  if (wanted == 0) {
+    std::array<char, 107> seen;  // version 1's longest header
+    const ssize_t count = ::recv(connection_.get(), seen.data(), seen.size(), MSG_PEEK);
+    if (count <= 0) return count;
+    const std::string_view text(seen.data(), static_cast<std::size_t>(count));
+    wanted = std::min(text.find('\n'), text.size() - 1) + 1;
+  }
+  header_.resize(before + wanted);
+  const ssize_t count = ::recv(connection_.get(), header_.data() + before, wanted, 0);
+  const int error = errno;
+  header_.resize(before + static_cast<std::size_t>(std::max<ssize_t>(count, 0)));
+  errno = error;
+  return count;
+}
+
+// Its end destroys it.
+void tcp_server::core::proxy_handshake::read() {
+  const std::size_t limit = shard_.core_.options.proxy_protocol.limit;
+  for (;;) {
+    std::optional<proxy_header> header;
+    try {
+      const std::ptrdiff_t count = read_some();
+      if (count < 0 && (errno == EAGAIN || errno == EINTR)) return;
+      parsed_proxy_header parsed = parse_proxy_header(header_, limit);
+      if (count > 0 && parsed && !*parsed) continue;
+      if (count > 0 && parsed) header = std::move(*parsed);
+    } catch (const std::bad_alloc&) {
+      header.reset();
+    }
+    return shard_.handshake_ended(*this, std::move(header));
+  }
+}
+
+// --- The shard ---
+
 void tcp_server::core::shard::catch_up() {
   const detail::callback_gate::pass passing(gate());
   if (!passing) return;
-  hold(detail::acceptor::hold::full, core_.is_full());
+  set_hold(hold::full, core_.is_full());
   core_.call_one_done();
 }
 
 void tcp_server::core::shard::open(socket listening) {
-  if (stopping_) return;
-  const tcp_server_options& options = core_.options;
-  auto opened = std::make_unique<detail::acceptor>(
-      loop(), *this, std::move(listening),
-      detail::acceptor::settings{.ahead = options.max_connections == tcp_server_options::unlimited,
-                                 .backoff = options.accept_backoff,
-                                 .backoff_limit = options.accept_backoff_limit});
-  for (const auto hold : {detail::acceptor::hold::paused, detail::acceptor::hold::full}) {
-    opened->set_hold(hold, holds_.has(hold));
-  }
-  opened->open();
-  acceptors_.push_back(std::move(opened));
+  if (!stopping_) acceptors_.emplace_back(*this, std::move(listening));
 }
 
-void tcp_server::core::shard::hold(detail::acceptor::hold why, bool held) noexcept {
+void tcp_server::core::shard::set_hold(hold why, bool held) noexcept {
   held ? holds_.insert(why) : holds_.erase(why);
-  for (auto& each : acceptors_) each->set_hold(why, held);
+  for (acceptor& each : acceptors_) each.start_or_cancel();
 }
 
 void tcp_server::core::shard::accepted(unique_fd connection, const endpoint& peer) {
@@ -42,11 +147,10 @@ void tcp_server::core::shard::accepted(unique_fd connection, const endpoint& pee
   if (!passing) return;
   core_.accepted_.fetch_add(1, memory_order_relaxed);
   const std::size_t taken = core_.take_slot(*this);
-  if (taken >= core_.options.max_connections) hold(detail::acceptor::hold::full, core_.is_full());
+  if (taken >= core_.options.max_connections) set_hold(hold::full, core_.is_full());
   if (taken > core_.options.max_connections) {
-    count_refused();
-    core_.release_slot();
-    return;
+    core_.refused_.fetch_add(1, memory_order_relaxed);
+    return core_.release_slot();
   }
   shard& chosen = core_.choose_for(peer, *this);
   chosen.assigned.fetch_add(1, memory_order_relaxed);
@@ -55,8 +159,7 @@ void tcp_server::core::shard::accepted(unique_fd connection, const endpoint& pee
     chosen.loop().post([target = core_.shared(chosen), connection = std::move(connection),
                         peer]() mutable { target->adopt_accepted(std::move(connection), peer); });
   } catch (const std::bad_alloc&) {
-    count_refused();
-    chosen.release_assigned();
+    chosen.refuse_assigned();
   }
 }
 
@@ -70,39 +173,27 @@ void tcp_server::core::shard::adopt_accepted(unique_fd connection, const endpoin
   try {
     is_proxy = trusted(peer);
   } catch (...) {
-    count_refused();
-    release_assigned();
+    refuse_assigned();
     throw;
   }
   if (!is_proxy) return serve(std::move(connection), peer);
-  if (begin_handshake(connection, peer)) return;
-  count_refused();
-  release_assigned();
-}
-
-bool tcp_server::core::shard::begin_handshake(unique_fd& connection,
-                                              const endpoint& peer) noexcept {
   try {
-    detail::proxy_handshake::owner& self = *this;  // emplace_back() may not see the base
-    handshakes_.emplace_back(loop(), self, std::move(connection), peer,
-                             core_.options.proxy_protocol);
-    return true;
+    handshakes_.emplace_back(*this, std::move(connection), peer);
   } catch (...) {  // no memory, or too many descriptors watched
-    return false;
+    refuse_assigned();
   }
 }
 
-void tcp_server::core::shard::handshake_ended(detail::proxy_handshake& ended,
+void tcp_server::core::shard::handshake_ended(proxy_handshake& ended,
                                               std::optional<proxy_header> header) {
   unique_fd connection = ended.release();
   const endpoint proxy = ended.proxy();
-  handshakes_.remove_if([&](const detail::proxy_handshake& each) { return &each == &ended; });
+  handshakes_.remove_if([&](const proxy_handshake& each) { return &each == &ended; });
   const detail::callback_gate::pass passing(gate());
   if (!passing) return;
   if (!header) {
     connection.reset();
-    count_refused();
-    return release_assigned();
+    return refuse_assigned();
   }
   const endpoint peer = header->source.is_ip() ? header->source : proxy;
   proxy_header_ = std::move(header);
@@ -117,39 +208,33 @@ void tcp_server::core::shard::connection_begins(tcp_connection& begun) {
 
 // Limits per address apply to the client's address, which behind a proxy is known only now.
 void tcp_server::core::shard::serve(unique_fd connection, const endpoint& peer) {
-  if (!core_.address_limits_.admit(peer, loop().now())) {
-    connection.reset();
-    proxy_header_.reset();
+  if (core_.address_limits_.admit(peer, loop().now())) {
+    const std::uint64_t id = core_.next_id_.fetch_add(1, memory_order_relaxed) + 1;
+    if (!stopping_ && adopt(std::move(connection), peer, id)) return;
+    core_.address_limits_.release(peer);
+  } else {
     core_.limited_.fetch_add(1, memory_order_relaxed);
-    count_refused();
-    return release_assigned();
   }
-  const std::uint64_t id = core_.next_id_.fetch_add(1, memory_order_relaxed) + 1;
-  if (!stopping_ && adopt(std::move(connection), peer, id)) return;
+  connection.reset();
   proxy_header_.reset();
-  refuse(peer);
-  release_assigned();
-}
-
-void tcp_server::core::shard::refuse(const endpoint& peer) noexcept {
-  count_refused();
-  core_.address_limits_.release(peer);
+  refuse_assigned();
 }
 
 void tcp_server::core::shard::connection_ends(tcp_connection& ended) noexcept {
   core_.address_limits_.release(ended.peer_endpoint());
 }
 
-void tcp_server::core::shard::count_refused() noexcept {
+void tcp_server::core::shard::refuse_assigned() noexcept {
   core_.refused_.fetch_add(1, memory_order_relaxed);
+  release_assigned();
 }
 
-void tcp_server::core::shard::accepting_paused(std::error_code error, bool first,
-                                               std::size_t refused) {
+void tcp_server::core::shard::accepting_paused(std::error_code error,
+                                               const detail::accept_policy::pause& pause) {
   const detail::callback_gate::pass passing(gate());
   core_.accept_errors_.fetch_add(1, memory_order_relaxed);
-  core_.refused_.fetch_add(refused, memory_order_relaxed);
-  if (passing && first && core_.handlers.accept_error) core_.handlers.accept_error(error);
+  core_.refused_.fetch_add(pause.refused, memory_order_relaxed);
+  if (passing && pause.first && core_.handlers.accept_error) core_.handlers.accept_error(error);
 }
 
 void tcp_server::core::shard::release_assigned() noexcept {
@@ -177,7 +262,7 @@ void tcp_server::core::shard::stop_if_empty() {
 }
 
 void tcp_server::core::shard::close_others() noexcept {
-  for (auto& each : acceptors_) each->close();
+  acceptors_.clear();
   handshakes_.clear();
 }
 

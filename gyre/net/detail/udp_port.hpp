@@ -12,20 +12,14 @@
 #include <gyre/net/socket.hpp>
 #include <gyre/net/udp_server.hpp>
 
-#include <sys/socket.h>
 #include <sys/uio.h>
 
 #include <array>
-#include <memory>
 #include <mutex>
-#include <optional>
-#include <span>
-#include <vector>
 
 namespace gyre::net::detail {
 
-/// Thread-safety: none but the members marked for any thread; the rest belongs to the loop's
-/// thread.
+/// Thread-safety: members belong to the loop's thread, but for those marked for any thread.
 class udp_port final : public udp_server::channel {
  public:
   /// `bound` is open and bound. Any thread, as the destructor of one that was closed.
@@ -41,8 +35,8 @@ class udp_port final : public udp_server::channel {
   bool send_to(std::span<const std::byte> bytes, const endpoint& to);
   /// Receives no more, and closes when all waiting replies are sent.
   void stop();
-  /// Any thread: no handler runs any more when this returns; then the loop closes the socket, at
-  /// once where that is possible.
+  /// Any thread: when this returns no handler runs any more; the loop closes the socket, now or
+  /// later.
   static void abandon(std::shared_ptr<udp_port> port) noexcept;
 
   /// Any thread.
@@ -65,18 +59,20 @@ class udp_port final : public udp_server::channel {
     bool done() const noexcept { return sent == each.size(); }
     const reply& next() const noexcept { return each[sent]; }
     std::size_t memory() const noexcept { return bytes.size() + each.size() * sizeof(reply); }
-    void clear() noexcept;
+    void clear() noexcept {
+      bytes.clear();
+      each.clear();
+      sent = 0;
+    }
   };
-  struct receive_some final : io::receive_messages_request {
-    receive_some(io::handle& from, udp_port& to) noexcept
-        : receive_messages_request(from, {}, &udp_port::on_received), self(&to) {}
+  template <class Request>
+  struct request_of_port final : Request {
+    request_of_port(io::handle& on, udp_port& of, io::request::function completed) noexcept
+        : Request(on, {}, completed), self(&of) {}
     udp_port* self;
   };
-  struct send_some final : io::send_messages_request {
-    send_some(io::handle& to, udp_port& of) noexcept
-        : send_messages_request(to, {}, &udp_port::on_sent), self(&of) {}
-    udp_port* self;
-  };
+  using receive_some = request_of_port<io::receive_messages_request>;
+  using send_some = request_of_port<io::send_messages_request>;
   // Parts of an open port on the loop.
   struct registration {
     registration(udp_port& of, unique_fd fd);
@@ -91,7 +87,6 @@ class udp_port final : public udp_server::channel {
   static void on_received(io::request& request, io::result result);
   static void on_sent(io::request& request, io::result result);
   void receive(std::optional<io::result> result);
-  bool deliver(io::result result);
   bool deliver_batch();
   void deliver_rest();
   void flush() noexcept;
