@@ -3,9 +3,16 @@
 
 #include <gyre/net/detail/connect_attempt.hpp>
 #include <gyre/net/detail/errors.hpp>
+#include <gyre/net/socket.hpp>
 #include <gyre/task/as_expected.hpp>
 #include <gyre/task/detail/this_context.hpp>
+#include <gyre/task/scope.hpp>
 #include <gyre/task/with_timeout.hpp>
+
+#include <memory>
+#include <string>
+#include <system_error>
+#include <utility>
 
 namespace gyre::net {
 

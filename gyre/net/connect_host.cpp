@@ -5,6 +5,12 @@
 #include <gyre/net/resolver.hpp>
 #include <gyre/task/as_expected.hpp>
 #include <gyre/task/detail/this_context.hpp>
+#include <gyre/task/scope.hpp>
+
+#include <chrono>
+#include <optional>
+#include <system_error>
+#include <utility>
 
 namespace gyre::net {
 namespace {

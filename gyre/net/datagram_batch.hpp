@@ -11,6 +11,7 @@
 #include <gyre/net/endpoint.hpp>
 
 #include <sys/socket.h>
+#include <sys/uio.h>
 
 #include <cstddef>
 #include <memory>

@@ -2,10 +2,17 @@
 #include <gyre/net/datagram_socket.hpp>
 
 #include <gyre/base/error.hpp>
+#include <gyre/base/unique_fd.hpp>
 
+#include <netinet/in.h>
 #include <netinet/udp.h>
+#include <sys/socket.h>
 
+#include <cerrno>
+#include <cstdint>
 #include <cstring>
+#include <memory>
+#include <utility>
 
 namespace gyre::net {
 

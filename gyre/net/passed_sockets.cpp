@@ -9,8 +9,14 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <optional>
+#include <string_view>
+#include <system_error>
+#include <utility>
 
 namespace gyre::net {
 namespace {

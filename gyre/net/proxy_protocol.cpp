@@ -6,7 +6,9 @@
 #include <gyre/net/detail/errors.hpp>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
+#include <string_view>
 #include <utility>
 
 namespace gyre::net {

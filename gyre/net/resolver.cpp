@@ -5,10 +5,13 @@
 #include <gyre/net/detail/name_engine.hpp>
 
 #include <netdb.h>
+#include <netinet/in.h>
 
+#include <array>
 #include <cassert>
 #include <cerrno>
 #include <new>
+#include <type_traits>
 
 namespace gyre::net {
 namespace {

@@ -3,11 +3,13 @@
 
 #include <gyre/base/error.hpp>
 
+#include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <sys/socket.h>
 
 #include <cerrno>
 #include <cstring>
-#include <utility>
+#include <system_error>
 
 namespace gyre::net {
 namespace {

@@ -6,8 +6,15 @@
 #include <gyre/net/detail/connection_extra.hpp>
 #include <gyre/net/detail/connection_group.hpp>
 #include <gyre/net/detail/message_with_fds.hpp>
+#include <gyre/net/tcp_connection.hpp>
 
+#include <algorithm>
+#include <array>
+#include <cstddef>
 #include <iterator>
+#include <memory>
+#include <utility>
+#include <vector>
 
 namespace gyre::net {
 

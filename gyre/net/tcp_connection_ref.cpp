@@ -3,6 +3,10 @@
 #include <gyre/net/detail/byte_quota.hpp>
 #include <gyre/net/detail/connection_extra.hpp>
 #include <gyre/net/detail/connection_group.hpp>
+#include <gyre/net/tcp_connection.hpp>
+
+#include <optional>
+#include <utility>
 
 namespace gyre::net {
 

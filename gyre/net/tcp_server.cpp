@@ -2,14 +2,21 @@
 #include <gyre/net/tcp_server.hpp>
 
 #include <gyre/base/error.hpp>
+#include <gyre/io/descriptor.hpp>
 #include <gyre/net/detail/errors.hpp>
 #include <gyre/net/detail/server_core.hpp>
 #include <gyre/net/passed_sockets.hpp>
 
 #include <sys/resource.h>
+#include <sys/socket.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <chrono>
 #include <cstdio>
+#include <new>
+#include <stdexcept>
+#include <utility>
 
 namespace gyre::net {
 

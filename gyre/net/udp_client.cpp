@@ -6,6 +6,7 @@
 #include <gyre/net/socket.hpp>
 
 #include <poll.h>
+#include <sys/socket.h>
 
 #include <algorithm>
 #include <array>

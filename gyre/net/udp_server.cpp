@@ -5,8 +5,13 @@
 #include <gyre/net/detail/errors.hpp>
 #include <gyre/net/detail/udp_port.hpp>
 
+#include <sys/socket.h>
+
 #include <algorithm>
 #include <chrono>
+#include <mutex>
+#include <stdexcept>
+#include <utility>
 
 namespace gyre::net {
 

@@ -4,10 +4,13 @@
 #include <gyre/base/error.hpp>
 #include <gyre/task/as_expected.hpp>
 
+#include <netinet/in.h>
 #include <netinet/udp.h>
+#include <sys/socket.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <system_error>
 
 namespace gyre::net {
 namespace {

@@ -6,7 +6,14 @@
 #include <gyre/task/as_expected.hpp>
 #include <gyre/task/detail/this_context.hpp>
 
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
 #include <cerrno>
+#include <memory>
+#include <string>
+#include <system_error>
 
 namespace gyre::net {
 namespace {

@@ -6,6 +6,7 @@
 #include <gyre/net/endpoint.hpp>
 
 #include <chrono>
+#include <cstddef>
 #include <limits>
 #include <mutex>
 #include <unordered_map>

@@ -2,6 +2,7 @@
 // Attempts to connect: the parts that tcp_client and the coroutines share.
 #pragma once
 
+#include <gyre/exec/event_loop.hpp>
 #include <gyre/io/detail/open_descriptor.hpp>
 #include <gyre/io/detail/request_awaiter.hpp>
 #include <gyre/io/request.hpp>
@@ -13,8 +14,16 @@
 #include <gyre/sync/event.hpp>
 #include <gyre/task/context.hpp>
 #include <gyre/task/scope.hpp>
+#include <gyre/task/task.hpp>
 
+#include <sys/socket.h>
+
+#include <array>
+#include <cstddef>
+#include <optional>
 #include <set>
+#include <system_error>
+#include <vector>
 
 namespace gyre::net::detail {
 

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <utility>
 
 namespace gyre::net::detail {
 namespace {

@@ -7,9 +7,12 @@
 #include <gyre/net/datagram_batch.hpp>
 #include <gyre/net/endpoint.hpp>
 
+#include <sys/socket.h>
 #include <sys/uio.h>
 
+#include <cstddef>
 #include <optional>
+#include <span>
 
 namespace gyre::net {
 

@@ -4,8 +4,13 @@
 #include <gyre/base/unique_fd.hpp>
 #include <gyre/net/endpoint.hpp>
 
+#include <sys/socket.h>
+
 #include <algorithm>
+#include <array>
 #include <bit>
+#include <cstddef>
+#include <cstdint>
 #include <utility>
 
 namespace gyre::net::detail {

@@ -5,6 +5,7 @@
 
 #include <gyre/net/address.hpp>
 
+#include <compare>
 #include <optional>
 #include <vector>
 

@@ -2,6 +2,7 @@
 #include <gyre/net/detail/dns_cache.hpp>
 
 #include <algorithm>
+#include <chrono>
 #include <new>
 
 namespace gyre::net::detail {

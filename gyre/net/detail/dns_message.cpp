@@ -2,6 +2,7 @@
 #include <gyre/net/detail/dns_message.hpp>
 
 #include <gyre/net/detail/errors.hpp>
+#include <gyre/net/resolve_error.hpp>
 
 #include <ares.h>
 
@@ -9,12 +10,17 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <array>
 #include <bit>
+#include <cstddef>
 #include <cstring>
 #include <iterator>
+#include <memory>
 #include <random>
 #include <ranges>
+#include <string_view>
 #include <tuple>
+#include <utility>
 
 namespace gyre::net::detail {
 namespace {

@@ -2,8 +2,17 @@
 // dns_message: decodes answers of name servers (RFC 1035) and their times to live.
 #pragma once
 
+#include <gyre/base/move_only_function.hpp>
 #include <gyre/net/address.hpp>
 #include <gyre/net/resolver.hpp>
+
+#include <chrono>
+#include <cstdint>
+#include <expected>
+#include <span>
+#include <string>
+#include <system_error>
+#include <vector>
 
 namespace gyre::net::detail {
 

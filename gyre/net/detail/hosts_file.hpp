@@ -8,6 +8,8 @@
 #include <sys/stat.h>
 
 #include <map>
+#include <string>
+#include <string_view>
 #include <tuple>
 #include <utility>
 #include <vector>

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <gyre/base/timer_operation.hpp>
+#include <gyre/base/unique_fd.hpp>
 #include <gyre/exec/event_loop.hpp>
 #include <gyre/io/detail/open_descriptor.hpp>
 #include <gyre/io/detail/request_awaiter.hpp>
@@ -10,8 +11,13 @@
 #include <gyre/net/detail/accept_policy.hpp>
 #include <gyre/net/endpoint.hpp>
 #include <gyre/net/socket.hpp>
+#include <gyre/net/tcp_stream.hpp>
 
+#include <cstdint>
 #include <memory>
+#include <optional>
+#include <system_error>
+#include <utility>
 
 namespace gyre::net::detail {
 

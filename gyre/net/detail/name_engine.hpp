@@ -2,6 +2,9 @@
 // name_engine: a resolver's questions, their channels to name servers, and the waiting lookups.
 #pragma once
 
+#include <gyre/base/clock.hpp>
+#include <gyre/base/intrusive_list.hpp>
+#include <gyre/exec/event_loop.hpp>
 #include <gyre/exec/fd_watch.hpp>
 #include <gyre/exec/timer.hpp>
 #include <gyre/net/address.hpp>
@@ -10,7 +13,18 @@
 #include <gyre/net/detail/hosts_file.hpp>
 #include <gyre/net/resolver.hpp>
 
+#include <cstddef>
+#include <cstdint>
+#include <expected>
 #include <list>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <utility>
+#include <vector>
 
 // So that includers need no ares.h.
 struct ares_channeldata;

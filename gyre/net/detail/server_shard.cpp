@@ -9,6 +9,9 @@
 #include <atomic>
 #include <cerrno>
 #include <cstring>
+#include <new>
+#include <string_view>
+#include <utility>
 
 namespace gyre::net {
 
