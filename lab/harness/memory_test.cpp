@@ -14,7 +14,7 @@ namespace lab {
 namespace memory_test {
 namespace {
 
-// The compiler may drop an allocation whose block nobody sees.
+// Keeps the compiler from dropping an allocation whose block is never used.
 void keep(void* block) { asm volatile("" : : "r"(block) : "memory"); }
 
 class Allocations : public testing::Test {
