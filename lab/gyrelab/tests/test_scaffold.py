@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""New experiments and contenders are sound as they are made, and wrong names are refused."""
+"""New experiments and contenders are valid from the start, and wrong names are refused."""
 
 from pathlib import Path
 
@@ -31,7 +31,7 @@ def test_a_new_contender_is_described_built_and_told_its_concept(own_experiments
     assert [each.name for each in loaded.contenders] == ["gyre", "libuv"]
     assert "libuv.cpp LIBS gyre_deps::libuv" in (folder / "CMakeLists.txt").read_text()
     source = (folder / "libuv.cpp").read_text()
-    assert "subject.run(count)" in source and "//                     };" in source
+    assert "subject.run(count)" in source and "//     };" in source
     assert "contender_main<libuv_contender>" in source
 
 
