@@ -68,7 +68,7 @@ struct workload {
     clients.visit(cell.connections, never, then::stays, harness.sabotage);
     coming.stop();
     const network::usage idle = server.used();
-    clients.look();
+    clients.receive_pending();
     result.check("connections_answered", clients.answered(), warm_up + cell.connections);
     result.check("wrong_answers", clients.wrong(), 0);
     if (!result.ok()) return;
@@ -81,7 +81,7 @@ struct workload {
     const auto visits = static_cast<double>(clients.begun() - came);
     churning.stop();
     const network::usage after = server.used();
-    clients.look();
+    clients.receive_pending();
     result.check("visits_answered", clients.answered(), clients.begun());
     result.check("wrong_visits", clients.wrong(), 0);
 

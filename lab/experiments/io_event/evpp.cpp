@@ -17,8 +17,8 @@ class evpp_loop {
  public:
   explicit evpp_loop(std::span<lab::io_event::channel> channels) {
     for (lab::io_event::channel& each : channels) {
-      evpp::FdChannel& made = channels_.emplace_back(&loop_, each.fd(), false, false);
-      made.SetReadCallback([&each] { each.readable(); });
+      evpp::FdChannel& watcher = channels_.emplace_back(&loop_, each.fd(), false, false);
+      watcher.SetReadCallback([&each] { each.readable(); });
     }
   }
 

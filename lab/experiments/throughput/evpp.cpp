@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// evpp: a TCPConn per socket, connection as in its TCPServer after accept. Input is sent directly
+// evpp: a TCPConn per socket, made as in its TCPServer after accept. Input is sent directly
 // from evpp's Buffer; evpp copies the bytes that the kernel does not accept.
 #include <lab/experiments/throughput/contender.hpp>
 
@@ -44,19 +44,18 @@ class evpp_contender {
  private:
   template <class Session>
   static std::shared_ptr<adopted> open(evpp::EventLoop& loop, Session& served) {
-    auto connection = std::make_shared<adopted>(&loop, "", served.fd(), "", "", 0);
-    connection->SetConnectionCallback([&served](const evpp::TCPConnPtr& connection) {
+    auto peer = std::make_shared<adopted>(&loop, "", served.fd(), "", "", 0);
+    peer->SetConnectionCallback([&served](const evpp::TCPConnPtr& connection) {
       if (!connection->IsConnected()) served.lost();
     });
-    connection->SetMessageCallback(
-        [&served](const evpp::TCPConnPtr& connection, evpp::Buffer* buffer) {
-          const auto answer =
-              served.received(std::as_bytes(std::span(buffer->data(), buffer->length())));
-          if (!answer.empty()) connection->Send(answer.data(), answer.size());
-          buffer->Reset();
-        });
-    connection->SetCloseCallback([&served](const evpp::TCPConnPtr&) { served.lost(); });
-    return connection;
+    peer->SetMessageCallback([&served](const evpp::TCPConnPtr& connection, evpp::Buffer* buffer) {
+      const auto answer =
+          served.received(std::as_bytes(std::span(buffer->data(), buffer->length())));
+      if (!answer.empty()) connection->Send(answer.data(), answer.size());
+      buffer->Reset();
+    });
+    peer->SetCloseCallback([&served](const evpp::TCPConnPtr&) { served.lost(); });
+    return peer;
   }
 };
 

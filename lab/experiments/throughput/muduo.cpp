@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// muduo: a TcpConnection per socket, connection as in its TcpServer after accept. Input is sent
+// muduo: a TcpConnection per socket, made as in its TcpServer after accept. Input is sent
 // directly from muduo's Buffer; muduo copies the bytes that the kernel does not accept.
 #include <lab/experiments/throughput/contender.hpp>
 
@@ -36,21 +36,20 @@ class muduo_contender {
   static muduo::net::TcpConnectionPtr open(muduo::net::EventLoop& loop, Session& served) {
     using namespace muduo;
     const net::InetAddress nowhere;
-    auto connection =
-        std::make_shared<net::TcpConnection>(&loop, "", served.fd(), nowhere, nowhere);
-    connection->setConnectionCallback([&served](const net::TcpConnectionPtr& connection) {
+    auto peer = std::make_shared<net::TcpConnection>(&loop, "", served.fd(), nowhere, nowhere);
+    peer->setConnectionCallback([&served](const net::TcpConnectionPtr& connection) {
       if (!connection->connected()) served.lost();
     });
-    connection->setMessageCallback(
+    peer->setMessageCallback(
         [&served](const net::TcpConnectionPtr& connection, net::Buffer* buffer, Timestamp) {
           const auto answer =
               served.received(std::as_bytes(std::span(buffer->peek(), buffer->readableBytes())));
           if (!answer.empty()) connection->send(answer.data(), static_cast<int>(answer.size()));
           buffer->retrieveAll();
         });
-    connection->setCloseCallback([&served](const net::TcpConnectionPtr&) { served.lost(); });
-    connection->connectEstablished();
-    return connection;
+    peer->setCloseCallback([&served](const net::TcpConnectionPtr&) { served.lost(); });
+    peer->connectEstablished();
+    return peer;
   }
 };
 
