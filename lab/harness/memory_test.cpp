@@ -87,7 +87,7 @@ TEST_F(Allocations, OverAlignedNewCountsOnce) {
             1u);
 }
 
-TEST_F(Allocations, ThoseOfAThreadThatIsGoneStayCounted) {
+TEST_F(Allocations, AllocationsOfAnEndedThreadStayCounted) {
   constexpr int blocks = 1000;
   const auto counted = during([] {
     std::thread([] {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lets a test wait for the destruction of what owns it, such as a thread's hooks.
+// A member that fulfils a promise when its owner, such as a thread's hooks, is destroyed.
 #pragma once
 
 #include <future>
@@ -7,11 +7,12 @@
 
 namespace gyre::test {
 
-/// Keeps its promise when its last owner is gone.
-struct last_breath {
-  explicit last_breath(std::promise<void>& announced) : end(&announced) {}
-  last_breath(last_breath&& other) noexcept : end(std::exchange(other.end, nullptr)) {}
-  ~last_breath() {
+/// Sets the value of `announced` when the last owner is destroyed.
+struct destruction_promise {
+  explicit destruction_promise(std::promise<void>& announced) : end(&announced) {}
+  destruction_promise(destruction_promise&& other) noexcept
+      : end(std::exchange(other.end, nullptr)) {}
+  ~destruction_promise() {
     if (end != nullptr) end->set_value();
   }
   std::promise<void>* end;
