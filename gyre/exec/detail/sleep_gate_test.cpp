@@ -69,14 +69,14 @@ TEST(SleepGate, LosesNoWakeUp) {
   sleep_gate gate(false);
   std::atomic<int> posted = 0;
   std::atomic<int> taken = 0;
-  std::counting_semaphore<> wakeups(0);  // keeps a late wake-up, as an eventfd does
+  std::counting_semaphore<> sleeper(0);  // keeps a late wake-up, as an eventfd does
   int wakeups = 0;
   std::jthread producer([&] {
     for (int round = 1; round <= rounds; ++round) {
       posted.store(round, std::memory_order_release);
       if (gate.must_wake()) {
         ++wakeups;
-        wakeups.release();
+        sleeper.release();
       }
       while (taken.load(std::memory_order_acquire) != round) std::this_thread::yield();
     }
@@ -84,7 +84,7 @@ TEST(SleepGate, LosesNoWakeUp) {
   for (int round = 1; round <= rounds; ++round) {
     while (posted.load(std::memory_order_acquire) != round) {
       gate.fall_asleep();
-      if (posted.load(std::memory_order_acquire) != round) wakeups.acquire();
+      if (posted.load(std::memory_order_acquire) != round) sleeper.acquire();
       gate.wake_up();
     }
     taken.store(round, std::memory_order_release);
