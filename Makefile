@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# A thin face over the tools: every target sets up what it needs, so nothing has to be typed
-# before it.
+# Shortcuts for the tools. Every target first installs what it needs.
 
 jobs := $(shell nproc)
 # Most tests wait more than they compute.
@@ -16,7 +15,7 @@ check = ctest --preset $(1) --parallel $(tests)
 .PHONY: help report test lint format sanitize trust coverage clean
 
 help: ## show this list
-	@echo "make report and make test are the two to know. All of them:"
+	@echo "The main targets are report and test. All targets:"
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | awk -F '\t' '{ printf "  make %-9s %s\n", $$1, $$2 }'
 
 report: ## measure on this machine (under ten minutes), write report/index.html

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# Finds evpp, whose CMake package does not name what it depends on, and defines gyre_deps::evpp, with
-# which #include <evpp/event_loop.h> works. It is taken to be built with moodycamel's queue.
+# Finds evpp, whose CMake package does not name its dependencies, and defines gyre_deps::evpp, with
+# which #include <evpp/event_loop.h> works. Assumes that evpp is built with moodycamel's queue.
 
 find_path(evpp_INCLUDE_DIR NAMES evpp/event_loop.h)
 find_library(evpp_LIBRARY NAMES evpp_concurrentqueue evpp)

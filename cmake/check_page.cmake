@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# Fails unless every ```cpp block of the Markdown file PAGE stands, line by line, in a C++ file under
-# the folder SOURCES, be it further indented there.
+# Fails unless every ```cpp block of the Markdown file PAGE is found, line by line, in a C++ file
+# under the folder SOURCES; it may be indented further there.
 cmake_minimum_required(VERSION 3.25)
 
 file(GLOB_RECURSE files "${SOURCES}/*.cpp")
@@ -23,7 +23,7 @@ while(TRUE)
   string(SUBSTRING "${rest}" ${begin} -1 rest)
   string(FIND "${rest}" "\n```\n" end)
   if(end EQUAL -1)
-    message(FATAL_ERROR "${PAGE}: a block does not end")
+    message(FATAL_ERROR "${PAGE}: a ```cpp block has no end")
   endif()
   math(EXPR length "${end} + 1")
   string(SUBSTRING "${rest}" 0 ${length} block)
@@ -39,10 +39,10 @@ while(TRUE)
     string(REGEX REPLACE "\n([^\n])" "\n  \\1" indented "${indented}")
   endforeach()
   if(found EQUAL -1)
-    message(FATAL_ERROR "${PAGE} shows what no file under ${SOURCES} says:${block}")
+    message(FATAL_ERROR "${PAGE} shows code that no file under ${SOURCES} contains:${block}")
   endif()
   math(EXPR blocks "${blocks} + 1")
 endwhile()
 if(blocks EQUAL 0)
-  message(FATAL_ERROR "${PAGE} shows no C++ at all")
+  message(FATAL_ERROR "${PAGE} has no ```cpp block")
 endif()

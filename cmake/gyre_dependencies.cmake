@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-# Finds what gyre needs (threads; c-ares and liburing, as PkgConfig::libcares and
-# PkgConfig::liburing) and what is optional. An optional dependency that is found becomes an imported
-# target gyre_deps::NAME; whatever lists a gyre_deps::NAME that does not exist is skipped with one
-# status line.
+# Finds the dependencies of gyre: the required ones (threads; c-ares and liburing, as
+# PkgConfig::libcares and PkgConfig::liburing) and the optional ones. An optional dependency that is
+# found becomes an imported target gyre_deps::NAME; targets that list a missing gyre_deps::NAME are
+# skipped with one status line.
 #
 #   gyre_deps::boost            Boost headers >= 1.81 (lockfree)
 #   gyre_deps::asio             the same headers, ready for boost::asio
@@ -30,7 +30,7 @@ if(NOT liburing_FOUND)
 endif()
 if(gyre_not_here)
   list(JOIN gyre_not_here ", " gyre_not_here)
-  message(FATAL_ERROR "gyre needs what pkg-config does not find here: ${gyre_not_here}")
+  message(FATAL_ERROR "gyre needs packages that pkg-config does not find: ${gyre_not_here}")
 endif()
 
 if(GYRE_BUILD_TESTS OR GYRE_BUILD_LAB)
@@ -57,7 +57,7 @@ if(GYRE_BUILD_LAB)
   endif()
 
   # gyre_find_peer(NAME PACKAGE TARGET): gyre_deps::NAME is the TARGET of an installed PACKAGE. The
-  # language is said, as a package may try out the compiler's coroutines.
+  # language version is set, as a package may test the compiler's coroutines.
   function(gyre_find_peer name package target)
     set(CMAKE_CXX_STANDARD 23)
     find_package(${package} QUIET CONFIG GLOBAL)
@@ -87,8 +87,7 @@ if(GYRE_BUILD_TESTS)
   include(GoogleTest)
 endif()
 
-# gyre_missing_dependencies(OUT LIBRARY…): the gyre_deps:: names among the libraries that were not
-# found.
+# gyre_missing_dependencies(OUT LIBRARY…): the gyre_deps:: names among LIBRARY… that were not found.
 function(gyre_missing_dependencies out)
   set(missing "")
   foreach(library IN LISTS ARGN)

@@ -18,7 +18,7 @@ foreach(header IN LISTS gyre_optional_headers)
   install(FILES "${header}" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/${folder}")
 endforeach()
 
-# The values that options had in this build, for whoever uses it from whatever build.
+# The values of the options of this build, for users of the installed library.
 get_property(gyre_async_backtrace GLOBAL PROPERTY GYRE_ASYNC_BACKTRACE)
 configure_file(
   "${CMAKE_CURRENT_LIST_DIR}/build_options.hpp.in" "${PROJECT_BINARY_DIR}/build_options.hpp.in"
@@ -40,8 +40,8 @@ install(
   FILES "${PROJECT_BINARY_DIR}/gyreConfig.cmake" "${PROJECT_BINARY_DIR}/gyreConfigVersion.cmake"
   DESTINATION "${gyre_cmake_dir}")
 
-# A static library must stand before those it uses, so the rooms are named from the last to the
-# first.
+# A static library must precede the libraries that it uses, so the rooms are listed from the last to
+# the first.
 set(gyre_pc_libraries "")
 foreach(room IN LISTS gyre_rooms)
   get_target_property(type gyre_${room} TYPE)
@@ -52,7 +52,7 @@ endforeach()
 set(gyre_pc_dir "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
 cmake_path(RELATIVE_PATH CMAKE_INSTALL_PREFIX
   BASE_DIRECTORY "${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig" OUTPUT_VARIABLE gyre_pc_prefix)
-# Below the prefix, so that an installation can be moved, unless they are absolute.
+# Relative to the prefix, so that an installation can be moved, unless the paths are absolute.
 foreach(dir IN ITEMS INCLUDEDIR LIBDIR)
   string(TOLOWER "gyre_pc_${dir}" variable)
   if(IS_ABSOLUTE "${CMAKE_INSTALL_${dir}}")

@@ -1,14 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-# The functions with which a room declares what it holds: its library, its optional headers, its
-# tests.
+# The functions with which a room declares its library, its optional headers and its tests.
 
 # gyre_add_room(NAME [DEPENDS room…] [HEADERS file…] [SOURCES file…] [EXCLUDE file…] [LIBS target…])
 #
-# Makes the library gyre_NAME, static unless BUILD_SHARED_LIBS is set, known as gyre::NAME; without
-# sources it is an interface library. Files are relative to the room's folder; where neither HEADERS nor
-# SOURCES are given, they are all files there that are neither a test's nor in EXCLUDE. HEADERS are
-# installed and must each compile alone. DEPENDS names rooms above this one; LIBS are further libraries
-# the room needs in public.
+# Makes the library gyre_NAME with the alias gyre::NAME: static unless BUILD_SHARED_LIBS is set, an
+# interface library without sources. Files are relative to the room's folder; without HEADERS and
+# SOURCES, the room has all files of the folder except tests and those in EXCLUDE. HEADERS are
+# installed and must each compile alone. DEPENDS names rooms above this one; LIBS are further public
+# dependencies.
 function(gyre_add_room name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "DEPENDS;HEADERS;SOURCES;EXCLUDE;LIBS")
   if(arg_UNPARSED_ARGUMENTS)
@@ -47,7 +46,7 @@ function(gyre_add_room name)
   set_target_properties(${target} PROPERTIES EXPORT_NAME ${name})
   if(CMAKE_UNITY_BUILD)
     gyre_allow_unity(${target})
-    target_compile_options(${target} PRIVATE -Wno-shadow)  # of one source's names by another's
+    target_compile_options(${target} PRIVATE -Wno-shadow)  # one source's names may shadow another's
   endif()
   if(PROJECT_IS_TOP_LEVEL)
     gyre_check_headers_alone(${target} "${arg_HEADERS}" "${arg_SOURCES}")
@@ -56,16 +55,16 @@ function(gyre_add_room name)
   set_property(GLOBAL APPEND PROPERTY GYRE_ROOMS ${name})
 endfunction()
 
-# gyre_allow_unity(TARGET): for sources that are compiled together. GCC takes what is included for a header,
-# where an unnamed namespace would be a mistake.
+# gyre_allow_unity(TARGET): for sources that are compiled together. GCC treats the included sources
+# as headers, where an unnamed namespace would be a mistake.
 function(gyre_allow_unity target)
   target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
 endfunction()
 
 # gyre_check_headers_alone(TARGET HEADERS SOURCES)
 #
-# Has the target all_verify_interface_header_sets compile HEADERS alone, but for those that the first
-# line of a source includes: building the library has compiled them alone already.
+# Makes the target all_verify_interface_header_sets compile each of HEADERS alone, except the
+# headers that a source includes first: building the library has compiled them alone already.
 function(gyre_check_headers_alone target headers sources)
   cmake_path(RELATIVE_PATH CMAKE_CURRENT_SOURCE_DIR
     BASE_DIRECTORY "${PROJECT_SOURCE_DIR}" OUTPUT_VARIABLE room)
@@ -86,9 +85,9 @@ endfunction()
 
 # gyre_add_optional_headers(ROOM DEPENDENCY file…)
 #
-# Headers of a room that only compile where gyre_deps::DEPENDENCY is installed. They are always
-# installed, so that a user who has the dependency can include them; they are checked to compile
-# alone where it is found.
+# Declares headers of a room that compile only where gyre_deps::DEPENDENCY is installed. They are
+# always installed, so that a user who has the dependency can include them. Where the dependency is
+# found, each header is checked to compile alone.
 function(gyre_add_optional_headers room dependency)
   set(target gyre_${room}_with_${dependency})
   add_library(${target} INTERFACE)
@@ -106,8 +105,8 @@ endfunction()
 
 # gyre_cache_precompiled(TARGET)
 #
-# Lets ccache keep a target that makes or uses a precompiled header, by the settings its manual asks
-# for. They make it blind to __DATE__ and __TIME__, so they are for such targets only.
+# Lets ccache cache a target that makes or uses a precompiled header, by the settings of its manual.
+# With them ccache ignores __DATE__ and __TIME__, so they are for such targets only.
 function(gyre_cache_precompiled target)
   if(NOT CMAKE_CXX_COMPILER_LAUNCHER MATCHES "ccache$")
     return()
@@ -120,10 +119,10 @@ function(gyre_cache_precompiled target)
     $<$<CXX_COMPILER_ID:Clang>:SHELL:-Xclang -fno-pch-timestamp>)
 endfunction()
 
-# gyre_test_headers: GoogleTest and what most tests include besides, precompiled once for all tests.
-# It holds nothing of gyre, so it hides no missing include of gyre's own.
+# gyre_test_headers: GoogleTest and other headers that most tests include, precompiled once for all
+# tests. No header of gyre is among them, so a missing include of gyre's own is noticed.
 if(GYRE_BUILD_TESTS)
-  # A target has a precompiled header only for the sake of a source.
+  # A target needs a source to have a precompiled header.
   file(CONFIGURE OUTPUT "${PROJECT_BINARY_DIR}/gyre_test_headers.cpp" CONTENT "")
   add_library(gyre_test_headers OBJECT EXCLUDE_FROM_ALL
     "${PROJECT_BINARY_DIR}/gyre_test_headers.cpp")
@@ -136,13 +135,13 @@ if(GYRE_BUILD_TESTS)
   gyre_cache_precompiled(gyre_test_headers)
 endif()
 
-# What tests with BOTH_POLLERS run on, in the words of GYRE_IO.
+# The pollers of tests with BOTH_POLLERS, as values of GYRE_IO.
 if(NOT DEFINED gyre_pollers_under_test)
   set(gyre_pollers_under_test epoll uring)
 endif()
 
-# gyre_test_prefix(OUT ROOM POLLER): what the names of a room's tests begin with on POLLER, "ROOM."
-# on epoll and "ROOM.uring." on io_uring.
+# gyre_test_prefix(OUT ROOM POLLER): the prefix of a room's test names on POLLER, "ROOM." on epoll
+# and "ROOM.uring." on io_uring.
 function(gyre_test_prefix out room poller)
   if(poller STREQUAL "epoll")
     set(${out} ${room}. PARENT_SCOPE)
@@ -151,8 +150,8 @@ function(gyre_test_prefix out room poller)
   endif()
 endfunction()
 
-# gyre_skip_without_threads(OUT FILE): whether FILE is left out because ThreadSanitizer has nothing to
-# see in it: it names nothing that starts a thread or runs on one.
+# gyre_skip_without_threads(OUT FILE): whether FILE is skipped because ThreadSanitizer cannot find
+# anything in it: it names nothing that starts a thread or runs on one.
 function(gyre_skip_without_threads out file)
   set(${out} FALSE PARENT_SCOPE)
   if(GYRE_SANITIZE MATCHES "thread")
@@ -164,26 +163,28 @@ function(gyre_skip_without_threads out file)
   endif()
 endfunction()
 
-# Compiling is most of what tests cost, and most of that is what each file includes. So the tests of a
-# call are compiled several files at a time, unless each is to be a program that can be built and run
-# by itself.
+# Most of the cost of tests is compiling, and most of that is the included headers. So the files of
+# one call are compiled several at a time, unless each is to be a program of its own.
 option(GYRE_UNITY_TESTS "Compile several test files together" ON)
 set(gyre_unity_bytes 60000)  # of source in one translation unit
 
-# What -O3 does to coroutines is what these are about.
+# These tests depend on the effect of -O3 on coroutines.
 set(gyre_fully_optimised_tests compiler_traps_test task_depth_test transfer_test task_allocation_test
   event_loop_allocation_test echo_allocation_test inbox_memory_test tcp_client_memory_test)
 
 # gyre_add_test(ROOM file_test.cpp… [BOTH_POLLERS] [APART] [LIBS target…])
 #
-# Makes of the files GoogleTest programs, linked with gyre::ROOM and LIBS, and registers their
+# Builds GoogleTest programs from the files, linked with gyre::ROOM and LIBS, and registers their
 # tests with the label ROOM and the names ROOM.Suite.Test. The target gyre_ROOM_tests builds them.
-# Those whose loops do I/O say BOTH_POLLERS: they run on epoll and, as ROOM.uring.Suite.Test, on io_uring. Each file of a call
-# with APART is a program of its own in any case: one that replaces operator new, say. A gyre_deps::
-# library that is not installed skips the tests with one status line.
+#
+#   BOTH_POLLERS  for tests whose loops do I/O: they run on epoll and, as ROOM.uring.Suite.Test, on
+#                 io_uring
+#   APART         makes each file a program of its own in any case: one that replaces operator new, say
+#
+# If a gyre_deps:: library is not installed, the tests are skipped with one status line.
 #
 # Each test runs in a process of its own. With GYRE_UNITY_TESTS files are compiled together, so all
-# that a file defines stands in a namespace of its name, `namespace timer_test { namespace {`.
+# definitions of a file stand in a namespace of its name, `namespace timer_test { namespace {`.
 function(gyre_add_test room)
   if(NOT GYRE_BUILD_TESTS)
     return()
@@ -225,7 +226,8 @@ endfunction()
 
 # gyre_add_test_program(ROOM SOURCES BOTH_POLLERS LIBS)
 #
-# One program of gyre_add_test: gyre_ROOM_STEM of one file, gyre_ROOM_STEM_and_more of several.
+# Makes one program of gyre_add_test: gyre_ROOM_STEM for one file, gyre_ROOM_STEM_and_more for
+# several.
 function(gyre_add_test_program room sources both_pollers libs)
   list(GET sources 0 first)
   cmake_path(GET first STEM stem)
@@ -251,7 +253,7 @@ function(gyre_add_test_program room sources both_pollers libs)
   else()
     set_target_properties(${target} PROPERTIES UNITY_BUILD OFF)
   endif()
-  # With sanitizers GCC warns of values that its own checks hide from it.
+  # With sanitizers GCC warns of values that its own instrumentation hides from it.
   if(GYRE_SANITIZE)
     target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>)
   endif()

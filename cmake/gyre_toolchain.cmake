@@ -14,7 +14,7 @@ if(PROJECT_IS_TOP_LEVEL)
   endif()
 
   set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
-  # For clangd and other tools, which look for it at the root. A read-only source tree goes without.
+  # clangd and other tools look for the file at the root. A read-only source tree gets no link.
   if(PROJECT_BINARY_DIR STREQUAL "${PROJECT_SOURCE_DIR}/build/release" OR
      PROJECT_BINARY_DIR STREQUAL "${PROJECT_SOURCE_DIR}/build/debug")
     file(CREATE_LINK "${PROJECT_BINARY_DIR}/compile_commands.json"
@@ -30,8 +30,8 @@ set(CMAKE_CXX_SCAN_FOR_MODULES OFF)
 if(GYRE_SANITIZE)
   add_compile_options(
     "-fsanitize=${GYRE_SANITIZE}" -fno-sanitize-recover=all -fno-omit-frame-pointer)
-  # This check asks the kernel through a pipe whether an object's memory is there, and so takes every
-  # object for a wrong one in tests that leave no descriptors.
+  # This check asks the kernel through a pipe whether an object's memory is mapped, and so reports
+  # every object in tests that leave no descriptors.
   add_compile_options(-fno-sanitize=vptr)
   add_link_options("-fsanitize=${GYRE_SANITIZE}")
 endif()
@@ -43,8 +43,8 @@ if(GYRE_COVERAGE)
   add_link_options(-fprofile-instr-generate)
 endif()
 
-# The warnings everything here compiles without: for the directories below, so that they hold for
-# the programs that check each header alone as well; never for those who use gyre.
+# The warnings without which everything here compiles: set for the directories below, so that they
+# also apply to the programs that check each header alone; never for users of gyre.
 add_compile_options(-Wall -Wextra -Wconversion -Wshadow)
 if(GYRE_WARNINGS_AS_ERRORS)
   add_compile_options(-Werror)

@@ -64,7 +64,7 @@ class chat_room {
     const std::error_code error = gyre::net::for_each_frame(
         who.lines, in,
         [&](std::span<const std::byte> line) { line_came(who, gyre::io::input(line).text()); });
-    if (error) by.abort(error);  // longer than a line may be
+    if (error) by.abort(error);  // the line is too long
   }
 
   void line_came(guest& who, std::string_view line) {
@@ -72,14 +72,14 @@ class chat_room {
     if (!who.name.empty()) {
       say(who.name + ": " + std::string(line));
     } else if (!line.empty()) {
-      who.name = line.substr(0, most_of_a_name);  // it goes before each of their lines
+      who.name = line.substr(0, most_of_a_name);  // the name precedes each of the guest's lines
       say("* " + who.name + " joins");
     }
   }
 
   static constexpr std::size_t most_of_a_name = 32;
 
-  // A guest that reads slowly loses the newest lines when more wait than the server keeps.
+  // A guest that reads slowly loses the newest lines once its output queue is full.
   void say(const std::string& what) { server_.broadcast(what + "\n"); }
 
   gyre::net::tcp_server server_;

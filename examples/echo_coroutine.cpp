@@ -29,7 +29,7 @@ gyre::task<> serve(gyre::runtime& rt, gyre::net::endpoint at) {
   for (;;) {
     gyre::net::socket client = co_await listener.accept_socket();
     gyre::loop& home = rt.loops().next();
-    // A peer that resets its connection ends that one only.
+    // A reset connection ends only its own coroutine.
     rt.spawn(home, gyre::as_expected(echo(home, std::move(client))));
   }
 }

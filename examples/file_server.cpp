@@ -39,7 +39,7 @@
 using namespace std::chrono_literals;
 namespace fs = std::filesystem;
 
-// A client has two descriptors at most, and a process usually 1024.
+// A client uses at most two descriptors, and a process usually has 1024.
 constexpr std::uint64_t most_clients = 400;
 // Per address, so that one client that sends requests and reads nothing leaves slots for others.
 constexpr std::size_t most_of_one_address = 100;
@@ -53,7 +53,7 @@ struct site {
   std::unordered_map<gyre::net::ip_address, std::size_t> clients{};
 };
 
-// A client while it is served.
+// The state of a client that is being served.
 class visit {
  public:
   visit(site& visited, const gyre::net::ip_address& from, gyre::semaphore_permit place)
@@ -106,7 +106,7 @@ gyre::unique_fd open_beneath(int folder, const fs::path& path) {
   how.flags = O_RDONLY | O_NONBLOCK | O_CLOEXEC;
   how.resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS;
   const long opened = ::syscall(SYS_openat2, folder, path.c_str(), &how, sizeof how);
-  // EPERM: the answer of some containers to calls that they do not know.
+  // EPERM: some containers return it for system calls that they do not know.
   if (opened < 0 && (errno == ENOSYS || errno == EPERM)) return open_step_by_step(folder, path);
   return gyre::unique_fd(static_cast<int>(opened));
 }
@@ -116,7 +116,7 @@ struct content {
   std::size_t size;
 };
 
-// A regular file, and nothing else.
+// Opens a regular file, and nothing else.
 gyre::task<content> open_content(int folder, fs::path path) {
   gyre::unique_fd file = open_beneath(folder, path);
   struct ::stat status{};
@@ -127,7 +127,7 @@ gyre::task<content> open_content(int folder, fs::path path) {
   co_return content{std::move(file), static_cast<std::size_t>(status.st_size)};
 }
 
-// A lack of descriptors or memory says nothing about the file.
+// Lack of descriptors or memory is not the file's error.
 std::string_view status_of(std::error_code error) {
   constexpr std::errc of_the_server[] = {
       std::errc::too_many_files_open, std::errc::too_many_files_open_in_system,
@@ -177,11 +177,11 @@ gyre::task<> serve(gyre::runtime& rt, gyre::net::endpoint at, site& served) {
   gyre::net::tcp_listener listener(loop, at);
   std::cout << "listening on " << listener.local_endpoint() << std::endl;
   for (;;) {
-    // While there are too many, clients wait in the kernel's queue.
+    // Surplus clients wait in the kernel's accept queue.
     gyre::semaphore_permit place = co_await served.places.permit();
     gyre::net::tcp_stream client = co_await listener.accept();
     auto answering = answer(std::move(client), std::move(place), served);
-    // Downloads that have begun when SIGTERM comes are finished.
+    // Downloads that have begun before SIGTERM are finished.
     rt.spawn(loop, gyre::as_expected(std::move(answering)), gyre::shutdown_phase::force);
   }
 }

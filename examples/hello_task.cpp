@@ -13,7 +13,7 @@
 using namespace std::chrono_literals;
 
 gyre::task<int> twice(int number) {
-  co_await gyre::sleep_for(100ms);  // stands for a question to somebody else
+  co_await gyre::sleep_for(100ms);  // stands for a request to a server
   co_return 2 * number;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A TCP proxy: each connection is forwarded to one server, in both directions at once. A side that
-// reads slowly slows the other down, and the end of each direction is passed on by itself.
+// reads slowly slows the other side down, and the end of each direction is forwarded separately.
 //
 //     proxy LISTEN_ADDRESS:PORT SERVER_ADDRESS:PORT
 #include <gyre/io/received.hpp>
@@ -20,7 +20,7 @@
 
 using namespace std::chrono_literals;
 
-// Back pressure: reads again only when the bytes before have been written.
+// Back pressure: reads again only when the previous bytes have been written.
 gyre::task<> forward(gyre::net::tcp_stream& from, gyre::net::tcp_stream& to) {
   for (;;) {
     gyre::io::received data = co_await from.receive();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A SOCKS 5 proxy without authentication (RFC 1928): CONNECT to IPv4, IPv6 and names, which it
-// looks up without blocking.
+// A SOCKS 5 proxy without authentication (RFC 1928): CONNECT to IPv4 and IPv6 addresses and to
+// names, which are looked up without blocking.
 //
 //     socks5_proxy [ADDRESS:PORT]
 #include <gyre/io/buffer.hpp>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The time protocol (RFC 868): sends the seconds since 1900 to each TCP connection, and in answer
-// to each UDP datagram.
+// A server of the time protocol (RFC 868): sends the seconds since 1900 to each TCP connection, and
+// in answer to each UDP datagram.
 //
 //     time_server [ADDRESS:PORT]
 #include <gyre/exec/loop.hpp>

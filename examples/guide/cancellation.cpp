@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Guide, part 5: asking coroutines to stop, and scopes that leave nothing behind.
+// Guide, part 5: stopping coroutines, and scopes that wait for everything they started.
 #include <gyre/exec/loop.hpp>
 #include <gyre/exec/sync_wait.hpp>
 #include <gyre/task/finally.hpp>

@@ -27,7 +27,7 @@ using namespace std::chrono_literals;
 
 const gyre::net::endpoint any_port(gyre::net::ip_address::loopback_v4(), 0);
 
-// The server's answer, as soon as it has `wanted` bytes.
+// Returns the server's answer once it has `wanted` bytes.
 std::string ask(const gyre::net::endpoint& server, std::string_view question, std::size_t wanted) {
   gyre::loop loop;
   std::string answer;
@@ -42,7 +42,7 @@ std::string ask(const gyre::net::endpoint& server, std::string_view question, st
     std::cerr << "attempt " << attempts << ": " << why.message() << '\n';
   });
   client.connect(server);
-  client.send(question);  // kept until it is connected
+  client.send(question);  // queued until it is connected
   loop.run();
   return answer;
 }
@@ -77,7 +77,7 @@ void answer_from_another_thread() {
     std::string word(in.text());
     in.consume_all();
     pool.post([asking = from.ref(), word = std::move(word)] {
-      asking.send(looked_up(word));  // false if it has gone meanwhile
+      asking.send(looked_up(word));  // false if it is closed by then
     });
   });
   server.listen(any_port);
@@ -114,7 +114,7 @@ void outlive_handlers_that_throw() {
   gyre::loop_pool loops(1, {.loop = one_loop});
   gyre::net::tcp_server server(loops);
   server.on_message([](gyre::net::tcp_connection& from, gyre::io::input& in) {
-    const int number = number_in(in.text());  // throws if it is none
+    const int number = number_in(in.text());  // throws if it is not a number
     in.consume_all();
     from.send(std::to_string(2 * number));
   });
@@ -133,7 +133,7 @@ void answer_messages() {
     const std::error_code error = gyre::net::for_each_frame(
         packets, in, [&](std::span<const std::byte> payload) { packets.encode(out, payload); });
     if (error) {
-      from.abort(error);  // longer than it may be
+      from.abort(error);  // longer than the limit
     } else {
       from.send(std::move(out));
     }

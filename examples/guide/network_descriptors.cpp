@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Guide to the network, part 9: descriptors that go over a Unix socket.
+// Guide to the network, part 9: descriptors passed over a Unix socket.
 #include <gyre/base/unique_fd.hpp>
 #include <gyre/exec/loop.hpp>
 #include <gyre/io/input.hpp>

@@ -26,7 +26,7 @@ std::uint64_t size_of(const gyre::unique_fd& file) {
   return ::fstat(file.get(), &status) == 0 ? static_cast<std::uint64_t>(status.st_size) : 0;
 }
 
-// The bytes that the server sends until it closes the connection.
+// Returns the bytes that the server sends until it closes the connection.
 std::string download(gyre::loop& loop, const gyre::net::endpoint& server) {
   std::string page;
   gyre::net::tcp_client client(loop);
@@ -54,7 +54,7 @@ int main() {
     if (!page) return from.abort();
     const std::uint64_t size = size_of(page);
     from.send(std::to_string(size) + " bytes:\n");
-    from.send_file(std::move(page), 0, size);  // goes where it is: behind the line, before the end
+    from.send_file(std::move(page), 0, size);  // sent in order: after the line, before the end
     from.close();
   });
   server.listen(any_port);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Guide to the network, part 10: a server with callbacks as a whole program, and its end.
+// Guide to the network, part 10: a server with callbacks as a whole program, and its shutdown.
 #include <gyre/io/buffer.hpp>
 #include <gyre/io/input.hpp>
 #include <gyre/net/connect.hpp>

@@ -107,7 +107,7 @@ gyre::task<> serve_for_a_while(gyre::event_loop& loop) {
 
 gyre::task<> print_packets(gyre::io::stream& from) {
   const gyre::net::length_prefixed packets({.width = 2, .maximum = 1200});
-  gyre::io::buffer held;  // what has come and was not asked for yet
+  gyre::io::buffer held;  // bytes received beyond the last frame
   while (auto packet = co_await gyre::net::read_frame(from, packets, held)) {
     std::cout << gyre::io::input(*packet).text() << '\n';
   }

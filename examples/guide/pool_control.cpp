@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Guide to pools, parts 6 and 7: the order of tasks, the end of a pool, and its metrics.
+// Guide to pools, parts 6 and 7: priorities, the shutdown of a pool, and its metrics.
 #include <gyre/pool/future.hpp>
 #include <gyre/pool/thread_pool.hpp>
 

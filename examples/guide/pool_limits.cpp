@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Guide to pools, part 3: a pool that is full.
+// Guide to pools, part 3: the capacity of a pool.
 #include <gyre/exec/loop.hpp>
 #include <gyre/exec/sync_wait.hpp>
 #include <gyre/pool/thread_pool.hpp>

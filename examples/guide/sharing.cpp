@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Guide, part 6: state that several coroutines use.
+// Guide, part 6: state that several coroutines share.
 #include <gyre/exec/loop.hpp>
 #include <gyre/exec/loop_thread.hpp>
 #include <gyre/exec/sync_wait.hpp>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Guide to whole programs: one call in main(), tasks on all loops, and an end in phases.
+// Guide to whole programs: one call in main(), tasks on all loops, and a shutdown in phases.
 #include <gyre/pool/future.hpp>
 #include <gyre/runtime/runtime.hpp>
 #include <gyre/sync/channel.hpp>

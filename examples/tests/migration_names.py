@@ -16,7 +16,7 @@ from pathlib import Path
 
 FEWEST_NAMES = 200
 NAME = re.compile(r"(?:[a-z_][a-z0-9_]*::)*(?:[a-z_][a-z0-9_]*|operator\[\])")
-OTHERS = {"double", "shared_ptr", "std::chrono"}  # in the text, and not gyre's
+OTHERS = {"double", "shared_ptr", "std::chrono"}  # in the text, but not gyre's
 LITERAL = re.compile(r"[0-9]+[a-z]+|[A-Z_]+")  # 1ms, TCP_INFO
 
 page, headers, output = (Path(each) for each in sys.argv[1:])

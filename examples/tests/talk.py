@@ -30,7 +30,7 @@ socket.setdefaulttimeout(PATIENCE)
 
 
 class Program:
-    """A running example. Leaving the context ends it, and checks how it ended."""
+    """A running example. Leaving the context ends the example and checks its exit status."""
 
     def __init__(self, *command: str, before: Callable[[], None] | None = None) -> None:
         self.process = subprocess.Popen(
@@ -73,7 +73,7 @@ class Program:
 
 
 def receive(peer: socket.socket, size: int) -> bytes:
-    """Exactly so many bytes."""
+    """Receives exactly `size` bytes."""
     received = bytearray()
     while len(received) < size:
         part = peer.recv(size - len(received))
@@ -83,12 +83,12 @@ def receive(peer: socket.socket, size: int) -> bytes:
 
 
 def receive_all(peer: socket.socket) -> bytes:
-    """All there is until the end of the stream."""
+    """Receives everything until the end of the stream."""
     return b"".join(iter(lambda: peer.recv(65536), b""))
 
 
 def exchange(peer: socket.socket, sent: bytes) -> None:
-    """Sends bytes and expects the same back, doing both at once."""
+    """Sends bytes and expects their echo, sending and receiving at the same time."""
     received = bytearray()
     rest = memoryview(sent)
     peer.setblocking(False)
@@ -150,7 +150,7 @@ def chat(program: str) -> None:
             bob.shutdown(socket.SHUT_WR)
             expect(ann, b"* bob leaves\n")
 
-            # Carl never reads, until he is sent away; Ann reads all she says.
+            # Carl never reads until he is disconnected; Ann reads all her lines.
             carl = join(b"carl")
             expect(ann, b"* carl joins\n")
             said = b"ann: " + b"x" * 4000 + b"\n"
@@ -165,7 +165,7 @@ def chat(program: str) -> None:
                 expect(ann, said[5:])
             carl.close()
 
-            # A line without an end costs nobody but who sends it.
+            # A line without an end affects only its sender.
             with join(b"dora") as dora:
                 dora.sendall(b"x" * 5000)
                 with contextlib.suppress(ConnectionResetError):
@@ -176,7 +176,7 @@ def proxy(program: str) -> None:
     with listen() as target:
         host, port = target.getsockname()
         with Program(program, "127.0.0.1:0", f"{host}:{port}") as server:
-            # The end of each direction is passed on by itself.
+            # The end of each direction is forwarded separately.
             with server.connect() as client:
                 inside, _ = target.accept()
                 with inside:
@@ -187,7 +187,7 @@ def proxy(program: str) -> None:
                     inside.shutdown(socket.SHUT_WR)
                     assert receive_all(client) == b"answer"
 
-            # While one side does not read, the other one cannot write for ever.
+            # While one side does not read, the other side's writes block at some point.
             with server.connect() as client:
                 inside, _ = target.accept()
                 with inside:
@@ -201,14 +201,14 @@ def proxy(program: str) -> None:
                     came = receive_all(inside)
                     assert came == (block * (sent // len(block) + 1))[:sent]
 
-            # It cannot connect: its client learns that by the end of the stream.
+            # The proxy cannot connect: the client gets the end of the stream.
             target.close()
             with server.connect() as client, contextlib.suppress(ConnectionResetError):
                 assert receive_all(client) == b""
 
 
 def without_openat2() -> None:
-    """From now on this process is told that the kernel has no openat2(2)."""
+    """Makes openat2(2) fail in this process as if the kernel lacked it, from now on."""
     load_number, is_equal, answer = 0x20, 0x15, 0x06
     errno_of, allow = 0x00050000, 0x7FFF0000
     program = b"".join(
@@ -251,7 +251,7 @@ def file_server(program: str) -> None:
         def check_files(server: Program) -> None:
             assert get(server, "/sub/random") == (b"200", content)
             assert get(server, "/") == (b"200", b"<p>hello")
-            # A pipe is not waited for, and a link does not lead out.
+            # Opening a pipe does not block, and a link does not lead out of the folder.
             for path in ("/nothing", "/sub", "/sub/", "/pipe", "/out", "/" + "x" * 4000):
                 assert get(server, path) == (b"404", b""), path
             for path in ("/../secret", "/sub/../../secret", "/sub/../..", f"{above}/secret"):
@@ -265,14 +265,14 @@ def file_server(program: str) -> None:
         with Program(program, str(folder), "127.0.0.1:0") as server:
             check_files(server)
 
-            # Room for the connection, and for no file.
+            # Descriptors for the connection, but not for a file.
             process = server.process.pid
             limits = resource.prlimit(process, resource.RLIMIT_NOFILE)
             used = {int(each.name) for each in Path(f"/proc/{process}/fd").iterdir()}
             free = min(set(range(len(used) + 1)) - used)
             resource.prlimit(process, resource.RLIMIT_NOFILE, (free + 1, limits[1]))
             assert get(server, "/") == (b"503", b"")
-            # Those who ask for nothing do not use up what there is: the others wait.
+            # Idle clients do not exhaust the descriptors: further clients wait.
             resource.prlimit(process, resource.RLIMIT_NOFILE, (450, limits[1]))
             with contextlib.ExitStack() as silent:
                 for i in range(499):
@@ -283,20 +283,20 @@ def file_server(program: str) -> None:
                 assert receive_all(last).endswith(b"<p>hello")
             resource.prlimit(process, resource.RLIMIT_NOFILE, limits)
 
-            # One that asks again and again and reads nothing leaves room for the others.
+            # A client that sends requests and reads nothing leaves slots for the others.
             with contextlib.ExitStack() as greedy:
                 for _ in range(450):
                     client = greedy.enter_context(server.connect("127.0.0.9"))
                     with contextlib.suppress(ConnectionError):
                         client.sendall(b"GET /large HTTP/1.0\r\n\r\n")
                 others = server.connect()
-                others.settimeout(50)  # less than it has patience with those
+                others.settimeout(50)  # less than the server's time limit for slow clients
                 with others:
                     others.sendall(b"GET / HTTP/1.0\r\n\r\n")
                     assert receive_all(others).endswith(b"<p>hello")
                 assert len(list(Path(f"/proc/{process}/fd").iterdir())) < 300
 
-            # What has begun is finished.
+            # A download that has begun is finished.
             with server.connect() as client:
                 client.sendall(b"GET /large HTTP/1.0\r\n\r\n")
                 begin = client.recv(1000)

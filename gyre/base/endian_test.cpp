@@ -40,7 +40,7 @@ class EndianWidth : public testing::Test {};
 using widths = testing::Types<std::uint8_t, std::uint16_t, std::uint32_t, std::uint64_t>;
 TYPED_TEST_SUITE(EndianWidth, widths);
 
-TYPED_TEST(EndianWidth, WhatIsStoredIsLoadedAndNothingBeyondIsTouched) {
+TYPED_TEST(EndianWidth, StoresAndLoadsAndTouchesNothingBeyond) {
   constexpr auto largest = std::numeric_limits<TypeParam>::max();
   for (const TypeParam value : {TypeParam{0}, TypeParam{1}, static_cast<TypeParam>(largest / 3),
                                 static_cast<TypeParam>(largest - 1), largest}) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tests of the asymmetric fence. Dekker's entry is the thing a fence is for: without a store-load
-// barrier on both sides they miss each other's store again and again, on x86 as well.
+// Tests of the asymmetric fence by Dekker's entry protocol: without a store-load barrier on both
+// sides the threads miss each other's store again and again, on x86 as well.
 #include <gyre/base/atomic.hpp>
 #include <gyre/base/cache_line.hpp>
 #include <gyre/base/fence.hpp>
@@ -42,14 +42,14 @@ void wait_for(const std::atomic<int>& flag, int value) {
   }
 }
 
-// Some steps of about a cycle: the news of a new round takes a few hundred to the other thread, and
-// both shall act at once now and then.
+// A delay of some cycles: a new round reaches the other thread after a few hundred cycles, and both
+// threads should sometimes act at the same time.
 void pause_for(int steps) {
   for (int i = 0; i < steps; ++i) std::atomic_signal_fence(std::memory_order_seq_cst);
 }
 
-// Plays rounds of "raise my flag, fence, look at yours" and returns in how many both looked past
-// each other.
+// Plays rounds of "raise the own flag, fence, read the other's flag" and returns the number of
+// rounds in which both threads missed the other's flag.
 int missed_by_both(int count) {
   rounds shared;
   int hot_saw = 0;
@@ -76,7 +76,7 @@ int missed_by_both(int count) {
   return missed;
 }
 
-// Both kinds of fence, as far as the system has them.
+// Both implementations of the fence that the system has.
 class AsymmetricFence : public testing::TestWithParam<bool> {
  protected:
   void SetUp() override { gyre::detail::force_symmetric_fences(GetParam()); }
@@ -112,7 +112,7 @@ INSTANTIATE_TEST_SUITE_P(Fences, AsymmetricFence, testing::Bool(), [](const auto
 });
 
 TEST(AsymmetricFenceDeathTest, EnvironmentSwitchesMembarrierOff) {
-  testing::GTEST_FLAG(death_test_style) = "threadsafe";  // starts the program anew
+  testing::GTEST_FLAG(death_test_style) = "threadsafe";  // starts the program again
   ::setenv("GYRE_MEMBARRIER", "0", 1);
   EXPECT_EXIT(
       {
@@ -123,7 +123,7 @@ TEST(AsymmetricFenceDeathTest, EnvironmentSwitchesMembarrierOff) {
   ::unsetenv("GYRE_MEMBARRIER");
 }
 
-// From now on membarrier(2) fails in this process, as if a sandbox had been entered.
+// Makes membarrier(2) fail in this process from now on, as in a sandbox.
 bool forbid_membarrier() {
   sock_filter program[] = {
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),

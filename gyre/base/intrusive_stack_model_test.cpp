@@ -28,7 +28,7 @@ TEST(AtomicIntrusiveStackModel, EveryElementArrivesOnceInItsProducersOrder) {
       if (!batch.empty()) ++firsts;
       while (const item* got = batch.pop_front()) {
         ++received;
-        if (got->number == 3) continue;  // of the other producer
+        if (got->number == 3) continue;  // pushed by the other producer
         model::assert_that(got->number == ++last, "in the order of the pushes");
       }
     };

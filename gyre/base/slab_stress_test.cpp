@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Loads on the slab from several threads at once; every block carries a mark that shows whether two
-// owners ever had it at the same time.
+// Stress tests of the slab with several threads; a mark in every block shows whether two owners
+// ever had the block at the same time.
 #include <gyre/base/slab.hpp>
 
 #include <gtest/gtest.h>
@@ -42,7 +42,7 @@ bool destroy(block* made) {
   return intact;
 }
 
-// A place where one thread leaves a block for any other.
+// A slot in which one thread leaves a block for any other.
 using mailbox = std::atomic<block*>;
 
 TEST(SlabStress, ProducerAndConsumerStayWithinWhatIsInFlight) {
@@ -78,12 +78,12 @@ TEST(SlabStress, ProducerAndConsumerStayWithinWhatIsInFlight) {
   EXPECT_EQ(after.remote_frees - before.remote_frees, static_cast<std::uint64_t>(blocks));
   EXPECT_EQ(after.blocks_in_use, before.blocks_in_use);
   EXPECT_EQ(after.bytes_held, before.bytes_held);
-  // In flight, as much again given back but not yet taken home, and a slab being filled.
+  // Blocks in use, as many freed remotely but not collected yet, and a partly filled slab.
   EXPECT_LE(most_held, 6 * 64 * 1024U);
 }
 
-// Each thread swaps blocks of random size through shared mailboxes, so that about every block dies
-// on another thread than it was born on, often after that thread has ended.
+// Each thread swaps blocks of random size through shared mailboxes, so that most blocks are freed
+// on a thread other than the allocating one, often after that thread has ended.
 void exchange_blocks(std::vector<mailbox>& boxes, unsigned seed, int steps,
                      std::atomic<int>& damaged) {
   std::mt19937 random{seed};
@@ -109,7 +109,7 @@ TEST(SlabStress, BlocksTravelBetweenThreadsThatComeAndGo) {
       });
     }
     for (std::thread& thread : threads) thread.join();
-    // Each box holds at most one block, and each of those a slab at most.
+    // Each mailbox holds at most one block, and each block keeps at most one slab.
     ASSERT_LE(read_slab_stats().bytes_held - before.bytes_held, boxes.size() * 64 * 1024);
   }
   for (mailbox& box : boxes) {
@@ -120,8 +120,8 @@ TEST(SlabStress, BlocksTravelBetweenThreadsThatComeAndGo) {
   EXPECT_EQ(damaged, 0);
   EXPECT_EQ(after.blocks_in_use, before.blocks_in_use);
   EXPECT_EQ(after.bytes_held, before.bytes_held) << "slabs of ended threads were not freed";
-  // Four threads at a time, this one, and whoever found every orphan just being claimed by another:
-  // a few, where 160 threads have come and gone.
+  // The heaps of four concurrent threads, of this one, and of threads that found every orphaned
+  // heap just being claimed by another thread: a few for 160 threads in all.
   EXPECT_LE(after.heaps, before.heaps + 16);
 }
 

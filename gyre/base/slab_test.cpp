@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tests of the per-thread slab: where memory goes, and that it does not pile up anywhere.
+// Tests of the per-thread slab: the reuse of blocks, and bounds on the memory that it keeps.
 #include <gyre/base/detail/slab_class.hpp>
 #include <gyre/base/detail/slab_heap.hpp>
 #include <gyre/base/slab.hpp>
@@ -43,7 +43,7 @@ void deallocate_all(const std::vector<void*>& blocks, std::size_t bytes) {
 
 void on_another_thread(const auto& work) { std::thread{work}.join(); }
 
-// Starts each test with nothing cached and compares with what there was.
+// Starts each test without cached blocks, and measures relative to the start.
 class Slab : public testing::Test {
  protected:
   void SetUp() override {
@@ -222,7 +222,7 @@ TEST_F(Slab, ThousandsOfShortLivedThreadsDoNotGrowMemory) {
   EXPECT_EQ(new_bytes_held(), 0U);
 }
 
-// Frees and allocates when the thread's slab has already been given up.
+// Frees and allocates after the thread's slab was released.
 struct late_user {
   ~late_user() {
     slab_deallocate(early_, 48);
@@ -282,7 +282,7 @@ TEST_F(Slab, WorksInAForkedChild) {
 }
 
 #if defined(GYRE_ASAN)
-// In a block of 64 bytes, of which 50 were asked for.
+// In a block of 64 bytes, allocated for 50.
 class SlabDeathWithAsan : public testing::Test {
  protected:
   char* block_ = static_cast<char*>(slab_allocate(50));
@@ -355,7 +355,7 @@ TEST(SlabClass, KeepsNoMoreThanItsLimitAndCountsItAsFree) {
   EXPECT_EQ(gyre::read_slab_stats().blocks_in_use, before);
 }
 
-TEST(SlabClass, WhatAnotherThreadFreesComesHomeWhenThatEnds) {
+TEST(SlabClass, BlocksFreedByAnotherThreadComeHomeWhenItEnds) {
   constexpr std::size_t count = 2000;
   const std::size_t size_class = gyre::detail::slab_class_of(64);
   const std::size_t before = gyre::read_slab_stats().blocks_in_use;

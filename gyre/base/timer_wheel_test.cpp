@@ -281,7 +281,7 @@ TEST_F(TimerWheel, OverdueTimerThatRestartsItselfDoesNotStarveTheRest) {
   wheel.cancel(at(5));
 }
 
-TEST_F(TimerWheel, WhatACallStartsWaitsForTheNextAdvance) {
+TEST_F(TimerWheel, TimersStartedByACallWaitForTheNextAdvance) {
   int calls = 0;
   const auto again = [&](timer_node& timer) {
     ++calls;
@@ -356,8 +356,8 @@ TEST_F(TimerWheel, DestroyedWheelLetsGoOfItsTimers) {
   for (int id = 0; id < 5; ++id) EXPECT_FALSE(at(id).linked()) << id;
 }
 
-/// Random starts, restarts, cancels and advances, also from within calls, beside a model that is
-/// plainly right.
+/// Random starts, restarts, cancels and advances, also from within calls, compared with a simple
+/// reference model.
 class TimerWheelModel : public testing::TestWithParam<unsigned> {
  protected:
   static constexpr int count = 2000;
@@ -370,7 +370,7 @@ class TimerWheelModel : public testing::TestWithParam<unsigned> {
     std::multimap<steady_time, int>::iterator place;
   };
 
-  // The first multiple of 1024 ns that is not before `time`: when its tick has ended.
+  // The end of the tick of `time`: the first multiple of 1024 ns that is not before `time`.
   static steady_time tick_end(steady_time time) {
     if (time > steady_time::max() - tick) return steady_time::max();
     return epoch + (time.time_since_epoch() + tick - 1ns) / tick * tick;
@@ -477,7 +477,7 @@ class TimerWheelModel : public testing::TestWithParam<unsigned> {
       return;
     }
     if (*next <= seen) {
-      // A limit stopped the wheel; it has to be turned before it knows.
+      // A limit stopped the wheel, which must advance before its next deadline is known.
       advance(0ns, no_limit, false);
       next = wheel.next_wakeup();
     }

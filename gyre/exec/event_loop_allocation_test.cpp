@@ -22,7 +22,7 @@ using gyre::test::allocations;
 using namespace std::chrono_literals;
 using gyre::test::virtual_time_loop;
 
-// How many allocations `action` makes once it has been done a few times.
+// The number of allocations of `action` after a few repetitions.
 template <class Action>
 std::size_t allocations_of(Action&& action) {
   for (int warm_up = 0; warm_up < 3; ++warm_up) action();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests of how a loop waits: that one with busy descriptors polls instead of falling asleep, and
-// that busy_poll ends at what comes and stops where nothing does.
+// Tests of a loop's wait: a loop with busy descriptors polls instead of falling asleep; busy_poll
+// ends at an event, and is given up when no events come.
 #include <gyre/exec/loop.hpp>
 
 #include <gyre/exec/detail/adaptive_attempt.hpp>
@@ -21,13 +21,13 @@ namespace {
 using namespace std::chrono_literals;
 using gyre::steady_time;
 
-// One descriptor and its events as the test decides; each poll takes a microsecond, each sleep goes
-// to its deadline or, without one, takes a millisecond.
+// A poller with one descriptor and scripted events; each poll takes a microsecond, each sleep lasts
+// until its deadline or, without one, a millisecond.
 class scripted_poller final : public gyre::poller {
  public:
   std::size_t polls = 0;
   std::size_t sleeps = 0;
-  // Whether there is an event, asked at each poll.
+  // Called at each poll: whether there is an event.
   gyre::move_only_function<bool()> on_poll = [] { return false; };
   // Called at each sleep, which ends with an event.
   gyre::move_only_function<void()> on_sleep = [] {};
@@ -65,7 +65,7 @@ struct scripted_loop {
   explicit scripted_loop(std::chrono::nanoseconds busy_poll = 0ns)
       : scripted_loop(busy_poll, std::make_unique<scripted_poller>()) {}
 
-  // Until something was done `times` times.
+  // Runs `times` turns, each of which must do some work.
   void run(int times) {
     for (int i = 0; i < times; ++i) ASSERT_TRUE(loop.run_once());
   }
@@ -82,7 +82,7 @@ struct scripted_loop {
 TEST(EventLoopWait, DescriptorsThatKeepItBusyCostOnePollATurn) {
   scripted_loop busy;
   busy.poller.on_poll = [] { return true; };
-  busy.run(20);  // finds out
+  busy.run(20);  // learns that polls find events
   busy.forget_counts();
   busy.run(1000);
   EXPECT_EQ(busy.poller.polls, 1000u);
@@ -98,7 +98,7 @@ TEST(EventLoopWait, ALoopThatIsAlwaysAheadOfItsOnlyPeerSleepsAtOnce) {
   EXPECT_LE(ping_pong.poller.polls, 10'000u / 256);
 }
 
-TEST(EventLoopWait, WhatEndsBeingBusySleepsAgainAndWhatBecomesBusyPolls) {
+TEST(EventLoopWait, PollsWhileDescriptorsAreBusyAndSleepsAfterwards) {
   scripted_loop changing;
   for (int phase = 0; phase < 3; ++phase) {
     changing.poller.on_poll = [] { return true; };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests of what becomes of exceptions that leave tasks, timers and watches.
+// Tests of exceptions that leave tasks, timers and watches.
 #include <gyre/exec/loop.hpp>
 
 #include <gyre/base/unique_fd.hpp>
@@ -39,7 +39,7 @@ std::string message_of(const std::exception_ptr& error) {
   }
 }
 
-// Writes the messages of exceptions down.
+// Records the messages of exceptions.
 gyre::loop_options recording(std::vector<std::string>& log,
                              std::size_t limit = gyre::loop_options::unlimited) {
   return {.inbox_limit = limit,

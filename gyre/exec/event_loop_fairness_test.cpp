@@ -69,7 +69,7 @@ TYPED_TEST(EventLoopFairness, ATaskThatRepostsItselfStarvesNeitherTimersNorDescr
   EXPECT_EQ(watch_after, this->batch);
 }
 
-// The timer and the descriptor are always due; what is measured is how many tasks come between.
+// The timer and the descriptor are always due; the test counts the tasks that run in between.
 TYPED_TEST(EventLoopFairness, ConstantPostingOfTwoThreadsStarvesNeitherTimersNorDescriptors) {
   typename TestFixture::loop_type loop({.inbox_limit = 2000, .batch = this->batch});
   std::uint64_t tasks = 0;
@@ -194,7 +194,8 @@ TEST_F(BatchTime, WithNothingElseToServeItStaysLarge) {
   EXPECT_THAT(batches(4, 2ms), testing::Each(64));
 }
 
-// An inbox in which each look takes a millisecond, as where rivals take the loop's core meanwhile.
+// An inbox in which each check takes a millisecond, as if other threads took the loop's core
+// meanwhile.
 struct slow_to_look_into {
   static constexpr auto order = gyre::inbox::ordering::total;
   static inline gyre::test::virtual_poller* time = nullptr;

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests of a loop's copy in a forked child. Each child says by its exit status whether it found
-// what it should.
+// Tests of a loop's copy in a forked child, which reports success by its exit status.
 #include <gyre/exec/loop.hpp>
 
 #include <gyre/base/unique_fd.hpp>
@@ -91,7 +90,7 @@ TEST(EventLoopFork, TheChildHasTheTasksTimersAndWatches) {
   EXPECT_TRUE(all()) << "the parent's loop still has its own";
 }
 
-TEST(EventLoopFork, WhatTheChildEndsGoesOnInTheParent) {
+TEST(EventLoopFork, WatchesEndedByTheChildGoOnInTheParent) {
   gyre::loop loop;
   const pipe_ends pipe;
   int calls = 0;

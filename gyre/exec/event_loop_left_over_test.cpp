@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests that an operation is never lost, whatever becomes of the inbox's memory: a coroutine waits
-// for it.
+// Tests that an operation is never lost, even if the inbox has no memory: a coroutine waits for it.
 #include <gyre/exec/loop.hpp>
 
 #include <gyre/base/operation.hpp>
@@ -49,7 +48,7 @@ static_assert(gyre::inbox::policy<poor_inbox>);
 
 using poor_loop = gyre::basic_loop<poor_inbox>;
 
-// Writes its number down, then does what the test wants.
+// Records its number, then calls the test's function.
 struct writes : gyre::operation {
   explicit writes(std::vector<int>& to, int its_number, void (*and_then)(writes&) = nullptr)
       : operation([](operation& self) {
@@ -89,7 +88,7 @@ TEST_F(EventLoopWithoutMemory, RunsOperationsInTheirOrder) {
   EXPECT_FALSE(virtual_time.loop.poll());
 }
 
-// Posts itself until two others are in the log, as a group of connections that is to be freed does.
+// Posts itself until two others are in the log, as a group of connections does before it is freed.
 struct waits_for_two : gyre::operation {
   waits_for_two(gyre::event_loop& its_loop, const std::vector<int>& of)
       : operation([](operation& self) {

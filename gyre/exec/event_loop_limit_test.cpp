@@ -142,7 +142,7 @@ TYPED_TEST(EventLoopLimit, NeverMoreThanTheLimitWaitWhileTheLoopRuns) {
           continue;
         }
         ++n;
-        // Not before the task has been admitted: never more than do wait, and the one that runs.
+        // Counted after admission: at most the tasks that wait, and the running one.
         const int seen = ++waiting;
         for (int before = most; seen > before && !most.compare_exchange_weak(before, seen);)
           continue;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests of what a loop counts, above all its wake-ups, and that an idle loop costs nothing.
+// Tests of a loop's counters, above all its wake-ups, and that an idle loop uses no CPU.
 #include <gyre/exec/loop.hpp>
 
 #include <gyre/base/unique_fd.hpp>
@@ -146,8 +146,8 @@ TEST(EventLoopMetrics, CountDescriptorsAndSystemCalls) {
   gyre::fd_watch watch(loop, ready.get(), [](gyre::readiness) {});
   watch.start(gyre::readiness::readable);
   EXPECT_EQ(loop.metrics().descriptors_watched, 1u);
-  loop.poll();      // asks
-  loop.run_once();  // would wait, if nothing were ready
+  loop.poll();      // polls
+  loop.run_once();  // may wait
   const loop_metrics metrics = loop.metrics();
   EXPECT_EQ(metrics.io_events, 2u);
   EXPECT_EQ(metrics.polls, 1u);
@@ -187,8 +187,8 @@ TEST(EventLoopMetrics, CanBeReadFromAnyThreadWhileTheLoopRuns) {
   EXPECT_EQ(loop.metrics().tasks_run, 1u);
 }
 
-// Whether the loop watches a descriptor. The one test of this room that lets real time pass: what
-// it relies on is that nothing happens.
+// Parameter: whether the loop watches a descriptor. The only test of this room that uses real time:
+// it relies on nothing happening.
 class EventLoopIdle : public testing::TestWithParam<bool> {};
 
 INSTANTIATE_TEST_SUITE_P(, EventLoopIdle, testing::Bool(), [](const auto& watching) {

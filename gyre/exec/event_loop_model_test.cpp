@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The whole loop, asleep in a poller made for the model, while other threads post to it and stop
-// it: whatever the schedule, no call is slept through.
+// Model tests of the whole loop, with a poller made for the model, while other threads post to it
+// and stop it: under no schedule does the loop sleep through a call.
 //
-// Tried by hand: a test fails if the loop goes to sleep without looking at its inbox or at stop()
-// once more, if post() or stop() does not announce itself, or if a fence of the gate is missing.
+// Mutations, tried by hand, each of which makes a test fail: the loop does not check its inbox or
+// stop() again before it sleeps; post() or stop() does not notify; a fence of the gate is missing.
 #include <gyre/exec/loop.hpp>
 
 #include <gyre/exec/inbox/sharded.hpp>
@@ -21,8 +21,8 @@ namespace {
 
 namespace model = gyre::model;
 
-// Waits on a model::event for ever: a missed wake() is a deadlock. Its clock goes on by a
-// nanosecond each time it is read.
+// Waits on a model::event without a deadline: a missed wake() is a deadlock. Its clock advances by
+// a nanosecond at each read.
 class model_poller final : public gyre::poller {
  public:
   explicit model_poller(std::size_t descriptors = 0) noexcept : descriptors_(descriptors) {}

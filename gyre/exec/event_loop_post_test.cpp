@@ -101,7 +101,7 @@ TYPED_TEST(EventLoopPost, ACallableIsDestroyedAsSoonAsItHasRun) {
   EXPECT_TRUE(this->loop_.poll());
 }
 
-TYPED_TEST(EventLoopPost, WhatWasNotRunIsDestroyedWithTheLoopAndNotRun) {
+TYPED_TEST(EventLoopPost, PendingTasksAreDestroyedWithTheLoopAndNotRun) {
   const auto held = std::make_shared<int>();
   bool ran = false;
   {

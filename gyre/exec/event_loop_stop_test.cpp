@@ -204,8 +204,8 @@ TEST_F(EventLoopStop, FromASignalHandlerThatInterruptsATask) {
   EXPECT_EQ(loop_.metrics().tasks_pending, 1u);
 }
 
-// The handler runs after the loop has decided to sleep and before the kernel makes it: no EINTR
-// ends that wait.
+// The handler runs after the loop has decided to sleep and before the system call: no EINTR ends
+// the wait.
 TEST_F(EventLoopStop, FromASignalHandlerJustBeforeTheWaitIsNotSleptThrough) {
   const stop_on_signal handler(loop_);
   virtual_time_.time.on_sleep([&] {

@@ -108,7 +108,7 @@ TEST_F(FdWatch, ReportsReadingAndWritingTogether) {
   EXPECT_THAT(reports_, testing::ElementsAre(both));
 }
 
-TEST_F(FdWatch, WhatIsReadyBeforeStartIsReported) {
+TEST_F(FdWatch, ReadinessBeforeStartIsReported) {
   wire_.arrive();
   for (const trigger how : {trigger::level, trigger::edge}) {
     fd_watch watch(loop_, wire_.near.get(), record());
@@ -383,7 +383,7 @@ TEST_F(FdWatch, MoreDescriptorsThanOneWaitReportsAreAllServed) {
   EXPECT_EQ(loop_.metrics().io_events, many);
 }
 
-TEST_F(FdWatch, WhatComesWhileTheLoopIsBusyIsServedBeforeTimersThatBecameDueMeanwhile) {
+TEST_F(FdWatch, EventsDuringABusyTurnAreServedBeforeTimersThatBecameDueMeanwhile) {
   const connection late;
   for (const bool others : {false, true}) {
     gyre::timer other(loop_, [] {});

@@ -3,7 +3,7 @@
 #include <gyre/exec/loop_thread.hpp>
 
 #include <gyre/exec/inbox/sharded.hpp>
-#include <tests/support/last_breath.hpp>
+#include <tests/support/destruction_promise.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -29,7 +29,7 @@
 namespace loop_thread_test {
 namespace {
 
-using gyre::test::last_breath;
+using gyre::test::destruction_promise;
 using namespace std::chrono_literals;
 using gyre::loop;
 using gyre::loop_thread;
@@ -145,7 +145,7 @@ TEST(LoopThread, OnStartHasRunWhenTheConstructorReturns) {
   EXPECT_TRUE(started);
 }
 
-TEST(LoopThread, WhatOnStartThrowsLeavesTheConstructor) {
+TEST(LoopThread, ExceptionsOfOnStartLeaveTheConstructor) {
   bool stopped = false;
   bool ran = false;
   const auto make = [&] {
@@ -240,11 +240,11 @@ TEST(LoopThread, ATaskOfItsLoopMayDestroyIt) {
   bool stopped = false;
   bool later = false;
   auto thread = std::make_unique<loop_thread>(loop_thread::options{
-      .on_stop = [&stopped, breath = last_breath(freed)](loop&) { stopped = true; }});
+      .on_stop = [&stopped, breath = destruction_promise(freed)](loop&) { stopped = true; }});
   loop& running = thread->loop();
   std::latch posted(1);
   running.post([&] {
-    posted.wait();  // the loop must outlive every call on it, the post of this task too
+    posted.wait();  // the loop must outlive every call on it, including the post of this task
     running.post([&] { later = true; });
     thread.reset();
     running.post([&] { later = true; });  // the loop is still there
@@ -260,7 +260,7 @@ TEST(LoopThread, OnStopMayDestroyIt) {
   std::promise<void> freed;
   std::unique_ptr<loop_thread> thread;
   thread = std::make_unique<loop_thread>(loop_thread::options{
-      .on_stop = [&thread, breath = last_breath(freed)](loop&) { thread.reset(); }});
+      .on_stop = [&thread, breath = destruction_promise(freed)](loop&) { thread.reset(); }});
   loop& running = thread->loop();
   std::latch posted(1);
   running.post([&] {
@@ -275,7 +275,7 @@ TEST(LoopThread, OnStopMayDestroyIt) {
 TEST(LoopThread, ATaskOfALoopThatItsOwnTaskRunsMayDestroyIt) {
   std::promise<void> freed;
   auto thread = std::make_unique<loop_thread>(
-      loop_thread::options{.on_stop = [breath = last_breath(freed)](loop&) {}});
+      loop_thread::options{.on_stop = [breath = destruction_promise(freed)](loop&) {}});
   loop& running = thread->loop();
   std::latch posted(1);
   running.post([&] {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests of running a loop for the sake of one coroutine.
+// Tests of sync_wait() with a loop.
 #include <gyre/exec/sync_wait.hpp>
 
 #include <gyre/exec/loop.hpp>
@@ -112,7 +112,7 @@ TEST(SyncWaitOnALoop, ReturnsWhatEndedOnAnotherLoop) {
   for (int i = 0; i < 1000; ++i) ASSERT_EQ(sync_wait(loop, ends_at(other.loop())), 5);
 }
 
-// Resumes the coroutine as a library does that knows nothing of loops.
+// Resumes the coroutine like a library that is unaware of loops.
 struct on_a_thread_of_its_own {
   static bool await_ready() noexcept { return false; }
   void await_suspend(std::coroutine_handle<> waiting) {
@@ -180,7 +180,7 @@ TEST(SyncWaitOnALoop, ThrowsWhatTheCoroutineThrew) {
   EXPECT_THROW(sync_wait(loop, fails()), std::runtime_error);
 }
 
-// The coroutine is in the loop's queue then, and must not die there.
+// The coroutine is in the loop's queue at that time, and must not be destroyed there.
 TEST(SyncWaitOnALoop, StopsTheCoroutineBeforeItThrowsWhatATaskThrew) {
   gyre::loop loop(
       {.on_exception = [](std::exception_ptr error) { std::rethrow_exception(error); }});
@@ -197,7 +197,7 @@ task<> hops_to(gyre::event_loop& there, bool& arrived) {
   arrived = true;
 }
 
-// The plain sync_wait() on the thread that should run the loop: the most frequent mistake.
+// sync_wait() without the loop, on the thread that should run the loop: the most frequent mistake.
 class SyncWaitBesideALoop : public testing::Test {
  protected:
   void SetUp() override {

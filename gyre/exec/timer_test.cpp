@@ -27,7 +27,7 @@ using gyre::test::virtual_time_loop;
 using std::chrono::nanoseconds;
 using testing::ElementsAre;
 
-// A number alone is no time: milliseconds that were meant must not become nanoseconds.
+// A plain number does not convert: intended milliseconds must not become nanoseconds.
 template <class Delay>
 concept starts_a_timer_after = requires(timer& t, Delay d) { t.start_after(d); };
 template <class Period>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests of files, and of the calls on a pool that they are made of.
+// Tests of files, and of the calls on a pool behind them.
 #include <gyre/io/file.hpp>
 
 #include <gyre/base/detail/sanitizer.hpp>
@@ -193,7 +193,7 @@ TEST_P(EveryFile, ReadsAllOfIt) {
   EXPECT_TRUE(run(there.read_whole(0)).empty());
 }
 
-// Files of which the system does not tell the size.
+// Files whose size the system does not report.
 TEST_P(EveryFile, ReadsAllOfFilesWithoutASize) {
   EXPECT_TRUE(run(read_whole("/proc/self/status")).text().starts_with("Name:"));
   EXPECT_EQ(error_of(read_whole("/proc/self/status", 20)), std::errc::file_too_large);
@@ -327,7 +327,7 @@ TEST_P(EveryFile, MayHaveBeenOpenedNotToWait) {
   EXPECT_EQ(run(there.read_whole()).text(), "textmore");
 }
 
-// 3 GiB of addresses, and no more memory than a page of zeros where only read.
+// 3 GiB of addresses, backed only by the zero page as long as they are only read.
 TEST_P(EveryFile, TakesMoreThanOneCallDoes) {
   constexpr std::size_t bytes = std::size_t{3} << 30;
   void* const memory =
@@ -484,7 +484,7 @@ TEST_F(FileFaults, LeaveNoDescriptorOpen) {
   EXPECT_EQ(gyre::test::open_descriptors(), before);
 }
 
-// The same of calls that a ring makes.
+// The same for calls that a ring makes.
 class FileFaultsOnRing : public EveryFile {
  protected:
   template <class Make>
@@ -517,7 +517,7 @@ TEST_P(FileFaultsOnRing, AreToldAndLeaveNoDescriptorOpen) {
   EXPECT_EQ(content(), "text");
 }
 
-// ---- being asked to stop
+// ---- stop requests
 
 class FileStopped : public File {
  protected:

@@ -170,7 +170,7 @@ TEST(Buffer, PrependsMoreThanThereIsRoomFor) {
   EXPECT_EQ(message.text(), expected);
 }
 
-TEST(Buffer, WhatIsPreparedCountsOnceItIsCommitted) {
+TEST(Buffer, PreparedBytesCountOnceCommitted) {
   buffer bytes;
   const std::span<std::byte> room = bytes.prepare(1000);
   ASSERT_EQ(room.size(), 1000U);

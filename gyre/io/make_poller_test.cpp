@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests of what a loop does its I/O with: what was asked for, or what there is.
+// Tests of the choice of a loop's poller: the requested one, or the available one.
 #include <gyre/exec/poller.hpp>
 
 #include <gyre/exec/loop.hpp>
@@ -37,7 +37,7 @@ using gyre::io::probe_uring;
 using testing::HasSubstr;
 using testing::ThrowsMessage;
 
-// GYRE_IO, as long as this lives.
+// Sets GYRE_IO for the lifetime of the object.
 class environment {
  public:
   explicit environment(const char* value) {
@@ -108,7 +108,7 @@ TEST(MakePoller, IsHowLoopsGetTheirs) {
   ::_exit(success ? 0 : 1);
 }
 
-// Where the kernel does not know `call`: of the flags for a ring, those that it tries first.
+// A kernel without `call`, or without the ring flags that are tried first.
 [[noreturn]] void choose_where_there_is_no(const char* call) {
   bool as_it_should = false;
   {
@@ -133,7 +133,7 @@ TEST(MakePollerOnAnOldKernelDeathTest, TakesItsRingsOnlyIfTheyAreAskedFor) {
   }
 }
 
-// In processes of their own, which have not asked for a ring yet.
+// In processes of their own, which have not requested a ring yet.
 class MakePollerDeathTest : public testing::Test {
  protected:
   void SetUp() override {
@@ -199,7 +199,7 @@ TEST_F(MakePollerDeathTest, FallsBackOnEpollIfRingsAreForbiddenLater) {
   EXPECT_EXIT(enter_a_sandbox(), succeeds(), says(forbidden));
 }
 
-// The poller that is made where there are `spare` descriptors and no more.
+// The poller that is made with only `spare` descriptors left.
 std::string made_with_descriptors(std::size_t spare) {
   // A sanitizer needs descriptors where it meets an exception's type for the first time.
   gyre::io::detail::why_no_uring(std::system_error(EMFILE, std::system_category()), "");

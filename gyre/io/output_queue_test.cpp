@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests of the queue of bytes that wait to be sent.
+// Tests of the queue of pending output.
 #include <gyre/io/output_queue.hpp>
 
 #include <gyre/base/slab.hpp>
@@ -21,7 +21,7 @@ using namespace std::string_view_literals;
 using gyre::io::buffer;
 using gyre::io::output_queue;
 
-// A text in which no place looks like another.
+// A text without repetitions, so that missing or duplicated pieces are noticed.
 std::string text_of(std::size_t size) {
   std::string text;
   while (text.size() < size) text += std::to_string(text.size()) + ' ';

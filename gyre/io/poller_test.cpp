@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests of the pollers by themselves; fd_watch_test.cpp and the loop's tests see them at work.
+// Unit tests of the pollers; fd_watch_test.cpp and the loop's tests use them within a loop.
 #include <gyre/io/epoll_poller.hpp>
 
 #include <gyre/base/error.hpp>
@@ -54,7 +54,7 @@ using gyre::io::epoll_poller;
 constexpr steady_time at_once = steady_time::min();
 constexpr steady_time for_ever = steady_time::max();
 
-// An eventfd, and what was reported of it.
+// An eventfd, and its reported events.
 struct descriptor : gyre::readiness_operation {
   explicit descriptor(std::uint32_t value = 0)
       : descriptor(gyre::unique_fd(::eventfd(value, EFD_CLOEXEC | EFD_NONBLOCK))) {}
@@ -74,7 +74,7 @@ struct descriptor : gyre::readiness_operation {
   gyre::unique_fd owned;
 };
 
-// Which poller: on epoll, or on so much of io_uring.
+// The poller under test: on epoll, or on a variant of io_uring.
 struct tested_poller {
   std::string name;
   std::optional<gyre::io::uring_features> features;
@@ -188,7 +188,7 @@ TEST_P(PollerWait, IsWokenByManyThreads) {
     for (int n = 0; n < 3; ++n) wakers.emplace_back([&] { poller_.wake(); });
     poller_.wait(for_ever);
     wakers.clear();
-    poller_.wait(poller_.now());  // takes what the others have left
+    poller_.wait(poller_.now());  // takes the remaining events
   }
 }
 
@@ -382,7 +382,7 @@ TEST_P(PollerWait, IsWokenWhicheverThreadWaits) {
     while (!stopped) {
       const int seen = waits;
       poller_.wake();
-      // Not so often that nobody ever has to be woken.
+      // Rarely enough that threads still have to be woken.
       while (seen == waits && !stopped) std::this_thread::yield();
     }
   });

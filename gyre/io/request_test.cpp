@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Requests carried out by a loop, and what happens when the system calls fail.
+// Tests of requests that a loop carries out, and of failing system calls.
 #include <gyre/io/request.hpp>
 
 #include <gyre/exec/fd_watch.hpp>
@@ -43,7 +43,7 @@ std::string text_of(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-// A request that notes what is reported of it, and then does what the test says.
+// A request that records its results, and then calls the test's function.
 template <class Request>
 struct noted : Request {
   template <class... Arguments>
@@ -78,11 +78,11 @@ class Request : public testing::Test {
       loop.run_until(gyre::detail::monotonic_now() + 1ms);
     }
   }
-  // Carries out what a loop that knows of it does at once.
+  // Performs the request that a loop completes at once because it knows the readiness.
   template <class Asked>
   result done_with(Asked& asked) {
     const auto at_once = here->start(asked);
-    EXPECT_TRUE(at_once || !gyre::test::facts_of(loop).knows_unasked);
+    EXPECT_TRUE(at_once || !gyre::test::facts_of(loop).knows_readiness);
     return result_of(asked, at_once);
   }
   template <class Asked>
@@ -91,7 +91,7 @@ class Request : public testing::Test {
     EXPECT_EQ(asked.results.size(), at_once ? 0u : 1u) << "told twice";
     return at_once ? *at_once : asked.results.at(0);
   }
-  // So that what epoll reports when a descriptor is registered has been seen.
+  // Consumes the event that epoll reports when a descriptor is registered.
   void settle() {
     while (loop.poll()) {
     }
@@ -583,7 +583,7 @@ TEST(Accepting, TellsOfAnErrorThatDoesNotEnd) {
   }
 }
 
-// The event that tells of the connection is also the one that tells of its end.
+// One event reports both the connection and its end.
 TEST(Connecting, ToAPeerThatEndsAtOnceSeesTheEnd) {
   gyre::loop loop;
   auto [listener, address] = gyre::test::loopback_listener();
@@ -724,7 +724,7 @@ TEST(Backend, CountsWhatItServes) {
   EXPECT_FALSE(there.is_open());
 }
 
-// Each way in which each call can fail reaches who asked, once, and nothing stays open.
+// Every failure of every call is reported to the requester once, and leaves no descriptor open.
 struct failing_call {
   const char* call;
   int error;

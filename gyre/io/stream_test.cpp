@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Coroutines that wait for a loop's reads and writes, and every way in which that ends early.
+// Tests of coroutines that await reads and writes on a loop, and of all early ends of the waits.
 #include <gyre/io/stream.hpp>
 
 #include <gyre/exec/loop.hpp>
@@ -110,7 +110,7 @@ TEST(Stream, ReadsWhatWasWrittenUntilTheEnd) {
                   }));
 }
 
-// A task that is always there, and how many bytes have moved between two of its runs.
+// A task that is always pending, and the number of bytes that moved between two of its runs.
 struct task_between_bytes : gyre::operation {
   explicit task_between_bytes(gyre::event_loop& on) : operation(&run), loop(on) {
     loop.post(*this);
@@ -122,7 +122,7 @@ struct task_between_bytes : gyre::operation {
     counting.running = counting.moved < enough;
     if (counting.running) counting.loop.post(counting);
   }
-  // With what one call may move beyond the share of a turn.
+  // Plus the bytes that one call may move beyond the share of a turn.
   static constexpr std::size_t share = (std::size_t{1} << 20) + (std::size_t{512} << 10);
   static constexpr std::size_t enough = 20 * share;
 
@@ -352,8 +352,8 @@ TEST(Stream, RefusesWhoIsNotOnItsLoopsThread) {
   EXPECT_EQ(error_of(loop, read_nothing()), std::errc::bad_file_descriptor);
 }
 
-// The loop's only thread waits for what the loop should bring. The request that is given up is
-// cancelled by the loop later.
+// The loop's only thread waits for an event of its own loop. The loop cancels the abandoned request
+// later.
 TEST(Stream, ReadByAPlainSyncWaitInATaskOfItsLoopIsReported) {
   if (!gyre::detail::checks_deadlocks || gyre::test::thread_sanitizer_is_on) {
     GTEST_SKIP() << "this build waits for ever";
@@ -416,7 +416,7 @@ TEST(Stream, CloseEndsWhoWaitsInTheNextTurn) {
                   gyre::when_all(expect_cancelled(read()), expect_cancelled(write()), close()));
 }
 
-/// All that can wait, with a stream that lets all of it wait.
+/// All operations that can wait, with a stream on which they wait.
 class Waiting : public testing::Test {
  protected:
   Waiting() : ends_(make_ends(loop_, true)) { fill(ends_.one); }
@@ -529,7 +529,8 @@ TEST_F(Waiting, IsEndedByAWinner) {
   }
 }
 
-// A read that had completed when it was asked to stop gives its bytes; any other leaves them there.
+// A read that completed before the stop request returns its bytes; any other leaves them in the
+// socket.
 TEST(Stream, ReadsThatLoseARaceLoseNoBytes) {
   gyre::loop loop;
   auto ends = make_ends(loop);
@@ -564,7 +565,7 @@ TEST_F(Waiting, MayBeDestroyed) {
     EXPECT_FALSE(waits.done());
     waits.drop();
   }
-  // Nobody is reading or writing any more.
+  // No read or write is pending any more.
   std::array<std::byte, 4096> room;
   gyre::sync_wait(loop_, ends_.other.read_some(room));
   gyre::sync_wait(loop_, ends_.other.write_all("still alive"));
@@ -594,7 +595,7 @@ TEST_F(Waiting, MayBeDestroyedWhenTheStreamHasJustBeenClosed) {
   while (loop_.poll()) continue;
 }
 
-TEST(Stream, WhoWaitsMayBeDestroyedAfterTheStream) {
+TEST(Stream, WaitingCoroutinesMayBeDestroyedAfterTheStream) {
   gyre::loop loop;
   std::array<std::byte, 1> room;
   const auto read = [&](gyre::executor&, stream& from) -> droppable {
@@ -618,7 +619,7 @@ TEST(Stream, WhoWaitsMayBeDestroyedAfterTheStream) {
   while (loop.poll()) continue;
 }
 
-TEST(Stream, WhoeverIsToldOfTheCloseMayDestroyTheOther) {
+TEST(Stream, CoroutineResumedByTheCloseMayDestroyTheOther) {
   gyre::loop loop;
   auto ends = make_ends(loop, true);
   fill(ends.one);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every call that a loop makes for its ring, failing: each failure is a clear error, or none that
-// anybody notices, loses nothing and leaves nothing behind.
+// Tests of failures of every call that a loop makes for its ring: each failure is reported or
+// handled silently, loses nothing and leaks nothing.
 #include <gyre/base/unique_fd.hpp>
 #include <gyre/exec/fd_watch.hpp>
 #include <gyre/exec/loop.hpp>
@@ -45,7 +45,7 @@ using gyre::test::open_descriptors;
 
 constexpr fault::plan always{.times = -1};
 
-/// The bytes that come through a socket.
+/// The bytes received from a socket.
 class receiver {
  public:
   receiver(gyre::loop& loop, gyre::test::fd_pair pair = gyre::test::unix_pair())
@@ -157,7 +157,7 @@ TEST_F(UringFaults, OfEnablingARingAreThrown) {
   expect_arrival(to);
 }
 
-// By which call it waits, with and without a deadline, and only looks.
+// Parameter: the call with which the loop waits with a deadline, without one, or polls.
 struct way_to_wait {
   const char* call;
   void (*wait)(gyre::loop&);
@@ -191,7 +191,7 @@ TEST_P(UringWaitFaults, ThatPassAreNotTold) {
   EXPECT_EQ(to.text, "xxx");
 }
 
-// That the ring is another thread's after all, and that it has lost something.
+// Errors: the ring belongs to another thread, or has lost completions.
 TEST_P(UringWaitFaults, OfTheRingItselfLeadToANewOne) {
   receiver to(*loop);
   expect_arrival(to);

@@ -40,7 +40,7 @@ class UringIdle : public testing::TestWithParam<gyre::test::uring_variant> {
     poller->complete(completed);
     return any;
   }
-  // Whether turns end that find something.
+  // Whether turns with events come to an end.
   bool comes_to_rest() {
     for (int turns = 0; turns < 1000; ++turns) {
       if (!turn()) return true;
@@ -54,7 +54,7 @@ class UringIdle : public testing::TestWithParam<gyre::test::uring_variant> {
 INSTANTIATE_TEST_SUITE_P(, UringIdle, testing::ValuesIn(gyre::test::uring_variants()),
                          [](const auto& tested) { return tested.param.name; });
 
-// A connection that keeps what it is brought.
+// A connection that keeps the bytes it receives.
 struct keeper : receive_request {
   keeper(backend& of, gyre::test::fd_pair pair)
       : receive_request(here, &keep, repeat::until_cancelled),
@@ -128,7 +128,7 @@ TEST_P(UringIdle, ManyThatAreClosedOneAfterTheOtherLeaveNothing) {
   EXPECT_LE(poller->wait(steady_time::min()), 2u) << "each close looks at what those before left";
 }
 
-TEST_P(UringIdle, WhatCameBeforeAForkIsTheParentsAlone) {
+TEST_P(UringIdle, BytesReceivedBeforeAForkBelongToTheParentAlone) {
   keeper one(*poller->io(), gyre::test::unix_pair());
   one.begin();
   ASSERT_TRUE(comes_to_rest());

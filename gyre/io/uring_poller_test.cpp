@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests of mistakes that only a loop on io_uring can make: bytes and connections that the kernel
-// takes before they are asked for, buffers that are handed out, subscriptions that are still armed
-// when their handle is closed, rings that change threads. On this kernel's io_uring, and on less
-// and less of it.
+// Tests of errors that only a loop on io_uring can make: bytes and connections that the kernel
+// takes before they are requested, buffers on loan, subscriptions that are still active when their
+// handle is closed, rings that change threads. On this kernel's io_uring, and on variants with
+// fewer features.
 #include <gyre/io/uring_poller.hpp>
 
 #include <gyre/exec/loop.hpp>
@@ -46,13 +46,12 @@ using namespace std::chrono_literals;
 using gyre::unique_fd;
 using gyre::test::fd_pair;
 
-// The byte at a place of a stream: bytes that are lost, twice there or in another order are not
-// those expected.
+// The expected byte at an offset of a stream, which reveals lost, duplicated and reordered bytes.
 std::byte pattern(std::uint64_t stream, std::uint64_t place) {
   return static_cast<std::byte>((place + stream) * 0x9e3779b97f4a7c15u >> 56);
 }
 
-// The bytes of a stream that were sent, and those that came.
+// The numbers of bytes of a stream that were sent and received.
 class checked_stream {
  public:
   explicit checked_stream(std::uint64_t number) : number_(number) {}
@@ -153,7 +152,7 @@ INSTANTIATE_TEST_SUITE_P(, Uring, testing::ValuesIn(gyre::test::uring_variants()
 
 // ---- streams
 
-// Receives a stream in all ways that there are, one after another, with pauses.
+// Receives a stream with all kinds of requests, one after another, with pauses.
 class fickle_receiver {
  public:
   fickle_receiver(descriptor& from, checked_stream& stream, unsigned seed)
@@ -374,7 +373,7 @@ struct fickle_end {
   fickle_sender sender;
 };
 
-// Runs their loop until they have sent and received all.
+// Runs the loop until both ends have sent and received everything.
 void run_to_the_end(gyre::loop& loop, std::vector<std::unique_ptr<fickle_end>>& ends) {
   const auto done = [&] {
     return std::ranges::all_of(ends, [](const auto& each) { return each->done(); });
@@ -412,7 +411,7 @@ TEST_P(Uring, NoByteIsLostHoweverAStreamIsReceived) {
   }
 }
 
-// ---- what comes before it is asked for
+// ---- early data: received before it is requested
 
 // Both ends of a connection: the loop's, which receives, and the test's.
 struct receiving_end {
@@ -433,7 +432,7 @@ struct receiving_end {
   void pause() { EXPECT_FALSE(here.cancel(receiving)); }
   void peer_sends(std::size_t count) { stream.send(peer.get(), count); }
 
-  // The same by another thread than the loop's.
+  // The same on a thread other than the loop's.
   void send_ahead(std::size_t count) {
     checked_stream ahead(number);
     ahead.skip(sent_ahead);
@@ -451,7 +450,7 @@ struct receiving_end {
   bool ended = false;
 };
 
-TEST_P(Uring, WhatCameDuringAPauseComesAfterIt) {
+TEST_P(Uring, BytesReceivedDuringAPauseAreDeliveredAfterIt) {
   receiving_end one(loop());
   one.begin();
   settle();
@@ -572,7 +571,7 @@ TEST_P(Uring, AnErrorComesAfterTheBytesBeforeItAndOnce) {
   }
 }
 
-// Two at once, so that the kernel has both before the first is known.
+// Two at the same time, so that the kernel has both before the loop knows of the first.
 TEST_P(Uring, AWaitLeavesAnErrorThatCameDuringAPause) {
   receiving_end one(loop());
   one.begin();
@@ -612,7 +611,7 @@ TEST_P(Uring, UrgentDataHidesNothing) {
 // so never to a loop that does not wait. When no completion shows the urgent data, as when the
 // kernel completes each of the three segments by itself, it takes more than a thousand turns: the
 // bound is one that only a loop that never looks exceeds.
-TEST_P(Uring, WhatIsBehindUrgentDataIsFoundWithoutAWait) {
+TEST_P(Uring, BytesBehindUrgentDataAreFoundWithoutAWait) {
   auto [left, right] = gyre::test::tcp_pair(16'384);
   descriptor here(loop(), std::move(left), handle_kind::stream_socket);
   std::array<std::byte, 100> room;
@@ -683,7 +682,7 @@ TEST_P(Uring, AWriterGoesOnWhoseReaderHasEndedItsOwnDirection) {
 
 // ---- many things at a time
 
-TEST_P(Uring, WhoeverKeepsTheRingBusyDoesNotKeepOthersOut) {
+TEST_P(Uring, BusyHandlesDoNotStarveOthers) {
   receiving_end busy(loop());
   busy.receiving.then = [&](result) {
     busy.stream.check(busy.receiving.data.bytes());
@@ -700,8 +699,8 @@ TEST_P(Uring, WhoeverKeepsTheRingBusyDoesNotKeepOthersOut) {
   EXPECT_EQ(busy.stream.wrong(), 0u);
 }
 
-// The kernel looks at so many of them at a time, and finds nothing new.
-TEST_P(Uring, WhatIsNewBehindMuchThatIsNotIsFoundWithoutAWait) {
+// The kernel checks a limited number of handles at a time, and finds nothing new.
+TEST_P(Uring, NewEventsBehindManyOldOnesAreFoundWithoutAWait) {
   std::vector<std::unique_ptr<descriptor>> here;
   std::vector<std::unique_ptr<asking<readiness_request>>> waiting;
   std::vector<unique_fd> peers;
@@ -797,8 +796,8 @@ TEST_P(Uring, NothingIsLostThatTheRingHasNoRoomForAndHandlesMayBeClosed) {
   run_until([&] { return before.stream.all_came() && after.stream.all_came(); });
 }
 
-// Each close looked through all completions that were still to be served, so to close many took
-// quadratic time. The first handle stays, and with it a completion in front of all others.
+// Regression: each close scanned all pending completions, so closing many handles took quadratic
+// time. The first handle stays open, and with it a completion in front of all others.
 TEST_P(Uring, ClosingManyHandlesLooksAtEachCompletionOnce) {
   if (!can_open(crowd::many + 500)) GTEST_SKIP() << "cannot open that many descriptors";
   crowd all(loop());
@@ -806,14 +805,14 @@ TEST_P(Uring, ClosingManyHandlesLooksAtEachCompletionOnce) {
   all.make_ready();
   for (std::size_t i = 1; i < crowd::many; ++i) all.close(i);
   const auto& requests = static_cast<const detail::uring_requests&>(*loop().io());
-  // It was readable, it is not watched any more, and that it was asked not to be.
+  // Its completions: readable, no longer watched, and the result of the cancellation.
   EXPECT_LE(requests.examined_completions(), 3 * crowd::many);
   run_until([&] { return all.all_told(); });
 }
 
-// Completions that the kernel kept, as the ring had no room, are gone with the ring; a new ring
-// brings them again.
-TEST_P(Uring, WhatCannotBeTakenOutOfARingThatIsLeftIsToldByTheNext) {
+// Completions that the kernel kept because the ring was full are lost with the ring; a new ring
+// reports them again.
+TEST_P(Uring, EventsLeftInAnAbandonedRingAreReportedByTheNextOne) {
   if (!can_open(crowd::many + 500)) GTEST_SKIP() << "cannot open that many descriptors";
   crowd all(loop());
   settle();
@@ -918,7 +917,8 @@ TEST_P(Uring, AListenerWithoutDescriptorsSaysSoAndGoesOnLater) {
   run_until([&] { return server.accepted.size() == 3; });
 }
 
-// A port is free as soon as nobody listens: the kernel's subscriptions would hold the socket.
+// A port is free as soon as its listener closes, although the kernel's subscription holds the
+// socket.
 TEST_P(Uring, TheAddressOfAClosedListenerIsFree) {
   const auto can_bind = [](const sockaddr_in& address) {
     const unique_fd another(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
@@ -949,7 +949,8 @@ TEST_P(Uring, TheAddressOfAClosedListenerIsFree) {
 
 // ---- threads
 
-// Runs a loop in turns with others; each lives on when it is another's turn.
+// A thread that runs a loop alternately with others; every thread lives on during the others'
+// turns.
 class turn_taker {
  public:
   explicit turn_taker(gyre::loop& loop) : loop_(loop) {}
@@ -1042,7 +1043,7 @@ TEST_P(Uring, HandlesMayBeClosedByAnyThreadWhileNoneRunsTheLoop) {
   EXPECT_EQ(gyre::test::open_descriptors(), before);
 }
 
-// A thread that leaves without a turn must not forget the requests of another thread.
+// A thread that leaves the loop without a turn must not drop the requests of another thread.
 TEST_P(Uring, AThreadThatLeavesAtOnceDisturbsNothing) {
   receiving_end one(loop());
   one.begin();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests of what a process finds out about io_uring, on kernels which refuse this or that.
+// Tests of the probe of io_uring's features, on kernels that refuse some of its calls.
 #include <gyre/io/uring_support.hpp>
 
 #include <gyre/base/unique_fd.hpp>
@@ -162,7 +162,7 @@ std::string describe(const uring_support& support) {
   return text;
 }
 
-// In processes of their own, which have not asked yet.
+// In processes of their own, which have not probed yet.
 class UringProbeDeathTest : public testing::Test {
  protected:
   void SetUp() override {
@@ -170,7 +170,7 @@ class UringProbeDeathTest : public testing::Test {
     if (!gyre::test::can_refuse_system_calls()) GTEST_SKIP() << "no seccomp filters here";
   }
 
-  // Writes on stderr what is found where the kernel refuses a call.
+  // Prints the result of the probe on stderr when the kernel refuses a call.
   [[noreturn]] static void find_without(const refused_call& call) {
     if (!gyre::test::refuse(call)) end_process(1);
     std::fprintf(stderr, "%s\n", describe(probe_uring()).c_str());
@@ -200,7 +200,7 @@ TEST_F(UringProbeDeathTest, FindsKernelsThatAreTooOld) {
                           "IORING_REGISTER_PROBE\n"));
 }
 
-// The features that this process finds where nothing is refused, but one.
+// The features that this process finds, except one that is refused.
 auto all_but(bool uring_features::* missed) {
   return testing::Truly([missed](const std::string& found) {
     uring_support support = probe_uring();
@@ -238,7 +238,7 @@ TEST_F(UringProbeDeathTest, AsksAgainAfterAShortage) {
   }
 }
 
-// Where the first `call` fails, and then none.
+// The result if only the first `call` fails.
 [[noreturn]] void find_where_one_fails(const char* call, int error) {
   std::optional<gyre::test::fault> failing(std::in_place, call, error);
   const uring_support first = probe_uring();
@@ -252,7 +252,7 @@ TEST_F(UringProbeDeathTest, AsksAgainAfterAShortage) {
 
 auto finds(const std::string& what) { return testing::Eq("1 " + what + '\n'); }
 
-// In processes of their own, which have not asked yet.
+// In processes of their own, which have not probed yet.
 class UringProbeFaultsDeathTest : public testing::Test {
  protected:
   void SetUp() override {

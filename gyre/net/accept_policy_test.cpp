@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests of the accept policy: how many connections it refuses, and how long it pauses.
+// Tests of the accept policy: its refusals and its pauses.
 #include <gyre/net/detail/accept_policy.hpp>
 
 #include <gyre/net/endpoint.hpp>

@@ -40,13 +40,13 @@ void turn_until(event_loop& loop, Done done) {
   }
 }
 
-/// Turns it until it has nothing more to do.
+/// Turns the loop until it is idle.
 inline void settle(event_loop& loop) {
   while (loop.poll()) {
   }
 }
 
-/// A socket at the other end.
+/// The peer's socket.
 class peer {
  public:
   explicit peer(const endpoint& server, int receive_buffer = 0)
@@ -71,12 +71,12 @@ class peer {
     socket_.close();
   }
 
-  /// Takes what there is.
+  /// Receives all pending bytes.
   void receive() {
     while (receive_some()) {
     }
   }
-  /// Takes what one call brings; false if that was nothing.
+  /// Receives by one call; false if nothing was pending.
   bool receive_some() {
     std::array<char, 65536> bytes;
     if (ended) return false;
@@ -101,14 +101,14 @@ class peer {
   }
 
   std::string text;    ///< received so far
-  bool ended = false;  ///< no more comes
-  int error = 0;       ///< why, if not in good order
+  bool ended = false;  ///< at the end of the stream
+  int error = 0;       ///< the error that ended it, or 0
 
  private:
   socket socket_;
 };
 
-/// A text in which a piece that is missing or doubled shows.
+/// A text in which missing and duplicated pieces are noticed.
 inline std::string long_text(std::size_t size) {
   std::string text;
   text.reserve(size + 16);

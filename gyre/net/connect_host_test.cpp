@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests of connecting by name while name servers dawdle. No limit of time ever passes in them but
-// that which the test is about: the others are hours.
+// Tests of connecting by name with slow name servers. Only the time limit under test ever passes:
+// the other limits are hours.
 #include <gyre/net/connect.hpp>
 
 #include <gyre/exec/loop.hpp>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests of the cache of name servers' answers, in a time that the tests make up.
+// Tests of the cache of name servers' answers, with a scripted clock.
 #include <gyre/net/detail/dns_cache.hpp>
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests that a message that is answered, by TCP or UDP, allocates nothing: every allocation of this
+// Tests that answering a message, by TCP or UDP, allocates nothing: every allocation of this
 // program is counted.
 #include <gyre/net/callback_test_support.hpp>
 #include <gyre/net/tcp_server.hpp>
@@ -18,7 +18,7 @@ using gyre::test::allocations;
 using namespace gyre::net::test;
 using gyre::net::endpoint;
 
-// Has `client` send and receive `count` messages, and says how many allocations that made.
+// Lets `client` send and receive `count` messages; returns the number of allocations.
 std::size_t allocations_of(gyre::loop& loop, int client, int count) {
   const std::size_t before = allocations;
   for (int i = 0; i < count; ++i) {

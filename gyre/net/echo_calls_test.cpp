@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests of what a message that is answered costs in system calls: one that receives it, if the ring
-// does not, and one that sends the answer.
+// Tests of the system calls for an answered message: one to receive it, unless the ring does, and
+// one to send the answer.
 #include <gyre/exec/loop.hpp>
 #include <gyre/io/uring_support.hpp>
 #include <gyre/net/callback_test_support.hpp>
@@ -117,7 +117,7 @@ class EchoCalls : public testing::TestWithParam<std::tuple<written_with, std::si
     loop_.poll();
     ++looks_;
   }
-  // By other calls than those that are counted.
+  // By system calls that are not counted.
   void ask_all() const {
     for (const peer& each : clients_) EXPECT_EQ(::write(each.fd(), "message", 7), 7);
   }
@@ -165,7 +165,7 @@ TEST_P(EchoCalls, AreNoMoreThanNeeded) {
   const std::size_t messages = 200;
   const calls made = calls_for(messages);
   const std::size_t all = messages * connections();
-  // A loop that is run anew tries whether anything came meanwhile.
+  // A loop that runs again checks whether anything has arrived meanwhile.
   const std::size_t few = 2 * connections();
   EXPECT_GE(made.sent, all);
   EXPECT_LE(made.sent, all + few);

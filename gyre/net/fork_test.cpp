@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Servers and streams in a forked child, which goes on with them or destroys them. Each child says
-// by its exit status whether it found what it expected.
+// Tests of servers and streams in a forked child, which goes on with them or destroys them. The
+// child reports success by its exit status.
 #include <gyre/exec/loop.hpp>
 #include <gyre/exec/sync_wait.hpp>
 #include <gyre/net/callback_test_support.hpp>
@@ -53,7 +53,7 @@ bool succeeded(pid_t child) {
   return ::waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
-/// Both echo; who sends "end" ends a child.
+/// Two echo servers; the message "end" ends a child.
 class ForkedServers : public testing::Test {
  protected:
   void SetUp() override {
@@ -75,7 +75,7 @@ class ForkedServers : public testing::Test {
     udp_at = udp->local_endpoint();
     settle(loop);
   }
-  /// By the servers of this process.
+  /// Tests the servers of this process.
   std::string ask(peer& by, const std::string& question) {
     by.text.clear();
     by.send(question);
@@ -89,7 +89,7 @@ class ForkedServers : public testing::Test {
   bool over = false;
 };
 
-/// By those of another one.
+/// Tests the servers of another process.
 std::string ask_elsewhere(peer& by, const std::string& question) {
   by.text.clear();
   by.send(question);

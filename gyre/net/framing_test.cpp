@@ -204,8 +204,8 @@ TEST(Delimited, RefusesFramesBeyondTheMaximumHoweverTheyCome) {
   EXPECT_EQ(frames_of(lines, most), texts{"1234"});
 }
 
-// Each byte of a long line is looked at once: a second look at all of them, for each that comes,
-// would take minutes.
+// Each byte of a long line is searched once: searching all bytes again after each arrival would
+// take minutes.
 TEST(Delimited, LookingForTheEndOfALongFrameIsLinear) {
   constexpr std::size_t length = 2'000'000;
   delimited lines("\n", length);
@@ -269,8 +269,7 @@ TEST(Framing, EncodesWhatIsInTheBufferAlready) {
   }
 }
 
-// Writes the text into a pipe, piece by piece, and returns the frames that come out and how it
-// ended.
+// Writes the text into a pipe, piece by piece, and returns the frames and the final error.
 std::vector<std::string> frames_of(const std::vector<std::string>& pieces, std::error_code& end) {
   gyre::loop loop;
   gyre::io::pipe ends = gyre::io::make_pipe(loop);
@@ -325,7 +324,7 @@ gyre::task<std::vector<std::string>> read_lines(gyre::io::stream& from, gyre::io
   }
 }
 
-// Small frames that came together were too much for the buffer.
+// Regression: small frames that arrived together exceeded the buffer.
 TEST(ReadFrame, TakesManyFramesThatComeAtOnceWithinALimitOfAFew) {
   gyre::loop loop;
   auto ends = gyre::io::make_pipe(loop);

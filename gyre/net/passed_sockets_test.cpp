@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests of listening sockets that come from elsewhere: from whoever started the process, and from a
-// process that ends.
+// Tests of listening sockets from elsewhere: from the process that started this one, and from a
+// predecessor that ends.
 #include <gyre/net/passed_sockets.hpp>
 
 #include <gyre/exec/loop.hpp>
@@ -40,7 +40,7 @@ using gyre::net::tcp_server_options;
 
 const endpoint any_port(ip_address::loopback_v4(), 0);
 
-// Says `name` to each that connects.
+// Sends `name` to each client.
 std::unique_ptr<tcp_server> server_called(gyre::event_loop& loop, std::string name,
                                           tcp_server_options options = {}) {
   auto made = std::make_unique<tcp_server>(loop, std::move(options));
@@ -135,7 +135,7 @@ TEST(PassedSockets, ServerThatRestartsLosesNoConnection) {
   EXPECT_EQ(passed[0].name, "http");
   EXPECT_EQ(passed[0].passed.local_endpoint(), at);
   gyre::sync_wait(loop, before->stop_async(5s));
-  // Nobody accepts at present.
+  // No server accepts at present.
   const auto between = gyre::sync_wait(loop, gyre::net::connect(at));
 
   auto after = server_called(loop, "new");
@@ -145,7 +145,7 @@ TEST(PassedSockets, ServerThatRestartsLosesNoConnection) {
   EXPECT_EQ(after->metrics().accepted, 2u) << "the one between as well";
 }
 
-TEST(PassedSockets, WhatIsNoListOfSocketsIsAnError) {
+TEST(PassedSockets, MalformedListOfSocketsIsAnError) {
   gyre::loop loop;
   auto [one, other] = gyre::net::stream_pair(loop);
   const auto receive = [&]() -> task<> {
@@ -196,7 +196,7 @@ TEST(SocketsFromEnvironment, AreThoseThatTheProcessWasStartedWith) {
               gyre::net::socket one = listening_socket(any_port);
               gyre::net::socket other = listening_socket(any_port);
               const endpoint first = one.local_endpoint();
-              // Above the two places, lest one is overwritten by the other.
+              // Above the two target numbers, so that neither overwrites the other.
               const int high_one = ::fcntl(one.fd(), F_DUPFD, 100);
               const int high_other = ::fcntl(other.fd(), F_DUPFD, 100);
               static_cast<void>(one.release().release());

@@ -44,7 +44,7 @@ constexpr std::string_view signature = "\r\n\r\n\0\r\nQUIT\n"sv;
 const endpoint client("192.0.2.1:40000");
 const endpoint reached("198.51.100.2:443");
 
-// Version 2: what stands behind the signature.
+// Version 2: the part behind the signature.
 std::string binary(std::string_view command_and_family, std::string_view rest) {
   std::string header(signature);
   header += command_and_family;
@@ -216,8 +216,8 @@ class ProxiedServer : public testing::Test {
   static bool everybody(const endpoint&) { return true; }
   static bool nobody(const endpoint&) { return false; }
 
-  // Says `pieces`, each in a turn of its own, and gives what is answered to all until `size`
-  // bytes have come, or the end.
+  // Sends `pieces`, each in a turn of its own, and returns the answers to all until `size` bytes or
+  // the end have arrived.
   task<std::string> talk(std::vector<std::string> pieces, std::size_t size) {
     auto connecting = gyre::net::connect(server_->local_endpoint());
     auto peer = co_await std::move(connecting);

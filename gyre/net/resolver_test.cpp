@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests of the resolver, with a name server of their own on the loopback interface.
+// Tests of the resolver, with a fake name server on the loopback interface.
 #include <gyre/net/resolver.hpp>
 
 #include <gyre/exec/loop.hpp>
@@ -64,7 +64,7 @@ using manner = fake_dns_server::manner;
 const ip_address some_v4("192.0.2.7");
 const ip_address some_v6("2001:db8::7");
 
-// A hosts file of the test's own.
+// A temporary hosts file.
 class temporary_file {
  public:
   explicit temporary_file(const std::string& text) {
@@ -91,7 +91,7 @@ class Resolver : public testing::Test {
     server_["silent.test"] = {.manner = manner::silently};
   }
 
-  // A server that is asked for nothing else, and no file.
+  // The fake server only, and no hosts file.
   resolver_options options() const {
     return {.servers = {server_.at()},
             .timeout = 20s,
@@ -136,10 +136,10 @@ TEST_F(Resolver, GivesAddressesOfBothVersionsAtThePort) {
   const auto found = find("both.test", 443);
   ASSERT_TRUE(found) << found.error().message();
   EXPECT_THAT(*found, UnorderedElementsAre(endpoint(some_v4, 443), endpoint(some_v6, 443)));
-  EXPECT_THAT(server_.asked(), UnorderedElementsAre("A both.test", "AAAA both.test"));
+  EXPECT_THAT(server_.questions(), UnorderedElementsAre("A both.test", "AAAA both.test"));
 }
 
-// evpp took the address of an AAAA record for a sockaddr_in.
+// Pitfall: evpp treated the address of an AAAA record as a sockaddr_in.
 TEST_F(Resolver, GivesAnIPv6AddressAsOne) {
   const auto found = find("v6.test", 443);
   ASSERT_TRUE(found) << found.error().message();
@@ -157,7 +157,7 @@ TEST_F(Resolver, AsksNobodyForNumbersAndTheLocalHost) {
                                          endpoint(ip_address::loopback_v4(), 80)));
   }
   EXPECT_EQ(error_of("fe80::1%nosuchdevice"), std::errc::no_such_device);
-  EXPECT_TRUE(server_.asked().empty());
+  EXPECT_TRUE(server_.questions().empty());
 }
 
 TEST_F(Resolver, SaysWhyThereIsNoAddress) {
@@ -234,8 +234,8 @@ TEST_F(Resolver, GivesUpOnAServerThatNeverAnswers) {
   make(how);
   EXPECT_EQ(error_of("silent.test"), resolve_errc::timed_out);
   EXPECT_EQ(error_of("silent.test"), std::errc::timed_out);
-  while (server_.asked().size() < 8) loop_.run_once();  // the last may still be under way
-  EXPECT_EQ(server_.asked().size(), 8u) << "A and AAAA, twice for each of two lookups";
+  while (server_.questions().size() < 8) loop_.run_once();  // the last may still be under way
+  EXPECT_EQ(server_.questions().size(), 8u) << "A and AAAA, twice for each of two lookups";
 }
 
 TEST_F(Resolver, AsksTheNextServerWhenOneFails) {
@@ -244,7 +244,7 @@ TEST_F(Resolver, AsksTheNextServerWhenOneFails) {
   auto how = options();
   how.servers = {server_.at(), good.at()};
   for (const manner bad : {manner::silently, manner::failing, manner::refusing}) {
-    // Only silence is noticed by its length.
+    // Only a silent server is detected by a timeout.
     how.timeout = bad == manner::silently ? 1s : 1h;
     server_["both.test"] = {.manner = bad};
     make(how);
@@ -267,11 +267,11 @@ TEST_F(Resolver, GivesTheAddressesThatAreWantedInTheirOrder) {
   how.addresses = address_choice::ipv6_first;
   make(how);
   EXPECT_THAT(*find("both.test"), ElementsAre(v6, v4));
-  const std::size_t asked = server_.asked().size();
+  const std::size_t asked = server_.questions().size();
   how.addresses = address_choice::ipv6_only;
   make(how);
   EXPECT_THAT(*find("both.test"), ElementsAre(v6));
-  EXPECT_EQ(server_.asked().size(), asked + 1);
+  EXPECT_EQ(server_.questions().size(), asked + 1);
   EXPECT_EQ(error_of("192.0.2.1"), resolve_errc::no_data);
   how.addresses = address_choice::ipv4_only;
   make(how);
@@ -362,7 +362,7 @@ TEST_F(Resolver, BelievesTheHostsFileFirst) {
   EXPECT_THAT(*find("V4.test."), ElementsAre(endpoint(ip_address("192.0.2.50"), 80),
                                              endpoint(ip_address("2001:db8::50"), 80)));
   EXPECT_EQ(find("localhost")->front().address(), ip_address("192.0.2.51"));
-  EXPECT_TRUE(server_.asked().empty());
+  EXPECT_TRUE(server_.questions().empty());
   EXPECT_TRUE(find("v6.test"));
   file.write("192.0.2.52 v4.test\n");
   EXPECT_EQ(find("v4.test")->front().address(), ip_address("192.0.2.52")) << "it has changed";
@@ -381,12 +381,12 @@ TEST_F(Resolver, AsksTheHostsFileWhenItIsToldTo) {
   how.order = lookup_order::dns_only;
   make(how);
   EXPECT_EQ(error_of("unknown.test"), resolve_errc::host_not_found);
-  const std::size_t asked = server_.asked().size();
+  const std::size_t asked = server_.questions().size();
   how.order = lookup_order::hosts_only;
   make(how);
   EXPECT_TRUE(find("unknown.test"));
   EXPECT_EQ(error_of("v6.test"), resolve_errc::host_not_found);
-  EXPECT_EQ(server_.asked().size(), asked);
+  EXPECT_EQ(server_.questions().size(), asked);
 }
 
 TEST_F(Resolver, AnswersManyAtOnce) {
@@ -420,7 +420,7 @@ TEST_F(Resolver, AsksOnceForWhatManyWant) {
   while (server_.held() < 2) loop_.run_once();
   server_.release();
   run_until_told(19);
-  EXPECT_EQ(server_.asked().size(), 2u);
+  EXPECT_EQ(server_.questions().size(), 2u);
 }
 
 TEST_F(Resolver, AsksForNoMoreThanItMayAtOnce) {
@@ -439,10 +439,10 @@ TEST_F(Resolver, AsksForNoMoreThanItMayAtOnce) {
   EXPECT_TRUE(lookups[5].cancel()) << "that waits";
   lookups[0].cancel();
   lookups[1].cancel();
-  while (server_.asked().size() < 8) loop_.run_once();
+  while (server_.questions().size() < 8) loop_.run_once();
   server_.release();
   run_until_told(3);
-  EXPECT_EQ(server_.asked().size(), 10u);
+  EXPECT_EQ(server_.questions().size(), 10u);
   EXPECT_THAT(told_, testing::Each(FailsWith(resolve_errc::host_not_found)));
 }
 
@@ -455,8 +455,8 @@ TEST_F(Resolver, LookupThatIsCancelledGivesItsPlaceToAnotherAtOnce) {
   lookup kept = names().resolve("silent.test", 80, record());
   lookup cancelled = names().resolve("silent2.test", 80, record());
   const lookup waiting = names().resolve("v4.test", 80, record());
-  while (server_.asked().size() < 4) loop_.run_once();
-  EXPECT_THAT(server_.asked(), testing::Not(testing::Contains(testing::HasSubstr("v4.test"))));
+  while (server_.questions().size() < 4) loop_.run_once();
+  EXPECT_THAT(server_.questions(), testing::Not(testing::Contains(testing::HasSubstr("v4.test"))));
   cancelled.cancel();
   run_until_told(1);
   EXPECT_THAT(*told_[0], ElementsAre(endpoint(some_v4, 80)));
@@ -475,7 +475,7 @@ TEST_F(Resolver, SilenceDoesNotAccumulate) {
     const std::string name = "silent" + std::to_string(i) + ".test";
     server_[name] = {.manner = manner::silently};
     lookup cancelled = names().resolve(name, 80, record());
-    while (server_.asked().size() < 2 * (i + 2)) loop_.run_once();
+    while (server_.questions().size() < 2 * (i + 2)) loop_.run_once();
     EXPECT_TRUE(cancelled.cancel());
     EXPECT_LE(names().abandoned(), 2 * how.max_concurrent);
   }
@@ -485,7 +485,7 @@ TEST_F(Resolver, SilenceDoesNotAccumulate) {
   EXPECT_TRUE(kept.active());
 }
 
-// A channel cannot be given up while somebody waits for something in it.
+// A channel cannot be destroyed while a lookup waits for one of its queries.
 TEST_F(Resolver, SilenceHasNoMoreThanEightChannels) {
   constexpr std::size_t most_channels = 8;
   auto how = options();
@@ -498,7 +498,7 @@ TEST_F(Resolver, SilenceHasNoMoreThanEightChannels) {
     server_[name] = {.manner = manner::silently};
     lookup begun = names().resolve(name, 80, record());
     ++asked;
-    while (server_.asked().size() < 2 * asked) loop_.run_once();
+    while (server_.questions().size() < 2 * asked) loop_.run_once();
     return begun;
   };
   std::vector<lookup> kept;
@@ -510,7 +510,7 @@ TEST_F(Resolver, SilenceHasNoMoreThanEightChannels) {
   const lookup next = names().resolve("v4.test", 80, record());
   while (loop_.poll()) {
   }
-  EXPECT_EQ(server_.asked().size(), 2 * asked) << "more than may be abandoned";
+  EXPECT_EQ(server_.questions().size(), 2 * asked) << "more than may be abandoned";
   EXPECT_TRUE(next.active());
   EXPECT_TRUE(kept.front().cancel()) << "with which the first channel ends";
   run_until_told(1);
@@ -521,9 +521,9 @@ TEST_F(Resolver, SilenceHasNoMoreThanEightChannels) {
 TEST_F(Resolver, KeepsAnswersForAsLongAsTheyAllow) {
   with_cache();
   const auto first = find("both.test", 1);
-  EXPECT_EQ(server_.asked().size(), 2u);
+  EXPECT_EQ(server_.questions().size(), 2u);
   const auto second = find("Both.Test.", 2);
-  EXPECT_EQ(server_.asked().size(), 2u);
+  EXPECT_EQ(server_.questions().size(), 2u);
   ASSERT_TRUE(second);
   EXPECT_EQ(first->front().address(), second->front().address());
   EXPECT_EQ(second->front().port(), 2);
@@ -533,7 +533,7 @@ TEST_F(Resolver, KeepsAnswersForAsLongAsTheyAllow) {
   names().clear_cache();
   EXPECT_EQ(names().cache_metrics().bytes, 0u);
   EXPECT_TRUE(find("both.test"));
-  EXPECT_EQ(server_.asked().size(), 4u);
+  EXPECT_EQ(server_.questions().size(), 4u);
 }
 
 TEST_F(Resolver, DoesNotKeepWhatMayNotBeKept) {
@@ -541,10 +541,10 @@ TEST_F(Resolver, DoesNotKeepWhatMayNotBeKept) {
   server_["both.test"].ttl = 0;
   server_["broken.test"] = {.manner = manner::failing};
   for (const char* name : {"both.test", "broken.test", "none.test", "unknown.test"}) {
-    const std::size_t asked = server_.asked().size();
+    const std::size_t asked = server_.questions().size();
     static_cast<void>(find(name));
     static_cast<void>(find(name));
-    EXPECT_EQ(server_.asked().size(), asked + 4) << name;
+    EXPECT_EQ(server_.questions().size(), asked + 4) << name;
   }
   EXPECT_EQ(names().cache_metrics().entries, 0u);
 }
@@ -557,7 +557,7 @@ TEST_F(Resolver, KeepsThatThereIsNoSuchNameOrAddress) {
     EXPECT_EQ(error_of("gone.test"), resolve_errc::host_not_found);
     EXPECT_THAT(*find("v6.test"), ElementsAre(endpoint(some_v6, 80)));
   }
-  EXPECT_EQ(server_.asked().size(), 4u);
+  EXPECT_EQ(server_.questions().size(), 4u);
 }
 
 TEST_F(Resolver, GivesTheServersOfAServiceInTheirOrder) {
@@ -575,7 +575,7 @@ TEST_F(Resolver, GivesTheServersOfAServiceInTheirOrder) {
   EXPECT_EQ(found[2].target, "third.test");
   EXPECT_EQ(found[2].priority, 20);
   EXPECT_EQ(gyre::sync_wait(loop_, names().resolve_srv("_x._tcp.test")).size(), 3u);
-  EXPECT_THAT(server_.asked(), ElementsAre("SRV _x._tcp.test")) << "and keeps them";
+  EXPECT_THAT(server_.questions(), ElementsAre("SRV _x._tcp.test")) << "and keeps them";
   const auto error_of_srv = [&](const char* name) {
     return gyre::sync_wait(loop_, gyre::as_expected(names().resolve_srv(name))).error();
   };
@@ -652,7 +652,7 @@ TEST_F(Resolver, TellsCallbacksOfRecords) {
   EXPECT_EQ(names().resolve_txt("v4.test", text).cancel(), true);
   while (told < 4) loop_.run_once();
   EXPECT_FALSE(kept.active());
-  EXPECT_EQ(server_.asked().size(), 3u) << "the same question is asked once";
+  EXPECT_EQ(server_.questions().size(), 3u) << "the same question is asked once";
 }
 
 TEST_F(Resolver, ReadsResolvConfAgainWhenItHasChanged) {
@@ -679,7 +679,7 @@ TEST_F(Resolver, AsksForThePartThatItDoesNotKnow) {
   with_cache();
   static_cast<void>(find("v4.test"));
   EXPECT_TRUE(find("v4.test"));
-  EXPECT_THAT(server_.asked(), ElementsAre("AAAA v4.test", "A v4.test", "AAAA v4.test"));
+  EXPECT_THAT(server_.questions(), ElementsAre("AAAA v4.test", "A v4.test", "AAAA v4.test"));
 }
 
 TEST_F(Resolver, NeverTellsBeforeResolveReturns) {
@@ -883,7 +883,7 @@ TEST_F(Resolver, EndsACoroutineWhenItIsDestroyed) {
   while (!ended) loop_.run_once();
 }
 
-// A coroutine that its handle's owner destroys.
+// A coroutine that the owner of its handle destroys.
 struct held_coroutine {
   struct promise_type {
     held_coroutine get_return_object() {
@@ -923,7 +923,7 @@ gyre::task<int> resolve_often(resolver& names, gyre::executor& home, int times) 
   co_return found;
 }
 
-// The loop has a thread of its own; the coroutines are elsewhere.
+// The loop has a thread of its own; the coroutines run on other threads.
 TEST(ResolverOfAnotherThread, ServesCoroutinesOnAPool) {
   gyre::loop_thread network;
   std::optional<fake_dns_server> server;

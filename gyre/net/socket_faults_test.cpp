@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every system call that coroutines' sockets, servers and clients make, failing: each failure is a
-// clear error, and leaves nothing behind.
+// Tests of failures of every system call that coroutines' sockets, servers and clients make: each
+// failure is reported, and leaks nothing.
 #include <gyre/exec/loop.hpp>
 #include <gyre/exec/sync_wait.hpp>
 #include <gyre/io/stream.hpp>
@@ -49,7 +49,7 @@ using gyre::test::open_descriptors;
 
 const endpoint any_port(ip_address::loopback_v4(), 0);
 
-/// Connected streams, sockets with something to receive, a listener with somebody who waits.
+/// Connected streams, sockets with pending data, a listener with a pending connection.
 class SocketFaults : public testing::Test {
  protected:
   SocketFaults() {
@@ -163,7 +163,7 @@ TEST_F(SocketFaults, AreToldAndLeaveNothingBehind) {
     EXPECT_EQ(open_descriptors(), before) << each.call;
     EXPECT_FALSE(loop_.io()->memory().lent()) << each.call;
   }
-  // All of it can be used on.
+  // All of them are still usable.
   const auto came = gyre::sync_wait(loop_, stream.receive_fds(room_));
   EXPECT_EQ(came.fds.size(), 1u);
   EXPECT_EQ(gyre::sync_wait(loop_, udp_.receive(room_)), 1u);
@@ -246,7 +246,7 @@ using gyre::net::test::turn_until;
 
 std::error_code as_code(int error) { return {error, std::system_category()}; }
 
-/// A server that echoes, and tells how its connections end.
+/// An echo server that records the ends of its connections.
 class ServerFaults : public testing::Test {
  protected:
   ServerFaults() {
@@ -266,7 +266,7 @@ class ServerFaults : public testing::Test {
   int thrown_ = 0;
   gyre::loop loop_{gyre::loop_options{.on_exception = [this](std::exception_ptr) { ++thrown_; }},
                    std::make_unique<gyre::test::idle_time_poller>()};
-  // The shortest pauses there are.
+  // The shortest possible pauses.
   tcp_server server_{
       loop_, tcp_server_options{.connections = {.close_timeout = std::chrono::milliseconds(20)},
                                 .accept_backoff = std::chrono::nanoseconds(0),
@@ -382,7 +382,7 @@ TEST_F(ServerFaults, OfConnectingAreToldToTheClient) {
   };
   for (const auto& [call, error] : all) {
     const int before = open_descriptors();
-    server_.pause_accepting();  // its calls are none of the client's
+    server_.pause_accepting();  // its calls must not be counted
     settle(loop_);
     {
       tcp_client client(loop_);

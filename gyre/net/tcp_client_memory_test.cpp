@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A tcp_client connects in the end, whichever allocation fails meanwhile, and needs no memory to
-// end. A server outlives a lack of memory for what its peers send.
+// Tests that a tcp_client connects eventually, whichever allocation fails meanwhile, and needs no
+// memory to end; and that a server survives a lack of memory for its peers' bytes.
 #include <gyre/net/tcp_client.hpp>
 
 #include <gyre/exec/sync_wait.hpp>
@@ -28,7 +28,7 @@ namespace {
 
 long allocations_before_failure = -1;  // negative: none fails
 
-// Both out of line: GCC should not look through new and delete and find aligned_alloc and free.
+// Both out of line: otherwise GCC looks through new and delete and finds aligned_alloc and free.
 [[gnu::noinline]] void* allocate(std::size_t size, std::size_t alignment) noexcept {
   if (allocations_before_failure >= 0 && allocations_before_failure-- == 0) return nullptr;
   const std::size_t parts = (std::max<std::size_t>(size, 1) + alignment - 1) / alignment;
@@ -139,7 +139,7 @@ class ServerWithoutMemory : public testing::Test {
     client.send(first_part);
     allocations_before_failure = allocations_before;
     turn_until(loop_, [&] { return first_came() || over(); });
-    // Fails where the connection has been reset, which `over` will tell.
+    // Fails if the connection has been reset, which `over` reports.
     static_cast<void>(::send(client.fd(), second_part.data(), second_part.size(), MSG_NOSIGNAL));
     turn_until(loop_, over);
     const bool failed = allocations_before_failure < 0;

@@ -42,7 +42,7 @@ using gyre::net::tcp_client_options;
 using gyre::net::tcp_connection;
 using gyre::net::tcp_server;
 
-// A port at which nobody listens.
+// A port without a listener.
 endpoint nobody() {
   const socket bound = socket::open(gyre::net::address_family::ipv4, socket_type::stream);
   bound.bind(any_port());
@@ -95,7 +95,7 @@ TEST_F(TcpClient, ConnectsSendsAndDisconnects) {
   turn_until(loop, [&] { return ups == 1; });
   EXPECT_TRUE(client->connected());
   EXPECT_EQ(client->connection()->peer_endpoint(), server->local_endpoint());
-  // On the loop's thread sending tells whether it could.
+  // On the loop's thread send() returns whether it accepted the bytes.
   loop.post([&] { EXPECT_TRUE(client->send("hello")); });
   turn_until(loop, [&] { return echoed == "hello"; });
   client->disconnect();
@@ -278,7 +278,7 @@ TEST_F(TcpClient, PrintsThatItCannotConnectUnlessItIsToTell) {
 }
 
 TEST_F(TcpClient, ConnectingTakesNoLongerThanItsTimeout) {
-  // A queue that is full, in which the kernel drops what comes.
+  // A full accept queue: the kernel drops new connections.
   const socket full = socket::open(gyre::net::address_family::ipv4, socket_type::stream);
   full.bind(any_port());
   full.listen(0);
@@ -306,7 +306,7 @@ TEST_F(TcpClient, KeepsWhatIsSentMeanwhileWithinItsLimit) {
 }
 
 TEST_F(TcpClient, FindsTheServerByItsName) {
-  // Nobody is at the first of its addresses.
+  // No server is at the first of its addresses.
   server->listen({ip_address::v4(127, 0, 0, 2), 0});
   const std::string hosts = testing::TempDir() + "/gyre_tcp_client_hosts";
   std::ofstream(hosts) << "127.0.0.3 served.test\n127.0.0.2 served.test\n";
@@ -328,7 +328,7 @@ TEST_F(TcpClient, FindsTheServerByItsName) {
   client.reset();
 }
 
-// No limit of time passes in these but that which the test is about: the others are hours.
+// Only the time limit under test ever passes: the other limits are hours.
 class TcpClientOfAHost : public TcpClient {
  protected:
   // At the server's port, of which the client knows by name.
@@ -375,7 +375,7 @@ TEST_F(TcpClientOfAHost, WaitsForThePreferredVersionWithinTheDelay) {
 TEST_F(TcpClientOfAHost, TriesAddressesThatComeLate) {
   name_server["host.test"] = {.addresses = {ip_address::v4(127, 0, 0, 3), v4}};
   name_server.hold("A ");
-  name_server["host.test"].addresses.push_back(v6);  // where nobody listens, or which is not there
+  name_server["host.test"].addresses.push_back(v6);  // without a listener, or without IPv6
   connect(1h);
   run_until_held();
   EXPECT_EQ(ups, 0);
@@ -527,7 +527,7 @@ TEST_F(TcpClient, MayBeDestroyedAtAnyTime) {
   turn_until(loop, [&] { return ups == 1; });
 }
 
-// So much waits in the loop's inbox that its timers come before the client's end does.
+// So many tasks wait in the loop's inbox that its timers fire before the client's end is processed.
 TEST_F(TcpClient, DoesNotTryAgainBehindItsDestructor) {
   for (int turns = 0; turns < 4; ++turns) {
     auto names = std::make_unique<gyre::net::resolver>(
@@ -557,7 +557,7 @@ TEST_F(TcpClient, OtherThreadsSendNoFasterThanTheLoopTakesIt) {
   }
 }
 
-// This thread does not run the loop: it is another one.
+// This thread does not run the loop: another thread does.
 TEST_F(TcpClient, OtherThreadsWishesDoNotPileUp) {
   server->listen(any_port());
   make({.reconnect = true});

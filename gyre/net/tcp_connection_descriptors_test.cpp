@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests of what connections with callbacks send and receive besides bytes.
+// Tests of files and descriptors that connections with callbacks send and receive.
 #include <gyre/net/tcp_connection.hpp>
 
 #include <gyre/base/unique_fd.hpp>
@@ -59,7 +59,7 @@ struct pipe_ends {
     out.reset(fds[0]);
     in.reset(fds[1]);
   }
-  // Whether nobody has the other end any more, but for `in`.
+  // Whether no descriptor of the other end is open, except `in`.
   bool is_at_end() {
     in.reset();
     char byte = 0;
@@ -88,7 +88,7 @@ class SentFile : public testing::Test {
     client.emplace(server->local_endpoint(), 4096);
     turn_until(loop, [&] { return connection != nullptr; });
   }
-  // So that what is sent next must wait.
+  // Fills the socket, so that further output must wait.
   void fill_kernel() {
     while (connection->pending_output() == 0) ASSERT_TRUE(connection->send(long_text(100'000)));
   }
@@ -242,9 +242,9 @@ TEST_F(SentFile, IsNotTooMuchAlone) {
   EXPECT_FALSE(end);
 }
 
-// --- Peers that ask for files, and read nothing ---
+// --- Peers that request files and read nothing ---
 
-// Fewer descriptors for the process, for a time.
+// Lowers the process's limit of descriptors for its lifetime.
 class few_descriptors {
  public:
   explicit few_descriptors(rlim_t most) {
@@ -353,7 +353,7 @@ class PassedDescriptors : public testing::Test {
     heard += in.text();
     in.consume_all();
   }
-  // So that what is passed next must wait.
+  // Fills the socket, so that further descriptors must wait.
   void fill_kernel() {
     while (passer->pending_output() == 0) ASSERT_TRUE(passer->send(long_text(100'000)));
   }
@@ -372,7 +372,7 @@ class PassedDescriptors : public testing::Test {
   bool takes = true;
   std::string heard;
   std::vector<unique_fd> taken;
-  std::vector<std::size_t> places;  // so many bytes were heard before
+  std::vector<std::size_t> places;  // the number of bytes received before each
   std::optional<std::error_code> end;
 };
 

@@ -35,12 +35,12 @@ using gyre::net::tcp_connection_ref;
 using gyre::net::tcp_server;
 using gyre::net::tcp_server_options;
 
-// So that the kernel does not take much at once.
+// Small buffers, so that the kernel accepts little at a time.
 void limit_kernel_buffer(const tcp_connection& c) {
   gyre::net::socket_ref(c.fd()).set_send_buffer(200'000);
 }
 
-// A server whose connections tell what happens to them.
+// A server that records the events of its connections.
 class TcpConnection : public testing::Test {
  protected:
   TcpConnection() { make({}); }
@@ -142,7 +142,7 @@ TEST_F(TcpConnection, UnconsumedBytesAreLimited) {
   EXPECT_EQ(ends[0], std::errc::no_buffer_space);
 }
 
-TEST_F(TcpConnection, WhatTheKernelDoesNotTakeIsSentLater) {
+TEST_F(TcpConnection, BytesThatTheKernelDoesNotAcceptAreSentLater) {
   int completions = 0;
   server->on_write_complete([&](tcp_connection&) { ++completions; });
   start();
@@ -248,7 +248,7 @@ TEST_F(TcpConnection, APeerThatNeverReadsIsNotReadFromEither) {
   EXPECT_FALSE(connection->reading_paused());
 }
 
-// With nothing set: what README's echo server does.
+// With default options, as README's echo server.
 TEST_F(TcpConnection, PeersThatNeverReadTakeAFewMebibytesEach) {
   std::vector<tcp_connection*> all;
   server->on_connection([&](tcp_connection& c) {
@@ -392,7 +392,7 @@ TEST_F(TcpConnectionWithMessages, AreNotTimedOutWhileTheProgramDoesNotRead) {
   EXPECT_FALSE(end);
 }
 
-// The calls by which it pauses or resumes must fit the present moment.
+// The calls of on_high_water and on_low_water must agree with the pending output at that time.
 TEST_F(TcpConnection, TellsOfHighAndLowWaterAsItIs) {
   gyre::loop busy({.batch = 1});
   server.emplace(busy, tcp_server_options{.connections = {.high_water = 300'000, .low_water = 1}});
@@ -606,7 +606,7 @@ TEST_F(TcpConnection, CloseGivesUpWhenThePeerTakesNothing) {
 // A connection with more to send than the kernel takes, to a peer that reads a little now and then.
 class TcpConnectionToASlowPeer : public testing::Test {
  protected:
-  // `opened` is told of the connection, to which the text has been sent.
+  // Calls `opened` with the connection, to which the text has been sent.
   void open(gyre::net::connection_options how, std::function<void(tcp_connection&)> opened) {
     server.emplace(virtual_time.loop, tcp_server_options{.connections = how});
     server->on_connection([this, opened = std::move(opened)](tcp_connection& c) {
@@ -622,7 +622,7 @@ class TcpConnectionToASlowPeer : public testing::Test {
     virtual_time.turn_until([this] { return server->metrics().accepted == 1; });
     virtual_time.settle();
   }
-  // More than the kernel can have kept for it, so that some was acknowledged.
+  // More than the kernel can buffer, so that the peer has acknowledged some bytes.
   void read_some_of_it() {
     const std::size_t enough = std::min(client->text.size() + 100'000, text.size());
     virtual_time.turn_until([&] {
@@ -876,7 +876,7 @@ TEST_F(TcpConnection, SendingToWhoHasGoneIsReported) {
   for (const bool reset : {false, true}) {
     ends.clear();
     peer client = connect();
-    connection->pause_reading();  // so that only sending can tell
+    connection->pause_reading();  // so that only sending can fail
     reset ? client.reset() : client.close();
     turn_until(loop, [&] { return connection == nullptr || !connection->send("anybody?"); });
     wait_for_end();
@@ -884,8 +884,8 @@ TEST_F(TcpConnection, SendingToWhoHasGoneIsReported) {
   }
 }
 
-// One that answers without reading all, and closes, resets the connection; recv() has the answer
-// all the same.
+// A peer that answers without reading everything, and closes, resets the connection; recv() still
+// returns the answer.
 TEST_F(TcpConnection, AnAnswerIsHeardThoughSendingFails) {
   std::string heard;
   int completions = 0;
@@ -997,7 +997,7 @@ TEST_F(TcpConnection, APeerMayResetAtEveryStep) {
   for (const char* sent : {"", "x"}) {
     peer client(server->local_endpoint());
     client.send(sent);
-    client.reset();  // before it is accepted: it may be passed over
+    client.reset();  // before it is accepted: the server may skip it
     settle(loop);
   }
   for (int step = 1; step < 5; ++step) {
@@ -1110,7 +1110,7 @@ class IdleTcpConnections : public testing::Test {
     virtual_time.turn_until([&] { return opened.size() > before; });
     return made;
   }
-  // In pieces so small that each part of the connections is looked at in time.
+  // In steps so small that each part of the connections is checked in time.
   void pass(std::chrono::nanoseconds elapsed) {
     constexpr int pieces = 1000;
     for (int i = 0; i < pieces; ++i) {
@@ -1305,7 +1305,7 @@ TEST_F(TcpConnection, EndsOfOtherThreadsArePostedOnce) {
   EXPECT_FALSE(ref.close());
 }
 
-TEST_F(TcpConnection, WhatIsPostedToOneThatEndsMeanwhileIsDropped) {
+TEST_F(TcpConnection, TasksPostedToAConnectionThatEndsMeanwhileAreDropped) {
   start();
   peer client = connect();
   const tcp_connection_ref ref = connection->ref();

@@ -146,7 +146,7 @@ TEST_F(TcpServer, LeavesConnectionsAboveTheLimitInTheQueue) {
   EXPECT_EQ(server->metrics().refused, 0u);
 }
 
-// The end of a connection asks for that to be looked at, and somebody else takes the place before.
+// A connection's end schedules an accept, and another peer takes the slot before that runs.
 TEST_F(TcpServer, StaysFullWhenAPlaceIsTakenAtOnce) {
   server.emplace(loop, tcp_server_options{.max_connections = 1});
   auto [served, other] = gyre::net::socket_pair();
@@ -170,7 +170,7 @@ TEST_F(TcpServer, StaysFullWhenAPlaceIsTakenAtOnce) {
   EXPECT_EQ(waiting.receive(loop, 1), "y");
 }
 
-// Found on io_uring, whose kernel accepts all who wait before it is told that there are enough.
+// Found on io_uring, where the kernel accepts the whole queue before the server can stop it.
 TEST_F(TcpServer, TakesNoDescriptorsBeyondItsLimit) {
   const auto descriptors = [] {
     return std::distance(std::filesystem::directory_iterator("/proc/self/fd"), {});
@@ -214,7 +214,7 @@ TEST_F(TcpServer, SurvivesThatThereAreNoDescriptorsLeft) {
   rlimit few = before;
   few.rlim_cur = static_cast<rlim_t>(next_free.get()) + 8;
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &few), 0);
-  std::vector<gyre::unique_fd> hoard;  // all but the one that the server keeps for this
+  std::vector<gyre::unique_fd> hoard;  // all except the server's reserve
   do hoard.emplace_back(::eventfd(0, EFD_CLOEXEC));
   while (hoard.back());
   ASSERT_GE(hoard.size(), 2u);
@@ -778,7 +778,7 @@ TEST_P(TcpServerOnLoops, KeepsItsLimit) {
   EXPECT_GT(served, 0);
 }
 
-// Under ThreadSanitizer this is a test of all that crosses threads.
+// Mainly for ThreadSanitizer: everything that crosses threads.
 TEST_P(TcpServerOnLoops, MayBeDestroyedByAnyThreadWhileItIsBusy) {
   for (int round = 0; round < unless_sanitized(10, 2); ++round) {
     gyre::loop_pool pool(2);
@@ -883,7 +883,7 @@ class TcpServerOnTwoLoops : public testing::Test {
 
   gyre::loop first, second;
   std::optional<tcp_server> server;
-  std::vector<gyre::event_loop*> on;  // the connections, as they come
+  std::vector<gyre::event_loop*> on;  // the connections' loops, in order of arrival
 };
 
 TEST_F(TcpServerOnTwoLoops, NeitherTakesWhatIsAboveTheLimit) {
@@ -920,7 +920,8 @@ TEST_F(TcpServerOnTwoLoops, TheOneWithTheFewestConnectionsGetsTheNext) {
   EXPECT_THAT(on, testing::Each(&second));
 }
 
-// A connection is on its way to the second loop when the server, and then the first loop, go.
+// A connection is in transit to the second loop when the server, and then the first loop, are
+// destroyed.
 TEST(TcpServerOnLoopsThatGo, NeedsNoneOfThemWhenItIsGone) {
   auto first = std::make_unique<gyre::loop>();
   auto second = std::make_unique<gyre::loop>();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// TCP for coroutines: listening, accepting, connecting, and how connections end.
+// Tests of TCP for coroutines: listening, accepting, connecting, and the ends of connections.
 #include <gyre/net/tcp_stream.hpp>
 
 #include <gyre/exec/loop.hpp>
@@ -94,7 +94,7 @@ task<> serve(tcp_listener& listener, gyre::scope& within) {
   }
 }
 
-/// A socket of which nobody accepts any more: connecting to it waits.
+/// A listening socket with a full queue: connecting to it waits.
 class full_listener {
  public:
   explicit full_listener(gyre::event_loop& loop)
@@ -270,7 +270,7 @@ TEST(Tcp, ConnectTellsThatNobodyListens) {
 
 TEST(Tcp, ConnectToItselfIsRefused) {
   gyre::loop loop;
-  // Bound, but nobody listens: from that port to that port.
+  // Bound, but not listening: connects from that port to itself.
   const endpoint itself = [&] {
     auto probe =
         gyre::net::socket::open(gyre::net::address_family::ipv4, gyre::net::socket_type::stream);
@@ -358,7 +358,7 @@ TEST(Tcp, AcceptOutlastsALackOfDescriptors) {
   };
   ::rlimit old{};
   ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &old), 0);
-  // The lowest free descriptor is the first that there is not.
+  // The lowest free descriptor is the first one beyond the limit.
   const int lowest = unique_fd(::open("/dev/null", O_RDONLY | O_CLOEXEC)).get();
   ::rlimit none = old;
   none.rlim_cur = static_cast<::rlim_t>(lowest);
@@ -374,7 +374,7 @@ TEST(Tcp, AcceptOutlastsALackOfDescriptors) {
     turns = loop.metrics().turns;
   };
   gyre::sync_wait(loop, starve());
-  EXPECT_LT(turns, 20u);  // it waits, and does not try in vain all the time
+  EXPECT_LT(turns, 20u);  // it waits instead of trying all the time
   for (int i = 0; i < 4; ++i) {
     char byte = 0;
     EXPECT_EQ(::recv(clients[static_cast<std::size_t>(i)].fd(), &byte, 1, 0), 0);  // told
@@ -508,7 +508,7 @@ TEST(Tcp, ConnectsByName) {
   gyre::loop loop;
   gyre::net::resolver names(loop);
   tcp_listener listener(loop, any_port);
-  // It has an IPv6 address, too, where nobody listens.
+  // The name also has an IPv6 address, without a listener.
   const auto run = [&]() -> task<> {
     auto made = co_await connect(names, "localhost", listener.local_endpoint().port());
     EXPECT_EQ(made.peer_endpoint(), listener.local_endpoint());
@@ -555,7 +555,7 @@ TEST(Tcp, ManyConnectionsBetweenTwoLoops) {
   served.get();
 }
 
-TEST(Tcp, WhoWaitsMayBeDestroyed) {
+TEST(Tcp, WaitingCoroutinesMayBeDestroyed) {
   gyre::loop loop;
   gyre::executor& here = loop;
   const auto wait = [](gyre::executor&, task<> work) -> gyre::test::droppable {

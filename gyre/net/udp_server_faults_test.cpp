@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// System calls and memory that fail beneath a udp_server and a udp_client: each failure is told,
-// and leaves nothing behind.
+// Tests of failing system calls and allocations in a udp_server and a udp_client: each failure is
+// reported, and leaks nothing.
 #include <gyre/net/callback_test_support.hpp>
 #include <gyre/net/udp_client.hpp>
 #include <gyre/net/udp_server.hpp>
@@ -48,8 +48,7 @@ int code_of(const std::function<void()>& action) {
   }
 }
 
-// Has the kernel tell that this process's socket there can be written, as it does when it has room
-// again.
+// Makes the kernel report this process's socket at the address as writable, as after a full buffer.
 void announce_room(const endpoint& local) {
   for (int fd = 0; fd < 1024; ++fd) {
     endpoint name;

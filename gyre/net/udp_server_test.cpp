@@ -145,7 +145,7 @@ TEST_F(UdpServer, DropsAndCountsWhatIsTooLong) {
   EXPECT_EQ(server->metrics().truncated, 1u);
 }
 
-// Nothing would tell when the client's queue has room; epoll even tells again and again that it
+// No event reports when the client's queue has room; epoll even reports again and again that it
 // has.
 TEST_F(UdpServer, IsNotHeldUpByAUnixClientWhoseQueueIsFull) {
   using gyre::net::socket;
@@ -437,7 +437,7 @@ TEST(UdpClient, TakesNoLateAnswerForANewOneWhenAnErrorCameBetween) {
   const endpoint to = client.local_endpoint();
   ASSERT_EQ(::sendto(server.fd(), "late", 4, 0, to.data(), to.size()), 4);
   server.close();
-  client.send("nobody gets this");  // which the next call would be told
+  client.send("nobody gets this");  // the next call would report the failure
   server = socket::open(gyre::net::address_family::ipv4, gyre::net::socket_type::datagram);
   server.bind(at);
   EXPECT_FALSE(client.ask("new", 0ns));

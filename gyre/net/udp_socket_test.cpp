@@ -267,7 +267,7 @@ TEST(UnixDatagrams, GoByNameAndInPairs) {
   gyre::sync_wait(loop, run());
 }
 
-// Nothing would tell when there is room; epoll even tells again and again that there is.
+// No event reports when there is room; epoll even reports again and again that there is.
 TEST(UnixDatagrams, ToAnAddressWhoseQueueIsFullFailAtOnce) {
   gyre::loop loop;
   unix_datagram full(loop, endpoint::unix_abstract("gyre-full-" + std::to_string(::getpid())));
@@ -296,7 +296,7 @@ TEST(UnixDatagrams, ToAnAddressWhoseQueueIsFullFailAtOnce) {
   gyre::sync_wait(loop, gyre::when_all(send_to_peer(), read_one()));
 }
 
-// Nobody asked for it.
+// Descriptors that were not requested.
 TEST(UnixDatagrams, CloseDescriptorsThatComeAlong) {
   gyre::loop loop;
   auto [one, other] = gyre::net::datagram_pair(loop);

@@ -62,7 +62,7 @@ class directory {
   std::filesystem::path path_;
 };
 
-/// A pipe of which one writing end is here, and the others who knows where.
+/// A pipe with one write end here, and others that were passed on.
 struct counted_pipe {
   counted_pipe() {
     int ends[2] = {-1, -1};
@@ -122,8 +122,8 @@ TEST(UnixStream, ReplacesTheFileOfAListenerThatIsGoneAndOfNoOther) {
   EXPECT_FALSE(error_of(loop, connect_there()));
 }
 
-// It was taken for that of a server that is gone, and two that were started together both had the
-// name.
+// Regression: the file was mistaken for a stale one, and two servers started at the same time both
+// got the name.
 TEST(UnixStream, KeepsTheNameOfASocketThatDoesNotListenYet) {
   gyre::loop loop;
   const directory here;
@@ -165,7 +165,7 @@ TEST(UnixStream, GivesTheFileOfAListenerThatIsGoneToOneOfThoseWhoWantIt) {
       const std::jthread other([&] { bind(sockets[1]); });
       bind(sockets[0]);
     }
-    // The sockets end with the round, and leave the file of the one that had it.
+    // The sockets end with the round, and the file of the winner stays.
     ASSERT_EQ(bound, 1) << "round " << round;
   }
 }
@@ -209,10 +209,10 @@ TEST(UnixStream, LeaksNoDescriptorThatCannotBeTaken) {
   const std::vector<int> fds(10, pipe.write_end.get());
   const std::byte byte{'x'};
   std::array<std::byte, 100> room;
-  // By a read that does not know of them.
+  // By a read without support for descriptors.
   gyre::sync_wait(loop, one.send_fds(std::span(&byte, 1), fds));
   gyre::sync_wait(loop, other.read_some(room));
-  // By one that finds no place for them all.
+  // By a receive with room for fewer descriptors.
   gyre::sync_wait(loop, one.send_fds(std::span(&byte, 1), fds));
   ::rlimit old{};
   ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &old), 0);
@@ -236,7 +236,7 @@ TEST(UnixStream, LeaksNoDescriptorThatCannotBeTaken) {
   EXPECT_EQ(error_of(loop, gyre::with_timeout(receive(other), 1ms)), std::errc::timed_out);
 }
 
-TEST(UnixStream, WhoWaitsMayBeDestroyed) {
+TEST(UnixStream, WaitingCoroutinesMayBeDestroyed) {
   gyre::loop loop;
   gyre::executor& here = loop;
   auto [one, other] = stream_pair(loop);

@@ -44,7 +44,7 @@ std::error_code error_of(F&& function) {
   return {};
 }
 
-// Tasks in the order of their submission, run when the test, or a thread that waits, says so.
+// A queue of tasks that the test, or a waiting thread, runs in the order of submission.
 class hand_driven_pool : public gyre::detail::helper {
  public:
   template <class F>

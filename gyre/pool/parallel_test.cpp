@@ -44,7 +44,7 @@ void help_while_waiting(forking_executor& executor, const std::function<void()>&
 
 struct told_to_steal : forking_executor {
   explicit told_to_steal(std::size_t threads)
-      : forking_executor(threads, stealing::when_told, help_while_waiting) {}
+      : forking_executor(threads, stealing::on_demand, help_while_waiting) {}
 };
 
 // Runs `function` on a thread of `where`.
@@ -147,7 +147,7 @@ struct nothing final : gyre::operation {
   int runs = 0;
 };
 
-TEST(ParallelInvoke, WhatLiesBelowSomethingNewerIsRunByTheWaitingThread) {
+TEST(ParallelInvoke, OffersBelowANewerOneAreRunByTheWaitingThread) {
   told_to_steal executor(1);
   nothing newer;
   int second = 0;

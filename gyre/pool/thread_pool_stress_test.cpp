@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pools that live through random schedules: everything a pool can be asked, in any order, by its
-// owner, by another thread and by its tasks, to the end of it. Nothing may be lost or done twice.
+// Stress tests of pools with random schedules: all functions of a pool, in any order, called by its
+// owner, by another thread and by its tasks. No task may be lost or run twice.
 #include <gyre/pool/thread_pool.hpp>
 
 #include <gyre/pool/thread_pool_test_support.hpp>
@@ -37,7 +37,7 @@ struct account {
   std::atomic<std::uint64_t> ran = 0;
 };
 
-// A task that is in the account from its making to its end; it runs once at most.
+// A task that is counted from its construction to its end; it runs at most once.
 class counted {
  public:
   counted(account& in, thread_pool& on, unsigned what) noexcept : in_(&in), on_(&on), what_(what) {
@@ -58,7 +58,7 @@ class counted {
   unsigned what_;
 };
 
-// Refusals are part of the game; anything else is not.
+// Refusals are expected; other errors are not.
 template <class Call>
 void tolerate_refusal(Call&& call) {
   const std::error_code why = gyre::test::error_of(std::forward<Call>(call));
@@ -96,7 +96,7 @@ void counted::operator()() {
   ASSERT_NE(in_, nullptr);
   ++in_->ran;
   if (what_ == 0) return;
-  // Submits a few more, with less to do each, waits, or asks something of its pool.
+  // Submits a few smaller tasks, waits, or calls a function of its pool.
   switch (what_ % 7) {
     case 0:
       submit_one(*in_, *on_, what_ / 7);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The promises of every pool to its users, with each scheduler.
+// Tests of the guarantees of thread_pool, with each scheduler.
 #include <gyre/pool/thread_pool.hpp>
 
 #include <gyre/pool/thread_pool_test_support.hpp>
@@ -194,7 +194,7 @@ TEST_P(ThreadPool, NormalTasksAreNotStarvedByHighOnes) {
   EXPECT_TRUE(normal_ran);
 }
 
-TEST_P(ThreadPool, WhatAWorkerSubmitsToItselfDoesNotKeepOthersOut) {
+TEST_P(ThreadPool, SubmissionsOfAWorkerToItselfDoNotStarveOthers) {
   thread_pool pool(with(1));
   std::atomic<bool> other_ran = false;
   pool.pause();
@@ -505,7 +505,7 @@ TEST_P(ThreadPool, SlotsOfThreadsThatEndedComeBack) {
   EXPECT_EQ(ran, 1000);
 }
 
-// A worker that waited for a slot would wait for itself.
+// A worker that waits for a slot would wait for itself.
 TEST_P(ThreadPool, WorkerThatSubmitsIntoAFullPoolDoesNotWait) {
   for (const auto policy :
        {when_full::block, when_full::caller_runs, when_full::drop_oldest, when_full::reject}) {
@@ -528,7 +528,7 @@ TEST_P(ThreadPool, WorkerThatSubmitsIntoAFullPoolDoesNotWait) {
   }
 }
 
-TEST_P(ThreadPool, WhatAWorkerSubmitsIsBoundedToo) {
+TEST_P(ThreadPool, SubmissionsOfAWorkerAreBoundedToo) {
   for (const auto priority : {task_priority::high, task_priority::normal, task_priority::low}) {
     thread_pool pool(with(1, 4));
     std::size_t most = 0;
@@ -572,7 +572,7 @@ TEST_P(ThreadPool, TreeOfSubmissionsRunsWholeThoughThePoolIsFull) {
   EXPECT_EQ(leaves, 1 << 12);
 }
 
-// Were it run at once when there is no slot, the stack would grow without end.
+// If the task ran at once whenever there is no slot, the stack would grow without end.
 TEST_P(ThreadPool, TaskThatSubmitsItselfRunsInConstantStackThoughThePoolIsFull) {
   for (const auto policy : {when_full::block, when_full::caller_runs}) {
     thread_pool pool(with(1, 1, policy));

@@ -24,7 +24,7 @@ inline std::string scheduler_name(const testing::TestParamInfo<scheduler>& of) {
   return "?";
 }
 
-/// A worker that is at a task, from the end of the constructor to end().
+/// Keeps a worker busy with a task, from the end of the constructor to end().
 class busy_worker {
  public:
   explicit busy_worker(thread_pool& pool) {

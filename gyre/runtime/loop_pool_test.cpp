@@ -2,7 +2,7 @@
 // Tests of a pool of loops.
 #include <gyre/runtime/loop_pool.hpp>
 
-#include <tests/support/last_breath.hpp>
+#include <tests/support/destruction_promise.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -31,7 +31,7 @@
 namespace loop_pool_test {
 namespace {
 
-using gyre::test::last_breath;
+using gyre::test::destruction_promise;
 using namespace std::chrono_literals;
 using gyre::loop;
 using gyre::loop_pool;
@@ -183,7 +183,7 @@ TEST(LoopPool, ACpuThatIsNotThereEndsThoseThatHadStarted) {
   EXPECT_EQ(started, stopped);
 }
 
-TEST(LoopPool, WhatOnStartThrowsEndsThoseThatHadStarted) {
+TEST(LoopPool, ExceptionsOfOnStartEndTheLoopsStartedBefore) {
   std::atomic<int> stopped = 0;
   const auto make = [&] {
     loop_pool(3, {.on_start =
@@ -237,13 +237,12 @@ TEST(LoopPool, ATaskOfOneOfItsLoopsMayDestroyIt) {
   std::promise<void> freed;
   std::atomic<std::size_t> stopped = 0;
   auto pool = std::make_unique<loop_pool>(
-      3, loop_pool::options{.on_stop = [&, breath = last_breath(freed)](loop&, std::size_t index) {
-        stopped += 10 + index;
-      }});
+      3, loop_pool::options{.on_stop = [&, breath = destruction_promise(freed)](
+                                           loop&, std::size_t index) { stopped += 10 + index; }});
   loop& running = (*pool)[1];
   std::latch posted(1);
   running.post([&] {
-    posted.wait();  // the loop must outlive every call on it, the post of this task too
+    posted.wait();  // the loop must outlive every call on it, including the post of this task
     pool.reset();
     EXPECT_EQ(stopped, 10u + 12u);
   });

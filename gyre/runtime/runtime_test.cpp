@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests of whole programs: how a runtime runs its main task and its tasks, and how it ends.
+// Tests of whole programs: a runtime's main task, its other tasks, and its shutdown.
 #include <gyre/runtime/runtime.hpp>
 
 #include <gyre/sync/event.hpp>

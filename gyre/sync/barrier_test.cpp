@@ -53,7 +53,7 @@ TEST(Barrier, CompletesEachPhaseBeforeAnybodyGoesOn) {
   EXPECT_EQ(log, "abc|cab|bca|") << "the last to arrive goes on at once";
 }
 
-TEST(Barrier, WhoDropsOutIsNotExpectedAgain) {
+TEST(Barrier, ThreadThatDropsOutIsNotExpectedAgain) {
   manual_executor here;
   std::string log;
   barrier phases(3, [&]() noexcept { log += '|'; });

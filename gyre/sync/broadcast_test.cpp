@@ -74,7 +74,7 @@ TEST(Broadcast, ReceiversThatWaitAreAllWoken) {
   for (auto& each : noted) EXPECT_THAT(each, ElementsAre(1, 2, 3, 0));
 }
 
-TEST(Broadcast, WhoFallsBehindIsToldHowManyItMissed) {
+TEST(Broadcast, LaggingSubscriberIsToldHowManyValuesItMissed) {
   broadcast<int> numbers(2);
   broadcast_receiver<int> slow = numbers.subscribe();
   numbers.send(1);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Channels between threads: nothing is lost, nothing arrives twice, whatever is cancelled or closed
-// meanwhile. Chiefly for ThreadSanitizer.
+// Stress tests of channels between threads: no value is lost or duplicated, even if operations are
+// cancelled or channels closed meanwhile. Mainly for ThreadSanitizer.
 #include <gyre/sync/channel.hpp>
 #include <gyre/sync/select.hpp>
 #include <gyre/task/as_task.hpp>
@@ -52,7 +52,7 @@ struct tally {
   }
 };
 
-// Lets the last of several know that it is.
+// Tells the last of several threads that it is the last.
 class countdown {
  public:
   explicit countdown(int from) : left_(from) {}
@@ -131,7 +131,7 @@ task<> send_or_give_up(channel<value>& to, tally& count, int number, bool& done)
   }
 }
 
-// A thread that stops whatever is there to be stopped, all the time.
+// A thread that keeps requesting the stop of running operations.
 class canceller {
  public:
   // Runs `operation` with a token that is stopped at some moment.

@@ -159,7 +159,7 @@ TEST(Channel, ReceiverWaitsForAValueAndIsHandedIt) {
   EXPECT_THAT(received, ElementsAre(7, -1));
 }
 
-TEST(Channel, WhoWaitsLongestIsServedFirst) {
+TEST(Channel, LongestWaiterIsServedFirst) {
   manual_executor executor;
   channel<int> numbers(1);
   std::vector<int> first;

@@ -94,7 +94,7 @@ TEST_F(ConditionVariable, NotifyAllLetsThemGoOnOneAfterTheOther) {
   EXPECT_THAT(order, ElementsAre(1, 2, 3));
 }
 
-TEST_F(ConditionVariable, WhoIsNotifiedWaitsForTheMutex) {
+TEST_F(ConditionVariable, NotifiedWaiterWaitsForTheMutex) {
   started waiting(here, waits(1));
   {
     mutex::guard guard(lock, std::try_to_lock);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The primitives' own states under every schedule: what they protect is protected, nobody waits for
-// what is there, a permit or a lock that nobody took is not lost, and a primitive may end with its
-// last user.
+// Model tests of the primitives' states: protected data is free of races, no coroutine waits for an
+// available permit or lock, none of them is lost, and a primitive may end with its last user.
 //
-// Tried by hand, one at a time, and found: state_word::lock() or unlock() relaxed; mutex unlock()
-// or try_lock() relaxed; unlock_shared() relaxed; is_set() relaxed; a wait that begins with the
-// lock free and is not told that it is complete; a cancelled writer, or one who wants many permits,
-// that lets nobody behind it go on; a condition variable that cancels whom it has notified.
+// Mutations, tried by hand, that these tests find: state_word::lock() or unlock() relaxed; mutex
+// unlock() or try_lock() relaxed; unlock_shared() relaxed; is_set() relaxed; a wait that begins
+// with the lock free and is not told that it is complete; a cancelled writer, or one who wants many
+// permits, that lets nobody behind it go on; a condition variable that cancels whom it has
+// notified.
 #include <gyre/sync/barrier.hpp>
 #include <gyre/sync/condition_variable.hpp>
 #include <gyre/sync/detail/model_visitor_test_support.hpp>

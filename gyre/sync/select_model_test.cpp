@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Channels and select under every schedule: of what may happen to a coroutine that waits exactly
-// one thing does, no value is lost or doubled, and nobody touches a wait that is over.
+// Model tests of channels and select: exactly one of the possible events ends a coroutine's wait,
+// no value is lost or duplicated, and nothing touches a wait that is over.
 //
 // Tried by hand, one at a time, and which tests fail:
 //   claim() succeeds whatever was decided, or unless it was decided but without an exchange:
@@ -44,7 +44,7 @@ using gyre::channel_status;
 using gyre::on_receive;
 using gyre::on_send_from;
 
-// Runs what is posted at once, and has one timer, which another thread lets expire.
+// Runs posted operations at once, and has one timer, which another thread lets expire.
 struct clocked final : gyre::executor, gyre::timer_service {
   void post(gyre::operation& op) noexcept override { op.execute(); }
   bool running_here() const noexcept override { return true; }
@@ -104,7 +104,7 @@ value make(int number) { return std::make_unique<int>(number); }
 constexpr std::size_t cancelled = 98;
 constexpr std::size_t none = 99;
 
-// How a wait ended, in plain memory.
+// The end of a wait, in plain memory.
 struct ending {
   std::size_t index = none;
   int number = 0;

@@ -40,7 +40,7 @@ class started : task_context {
   bool done_ = false;
 };
 
-/// A coroutine of somebody else: runs at once, has no context.
+/// A coroutine of another library: runs at once, without a context.
 struct foreign {
   struct promise_type {
     foreign get_return_object() noexcept { return {}; }

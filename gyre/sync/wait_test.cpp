@@ -36,7 +36,7 @@ using gyre::test::manual_executor;
 using gyre::test::started;
 using gyre::test::thread_executor;
 
-// Each primitive in a state where wait() waits, and let_go() lets one waiter pass, who does not let
+// Each primitive in a state where wait() waits; let_go() lets one waiter pass, which does not let
 // the next one pass.
 struct of_mutex {
   of_mutex() { EXPECT_TRUE(mutex.try_lock()); }
@@ -107,7 +107,7 @@ struct of_barrier {
   gyre::barrier<> barrier{2};
 };
 
-// Two that let everybody pass once they have let one pass.
+// Two primitives that let all waiters pass once they have let one pass.
 struct of_manual_reset_event {
   task<> wait() { co_await event.wait(); }
   auto operation() { return event.wait(); }

@@ -274,7 +274,7 @@ TEST(AsyncGenerator, DroppedBeforeItRanRunsNothing) {
   EXPECT_EQ(alive.use_count(), 1);
 }
 
-// Not inlined: Clang would do without the frame.
+// Not inlined: otherwise Clang elides the frame.
 [[gnu::noinline]] async_generator<int> one_with(std::allocator_arg_t,
                                                 std::pmr::polymorphic_allocator<>) {
   co_yield 1;

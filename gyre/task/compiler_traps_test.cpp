@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A test for each defect of compilers that gyre's coroutines have to live with: what the library
-// does about it, or how a user avoids it. Numbers are of the compilers' bug trackers. Symmetric
-// transfer that grows the stack (GCC 100897) has task_depth_test.cpp.
+// Tests of the library's workarounds for defects of compilers, and of ways for users to avoid them.
+// Numbers are of the compilers' bug trackers. task_depth_test.cpp tests symmetric transfer that
+// grows the stack (GCC 100897).
 #include <gyre/task/task.hpp>
 
 #include <gyre/base/slab.hpp>
@@ -30,7 +30,7 @@ using gyre::task;
 using gyre::test::this_thread_id;
 using gyre::test::thread_executor;
 
-// Made and destroyed how often; a copy or a move counts as made.
+// Counts constructions, including copies and moves, and destructions.
 struct tally {
   int made = 0;
   int destroyed = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests of what sync_wait() does when nothing can wake its coroutines any more: it names all of
-// them, ends them, and throws, whatever holds them.
+// Tests of sync_wait() when nothing can wake its coroutines any more: it names all of them, ends
+// them, and throws, whatever holds them.
 #include <gyre/task/sync_wait.hpp>
 
 #include <gyre/task/collect.hpp>
@@ -59,14 +59,14 @@ class DeadlockReport : public testing::Test {
     return {};
   }
 
-  // How many coroutines, of those that are given it, were never destroyed.
+  // The number of coroutines with this guard that were never destroyed.
   std::shared_ptr<int> alive_ = std::make_shared<int>(0);
   [[nodiscard]] long alive() const { return alive_.use_count() - 1; }
 };
 
 using life = std::shared_ptr<int>;
 
-// Never resumed by anybody, and does not heed a stop.
+// Is never resumed, and ignores stop requests.
 struct forever {
   static constexpr bool await_ready() noexcept { return false; }
   static constexpr void await_suspend(std::coroutine_handle<>) noexcept {}
@@ -289,7 +289,7 @@ TEST_F(DeadlockReport, NamesSharedWorkOnceForAllWhoAwaitIt) {
   EXPECT_EQ(alive(), 0);
 }
 
-// Such work keeps itself alive.
+// Shared work that refers to itself keeps itself alive.
 TEST_F(DeadlockReport, NamesSharedWorkThatAwaitsItself) {
   std::optional<gyre::shared_task<>> work;
   work.emplace(awaits_what_awaits_it(work));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Executor affinity: after an await of something that is not gyre's, and that resumes the coroutine
-// on a thread of its own, the coroutine and whoever awaits it are on their executor.
+// Tests of executor affinity: after awaiting a foreign awaitable, which resumes the coroutine on a
+// thread of its own, the coroutine and its awaiter are on their executor.
 #include <gyre/task/detail/foreign_awaiter.hpp>
 
 #include <gyre/task/as_expected.hpp>
@@ -36,7 +36,7 @@ using gyre::test::thread_executor;
 
 enum class returns { nothing, boolean, handle };
 
-/// A thread that resumes what it is given, as a foreign runtime does.
+/// A thread that resumes coroutines, like a foreign runtime.
 class foreign_thread {
  public:
   void resume_there(std::coroutine_handle<> waiting) {
@@ -288,7 +288,7 @@ TEST(ForeignAwaiter, ThrowsOnTheExecutor) {
   EXPECT_TRUE(sync_wait(gyre::on(home, catches<step::resume>(home))));
 }
 
-/// Holds whoever awaits it.
+/// Suspends its awaiter until it is released.
 struct held {
   static bool await_ready() noexcept { return false; }
   void await_suspend(std::coroutine_handle<> h) noexcept { waiting = h; }
@@ -447,7 +447,7 @@ TEST(ForeignAwaiter, OfAnOperatorForATypeOfAnotherNamespace) {
   EXPECT_EQ(sync_wait(awaits()), 17);
 }
 
-// Awaiting gyre's own must not pay for any of this.
+// Awaiting gyre's own awaitables must not pay for any of this.
 template <class Awaitable>
 inline constexpr bool is_affine =
     gyre::detail::resumes_on_executor<decltype(gyre::detail::awaiter_of(

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// A wait for a callback under every schedule: reported, stopped and broken at once, it ends exactly
-// once, and nothing of it is touched, nor left, after its end.
+// Model tests of a wait for a callback, concurrently reported, stopped and broken: it ends exactly
+// once, and nothing of it is touched or leaked after its end.
 //
-// Found here when tried: either half of acq_rel left out in publish() and in must_wait(); relaxed
-// in release() and in end_completion(); claim() as a load and a store.
+// Mutations, tried by hand, that these tests find: either half of acq_rel left out in publish() and
+// in must_wait(); relaxed in release() and in end_completion(); claim() as a load and a store.
 #include <gyre/task/from_callback.hpp>
 
 #include <tests/model/model.hpp>
@@ -36,8 +36,8 @@ struct fake_promise : gyre::detail::promise_base {};
 
 enum class ending { value, cancelled, broken };
 
-// A coroutine that awaits from_callback(start), as far as that sees it. On the heap, where every
-// access after its end is found.
+// A coroutine that awaits from_callback(start), reduced to its interface. On the heap, where the
+// checker finds every access after its end.
 template <class Start>
 struct caller {
   caller(Start start, inplace_stop_token stop)
@@ -84,7 +84,7 @@ TEST(FromCallbackModel, ReportFromAnotherThreadArrives) {
   EXPECT_TRUE(checked) << checked;
 }
 
-// Goes on where it is posted, which is the end of the coroutine.
+// Resumes on the thread that posts it, which is the end of the coroutine.
 struct on_the_spot final : gyre::executor {
   void post(gyre::operation&) noexcept override { go_on(); }
   bool running_here() const noexcept override { return true; }

@@ -276,7 +276,7 @@ class counting_resource final : public std::pmr::memory_resource {
   bool do_is_equal(const memory_resource& other) const noexcept override { return this == &other; }
 };
 
-// Not inlined: Clang would do without the frame.
+// Not inlined: otherwise Clang elides the frame.
 [[gnu::noinline]] generator<int> count_with(std::allocator_arg_t, std::pmr::polymorphic_allocator<>,
                                             int last) {
   for (int i = 1; i <= last; ++i) co_yield i;

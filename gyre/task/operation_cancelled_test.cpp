@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests that a coroutine which was asked to stop ends, however its errors are handled.
+// Tests that a coroutine ends after a stop request, even if it handles all errors.
 #include <gyre/task/operation_cancelled.hpp>
 
 #include <gyre/task/as_expected.hpp>
@@ -362,7 +362,7 @@ TEST_F(Cancelled, LetsCleanUpWait) {
   EXPECT_EQ(error_of(ended), std::errc::operation_canceled);
 }
 
-// Every limit that passes is a cancellation of the inner work: that is no swallowing.
+// Every expired limit cancels the inner work: that does not count as a swallowed cancellation.
 TEST_F(Cancelled, IsNotCountedBeyondTheWorkThatWasAskedToStop) {
   auto work = []() -> task<std::uint32_t> {
     for (int i = 0; i < 200; ++i) {
@@ -374,7 +374,7 @@ TEST_F(Cancelled, IsNotCountedBeyondTheWorkThatWasAskedToStop) {
   EXPECT_EQ(gyre::test::run_in_virtual_time(executor_, work()), 0u);
 }
 
-// To pass it on through many levels is no swallowing either.
+// Rethrowing through many levels does not count as swallowed either.
 TEST_F(Cancelled, IsCountedOnceHoweverDeepItWasThrown) {
   stop_.request_stop();
   auto work = []() -> task<std::uint32_t> {

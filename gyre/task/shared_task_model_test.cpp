@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shared work under every schedule: whoever joins it while its last awaiter is asked to stop gets
-// its value or is refused, but never hears of a stop that was not meant for it; nothing is left.
+// Model tests of shared work: an awaiter that joins while the last other awaiter is asked to stop
+// gets the value or is refused, but never sees a stop that was not meant for it; nothing leaks.
 //
-// Found here when tried: a join that does not look at the phase; a stop that sets the phase after
-// unlocking; waiters without a reference to the work.
+// Mutations, tried by hand, that these tests find: a join that does not look at the phase; a stop
+// that sets the phase after unlocking; waiters without a reference to the work.
 #include <gyre/task/shared_task.hpp>
 
 #include <gyre/task/operation_cancelled.hpp>

@@ -29,7 +29,7 @@ using gyre::task;
 using std::chrono::nanoseconds;
 using testing::ElementsAre;
 
-// A number alone is no time: milliseconds that were meant must not become nanoseconds.
+// A plain number does not convert: intended milliseconds must not become nanoseconds.
 template <class Delay>
 concept is_slept_for = requires(Delay delay) { sleep_for(delay); };
 static_assert(is_slept_for<nanoseconds> && is_slept_for<std::chrono::hours>);

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests of coroutines that nobody waits for: when they start, what becomes of their errors, and
-// that they leave nothing behind.
+// Tests of detached coroutines: their start, their errors, and the release of their resources.
 #include <gyre/task/spawn.hpp>
 
 #include <gyre/base/slab.hpp>
 #include <gyre/task/schedule.hpp>
 #include <gyre/task/stop_token.hpp>
 #include <gyre/task/task.hpp>
-#include <tests/support/last_breath.hpp>
+#include <tests/support/destruction_promise.hpp>
 #include <tests/support/manual_executor.hpp>
 #include <tests/support/thread_executor.hpp>
 
@@ -143,8 +142,8 @@ TEST(Spawn, CoroutinesThatEndOnAnotherThreadLeaveNoMemoryBehind) {
   std::size_t held_early = 0;
   for (int round = 0; round < rounds; ++round) {
     std::promise<void> all;
-    auto last = std::make_shared<gyre::test::last_breath>(all);
-    auto ends = [](std::shared_ptr<gyre::test::last_breath>) -> task<> { co_return; };
+    auto last = std::make_shared<gyre::test::destruction_promise>(all);
+    auto ends = [](std::shared_ptr<gyre::test::destruction_promise>) -> task<> { co_return; };
     for (int i = 0; i < each; ++i) gyre::spawn(there, ends(last));
     last.reset();
     all.get_future().wait();

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Stop tokens under every schedule: a callback runs once or not at all, never after its end, and
-// whoever is told of a stop sees what came before it.
+// Model tests of stop tokens: a callback runs once or not at all, never after its end, and an
+// observer of a stop sees the writes before the request.
 //
-// Tried by hand: with a memory order made weaker, without the wait in detach(), or without the look
-// at the thread there, a test fails.
+// Mutations, tried by hand, each of which makes a test fail: a weaker memory order; no wait in
+// detach(); no check of the thread there.
 #include <gyre/task/stop_token.hpp>
 
 #include <tests/model/model.hpp>
@@ -109,7 +109,7 @@ TEST(StopTokenModel, OneOfTwoRequestsIsTheFirst) {
   EXPECT_TRUE(checked) << checked;
 }
 
-TEST(StopTokenModel, WhoSeesTheStopSeesWhatCameBefore) {
+TEST(StopTokenModel, ObserverOfTheStopSeesWritesBeforeIt) {
   const auto checked = model::check({.preemptions = model::unlimited}, [] {
     inplace_stop_source source;
     int reason = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests of stop tokens. The races are for the model test to show; here they run on real threads.
+// Tests of stop tokens, also with races on real threads; the model test covers all schedules.
 #include <gyre/task/stop_token.hpp>
 
 #include <gmock/gmock.h>
@@ -128,7 +128,7 @@ TEST(StopSource, HasStoppedWhenItsCallbacksRun) {
   EXPECT_FALSE(first_request);
 }
 
-// Registers callbacks 0, 1, … that write down their numbers.
+// Registers callbacks 0, 1, … that record their numbers.
 struct numbered_callbacks {
   struct write_down {
     std::vector<int>* order;

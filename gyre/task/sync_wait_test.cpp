@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests of waiting for coroutines in ordinary code: on which thread they run, how the end is told
-// from wherever it happens, and what the waiting costs.
+// Tests of waiting for coroutines in ordinary code: their thread, the report of their end from any
+// thread, and the cost of waiting.
 #include <gyre/task/sync_wait.hpp>
 
 #include <gyre/task/schedule.hpp>
@@ -33,7 +33,8 @@ using gyre::task;
 using gyre::test::this_thread_id;
 using gyre::test::thread_executor;
 
-// ThreadSanitizer's runtime does: it might wake a coroutine, for all that sync_wait() knows.
+// ThreadSanitizer's runtime has a thread of its own, which sync_wait() must assume to wake
+// coroutines.
 constexpr bool has_a_thread_of_its_own = gyre::test::thread_sanitizer_is_on;
 
 task<std::thread::id> this_thread() { co_return this_thread_id(); }
@@ -78,7 +79,7 @@ TEST(SyncWait, ReturnsWhatEndedInlineOnAnotherExecutorOfTheThread) {
   EXPECT_EQ(sync_wait(ends_at(gyre::inline_executor(), 3)), 3);
 }
 
-// Resumes the coroutine as a library does that knows nothing of executors.
+// Resumes the coroutine like a library that is unaware of executors.
 struct on_a_thread_of_its_own {
   static bool await_ready() noexcept { return false; }
   void await_suspend(std::coroutine_handle<> waiting) {
@@ -201,7 +202,7 @@ TEST(SyncWaitDeathTest, MakesNoSystemCallIfNothingWaitsForOtherThreads) {
               testing::ExitedWithCode(42), "");
   EXPECT_EXIT(without_system_calls([] { return sync_wait(yields(43)); }),
               testing::ExitedWithCode(43), "");
-  // The proof of the proof.
+  // Shows that this check detects a system call.
   EXPECT_EXIT(without_system_calls([] { return static_cast<int>(::syscall(SYS_getpid)); }),
               testing::KilledBySignal(SIGKILL), "");
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// when_all() on an executor that forks: who runs the children, and that all comes together again.
+// Tests of when_all() on an executor with work stealing: the threads of the children, and the join.
 #include <gyre/task/schedule.hpp>
 #include <gyre/task/sync_wait.hpp>
 #include <gyre/task/when_all.hpp>
@@ -60,7 +60,7 @@ int sum_of(const std::vector<int>& values) {
 }
 
 TEST(WhenAllForks, WithoutThievesOneThreadRunsAllInTheirOrder) {
-  forking_executor executor(2, stealing::when_told);
+  forking_executor executor(2, stealing::on_demand);
   run_record runs;
   const auto [a, b, c] = gyre::sync_wait(
       gyre::on(executor, gyre::when_all(recorded(runs, 1), recorded(runs, 2), recorded(runs, 3))));
@@ -72,7 +72,7 @@ TEST(WhenAllForks, WithoutThievesOneThreadRunsAllInTheirOrder) {
 }
 
 TEST(WhenAllForks, AThiefGoesOnWithTheNextChild) {
-  forking_executor executor(2, stealing::when_told);
+  forking_executor executor(2, stealing::on_demand);
   run_record runs;
   std::vector<task<int>> tasks;
   tasks.push_back(recorded(runs, 0));
@@ -89,7 +89,7 @@ TEST(WhenAllForks, AThiefGoesOnWithTheNextChild) {
 }
 
 TEST(WhenAllForks, TheRestMayChangeHandsMoreThanOnce) {
-  forking_executor executor(4, stealing::when_told);
+  forking_executor executor(4, stealing::on_demand);
   run_record runs;
   const auto [a, b, c, d] = gyre::sync_wait(gyre::on(
       executor, gyre::when_all(handing_over(executor, runs, 1), handing_over(executor, runs, 2),
@@ -100,7 +100,7 @@ TEST(WhenAllForks, TheRestMayChangeHandsMoreThanOnce) {
 }
 
 TEST(WhenAllForks, GoesOnWhereTheLastChildFinished) {
-  forking_executor executor(2, stealing::when_told);
+  forking_executor executor(2, stealing::on_demand);
   run_record runs;
   const auto parent = [](forking_executor& forks, run_record& seen) -> task<bool> {
     const auto [a, b] = co_await gyre::when_all(handing_over(forks, seen, 1), recorded(seen, 2));
@@ -111,7 +111,7 @@ TEST(WhenAllForks, GoesOnWhereTheLastChildFinished) {
 }
 
 TEST(WhenAllForks, ChildrenThatWaitFinishOnAnyThread) {
-  forking_executor executor(2, stealing::when_told);
+  forking_executor executor(2, stealing::on_demand);
   run_record runs;
   const auto [a, b, c, d] = gyre::sync_wait(
       gyre::on(executor, gyre::when_all(later(1, 3), handing_over(executor, runs, 2), later(3, 1),
@@ -124,14 +124,14 @@ struct nothing final : gyre::operation {
   int runs = 0;
 };
 
-// Leaves something newer above the rest.
+// Leaves a newer offer above the rest.
 task<int> burying(forking_executor& executor, nothing& newer) {
   EXPECT_TRUE(executor.offer(newer));
   co_return 1;
 }
 
 TEST(WhenAllForks, ARestThatLiesBelowSomethingNewerRunsAfterIt) {
-  forking_executor executor(1, stealing::when_told);
+  forking_executor executor(1, stealing::on_demand);
   run_record runs;
   nothing newer;
   const auto [a, b, c] = gyre::sync_wait(gyre::on(
@@ -148,7 +148,7 @@ task<int> blocking(forking_executor& executor) {
 }
 
 TEST(WhenAllForks, AChildThatBlocksMayRunTheRestItself) {
-  forking_executor executor(1, stealing::when_told);
+  forking_executor executor(1, stealing::on_demand);
   run_record runs;
   nothing newer;
   const auto [a, b, c, d] = gyre::sync_wait(
@@ -172,7 +172,7 @@ task<int> failing_after_the_rest(forking_executor& executor, bool& stopped) {
 }
 
 TEST(WhenAllForks, AnErrorOnAThiefStopsTheOthersAndComesFirst) {
-  forking_executor executor(2, stealing::when_told);
+  forking_executor executor(2, stealing::on_demand);
   bool stopped = false;
   try {
     static_cast<void>(gyre::sync_wait(gyre::on(
@@ -192,7 +192,7 @@ task<int> handing_over_until_stopped(forking_executor& executor, bool& stopped) 
 }
 
 TEST(WhenAllForks, AnEmptyTaskOnAThiefIsAnErrorAndNobodyAfterItStarts) {
-  forking_executor executor(2, stealing::when_told);
+  forking_executor executor(2, stealing::on_demand);
   bool stopped = false;
   run_record runs;
   std::vector<task<int>> tasks;
@@ -213,7 +213,7 @@ task<int> moving_to(gyre::executor& there, int value) {
 }
 
 TEST(WhenAllForks, AChildsOwnExecutorIsNotTheNextOnes) {
-  forking_executor executor(2, stealing::when_told);
+  forking_executor executor(2, stealing::on_demand);
   gyre::test::thread_executor elsewhere;
   const auto where = []() -> task<gyre::executor*> {
     gyre::executor& here = co_await gyre::current_executor();

@@ -56,7 +56,7 @@ task<> fails_after(nanoseconds delay) {
   co_await sleep_for(delay);
   throw std::runtime_error("failed");
 }
-// Counts those that started and those that ended, however they ended.
+// Counts the coroutines that started and those that ended, by a return or an exception.
 struct living {
   int started = 0;
   int ended = 0;
@@ -99,7 +99,7 @@ TEST(WhenAny, StopsAndAwaitsTheOthers) {
   EXPECT_LT(executor.now(), start + 10s);
 }
 
-// Gives a value though it was asked to stop, as a receive does whose value is on its way to it.
+// Returns a value although it was asked to stop, like a receive whose value is in transit.
 task<int> completes_when_stopped(int value) {
   try {
     co_await sleep_for(1h);

@@ -31,7 +31,7 @@ using gyre::with_timeout;
 using gyre::test::manual_executor;
 using std::chrono::nanoseconds;
 
-// A number alone is no time: milliseconds that were meant must not become nanoseconds.
+// A plain number does not convert: intended milliseconds must not become nanoseconds.
 template <class Limit>
 concept limits_a_task =
     requires(task<> work, Limit limit) { with_timeout(std::move(work), limit); };
@@ -63,7 +63,7 @@ task<std::unique_ptr<int>> after(nanoseconds delay, int value) {
   co_await sleep_for(delay);
   co_return std::make_unique<int>(value);
 }
-// Does not heed a stop.
+// Ignores a stop request.
 task<int> stubborn(nanoseconds delay, int value) {
   try {
     co_await sleep_for(delay);

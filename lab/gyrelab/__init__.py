@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The lab: measures each part of gyre beside its peers in the same run, and says what that shows."""
+"""The lab: measures each part of gyre beside its peers in the same run, and reports the results."""

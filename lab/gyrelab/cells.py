@@ -14,7 +14,7 @@ def key(cell: Cell) -> str:
 
 
 def matches(cell: Cell, chosen: Filter) -> bool:
-    """Whether each parameter the filter names has one of the values it allows."""
+    """Whether every parameter in the filter has one of its allowed values."""
     return all(cell.get(name) in values for name, values in chosen.items())
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Charts as Vega-Lite. Contenders differ in colour (Okabe and Ito, 2008), shape and dash."""
+"""Charts in Vega-Lite. Contenders differ in colour (Okabe and Ito, 2008), shape and dash."""
 
 import math
 from collections.abc import Sequence
@@ -11,13 +11,13 @@ import altair as alt
 import numpy as np
 import vl_convert
 
-SHOWN = "shown"  # the signal with the labels of the contenders that are not toggled off
+SHOWN = "shown"  # the signal that holds the labels of the visible contenders
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'DejaVu Sans', sans-serif"
 
 
 @dataclass(frozen=True)
 class Look:
-    """How a contender is drawn. `dark` replaces `light` on a dark page."""
+    """A contender's colours, shape and dash. `dark` replaces `light` on a dark page."""
 
     light: str
     dark: str
@@ -42,7 +42,7 @@ _LOOKS = (
     Look("#5b6b7a", "#9fb2c4", "triangle-down", (2, 4)),
     Look("#6b705c", "#b7bfa3", "triangle-right", (2, 6)),
 )
-# Those of one line are never in the same experiment.
+# The contenders of one line never meet in an experiment.
 _PREFERRED = {
     name: index
     for index, names in {
@@ -64,7 +64,7 @@ _PREFERRED = {
 
 
 def looks(names: Sequence[str]) -> dict[str, Look]:
-    """A look for each contender: the same in every experiment for the ones that are known.
+    """A look for each contender; known contenders look the same in every experiment.
 
     Two builds of one contender, NAME and NAME_noinline, look the same.
     """
@@ -78,13 +78,13 @@ def looks(names: Sequence[str]) -> dict[str, Look]:
 
 
 def dark_colours() -> dict[str, str]:
-    """What each colour becomes on a dark page."""
+    """The replacement of each colour on a dark page."""
     return {look.light: look.dark for look in _LOOKS}
 
 
 @dataclass(frozen=True)
 class Axes:
-    """What a chart's axes say."""
+    """The axes of a chart."""
 
     x_title: str
     y_title: str
@@ -96,7 +96,7 @@ class Axes:
 def lines(
     rows: list[dict[str, Any]], labels: dict[str, Look], axes: Axes, title: str = ""
 ) -> alt.LayerChart:
-    """Figure by a number: a line a contender, whiskers over the middle half of its runs.
+    """A line chart: one line a contender, whiskers over the interquartile range of its runs.
 
     Each row has contender (a label), x, y, low, high and the tooltip's texts.
     """
@@ -120,7 +120,7 @@ def lines(
 def bars(
     rows: list[dict[str, Any]], labels: dict[str, Look], axes: Axes, title: str = ""
 ) -> alt.LayerChart:
-    """One figure a contender: a bar from zero, with a whisker over the middle half of its runs."""
+    """A bar chart: one bar a contender, with a whisker over the interquartile range of its runs."""
     base = _base(rows)
     colour, _, _ = _encodings(labels, legend=False)
     best_first = sorted(rows, key=lambda row: row["y"], reverse=axes.better == "higher")
@@ -177,7 +177,7 @@ def _encodings(
 
 
 def _vertical(rows: list[dict[str, Any]], axes: Axes) -> tuple[list[float], list[float]]:
-    """The axis from a little below the least to a little above the greatest, and its ticks."""
+    """The vertical axis, which extends a little beyond the least and greatest value, and its ticks."""
     least, most = axes.y_domain or (
         min((min(row["y"], row["low"]) for row in rows), default=1.0),
         max((max(row["y"], row["high"]) for row in rows), default=10.0),
@@ -207,7 +207,7 @@ def finished(chart: alt.LayerChart, labels: Sequence[str]) -> dict[str, Any]:
 
 
 def for_page(specification: dict[str, Any]) -> dict[str, Any]:
-    """The same chart as wide as the page lets it be; the page has a legend and a title of its own."""
+    """The chart for the page: as wide as the page, without legend and title, which the page has."""
     layers = [_without_legends(layer) for layer in specification["layer"]]
     page = {
         **specification,
@@ -221,8 +221,8 @@ def for_page(specification: dict[str, Any]) -> dict[str, Any]:
 
 def _without_legends(layer: dict[str, Any]) -> dict[str, Any]:
     encoding = {
-        channel: {**what, "legend": None} if channel in ("color", "shape", "strokeDash") else what
-        for channel, what in layer["encoding"].items()
+        channel: {**field, "legend": None} if channel in ("color", "shape", "strokeDash") else field
+        for channel, field in layer["encoding"].items()
     }
     return {**layer, "encoding": encoding}
 
@@ -236,7 +236,7 @@ def export(specification: dict[str, Any], path: Path) -> None:
 
 
 def theme() -> dict[str, Any]:
-    """The look of exported charts; the page has the same in its style variables."""
+    """The style of exported charts; the page has the same in its style variables."""
     return {
         "font": FONT,
         "axis": {

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Says of each claim whether it holds on this machine."""
+"""Verdicts: whether each claim holds on this machine."""
 
 from dataclasses import dataclass
 
@@ -14,7 +14,7 @@ HOLDS, FAILS, UNDECIDED = "holds", "does not hold", "undecided"
 
 @dataclass(frozen=True)
 class Verdict:
-    """The answer for one claim; `ratio` is None when nothing could be compared."""
+    """The verdict on one claim; `ratio` is None when nothing could be compared."""
 
     claim: Claim
     answer: str
@@ -23,8 +23,8 @@ class Verdict:
     note: str
 
     @property
-    def asked(self) -> str:
-        """The range the claim states, in words."""
+    def stated_range(self) -> str:
+        """The range that the claim states, in words."""
         if self.claim.high == float("inf"):
             return "above 1" if self.claim.low == 1 else f"at least {self.claim.low:g}"
         return f"{self.claim.low:g} to {self.claim.high:g}"
@@ -56,7 +56,7 @@ def _judge(results: Results, experiment: Experiment, claim: Claim) -> Verdict:
 
 
 def within(ratio: Ratio, low: float, high: float) -> str:
-    """Whether the whole interval lies in the range, wholly outside, or across an end of it."""
+    """The verdict: the whole interval lies in the range, wholly outside it, or across one end."""
     if ratio.low >= low and ratio.high <= high:
         return HOLDS
     if ratio.high < low or ratio.low > high:
@@ -64,18 +64,18 @@ def within(ratio: Ratio, low: float, high: float) -> str:
     return UNDECIDED
 
 
-# Noise refutes nothing: a cell whose interval reaches into the range leaves the claim undecided, and
-# the note says how many cells are which.
+# Noise refutes nothing: a cell whose interval reaches into the range leaves the claim undecided.
+# The note counts the cells outside the range and the undecided ones.
 def _every_cell(
     ratios: list[tuple[dict, Ratio]], claim: Claim, found: Comparison
 ) -> tuple[str, Ratio, str]:
     answers = [within(ratio, claim.low, claim.high) for _, ratio in ratios]
     cell, worst = min(ratios, key=lambda each: each[1].low)
-    note = f"least at {cells.key(cell)}"
+    note = f"lowest at {cells.key(cell)}"
     counts = [(answers.count(FAILS), "outside"), (answers.count(UNDECIDED), "undecided")]
-    told = " and ".join(f"{count} {what}" for count, what in counts if count)
-    if told:
-        note = f"{note}; {told} of {len(answers)} cells"
+    exceptions = " and ".join(f"{count} {answer}" for count, answer in counts if count)
+    if exceptions:
+        note = f"{note}; {exceptions} of {len(answers)} cells"
     if FAILS in answers:
         return FAILS, worst, note
     if UNDECIDED in answers or found.gaps:
@@ -95,7 +95,7 @@ def _missing(results: Results, experiment: Experiment, claim: Claim) -> str:
     absent = [
         name for name in (*claim.of, *claim.over) if name not in results.contenders(experiment.name)
     ]
-    return f"without {', '.join(absent)}" if absent else ""
+    return f"not measured: {', '.join(absent)}" if absent else ""
 
 
 def _dead(results: Results, experiment: Experiment, claim: Claim) -> str:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command line: reads the arguments, asks the modules, prints what they say."""
+"""The command line: reads the arguments, calls the modules, prints their results."""
 
 import os
 import signal
@@ -41,7 +41,9 @@ warnings = Console(stderr=True, highlight=False)
 
 BuildDir = Annotated[
     Path | None,
-    typer.Option(help="CMake build tree with the contenders (or GYRE_LAB_BUILD)."),
+    typer.Option(
+        help="CMake build tree with the contenders (default: GYRE_LAB_BUILD or build/release)."
+    ),
 ]
 
 
@@ -66,19 +68,21 @@ def list_experiments(build_dir: BuildDir = None) -> None:
 @app.command()
 def run(
     experiment: Annotated[
-        list[str] | None, typer.Argument(help="Which ones; all by default.")
+        list[str] | None, typer.Argument(help="Experiments to measure; all by default.")
     ] = None,
-    grid: Annotated[str, typer.Option(help=f"One of {', '.join(GRIDS)}.")] = "quick",
-    contenders: Annotated[str, typer.Option(help="Only these, separated by commas.")] = "",
+    grid: Annotated[str, typer.Option(help=f"Grid of cells: {', '.join(GRIDS)}.")] = "quick",
+    contenders: Annotated[
+        str, typer.Option(help="Contenders, separated by commas; all by default.")
+    ] = "",
     out: Annotated[
         Path | None, typer.Option(help="Result file; by default a new one in results/.")
     ] = None,
     rounds: Annotated[
-        int | None, typer.Option(help="Rounds, instead of the grid's.", min=1)
+        int | None, typer.Option(help="Number of rounds; the grid's by default.", min=1)
     ] = None,
     seed: Annotated[int, typer.Option(help="Seed of the random order.")] = 1,
     fresh: Annotated[bool, typer.Option(help="Do not resume an interrupted run.")] = False,
-    strict: Annotated[bool, typer.Option(help="Exit with 1 when any run failed.")] = False,
+    strict: Annotated[bool, typer.Option(help="Exit with status 1 when any run failed.")] = False,
     build_dir: BuildDir = None,
 ) -> None:
     """Measure. The same command resumes after an interruption."""
@@ -93,7 +97,7 @@ def run(
     target = out or _resumable(grid, parts, fresh) or runner.default_out(grid)
     measured = _measure(parts, grid, target, seed, fresh)
     console.print(f"results: {paths.shown(target)}")
-    if _tell_failures(measured) and strict:
+    if _print_failures(measured) and strict:
         raise typer.Exit(1)
 
 
@@ -107,7 +111,9 @@ def _measure(
             return runner.measure(parts, record, view)
     except KeyboardInterrupt:
         kept = len(record.document["runs"])
-        warnings.print(f"interrupted: {kept} of {total} runs are kept; the same command goes on")
+        warnings.print(
+            f"interrupted: {kept} of {total} runs are kept; repeat the command to resume"
+        )
         raise typer.Exit(130) from None
 
 
@@ -115,11 +121,11 @@ def _resumable(grid: str, parts: list[runner.Part], fresh: bool) -> Path | None:
     return None if fresh else runner.unfinished(paths.results(), runner.fingerprint(grid, parts))
 
 
-def _tell_failures(measured: results.Results) -> bool:
+def _print_failures(measured: results.Results) -> bool:
     failures = [run for name in measured.experiments for run in measured.failures(name)]
     if failures:
-        who = sorted({f"{run['experiment']}/{run['contender']}" for run in failures})
-        warnings.print(f"[red]{len(failures)} runs failed:[/] {', '.join(who)}")
+        names = sorted({f"{run['experiment']}/{run['contender']}" for run in failures})
+        warnings.print(f"[red]{len(failures)} runs failed:[/] {', '.join(names)}")
     return bool(failures)
 
 
@@ -129,11 +135,13 @@ def ratio(
     experiment: Annotated[str, typer.Argument(help="An experiment in it.")],
     of: Annotated[str, typer.Option(help="Contenders; the slowest of them counts.")],
     over: Annotated[str, typer.Option(help="Contenders; the best of them counts.")],
-    minimum: Annotated[float | None, typer.Option("--min", help="Exit with 1 below this.")] = None,
+    minimum: Annotated[
+        float | None, typer.Option("--min", help="Exit with status 1 when the ratio is below this.")
+    ] = None,
     where: Annotated[list[str] | None, typer.Option(help="Cells: PARAMETER=VALUE[,VALUE].")] = None,
     metric: Annotated[str | None, typer.Option(help="A metric; the main one by default.")] = None,
 ) -> None:
-    """Geometric mean over cells of the slowest of some contenders against the best of others."""
+    """Compare the slowest of some contenders with the best of others: geometric mean over cells."""
     measured = results.load(file)
     subject = _measured_experiment(measured, experiment)
     ours, theirs = _names(of), _names(over)
@@ -153,7 +161,7 @@ def ratio(
     if len(found.gaps) > 8:
         warnings.print(f"[yellow]left out:[/] … and {len(found.gaps) - 8} more")
     if found.ratio is None:
-        raise LabError("no cell has figures of both sides, so there is no ratio")
+        raise LabError("no cell has figures for both --of and --over, so there is no ratio")
     table = Table(box=None, header_style="dim", padding=(0, 1, 0, 0))
     for title in ("cell", "slowest", "best", "ratio", "95 % interval"):
         table.add_column(title)
@@ -190,7 +198,9 @@ def report(
     for path in file or [results.newest()]:
         measured = results.load(path)
         if not measured.complete:
-            warnings.print(f"[yellow]{measured.name} was interrupted; reporting what is there[/]")
+            warnings.print(
+                f"[yellow]{measured.name} was interrupted; the report covers the finished runs[/]"
+            )
         chosen |= dict.fromkeys(measured.experiments, measured)
     written = report_page.write(chosen, out)
     console.print(f"report: {paths.shown(written)}")
@@ -201,16 +211,18 @@ def compare(
     before: Annotated[Path, typer.Argument(help="The result file to compare with.")],
     after: Annotated[Path, typer.Argument(help="The newer result file.")],
     tolerance: Annotated[
-        float, typer.Option(help="Percent worse that is still no regression.", min=0)
+        float, typer.Option(help="Largest change, in percent, that is no regression.", min=0)
     ] = 2,
-    relative_to: Annotated[str | None, typer.Option(help="Divide by this contender first.")] = None,
+    relative_to: Annotated[
+        str | None, typer.Option(help="Contender by whose figures all others are divided.")
+    ] = None,
 ) -> None:
-    """Say what got worse or better; exit with 1 on a regression beyond noise."""
+    """List changes between two result files; exit with status 1 on a regression beyond noise."""
     old, new = results.load(before), results.load(after)
     if relative_to is not None:
         known = dict.fromkeys(c for each in new.experiments for c in new.contenders(each))
         pick(relative_to, known, f"contender in {new.name}")
-    _tell_machines_apart(old, new)
+    _warn_about_machines(old, new)
     changes, left_out = regressions.compare(old, new, relative_to)
     for line in left_out[:5]:
         warnings.print(f"[yellow]left out:[/] {line}")
@@ -235,16 +247,16 @@ def _change(change: regressions.Change) -> str:
     return f"{change.place}: {figure(change.before)} → {figure(change.after)} ({change.worse - 1:+.1%})"
 
 
-def _tell_machines_apart(old: results.Results, new: results.Results) -> None:
+def _warn_about_machines(old: results.Results, new: results.Results) -> None:
     for fact in ("processor", "cores", "kernel", "governor"):
         one, two = (each.document["machine"][fact] for each in (old, new))
         if one != two:
-            warnings.print(f"[yellow]not the same {fact}:[/] {one}, then {two}")
+            warnings.print(f"[yellow]{fact} differs:[/] {one} before, {two} after")
 
 
 @app.command("doctor")
 def examine_machine() -> None:
-    """Say whether this machine is quiet enough, and what to change; exit with 1 when it is not."""
+    """Check whether this machine is quiet enough to measure; exit with status 1 when it is not."""
     with console.status("measuring noise"):
         findings = doctor.examine()
     marks = {doctor.GOOD: "[green]✓[/]", doctor.FAIR: "[yellow]~[/]", doctor.POOR: "[red]✗[/]"}
@@ -254,14 +266,16 @@ def examine_machine() -> None:
             console.print(f"    {each.advice}", style="dim", soft_wrap=True)
     poor = [each.subject for each in findings if each.state == doctor.POOR]
     if poor:
-        console.print(f"not a good place to measure: {', '.join(poor)}")
+        console.print(f"this machine is not fit to measure: {', '.join(poor)}")
         raise typer.Exit(1)
     console.print("ready to measure")
 
 
 @app.command("trust")
 def test_the_lab(
-    small: Annotated[bool, typer.Option("--small", help="In half a minute (the default).")] = False,
+    small: Annotated[
+        bool, typer.Option("--small", help="Take half a minute (the default).")
+    ] = False,
     full: Annotated[
         bool, typer.Option("--full", help="All numbers of producers, three contenders.")
     ] = False,
@@ -269,7 +283,7 @@ def test_the_lab(
 ) -> None:
     """Test the lab itself: A against A, a known handicap, lost and repeated tasks."""
     if small and full:
-        raise UsageProblem("--small and --full: choose one")
+        raise UsageProblem("--small and --full exclude each other; choose one")
     size = trust.FULL if full else trust.SMALL
     build = build_dir or paths.build()
     known = experiments.load_all()
@@ -329,7 +343,7 @@ def _stop(*_: object) -> NoReturn:
 
 
 def _honour_signals() -> None:
-    """Ctrl-C and SIGTERM interrupt, also where a parent left them ignored or blocked (nohup, a job
+    """Let Ctrl-C and SIGTERM interrupt, even if a parent left them ignored or blocked (nohup, a job
     in the background)."""
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, _stop)
@@ -366,5 +380,5 @@ def _one_line(error: Exception) -> str:
     if context is not None and "No such command" in message:
         wanted = message.split("'")[1]
         return f"no command '{wanted}': {did_you_mean(wanted, context.command.commands)}"
-    where = f" (`{context.command_path} --help` shows how)" if context is not None else ""
+    where = f" (see `{context.command_path} --help`)" if context is not None else ""
     return f"{message.rstrip('.')}{where}"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compares contenders over cells: the slowest of some against the best of others."""
+"""Comparison of contenders over cells: the slowest of one group against the best of another."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ from gyrelab.statistics import Ratio
 
 @dataclass(frozen=True)
 class CellRatio:
-    """The comparison in one cell: who was the slowest of these, who the best of those."""
+    """The comparison in one cell: the slowest of one group and the best of the other."""
 
     cell: dict[str, Value]
     slowest: str
@@ -23,7 +23,7 @@ class CellRatio:
 
 @dataclass(frozen=True)
 class Comparison:
-    """A ratio over cells. `ratio` is None when no cell could be compared; `gaps` says what lacked."""
+    """A ratio over cells, None when no cell could be compared. `gaps` lists missing figures."""
 
     ratio: Ratio | None
     cells: list[CellRatio] = field(default_factory=list)
@@ -38,10 +38,10 @@ def compare(
     over: Sequence[str],
     where: Filter | None = None,
 ) -> Comparison:
-    """How many times as good the slowest of `of` is as the best of `over`, over the chosen cells.
+    """The slowest of `of` relative to the best of `over`, over the chosen cells; above 1 is better.
 
-    Slowest and best are by median in each cell. A cell counts only when every one of `of` and at
-    least one of `over` was measured in it; what lacks is told in `gaps`.
+    Slowest and best are by median in each cell. A cell counts only when every contender in `of` and
+    at least one in `over` was measured in it; `gaps` lists the missing figures.
     """
     found, strata, gaps = [], [], []
     chosen = [cell for cell in results.cells(experiment) if cells.matches(cell, where or {})]
@@ -50,18 +50,18 @@ def compare(
     for cell in chosen:
         ours = _measured(results, experiment, metric, of, cell)
         theirs = _measured(results, experiment, metric, over, cell)
-        lacking = [name for name in of if name not in ours]
-        gaps += [f"{name} has no figure at {cells.key(cell)}" for name in lacking]
+        missing = [name for name in of if name not in ours]
+        gaps += [f"{name} has no figure at {cells.key(cell)}" for name in missing]
         gaps += [
             f"{name} has no figure at {cells.key(cell)}" for name in over if name not in theirs
         ]
-        if lacking or not theirs:
+        if missing or not theirs:
             continue
         slowest = _worst(ours, metric.better)
         best = _best(theirs, metric.better)
         logs = statistics.log_ratios(ours[slowest], theirs[best], metric.better)
         if not logs:
-            gaps.append(f"{slowest} and {best} share no round at {cells.key(cell)}")
+            gaps.append(f"{slowest} and {best} have no round in common at {cells.key(cell)}")
             continue
         strata.append(logs)
         found.append(CellRatio(cell, slowest, best, statistics.ratio([logs])))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Is this machine quiet enough to measure on? Each check says what it found and what to change."""
+"""Checks whether this machine is quiet enough to measure; each check gives a finding and advice."""
 
 import hashlib
 import os
@@ -19,7 +19,7 @@ _MOST_CORES = 8
 
 @dataclass(frozen=True)
 class Finding:
-    """A check's result; `advice` is empty when there is nothing to change."""
+    """A check's result; `advice` is empty when nothing should change."""
 
     subject: str
     state: str
@@ -47,7 +47,7 @@ def examine() -> list[Finding]:
 
 
 def spin(core: int, slices: int = _SLICES) -> list[float]:
-    """Seconds that each of many equal pieces of work took on one processor."""
+    """Seconds of each of many equal pieces of work on one processor."""
     allowed = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {core})
     try:
@@ -78,9 +78,9 @@ def judge_noise(times: list[list[float]]) -> Finding:
         found += f", processors differ by {between:.1%}"
     if max(worst, between) < 0.03:
         return Finding("noise", GOOD, found)
-    advice = "stop other programs; on a virtual machine choose one with processors of its own"
+    advice = "stop other programs; on a virtual machine choose one with dedicated processors"
     if max(worst, between) < 0.12:
-        return Finding("noise", FAIR, found, f"take more rounds (--grid full), or {advice}")
+        return Finding("noise", FAIR, found, f"measure more rounds (--grid full), or {advice}")
     return Finding("noise", POOR, found, advice)
 
 
@@ -90,7 +90,7 @@ def _noise() -> Finding:
 
 
 def _steal() -> tuple[int, int]:
-    """Ticks taken by the hypervisor, and all ticks."""
+    """Stolen ticks, which the hypervisor gave to others, and all ticks."""
     fields = (machine.read("/proc/stat") or "cpu 0").splitlines()[0].split()[1:]
     ticks = [int(each) for each in fields]
     return (ticks[7] if len(ticks) > 7 else 0), sum(ticks[:8])
@@ -112,7 +112,7 @@ def _stolen(share: float) -> Finding:
 
 def _load() -> Finding:
     load, cores = machine.load()[0], len(os.sched_getaffinity(0))
-    found = f"{load:g} on {cores} processors"
+    found = f"load average {load:g} on {cores} processors"
     if load < 0.25 * cores + 0.25:
         return Finding("load", GOOD, found)
     state = POOR if load > 0.75 * cores else FAIR
@@ -121,10 +121,13 @@ def _load() -> Finding:
 
 def _cores() -> Finding:
     cores, online = len(os.sched_getaffinity(0)), os.cpu_count() or 1
-    found = f"{cores} of {online} may be used"
+    found = f"{cores} of {online} are available"
     if cores == 1:
         return Finding(
-            "processors", POOR, found, "give the lab at least two: threads cannot run at once"
+            "processors",
+            POOR,
+            found,
+            "give the lab at least two processors: with one, threads cannot run at the same time",
         )
     return Finding("processors", GOOD, found)
 
@@ -132,7 +135,7 @@ def _cores() -> Finding:
 def _governor() -> Finding:
     governor = machine.governor()
     if governor == "none":
-        return Finding("governor", GOOD, "the clock rate is not controlled from here")
+        return Finding("governor", GOOD, "the clock rate is not controlled by the system")
     if governor == "performance":
         return Finding("governor", GOOD, governor)
     return Finding("governor", FAIR, governor, "`sudo cpupower frequency-set -g performance`")
@@ -142,11 +145,11 @@ def _turbo() -> Finding:
     no_turbo = machine.read("/sys/devices/system/cpu/intel_pstate/no_turbo")
     boost = machine.read("/sys/devices/system/cpu/cpufreq/boost")
     if no_turbo is None and boost is None:
-        return Finding("turbo", GOOD, "not controlled from here")
+        return Finding("turbo", GOOD, "not controlled by the system")
     if no_turbo == "1" or boost == "0":
         return Finding("turbo", GOOD, "off")
     file, value = ("intel_pstate/no_turbo", 1) if no_turbo is not None else ("cpufreq/boost", 0)
-    advice = f"`echo {value} | sudo tee /sys/devices/system/cpu/{file}` makes runs alike"
+    advice = f"`echo {value} | sudo tee /sys/devices/system/cpu/{file}` makes runs comparable"
     return Finding("turbo", FAIR, "on: the clock rate depends on heat", advice)
 
 
@@ -175,7 +178,9 @@ def _open_files() -> Finding:
 def _perf_events() -> Finding:
     level = machine.read("/proc/sys/kernel/perf_event_paranoid")
     if level is None:
-        return Finding("perf events", GOOD, "not in this kernel; only profiling needs them")
+        return Finding(
+            "perf events", GOOD, "not supported by this kernel; only profiling needs them"
+        )
     if int(level) <= 2:
         return Finding("perf events", GOOD, f"perf_event_paranoid is {level}")
     advice = "`sudo sysctl kernel.perf_event_paranoid=2`, only for profiling with perf"

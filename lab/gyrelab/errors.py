@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Errors the command line shows as one line, and the 'did you mean' that helps to mend them."""
+"""Errors that the command line shows as one line, and their 'did you mean' hints."""
 
 from collections.abc import Iterable
 from difflib import get_close_matches
 
 
 class LabError(Exception):
-    """Something the lab cannot do; `exit_status` is the process's."""
+    """An error that ends the lab with `exit_status`."""
 
     exit_status = 1
 
@@ -18,13 +18,13 @@ class UsageProblem(LabError):
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """The end of an error message about an unknown name: the closest one, or all there are."""
+    """The hint of a message about an unknown name: the closest known name, or all of them."""
     names = list(known)
     lowered = {each.lower(): each for each in names}
     close = get_close_matches(name.lower(), lowered, n=1, cutoff=0.5)
     if close:
         return f"did you mean '{lowered[close[0]]}'?"
-    return f"there is {', '.join(names)}" if names else "there is none"
+    return f"known: {', '.join(names)}" if names else "none is known"
 
 
 def pick(name: str, known: Iterable[str], what: str) -> str:

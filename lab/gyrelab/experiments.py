@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An experiment as its experiment.toml describes it: contenders, grids, claims, published series.
+"""An experiment, read from its experiment.toml: contenders, grids, claims, published series.
 
 docs/lab/experiment-toml.md is the manual of the file.
 """
@@ -20,7 +20,7 @@ KINDS = ("gyre", "peer", "floor")
 
 @dataclass(frozen=True)
 class Metric:
-    """A figure the contenders report."""
+    """A figure that the contenders report."""
 
     name: str
     label: str
@@ -30,7 +30,7 @@ class Metric:
 
 @dataclass(frozen=True)
 class Contender:
-    """One program of the experiment, and the cells it can run in."""
+    """One program of the experiment, and the cells in which it can run."""
 
     name: str
     label: str
@@ -41,7 +41,7 @@ class Contender:
     skip: Filter
 
     def runs_in(self, cell: Cell) -> bool:
-        """Whether this contender exists in the cell."""
+        """Whether this contender can run in the cell."""
         return matches(cell, self.only) and not (self.skip and matches(cell, self.skip))
 
 
@@ -61,7 +61,7 @@ class Parameter:
 
 @dataclass(frozen=True)
 class Grid:
-    """Which cells are measured, and how often."""
+    """The cells to measure, and the number of rounds."""
 
     name: str
     rounds: int
@@ -71,7 +71,7 @@ class Grid:
 
 @dataclass(frozen=True)
 class Claim:
-    """A conclusion and the ratio it speaks of."""
+    """A conclusion and the ratio behind it."""
 
     id: str
     sentence: str
@@ -88,10 +88,10 @@ class Claim:
 
 @dataclass(frozen=True)
 class Published:
-    """A series of published/figures.json and how it becomes this experiment's metric."""
+    """A series of published/figures.json and its conversion to this experiment's metric."""
 
     series: str
-    report: str | None  # None: of all reports
+    report: str | None  # None: all reports
     title: str
     x: str
     where: Filter
@@ -102,7 +102,7 @@ class Published:
 
 @dataclass(frozen=True)
 class Advice:
-    """The answer at the top of the report: who competes for it, against whom, where."""
+    """The answer at the top of the report: its candidates, their rivals, and the cells compared."""
 
     question: str
     candidates: tuple[str, ...]
@@ -157,7 +157,7 @@ class Experiment:
         return known[pick(name or self.metric.name, known, f"metric of {self.name}")]
 
     def program(self, contender: str, build: Path) -> Path:
-        """Where CMake puts the contender's program."""
+        """The contender's program in the build tree."""
         return build / "lab" / self.name / contender
 
 
@@ -182,7 +182,7 @@ def load(path: Path) -> Experiment:
 
 
 def parse(top: Table) -> Experiment:
-    """Checks a whole experiment.toml and makes an Experiment of it."""
+    """Checks a whole experiment.toml and returns its Experiment."""
     parameters = _parameters(top.table("parameters"))
     metric = _metric(top.table("metric"))
     secondary = tuple(_metric(each) for each in top.tables("secondary", []))
@@ -227,7 +227,7 @@ def parse(top: Table) -> Experiment:
 
 
 def _facets(chart: Table, parameters: dict[str, Parameter]) -> tuple[str, ...]:
-    """What `chart.facet` names: none, one parameter, or several."""
+    """The parameters of `chart.facet`: none, one, or several."""
     if isinstance(chart.raw.get("facet"), list):
         return tuple(chart.words("facet", parameters))
     name = chart.choice("facet", parameters, None)
@@ -258,7 +258,7 @@ def _parameters(table: Table) -> dict[str, Parameter]:
         )
         row.done()
     if not found:
-        raise table.wrong("", "an experiment has at least one parameter")
+        raise table.wrong("", "an experiment needs at least one parameter")
     return found
 
 
@@ -271,8 +271,8 @@ def _filter(table: Table, key: str, parameters: dict[str, Parameter]) -> Filter:
 
 
 def _values(table: Table, key: str, parameter: Parameter) -> list[Value]:
-    given = table.value(key)
-    values = given if isinstance(given, list) else [given]
+    value_or_list = table.value(key)
+    values = value_or_list if isinstance(value_or_list, list) else [value_or_list]
     for value in values:
         if not isinstance(value, int | str) or isinstance(value, bool):
             raise table.wrong(key, f"{value!r} is not allowed; it must be a whole number or text")
@@ -317,15 +317,15 @@ def _cells(table: Table, parameters: dict[str, Parameter]) -> list[dict[str, Val
     for name, parameter in parameters.items():
         if name not in table:
             raise table.wrong(name, f"missing; a cell needs {', '.join(parameters)}")
-        given = table.value(name)
-        choices.append([given] if isinstance(given, dict) else _values(table, name, parameter))
+        value = table.value(name)
+        choices.append([value] if isinstance(value, dict) else _values(table, name, parameter))
     table.done()
     product = (dict(zip(parameters, values, strict=True)) for values in itertools.product(*choices))
-    return [_shared_out(cell, table) for cell in product]
+    return [_with_shares(cell, table) for cell in product]
 
 
-def _shared_out(cell: dict[str, Any], table: Table) -> dict[str, Value]:
-    """Replaces `{ total = N, divided_by = "producers" }` by the share of one."""
+def _with_shares(cell: dict[str, Any], table: Table) -> dict[str, Value]:
+    """Replaces `{ total = N, divided_by = "producers" }` by the share of one producer."""
     for name, value in cell.items():
         if isinstance(value, dict):
             rule = table.table(name)
@@ -340,7 +340,7 @@ def _claim(
     table: Table, names: list[str], parameters: dict[str, Parameter], metrics: list[str]
 ) -> Claim:
     if ("range" in table) == ("at_least" in table):
-        raise table.wrong("range", "a claim has either range = [low, high] or at_least = low")
+        raise table.wrong("range", "a claim needs either range = [low, high] or at_least = low")
     if "range" in table:
         bounds = table.items("range")
         numbers = all(isinstance(bound, int | float) for bound in bounds)
@@ -365,7 +365,7 @@ def _claim(
         metric=table.choice("metric", metrics, metrics[0]),
     )
     if not claim.of or not claim.over:
-        raise table.wrong("of", "of and over each name at least one contender")
+        raise table.wrong("of", "`of` and `over` must each name at least one contender")
     table.done()
     return claim
 
@@ -383,7 +383,9 @@ def _published(table: Table, parameters: dict[str, Parameter]) -> Published:
         collapse={name: values[0] for name, values in collapse.items()} or None,
     )
     if published.collapse is None and published.x not in parameters:
-        raise table.wrong("x", f"'{published.x}' is no parameter; then say collapse_to")
+        raise table.wrong(
+            "x", f"'{published.x}' is not a parameter; name a parameter, or add collapse_to"
+        )
     table.done()
     return published
 
@@ -391,7 +393,7 @@ def _published(table: Table, parameters: dict[str, Parameter]) -> Published:
 def _contest(
     top: Table, contenders: tuple[Contender, ...], parameters: dict[str, Parameter]
 ) -> Contest:
-    """What `[highlight]` says; by default gyre's own against the peers in all cells."""
+    """The contest of `[highlight]`; by default gyre's contenders against the peers in all cells."""
     names = [each.name for each in contenders]
     table = top.table("highlight", {})
     contest = Contest(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes figures as a reader wants them: three significant digits, thin groups, units of bytes."""
+"""Formatting of figures: three significant digits, digit groups, units of bytes."""
 
 import math
 

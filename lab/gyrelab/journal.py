@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A measurement in progress: JSON lines beside the result file, one a run, as each finishes.
+"""The journal of a measurement in progress: JSON lines beside the result file, one for each run.
 
-The first line is the result document without its runs. When all runs are there the document is
-written whole and the journal goes. A journal found at the start is resumed.
+The first line is the result document without its runs. After the last run the whole document is
+written and the journal is removed. A journal found at the start is resumed.
 """
 
 import json
@@ -20,21 +20,21 @@ def beside(result: Path) -> Path:
 
 
 def read(path: Path) -> dict[str, Any]:
-    """The document with the runs so far; a line torn by a crash is left out."""
+    """The document with the runs so far; a line cut short by a crash is left out."""
     lines = path.read_text(encoding="utf-8").split("\n")
     try:
         document = json.loads(lines[0])
         document["runs"] = [json.loads(line) for line in lines[1:-1]]
     except json.JSONDecodeError as error:
-        raise UsageProblem(f"{path}: damaged journal; delete it to start afresh") from error
+        raise UsageProblem(f"{path}: damaged journal; delete it to start anew") from error
     return document
 
 
 class Journal:
-    """Appends runs; each is on its way to the disk before the next run starts."""
+    """Appends runs; each run is written to the file before the next one starts."""
 
     def __init__(self, result: Path, document: dict[str, Any]) -> None:
-        """Starts, or goes on with, the journal beside `result`. `document` has what is done so far."""
+        """Starts or resumes the journal beside `result`. `document` holds the runs so far."""
         self._result, self._path = result, beside(result)
         self.document = document
         result.parent.mkdir(parents=True, exist_ok=True)
@@ -53,7 +53,7 @@ class Journal:
         self._file.flush()
 
     def close(self) -> None:
-        """Leaves the journal for another time."""
+        """Closes the journal, which can be resumed later."""
         self._file.close()
 
     def finish(self, **last: Any) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a result was measured on: processor, kernel, governor, load, and the source's revision."""
+"""The machine of a measurement: processor, kernel, governor, load, and the source's revision."""
 
 import os
 import platform
@@ -26,7 +26,7 @@ def describe() -> dict[str, Any]:
 
 
 def processor() -> str:
-    """The processor's name as the kernel tells it."""
+    """The processor's name, from the kernel."""
     for line in _lines("/proc/cpuinfo"):
         label, _, value = line.partition(":")
         if label.strip() in ("model name", "Model", "cpu model"):
@@ -35,12 +35,12 @@ def processor() -> str:
 
 
 def governor() -> str:
-    """The frequency governor of the first processor; 'none' where the kernel does not control it."""
+    """The first processor's frequency governor; 'none' where the kernel controls no frequency."""
     return read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor") or "none"
 
 
 def is_virtual() -> bool:
-    """Whether a hypervisor is below us."""
+    """Whether the machine is virtual."""
     return any(
         line.startswith("flags") and " hypervisor" in line for line in _lines("/proc/cpuinfo")
     )
@@ -52,7 +52,7 @@ def load() -> list[float]:
 
 
 def revision() -> dict[str, Any]:
-    """The commit that is checked out and whether files differ from it; unknown outside git."""
+    """The checked-out commit and whether files differ from it; unknown outside git."""
     commit = _git("rev-parse", "HEAD")
     if not commit:
         return {"commit": "unknown", "changed": False}
@@ -63,7 +63,7 @@ def revision() -> dict[str, Any]:
 
 
 def read(path: str) -> str | None:
-    """A small file of /proc or /sys without its line end; None when it is not there."""
+    """A small file of /proc or /sys without its final newline; None when it is missing."""
     try:
         return Path(path).read_text(encoding="utf-8").strip()
     except OSError:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where things are in the repository; each place can be moved for tests by an environment variable."""
+"""Paths in the repository; tests move each of them by an environment variable."""
 
 import os
 from pathlib import Path
@@ -10,12 +10,12 @@ PUBLISHED = ROOT / "lab" / "published" / "figures.json"
 
 
 def experiments() -> Path:
-    """The folder of the experiments' folders (GYRE_LAB_EXPERIMENTS)."""
+    """The folder that holds a folder for each experiment (GYRE_LAB_EXPERIMENTS)."""
     return Path(os.environ.get("GYRE_LAB_EXPERIMENTS", ROOT / "lab" / "experiments"))
 
 
 def build() -> Path:
-    """The CMake build tree whose `lab/NAME/CONTENDER` are the programs (GYRE_LAB_BUILD)."""
+    """The CMake build tree; its programs are `lab/NAME/CONTENDER` (GYRE_LAB_BUILD)."""
     return Path(os.environ.get("GYRE_LAB_BUILD", ROOT / "build" / "release"))
 
 
@@ -25,7 +25,7 @@ def results() -> Path:
 
 
 def shown(path: Path) -> str:
-    """`path` as a reader would type it: relative to the working directory when it is below it."""
+    """`path` relative to the working directory if it is below that, otherwise as it is."""
     try:
         return str(path.resolve().relative_to(Path.cwd()))
     except ValueError:

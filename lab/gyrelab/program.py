@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs a contender's program once, in a process of its own, and reads the line it prints."""
+"""One run of a contender's program, in a process of its own, and the result line that it prints."""
 
 import contextlib
 import json
@@ -22,7 +22,7 @@ _TAIL = 300
 
 @dataclass(frozen=True)
 class Contestant:
-    """A program that takes part: a contender, or a copy of one under another name."""
+    """A program of a measurement: a contender, or a copy of one under another name."""
 
     name: str
     program: Path
@@ -31,10 +31,10 @@ class Contestant:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of one run; `reason` says why when it is not ok."""
+    """The outcome of one run; `reason` explains every status but ok."""
 
-    # ok, out_of_memory (at its limit), refused (this machine has not what the cell needs), failed (its
-    # own check), crashed, timeout, invalid (not the agreed line)
+    # ok, out_of_memory (at its limit), refused (this machine cannot run the cell), failed (its own
+    # check), crashed, timeout, invalid (no valid result line)
     status: str
     reason: str = ""
     metrics: dict[str, float] = field(default_factory=dict)
@@ -45,7 +45,7 @@ class Outcome:
 
 @cache
 def line_schema() -> jsonschema.Draft202012Validator:
-    """The validator of the line a contender prints."""
+    """The validator of the line that a contender prints."""
     text = (paths.SCHEMAS / "contender-line.schema.json").read_text(encoding="utf-8")
     return jsonschema.Draft202012Validator(json.loads(text))
 
@@ -71,7 +71,7 @@ def run(
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            start_new_session=True,  # Ctrl-C is for the lab, which then ends the program itself
+            start_new_session=True,  # Ctrl-C must reach only the lab, which then ends the program
         )
     except OSError as error:
         return Outcome("crashed", f"cannot start: {error.strerror}")
@@ -80,7 +80,7 @@ def run(
     except subprocess.TimeoutExpired:
         _end(process)
         return Outcome(
-            "timeout", f"no result in {timeout_seconds:g} s", wall_seconds=timeout_seconds
+            "timeout", f"no result within {timeout_seconds:g} s", wall_seconds=timeout_seconds
         )
     except BaseException:
         _end(process)
@@ -91,7 +91,7 @@ def run(
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """Kills the program and whatever it started."""
+    """Kills the program and all processes that it started."""
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
     process.communicate()
@@ -109,10 +109,12 @@ def _judge(
     try:
         line = json.loads(output)
     except json.JSONDecodeError:
-        said = tail or " ".join(output.split())[-_TAIL:] or "nothing"
+        printed = tail or " ".join(output.split())[-_TAIL:] or "nothing"
         status = "invalid" if code == 0 else "crashed"
         return Outcome(
-            status, f"exit status {code}, no JSON line; it said: {said}", wall_seconds=wall
+            status,
+            f"exit status {code}, no JSON line; the program printed: {printed}",
+            wall_seconds=wall,
         )
     problem = next(line_schema().iter_errors(line), None)
     if problem is not None:
@@ -124,13 +126,17 @@ def _judge(
         status = next(expected, "failed")
         return Outcome(status, line["error"], checks=line.get("checks", {}), wall_seconds=wall)
     if code != 0:
-        return Outcome("crashed", f"exit status {code} after its result: {tail}", wall_seconds=wall)
+        return Outcome(
+            "crashed", f"exit status {code} after the result line: {tail}", wall_seconds=wall
+        )
     if line["experiment"] != experiment:
-        return Outcome("invalid", f"it is of experiment '{line['experiment']}'", wall_seconds=wall)
+        wrong = f"the result line names experiment '{line['experiment']}', not '{experiment}'"
+        return Outcome("invalid", wrong, wall_seconds=wall)
     for name, value in cell.items():
         if line["parameters"].get(name) != value:
             got = line["parameters"].get(name)
-            return Outcome("invalid", f"{name} is {got!r}, asked for {value!r}", wall_seconds=wall)
+            wrong = f"the result line has {name} = {got!r}, the cell {value!r}"
+            return Outcome("invalid", wrong, wall_seconds=wall)
     return Outcome(
         "ok", "", line["metrics"], line.get("checks", {}), line.get("build", {}), wall_seconds=wall
     )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Shows how a measurement goes: a bar with the time left on a terminal, a line a round elsewhere."""
+"""Progress of a measurement: a bar with the time left on a terminal, a line a round elsewhere."""
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn
@@ -45,7 +45,7 @@ class ProgressView:
     def begin(self, total: int, done: int) -> None:
         """Watcher."""
         if done:
-            self._console.print(f"resuming: {done} of {total} runs are there already")
+            self._console.print(f"resuming: {done} of {total} runs are done already")
         self._task = self._bar.add_task("measuring", total=total, completed=done, left="?", now="")
 
     def before(self, run: PlannedRun, seconds_left: float | None) -> None:
@@ -71,11 +71,11 @@ class ProgressView:
         if self._task is not None:
             self._bar.advance(self._task)
         if outcome.status in ("out_of_memory", "refused"):
-            self._tell("[yellow]†[/]", run, outcome.reason)
+            self._print("[yellow]†[/]", run, outcome.reason)
         elif outcome.status != "ok":
-            self._tell("[red]✗[/]", run, f"{outcome.status}: {outcome.reason}")
+            self._print("[red]✗[/]", run, f"{outcome.status}: {outcome.reason}")
 
-    def _tell(self, mark: str, run: PlannedRun, what: str) -> None:
+    def _print(self, mark: str, run: PlannedRun, message: str) -> None:
         values = " ".join(f"{name}={value}" for name, value in run.cell.items())
-        who = f"{run.part.experiment.name}/{run.contestant.name}"
-        self._console.print(f"{mark} {who} {values}: {what}", highlight=False)
+        program = f"{run.part.experiment.name}/{run.contestant.name}"
+        self._console.print(f"{mark} {program} {values}: {message}", highlight=False)

@@ -15,7 +15,7 @@ from gyrelab.experiments import Claim, Experiment, Published
 
 @dataclass(frozen=True)
 class Point:
-    """A published figure at one place of our grid; `cell` names only the parameters it fixes."""
+    """A published figure in our grid; `cell` names only the parameters that the figure fixes."""
 
     contender: str
     cell: dict[str, Value]
@@ -44,7 +44,7 @@ def points(experiment: Experiment) -> list[Point]:
 
 
 def _series(experiment: Experiment, published: Published, series: dict[str, Any]) -> list[Point]:
-    """The points of a series; what it says itself of a parameter also tells their cells."""
+    """The points of a series; parameters that the series states also fix their cells."""
     fixed = {name: values[0] for name, values in published.where.items() if len(values) == 1}
     fixed |= {name: series[name] for name in experiment.parameters if name in series}
     pairs = list(zip(series["x"], series["y"], strict=True))

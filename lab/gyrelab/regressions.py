@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compares two result files: which contenders got slower beyond what noise explains."""
+"""Comparison of two result files: finds the contenders that became slower beyond noise."""
 
 import math
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ LEVEL = 0.05  # chance of any false alarm in a whole comparison
 
 @dataclass(frozen=True)
 class Change:
-    """How a contender moved in one cell: `worse` is 1.1 for 10 % worse, 0.9 for 10 % better."""
+    """A contender's change in one cell: `worse` is 1.1 for 10 % worse, 0.9 for 10 % better."""
 
     experiment: str
     contender: str
@@ -27,22 +27,22 @@ class Change:
 
     @property
     def certain(self) -> bool:
-        """Whether noise is no explanation."""
+        """Whether the change is significant."""
         return self.p < LEVEL
 
     @property
     def place(self) -> str:
-        """Who and where, in words."""
+        """The contender and its cell, in words."""
         return f"{self.experiment}/{self.contender} {key(self.cell)}"
 
 
 def compare(
     before: Results, after: Results, relative_to: str | None = None
 ) -> tuple[list[Change], list[str]]:
-    """Every change between the files, p-values adjusted by Holm's method, and what was left out.
+    """Every change between the files, with p-values adjusted by Holm's method, and the omissions.
 
-    With `relative_to` each figure is first divided by that contender's of the same round, which
-    takes out whatever the whole machine did between the two measurements.
+    With `relative_to` each figure is first divided by that contender's figure of the same round,
+    which cancels changes of the whole machine between the two measurements.
     """
     changes: list[Change] = []
     left_out: list[str] = []
@@ -70,7 +70,7 @@ def compare(
 
 
 def regressions(changes: Sequence[Change], tolerance: float) -> list[Change]:
-    """The changes for the worse that are certain and larger than `tolerance` (0.02 for 2 %)."""
+    """The significant changes for the worse above `tolerance` (0.02 for 2 %)."""
     found = [change for change in changes if change.certain and change.worse > 1 + tolerance]
     return sorted(found, key=lambda change: -change.worse)
 

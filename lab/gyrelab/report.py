@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The report: one HTML file that opens without a network, and its charts as SVG and PNG."""
+"""The report: one HTML file that needs no network, and its charts as SVG and PNG."""
 
 import json
 import math
@@ -54,7 +54,7 @@ def _specifications(shown: list[sections.Section]) -> dict[str, Any]:
 
 
 def _machines(shown: list[sections.Section]) -> list[dict[str, Any]]:
-    """Each result file's machine, programs and load, once."""
+    """The machine, programs and load of each result file."""
     files = {id(section.results): section.results for section in shown}
     return [_machine(results) for results in files.values()]
 
@@ -77,12 +77,12 @@ def _machine(results: Results) -> dict[str, Any]:
         "Processor": f"{machine['processor']}, {machine['cores']} cores{memory}",
         "System": f"{machine.get('system', '')}, {machine['kernel']}"
         + (", virtual machine" if machine.get("virtual") else ""),
-        "Governor": {"none": "not controlled from here"}.get(
+        "Governor": {"none": "not visible to the system"}.get(
             machine["governor"], machine["governor"]
         ),
         "Compiler": ", ".join(dict.fromkeys(b["compiler"] for b in builds if "compiler" in b))
-        or "not told",
-        "Flags": ", ".join(dict.fromkeys(b["flags"] for b in builds if "flags" in b)) or "not told",
+        or "unknown",
+        "Flags": ", ".join(dict.fromkeys(b["flags"] for b in builds if "flags" in b)) or "unknown",
         "Libraries": ", ".join(f"{name} {version}" for name, version in sorted(libraries.items()))
         or "none",
         "Load": f"{load['before'][0]:g} before"

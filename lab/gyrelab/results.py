@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Result files: what they hold, and the figures of one contender in one cell."""
+"""Result files: their contents, and the figures of one contender in one cell."""
 
 import json
 from collections.abc import Callable, Iterable
@@ -27,23 +27,23 @@ def schema() -> jsonschema.Draft202012Validator:
 
 
 class Results:
-    """A result file, whole or still a journal."""
+    """A result file, or the journal of an unfinished one."""
 
     def __init__(self, document: dict[str, Any], name: str = "results") -> None:
         self.document, self.name = document, name
 
     @property
     def complete(self) -> bool:
-        """Whether every planned run is there."""
+        """Whether every planned run is done."""
         return self.document["finished"] is not None
 
     @property
     def experiments(self) -> list[str]:
-        """The experiments it holds, in the order measured."""
+        """The measured experiments, in order of measurement."""
         return list(self.document["experiments"])
 
     def experiment(self, name: str) -> Experiment:
-        """The experiment as the repository describes it now, or as it was when it is gone."""
+        """The experiment as the repository describes it now, or as measured if it was removed."""
         file = paths.experiments() / name / "experiment.toml"
         if file.exists():
             return experiments.load(file)
@@ -59,7 +59,7 @@ class Results:
         return list(self.document["experiments"][experiment]["programs"])
 
     def not_built(self, experiment: str) -> list[str]:
-        """The contenders whose programs were not there."""
+        """The contenders whose programs were not built."""
         return self.document["experiments"][experiment]["not_built"]
 
     @cached_property
@@ -76,7 +76,7 @@ class Results:
         return self._by_place.get((experiment, contender, cells.key(cell)), [])
 
     def series(self, experiment: str, contender: str, cell: Cell, metric: str) -> Series:
-        """The metric by round, of the runs that went well and report it."""
+        """The metric by round, from the successful runs that report it."""
         return {
             run["round"]: run["metrics"][metric]
             for run in self.runs(experiment, contender, cell)
@@ -132,4 +132,4 @@ def newest() -> Path:
         files = sorted(folder.glob(pattern), key=lambda file: file.stat().st_mtime)
         if files:
             return files[-1]
-    raise UsageProblem(f"{paths.shown(folder)}: no results yet; `tools/lab run` makes some")
+    raise UsageProblem(f"{paths.shown(folder)}: no results yet; `tools/lab run` makes the first")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Measures: plans the runs, runs them interleaved in random order, keeps each as it finishes."""
+"""The measurement: plans the runs, runs them interleaved in random order, saves each at its end."""
 
 import hashlib
 import json
@@ -38,7 +38,7 @@ class Part:
 
     @property
     def contestants(self) -> list[Contestant]:
-        """Everyone who takes part, in order of first appearance."""
+        """The programs of this part, in order of first appearance."""
         return list(
             {each.name: each for place in self.places for each in place.contestants}.values()
         )
@@ -46,7 +46,7 @@ class Part:
 
 @dataclass(frozen=True)
 class PlannedRun:
-    """A run to come. Rounds count from 1; those of the warm-up are 0 and below."""
+    """A planned run. Rounds count from 1; warm-up rounds are 0 and below."""
 
     part: Part
     contestant: Contestant
@@ -56,18 +56,18 @@ class PlannedRun:
 
     @property
     def key(self) -> tuple[str, str, str, int]:
-        """What identifies the run in a journal."""
+        """The key of the run in a journal."""
         return (self.part.experiment.name, self.contestant.name, cells.key(self.cell), self.round)
 
 
 class Watcher(Protocol):
-    """Is told how a measurement goes."""
+    """Observer of a measurement's progress."""
 
     def begin(self, total: int, done: int) -> None:
-        """All there is to do, and how much of it a resumed journal has already."""
+        """The measurement starts: the number of runs, and of those already in the journal."""
 
     def before(self, run: PlannedRun, seconds_left: float | None) -> None:
-        """A run starts; None while the time left cannot be told."""
+        """A run starts; `seconds_left` is None while no estimate is possible."""
 
     def after(self, run: PlannedRun, outcome: Outcome) -> None:
         """A run has finished."""
@@ -90,11 +90,10 @@ def choose(
     parts = [_part(each, each.grids[grid], contenders, build, rounds) for each in chosen]
     parts = [part for part in parts if part.contestants or part.not_built]
     if not any(part.contestants for part in parts):
-        who = ", ".join(contenders) if contenders else "no contender"
-        is_built = "not built" if contenders else "is built"
+        missing = f"not built: {', '.join(contenders)}" if contenders else "no contender is built"
         raise LabError(
-            f"{who} {is_built} in {paths.shown(build)}/lab; "
-            "`cmake --preset release && cmake --build --preset release --target lab` builds them"
+            f"{missing}, in {paths.shown(build)}/lab; build all by "
+            "`cmake --preset release && cmake --build --preset release --target lab`"
         )
     return [part for part in parts if part.contestants]
 
@@ -119,7 +118,7 @@ def _part(
 
 
 def plan(parts: Sequence[Part], seed: int) -> list[PlannedRun]:
-    """Every run in order: rounds over all cells, the contestants of a cell shuffled in each round."""
+    """Every run in order: rounds over all cells, with each cell's programs shuffled every round."""
     runs = []
     for part in parts:
         for turn in range(1 - part.warmup_rounds, part.rounds + 1):
@@ -134,7 +133,7 @@ def plan(parts: Sequence[Part], seed: int) -> list[PlannedRun]:
 
 
 def fingerprint(grid: str, parts: Sequence[Part]) -> str:
-    """A digest of what is measured: the same plan with the same programs has the same one."""
+    """A digest of the plan and its programs; equal plans with equal programs have equal digests."""
     described = [grid, [_describe(part) for part in parts]]
     return hashlib.sha256(json.dumps(described, sort_keys=True).encode()).hexdigest()[:16]
 
@@ -183,7 +182,7 @@ def new_document(grid: str, parts: Sequence[Part], seed: int) -> dict[str, Any]:
 
 
 def unfinished(folder: Path, wanted: str) -> Path | None:
-    """The result file whose journal in `folder` was interrupted while measuring `wanted`."""
+    """The result file of the interrupted journal in `folder` that has the fingerprint `wanted`."""
     for path in sorted(folder.glob(f"*{journal.SUFFIX}"), reverse=True):
         try:
             if journal.read(path).get("fingerprint") == wanted:
@@ -196,7 +195,7 @@ def unfinished(folder: Path, wanted: str) -> Path | None:
 def open_journal(
     out: Path, grid: str, parts: Sequence[Part], seed: int, fresh: bool
 ) -> journal.Journal:
-    """The journal to go on with: the one beside `out` when it is of the same plan, else a new one."""
+    """The journal beside `out` if it has the same plan, to be resumed; otherwise a new one."""
     old = journal.beside(out)
     if old.exists() and not fresh:
         document = journal.read(old)
@@ -207,7 +206,7 @@ def open_journal(
 
 
 def measure(parts: Sequence[Part], record: journal.Journal, watcher: Watcher) -> results.Results:
-    """Runs what the journal does not have yet; on Ctrl-C the journal stays and can be resumed."""
+    """Makes the runs that the journal lacks; after Ctrl-C the journal can be resumed."""
     document = record.document
     runs = plan(parts, document["seed"])
     done = {
@@ -266,7 +265,7 @@ def _row(planned: PlannedRun, outcome: Outcome, first: bool) -> dict[str, Any]:
 
 
 class _Expectation:
-    """How long runs take, learnt from the ones before; a new kind of run is taken as the average."""
+    """The expected time of runs, from earlier runs; a new kind of run is expected to be average."""
 
     def __init__(self, runs: list[dict[str, Any]]) -> None:
         self._known: dict[tuple[str, str, str], float] = {}

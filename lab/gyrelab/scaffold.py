@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""New experiments and contenders: the files that every one of them has, ready to be built and run.
+"""Scaffolding of new experiments and contenders: the files that each needs, ready to build and run.
 
 `python -m gyrelab.scaffold experiment NAME`, `… contender EXPERIMENT NAME [--needs LIBRARY]`; the
 commands are tools/new_experiment and tools/new_contender.
@@ -21,7 +21,9 @@ PLACEHOLDER = "EXPERIMENT"
 
 def checked(name: str) -> str:
     if not NAME.fullmatch(name):
-        raise UsageProblem(f"'{name}' is no name: use lower-case letters, digits and '_'")
+        raise UsageProblem(
+            f"'{name}' is not a valid name: use lower-case letters, digits and '_', a letter first"
+        )
     return name
 
 
@@ -29,7 +31,7 @@ def new_experiment(name: str) -> list[Path]:
     """Makes lab/experiments/NAME with a workload and one contender; returns its files."""
     folder = paths.experiments() / checked(name)
     if folder.exists():
-        raise UsageProblem(f"{paths.shown(folder)} exists already")
+        raise UsageProblem(f"{paths.shown(folder)} already exists; choose another name")
     folder.mkdir(parents=True)
     made = []
     for template in sorted(TEMPLATES.iterdir()):
@@ -43,26 +45,29 @@ def concept_of(workload: Path) -> str:
     """The concept that contenders of the workload satisfy."""
     found = CONCEPT.search(workload.read_text()) if workload.is_file() else None
     if found is None:
-        raise LabError(f"{paths.shown(workload)} has no concept for its contenders: see others")
+        raise LabError(
+            f"{paths.shown(workload)} declares no concept for its contenders: add one; "
+            "the workload.hpp of lab/experiments/pool has an example"
+        )
     return found[0]
 
 
 def new_contender(experiment: str, name: str, needs: str | None) -> list[Path]:
-    """Adds a contender to an experiment; returns the files that it has made or changed."""
+    """Adds a contender to an experiment; returns the new and changed files."""
     known = sorted(path.parent.name for path in paths.experiments().glob("*/experiment.toml"))
     folder = paths.experiments() / pick(experiment, known, "experiment")
     description = folder / "experiment.toml"
     if checked(name) in {each.name for each in experiments.load(description).contenders}:
-        raise UsageProblem(f"{experiment} has a contender '{name}' already")
+        raise UsageProblem(f"{experiment} already has a contender '{name}'")
     concept = concept_of(folder / "workload.hpp")
     source = folder / f"{name}.cpp"
     comment = "\n".join(f"// {line}".rstrip() for line in concept.splitlines())
     source.write_text(
         "// SPDX-License-Identifier: Apache-2.0\n"
-        f"// {name}: say which interface of the library is used, and why it is its best.\n"
+        f"// {name}: name the interface of the library, and why it is the fastest one.\n"
         f"#include <lab/experiments/{experiment}/workload.hpp>\n\n"
         "namespace {\n\n"
-        f"// To satisfy:\n{comment}\n"
+        f"// The contender must satisfy:\n{comment}\n"
         f"class {name}_contender {{}};\n\n"
         "}  // namespace\n\n"
         "int main(int argc, char** argv) {\n"
@@ -74,7 +79,7 @@ def new_contender(experiment: str, name: str, needs: str | None) -> list[Path]:
     build.write_text(
         build.read_text() + f"gyre_add_experiment({experiment} {name} {name}.cpp{library})\n"
     )
-    entry = f'[[contenders]]\nname = "{name}"\nlabel = "{name}"\nabout = "which interface"\n'
+    entry = f'[[contenders]]\nname = "{name}"\nlabel = "{name}"\nabout = "the interface used"\n'
     entry += 'kind = "peer"\n' + (f'needs = ["{needs}"]\n' if needs else "")
     text = description.read_text()
     last = text.rindex("[[contenders]]")
@@ -107,7 +112,7 @@ def main(arguments: list[str]) -> int:
         return problem.exit_status
     for file in files:
         print(paths.shown(file))
-    print(f"Edit them, then: tools/lab run {experiment} --grid smoke")
+    print(f"Edit these files, then run: tools/lab run {experiment} --grid smoke")
     return 0
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the report shows of an experiment: charts, tables, verdicts, published figures."""
+"""An experiment's section of the report: charts, tables, verdicts, published figures."""
 
 import math
 from collections.abc import Sequence
@@ -67,7 +67,7 @@ class Section:
 
 @dataclass(frozen=True)
 class PublishedView:
-    """The published figures beside ours: two charts on the same axes and a table."""
+    """The published figures beside those measured here: charts on the same axes and a table."""
 
     charts: list[tuple[str, str, dict[str, Any]]]
     setup: str
@@ -75,7 +75,7 @@ class PublishedView:
     rows: list[tuple[str, list[tuple[str, str]]]]
 
 
-# A cell with the published figures and ours, by contender.
+# A cell with the published figures and the measured ones, by contender.
 Pair = tuple[Cell, dict[str, float], dict[str, Entry]]
 
 
@@ -96,7 +96,7 @@ def make(results: Results, experiment: Experiment) -> Section:
     ]
     noisy = [
         f"{contender.label} at {row}: ±{entry.ratio.half_width:.0%}, about "
-        f"{entry.ratio.rounds_needed} rounds would do"
+        f"{entry.ratio.rounds_needed} rounds would suffice"
         if not math.isinf(entry.ratio.half_width)
         else f"{contender.label} at {row}: too few rounds"
         for row, entry, contender in entries
@@ -110,9 +110,9 @@ def make(results: Results, experiment: Experiment) -> Section:
         verdicts=claims.judge(results, experiment),
         published=_published(results, experiment, taking_part, looks),
         noisy=noisy,
-        failures=_told(results.failures(experiment.name)),
-        deaths=_told(results.deaths(experiment.name)),
-        refusals=_told(results.refusals(experiment.name)),
+        failures=_end_lines(results.failures(experiment.name)),
+        deaths=_end_lines(results.deaths(experiment.name)),
+        refusals=_end_lines(results.refusals(experiment.name)),
         not_built=results.not_built(experiment.name),
         rounds=results.document["experiments"][experiment.name]["rounds"],
     )
@@ -131,12 +131,12 @@ def _facets(results: Results, experiment: Experiment) -> list[tuple[str, list[di
 
 
 def _title(experiment: Experiment, by: Sequence[str], cell: Cell) -> str:
-    """What the cells of a panel have in common."""
+    """The title of a panel: the values that its cells have in common."""
     return ", ".join(experiment.parameters[name].shown(cell[name]) for name in by)
 
 
 def _draws_bars(results: Results, experiment: Experiment, found: list[dict[str, Value]]) -> bool:
-    """Whether x is text, or a single number, which makes no line."""
+    """Whether x is text or a single number, neither of which makes a line."""
     single = len({cell[experiment.x] for cell in found}) == 1
     return single or _text_axis(results, experiment)
 
@@ -205,11 +205,11 @@ def _entry(results: Results, experiment: Experiment, contender: Contender, cell:
     series = results.series(name, contender.name, cell, metric.name)
     runs = results.runs(name, contender.name, cell)
     bad = [run for run in runs if run["status"] != "ok"]
-    how = bad[0]["status"].replace("_", " ") if bad else ""
-    trouble = f"{len(bad)} of {len(runs)} runs {how}" if bad else ""
+    status = bad[0]["status"].replace("_", " ") if bad else ""
+    trouble = f"{len(bad)} of {len(runs)} runs {status}" if bad else ""
     if not series:
-        known = {"out of memory": "died", "refused": "not here", "": "–"}
-        return Entry(None, known.get(how, "failed"), trouble=trouble)
+        known = {"out of memory": "out of memory", "refused": "not run", "": "–"}
+        return Entry(None, known.get(status, "failed"), trouble=trouble)
     middle = median(list(series.values()))
     base = results.series(name, experiment.baseline, cell, metric.name)
     logs = log_ratios(series, base, metric.better) if base else []
@@ -266,7 +266,7 @@ def _point(
         "figure": f"{figure(entry.median)} {metric.unit}",
         parameter.label: parameter.shown(cell[experiment.x]),
         "median": f"{figure(entry.median)} {metric.unit}",
-        "middle half of the runs": f"{figure(low)} to {figure(high)} {metric.unit}",
+        "interquartile range": f"{figure(low)} to {figure(high)} {metric.unit}",
         "runs": str(len(values)),
     }
     if entry.ratio is not None and contender.name != experiment.baseline:
@@ -326,7 +326,7 @@ def _published_charts(
     of: str,
     pairs: list[Pair],
 ) -> list[tuple[str, str, dict[str, Any]]]:
-    """As published, and ours on the same axes."""
+    """The published chart, and the measured one on the same axes."""
     parameter, metric = experiment.parameters[experiment.x], experiment.metric
     labels = {each.label: looks[each.name] for each in shown}
     rows_theirs, rows_ours = [], []
@@ -366,8 +366,8 @@ def _published_charts(
     return found
 
 
-def _told(runs: Sequence[dict[str, Any]]) -> list[str]:
-    """What became of these runs, those that ended alike in one line."""
+def _end_lines(runs: Sequence[dict[str, Any]]) -> list[str]:
+    """The ends of these runs; equal ends share one line."""
     seen: dict[str, int] = {}
     for run in runs:
         text = f"{run['contender']} at {key(run['cell'])}: {_end(run)}"
@@ -377,5 +377,5 @@ def _told(runs: Sequence[dict[str, Any]]) -> list[str]:
 
 def _end(run: dict[str, Any]) -> str:
     reason = run.get("reason", "")
-    told = run["status"] in ("out_of_memory", "refused")
-    return reason if told else f"{run['status']}: {reason}"
+    is_expected = run["status"] in ("out_of_memory", "refused")
+    return reason if is_expected else f"{run['status']}: {reason}"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ratios of paired runs and their 95 % intervals. docs/lab/statistics.md says why this method.
+"""Ratios of paired runs and their 95 % intervals. docs/lab/statistics.md justifies the method.
 
 A ratio is the trimmed mean of the rounds' log-ratios; its interval is the symmetric, smoothed,
 studentised bootstrap (Hall, 1988; Polansky and Schucany, 1997; Wilcox, 2012, for trimmed means).
@@ -44,25 +44,25 @@ class Ratio:
 
     @property
     def too_noisy(self) -> bool:
-        """Whether it shows no difference and could not have shown one of 10 %."""
+        """Whether the interval includes 1 and is too wide to show a difference of 10 %."""
         return not self.differs and self.half_width > DECIDABLE
 
     @property
     def rounds_needed(self) -> int:
-        """About how many rounds would make the interval narrower than ±10 %."""
+        """The approximate number of rounds after which the interval is narrower than ±10 %."""
         if math.isinf(self.half_width):
             return max(5, 2 * self.rounds)
         return math.ceil(self.rounds * (math.log1p(self.half_width) / math.log1p(DECIDABLE)) ** 2)
 
     def inverse(self) -> "Ratio":
-        """The same comparison the other way round."""
+        """The ratio of the exchanged sides."""
         low = 0.0 if math.isinf(self.high) else 1 / self.high
         high = math.inf if self.low <= 0 else 1 / self.low
         return Ratio(1 / self.value, low, high, self.rounds)
 
 
 def trim(rounds: int) -> int:
-    """How many of the smallest and of the largest rounds are trimmed away: about a fifth each."""
+    """The number of rounds trimmed at either end: about a fifth of all."""
     return max(0, (rounds - 3) // 4)
 
 
@@ -74,7 +74,7 @@ def trimmed_mean(samples: np.ndarray) -> np.ndarray:
 
 
 def standard_error(samples: np.ndarray) -> np.ndarray:
-    """Standard error of the trimmed mean, from the winsorised variance (Tukey and McLaughlin, 1963)."""
+    """Standard error of the trimmed mean by winsorised variance (Tukey and McLaughlin, 1963)."""
     count = samples.shape[-1]
     cut = trim(count)
     ordered = np.sort(samples, axis=-1)
@@ -83,9 +83,9 @@ def standard_error(samples: np.ndarray) -> np.ndarray:
 
 
 def interval(strata: Sequence[np.ndarray]) -> tuple[float, float, float]:
-    """(estimate, low, high) of the mean over the strata of each one's trimmed mean.
+    """(estimate, low, high) of the mean of the strata's trimmed means.
 
-    Each stratum holds the log-ratios of one cell's rounds and is resampled by itself. With fewer
+    Each stratum holds the log-ratios of one cell's rounds and is resampled separately. With fewer
     than FEWEST_ROUNDS rounds in any stratum the interval is unbounded.
     """
     estimate = float(np.mean([trimmed_mean(stratum) for stratum in strata]))
@@ -113,7 +113,7 @@ def interval(strata: Sequence[np.ndarray]) -> tuple[float, float, float]:
 
 
 def ratio(strata: Sequence[Sequence[float]]) -> Ratio:
-    """The geometric mean over cells of a ratio, from each cell's log-ratios, one a round."""
+    """The geometric mean of a ratio over cells, from each cell's log-ratios, one a round."""
     arrays = [np.asarray(stratum, dtype=float) for stratum in strata]
     estimate, low, high = interval(arrays)
     rounds = min(len(array) for array in arrays)
@@ -121,7 +121,7 @@ def ratio(strata: Sequence[Sequence[float]]) -> Ratio:
 
 
 def log_ratios(of: dict[int, float], over: dict[int, float], better: str) -> list[float]:
-    """By how much `of` is better than `over`, as logarithms, in each round that both finished.
+    """The logarithm of `of` relative to `over`, above 0 if better, in each round that both finished.
 
     Rounds with a figure of zero have no ratio and are left out.
     """
@@ -167,7 +167,7 @@ def welch(first: Sequence[float], second: Sequence[float]) -> tuple[float, float
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """p-values adjusted so that the chance of any false alarm among them stays at the level (Holm, 1979)."""
+    """p-values adjusted to keep the chance of any false alarm at the level (Holm, 1979)."""
     order = sorted(range(len(p_values)), key=lambda each: p_values[each])
     adjusted = [0.0] * len(p_values)
     highest = 0.0

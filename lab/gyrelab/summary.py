@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The answers at the top of the report: which one to use on this machine, and by how much."""
+"""The answers at the top of the report: the best contender on this machine, and its lead."""
 
 import math
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from gyrelab.statistics import Ratio
 
 @dataclass(frozen=True)
 class Standing:
-    """A contender's mean over cells; `ratio` is against the best of the others it competes with."""
+    """A contender's mean over cells; `ratio` is relative to its best rival."""
 
     contender: Contender
     mean: float
@@ -24,10 +24,10 @@ class Standing:
 
 @dataclass(frozen=True)
 class Answer:
-    """The advice: the best candidate, whether it is clearly the best, and how all stand.
+    """The advice: the best candidate, whether it is clearly the best, and the standings of all.
 
     `state` is `clear`, `level` with the runner-up, or `unknown` after too few rounds. The
-    alternative is the best candidate that is taken for another reason.
+    alternative is the best candidate that suits another reason.
     """
 
     experiment: Experiment
@@ -50,7 +50,7 @@ class Highlight:
 
 
 def means(results: Results, experiment: Experiment, where: Filter) -> dict[str, float]:
-    """Each contender's geometric mean of medians over the cells, for those measured in all of them."""
+    """The geometric mean of medians over the cells, of each contender measured in all of them."""
     chosen = [cell for cell in results.cells(experiment.name) if matches(cell, where)]
     found = {}
     for name in results.contenders(experiment.name):
@@ -62,7 +62,7 @@ def means(results: Results, experiment: Experiment, where: Filter) -> dict[str, 
 
 
 def advice(measured: list[tuple[Experiment, Results]]) -> Answer | None:
-    """The answer to the first measured experiment's question that experiment.toml asks to answer."""
+    """The answer of the first measured experiment whose experiment.toml has an [advice] table."""
     for experiment, results in measured:
         answer = _advise(experiment, results)
         if answer is not None:
@@ -71,12 +71,12 @@ def advice(measured: list[tuple[Experiment, Results]]) -> Answer | None:
 
 
 def _advise(experiment: Experiment, results: Results) -> Answer | None:
-    asked = experiment.advice
-    if asked is None:
+    advice = experiment.advice
+    if advice is None:
         return None
-    mean = means(results, experiment, asked.where)
-    candidates = [name for name in asked.candidates if name in mean]
-    against = [name for name in asked.against if name in mean]
+    mean = means(results, experiment, advice.where)
+    candidates = [name for name in advice.candidates if name in mean]
+    against = [name for name in advice.against if name in mean]
     if not candidates or not against:
         return None
     better = min if experiment.metric.better == "lower" else max
@@ -85,9 +85,9 @@ def _advise(experiment: Experiment, results: Results) -> Answer | None:
     def standing(name: str) -> Standing:
         others = [each for each in against if each != name]
         found = comparison.compare(
-            results, experiment.name, experiment.metric, [name], others, asked.where
+            results, experiment.name, experiment.metric, [name], others, advice.where
         )
-        reason = asked.reasons.get(name, "")
+        reason = advice.reasons.get(name, "")
         return Standing(
             experiment.contender(name), mean[name], mean[name] / longest, found.ratio, reason
         )
@@ -97,7 +97,7 @@ def _advise(experiment: Experiment, results: Results) -> Answer | None:
     best = better(candidates, key=lambda name: mean[name])
     rest = [name for name in candidates if name != best]
     duel = comparison.compare(
-        results, experiment.name, experiment.metric, [best], rest, asked.where
+        results, experiment.name, experiment.metric, [best], rest, advice.where
     )
     by_name = {each.contender.name: each for each in standings}
     ranked = [by_name[name] for name in order if name in rest]
@@ -122,7 +122,7 @@ def _state(duel: Ratio | None) -> str:
 
 
 def highlight(experiment: Experiment, results: Results) -> Highlight:
-    """The best of those it names against the best of their rivals, over the cells it names."""
+    """The experiment's best contender against the best of its rivals, as [highlight] names them."""
     contest, names = experiment.contest, results.contenders(experiment.name)
     peers = [name for name in contest.over if name in names]
     best: tuple[Ratio, Contender] | None = None

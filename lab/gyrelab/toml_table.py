@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads a TOML table key by key; every message names the file, the key and what is allowed."""
+"""Checked access to a TOML table; every message names the file, the key and the allowed values."""
 
 import tomllib
 from collections.abc import Iterable
@@ -12,11 +12,11 @@ _MISSING: Any = object()
 
 
 class Table:
-    """One table of a TOML file. `done()` complains about keys nobody asked for."""
+    """One table of a TOML file. `done()` refuses keys that were never read."""
 
     def __init__(self, values: dict[str, Any], file: str, prefix: str = "") -> None:
         self._values, self._file, self._prefix = values, file, prefix
-        self._asked: set[str] = set()
+        self._read: set[str] = set()
 
     @classmethod
     def load(cls, path: Path, shown: str) -> "Table":
@@ -45,7 +45,7 @@ class Table:
         return list(self._values)
 
     def _get(self, key: str, kind: type | tuple[type, ...], allowed: str, default: Any) -> Any:
-        self._asked.add(key)
+        self._read.add(key)
         if key not in self._values:
             if default is _MISSING:
                 raise self.wrong(key, f"missing; it must be {allowed}")
@@ -91,7 +91,7 @@ class Table:
     def words(
         self, key: str, allowed: Iterable[str] | None = None, default: Any = _MISSING
     ) -> list[str]:
-        """A list of strings, each one of the allowed words when there are such."""
+        """A list of strings, each one of the allowed words unless `allowed` is None."""
         values = self._get(key, list, "a list of text", default)
         known = None if allowed is None else list(allowed)
         for value in values:
@@ -117,12 +117,12 @@ class Table:
         return [Table(v, self._file, f"{self._prefix}{key}[{n}].") for n, v in enumerate(values, 1)]
 
     def value(self, key: str) -> Any:
-        """Whatever is there; the caller checks it."""
-        self._asked.add(key)
+        """The unchecked value of `key`; the caller checks it."""
+        self._read.add(key)
         return self._values[key]
 
     def done(self) -> None:
-        """Refuses keys that no one has asked for."""
+        """Refuses keys that were never read."""
         for key in self._values:
-            if key not in self._asked:
-                raise self.wrong(key, f"unknown key; {did_you_mean(key, sorted(self._asked))}")
+            if key not in self._read:
+                raise self.wrong(key, f"unknown key; {did_you_mean(key, sorted(self._read))}")

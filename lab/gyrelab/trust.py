@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The lab's self-test on real contenders: false alarms, a known handicap, lost and repeated tasks."""
+"""The lab's self-test on real contenders: false alarms, a known handicap, injected faults."""
 
 import itertools
 import math
@@ -29,16 +29,16 @@ _PAIRS = ((0, 1), (2, 3))
 
 @dataclass(frozen=True)
 class Size:
-    """How much the self-test measures."""
+    """The size of the self-test."""
 
-    contenders: int  # how many play themselves in A against A
+    contenders: int  # contenders compared with themselves in A against A
     producers: tuple[int, ...]
     tasks: int  # in all
     relabellings: int
     slowed: tuple[tuple[str, str], ...]  # experiments and the contenders slowed on purpose
 
 
-# Timers run on one thread, so a busy machine disturbs them least.
+# A busy machine disturbs timers least, as they run on one thread.
 SMALL = Size(1, (1, 2, 4), 200_000, 60, (("timers", "gyre"),))
 FULL = Size(
     contenders=3,
@@ -51,7 +51,7 @@ FULL = Size(
 
 @dataclass(frozen=True)
 class Trial:
-    """One thing the lab must be able to do, and whether it did."""
+    """One ability of the lab, and whether the test of it passed."""
 
     title: str
     passed: bool
@@ -59,7 +59,7 @@ class Trial:
 
 
 def subjects(experiment: Experiment, build: Path, size: Size) -> list[str]:
-    """The contenders that play themselves: those of them that are built, as many as asked for."""
+    """The contenders of A against A: the built ones, as many as `size` says."""
     preferred = ("gyre_fifo", "mutex", "gyre_sharded")
     built = [name for name in preferred if experiment.program(name, build).exists()]
     if not built:
@@ -72,7 +72,7 @@ def subjects(experiment: Experiment, build: Path, size: Size) -> list[str]:
 def false_alarms(
     experiment: Experiment, build: Path, size: Size, folder: Path, watcher: Watcher
 ) -> Trial:
-    """A against A: copies of one program must differ in no more cells than the level allows."""
+    """A against A: copies of one program may differ in no more cells than the level allows."""
     names = subjects(experiment, build, size)
     copies = tuple(copy for name in names for copy in _copies(experiment, build, name))
     parts = [_part(experiment, [Place(cell, copies) for cell in _cells(size)])]
@@ -103,9 +103,9 @@ def false_alarms(
 def handicap(
     experiment: Experiment, contender: str, build: Path, folder: Path, watcher: Watcher
 ) -> Trial:
-    """A against itself slowed on purpose: the full grid's rounds must show it over its cells.
+    """A against itself slowed on purpose: the full grid's rounds must show the handicap.
 
-    Measured again when the machine was too noisy to tell, which says nothing about the lab.
+    A machine too noisy to tell, which says nothing about the lab, is measured again.
     """
     title = f"{HANDICAP} % handicap of {experiment.name}/{contender}"
     file = experiment.program(contender, build)
@@ -128,15 +128,15 @@ def handicap(
     ratio = found.ratio
     text = f"{ratio.value:.3f} ({ratio.low:.3f} to {ratio.high:.3f}) times as fast as itself slowed"
     if ratio.low <= 1 and ratio.half_width >= HANDICAP / 100:
-        text += f"; too noisy in {_ATTEMPTS} attempts, `tools/lab doctor` says why"
+        text += f"; too noisy in {_ATTEMPTS} attempts; `tools/lab doctor` explains why"
     seen = sum(each.ratio.low > 1 for each in found.cells)
     return Trial(title, ratio.low > 1, f"{text}; seen in {seen} of {len(found.cells)} single cells")
 
 
 def sabotage(experiments: Sequence[Experiment], build: Path) -> Trial:
-    """Every contender that loses or repeats a task must be caught by its own check.
+    """The check of every contender must detect a lost task and a repeated one.
 
-    They run side by side: some wait for seconds for a task that never comes.
+    The contenders run in parallel, as some wait for seconds for the lost task.
     """
     title = "lost and repeated tasks"
     attempts = [
@@ -156,8 +156,8 @@ def sabotage(experiments: Sequence[Experiment], build: Path) -> Trial:
         if outcome.status != "failed"
     ]
     if escaped:
-        return Trial(title, False, f"{len(escaped)} escaped: {'; '.join(escaped[:4])}")
-    return Trial(title, bool(attempts), f"all {len(attempts)} caught")
+        return Trial(title, False, f"{len(escaped)} not detected: {'; '.join(escaped[:4])}")
+    return Trial(title, bool(attempts), f"all {len(attempts)} detected")
 
 
 def _sabotaged(experiment: Experiment, contender: Contender, wrong: str, build: Path) -> Outcome:
@@ -198,7 +198,7 @@ def _measure(parts: list[Part], out: Path, name: str, watcher: Watcher) -> Resul
 def _logs(
     results: Results, experiment: Experiment, copies: list[str], cell: dict[str, Value]
 ) -> np.ndarray:
-    """Logarithms of the figures: a row a round, a column a copy."""
+    """Logarithms of the figures: a row for each round, a column for each copy."""
     metric = experiment.metric.name
     columns = [results.series(experiment.name, copy, cell, metric) for copy in copies]
     rounds = sorted(columns[0])

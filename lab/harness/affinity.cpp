@@ -18,7 +18,7 @@ void pin_thread(const std::vector<unsigned>& cpus) {
     if (cpu >= CPU_SETSIZE) throw unusable();
     CPU_SET(cpu, &wanted);
   }
-  // The kernel silently drops CPUs it does not have; to run on fewer than asked for would mislead.
+  // The kernel silently drops CPUs that it does not have; a run on fewer CPUs would mislead.
   cpu_set_t granted;
   CPU_ZERO(&granted);
   if (sched_setaffinity(0, sizeof wanted, &wanted) != 0 ||

@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which CPUs a thread may run on.
+// CPU affinity: the CPUs on which a thread may run.
 #pragma once
 
 #include <vector>
 
 namespace lab {
 
-/// Lets the calling thread, and those it starts from now on, run on these CPUs only; does nothing
-/// when there are none. Throws usage_error for a CPU that the machine does not have or that the
-/// process may not use.
+/// Restricts the calling thread, and the threads that it starts from now on, to these CPUs; an
+/// empty list changes nothing.
+/// Errors: throws usage_error for a CPU that the machine does not have or that the process may not
+/// use.
 void pin_thread(const std::vector<unsigned>& cpus);
 
-/// How many CPUs the calling thread may run on.
+/// The number of CPUs on which the calling thread may run.
 unsigned usable_cpus();
 
 }  // namespace lab

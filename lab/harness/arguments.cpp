@@ -21,7 +21,7 @@ std::string underscored(std::string name) {
   return name;
 }
 
-/// How many letters must change to make one word the other (Levenshtein, 1965).
+/// The edit distance of two words (Levenshtein, 1965).
 std::size_t distance(std::string_view a, std::string_view b) {
   std::vector<std::size_t> row(b.size() + 1);
   for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;
@@ -99,15 +99,15 @@ arguments& arguments::end_of_parameters() {
 }
 
 void arguments::parse(int argc, const char* const* argv) {
-  for (option& each : options_) each.given = false;
+  for (option& each : options_) each.is_set = false;
   for (int i = 1; i < argc; ++i) {
     const std::string_view word = argv[i];
     if (!word.starts_with("--")) {
       throw usage_error(quoted(word) + " is not expected: options are written --key value");
     }
     option& wanted = find(word.substr(2));
-    if (wanted.given) throw usage_error(std::string(word) + " is given twice");
-    wanted.given = true;
+    if (wanted.is_set) throw usage_error(std::string(word) + " is given twice");
+    wanted.is_set = true;
     if (++i == argc) throw usage_error(std::string(word) + " needs a value: " + wanted.takes);
     try {
       wanted.read(argv[i]);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads a contender's command line, `--key value --key value …`, into typed variables, and says
-// what is wrong in words a person can act on.
+// Command-line parser of a contender: reads `--key value --key value …` into typed variables, and
+// explains errors in words that a person can act on.
 #pragma once
 
 #include <lab/harness/json.hpp>
@@ -17,13 +17,14 @@
 
 namespace lab {
 
-/// The command line cannot be used; what() says why and what would be right.
+/// The command line is invalid; what() says why and what would be valid.
 struct usage_error : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// The options a program takes. Each is bound to a variable that holds the default before parse()
-/// and the given value after it; the variables must outlive the object.
+/// The options that a program takes. Each is bound to a variable that holds the default before
+/// parse() and the value from the command line after it.
+/// Lifetime: the variables must outlive the object.
 class arguments {
  public:
   /// An integer from `least` to `most`, such as `--tasks 1000000`.
@@ -42,15 +43,16 @@ class arguments {
   /// Whole numbers separated by commas, such as `--pin 0,1`.
   arguments& list(std::string name, std::vector<unsigned>& values, std::string help);
 
-  /// The options added so far are the cell's parameters, which values() repeats; those added later
-  /// only steer the program.
+  /// The options added so far are the cell's parameters, which values() repeats. Options added
+  /// later only steer the program.
   arguments& end_of_parameters();
 
-  /// Reads the words after the program's name. Throws usage_error for an unknown or repeated key,
-  /// a missing value, or a value that does not fit.
+  /// Reads the words after the program's name.
+  /// Errors: throws usage_error for an unknown or repeated key, a missing value, or a value that is
+  /// out of range.
   void parse(int argc, const char* const* argv);
 
-  /// One line per option: its name, what it takes, its default.
+  /// One line per option: its name, the values that it takes, its default.
   std::string help() const;
 
   /// The parameters and their values, as the result line shows them (`-` in a name becomes `_`).
@@ -61,10 +63,10 @@ class arguments {
     std::string name;
     std::string takes;
     std::string help;
-    std::function<void(std::string_view)> read;  // throws usage_error with what it takes
+    std::function<void(std::string_view)> read;  // throws usage_error, which lists valid values
     std::function<std::string()> show;
     std::function<void(json_object&, std::string_view)> report;
-    bool given = false;
+    bool is_set = false;
   };
 
   option& find(std::string_view key);

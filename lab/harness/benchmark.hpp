@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Times a call that is over within microseconds: Google Benchmark chooses how often to repeat it.
+// Timing of a call that takes microseconds: Google Benchmark chooses how often to repeat it.
 #pragma once
 
 #include <lab/harness/contender.hpp>
@@ -15,7 +15,7 @@
 namespace lab {
 namespace detail {
 
-/// Keeps what Google Benchmark would print.
+/// A reporter of Google Benchmark that keeps the time of a call and prints nothing.
 class silent_reporter : public benchmark::BenchmarkReporter {
  public:
   bool ReportContext(const Context&) override { return true; }
@@ -33,8 +33,8 @@ class silent_reporter : public benchmark::BenchmarkReporter {
 
 }  // namespace detail
 
-/// Repeats `call` for about `least_seconds` and returns the seconds that one took. With a handicap
-/// each call is made to take that many percent longer; then the clock is read for each of them.
+/// Repeats `call` for about `least_seconds` and returns the seconds that one call took. A handicap
+/// makes each call take that many percent longer; the clock is then read for every call.
 template <std::invocable Call>
 double seconds_per_call(Call call, const harness_options& harness, double least_seconds = 0.1) {
   const auto measured = [&](benchmark::State& state) {

@@ -30,7 +30,7 @@ void report::check(std::string_view name, std::uint64_t actual, std::uint64_t ex
 
 std::string report::text() const {
   json_object line;
-  line.add("schema", 1).add("experiment", who_.experiment).add("contender", who_.contender);
+  line.add("schema", 1).add("experiment", program_.experiment).add("contender", program_.contender);
   line.add("ok", ok());
   if (out_of_memory_) line.add("out_of_memory", true);
   if (refused_) line.add("refused", true);
@@ -40,9 +40,9 @@ std::string report::text() const {
   line.add("checks", checks_);
 
   json_object versions;
-  for (const auto& [name, version] : who_.libraries) versions.add(name, version);
+  for (const auto& [name, version] : program_.libraries) versions.add(name, version);
   json_object build;
-  build.add("compiler", who_.compiler).add("flags", who_.flags).add("libraries", versions);
+  build.add("compiler", program_.compiler).add("flags", program_.flags).add("libraries", versions);
   return line.add("build", build).text();
 }
 
@@ -52,32 +52,34 @@ void report::abandon() {
   std::_Exit(status_failed);
 }
 
-int contender_main(int argc, const char* const* argv, const identity& who, arguments& parameters,
+int contender_main(int argc, const char* const* argv, const identity& program,
+                   arguments& parameters,
                    const std::function<void(const harness_options&, report&)>& workload) {
   harness_options harness;
   parameters.end_of_parameters()
       .list("pin", harness.pin, "run on these CPUs only")
-      .decimal("handicap", harness.handicap, "be this many percent slower, on purpose")
-      .choice("sabotage", harness.sabotage, "do this to one task, on purpose",
-              {{"none", mishap::none}, {"lose", mishap::lose}, {"duplicate", mishap::duplicate}})
-      .number("memory-limit", harness.memory_limit, "MiB of memory it may have; 0: no limit");
+      .decimal("handicap", harness.handicap, "slow down by this many percent, on purpose")
+      .choice("sabotage", harness.sabotage, "lose or duplicate one task, on purpose",
+              {{"none", fault::none}, {"lose", fault::lose}, {"duplicate", fault::duplicate}})
+      .number("memory-limit", harness.memory_limit,
+              "MiB of memory the process may use; 0: no limit");
 
-  const std::string program = who.experiment + "/" + who.contender;
+  const std::string name = program.experiment + "/" + program.contender;
   if (argc == 2 && std::string_view(argv[1]) == "--help") {
-    std::cout << "usage: " << program << " [--key value]…\n" << parameters.help();
+    std::cout << "usage: " << name << " [--key value]…\n" << parameters.help();
     return status_ok;
   }
   try {
     parameters.parse(argc, argv);
     pin_thread(harness.pin);
   } catch (const usage_error& wrong) {
-    std::cerr << program << ": " << wrong.what() << "\n\noptions:\n" << parameters.help();
+    std::cerr << name << ": " << wrong.what() << "\n\noptions:\n" << parameters.help();
     return status_usage;
   }
 
-  report result(who, parameters.values());
-  // Not `result`, which another thread may be writing when this one dies.
-  report death(who, parameters.values());
+  report result(program, parameters.values());
+  // A report of its own: another thread may be writing `result` when memory runs out.
+  report death(program, parameters.values());
   const auto say = [&death](const std::string& what) {
     death.out_of_memory(what);
     std::cout << death.text() << std::endl;

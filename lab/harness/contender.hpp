@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The main() of every contender: reads the command line, runs the workload, prints the result line
-// the lab's runner reads. docs/lab describes the line; README.md here, how to write a contender.
+// that the lab's runner reads. docs/lab describes the line; README.md here tells how to write a
+// contender.
 #pragma once
 
 #include <lab/harness/arguments.hpp>
@@ -19,10 +20,10 @@
 
 namespace lab {
 
-/// The names and versions of the libraries a contender is made of: {{"libuv", "1.44.2"}}.
+/// The names and versions of the libraries that a contender uses: {{"libuv", "1.44.2"}}.
 using libraries = std::vector<std::pair<std::string, std::string>>;
 
-/// Who is measured and how it was built.
+/// The name of the measured program, and how it was built.
 struct identity {
   std::string experiment;
   std::string contender;
@@ -37,27 +38,27 @@ inline identity this_contender(libraries versions = {}) {
           std::move(versions)};
 }
 
-/// What a program does wrong on purpose, so that its own check can be seen to catch it.
-enum class mishap { none, lose, duplicate };
+/// A fault that a program injects into itself, to prove that its own check finds the fault.
+enum class fault { none, lose, duplicate };
 
-/// The options every contender takes beside its parameters.
+/// The options that every contender takes beside its parameters.
 struct harness_options {
-  std::vector<unsigned> pin;       ///< CPUs the process may use; empty: all
-  double handicap = 0;             ///< how many percent slower it makes itself
-  mishap sabotage = mishap::none;  ///< what it does to one task
-  std::uint32_t memory_limit = 0;  ///< MiB the process may have; 0: all it can get
+  std::vector<unsigned> pin;       ///< CPUs that the process may use; empty: all
+  double handicap = 0;             ///< percent by which the program slows itself down
+  fault sabotage = fault::none;    ///< the fault injected into one task
+  std::uint32_t memory_limit = 0;  ///< MiB that the process may use; 0: no limit
 };
 
-/// What a workload throws when this machine cannot run the cell, by no fault of the contender.
+/// Thrown by a workload when this machine cannot run the cell, by no fault of the contender.
 struct cannot_run : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// What one run found: figures to compare, and checks that say whether they mean anything.
+/// The result of one run: figures to compare, and checks that say whether the figures are valid.
 class report {
  public:
-  report(identity who, json_object parameters)
-      : who_(std::move(who)), parameters_(std::move(parameters)) {}
+  report(identity program, json_object parameters)
+      : program_(std::move(program)), parameters_(std::move(parameters)) {}
 
   template <class Number>
     requires std::integral<Number> || std::floating_point<Number>
@@ -65,44 +66,44 @@ class report {
     metrics_.add(name, value);
   }
 
-  /// A metric that this contender may not be able to tell; it is left out then.
+  /// A metric that this contender may be unable to measure; a missing value is left out.
   template <class Number>
   void metric(std::string_view name, const std::optional<Number>& value) {
     if (value) metric(name, *value);
   }
 
-  /// Notes how much of something there was; the run fails unless it is what was expected.
+  /// Records a count; the run fails when `actual` differs from `expected`.
   void check(std::string_view name, std::uint64_t actual, std::uint64_t expected);
 
-  /// The run fails for a reason that is no number.
-  void fail(std::string_view why) {
-    if (error_.empty()) error_ = why;
+  /// Marks the run as failed for a reason that is no count; the first reason is kept.
+  void fail(std::string_view reason) {
+    if (error_.empty()) error_ = reason;
   }
 
-  /// The run fails because the memory allowed did not suffice, which is no mistake of the program.
-  void out_of_memory(std::string_view why) {
+  /// Marks the run as failed by its memory limit, which is no mistake of the program.
+  void out_of_memory(std::string_view reason) {
     out_of_memory_ = true;
-    fail(why);
+    fail(reason);
   }
 
-  /// The run did not take place: this machine does not have what it needs.
-  void refuse(std::string_view why) {
+  /// Marks the run as not made: this machine lacks something that the run needs.
+  void refuse(std::string_view reason) {
     refused_ = true;
-    fail(why);
+    fail(reason);
   }
 
   bool ok() const { return error_.empty(); }
   bool refused() const { return refused_; }
 
-  /// The result line, without a line end.
+  /// The result line, without a newline.
   std::string text() const;
 
   /// Prints the line of a failed run and ends the process at once, with status 1: for a run that
-  /// stands still, whose threads cannot be joined.
+  /// makes no progress and whose threads cannot be joined.
   [[noreturn]] void abandon();
 
  private:
-  identity who_;
+  identity program_;
   json_object parameters_;
   json_object metrics_;
   json_object checks_;
@@ -111,12 +112,20 @@ class report {
   bool refused_ = false;
 };
 
-/// Runs a contender and returns its exit status: 0 when its checks hold, 1 when they do not or
-/// `workload` throws, 2 for a command line that makes no sense, 4 when it throws cannot_run; ends
-/// the process with status 3 when --memory-limit leaves it too little. Prints the result line on
-/// stdout and anything else on stderr. `parameters` holds the parameters of the workload; the
-/// options of harness_options and --help are added here.
-int contender_main(int argc, const char* const* argv, const identity& who, arguments& parameters,
+/// Runs a contender and returns its exit status:
+///
+/// | status | meaning                                                           |
+/// |--------|-------------------------------------------------------------------|
+/// | 0      | all checks hold                                                   |
+/// | 1      | a check failed, or `workload` threw                               |
+/// | 2      | the command line is invalid                                       |
+/// | 3      | --memory-limit was exceeded; the process ends without returning   |
+/// | 4      | `workload` threw cannot_run                                       |
+///
+/// Prints the result line on stdout and anything else on stderr. `parameters` holds the parameters
+/// of the workload; the options of harness_options and --help are added here.
+int contender_main(int argc, const char* const* argv, const identity& program,
+                   arguments& parameters,
                    const std::function<void(const harness_options&, report&)>& workload);
 
 }  // namespace lab

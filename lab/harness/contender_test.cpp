@@ -100,9 +100,9 @@ TEST(Contender, HelpListsParametersAndHarnessOptions) {
 }
 
 TEST(Contender, HarnessOptionsReachTheWorkload) {
-  run({"--handicap", "10", "--sabotage", "lose"}, [](const harness_options& given, report&) {
-    EXPECT_EQ(given.handicap, 10);
-    EXPECT_EQ(given.sabotage, mishap::lose);
+  run({"--handicap", "10", "--sabotage", "lose"}, [](const harness_options& options, report&) {
+    EXPECT_EQ(options.handicap, 10);
+    EXPECT_EQ(options.sabotage, fault::lose);
   });
 }
 
@@ -132,7 +132,7 @@ TEST(Contender, PinHoldsForThreadsStartedLater) {
 }
 
 TEST(ContenderDeathTest, AbandonedRunStillPrintsItsLine) {
-  // In the child stdout is not seen by the parent, so it is joined to stderr, which is.
+  // The parent reads only the child's stderr, so the child redirects stdout to stderr.
   EXPECT_EXIT(
       {
         std::cout.rdbuf(std::cerr.rdbuf());

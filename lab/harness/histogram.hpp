@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A histogram of latencies that costs a few nanoseconds to feed and never allocates afterwards.
+// A histogram of latencies: recording a value costs a few nanoseconds and never allocates.
 // Buckets grow with the value, 64 to each power of two, as in G. Tene's HdrHistogram (2012).
 #pragma once
 
@@ -10,8 +10,10 @@
 
 namespace lab {
 
-/// Counts values from 0 to 2^64 - 1 and answers percentiles that are at most 1.6 % too high.
-/// Values below 128 are kept exactly. One thread records; 30 KiB, no allocation.
+/// Counts values from 0 to 2^64 - 1 and returns percentiles that are at most 1.6 % too high.
+/// Values below 128 are kept exactly.
+/// Thread-safety: one thread records.
+/// Complexity: 30 KiB, no allocation.
 class histogram {
  public:
   void record(std::uint64_t value) {
@@ -19,7 +21,7 @@ class histogram {
     ++total_;
   }
 
-  /// Adds what another histogram counted.
+  /// Adds the counts of another histogram.
   void merge(const histogram& other);
 
   /// The smallest recorded value that at least `percent` of all values do not exceed, rounded up to

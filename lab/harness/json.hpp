@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes the one JSON object a contender prints. Nothing here reads JSON: the Python side does.
+// Writer of the JSON object that a contender prints. The Python side reads it.
 #pragma once
 
 #include <concepts>
@@ -12,8 +12,8 @@ namespace lab {
 /// escaped. Bytes from 0x80 up are passed on as they are, so UTF-8 stays UTF-8.
 std::string json_quote(std::string_view text);
 
-/// A JSON object whose fields keep the order in which they were added. Keys are not checked for
-/// being distinct.
+/// A JSON object whose fields keep the order in which they were added. Repeated keys are not
+/// detected.
 class json_object {
  public:
   json_object& add(std::string_view key, std::string_view value);
@@ -22,8 +22,8 @@ class json_object {
   }
   json_object& add(std::string_view key, const json_object& value);
 
-  /// Writes the shortest text that reads back as the same number; JSON has no infinities and no
-  /// not-a-number, so these become null.
+  /// Writes the shortest text that reads back as the same number. Infinities and NaN, which JSON
+  /// lacks, become null.
   json_object& add(std::string_view key, double value);
 
   template <std::same_as<bool> Bool>

@@ -38,7 +38,7 @@ TEST(Json, DoublesReadBackAsTheSameNumber) {
   EXPECT_EQ(std::stod(text.substr(text.find(':') + 1)), third);
 }
 
-TEST(Json, WhatIsNoNumberInJsonBecomesNull) {
+TEST(Json, InfinitiesAndNanBecomeNull) {
   json_object object;
   object.add("nan", std::numeric_limits<double>::quiet_NaN());
   object.add("infinity", -std::numeric_limits<double>::infinity());

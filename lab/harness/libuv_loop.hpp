@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A libuv loop that other threads can notify and stop: what libuv's contenders have in common.
+// The loop of libuv's contenders, which other threads can notify and stop.
 #pragma once
 
 #include <uv.h>
@@ -10,8 +10,8 @@
 
 namespace lab {
 
-/// Calls `on_notify` on the loop's thread after notify(), once for several when they come together.
-/// Made and destroyed by one thread, while no other runs the loop.
+/// Calls `on_notify` on the loop's thread after notify(); one call may serve several notifications.
+/// Thread-safety: one thread makes and destroys the object, while no other thread runs the loop.
 class libuv_loop {
  public:
   explicit libuv_loop(std::function<void()> on_notify) : on_notify_(std::move(on_notify)) {
@@ -36,10 +36,11 @@ class libuv_loop {
   /// Runs until stop().
   void run() { uv_run(&loop_, UV_RUN_DEFAULT); }
 
-  /// Any thread.
+  /// Thread-safety: any thread.
   void stop() { uv_async_send(&stopped_); }
 
-  /// Any thread. Makes no system call while an earlier one is unanswered.
+  /// Thread-safety: any thread. Complexity: no system call while an earlier notification is
+  /// pending.
   void notify() { uv_async_send(&notified_); }
 
  private:

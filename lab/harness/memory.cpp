@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Counts allocations by standing in front of glibc's malloc. Only the functions that allocate are
-// replaced: what they return comes from glibc, so its free() takes it back.
+// Counts allocations by interposing glibc's malloc. Only the functions that allocate are replaced:
+// the blocks that they return come from glibc, so its free() accepts them.
 #include <lab/harness/memory.hpp>
 
 #include <algorithm>
@@ -27,7 +27,7 @@
 namespace lab {
 namespace {
 
-// A line of /proc/self/status that says so many KiB.
+// The value in KiB of a line of /proc/self/status, as bytes.
 std::uint64_t status_bytes(std::string_view key) {
   std::ifstream status("/proc/self/status");
   for (std::string word; status >> word;) {
@@ -62,10 +62,10 @@ struct alignas(64) counter {
   std::atomic<std::uint64_t> bytes{0};
 };
 
-// One counter for each thread ever started; the last is shared by all that come too late for one.
+// One counter for each thread ever started; threads beyond that number share the last counter.
 constinit std::array<counter, 256> counters;
 constinit std::atomic<std::size_t> threads{0};
-constinit thread_local counter* mine = nullptr;
+constinit thread_local counter* own_counter = nullptr;
 
 // relaxed, here and below: a reader who needs an exact sum has synchronised with the threads by
 // other means. Load and store rather than fetch_add: an owned counter has one writer.
@@ -74,17 +74,17 @@ inline void add_alone(std::atomic<std::uint64_t>& sum, std::uint64_t more) noexc
 }
 
 inline void count(std::size_t bytes) noexcept {
-  if (mine == nullptr) [[unlikely]] {
-    // relaxed: only the number matters, no other data is handed over with it.
-    mine =
+  if (own_counter == nullptr) [[unlikely]] {
+    // relaxed: only the number matters; no other data is published with it.
+    own_counter =
         &counters[std::min(threads.fetch_add(1, std::memory_order_relaxed), counters.size() - 1)];
   }
-  if (mine != &counters.back()) [[likely]] {
-    add_alone(mine->allocations, 1);
-    add_alone(mine->bytes, bytes);
+  if (own_counter != &counters.back()) [[likely]] {
+    add_alone(own_counter->allocations, 1);
+    add_alone(own_counter->bytes, bytes);
   } else {
-    mine->allocations.fetch_add(1, std::memory_order_relaxed);
-    mine->bytes.fetch_add(bytes, std::memory_order_relaxed);
+    own_counter->allocations.fetch_add(1, std::memory_order_relaxed);
+    own_counter->bytes.fetch_add(bytes, std::memory_order_relaxed);
   }
 }
 

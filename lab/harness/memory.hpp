@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a run cost in memory: how often it allocated, and how much it held at its peak.
+// Memory use of a run: the number of allocations, and the peak of resident memory.
 #pragma once
 
 #include <cstdint>
@@ -7,23 +7,22 @@
 
 namespace lab {
 
-/// How often the process has allocated so far, on all threads, by `new` or by the malloc family
-/// (one `new` counts once, as does a realloc). Nothing under a sanitizer, which brings its own
-/// malloc. Any thread; exact for threads that are joined or otherwise synchronised with.
-///
-/// Linking this function replaces malloc by one that adds to two counters of the calling thread and
-/// goes on to the C library: about a nanosecond per allocation, the same for every contender.
-/// Memory taken by mmap directly is not counted here, but is part of the peak.
+/// The number of allocations that the process has made so far, on all threads, by `new` or by the
+/// malloc family (one `new` counts once, as does a realloc). Empty under a sanitizer, which brings
+/// its own malloc. Memory taken by mmap directly is not counted here, but is part of the peak.
+/// Thread-safety: any thread; exact for threads that are joined or otherwise synchronised with.
+/// Complexity: linking this function replaces malloc by one that adds to two counters of the
+/// calling thread and goes on to the C library: about a nanosecond per allocation.
 std::optional<std::uint64_t> allocations();
 
-/// How many bytes these allocations asked for, whether or not they have been freed.
+/// The bytes that these allocations requested, whether or not they have been freed.
 std::optional<std::uint64_t> allocated_bytes();
 
-/// The most memory the process has had resident, in bytes, since it was started; 0 if /proc cannot
-/// be read. Not from getrusage, whose figure survives exec and would include the runner's memory.
+/// The peak of the process's resident memory, in bytes; 0 if /proc cannot be read. Not from
+/// getrusage, whose figure survives exec and would include the runner's memory.
 std::uint64_t peak_memory_bytes();
 
-/// How much memory the process has resident now, in bytes; 0 if /proc cannot be read.
+/// The process's resident memory now, in bytes; 0 if /proc cannot be read.
 std::uint64_t resident_bytes();
 
 }  // namespace lab

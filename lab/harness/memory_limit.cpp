@@ -16,8 +16,8 @@ namespace lab {
 
 memory_limit* memory_limit::current_ = nullptr;
 
-memory_limit::memory_limit(std::uint64_t mebibytes, last_words say)
-    : say_(std::move(say)), mebibytes_(mebibytes) {
+memory_limit::memory_limit(std::uint64_t mebibytes, exit_handler on_exceeded)
+    : on_exceeded_(std::move(on_exceeded)), mebibytes_(mebibytes) {
   getrlimit(RLIMIT_DATA, &before_);
   const rlimit wanted{mebibytes << 20, before_.rlim_max};
   if (setrlimit(RLIMIT_DATA, &wanted) != 0) {
@@ -34,14 +34,14 @@ memory_limit::~memory_limit() {
 }
 
 void memory_limit::exceeded() {
-  // The first to come speaks; others, who find no memory either, wait for the end.
+  // The first thread reports; other threads whose allocations fail wait for the process to end.
   while (over_.test_and_set()) pause();
   setrlimit(RLIMIT_DATA, &before_);
   const std::chrono::duration<double> lived = clock::now() - began_;
-  std::array<char, 80> what{};
-  std::snprintf(what.data(), what.size(), "out of memory after %.2f s with %llu MiB", lived.count(),
-                static_cast<unsigned long long>(mebibytes_));
-  say_(what.data());
+  std::array<char, 80> message{};
+  std::snprintf(message.data(), message.size(), "out of memory after %.2f s with %llu MiB",
+                lived.count(), static_cast<unsigned long long>(mebibytes_));
+  on_exceeded_(message.data());
   std::_Exit(exit_status);
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A limit on a contender's memory that makes its death a result: queues without a bound grow until
-// the machine has no more, and when they do is a figure like any other.
+// A limit on a contender's memory, whose excess is a result of the run: unbounded queues grow until
+// memory runs out, and the time at which it does is a figure like any other.
 #pragma once
 
 #include <lab/harness/timing.hpp>
@@ -15,20 +15,21 @@
 
 namespace lab {
 
-/// While it lives, the process may have so much memory that it can write to, its threads' stacks
-/// included (RLIMIT_DATA); beyond that allocations fail. A std::bad_alloc that nobody catches, on
-/// any thread, then ends the process in good order instead of aborting it. One at a time.
+/// Limits the writable memory of the process (RLIMIT_DATA), thread stacks included, for the
+/// lifetime of the object; allocations beyond the limit fail. An uncaught std::bad_alloc, on any
+/// thread, then reports the failure and ends the process instead of aborting it. At most one object
+/// at a time.
 class memory_limit {
  public:
-  /// Called once, with the limit lifted, by the thread that found no memory, while others run on;
-  /// `what` says after how many seconds and at which limit. The process ends when it returns.
-  using last_words = std::function<void(const std::string& what)>;
+  /// Called once, with the limit lifted, by the thread whose allocation failed, while other threads
+  /// run on. `message` tells the time and the limit. The process ends when the handler returns.
+  using exit_handler = std::function<void(const std::string& message)>;
 
   /// Exit status of a process that has run out of memory.
   static constexpr int exit_status = 3;
 
   /// `mebibytes` is not 0. Throws std::system_error when the limit cannot be set.
-  memory_limit(std::uint64_t mebibytes, last_words say);
+  memory_limit(std::uint64_t mebibytes, exit_handler on_exceeded);
 
   /// Lifts the limit.
   ~memory_limit();
@@ -36,7 +37,8 @@ class memory_limit {
   memory_limit(const memory_limit&) = delete;
   memory_limit& operator=(const memory_limit&) = delete;
 
-  /// Ends the process as an uncaught std::bad_alloc does: for one that was caught. Any thread.
+  /// Ends the process as an uncaught std::bad_alloc does, for a std::bad_alloc that was caught.
+  /// Thread-safety: any thread.
   [[noreturn]] void exceeded();
 
  private:
@@ -44,7 +46,7 @@ class memory_limit {
 
   static memory_limit* current_;  // a terminate handler takes no argument
 
-  last_words say_;
+  exit_handler on_exceeded_;
   std::uint64_t mebibytes_;
   clock::time_point began_ = clock::now();
   rlimit before_{};

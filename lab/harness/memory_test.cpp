@@ -14,7 +14,7 @@ namespace lab {
 namespace memory_test {
 namespace {
 
-// The compiler may drop an allocation whose block nobody sees.
+// Keeps the compiler from dropping an allocation whose block is never used.
 void keep(void* block) { asm volatile("" : : "r"(block) : "memory"); }
 
 class Allocations : public testing::Test {
@@ -87,7 +87,7 @@ TEST_F(Allocations, OverAlignedNewCountsOnce) {
             1u);
 }
 
-TEST_F(Allocations, ThoseOfAThreadThatIsGoneStayCounted) {
+TEST_F(Allocations, AllocationsOfAnEndedThreadStayCounted) {
   constexpr int blocks = 1000;
   const auto counted = during([] {
     std::thread([] {

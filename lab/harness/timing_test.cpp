@@ -61,32 +61,32 @@ TEST(CpuSeconds, CountsWorkOfAllThreadsAndNoWaiting) {
   EXPECT_LT(used, std::chrono::duration<double>(clock::now() - begin).count());
 }
 
-TEST(FinishLine, CrossedBeforeTheWaitIsNotMissed) {
-  finish_line line;
-  line.cross();
-  EXPECT_TRUE(line.wait([] { return 0; }));
+TEST(CompletionEvent, SetBeforeTheWaitIsNotMissed) {
+  completion_event completion;
+  completion.set();
+  EXPECT_TRUE(completion.wait([] { return 0; }));
 }
 
-TEST(FinishLine, EachCrossingEndsOneWait) {
-  finish_line line;
-  line.cross();
-  EXPECT_TRUE(line.wait([] { return 0; }));
-  EXPECT_FALSE(line.wait([] { return 0; }, 1ms));
+TEST(CompletionEvent, EachSetEndsOneWait) {
+  completion_event completion;
+  completion.set();
+  EXPECT_TRUE(completion.wait([] { return 0; }));
+  EXPECT_FALSE(completion.wait([] { return 0; }, 1ms));
 }
 
-TEST(FinishLine, WorkThatStandsStillIsGivenUp) {
-  finish_line line;
-  EXPECT_FALSE(line.wait([] { return 7; }, 5ms));
+TEST(CompletionEvent, WorkThatStandsStillIsGivenUp) {
+  completion_event completion;
+  EXPECT_FALSE(completion.wait([] { return 7; }, 5ms));
 }
 
-TEST(FinishLine, SlowWorkThatMovesIsWaitedFor) {
-  finish_line line;
+TEST(CompletionEvent, SlowWorkThatMovesIsWaitedFor) {
+  completion_event completion;
   std::atomic<int> looks = 0;
   std::jthread worker([&] {
     while (looks.load() < 5) std::this_thread::yield();
-    line.cross();
+    completion.set();
   });
-  EXPECT_TRUE(line.wait([&] { return ++looks; }, 2ms));
+  EXPECT_TRUE(completion.wait([&] { return ++looks; }, 2ms));
 }
 
 }  // namespace

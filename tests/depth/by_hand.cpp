@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The file of a program whose command line was written by hand, with a level of optimisation and
-// nothing else. Runs all checks on a thread with a small stack, and dies where a compiler made no
-// tail call although gyre relied on it.
+// A program's file that is compiled with a hand-written command line: a level of optimisation and
+// nothing else. Runs all checks on a thread with a small stack, and crashes where a compiler made
+// no tail call although gyre relied on one.
 #include <gyre/sync/channel.hpp>
 #include <gyre/task/as_expected.hpp>
 #include <gyre/task/generator.hpp>
@@ -60,8 +60,8 @@ gyre::task<long> wrapped() {
   co_return sum;
 }
 
-// The wait is ordinary code within a coroutine: what it waits for must not be left to a trampoline
-// below.
+// The wait is ordinary code within a coroutine: the awaited work must not be left to a trampoline
+// below it on the stack.
 gyre::task<long> waits_within() {
   const long below = gyre::sync_wait(here::link(1000));
   const long also = gyre::sync_wait(link_with_option(1000));

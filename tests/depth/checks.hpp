@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Coroutines that await a million times, in ways that could grow the stack. Included by two files
-// of one program that are compiled with different options.
+// Coroutines that await a million times, in ways that could grow the stack. Two files of one
+// program, compiled with different options, include this header.
 #pragma once
 
 #include <gyre/task/async_generator.hpp>
@@ -16,14 +16,14 @@ struct check {
   gyre::task<long> (*run)();
 };
 
-// One copy in the program, from whichever file the linker takes it.
+// The program has one copy, from the file that the linker chooses.
 inline gyre::task<long> shared_by_both(long value) { co_return value; }
 inline gyre::task<long> shared_link(long value) {
   const long result = co_await shared_by_both(value);
   co_return result;
 }
 
-// One copy for each file.
+// Each file has its own copy.
 template <class File>
 struct coroutines {
   static gyre::task<long> loop() {
@@ -57,7 +57,7 @@ struct coroutines {
       {"awaits in a loop", loop}, {"recursion", recursion}, {"an async_generator", elements}};
 };
 
-/// The checks of the file that is compiled with -foptimize-sibling-calls and says so.
+/// The checks of the file that is compiled with -foptimize-sibling-calls and its definition.
 extern const check* const with_option_begin;
 extern const check* const with_option_end;
 gyre::task<long> link_with_option(long value);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The file of a program that is compiled as gyre's CMake targets and pkg-config file ask for.
+// A program's file that is compiled with the options of gyre's CMake targets and pkg-config file.
 #include "checks.hpp"
 
 #include <iterator>

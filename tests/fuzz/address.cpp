@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Addresses, endpoints and hosts files: what is read is what a plain reading gives, and what was
-// written is read as it was.
+// Fuzz target: addresses, endpoints and hosts files. Parsing agrees with a simple reference parser,
+// and formatted values parse to the same value.
 #include <tests/fuzz/fuzz.hpp>
 
 #include <gyre/net/address.hpp>
@@ -26,7 +26,7 @@ using gyre::fuzz::require;
 using gyre::net::endpoint;
 using gyre::net::ip_address;
 
-// Pieces of addresses, so that some of what they make is one.
+// Joins pieces of addresses, so that some of the texts are addresses.
 std::string make_text(decisions& decide) {
   static constexpr std::array<std::string_view, 24> pieces{
       "1.2.3.4", "0.0.0.0", "255.", "256", "01",  "::",     "::1", ":",
@@ -71,7 +71,7 @@ void check_address(decisions& decide) {
   if (parsed) require(ip_address::parse(parsed->to_string()) == *parsed);
 
   ip_address::v6_bytes bytes{};
-  // One at a time: GCC 12 warns of a vectorised loop that it takes for longer than the bytes.
+  // Byte by byte: GCC 12 warns of a vectorised loop that it believes to exceed the bytes.
   for (std::size_t i = 0; i != bytes.size(); ++i) bytes.at(i) = decide.byte();
   const ip_address any(bytes, static_cast<std::uint32_t>(decide.below(3)));
   require(ip_address::parse(any.to_string()) == any);
@@ -84,7 +84,7 @@ void check_endpoint(decisions& decide) {
   require(endpoint::from_sockaddr(parsed->data(), parsed->size()) == *parsed);
 }
 
-// What a kernel could write, and could not.
+// Checks socket addresses, valid ones and ones that no kernel would write.
 void check_sockaddr(decisions& decide) {
   static constexpr std::array<sa_family_t, 4> families{AF_INET, AF_INET6, AF_UNIX, AF_UNSPEC};
   const sa_family_t family = families[decide.below(families.size())];
@@ -113,7 +113,8 @@ void check_hosts(decisions& decide) {
   for (const auto& [name, addresses] : hosts) {
     require(!addresses.empty() &&
             !std::ranges::any_of(name, [](char each) { return each >= 'A' && each <= 'Z'; }));
-    if (name.empty() || name.ends_with('.')) return;  // of "." and "x..", which nobody asks for
+    // Names such as "." and "x.." are never looked up.
+    if (name.empty() || name.ends_with('.')) return;
     for (const ip_address& each : addresses) again += each.to_string() + '\t' + name + '\n';
   }
   require(gyre::net::detail::parse_hosts(again) == hosts);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A buffer does what a string does, within its memory and its limits.
+// Fuzz target: a buffer behaves like a string, within its memory and its limits.
 #include <tests/fuzz/fuzz.hpp>
 
 #include <gyre/io/buffer.hpp>
@@ -15,7 +15,7 @@ namespace {
 using gyre::fuzz::require;
 using gyre::io::buffer;
 
-// A buffer and what it must hold.
+// A buffer and its expected contents.
 class checked_buffer {
  public:
   explicit checked_buffer(gyre::io::buffer_options how) : real_(how) {}
@@ -41,7 +41,7 @@ class checked_buffer {
   }
 
  private:
-  // `change` happens unless it would make the buffer too long.
+  // Applies `change` unless it would make the buffer too long.
   template <class Change>
   bool try_to(std::size_t adds, Change change) {
     const bool fits = adds <= real_.max_size() - model_.size();

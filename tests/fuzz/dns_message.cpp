@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fuzz target: answers of name servers. Whatever comes, reading it stays within the message, and
-// what may be kept makes sense.
+// Fuzz target: answers of name servers. Parsing stays within the message, and cached records are
+// plausible.
 #include <gyre/net/detail/dns_message.hpp>
 
 #include <tests/fuzz/fuzz.hpp>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs a fuzz target without libFuzzer, so that it is one of the tests with every compiler: first
-// the files given, each alone, then random inputs and mutations, the same ones in every run.
+// Runs a fuzz target without libFuzzer, so that it is a test with every compiler: first the files
+// on the command line, each alone, then reproducible random inputs and mutations.
 //
 //     gyre_fuzz_NAME [--runs=N] [--seed=N] [FILE | FOLDER]…
 //
@@ -23,7 +23,7 @@
 #include <string_view>
 #include <vector>
 
-// Of the sanitizers' runtimes; null without them.
+// A function of the sanitizers' runtimes; null without them.
 extern "C" [[gnu::weak]] void __sanitizer_set_death_callback(void (*function)());
 
 namespace {
@@ -32,7 +32,7 @@ using bytes = std::vector<std::uint8_t>;
 
 constinit const bytes* running = nullptr;
 
-// Also in signal handlers.
+// Async-signal-safe.
 void print_running_input() {
   if (running == nullptr) return;
   constexpr std::string_view digits = "0123456789abcdef";
@@ -66,7 +66,7 @@ void run(const bytes& input) {
   running = nullptr;
 }
 
-// Makes inputs: some of any bytes, some of few different ones, some of earlier ones changed.
+// Makes inputs: some of arbitrary bytes, some of few distinct bytes, some by mutating earlier ones.
 class generator {
  public:
   generator(std::uint64_t seed, std::vector<bytes> corpus)
@@ -86,7 +86,7 @@ class generator {
  private:
   std::size_t below(std::size_t bound) { return static_cast<std::size_t>(random_() % bound); }
 
-  // Short ones are as frequent as long ones.
+  // Short inputs are as frequent as long ones.
   std::size_t length() { return below(std::size_t{2} << below(10)); }
 
   bytes make() {

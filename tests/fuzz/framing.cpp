@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A stream gives the same frames however it is cut into pieces, those that a plain decoder of the
-// whole stream gives; and what was encoded comes out again.
+// Fuzz target: framing. However a stream is cut into pieces, it gives the frames of a reference
+// decoder that reads the whole stream; and encoded frames decode to themselves.
 #include <tests/fuzz/fuzz.hpp>
 
 #include <gyre/net/framing.hpp>
@@ -23,11 +23,11 @@ using gyre::net::decoded_frame;
 struct decoded {
   std::vector<std::string> frames;
   std::error_code error;
-  std::string rest;  // what was not consumed
+  std::string rest;  // bytes not consumed
   bool operator==(const decoded&) const = default;
 };
 
-// ---- plain decoders of whole streams
+// ---- reference decoders of whole streams
 
 decoded plain(const gyre::net::length_prefix_options& how, std::string_view stream) {
   decoded all;
@@ -81,7 +81,7 @@ decoded plain(std::size_t size, std::string_view stream) {
   return all;
 }
 
-// ---- and of pieces
+// ---- decoders of pieces
 
 template <class Framing>
 decoded in_pieces(Framing framing, std::string_view stream, decisions& decide) {
@@ -121,7 +121,7 @@ void check_round_trip(Framing framing, decisions& decide) {
   require(received == decoded{sent, {}, {}});
 }
 
-// Random bytes, and in them now and then what a decoder looks for.
+// Random bytes with occasional delimiters that a decoder looks for.
 std::string make_stream(std::string_view sought, decisions& decide) {
   std::string stream;
   while (!decide.empty() && decide.below(16) != 0) {

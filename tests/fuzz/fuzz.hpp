@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What fuzz targets are written with. A target is a file that defines LLVMFuzzerTestOneInput, takes
-// its decisions from the bytes it gets, and requires what must hold.
+// Helpers for fuzz targets. A target is a file that defines LLVMFuzzerTestOneInput, derives its
+// decisions from the input bytes, and calls require() for every property that must hold.
 #pragma once
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 #include <span>
 #include <string_view>
 
-/// Runs one input; the same bytes always do the same. Returns 0.
+/// Runs one input, deterministically. Returns 0.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size);
 
 namespace gyre::fuzz {
@@ -26,7 +26,7 @@ inline void require(bool holds, std::source_location where = std::source_locatio
   std::abort();
 }
 
-/// Reads decisions from an input; when that is used up they are zeros and empty texts.
+/// Reads decisions from an input; after its end they are zeros and empty texts.
 class decisions {
  public:
   decisions(const std::uint8_t* data, std::size_t size) noexcept : left_(data, size) {}
@@ -39,7 +39,7 @@ class decisions {
     left_ = left_.subspan(1);
     return first;
   }
-  /// From zero up to, and without, `bound`, which is at most 65536.
+  /// A number from zero to `bound` - 1; `bound` is at most 65536.
   std::size_t below(std::size_t bound) noexcept {
     std::size_t number = byte();
     if (bound > 256) number = number << 8 | byte();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A queue of output does what a string does, and does not move what it has.
+// Fuzz target: an output queue behaves like a string, and does not move its bytes.
 #include <tests/fuzz/fuzz.hpp>
 
 #include <gyre/io/output_queue.hpp>

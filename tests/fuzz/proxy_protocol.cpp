@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fuzz target: headers of the PROXY protocol. A header is what it is however many bytes stand
-// behind it, and no part of one is taken for the whole, or for nonsense.
+// Fuzz target: headers of the PROXY protocol. Bytes behind a header do not change its meaning, and
+// a part of a header is accepted neither as a whole one nor refused as invalid.
 #include <gyre/net/proxy_protocol.hpp>
 
 #include <tests/fuzz/fuzz.hpp>

@@ -59,7 +59,7 @@ TEST(NetExamples, ConnectTakesAnEndpointOrAName) {
   if (!connected) {  // mostly nobody listens here
     EXPECT_EQ(connected.error(), std::errc::connection_refused);
   }
-  EXPECT_FALSE(dns.asked().empty());
+  EXPECT_FALSE(dns.questions().empty());
 }
 
 // gyre/net/datagram_batch.hpp

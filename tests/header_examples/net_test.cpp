@@ -28,7 +28,7 @@ std::string text_of(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-// Sends `text`, ends that side, and gives all that comes.
+// Sends `text`, shuts down sending, and returns everything that arrives.
 template <class Stream>
 gyre::task<std::string> talk(Stream& peer, std::string_view text) {
   co_await peer.write_all(text);

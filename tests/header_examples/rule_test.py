@@ -11,7 +11,7 @@ TOOLS = Path(__file__).resolve().parents[2] / "tools"
 
 
 def tool(name: str) -> types.ModuleType:
-    """tools/NAME as a module; it is a program without a suffix."""
+    """The program tools/NAME, which has no suffix, as a module."""
     path = TOOLS / name
     module = types.ModuleType(name)
     module.__file__ = str(path)
@@ -119,6 +119,29 @@ class Words(unittest.TestCase):
         self.assertEqual(len(LAYOUT.subjects("gyre/base/thing.hpp", bad)), 4)
         good = ["// A long sentence about the loop and", "// what it runs.", "// Offers it."]
         self.assertEqual(LAYOUT.subjects("gyre/base/thing.hpp", good), [])
+
+    def test_a_comment_of_a_script_begins_with_its_subject(self) -> None:
+        bad = ["# SPDX-License-Identifier: Apache-2.0", "# What it is.", "set(a 1)  # Of the loop."]
+        bad += ["", "# A function that", "# what it runs.", "# Those that wait."]
+        found = LAYOUT.script_subjects("cmake/thing.cmake", bad)
+        self.assertEqual([problem.split(":")[1] for problem in found], ["2", "3", "7"])
+
+    def test_a_docstring_begins_with_its_subject(self) -> None:
+        bad = """\
+text = "# What it is."
+def run():
+    \"\"\"Whatever runs. Of it.
+
+    Those that wait for
+    what it runs.
+    \"\"\"
+    return text  # Who waits.
+""".splitlines()
+        found = LAYOUT.script_subjects("lab/thing.py", bad)
+        words = sorted((int(problem.split(":")[1]), problem.split()[-1]) for problem in found)
+        self.assertEqual(words, [(3, "'Of'"), (3, "'Whatever'"), (5, "'Those'"), (8, "'Who'")])
+        shell = ["#!/usr/bin/env bash", "run  # Who waits."]
+        self.assertEqual(len(LAYOUT.script_subjects("tools/thing", shell)), 1)
 
     def test_a_sentence_of_a_page_begins_with_its_subject(self) -> None:
         bad = """\

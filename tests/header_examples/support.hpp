@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the examples of sockets stand in: servers at addresses that nobody else uses.
+// Servers for the examples of sockets, at addresses that nothing else uses.
 #pragma once
 
 #include <gyre/net/endpoint.hpp>

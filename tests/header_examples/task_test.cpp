@@ -26,7 +26,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// What is written to `stream` while this lives.
+// Captures the output to `stream` during its lifetime.
 class captured {
  public:
   explicit captured(std::ostream& stream) : stream_(stream), before_(stream.rdbuf(text_.rdbuf())) {}

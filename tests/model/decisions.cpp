@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Taking, advancing, printing and reading decisions.
+// Decisions of the search: taking, advancing, printing and parsing.
 #include <tests/model/decisions.hpp>
 
 #include <tests/model/scheduler.hpp>
@@ -27,7 +27,7 @@ bool decisions::advance() {
   return true;
 }
 
-// The numbers of the alternatives taken; "zN" stands for N zeros, and zeros at the end for nothing.
+// The numbers of the chosen alternatives; "zN" means N zeros, and zeros at the end are omitted.
 std::string decisions::to_string() const {
   std::string trace;
   unsigned zeros = 0;

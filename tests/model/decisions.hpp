@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The depth-first search: every schedule is a list of decisions, and the next one differs in the
-// last of them that has an alternative left.
+// The depth-first search over schedules: a schedule is a list of decisions, and the next schedule
+// differs in the last decision that has an alternative left.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@ namespace gyre::model {
 /// The decisions of a schedule, in order, and the search through all of them.
 class decisions {
  public:
-  /// One of `count` alternatives: the first at first, the others in later schedules.
+  /// Chooses one of `count` alternatives: first number 0, the others in later schedules.
   unsigned decide(unsigned count);
   bool replaying() const { return next_ < taken_.size(); }
   void rewind() { next_ = 0; }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Stacks, borrowed thread pointers, arenas and the program's image.
+// Implementation of fibers, arenas and the program's image.
 #include <tests/model/fiber.hpp>
 
 #include <asm/prctl.h>
@@ -103,7 +103,7 @@ std::uintptr_t borrow_thread_pointer() {
   return lent.pointer;
 }
 
-// Where the program's own thread-locals are, relative to the thread pointer, and how they start.
+// The program's own thread-locals: their offset from the thread pointer, and their initial values.
 struct thread_locals {
   std::ptrdiff_t offset = 0;
   const void* image = nullptr;
@@ -122,7 +122,7 @@ int find_thread_locals(dl_phdr_info* info, std::size_t, void* result) {
              .image_bytes = header.p_filesz,
              .bytes = header.p_memsz};
   }
-  return 1;  // the first object is the program; look no further
+  return 1;  // the first object is the program; stop here
 }
 
 void initialise_thread_locals(std::uintptr_t thread_pointer) {
@@ -147,7 +147,7 @@ fiber::fiber() : stack_(reinterpret_cast<std::uintptr_t>(map(stack_bytes))) {
   context_.thread_pointer = borrow_thread_pointer();
 }
 
-// The lender stays: it costs nothing and cannot be woken safely while its pointer was in use.
+// The lending thread stays: it costs nothing, and waking it is unsafe once its pointer was in use.
 fiber::~fiber() { ::munmap(reinterpret_cast<void*>(stack_), stack_bytes); }
 
 void fiber::start(void (*entry)()) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What makes one model thread feel like a thread: a stack, thread-local storage of its own and a
-// private piece of the heap. All of it is reused from one schedule to the next, and nothing of it
-// has to be unwound: a schedule that is given up is simply forgotten.
+// The execution context of a model thread: a stack, thread-local storage and a private arena of the
+// heap. All of it is reused from one schedule to the next, and nothing has to be unwound: an
+// abandoned schedule is simply dropped.
 #pragma once
 
 #include <cstddef>
@@ -15,10 +15,10 @@ namespace gyre::model {
 
 inline constexpr std::size_t max_threads = 8;
 
-/// A stack and a thread pointer to run a function on. x86-64 Linux.
+/// A stack and a thread pointer on which to run a function. x86-64 Linux.
 ///
-/// The thread pointer is borrowed from an operating-system thread that does nothing but lend it, so
-/// that `thread_local` variables have distinct addresses per model thread, as they have in life.
+/// The thread pointer is borrowed from an idle operating-system thread, so that `thread_local`
+/// variables have distinct addresses per model thread, as in a real program.
 class fiber {
  public:
   fiber();
@@ -30,8 +30,8 @@ class fiber {
   /// with freshly initialised thread-locals.
   void start(void (*entry)());
 
-  /// Leaves the running fiber for `to`, until something switches back. A null pointer on either
-  /// side is the thread that called check(), outside of all fibers.
+  /// Switches from the running fiber to `to`, until something switches back. A null pointer on
+  /// either side is the thread that called check(), outside all fibers.
   static void switch_between(fiber* from, fiber* to);
 
   bool owns(std::uintptr_t address) const { return address - stack_ < stack_bytes; }
@@ -48,8 +48,8 @@ class fiber {
   context context_;
 };
 
-/// The heap of one model thread. It never hands out an address twice within a schedule, so that
-/// stale pointers stay stale; and the same calls give the same addresses in every schedule.
+/// The heap of one model thread. No address is allocated twice within a schedule, so that stale
+/// pointers stay stale; and equal calls give equal addresses in every schedule.
 class arena {
  public:
   struct block {
@@ -67,7 +67,8 @@ class arena {
 
   void* allocate(std::size_t size, std::size_t alignment);
   void release(block& freed);
-  /// For mappings, which are given back in parts: of the block that holds `address`.
+  /// Releases a part of the block that contains `address`: for mappings, which can be unmapped in
+  /// parts.
   void release_part(std::uintptr_t address, std::size_t size);
   void forget_all();
 
@@ -80,7 +81,7 @@ class arena {
  private:
   static constexpr std::size_t arena_bytes = std::size_t{64} << 20;
   static constexpr std::size_t granule = 16;
-  // How much of a new or freed block is overwritten; enough for pointers to show.
+  // The overwritten length of a new or freed block; enough to expose stale pointers.
   static constexpr std::size_t filled_bytes = 1024;
   void mark(std::uintptr_t address, std::size_t size, state as);
 
@@ -90,8 +91,8 @@ class arena {
   std::vector<block> blocks_;
 };
 
-/// The writable variables of the program (not of its shared libraries), put back before every
-/// schedule, so that statics of the code under test are as they were when check() was called.
+/// The writable variables of the program (not of its shared libraries), restored before every
+/// schedule, so that statics of the code under test are as at the call of check().
 class program_image {
  public:
   program_image();

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How ordinary code comes under the checker's eyes. The code under test is compiled with
+// Interception of ordinary code by the checker. The code under test is compiled with
 // -fsanitize=thread, but not linked with ThreadSanitizer: the calls that the compiler inserts
 // before each plain access and in place of each std::atomic operation end here. So do new, delete,
-// anonymous mmap, std::mutex, and the destructors of thread-local and static variables. Outside of
-// a scenario all of them do what they always did.
+// anonymous mmap, std::mutex, and the destructors of thread-local and static variables. Outside a
+// scenario all of them work as usual.
 #include <tests/model/scheduler.hpp>
 
 #include <dlfcn.h>
@@ -292,7 +292,7 @@ void* mmap(void* address, std::size_t size, int protection, int flags, int file,
            off_t offset) noexcept {
   scheduler* active = watching();
   if (active != nullptr && (flags & MAP_ANONYMOUS) != 0) {
-    // Aligned as the kernel might do by chance, so that callers who need more take both ways.
+    // Aligned to a page, as by the kernel, so that callers who need more alignment take both paths.
     void* memory = active->allocate(size, 4096);
     std::memset(memory, 0, size);
     return memory;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the models of the inboxes share: tasks that leave receipts, and a consumer.
+// Helpers of the models of the inboxes: tasks that leave receipts, and a consumer.
 #pragma once
 
 #include <gyre/exec/inbox/inbox.hpp>
@@ -12,12 +12,13 @@
 
 namespace gyre::model {
 
-/// What the consumer saw, in plain memory: whatever the inbox does not order is a data race.
+/// The order in which the consumer ran tasks, in plain memory: a missing synchronisation of the
+/// inbox shows as a data race.
 class receipts {
  public:
   void take(int id) { order_.at(count_++) = id; }
   std::size_t count() const { return count_; }
-  /// When the task `id` ran, which must have been once.
+  /// The position at which the task `id` ran; it must have run exactly once.
   std::size_t position_of(int id) const {
     std::size_t position = count_;
     for (std::size_t i = 0; i < count_; ++i) {
@@ -35,7 +36,7 @@ class receipts {
   std::size_t count_ = 0;
 };
 
-/// A task with a payload that the consumer reads, and that is freed whether or not the task runs.
+/// A task with a payload, which the consumer reads and which is freed whether or not the task runs.
 class receipt_task {
  public:
   receipt_task(receipts& received, int id) : received_(&received), id_(new int(id)) {}

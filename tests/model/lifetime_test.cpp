@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The checker finds data races, and uses of memory before its birth and after its death.
+// Tests that the checker finds data races, and uses of memory before and after its lifetime.
 #include <tests/model/model.hpp>
 
 #include <gmock/gmock.h>
@@ -80,7 +80,7 @@ TEST(Lifetimes, UseAfterFreeIsFound) {
 }
 
 TEST(Lifetimes, LeaksOverrunsAndDoubleDeletesAreFound) {
-  // Volatile, lest the compiler remove the mistakes.
+  // Volatile, so that the compiler keeps the errors.
   using pointer = volatile char* volatile;
   const auto leak = [] { [[maybe_unused]] pointer lost = new char[24]; };
   EXPECT_THAT(check({}, leak).failure, HasSubstr("leak"));
@@ -112,7 +112,7 @@ TEST(Lifetimes, CrashesAreFailures) {
   EXPECT_THAT(found.failure, HasSubstr("Segmentation fault"));
 }
 
-// The textbook stack: pop reads the next node of one that may be gone, or back.
+// The textbook stack: pop reads the successor of a node that may be freed, or pushed again.
 class naive_stack {
  public:
   struct node {
@@ -150,7 +150,7 @@ TEST(Lifetimes, TheNaiveStackReadsFreedNodes) {
   EXPECT_FALSE(found.failure.empty());
 }
 
-// As above with atomic links and nodes that are never freed: what remains is ABA.
+// The same stack with atomic links and nodes that are never freed: ABA remains.
 TEST(Lifetimes, TheNaiveStackTakesANodeTwiceByAba) {
   struct node {
     model::atomic<node*> next{nullptr};

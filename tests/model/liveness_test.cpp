@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The checker finds lost wake-ups, deadlocks and livelocks, and tells broken locks from sound ones.
+// Tests that the checker finds lost wake-ups, deadlocks and livelocks, and accepts only correct
+// locks.
 #include <tests/model/model.hpp>
 
 #include <gmock/gmock.h>
@@ -27,7 +28,7 @@ const fence none = [] {};
 const fence light = [] { model::asymmetric_light_fence(); };
 const fence heavy = [] { model::asymmetric_heavy_fence(); };
 const fence full = [] { model::thread_fence(seq_cst); };
-// A sleeper says that it sleeps and looks for work once more; a poster posts and looks for one.
+// A sleeper announces its sleep and checks for work again; a poster posts and checks for a sleeper.
 auto sleep_and_wake(const fence& sleeper_fence, const fence& poster_fence) {
   return check({.preemptions = model::unlimited}, [=] {
     model::atomic<int> tasks{0};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The rules of the abstract machine, one function per kind of operation.
+// The rules of the memory model's abstract machine, one function per kind of operation.
 #include <tests/model/memory.hpp>
 
 #include <tests/model/scheduler.hpp>
@@ -84,7 +84,7 @@ void memory::destroy(observer& by, std::uintptr_t address) {
   atomics_[index].live = false;
 }
 
-// Even if this schedule performed the access first, another one need not.
+// An error even if this schedule performed the access first, as another schedule may not.
 void memory::check_ended(const observer& by, const location& ending) const {
   for (unsigned thread = 0; thread < max_threads; ++thread) {
     if (!by.knows(thread, ending.accessed[thread])) {
@@ -103,7 +103,8 @@ void memory::enter(observer& by, location& entered) const {
   entered.accessed[by.id] = by.tick();
 }
 
-// The newest store of which any sighting happened before: coherence forbids older ones.
+// The newest store that an operation which happened before has seen: coherence forbids older
+// stores.
 unsigned memory::known(const observer& by, const location& of) const {
   unsigned newest = 0;
   for (unsigned thread = 0; thread < max_threads; ++thread) {
@@ -159,7 +160,7 @@ void memory::store(observer& by, unsigned atomic, word value, std::memory_order 
   if (order == std::memory_order_seq_cst) publish_sequential(by, written);
 }
 
-// A read-modify-write reads the newest store and carries on the release sequence of it.
+// A read-modify-write reads the newest store and continues its release sequence.
 void memory::update(observer& by, unsigned atomic, word value, std::memory_order order) {
   location& written = atomics_[atomic];
   enter(by, written);
@@ -185,8 +186,8 @@ void memory::fence(observer& by, std::memory_order order) {
   }
 }
 
-// Shows what this thread did to later heavy fences, and this thread what earlier ones showed. It
-// neither acquires nor releases.
+// Makes this thread's operations visible to later heavy fences, and the effects of earlier heavy
+// fences visible to this thread. Neither acquires nor releases.
 void memory::light_fence(observer& by) {
   by.history = mix(by.history, heavy_);
   light_fences_ += by.history;
@@ -257,7 +258,7 @@ void memory::access(observer& by, std::uintptr_t address, std::size_t size, bool
     }
     check_race(by, cells_[index], bytes, writes, size, pc);
     auto& records = cells_[index].records;
-    // What this access covers and what happened before it cannot race unless this one does too.
+    // An earlier access within this one's range, ordered before it, can race only if this one does.
     std::erase_if(records, [&](const record& each) {
       return (each.bytes & ~bytes) == 0 && (writes || (!each.writes && each.thread == by.id));
     });
@@ -277,7 +278,7 @@ void memory::release(observer& by, std::uintptr_t address, std::size_t size, con
       each.live = false;
     }
   }
-  // Nothing is recorded: whatever comes later is not ordinary access but use after free.
+  // Nothing is recorded: any later access is a use after free, not an ordinary access.
   for (std::size_t i = 0; i < cells_used_; ++i) {
     if (cells_[i].address + 7 - address < size + 7) check_race(by, cells_[i], 0xff, true, size, pc);
   }

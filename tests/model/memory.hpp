@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The C++20 memory model as an abstract machine: which stores a load may return, what happens
-// before what, and whether two plain accesses race.
+// The C++20 memory model as an abstract machine: the stores that a load may return, the
+// happens-before order, and data races of plain accesses.
 //
 // Each atomic keeps all its stores in modification order (the order in which the schedule performs
 // them). A load may return any store that coherence and happens-before do not hide from it, so a
-// load that is "too early" and a store that lingers in a store buffer are the same thing: a stale
-// read. Sources: Norris and Demsky, "CDSChecker", 2013 (histories and vector clocks); Kang et al.,
+// reordered load and a store that lingers in a store buffer are both modelled as a stale read.
+// Sources: Norris and Demsky, "CDSChecker", 2013 (histories and vector clocks); Kang et al.,
 // "A promising semantics for relaxed-memory concurrency", 2017 (fences as floors); Flanagan and
 // Freund, "FastTrack", 2009 (races); Goldblatt, P1202 (asymmetric fences).
 //
@@ -36,14 +36,14 @@ struct vector_clock {
   }
 };
 
-/// What one thread knows.
+/// The knowledge of one thread.
 struct observer {
   unsigned id = 0;
   vector_clock now;             // what happened before this thread's next operation
-  vector_clock to_acquire;      // what an acquire fence would add: releases read by relaxed loads
-  vector_clock released;        // what a release fence published for later relaxed stores
+  vector_clock to_acquire;      // added by an acquire fence: releases read by relaxed loads
+  vector_clock released;        // published by a release fence with later relaxed stores
   fingerprint history = 0;      // of all operations that happened before; equal only when they are
-  std::vector<unsigned> stale;  // atomics of which an old value was read since the last yield
+  std::vector<unsigned> stale;  // atomics with a stale read since the last yield
 
   std::uint32_t tick() const { return now.ticks[id]; }
   bool knows(unsigned thread, std::uint32_t tick) const { return tick <= now.ticks[thread]; }
@@ -56,7 +56,7 @@ class memory {
   /// The atomic at `address`, made from the bytes there if it was not constructed in this schedule.
   unsigned locate(std::uintptr_t address, std::size_t size);
 
-  /// A new atomic at `address`; whatever was there before must have ended.
+  /// A new atomic at `address`; the lifetime of any earlier object there must have ended.
   void construct(observer& by, std::uintptr_t address, std::size_t size, word value);
   void destroy(observer& by, std::uintptr_t address);
 
@@ -64,7 +64,7 @@ class memory {
     unsigned oldest;
     unsigned latest;
   };
-  /// Which stores `by` may read, as indices into the modification order.
+  /// The stores that `by` may read, as indices into the modification order.
   range readable(observer& by, unsigned atomic, std::memory_order order) const;
   word value(unsigned atomic, unsigned store) const { return atomics_[atomic].stores[store].value; }
 
@@ -75,13 +75,13 @@ class memory {
   void light_fence(observer& by);
   void heavy_fence(observer& by);
 
-  /// From now on `by` sees the newest values of those atomics it read old values of: no store stays
-  /// invisible for ever.
+  /// Makes the newest values visible to `by` of all atomics in `stale`: no store stays invisible
+  /// for ever.
   void catch_up(observer& by);
 
-  /// A plain access. Reports a race with any access that is not ordered with it.
+  /// A plain access. Reports a race with any access that is not ordered with this one.
   void access(observer& by, std::uintptr_t address, std::size_t size, bool writes, const void* pc);
-  /// The end of a block of memory, which races with every access that is not ordered with it.
+  /// The end of a block's lifetime, which races with every access that is not ordered before it.
   void release(observer& by, std::uintptr_t address, std::size_t size, const void* pc);
 
   /// For reports: a number for the atomic, small and in order of first use.
@@ -90,7 +90,7 @@ class memory {
  private:
   struct store_event {
     word value;
-    vector_clock published;  // what whoever acquires this store learns
+    vector_clock published;  // acquired by a load that reads this store
     fingerprint hash;
   };
   struct sighting {
@@ -106,7 +106,7 @@ class memory {
     std::uint32_t created;
     std::vector<store_event> stores;
     std::array<std::vector<sighting>, max_threads>
-        seen;  // the newest store each thread saw, by tick
+        seen;  // the newest store that each thread saw, by tick
     std::array<std::uint32_t, max_threads> accessed;
     // The oldest store that a sequentially consistent load or fence, the light fences or the heavy
     // fences may still overlook.
@@ -115,7 +115,7 @@ class memory {
   struct record {
     std::uint32_t tick;
     std::uint8_t thread;
-    std::uint8_t bytes;  // of the eight of the cell, one bit each
+    std::uint8_t bytes;  // a bit for each of the cell's eight bytes
     bool writes;
     const void* pc;
   };
@@ -135,12 +135,12 @@ class memory {
   void publish_sequential(observer& by, location& to);
 
   std::vector<location> atomics_;
-  std::size_t used_ = 0;  // those of this schedule; the rest keep their capacity
+  std::size_t used_ = 0;  // atomics of this schedule; the rest keep their capacity
   table by_address_;
   std::vector<cell> cells_;
   std::size_t cells_used_ = 0;
   table by_granule_;
-  // What orders fences among each other, for the threads' fingerprints.
+  // The order of fences among each other, for the threads' fingerprints.
   fingerprint sequential_ = 0, heavy_ = 0, sequential_stores_ = 0, light_fences_ = 0;
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Litmus tests: the checker lets loads return what the C++ memory model allows, and nothing else.
+// Litmus tests: the checker lets loads return exactly the values that the C++ memory model allows.
 #include <tests/model/model.hpp>
 
 #include <gmock/gmock.h>
@@ -23,7 +23,7 @@ constexpr auto acquire = std::memory_order_acquire;
 constexpr auto release = std::memory_order_release;
 constexpr auto seq_cst = std::memory_order_seq_cst;
 
-// The results of a litmus test: which pairs of loaded values some schedule gives.
+// The results of a litmus test: all pairs of loaded values over the schedules.
 template <typename Body>
 std::set<std::pair<int, int>> outcomes(Body body) {
   std::set<std::pair<int, int>> seen;
@@ -36,7 +36,7 @@ std::set<std::pair<int, int>> outcomes(Body body) {
   return seen;
 }
 
-// The four outcomes of Dekker's pattern: both store, then load what the other stores.
+// The outcomes of Dekker's pattern: each thread stores, then loads the other's variable.
 template <typename Fence>
 auto store_buffering(std::memory_order stores, std::memory_order loads, Fence main_fence,
                      Fence other_fence) {
@@ -84,7 +84,7 @@ TEST(Memory, AsymmetricFencesOrderLightAgainstHeavyOnly) {
   EXPECT_EQ(store_buffering(relaxed, relaxed, none, heavy).count(neither), 1U);
 }
 
-// Which pairs (flag, data) a reader sees when a writer stores data and then the flag.
+// The pairs (flag, data) that a reader sees when a writer stores data and then the flag.
 auto message_passing(std::memory_order publish, std::memory_order receive) {
   return outcomes([=] {
     model::atomic<int> data{0};

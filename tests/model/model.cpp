@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The public interface: from calls of the code under test to the scheduler.
+// The checker's public interface, which passes calls of the code under test to the scheduler.
 #include <tests/model/model.hpp>
 
 #include <tests/model/scheduler.hpp>
@@ -22,7 +22,7 @@ std::uintptr_t address_of(const volatile void* pointer) {
   return reinterpret_cast<std::uintptr_t>(pointer);
 }
 
-// Outside of check() there is nothing to interleave with; and nothing that tests would do there.
+// The running scheduler. Outside check() there is none, and no test may call the model there.
 scheduler& running() {
   if (active == nullptr || !active->in_scenario()) std::abort();
   return *active;

@@ -12,16 +12,16 @@
 //     writer.join();
 //   }));
 //
-// What is found: failed assertions; data races of plain accesses (the code under test is compiled
+// Errors found: failed assertions; data races of plain accesses (the code under test is compiled
 // with ThreadSanitizer's instrumentation, whose calls end here, see hooks.cpp); use after free,
 // leaks and heap overruns; deadlocks, hence lost wake-ups; livelocks; crashes.
 //
-// Code under test must be deterministic but for its schedule. It may use thread_local and static
+// Code under test must be deterministic except for its schedule. It may use thread_local and static
 // variables (each schedule starts with fresh ones), std::mutex, std::atomic, new and mmap.
 //
 // Sources: Musuvathi and Qadeer, "Iterative context bounding for systematic testing of
 // multithreaded programs", 2007 (bounding preemptions, fewest first, and pruning by equivalent
-// histories, which takes the place of Flanagan and Godefroid's partial-order reduction of 2005
+// histories, which replaces Flanagan and Godefroid's partial-order reduction of 2005
 // because it stays exact under a bound); Norris and Demsky, "CDSChecker", 2013 (memory model);
 // Tokio's loom (the shape of the interface). The memory model is described in memory.hpp.
 #pragma once
@@ -44,38 +44,38 @@ __extension__ using word = unsigned __int128;  // the bytes of any atomic's valu
 inline constexpr unsigned unlimited = ~0U;
 
 struct options {
-  /// Schedules may take the processor from a thread that could go on at most this often. Most
-  /// defects need one or two preemptions.
+  /// The most preemptions of a schedule: switches away from a thread that could go on. Most defects
+  /// need one or two.
   unsigned preemptions = 3;
-  /// How many loads of a schedule may return another value than the newest.
+  /// The most loads of a schedule that may return a value other than the newest.
   unsigned stale_reads = unlimited;
-  /// How many compare_exchange_weak of a schedule may fail for no reason.
+  /// The most spurious failures of compare_exchange_weak in a schedule.
   unsigned spurious_failures = 1;
-  /// More operations than this in one schedule are taken for a livelock.
+  /// A schedule with more operations than this is reported as a livelock.
   std::size_t max_steps = 5000;
-  /// Gives up, and fails, after so many schedules.
+  /// Gives up, and fails, after this many schedules.
   std::size_t max_schedules = 20'000'000;
   /// Whether memory still allocated when all threads have ended is a failure.
   bool leaks_fail = true;
-  /// Whether to run each of several equivalent schedules: for tests of the checker.
+  /// Whether to run all equivalent schedules: for tests of the checker.
   bool keep_equivalent = false;
   /// Runs only this schedule: the `trace` of an earlier result with the same bounds. The
   /// environment variable GYRE_MODEL_REPLAY does the same for every check() of the program.
   std::string replay = {};
 };
 
-/// What check() found. True if no schedule failed and all were run.
+/// The result of check(). True if no schedule failed and all were run.
 struct result {
   std::string failure;        ///< empty if no schedule failed
   std::string trace;          ///< the failing schedule, for options::replay
   std::string story;          ///< the failing schedule, for people
   std::size_t schedules = 0;  ///< run to their end
-  std::size_t pruned = 0;     ///< given up because an equivalent one had been run
+  std::size_t pruned = 0;     ///< abandoned because an equivalent one had been run
   std::size_t steps = 0;      ///< operations in all schedules
   double seconds = 0;
-  unsigned preemptions = 0;  ///< the bound that was reached
+  unsigned preemptions = 0;  ///< the bound of the last search
   bool finished = false;     ///< all schedules within the bounds were run
-  bool exhaustive = false;   ///< and the bound on preemptions excluded none
+  bool exhaustive = false;   ///< finished, and the bound on preemptions excluded none
 
   explicit operator bool() const { return finished && failure.empty(); }
 };
@@ -89,15 +89,15 @@ result check(const options& bounds, const std::function<void()>& body);
 void assert_that(bool condition, const char* claim,
                  std::source_location where = std::source_location::current());
 
-/// Calls `atomic` by `name` in the stories of failures. From model threads.
+/// Sets the name of `atomic` in the stories of failures. From model threads.
 void name(const volatile void* atomic, const char* name);
 
-/// Calls `function` as if no check were running, to keep what it stores beyond this schedule. It
-/// must not use the model. From model threads.
+/// Calls `function` as if no check were running, so that its stores outlive this schedule.
+/// `function` must not use the model. From model threads.
 void outside(const std::function<void()>& function);
 
-/// Lets the other threads run first, as a spinning thread must, and makes visible what this one
-/// overlooked so far.
+/// Lets the other threads run first, as a spinning thread must, and makes the newest values visible
+/// to the calling thread.
 void yield(std::source_location where = std::source_location::current());
 
 /// std::atomic_thread_fence, gyre::asymmetric_light_fence and gyre::asymmetric_heavy_fence.
@@ -106,7 +106,7 @@ void thread_fence(std::memory_order order,
 void asymmetric_light_fence(std::source_location where = std::source_location::current());
 void asymmetric_heavy_fence(std::source_location where = std::source_location::current());
 
-/// A thread of the scenario. Joined by its destructor. At most seven besides the first.
+/// A thread of the scenario; its destructor joins it. At most seven besides the first.
 class thread {
  public:
   explicit thread(std::function<void()> body,
@@ -121,8 +121,8 @@ class thread {
   bool joined_ = false;
 };
 
-/// Something to sleep on, like an eventfd: wait() returns once wake() was called since the last
-/// wait() returned. What happened before wake() happens before the return.
+/// An event to wait for, like an eventfd: wait() returns once wake() was called since the last
+/// wait() returned. Everything before wake() happens before the return.
 class event {
  public:
   event() = default;
@@ -130,7 +130,7 @@ class event {
   event& operator=(const event&) = delete;
   void wake(std::source_location where = std::source_location::current());
   void wait(std::source_location where = std::source_location::current());
-  /// How often wake() was called since the last wait() returned.
+  /// Calls of wake() since the last wait() returned.
   unsigned pending() const { return pending_; }
 
  private:
@@ -173,8 +173,8 @@ T from_word(word value) {
 
 }  // namespace detail
 
-/// std::atomic in the model. Its memory holds only the initial value; the current one is a matter
-/// of who looks.
+/// std::atomic in the model. Its memory holds only the initial value; the current value depends on
+/// the thread that reads.
 template <typename T>
 class atomic {
   static_assert(std::is_trivially_copyable_v<T> && sizeof(T) <= sizeof(word));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What each operation of the code under test does when its turn has come.
+// The operations of the code under test.
 #include <tests/model/scheduler.hpp>
 
 #include <array>
@@ -12,7 +12,7 @@
 namespace gyre::model {
 namespace {
 
-// Loads and stores by value of the lower bytes only.
+// Keeps the lower bytes of a value, for loads and stores by value.
 word truncate(word value, std::size_t size) {
   return size >= sizeof(word) ? value : value & ((word{1} << (size * 8)) - 1);
 }
@@ -107,8 +107,8 @@ word scheduler::apply(std::uintptr_t address, std::size_t size, detail::update h
   return old;
 }
 
-// Succeeds on the newest value only. A failure is a load, which may return any visible value but
-// the expected one; a weak one may also return that.
+// Succeeds only on the newest value. A failure is a load, which may return any visible value except
+// the expected one; a weak exchange may fail with that value, too.
 bool scheduler::compare_exchange(std::uintptr_t address, std::size_t size, word& expected,
                                  word desired, bool weak, std::memory_order success,
                                  std::memory_order failure, detail::where at) {
@@ -188,10 +188,10 @@ void scheduler::yield(detail::where at) {
   moved();
   mine.yielded_to = others;
   mine.in_turn = true;
-  give_way();
+  yield_processor();
 }
 
-// Not a place to switch either: the new thread may go first at the next one.
+// No switch here: the new thread may go first at the next operation.
 unsigned scheduler::spawn(std::function<void()>* body, detail::where at) {
   const busy guard(*this);
   count_step();
@@ -215,7 +215,7 @@ unsigned scheduler::spawn(std::function<void()>* body, detail::where at) {
   return id;
 }
 
-// Nor this: nothing that others do can change what it finds, only when.
+// No switch here: other threads cannot change the result of a join, only its time.
 void scheduler::join(unsigned id, detail::where at) {
   const busy guard(*this);
   count_step();
@@ -283,7 +283,7 @@ bool scheduler::try_lock(const void* mutex) {
   return free;
 }
 
-// No place to switch: until the next operation nobody can tell.
+// No switch here: it would be unobservable before the next operation.
 void scheduler::unlock(const void* mutex) {
   const busy guard(*this);
   sync_object& locked = sync_objects_[mutex];
@@ -332,7 +332,7 @@ bool scheduler::release(void* memory, const void* pc) {
   const auto address = reinterpret_cast<std::uintptr_t>(memory);
   for (thread_state* each : threads_) {
     if (!each->arena.owns(address)) continue;
-    if (!in_scenario()) return true;  // of a schedule that is over
+    if (!in_scenario()) return true;  // allocated in an earlier schedule
     const busy guard(*this);
     arena::block* const block = each->arena.find(address);
     if (block == nullptr) gyre::model::fail("delete of what new did not return", pc);
@@ -344,7 +344,7 @@ bool scheduler::release(void* memory, const void* pc) {
   return false;
 }
 
-// Mappings may be given back in parts; whatever lies in such a part has ended.
+// Mappings may be unmapped in parts, which ends the lifetime of everything in them.
 bool scheduler::unmap(void* memory, std::size_t size) {
   const auto address = reinterpret_cast<std::uintptr_t>(memory);
   for (thread_state* each : threads_) {

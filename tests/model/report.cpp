@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Stories: one line per operation of a failing schedule, with the line of source it stands in.
+// Stories: one line per operation of a failing schedule, with its line of source.
 #include <tests/model/scheduler.hpp>
 
 #include <dlfcn.h>
@@ -30,12 +30,12 @@ std::string source_line(const char* path, unsigned number) {
 }
 
 std::string padded(std::string text, std::size_t width) {
-  // Counts bytes, which is near enough.
+  // Counts bytes instead of characters, which suffices.
   if (text.size() < width) text.append(width - text.size(), ' ');
   return text;
 }
 
-// Asks addr2line, which comes with every compiler.
+// Runs addr2line, which comes with every compiler.
 std::string resolve(const void* pc) {
   Dl_info info{};
   std::array<char, 4096> program{};

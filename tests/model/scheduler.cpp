@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The search and the threads' turns.
+// The scheduler: the search over schedules, and the switches between threads.
 #include <tests/model/scheduler.hpp>
 
 #include <cxxabi.h>
@@ -66,17 +66,17 @@ void scheduler::search(result& found) {
     ++(how == outcome::pruned ? found.pruned : found.schedules);
     found.steps += steps_;
     if (how == outcome::failed) {
-      tell(found);
+      replay_failing_schedule(found);
       return;
     }
   } while (decisions_.advance());
   found.finished = true;
 }
 
-// Runs the failing schedule once more, to write down what happens.
-void scheduler::tell(result& found) {
+// Runs the failing schedule once more, to record its operations.
+void scheduler::replay_failing_schedule(result& found) {
   found.failure = failure_;
-  // The bound belongs to the trace: where it is exhausted, there is nothing to decide.
+  // The trace contains the bound: once preemptions are exhausted, no decision is recorded.
   found.trace = std::to_string(preemption_bound_) + '/' + decisions_.to_string();
   logging_ = true;
   run_once();
@@ -174,7 +174,7 @@ void scheduler::finish_thread() {
   mine.status = status::finished;
   moved();
   unblock(&mine);
-  give_way();
+  yield_processor();
   std::unreachable();
 }
 
@@ -212,10 +212,10 @@ void scheduler::count_step() {
   gyre::model::fail("livelock: " + std::to_string(bounds_.max_steps) + " operations and no end");
 }
 
-// The place before each operation.
+// Runs before each operation.
 void scheduler::step() {
   count_step();
-  // Whoever starts or comes back from a yield was chosen for the sake of this operation.
+  // A thread that starts or returns from a yield was chosen to run this operation.
   if (std::exchange(running_->in_turn, false)) return;
   prune_if_seen();
   auto& others = eligible(running_);
@@ -230,7 +230,7 @@ void scheduler::step() {
   switch_to(*others[taken - 1]);
 }
 
-// Two schedules that led here by the same partial order of operations have the same future.
+// Schedules that reached this point by the same partial order of operations have the same future.
 void scheduler::prune_if_seen() {
   if (decisions_.replaying() || logging_ || bounds_.keep_equivalent) return;
   fingerprint here = running_->sees.id;
@@ -243,15 +243,15 @@ void scheduler::prune_if_seen() {
   left = preemptions_left_;
 }
 
-// After each operation.
+// Runs after each operation.
 void scheduler::moved() {
   observer& mine = running_->sees;
   ++mine.now.ticks[mine.id];
   for (thread_state* each : threads_) each->yielded_to &= ~(1U << mine.id);
 }
 
-// Gives the processor to another thread, at no cost, because this one yields or cannot go on.
-void scheduler::give_way() {
+// Switches to another thread without counting a preemption, as this one yields or is blocked.
+void scheduler::yield_processor() {
   auto* next = &eligible(running_);
   if (next->empty()) {
     for (thread_state* each : threads_) each->yielded_to = 0;
@@ -282,7 +282,7 @@ void scheduler::block(const void* on, const char* in) {
   running_->blocked_on = on;
   running_->blocked_in = in;
   for (thread_state* each : threads_) each->yielded_to &= ~(1U << running_->sees.id);
-  give_way();
+  yield_processor();
 }
 
 void scheduler::unblock(const void* on) {

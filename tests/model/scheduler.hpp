@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Runs the threads of a scenario, one at a time, and decides at each operation who goes on: a
-// depth-first search over all decisions, each schedule being run from its beginning.
+// The scheduler: runs the threads of a scenario, one at a time, and chooses the next thread at each
+// operation, in a depth-first search over all decisions. Each schedule runs from its beginning.
 #pragma once
 
 #include <tests/model/decisions.hpp>
@@ -22,17 +22,17 @@ namespace gyre::model {
 [[noreturn]] void fail(const std::string& why, const void* pc = nullptr,
                        const void* other = nullptr);
 
-/// For stories: where in the source the (non-null) program counters are.
+/// The source lines of the (non-null) program counters, for stories.
 std::string source_lines(const void* const (&pcs)[2]);
 
-/// The machine that check() sets up: threads, memory, the search and the log.
+/// The machine of a check(): threads, memory, the search and the log.
 class scheduler {
  public:
   scheduler(const options& bounds, const std::function<void()>& body);
 
   result run();
 
-  // What the running thread does. Before nearly all of it another thread may go first.
+  // Operations of the running thread. Before nearly all of them another thread may go first.
   word load(std::uintptr_t address, std::size_t size, std::memory_order order, detail::where at);
   void store(std::uintptr_t address, std::size_t size, word value, std::memory_order order,
              detail::where at);
@@ -52,12 +52,12 @@ class scheduler {
   bool try_lock(const void* mutex);
   void unlock(const void* mutex);
 
-  // No such place: these only take note.
+  // No switch before these, which only record.
   void construct(std::uintptr_t address, std::size_t size, word value);
   void destroy(std::uintptr_t address);
   void access(std::uintptr_t address, std::size_t size, bool writes, const void* pc);
   void* allocate(std::size_t size, std::size_t alignment);
-  bool release(void* memory, const void* pc);  // false if it is not from this heap
+  bool release(void* memory, const void* pc);  // false if `memory` is not from this heap
   bool unmap(void* memory, std::size_t size);  // false likewise
   void at_thread_exit(void (*function)(void*), void* object);
   void at_program_exit(void (*function)(void*), void* object);
@@ -82,8 +82,8 @@ class scheduler {
     observer sees;
     std::function<void()>* body = nullptr;  // on the scenario's heap; null for the first thread
     enum status status = status::unused;
-    bool in_turn = false;     // its next operation was already chosen to come next
-    unsigned yielded_to = 0;  // who must move before this thread is offered again, a bit each
+    bool in_turn = false;     // its next operation is already chosen
+    unsigned yielded_to = 0;  // a bit for each thread that must run before this one
     const void* blocked_on = nullptr;
     const char* blocked_in = "";
     std::vector<exit_call> at_exit;
@@ -109,7 +109,7 @@ class scheduler {
   outcome run_once();
   void prepare();
   void search(result& found);
-  void tell(result& found);
+  void replay_failing_schedule(result& found);
   void check_leaks();
   static void enter_thread();
   void finish_thread();
@@ -118,7 +118,7 @@ class scheduler {
   void count_step();
   void step();
   void moved();
-  void give_way();
+  void yield_processor();
   void block(const void* on, const char* in);
   void unblock(const void* on);
   void switch_to(thread_state& next);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The checker runs every schedule, none twice without need, and can run a failing one again.
+// Tests that the checker runs every schedule, no equivalent ones, and can replay a failing one.
 #include <tests/model/model.hpp>
 
 #include <gmock/gmock.h>

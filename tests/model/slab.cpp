@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// In place of the slab: the checker watches what comes from operator new.
+// Replaces the slab: the checker watches memory from operator new.
 #include <gyre/base/slab.hpp>
 
 #include <gyre/base/detail/slab_class.hpp>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Thread-local and static variables behave in a scenario as in a program that has just started.
+// Tests that thread-local and static variables behave in a scenario as in a new process.
 #include <tests/model/model.hpp>
 
 #include <gmock/gmock.h>

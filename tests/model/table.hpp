@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The checker's own hash table: a look-up or two per operation make its speed.
+// The checker's own hash table: its one or two look-ups per operation determine the checker's
+// speed.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +13,7 @@ namespace gyre::model {
 
 using fingerprint = std::uint64_t;
 
-/// A hash of both; as good as unique for as many as memory holds.
+/// A hash of both; practically unique for as many values as memory holds.
 inline fingerprint mix(fingerprint a, fingerprint b) {
   a ^= b + 0x9e3779b97f4a7c15 + (a << 6) + (a >> 2);
   a = (a ^ (a >> 30)) * 0xbf58476d1ce4e5b9;
@@ -20,12 +21,12 @@ inline fingerprint mix(fingerprint a, fingerprint b) {
   return a ^ (a >> 31);
 }
 
-/// Numbers by 64-bit keys: open addressing, emptied in constant time.
+/// A map from 64-bit keys to numbers: open addressing, cleared in constant time.
 class table {
  public:
   static constexpr unsigned missing = ~0U;
 
-  /// The number of `key`; `missing` for a new one, which thereby gets its place.
+  /// The number of `key`; a new key is inserted with `missing`.
   unsigned& operator[](std::uint64_t key) {
     if (used_ * 2 >= slots_.size()) grow();
     for (std::size_t at = mix(key, 0);; ++at) {

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-# Builds the user's project SOURCE in BUILD, configured with the options that follow `--`, and runs its
-# program `consumer`. `ctest --build-and-test` would do the same, but sets LC_ALL, which keeps ccache
-# from finding what has been compiled without it.
+# Builds the user's project SOURCE in BUILD, configured with the options that follow `--`, and runs
+# its program `consumer`. `ctest --build-and-test` would do the same, but sets LC_ALL, which keeps
+# ccache from finding objects that were compiled without it.
 
 set(options "")
 set(in_options FALSE)

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Builds and runs a program with hand-written command lines, as Debug and as Release builds do, with
-# the flags of gyre.pc and without, against gyre installed in two configurations; then checks that
-# the headers of one with the library of the other are refused, with a message that says why.
+# Builds and runs a program with hand-written command lines of Debug and of Release builds, with and
+# without the flags of gyre.pc, against gyre installed in two configurations; then checks that the
+# headers of one with the library of the other are refused, with a message that gives the reason.
 #
 #   command_lines.sh PKG_CONFIG COMPILER SOURCE OUTPUT_DIRECTORY LIBRARY_DIRECTORY PREFIX OTHER_PREFIX
 set -euo pipefail
@@ -51,8 +51,8 @@ must_fail() {
   fi
 }
 
-# The headers of one and the library of the other; also where nothing of gyre is used, whatever the
-# linker throws away.
+# The headers of one configuration with the library of the other; also if the program uses nothing of
+# gyre, so that the linker discards everything.
 printf '#include <gyre/task/task.hpp>\nint main() {}\n' >uses_nothing.cpp
 for i in 0 1; do
   other=("-L${prefixes[1 - i]}/$library_directory" -lgyre_task -lgyre_base -pthread)
@@ -70,7 +70,7 @@ for i in 0 1; do
   done
 done
 
-# The containers of libstdc++'s debug mode, and programs without the type information that gyre needs.
+# libstdc++'s debug mode, which changes containers, and programs without the RTTI that gyre needs.
 flags=(-std=c++23 "-I${prefixes[0]}/include")
 must_fail library_built_with_glibcxx_debug "$compiler" "${flags[@]}" -D_GLIBCXX_DEBUG \
   uses_nothing.cpp -o mixed "-L${prefixes[0]}/$library_directory" -lgyre_task -lgyre_base -pthread

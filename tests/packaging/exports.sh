@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Checks that gyre's shared libraries under FOLDER export something, and nothing but what is gyre's.
+# Checks that gyre's shared libraries under FOLDER export symbols, and only symbols of gyre.
 #
 #   exports.sh FOLDER
 set -euo pipefail

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# Builds the user's project SOURCE against the gyre installed in PREFIX, and runs it, in Debug and in
-# Release.
+# Builds the user's project SOURCE against the gyre installed in PREFIX, and runs it, in Debug and
+# in Release.
 
 function(run)
   execute_process(COMMAND ${ARGV} COMMAND_ERROR_IS_FATAL ANY)

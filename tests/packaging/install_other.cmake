@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Builds a user's project that fetches gyre's sources, SOURCE, in the configuration CONFIG, runs it,
-# and installs from its build tree into PREFIX. Only the rooms that the project uses are built, as
-# time is dear: the archives of the others are empty.
+# and installs from its build tree into PREFIX. To save time, only the rooms that the project uses
+# are built: the archives of the others are empty.
 
 set(build "${WORK}/fetched")
 function(run)

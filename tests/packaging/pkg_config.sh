@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Builds and runs a program with the flags gyre.pc gives and nothing else, and checks that what it
-# includes needs no optional dependency.
+# Builds and runs a program with only the flags of gyre.pc, and checks that the headers which it
+# includes need no optional dependency.
 #
 #   pkg_config.sh PKG_CONFIG COMPILER PKG_CONFIG_DIRECTORY SOURCE OUTPUT_DIRECTORY
 set -euo pipefail

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What tests of coroutines' sockets have in common.
+// Helpers of tests of coroutines' sockets.
 #pragma once
 
 #include <gyre/exec/event_loop.hpp>
@@ -15,7 +15,7 @@
 
 namespace gyre::test {
 
-/// Not every machine has IPv6.
+/// The loopback addresses of this machine, which may lack IPv6.
 inline std::vector<net::ip_address> loopback_addresses() {
   std::vector<net::ip_address> found{net::ip_address::loopback_v4()};
   try {
@@ -27,7 +27,7 @@ inline std::vector<net::ip_address> loopback_addresses() {
   return found;
 }
 
-/// How `work` failed; no error if it did not.
+/// The error with which `work` fails; no error if it succeeds.
 inline std::error_code error_of(event_loop& loop, task<> work, inplace_stop_token stop = {}) {
   try {
     sync_wait(loop, std::move(work), stop);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Counts every allocation of a program and the bytes in use, and lets those of a thread fail.
-// Include it in one source of a test program, which it gives its operator new; not under
-// ThreadSanitizer, whose runtime does not let a program replace that.
+// Counts every allocation of a program and the bytes in use, and makes a thread's allocations fail.
+// Include it in one source of a test program, whose operator new it replaces; not under
+// ThreadSanitizer, whose runtime forbids the replacement.
 #pragma once
 
 #include <gyre/base/slab.hpp>
@@ -20,13 +20,13 @@ inline std::atomic<std::size_t> allocations = 0;
 inline std::atomic<std::int64_t> bytes_in_use = 0;
 inline constinit thread_local bool allocations_fail = false;
 
-/// All that the program holds: from operator new, and in slabs.
+/// The bytes that the program holds: from operator new, and in slabs.
 inline std::int64_t bytes_held() {
   slab_trim();
   return bytes_in_use + static_cast<std::int64_t>(read_slab_stats().bytes_held);
 }
 
-/// The calling thread gets no memory as long as this lives.
+/// Makes allocations of the calling thread fail for the lifetime of the object.
 class no_memory {
  public:
   no_memory() noexcept { allocations_fail = true; }
@@ -35,7 +35,7 @@ class no_memory {
   ~no_memory() { allocations_fail = false; }
 };
 
-// Both out of line: GCC should not look through new and delete and find aligned_alloc and free.
+// Both out of line: otherwise GCC looks through new and delete and finds aligned_alloc and free.
 [[gnu::noinline]] inline void* counted_allocation(std::size_t size, std::size_t alignment) {
   ++allocations;
   if (allocations_fail) throw std::bad_alloc();

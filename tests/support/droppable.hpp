@@ -17,8 +17,8 @@
 
 namespace gyre::test {
 
-/// Runs at once; its first parameter is the executor where it goes on after a wait, and of the
-/// second one its stop token, if it is one.
+/// Runs at once. Its first parameter is the executor on which it resumes after a wait; its second
+/// parameter is its stop token, if it is one.
 class [[nodiscard]] droppable {
  public:
   struct promise_type {
@@ -31,7 +31,7 @@ class [[nodiscard]] droppable {
       inherited.where = &where;
       inherited.stop = stop;
     }
-    // Of a lambda, which not all compilers pass.
+    // The constructor for lambda coroutines; not all compilers pass the lambda itself.
     template <class Lambda, class... Others>
     promise_type(Lambda&, executor& where, Others&... others) : promise_type(where, others...) {}
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A name server on the loopback interface, on the loop of the test, that says what the test wants.
+// A name server on the loopback interface, on the loop of the test, with scripted answers.
 #pragma once
 
 #include <gyre/exec/event_loop.hpp>
@@ -28,8 +28,7 @@
 
 namespace gyre::test {
 
-/// Answers questions by UDP, and by TCP at the same port. Names it does not know do
-/// not exist.
+/// Answers questions by UDP, and by TCP at the same port. Unknown names do not exist.
 class fake_dns_server {
  public:
   enum class manner { properly, refusing, failing, silently, cut_off_by_udp, with_garbage };
@@ -41,9 +40,9 @@ class fake_dns_server {
     std::vector<net::ip_address> addresses = {};
     fake_dns_server::manner manner = manner::properly;
     unsigned ttl = 60;
-    /// How long it may be kept that there is no such record; none: nothing is said of it.
+    /// The time for which the absence of a record may be cached; none: the answer does not say.
     std::optional<unsigned> negative_ttl = {};
-    /// In answers to questions for their type.
+    /// Sent in answers to questions for their type.
     std::vector<record> records = {};
     bool exists = true;
   };
@@ -76,17 +75,17 @@ class fake_dns_server {
     return made;
   }
 
-  /// Questions that came, as "A example.org".
-  const std::vector<std::string>& asked() const { return asked_; }
+  /// The questions received so far, as "A example.org".
+  const std::vector<std::string>& questions() const { return questions_; }
   std::size_t asked_by_tcp() const { return asked_by_tcp_; }
 
-  /// After the next UDP answer, the server resets its TCP connections, each of which it has ended
+  /// After the next UDP answer, the server resets its TCP connections, which it has shut down
   /// before: the next write to one of them fails with EPIPE.
   void reset_tcp_after_next_answer() { resets_tcp_ = true; }
   std::size_t tcp_connections() const { return connections_.size(); }
 
-  /// From now on answers to questions whose text begins so ("AAAA ") wait until release().
-  void hold(std::string which = "") { holds_ = std::move(which); }
+  /// From now on, answers to questions that begin with `prefix` ("AAAA ") wait until release().
+  void hold(std::string prefix = "") { holds_ = std::move(prefix); }
   std::size_t held() const { return held_.size(); }
   void release() {
     holds_.reset();
@@ -150,7 +149,7 @@ class fake_dns_server {
     socket.bind({net::ip_address::loopback_v4(), 0});
     return socket;
   }
-  // At the port of `udp`, or, if somebody has that, both at another.
+  // A TCP socket at the port of `udp`; if that port is taken, both sockets move to another one.
   static net::socket bound_tcp(net::socket& udp) {
     for (;;) {
       auto socket = net::socket::open(net::address_family::ipv4, net::socket_type::stream);
@@ -184,7 +183,7 @@ class fake_dns_server {
       from.resize(size);
       const auto answer = reply({room.data(), static_cast<std::size_t>(length)}, true);
       if (!answer) continue;
-      if (holds_ && asked_.back().starts_with(*holds_)) {
+      if (holds_ && questions_.back().starts_with(*holds_)) {
         held_.emplace_back(*answer, from);
       } else {
         send(*answer, from);
@@ -238,7 +237,7 @@ class fake_dns_server {
       name += message.substr(at + 1, static_cast<unsigned char>(message[at]));
     }
     const unsigned type = number_at(message, at + 1);
-    asked_.push_back(name_of_type(type) + name);
+    questions_.push_back(name_of_type(type) + name);
     const auto known = hosts_.find(name);
     const host answered = known == hosts_.end() ? host{.exists = false} : known->second;
     if (answered.manner == manner::silently) return std::nullopt;
@@ -267,7 +266,7 @@ class fake_dns_server {
     append_number(answer, 0);
     answer += message.substr(header_size, at + 5 - header_size);
     for (const std::string& each : answers) {
-      append_number(answer, 0xc000u | header_size);  // the name: that of the question
+      append_number(answer, 0xc000u | header_size);  // the name: a pointer to the question's
       append_number(answer, type);
       append_number(answer, 1);  // Internet
       append_number(answer, answered.ttl >> 16);
@@ -277,7 +276,7 @@ class fake_dns_server {
     }
     if (has_soa) append_soa(answer, *answered.negative_ttl);
     if (answered.manner == manner::with_garbage) {
-      answer.replace(6, 2, "\xff\xff");  // records that are not there
+      answer.replace(6, 2, "\xff\xff");  // counts of records that are missing
       answer += "\xc0\xff garbage";
     }
     return answer;
@@ -290,7 +289,7 @@ class fake_dns_server {
   std::optional<fd_watch> watch_tcp_;
   std::list<connection> connections_;
   std::map<std::string, host> hosts_;
-  std::vector<std::string> asked_;
+  std::vector<std::string> questions_;
   std::size_t asked_by_tcp_ = 0;
   std::optional<std::string> holds_;
   bool resets_tcp_ = false;

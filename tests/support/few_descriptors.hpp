@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A process that is short of descriptors: for children of tests, as others may need some too.
+// A limit on a process's descriptors: for child processes of tests, as other tests need some, too.
 #pragma once
 
 #include <gyre/base/unique_fd.hpp>
@@ -12,8 +12,7 @@
 
 namespace gyre::test {
 
-/// While it lives, this process can open `spare` more descriptors. 32 are the most it ever can
-/// again.
+/// While the object lives, this process can open `spare` more descriptors; later, at most 32.
 class few_descriptors {
  public:
   explicit few_descriptors(std::size_t spare) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A loop on epoll whose files are on io_uring: what operations on files do on a ring is tested
-// apart from the poller on io_uring.
+// A loop on epoll whose files are on io_uring: tests file operations on a ring separately from the
+// poller on io_uring.
 //
 //     gyre::loop loop(std::make_unique<gyre::test::file_ring_poller>());
 #pragma once
@@ -17,14 +17,14 @@
 
 namespace gyre::test {
 
-/// An epoll_poller that watches a file_ring, which it makes when somebody wants files.
+/// An epoll_poller that watches a file_ring, which it makes on the first file operation.
 class file_ring_poller final : public poller {
  public:
-  /// `entries`: of the ring.
+  /// `entries`: the size of the ring.
   explicit file_ring_poller(unsigned entries = 64) : backend_(*this), entries_(entries) {}
   ~file_ring_poller() override { part_from_ring(); }
 
-  /// Null as long as there is none.
+  /// The ring, or null while there is none.
   io::detail::file_ring* ring() noexcept { return ring_ ? &*ring_ : nullptr; }
 
   steady_time now() const noexcept override { return epoll_.now(); }
@@ -49,7 +49,7 @@ class file_ring_poller final : public poller {
   }
   io::backend* io() noexcept override { return &backend_; }
   void after_fork() override {
-    epoll_.after_fork();  // before: else the parent would be left
+    epoll_.after_fork();  // first: otherwise the parent's epoll would be used
     part_from_ring();
     if (!ring_) return;
     ring_->after_fork();

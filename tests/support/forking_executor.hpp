@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// An executor that forks, for tests of what is offered to other threads: either threads take what
-// they can get, or the test says when.
+// An executor with work stealing, for tests of operations offered to other threads: threads steal
+// at once, or when the test says so.
 //
-//     gyre::test::forking_executor executor(2, gyre::test::stealing::when_told);
+//     gyre::test::forking_executor executor(2, gyre::test::stealing::on_demand);
 //     gyre::sync_wait(gyre::on(executor, gyre::when_all(steals(executor), other())));
-//     …  executor.steal_now();  // in a child: the rest goes on, on the other thread
+//     …  executor.steal_now();  // in a child: the rest continues on the other thread
 #pragma once
 
 #include <gyre/base/intrusive_queue.hpp>
@@ -24,22 +24,22 @@
 
 namespace gyre::test {
 
-enum class stealing { at_once, when_told };
+enum class stealing { at_once, on_demand };
 
-/// Plain on purpose: one mutex and one condition variable for everything. Its destructor waits
-/// until no operations are left, also of those that the last ones post.
+/// Simple on purpose: one mutex and one condition variable for everything. The destructor waits
+/// until no operations are left, including those that the last ones post.
 class forking_executor : public executor {
  public:
-  /// What a thread does with its life: calls its second argument.
-  using life = std::function<void(forking_executor&, const std::function<void()>&)>;
+  /// The body of a thread, which calls its second argument.
+  using thread_body = std::function<void(forking_executor&, const std::function<void()>&)>;
 
   explicit forking_executor(
-      std::size_t threads, stealing how = stealing::at_once,
-      life whole = [](forking_executor&, const std::function<void()>& run) { run(); })
-      : how_(how), life_(std::move(whole)), offered_(threads) {
+      std::size_t threads, stealing mode = stealing::at_once,
+      thread_body body = [](forking_executor&, const std::function<void()>& run) { run(); })
+      : mode_(mode), body_(std::move(body)), offered_(threads) {
     for (std::size_t i = 0; i < threads; ++i) {
       threads_.emplace_back(
-          [this, i](const std::stop_token& drained) { life_(*this, [&] { run(i, drained); }); });
+          [this, i](const std::stop_token& drained) { body_(*this, [&] { run(i, drained); }); });
     }
   }
   forking_executor(const forking_executor&) = delete;
@@ -58,7 +58,7 @@ class forking_executor : public executor {
     const std::lock_guard lock(mutex_);
     offered_[here().index].push_back(&op);
     ++offers_;
-    if (how_ == stealing::at_once) changed_.notify_all();
+    if (mode_ == stealing::at_once) changed_.notify_all();
     return true;
   }
   bool retract(operation& op) noexcept override {
@@ -69,8 +69,8 @@ class forking_executor : public executor {
     return true;
   }
 
-  /// Lets another thread run what the calling one offered first, and waits until it has: false if
-  /// there is nothing. From a thread of the executor; another one must be idle.
+  /// Lets another thread run the calling thread's oldest offer, and waits until it has run; false
+  /// if there is no offer. To be called on a thread of the executor while another thread is idle.
   bool steal_now() {
     std::unique_lock lock(mutex_);
     std::deque<operation*>& own = offered_[here().index];
@@ -82,13 +82,13 @@ class forking_executor : public executor {
     changed_.wait(lock, [&] { return taken_ > before; });
     return true;
   }
-  /// Runs one operation, if there is one for the calling thread, which is one of the executor.
+  /// Runs one operation, if there is one for the calling thread, which must be the executor's.
   bool run_one() {
     std::unique_lock lock(mutex_);
     return run_one(lock, here().index);
   }
 
-  /// How often something was offered, and how often another thread has run that.
+  /// The number of offers, and the number of offers that other threads have run.
   std::size_t offers() const {
     const std::lock_guard lock(mutex_);
     return offers_;
@@ -120,10 +120,11 @@ class forking_executor : public executor {
   }
   bool has_work(std::size_t index) const {
     if (!posted_.empty() || handed_ != nullptr || !offered_[index].empty()) return true;
-    return how_ == stealing::at_once &&
+    return mode_ == stealing::at_once &&
            std::ranges::any_of(offered_, [](const auto& each) { return !each.empty(); });
   }
-  // Own ones newest first, then posted ones, then the oldest of another thread.
+  // The order: own offers, newest first; then posted operations; then another thread's oldest
+  // offer.
   bool run_one(std::unique_lock<std::mutex>& lock, std::size_t index) {
     std::deque<operation*>& own = offered_[index];
     if (!own.empty()) {
@@ -142,7 +143,7 @@ class forking_executor : public executor {
     return true;
   }
   operation* steal() {
-    if (handed_ != nullptr || how_ == stealing::when_told) return std::exchange(handed_, nullptr);
+    if (handed_ != nullptr || mode_ == stealing::on_demand) return std::exchange(handed_, nullptr);
     for (std::deque<operation*>& each : offered_) {
       if (each.empty()) continue;
       operation* const oldest = each.front();
@@ -157,8 +158,8 @@ class forking_executor : public executor {
     lock.lock();
   }
 
-  const stealing how_;
-  const life life_;
+  const stealing mode_;
+  const thread_body body_;
   mutable std::mutex mutex_;
   std::condition_variable_any changed_;
   intrusive_queue<operation> posted_;

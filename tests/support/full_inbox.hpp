@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// An inbox without memory, for those who have to post where nothing may be thrown.
+// An inbox that can be out of memory, for tests of code that posts where nothing may be thrown.
 #pragma once
 
 #include <gyre/exec/inbox/inbox.hpp>
@@ -11,7 +11,7 @@
 
 namespace gyre::test {
 
-/// Whether all such inboxes are.
+/// Whether every inbox_that_may_be_full is full.
 inline bool inbox_full = false;
 
 class inbox_that_may_be_full {
@@ -22,7 +22,7 @@ class inbox_that_may_be_full {
     if (inbox_full) throw std::bad_alloc();
     inbox_.push(std::forward<F>(callable));
   }
-  void run(inbox::batch& some) { inbox_.run(some); }
+  void run(inbox::batch& batch) { inbox_.run(batch); }
   bool ready() noexcept { return inbox_.ready(); }
   std::size_t pending() const noexcept { return inbox_.pending(); }
 

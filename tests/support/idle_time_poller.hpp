@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A poller for tests of time limits of I/O: a real one, whose time passes only while the loop waits
-// and nothing comes, in small steps. However long the machine stops this process, no limit expires
-// early.
+// A poller for tests of time limits of I/O: real descriptors, and a time that passes in small steps
+// and only while the loop waits without events. However long the machine stops this process, no
+// limit expires early.
 //
 //     gyre::loop loop({}, std::make_unique<gyre::test::idle_time_poller>());
 #pragma once
@@ -16,7 +16,7 @@
 
 namespace gyre::test {
 
-/// The poller that GYRE_IO names, in a time of its own.
+/// The poller that GYRE_IO names, with a clock of its own.
 class idle_time_poller final : public real_io_poller {
  public:
   steady_time now() const noexcept override {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// In what the pollers differ for a test that runs on both.
+// Differences between the pollers, for tests that run on both.
 #pragma once
 
 #include <gyre/exec/event_loop.hpp>
@@ -9,18 +9,18 @@
 namespace gyre::test {
 
 struct io_facts {
-  const char* watch;  ///< the call without which a loop serves no handle, to let fail
-  const char* wait;   ///< the call in which it waits without a deadline
-  /// Whether it knows what there is to read before it was asked; then the first request of a handle
-  /// is done at once, as later ones are.
-  bool knows_unasked;
+  const char* watch;  ///< the call without which a loop serves no handle, for fault injection
+  const char* wait;   ///< the call in which the loop waits without a deadline
+  /// Whether the loop knows that a handle is readable before the first request; then the first
+  /// request completes at once, as later ones do.
+  bool knows_readiness;
 };
 
 inline io_facts facts_of(const event_loop& loop) {
   if (std::string_view(loop.metrics().io) == "uring") {
-    return {.watch = "fstat", .wait = "io_uring_submit_and_wait", .knows_unasked = false};
+    return {.watch = "fstat", .wait = "io_uring_submit_and_wait", .knows_readiness = false};
   }
-  return {.watch = "epoll_ctl", .wait = "epoll_wait", .knows_unasked = true};
+  return {.watch = "epoll_ctl", .wait = "epoll_wait", .knows_readiness = true};
 }
 
 }  // namespace gyre::test

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A poller for tests of time limits: real descriptors, in a time that passes only when the test
-// says so.
+// A poller for tests of time limits: real descriptors, and a time that passes only when the test
+// advances it.
 //
 //     gyre::test::io_in_virtual_time virtual_time;
 //     gyre::net::tcp_server server(virtual_time.loop);
@@ -20,7 +20,7 @@
 
 namespace gyre::test {
 
-/// A poller whose time is set by the test.
+/// A poller whose clock the test sets.
 class stopped_time_poller final : public real_io_poller {
  public:
   void advance(std::chrono::nanoseconds elapsed) noexcept { now_ += elapsed; }
@@ -36,14 +36,14 @@ class stopped_time_poller final : public real_io_poller {
   steady_time now_{std::chrono::hours{1}};
 };
 
-/// A loop with real I/O, and its time.
+/// A loop with real I/O and virtual time.
 class io_in_virtual_time {
  public:
   explicit io_in_virtual_time(loop_options options = {})
       : io_in_virtual_time(std::move(options), std::make_unique<stopped_time_poller>()) {}
 
   void advance(std::chrono::nanoseconds elapsed) noexcept { time_.advance(elapsed); }
-  /// Turns the loop until `done`, while no time passes; throws after minutes of real time.
+  /// Turns the loop until `done`, without advancing the time; throws after minutes of real time.
   template <class Done>
   void turn_until(Done done) {
     const steady_time give_up = detail::monotonic_now() + std::chrono::minutes{4};
@@ -52,7 +52,7 @@ class io_in_virtual_time {
       loop.poll();
     }
   }
-  /// Turns it until it has nothing more to do.
+  /// Turns the loop until it is idle.
   void settle() {
     while (loop.poll()) {
     }

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 # cmake -D NM=nm -D LIBRARY=libgyre_io.a -D FAULTS=system_call_faults.cpp -P known_calls.cmake
 #
-# Fails if the library makes a call that a test can neither let fail nor need not.
+# Fails if the library makes a call that is neither fault-injectable nor listed here as harmless.
 
 cmake_minimum_required(VERSION 3.25)
 
-# They cannot fail as they are called, or it does not matter.
+# Calls that cannot fail with gyre's arguments, or whose failure does not matter.
 set(others
   abort fprintf free getenv getpid io_uring_free_probe io_uring_peek_batch_cqe io_uring_queue_exit
   malloc munmap pthread_atfork pthread_sigmask sched_yield sigaddset sigemptyset sigismember
@@ -20,10 +20,10 @@ execute_process(COMMAND "${NM}" -u "${LIBRARY}" OUTPUT_VARIABLE undefined
   COMMAND_ERROR_IS_FATAL ANY)
 string(REGEX MATCHALL "U [A-Za-z0-9_]+" called "${undefined}")
 list(TRANSFORM called REPLACE "^U " "")
-# What a hardened C library calls instead.
+# The replacements of calls in a hardened C library.
 list(TRANSFORM called REPLACE "^__(.+)_chk$" "\\1")
 list(REMOVE_DUPLICATES called)
-# The compiler's own, C++ names, functions of memory and strings, and those that only reckon.
+# The compiler's own functions, C++ names, memory and string functions, and pure computations.
 list(FILTER called EXCLUDE REGEX "^(_|mem|str|bcmp|gnu_dev_)")
 
 if(NOT "recv" IN_LIST called OR NOT "recv" IN_LIST known)

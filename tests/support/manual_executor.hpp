@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// An executor whose operations run when the test says so, and whose time passes when the test says
-// so.
+// An executor whose operations run, and whose time passes, only when the test says so.
 //
 //     gyre::test::manual_executor executor;
 //     gyre::spawn(executor, sleeps_for(1h));
@@ -25,9 +24,9 @@
 
 namespace gyre::test {
 
-/// Runs operations in the order of their posts, on the thread that calls run_one() and its
-/// relatives; all members but the executor's own belong to one thread. What is left at the end is
-/// not run.
+/// Runs operations in the order of their posts, on the thread that calls run_one(), run_all() or
+/// advance(). Operations left at the end are not run.
+/// Thread-safety: one thread, except for the members of executor.
 class manual_executor final : public executor, public timer_service {
  public:
   manual_executor() = default;
@@ -60,14 +59,14 @@ class manual_executor final : public executor, public timer_service {
     as_running([&] { next->execute(); });
     return true;
   }
-  /// Runs operations, also those that they post, until there are none. Returns how many.
+  /// Runs operations, including those that they post, until none is left; returns their number.
   std::size_t run_all() {
     std::size_t ran = 0;
     while (run_one()) ++ran;
     return ran;
   }
-  /// Lets `duration` pass: runs all operations, then what expires within it, each timer at its own
-  /// time and followed by the operations that are then there. Returns how many timers expired.
+  /// Lets `duration` pass: runs all operations, then each timer that expires meanwhile at its own
+  /// time, followed by the operations that are pending then. Returns the number of expired timers.
   std::size_t advance(std::chrono::nanoseconds duration) {
     const steady_time end = detail::later(now(), duration);
     // A timer leaves the wheel at the end of its tick.
@@ -85,12 +84,12 @@ class manual_executor final : public executor, public timer_service {
     return expired;
   }
 
-  /// Operations that wait.
+  /// Operations that are pending.
   std::size_t pending() const {
     const std::lock_guard lock(mutex_);
     return pending_;
   }
-  /// Operations that were posted so far.
+  /// Operations posted so far.
   std::size_t posts() const {
     const std::lock_guard lock(mutex_);
     return posts_;
@@ -115,7 +114,7 @@ class manual_executor final : public executor, public timer_service {
     since_epoch_ = std::max(since_epoch_.load(), moment.time_since_epoch().count());
   }
 
-  // An odd moment: no test should rely on one that suits the timing wheel.
+  // An odd time: no test should depend on a start that is aligned to the timing wheel.
   static constexpr std::chrono::nanoseconds start{3'600'000'000'357};
 
   mutable std::mutex mutex_;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Base of pollers for tests that have a time of their own: real descriptors, waited for by the
-// poller that GYRE_IO names.
+// Base of pollers with a clock of their own, for tests: the poller that GYRE_IO names watches real
+// descriptors.
 #pragma once
 
 #include <gyre/exec/poller.hpp>
@@ -10,7 +10,7 @@
 
 namespace gyre::test {
 
-/// All of a poller but now() and wait().
+/// All members of a poller except now() and wait().
 class real_io_poller : public poller {
  public:
   void complete(std::size_t& completed) override {

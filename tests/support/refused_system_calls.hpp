@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lets a process live as in a sandbox, where the kernel refuses some system calls: for children of
-// tests, as there is no way back.
+// A sandbox in which the kernel refuses some system calls (seccomp): for child processes of tests,
+// as the restriction is permanent.
 #pragma once
 
 #include <linux/filter.h>
@@ -13,7 +13,7 @@
 
 namespace gyre::test {
 
-/// A system call, or those of its calls that have the value `second` as second argument.
+/// A system call, or only its calls with the second argument `second`.
 struct refused_call {
   long number;
   int error;
@@ -22,16 +22,16 @@ struct refused_call {
   static constexpr std::int64_t any = -1;
 };
 
-/// Whether this kernel lets processes refuse themselves system calls.
+/// Whether this kernel supports seccomp filters.
 inline bool can_refuse_system_calls() { return ::prctl(PR_GET_SECCOMP, 0, 0, 0, 0) == 0; }
 
-/// From now on `call` fails with its error in this process, and in those it starts. False if the
-/// kernel does not do that.
+/// Makes `call` fail with its error in this process, and in processes that it starts, from now on.
+/// False if the kernel does not support that.
 inline bool refuse(const refused_call& call) {
   constexpr std::uint32_t second_argument = offsetof(seccomp_data, args) + sizeof(std::uint64_t);
   const std::uint32_t error = SECCOMP_RET_ERRNO | static_cast<std::uint32_t>(call.error);
   const auto number = static_cast<std::uint32_t>(call.number);
-  // Where any second argument will do: all are at least 0.
+  // Without a second argument the filter matches all values, as all are at least 0.
   std::array<sock_filter, 6> program{
       sock_filter{BPF_LD | BPF_W | BPF_ABS, 0, 0, offsetof(seccomp_data, nr)},
       sock_filter{BPF_JMP | BPF_JEQ | BPF_K, 0, 3, number},

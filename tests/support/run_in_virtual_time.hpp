@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs a coroutine to its end on a manual_executor, whose time passes as it likes.
+// Runs a coroutine to its end on a manual_executor, whose time passes as needed.
 //
 //     gyre::test::manual_executor executor;
 //     EXPECT_EQ(run_in_virtual_time(executor, answer_after(24h)), 42);
@@ -17,13 +17,13 @@
 
 namespace gyre::test {
 
-/// Gives what `work` gives or throws what it throws; throws std::logic_error if it still waits
-/// after a year.
+/// Returns the result of `work` or throws its exception; throws std::logic_error if `work` still
+/// waits after a year.
 template <class T>
 T run_in_virtual_time(manual_executor& executor, task<T> work, inplace_stop_token stop = {}) {
   std::future<T> result = gyre::spawn_future(executor, std::move(work), stop);
   executor.run_all();
-  // By steps: the time that passes in vain is at most that which was needed.
+  // In growing steps: at most as much time passes in vain as was needed.
   std::chrono::nanoseconds step = std::chrono::microseconds(1);
   while (result.wait_for(std::chrono::seconds(0)) != std::future_status::ready) {
     if (step > std::chrono::hours(365 * 24)) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which sanitizer watches this build, for tests that it cannot judge or that it makes slow.
+// The sanitizer of this build, for tests that it cannot check or that it makes slow.
 #pragma once
 
 #include <gyre/base/detail/sanitizer.hpp>
@@ -24,7 +24,7 @@ inline constexpr bool thread_sanitizer_is_on = true;
 inline constexpr bool thread_sanitizer_is_on = false;
 #endif
 
-/// `count`, or a part of it where a sanitizer makes each repetition cost much more.
+/// `count`, or a fraction of it with a sanitizer, which makes each repetition much slower.
 template <class Count>
 constexpr Count unless_sanitized(Count count, Count divisor = 50) noexcept {
   return thread_sanitizer_is_on || gyre::detail::asan_is_on ? count / divisor : count;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A thread whose stack is soon full: what grows the stack with each round fails after a few
-// thousand rounds, in every build.
+// A thread with a small stack: code that grows the stack with each round fails after a few thousand
+// rounds, in every build.
 #pragma once
 
 #include <pthread.h>

@@ -23,7 +23,7 @@ inline int checked(int returned, const char* what) {
   return returned;
 }
 
-/// A TCP socket that listens on a free port of the loopback address, and the address.
+/// A TCP socket that listens on a free port of the loopback address, and its address.
 inline std::pair<unique_fd, sockaddr_in> loopback_listener(int backlog = 128) {
   unique_fd listener(
       checked(::socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0), "socket"));
@@ -38,7 +38,7 @@ inline std::pair<unique_fd, sockaddr_in> loopback_listener(int backlog = 128) {
   return {std::move(listener), address};
 }
 
-/// Both ends of a TCP connection. With `buffer`, neither buffers much more than that many bytes.
+/// Both ends of a TCP connection. With `buffer`, each end buffers about that many bytes.
 inline fd_pair tcp_pair(int buffer = 0) {
   auto [listener, address] = loopback_listener(1);
   unique_fd left(checked(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), "socket"));
@@ -62,7 +62,7 @@ inline fd_pair unix_pair(int type = SOCK_STREAM) {
   return {unique_fd(ends[0]), unique_fd(ends[1])};
 }
 
-/// The end of a pipe to read from, and the one to write to.
+/// The read end and the write end of a pipe.
 inline fd_pair pipe_pair() {
   int ends[2];
   checked(::pipe2(ends, O_NONBLOCK | O_CLOEXEC), "pipe2");

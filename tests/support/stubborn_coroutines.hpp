@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Coroutines that go on whatever happens, for tests that a stop ends them all the same.
+// Coroutines that swallow errors and go on, for tests that a stop still ends them.
 //
 //     int errors = 0;
 //     gyre::spawn(executor, log_errors([&] { return receive(stream); }, errors), {.stop = stop});
@@ -28,7 +28,7 @@ inline task<> log_errors(std::function<task<>()> work, int& errors) {
   }
 }
 
-/// The same, and catches everything, until `enough`.
+/// Awaits `work` again and again, swallows every exception, and ends when `enough` is true.
 inline task<> swallow_everything(std::function<task<>()> work, int& swallowed, const bool& enough) {
   while (!enough) {
     try {
@@ -39,16 +39,16 @@ inline task<> swallow_everything(std::function<task<>()> work, int& swallowed, c
   }
 }
 
-/// Starts that on `where`, asked to stop by `stop`, and behind it what says that it is enough: a
-/// coroutine that does not give way meets the end of the program instead.
-inline void swallow_until_others_run(executor& where, std::function<task<>()> work, int& swallowed,
+/// Starts swallow_everything() on `home` with the stop token `stop`, followed by a coroutine that
+/// sets `enough`. If the first coroutine never yields, the second never runs and the test hangs.
+inline void swallow_until_others_run(executor& home, std::function<task<>()> work, int& swallowed,
                                      bool& enough, inplace_stop_token stop) {
-  spawn(where, swallow_everything(std::move(work), swallowed, enough), {.stop = stop});
+  spawn(home, swallow_everything(std::move(work), swallowed, enough), {.stop = stop});
   const auto end = [](bool& flag) -> task<> {
     flag = true;
     co_return;
   };
-  spawn(where, end(enough));
+  spawn(home, end(enough));
 }
 
 }  // namespace gyre::test

@@ -156,7 +156,7 @@ struct armed {
 constinit thread_local std::array<armed, calls> faults{};
 constinit thread_local std::array<std::size_t, calls> made{};
 
-// Whether a call is to fail; errno is then set.
+// Whether this call must fail; sets errno if so.
 bool is_made_to_fail(call which) noexcept {
   armed& fault = faults[static_cast<std::size_t>(which)];
   if (!fault.active) return false;
@@ -171,49 +171,49 @@ bool is_made_to_fail(call which) noexcept {
   return true;
 }
 
-// The same, of a call that is made.
+// Counts a call and returns whether it must fail; sets errno if so.
 bool fails(call which) noexcept {
   ++made[static_cast<std::size_t>(which)];
   return is_made_to_fail(which);
 }
 
-// Whether calls are made to fail, should there be any.
+// Whether further calls will fail.
 bool is_failing(call which) noexcept {
   const armed& fault = faults[static_cast<std::size_t>(which)];
   return fault.active && fault.plan.times != 0;
 }
 
-// What a ring is to answer to whom, instead of what the kernel does.
+// A completion's result that replaces the kernel's.
 struct answer {
   std::uint64_t user_data;
   int result;
 };
 thread_local std::vector<answer> answers;
 
-// The call that would do what a ring is asked to do with a file, if any.
-call file_call_of(const io_uring_sqe& asked) noexcept {
+// The system call that corresponds to a file request of a ring; `calls` if there is none.
+call file_call_of(const io_uring_sqe& request) noexcept {
   constexpr int opcode_ftruncate = 55;
-  switch (asked.opcode) {
+  switch (request.opcode) {
     case IORING_OP_OPENAT: return open_call;
     case IORING_OP_CLOSE: return close_call;
     case IORING_OP_READ: return pread_call;
     case IORING_OP_WRITE: return pwrite_call;
     case IORING_OP_STATX: return statx_call;
     case IORING_OP_FSYNC:
-      return (asked.fsync_flags & IORING_FSYNC_DATASYNC) != 0 ? fdatasync_call : fsync_call;
+      return (request.fsync_flags & IORING_FSYNC_DATASYNC) != 0 ? fdatasync_call : fsync_call;
     case opcode_ftruncate: return ftruncate_call;
     default: return calls;
   }
 }
 
-void spoil_file_call(io_uring_sqe& asked) {
-  const call same = file_call_of(asked);
-  if (same == calls || !is_made_to_fail(same)) return;
-  const std::uint64_t name = asked.user_data;
+void spoil_file_call(io_uring_sqe& request) {
+  const call equivalent = file_call_of(request);
+  if (equivalent == calls || !is_made_to_fail(equivalent)) return;
+  const std::uint64_t name = request.user_data;
   answers.push_back({name, -errno});
-  if (same == close_call) return;  // which closes
-  io_uring_prep_nop(&asked);
-  asked.user_data = name;
+  if (equivalent == close_call) return;  // a failing close still closes
+  io_uring_prep_nop(&request);
+  request.user_data = name;
 }
 
 void spoil_completions(std::span<io_uring_cqe* const> came) noexcept {
@@ -225,20 +225,20 @@ void spoil_completions(std::span<io_uring_cqe* const> came) noexcept {
   }
 }
 
-// What a ring is asked for, and is to fail like the call that would do the same, is asked for
-// wrongly: then gyre makes the call, and that fails as the test says.
+// Makes requests of a ring invalid whose equivalent system call must fail: gyre then falls back to
+// the system call, which fails as the test says.
 void spoil_submissions(const io_uring& ring) {
   const bool accepting = is_failing(accept4_call);
   const bool receiving = is_failing(recv_call);
   for (unsigned each = ring.sq.sqe_head; each != ring.sq.sqe_tail; ++each) {
-    io_uring_sqe& asked = ring.sq.sqes[each & *ring.sq.kring_mask];
-    spoil_file_call(asked);
-    if (accepting && asked.opcode == IORING_OP_ACCEPT) asked.fd = -1;
-    if (receiving && asked.opcode == IORING_OP_RECV) asked.buf_group = 0xffff;
-    // No call would do that: whoever waits is told.
+    io_uring_sqe& request = ring.sq.sqes[each & *ring.sq.kring_mask];
+    spoil_file_call(request);
+    if (accepting && request.opcode == IORING_OP_ACCEPT) request.fd = -1;
+    if (receiving && request.opcode == IORING_OP_RECV) request.buf_group = 0xffff;
+    // A multishot poll has no equivalent system call: its waiter gets the error.
     const bool watches =
-        asked.opcode == IORING_OP_POLL_ADD && (asked.len & IORING_POLL_ADD_MULTI) != 0;
-    if (watches && is_made_to_fail(epoll_ctl_call)) asked.fd = -1;
+        request.opcode == IORING_OP_POLL_ADD && (request.len & IORING_POLL_ADD_MULTI) != 0;
+    if (watches && is_made_to_fail(epoll_ctl_call)) request.fd = -1;
   }
 }
 
@@ -268,14 +268,14 @@ std::size_t calls_made(std::string_view call) {
 }
 
 int open_descriptors() {
-  // The directory's own descriptor is among them.
+  // The directory's own descriptor is listed, too.
   const std::filesystem::directory_iterator all("/proc/self/fd");
   return static_cast<int>(std::distance(begin(all), end(all))) - 1;
 }
 
 }  // namespace gyre::test
 
-// The C library's names. Each looks up what it stands in front of once.
+// Functions with the C library's names. Each looks up the original function once.
 #define GYRE_TEST_CALL(result, name, parameters, arguments)                         \
   extern "C" result name parameters {                                               \
     static auto* const next_##name = gyre::test::next(&name, #name);                \
@@ -286,7 +286,7 @@ int open_descriptors() {
 GYRE_TEST_CALL(int, accept4, (int fd, sockaddr* peer, socklen_t* size, int flags),
                (fd, peer, size, flags))
 GYRE_TEST_CALL(int, bind, (int fd, const sockaddr* name, socklen_t size) noexcept, (fd, name, size))
-// A close that fails has closed.
+// A close that fails has closed the descriptor.
 extern "C" int close(int fd) {
   static auto* const next_close = gyre::test::next(&close, "close");
   if (!gyre::test::fails(gyre::test::close_call)) return next_close(fd);
@@ -328,7 +328,7 @@ GYRE_TEST_CALL(int, getsockopt, (int fd, int level, int option, void* to, sockle
                (fd, level, option, to, size))
 GYRE_TEST_CALL(int, listen, (int fd, int backlog) noexcept, (fd, backlog))
 GYRE_TEST_CALL(off_t, lseek, (int fd, off_t offset, int from) noexcept, (fd, offset, from))
-// GCC's ThreadSanitizer calls it before anything can be looked up.
+// GCC's ThreadSanitizer calls this function before a look-up is possible.
 #if !defined(__SANITIZE_THREAD__) || defined(__clang__)
 extern "C" void* mmap(void* at, size_t size, int access, int flags, int fd, off_t offset) noexcept {
   static auto* const next_mmap = gyre::test::next(&mmap, "mmap");
@@ -375,7 +375,7 @@ GYRE_TEST_CALL(int, socketpair, (int family, int type, int protocol, int* ends) 
 GYRE_TEST_CALL(int, statx,
                (int folder, const char* path, int flags, unsigned mask, struct statx* to) noexcept,
                (folder, path, flags, mask, to))
-// Only futex(2), which gyre waits with. Passes on six arguments where there may be fewer.
+// Only futex(2), with which gyre waits, can fail. Passes on six arguments even if there are fewer.
 extern "C" [[gnu::no_sanitize_address]] long syscall(long number, ...) noexcept {
   static auto* const next_syscall = gyre::test::next(&syscall, "syscall");
   if (number == SYS_futex && gyre::test::fails(gyre::test::syscall_call)) return -1;
@@ -389,14 +389,14 @@ extern "C" [[gnu::no_sanitize_address]] long syscall(long number, ...) noexcept 
 GYRE_TEST_CALL(ssize_t, write, (int fd, const void* from, size_t size), (fd, from, size))
 GYRE_TEST_CALL(ssize_t, writev, (int fd, const iovec* from, int count), (fd, from, count))
 
-// liburing's, which return the error.
+// Functions of liburing, which return the error.
 #define GYRE_TEST_RING_CALL(name, parameters, arguments)             \
   extern "C" int name parameters {                                   \
     static auto* const next_##name = gyre::test::next(&name, #name); \
     if (gyre::test::fails(gyre::test::name##_call)) return -errno;   \
     return next_##name arguments;                                    \
   }
-// Those of them that submit.
+// Functions of liburing that submit.
 #define GYRE_TEST_SUBMIT_CALL(name, parameters, arguments)           \
   extern "C" int name parameters {                                   \
     static auto* const next_##name = gyre::test::next(&name, #name); \

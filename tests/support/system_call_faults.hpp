@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// System calls that fail when a test says so, and are counted. Link system_call_faults.cpp into the
-// test: its functions stand in front of the C library's, for gyre's code as for everybody else's.
+// Fault injection into system calls, and counts of them. Link system_call_faults.cpp into the test:
+// its functions interpose the C library's, for gyre's code and all other code.
 //
 //     const gyre::test::fault full("accept4", EMFILE);     // the next accept4 fails
 //     const gyre::test::fault late("send", ENOBUFS, {.after = 2, .times = 3});
 //
-// While accept4 or recv is to fail, a ring does not begin to accept or to receive by itself; with
-// what it has begun it goes on. What it does with a file fails as the call would. Where epoll_ctl
-// is to fail, a ring that is asked to tell of a descriptor, again and again, refuses that: with
-// EBADF, whatever the error.
+// On io_uring:
+// - While a fault for accept4 or recv is active, a ring refuses new multishot accepts and receives;
+//   those that it has begun go on.
+// - A file operation on a ring fails as the corresponding call would.
+// - A fault for epoll_ctl makes a ring refuse multishot polls, with EBADF whatever the error.
 #pragma once
 
 #include <cstddef>
@@ -17,12 +18,12 @@
 
 namespace gyre::test {
 
-/// Lets calls of one system call fail, on the calling thread, until it is destroyed.
+/// Makes calls of one system call fail, on the calling thread, until the object is destroyed.
 class fault {
  public:
   struct plan {
-    int after = 0;  ///< calls that are let through before
-    int times = 1;  ///< calls that then fail; negative: all
+    int after = 0;  ///< calls that succeed before the first failure
+    int times = 1;  ///< calls that fail; negative: all
   };
   /// `call` is one of known_calls(); otherwise throws std::invalid_argument.
   fault(std::string_view call, int error, plan when);
@@ -31,7 +32,7 @@ class fault {
   fault& operator=(const fault&) = delete;
   ~fault();
 
-  /// Calls that were made to fail so far.
+  /// Calls that the fault has failed so far.
   int hits() const noexcept;
 
   static std::span<const std::string_view> known_calls() noexcept;
@@ -40,11 +41,11 @@ class fault {
   int call_;
 };
 
-/// Calls of one system call that the calling thread has made so far. Of syscall(2) only futex(2).
-/// `call` as for a fault.
+/// The number of calls of one system call by the calling thread so far; for syscall(2), only calls
+/// of futex(2) count. `call` as for a fault.
 std::size_t calls_made(std::string_view call);
 
-/// Descriptors that the process has open.
+/// The number of descriptors that the process has open.
 int open_descriptors();
 
 }  // namespace gyre::test

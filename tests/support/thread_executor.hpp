@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// An executor with a thread of its own, for tests of what coroutines do on several threads. Plain
-// on purpose: a mutex, a condition variable, a queue.
+// An executor with a thread of its own, for tests of coroutines on several threads. Simple on
+// purpose: a mutex, a condition variable, a queue.
 //
 //     gyre::test::thread_executor there;
 //     gyre::sync_wait(gyre::on(there, work()));
@@ -17,15 +17,15 @@
 
 namespace gyre::test {
 
-/// std::this_thread::get_id() for coroutines, in which Clang takes that for a constant: it keeps
-/// the id across a suspension that ends on another thread.
+/// std::this_thread::get_id() for coroutines, in which Clang treats the id as a constant and keeps
+/// it across a suspension that ends on another thread.
 [[gnu::noinline]] inline std::thread::id this_thread_id() noexcept {
   __asm__ volatile("" ::: "memory");
   return std::this_thread::get_id();
 }
 
-/// Runs operations in the order of their posts. Its destructor waits until none are left, also of
-/// those that the last ones post.
+/// Runs operations in the order of their posts. The destructor waits until no operations are left,
+/// including those that the last ones post.
 class thread_executor final : public executor {
  public:
   void post(operation& op) noexcept override {
@@ -36,7 +36,7 @@ class thread_executor final : public executor {
   }
   bool running_here() const noexcept override { return this_thread_id() == id(); }
 
-  /// Of its thread.
+  /// The id of the executor's thread.
   std::thread::id id() const noexcept { return thread_.get_id(); }
 
  private:

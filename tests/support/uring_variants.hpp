@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// io_uring as kernels of different ages have it: what this one has, and the same without one
-// feature, and without any.
+// Variants of io_uring as in kernels of different ages: this kernel's features, the same without
+// one feature, and no feature at all.
 #pragma once
 
 #include <gyre/io/uring_support.hpp>
@@ -19,7 +19,7 @@ struct uring_variant {
   friend void PrintTo(const uring_variant& self, std::ostream* to) { *to << self.name; }
 };
 
-/// Where the kernel has no io_uring, one variant without features, so that tests can say so.
+/// The variants to test; without io_uring, one variant without features, so that tests can skip.
 inline std::vector<uring_variant> uring_variants() {
   using io::uring_features;
   const uring_features all = io::probe_uring().features;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A poller for tests: time passes in it only when the loop waits, at once and exactly to the
-// deadline, and what happens while the loop sleeps is written in the test.
+// A poller for tests in virtual time: time passes only when the loop waits, at once and exactly to
+// the deadline, and the test defines what happens while the loop sleeps.
 //
 //     gyre::test::virtual_time_loop virtual_time;
 //     gyre::timer timer(virtual_time.loop, [&] { … });
@@ -22,15 +22,17 @@
 
 namespace gyre::test {
 
-/// Virtual time and counted wake-ups; it has no descriptors. A wait for a deadline ends there, one
-/// without end blocks until wake().
+/// Virtual time and counted wake-ups, without descriptors. A wait with a deadline ends at the
+/// deadline; a wait without one blocks until wake().
 class virtual_poller final : public poller {
  public:
-  /// Passes `elapsed`, as if the task that calls this took so long. Any thread.
+  /// Advances the time by `elapsed`, as if the calling task took that long. Thread-safety: any
+  /// thread.
   void advance(std::chrono::nanoseconds elapsed) noexcept { since_epoch_ += elapsed.count(); }
-  /// Called each time the loop sleeps (not when it only polls), on the loop's thread.
+  /// Sets a function that is called on the loop's thread each time the loop sleeps, not when it
+  /// polls.
   void on_sleep(move_only_function<void()> function) { on_sleep_ = std::move(function); }
-  /// Calls of wait() and wake() so far. Any thread.
+  /// Calls of wait() and wake() so far. Thread-safety: any thread.
   std::size_t waits() const noexcept { return waits_; }
   std::size_t wakes() const noexcept { return wakes_; }
 
@@ -66,7 +68,7 @@ class virtual_poller final : public poller {
   const char* name() const noexcept override { return "virtual"; }
 
  private:
-  // An odd moment: no test should rely on one that suits the timing wheel.
+  // An odd time: no test should depend on a start that is aligned to the timing wheel.
   static constexpr std::chrono::nanoseconds start{3'600'000'000'357};
 
   std::atomic<std::chrono::nanoseconds::rep> since_epoch_{start.count()};
@@ -76,7 +78,7 @@ class virtual_poller final : public poller {
   move_only_function<void()> on_sleep_;
 };
 
-/// A loop and the virtual time it lives in.
+/// A loop in virtual time.
 template <class Loop = gyre::loop>
 class virtual_time_loop {
  public:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The way home of freed blocks and the change of a heap's owner, under every schedule and every
-// value the memory model lets a load return.
+// Model tests of the remote free list and of a heap's change of owner, under every schedule and
+// every value that the memory model lets a load return.
 #include <gyre/base/detail/remote_free_list.hpp>
 #include <tests/model/model.hpp>
 
@@ -15,10 +15,10 @@ namespace model = gyre::model;
 
 struct node {
   node* next = nullptr;
-  bool written = false;  // by the last user, not atomic: whoever takes the node must see it
+  bool written = false;  // by the last user, not atomic: the thread that takes the node must see it
 };
 
-// Stands in for a heap: only the owner of the list may touch it, and without atomics.
+// Replaces a heap: only the owner of the list may touch it, and without atomics.
 struct heap {
   gyre::detail::remote_free_list<node> list;
   int home = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests that a deferred release runs once: in a later turn or with its loop, whatever memory there
-// is.
+// Tests that a deferred release runs once: in a later turn or at its loop's end, even without
+// memory.
 #include <gyre/exec/detail/deferred_release.hpp>
 
 #include <gyre/exec/loop.hpp>
@@ -28,7 +28,7 @@ using testing::ElementsAre;
 
 using loop_type = gyre::basic_loop<gyre::test::inbox_that_may_be_full>;
 
-// Notes when its release ran, and then does what the test wants.
+// Records the turn of its release, and then calls the test's function.
 struct owner {
   explicit owner(std::vector<release_point>& log) noexcept : ran(log) {}
   static void release(std::shared_ptr<owner> self, release_point point) {
@@ -144,7 +144,8 @@ TEST_F(DeferredRelease, RunsThoughAnotherThrows) {
   EXPECT_EQ(errors_.size(), 3u);
 }
 
-// A caller that found the release posted may count on it: the change it made before is seen.
+// A caller that finds the release posted can rely on it: the release sees the caller's earlier
+// write.
 TEST(DeferredReleaseOnThreads, SeesTheLastChange) {
   struct counter {
     static void release(std::shared_ptr<counter> self, release_point) {

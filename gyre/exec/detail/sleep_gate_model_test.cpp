@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The sleep protocol under every schedule: no wake-up is lost, and none is sent without need.
+// Model tests of the sleep protocol: no wake-up is lost, and none is sent needlessly.
 //
-// Tried by hand: without the light fence, or without the heavy one, or with a load in place of the
-// compare-exchange, a test fails.
+// Mutations, tried by hand, each of which makes a test fail: no light fence; no heavy fence; a load
+// instead of the compare-exchange.
 #include <gyre/exec/detail/sleep_gate.hpp>
 
 #include <gyre/base/atomic.hpp>
@@ -18,8 +18,8 @@ namespace {
 namespace model = gyre::model;
 using gyre::detail::sleep_gate;
 
-// A loop and its poller, reduced to the protocol. Each producer has a flag of its own in the place
-// of an inbox, which gives the protocol no order to lean on.
+// A loop and its poller, reduced to the protocol. Each producer has a flag of its own instead of an
+// inbox, whose memory order would hide errors of the protocol.
 struct sleeper {
   explicit sleeper(bool always) : gate(always) {}
 

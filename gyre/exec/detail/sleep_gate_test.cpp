@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests of the sleep gate. That no interleaving loses a wake-up is for its model test to show.
+// Tests of the sleep gate. Its model test shows that no interleaving loses a wake-up.
 #include <gyre/exec/detail/sleep_gate.hpp>
 
 #include <gtest/gtest.h>
@@ -69,14 +69,14 @@ TEST(SleepGate, LosesNoWakeUp) {
   sleep_gate gate(false);
   std::atomic<int> posted = 0;
   std::atomic<int> taken = 0;
-  std::counting_semaphore<> bed(0);  // keeps a wake-up that comes late, as an eventfd does
+  std::counting_semaphore<> sleeper(0);  // keeps a late wake-up, as an eventfd does
   int wakeups = 0;
   std::jthread producer([&] {
     for (int round = 1; round <= rounds; ++round) {
       posted.store(round, std::memory_order_release);
       if (gate.must_wake()) {
         ++wakeups;
-        bed.release();
+        sleeper.release();
       }
       while (taken.load(std::memory_order_acquire) != round) std::this_thread::yield();
     }
@@ -84,7 +84,7 @@ TEST(SleepGate, LosesNoWakeUp) {
   for (int round = 1; round <= rounds; ++round) {
     while (posted.load(std::memory_order_acquire) != round) {
       gate.fall_asleep();
-      if (posted.load(std::memory_order_acquire) != round) bed.acquire();
+      if (posted.load(std::memory_order_acquire) != round) sleeper.acquire();
       gate.wake_up();
     }
     taken.store(round, std::memory_order_release);

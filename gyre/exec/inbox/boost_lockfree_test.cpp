@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/exec/inbox/boost_lockfree.hpp>
 
-#include <gyre/exec/inbox/inbox_stress_suite.hpp>
-#include <gyre/exec/inbox/inbox_suite.hpp>
+#include <gyre/exec/inbox/inbox_stress_test_suite.hpp>
+#include <gyre/exec/inbox/inbox_test_suite.hpp>
 
 // Boost reads the link of a node that another thread may have freed or taken meanwhile, and throws
 // away what it read unless its tagged compare-and-swap succeeds. The free list's side of it is not

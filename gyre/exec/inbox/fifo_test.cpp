@@ -2,8 +2,8 @@
 // Small segments make their ends, where segments are linked, retired and reused, the usual case.
 #include <gyre/exec/inbox/fifo.hpp>
 
-#include <gyre/exec/inbox/inbox_stress_suite.hpp>
-#include <gyre/exec/inbox/inbox_suite.hpp>
+#include <gyre/exec/inbox/inbox_stress_test_suite.hpp>
+#include <gyre/exec/inbox/inbox_test_suite.hpp>
 
 #include <latch>
 #include <thread>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The memory that posting takes: allocations counted, bytes measured, and allocation made to fail.
-// For that this program replaces operator new, and malloc unless a sanitizer has done so already.
+// Tests of the memory of posting: allocations are counted, bytes measured, and allocations made to
+// fail. So this program replaces operator new, and malloc unless a sanitizer has replaced it.
 #include <gyre/base/detail/slab_class.hpp>
 #include <gyre/base/slab.hpp>
 #include <gyre/exec/inbox/fifo.hpp>
@@ -65,8 +65,8 @@ TYPED_TEST_SUITE(InboxMemory, our_inboxes);
 constexpr int warm_up = 60;
 constexpr int rounds = 120;
 
-// Calls `post_some` again and again on one thread and runs what it posts on this one; returns how
-// often the two allocated once they had warmed up.
+// Calls `post_some` again and again on one thread and runs the posted tasks on this one; returns
+// the number of allocations of both threads after a warm-up.
 template <class Inbox, class PostSome>
 std::uint64_t allocations_in_steady_state(Inbox& inbox, PostSome post_some) {
   std::binary_semaphore go{0};
@@ -82,7 +82,7 @@ std::uint64_t allocations_in_steady_state(Inbox& inbox, PostSome post_some) {
   for (int round = 0; round < rounds; ++round) {
     if (round == warm_up) before = allocations;
     go.release();
-    // Both at once in every other round, one after the other in the rest.
+    // The threads run concurrently in every other round, and one after the other in the rest.
     if (round % 2 == 0) run(inbox);
     posted.acquire();
     run(inbox);
@@ -155,7 +155,7 @@ TYPED_TEST(InboxMemory, ThousandsOfShortLivedProducersDoNotGrowIt) {
   const std::int64_t before = bytes_held();
   short_lives(2000);
   EXPECT_EQ(told.destroyed, 2040 * 4);
-  // A segment more or less, whichever is at hand.
+  // One segment more or less.
   EXPECT_NEAR(static_cast<double>(bytes_held()), static_cast<double>(before), 300e3);
 }
 

@@ -21,7 +21,7 @@ namespace gyre::inbox::suite {
 
 inline constexpr std::size_t no_limit = std::numeric_limits<std::size_t>::max();
 
-/// Runs at most `most` tasks; returns how many it were.
+/// Runs at most `most` tasks; returns their number.
 template <class Inbox>
 std::size_t run(Inbox& inbox, std::size_t most = no_limit) {
   batch some(most);
@@ -29,7 +29,7 @@ std::size_t run(Inbox& inbox, std::size_t most = no_limit) {
   return some.ran();
 }
 
-/// Whether pending() is a number of tasks; boost's queue only knows whether there are any.
+/// Whether pending() counts tasks; boost's queue only knows whether it is empty.
 template <class Inbox>
 inline constexpr bool counts_pending = true;
 
@@ -81,14 +81,14 @@ class alignas(Alignment) sized_task {
   std::array<unsigned char, Bytes - sizeof(witness)> filling_;
 };
 
-/// Cannot be copied, although its type says so.
+/// A copyable task whose copies throw.
 struct uncopyable_task {
   uncopyable_task() = default;
   uncopyable_task(const uncopyable_task&) { throw std::runtime_error("no copy"); }
   void operator()() const { ADD_FAILURE() << "runs although it was never stored"; }
 };
 
-/// Copied without, moved with a chance of an exception.
+/// A task whose move may throw, unlike its copy.
 struct unmovable_task {
   explicit unmovable_task(int& ran) noexcept : runs(&ran) {}
   unmovable_task(const unmovable_task&) noexcept = default;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/exec/inbox/moodycamel.hpp>
 
-#include <gyre/exec/inbox/inbox_stress_suite.hpp>
-#include <gyre/exec/inbox/inbox_suite.hpp>
+#include <gyre/exec/inbox/inbox_stress_test_suite.hpp>
+#include <gyre/exec/inbox/inbox_test_suite.hpp>
 
 // The queue knows a thread by the address of one of its thread-locals, so a thread that gets the
 // stack of an ended one goes on with that one's producer. The two are ordered by glibc's reuse of

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/exec/inbox/mutex.hpp>
 
-#include <gyre/exec/inbox/inbox_stress_suite.hpp>
-#include <gyre/exec/inbox/inbox_suite.hpp>
+#include <gyre/exec/inbox/inbox_stress_test_suite.hpp>
+#include <gyre/exec/inbox/inbox_test_suite.hpp>
 
 namespace gyre::inbox::suite {
 

@@ -4,7 +4,7 @@
 // shards that arrive while the consumer runs, threads that end before, after and while the inbox
 // ends.
 //
-// Tried by hand: each of these changes makes a test fail. Relaxed in place of the release or
+// Mutations, tried by hand, each of which makes a test fail. Relaxed in place of the release or
 // acquire of `abandoned_`, or of the release of `next`; half of `holders_`' acq_rel; looking for
 // tasks before asking whether the shard is abandoned; an inbox that ends without admitting
 // arrivals; a thread that ends without abandoning its shards. Segments and cells: see

@@ -2,8 +2,8 @@
 // Small segments make their ends, where segments are linked and reused, the usual case.
 #include <gyre/exec/inbox/sharded.hpp>
 
-#include <gyre/exec/inbox/inbox_stress_suite.hpp>
-#include <gyre/exec/inbox/inbox_suite.hpp>
+#include <gyre/exec/inbox/inbox_stress_test_suite.hpp>
+#include <gyre/exec/inbox/inbox_test_suite.hpp>
 
 #include <deque>
 #include <memory>

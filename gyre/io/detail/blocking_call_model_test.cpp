@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// A call on another thread under every schedule: begun, ended and stopped at once, the coroutine
-// goes on exactly once, with the result if the call was made and only then; and nothing of it is
-// touched, nor left, after its end, nor when it is destroyed at any time before.
+// Model tests of a call on another thread, begun, ended and stopped concurrently: the coroutine
+// resumes exactly once, with the result if and only if the call was made; nothing of the wait is
+// touched or leaked after its end, even if it is destroyed before.
 //
-// Found here when tried: beginning the call by a load and a store, or whatever was found; going on
-// whatever give_up() or begin() found; a ticket that give_up() does not withdraw while it begins; a
-// share of the ticket that is not released; a callback that is left behind; destroying it without
-// waiting for a call that has been made, or for its wake-up.
+// Mutations, tried by hand, that these tests find: beginning the call by a load and a store, or
+// regardless of the state; resuming regardless of the result of give_up() or begin(); a ticket that
+// give_up() does not withdraw while it begins; a share of the ticket that is not released; a
+// callback that stays registered; destruction without waiting for a call that has been made, or for
+// its wake-up.
 #include <gyre/io/detail/blocking_call.hpp>
 
 #include <tests/model/model.hpp>
@@ -47,7 +48,7 @@ struct worker final : gyre::executor {
   std::unique_ptr<model::thread> thread;
 };
 
-// A queue that nobody serves for the time being.
+// A queue that no thread serves at present.
 struct shelf final : gyre::executor {
   void post(gyre::operation& op) noexcept override { left = &op; }
   bool running_here() const noexcept override { return false; }
@@ -69,7 +70,7 @@ struct bell final : gyre::executor {
   gyre::operation* left = nullptr;
 };
 
-// Goes on where it is posted.
+// Resumes on the thread that posts it.
 struct on_the_spot final : gyre::executor {
   void post(gyre::operation& op) noexcept override { op.execute(); }
   bool running_here() const noexcept override { return true; }
@@ -85,8 +86,8 @@ struct fake_frame {
   std::function<void()> go_on = [] {};
 };
 
-// A coroutine that awaits a call, as far as the call sees it. On the heap, where every access
-// after its end is found.
+// A coroutine that awaits a call, reduced to its interface to the call. On the heap, where the
+// checker finds every access after its end.
 struct caller {
   caller(gyre::executor& pool, gyre::executor& where, inplace_stop_token stop, file_steps& steps)
       : call(&pool, steps, true) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests of the buffers that a ring receives into, with a ring of their own.
+// Tests of the buffers into which a ring receives, with a ring of their own.
 #include <gyre/io/detail/buffer_ring.hpp>
 
 #include <gyre/io/uring_support.hpp>
@@ -39,7 +39,7 @@ class BufferRing : public testing::Test {
     if (std::exchange(open_, false)) io_uring_queue_exit(&ring_);
   }
 
-  // The outcome of receiving a message that is there: the buffer and the count, or none.
+  // Receives a pending message: the buffer and the count, or nothing.
   std::optional<std::pair<std::uint16_t, std::size_t>> receive(const std::string& text) {
     EXPECT_EQ(::send(ends_.second.get(), text.data(), text.size(), 0), std::ssize(text));
     io_uring_sqe* const sqe = io_uring_get_sqe(&ring_);
@@ -133,7 +133,7 @@ TEST_F(BufferRing, AQueueKeepsBytesInOrderUntilTheyAreReadOrLent) {
   for (std::size_t i = 0; i < 300; ++i) EXPECT_FALSE(lend(numbered(i)).empty());
 }
 
-TEST_F(BufferRing, WhatIsDroppedOrRecycledCanBeUsedAgain) {
+TEST_F(BufferRing, DroppedAndRecycledBuffersCanBeUsedAgain) {
   for (std::size_t i = 0; i < 300; ++i) {
     buffer_ring::queue queue;
     const auto [kept, count] = receive(numbered(i)).value();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests of the ring that carries out calls on files, by itself and under a loop. A pipe and an
-// event descriptor stand for files that keep a reader waiting for as long as a test wants.
+// Tests of the ring for file operations, alone and with a loop. A pipe and an event descriptor
+// replace files whose reads block for as long as a test needs.
 #include <gyre/io/detail/file_ring.hpp>
 
 #include <gyre/base/unique_fd.hpp>
@@ -264,7 +264,7 @@ TEST_F(FileRing, WaitsForTheKernelWhenItIsDestroyed) {
   EXPECT_EQ(::read(pipe_.reader.get(), bytes_.data(), 4), 4) << "nobody else reads it";
 }
 
-// The kernel does with a thread what it did for it.
+// The kernel usually cancels a thread's requests when the thread ends; this call must survive.
 TEST_F(FileRing, OutlivesTheThreadThatStartedACall) {
   file_ring ring;
   recorded_call reading(pipe_.read(bytes_));

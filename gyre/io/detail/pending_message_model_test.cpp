@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One message for many wakers, under every schedule: nobody relies on a message in vain.
+// Model tests of one message for many wakers: no waker relies on a message that is not sent.
 //
 // Tried by hand, one at a time, and which tests fail:
 //   begin() exchanges relaxed: both
@@ -23,8 +23,7 @@ namespace model = gyre::model;
 
 constexpr auto relaxed = std::memory_order_relaxed;
 
-// A loop that waits for messages, and wakers, each with a flag that nothing but the message makes
-// visible.
+// A loop that waits for messages, and wakers, each with a flag that only the message makes visible.
 struct party {
   void post(std::size_t waker, bool can_send = true) {
     posted[waker].store(true, relaxed);

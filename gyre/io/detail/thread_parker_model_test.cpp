@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Parking under every schedule: no wake-up is lost, not even by a waiter that parks at one time and
-// polls at another, and no system call is made without need.
+// Model tests of parking: no wake-up is lost, even by a waiter that alternates between parking and
+// polling, and no needless system call is made.
 //
 // Tried by hand, one at a time, and which tests fail:
 //   park() waits whatever the compare-exchange said: AParkAfterAWakeUp…
@@ -40,7 +40,7 @@ constexpr auto relaxed = std::memory_order_relaxed;
 constexpr steady_time for_ever = steady_time::max();
 constexpr steady_time until_past{};
 
-// futex(2), for one owner: looks at the word and lies down in one step, as seen by wakers.
+// futex(2), for one owner: checks the word and sleeps in one step, as seen by wakers.
 struct model_futex {
   static void wait(const gyre::detail::atomic<std::uint32_t>& word, std::uint32_t expected,
                    steady_time deadline) {
@@ -81,7 +81,7 @@ struct model_futex {
 
 using thread_parker = gyre::detail::basic_thread_parker<model_futex>;
 
-// A poller reduced to its two ways to wait. Each waker has a flag of its own, which nothing but the
+// A poller reduced to its two ways of waiting. Each waker has a flag of its own, which only the
 // wake-up makes visible.
 struct waiter {
   void park(steady_time deadline) {
@@ -196,7 +196,8 @@ TEST(ThreadParkerModel, NoWakeUpIsLostToASignal) {
   EXPECT_TRUE(checked.exhaustive);
 }
 
-// Which of the two ways it waits in first: as its first descriptor is watched, or its last no more.
+// Parameter: the first of the two ways of waiting: the first descriptor is added, or the last
+// removed.
 void switch_between(bool polls_first) {
   const auto checked = model::check({.preemptions = model::unlimited}, [=] {
     waiter waits;

@@ -169,7 +169,7 @@ TEST(ThreadParker, IsWokenFromASignalHandler) {
   parker.park(for_ever);
 }
 
-// Does not wait, but tells that it was asked to.
+// Records the call instead of waiting.
 struct counting_futex {
   static void wait(const gyre::detail::atomic<std::uint32_t>&, std::uint32_t, steady_time) {
     ++waits;

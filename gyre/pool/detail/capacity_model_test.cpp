@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Waiting for slots under every schedule: a queued waiter gets a released slot before any later
-// request, or is told that the capacity is closed, or was cancelled. Deadlines do not pass here, so
-// that looking again saves no thread.
+// Model tests of waiting for slots: a queued waiter gets a released slot before any later request,
+// or learns that the capacity is closed, or was cancelled. Deadlines do not pass here, so that a
+// periodic check rescues no thread.
 //
 // Tried by hand: each of these changes makes a test fail. No release in release() or no acquire in
 // acquire_between(); a waiter that queues without looking whether a slot is free, or the capacity
@@ -30,7 +30,7 @@ using gyre::detail::admission_result;
 
 constexpr steady_time for_ever = steady_time::max();
 
-// futex(2): looks at the word and falls asleep in one step, as seen by wakers.
+// futex(2): checks the word and sleeps in one step, as seen by wakers.
 struct model_futex {
   using word = gyre::detail::capacity_futex::word;
   static void wait(const word& on, std::uint32_t expected, steady_time /*deadline*/) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests of the capacity of a pool. Its model test shows that no interleaving loses a blocked
+// Tests of the capacity of a pool. Its model test shows that no interleaving forgets a blocked
 // thread.
 #include <gyre/pool/detail/capacity.hpp>
 
@@ -171,7 +171,7 @@ TEST_P(CapacityQueue, SkipsCancelledWaiters) {
   EXPECT_FALSE(room.cancel(other)) << "it was served before";
 }
 
-// A thread that waits is served though another one takes every slot that it can get.
+// A waiting thread is served although another one takes every slot that it can get.
 TEST_P(CapacityQueue, ServesAThreadBeforeOtherRequests) {
   capacity room(GetParam());
   ASSERT_TRUE(room.try_acquire(GetParam()));

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// The end of a submitted task under every schedule: a waiter is woken once, the last side frees the
-// state, and nothing is touched after that.
+// Model tests of the end of a submitted task: a waiter is woken once, the last side frees the
+// state, and nothing touches the state after that.
 //
-// Found here when tried, one at a time: in finish() and abandon() either half of acq_rel left out,
-// in await() the release, in cancel_wait() and is_finished() the acquire; finish() as a load and a
-// store, without a wake-up, with another look at the word before it, or freeing nothing; finish()
-// and cancel_wait() that both resume, or resume a coroutine that does not wait yet; await() that
-// overlooks either; a sleep without its bit, or in spite of the end; abandon() that never frees.
+// Mutations, tried by hand, that these tests find: in finish() and abandon() either half of acq_rel
+// omitted, in await() the release, in cancel_wait() and is_finished() the acquire; finish() as a
+// load and a store, without a wake-up, with another look at the word before it, or freeing nothing;
+// finish() and cancel_wait() that both resume, or resume a coroutine that does not wait yet;
+// await() that overlooks either; a sleep without its bit, or in spite of the end; abandon() that
+// never frees.
 #include <gyre/pool/future.hpp>
 
 #include <gyre/base/detail/futex.hpp>
@@ -108,7 +109,7 @@ TEST(FutureStateModel, FutureThatIsDroppedLeavesNothing) {
   EXPECT_TRUE(checked.exhaustive);
 }
 
-// Looks, gives up, and waits again: the sleeper's bit comes and goes.
+// Checks, gives up, and waits again: the sleeper's bit is set and cleared.
 TEST(FutureStateModel, ThreadMaySleepInSteps) {
   const auto checked = model::check({.preemptions = 3}, [] {
     struct idle final : gyre::detail::helper {
@@ -138,8 +139,8 @@ struct bell final : gyre::executor {
 
 struct fake_promise : gyre::detail::promise_base {};
 
-// A coroutine that awaits a future, as far as the future sees it. On the heap, where every access
-// after its end is found.
+// A coroutine that awaits a future, reduced to its interface to the future. On the heap, where the
+// checker finds every access after its end.
 struct caller {
   caller(future<int> result, gyre::executor& where, inplace_stop_token stop)
       : awaiter(std::move(result).operator co_await()) {
@@ -179,7 +180,7 @@ TEST(FutureStateModel, CoroutineThatWaitsGetsTheResult) {
   EXPECT_TRUE(checked.exhaustive);
 }
 
-// Goes on where it is posted, which is the end of the coroutine.
+// Resumes on the thread that posts it, which is the end of the coroutine.
 struct on_the_spot final : gyre::executor {
   void post(gyre::operation&) noexcept override { go_on(); }
   bool running_here() const noexcept override { return true; }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The sleep of a pool's workers under every schedule within the bounds given: no task is slept
-// through, and tasks that need each other get a worker each.
+// Model tests of the sleep of a pool's workers, within bounds: no worker sleeps through a task, and
+// tasks that need each other get a worker each.
 //
 // Tried by hand: each of these changes makes a test fail. Without the light fence, or the heavy
 // one; a notifier that relies on a searcher without telling it; no last look in park(); no wake-up
@@ -19,7 +19,7 @@
 #include <cstddef>
 #include <cstdint>
 
-// futex(2) in the model: a sleeper lies awake.
+// futex(2) in the model: the sleeper polls the word, so a wake-up needs no call.
 namespace gyre::detail {
 void futex_wait_until(const atomic<std::uint32_t>& word, std::uint32_t expected,
                       steady_time /*deadline*/) noexcept {
@@ -36,9 +36,9 @@ using gyre::detail::parker;
 
 enum class chain { always, if_there_is_more };
 
-// A pool reduced to the protocol. Each task has a flag of its own in the place of a queue, which
-// gives the protocol no order to lean on. The worker that runs the last task ends the others;
-// if a task is slept through none does, which the checker reports.
+// A pool reduced to the protocol. Each task has a flag of its own instead of a queue, whose memory
+// order would hide errors of the protocol. The worker that runs the last task ends the others; if a
+// task is missed no worker does, which the checker reports as a deadlock.
 template <int Tasks>
 struct pool {
   void post(std::size_t task) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests of where idle workers sleep. That no interleaving loses a wake-up is for the model test to
-// show; here are real sleeps, deadlines, and many threads.
+// Tests of the sleep of idle workers, with real sleeps, deadlines and many threads. The model test
+// shows that no interleaving loses a wake-up.
 #include <gyre/pool/detail/idle_workers.hpp>
 
 #include <gyre/base/fence.hpp>

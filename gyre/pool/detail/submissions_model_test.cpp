@@ -145,7 +145,7 @@ TEST(SubmissionsModel, SlotsOfThreadsThatEndComeBackInAnyOrder) {
   EXPECT_TRUE(checked) << checked;
 }
 
-TEST(SubmissionsModel, WhatRanWasCounted) {
+TEST(SubmissionsModel, ExecutedTasksAreCounted) {
   const auto checked = model::check({.preemptions = 3, .stale_reads = 2}, [] {
     capacity room(stocks_of_one);
     small_submissions waiting(room);

@@ -173,7 +173,7 @@ TYPED_TEST(Submission, AShardBeingRunIsNotInTheWayOfTheOthers) {
   EXPECT_EQ(this->run_all(), 1U);
 }
 
-TYPED_TEST(Submission, WhatWasNotRunIsDestroyedAtTheEnd) {
+TYPED_TEST(Submission, PendingTasksAreDestroyedAtTheEnd) {
   fates told;
   capacity other_room(100);
   {

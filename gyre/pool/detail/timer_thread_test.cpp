@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Timers that expire on any of several threads, and what waits with them: all that was written for
-// the one thread of a loop.
+// Tests of timers that expire on any of several threads, and of waits with timers, which were
+// written for the single thread of a loop.
 #include <gyre/pool/detail/timer_thread.hpp>
 
 #include <gyre/base/intrusive_queue.hpp>
@@ -209,7 +209,7 @@ TEST_F(TimerThread, MayStartItselfAgain) {
   ticks.wait();
 }
 
-// Each either expires or is cancelled, whoever comes first.
+// Each timer either expires or is cancelled, whichever is first.
 TEST_F(TimerThread, CancellingIsExact) {
   for (int round = 0; round < 200; ++round) {
     std::atomic<int> expired = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests of the deque. That no interleaving loses or doubles an element is for its model test to
-// show; here it meets real processors, and long runs.
+// Tests of the deque on real processors, in long runs. Its model test shows that no interleaving
+// loses or duplicates an element.
 #include <gyre/pool/detail/work_deque.hpp>
 
 #include <gyre/base/fence.hpp>
@@ -149,8 +149,8 @@ TEST(WorkDeque, DoesNotGrowWhileFewElementsPassThrough) {
   EXPECT_EQ(own.capacity(), 16);
 }
 
-// Elements are places in a vector of plain counters, so that ThreadSanitizer also watches over what
-// an element points to.
+// Elements are indices into a vector of plain counters, so that ThreadSanitizer also checks the
+// memory to which an element refers.
 class robbery {
  public:
   explicit robbery(std::size_t elements) : taken_(elements + 1, 0) {}

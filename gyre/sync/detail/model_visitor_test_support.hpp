@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A coroutine that waits, as far as a primitive sees it, for model tests: its executor wakes the
-// thread of the model that stands for it.
+// A waiting coroutine, reduced to its interface to a primitive, for model tests: its executor wakes
+// the model thread that represents it.
 #pragma once
 
 #include <gyre/task/context.hpp>
@@ -17,7 +17,7 @@
 
 namespace gyre::test {
 
-/// Rings instead of running what is posted.
+/// Wakes the model thread instead of running the posted operation.
 struct bell final : executor {
   void post(operation&) noexcept override { rung.wake(); }
   bool running_here() const noexcept override { return true; }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The protocol of waiting under every schedule, in the smallest primitive that needs all of it: a
-// waiter that is completed, cancelled and destroyed at once is woken exactly once or not at all,
-// and nothing of it is touched when it may be gone.
+// Model tests of the protocol of waiting, in the smallest primitive that needs all of it: a waiter
+// that is concurrently completed, cancelled and destroyed is woken exactly once or not at all, and
+// nothing touches it after its possible end.
 #include <gyre/sync/detail/waiter.hpp>
 
 #include <gyre/sync/detail/model_visitor_test_support.hpp>

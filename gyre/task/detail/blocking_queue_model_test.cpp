@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The queue of a thread that waits for coroutines, under every schedule: no operation and no
-// wake-up is lost, nobody touches the queue once its last operation was handed over, and no system
-// call is made without need.
+// Model tests of the queue of a thread that waits for coroutines: no operation and no wake-up is
+// lost, nothing touches the queue once its last operation was handed over, and no needless system
+// call is made.
 //
 // Tried by hand, one at a time, and which tests fail:
 //   push() releases nothing, wakes nobody, stores in place of the compare-exchange, or takes the
@@ -34,8 +34,8 @@ namespace model = gyre::model;
 
 constexpr auto relaxed = std::memory_order_relaxed;
 
-// futex(2), for one sleeper: looks at the word and lies down in one step, as seen by wakers, who
-// know the word by its address alone.
+// futex(2), for one sleeper: checks the word and sleeps in one step, as seen by wakers, which know
+// the word by its address alone.
 struct model_futex {
   static void wait(const gyre::detail::atomic<std::uintptr_t>& word, std::uintptr_t expected) {
     ++waits;
@@ -73,7 +73,7 @@ struct model_futex {
 
 using queue = gyre::detail::basic_blocking_queue<model_futex>;
 
-// Writes down when it runs what its poster wrote before.
+// Reads, when it runs, the value that its poster wrote before.
 struct message : gyre::operation {
   message()
       : operation([](operation& self) {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// A join whose loop changes threads, under every schedule: each child runs once, the parent goes on
-// once, when all have finished, and sees what they did.
+// Model tests of a join whose loop changes threads: each child runs once, the parent resumes once,
+// when all children have finished, and sees their writes.
 //
-// Found here when tried: either half of acq_rel left out in finish() and in child_finished(); the
-// loop's end counted by each starter; contexts not kept, or kept by a store; a child's end not told
-// to its starter.
+// Mutations, tried by hand, that these tests find: either half of acq_rel left out in finish() and
+// in child_finished(); the loop's end counted by each starter; contexts not kept, or kept by a
+// store; a child's end not told to its starter.
 #include <gyre/task/detail/fork_join.hpp>
 
 #include <gyre/task/when_all.hpp>
@@ -64,7 +64,7 @@ struct gate {
   model::event suspended;
 };
 
-// A coroutine that runs `parent` in a context that tells its end.
+// A coroutine that runs `parent` in a context that reports its end.
 struct started {
   struct watched : gyre::task_context {
     int ends = 0;

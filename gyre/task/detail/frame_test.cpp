@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests of where frames come from, that they go back there, and how large they are.
+// Tests of the allocation, the deallocation and the size of frames.
 #include <gyre/task/detail/frame.hpp>
 
 #include <gyre/base/slab.hpp>
@@ -26,7 +26,7 @@ namespace {
 using gyre::sync_wait;
 using gyre::task;
 
-// Counts what is in use, and wants back what it gave: the same size, the same alignment.
+// Counts the blocks in use, and checks that size and alignment agree at deallocation.
 class tracking_resource final : public std::pmr::memory_resource {
  public:
   std::size_t in_use() const noexcept { return in_use_; }
@@ -119,7 +119,7 @@ TEST(FrameAllocator, ThatHasNoMemoryThrowsFromTheCall) {
       std::bad_alloc);
 }
 
-// Tells how large the last frame was that it gave. Of no size itself: nothing stays behind a frame.
+// Records the size of the last frame. An empty type, so that nothing is stored behind a frame.
 std::size_t measured_bytes = 0;
 
 template <class T>
@@ -179,7 +179,7 @@ TEST(FrameSize, IsAtMost64BytesBeyondTheUsersVariables) {
   EXPECT_LE(frame_of(awaits_twice), bound_of_two);
 }
 
-// Larger than what a slab gives.
+// Larger than any block of a slab.
 [[gnu::noinline]] task<int> large(int value) {
   std::array<int, 4096> numbers;
   std::iota(numbers.begin(), numbers.end(), value);

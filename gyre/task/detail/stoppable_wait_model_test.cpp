@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// A stoppable wait under every schedule: completed and stopped at once, on a home of several
-// threads, it resumes its coroutine exactly once, and nothing touches it afterwards.
+// Model tests of a stoppable wait, concurrently completed and stopped, on an executor with several
+// threads: it resumes its coroutine exactly once, and nothing touches it afterwards.
 //
-// Found here when tried: either half of acq_rel left out in exit_wait(); stop() that does not look
-// for the event; start_here() that exits before the stop callback is set.
+// Mutations, tried by hand, that these tests find: either half of acq_rel left out in exit_wait();
+// stop() that does not look for the event; start_here() that exits before the stop callback is set.
 #include <gyre/task/detail/stoppable_wait.hpp>
 
 #include <tests/model/model.hpp>
@@ -106,7 +106,7 @@ detached wait_for(signal& on, gyre::executor& home, gyre::task_context& context,
   ended.wake();
 }
 
-// Where the threads are that begin the wait and stop it.
+// Parameter: the threads that begin the wait and stop it.
 enum class threads { of_home, of_others };
 
 void check_race(threads callers, bool coroutine_is_elsewhere) {

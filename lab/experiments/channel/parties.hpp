@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who sends and who receives, and what they check. Each producer sends its numbers and then an end;
-// each consumer stops at the first end it gets. The last message of all is an end, so every number
-// has been received when all consumers have stopped.
+// Producers and consumers, and the checks that consumers make. Each producer sends its numbers and
+// then an end; each consumer stops at the first end that it gets. The last message of all is an
+// end, so every number has been received when all consumers have stopped.
 #pragma once
 
 #include <lab/harness/contender.hpp>
@@ -20,15 +20,15 @@ struct message {
 
 inline constexpr std::uint32_t end = std::numeric_limits<std::uint32_t>::max();
 
-/// Used by one coroutine or thread. Two cache lines apart from others: CPUs fetch lines in pairs.
+/// Used by one coroutine or thread. Aligned to two cache lines, as CPUs fetch lines in pairs.
 class alignas(128) producer {
  public:
-  producer(std::uint32_t self, std::uint32_t numbers, mishap sabotage)
+  producer(std::uint32_t self, std::uint32_t numbers, fault sabotage)
       : self_(self), numbers_(numbers), sabotage_(sabotage) {}
 
-  /// Whether there is another message to send, and which.
+  /// Stores the next message to send; false when there is none.
   bool next(message& to_send) {
-    if (next_ == numbers_ / 2 && sabotage_ != mishap::none) [[unlikely]]
+    if (next_ == numbers_ / 2 && sabotage_ != fault::none) [[unlikely]]
       misbehave();
     if (next_ == end) return false;
     to_send = {self_, next_ < numbers_ ? next_ : end};
@@ -38,13 +38,13 @@ class alignas(128) producer {
 
  private:
   void misbehave() {
-    sabotage_ == mishap::lose ? ++next_ : --next_;
-    sabotage_ = mishap::none;
+    sabotage_ == fault::lose ? ++next_ : --next_;
+    sabotage_ = fault::none;
   }
 
   const std::uint32_t self_;
   const std::uint32_t numbers_;
-  mishap sabotage_;
+  fault sabotage_;
   std::uint32_t next_ = 0;
 };
 
@@ -74,13 +74,13 @@ class alignas(128) consumer {
   std::uint64_t out_of_order_ = 0;
 };
 
-/// All of a round. The first producer is the one that is sabotaged.
+/// The producers and consumers of a round. Sabotage affects the first producer.
 struct parties {
-  parties(std::uint32_t pairs, std::uint64_t numbers_of_each, mishap sabotage)
+  parties(std::uint32_t pairs, std::uint64_t numbers_of_each, fault sabotage)
       : numbers(numbers_of_each) {
     for (std::uint32_t i = 0; i < pairs; ++i) {
       producers.emplace_back(i, static_cast<std::uint32_t>(numbers),
-                             i == 0 ? sabotage : mishap::none);
+                             i == 0 ? sabotage : fault::none);
       consumers.emplace_back(pairs);
     }
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What it costs to hand values through a bounded queue, from P producers to P consumers: coroutines
-// on one loop, or each on a loop in a thread of its own.
+// Cost of passing values through a bounded queue from P producers to P consumers: coroutines on one
+// loop, or each on a loop in a thread of its own.
 #pragma once
 
 #include <lab/experiments/channel/parties.hpp>
@@ -29,35 +29,35 @@ struct parameters {
   channel::placement placement = placement::one_loop;
 };
 
-/// What a contender must offer: a queue of so many messages.
+/// The interface of a contender: a queue constructed with its capacity in messages.
 template <class Queue>
 concept contender_queue =
     std::constructible_from<Queue, std::uint32_t> &&
     requires(Queue& queue, producer& from, consumer& to) {
-      queue.produce(from);  // sends all of it; on a thread of its own
-      queue.consume(to);    // receives until that has its end; on a thread of its own
+      queue.produce(from);  // sends all messages of `from`; on a thread of its own
+      queue.consume(to);    // receives until `to` gets an end; on a thread of its own
     };
 
-/// And if it has coroutines on a loop.
+/// The additional interface of a contender with coroutines on a loop.
 template <class Queue>
 concept has_loop = requires(Queue& queue, parties& all) {
-  queue.run(all);  // all of them on this thread
+  queue.run(all);  // runs all producers and consumers on this thread
 };
 
-/// Rounds of threads that start together; a round is over when the last is done.
+/// Rounds of threads that start together; a round ends when the last thread has finished.
 template <class Queue>
-class crew {
+class thread_rounds {
  public:
-  crew(Queue& queue, parties& all, stopwatch& watch)
-      : queue_(queue), all_(all), line_(std::ssize(all.producers) * 2, toggle{watch}) {}
+  thread_rounds(Queue& queue, parties& all, stopwatch& watch)
+      : queue_(queue), all_(all), barrier_(std::ssize(all.producers) * 2, toggle{watch}) {}
 
   void run() {
     std::vector<std::jthread> threads;
     for (producer& each : all_.producers) {
-      threads.emplace_back([this, &each] { between_lines([&] { queue_.produce(each); }); });
+      threads.emplace_back([this, &each] { run_between_barriers([&] { queue_.produce(each); }); });
     }
     for (consumer& each : all_.consumers) {
-      threads.emplace_back([this, &each] { between_lines([&] { queue_.consume(each); }); });
+      threads.emplace_back([this, &each] { run_between_barriers([&] { queue_.consume(each); }); });
     }
   }
 
@@ -73,27 +73,27 @@ class crew {
   };
 
   template <class Work>
-  void between_lines(Work work) {
-    line_.arrive_and_wait();
+  void run_between_barriers(Work work) {
+    barrier_.arrive_and_wait();
     work();
-    line_.arrive_and_wait();
+    barrier_.arrive_and_wait();
   }
 
   Queue& queue_;
   parties& all_;
-  std::barrier<toggle> line_;
+  std::barrier<toggle> barrier_;
 };
 
 template <contender_queue Queue>
 void run_round(Queue& queue, parties& all, placement where, stopwatch& watch) {
   if (where == placement::threads) {
-    crew(queue, all, watch).run();
+    thread_rounds(queue, all, watch).run();
   } else if constexpr (has_loop<Queue>) {
     watch.start();
     queue.run(all);
     watch.stop();
   } else {
-    throw usage_error("there is no such placement here");
+    throw usage_error("this contender has no placement one_loop");
   }
 }
 
@@ -102,7 +102,7 @@ template <contender_queue Queue>
 void run(const parameters& cell, const harness_options& harness, report& result) {
   stopwatch watch(harness.handicap);
   Queue queue(cell.capacity);
-  parties few(cell.pairs, cell.values / 50 / cell.pairs + 1, mishap::none);
+  parties few(cell.pairs, cell.values / 50 / cell.pairs + 1, fault::none);
   run_round(queue, few, cell.placement, watch);
   parties all(cell.pairs, cell.values / cell.pairs, harness.sabotage);
   const auto allocations_before = allocations();
@@ -114,8 +114,8 @@ void run(const parameters& cell, const harness_options& harness, report& result)
   result.metric("seconds", watch.seconds());
   result.metric("peak_memory_bytes", peak_memory_bytes());
   if (allocations_after) {
-    const auto made = static_cast<double>(*allocations_after - *allocations_before);
-    result.metric("allocations_per_value", made / static_cast<double>(values));
+    const auto count = static_cast<double>(*allocations_after - *allocations_before);
+    result.metric("allocations_per_value", count / static_cast<double>(values));
   }
   result.check("values_received", all.received(), values);
   result.check("sum", all.sum(), all.expected_sum());

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// boost::asio: a connection waits until it can be read from, with async_wait, and then reads into a
-// buffer that all share: asio's documentation advises this for programs that hold many connections,
-// as async_read_some would want a buffer from each. No locks.
+// boost::asio: a connection waits with async_wait until it is readable, and then reads into a
+// buffer that all connections share: asio's documentation advises this for programs that hold many
+// connections, as async_read_some would need a buffer for each. No locks.
 #include <lab/experiments/connections/workload.hpp>
 #include <lab/harness/boost_version.hpp>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// gyre's callbacks: a watch on the listener, and a tcp_server that is handed what was accepted, as
-// it makes its listeners itself.
+// gyre's callbacks: a watch on the listener, and a tcp_server that adopts the accepted sockets, as
+// a tcp_server makes its own listeners.
 #include <gyre/base/unique_fd.hpp>
 #include <gyre/exec/fd_watch.hpp>
 #include <gyre/exec/loop.hpp>

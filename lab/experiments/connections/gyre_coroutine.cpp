@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// gyre's coroutines: one that accepts, and one for each connection, which receives into the loop's
-// memory and so has no buffer of its own.
+// gyre's coroutines: one that accepts, and one per connection, which receives into the loop's
+// buffer instead of one of its own.
 #include <gyre/base/unique_fd.hpp>
 #include <gyre/exec/loop.hpp>
 #include <gyre/io/received.hpp>

@@ -28,11 +28,11 @@ class libevent_server {
     for (;;) {
       const int fd = accept4(listener, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
       if (fd < 0) return;
-      bufferevent* const made =
+      bufferevent* const event =
           bufferevent_socket_new(static_cast<event_base*>(base), fd, BEV_OPT_CLOSE_ON_FREE);
-      if (made == nullptr) throw std::bad_alloc();
-      bufferevent_setcb(made, &on_read, nullptr, &on_end, nullptr);
-      bufferevent_enable(made, EV_READ | EV_WRITE);
+      if (event == nullptr) throw std::bad_alloc();
+      bufferevent_setcb(event, &on_read, nullptr, &on_end, nullptr);
+      bufferevent_enable(event, EV_READ | EV_WRITE);
     }
   }
 

@@ -34,9 +34,9 @@ class libuv_server {
   static constexpr int backlog = 4096;
 
   static void on_connection(uv_stream_t* from, int) {
-    auto* const made = new uv_tcp_t;
-    uv_tcp_init(from->loop, made);
-    auto* const stream = reinterpret_cast<uv_stream_t*>(made);
+    auto* const connection = new uv_tcp_t;
+    uv_tcp_init(from->loop, connection);
+    auto* const stream = reinterpret_cast<uv_stream_t*>(connection);
     if (uv_accept(from, stream) == 0) {
       uv_read_start(stream, &lend, &on_read);
     } else {
@@ -50,7 +50,7 @@ class libuv_server {
 
   static void on_read(uv_stream_t* from, ssize_t got, const uv_buf_t* buffer) {
     if (got < 0) return end(from);
-    if (got == 0) return;  // would have had to wait
+    if (got == 0) return;  // EAGAIN
     const uv_buf_t data = uv_buf_init(buffer->base, static_cast<unsigned>(got));
     uv_try_write(from, &data, 1);
   }

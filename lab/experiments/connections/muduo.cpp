@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// muduo: a Channel for the listener, and a TcpConnection per connection, held and let go as muduo's
-// TcpServer does, which itself cannot take a socket that already listens.
+// muduo: a Channel for the listener, and a TcpConnection per connection, held and released as in
+// muduo's TcpServer, which itself cannot take a socket that already listens.
 #include <lab/experiments/connections/workload.hpp>
 
 #include <muduo/base/Logging.h>
@@ -38,16 +38,16 @@ class muduo_server {
       const int fd = accept4(listener, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
       if (fd < 0) return;
       const std::string name = std::to_string(++accepted_);
-      auto made = std::make_shared<net::TcpConnection>(&loop_, name, fd, nowhere_, nowhere_);
-      connections_[name] = made;
-      made->setConnectionCallback([](const net::TcpConnectionPtr&) {});
-      made->setMessageCallback([](const net::TcpConnectionPtr& connection, net::Buffer* buffer,
+      auto peer = std::make_shared<net::TcpConnection>(&loop_, name, fd, nowhere_, nowhere_);
+      connections_[name] = peer;
+      peer->setConnectionCallback([](const net::TcpConnectionPtr&) {});
+      peer->setMessageCallback([](const net::TcpConnectionPtr& connection, net::Buffer* buffer,
                                   Timestamp) { connection->send(buffer); });
-      made->setCloseCallback([this](const net::TcpConnectionPtr& connection) {
+      peer->setCloseCallback([this](const net::TcpConnectionPtr& connection) {
         connections_.erase(connection->name());
         loop_.queueInLoop([connection] { connection->connectDestroyed(); });
       });
-      made->connectEstablished();
+      peer->connectEstablished();
     }
   }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The client's side: connections are made, some at a time, each used for a byte there and back, and
-// then either kept or closed.
+// The client of the experiment: makes connections, some at a time, uses each for one byte there and
+// back, and then keeps or closes it.
 #pragma once
 
 #include <lab/harness/contender.hpp>
@@ -20,45 +20,45 @@
 
 namespace lab::connections {
 
-/// What becomes of a connection that has had its answer.
+/// The action after a connection's answer: keep the connection, or close it.
 enum class then { stays, leaves };
 
-/// One thread's.
+/// The client's connections. Thread-safety: one thread.
 class visitors {
  public:
   explicit visitors(std::uint16_t port)
       : port_(port), epoll_(network::checked(epoll_create1(EPOLL_CLOEXEC), "epoll_create1")) {}
 
-  /// Makes `count` connections, or as many as can be made until `deadline`. Returns early when none
-  /// gets anywhere for 3 s. With `sabotage`, one does not send its byte, or sends two.
+  /// Makes `count` connections, or as many as can be made until `deadline`. Returns early when no
+  /// connection makes progress for 3 s. With `sabotage`, one sends no byte or two bytes.
   void visit(std::uint64_t count, clock::time_point deadline, connections::then then,
-             mishap sabotage = mishap::none) {
+             fault sabotage = fault::none) {
     then_ = then;
     sabotage_ = sabotage;
-    unlucky_ = begun_ + count / 2;
+    sabotaged_ = begun_ + count / 2;
     const std::uint64_t end = begun_ + count;
     clock::time_point progress = clock::now();
     bool late = false;
     for (;;) {
       while (!late && begun_ < end && under_way_ < most_under_way) begin();
       if (under_way_ == 0) return;
-      const bool some = take_turn();
+      const bool progressed = take_turn();
       const auto now = clock::now();
       late = now >= deadline;
-      if (some) progress = now;
+      if (progressed) progress = now;
       if (now - progress > std::chrono::seconds(3)) return;
     }
   }
 
-  /// Looks whether connections that stayed are quiet, as they should be.
-  void look() {
+  /// Receives what arrives on idle connections, which should be nothing.
+  void receive_pending() {
     while (take_turn(0)) {
     }
   }
 
   std::uint64_t begun() const { return begun_; }
   std::uint64_t answered() const { return answered_; }
-  std::uint64_t wrong() const { return wrong_; }  ///< more or other bytes than were sent, or lost
+  std::uint64_t wrong() const { return wrong_; }  ///< wrong answers, and lost connections
 
  private:
   static constexpr std::uint64_t most_under_way = 64;
@@ -97,34 +97,34 @@ class visitors {
   }
 
   void ask(int fd) {
-    visitor& who = at(fd);
-    who.state = state::asking;
-    const auto byte = static_cast<std::byte>(who.number);
+    visitor& client = at(fd);
+    client.state = state::asking;
+    const auto byte = static_cast<std::byte>(client.number);
     const std::array<std::byte, 2> bytes{byte, byte};
     std::size_t size = 1;
-    if (who.number == unlucky_ && sabotage_ == mishap::lose) size = 0;
-    if (who.number == unlucky_ && sabotage_ == mishap::duplicate) size = 2;
-    if (size > 0 && ::send(fd, bytes.data(), size, MSG_NOSIGNAL) < 0) leave(fd);
+    if (client.number == sabotaged_ && sabotage_ == fault::lose) size = 0;
+    if (client.number == sabotaged_ && sabotage_ == fault::duplicate) size = 2;
+    if (size > 0 && ::send(fd, bytes.data(), size, MSG_NOSIGNAL) < 0) close_connection(fd);
   }
 
   void receive(int fd) {
-    visitor& who = at(fd);
+    visitor& client = at(fd);
     std::array<std::byte, 16> bytes;
     const ssize_t got = recv(fd, bytes.data(), bytes.size(), 0);
     if (got < 0 && errno == EAGAIN) return;
-    const bool right =
-        got == 1 && who.state == state::asking && bytes[0] == static_cast<std::byte>(who.number);
+    const bool right = got == 1 && client.state == state::asking &&
+                       bytes[0] == static_cast<std::byte>(client.number);
     if (!right) {
       ++wrong_;
     } else {
       ++answered_;
     }
-    if (got <= 0 || (right && then_ == then::leaves)) return leave(fd);
-    if (who.state == state::asking) --under_way_;
-    who.state = state::idle;
+    if (got <= 0 || (right && then_ == then::leaves)) return close_connection(fd);
+    if (client.state == state::asking) --under_way_;
+    client.state = state::idle;
   }
 
-  void leave(int fd) {
+  void close_connection(int fd) {
     if (at(fd).state != state::idle) --under_way_;
     close(fd);
   }
@@ -132,8 +132,8 @@ class visitors {
   std::uint16_t port_;
   int epoll_;
   connections::then then_ = then::stays;
-  mishap sabotage_ = mishap::none;
-  std::uint64_t unlucky_ = 0;
+  fault sabotage_ = fault::none;
+  std::uint64_t sabotaged_ = 0;
   std::uint64_t begun_ = 0;
   std::uint64_t under_way_ = 0;
   std::uint64_t answered_ = 0;

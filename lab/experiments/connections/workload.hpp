@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a connection costs a server: to accept it, to hold it while it is idle, and to let it go.
-// Each connection is used for one byte there and back, so it has all that one in use has.
+// Cost of a connection to a server: accepting it, holding it while it is idle, and closing it. Each
+// connection is used for one byte there and back, so that it has everything a used connection has.
 #pragma once
 
 #include <lab/experiments/connections/visitors.hpp>
@@ -20,10 +20,10 @@
 
 namespace lab::connections {
 
-/// A contender: accepts connections on `listener`, a non-blocking socket, without end, returns what
-/// arrives on each, and closes it when its other end is closed. It runs on one thread and never
-/// returns. One that does not run on every machine has a static probe() as well, which throws
-/// cannot_run on those where it does not.
+/// A contender: accepts connections on `listener`, a non-blocking socket, for ever, echoes the
+/// bytes of each, and closes a connection when its peer closes. It runs on one thread and never
+/// returns. A contender that does not run on every machine also has a static probe(), which throws
+/// cannot_run on machines where it does not run.
 template <class Contender>
 concept contender_server = requires(int listener) { Contender::serve(listener); };
 
@@ -35,7 +35,8 @@ struct workload {
 
   static void describe(parameters& cell, arguments& options) {
     options.number("connections", cell.connections, "connections that stay", 2, 1'000'000)
-        .number("duration-ms", cell.duration_ms, "how long connections come and go", 1, 3'600'000);
+        .number("duration-ms", cell.duration_ms, "milliseconds in which connections come and go", 1,
+                3'600'000);
   }
 
   template <contender_server Contender>
@@ -47,45 +48,45 @@ struct workload {
     side.serve([](network::usage&) {});
   }
 
-  /// Some connections come and go first, to warm up. Then so many come and stay, which is timed and
-  /// after which the server's memory is looked at; then others come and go while those are idle.
+  /// Some connections come and go first, to warm up. Then `connections` come and stay, which is
+  /// timed, and the server's memory is read; then others come and go while those are idle.
   template <contender_server Contender>
   static void run(const parameters& cell, const harness_options& harness, report& result) {
     constexpr clock::time_point never = clock::time_point::max();
     constexpr std::uint64_t warm_up = 200;
-    const network::sides sides = network::split(harness.pin);
+    const network::side_cpus cpus = network::split_cpus(harness.pin);
     network::raise_descriptor_limit(cell.connections + network::spare_descriptors);
-    network::server_process server({.connections = cell.connections}, sides.server);
+    network::server_process server({.connections = cell.connections}, cpus.server);
     server.await_serving();
-    pin_thread(sides.client);
+    pin_thread(cpus.client);
 
-    visitors made(server.port());
-    made.visit(warm_up, never, then::leaves);
+    visitors clients(server.port());
+    clients.visit(warm_up, never, then::leaves);
     const network::usage before = server.used();
     stopwatch coming(harness.handicap);
     coming.start();
-    made.visit(cell.connections, never, then::stays, harness.sabotage);
+    clients.visit(cell.connections, never, then::stays, harness.sabotage);
     coming.stop();
     const network::usage idle = server.used();
-    made.look();
-    result.check("connections_answered", made.answered(), warm_up + cell.connections);
-    result.check("wrong_answers", made.wrong(), 0);
+    clients.receive_pending();
+    result.check("connections_answered", clients.answered(), warm_up + cell.connections);
+    result.check("wrong_answers", clients.wrong(), 0);
     if (!result.ok()) return;
 
     stopwatch churning(harness.handicap);
     churning.start();
-    const std::uint64_t came = made.begun();
-    made.visit(std::numeric_limits<std::uint32_t>::max(),
-               clock::now() + std::chrono::milliseconds(cell.duration_ms), then::leaves);
-    const auto visits = static_cast<double>(made.begun() - came);
+    const std::uint64_t came = clients.begun();
+    clients.visit(std::numeric_limits<std::uint32_t>::max(),
+                  clock::now() + std::chrono::milliseconds(cell.duration_ms), then::leaves);
+    const auto visits = static_cast<double>(clients.begun() - came);
     churning.stop();
     const network::usage after = server.used();
-    made.look();
-    result.check("visits_answered", made.answered(), made.begun());
-    result.check("wrong_visits", made.wrong(), 0);
+    clients.receive_pending();
+    result.check("visits_answered", clients.answered(), clients.begun());
+    result.check("wrong_visits", clients.wrong(), 0);
 
     const auto connections = static_cast<double>(cell.connections);
-    // Memory is counted in pages, so less than one is not seen.
+    // Memory is counted in pages, so less than a page is invisible.
     const std::uint64_t more =
         std::max(idle.memory_bytes, before.memory_bytes + 4096) - before.memory_bytes;
     result.metric("bytes_per_connection",

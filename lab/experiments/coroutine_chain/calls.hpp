@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The contenders that are no coroutines.
+// The contenders without coroutines.
 #pragma once
 
 #include <lab/experiments/coroutine_chain/floors.hpp>
@@ -14,7 +14,7 @@ struct calls {
     int sum = 0;
     for (int i = 0; i < awaits; ++i) {
       int value = call_link<Frame, 0>();
-      benchmark::DoNotOptimize(value);  // or it would be called once
+      benchmark::DoNotOptimize(value);  // keeps the compiler from calling it once
       sum += value;
     }
     return sum;

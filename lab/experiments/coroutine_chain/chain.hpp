@@ -16,14 +16,14 @@
 
 namespace lab::coroutine_chain {
 
-/// What the end of a chain returns: a number the compiler cannot know, as others may write it. A
-/// chain that is sabotaged finds another one here.
+/// The result of the end of a chain: a number that the compiler cannot know, as other code may
+/// write it. Sabotage changes it.
 inline int chain_end = 1;
 
-/// What a chain of links N … 1 and its end return.
+/// The result of a chain of links N … 1 and its end.
 constexpr std::uint64_t sum_of_chain(std::uint64_t links) { return links * (links + 1) / 2 + 1; }
 
-/// Which coroutines a contender has: `Runtime::task<int>`.
+/// A contender's coroutine type: `Runtime::task<int>`.
 template <class Runtime>
 using task_of = Runtime::template task<int>;
 

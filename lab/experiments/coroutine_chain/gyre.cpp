@@ -12,7 +12,7 @@
 
 namespace {
 
-/// A parameter of the coroutine whose frame is looked at: see frame_bytes().
+/// A parameter of the coroutine whose frame is measured: see frame_bytes().
 struct watched {};
 
 struct gyre_runtime {
@@ -21,7 +21,7 @@ struct gyre_runtime {
 
   int wait(task<int> chain) { return gyre::sync_wait(std::move(chain)); }
 
-  /// Frames do not come from malloc but from slabs, which are mapped.
+  /// Frames come from slabs, which are mapped, instead of malloc.
   static std::uint64_t mappings() { return gyre::read_slab_stats().slabs_mapped; }
   static std::size_t frame_bytes();
 };

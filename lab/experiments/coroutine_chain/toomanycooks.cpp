@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// TooManyCooks: task<int> on its executor that runs where it is told to, on this thread.
+// TooManyCooks: task<int> on its single-threaded executor, which this thread runs.
 #define TMC_IMPL
 #include <lab/experiments/coroutine_chain/workload.hpp>
 

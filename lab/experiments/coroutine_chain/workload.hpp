@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What it costs to call one coroutine from another. Either nested, each awaiting the next, so that
-// all frames exist at once; or in sequence, one coroutine awaiting as many others in a row. The
-// chain is waited for synchronously, as in the published experiment, and every sum is checked.
+// Cost of calling one coroutine from another: nested, each awaiting the next, so that all frames
+// exist at once; or in sequence, one coroutine awaiting as many others in a row. The chain is
+// waited for synchronously, as in the published experiment, and every sum is checked.
 #pragma once
 
 #include <lab/experiments/coroutine_chain/chain.hpp>
@@ -19,7 +19,7 @@ namespace lab::coroutine_chain {
 /// How the links are arranged.
 enum class shape { nested, sequence };
 
-/// Links of a chain: a constant, as each is a function.
+/// Links of a chain: a constant, as each link is a function.
 inline constexpr int links = 1000;
 
 struct parameters {
@@ -27,21 +27,21 @@ struct parameters {
   std::uint32_t links = coroutine_chain::links;
 };
 
-/// What a contender must offer.
+/// The interface of a contender.
 template <class Chain>
 concept contender_chain = std::default_initializable<Chain> && requires(Chain& chain, int awaits) {
   { chain.nested() } -> std::same_as<int>;          // sum_of_chain(links)
   { chain.sequence(awaits) } -> std::same_as<int>;  // one for each await
 };
 
-/// Offered beside by contenders whose memory does not come from malloc.
+/// The additional interface of a contender whose memory does not come from malloc.
 template <class Chain>
 concept has_own_memory = requires {
   { Chain::mappings() } -> std::convertible_to<std::uint64_t>;     // made so far
   { Chain::frame_bytes() } -> std::convertible_to<std::uint64_t>;  // of a link
 };
 
-/// A coroutine that has its value at once.
+/// A coroutine that returns its value without suspending.
 template <class Runtime>
 GYRE_LAB_LINK task_of<Runtime> ready() {
   co_return chain_end;
@@ -83,7 +83,7 @@ class coroutines {
   Runtime runtime_;
 };
 
-/// What has been asked of the system or malloc so far; nothing where that cannot be counted.
+/// The requests to the system and to malloc so far; empty where they cannot be counted.
 template <class Chain>
 std::optional<std::uint64_t> all_allocations() {
   std::optional<std::uint64_t> sum = allocations();
@@ -93,23 +93,23 @@ std::optional<std::uint64_t> all_allocations() {
   return sum;
 }
 
-/// Runs chains and adds up what they return.
+/// Runs chains and adds up their results.
 template <contender_chain Chain>
 class runs {
  public:
-  runs(shape form, mishap sabotage) : shape_(form), sabotage_(sabotage) {}
+  runs(shape form, fault sabotage) : shape_(form), sabotage_(sabotage) {}
 
   void one() { one_of(links); }
 
-  /// A run that ends, if so told, with one link too few or too many.
+  /// A run that ends with one link too few or too many, as `sabotage` says.
   void sabotaged() {
-    const int change = sabotage_ == mishap::none ? 0 : sabotage_ == mishap::lose ? -1 : 1;
+    const int change = sabotage_ == fault::none ? 0 : sabotage_ == fault::lose ? -1 : 1;
     if (shape_ == shape::nested) chain_end += change;
     one_of(links + change);
     if (shape_ == shape::nested) chain_end -= change;
   }
 
-  /// The bytes of a link's frame, of a nested chain.
+  /// The size of a link's frame in a nested chain.
   std::optional<double> frame_bytes() {
     if constexpr (has_own_memory<Chain>) {
       return static_cast<double>(Chain::frame_bytes());
@@ -137,7 +137,7 @@ class runs {
   }
 
   const shape shape_;
-  const mishap sabotage_;
+  const fault sabotage_;
   Chain chain_;
   std::uint64_t sum_ = 0;
   std::uint64_t count_ = 0;
@@ -157,8 +157,8 @@ void run(const parameters& cell, const harness_options& harness, report& result)
   result.metric("frame_bytes", chains.frame_bytes());
   result.metric("peak_memory_bytes", peak_memory_bytes());
   if (allocations_after) {
-    const auto made = static_cast<double>(*allocations_after - *allocations_before);
-    result.metric("allocations_per_link", made / links);
+    const auto count = static_cast<double>(*allocations_after - *allocations_before);
+    result.metric("allocations_per_link", count / links);
   }
   result.check("sum", chains.sum(), chains.expected());
 }

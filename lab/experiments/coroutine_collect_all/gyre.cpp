@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// gyre: task<int>, when_all and sync_wait, which also runs the loop. On the pool, which steals, the
-// tasks are made and collected by one worker, and the other takes what it can.
+// gyre: task<int>, when_all and sync_wait, which also runs the loop. On the work-stealing pool, one
+// worker makes and collects the tasks, and the other steals from it.
 #include <gyre/exec/loop.hpp>
 #include <gyre/exec/sync_wait.hpp>
 #include <gyre/pool/thread_pool.hpp>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// TooManyCooks: task<int> and spawn_many on its executor that runs where it is told to, on this
-// thread, and on the one with threads of its own. It has no tasks without an executor.
+// TooManyCooks: task<int> and spawn_many on its single-threaded executor, which this thread runs,
+// and on its executor with threads of its own. It has no tasks without an executor.
 #define TMC_IMPL
 #include <lab/experiments/coroutine_collect_all/workload.hpp>
 

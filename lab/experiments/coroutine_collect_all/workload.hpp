@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// What it costs to run very many coroutines at once and to collect what they return: each is a
-// chain of 50 that never waits, so nothing but starting, joining and calling is measured. Without
-// an executor the chains run one after another inside of the collecting await; with a loop each of
-// them is posted to it; on a pool of two threads they run as its library lets several threads take
-// part. All is waited for synchronously, as in the published experiment.
+// Cost of running very many coroutines at once and collecting their results: each coroutine is a
+// chain of 50 that never waits, so only starting, joining and calling are measured. Without an
+// executor the chains run one after another inside the collecting await; with a loop each chain is
+// posted to it; on a pool of two threads each library shares the chains out in its own way. The
+// result is waited for synchronously, as in the published experiment.
 #pragma once
 
 #include <lab/experiments/coroutine_chain/chain.hpp>
@@ -27,7 +27,7 @@ using coroutine_chain::task_of;
 /// Where the tasks run.
 enum class executor { none, loop, pool };
 
-/// Links of each task's chain: a constant, as each is a function.
+/// Links of each task's chain: a constant, as each link is a function.
 inline constexpr int links = 50;
 
 /// Threads of the pool.
@@ -39,17 +39,16 @@ struct parameters {
   coroutine_collect_all::executor executor = executor::none;
 };
 
-/// What a contender must offer: something that runs so many chains of `links` and adds up what they
-/// return.
+/// The interface of a contender: runs that many chains of `links` links and adds up their results.
 template <class Collector>
 concept contender_collector =
     std::default_initializable<Collector> && requires(Collector& collector, std::uint32_t tasks) {
       { collector.collect(tasks) } -> std::same_as<std::uint64_t>;
     };
 
-/// In place of a collector for an executor that a contender does not have.
+/// The collector for an executor that a contender lacks.
 struct not_offered {
-  std::uint64_t collect(std::uint32_t) { throw usage_error("there is no such executor here"); }
+  std::uint64_t collect(std::uint32_t) { throw usage_error("this contender has no such executor"); }
 };
 
 /// The floors: chains of plain functions.
@@ -90,8 +89,8 @@ void run(const parameters& cell, const harness_options& harness, report& result)
   round(cell.tasks);
   const auto allocations_after = allocations();
   const auto bytes_after = allocated_bytes();
-  if (harness.sabotage == mishap::lose) round(cell.tasks - 1);
-  if (harness.sabotage == mishap::duplicate) round(cell.tasks + 1);
+  if (harness.sabotage == fault::lose) round(cell.tasks - 1);
+  if (harness.sabotage == fault::duplicate) round(cell.tasks + 1);
 
   const double tasks = cell.tasks;
   result.metric("ns_per_round", seconds * 1e9);

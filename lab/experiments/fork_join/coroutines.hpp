@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The problems solved by coroutines that await each other as a `Runtime` lets them:
+// The problems solved by coroutines that await each other through a `Runtime`:
 //   Runtime::task<T>        a coroutine
 //   Runtime::both(a, b)     awaited, runs both and gives their results
 //   Runtime::all(tasks)     awaited, runs all of a std::vector, which it may use up, and gives a

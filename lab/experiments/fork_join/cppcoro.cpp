@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// cppcoro: when_all of cppcoro::task on its static_thread_pool; all but the last child go through
-// the pool's queue, as nothing else lets other threads have them.
+// cppcoro: when_all of cppcoro::task on its static_thread_pool; all children but the last go
+// through the pool's queue, the only way to let other threads run them.
 #include <lab/experiments/fork_join/coroutines.hpp>
 #include <lab/experiments/fork_join/workload.hpp>
 
@@ -17,7 +17,7 @@
 
 namespace {
 
-// Of the one pool that the program has.
+// The workers of the program's only pool.
 cppcoro::static_thread_pool* workers = nullptr;
 
 struct runtime {

@@ -2,7 +2,7 @@
 // The problems solved by functions that call themselves through a `Fork`:
 //   fork.both(f, g)    calls both
 //   fork.sum(n, f)     adds up f(0) … f(n - 1)
-//   fork.each(n, f)    calls f(0) … f(n - 1), of which each is much work
+//   fork.each(n, f)    calls f(0) … f(n - 1), each of which is much work
 #pragma once
 
 #include <lab/experiments/fork_join/problems.hpp>

@@ -32,7 +32,7 @@ struct tree {
   }
 };
 
-/// Queens on the first rows, of which none attacks another; bit i stands for column i.
+/// Queens on the first rows that do not attack each other; bit i stands for column i.
 struct board {
   static constexpr std::uint32_t largest = 16;
 
@@ -61,8 +61,8 @@ inline boards after(const board& from) {
   return found;
 }
 
-/// A product of square matrices, computed block by block. All elements are small integers, so that
-/// it is exact.
+/// A product of square matrices, computed block by block. All elements are small integers, so the
+/// product is exact.
 class product {
  public:
   static constexpr std::size_t block = 32;
@@ -94,9 +94,9 @@ class product {
     }
   }
 
-  /// Forgets what was computed.
+  /// Resets the product to zero.
   void clear() { c_.assign(c_.size(), 0); }
-  /// Rows whose sum is right: that of C's row is A's row times the sums of B's rows.
+  /// Rows with a correct sum: the sum of a row of C is A's row times the row sums of B.
   std::uint64_t right_rows() const {
     std::vector<double> sums_of_b(size_);
     for (std::size_t i = 0; i < b_.size(); ++i) sums_of_b[i / size_] += b_[i];
@@ -120,25 +120,28 @@ class product {
   std::vector<double> c_;
 };
 
-/// What is to be computed, and what must come out of it.
+/// A problem and its answer.
 class problem {
  public:
-  problem(fork_join::shape what, std::uint32_t how_large)
-      : shape(what), size(how_large), matrices(what == shape::matrix ? how_large : 0) {
+  problem(fork_join::shape problem_shape, std::uint32_t problem_size)
+      : shape(problem_shape),
+        size(problem_size),
+        matrices(problem_shape == shape::matrix ? problem_size : 0) {
     switch (shape) {
       case shape::fibonacci: count_calls(); break;
       case shape::tree_sum:
-        if (size > 8) throw usage_error("so large a tree is too large");
+        if (size > 8) throw usage_error("size: a tree has at most 8 levels");
         root.grow(size);
         count_nodes(root);
         break;
       case shape::queens:
-        if (size > board::largest) throw usage_error("so large a board is too large");
+        if (size > board::largest) throw usage_error("size: a board has at most 16 queens");
         start.all = (1U << size) - 1;
         count_boards(start);
         break;
       case shape::matrix:
-        if (size % product::block != 0) throw usage_error("a matrix is made of whole blocks");
+        if (size % product::block != 0)
+          throw usage_error("size: the rows of a matrix must be a multiple of 32");
         tasks = matrices.blocks();
         answer = tasks;
         break;
@@ -152,7 +155,7 @@ class problem {
   product matrices;
 
   std::uint64_t tasks = 0;   // calls of the function that forks, or blocks
-  std::uint64_t answer = 0;  // for matrices the number of blocks; see product::right_rows()
+  std::uint64_t answer = 0;  // of matrices: the number of blocks; see product::right_rows()
 
  private:
   void count_calls() {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a task costs that is forked for little or no work, and whether two workers are twice as fast
-// as one: each problem is handed to the pool as a whole, again and again, and waited for.
+// Cost of a fork-join task with little or no work, and the speed-up by a second worker: each
+// problem is passed to the pool as a whole, again and again, and waited for.
 #pragma once
 
 #include <lab/experiments/fork_join/problems.hpp>
@@ -17,10 +17,10 @@ namespace lab::fork_join {
 struct parameters {
   fork_join::shape shape = shape::fibonacci;
   std::uint32_t size = 30;
-  std::uint32_t workers = 1;  ///< threads that compute, the caller included if it does
+  std::uint32_t workers = 1;  ///< threads that compute, including a caller that computes
 };
 
-/// What a contender must offer: workers that return a problem's answer.
+/// The interface of a contender: workers that return a problem's answer.
 template <class Pool>
 concept contender_pool =
     std::constructible_from<Pool, std::uint32_t> && requires(Pool& pool, problem& what) {
@@ -40,20 +40,20 @@ void run(const parameters& cell, const harness_options& harness, report& result)
 
   round();
   const double seconds = seconds_per_call(round, harness);
-  what.matrices.clear();  // all blocks of the last round are looked at
+  what.matrices.clear();  // the last round's blocks are all checked
   const auto allocations_before = allocations();
   round();
   const auto allocations_after = allocations();
-  if (harness.sabotage == mishap::lose) sum -= 1;
-  if (harness.sabotage == mishap::duplicate) sum += 1;
+  if (harness.sabotage == fault::lose) sum -= 1;
+  if (harness.sabotage == fault::duplicate) sum += 1;
 
   const auto tasks = static_cast<double>(what.tasks);
   result.metric("ns_per_task", seconds * 1e9 / tasks);
   result.metric("seconds", seconds);
   result.metric("peak_memory_bytes", peak_memory_bytes());
   if (allocations_after) {
-    const auto made = static_cast<double>(*allocations_after - *allocations_before);
-    result.metric("allocations_per_task", made / tasks);
+    const auto count = static_cast<double>(*allocations_after - *allocations_before);
+    result.metric("allocations_per_task", count / tasks);
   }
   result.check("answers", sum, rounds * what.answer);
   if (cell.shape == shape::matrix) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// boost::asio::io_context, each run by one thread, as its hint says. A post made by a loop's thread
+// boost::asio: an io_context per thread, with the concurrency hint 1. A post by a loop's thread
 // takes its memory from that thread's recycling allocator, so a hop allocates nothing.
 #include <lab/experiments/hop/workload.hpp>
 #include <lab/harness/boost_version.hpp>

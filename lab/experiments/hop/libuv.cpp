@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// libuv: the token is pushed on a lock-free stack, and the loop's uv_async_t tells it to look.
+// libuv: the token is pushed on a lock-free stack, and a uv_async_t wakes the loop to pop it.
 #include <lab/experiments/hop/workload.hpp>
 #include <lab/harness/libuv_loop.hpp>
 

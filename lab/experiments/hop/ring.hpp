@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The ring of loops around which a token goes, and what each loop saw of it.
+// The ring of loops around which a token travels, and each loop's counters.
 #pragma once
 
 #include <lab/harness/affinity.hpp>
@@ -20,10 +20,11 @@
 
 namespace lab::hop {
 
-/// What goes around. A contender adds what its own kind of post needs, by deriving from it.
+/// The travelling token. A contender derives from it to add the members that its kind of post
+/// needs.
 class token {
  public:
-  /// To be called on the thread of the loop the token was sent to.
+  /// To be called on the thread of the loop to which the token was sent.
   void arrive() { arrived_(*this); }
 
  private:
@@ -32,13 +33,12 @@ class token {
 
   void (*arrived_)(token&) = nullptr;
   void* ring_ = nullptr;
-  std::uint64_t left_ = 0;  // hops still to make, the one under way included
-  std::size_t at_ = 0;      // the loop it is at, or on its way to
+  std::uint64_t left_ = 0;  // hops still to make, including the current one
+  std::size_t at_ = 0;      // index of the loop that has the token, or is about to receive it
   clock::time_point sent_;
 };
 
-/// What a contender's loop must offer. It is made and destroyed by the thread that runs the
-/// workload.
+/// The interface of a contender: a loop that the thread of the workload constructs and destroys.
 template <class Loop>
 concept contender_loop =
     std::default_initializable<Loop> && std::derived_from<typename Loop::token, token> &&
@@ -46,15 +46,17 @@ concept contender_loop =
       loop.run();         // until stop()
       loop.stop();        // any thread
       loop.send(passed);  // any thread; passed.arrive() then runs on the thread of run()
-      { loop.wakeups() } -> std::same_as<std::optional<std::uint64_t>>;  // any thread; if it knows
+      {
+        loop.wakeups()
+      } -> std::same_as<std::optional<std::uint64_t>>;  // any thread; empty if unknown
     };
 
-/// Loops in threads of their own. All functions are for the thread that made the ring.
+/// Loops in threads of their own. Thread-safety: only the thread that made the ring.
 template <class Loop>
 class ring {
  public:
-  /// With `cpus`, the loops are dealt out to them in turn: where the scheduler puts two loops that
-  /// wait for each other decides how long a hop takes, and it changes its mind from run to run.
+  /// Pins the loops to `cpus` round-robin, if any: the duration of a hop depends on where the
+  /// scheduler puts two loops that wait for each other, and that varies from run to run.
   ring(std::size_t loops, const std::vector<unsigned>& cpus, stopwatch& watch)
       : watch_(watch), stations_(loops) {
     for (auto* each : {&token_, &duplicate_}) {
@@ -86,12 +88,12 @@ class ring {
     }
   }
 
-  /// Sends the token on its way for `hops` hops, the first from this thread. Halfway it meets with
-  /// `sabotage`. Only while no token is under way.
-  void start(std::uint64_t hops, mishap sabotage) {
+  /// Sends the token for `hops` hops, the first from this thread, and injects `sabotage` halfway.
+  /// Only while no token is under way.
+  void start(std::uint64_t hops, fault sabotage) {
     for (station& each : stations_) each.reset();
     sabotage_ = sabotage;
-    mishap_at_ = sabotage == mishap::none ? 0 : std::max<std::uint64_t>(hops / 2, 1);
+    fault_at_ = sabotage == fault::none ? 0 : std::max<std::uint64_t>(hops / 2, 1);
     watch_.start();
     token_.left_ = hops;
     send(token_, 0, clock::now());
@@ -99,7 +101,7 @@ class ring {
 
   /// Waits for the last hop; false when the token no longer moves.
   bool wait() {
-    return line_.wait([this] { return hops(); }, std::chrono::seconds(3));
+    return completed_.wait([this] { return hops(); }, std::chrono::seconds(3));
   }
 
   /// Hops made since start(). Exact after stop().
@@ -110,14 +112,14 @@ class ring {
     return sum;
   }
 
-  /// Hops that ended on another thread than that of the loop they went to. After stop().
-  std::uint64_t astray() const {
+  /// Hops that arrived on a thread other than that of their destination. After stop().
+  std::uint64_t wrong_thread() const {
     std::uint64_t sum = 0;
-    for (const station& each : stations_) sum += each.astray;
+    for (const station& each : stations_) sum += each.wrong_thread;
     return sum;
   }
 
-  /// Loops that did not see their share of `hops` hops in ring order. After stop().
+  /// Loops that did not receive their share of `hops` hops in ring order. After stop().
   std::uint64_t skipped(std::uint64_t hops) const {
     std::uint64_t sum = 0;
     for (std::size_t i = 0; i < stations_.size(); ++i) {
@@ -127,14 +129,14 @@ class ring {
     return sum;
   }
 
-  /// How long the hops took, in nanoseconds. After stop().
+  /// The durations of the hops, in nanoseconds. After stop().
   histogram latency() const {
     histogram all;
     for (const station& each : stations_) all.merge(each.latency);
     return all;
   }
 
-  /// System calls made to wake a loop since the ring was made; nothing when the loops cannot tell.
+  /// System calls made to wake a loop since the ring was made; empty when the loops cannot tell.
   std::optional<std::uint64_t> wakeups() const {
     std::optional<std::uint64_t> sum = 0;
     for (const station& each : stations_) {
@@ -145,18 +147,18 @@ class ring {
   }
 
  private:
-  // One loop; its thread alone writes what it saw. Two cache lines apart from the next, because
+  // One loop and its counters, which only its thread writes. Aligned to two cache lines, because
   // CPUs fetch lines in pairs.
   struct alignas(128) station {
     Loop loop;
     std::atomic<std::uint64_t> arrivals = 0;
-    std::uint64_t astray = 0;
+    std::uint64_t wrong_thread = 0;
     histogram latency;
     std::jthread thread;
 
     void reset() {
       arrivals.store(0, std::memory_order_relaxed);  // relaxed: no token is under way.
-      astray = 0;
+      wrong_thread = 0;
       latency = {};
     }
   };
@@ -166,18 +168,18 @@ class ring {
     station& at = stations_[arrived.at_];
     at.latency.record(
         static_cast<std::uint64_t>((now - arrived.sent_) / std::chrono::nanoseconds(1)));
-    at.astray += here != &at;
-    // relaxed: written by this thread only, and read by others for a sign of progress.
+    at.wrong_thread += here != &at;
+    // relaxed: only this thread writes; other threads read it as a sign of progress.
     at.arrivals.store(at.arrivals.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
 
     if (&arrived == &duplicate_) return;
-    if (arrived.left_ == mishap_at_) [[unlikely]] {
-      if (sabotage_ == mishap::lose) return;
+    if (arrived.left_ == fault_at_) [[unlikely]] {
+      if (sabotage_ == fault::lose) return;
       send(duplicate_, arrived.at_, now);
     }
     if (--arrived.left_ == 0) {
       watch_.stop();
-      line_.cross();
+      completed_.set();
     } else {
       send(arrived, arrived.at_ + 1 < stations_.size() ? arrived.at_ + 1 : 0, now);
     }
@@ -192,11 +194,11 @@ class ring {
   static inline thread_local const station* here = nullptr;
 
   stopwatch& watch_;
-  finish_line line_;
+  completion_event completed_;
   typename Loop::token token_;
-  typename Loop::token duplicate_;  // sent once when a run is to be sabotaged that way
-  mishap sabotage_ = mishap::none;
-  std::uint64_t mishap_at_ = 0;  // hops left when it happens; 0: never
+  typename Loop::token duplicate_;  // sent once by a run with fault::duplicate
+  fault sabotage_ = fault::none;
+  std::uint64_t fault_at_ = 0;  // hops left when the fault happens; 0: never
   std::deque<station> stations_;
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// N loops, each in a thread of its own, pass one token around: the latency of one hop from thread
-// to thread. Each hop is timed by the loop that receives the token.
+// Latency of a hop from thread to thread: N loops, each in a thread of its own, pass one token
+// around. The loop that receives the token times the hop.
 #pragma once
 
 #include <lab/experiments/hop/ring.hpp>
@@ -14,7 +14,7 @@
 
 namespace lab::hop {
 
-/// How the token is handed over: in a callable that is posted, or as a node that needs no storage.
+/// The form of a hop: a posted callable that holds the token, or an intrusive node without storage.
 enum class form { callable, intrusive };
 
 struct parameters {
@@ -29,14 +29,14 @@ template <contender_loop Loop>
 void run(const parameters& cell, const harness_options& harness, report& result) {
   stopwatch watch(harness.handicap);
   ring<Loop> loops(cell.loops, harness.pin, watch);
-  const auto go = [&](std::uint64_t hops, mishap sabotage) {
+  const auto go = [&](std::uint64_t hops, fault sabotage) {
     loops.start(hops, sabotage);
     if (!loops.wait()) {
       result.check("hops_run", loops.hops(), hops);
       result.abandon();
     }
   };
-  go(std::max<std::uint64_t>(cell.hops / 50, 1), mishap::none);
+  go(std::max<std::uint64_t>(cell.hops / 50, 1), fault::none);
   const auto allocations_before = allocations();
   const auto wakeups_before = loops.wakeups();
   go(cell.hops, harness.sabotage);
@@ -53,23 +53,23 @@ void run(const parameters& cell, const harness_options& harness, report& result)
   if (wakeups_after) result.metric("wakeups", *wakeups_after - *wakeups_before);
   result.metric("peak_memory_bytes", peak_memory_bytes());
   if (allocations_after) {
-    const auto made = static_cast<double>(*allocations_after - *allocations_before);
-    result.metric("allocations_per_hop", made / hops);
+    const auto count = static_cast<double>(*allocations_after - *allocations_before);
+    result.metric("allocations_per_hop", count / hops);
   }
   result.check("hops_run", loops.hops(), cell.hops);
-  result.check("wrong_thread", loops.astray(), 0);
+  result.check("wrong_thread", loops.wrong_thread(), 0);
   result.check("loops_skipped", loops.skipped(cell.hops), 0);
 }
 
-/// The main() of a contender of this experiment. One that knows a single way to hand a token over
-/// names one loop, and shows the same figures beside both forms.
+/// The main() of a contender of this experiment. A contender with a single form names one loop, and
+/// its figures stand beside both forms.
 template <contender_loop CallableLoop, contender_loop IntrusiveLoop = CallableLoop>
 int contender_main(int argc, const char* const* argv, libraries versions = {}) {
   parameters cell;
   arguments options;
   options.number("loops", cell.loops, "loops in the ring", 2, 1024)
       .number("hops", cell.hops, "hops of the token in all", 1)
-      .choice("form", cell.form, "how the token is handed over",
+      .choice("form", cell.form, "form in which the token is posted",
               {{"callable", form::callable}, {"intrusive", form::intrusive}});
   return lab::contender_main(argc, argv, this_contender(std::move(versions)), options,
                              [&cell](const harness_options& harness, report& result) {

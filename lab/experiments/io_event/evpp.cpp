@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// evpp: an FdChannel per pair, which is the fastest of its watchers. An evpp::EventLoop cannot be
-// run again after it was stopped, so it is libevent's loop inside of it that is run and stopped.
+// evpp: an FdChannel per pair, evpp's fastest watcher. A stopped evpp::EventLoop cannot be run
+// again, so the libevent loop inside it is run and stopped instead.
 #include <lab/experiments/io_event/workload.hpp>
 
 #include <event2/event.h>
@@ -17,8 +17,8 @@ class evpp_loop {
  public:
   explicit evpp_loop(std::span<lab::io_event::channel> channels) {
     for (lab::io_event::channel& each : channels) {
-      evpp::FdChannel& made = channels_.emplace_back(&loop_, each.fd(), false, false);
-      made.SetReadCallback([&each] { each.readable(); });
+      evpp::FdChannel& watcher = channels_.emplace_back(&loop_, each.fd(), false, false);
+      watcher.SetReadCallback([&each] { each.readable(); });
     }
   }
 

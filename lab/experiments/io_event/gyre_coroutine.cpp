@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// gyre: a coroutine per pair, which reads. That no descriptors are passed over the pairs is known,
-// so that a read that brings less than there was room for has taken all.
+// gyre: a coroutine per pair, which reads. The pairs are known to pass no descriptors, so a read
+// that does not fill the buffer has emptied the socket.
 #include <gyre/base/unique_fd.hpp>
 #include <gyre/exec/loop.hpp>
 #include <gyre/io/stream.hpp>
@@ -19,12 +19,12 @@
 
 namespace {
 
-gyre::task<> serve(std::shared_ptr<gyre::io::stream> pair, lab::io_event::channel& told) {
+gyre::task<> serve(std::shared_ptr<gyre::io::stream> pair, lab::io_event::channel& notified) {
   std::array<std::byte, 16> room;
   for (;;) {
     const auto read = co_await gyre::as_expected(pair->read_some(room));
-    if (!read) co_return;  // it is not watched any more
-    for (std::size_t taken = 0; taken < *read; ++taken) told.taken();
+    if (!read) co_return;  // the pair is no longer watched
+    for (std::size_t taken = 0; taken < *read; ++taken) notified.taken();
   }
 }
 
@@ -51,7 +51,7 @@ class gyre_loop {
   }
   void unwatch(std::uint32_t index) {
     if (pairs_[index] == nullptr) return;
-    static_cast<void>(pairs_[index]->release().release());  // the board's to close
+    static_cast<void>(pairs_[index]->release().release());  // socket_pairs closes it
     pairs_[index] = nullptr;
   }
 

@@ -17,8 +17,8 @@ class muduo_loop {
  public:
   explicit muduo_loop(std::span<lab::io_event::channel> channels) {
     for (lab::io_event::channel& each : channels) {
-      muduo::net::Channel& made = channels_.emplace_back(&loop_, each.fd());
-      made.setReadCallback([&each](muduo::Timestamp) { each.readable(); });
+      muduo::net::Channel& watcher = channels_.emplace_back(&loop_, each.fd());
+      watcher.setReadCallback([&each](muduo::Timestamp) { each.readable(); });
     }
   }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The benchmark of libev and libevent: many socket pairs are watched, some of them are active. A
-// round begins with a byte in each active one; whoever is told that one is readable takes its byte
-// and writes one to the next, until so many have been written. Timed until all have been read.
+// round begins with a byte in each active pair. The handler of a readable pair takes its byte and
+// writes one to the next pair, until a given number has been written. Timed until all are read.
 #pragma once
 
 #include <lab/harness/contender.hpp>
@@ -22,10 +22,10 @@
 
 namespace lab::io_event {
 
-/// Which of the pairs are active: the first ones, side by side, or evenly spread over all.
+/// The choice of the active pairs: the first ones, side by side, or evenly spread over all.
 enum class placement { adjacent, spaced };
 
-/// Whether the pairs stay watched, or all are forgotten and watched anew in each round.
+/// The life of registrations: kept over all rounds, or removed and made anew in each round.
 enum class registration { kept, renewed };
 
 struct parameters {
@@ -36,53 +36,54 @@ struct parameters {
   std::uint32_t rounds = 25;
 };
 
-class board;
+class socket_pairs;
 
-/// One pair, as a contender sees it.
+/// One pair as a contender sees it.
 class channel {
  public:
-  channel(board& on, std::uint32_t index, int reads, int writes)
+  channel(socket_pairs& on, std::uint32_t index, int reads, int writes)
       : on_(&on), index_(index), read_end_(reads), write_end_(writes) {}
 
-  /// What is to be watched: a non-blocking socket.
+  /// The descriptor to watch: a non-blocking socket.
   int fd() const { return read_end_; }
 
-  /// To be called when it can be read from: takes a byte.
+  /// To be called when fd() is readable: takes a byte.
   inline void readable();
 
-  /// Instead, by a loop that reads by itself: it has taken a byte.
+  /// To be called instead of readable() by a loop that has read a byte itself.
   inline void taken();
 
  private:
-  friend class board;
+  friend class socket_pairs;
 
   void write() const {
     const std::byte passed{'e'};
     network::checked(static_cast<int>(::send(write_end_, &passed, 1, MSG_NOSIGNAL)), "send");
   }
 
-  board* on_;
+  socket_pairs* on_;
   std::uint32_t index_;
   int read_end_;
   int write_end_;
 };
 
-/// What a contender must offer: a loop that watches channels, all of which it is made with. All
-/// functions are for one thread; stop() is called within run(). One that does not run on every
-/// machine has a static probe() as well, which throws cannot_run on those where it does not.
+/// The interface of a contender: a loop that watches the channels with which it was constructed.
+/// All functions are for one thread; stop() is called within run(). A contender that does not run
+/// on every machine also has a static probe(), which throws cannot_run on machines where it does
+/// not run.
 template <class Loop>
 concept contender_loop =
     std::constructible_from<Loop, std::span<channel>> && requires(Loop& loop, std::uint32_t index) {
-      loop.watch(index);    // from now on, channel `index` is told when it can be read from
-      loop.unwatch(index);  // and from now on no more
+      loop.watch(index);    // from now on, calls channel `index` when it is readable
+      loop.unwatch(index);  // ends watch(index)
       loop.run();           // until stop()
       loop.stop();
     };
 
-/// The pairs, and the bytes on them.
-class board {
+/// The pairs, and the bytes in transit on them.
+class socket_pairs {
  public:
-  explicit board(const parameters& cell)
+  explicit socket_pairs(const parameters& cell)
       : active_(cell.active),
         step_(cell.placement == placement::adjacent ? 1 : cell.pipes / cell.active) {
     channels_.reserve(cell.pipes);
@@ -95,12 +96,12 @@ class board {
     }
   }
 
-  board(const board&) = delete;
-  board& operator=(const board&) = delete;
+  socket_pairs(const socket_pairs&) = delete;
+  socket_pairs& operator=(const socket_pairs&) = delete;
 
   std::span<channel> channels() { return channels_; }
 
-  /// Writes a byte to each active pair; `writes` more are to follow. `stop` is called when as many
+  /// Writes a byte to each active pair; `writes` more bytes follow. `stop` is called when as many
   /// bytes have been read as were written.
   template <class Stop>
   void begin(std::uint64_t writes, Stop& stop) {
@@ -148,16 +149,16 @@ inline void channel::readable() {
   if (recv(read_end_, &passed, 1, 0) == 1) on_->take(index_);
 }
 
-/// As many writes as there are pairs, so that each round has pipes + active reads. Two rounds warm
-/// up. With registrations kept, the time is from when the first bytes have been written; with
-/// registrations renewed, from before that, so that renewing them is part of it.
+/// Makes as many writes as there are pairs, so that each round has pipes + active reads. Two rounds
+/// warm up. With kept registrations, timing begins after the first bytes are written; with renewed
+/// registrations, timing includes their renewal.
 template <contender_loop Loop>
 void run(const parameters& cell, const harness_options& harness, report& result) {
   if constexpr (requires { Loop::probe(); }) Loop::probe();
   if (cell.active > cell.pipes) throw cannot_run("more active pipes than pipes");
   network::raise_descriptor_limit(2 * std::size_t{cell.pipes} + 100);
   constexpr std::uint32_t warm_up = 2;
-  board pairs(cell);
+  socket_pairs pairs(cell);
   Loop loop(pairs.channels());
   for (std::uint32_t i = 0; i < cell.pipes; ++i) loop.watch(i);
   auto stop = [&loop] { loop.stop(); };
@@ -168,8 +169,8 @@ void run(const parameters& cell, const harness_options& harness, report& result)
   for (std::uint32_t round = 0; round < warm_up + cell.rounds; ++round) {
     std::uint64_t writes = cell.pipes;
     if (round == warm_up) {
-      writes += harness.sabotage == mishap::duplicate;
-      writes -= harness.sabotage == mishap::lose;
+      writes += harness.sabotage == fault::duplicate;
+      writes -= harness.sabotage == fault::lose;
     }
     const double cpu_before = cpu_seconds();
     stopwatch watch(harness.handicap);
@@ -205,10 +206,10 @@ int contender_main(int argc, const char* const* argv, libraries versions = {}) {
   parameters cell;
   arguments options;
   options.number("pipes", cell.pipes, "socket pairs that are watched", 1, 1'000'000)
-      .number("active", cell.active, "of these, how many begin a round with a byte", 1, 1'000'000)
-      .choice("placement", cell.placement, "which of them",
+      .number("active", cell.active, "pairs that begin a round with a byte", 1, 1'000'000)
+      .choice("placement", cell.placement, "choice of the active pairs",
               {{"adjacent", placement::adjacent}, {"spaced", placement::spaced}})
-      .choice("registration", cell.registration, "what becomes of registrations in each round",
+      .choice("registration", cell.registration, "life of the registrations",
               {{"kept", registration::kept}, {"renewed", registration::renewed}})
       .number("rounds", cell.rounds, "rounds that are measured", 1, 1'000'000);
   return lab::contender_main(argc, argv, this_contender(std::move(versions)), options,

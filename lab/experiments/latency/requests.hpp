@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A client that sends requests when they are due, whatever has become of those before.
+// An open-loop client: sends each request when it is due, whether or not earlier ones are answered.
 #pragma once
 
 #include <lab/harness/contender.hpp>
@@ -24,14 +24,14 @@
 
 namespace lab::latency {
 
-/// Request k is due at k / rate and goes to connection k mod n. The thread never sleeps, as waking
-/// up would be measured with the answers.
+/// Request k is due at k / rate and goes to connection k mod n. The thread never sleeps, as its
+/// wake-ups would be measured with the answers.
 class requests {
  public:
-  /// The first `warm_up` requests are not measured. With `sabotage`, one later on is not sent, or
-  /// sent twice.
+  /// The first `warm_up` requests are not measured. With `sabotage`, one later request is not sent,
+  /// or sent twice.
   requests(std::span<const int> sockets, std::uint32_t rate, std::uint64_t warm_up,
-           std::uint64_t measured, mishap sabotage)
+           std::uint64_t measured, fault sabotage)
       : rate_(rate),
         warm_up_(warm_up),
         total_(warm_up + measured),
@@ -65,10 +65,10 @@ class requests {
   std::uint64_t answered() const { return answered_; }
   std::uint64_t wrong() const { return wrong_; }
 
-  /// From when a request was due to its answer, in nanoseconds.
+  /// Time from the due time of a request to its answer, in nanoseconds.
   const histogram& latency() const { return latency_; }
 
-  /// From when a request was due until it was sent: how much of the latency is the client's own.
+  /// Time from the due time of a request until it was sent: the client's own share of the latency.
   const histogram& sent_late() const { return sent_late_; }
 
  private:
@@ -78,13 +78,13 @@ class requests {
   struct connection {
     int fd = -1;
     std::uint64_t answers = 0;
-    message begun;  // an answer that has not come whole
+    message begun;  // an answer that has not arrived whole
     std::size_t begun_size = 0;
     std::vector<std::byte> unsent;
   };
 
   clock::time_point due(std::uint64_t request) const {
-    // Seconds and the rest by themselves: their product with 10^9 would overflow within a day.
+    // Seconds and the rest separately: a product with 10^9 would overflow within a day.
     return began_ + std::chrono::seconds(request / rate_) +
            std::chrono::nanoseconds(request % rate_ * 1'000'000'000 / rate_);
   }
@@ -94,23 +94,23 @@ class requests {
   }
 
   static message make(std::uint64_t request) {
-    message made;
+    message content;
     for (std::size_t i = 0; i < message_bytes; ++i) {
-      made[i] = network::echo_messages::at(request + i);
+      content[i] = network::echo_messages::at(request + i);
     }
-    std::memcpy(made.data(), &request, sizeof request);
-    return made;
+    std::memcpy(content.data(), &request, sizeof request);
+    return content;
   }
 
   void send(std::uint64_t request) {
     connection& to = connections_[request % connections_.size()];
-    const bool unlucky = request == warm_up_ + (total_ - warm_up_) / 2;
-    if (unlucky && sabotage_ == mishap::lose) return;
+    const bool sabotaged = request == warm_up_ + (total_ - warm_up_) / 2;
+    if (sabotaged && sabotage_ == fault::lose) return;
     if (request >= warm_up_) sent_late_.record(since(due(request)));
-    const message made = make(request);
-    to.unsent.insert(to.unsent.end(), made.begin(), made.end());
-    if (unlucky && sabotage_ == mishap::duplicate) {
-      to.unsent.insert(to.unsent.end(), made.begin(), made.end());
+    const message content = make(request);
+    to.unsent.insert(to.unsent.end(), content.begin(), content.end());
+    if (sabotaged && sabotage_ == fault::duplicate) {
+      to.unsent.insert(to.unsent.end(), content.begin(), content.end());
     }
     flush(to);
   }
@@ -121,7 +121,7 @@ class requests {
     if (sent > 0) to.unsent.erase(to.unsent.begin(), to.unsent.begin() + sent);
   }
 
-  // Whether anything came.
+  // Returns whether anything arrived.
   bool receive() {
     std::array<epoll_event, 64> events;
     const int ready = epoll_wait(epoll_, events.data(), static_cast<int>(events.size()), 0);
@@ -160,7 +160,7 @@ class requests {
   std::uint32_t rate_;
   std::uint64_t warm_up_;
   std::uint64_t total_;
-  mishap sabotage_;
+  fault sabotage_;
   int epoll_;
   std::vector<connection> connections_;
   clock::time_point began_;

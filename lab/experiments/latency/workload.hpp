@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Requests at a fixed rate to an echo server, answered or not: how long after the moment at which a
-// request was due does its answer arrive? Measured from the moment it was due, not from when it was
-// sent, a server that stands still for a while is charged for all requests that had to wait
-// ("coordinated omission", G. Tene). The client is the same for all servers.
+// Latency of requests at a fixed rate to an echo server, sent whether or not earlier ones are
+// answered. The latency of a request begins when it is due, not when it is sent, so that a server
+// that stalls for a while is charged for all requests that had to wait ("coordinated omission", G.
+// Tene). All servers have the same client.
 #pragma once
 
 #include <lab/experiments/latency/requests.hpp>
@@ -26,8 +26,8 @@ struct workload {
 
   static void describe(parameters& cell, arguments& options) {
     options.number("rate", cell.rate, "requests per second", 1, 10'000'000)
-        .number("connections", cell.connections, "connections they are dealt out to", 1, 10'000)
-        .number("duration-ms", cell.duration_ms, "how long is measured", 1, 3'600'000);
+        .number("connections", cell.connections, "connections that share the requests", 1, 10'000)
+        .number("duration-ms", cell.duration_ms, "milliseconds measured", 1, 3'600'000);
   }
 
   template <class Contender>
@@ -38,12 +38,12 @@ struct workload {
   /// The first sixth of the requests warms up.
   template <class Contender>
   static void run(const parameters& cell, const harness_options& harness, report& result) {
-    const network::sides sides = network::split(harness.pin);
+    const network::side_cpus cpus = network::split_cpus(harness.pin);
     network::raise_descriptor_limit(cell.connections + network::spare_descriptors);
-    network::server_process server({.connections = cell.connections}, sides.server);
+    network::server_process server({.connections = cell.connections}, cpus.server);
     const auto sockets = network::connect_all(server.port(), cell.connections);
     server.await_serving();
-    pin_thread(sides.client);
+    pin_thread(cpus.client);
 
     const std::uint64_t measured = std::uint64_t{cell.rate} * cell.duration_ms / 1000 + 1;
     requests sent(sockets, cell.rate, measured / 5, measured, harness.sabotage);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Framed messages that go to and fro on a connection, and the two ends of it. A message is a
-// header, two numbers of 32 bits in network order, body_size and packet_count, and the body.
+// Framed messages of a ping-pong, and the sessions of both ends. A message is a header, which is
+// two numbers of 32 bits in network order, body_size and packet_count, and the body.
 #pragma once
 
 #include <lab/harness/contender.hpp>
@@ -44,7 +44,7 @@ struct header {
   std::size_t message_size() const { return size + body_size; }
 };
 
-/// Cuts what arrives into messages. One that arrives whole is not copied.
+/// Splits the received bytes into messages. A message that arrives whole is not copied.
 class frames {
  public:
   /// Calls `use(header, body)` for each message that `data` completes.
@@ -71,7 +71,7 @@ class frames {
     return data.size() >= header::size && data.size() >= header::read(data).message_size();
   }
 
-  // Moves bytes over until `wanted` have been begun with.
+  // Moves bytes from `data` to begun_ until begun_ has `wanted` bytes.
   void take(std::span<const std::byte>& data, std::size_t wanted) {
     const std::size_t missing = wanted - std::min(wanted, begun_.size());
     const auto moved = data.first(std::min(missing, data.size()));
@@ -89,13 +89,14 @@ class server_session : public network::session {
   static constexpr bool begins = false;
 
   template <class Setup>
-  server_session(int fd, network::tally& seen, std::size_t, const Setup&) : session(fd, seen) {}
+  server_session(int fd, network::session_counters& counters, std::size_t, const Setup&)
+      : session(fd, counters) {}
 
   std::span<const std::byte> first() const { return {}; }
 
   std::span<const std::byte> received(std::span<const std::byte> data) {
-    seen().bytes.add(data.size());
-    seen().reads.add(1);
+    counters().bytes.add(data.size());
+    counters().reads.add(1);
     answer_.clear();
     frames_.feed(data, [this](header head, std::span<const std::byte> body) {
       const std::size_t begin = answer_.size();
@@ -113,27 +114,27 @@ class server_session : public network::session {
   std::vector<std::byte> answer_;
 };
 
-/// What the client's sessions share.
+/// The shared state of the client's sessions.
 struct game {
-  game(std::uint32_t sessions, std::uint32_t turns_each, mishap wrong)
-      : turns(turns_each), sabotage(wrong), left(sessions) {}
+  game(std::uint32_t sessions, std::uint32_t turns_each, fault injected)
+      : turns(turns_each), sabotage(injected), left(sessions) {}
 
   const std::uint32_t turns;        ///< messages there and back, of each session
-  const mishap sabotage;            ///< happens to the first message of session 0
+  const fault sabotage;             ///< injected into the first message of session 0
   std::atomic<std::uint32_t> left;  ///< sessions that still play
-  finish_line line;
+  completion_event completed;
 };
 
-/// The client's end: counts up as well, and lets the body grow by a byte in each turn.
+/// The client's end: increments packet_count as well, and lets the body grow by a byte each turn.
 class client_session : public network::session {
  public:
   static constexpr bool echoes = false;
   static constexpr bool begins = true;
 
-  client_session(int fd, network::tally& seen, std::size_t index, game& played)
-      : session(fd, seen),
+  client_session(int fd, network::session_counters& counters, std::size_t index, game& played)
+      : session(fd, counters),
         game_(&played),
-        sabotage_(index == 0 ? played.sabotage : mishap::none),
+        sabotage_(index == 0 ? played.sabotage : fault::none),
         message_(header::size + least_body) {
     fill();
   }
@@ -141,8 +142,8 @@ class client_session : public network::session {
   std::span<const std::byte> first() {
     began_ = clock::now();
     header{least_body, 0}.write(message_);
-    if (sabotage_ == mishap::lose) return std::span(message_).first(message_.size() - 1);
-    if (sabotage_ == mishap::duplicate) {
+    if (sabotage_ == fault::lose) return std::span(message_).first(message_.size() - 1);
+    if (sabotage_ == fault::duplicate) {
       const std::vector<std::byte> once = message_;
       message_.insert(message_.end(), once.begin(), once.end());
     }
@@ -150,14 +151,14 @@ class client_session : public network::session {
   }
 
   std::span<const std::byte> received(std::span<const std::byte> data) {
-    seen().bytes.add(data.size());
-    seen().reads.add(1);
+    counters().bytes.add(data.size());
+    counters().reads.add(1);
     bool answered = false;
     frames_.feed(data, [&](header head, std::span<const std::byte> body) {
       const bool right = head.body_size == body_size_ && head.packet_count == count_ + 1 &&
-                         body.front() == place(0) && body.back() == place(body.size() - 1);
+                         body.front() == byte_at(0) && body.back() == byte_at(body.size() - 1);
       if (!right) [[unlikely]]
-        seen().wrong.add(1);
+        counters().wrong.add(1);
       answered = true;
     });
     if (!answered || turns_ == game_->turns) return {};
@@ -169,11 +170,11 @@ class client_session : public network::session {
   }
 
  private:
-  static std::byte place(std::size_t at) { return network::echo_messages::at(at); }
+  static std::byte byte_at(std::size_t offset) { return network::echo_messages::at(offset); }
 
   void fill() {
     for (std::size_t i = 0; i < message_.size() - header::size; ++i) {
-      message_[header::size + i] = place(i);
+      message_[header::size + i] = byte_at(i);
     }
   }
 
@@ -190,21 +191,21 @@ class client_session : public network::session {
   }
 
   void finish() {
-    seen().nanoseconds.add(
+    counters().nanoseconds.add(
         static_cast<std::uint64_t>((clock::now() - began_) / std::chrono::nanoseconds(1)));
-    seen().finished.add(1);
-    // acq_rel: who is last has seen, and shows to the main thread, what the others have counted.
-    if (game_->left.fetch_sub(1, std::memory_order_acq_rel) == 1) game_->line.cross();
+    counters().finished.add(1);
+    // acq_rel: the last session has seen the counts of the others, and publishes them to main.
+    if (game_->left.fetch_sub(1, std::memory_order_acq_rel) == 1) game_->completed.set();
   }
 
   game* game_;
-  mishap sabotage_;
+  fault sabotage_;
   std::uint32_t body_size_ = least_body;
-  std::uint32_t count_ = 0;  // packet_count of the message that is on its way
+  std::uint32_t count_ = 0;  // packet_count of the message in transit
   std::uint32_t turns_ = 0;
   clock::time_point began_;
   frames frames_;
-  std::vector<std::byte> message_;  // its body is the same in all sizes, only longer
+  std::vector<std::byte> message_;  // a longer body begins with the shorter ones
 };
 
 }  // namespace lab::ping_pong

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Framed messages between two processes: how long do so many turns take on each connection, when
-// all of them play at the same time?
+// Duration of a ping-pong of framed messages between two processes: a number of turns on each
+// connection, all connections at the same time.
 #pragma once
 
 #include <lab/experiments/ping_pong/messages.hpp>
@@ -26,7 +26,7 @@ struct workload {
     options.number("connections", cell.connections, "sessions, each with a connection", 1, 60'000)
         .number("threads", cell.threads, "threads of the server, and of the client", 1, 256)
         .number("turns", cell.turns, "messages there and back in a session", 1)
-        .choice("client", cell.client, "who the client is",
+        .choice("client", cell.client, "program that plays the client",
                 {{"own", network::client_kind::own}, {"common", network::client_kind::common}});
   }
 
@@ -37,8 +37,8 @@ struct workload {
 
   template <class Contender>
   static void run(const parameters& cell, const harness_options& harness, report& result) {
-    using network::tally;
-    // Used until the process ends.
+    using network::session_counters;
+    // Never destroyed: the threads use it until the process ends.
     auto& played = *new game(cell.connections, cell.turns, harness.sabotage);
     network::exchange<Contender, client_session> both(
         {.connections = cell.connections, .threads = cell.threads}, harness, played);
@@ -49,20 +49,21 @@ struct workload {
     stopwatch watch(harness.handicap);
     watch.start();
     both.start(cell.client);
-    const bool finished =
-        played.line.wait([&] { return clients.sum(&tally::reads); }, std::chrono::seconds(3));
+    const bool finished = played.completed.wait(
+        [&] { return clients.sum(&session_counters::reads); }, std::chrono::seconds(3));
     watch.stop();
     const double cpu = cpu_seconds() - cpu_before;
 
-    result.check("sessions_finished", clients.sum(&tally::finished), cell.connections);
-    result.check("wrong_messages", clients.sum(&tally::wrong), 0);
-    result.check("connections_lost", clients.sum(&tally::lost), 0);
+    result.check("sessions_finished", clients.sum(&session_counters::finished), cell.connections);
+    result.check("wrong_messages", clients.sum(&session_counters::wrong), 0);
+    result.check("connections_lost", clients.sum(&session_counters::lost), 0);
     if (!finished) return;
     const network::usage server = both.server().used();
     const auto sessions = static_cast<double>(cell.connections);
     const double handicap = 1 + harness.handicap / 100;
-    result.metric("seconds_per_session", static_cast<double>(clients.sum(&tally::nanoseconds)) *
-                                             1e-9 * handicap / sessions);
+    result.metric("seconds_per_session",
+                  static_cast<double>(clients.sum(&session_counters::nanoseconds)) * 1e-9 *
+                      handicap / sessions);
     result.metric("seconds", watch.seconds());
     result.metric("turns_per_second", sessions * cell.turns / watch.seconds());
     result.metric("server_cpu_seconds", server.cpu_seconds - server_before.cpu_seconds);

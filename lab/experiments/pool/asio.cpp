@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// boost::asio::thread_pool and post, as its documentation shows; a queue without a bound.
+// boost::asio::thread_pool and post, as its documentation shows; the queue is unbounded.
 #include <lab/experiments/pool/workload.hpp>
 #include <lab/harness/boost_version.hpp>
 
@@ -14,7 +14,7 @@ namespace {
 class asio_pool {
  public:
   explicit asio_pool(std::uint32_t workers) : pool_(workers) {}
-  ~asio_pool() { pool_.join(); }  // runs what is left; its own destructor would drop it
+  ~asio_pool() { pool_.join(); }  // runs the remaining tasks, which ~thread_pool() would drop
 
   template <class F>
   bool post(F&& task) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The ten kinds of callable that the published report's users submit in turn, and the ledger in
-// which tasks note that they have run. A task without an argument adds 1, one with an argument adds
-// that.
+// The ten kinds of callable that the published report's users submit in turn, and the counters of
+// the tasks that have run. A task without an argument adds 1 to the sum, a task with an argument
+// adds the argument.
 #pragma once
 
 #include <atomic>
@@ -12,30 +12,31 @@
 
 namespace lab::pool {
 
-/// How many tasks have run and what they have added up.
+/// The number of tasks that have run, and their sum.
 struct totals {
   std::uint64_t tasks = 0;
   std::uint64_t sum = 0;
 };
 
-/// An account for each thread that runs tasks, so that noting one costs a nanosecond.
-class ledger {
+/// The counters of all threads that run tasks. Each thread has its own, so that counting a task
+/// costs a nanosecond.
+class run_counters {
  public:
-  /// Notes a task that ran on the calling thread.
-  static void note(std::uint64_t value) {
-    if (mine_ == nullptr) [[unlikely]]
-      mine_ = &open();
-    // relaxed, here and in read(): an account has one writer, and who needs exact totals has
-    // synchronised with it by other means.
-    mine_->tasks.store(mine_->tasks.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
-    mine_->sum.store(mine_->sum.load(std::memory_order_relaxed) + value, std::memory_order_relaxed);
+  /// Counts a task that ran on the calling thread.
+  static void record(std::uint64_t value) {
+    if (own_ == nullptr) [[unlikely]]
+      own_ = &open();
+    // relaxed, here and in read(): the counters have one writer, and a reader that needs exact
+    // totals has synchronised with the writer by other means.
+    own_->tasks.store(own_->tasks.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+    own_->sum.store(own_->sum.load(std::memory_order_relaxed) + value, std::memory_order_relaxed);
   }
 
-  /// All accounts together. Any thread; exact for the tasks that happened before.
+  /// The sum over all threads. Thread-safety: any thread; exact for tasks that happened before.
   static totals read() {
     const std::lock_guard lock(mutex_);
     totals all;
-    for (const account& each : accounts_) {
+    for (const thread_counters& each : all_) {
       all.tasks += each.tasks.load(std::memory_order_relaxed);
       all.sum += each.sum.load(std::memory_order_relaxed);
     }
@@ -43,39 +44,39 @@ class ledger {
   }
 
  private:
-  struct alignas(64) account {
+  struct alignas(64) thread_counters {
     std::atomic<std::uint64_t> tasks = 0;
     std::atomic<std::uint64_t> sum = 0;
   };
 
-  static account& open() {
+  static thread_counters& open() {
     const std::lock_guard lock(mutex_);
-    return accounts_.emplace_back();
+    return all_.emplace_back();
   }
 
   static inline std::mutex mutex_;
-  static inline std::deque<account> accounts_;  // guarded by mutex_
-  static constinit inline thread_local account* mine_ = nullptr;
+  static inline std::deque<thread_counters> all_;  // guarded by mutex_
+  static constinit inline thread_local thread_counters* own_ = nullptr;
 };
 
-inline void free_function() { ledger::note(1); }
+inline void free_function() { run_counters::record(1); }
 
-inline void overloaded() { ledger::note(1); }
-inline void overloaded(std::uint64_t value) { ledger::note(value); }
+inline void overloaded() { run_counters::record(1); }
+inline void overloaded(std::uint64_t value) { run_counters::record(value); }
 
 struct functor {
-  void operator()() const { ledger::note(1); }
-  void operator()(std::uint64_t value) const { ledger::note(value); }
+  void operator()() const { run_counters::record(1); }
+  void operator()(std::uint64_t value) const { run_counters::record(value); }
 };
 
 struct object {
-  void member() const { ledger::note(1); }
-  void member_with_argument(std::uint64_t value) const { ledger::note(value); }
+  void member() const { run_counters::record(1); }
+  void member_with_argument(std::uint64_t value) const { run_counters::record(value); }
 };
 
 inline constexpr std::uint64_t kinds = 10;
 
-/// What the task adds that submit() makes for this number.
+/// The number that the task of submit() with this `number` adds to the sum.
 inline std::uint64_t worth(std::uint64_t number) { return number % 2 == 0 ? 1 : number; }
 
 /// Submits the callable of kind `number` % 10; those of odd kinds take `number` as their argument.
@@ -87,9 +88,10 @@ bool submit(Pool& pool, std::uint64_t number) {
     case 0: return pool.post(&free_function);
     case 1:
       return pool.post(std::bind_front(static_cast<void (*)(std::uint64_t)>(&overloaded), number));
-    case 2: return pool.post([] { ledger::note(1); });
+    case 2: return pool.post([] { run_counters::record(1); });
     case 3:
-      return pool.post(std::bind_front([](std::uint64_t value) { ledger::note(value); }, number));
+      return pool.post(
+          std::bind_front([](std::uint64_t value) { run_counters::record(value); }, number));
     case 4: return pool.post(functor());
     case 5: return pool.post(std::bind_front(functor(), number));
     case 6: return pool.post(std::bind_front(&object::member, &receiver));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// folly::CPUThreadPoolExecutor with its default queue, which has no bound and wakes workers through
+// folly::CPUThreadPoolExecutor with its default queue, which is unbounded and wakes workers through
 // a semaphore, last in first out.
 #include <lab/experiments/pool/workload.hpp>
 

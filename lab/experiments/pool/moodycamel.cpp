@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// No pool but what one could be made of: moodycamel::BlockingConcurrentQueue in the fastest use
-// that its documentation knows, a producer token for each user and workers that take batches.
+// A minimal pool on moodycamel::BlockingConcurrentQueue in the fastest use that its documentation
+// knows: a producer token for each user and workers that take batches.
 #include <lab/experiments/pool/workload.hpp>
 
 #include <concurrentqueue/blockingconcurrentqueue.h>
@@ -42,8 +42,8 @@ class moodycamel_pool {
 
   // There is one pool in the process.
   moodycamel::ProducerToken& token() {
-    thread_local moodycamel::ProducerToken mine(queue_);
-    return mine;
+    thread_local moodycamel::ProducerToken own_token(queue_);
+    return own_token;
   }
 
   void work() {

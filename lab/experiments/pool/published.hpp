@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The pools of the published report, written afresh from its description: a queue without a bound,
-// a std::packaged_task and a future for every submission, workers that take one task at a time.
+// The pools of the published report, written anew from its description: an unbounded queue, a
+// std::packaged_task and a future for every submission, workers that take one task at a time.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ class wrapped_task {
   template <class F>
   explicit wrapped_task(F work) : held_(new held<F>(std::move(work))) {}
   wrapped_task(wrapped_task&& from) noexcept : held_(std::exchange(from.held_, nullptr)) {}
-  // As published: what was here before is forgotten, not deleted. Workers assign to empty ones.
+  // As published: the previous callable is leaked. Workers assign only to empty objects.
   wrapped_task& operator=(wrapped_task&& from) noexcept {
     held_ = std::exchange(from.held_, nullptr);
     return *this;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The published pool that does not block: a std::queue under a spin lock; a worker that finds it
-// empty yields and looks again.
+// The published pool that does not block: a std::queue under a spin lock; a worker that finds the
+// queue empty yields and tries again.
 #include <lab/experiments/pool/published.hpp>
 #include <lab/experiments/pool/workload.hpp>
 

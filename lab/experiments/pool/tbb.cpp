@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// oneTBB: task_arena::enqueue, its documented way to hand over work from threads that do not wait
-// for it; a queue without a bound. The arena has no place for users, and as many workers as the
-// other pools: by default oneTBB has one fewer than CPUs.
+// oneTBB: task_arena::enqueue, its documented way to submit work from threads that do not wait for
+// it; the queue is unbounded. The arena reserves no slot for users, and has as many workers as the
+// other pools: by default oneTBB has one worker fewer than CPUs.
 #include <lab/experiments/pool/workload.hpp>
 
 #include <oneapi/tbb/global_control.h>
@@ -26,7 +26,7 @@ class tbb_pool {
   }
 
  private:
-  tbb::global_control threads_;  // one of them stands for the main thread
+  tbb::global_control threads_;  // one of them is the main thread
   tbb::task_arena arena_;
 };
 

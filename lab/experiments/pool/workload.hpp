@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ten users, each a thread, submit small tasks to a pool for a period and think in between; then
-// the pool runs what is left. After the report 'A simple thread pool, part three' (cnblogs, 2021):
+// Throughput of a thread pool: ten users, each a thread, submit small tasks for a period and think
+// in between; then the pool runs the rest. After the report 'A simple thread pool, part three'
+// (cnblogs, 2021):
 //
 //   A  tasks submitted, B tasks left at the end of the period, C seconds until the last has run
 //   throughput 1 = (A - B) / period, 2 = B / (C - period), 3 = A / C
@@ -27,8 +28,8 @@
 
 namespace lab::pool {
 
-/// What a user does between two submissions: nothing, std::this_thread::yield() (the report's 0
-/// ms), or sleep for a random time below so many milliseconds.
+/// The pause of a user between two submissions: none, std::this_thread::yield() (the report's 0
+/// ms), or a sleep of a random time below that many milliseconds.
 enum class think_time : std::uint32_t {
   none,
   yield,
@@ -42,11 +43,11 @@ struct parameters {
   think_time think = think_time::yield;
   std::uint32_t period_ms = 1000;
   std::uint32_t users = 10;
-  std::uint32_t workers = 0;  ///< 0: as many as CPUs the process may use
+  std::uint32_t workers = 0;  ///< 0: one for each CPU that the process may use
 };
 
-/// What a contender's pool must offer. It is made with its number of workers, and destroyed when
-/// everything has run, by the thread that runs the workload.
+/// The interface of a contender: a pool constructed with its number of workers, and destroyed when
+/// every task has run, by the thread of the workload.
 template <class Pool>
 concept contender_pool = std::constructible_from<Pool, std::uint32_t> && requires(Pool& pool) {
   { pool.post(functor()) } -> std::same_as<bool>;  // any thread; false: refused
@@ -69,7 +70,7 @@ class user {
     ++next_;
   }
 
-  /// Submits and thinks until the period is over.
+  /// Submits tasks, with pauses, until the period is over.
   template <contender_pool Pool>
   void submit_until(const std::atomic<bool>& over, Pool& pool, think_time think,
                     clock::time_point end) {
@@ -85,14 +86,14 @@ class user {
     }
   }
 
-  /// Says that a task was submitted which was not, or submits one more than it says.
+  /// Counts a task that was not submitted, or submits a task without counting it.
   template <contender_pool Pool>
-  void sabotage(Pool& pool, mishap how) {
+  void sabotage(Pool& pool, fault injected) {
     constexpr std::uint64_t number = 1'000'000'007;
-    if (how == mishap::lose) {
+    if (injected == fault::lose) {
       ++accepted_.tasks;
       accepted_.sum += worth(number);
-    } else if (how == mishap::duplicate) {
+    } else if (injected == fault::duplicate) {
       static_cast<void>(submit(pool, number));
     }
   }
@@ -101,7 +102,7 @@ class user {
   std::uint64_t refused() const { return refused_; }
 
  private:
-  /// Sleeps for a random time below so many ms; false when the period ends before.
+  /// Sleeps for a random time below `limit_ms`; false when the period ends before that.
   bool sleep(std::uint32_t limit_ms, clock::time_point end) {
     const auto until = clock::now() + std::chrono::milliseconds(random_() % limit_ms);
     std::this_thread::sleep_until(std::min(until, end));
@@ -114,7 +115,7 @@ class user {
   std::uint64_t refused_ = 0;
 };
 
-/// All that the users have handed over so far. Only while none submits.
+/// The tasks that the users have submitted so far. Only while no user submits.
 inline totals accepted_from(const std::vector<user>& users) {
   totals all;
   for (const user& each : users) {
@@ -124,13 +125,13 @@ inline totals accepted_from(const std::vector<user>& users) {
   return all;
 }
 
-/// Waits until so many tasks have run; false when none has run for ten seconds.
+/// Waits until `tasks` tasks have run; false when no task has run for ten seconds.
 inline bool wait_until_run(std::uint64_t tasks) {
   using namespace std::chrono_literals;
   std::uint64_t before = 0;
   clock::time_point moved = clock::now();
   for (;;) {
-    const std::uint64_t now = ledger::read().tasks;
+    const std::uint64_t now = run_counters::read().tasks;
     if (now >= tasks) return true;
     if (now != before) {
       before = now;
@@ -142,7 +143,7 @@ inline bool wait_until_run(std::uint64_t tasks) {
   }
 }
 
-/// What is known when the users have stopped and when the last task has run.
+/// Measurements at the end of the period and after the last task.
 struct outcome {
   std::uint64_t submitted;  ///< A
   std::uint64_t left;       ///< B
@@ -157,7 +158,7 @@ inline void publish(const outcome& run, report& result) {
   const double draining = run.seconds - run.period;
   result.metric("tasks_per_second", a / run.seconds);
   result.metric("finished_per_second", (a - b) / run.period);
-  // What takes no longer than a few looks of wait_until_run() is not timed by it.
+  // A drain that takes only a few polls of wait_until_run() is too short to be timed.
   if (draining > 0.005) result.metric("drained_per_second", b / draining);
   result.metric("submitted_per_second", a / run.period);
   result.metric("submitted", run.submitted);
@@ -181,7 +182,7 @@ void run(const parameters& cell, const harness_options& harness, report& result)
   std::uint64_t allocations_before = 0;
   double cpu_before = 0;
   std::barrier warm(cell.users + std::ptrdiff_t{1});
-  // The last user to be ready runs this, before any of them is let go.
+  // The last user to arrive runs this, before any user goes on.
   std::barrier start(cell.users + std::ptrdiff_t{1}, [&]() noexcept {
     allocations_before = allocations().value_or(0);
     cpu_before = cpu_seconds();
@@ -199,16 +200,16 @@ void run(const parameters& cell, const harness_options& harness, report& result)
       each.submit_until(over, *pool, cell.think, end);
     });
   }
-  const auto settle = [&] {
+  const auto await_accepted_tasks = [&] {
     const std::uint64_t tasks = accepted_from(users).tasks;
     if (wait_until_run(tasks)) return;
-    result.check("finished", ledger::read().tasks, tasks);
+    result.check("finished", run_counters::read().tasks, tasks);
     result.abandon();
   };
   warm.arrive_and_wait();
-  settle();
-  const std::uint64_t before = ledger::read().tasks;
-  // First: a task too many that came last might not have run when all others have.
+  await_accepted_tasks();
+  const std::uint64_t before = run_counters::read().tasks;
+  // Injected first: a surplus task at the end might not have run when all others have.
   users.front().sabotage(*pool, harness.sabotage);
   start.arrive_and_wait();
 
@@ -217,8 +218,8 @@ void run(const parameters& cell, const harness_options& harness, report& result)
   threads.clear();
   const std::chrono::duration<double> period = clock::now() - began;
   const totals accepted = accepted_from(users);
-  const std::uint64_t left = accepted.tasks - std::min(ledger::read().tasks, accepted.tasks);
-  settle();
+  const std::uint64_t left = accepted.tasks - std::min(run_counters::read().tasks, accepted.tasks);
+  await_accepted_tasks();
   watch.stop();
   const double cpu = cpu_seconds() - cpu_before;
   const auto allocations_after = allocations();
@@ -235,10 +236,10 @@ void run(const parameters& cell, const harness_options& harness, report& result)
   result.metric("refused", refused);
   result.metric("peak_memory_bytes", peak_memory_bytes());
   if (allocations_after) {
-    const auto made = static_cast<double>(*allocations_after - allocations_before);
-    result.metric("allocations_per_task", made / static_cast<double>(accepted.tasks - before));
+    const auto count = static_cast<double>(*allocations_after - allocations_before);
+    result.metric("allocations_per_task", count / static_cast<double>(accepted.tasks - before));
   }
-  const totals finished = ledger::read();
+  const totals finished = run_counters::read();
   result.check("finished", finished.tasks, accepted.tasks);
   result.check("sum", finished.sum, accepted.sum);
 }
@@ -249,16 +250,16 @@ int contender_main(int argc, const char* const* argv, libraries versions = {}) {
   parameters cell;
   arguments options;
   options
-      .choice("think", cell.think, "what a user does between two submissions",
+      .choice("think", cell.think, "pause of a user between two submissions",
               {{"none", think_time::none},
                {"yield", think_time::yield},
                {"below_8_ms", think_time::below_8_ms},
                {"below_32_ms", think_time::below_32_ms},
                {"below_128_ms", think_time::below_128_ms},
                {"below_1024_ms", think_time::below_1024_ms}})
-      .number("period-ms", cell.period_ms, "how long the users submit, in ms", 1)
+      .number("period-ms", cell.period_ms, "milliseconds in which the users submit", 1)
       .number("users", cell.users, "threads that submit", 1, 1024)
-      .number("workers", cell.workers, "threads of the pool; 0: as many as CPUs", 0, 1024);
+      .number("workers", cell.workers, "threads of the pool; 0: one for each CPU", 0, 1024);
   return lab::contender_main(argc, argv, this_contender(std::move(versions)), options,
                              [&cell](const harness_options& harness, report& result) {
                                run<Pool>(cell, harness, result);

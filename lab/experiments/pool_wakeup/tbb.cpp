@@ -20,7 +20,7 @@ class tbb_pool {
   void post(lab::pool_wakeup::task work) { arena_.enqueue(work); }
 
  private:
-  tbb::global_control threads_;  // one of them stands for the main thread
+  tbb::global_control threads_;  // one of them is the main thread
   tbb::task_arena arena_;
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One thread submits one task at a time to an idle pool: how long until it starts, and what the
-// pool costs while nothing is submitted.
+// Wake-up latency of an idle pool, to which one thread submits one task at a time, and the pool's
+// CPU time while nothing is submitted.
 #pragma once
 
 #include <lab/harness/contender.hpp>
@@ -17,52 +17,52 @@
 
 namespace lab::pool_wakeup {
 
-/// What the submitter does between two tasks: sleep for a millisecond, in which idle workers go to
-/// sleep as well, or keep its CPU busy for 20 microseconds, in which they may still be about.
+/// The submitter's pause between two tasks: a sleep of a millisecond, in which idle workers fall
+/// asleep as well, or 20 microseconds of busy waiting, after which they may still be awake.
 enum class gap { asleep, busy };
 
 struct parameters {
   pool_wakeup::gap gap = gap::asleep;
   std::uint32_t posts = 1000;
-  std::uint32_t idle_ms = 1000;  ///< how long the pool is watched while nothing is submitted
+  std::uint32_t idle_ms = 1000;  ///< time for which the idle pool's CPU use is measured
   std::uint32_t workers = 2;
 };
 
 class probe;
 
-/// What is submitted.
+/// The submitted task.
 struct task {
   probe* to;
 
   void operator()() const;
 };
 
-/// What a contender's pool must offer. It is made with its number of workers.
+/// The interface of a contender: a pool constructed with its number of workers.
 template <class Pool>
 concept contender_pool =
     std::constructible_from<Pool, std::uint32_t> && requires(Pool& pool, task work) {
       pool.post(work);  // any thread
     };
 
-/// Times one task after the other.
+/// Measures one task after the other.
 class probe {
  public:
   explicit probe(const harness_options& harness) : watch_(harness.handicap) {}
 
-  /// Before a task is posted.
+  /// To be called before a task is posted.
   void start() {
     started_before_ = started();
     watch_.start();
   }
 
-  /// By the task.
+  /// To be called by the task.
   void stop() {
     watch_.stop();
     // release: pairs with the acquire in started(), so that the submitter sees the watch stopped.
     started_.fetch_add(1, std::memory_order_release);
   }
 
-  /// Lets the gap go by, and goes on until the task has started; false after ten seconds.
+  /// Repeats the gap until the task has started; false after ten seconds.
   bool wait(gap between) const {
     using namespace std::chrono_literals;
     const clock::time_point begin = clock::now();
@@ -79,7 +79,7 @@ class probe {
     return true;
   }
 
-  /// Tasks that have started. Any thread.
+  /// Tasks that have started. Thread-safety: any thread.
   std::uint64_t started() const { return started_.load(std::memory_order_acquire); }
 
   std::uint64_t nanoseconds() const { return static_cast<std::uint64_t>(watch_.seconds() * 1e9); }
@@ -95,7 +95,7 @@ inline void task::operator()() const { to->stop(); }
 /// The share of one CPU that the process uses while nothing is submitted, in percent.
 inline double idle_cpu_percent(std::uint32_t idle_ms) {
   using namespace std::chrono_literals;
-  std::this_thread::sleep_for(20ms);  // for those who spin a little before they sleep
+  std::this_thread::sleep_for(20ms);  // some workers spin a little before they sleep
   const double before = cpu_seconds();
   std::this_thread::sleep_for(std::chrono::milliseconds(idle_ms));
   return (cpu_seconds() - before) * 100 / (idle_ms * 1e-3);
@@ -111,16 +111,16 @@ void run(const parameters& cell, const harness_options& harness, report& result)
   {
     Pool pool(cell.workers);
     for (std::uint32_t i = 0; i < warm_up + cell.posts; ++i) {
-      const mishap now = i == warm_up + cell.posts / 2 ? harness.sabotage : mishap::none;
+      const fault now = i == warm_up + cell.posts / 2 ? harness.sabotage : fault::none;
       meter.start();
       ++posted;
-      if (now != mishap::lose) pool.post(task{&meter});
+      if (now != fault::lose) pool.post(task{&meter});
       if (!meter.wait(cell.gap)) {
         result.check("started", meter.started(), posted);
         result.abandon();
       }
       if (i >= warm_up) latencies.record(meter.nanoseconds());
-      if (now == mishap::duplicate) {
+      if (now == fault::duplicate) {
         meter.start();
         pool.post(task{&meter});
         static_cast<void>(meter.wait(cell.gap));

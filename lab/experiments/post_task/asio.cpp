@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// boost::asio::io_context run by one thread. The hint says so, which spares asio some signalling;
+// boost::asio::io_context run by one thread. The concurrency hint 1 spares asio some signalling;
 // its locks stay, because other threads post.
 #include <lab/experiments/post_task/workload.hpp>
 #include <lab/harness/boost_version.hpp>

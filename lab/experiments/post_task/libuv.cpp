@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// libuv, which has no queue of its own, in the way programs use it: a vector of callables under a
+// libuv, which has no queue of its own, used as programs use it: a vector of callables under a
 // mutex, swapped out by the callback of a uv_async_t.
 #include <lab/experiments/post_task/workload.hpp>
 #include <lab/harness/libuv_loop.hpp>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// N threads each post a number of callables to one loop that runs in a thread of its own; timed
-// from just before the first post until the last callable has run. After evpp's queue report,
-// benchmark/post_task6.cc (Qihoo 360, 2017).
+// Throughput of a loop's task queue: N threads each post a number of callables to one loop that
+// runs in a thread of its own; timed from just before the first post until the last callable has
+// run. After evpp's queue report, benchmark/post_task6.cc (Qihoo 360, 2017).
 #pragma once
 
 #include <lab/harness/contender.hpp>
@@ -22,8 +22,8 @@
 
 namespace lab::post_task {
 
-/// When a producer wakes the loop: only if it sleeps, or by a system call for every task, as the
-/// published report's evpp 0.3.1 does.
+/// The wake-ups by a producer: only when the loop sleeps, or a system call for every task, as in
+/// the published report's evpp 0.3.1.
 enum class wakeup { coalesced, per_task };
 
 struct parameters {
@@ -32,11 +32,11 @@ struct parameters {
   post_task::wakeup wakeup = wakeup::coalesced;
 };
 
-class tally;
+class task_results;
 
-/// What is posted: a callable of two words, as a real one captures them.
+/// The posted callable, of two words, as real callables capture them.
 struct task {
-  tally* done;
+  task_results* done;
   std::uint32_t producer;
   std::uint32_t sequence;
 
@@ -44,22 +44,22 @@ struct task {
 };
 static_assert(sizeof(task) == 16 && std::is_trivially_copyable_v<task>);
 
-/// What a contender's loop must offer. It is made and destroyed by the thread that runs the
-/// workload; everything posted before a stop() on the same thread may count on being run.
+/// The interface of a contender: a loop that the thread of the workload constructs and destroys. A
+/// task that was posted before a stop() on the same thread is run.
 template <class Loop>
 concept contender_loop = std::constructible_from<Loop, wakeup> && requires(Loop& loop, task work) {
-  loop.run();       // runs what is posted until stop()
+  loop.run();       // runs posted tasks until stop()
   loop.stop();      // any thread
   loop.post(work);  // any thread
-  { loop.wakeups() } -> std::same_as<std::optional<std::uint64_t>>;  // any thread; if it knows
+  { loop.wakeups() } -> std::same_as<std::optional<std::uint64_t>>;  // any thread; empty if unknown
   { Loop::can_wake_per_task } -> std::convertible_to<bool>;
 };
 
-/// Keeps count of the tasks that ran and of their order, on the loop's thread, and ends the round
-/// when the last task of every producer has run.
-class tally {
+/// Counts the tasks that ran and checks their order, on the loop's thread; ends the round when the
+/// last task of every producer has run.
+class task_results {
  public:
-  tally(std::uint32_t producers, stopwatch& watch) : watch_(watch), producers_(producers) {}
+  task_results(std::uint32_t producers, stopwatch& watch) : watch_(watch), producers_(producers) {}
 
   /// Starts a round of `tasks` per producer. Only while no task is waiting or running.
   void begin(std::uint32_t tasks) {
@@ -70,22 +70,22 @@ class tally {
 
   void ran(std::uint32_t id, std::uint32_t sequence) {
     producer& from = producers_[id];
-    // relaxed: written by this thread only, and read by others for a sign of progress.
+    // relaxed: only this thread writes; other threads read it as a sign of progress.
     from.run.store(from.run.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
     from.out_of_order += sequence != from.next;
     from.next = sequence + 1;
     if (sequence == last_ && ++finished_ == producers_.size()) [[unlikely]] {
       watch_.stop();
-      line_.cross();
+      completed_.set();
     }
   }
 
   /// Waits for the end of the round; false when nothing runs any more.
   bool wait() {
-    return line_.wait([this] { return run(); });
+    return completed_.wait([this] { return run(); });
   }
 
-  /// Tasks that ran in this round. Any thread; exact once wait() has returned.
+  /// Tasks that ran in this round. Thread-safety: any thread; exact once wait() has returned.
   std::uint64_t run() const {
     std::uint64_t sum = 0;
     // relaxed: see ran().
@@ -115,7 +115,7 @@ class tally {
   };
 
   stopwatch& watch_;
-  finish_line line_;
+  completion_event completed_;
   std::vector<producer> producers_;
   std::uint32_t last_ = 0;
   std::size_t finished_ = 0;
@@ -123,16 +123,17 @@ class tally {
 
 inline void task::operator()() const { done->ran(producer, sequence); }
 
-/// Posts the tasks of one producer in a round, and does to the middle one what `sabotage` says.
+/// Posts the tasks of one producer in a round, and injects `sabotage` into the middle one.
 template <contender_loop Loop>
-void produce(Loop& loop, tally& done, std::uint32_t id, std::uint32_t tasks, mishap sabotage) {
+void produce(Loop& loop, task_results& done, std::uint32_t id, std::uint32_t tasks,
+             fault sabotage) {
   const auto post = [&](std::uint32_t begin, std::uint32_t end) {
     for (std::uint32_t i = begin; i < end; ++i) loop.post(task{&done, id, i});
   };
   const std::uint32_t middle = tasks / 2;
   post(0, middle);
-  if (sabotage == mishap::duplicate) post(middle, middle + 1);
-  post(sabotage == mishap::lose ? middle + 1 : middle, tasks);
+  if (sabotage == fault::duplicate) post(middle, middle + 1);
+  post(sabotage == fault::lose ? middle + 1 : middle, tasks);
 }
 
 /// Two rounds on the same threads: a small one that warms up code, caches and allocators, and the
@@ -141,12 +142,12 @@ template <contender_loop Loop>
 void run(const parameters& cell, const harness_options& harness, report& result) {
   const std::uint32_t warm_up = std::max(cell.tasks / 50, 2u);
   stopwatch watch(harness.handicap);
-  tally done(cell.producers, watch);
+  task_results done(cell.producers, watch);
   Loop loop(cell.wakeup);
 
   std::optional<std::uint64_t> allocations_before;
   std::optional<std::uint64_t> wakeups_before;
-  // The last producer to be ready runs this, before any of them is let go.
+  // The last producer to arrive runs this, before any producer goes on.
   std::barrier start(static_cast<std::ptrdiff_t>(cell.producers) + 1, [&]() noexcept {
     allocations_before = allocations();
     wakeups_before = loop.wakeups();
@@ -158,9 +159,9 @@ void run(const parameters& cell, const harness_options& harness, report& result)
   for (std::uint32_t id = 0; id < cell.producers; ++id) {
     producers.emplace_back([&, id] {
       start.arrive_and_wait();
-      produce(loop, done, id, warm_up, mishap::none);
+      produce(loop, done, id, warm_up, fault::none);
       start.arrive_and_wait();
-      produce(loop, done, id, cell.tasks, id == 0 ? harness.sabotage : mishap::none);
+      produce(loop, done, id, cell.tasks, id == 0 ? harness.sabotage : fault::none);
     });
   }
   for (const std::uint32_t tasks : {warm_up, cell.tasks}) {
@@ -186,8 +187,8 @@ void run(const parameters& cell, const harness_options& harness, report& result)
   if (wakeups_after) result.metric("wakeups", *wakeups_after - *wakeups_before);
   result.metric("peak_memory_bytes", peak_memory_bytes());
   if (allocations_after) {
-    const auto made = static_cast<double>(*allocations_after - *allocations_before);
-    result.metric("allocations_per_task", per_task(made));
+    const auto count = static_cast<double>(*allocations_after - *allocations_before);
+    result.metric("allocations_per_task", per_task(count));
   }
   result.check("tasks_run", done.run(), posted);
   result.check("out_of_order", done.out_of_order(), 0);

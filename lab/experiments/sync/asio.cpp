@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// asio has no lock for coroutines; a channel with room for one serves as one: who has sent holds
-// it, and taking that back lets the next sender go on. On one loop nothing locks inside.
+// asio has no lock for coroutines; a channel of capacity one serves as a lock: a send acquires it,
+// and receiving that message lets the next sender go on. On one loop nothing locks inside.
 #include <lab/experiments/sync/workload.hpp>
 #include <lab/harness/boost_version.hpp>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// cppcoro: async_mutex. Its unlock() runs the next holder inside of itself, on the thread of the
-// one who unlocks, so a lock that others wait for is another thing there, and is not measured.
+// cppcoro: async_mutex. Its unlock() runs the next holder inside itself, on the thread that
+// unlocks, so a contended lock is not comparable there, and is not measured.
 #include <lab/experiments/sync/workload.hpp>
 
 #include <cppcoro/async_mutex.hpp>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// gyre: mutex, which is handed to who has waited longest.
+// gyre: mutex, whose unlock() hands it to the task that has waited longest.
 #include <gyre/exec/loop.hpp>
 #include <gyre/exec/sync_wait.hpp>
 #include <gyre/sync/mutex.hpp>

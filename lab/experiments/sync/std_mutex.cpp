@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Threads without coroutines, and std::mutex, which is not fair: who unlocks may lock again before
-// others wake up. With two loops, two threads do two jobs each.
+// Threads without coroutines, and std::mutex, which is not fair: the thread that unlocks may lock
+// again before others wake up. With two loops, two threads do two jobs each.
 #include <lab/experiments/sync/workload.hpp>
 
 #include <cstdint>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What it costs a coroutine to lock and unlock: when nobody else wants the lock, and when others
-// always wait for it, so that each unlock hands it to another task, on the same loop or on one in
-// another thread. With the lock held a task counts and notes its name; it gives way only once, so
-// that the others come to wait.
+// Cost of locking and unlocking in a coroutine: without contention, and with other tasks that
+// always wait, so that each unlock hands the lock to another task, on the same loop or on a loop in
+// another thread. A task with the lock increments a counter and stores its name; it yields only
+// once, so that the others come to wait.
 #pragma once
 
 #include <lab/harness/contender.hpp>
@@ -15,7 +15,7 @@
 
 namespace lab::sync {
 
-/// Who else wants the lock: nobody, or three other tasks, of which two may be on another loop.
+/// Contention for the lock: none, or three other tasks, two of which may be on another loop.
 enum class contention { none, one_loop, two_loops };
 
 struct parameters {
@@ -23,43 +23,43 @@ struct parameters {
   std::uint64_t locks = 1'000'000;  ///< in all
 };
 
-/// What the lock protects.
-class ledger {
+/// The data that the lock protects.
+class guarded_counters {
  public:
-  /// With the lock held, in this order; a task of another name in between is a failure.
+  /// To be called with the lock held, in this order; a task of another name in between is an error.
   void enter(std::uint32_t task) {
-    handed_over_ += std::exchange(holder_, task) != task;
+    hand_overs_ += std::exchange(holder_, task) != task;
     ++uses_;
   }
   void leave(std::uint32_t task) { intrusions_ += holder_ != task; }
 
   std::uint64_t uses() const { return uses_; }
-  std::uint64_t handed_over() const { return handed_over_; }
+  std::uint64_t handed_over() const { return hand_overs_; }
   std::uint64_t intrusions() const { return intrusions_; }
 
  private:
   std::uint32_t holder_ = ~0u;
   std::uint64_t uses_ = 0;
-  std::uint64_t handed_over_ = 0;
+  std::uint64_t hand_overs_ = 0;
   std::uint64_t intrusions_ = 0;
 };
 
-/// What one task is to do.
+/// The work of one task.
 struct job {
-  ledger& shared;
+  guarded_counters& shared;
   std::uint32_t name;
   std::uint64_t locks;
 };
 
-/// Four jobs, or one.
+/// The jobs of four tasks, and the job of a task that is alone.
 struct jobs {
-  jobs(ledger& shared, std::uint64_t locks, mishap sabotage)
+  jobs(guarded_counters& shared, std::uint64_t locks, fault sabotage)
       : each{job{shared, 0, locks / 4}, job{shared, 1, locks / 4}, job{shared, 2, locks / 4},
              job{shared, 3, locks / 4}},
         alone{shared, 0, locks} {
-    if (sabotage == mishap::none) return;
+    if (sabotage == fault::none) return;
     for (job* one : {&each[0], &alone}) {
-      sabotage == mishap::lose ? --one->locks : ++one->locks;
+      sabotage == fault::lose ? --one->locks : ++one->locks;
     }
   }
 
@@ -67,8 +67,8 @@ struct jobs {
   job alone;
 };
 
-/// What a contender must offer. Each runs tasks until they are done; a task locks as often as its
-/// job says, enters, and leaves, and gives way the first time in between.
+/// The interface of a contender. Each function runs tasks to their end. A task locks as often as
+/// its job says, calls enter() and leave(), and yields between the first pair of them.
 template <class Lock>
 concept contender_lock = std::default_initializable<Lock> &&
                          requires(Lock& lock, jobs& work) { lock.run_alone(work.alone); };
@@ -88,17 +88,17 @@ void run_jobs(Lock& lock, jobs work, contention among) {
   if constexpr (has_two_loops<Lock>) {
     if (among == contention::two_loops) return lock.run_on_two_loops(work.each);
   }
-  throw usage_error("there is no such contention here");
+  throw usage_error("this contender has no such contention");
 }
 
 /// A small round warms up, the second is timed.
 template <contender_lock Lock>
 void run(const parameters& cell, const harness_options& harness, report& result) {
   Lock lock;
-  ledger warm_up;
-  run_jobs(lock, jobs(warm_up, cell.locks / 50 + 4, mishap::none), cell.contention);
+  guarded_counters warm_up;
+  run_jobs(lock, jobs(warm_up, cell.locks / 50 + 4, fault::none), cell.contention);
 
-  ledger shared;
+  guarded_counters shared;
   stopwatch watch(harness.handicap);
   const auto allocations_before = allocations();
   watch.start();
@@ -111,8 +111,8 @@ void run(const parameters& cell, const harness_options& harness, report& result)
   result.metric("seconds", watch.seconds());
   result.metric("handed_over", static_cast<double>(shared.handed_over()) / locks);
   if (allocations_after) {
-    const auto made = static_cast<double>(*allocations_after - *allocations_before);
-    result.metric("allocations_per_lock", made / locks);
+    const auto count = static_cast<double>(*allocations_after - *allocations_before);
+    result.metric("allocations_per_lock", count / locks);
   }
   result.check("locked", shared.uses(), cell.locks);
   result.check("intrusions", shared.intrusions(), 0);
@@ -124,11 +124,11 @@ int contender_main(int argc, const char* const* argv, libraries versions = {}) {
   parameters cell;
   arguments options;
   options
-      .choice("contention", cell.contention, "who else wants the lock",
+      .choice("contention", cell.contention, "other tasks that want the lock",
               {{"none", contention::none},
                {"one_loop", contention::one_loop},
                {"two_loops", contention::two_loops}})
-      .number("locks", cell.locks, "times it is locked in all, by four", 1'000,
+      .number("locks", cell.locks, "lock operations in all, a multiple of four", 1'000,
               std::uint64_t{1} << 40);
   return lab::contender_main(argc, argv, this_contender(std::move(versions)), options,
                              [&cell](const harness_options& harness, report& result) {

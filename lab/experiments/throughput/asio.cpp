@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// boost::asio: an io_context per thread, without asio's locks; async_read_some into a buffer of the
-// connection's own, as asio's interface wants it, and async_write out of it. A handler's memory
-// comes from asio's recycling allocator, and sockets know their executor's type. The buffer is of
-// 64 KiB: asio's examples take 1 KiB, which is far slower; the published program took the message's
-// size.
+// boost::asio: an io_context per thread, without asio's locks; async_read_some into the
+// connection's own buffer, as asio's interface requires, and async_write out of it. A handler's
+// memory comes from asio's recycling allocator, and sockets know their executor's type. The buffer
+// has 64 KiB: asio's examples use 1 KiB, which is far slower; the published program used the
+// message's size.
 #include <lab/experiments/throughput/contender.hpp>
 #include <lab/harness/boost_version.hpp>
 
@@ -60,7 +60,7 @@ class asio_contender {
                               });
     }
 
-    // The server reads again when its answer is sent; the client at once, into its other buffer.
+    // The server reads again once its answer is sent; the client at once, into its other buffer.
     void answer(std::span<const std::byte> data) {
       if (data.empty()) return read();
       if constexpr (!Session::begins) return send(data);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The main() of the contenders of throughput, throughput_threads, ping_pong and latency. These move
-// bytes of sessions, whose protocol is the experiment's; so one file of a contender does for all.
+// The main() of the contenders of throughput, throughput_threads, ping_pong and latency. Contenders
+// move bytes of sessions, and the experiment supplies their protocol, so one source file of a
+// contender serves all four.
 #pragma once
 
 #include <lab/experiments/latency/workload.hpp>
@@ -13,7 +14,7 @@
 
 namespace lab::network {
 
-/// The workload is the one that the program is built for.
+/// Runs the workload for which the program is built.
 template <class Contender>
 [[noreturn]] void contender_main(int argc, const char* const* argv, libraries versions = {}) {
   static_assert(contender_of<Contender, echo_server>);

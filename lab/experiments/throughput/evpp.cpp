@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// evpp: a TCPConn per socket, made as its TCPServer does after accept. Input is sent from where it
-// lies in evpp's Buffer; evpp copies what the kernel does not take.
+// evpp: a TCPConn per socket, made as in its TCPServer after accept. Input is sent directly
+// from evpp's Buffer; evpp copies the bytes that the kernel does not accept.
 #include <lab/experiments/throughput/contender.hpp>
 
 #include <evpp/buffer.h>
@@ -15,7 +15,7 @@
 
 namespace {
 
-// What evpp lets only its own servers and clients do with a connection.
+// Access to the members of a connection that evpp reserves to its own servers and clients.
 struct adopted : evpp::TCPConn {
   using TCPConn::OnAttachedToLoop;
   using TCPConn::SetCloseCallback;
@@ -44,18 +44,18 @@ class evpp_contender {
  private:
   template <class Session>
   static std::shared_ptr<adopted> open(evpp::EventLoop& loop, Session& served) {
-    auto made = std::make_shared<adopted>(&loop, "", served.fd(), "", "", 0);
-    made->SetConnectionCallback([&served](const evpp::TCPConnPtr& connection) {
+    auto peer = std::make_shared<adopted>(&loop, "", served.fd(), "", "", 0);
+    peer->SetConnectionCallback([&served](const evpp::TCPConnPtr& connection) {
       if (!connection->IsConnected()) served.lost();
     });
-    made->SetMessageCallback([&served](const evpp::TCPConnPtr& connection, evpp::Buffer* buffer) {
+    peer->SetMessageCallback([&served](const evpp::TCPConnPtr& connection, evpp::Buffer* buffer) {
       const auto answer =
           served.received(std::as_bytes(std::span(buffer->data(), buffer->length())));
       if (!answer.empty()) connection->Send(answer.data(), answer.size());
       buffer->Reset();
     });
-    made->SetCloseCallback([&served](const evpp::TCPConnPtr&) { served.lost(); });
-    return made;
+    peer->SetCloseCallback([&served](const evpp::TCPConnPtr&) { served.lost(); });
+    return peer;
   }
 };
 

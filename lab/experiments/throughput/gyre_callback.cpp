@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// gyre's callbacks: a server that is handed the sessions' sockets as its connections.
+// gyre's callbacks: a server that adopts the sessions' sockets as its connections.
 #include <gyre/base/unique_fd.hpp>
 #include <gyre/exec/loop.hpp>
 #include <gyre/io/input.hpp>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// libevent: a bufferevent per connection. Input goes to output as whole buffers, uncopied. The
-// limit on a single read is lifted, but libevent 2.1 reads 4 KiB at a time whatever that limit is.
+// libevent: a bufferevent per connection. Input goes to output as whole buffers, without a copy.
+// The limit on a single read is lifted, but libevent 2.1 reads 4 KiB at a time whatever that limit
+// is.
 #include <lab/experiments/throughput/contender.hpp>
 #include <lab/harness/libevent_base.hpp>
 
@@ -34,16 +35,16 @@ class libevent_contender {
 
   template <class Session>
   static bufferevent* open(event_base* base, Session& served) {
-    bufferevent* made = bufferevent_socket_new(base, served.fd(), 0);
-    if (made == nullptr) throw std::bad_alloc();
-    bufferevent_set_max_single_read(made, most_at_once);
-    bufferevent_set_max_single_write(made, most_at_once);
+    bufferevent* event = bufferevent_socket_new(base, served.fd(), 0);
+    if (event == nullptr) throw std::bad_alloc();
+    bufferevent_set_max_single_read(event, most_at_once);
+    bufferevent_set_max_single_write(event, most_at_once);
     const auto on_event = [](bufferevent*, short, void* session) {
       static_cast<Session*>(session)->lost();
     };
-    bufferevent_setcb(made, &on_read<Session>, nullptr, on_event, &served);
-    bufferevent_enable(made, EV_READ | EV_WRITE);
-    return made;
+    bufferevent_setcb(event, &on_read<Session>, nullptr, on_event, &served);
+    bufferevent_enable(event, EV_READ | EV_WRITE);
+    return event;
   }
 
   template <class Session>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// libuv: uv_read_start with one receive buffer of 1 MiB that all connections of a loop share, which
-// is allowed as the callback is done with it when it returns: it writes at once with uv_try_write,
-// and hands a copy of what the kernel did not take to uv_write.
+// libuv: uv_read_start with one receive buffer of 1 MiB that all connections of a loop share.
+// Sharing is allowed, as the callback no longer uses the buffer when it returns: it writes at once
+// with uv_try_write, and passes a copy of the bytes that the kernel did not accept to uv_write.
 #include <lab/experiments/throughput/contender.hpp>
 
 #include <uv.h>
@@ -38,7 +38,7 @@ class libuv_contender {
  private:
   static constexpr std::size_t buffer_bytes = std::size_t{1} << 20;
 
-  // A copy of what is to be written, after the request itself.
+  // A copy of the data to write, stored behind the request itself.
   struct rest {
     uv_write_t request;
     char bytes[];
@@ -66,7 +66,7 @@ class libuv_contender {
     static void on_read(uv_stream_t* from, ssize_t got, const uv_buf_t* buffer) {
       auto& self = *static_cast<connection*>(from->data);
       if (got < 0) self.served->lost();
-      if (got == 0) return;  // would have had to wait
+      if (got == 0) return;  // EAGAIN
       self.write(self.served->received(
           std::as_bytes(std::span(buffer->base, static_cast<std::size_t>(got)))));
     }
@@ -90,7 +90,7 @@ class libuv_contender {
     }
 
     static uv_buf_t buffer_of(const void* data, std::size_t size) {
-      // libuv's buffers are for reading and for writing, so it has no const.
+      // libuv's buffers serve reads and writes, so they are not const.
       return uv_buf_init(static_cast<char*>(const_cast<void*>(data)), static_cast<unsigned>(size));
     }
   };

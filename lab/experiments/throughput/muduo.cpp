@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// muduo: a TcpConnection per socket, made directly as its TcpServer does after accept. Input is
-// sent from where it lies in muduo's Buffer; muduo copies what the kernel does not take.
+// muduo: a TcpConnection per socket, made as in its TcpServer after accept. Input is sent
+// directly from muduo's Buffer; muduo copies the bytes that the kernel does not accept.
 #include <lab/experiments/throughput/contender.hpp>
 
 #include <muduo/base/Logging.h>
@@ -36,20 +36,20 @@ class muduo_contender {
   static muduo::net::TcpConnectionPtr open(muduo::net::EventLoop& loop, Session& served) {
     using namespace muduo;
     const net::InetAddress nowhere;
-    auto made = std::make_shared<net::TcpConnection>(&loop, "", served.fd(), nowhere, nowhere);
-    made->setConnectionCallback([&served](const net::TcpConnectionPtr& connection) {
+    auto peer = std::make_shared<net::TcpConnection>(&loop, "", served.fd(), nowhere, nowhere);
+    peer->setConnectionCallback([&served](const net::TcpConnectionPtr& connection) {
       if (!connection->connected()) served.lost();
     });
-    made->setMessageCallback(
+    peer->setMessageCallback(
         [&served](const net::TcpConnectionPtr& connection, net::Buffer* buffer, Timestamp) {
           const auto answer =
               served.received(std::as_bytes(std::span(buffer->peek(), buffer->readableBytes())));
           if (!answer.empty()) connection->send(answer.data(), static_cast<int>(answer.size()));
           buffer->retrieveAll();
         });
-    made->setCloseCallback([&served](const net::TcpConnectionPtr&) { served.lost(); });
-    made->connectEstablished();
-    return made;
+    peer->setCloseCallback([&served](const net::TcpConnectionPtr&) { served.lost(); });
+    peer->connectEstablished();
+    return peer;
   }
 };
 

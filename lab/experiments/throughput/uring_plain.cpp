@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A bare loop over io_uring: a receive into 64 KiB of the connection's own, a send of that, and
+// A bare loop over io_uring: a receive into the connection's own 64 KiB, a send of those bytes, and
 // again.
 #include <lab/experiments/throughput/contender.hpp>
 #include <lab/harness/network/bare_uring.hpp>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// TCP echo between two processes: the client sends one message on each of its connections, and both
-// sides return whatever arrives, until time is up. How many bytes does the client read meanwhile?
+// Throughput of a TCP echo between two processes: the client sends one message on each of its
+// connections, and both processes return the bytes that arrive. The client counts what it reads.
 #pragma once
 
 #include <lab/harness/contender.hpp>
@@ -30,9 +30,9 @@ struct workload {
     options.number("connections", cell.connections, "connections", 1, 60'000)
         .number("message-bytes", cell.message_bytes, "size of the message on each", 2, 64 << 20)
         .number("threads", cell.threads, "threads of the server, and of the client", 1, 256)
-        .choice("client", cell.client, "who the client is",
+        .choice("client", cell.client, "program that plays the client",
                 {{"own", network::client_kind::own}, {"common", network::client_kind::common}})
-        .number("duration-ms", cell.duration_ms, "how long is measured", 1, 3'600'000);
+        .number("duration-ms", cell.duration_ms, "milliseconds measured", 1, 3'600'000);
   }
 
   template <class Contender>
@@ -40,17 +40,17 @@ struct workload {
     network::serve_sessions<Contender, network::echo_server>(argv);
   }
 
-  /// The measured time begins when bytes have come back, and a quarter of that time, at most a
-  /// second, has gone by.
+  /// The measured time begins when bytes have come back and a warm-up, a quarter of the measured
+  /// time but at most a second, is over.
   template <class Contender>
   static void run(const parameters& cell, const harness_options& harness, report& result) {
     using std::chrono::milliseconds;
-    // Used until the process ends.
+    // Never destroyed: the threads use it until the process ends.
     auto& messages = *new network::echo_messages(cell.message_bytes, harness.sabotage);
     network::exchange<Contender, network::echo_client> both(
         {.connections = cell.connections, .threads = cell.threads}, harness, messages);
-    const auto received = [&] { return both.clients().sum(&network::tally::bytes); };
-    const auto wrong = [&] { return both.clients().sum(&network::tally::wrong); };
+    const auto received = [&] { return both.clients().sum(&network::session_counters::bytes); };
+    const auto wrong = [&] { return both.clients().sum(&network::session_counters::wrong); };
 
     both.start(cell.client);
     wait_until([&] { return received() > 0; });
@@ -58,18 +58,19 @@ struct workload {
 
     const network::usage server_before = both.server().used();
     const double cpu_before = cpu_seconds();
-    const std::uint64_t reads_before = both.clients().sum(&network::tally::reads);
+    const std::uint64_t reads_before = both.clients().sum(&network::session_counters::reads);
     stopwatch watch(harness.handicap);
     watch.start();
     const std::uint64_t bytes_before = received();
     std::this_thread::sleep_for(milliseconds{cell.duration_ms});
     const std::uint64_t bytes = received() - bytes_before;
     watch.stop();
-    const std::uint64_t reads = both.clients().sum(&network::tally::reads) - reads_before;
+    const std::uint64_t reads =
+        both.clients().sum(&network::session_counters::reads) - reads_before;
     const double cpu = cpu_seconds() - cpu_before;
     const network::usage server = both.server().used();
-    // It has to come round before it can be seen, however busy the machine.
-    if (harness.sabotage != mishap::none) wait_until([&] { return wrong() > 0; });
+    // A fault is noticed once it has come round, which takes longer on a busy machine.
+    if (harness.sabotage != fault::none) wait_until([&] { return wrong() > 0; });
 
     const double mebibytes = static_cast<double>(bytes) / (1 << 20);
     const double server_cpu = server.cpu_seconds - server_before.cpu_seconds;
@@ -84,18 +85,18 @@ struct workload {
     result.metric("server_bytes_per_read",
                   static_cast<double>(server.bytes - server_before.bytes) / server_reads);
     result.metric("client_bytes_per_read", static_cast<double>(bytes) / static_cast<double>(reads));
-    result.metric("connections_answered", both.clients().sum(&network::tally::finished));
+    result.metric("connections_answered", both.clients().sum(&network::session_counters::finished));
     result.check("wrong_pieces", wrong(), 0);
-    result.check("connections_lost", both.clients().sum(&network::tally::lost), 0);
+    result.check("connections_lost", both.clients().sum(&network::session_counters::lost), 0);
     if (bytes == 0) result.fail("nothing arrived");
   }
 
  private:
-  /// Waits until `happened`, at most 10 s.
+  /// Waits until `condition` holds, at most 10 s.
   template <class Condition>
-  static void wait_until(Condition happened) {
+  static void wait_until(Condition condition) {
     const auto began = clock::now();
-    while (!happened() && clock::now() - began < std::chrono::seconds(10)) {
+    while (!condition() && clock::now() - began < std::chrono::seconds(10)) {
       std::this_thread::sleep_for(std::chrono::milliseconds{1});
     }
   }

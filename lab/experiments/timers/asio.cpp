@@ -26,11 +26,11 @@ using steady_timer =
                                       boost::asio::io_context::executor_type>;
 
 /// Memory for one operation at a time.
-class place {
+class operation_storage {
  public:
-  place() = default;
-  place(const place&) = delete;
-  place& operator=(const place&) = delete;
+  operation_storage() = default;
+  operation_storage(const operation_storage&) = delete;
+  operation_storage& operator=(const operation_storage&) = delete;
 
   void* get() { return bytes_; }
   static constexpr std::size_t size = 96;
@@ -39,31 +39,31 @@ class place {
   alignas(std::max_align_t) std::byte bytes_[size];
 };
 
-/// Hands out the memory of a place.
+/// An allocator that returns the memory of an operation_storage.
 template <class T>
 struct in_place {
   using value_type = T;
 
-  explicit in_place(place& in) : where(&in) {}
+  explicit in_place(operation_storage& memory) : where(&memory) {}
   template <class U>
   in_place(const in_place<U>& other) : where(other.where) {}
 
   T* allocate(std::size_t count) {
-    static_assert(sizeof(T) <= place::size && alignof(T) <= alignof(std::max_align_t));
+    static_assert(sizeof(T) <= operation_storage::size && alignof(T) <= alignof(std::max_align_t));
     if (count != 1) throw std::bad_alloc();
     return static_cast<T*>(where->get());
   }
   void deallocate(T*, std::size_t) {}
   bool operator==(const in_place&) const = default;
 
-  place* where;
+  operation_storage* where;
 };
 
 class asio_loop {
  public:
   static constexpr std::chrono::microseconds resolution{0};
 
-  asio_loop(std::uint32_t timers, lab::timers::tally& done) : done_(done) {
+  asio_loop(std::uint32_t timers, lab::timers::timer_results& done) : done_(done) {
     for (std::uint32_t i = 0; i < timers; ++i) timers_.emplace_back(context_);
   }
 
@@ -96,10 +96,10 @@ class asio_loop {
 
     steady_timer waiting;
     lab::timers::entry entry;
-    place operation;
+    operation_storage operation;
   };
 
-  lab::timers::tally& done_;
+  lab::timers::timer_results& done_;
   std::chrono::steady_clock::time_point now_;
   boost::asio::io_context context_{BOOST_ASIO_CONCURRENCY_HINT_UNSAFE};
   std::deque<timer> timers_;

@@ -15,7 +15,7 @@ class gyre_loop {
  public:
   static constexpr std::chrono::microseconds resolution{0};
 
-  gyre_loop(std::uint32_t timers, lab::timers::tally& done) : done_(done) {
+  gyre_loop(std::uint32_t timers, lab::timers::timer_results& done) : done_(done) {
     for (std::uint32_t i = 0; i < timers; ++i) timers_.emplace_back(*this);
   }
 
@@ -62,7 +62,7 @@ class gyre_loop {
     if (active_ == 0) loop_.stop();
   }
 
-  lab::timers::tally& done_;
+  lab::timers::timer_results& done_;
   gyre::steady_time now_;
   std::uint64_t active_ = 0;
   gyre::loop loop_;

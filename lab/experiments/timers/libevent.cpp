@@ -19,7 +19,7 @@ class libevent_loop {
  public:
   static constexpr std::chrono::microseconds resolution{1};
 
-  libevent_loop(std::uint32_t timers, lab::timers::tally& done) : timers_(timers) {
+  libevent_loop(std::uint32_t timers, lab::timers::timer_results& done) : timers_(timers) {
     for (timer& each : timers_) {
       each.done = &done;
       evtimer_assign(&each.event, base_.get(), &timer::fire, &each);
@@ -55,7 +55,7 @@ class libevent_loop {
   struct timer {
     ::event event;
     lab::timers::entry entry;
-    lab::timers::tally* done;
+    lab::timers::timer_results* done;
 
     static void fire(evutil_socket_t, short, void* self) {
       auto& fired = *static_cast<timer*>(self);

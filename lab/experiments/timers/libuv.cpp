@@ -17,7 +17,8 @@ class libuv_loop {
  public:
   static constexpr std::chrono::microseconds resolution{1000};
 
-  libuv_loop(std::uint32_t timers, lab::timers::tally& done) : done_(done), timers_(timers) {
+  libuv_loop(std::uint32_t timers, lab::timers::timer_results& done)
+      : done_(done), timers_(timers) {
     if (const int status = uv_loop_init(&loop_); status < 0) {
       throw std::system_error(-status, std::generic_category(), "uv_loop_init");
     }
@@ -72,7 +73,7 @@ class libuv_loop {
     static_cast<libuv_loop*>(handle->loop->data)->done_.fire(fired.entry);
   }
 
-  lab::timers::tally& done_;
+  lab::timers::timer_results& done_;
   uv_loop_t loop_;
   uv_idle_t begin_;
   std::vector<timer> timers_;

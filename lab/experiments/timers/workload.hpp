@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a timer costs when a loop has a million of them, all objects made beforehand:
-//   start_cancel  all are started for a time far away and cancelled in random order, as the time
-//                 limits of requests mostly are; timed until the loop has nothing left to do.
-//   fire          all are started for random moments of the next 100 ms and run.
+// Cost of a timer in a loop with a million timers, all objects made beforehand:
+//   start_cancel  all timers are started for a time far away and cancelled in random order, as the
+//                 time limits of requests mostly are; timed until the loop has nothing left to do.
+//   fire          all timers are started for random moments of the next 100 ms and run.
 // Starting and cancelling happen in one of the loop's callbacks, as in a real program, so a loop
-// may use the time it has cached. Only work is timed, not waiting: in `fire` the clock stops once
-// all are started, until the last deadline has passed, and goes on while the loop, which held all
-// of them at that moment, runs them. Their order is checked there. Whether timers run too early can
-// only be seen when the loop waits for them; a round before the timed one does, and is checked too.
+// may use its cached time. Only work is timed, not waiting: in `fire` the clock stops once all
+// timers are started, until the last deadline has passed, and goes on while the loop, which held
+// all timers at that moment, runs them. Their order is checked there. A timer that fires too early
+// is noticed only when the loop waits for its timers; an untimed round does that and is checked
+// too.
 #pragma once
 
 #include <lab/harness/contender.hpp>
@@ -35,29 +36,30 @@ struct parameters {
   std::uint32_t timers = 1'000'000;
 };
 
-/// What the workload knows of a timer; a contender keeps it next to the timer itself.
+/// The workload's data of a timer; a contender stores it next to the timer itself.
 struct entry {
   std::chrono::duration<std::uint32_t, std::micro> delay{0};
   std::uint32_t fired = 0;
 };
 
-/// Keeps count of the timers that fired and of what was wrong with them.
-class tally {
+/// Counts the timers that fired, and their errors.
+class timer_results {
  public:
-  /// `resolution`: that of the loop's time, by which its timers may be early and out of order.
-  explicit tally(std::chrono::microseconds resolution) : resolution_(resolution) {}
+  /// `resolution`: the resolution of the loop's clock, by which timers may be early or out of
+  /// order.
+  explicit timer_results(std::chrono::microseconds resolution) : resolution_(resolution) {}
 
   /// Starts a round.
-  void begin() { *this = tally(resolution_); }
+  void begin() { *this = timer_results(resolution_); }
 
-  /// Starts a round in which each timer is looked at for being early, which takes reading the
-  /// clock. `now`: a moment before the timers are started.
+  /// Starts a round that also checks whether timers fire early, which reads the clock for each of
+  /// them. `now`: a moment before the timers are started.
   void begin_watched(clock::time_point now) {
     begin();
     watched_since_ = now;
   }
 
-  /// What a contender calls when a timer fires.
+  /// To be called by a contender when a timer fires.
   void fire(entry& timer) {
     ++fired_;
     repeated_ += timer.fired++ != 0;
@@ -81,20 +83,20 @@ class tally {
   std::optional<clock::time_point> watched_since_;
 };
 
-/// What a contender must offer: a loop and its timers 0 … count-1. start() and cancel() are called
+/// The interface of a contender: a loop and its timers 0 … count-1. start() and cancel() are called
 /// within run().
 template <class Loop>
 concept contender_loop =
-    std::constructible_from<Loop, std::uint32_t, tally&> &&
+    std::constructible_from<Loop, std::uint32_t, timer_results&> &&
     requires(Loop& loop, void (&begin)(), std::uint32_t index) {
       { Loop::resolution } -> std::convertible_to<std::chrono::microseconds>;
-      loop.run(begin);  // calls `begin` in the loop; returns when no timer is left to expire
+      loop.run(begin);  // calls `begin` in the loop; returns when no timer is pending
       { loop.at(index) } -> std::same_as<entry&>;
       loop.start(index);                             // to expire at(index).delay from now
       { loop.cancel(index) } -> std::same_as<bool>;  // whether there was something to cancel
     };
 
-/// One contender's loop and what a run has it do.
+/// One contender's loop and the rounds of a run.
 template <contender_loop Loop>
 class rounds {
  public:
@@ -104,18 +106,18 @@ class rounds {
     std::ranges::shuffle(order_, random_);
   }
 
-  const tally& done() const { return done_; }
+  const timer_results& done() const { return done_; }
   std::uint64_t cancelled() const { return cancelled_; }
 
-  /// Starts `some` timers and waits for each of them.
-  void watch(std::uint32_t some) {
-    choose_delays(some, std::chrono::microseconds{0}, window);
+  /// Starts `count` timers and waits for each of them.
+  void watch(std::uint32_t count) {
+    choose_delays(count, std::chrono::microseconds{0}, window);
     done_.begin_watched(clock::now());
-    loop_.run([&] { start(some, mishap::none); });
+    loop_.run([&] { start(count, fault::none); });
   }
 
-  /// Starts all timers and cancels them; returns how long that took, in seconds.
-  double start_cancel(mishap sabotage) {
+  /// Starts all timers and cancels them; returns the duration in seconds.
+  double start_cancel(fault sabotage) {
     choose_delays(timers_, std::chrono::minutes{1}, std::chrono::hours{1});
     done_.begin();
     cancelled_ = 0;
@@ -129,8 +131,9 @@ class rounds {
     return watch.seconds();
   }
 
-  /// Starts all timers and runs them once all have expired; returns how long the two took.
-  double fire(mishap sabotage) {
+  /// Starts all timers and runs them once all have expired; returns the duration of both in
+  /// seconds.
+  double fire(fault sabotage) {
     choose_delays(timers_, std::chrono::microseconds{0}, window);
     done_.begin();
     stopwatch starting(handicap_);
@@ -149,20 +152,20 @@ class rounds {
  private:
   static constexpr std::chrono::milliseconds window{100};
 
-  void choose_delays(std::uint32_t some, std::chrono::microseconds least,
+  void choose_delays(std::uint32_t count, std::chrono::microseconds least,
                      std::chrono::microseconds most) {
     std::uniform_int_distribution<std::uint32_t> delay(static_cast<std::uint32_t>(least.count()),
                                                        static_cast<std::uint32_t>(most.count()));
-    for (std::uint32_t i = 0; i < some; ++i) {
+    for (std::uint32_t i = 0; i < count; ++i) {
       loop_.at(i) = {.delay = std::chrono::duration<std::uint32_t, std::micro>{delay(random_)}};
     }
   }
 
-  void start(std::uint32_t some, mishap sabotage) {
-    const std::uint32_t lost = sabotage == mishap::lose ? some / 2 : some;
+  void start(std::uint32_t count, fault sabotage) {
+    const std::uint32_t lost = sabotage == fault::lose ? count / 2 : count;
     for (std::uint32_t i = 0; i < lost; ++i) loop_.start(i);
-    for (std::uint32_t i = lost + 1; i < some; ++i) loop_.start(i);
-    if (sabotage == mishap::duplicate) start_another();
+    for (std::uint32_t i = lost + 1; i < count; ++i) loop_.start(i);
+    if (sabotage == fault::duplicate) start_another();
   }
 
   // One timer more than there should be.
@@ -176,7 +179,7 @@ class rounds {
   std::mt19937_64 random_;  // the same numbers in every run and for every contender
   std::vector<std::uint32_t> order_;
   std::uint64_t cancelled_ = 0;
-  tally done_{Loop::resolution};
+  timer_results done_{Loop::resolution};
   Loop loop_;
 };
 
@@ -189,7 +192,7 @@ void run(const parameters& cell, const harness_options& harness, report& result)
   result.check("watched_fired", round.done().fired(), watched);
   result.check("watched_early", round.done().early(), 0);
   result.check("watched_out_of_order", round.done().out_of_order(), 0);
-  round.start_cancel(mishap::none);
+  round.start_cancel(fault::none);
 
   const auto allocations_before = allocations();
   const bool fires = cell.operation == operation::fire;
@@ -202,8 +205,8 @@ void run(const parameters& cell, const harness_options& harness, report& result)
   result.metric("seconds", seconds);
   result.metric("peak_memory_bytes", peak_memory_bytes());
   if (allocations_after) {
-    const auto made = static_cast<double>(*allocations_after - *allocations_before);
-    result.metric("allocations_per_timer", made / timers);
+    const auto count = static_cast<double>(*allocations_after - *allocations_before);
+    result.metric("allocations_per_timer", count / timers);
   }
   if (!fires) result.check("timers_cancelled", round.cancelled(), cell.timers);
   result.check("timers_fired", round.done().fired(), fires ? cell.timers : 0);

@@ -1,4 +1,4 @@
-// Draws the charts, redraws them when the page turns dark or light, and lets the legend toggle.
+// Draws the charts, redraws them when the colour scheme changes, and makes the legend toggle lines.
 const dark = matchMedia("(prefers-color-scheme: dark)");
 const views = {};
 
@@ -30,7 +30,7 @@ function themed(specification) {
   return JSON.parse(text.replace(/#[0-9a-f]{6}/g, (light) => darkColours[light] ?? light));
 }
 
-// Vega-Lite reads "container" sizes once; the element's height is the page's to choose.
+// Vega-Lite reads "container" sizes once; the page chooses the element's height.
 async function draw(id) {
   const element = document.getElementById(id);
   const specification = { ...themed(specifications[id]), height: "container" };

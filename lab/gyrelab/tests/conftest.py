@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Each test has a build tree of fake contenders and a results folder of its own."""
+"""Fixtures: a build tree of fake contenders and a results folder for each test."""
 
 import sys
 from collections.abc import Callable
@@ -13,7 +13,7 @@ from gyrelab import cli
 
 @dataclass(frozen=True)
 class Said:
-    """What the command line answered."""
+    """The output and exit status of the command line."""
 
     status: int
     out: str

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fake contenders: small programs that obey the contract and report the time they are told to report.
+"""Fake contenders: small programs that obey the contract and report a options time.
 
-Its noise is another in every run of a program, and the same in every run of a test.
+The noise differs from run to run of a program, and repeats in every run of a test.
 """
 
 import sys
@@ -13,12 +13,12 @@ from gyrelab import experiments
 _PROGRAM = """#!{python} -IS
 import json, os, random, signal, sys, time
 words = sys.argv[1:]
-given = {{words[n][2:].replace("-", "_"): words[n + 1] for n in range(0, len(words), 2)}}
-handicap = float(given.pop("handicap", 0))
-sabotage = given.pop("sabotage", None)
-given.pop("pin", None)
-limit = given.pop("memory_limit", None)
-parameters = {{name: int(v) if v.isdecimal() else v for name, v in given.items()}}
+options = {{words[n][2:].replace("-", "_"): words[n + 1] for n in range(0, len(words), 2)}}
+handicap = float(options.pop("handicap", 0))
+sabotage = options.pop("sabotage", None)
+options.pop("pin", None)
+limit = options.pop("memory_limit", None)
+parameters = {{name: int(v) if v.isdecimal() else v for name, v in options.items()}}
 line = {{"schema": 1, "experiment": {experiment!r}, "contender": {contender!r}, "ok": True,
         "parameters": parameters,
         "build": {{"compiler": "GNU 12.2.0", "flags": "-O3 -DNDEBUG", "libraries": {{"fake": "1.0"}}}}}}
@@ -46,7 +46,7 @@ if mode == "lose" or sabotage and mode != "blind":
     sys.exit(1)
 with open(__file__ + ".runs", "a+b") as runs:
     runs.write(b".")
-    noise = random.Random(f"{contender} {{given}} {{runs.tell()}}").gauss(0, {noise})
+    noise = random.Random(f"{contender} {{options}} {{runs.tell()}}").gauss(0, {noise})
 figure = {figure} * (1 + handicap / 100 * ({mode!r} != "numb")) * 2.718281828 ** noise
 if mode == "scaling":
     figure *= 1 + 0.15 * parameters.get("producers", parameters.get("loops", 1))
@@ -92,7 +92,7 @@ def make(
     return path
 
 
-# Those not named take 100.
+# Figures of the known contenders; all others take 100.
 FIGURES = {
     "gyre_fifo": 15,
     "gyre_sharded": 8,

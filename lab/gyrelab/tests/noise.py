@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Noise of measurements, the same in every run: what trust in the lab's figures is proved on.
+"""Reproducible noise of measurements, on which the tests prove the lab's figures.
 
-Each kind gives the logarithms by which the figures of successive runs are off. Of real programs no
-test may say how fast they are: that is for `make trust`, on a machine that has nothing else to do.
+Each kind yields the logarithms by which the figures of successive runs deviate. No test may depend
+on the speed of real programs: that is for `make trust`, on a machine that has nothing else to do.
 """
 
 from collections.abc import Callable, Iterator
 
 import numpy as np
 
-# One fixed piece of work 240 times on a virtual machine of two processors with eight compilers:
-# wall-clock time.
+# Wall-clock times of one fixed piece of work, 240 times on a virtual machine of two processors on
+# which eight compilers run.
 # fmt: off
 BUSY = (
     -0.233, -0.419, -0.373, 0.076, 0.128, 1.918, -0.316, -0.341, 0.118, 0.155, 2.391, -0.102,
@@ -36,7 +36,7 @@ BUSY = (
 )
 # fmt: on
 
-# The same pieces of work: processor time.
+# Processor times of the same pieces of work.
 # fmt: off
 SHARED = (
     -0.233, -0.42, -0.374, 0.078, 0.129, -0.112, -0.316, -0.342, 0.082, 0.155, 0.151, -0.1,
@@ -64,13 +64,13 @@ SHARED = (
 
 
 def quiet(generator: np.random.Generator) -> Iterator[float]:
-    """A machine of one's own."""
+    """A machine without other load."""
     while True:
         yield generator.normal(0, 0.02)
 
 
 def heavy_tails(generator: np.random.Generator) -> Iterator[float]:
-    """Student's t with three degrees of freedom: now and then far off, in either direction."""
+    """Student's t with three degrees of freedom: rare large deviations in both directions."""
     while True:
         yield 0.03 * generator.standard_t(3)
 
@@ -82,7 +82,7 @@ def skewed(generator: np.random.Generator) -> Iterator[float]:
 
 
 def bursts(generator: np.random.Generator) -> Iterator[float]:
-    """Another program comes for some runs, and goes."""
+    """Another program runs during some runs."""
     left = 0
     while True:
         if left == 0 and generator.random() < 0.02:

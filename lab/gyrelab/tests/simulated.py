@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A machine on which contenders only seem to run: their figures are known, and so is its noise."""
+"""A simulated machine: the contenders' figures are known, and so is the machine's noise."""
 
 import math
 from dataclasses import dataclass, field
@@ -14,7 +14,7 @@ from gyrelab.tests.noise import Noise
 
 @dataclass
 class Machine:
-    """Runs what program.run runs; `slower` are percents by which a contestant is slower than it says."""
+    """Replaces program.run; `slower` are percents by which contestants are slower than they claim."""
 
     noise: Noise
     seed: int = 1
@@ -29,11 +29,11 @@ class Machine:
     def run(
         self, contestant: Contestant, experiment: str, cell: Cell, *_: object, **__: object
     ) -> Outcome:
-        """program.run, at once."""
-        given = dict(zip(contestant.extra[::2], contestant.extra[1::2], strict=True))
-        if "--sabotage" in given:
+        """program.run without a process."""
+        options = dict(zip(contestant.extra[::2], contestant.extra[1::2], strict=True))
+        if "--sabotage" in options:
             return Outcome("failed", "tasks_run 99, expected 100")
-        percent = 0.0 if self.numb else float(given.get("--handicap", 0))
+        percent = 0.0 if self.numb else float(options.get("--handicap", 0))
         figure = 50.0 * (1 + percent / 100) * (1 + self.slower.get(contestant.name, 0) / 100)
         return Outcome(
             "ok", metrics={self._metrics[experiment]: figure * math.exp(next(self._series))}

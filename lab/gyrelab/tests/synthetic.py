@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Result documents made without measuring, from known figures and known noise."""
+"""Synthetic result documents, made from known figures and known noise."""
 
 import math
 from pathlib import Path

@@ -32,7 +32,7 @@ def test_verdicts_follow_the_figures() -> None:
     assert "below" in verdicts["moodycamel_over_mutex"].note
     everywhere = verdicts["both_ahead_everywhere"]
     assert everywhere.answer == claims.HOLDS
-    assert everywhere.note.startswith("least at producers=")
+    assert everywhere.note.startswith("lowest at producers=")
 
 
 def test_one_lost_cell_breaks_a_claim_on_every_cell() -> None:
@@ -72,7 +72,7 @@ def test_claim_without_its_contender_is_undecided() -> None:
     verdicts = {v.claim.id: v for v in claims.judge(measured, measured.experiment("post_task"))}
     assert verdicts["moodycamel_over_mutex"].answer == claims.UNDECIDED
     assert verdicts["both_ahead_everywhere"].answer == claims.UNDECIDED
-    assert "without moodycamel, libuv" in verdicts["both_ahead_everywhere"].note
+    assert "not measured: moodycamel, libuv" in verdicts["both_ahead_everywhere"].note
 
 
 def test_claim_about_a_contender_that_died_is_undecided_and_says_so() -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command line: what it answers, with which exit status, and how it helps with mistakes."""
+"""The command line: its answers, exit statuses, and hints for mistakes."""
 
 import json
 from pathlib import Path
@@ -96,7 +96,7 @@ def test_run_of_a_contender_that_is_not_built_says_so(lab: Lab, build: Path) -> 
     fakes.make(build, "post_task", "mutex")
     said = lab("run", "--contenders", "asio")
     assert said.status == 1
-    assert "asio not built" in said.err
+    assert "not built: asio" in said.err
     said = lab("run", "post_task", "--contenders", "mutex,asio", "--grid", "smoke")
     assert said.status == 0
     assert "asio" in said.err

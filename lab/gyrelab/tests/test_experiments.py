@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""experiment.toml: the repository's are sound, and a wrong one is told where and why."""
+"""experiment.toml: the repository's files are valid, and errors name the place and the reason."""
 
 import re
 from pathlib import Path
@@ -49,7 +49,7 @@ at_least = 1.5
 
 
 def load(tmp_path: Path, text: str, monkeypatch: pytest.MonkeyPatch) -> experiments.Experiment:
-    """The experiment of that text, in a folder named sample below the working directory."""
+    """The experiment of `text`, in a folder named sample below the working directory."""
     monkeypatch.chdir(tmp_path)
     file = tmp_path / "sample" / "experiment.toml"
     file.parent.mkdir(exist_ok=True)
@@ -64,7 +64,7 @@ def test_every_experiment_of_the_repository_is_sound() -> None:
         assert all(grid.cells for grid in experiment.grids.values())
         for contender in experiment.contenders:
             assert any(contender.runs_in(cell) for cell in experiment.grids["smoke"].cells)
-        # A cell of these is measured for seconds, and there are very many of them.
+        # These have very many cells, each measured for seconds.
         long = experiment.name in ("throughput", "throughput_threads")
         assert experiment.grids["full"].rounds >= (3 if long else 11)
         assert experiment.grids["quick"].rounds >= 5
@@ -185,7 +185,7 @@ def test_cells_are_products_and_totals_are_shared_out(
         ),
         ('of = ["one"]', 'of = ["three"]', "claims[1].of: 'three' is not allowed"),
         ("at_least = 1.5", "range = [3, 2]", "claims[1].range: [3, 2] is not allowed"),
-        ("at_least = 1.5", "", "a claim has either range = [low, high] or at_least = low"),
+        ("at_least = 1.5", "", "a claim needs either range = [low, high] or at_least = low"),
         ('name = "two"', 'name = "one"', "'one' appears twice"),
         ("[grids.full]", "[grids.fill]", "grids.full: missing"),
         ('name = "sample"', 'name = "other"', "name: 'other' must be the folder's name, 'sample'"),
@@ -203,7 +203,7 @@ def test_wrong_file_names_file_key_and_what_is_allowed(
 
 
 def test_dependencies_page_names_every_experiment_of_a_peer():
-    """The peers that come as packages of their own, by what their rows begin with."""
+    """The peers that are packages of their own, by the first words of their rows."""
     rows = {
         "libuv": "libuv",
         "libevent": "libevent",

@@ -44,7 +44,7 @@ def browser() -> Iterator[Browser]:
 
 
 def visit(browser: Browser, file: Path, width: int = 1200, scheme: str = "light") -> Page:
-    """The page, drawn, in a browser that has no network; what its console says is in `page.said`."""
+    """The drawn page in a browser without a network; `page.said` has the console's messages."""
     context = browser.new_context(
         viewport={"width": width, "height": 900}, color_scheme=scheme, offline=True
     )
@@ -143,7 +143,7 @@ def test_tells_failures_and_what_was_not_built(browser: Browser, page_file: Path
 
 def test_tells_a_death_of_the_memory_limit_as_a_result(browser: Browser, page_file: Path) -> None:
     page = visit(browser, page_file)
-    expect(page.locator("#hop table.matrix").first).to_contain_text("died")
+    expect(page.locator("#hop table.matrix").first).to_contain_text("out of memory")
     expect(page.locator("#hop table.matrix").first).to_contain_text("5 of 5 runs out of memory")
     expect(page.locator("#hop details").last).to_contain_text("out of memory after 2.00 s (6 runs)")
     assert page.locator("#hop .alert").count() == 0
@@ -151,7 +151,7 @@ def test_tells_a_death_of_the_memory_limit_as_a_result(browser: Browser, page_fi
 
 def test_tells_what_the_machine_could_not_run(browser: Browser, page_file: Path) -> None:
     page = visit(browser, page_file)
-    expect(page.locator("#timers table.matrix").first).to_contain_text("not here")
+    expect(page.locator("#timers table.matrix").first).to_contain_text("not run")
     expect(page.locator("#timers details").last).to_contain_text("too few open files")
     assert page.locator("#timers .alert").count() == 0
 

@@ -41,7 +41,7 @@ def test_good_run_has_its_figures(build: Path) -> None:
         ("lose", "failed", "tasks_run 99, expected 100"),
         ("crash", "crashed", "SIGSEGV"),
         ("chatter", "invalid", "hello"),
-        ("hang", "timeout", "no result in 0.3 s"),
+        ("hang", "timeout", "no result within 0.3 s"),
     ],
 )
 def test_bad_run_is_a_result_with_its_reason(
@@ -129,7 +129,7 @@ def test_unbounded_contender_may_die_without_failing_the_measurement(
 
 
 def inherit(disposition: signal.Handlers, mask: int) -> None:
-    """In a child, before its program starts: as a parent may have left both signals."""
+    """Runs in a child before its program starts: sets both signals as a parent may leave them."""
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, disposition)
     signal.pthread_sigmask(mask, (signal.SIGINT, signal.SIGTERM))
@@ -138,7 +138,7 @@ def inherit(disposition: signal.Handlers, mask: int) -> None:
 def interrupted(
     command: list[str], out: Path, number: int, disposition: signal.Handlers, mask: int
 ) -> tuple[int, str]:
-    """Exit status and complaints of a measurement that gets the signal after a few runs."""
+    """Exit status and error output of a measurement that gets the signal after a few runs."""
     process = subprocess.Popen(
         [*command, "run", "timers", "--grid", "quick", "--out", str(out)],
         env={**os.environ, "PYTHONPATH": str(paths.ROOT / "lab")},
@@ -181,7 +181,7 @@ def test_interrupted_run_resumes_and_leaves_no_process(
     out = tmp_path / "r.json"
     status, said = interrupted(command, out, number, disposition, mask)
     assert status == 130
-    assert "the same command goes on" in said
+    assert "repeat the command to resume" in said
     assert not out.exists()
     kept = journal.read(journal.beside(out))["runs"]
     assert len(kept) >= 4
@@ -195,7 +195,7 @@ def test_interrupted_run_resumes_and_leaves_no_process(
 
 
 class Silent:
-    """A watcher that watches nothing, and interrupts after some runs."""
+    """A watcher that prints nothing and interrupts after some runs."""
 
     def __init__(self, runs: int = 10**9) -> None:
         self.left = runs

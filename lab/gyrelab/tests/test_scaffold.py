@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""New experiments and contenders are sound as they are made, and wrong names are refused."""
+"""New experiments and contenders are valid from the start, and wrong names are refused."""
 
 import re
 from pathlib import Path

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the report shows of an experiment whose cells differ in more than what a chart has."""
+"""Sections of experiments with more parameters than a chart has dimensions."""
 
 from gyrelab import experiments, sections
 from gyrelab.tests import synthetic

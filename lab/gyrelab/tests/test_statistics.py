@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The intervals are what they say they are."""
+"""Intervals have their stated confidence."""
 
 import math
 
@@ -12,7 +12,7 @@ from gyrelab.tests import noise
 
 
 def log_ratios(kind: str, cells: int, rounds: int) -> list[np.ndarray]:
-    """Cells of a contender against itself: in each round both run once, in either order."""
+    """Cells of a contender against itself: each copy runs once a round, in either order."""
     generator = np.random.default_rng(rounds)
     series = noise.KINDS[kind](generator)
     found = []

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The lab's self-test passes on honest contenders and fails on ones that would fool the lab.
+"""The lab's self-test passes on honest contenders and fails on contenders that would fool the lab.
 
-Nothing here depends on how fast or how quiet this machine is: figures come from noise.py. `make trust`
+Nothing here depends on the speed or load of this machine: figures come from noise.py. `make trust`
 measures real ones.
 """
 
@@ -23,7 +23,7 @@ TINY = replace(trust.SMALL, producers=(1, 2), relabellings=20)
 
 @pytest.fixture
 def machine(build: Path, monkeypatch: pytest.MonkeyPatch) -> type[Machine]:
-    """Makes the machine that everything runs on from now on."""
+    """The class of simulated machines; a new object replaces program.run from then on."""
     fakes.make(build, "post_task", "gyre_fifo")
     fakes.make(build, "timers", "gyre")
 
@@ -36,12 +36,12 @@ def machine(build: Path, monkeypatch: pytest.MonkeyPatch) -> type[Machine]:
 
 
 def false_alarms(build: Path, folder: Path) -> trust.Trial:
-    """The trial on the experiment it is made for."""
+    """The trial on post_task, the experiment for which it is written."""
     return trust.false_alarms(experiments.load_all()["post_task"], build, TINY, folder, Silent())
 
 
 def handicap(build: Path, folder: Path) -> trust.Trial:
-    """The trial on the experiment that noise disturbs least."""
+    """The trial on timers, the experiment that noise disturbs least."""
     return trust.handicap(experiments.load_all()["timers"], "gyre", build, folder, Silent())
 
 

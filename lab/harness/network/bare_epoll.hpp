@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The floor: what is left of an event loop when all that makes it a library is taken away, written
-// as one would in C. Also the common client, against which all servers are measured alike.
+// The floor on epoll: an event loop without anything that makes it a library, written as one would
+// in C. Also the common client, against which all servers are measured alike.
 #pragma once
 
-#include <lab/harness/network/remainder.hpp>
 #include <lab/harness/network/session.hpp>
 #include <lab/harness/network/socket.hpp>
+#include <lab/harness/network/unsent_bytes.hpp>
 
 #include <sys/epoll.h>
 #include <sys/socket.h>
@@ -20,10 +20,11 @@
 
 namespace lab::network {
 
-/// Edge-triggered: each socket is registered once, for both directions, and a read that brings less
-/// than there was room for has emptied it. All sockets of a thread share one receive buffer, out of
-/// which is sent at once. What the kernel does not take is copied to memory from malloc. Until that
-/// is sent a server does not read from the socket; a client does, as else both could wait for ever.
+/// Edge-triggered: each socket is registered once, for both directions, and a read that does not
+/// fill the buffer has emptied the socket. All sockets of a thread share one receive buffer, from
+/// which answers are sent directly. Bytes that the kernel does not accept are copied to memory from
+/// malloc. A server stops reading from the socket until those bytes are sent; a client reads on, as
+/// otherwise both could wait for ever.
 template <std::size_t BufferBytes>
 class bare_epoll {
  public:
@@ -55,8 +56,8 @@ class bare_epoll {
   template <class Session>
   struct connection {
     Session* served = nullptr;
-    remainder rest;
-    bool unread = false;  // data may have come while nothing was read
+    unsent_bytes rest;
+    bool unread = false;  // data may have arrived while reading was paused
 
     void receive(std::span<std::byte> buffer, bool readable) {
       if (!readable && !unread) return;
@@ -74,7 +75,7 @@ class bare_epoll {
       }
     }
 
-    // Whether all of it is on its way.
+    // Returns whether the kernel accepted all of `data`.
     bool send(std::span<const std::byte> data) {
       if (rest.empty()) data = data.subspan(send_some(data));
       if (!data.empty()) rest.append(data);
@@ -97,7 +98,7 @@ class bare_epoll {
   };
 };
 
-/// What the servers are measured against when they are not measured against their own clients.
+/// The client of every server that is not measured against its own client.
 using common_client = bare_epoll<std::size_t{1} << 20>;
 
 }  // namespace lab::network

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The floors on io_uring, written as one would in C with liburing: what is left of an event loop
-// when all that makes it a library is taken away.
+// The floors on io_uring: event loops without anything that makes them a library, written as one
+// would in C with liburing.
 #pragma once
 
-#include <lab/harness/network/remainder.hpp>
 #include <lab/harness/network/session.hpp>
+#include <lab/harness/network/unsent_bytes.hpp>
 #include <lab/harness/network/uring.hpp>
 
 #include <poll.h>
@@ -21,11 +21,11 @@
 
 namespace lab::network {
 
-/// What a completion is for. Its user_data is the address of a connection, with this in the last
-/// bit.
+/// The direction of a completion, which is the last bit of its user_data; the other bits are the
+/// address of a connection.
 enum class uring_event : std::uint64_t { incoming = 0, outgoing = 1 };
 
-/// Lets each completion be taken by its connection, without end.
+/// Dispatches each completion to its connection, for ever.
 template <class Connection>
 [[noreturn]] void run_uring(uring& ring) {
   constexpr auto outgoing = static_cast<std::uint64_t>(uring_event::outgoing);
@@ -41,9 +41,10 @@ template <class Connection>
   }
 }
 
-/// One request at a time: a receive into a buffer of the connection's own, a send of all of that,
+/// One request at a time: a receive into the connection's own buffer, a send of all those bytes,
 /// and again. All requests of a turn are one system call. A client that echoes has two buffers, as
-/// it reads while it sends: else both sides could wait for ever. What comes then is copied.
+/// it reads while it sends: otherwise both sides could wait for ever. Answers to bytes that arrive
+/// during a send are copied.
 template <std::size_t BufferBytes>
 class bare_uring_plain {
  public:
@@ -126,17 +127,18 @@ class bare_uring_plain {
     uring& ring_;
     Session& served_;
     std::unique_ptr<std::byte[]> memory_;
-    std::size_t filling_ = 0;            // which buffer is received into
-    std::span<const std::byte> unsent_;  // of what is being sent
-    remainder sending_kept_;             // where that is, when it is not in a buffer
-    remainder kept_;                     // to be sent after that
+    std::size_t filling_ = 0;            // index of the receive buffer
+    std::span<const std::byte> unsent_;  // rest of the data in transmission
+    unsent_bytes sending_kept_;          // storage of unsent_ when it is not in a buffer
+    unsent_bytes kept_;                  // to be sent after unsent_
   };
 };
 
-/// One request for all that a connection will ever receive, into buffers which all share, and a
-/// system call for each send: an answer leaves at once, while it is in the processor's cache, and
-/// its buffer is free again. What the kernel does not take is copied, and sent when there is room;
-/// receiving goes on meanwhile. docs/lab/network.md compares it with requests that send.
+/// One multishot request for everything that a connection receives, into buffers which all
+/// connections share, and a system call for each send: an answer leaves at once, while it is in the
+/// processor's cache, and its buffer is free again. Bytes that the kernel does not accept are
+/// copied, and sent when there is room; receiving goes on meanwhile. docs/lab/network.md compares
+/// these sends with requests that send.
 template <unsigned Buffers, unsigned BufferBytes>
 class bare_uring_multishot {
  public:
@@ -166,8 +168,8 @@ class bare_uring_multishot {
     }
 
     void incoming(const io_uring_cqe& done) {
-      // No buffer was free. In the next turn they are, for those first that have had none in this
-      // one.
+      // No buffer was free. Buffers are free again in the next turn, first for the connections that
+      // had none in this one.
       if (done.res == -ENOBUFS) {
         return receive(std::exchange(had_buffer_, false) ? IORING_RECVSEND_POLL_FIRST : 0);
       }
@@ -184,12 +186,12 @@ class bare_uring_multishot {
     }
 
    private:
-    void receive(std::uint16_t how = 0) {
+    void receive(std::uint16_t flags = 0) {
       io_uring_sqe& request = ring_.request();
       io_uring_prep_recv_multishot(&request, served_.fd(), nullptr, 0, 0);
       request.flags |= IOSQE_BUFFER_SELECT;
       request.buf_group = shared_buffers::group;
-      request.ioprio |= how;
+      request.ioprio |= flags;
       complete(request, uring_event::incoming);
     }
 
@@ -221,8 +223,8 @@ class bare_uring_multishot {
     uring& ring_;
     shared_buffers& buffers_;
     Session& served_;
-    remainder rest_;
-    bool had_buffer_ = false;  // since it last found none
+    unsent_bytes rest_;
+    bool had_buffer_ = false;  // since the last ENOBUFS
   };
 };
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// That the bare loops on io_uring move bytes as bare_epoll does, whichever end they are.
+// Tests that the bare loops on io_uring move bytes as bare_epoll does, as server and as client.
 #include <lab/experiments/ping_pong/messages.hpp>
 #include <lab/harness/contender.hpp>
 #include <lab/harness/network/bare_epoll.hpp>
 #include <lab/harness/network/bare_uring.hpp>
-#include <lab/harness/network/crew.hpp>
 #include <lab/harness/network/echo.hpp>
+#include <lab/harness/network/session_threads.hpp>
 #include <lab/harness/network/socket.hpp>
 
 #include <gtest/gtest.h>
@@ -22,8 +22,8 @@ namespace lab::network {
 namespace bare_uring_test {
 namespace {
 
-/// Pairs of sockets. As in an experiment, the threads that serve them never end, nor what they work
-/// on; they fall silent when the connections end with this object.
+/// Pairs of sockets. As in an experiment, the threads that serve them and their data live until the
+/// process ends; the threads block when the connections end with this object.
 struct connected {
   explicit connected(std::size_t connections) {
     const int listener = listen_on_loopback();
@@ -53,25 +53,25 @@ class BareUring : public testing::Test {
     }
   }
 
-  /// Lets a message of 4 MiB go round on each of three connections, until as much has come back.
+  /// Lets a message of 4 MiB circulate on each of three connections, until as many bytes came back.
   template <class Server, class Client>
   static void echo() {
     const connected by(3);
-    static auto& messages = *new echo_messages(4 << 20, mishap::none);
-    auto& serving = crew<echo_server>::make(by.servers, 1, messages);
-    auto& asking = crew<echo_client>::make(by.clients, 2, messages);
+    static auto& messages = *new echo_messages(4 << 20, fault::none);
+    auto& serving = session_threads<echo_server>::make(by.servers, 1, messages);
+    auto& asking = session_threads<echo_client>::make(by.clients, 2, messages);
     serving.template start<Server>();
     asking.template start<Client>();
-    while (asking.sum(&tally::bytes) < by.clients.size() * messages.size() ||
-           asking.sum(&tally::finished) < by.clients.size()) {
+    while (asking.sum(&session_counters::bytes) < by.clients.size() * messages.size() ||
+           asking.sum(&session_counters::finished) < by.clients.size()) {
       std::this_thread::yield();
     }
-    EXPECT_EQ(asking.sum(&tally::wrong), 0u);
-    EXPECT_EQ(asking.sum(&tally::lost), 0u);
+    EXPECT_EQ(asking.sum(&session_counters::wrong), 0u);
+    EXPECT_EQ(asking.sum(&session_counters::lost), 0u);
   }
 };
 
-// Fewer buffers than connections, so that they run out.
+// Fewer buffers than connections, so that the buffers run out.
 using loops = testing::Types<bare_uring_plain<64 * 1024>, bare_uring_multishot<2, 4096>>;
 TYPED_TEST_SUITE(BareUring, loops);
 
@@ -79,7 +79,7 @@ TYPED_TEST(BareUring, EchoesWhatIsLargerThanAllBuffers) {
   this->template echo<TypeParam, common_client>();
 }
 
-// There the peers of one connection may have answered whenever the server looks.
+// On one processor, the peer of one connection may have answered whenever the server polls.
 TYPED_TEST(BareUring, LeavesEachConnectionItsTurnOnOneProcessor) {
   cpu_set_t before;
   ASSERT_EQ(sched_getaffinity(0, sizeof before, &before), 0);
@@ -97,22 +97,22 @@ TYPED_TEST(BareUring, IsAClientThatReadsWhileItSends) {
 
 TYPED_TEST(BareUring, PlaysPingPongAtBothEnds) {
   const connected by(3);
-  auto& game = *new ping_pong::game(3, 300, mishap::none);
-  auto& serving = crew<ping_pong::server_session>::make(by.servers, 1, game);
-  auto& asking = crew<ping_pong::client_session>::make(by.clients, 1, game);
+  auto& game = *new ping_pong::game(3, 300, fault::none);
+  auto& serving = session_threads<ping_pong::server_session>::make(by.servers, 1, game);
+  auto& asking = session_threads<ping_pong::client_session>::make(by.clients, 1, game);
   serving.template start<TypeParam>();
   asking.template start<TypeParam>();
-  while (asking.sum(&tally::finished) < 3) std::this_thread::yield();
-  EXPECT_EQ(asking.sum(&tally::wrong), 0u);
+  while (asking.sum(&session_counters::finished) < 3) std::this_thread::yield();
+  EXPECT_EQ(asking.sum(&session_counters::wrong), 0u);
 }
 
 TYPED_TEST(BareUring, NoticesAnEnd) {
   const connected by(1);
-  auto& serving = crew<echo_server>::make(by.servers, 1, by);
+  auto& serving = session_threads<echo_server>::make(by.servers, 1, by);
   serving.template start<TypeParam>();
   shutdown(by.clients.front(), SHUT_WR);
-  while (serving.sum(&tally::lost) == 0) std::this_thread::yield();
-  EXPECT_EQ(serving.sum(&tally::bytes), 0u);
+  while (serving.sum(&session_counters::lost) == 0) std::this_thread::yield();
+  EXPECT_EQ(serving.sum(&session_counters::bytes), 0u);
 }
 
 }  // namespace

@@ -60,7 +60,7 @@ void control::receive_bytes(void* data, std::size_t size) {
   if (got != static_cast<ssize_t>(size)) throw std::runtime_error("the other process has died");
 }
 
-sides split(const std::vector<unsigned>& cpus) {
+side_cpus split_cpus(const std::vector<unsigned>& cpus) {
   if (cpus.size() < 2) return {cpus, cpus};
   const auto middle = cpus.begin() + static_cast<std::ptrdiff_t>(cpus.size() / 2);
   return {{cpus.begin(), middle}, {middle, cpus.end()}};
@@ -82,7 +82,7 @@ server_process::~server_process() {
   waitpid(child_, nullptr, 0);
 }
 
-bool server_side::is_asked_for(int argc, const char* const* argv) {
+bool server_side::is_requested(int argc, const char* const* argv) {
   return argc == 3 && std::string_view(argv[1]) == role;
 }
 
@@ -97,7 +97,7 @@ int server_side::listen() {
   return listener;
 }
 
-bool server_side::asked() {
+bool server_side::receive_query() {
   try {
     control_.receive<server_process::query>();
     return true;

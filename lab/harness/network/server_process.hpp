@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The server's side of a run is a process of its own: the contender's program, started once more by
-// the one that is the client. The two talk over a control socket.
+// The server process of a run: the contender's program, started a second time by the client
+// process. The two processes talk over a control socket.
 #pragma once
 
-#include <lab/harness/network/crew.hpp>
+#include <lab/harness/network/session_threads.hpp>
 #include <lab/harness/network/socket.hpp>
 
 #include <sys/types.h>
@@ -16,13 +16,13 @@
 
 namespace lab::network {
 
-/// What the server is told to do.
+/// The client's instructions to the server.
 struct server_plan {
   std::uint32_t connections = 0;
   std::uint32_t threads = 1;
 };
 
-/// What the server has used so far.
+/// The resources that the server has used so far.
 struct usage {
   double cpu_seconds = 0;
   std::uint64_t memory_bytes = 0;  ///< resident now
@@ -31,7 +31,7 @@ struct usage {
   std::uint64_t reads = 0;
 };
 
-/// One end of the control socket: whole values go to and fro.
+/// One end of the control socket, which sends and receives whole values.
 class control {
  public:
   explicit control(int fd) : fd_(fd) {}
@@ -42,7 +42,7 @@ class control {
     send_bytes(&value, sizeof value);
   }
 
-  /// Waits for a value; throws std::runtime_error when the other side is gone.
+  /// Waits for a value; throws std::runtime_error when the other process has ended.
   template <class Value>
     requires std::is_trivially_copyable_v<Value>
   Value receive() {
@@ -58,21 +58,21 @@ class control {
   int fd_;
 };
 
-/// The CPUs of either side.
-struct sides {
+/// The CPUs of the two processes.
+struct side_cpus {
   std::vector<unsigned> server;
   std::vector<unsigned> client;
 };
 
-/// The first half of the CPUs, rounded down, is the server's, the rest the client's; one that is
-/// alone is for both.
-sides split(const std::vector<unsigned>& cpus);
+/// Gives the first half of the CPUs, rounded down, to the server and the rest to the client; a
+/// single CPU is for both.
+side_cpus split_cpus(const std::vector<unsigned>& cpus);
 
-/// The client's view of the server, which ends with this object and with the client's process.
+/// The client's handle of the server. The server ends with this object and with the client process.
 class server_process {
  public:
-  /// Starts the server, on these CPUs if any are named; it listens when this returns. Only while
-  /// the process has one thread.
+  /// Starts the server, on these CPUs unless the list is empty; the server listens when this
+  /// returns. Only while the process has one thread.
   server_process(const server_plan& plan, const std::vector<unsigned>& cpus);
 
   server_process(const server_process&) = delete;
@@ -100,25 +100,25 @@ class server_process {
   std::uint16_t port_ = 0;
 };
 
-/// The server's view of itself, in its own process.
+/// The server's end of the control socket, in the server process.
 class server_side {
  public:
-  /// Whether the program was started as a server.
-  static bool is_asked_for(int argc, const char* const* argv);
+  /// Whether the command line starts a server.
+  static bool is_requested(int argc, const char* const* argv);
 
   explicit server_side(const char* const* argv);
 
   const server_plan& plan() const { return plan_; }
 
-  /// Listens, tells the client where, and returns the socket.
+  /// Listens, sends the port to the client, and returns the socket.
   int listen();
 
-  /// Tells the client that all is set up and answers its questions until it is gone, which ends
-  /// the process. `complete` adds to a usage what only the caller knows.
+  /// Tells the client that the server is ready and answers its queries; ends the process when the
+  /// client ends. `complete` fills in the members of a usage that only the caller knows.
   template <class Complete>
   [[noreturn]] void serve(Complete complete) {
     control_.send(server_process::serving{});
-    while (asked()) {
+    while (receive_query()) {
       usage now = used_by_process();
       complete(now);
       control_.send(now);
@@ -127,24 +127,24 @@ class server_side {
   }
 
  private:
-  bool asked();
+  bool receive_query();
   static usage used_by_process();
 
   control control_;
   server_plan plan_;
 };
 
-/// The main() of a server whose connections are accepted here and dealt out to threads.
+/// The main() of a server: accepts the connections and distributes them to threads.
 template <class Contender, any_session Session>
 [[noreturn]] void serve_sessions(const char* const* argv) {
   server_side side(argv);
   const int listener = side.listen();
   const std::vector<int> accepted = accept_all(listener, side.plan().connections);
-  auto& sessions = crew<Session>::make(accepted, side.plan().threads, side.plan());
+  auto& sessions = session_threads<Session>::make(accepted, side.plan().threads, side.plan());
   sessions.template start<Contender>();
   side.serve([&sessions](usage& now) {
-    now.bytes = sessions.sum(&tally::bytes);
-    now.reads = sessions.sum(&tally::reads);
+    now.bytes = sessions.sum(&session_counters::bytes);
+    now.reads = sessions.sum(&session_counters::reads);
   });
 }
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the network experiments check: that the sessions of both ends agree, however the bytes are
-// cut, and that they notice what is wrong.
+// Tests of the checks of the network experiments: the sessions of both ends agree, however the
+// stream is cut into pieces, and notice wrong bytes.
 #include <lab/experiments/ping_pong/messages.hpp>
 #include <lab/harness/network/bare_epoll.hpp>
-#include <lab/harness/network/crew.hpp>
 #include <lab/harness/network/echo.hpp>
 #include <lab/harness/network/server_process.hpp>
 #include <lab/harness/network/session.hpp>
+#include <lab/harness/network/session_threads.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -40,25 +40,25 @@ std::vector<std::byte> feed(Session& to, bytes data, std::size_t piece) {
 }
 
 TEST(EchoClient, AcceptsItsMessageAgainAndAgainHoweverItIsCut) {
-  const echo_messages messages(1000, mishap::none);
+  const echo_messages messages(1000, fault::none);
   for (const std::size_t piece : {1u, 7u, 999u, 1000u}) {
-    tally seen;
-    echo_client client(-1, seen, 3, messages);
+    session_counters counters;
+    echo_client client(-1, counters, 3, messages);
     for (int round = 0; round < 5; ++round) feed(client, client.first(), piece);
-    EXPECT_EQ(seen.wrong.value(), 0u) << piece;
-    EXPECT_EQ(seen.bytes.value(), 5000u);
-    EXPECT_EQ(seen.finished.value(), 1u);
+    EXPECT_EQ(counters.wrong.value(), 0u) << piece;
+    EXPECT_EQ(counters.bytes.value(), 5000u);
+    EXPECT_EQ(counters.finished.value(), 1u);
   }
 }
 
 TEST(EchoClient, NoticesBytesOfAnotherConnectionAndLostOrRepeatedOnes) {
-  const echo_messages messages(1000, mishap::none);
+  const echo_messages messages(1000, fault::none);
   const auto wrong = [&](bytes first, bytes then) {
-    tally seen;
-    echo_client client(-1, seen, 3, messages);
+    session_counters counters;
+    echo_client client(-1, counters, 3, messages);
     client.received(first);
     client.received(then);
-    return seen.wrong.value();
+    return counters.wrong.value();
   };
   const bytes own = messages.rotated(3);
   EXPECT_EQ(wrong(own.first(10), own.subspan(10)), 0u);
@@ -68,36 +68,36 @@ TEST(EchoClient, NoticesBytesOfAnotherConnectionAndLostOrRepeatedOnes) {
 }
 
 TEST(EchoMessages, SabotageIsAByteTooFewOrTooMany) {
-  EXPECT_EQ(echo_messages(50, mishap::lose).rotated(0).size(), 49u);
-  EXPECT_EQ(echo_messages(50, mishap::duplicate).rotated(0).size(), 51u);
-  EXPECT_EQ(echo_messages(50, mishap::duplicate).rotated(1).size(), 50u);
+  EXPECT_EQ(echo_messages(50, fault::lose).rotated(0).size(), 49u);
+  EXPECT_EQ(echo_messages(50, fault::duplicate).rotated(0).size(), 51u);
+  EXPECT_EQ(echo_messages(50, fault::duplicate).rotated(1).size(), 50u);
 }
 
 TEST(PingPong, BothEndsPlayToTheEndHoweverMessagesAreCut) {
   for (const std::size_t piece : {1u, 3u, 64u, 1u << 20}) {
-    tally server_seen;
-    tally client_seen;
-    ping_pong::game game(1, 300, mishap::none);
-    ping_pong::server_session server(-1, server_seen, 0, 0);
-    ping_pong::client_session client(-1, client_seen, 0, game);
+    session_counters server_counters;
+    session_counters client_counters;
+    ping_pong::game game(1, 300, fault::none);
+    ping_pong::server_session server(-1, server_counters, 0, 0);
+    ping_pong::client_session client(-1, client_counters, 0, game);
     const bytes first = client.first();
     std::vector<std::byte> message(first.begin(), first.end());
     while (!message.empty()) message = feed(client, feed(server, message, piece), piece);
-    EXPECT_EQ(client_seen.finished.value(), 1u);
-    EXPECT_EQ(client_seen.wrong.value(), 0u);
+    EXPECT_EQ(client_counters.finished.value(), 1u);
+    EXPECT_EQ(client_counters.wrong.value(), 0u);
     // 300 messages of 8 bytes and bodies of 100 to 399.
-    EXPECT_EQ(server_seen.bytes.value(), 300u * 8 + 300 * (100 + 399) / 2);
-    EXPECT_EQ(client_seen.bytes.value(), server_seen.bytes.value());
+    EXPECT_EQ(server_counters.bytes.value(), 300u * 8 + 300 * (100 + 399) / 2);
+    EXPECT_EQ(client_counters.bytes.value(), server_counters.bytes.value());
   }
 }
 
 TEST(PingPong, BodyWrapsPastItsGreatestSize) {
-  tally server_seen;
-  tally client_seen;
+  session_counters server_counters;
+  session_counters client_counters;
   constexpr std::uint32_t sizes = ping_pong::most_body - ping_pong::least_body + 1;
-  ping_pong::game game(1, sizes + 1, mishap::none);
-  ping_pong::server_session server(-1, server_seen, 0, 0);
-  ping_pong::client_session client(-1, client_seen, 0, game);
+  ping_pong::game game(1, sizes + 1, fault::none);
+  ping_pong::server_session server(-1, server_counters, 0, 0);
+  ping_pong::client_session client(-1, client_counters, 0, game);
   const bytes first = client.first();
   std::vector<std::byte> message(first.begin(), first.end());
   std::vector<std::uint32_t> last{0, 0};
@@ -109,38 +109,39 @@ TEST(PingPong, BodyWrapsPastItsGreatestSize) {
 }
 
 TEST(PingPong, NoticesAnAnswerThatIsNotDue) {
-  tally seen;
-  ping_pong::game game(1, 300, mishap::none);
-  ping_pong::client_session client(-1, seen, 0, game);
+  session_counters counters;
+  ping_pong::game game(1, 300, fault::none);
+  ping_pong::client_session client(-1, counters, 0, game);
   const bytes first = client.first();
   const std::vector<std::byte> unanswered(first.begin(), first.end());
   feed(client, unanswered, 1 << 20);  // packet_count has not been counted up
-  EXPECT_EQ(seen.wrong.value(), 1u);
+  EXPECT_EQ(counters.wrong.value(), 1u);
 }
 
-TEST(Sides, ShareTheCpusOut) {
-  EXPECT_THAT(split({}).server, IsEmpty());
-  EXPECT_THAT(split({5}).server, ElementsAre(5));
-  EXPECT_THAT(split({5}).client, ElementsAre(5));
-  EXPECT_THAT(split({0, 1, 2}).server, ElementsAre(0));
-  EXPECT_THAT(split({0, 1, 2}).client, ElementsAre(1, 2));
+TEST(SplitCpus, DividesTheCpus) {
+  EXPECT_THAT(split_cpus({}).server, IsEmpty());
+  EXPECT_THAT(split_cpus({5}).server, ElementsAre(5));
+  EXPECT_THAT(split_cpus({5}).client, ElementsAre(5));
+  EXPECT_THAT(split_cpus({0, 1, 2}).server, ElementsAre(0));
+  EXPECT_THAT(split_cpus({0, 1, 2}).client, ElementsAre(1, 2));
 }
 
 TEST(BareEpoll, EchoesWhatIsLargerThanAllBuffers) {
-  // As in an experiment, the threads and what they work on live until the process ends.
+  // As in an experiment, the threads and their data live until the process ends.
   const int listener = listen_on_loopback();
   constexpr std::size_t connections = 2;
   const std::vector<int> clients = connect_all(port_of(listener), connections);
   const std::vector<int> servers = accept_all(listener, connections);
-  static auto& messages = *new echo_messages(8 << 20, mishap::none);
-  auto& serving = crew<echo_server>::make(servers, 1, messages);
-  auto& asking = crew<echo_client>::make(clients, 2, messages);
+  static auto& messages = *new echo_messages(8 << 20, fault::none);
+  auto& serving = session_threads<echo_server>::make(servers, 1, messages);
+  auto& asking = session_threads<echo_client>::make(clients, 2, messages);
   serving.start<bare_epoll<64 * 1024>>();
   asking.start<common_client>();
-  while (asking.sum(&tally::bytes) < connections * messages.size()) std::this_thread::yield();
-  EXPECT_EQ(asking.sum(&tally::wrong), 0u);
-  EXPECT_EQ(asking.sum(&tally::lost), 0u);
-  EXPECT_EQ(asking.sum(&tally::finished), connections);
+  while (asking.sum(&session_counters::bytes) < connections * messages.size())
+    std::this_thread::yield();
+  EXPECT_EQ(asking.sum(&session_counters::wrong), 0u);
+  EXPECT_EQ(asking.sum(&session_counters::lost), 0u);
+  EXPECT_EQ(asking.sum(&session_counters::finished), connections);
 }
 
 }  // namespace

@@ -48,9 +48,9 @@ void await_connected(int socket) {
 
 }  // namespace
 
-int checked(int returned, const char* what) {
-  if (returned == -1) throw std::system_error(errno, std::system_category(), what);
-  return returned;
+int checked(int result, const char* call) {
+  if (result == -1) throw std::system_error(errno, std::system_category(), call);
+  return result;
 }
 
 void raise_descriptor_limit(std::size_t needed) {
@@ -93,21 +93,21 @@ std::vector<int> accept_all(int listener, std::size_t count) {
 }
 
 int begin_connect(std::uint16_t port, std::size_t index) {
-  const int made =
+  const int connection =
       checked(socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0), "socket");
-  set_option(made, IPPROTO_TCP, TCP_NODELAY, 1);
-  // The port is chosen by connect, which knows the other end and so may take one that is in use.
-  set_option(made, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, 1);
+  set_option(connection, IPPROTO_TCP, TCP_NODELAY, 1);
+  // connect() chooses the port: it knows the peer and so may take a port that is in use elsewhere.
+  set_option(connection, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, 1);
   const sockaddr_in source = loopback(0, index / connections_per_address % 200);
-  checked(bind(made, reinterpret_cast<const sockaddr*>(&source), sizeof source), "bind");
+  checked(bind(connection, reinterpret_cast<const sockaddr*>(&source), sizeof source), "bind");
   const sockaddr_in address = loopback(port);
-  if (connect(made, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 &&
+  if (connect(connection, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 &&
       errno != EINPROGRESS) {
     const int error = errno;
-    close(made);
+    close(connection);
     throw std::system_error(error, std::system_category(), "connect");
   }
-  return made;
+  return connection;
 }
 
 std::vector<int> connect_all(std::uint16_t port, std::size_t count) {

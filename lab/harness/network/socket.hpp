@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sockets on the loopback interface, as all contenders of the network experiments get them:
-// connected, non-blocking, without Nagle's delay, the kernel's own buffer sizes.
+// Sockets on the loopback interface for all contenders of the network experiments: connected,
+// non-blocking, without Nagle's delay, with the kernel's default buffer sizes.
 #pragma once
 
 #include <cstddef>
@@ -9,17 +9,18 @@
 
 namespace lab::network {
 
-/// What a system call returned; throws std::system_error naming `what` when that is -1.
-int checked(int returned, const char* what);
+/// Returns the result of a system call.
+/// Errors: throws std::system_error with the name `call` when the result is -1.
+int checked(int result, const char* call);
 
-/// Lets the process open as many files as the machine allows it to. Throws cannot_run when those
-/// are fewer than `needed`.
+/// Raises the limit of open files to the maximum that the machine allows.
+/// Errors: throws cannot_run when the maximum is below `needed`.
 void raise_descriptor_limit(std::size_t needed);
 
 /// A listening socket on a free port of 127.0.0.1, backlog 4096. It blocks.
 int listen_on_loopback();
 
-/// Lets calls on the descriptor return EAGAIN instead of waiting.
+/// Makes the descriptor non-blocking: calls return EAGAIN instead of waiting.
 void set_non_blocking(int fd);
 
 /// The port that a socket is bound to.
@@ -28,12 +29,11 @@ std::uint16_t port_of(int socket);
 /// Accepts `count` connections and makes them non-blocking.
 std::vector<int> accept_all(int listener, std::size_t count);
 
-/// Begins to connect to that port of 127.0.0.1, non-blocking: writable means connected. `index`, a
+/// Begins a non-blocking connect to `port` of 127.0.0.1: writable means connected. `index`, a
 /// number that rises, chooses the source address from 127.0.0.1 on, so that ports do not run out.
 int begin_connect(std::uint16_t port, std::size_t index);
 
-/// Makes `count` connections. They are reset when they are closed, so they leave no ports behind
-/// that cannot be used again for a while.
+/// Makes `count` connections. Closing resets them, so that no port stays in TIME_WAIT.
 std::vector<int> connect_all(std::uint16_t port, std::size_t count);
 
 }  // namespace lab::network

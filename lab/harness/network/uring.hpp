@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A ring of io_uring as the bare loops on it use one, with liburing: Linux 6.1 or later.
+// The io_uring ring of the bare loops, by liburing: Linux 6.1 or later.
 #pragma once
 
 #include <lab/harness/contender.hpp>
@@ -18,21 +18,21 @@
 
 namespace lab::network {
 
-/// What a function of liburing returned; throws std::system_error naming `what` when that is
-/// negative.
-inline int uring_checked(int returned, const char* what) {
-  if (returned < 0) throw std::system_error(-returned, std::generic_category(), what);
-  return returned;
+/// Returns the result of a function of liburing.
+/// Errors: throws std::system_error with the name `call` when the result is negative.
+inline int uring_checked(int result, const char* call) {
+  if (result < 0) throw std::system_error(-result, std::generic_category(), call);
+  return result;
 }
 
-/// The ring of one thread, which alone uses it: so the kernel may leave all work until that thread
+/// The ring of one thread, its only user: the kernel therefore defers all work until that thread
 /// asks for completions (deferred task running), and finds the ring without looking up a
 /// descriptor.
 class uring {
  public:
   /// Throws std::system_error.
   uring() {
-    // Completions that do not fit would end multishot requests, so there is room for very many.
+    // A completion queue that overflows would end multishot requests, so it is very long.
     io_uring_params wanted{};
     wanted.flags = IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN | IORING_SETUP_CQSIZE |
                    IORING_SETUP_CLAMP;
@@ -50,11 +50,11 @@ class uring {
     try {
       uring();
     } catch (const std::system_error& problem) {
-      throw cannot_run(std::string("io_uring is not to be had: ") + problem.what());
+      throw cannot_run(std::string("io_uring is not available: ") + problem.what());
     }
   }
 
-  /// A request to be filled in. Those before it are submitted when there is no room for one more.
+  /// A request to be filled in. A full queue is submitted first.
   io_uring_sqe& request() {
     for (;;) {
       if (io_uring_sqe* const free = io_uring_get_sqe(&ring_)) return *free;
@@ -62,8 +62,8 @@ class uring {
     }
   }
 
-  /// Submits what was requested, waits until something is complete, and calls `use(io_uring_cqe&)`
-  /// for each that is: a system call a turn, as long as the requests of a turn fit.
+  /// Submits the requests, waits for a completion, and calls `use(io_uring_cqe&)` for each one that
+  /// is there: one system call a turn, as long as the requests of a turn fit.
   template <class Use>
   void turn(Use use) {
     submitted(io_uring_submit_and_wait(&ring_, 1));
@@ -80,31 +80,32 @@ class uring {
   io_uring* get() { return &ring_; }
 
  private:
-  static void submitted(int returned) {
-    // EBUSY, EAGAIN: completions are to be taken first; what was requested stays.
-    if (returned != -EINTR && returned != -EBUSY && returned != -EAGAIN) {
-      uring_checked(returned, "io_uring_enter");
+  static void submitted(int result) {
+    // EBUSY, EAGAIN: completions must be consumed first; the requests stay queued.
+    if (result != -EINTR && result != -EBUSY && result != -EAGAIN) {
+      uring_checked(result, "io_uring_enter");
     }
   }
 
   io_uring ring_{};
 };
 
-/// Buffers that the kernel takes from a ring of their own when there is something to put in.
+/// A ring of buffers from which the kernel takes one when data has arrived.
 template <unsigned Buffers, unsigned Bytes>
 class provided_buffers {
  public:
   static constexpr std::uint16_t group = 0;
 
-  /// Throws std::system_error. Use it no longer than `ring`.
+  /// Errors: throws std::system_error. Lifetime: `ring` must outlive the buffers.
   explicit provided_buffers(uring& ring)
       : ring_(static_cast<io_uring_buf_ring*>(allocate(Buffers * sizeof(io_uring_buf)))),
         memory_(static_cast<std::byte*>(allocate(std::size_t{Buffers} * Bytes))) {
-    io_uring_buf_reg place{};
-    place.ring_addr = reinterpret_cast<std::uintptr_t>(ring_);
-    place.ring_entries = Buffers;
-    place.bgid = group;
-    uring_checked(io_uring_register_buf_ring(ring.get(), &place, 0), "io_uring_register_buf_ring");
+    io_uring_buf_reg registration{};
+    registration.ring_addr = reinterpret_cast<std::uintptr_t>(ring_);
+    registration.ring_entries = Buffers;
+    registration.bgid = group;
+    uring_checked(io_uring_register_buf_ring(ring.get(), &registration, 0),
+                  "io_uring_register_buf_ring");
     io_uring_buf_ring_init(ring_);
     for (unsigned id = 0; id < Buffers; ++id) give(id);
   }
@@ -112,13 +113,13 @@ class provided_buffers {
   provided_buffers(const provided_buffers&) = delete;
   provided_buffers& operator=(const provided_buffers&) = delete;
 
-  /// Which one the kernel took for this completion, and what it put in.
-  static unsigned id(const io_uring_cqe& of) { return of.flags >> IORING_CQE_BUFFER_SHIFT; }
-  std::span<std::byte> filled(const io_uring_cqe& by) {
-    return {at(id(by)), static_cast<std::size_t>(by.res)};
+  /// The buffer that the kernel took for this completion, and the bytes in it.
+  static unsigned id(const io_uring_cqe& done) { return done.flags >> IORING_CQE_BUFFER_SHIFT; }
+  std::span<std::byte> filled(const io_uring_cqe& done) {
+    return {at(id(done)), static_cast<std::size_t>(done.res)};
   }
 
-  /// The kernel may take it again.
+  /// Returns the buffer to the kernel.
   void give(unsigned id) {
     io_uring_buf_ring_add(ring_, at(id), Bytes, static_cast<std::uint16_t>(id),
                           io_uring_buf_ring_mask(Buffers), 0);
@@ -128,8 +129,8 @@ class provided_buffers {
  private:
   static_assert((Buffers & (Buffers - 1)) == 0, "the kernel wants a power of two");
 
-  // Pages, as the kernel wants its ring to begin with one. They are there until the process ends,
-  // as are the loops that use them.
+  // Pages, as the ring must begin on a page boundary. They live until the process ends, as do the
+  // loops that use them.
   static void* allocate(std::size_t size) {
     void* const pages = mmap(nullptr, size, PROT_READ | PROT_WRITE,
                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);

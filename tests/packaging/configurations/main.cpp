@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A user's program whose coroutines go through the compiled part of the library: what it does
-// crashes where the library and the program do not agree on the layout of promises.
+// A user's program whose coroutines go through the compiled part of the library: it crashes if the
+// library and the program disagree on the layout of promises.
 #include <gyre/task/async_backtrace.hpp>
 #include <gyre/task/schedule.hpp>
 #include <gyre/task/scope.hpp>

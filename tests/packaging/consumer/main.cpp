@@ -22,7 +22,7 @@ gyre::task<> fails() {
   co_return;
 }
 
-// The library throws what the program catches.
+// The program catches exceptions that the library throws.
 bool scope_throws_what_it_says() {
   try {
     auto body = [](gyre::scope& scope) -> gyre::task<> {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A program without gyre that loads a plug-in, uses it, and unloads it, again and again: also while
-// threads live on that have used it, and give back what they hold of gyre when they end, and
-// together with another plug-in that has a gyre of its own.
+// threads that have used it live on and release gyre's resources when they end, and together with
+// another plug-in that contains its own gyre.
 #include <dlfcn.h>
 
 #include <cstdio>
@@ -14,7 +14,7 @@ namespace {
 
 constexpr int count = 1000;
 
-// Whether the plug-in works on this thread, which keeps it no longer than that.
+// Whether the plug-in works on this thread; unloads it afterwards.
 bool load_use_and_unload(const char* path) {
   void* const plugin = dlopen(path, RTLD_NOW | RTLD_LOCAL);
   if (plugin == nullptr) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A plug-in with a part of gyre in it: coroutines, a loop, a channel between two threads, a pool.
+// A plug-in that uses gyre: coroutines, a loop, a channel between two threads, a pool.
 #include <gyre/exec/loop.hpp>
 #include <gyre/exec/sync_wait.hpp>
 #include <gyre/pool/thread_pool.hpp>
@@ -32,8 +32,7 @@ gyre::task<int> receive_all(gyre::loop& loop, gyre::channel<int>& from) {
 
 }  // namespace
 
-/// Sends `count` ones from one thread to a loop on another, and returns their sum, by way of a
-/// pool.
+/// Sends `count` ones from one thread to a loop on another, and returns their sum through a pool.
 extern "C" [[gnu::visibility("default")]] int run(int count) {
   gyre::loop loop;
   gyre::channel<int> ones(4);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The workload: what every contender does, what is timed and how the work is verified.
+// The workload: the work of every contender, its timing and its checks.
 #pragma once
 
 #include <lab/harness/benchmark.hpp>
@@ -33,9 +33,9 @@ void run(const parameters& cell, const harness_options& harness, report& result)
         ++rounds;
       },
       harness);
-  // The lab loses or repeats an operation on purpose, to see that the check finds it.
-  if (harness.sabotage == mishap::lose) --done;
-  if (harness.sabotage == mishap::duplicate) ++done;
+  // Sabotage loses or repeats an operation on purpose, to prove that the check finds it.
+  if (harness.sabotage == fault::lose) --done;
+  if (harness.sabotage == fault::duplicate) ++done;
 
   result.metric("ns_per_operation", seconds * 1e9 / static_cast<double>(cell.operations));
   result.check("operations", done, rounds * cell.operations);

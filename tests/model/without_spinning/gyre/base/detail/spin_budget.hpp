@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Stands in for the loop's real spin budget in models: one look before it sleeps. To spin longer
-// only hides the schedules in which the loop falls asleep just when a task arrives.
+// Replaces the loop's spin budget in models: one poll before the loop sleeps. Longer spinning would
+// only hide the schedules in which the loop falls asleep just when a task arrives.
 #pragma once
 
 namespace gyre::detail {

@@ -139,7 +139,7 @@ TYPED_TEST_P(InboxSuite, TakesCallablesOfEverySize) {
   int posted = 0;
   static int runs_of_empty;
   runs_of_empty = 0;
-  // Each kind at many places of a segment, its end among them.
+  // Posts each kind at many positions of a segment, including its end.
   for (int round = 0; round < 30; ++round) {
     inbox.push([] { ++runs_of_empty; });
     inbox.push(sized_task<16>(told));
@@ -245,7 +245,7 @@ TYPED_TEST_P(InboxSuite, ATaskMayPost) {
   expect_pending(inbox, 0);
 }
 
-TYPED_TEST_P(InboxSuite, WhatATaskPostsRunsBehindWhatWaited) {
+TYPED_TEST_P(InboxSuite, TasksPostedByATaskRunBehindPendingOnes) {
   TypeParam inbox;
   std::vector<int> seen;
   for (int i = 0; i < 10; ++i) {
@@ -336,7 +336,7 @@ REGISTER_TYPED_TEST_SUITE_P(
     KeepsTheOrderWhileTasksComeAndGo, KnowsWhatWaits, ABatchIsNeverExceeded, ATaskMayEndItsBatch,
     TakesCallablesOfEverySize, TakesFunctionsLvaluesAndWhatCannotBeCopied,
     TakesACopyOfWhatMightThrowWhenMoved, ACopyThatThrowsLeavesTheInboxAsItWas,
-    ATaskThatThrowsIsDoneAndTheNextOneFollows, ATaskMayPost, WhatATaskPostsRunsBehindWhatWaited,
+    ATaskThatThrowsIsDoneAndTheNextOneFollows, ATaskMayPost, TasksPostedByATaskRunBehindPendingOnes,
     ATaskFromElsewhereMayMakeTheLoopPostForTheFirstTime, ADestructorMayPost,
     ItsEndDestroysWhatHasNotRunWithoutRunningIt, ItsEndDestroysWhatDestructorsPost,
     ARunThatIsNotFullLeavesNothingBehindWhateverThreadsHaveEnded);

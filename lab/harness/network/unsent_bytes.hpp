@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the bare loops keep of what the kernel did not take yet.
+// The output buffer of the bare loops: bytes that the kernel did not accept yet.
 #pragma once
 
 #include <algorithm>
@@ -12,15 +12,15 @@
 
 namespace lab::network {
 
-/// Bytes to be sent later, in memory from malloc, which is only had while there are any.
-class remainder {
+/// Bytes to be sent later, in memory from malloc; an empty buffer has no memory.
+class unsent_bytes {
  public:
-  remainder() = default;
-  remainder(const remainder&) = delete;
-  remainder& operator=(const remainder&) = delete;
-  ~remainder() { std::free(bytes_); }
+  unsent_bytes() = default;
+  unsent_bytes(const unsent_bytes&) = delete;
+  unsent_bytes& operator=(const unsent_bytes&) = delete;
+  ~unsent_bytes() { std::free(bytes_); }
 
-  void swap(remainder& other) noexcept {
+  void swap(unsent_bytes& other) noexcept {
     std::swap(bytes_, other.bytes_);
     std::swap(size_, other.size_);
     std::swap(sent_, other.sent_);
@@ -46,7 +46,7 @@ class remainder {
   }
 
  private:
-  // In place of what was sent, where that is most of it; else twice as much, as one would in C.
+  // Moves the rest to the front when most of the buffer is sent; otherwise doubles the buffer.
   void make_room(std::size_t more) {
     if (sent_ > size_ / 2) {
       size_ -= sent_;

@@ -93,7 +93,7 @@ TYPED_TEST_P(InboxStressSuite, NothingIsLostDuplicatedOrOvertakenByItsOwnThreads
       }
     });
   }
-  // Asking for pending() disturbs nothing.
+  // Calls of pending() disturb nothing.
   std::jthread onlooker([&](const std::stop_token& stop) {
     while (!stop.stop_requested()) {
       static_cast<void>(inbox.pending());
@@ -116,7 +116,7 @@ TYPED_TEST_P(InboxStressSuite, APostThatHappensBeforeAnotherThreadsRunsFirst) {
     constexpr int tasks = 1500;
     TypeParam inbox;
     ledger book(1);
-    // A baton goes round; who holds it posts a few tasks and passes it on.
+    // A token circulates; its holder posts a few tasks and passes it on.
     int next = 0;
     std::array<std::binary_semaphore, producers> baton{
         std::binary_semaphore{1}, std::binary_semaphore{0}, std::binary_semaphore{0}};
@@ -219,7 +219,7 @@ TYPED_TEST_P(InboxStressSuite, ItEndsBeforeTheThreadsThatPostedToIt) {
   }
 }
 
-TYPED_TEST_P(InboxStressSuite, WhatEndedThreadsPostedStillRuns) {
+TYPED_TEST_P(InboxStressSuite, TasksOfEndedThreadsStillRun) {
   constexpr std::size_t producers = 8;
   constexpr int tasks = 300;
   TypeParam inbox;
@@ -238,6 +238,6 @@ REGISTER_TYPED_TEST_SUITE_P(InboxStressSuite,
                             NothingIsLostDuplicatedOrOvertakenByItsOwnThreadsTasks,
                             APostThatHappensBeforeAnotherThreadsRunsFirst,
                             ThreadsComeAndGoWhileTheLoopRuns, TasksThatThrowAndPostLoseNothing,
-                            ItEndsBeforeTheThreadsThatPostedToIt, WhatEndedThreadsPostedStillRuns);
+                            ItEndsBeforeTheThreadsThatPostedToIt, TasksOfEndedThreadsStillRun);
 
 }  // namespace gyre::inbox::suite
