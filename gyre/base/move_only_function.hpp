@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // move_only_function: std::move_only_function with a choice of the inline size. 32 bytes by
-// default, so that two fill a cache line; larger callables live in the thread's slab.
+// default, so that two fill a cache line; larger callables live in the per-thread slab, so that
+// posting them does not call the system allocator in the steady state.
 #pragma once
 
 #include <gyre/base/detail/slab_object.hpp>

@@ -64,8 +64,9 @@ static_assert(std::is_trivially_destructible_v<race_options>);
 
 /// Awaited, gives a connection to the one of `candidates` that answers first ("happy eyeballs", RFC
 /// 8305, Schinazi and Pauly, 2017). They are tried in their order, but IPv6 and IPv4 in turns. The
-/// other attempts are given up, and awaited, before this ends. Errors: that of the last attempt, if
-/// all failed; std::errc::invalid_argument without candidates; those of connect().
+/// other attempts are given up, and awaited, before this ends. Errors: the one of the last attempt
+/// that failed, if all did; std::errc::invalid_argument if there are no candidates; and those of
+/// connect().
 [[nodiscard]] task<tcp_stream> connect(event_loop& loop, std::vector<endpoint> candidates,
                                        race_options options = {});
 /// As above, for the addresses of `host`, at a port or the name of a service, on the loop that the

@@ -13,8 +13,8 @@ struct connection_options {
   /// Water marks of the output, in bytes: on_high_water is called when `high_water` bytes wait to
   /// be sent, and then on_low_water when no more than `low_water` do. `low_water` must be below
   /// `high_water`; by default it is a quarter of it. A server without on_high_water does not read
-  /// from the connection in between, so that a peer that takes no answers cannot ask on; a client
-  /// reads on.
+  /// from the connection in between, so that a peer that takes no answers sends no further
+  /// questions; a client reads on.
   std::size_t high_water = std::size_t{1} << 20;
   std::optional<std::size_t> low_water = std::nullopt;
   /// Bytes of output that may wait. A send() above that ends the connection with

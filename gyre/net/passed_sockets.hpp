@@ -32,14 +32,16 @@ std::vector<passed_socket> sockets_from_environment();
 
 /// Sends copies of sockets to another process, such as the successor of a server that restarts,
 /// which calls receive_sockets() at the other end of `to`. Both processes can accept from then on.
-/// Waiting connections are not lost, as long as one of the two has the socket open.
+/// Connections that wait to be accepted are not lost, as long as one of the two has the socket
+/// open.
 ///
 /// Errors: those of unix_stream::send_fds(); std::errc::invalid_argument for a name with a ':' or a
 /// zero in it, or more sockets than go with one message (253).
 /// Complexity: allocates two coroutine frames.
 [[nodiscard]] task<> send_sockets(unix_stream& to, std::span<const passed_socket> sockets);
 /// Awaited, gives the sockets of send_sockets() at the other end. Errors: those of
-/// unix_stream::receive_fds(), and std::errc::protocol_error if something else or the end came.
+/// unix_stream::receive_fds(), and std::errc::protocol_error if something else came, or the stream
+/// ended.
 [[nodiscard]] task<std::vector<passed_socket>> receive_sockets(unix_stream& from);
 
 /// A socket that listens at `at`. For a program that keeps the socket in order to pass it on later,

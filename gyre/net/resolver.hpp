@@ -60,8 +60,9 @@ enum class address_choice {
   ipv6_only,
 };
 
-/// Limits of a resolver's cache. It keeps answers as long as servers allow (TTL of records; RFC
-/// 2308 for names and records that do not exist), at most for these times, and no other failures.
+/// Limits of a resolver's cache. It keeps answers for as long as the servers allow (the TTL of
+/// records, and RFC 2308 for names and records that do not exist), and no longer than this. Other
+/// failures are not kept.
 struct dns_cache_options {
   /// Memory, roughly; the least recently used entry makes room. Zero: no cache.
   std::size_t bytes = std::size_t{256} << 10;
@@ -97,7 +98,8 @@ struct resolver_options {
   /// Names that servers are asked for at the same time, at least 1; lookups of others wait. A
   /// cancelled lookup makes room for another at once. Its queries go on in the background until
   /// they are answered or time out, or until no lookup waits for any answer, when all are dropped.
-  /// At most some eight times as many names are looked up in vain so; further lookups wait.
+  /// At most some eight times as many names may be looked up in vain in this way; then further
+  /// lookups wait for them.
   std::size_t max_concurrent = 256;
   dns_cache_options cache = {};
 };
@@ -205,8 +207,8 @@ class [[nodiscard]] lookup {
 /// Thread-safety: the coroutine forms may be called on any thread; all other members belong to the
 /// loop's thread, or one other thread while none runs the loop.
 /// Lifetime: must not outlive its loop. The destructor completes all lookups with
-/// std::errc::operation_canceled before it returns; callbacks must neither use the resolver nor
-/// throw.
+/// std::errc::operation_canceled before it returns; their callbacks must neither use the resolver
+/// nor throw.
 class resolver {
  public:
   using callback = move_only_function<void(resolve_result)>;
@@ -229,9 +231,9 @@ class resolver {
 
   /// Awaited, gives the endpoints, at least one, or throws std::system_error with one of these
   /// errors. May be awaited on any thread and executor; the coroutine is resumed on its own
-  /// executor. A stop request, from any thread, ends it at once with operation_cancelled. One that
-  /// waits may be destroyed on the loop's thread, if the loop is its executor and no stop was
-  /// requested.
+  /// executor. A stop request, from any thread, ends it at once with operation_cancelled. A
+  /// coroutine that waits may be destroyed on the loop's thread, if the loop is its executor and no
+  /// stop was requested.
   [[nodiscard]] detail::resolve_awaiter resolve(std::string host, service port);
 
   /// The servers of a service, such as "_imaps._tcp.example.org", in the order in which to try

@@ -63,7 +63,8 @@ class socket : public socket_ref {
   /// ended. Throws std::system_error: std::errc::connection_refused, network_unreachable,
   /// resource_unavailable_try_again (the backlog of a Unix listener is full).
   [[nodiscard]] bool connect(const endpoint& peer) const;
-  /// Ends one way or both; the peer reads the end of the stream. No error after its reset.
+  /// Ends one way or both; the peer reads the end of the stream. A connection that the peer has
+  /// reset is no error.
   void shutdown(shutdown_side side) const;
 
  private:

@@ -66,7 +66,8 @@ class socket_ref {
   /// Sets all options that have a value. The ones before a failing one stay set.
   void apply(const socket_options& options) const;
 
-  /// The address that the socket is bound to; its peer's (std::errc::not_connected without one).
+  /// The address that the socket is bound to, and that of its peer (std::errc::not_connected if
+  /// there is none).
   endpoint local_endpoint() const;
   endpoint peer_endpoint() const;
   address_family family() const;
@@ -91,7 +92,8 @@ class socket_ref {
   void set_receive_buffer(std::size_t bytes) const;
   std::size_t receive_buffer() const;
   /// How long closing may block for unsent data (SO_LINGER); with zero, closing resets the
-  /// connection. Without a value (the default) closing returns at once, and the kernel sends on.
+  /// connection. Without a value, the default, closing returns at once, and the kernel goes on
+  /// sending.
   void set_linger(std::optional<std::chrono::seconds> limit) const;
   std::optional<std::chrono::seconds> linger() const;
   /// Set on a listener of a reuse_port group: the processor whose packets it is to get. Read from a

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// tcp_client: keeps one TCP (or Unix stream) connection to a server, by callbacks; reconnects.
+// tcp_client: keeps one TCP (or Unix stream) connection to a server, by callbacks, and connects
+// again when it is lost.
 //
 //     gyre::net::tcp_client client(loop, {.reconnect = true});
 //     client.on_connection([](gyre::net::tcp_connection& up) { up.send("hello\n"); });
@@ -33,7 +34,8 @@ namespace gyre::net {
 struct tcp_client_options {
   std::string name = "tcp_client";
   connection_options connections = {};
-  /// How long an attempt to connect (to one of the addresses of a host) may take, not zero.
+  /// How long one attempt to connect may take, not zero; for a host with several addresses, an
+  /// attempt at one of them.
   std::chrono::nanoseconds connect_timeout = std::chrono::seconds{5};
   /// As race_options::resolution_delay, when it connects by name.
   std::chrono::nanoseconds resolution_delay = std::chrono::milliseconds{50};
@@ -48,7 +50,8 @@ struct tcp_client_options {
   std::size_t most_attempts = std::numeric_limits<std::size_t>::max();
   /// Seed of the random delays; the same seed gives the same delays. None: a random one.
   std::optional<std::uint64_t> seed = {};
-  /// Bytes that send() keeps without a connection, to be sent first on the next. 0: refuses them.
+  /// Bytes that send() keeps while there is no connection, to be sent first on the next one. Zero:
+  /// send() refuses them.
   std::size_t keep_limit = 0;
   /// The local address to connect from; none: the kernel chooses.
   endpoint local = {};
@@ -96,8 +99,9 @@ class tcp_client : public connection_handler_setters<tcp_client> {
   /// disconnect(). A connection or attempt to another server is ended first.
   void connect(const endpoint& server);
   /// As above, for a host: looks up its name before each attempt, and tries its addresses one after
-  /// the other, IPv6 and IPv4 in turns. A name server silent about one of them holds nothing up
-  /// (see `resolution_delay`). `names` belongs to the client's loop, and must outlive the client.
+  /// the other, IPv6 and IPv4 in turns. A name server that is silent about one of them holds
+  /// nothing up (see `resolution_delay`). `names` belongs to the client's loop, and must outlive
+  /// the client.
   void connect(resolver& names, std::string host, service port);
   /// Closes the connection as tcp_connection::close() does, or ends the attempt to connect, and
   /// does not connect again. Drops kept bytes. Idempotent.

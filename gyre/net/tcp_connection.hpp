@@ -66,16 +66,20 @@ struct connection_metrics {
 ///
 /// abort(), each timeout and a failure of reading lead from any state to ended.
 ///
-/// 1. Flushing without output is at once lingering; lingering after the peer's end, at once ended.
-/// 2. on_peer_ended is called. Without it, or after shutdown_send(), the peer's end is a close().
+/// 1. Flushing without output is lingering at once; lingering after the peer's end is ended at
+///    once.
+/// 2. on_peer_ended is called. Without that callback, or after shutdown_send(), the peer's end is a
+///    close().
 /// 3. Ended, if the program has paused reading or the peer has ended before.
 ///
 /// In failed, the last bytes of the peer are still received, for at most `close_timeout`. In
 /// lingering, all output is sent, the peer has been told that no more will come, and its end is
 /// awaited. After the change to ended, on_close is called in a turn of its own.
 ///
-/// Thread-safety: all members belong to the thread of its loop; other threads use ref().
-/// Lifetime: owned by its server or client; valid from on_connection until on_close returns.
+/// Thread-safety: all members belong to the thread of the connection's loop; other threads use
+/// ref().
+/// Lifetime: owned by its server or client; valid from the call of on_connection until on_close
+/// returns.
 /// Complexity: 256 bytes, of which a message touches the first 128, and 512 bytes more once it has
 /// had to wait with output or an incomplete message, or has an idle timeout of its own. It receives
 /// into memory of the loop, so that an idle connection holds no buffer.
@@ -89,17 +93,21 @@ class alignas(64) tcp_connection : private io::handle {
   std::uint64_t id() const noexcept { return id_; }
   /// The socket; -1 when the connection has ended.
   int fd() const noexcept { return is_open() ? handle::fd() : -1; }
-  /// Whether send() would accept bytes: neither closed nor shut down, and sending has not failed.
+  /// Whether send() would accept bytes: the connection is neither closed nor shut down, and sending
+  /// has not failed.
   bool can_send() const noexcept { return phase_ == phase::open && !shutdown_requested_; }
   /// False as soon as the end is certain: on_close follows.
   bool is_open() const noexcept { return phase_ != phase::ended; }
 
   /// Sends bytes, which need not outlive the call. True if they were accepted. False if the
-  /// connection has ended, was closed or shut down, or sending has failed: on_close tells why.
-  /// Complexity: one system call if no output waits; copies the bytes that the kernel refuses.
+  /// connection has ended, was closed or shut down, or if sending has failed, now or before:
+  /// on_close tells why.
+  /// Complexity: one system call if no output waits; copies the bytes that the kernel does not
+  /// take.
   bool send(std::span<const std::byte> bytes);
   bool send(std::string_view text) { return send(std::as_bytes(std::span(text))); }
-  /// As above, but moves bytes that must wait where that is cheaper than a copy; empties `bytes`.
+  /// As above, but moves the bytes that must wait instead of copying them where that pays; empties
+  /// `bytes`.
   bool send(io::buffer&& bytes);
   /// Sends several pieces, one after the other, with one system call (at most 64 pieces per call).
   bool send(std::span<const std::span<const std::byte>> pieces);
@@ -152,7 +160,8 @@ class alignas(64) tcp_connection : private io::handle {
   /// Whether reading is paused, by pause_reading() or at `high_water`.
   bool reading_paused() const noexcept { return !paused_.empty(); }
 
-  /// Tells the peer, once all accepted output is sent, that no more will come. Receiving goes on.
+  /// Tells the peer, once all accepted output is sent, that no more will come. The connection still
+  /// receives.
   void shutdown_send() noexcept;
   /// Ends the connection in good order: sends the accepted output, tells the peer, and drops the
   /// peer's bytes until it has ended too (otherwise the kernel could reset the connection, and lose
@@ -160,8 +169,8 @@ class alignas(64) tcp_connection : private io::handle {
   /// `close_limit` in all; if the peer has not taken everything by then, on_close gets
   /// std::errc::timed_out. on_message is not called any more.
   void close() noexcept;
-  /// As above, with times without progress and in all. A further call can only make the end
-  /// earlier.
+  /// As above, with the time without progress and the time in all. A further call can only make the
+  /// end earlier.
   void close(std::chrono::nanoseconds timeout) noexcept;
   void close(std::chrono::nanoseconds timeout, std::chrono::nanoseconds limit) noexcept;
   /// Ends the connection at once: drops waiting output, and resets it. on_close gets
@@ -189,7 +198,8 @@ class alignas(64) tcp_connection : private io::handle {
     return {.bytes_received = bytes_received_, .bytes_sent = bytes_sent_, .messages = messages_};
   }
 
-  /// For other threads, and objects that outlive the connection. The first call allocates.
+  /// A reference for other threads, and for objects that outlive the connection. The first call
+  /// allocates.
   tcp_connection_ref ref();
 
  private:

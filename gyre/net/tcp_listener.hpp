@@ -39,9 +39,10 @@ struct listener_options {
 ///   listener's loop; its address is written to the endpoint `peer`. Awaited in the forms of
 ///   io::stream's operations (as they are, by as_expected(), within() a time limit), by one
 ///   coroutine at a time.
-/// - accept_socket(), accept_socket(peer): but give a socket that no loop serves, for another loop.
-/// - close(): listens no more; connections that have not been accepted are reset. Idempotent.
-///   release(): as close(), but returns the descriptor.
+/// - accept_socket(), accept_socket(peer): likewise, but give a socket that no loop serves, for a
+///   stream on another loop.
+/// - close(): listens no more; connections that have not been accepted are reset. release(): as
+///   close(), but returns the descriptor.
 /// - local_endpoint(): the address, with the port that the kernel chose. options(): a socket_ref
 ///   for options, valid until the listener is closed. is_open(), and fd(): -1 once closed.
 /// - refused(): counts connections that were closed for want of a descriptor, a watch or memory.

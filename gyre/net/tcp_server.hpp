@@ -71,7 +71,8 @@ struct tcp_server_options {
   /// many as the process may have descriptors when the server is made (RLIMIT_NOFILE), so that no
   /// peer can take them all. `unlimited` is for servers behind a proxy that does not name clients.
   std::optional<std::size_t> connections_per_address = std::nullopt;
-  /// Connections that an address (or network) may open within `accept_interval`; others are closed.
+  /// Connections that one address (or network) may open within `accept_interval`; further ones are
+  /// closed at once.
   std::size_t accepts_per_address = unlimited;
   std::chrono::nanoseconds accept_interval = std::chrono::seconds{1};
   /// Bytes that all connections may hold: waiting output and unconsumed input. Each loop has an

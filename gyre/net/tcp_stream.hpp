@@ -25,8 +25,8 @@ class stream_maker;
 /// A connected socket as a stream: an io::stream with addresses and options.
 ///
 /// Thread-safety: as io::stream; members that are not awaited belong to the loop's thread.
-/// Errors: those that are not awaited throw std::system_error (std::errc::bad_file_descriptor:
-/// closed).
+/// Errors: members that are not awaited throw std::system_error (std::errc::bad_file_descriptor if
+/// the stream is closed).
 /// Complexity: members that are not awaited are one system call each.
 class socket_stream : public io::stream {
  public:
@@ -40,7 +40,8 @@ class socket_stream : public io::stream {
 
   /// Ends one way or both, after sending all written bytes; operations that wait complete.
   void shutdown(shutdown_side side) { detail::shut_down(options().fd(), side); }
-  /// Closes without sending unsent bytes; the peer gets connection_reset. Else as close().
+  /// Closes without sending unsent bytes; the peer gets std::errc::connection_reset. Otherwise as
+  /// close().
   void reset() noexcept {
     if (is_open()) detail::reset_when_closed(fd());
     close();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// udp_client: sends datagrams and blocks until the reply comes, without a loop, as for tools.
+// udp_client: sends datagrams and blocks until the reply comes: for tools and tests, without a
+// loop.
 //
 //     gyre::net::udp_client client(server);
 //     std::optional<gyre::io::buffer> answer = client.ask("time?", time_limit);
@@ -18,7 +19,8 @@
 namespace gyre::net {
 
 /// A connected UDP (or Unix datagram) socket whose calls block the thread. Unlike tcp_client it has
-/// no loop and no callbacks, and is not for a loop's thread: udp_socket and udp_server are.
+/// no loop and no callbacks, and must not be used on a loop's thread: udp_socket and udp_server are
+/// for loops.
 ///
 /// Thread-safety: one thread at a time.
 class udp_client {

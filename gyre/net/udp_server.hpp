@@ -37,7 +37,8 @@ struct udp_server_options {
   /// are dropped and counted. Each socket holds batch * (max_datagram + 240) bytes.
   std::size_t batch = 32;
   std::size_t max_datagram = 2048;
-  /// Bytes of replies that may wait, each with 136 for its address; further ones are refused.
+  /// Bytes of replies that may wait for the kernel, each with 136 more for its address; further
+  /// replies are refused.
   std::size_t output_limit = std::size_t{4} << 20;
   /// SO_RCVBUF and SO_SNDBUF; 0: the system's defaults. A Unix server's send buffer also holds
   /// datagrams that its clients have not read, so that many clients need a large one.

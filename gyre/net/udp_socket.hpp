@@ -27,8 +27,9 @@ class udp_socket : public datagram_socket {
  public:
   /// A closed socket.
   udp_socket() noexcept = default;
-  /// Bound to `local`; port 0: one of the kernel's choice. `options` are set before. Throws
-  /// std::system_error: std::errc::address_in_use, address_not_available, too_many_files_open.
+  /// Bound to `local`; port 0: one of the kernel's choice. `options` are set before the socket is
+  /// bound. Throws std::system_error: std::errc::address_in_use, address_not_available,
+  /// too_many_files_open.
   udp_socket(event_loop& loop, const endpoint& local, const socket_options& options = {});
   /// Bound to nothing yet: the kernel gives it an address with the first send or connect().
   udp_socket(event_loop& loop, address_family family);

@@ -44,8 +44,8 @@ class unix_stream : public socket_stream {
  public:
   /// A closed stream.
   unix_stream() noexcept = default;
-  /// Serves a connected, non-blocking socket on `loop`. Throws what io::descriptor throws, then
-  /// closes it.
+  /// Serves a connected, non-blocking socket on `loop`. Throws what io::descriptor throws; then the
+  /// socket is closed.
   unix_stream(event_loop& loop, socket connected)
       : socket_stream(loop, std::move(connected), io::handle_kind::socket) {}
   unix_stream(event_loop& loop, unique_fd connected)
@@ -57,12 +57,14 @@ class unix_stream : public socket_stream {
   /// Writes some of `from`, at least one byte, together with copies of `fds`, and gives the count
   /// of bytes; write the rest without descriptors. The descriptors stay the caller's.
   ///
-  /// Errors: invalid_argument for no bytes or over most_fds descriptors; those of writing.
+  /// Errors: std::errc::invalid_argument for no bytes or more than most_fds descriptors, and those
+  /// of writing.
   /// Complexity: allocates one coroutine frame.
   [[nodiscard]] task<std::size_t> send_fds(std::span<const std::byte> from,
                                            std::span<const int> fds);
   /// Reads the bytes that are there, at least one, up to `to.size()`, and the descriptors that came
-  /// with them (close-on-exec). Bytes read otherwise lose their descriptors, which are closed.
+  /// with them (close-on-exec). Bytes that another operation reads lose their descriptors, which
+  /// are closed.
   ///
   /// Errors: std::errc::too_many_files_open if the process could not take all descriptors (the
   /// others are then closed), and those of reading.

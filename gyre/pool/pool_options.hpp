@@ -20,7 +20,8 @@ enum class scheduler : std::uint8_t {
   stealing,
   /// One queue for all, with a mutex and a condition variable.
   blocking,
-  /// One queue for all, with a spin lock; idle workers yield and look again, and so use their CPUs.
+  /// One queue for all, with a spin lock; workers without work yield and look again: they always
+  /// use their CPUs.
   spinning,
 };
 

@@ -113,7 +113,8 @@ class thread_pool final : public executor {
   /// destroy it is safe only while it is certain that no slot was granted and no stop requested.)
   /// With GCC 12, name the awaitable, `auto posting = pool.async_post([…] {…});`, and then await
   /// `std::move(posting)`.
-  /// Errors: as post(); operation_cancelled after a stop, and then the task was not submitted.
+  /// Errors: as post(); operation_cancelled when a stop is requested, and then the task was not
+  /// submitted.
   /// Complexity: waiting allocates nothing.
   template <class F>
     requires std::invocable<std::decay_t<F>&>

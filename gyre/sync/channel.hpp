@@ -37,7 +37,8 @@ enum class channel_status : unsigned char {
 
 namespace detail {
 
-/// Values that move without failing, and suit a coroutine's frame, aligned to 16 bytes at most.
+/// Values that move without failing, and may live in a coroutine's frame, which compilers do not
+/// align beyond 16 bytes.
 template <class T>
 concept channel_value = std::is_object_v<T> && std::is_nothrow_move_constructible_v<T> &&
                         std::is_nothrow_destructible_v<T> && alignof(T) <= 16;
@@ -248,7 +249,8 @@ class channel : public detail::channel_interface<T, detail::ring_buffer<T>> {
   using send_awaiter = detail::single_wait<detail::send_case<T, detail::ring_buffer<T>, Source>>;
 
  public:
-  /// With `capacity` 0 a sender waits for a receiver to take its value. Throws std::bad_alloc.
+  /// With `capacity` 0 a sender waits for its receiver, which gets the value directly.
+  /// Throws std::bad_alloc.
   explicit channel(std::size_t capacity) : base(capacity) {}
 
   /// Awaited, waits for room and sends `value`, which is destroyed if it was not sent.

@@ -252,7 +252,8 @@ class completion {
 /// Lifetime: the operation's arguments must outlive it even after a stop. A coroutine may be
 /// destroyed while it waits, unless a report is under way; a later one is dropped.
 /// Errors: exceptions of `start`, those reported, operation_cancelled. `on_stop` must not throw.
-/// Complexity: an allocation from the slab. With GCC 12 name it before awaiting it: see invoke().
+/// Complexity: an allocation from the slab. With GCC 12 name the returned object before awaiting
+/// it: see invoke().
 template <class T = void, std::invocable<completion<T>> Start>
 [[nodiscard]] auto from_callback(Start start) {
   return detail::callback_awaiter<T, Start, detail::no_stop_function>(std::move(start), {});

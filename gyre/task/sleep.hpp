@@ -65,8 +65,10 @@ class sleep_awaiter final : stoppable_wait, timer_operation {
 /// Thread-safety: waits on the timers of the coroutine's executor, and resumes there. A stop ends
 /// the wait at once, from any thread.
 /// Lifetime: may be destroyed while it waits, on the thread of an executor that has one, unless a
-/// stop was requested: its end is then under way, as it always may be on several threads.
-/// Errors: operation_cancelled; std::errc::operation_not_supported if the executor has no timers.
+/// stop was requested: then its end is under way, as it may be at any time on an executor of
+/// several threads.
+/// Errors: operation_cancelled when asked to stop; std::errc::operation_not_supported if the
+/// executor has no timers.
 /// Complexity: O(1), no allocation.
 [[nodiscard]] inline auto sleep_for(std::chrono::nanoseconds delay) noexcept {
   return detail::sleep_awaiter(delay);

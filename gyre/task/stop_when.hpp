@@ -38,8 +38,8 @@ class either_stop {
 
 /// Awaits `awaitable`, which is asked to stop when `token` or the awaiting coroutine is.
 ///
-/// Lifetime: the source of `token` must outlive the wait. May be destroyed in it if `awaitable`
-/// may.
+/// Lifetime: the source of `token` must outlive the wait. May be destroyed while it waits if
+/// `awaitable` may.
 /// Errors: those of `awaitable`; std::system_error (std::errc::operation_canceled) if only `token`
 /// ended it, operation_cancelled if the coroutine was asked to stop.
 /// Complexity: a coroutine frame, and a callback for each token that can stop.

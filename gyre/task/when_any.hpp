@@ -177,7 +177,8 @@ auto when_any_valid(task<Ts>&&... tasks) {
 /// has ended. The others are then asked to stop, and awaited to their ends.
 ///
 /// Thread-safety: resumes on the coroutine's executor.
-/// Lifetime: may be destroyed while it waits, on its executor, if no child is elsewhere (asserted).
+/// Lifetime: may be destroyed while it waits, on its executor, if no child is on another one
+/// (asserted).
 /// Errors: that of the first; the values of others are then lost. Errors of those that were asked
 /// to stop are dropped. When the coroutine itself is stopped, a value goes before
 /// operation_cancelled. std::logic_error at once for an empty task.

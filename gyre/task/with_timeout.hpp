@@ -54,7 +54,8 @@ task<T> with_deadline_stop(task<T> awaited, std::chrono::nanoseconds limit) {
 /// awaited to its end all the same, and a value that comes in spite of the limit is given. A limit
 /// of zero or less expires in the executor's next turn. as_expected() belongs around the whole.
 ///
-/// Lifetime: may be destroyed while it waits, on an executor's only thread, if `awaitable` may.
+/// Lifetime: may be destroyed while it waits, on the thread of an executor that has one, if
+/// `awaitable` may.
 /// Errors: std::errc::timed_out if the limit ended `awaitable`; else those of `awaitable`;
 /// std::errc::operation_not_supported where the coroutine's executor has no timers.
 /// Complexity: a coroutine frame, one more unless `awaitable` is a task, a timer, a stop callback.
