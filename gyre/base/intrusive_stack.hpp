@@ -23,7 +23,8 @@ class atomic_intrusive_stack {
   atomic_intrusive_stack(const atomic_intrusive_stack&) = delete;
   atomic_intrusive_stack& operator=(const atomic_intrusive_stack&) = delete;
 
-  /// Adds `value`, and returns whether the stack was empty: then the caller wakes the consumer.
+  /// Adds `value`, and returns whether the stack was empty: then the caller wakes the consumer, and
+  /// sees all that the consumer did before it took the elements.
   bool push(T& value) {
     static_assert(std::is_base_of_v<intrusive_node, Node> && std::is_base_of_v<Node, T>);
     intrusive_node* node = static_cast<Node*>(&value);
@@ -32,8 +33,9 @@ class atomic_intrusive_stack {
     do {
       node->next = top;
       // Release: pairs with the acquire of take(), which then sees the node's link and contents.
-      // Relaxed on failure: as above.
-    } while (!top_.compare_exchange_weak(top, node, std::memory_order_release,
+      // Acquire: pairs with the release of the take() that emptied the stack. Relaxed on failure:
+      // as above.
+    } while (!top_.compare_exchange_weak(top, node, std::memory_order_acq_rel,
                                          std::memory_order_relaxed));
     return top == nullptr;
   }
@@ -56,8 +58,8 @@ class atomic_intrusive_stack {
  private:
   intrusive_node* take() {
     // Acquire: pairs with the release of every push whose element is taken (a chain of
-    // read-modify-writes is one release sequence).
-    return top_.exchange(nullptr, std::memory_order_acquire);
+    // read-modify-writes is one release sequence). Release: pairs with the acquire of push().
+    return top_.exchange(nullptr, std::memory_order_acq_rel);
   }
 
   detail::atomic<intrusive_node*> top_{nullptr};

@@ -54,4 +54,21 @@ TEST(AtomicIntrusiveStackModel, EveryElementArrivesOnceInItsProducersOrder) {
   EXPECT_TRUE(checked) << checked;
 }
 
+// A consumer that posts itself, as the queue of a loop's releases: the push that finds the stack
+// empty posts the consumer again, behind all that the consumer did before it emptied the stack.
+TEST(AtomicIntrusiveStackModel, APushThatFindsItEmptyComesBehindTheConsumersWork) {
+  const auto checked = model::check({}, [] {
+    gyre::atomic_intrusive_stack<item> stack;
+    std::array<item, 2> items;
+    int consumers_link = 0;
+    stack.push(items[0]);
+    model::thread producer{[&] {
+      if (stack.push(items[1])) consumers_link = 2;
+    }};
+    consumers_link = 1;
+    static_cast<void>(stack.pop_all());
+  });
+  EXPECT_TRUE(checked) << checked;
+}
+
 }  // namespace
