@@ -50,6 +50,9 @@ class posting {
   }
 
  private:
+  friend Loop;
+  posting() = default;
+
   Loop& self() noexcept { return static_cast<Loop&>(*this); }
 };
 

@@ -284,7 +284,7 @@ class resolve_awaiter : gyre::detail::stoppable_wait, waiting_lookup {
       : resolve_awaiter(std::move(other.engine_), std::move(other.host_), other.service_,
                         other.kind) {}
   resolve_awaiter& operator=(const resolve_awaiter&) = delete;
-  ~resolve_awaiter();
+  virtual ~resolve_awaiter();
 
   static constexpr bool executor_affine = true;
   static constexpr bool await_ready() noexcept { return false; }
@@ -319,7 +319,7 @@ class resolve_awaiter : gyre::detail::stoppable_wait, waiting_lookup {
 
 /// Waits for records.
 template <class Result>
-class record_awaiter : public resolve_awaiter {
+class record_awaiter final : public resolve_awaiter {
  public:
   using resolve_awaiter::resolve_awaiter;
 

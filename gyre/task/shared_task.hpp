@@ -116,9 +116,8 @@ class shared_waiter : public resumption, public intrusive_list_node {
 };
 
 /// A task with its awaiters and a reference count. Runs in a context of its own.
-class shared_work : public slab_object,
-                    protected task_context,
-                    operation {  // NOLINT: it deletes itself
+// NOLINTNEXTLINE(cppcoreguidelines-virtual-class-destructor): it deletes itself
+class shared_work : public slab_object, protected task_context, operation {
  public:
   void acquire() noexcept {
     owners_.fetch_add(1, std::memory_order_relaxed);  // relaxed: the caller is or has an owner

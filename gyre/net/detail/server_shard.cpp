@@ -211,14 +211,18 @@ void tcp_server::core::shard::connection_begins(tcp_connection& begun) {
 
 // Limits per address apply to the client's address, which behind a proxy is known only now.
 void tcp_server::core::shard::serve(unique_fd connection, const endpoint& peer) {
-  if (core_.address_limits_.admit(peer, loop().now())) {
-    const std::uint64_t id = core_.next_id_.fetch_add(1, memory_order_relaxed) + 1;
-    if (!stopping_ && adopt(std::move(connection), peer, id)) return;
-    core_.address_limits_.release(peer);
-  } else {
+  if (!core_.address_limits_.admit(peer, loop().now())) {
     core_.limited_.fetch_add(1, memory_order_relaxed);
+    connection.reset();
+  } else {
+    const std::uint64_t id = core_.next_id_.fetch_add(1, memory_order_relaxed) + 1;
+    if (stopping_) {
+      connection.reset();
+    } else if (adopt(std::move(connection), peer, id)) {
+      return;
+    }
+    core_.address_limits_.release(peer);
   }
-  connection.reset();
   proxy_header_.reset();
   refuse_assigned();
 }

@@ -22,7 +22,6 @@ class waiting_line : public state_word {
   static constexpr word awaited = 2;  // the line is not empty
   static constexpr word busy = locked | awaited;
 
-  using state_word::state_word;
   ~waiting_line() {
     assert(line_.empty() && "a primitive was destroyed while a coroutine waited for it");
   }
@@ -67,6 +66,9 @@ class waiting_line : public state_word {
   }
 
  private:
+  friend Primitive;
+  constexpr explicit waiting_line(word initial = 0) noexcept : state_word(initial) {}
+
   void serve(word& now, woken_waiters& ready) noexcept {
     while (!line_.empty() && Primitive::take(now, line_.front())) ready.complete(line_.front());
     if (line_.empty()) now &= ~awaited;
