@@ -248,9 +248,8 @@ void tcp_client::core::attempt_later() {
 // Flood, "Fast splittable pseudorandom number generators", 2014).
 std::chrono::nanoseconds tcp_client::core::next_delay() noexcept {
   const tcp_client_options& options = client_options;
-  const auto longest =
-      static_cast<std::uint64_t>(std::max<std::int64_t>(options.longest_delay.count(), 0));
-  auto delay = static_cast<std::uint64_t>(std::max<std::int64_t>(options.initial_delay.count(), 0));
+  const auto longest = static_cast<std::uint64_t>(options.longest_delay.count());
+  auto delay = static_cast<std::uint64_t>(options.initial_delay.count());
   for (std::size_t i = 1; i < fruitless_ && delay < longest; ++i) delay *= 2;
   delay = std::min(delay, longest);
   random_ += 0x9E37'79B9'7F4A'7C15u;
