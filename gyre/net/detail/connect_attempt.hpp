@@ -7,6 +7,7 @@
 #include <gyre/io/detail/request_awaiter.hpp>
 #include <gyre/io/request.hpp>
 #include <gyre/net/connect.hpp>
+#include <gyre/net/detail/errors.hpp>
 #include <gyre/net/endpoint.hpp>
 #include <gyre/net/socket.hpp>
 #include <gyre/net/socket_options.hpp>
@@ -110,7 +111,7 @@ class connection_race {
   auto_reset_event more_;  // candidates, or that there are none; or a winner
   std::optional<tcp_stream> winner_;
   endpoint last_failed_;  // the last one
-  std::error_code error_ = std::make_error_code(std::errc::operation_canceled);
+  std::error_code error_ = cancelled();
 };
 
 }  // namespace gyre::net::detail

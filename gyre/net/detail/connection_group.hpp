@@ -11,6 +11,7 @@
 #include <gyre/exec/timer.hpp>
 #include <gyre/io/backend.hpp>
 #include <gyre/net/detail/callback_gate.hpp>
+#include <gyre/net/detail/errors.hpp>
 #include <gyre/net/socket_options.hpp>
 #include <gyre/net/tcp_connection.hpp>
 
@@ -172,7 +173,7 @@ void gyre::net::tcp_connection::from_loop(Work&& work) {
   try {
     work();
   } catch (const std::bad_alloc&) {
-    abort(std::make_error_code(std::errc::not_enough_memory));
+    abort(detail::no_memory());
   } catch (...) {
     abort();
     throw;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// failure, fail, parse_number: the room's errors, as values and thrown, and numbers in its texts.
+// failure, cancelled, no_memory, require, fail, parse_number: the room's errors, as values and
+// thrown, and numbers in its texts.
 #pragma once
 
 #include <charconv>
