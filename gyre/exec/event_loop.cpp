@@ -114,8 +114,13 @@ std::size_t event_loop::turn(steady_time deadline) {
   std::size_t done = run_tasks();
   if (stopped()) return done;
   const bool may_wait = done == 0 && deadline != steady_time::min() && !io_slice_.was_cut();
-  if (may_wait) wait_for_work(deadline);
-  if (may_wait || look_for_io()) done += run_io();
+  if (may_wait) {
+    wait_for_work(deadline);
+    done += run_io();
+  } else if (is_watching()) {
+    poll_for_io();
+    done += run_io();
+  }
   return done + run_timers();
 }
 
@@ -125,19 +130,7 @@ std::size_t event_loop::run_tasks() {
   const bool timed = (is_watching() || !timers_.empty()) && has_tasks();
   const steady_time started = timed ? now() : steady_time{};
   batch_ = inbox::batch(batch_size_);
-  const auto run = [&] {
-    // In turn, so that neither keeps the other out of a small batch.
-    const bool some_unstored = has_unstored();
-    if (some_unstored) [[unlikely]]
-      inbox_first_ = !inbox_first_;
-    if (some_unstored && !inbox_first_) run_unstored();
-    if (limited_) {
-      run_limited();
-    } else {
-      run_inbox(batch_);
-    }
-    if (some_unstored && inbox_first_) run_unstored();
-  };
+  const auto run = [&] { has_unstored() ? run_all() : run_stored(); };
   guard(run, [&] {
     if (batch_.ran() == 0) return;
     wait_strategy_.record_batch(batch_.ran());
@@ -146,6 +139,16 @@ std::size_t event_loop::run_tasks() {
   if (timed && batch_.ran() > 0) adapt_batch(now() - started);
   return batch_.ran();
 }
+
+void event_loop::run_all() {
+  // In turn, so that neither keeps the other out of a small batch.
+  inbox_first_ = !inbox_first_;
+  if (!inbox_first_) run_unstored();
+  run_stored();
+  if (inbox_first_) run_unstored();
+}
+
+inline void event_loop::run_stored() { limited_ ? run_limited() : run_inbox(batch_); }
 
 // A task's slot is released before it runs, so that the task may post its successor.
 void event_loop::run_limited() {
@@ -181,12 +184,6 @@ void event_loop::adapt_batch(std::chrono::nanoseconds duration) noexcept {
 }
 
 // ---- 2. events
-
-bool event_loop::look_for_io() {
-  if (!is_watching()) return false;
-  poll_for_io();
-  return true;
-}
 
 bool event_loop::poll_for_io() {
   polls_.add(1);

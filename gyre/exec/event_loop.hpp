@@ -198,9 +198,10 @@ class event_loop : public executor, public timer_service, public posting<event_l
 
   std::size_t turn(steady_time deadline);
   std::size_t run_tasks();
+  void run_all();
+  void run_stored();
   void run_limited();
   void run_unstored();
-  bool look_for_io();
   void wait_for_work(steady_time deadline);
   void sleep_until(steady_time deadline);
   std::size_t run_io();

@@ -39,11 +39,10 @@ void wait_strategy::let_tasks_gather(event_loop& loop) noexcept {
 // loop reads the clock when it comes back.
 bool wait_strategy::spin(event_loop& loop, steady_time deadline) {
   constexpr std::size_t large_batch = 16;
+  constexpr int looks_per_yield = 32;
   constexpr auto max_duration = std::chrono::microseconds{100};
   const bool watching = loop.is_watching();
-  const bool busy = last_batch_ >= large_batch && !watching;
-  if (busy) let_tasks_gather(loop);
-  const int looks_per_yield = busy ? 4 : 32;
+  if (last_batch_ >= large_batch && !watching) let_tasks_gather(loop);
   const bool yields = spin_budget_.looks() >= looks_per_yield;
   const steady_time give_up = yields ? std::min(deadline, loop.now() + max_duration) : deadline;
   for (int look = 1; look <= spin_budget_.looks(); ++look) {
