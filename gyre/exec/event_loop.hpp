@@ -34,17 +34,16 @@
 
 namespace gyre {
 
-/// One thread's tasks, timers and I/O. Made as a `basic_loop`.
+/// An abstract event loop: a single-threaded reactor for posted tasks, timers, descriptors and I/O.
+/// `loop` (loop.hpp) implements it. A turn is a batch of tasks, then ready I/O, then due timers.
 ///
 /// Thread-safety: members marked "any thread" may be called from any thread, tasks of the loop
-/// included. The others belong to the thread that runs the loop, or to one other thread while none
-/// runs it.
-///
+/// included. The others belong to the thread that runs the loop; while none runs it, to one thread
+/// at a time.
 /// Lifetime: a loop must outlive its timers, watches and I/O objects, every call on it, and the
 /// coroutines that have started on it: end them first, by a scope, a runtime or sync_wait(). The
-/// destructor destroys posted callables and spawned coroutines that have not started. A suspended
-/// coroutine is neither resumed nor destroyed, and its locals leak; a posted operation stays its
-/// owner's.
+/// destructor destroys posted callables, and spawned coroutines that have not started. Suspended
+/// coroutines are not resumed, and leak; posted operations do not run.
 class event_loop : public executor, public timer_service, public posting<event_loop> {
  public:
   using posting<event_loop>::post;
@@ -56,23 +55,22 @@ class event_loop : public executor, public timer_service, public posting<event_l
   /// Runs tasks, timers and descriptor watches on the calling thread until stop(), and sleeps while
   /// there is nothing to do.
   ///
-  /// Errors, of the next four as well: exceptions of on_exception; std::system_error if waiting
-  /// fails; std::logic_error when called from one of the loop's own tasks.
+  /// Errors, for every run and poll member: exceptions that on_exception throws; std::system_error
+  /// if the wait fails; std::logic_error when called by one of the loop's own tasks.
   void run();
-  /// Waits until there is something to do, and does one turn's worth of it. False if it was
-  /// stopped.
+  /// Waits until there is something to do, and runs one turn. False if the loop is stopped.
   bool run_once();
-  /// Does one turn's worth without waiting. False if there was nothing to do.
+  /// Runs one turn without waiting. False if there was nothing to do, or the loop is stopped.
   bool poll();
-  /// Runs until stop(), but at most for `duration`.
+  /// Runs until stop(), but at most for `duration`; stopped() tells which.
   void run_for(std::chrono::nanoseconds duration) { run_until(deadline_after(duration)); }
   /// Runs until stop(), but at most until `deadline`.
   void run_until(steady_time deadline);
 
   /// Makes run() return: called by a task, after that task; by a timer or watch, after those due in
   /// the same turn; by another thread, after the current batch. A later run() returns at once,
-  /// until restart(). Waiting tasks keep waiting. Idempotent. Happens before the return of run().
-  /// Any thread; async-signal-safe.
+  /// until restart(). Waiting tasks keep waiting. Idempotent. Synchronises with run()'s return. Any
+  /// thread; async-signal-safe.
   void stop() noexcept;
   /// Undoes stop(), so that the loop can run again. Not while the loop runs.
   void restart() noexcept { stopped_.store(false, std::memory_order_relaxed); }
@@ -89,23 +87,23 @@ class event_loop : public executor, public timer_service, public posting<event_l
     while (each != nullptr && each != this) each = each->outer_;
     return each == this;
   }
-  /// The innermost loop that the calling thread is running, or null.
+  /// The innermost loop that the calling thread is running, or null. Any thread.
   static event_loop* current() noexcept { return current_loop_; }
 
-  /// Runs `op` once on the loop's thread. Does not fail: if the inbox cannot grow, the operation
-  /// only loses its position in the order. Any thread.
+  /// Runs `op`, which must stay alive until then, once on the loop's thread. Does not fail: if the
+  /// inbox cannot grow, only the order of `op` is lost. Any thread.
   void post(operation& op) noexcept override = 0;
-  /// Runs `release` once, in a later turn or when the loop is destroyed, in no order with other
-  /// tasks. Does not fail. Any thread. For detail::deferred_release.
+  /// For detail::deferred_release: runs `release` once, in a later turn or when the loop is
+  /// destroyed, in no order with other tasks. Does not fail. Any thread.
   void post_release(detail::release_node& release) noexcept;
-  /// Runs `callable` on the loop's thread when `delay` has passed, not earlier. Any thread. Use a
-  /// timer to cancel it, or to allocate nothing.
+  /// As post(), but when `delay` has passed, not earlier. Cannot be cancelled, and allocates,
+  /// unlike a timer. An std::bad_alloc may also be thrown on the loop's thread, to on_exception.
   template <class F>
     requires std::is_invocable_v<std::decay_t<F>&>
   void post_after(std::chrono::nanoseconds delay, F&& callable) {
     post_at(deadline_after(delay), std::forward<F>(callable));
   }
-  /// Runs `callable` on the loop's thread at `deadline`, not earlier. Any thread.
+  /// As post_after(), at `deadline`.
   template <class F>
     requires std::is_invocable_v<std::decay_t<F>&>
   void post_at(steady_time deadline, F&& callable) {
@@ -118,18 +116,17 @@ class event_loop : public executor, public timer_service, public posting<event_l
   /// The time, read from the poller now. Any thread.
   steady_time now() const noexcept final { return poller_->now(); }
 
-  /// As executor: in_loop_thread(), and the loop itself.
+  /// executor: running_here() and runs_only_here() are in_loop_thread(); timers() is the loop.
   bool running_here() const noexcept final { return in_loop_thread(); }
   bool runs_only_here() const noexcept final { return in_loop_thread(); }
   timer_service* timers() noexcept final { return this; }
 
-  /// Any thread. The counters are updated at the end of each batch; each is read at its own time,
-  /// so together they are no snapshot.
+  /// The counters, updated after each batch; read one by one, no consistent snapshot. Any thread.
   loop_metrics metrics() const;
 
-  /// In the child after fork(): makes the loop independent of the parent's, with the same watches,
-  /// timers and tasks. Only for loops that no other thread was running or posting to at the fork:
-  /// such a thread's call stays half done. Throws std::system_error.
+  /// In the child after fork(): replaces the kernel objects, which are the parent's; watches,
+  /// timers and tasks stay. Not if another thread was running the loop or posting to it at the
+  /// fork, as that call never ends in the child. Throws std::system_error.
   void after_fork_in_child();
 
   /// The backend of sockets and pipes; null if the loop's poller cannot do I/O. Any thread.
@@ -144,8 +141,8 @@ class event_loop : public executor, public timer_service, public posting<event_l
   void start_timer(timer_operation& timer, steady_time deadline) noexcept final;
   /// False if the timer was not started, or has fired.
   bool cancel_timer(timer_operation& timer) noexcept final;
-  /// `delay` from now, at most the end of time. Without delay (zero or less) a moment that has
-  /// passed for timers too, so that they fire in the next turn.
+  /// now() + `delay`, at most steady_time::max(); for a delay of zero or less, a time already past
+  /// for timers, which fire in the next turn. Any thread.
   steady_time deadline_after(std::chrono::nanoseconds delay) const noexcept;
 
  protected:

@@ -14,26 +14,26 @@
 
 namespace gyre {
 
-/// Calls a function on the loop's thread whenever a descriptor is ready, until stopped. A
+/// A callback on the loop's thread whenever a borrowed descriptor is ready, until stopped. A
 /// descriptor has one watch per loop, for reading and writing together.
 ///
-/// Thread-safety: all members belong to the loop's thread, or to one other thread while none runs
-/// the loop.
-/// Lifetime: the loop must outlive the watch, and the watch be stopped before its descriptor is
-/// closed. The destructor stops. The function may stop, change and destroy any watch, its own
+/// Thread-safety: all members belong to the loop's thread; while none runs the loop, to one thread
+/// at a time.
+/// Lifetime: the loop must outlive the watch, and the watch must be stopped before its descriptor
+/// is closed. The destructor stops. The function may stop, change and destroy any watch, its own
 /// included; a stopped watch is not called any more, not even for events that came before.
 class fd_watch {
  public:
   using function = move_only_function<void(readiness)>;
 
-  /// `callback` gets the events, error and hang_up too; its exceptions go to on_exception.
+  /// `callback` gets the events, and error and hang_up unasked; its exceptions go to on_exception.
   fd_watch(event_loop& target, int fd, function callback) noexcept
       : loop_(target), node_(*this, fd), callback_(std::move(callback)) {}
   fd_watch(const fd_watch&) = delete;
   fd_watch& operator=(const fd_watch&) = delete;
   ~fd_watch() { stop(); }
 
-  /// Begins to report, or changes the interest. One system call. Throws std::system_error: EPERM
+  /// Begins to report, or changes the interest. One system call. Errors: std::system_error: EPERM
   /// for a regular file, EEXIST if the loop already watches the descriptor, EBADF.
   void start(readiness interest, trigger mode = trigger::level) {
     active() ? loop_.rewatch(node_, interest, mode) : loop_.watch(node_, interest, mode);

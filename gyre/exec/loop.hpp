@@ -21,7 +21,7 @@ namespace gyre {
 
 /// An event loop with the inbox `Inbox`, which decides the order of tasks from several threads and
 /// the cost of posting: see exec/inbox/. Posting here is inlined; through an event_loop it is a
-/// virtual call.
+/// virtual call. Thread-safety, Lifetime, Errors: as event_loop; Complexity: as posting.
 template <inbox::policy Inbox>
 class basic_loop final : public event_loop, public posting<basic_loop<Inbox>> {
  public:
@@ -33,7 +33,7 @@ class basic_loop final : public event_loop, public posting<basic_loop<Inbox>> {
 
   /// Throws std::bad_alloc, and errors of make_poller().
   explicit basic_loop(loop_options options = {}) : basic_loop(options.io, options) {}
-  /// With another poller, such as one with virtual time.
+  /// With another poller, not null, such as one with virtual time; `options.io` is then ignored.
   basic_loop(loop_options options, std::unique_ptr<gyre::poller> poller)
       : event_loop(std::move(options), std::move(poller)) {}
 
@@ -77,10 +77,10 @@ class basic_loop final : public event_loop, public posting<basic_loop<Inbox>> {
   std::size_t inbox_pending() const noexcept override { return inbox_.pending(); }
 
   Inbox inbox_;
-  detail::calls_in_flight posts_;  // of operations
+  detail::calls_in_flight posts_;  // post(operation&)
 };
 
-/// The loop to start with: total order over all producers.
+/// The default loop: a total order over all producers.
 using loop = basic_loop<inbox::fifo>;
 
 }  // namespace gyre

@@ -9,7 +9,7 @@
 
 namespace gyre {
 
-/// A type whose loops() lists event loops. Servers spread their connections over them.
+/// Event loops that live as long as the group, such as those over which a server spreads.
 template <class Group>
 concept loop_group = requires(Group& group) {
   { group.loops() } -> std::same_as<std::vector<event_loop*>>;

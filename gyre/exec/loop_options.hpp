@@ -12,11 +12,11 @@
 
 namespace gyre {
 
-/// When posting makes the system call that wakes a loop.
+/// Policy of the system call by which a posting thread wakes a loop.
 enum class wakeup {
   /// Only when the loop sleeps, so that many tasks share one call.
   coalesced,
-  /// With every task, as evpp 0.3.1 did; for the lab's comparison with the published figures.
+  /// With every task; for comparison with loops that do so.
   per_task,
 };
 
@@ -24,13 +24,13 @@ enum class wakeup {
 struct loop_options {
   static constexpr std::size_t unlimited = std::numeric_limits<std::size_t>::max();
 
-  /// Tasks that may wait before try_post() refuses one. post() is never refused, but counts.
-  /// Counting costs every post an atomic addition, so the default does not count.
+  /// Tasks that may wait before try_post() refuses one. post() is never refused; its tasks count
+  /// too. Counting costs every post an atomic addition; `unlimited` does not count.
   std::size_t inbox_limit = unlimited;
-  /// The most tasks that run between two looks at timers and descriptors; at least 1.
+  /// The most tasks of a batch, between two looks at timers and descriptors; 0 counts as 1.
   std::size_t batch = 1024;
-  /// The time limit of a batch while timers or descriptors wait; after a longer batch the next one
-  /// is smaller.
+  /// The target duration of a batch while timers or descriptors wait; after a longer batch the next
+  /// one is smaller.
   std::chrono::nanoseconds batch_time = std::chrono::milliseconds{1};
   /// The time limit for descriptors between two looks at timers and tasks. Descriptors that were
   /// not served come first in the next turn. A function that takes longer is not interrupted.
@@ -38,8 +38,8 @@ struct loop_options {
   /// How long the loop polls for I/O, tasks and timers before it sleeps; zero: not at all. A
   /// message that arrives within that time finds the loop awake, which saves waking up a sleeping
   /// processor (5 to 50 us). Busy polling costs up to this much processor time per sleep, and helps
-  /// only a loop that has a processor to itself. After eight polls in vain the loop stops polling,
-  /// and tries again after 8, 16 … 512 sleeps, so that an idle loop costs nothing.
+  /// only a loop that has a processor to itself. After eight busy-poll periods in vain the loop
+  /// only tries again after 8, 16 … 512 sleeps, so that an idle loop costs next to nothing.
   std::chrono::nanoseconds busy_poll = std::chrono::nanoseconds::zero();
   /// The kernel interface of the loop's sockets, pipes, files and watches; loop_metrics::io names
   /// the one in use.

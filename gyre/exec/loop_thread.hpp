@@ -23,14 +23,13 @@ namespace gyre {
 /// Settings of a thread and its loop.
 template <class Loop>
 struct loop_thread_options {
-  /// The thread's name, in ps and debuggers; the kernel keeps the first 15 bytes. Empty: the name
-  /// of the calling thread.
+  /// The thread's name in ps and debuggers, cut to 15 bytes. Empty: that of the calling thread.
   std::string name = {};
-  /// The CPUs the thread may run on. Empty: those of the calling thread.
+  /// The CPUs on which the thread may run. Empty: those of the calling thread.
   std::vector<int> cpus = {};
-  /// Called on the thread before the loop runs, and after it has run unless an exception left
-  /// run().
+  /// Called on the thread before the loop runs.
   move_only_function<void(Loop&)> on_start = {};
+  /// Called on the thread after run() has returned; not after an exception of on_start or run().
   move_only_function<void(Loop&)> on_stop = {};
   gyre::loop_options loop = {};
 };
@@ -39,10 +38,10 @@ struct loop_thread_options {
 ///
 /// Thread-safety: loop() and stop() may be called from any thread, the rest by the owner.
 /// Lifetime: the loop lives as long as this object. The destructor stops and joins. A task of the
-/// loop, or `on_stop`, may destroy this object: the thread then ends its turn and frees the loop
-/// itself.
-/// Errors: exceptions of `on_start` leave the constructor; those of run() and `on_stop` end the
-/// thread and leave join(). The destructor terminates the program if join() has not taken one.
+/// loop, or `on_stop`, may destroy this object: the thread then ends as after stop() and frees the
+/// loop itself.
+/// Errors: an exception of `on_start` leaves the constructor. One of run() or `on_stop` ends the
+/// thread and is kept for join(); the destructor terminates the program if it is still kept.
 template <class Loop>
 class basic_loop_thread {
  public:
@@ -81,11 +80,11 @@ class basic_loop_thread {
 
   Loop& loop() noexcept { return work_->loop; }
 
-  /// Stops the loop after its current turn; returns at once.
+  /// As event_loop::stop(); returns at once.
   void stop() noexcept { loop().stop(); }
 
-  /// Waits until the thread has ended. Rethrows the exception that ended it, if any; throws
-  /// std::system_error (EDEADLK) when called by the thread itself.
+  /// Waits until the thread has ended, which needs a stop(). Rethrows the exception that ended it,
+  /// once; throws std::system_error (EDEADLK) when called by the thread itself.
   void join() {
     thread_->join();
     if (work_->error) std::rethrow_exception(std::exchange(work_->error, nullptr));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// poller: waits for events on behalf of a loop, and tells the time. The room io implements it on
-// epoll and io_uring; tests implement it with virtual time.
+// poller: waits for events on behalf of a loop, and tells the time. The library gyre::io implements
+// it on epoll and io_uring; tests implement it with virtual time.
 #pragma once
 
 #include <gyre/base/clock.hpp>
@@ -25,7 +25,7 @@ enum class readiness : std::uint32_t {
   /// Reported without being asked for: an error is pending (read it with SO_ERROR or the next
   /// call).
   error = 1u << 2,
-  /// Reported without being asked for: the other side has closed.
+  /// Reported without being asked for: the peer has closed. With `readable`, also a half-close.
   hang_up = 1u << 3,
 };
 
@@ -40,11 +40,11 @@ constexpr bool contains(readiness set, readiness events) noexcept {
   return (set & events) != readiness::none;
 }
 
-/// When readiness is reported: `level` on every turn while it lasts; `edge` once when it arises,
-/// and then the user must read or write until EAGAIN.
+/// The trigger of readiness reports: `level` on every turn while readiness lasts; `edge` once when
+/// it arises, and then the user must read or write until EAGAIN.
 enum class trigger { level, edge };
 
-/// A node for watching a descriptor, embedded in its user. Programs use fd_watch.
+/// An intrusive node for watching a descriptor. Programs use fd_watch. Lifetime: until unwatch().
 class readiness_operation : public intrusive_list_node {
  public:
   using function = void (*)(readiness_operation&, readiness);
@@ -57,12 +57,12 @@ class readiness_operation : public intrusive_list_node {
   int fd() const noexcept { return fd_; }
   readiness interest() const noexcept { return interest_; }
   trigger mode() const noexcept { return mode_; }
-  /// Poller: stores the arguments of watch(), to watch again after a fork.
+  /// Called by the poller: stores the arguments of watch(), to watch again after a fork.
   void set_interest(readiness interest, trigger mode) noexcept {
     interest_ = interest;
     mode_ = mode;
   }
-  /// Poller: reports events. The function may unwatch and destroy the operation.
+  /// Called by the poller: reports events. The function may unwatch and destroy the operation.
   void complete(readiness ready) { complete_(*this, ready); }
 
  protected:
@@ -75,10 +75,10 @@ class readiness_operation : public intrusive_list_node {
   function complete_;
 };
 
-/// Waits for events on behalf of one loop.
+/// The strategy by which one loop waits for events and reads the time.
 ///
 /// Thread-safety: wake() and now() may be called from any thread, the rest by the thread that runs
-/// the loop, or by one other thread while none runs it.
+/// the loop; while none runs it, by one thread at a time.
 class poller {
  public:
   poller() = default;
@@ -91,9 +91,9 @@ class poller {
   /// reached; returns the number of events for complete(). `steady_time::min()` does not wait,
   /// `steady_time::max()` waits without limit. Throws std::system_error.
   virtual std::size_t wait(steady_time deadline) = 0;
-  /// Reports the events of the last wait to their operations, and counts each in `completed` before
-  /// it calls the operation's function. After an exception of a function, which passes through, or
-  /// when is_time_over(), the next call reports the rest.
+  /// Reports the events of the last wait to their operations; adds 1 to `completed` before each
+  /// call. Exceptions of an operation's function pass through. After one, or when is_time_over(),
+  /// the next complete() reports the rest, also if wait() is called first.
   virtual void complete(std::size_t& completed) = 0;
   /// Makes the current wait(), or else the next one, return. Async-signal-safe.
   virtual void wake() noexcept = 0;
@@ -110,15 +110,15 @@ class poller {
   /// The backend for reads, writes and the like (gyre/io/backend.hpp); null if the poller only
   /// reports readiness or time.
   virtual io::backend* io() noexcept { return nullptr; }
-  /// Suspends the kernel's work on behalf of the calling thread, which leaves the loop, perhaps for
-  /// ever. The next run resumes that work.
+  /// Called when the calling thread leaves run(), perhaps for ever: suspends the kernel's work for
+  /// that thread. The next run resumes the work.
   virtual void leave() noexcept {}
   /// In a forked child: replaces the kernel objects, which stay the parent's, by new ones that
   /// watch the same operations. Throws std::system_error.
   virtual void after_fork() = 0;
   /// "epoll" or "uring", for metrics and logs.
   virtual const char* name() const noexcept = 0;
-  /// The loop's time limit for complete(), or null. A poller that wraps another one hands it on.
+  /// The loop's time limit for complete(), or null.
   void set_slice(detail::io_slice* slice) noexcept { slice_ = slice; }
   detail::io_slice* slice() const noexcept { return slice_; }
 
@@ -141,9 +141,9 @@ enum class io_interface : std::uint8_t {
   uring,
 };
 
-/// Makes a poller. Defined in the room io, which knows the backends: a program that makes loops
-/// links gyre::io. Throws std::system_error (EMFILE, ENFILE, ENOMEM), and std::invalid_argument if
-/// GYRE_IO is read and has another value.
+/// Makes a poller. Defined in the library gyre::io: a program that makes loops links it. Throws
+/// std::system_error (EMFILE, ENFILE, ENOMEM), and std::invalid_argument if GYRE_IO is read and has
+/// another value.
 std::unique_ptr<poller> make_poller(io_interface interface = io_interface::automatic);
 
 }  // namespace gyre

@@ -7,19 +7,19 @@
 
 namespace gyre {
 
-/// Posts callables to `Loop`, an event_loop or a basic_loop. Callables may be movable only.
+/// A CRTP mixin that posts callables, also move-only ones, to an event_loop or a basic_loop.
 ///
 /// Thread-safety: every member may be called from any thread, tasks of the loop included.
 /// Errors: std::bad_alloc, and exceptions of the callable's copy or move constructor; nothing has
 /// been posted then.
-/// Complexity: a small callable is stored in the inbox: up to 24 bytes when posted to a basic_loop,
-/// up to 16 when posted through an event_loop. A larger one takes a block of the slab allocator
-/// (base/slab.hpp). A system call is made only if the loop sleeps.
+/// Complexity: a callable of up to 24 bytes (16 through an event_loop) is stored in the inbox, a
+/// larger one in a block of the slab (base/slab.hpp). A system call is made if the loop sleeps. A
+/// thread that posts to a loop with thousands of waiting tasks may yield first (back-pressure).
 template <class Loop>
 class posting {
  public:
-  /// Runs `callable` once on the loop's thread, in the inbox's order, and never before post() has
-  /// returned on the loop's own thread.
+  /// Runs `callable` on the loop's thread, in the inbox's order; if posted by that thread, after
+  /// post() has returned.
   template <class F>
     requires std::is_invocable_v<std::decay_t<F>&>
   void post(F&& callable) {

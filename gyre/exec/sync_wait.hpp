@@ -45,14 +45,17 @@ class waiting_loop : task_context {
 
 /// Runs the loop `target` on the calling thread until `awaitable` has completed, and returns its
 /// result or rethrows its exception. The awaitable starts at once, before other tasks of the loop.
-/// It is asked to stop by `stop`, by event_loop::stop(), and by an exception that leaves a turn of
-/// the loop: the loop then runs on until the awaitable has ended, and is left stopped, or the
-/// exception goes on.
 ///
-/// Lifetime: the loop may be destroyed at once. Its destructor waits for other threads that have
-/// resumed the coroutine and are still in event_loop::post().
-/// Errors: std::system_error (std::errc::operation_canceled) if the awaitable ended because it was
-/// asked to stop; std::logic_error when called by a task of the loop.
+/// A stop of the awaitable is requested by `stop`, by event_loop::stop(), and by an exception that
+/// run() would throw. The loop runs until the awaitable has ended nevertheless. It is then left
+/// stopped if event_loop::stop() was called; the exception is rethrown.
+///
+/// Lifetime: the loop may be destroyed once sync_wait() has returned; its destructor waits for
+/// other threads that are still in event_loop::post().
+/// Errors: std::logic_error when called by a task of the loop. A coroutine that a stop ends throws
+/// gyre::operation_cancelled (no std::exception), a cancelled I/O request
+/// std::errc::operation_canceled; for both, sync_wait() throws std::system_error
+/// (std::errc::operation_canceled).
 template <class Awaitable>
 decltype(auto) sync_wait(event_loop& target, Awaitable&& awaitable, inplace_stop_token stop = {}) {
   detail::waiting_loop here(target, stop);  // outlives the coroutines, also abandoned ones

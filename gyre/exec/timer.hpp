@@ -15,14 +15,14 @@
 
 namespace gyre {
 
-/// Calls a function on the loop's thread at a deadline, once or periodically.
+/// A one-shot or periodic timer, which calls a function on the loop's thread.
 ///
 /// A timer never fires early; it fires late if the loop is busy. Timers fire in the order of their
 /// deadlines, and after I/O that arrived before: a read does not time out because the loop was
 /// busy.
 ///
-/// Thread-safety: all members belong to the loop's thread, or to one other thread while none runs
-/// the loop.
+/// Thread-safety: all members belong to the loop's thread; while none runs the loop, to one thread
+/// at a time.
 /// Lifetime: the loop must outlive the timer. The destructor cancels. The function may start,
 /// cancel and destroy any timer, its own included.
 /// Complexity: starting and cancelling are O(1) and allocate nothing.
@@ -35,14 +35,14 @@ class timer {
   timer& operator=(const timer&) = delete;
   ~timer() { cancel(); }
 
-  /// Fires once, after `delay`; in the loop's next turn if that is zero or less. Replaces an
-  /// earlier start. A delay beyond the end of time never fires.
+  /// Fires once, after `delay`; in the loop's next turn if that is zero or less. Every start
+  /// replaces an earlier one. A deadline past steady_time::max() is never reached.
   void start_after(std::chrono::nanoseconds delay) { start_at(loop_.deadline_after(delay)); }
   /// Fires once, at `deadline`.
   void start_at(steady_time deadline);
   /// Fires every `period`, first after one period. The n-th deadline is n periods after the start,
   /// however late the timer fires; several deadlines that pass while the loop is busy fire once.
-  /// Throws std::invalid_argument unless `period` > 0.
+  /// Errors: std::invalid_argument unless `period` > 0.
   void start_every(std::chrono::nanoseconds period) {
     start_every(period, loop_.deadline_after(period));
   }
@@ -53,7 +53,7 @@ class timer {
   bool cancel() noexcept;
   /// Whether the timer will fire. False inside the callback of a one-shot timer.
   bool active() const noexcept { return node_.linked(); }
-  /// The next deadline, if active().
+  /// The next deadline; unspecified unless active().
   steady_time deadline() const noexcept { return node_.deadline(); }
 
  private:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// inbox::boost_lockfree: the second queue of the published report. Needs Boost's headers; gyre.hpp
-// does not include it.
+// inbox::boost_lockfree: an inbox on boost::lockfree::queue, for comparison. Needs Boost's headers;
+// gyre.hpp does not include it.
 #pragma once
 
 #include <gyre/base/detail/slab_object.hpp>
@@ -17,9 +17,9 @@
 namespace gyre::inbox {
 
 /// `boost::lockfree::queue` of pointers to callables in blocks of the slab (the queue takes only
-/// trivially copyable elements; evpp allocated each callable with `new`).
+/// trivially copyable elements).
 ///
-/// Order: total (Michael and Scott, 1996). Its nodes are never returned before the inbox ends.
+/// Order: total (Michael and Scott, 1996). No node is freed before the inbox is destroyed.
 class boost_lockfree {
  public:
   static constexpr ordering order = ordering::total;

@@ -16,22 +16,23 @@
 
 namespace gyre::inbox {
 
-/// Linked segments of cells; a producer claims a cell with one fetch-and-add and fills it in place.
+/// An MPSC queue of linked segments of cells; a producer claims a cell by a fetch-and-add.
 ///
 /// Order: total.
-/// Complexity: a push is one atomic addition and one store; the pushes of one segment share one
-/// compare-and-swap. 64 KiB per 2046 waiting tasks; up to 16 emptied segments are kept.
+/// Complexity: a push is one atomic addition and one store, and one compare-and-swap per segment.
+/// 64 KiB per 2046 waiting tasks; up to 16 emptied segments are kept.
 ///
 /// A producer that is suspended between claiming and filling its cell delays the tasks behind it,
 /// never the producers. After: Morrison and Afek, "Fast concurrent queues for x86 processors"
-/// (2013), without its ring closing, since a cell is used once per segment.
+/// (2013), but a cell is used only once per segment, so that no segment must be closed early.
 ///
 /// `CellsPerSegment` is a parameter for the tests; use `fifo`.
 template <std::size_t CellsPerSegment>
 class basic_fifo {
  public:
   static constexpr ordering order = ordering::total;
-  /// With more waiting tasks, a producer that needs a new segment first yields to the loop.
+  /// Back-pressure: while more tasks wait, a producer that needs a new segment yields, at most 100
+  /// times; the loop's own thread does not.
   static constexpr std::size_t high_water = std::size_t{1} << 12;
 
   basic_fifo() : reader_(new segment_type), tail_(position(reader_.segment(), 0)) {}

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// inbox::policy: the concept of the queue that brings a loop tasks from other threads.
+// inbox::policy: the concept of a loop's inbox, a multi-producer, single-consumer queue of tasks.
 #pragma once
 
 #include <concepts>
@@ -16,16 +16,16 @@ enum class ordering {
   total,
 };
 
-/// The tasks that run between two looks at timers and descriptors: how many may, and how many have.
-/// A task may end() the batch it is part of.
+/// A budget for the tasks that run between two looks at timers and descriptors. The stop() of a
+/// task ends its batch.
 class batch {
  public:
   explicit batch(std::size_t limit) noexcept : limit_(limit) {}
-  /// Inbox: whether another task may run, and how many more at most.
+  /// Called by the inbox: whether another task may run; left(): how many at most.
   bool more() const noexcept { return !ended_ && ran_ < limit_; }
   bool ended() const noexcept { return ended_; }
   std::size_t left() const noexcept { return limit_ - ran_; }
-  /// Inbox: adds tasks that have been called, a throwing one included.
+  /// Called by the inbox: adds tasks that have been called, a throwing one included.
   void count(std::size_t tasks) noexcept { ran_ += tasks; }
 
   void end() noexcept { ended_ = true; }
@@ -38,15 +38,14 @@ class batch {
   bool ended_ = false;
 };
 
-/// A queue of callables with many producers and one consumer, the loop's thread.
+/// An MPSC queue of callables, also of move-only ones; the consumer is the loop's thread.
 ///
-/// - `push` stores a callable. Any thread, tasks included. Throws std::bad_alloc; then the callable
-///   is destroyed and the queue unchanged.
-/// - `run` runs tasks until the batch is full or the queue empty. A task's exception passes
+/// - `push` stores a callable. Any thread, tasks included. Throws std::bad_alloc and exceptions of
+///   the callable's constructors; the queue is then unchanged, and the callable destroyed.
+/// - `run` runs tasks while `batch::more()` and the queue has any. A task's exception passes
 ///   through; the next call continues behind that task.
 /// - `ready` tells whether `run` would find a task.
-/// - `pending` counts the tasks that have not run; exact while no thread pushes or runs. Any
-///   thread.
+/// - `pending` estimates the number of tasks that have not run. Any thread.
 /// - The destructor destroys the tasks that have not run.
 template <class Inbox>
 concept policy = std::default_initializable<Inbox> &&

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// inbox::moodycamel: the third queue of the published report. Needs concurrentqueue's header;
+// inbox::moodycamel: an inbox on moodycamel::ConcurrentQueue, for comparison. Needs its header;
 // gyre.hpp does not include it.
 #pragma once
 
@@ -18,7 +18,7 @@ namespace gyre::inbox {
 
 /// `moodycamel::ConcurrentQueue`, taken from in bulk with a consumer token.
 ///
-/// Order: per producer. Its blocks are never returned before the inbox ends.
+/// Order: per producer. No block is freed before the inbox is destroyed.
 class moodycamel {
  public:
   static constexpr ordering order = ordering::per_producer;

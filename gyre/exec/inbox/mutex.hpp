@@ -13,13 +13,12 @@
 
 namespace gyre::inbox {
 
-/// `std::mutex` and two `std::vector`s that keep their capacity.
+/// Two `std::vector`s behind a `std::mutex`, which keep their capacity.
 ///
 /// Order: total.
 /// Complexity: a push takes a lock, and may sleep.
 ///
-/// Most event loops have this queue, so the lab measures the others against it. A debugger can see
-/// every task in it.
+/// The queue of most event loops, for comparison. A debugger can see every task in it.
 class mutex {
  public:
   static constexpr ordering order = ordering::total;

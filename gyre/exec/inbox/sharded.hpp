@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// inbox::sharded: the cheapest inbox, a single-producer queue per producing thread.
+// inbox::sharded: the inbox with the cheapest push, a single-producer queue per producing thread.
 #pragma once
 
 #include <gyre/exec/inbox/detail/segment_shard.hpp>
@@ -29,8 +29,7 @@ template <std::size_t CellsPerSegment>
 class basic_sharded {
  public:
   static constexpr ordering order = ordering::per_producer;
-  /// With more waiting tasks of its own, a producer that needs a new segment first yields to the
-  /// loop.
+  /// Back-pressure as in basic_fifo, for a producer with more waiting tasks of its own.
   static constexpr std::size_t high_water = std::size_t{1} << 13;
 
   basic_sharded() = default;
@@ -124,13 +123,13 @@ class basic_sharded<CellsPerSegment>::shard : public detail::segment_shard<Cells
 
  public:
   shard() : base([](detail::shard_base* self) noexcept { delete static_cast<shard*>(self); }) {}
-  /// Producer.
+  /// Called by the producer.
   template <class F>
   void push(F&& fitting) {
     base::push(std::forward<F>(fitting),
                [this] { throttle_.slow_down([this] { return this->pending(); }); });
   }
-  /// Consumer.
+  /// Called by the consumer.
   void run(batch& tasks) {
     throttle_.register_consumer();
     base::run(tasks, quantum);
