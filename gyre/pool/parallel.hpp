@@ -6,15 +6,16 @@
 //     double sum = gyre::parallel_reduce(pool, samples, 0.0, square, std::plus());
 //
 // They work on any executor. One that does not fork (executor::offer() returns false), such as an
-// event loop or a pool with one shared queue, does everything on one thread. A caller that is a
-// thread of the executor does its share of the work. Any other caller waits while threads of the
-// executor do the work; a caller that is a worker of another pool runs tasks of its own pool
-// meanwhile. A fork that no other worker takes costs some nanoseconds and allocates nothing, so
-// calls nest to any depth: divide as long as there is something to divide.
+// event loop or a pool with one shared queue, does everything on one of its threads. A caller that
+// is a thread of the executor does its share of the work. Any other caller blocks until threads of
+// the executor have done it: do not call them on a loop for another executor. A pool's worker that
+// waits runs other tasks of its pool meanwhile: hold no lock that these may take. A fork that no
+// other worker takes costs some nanoseconds and allocates nothing, so calls nest to any depth:
+// divide as long as there is something to divide.
 //
 // When a function throws, calls that have not begun are left out; the exception is thrown to the
-// caller when the calls that have begun have ended. All functions are called by reference, on
-// several threads at once.
+// caller when the calls that have begun have ended. Functions are not copied, but called on several
+// threads at once.
 #pragma once
 
 #include <gyre/base/atomic.hpp>
@@ -35,10 +36,10 @@
 
 namespace gyre {
 
-/// How parallel_for() and parallel_reduce() divide their work.
+/// The settings of parallel_for() and parallel_reduce().
 struct parallel_options {
-  /// How many elements a thread does in a row before it lets others take some. 0: a 1024th of all,
-  /// at most 1024. Larger grains let the compiler vectorise bodies of some nanoseconds.
+  /// The number of elements that a thread does in a row before others may take some. 0: a 1024th of
+  /// all, 1 to 1024. Larger grains let the compiler vectorise bodies of some nanoseconds.
   std::size_t grain = 0;
 };
 
@@ -239,13 +240,13 @@ struct reduced_part {
 
 /// Calls each function once, on threads of the executor, and blocks until all have returned. The
 /// first one is called on the calling thread, if that is one of the executor's; other threads may
-/// take the others, at the same time. Once one has thrown, functions that have not begun are left
-/// out. If several throw, the exception of the one that comes first in the argument list is thrown.
+/// take the others, at the same time. If several throw, the exception of the one that comes first
+/// in the argument list is thrown.
 ///
 /// Thread-safety: may be called on any thread.
 /// Complexity: a fork costs some nanoseconds if no other thread takes it, and no allocation.
-template <std::derived_from<executor> Executor, std::invocable... Functions>
-  requires(sizeof...(Functions) > 0)
+template <std::derived_from<executor> Executor, class... Functions>
+  requires(sizeof...(Functions) > 0 && (std::invocable<Functions&> && ...))
 void parallel_invoke(Executor& where, Functions&&... functions) {
   if constexpr (sizeof...(Functions) == 1) {
     auto all = [&] { detail::invoke_all(where, functions...); };
@@ -256,12 +257,12 @@ void parallel_invoke(Executor& where, Functions&&... functions) {
 }
 
 /// Calls body(i) for each i in [first, last), in no particular order, and blocks until all calls
-/// have returned. Once one has thrown, calls that have not begun are left out; if several throw,
-/// one of the exceptions is thrown. `last - first` must be representable as an Index.
+/// have returned. If several throw, one of the exceptions is thrown. `last - first` must be
+/// representable as an Index.
 ///
 /// Thread-safety: may be called on any thread.
-template <std::derived_from<executor> Executor, std::integral Index,
-          std::invocable<const Index&> Body>
+template <std::derived_from<executor> Executor, std::integral Index, class Body>
+  requires std::invocable<Body&, const Index&>
 void parallel_for(Executor& where, Index first, std::type_identity_t<Index> last, Body&& body,
                   parallel_options options = {}) {
   if (first >= last) return;
@@ -272,21 +273,21 @@ void parallel_for(Executor& where, Index first, std::type_identity_t<Index> last
   divided.run(first, last, all);
 }
 
-/// The same where the types of `first` and `last` differ: the index has their common type. Throws
+/// parallel_for() for two integer types: the index has their common type. Throws
 /// std::invalid_argument if that is unsigned and `first` below zero.
-template <std::derived_from<executor> Executor, class First, class Last,
-          std::invocable<const std::common_type_t<First, Last>&> Body>
-  requires detail::mixed_integers<First, Last>
+template <std::derived_from<executor> Executor, class First, class Last, class Body>
+  requires detail::mixed_integers<First, Last> &&
+           std::invocable<Body&, const std::common_type_t<First, Last>&>
 void parallel_for(Executor& where, First first, Last last, Body&& body,
                   parallel_options options = {}) {
   parallel_for(where, detail::common_first<First, Last>(first),
                detail::common_last<First, Last>(last), std::forward<Body>(body), options);
 }
 
-/// Calls body(element) for each element of `range`.
-template <std::derived_from<executor> Executor, std::ranges::random_access_range Range,
-          std::invocable<std::ranges::range_reference_t<Range>> Body>
-  requires std::ranges::sized_range<Range>
+/// Calls body(element) for each element of `range`, which is indexed by several threads at once.
+template <std::derived_from<executor> Executor, std::ranges::random_access_range Range, class Body>
+  requires std::ranges::sized_range<Range> &&
+           std::invocable<Body&, std::ranges::range_reference_t<Range>>
 void parallel_for(Executor& where, Range&& range, Body&& body, parallel_options options = {}) {
   const auto begin = std::ranges::begin(range);
   using index = std::iter_difference_t<std::remove_const_t<decltype(begin)>>;
@@ -298,11 +299,11 @@ void parallel_for(Executor& where, Range&& range, Body&& body, parallel_options 
 /// Combines transform(i) of each i in [first, last), in this order, to one value, which is
 /// `identity` if there are none. `combine` must be associative and need not be commutative.
 ///
-/// The range is one piece, and one more for each part that another thread takes. Each piece begins
-/// with a copy of `identity` and calls combine(identity, x) for its first element x; the result
-/// must be x. Exceptions and all else as in parallel_for().
+/// combine(identity, x) must be x: each part of the range that a thread takes begins with a copy of
+/// `identity`. The division into parts varies from run to run, and with it the rounding of
+/// floating-point sums. All else as parallel_for().
 template <std::derived_from<executor> Executor, std::integral Index, std::copy_constructible T,
-          std::invocable<const Index&> Transform, class Combine>
+          class Transform, class Combine>
   requires std::is_invocable_r_v<T, Combine&, T, std::invoke_result_t<Transform&, const Index&>> &&
            std::is_invocable_r_v<T, Combine&, T, T>
 [[nodiscard]] T parallel_reduce(Executor& where, Index first, std::type_identity_t<Index> last,
@@ -318,10 +319,11 @@ template <std::derived_from<executor> Executor, std::integral Index, std::copy_c
   return std::move(all.value);
 }
 
-/// The same where the types of `first` and `last` differ, as in parallel_for().
+/// parallel_reduce() for two integer types, as parallel_for().
 template <std::derived_from<executor> Executor, class First, class Last, std::copy_constructible T,
-          std::invocable<const std::common_type_t<First, Last>&> Transform, class Combine>
-  requires detail::mixed_integers<First, Last>
+          class Transform, class Combine>
+  requires detail::mixed_integers<First, Last> &&
+           std::invocable<Transform&, const std::common_type_t<First, Last>&>
 [[nodiscard]] T parallel_reduce(Executor& where, First first, Last last, T identity,
                                 Transform&& transform, Combine&& combine,
                                 parallel_options options = {}) {
@@ -331,11 +333,11 @@ template <std::derived_from<executor> Executor, class First, class Last, std::co
                          options);
 }
 
-/// Combines transform(element) of each element of `range`.
+/// Combines transform(element) of each element of `range`, as the parallel_for() of a range.
 template <std::derived_from<executor> Executor, std::ranges::random_access_range Range,
-          std::copy_constructible T,
-          std::invocable<std::ranges::range_reference_t<Range>> Transform, class Combine>
-  requires std::ranges::sized_range<Range>
+          std::copy_constructible T, class Transform, class Combine>
+  requires std::ranges::sized_range<Range> &&
+           std::invocable<Transform&, std::ranges::range_reference_t<Range>>
 [[nodiscard]] T parallel_reduce(Executor& where, Range&& range, T identity, Transform&& transform,
                                 Combine&& combine, parallel_options options = {}) {
   const auto begin = std::ranges::begin(range);

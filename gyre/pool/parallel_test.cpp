@@ -22,6 +22,7 @@
 #include <stdexcept>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace parallel_test {
@@ -51,6 +52,32 @@ struct told_to_steal : forking_executor {
 template <class F>
 void on(gyre::executor& where, F function) {
   gyre::detail::run_there(where, function);
+}
+
+// Functions are called as lvalues, however they are passed.
+TEST(Parallel, TakesFunctionsThatOnlyLvaluesCall) {
+  struct lvalue_only {
+    void operator()() & {}
+    int operator()(int i) & { return i; }
+  };
+  struct rvalue_only {
+    void operator()() && {}
+    int operator()(int i) && { return i; }
+  };
+  told_to_steal executor(1);
+  gyre::parallel_invoke(executor, lvalue_only(), lvalue_only());
+  gyre::parallel_for(executor, 0, 3, lvalue_only());
+  gyre::parallel_for(executor, 0, std::int64_t{3}, lvalue_only());
+  gyre::parallel_for(executor, std::array{0, 1, 2}, lvalue_only());
+  EXPECT_EQ(gyre::parallel_reduce(executor, 0, 3, 0, lvalue_only(), std::plus()), 3);
+  EXPECT_EQ(gyre::parallel_reduce(executor, 0, std::int64_t{3}, 0, lvalue_only(), std::plus()), 3);
+  EXPECT_EQ(gyre::parallel_reduce(executor, std::array{1, 2}, 0, lvalue_only(), std::plus()), 3);
+  const auto accepts = []<class F>(F) {
+    return requires(told_to_steal& where, F function) {
+      gyre::parallel_invoke(where, std::move(function));
+    };
+  };
+  EXPECT_FALSE(accepts(rvalue_only()));
 }
 
 TEST(ParallelInvoke, WithoutThievesCallsInOrderOnTheCallersThread) {
