@@ -99,26 +99,27 @@ submission<std::decay_t<F>> make_future_task(F&& callable);
 
 }  // namespace detail
 
-/// The result of a task that was submitted to a pool. It can be waited for any number of times, and
-/// taken once, by get() or co_await. Destroying the future drops the result; the task still runs.
-///
-/// A worker of a pool that waits for a future runs other tasks of that pool meanwhile, on top of
-/// its own stack. So a task that waits for others needs no thread of its own. Two kinds of deadlock
-/// are detected, in waits without a deadline:
+/// A move-only handle of the result of a task that was submitted to a pool. It can be waited for
+/// any number of times, and taken once, by get() or co_await. Destroying it discards the result;
+/// the task still runs.
+/// A worker of a pool that waits for a future runs other tasks of that pool meanwhile, on its own
+/// stack: hold no lock that these may take. So a task that waits for others needs no thread of its
+/// own. Two kinds of deadlock are detected, in get() and wait():
 /// - A thread waits for a task that it is running itself, further down in its stack.
 /// - All workers of a pool wait for tasks of that pool, and none has stack left to run another one.
 ///   A worker keeps a quarter of its stack, at most 256 KiB, free of such tasks.
 ///
-/// Other cycles of waits, between several threads, are not detected.
+/// Other cycles of waits, between several threads or by co_await, are not detected.
 ///
 /// Thread-safety: one thread at a time.
 /// Lifetime: a future may outlive its pool, which finishes or drops all tasks.
 /// Errors: ready(), get(), the waits and co_await throw std::logic_error if the future is not
 /// valid. get() and wait() throw std::system_error (std::errc::resource_deadlock_would_occur) for a
-/// detected deadlock, after which the future stays valid. get() and co_await throw
-/// std::system_error (std::errc::operation_canceled) for a task that the pool dropped.
-/// Complexity: awaiting allocates nothing; waiting takes at most two system calls, none if the task
-/// has finished.
+/// detected deadlock, after which the future stays valid. For a task that the pool dropped, get()
+/// and co_await throw std::system_error (std::errc::operation_canceled); a stopped coroutine throws
+/// gyre::operation_cancelled, which is no std::exception.
+/// Complexity: awaiting allocates nothing; outside a worker, a wait takes at most two system calls,
+/// none if the task has finished.
 template <class T>
 class [[nodiscard]] future {
  public:
@@ -153,17 +154,15 @@ class [[nodiscard]] future {
     return state().is_finished() ||
            state().wait_until(detail::later(detail::monotonic_now(), duration));
   }
-  /// The same until `deadline`.
+  /// As wait_for(), until `deadline`.
   bool wait_until(steady_time deadline) const { return state().wait_until(deadline); }
 
   /// Awaited as `co_await std::move(future)` or `co_await pool.submit(…)`, gives the result of
-  /// get(), on the coroutine's own executor. When a stop is requested the coroutine goes on at once
-  /// with operation_cancelled, and the task runs all the same.
+  /// get(), on the coroutine's own executor. When a stop of the coroutine is requested, the wait
+  /// throws gyre::operation_cancelled at once, and the task runs all the same.
   ///
-  /// Lifetime: do not destroy a coroutine that waits here: the task may finish on its thread at any
-  /// moment, and the coroutine's wake-up is then on its way. Request a stop and let the coroutine
-  /// end. (To destroy it is safe only while it is certain that the task has not finished and that
-  /// no stop was requested.)
+  /// Lifetime: do not destroy a coroutine that waits here, as its wake-up may be on its way:
+  /// request a stop and let the coroutine end.
   auto operator co_await() && {
     static_cast<void>(state());
     return detail::future_state_awaiter<T>(std::move(*this));
