@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// backend: carries out requests for a loop; the completion side of its poller. For authors of I/O
+// backend: the completion side of a loop's poller, which carries out requests. For authors of I/O
 // objects: programs use streams, sockets and servers, which call it.
 #pragma once
 
@@ -12,12 +12,12 @@ namespace gyre::io {
 
 class file_service;
 
-/// Carries out requests on handles (see request.hpp).
+/// The completion-style I/O of one loop: requests on handles (see request.hpp).
 ///
-/// To be fair to all handles, a loop rations the requests that are carried out at once, within
-/// start(): up to 64 of them and 1 MiB, then it serves other handles first.
+/// To be fair to all handles, the requests that start() carries out at once have a budget, of 64
+/// requests and of 1 MiB; when either is used up, the loop serves other handles first.
 ///
-/// Thread-safety: the loop's thread, or one other thread while none runs the loop.
+/// Thread-safety: the loop's thread; while none runs the loop, one thread at a time.
 class backend {
  public:
   backend() = default;
@@ -31,24 +31,24 @@ class backend {
   /// - on epoll, EEXIST for a second handle of the same descriptor, and ENOSPC at the user's limit
   ///   of watched descriptors.
   virtual void attach(handle& added) = 0;
-  /// Stops serving a handle; must be called before its descriptor is closed. The callbacks of the
-  /// handle's requests are not called.
+  /// Stops serving a handle; must be called before its descriptor is closed. Ends its requests
+  /// without calling their callbacks; nothing touches them or their memory from then on.
   virtual void detach(handle& removed) noexcept = 0;
 
-  /// Begins a request, on an attached handle without another request of that direction. Returns the
-  /// outcome if the request could be carried out at once; its callback is then not called.
-  /// Otherwise the loop calls the callback later. A request that repeats, or is beyond the ration,
-  /// is left to the loop.
+  /// Begins a request, on an attached handle (else EBADF) without another request of that direction
+  /// (else EINPROGRESS). Returns the outcome if the request could be carried out at once; its
+  /// callback is then not called. Otherwise the loop calls the callback later. A request that
+  /// repeats, or is beyond the budget, is left to the loop.
   [[nodiscard]] virtual std::optional<result> start(request& request) noexcept = 0;
-  /// Tries to carry a request out at once, and returns the outcome; the request is not under way
+  /// Tries to carry out a request at once, and returns the outcome; the request is not under way
   /// afterwards. EAGAIN: it would have to wait, or only the loop's next wait can tell whether the
-  /// handle is ready. Never refused for the ration, which it uses up. Not for a request with
-  /// `whole`: after a part of its bytes, that gives EAGAIN too.
+  /// handle is ready. Ignores the budget, but is charged to it. Not for a request with `whole`, for
+  /// which EAGAIN may also mean a partial transfer.
   [[nodiscard]] virtual result attempt(request& request) noexcept = 0;
-  /// Subtracts bytes that the caller has moved by system calls of its own from the ration.
+  /// Charges bytes that the caller has moved by system calls of its own to the budget.
   virtual void charge(std::size_t bytes) noexcept = 0;
-  /// Ends a request, if it is under way, without calling its callback; from then on nothing touches
-  /// the request or its memory. Returns its outcome if it was done before it could be ended.
+  /// Ends a request, if it is under way, also one that repeats, without calling its callback; from
+  /// then on nothing touches the request or its memory. Returns its outcome if it was done before.
   virtual std::optional<result> cancel(request& request) noexcept = 0;
 
   /// The memory that receive requests use.

@@ -34,19 +34,19 @@ struct buffer_options {
   std::size_t max_size = std::numeric_limits<std::ptrdiff_t>::max() / 2;
 };
 
-/// Owns its bytes, which are read and consumed as those of any `input`. Move-only: a buffer that
-/// was moved from is empty, owns no memory, and can be used again. Bytes that are appended or
-/// prepended may be the buffer's own.
+/// A growable byte buffer, read and consumed as an `input`. Move-only: a buffer that was moved from
+/// is empty, owns no memory, and can be used again. Bytes that are appended or prepended may be the
+/// buffer's own.
 ///
 /// Thread-safety: none; may be handed from thread to thread.
 /// Lifetime: spans and views of the bytes are valid until the next call that has to make room (see
-/// tail_room()), shrink_to_fit() or clear(), or until the buffer is moved.
+/// tail_room() and front_room()), shrink_to_fit() or clear(), or until the buffer is moved.
 /// Errors: members that make room throw std::length_error beyond max_size(), and std::bad_alloc;
 /// the buffer is then unchanged.
 /// Complexity: an empty buffer allocates nothing until it is used; memory up to 4 KiB comes from
-/// the slab allocator (base/slab.hpp). When the memory is full to its end, the bytes move to its
-/// front if it is at most half full, else into memory of twice their size; so each byte costs
-/// amortised O(1) for every pattern of use.
+/// the slab allocator (base/slab.hpp). When there is no room at the end, the bytes move to the
+/// front if they fill at most half of the memory, else into memory of twice their size; so each
+/// byte costs amortised O(1) for every pattern of use.
 class buffer : public input {
  public:
   buffer() noexcept = default;

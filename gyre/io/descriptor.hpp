@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// descriptor: owns a file descriptor that a loop serves. For authors of I/O objects: sockets, pipes
-// and servers are made of it.
+// descriptor: an owned file descriptor that a loop serves. For authors of I/O objects: sockets,
+// pipes and servers are made of it.
 #pragma once
 
 #include <gyre/base/unique_fd.hpp>
@@ -20,13 +20,14 @@ backend& backend_of(event_loop& loop);
 /// then closes `fd`.
 unique_fd made_non_blocking(unique_fd fd);
 
-/// Owns a non-blocking file descriptor, and has it served by one loop. Does not move.
+/// The owner of a file descriptor, non-blocking, that one loop serves. Does not move.
 ///
-/// Thread-safety: the loop's thread, or one other thread while none runs the loop.
+/// Thread-safety: the loop's thread; while none runs the loop, one thread at a time.
 /// Lifetime: must not outlive the loop. The destructor is close().
 class descriptor {
  public:
-  /// One system call. Throws what backend_of() and backend::attach() throw; then `fd` is closed.
+  /// `fd` must be non-blocking. One system call. Throws as backend_of() and backend::attach(); then
+  /// `fd` is closed.
   descriptor(event_loop& loop, unique_fd fd, handle_kind kind)
       : loop_(&loop), io_(&backend_of(loop)), handle_(fd.get(), kind), fd_(std::move(fd)) {
     io_->attach(handle_);
@@ -48,15 +49,14 @@ class descriptor {
   }
   std::optional<result> cancel(request& request) noexcept { return io_->cancel(request); }
 
-  /// Closes the descriptor. The callbacks of its requests are not called. Idempotent.
+  /// Closes the descriptor. Ends its requests without their callbacks, as detach(). Idempotent.
   void close() noexcept {
     io_->detach(handle_);
     fd_.reset();
   }
-  /// As close(), but returns the descriptor instead of closing it: for another loop, or a child.
-  /// After a repeating receive was cancelled, the backend may still hold bytes that it had received
-  /// and not reported. A request that reads gets them first; release() loses them. So to lose none,
-  /// read until nothing is there before release().
+  /// As close(), but returns the descriptor instead of closing it: for another loop, or a child
+  /// process. After a repeating receive was cancelled, the backend may still hold bytes that it had
+  /// received and not reported. Reads deliver them, release() loses them: read until EAGAIN first.
   [[nodiscard]] unique_fd release() noexcept {
     io_->detach(handle_);
     return std::move(fd_);

@@ -54,8 +54,8 @@ class epoll_requests final : public ready_requests {
 
 }  // namespace detail
 
-/// The poller for loops where io_uring is missing, forbidden or slower; loops take it by themselves
-/// there, or by io_interface::epoll.
+/// The poller on epoll(7), the default where io_uring is missing, forbidden or slower;
+/// io_interface::epoll demands it. Thread-safety, Errors: as poller.
 ///
 /// An eventfd for wake-ups is watched edge-triggered and never read: a wake-up costs one write(2).
 /// While no descriptor is watched, the poller waits on a futex instead, which wakes faster.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// errc: errors of reading and writing that the system has no number for.
+// io::errc: error codes of reading and writing beside those of std::errc.
 //
 //     auto read = co_await gyre::as_expected(stream.read_exactly(header));
 //     if (!read && read.error() == gyre::io::errc::unexpected_end) co_return;  // it hung up
@@ -15,7 +15,7 @@ enum class errc {
   unexpected_end = 1,
   /// The delimiter does not come within the limit, or the frame is longer than the limit.
   limit_exceeded = 2,
-  /// No byte of a connection moved for its idle_timeout; also equal to std::errc::timed_out.
+  /// A connection moved no byte for its idle_timeout; also equal to std::errc::timed_out.
   idle_timeout = 3,
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// file: reads and writes a file in coroutines.
+// file: an open file with awaitable positional I/O, for coroutines.
 //
 //     gyre::io::file log = co_await gyre::io::file::open("log", {.write = true, .create = true});
 //     std::array<std::byte, 4096> page;
@@ -8,9 +8,9 @@
 //
 //     gyre::io::buffer config = co_await gyre::io::read_whole("config.toml");
 //
-// On a loop with io_uring the kernel carries the operations out, without a thread; reads of cached
-// pages do not even suspend the coroutine. Elsewhere the operations are system calls that block,
-// made on a pool of threads.
+// On a loop with io_uring the operations occupy no thread of the program, and reads of cached pages
+// do not even suspend the coroutine. Elsewhere the operations are system calls that block, made on
+// a pool of threads.
 #pragma once
 
 #include <gyre/base/unique_fd.hpp>
@@ -60,33 +60,32 @@ int flags_of(const open_options& options) noexcept;
 
 /// An open file. Move-only.
 ///
-/// The kernel carries an operation out, without a thread, if all of this is so:
-/// - It is awaited on an event_loop with io_uring, by a coroutine of the loop, or by one without an
-///   executor.
+/// The kernel carries out an operation, by io_uring, if all of this is so:
+/// - The operation is awaited on the thread of an event_loop with io_uring, by a coroutine whose
+///   executor is the loop or inline_executor().
 /// - The file was given no pool.
 /// - The kernel knows the operation (truncate since Linux 6.9, the others since 5.6).
 ///
 /// Otherwise a thread of the file's pool does, by default of blocking_pool(). The coroutine is
 /// resumed on its own executor.
 ///
-/// When a stop is requested before an operation has begun, it ends at once with
-/// operation_cancelled, and nothing has happened. An operation that has begun on a thread runs to
-/// its end. In the kernel, an operation of several calls, such as a long read, makes no further
-/// ones, and the present call is cancelled if that is possible; bytes that were read or written
-/// before stay.
+/// When a stop of the coroutine is requested before an operation has begun, the operation throws
+/// gyre::operation_cancelled (no std::exception) at once, and nothing has happened. An operation
+/// that has begun on a thread runs to its end. In the kernel, an operation of several calls, such
+/// as a long read, makes no further ones, and the present call is cancelled if that is possible;
+/// bytes that were read or written before stay.
 ///
-/// Thread-safety: any number of operations may be under way at once, started from any threads,
-/// except close().
+/// Thread-safety: any number of operations may be under way at once, started from any threads, but
+/// none beside close() or release().
 /// Lifetime: the file, the memory that is read into or written, and the pool must outlive
 /// operations. A waiting coroutine may be destroyed on a thread of its executor, or while the
-/// executor runs nothing; the destructor waits for the end of a call that has begun and cannot be
-/// cancelled.
-/// Errors: those of the system calls, as std::system_error, or as values by as_expected(). An
-/// interrupted call is made again. In a forked child, calls that the kernel makes for the parent
-/// end with std::errc::operation_canceled.
+/// executor runs nothing; its destructor blocks until a call that cannot be cancelled has ended.
+/// Errors: those of the system calls, as std::system_error, or as values by as_expected():
+/// bad_file_descriptor if no file is open. A call that a signal interrupts is made again. In a
+/// forked child, calls that the kernel makes for the parent end with std::errc::operation_canceled.
 /// Complexity:
-/// - In the kernel a call costs one io_uring_enter(2), and no allocation. Reads of cached pages (4
-///   KiB in some 0.6 us, at most 1 MiB) and most calls of open() and close() are done within that
+/// - In the kernel a call costs one io_uring_enter(2), and no allocation. Reads of up to 1 MiB of
+///   cached pages (4 KiB in some 0.6 us) and most calls of open() and close() are done within that
 ///   system call, and the coroutine is not suspended. Other calls, such as writes to most file
 ///   systems, are made by threads of the kernel, a few per processor at a time, and cost two
 ///   wake-ups (some 3 to 10 us).
@@ -95,8 +94,8 @@ int flags_of(const open_options& options) noexcept;
 class file {
  public:
   file() noexcept = default;
-  /// Takes over an open descriptor of a file. Two system calls, which do not wait. Descriptors
-  /// without offsets, such as pipes, are left to the pool, where operations fail with
+  /// Takes over an open descriptor of a file. Makes lseek(2) and fcntl(2), which do not wait. Pipes
+  /// and other descriptors without offsets are left to the pool, where operations fail with
   /// std::errc::invalid_seek.
   explicit file(unique_fd fd) noexcept : file(std::move(fd), nullptr) {}
   /// All operations run on `pool`.
@@ -138,7 +137,7 @@ class file {
     return detail::file_operation("read", options(file_call_kind::read),
                                   detail::read_whole_steps(fd(), limit));
   }
-  /// Awaited, writes all bytes from `offset` on. Bytes written before an error stay.
+  /// Awaited, writes all bytes from `offset` on; gives nothing. Bytes written before an error stay.
   auto write_at(std::span<const std::byte> bytes, std::uint64_t offset) const {
     return detail::file_operation("write", options(file_call_kind::write),
                                   detail::write_steps(fd(), bytes, offset));
@@ -157,19 +156,18 @@ class file {
     return detail::file_operation("stat", options(file_call_kind::status),
                                   detail::status_steps(fd()));
   }
-  /// Awaited, cuts the file to `size` bytes, or lengthens it by zeros.
+  /// Awaited, cuts the file to `size` bytes, or lengthens it by zeros; gives nothing.
   auto truncate(std::uint64_t size) const {
     return call("truncate", file_command::truncate(fd(), size));
   }
-  /// Awaited, flushes all written data and metadata of the file to the device.
+  /// Awaited, flushes all written data and metadata of the file to the device; gives nothing.
   auto sync() const { return call("sync", file_command::sync(fd())); }
   /// As sync(), without metadata that reading the data does not need, such as the time of the
   /// change.
   auto sync_data() const { return call("sync", file_command::sync_data(fd())); }
-  /// Closes the descriptor when the returned operation is awaited, or destroyed without that.
-  /// Awaited, gives the error of a late write, if there is one; a stop does not cancel it. This
-  /// object holds no file from the call of close() on. The destructor closes the descriptor too, on
-  /// the thread where it runs.
+  /// Awaited, closes the descriptor, and throws the error of a delayed write, if there is one; a
+  /// stop does not cancel it. The returned operation owns the descriptor, and closes it too if it
+  /// is destroyed without being awaited. ~file() closes it on the calling thread.
   auto close() {
     detail::file_operation_options closing = options(file_call_kind::close);
     closing.stoppable = false;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// file_command: a system call on a file, as data. file_service: carries such calls out for a loop
-// without a thread. For authors of backends: programs use file.
+// file_command: a system call on a file, as data. file_service: the part of a backend that carries
+// out such calls without a thread. For authors of backends: programs use file.
 #pragma once
 
 #include <gyre/base/intrusive_list.hpp>
@@ -69,7 +69,7 @@ struct file_command {
 /// interrupts it; not close, as the descriptor is gone all the same.
 result perform(const file_command& command) noexcept;
 
-/// A call under way, embedded in the object that waits for it.
+/// An intrusive node of a file_command under way, in the object that waits for it.
 ///
 /// Lifetime: must stay where it is from file_service::start() until the callback is called, or
 /// cancel() returns. The callback may destroy the call, or start it again.
@@ -87,7 +87,7 @@ class file_call : public intrusive_list_node {
 
   // For the service.
   std::optional<result> completion;
-  std::uint64_t thread = 0;  // for which the kernel makes the call
+  std::uint64_t thread = 0;  // that submitted the call to the kernel
   bool cancelled = false;
 
  protected:
@@ -98,9 +98,9 @@ class file_call : public intrusive_list_node {
   function callback_;
 };
 
-/// Carries calls on files out, as a part of a backend.
+/// The part of a backend that carries out system calls on files asynchronously.
 ///
-/// Thread-safety: the loop's thread, or one other thread while none runs the loop.
+/// Thread-safety: the loop's thread; while none runs the loop, one thread at a time.
 class file_service {
  public:
   file_service() = default;
@@ -110,7 +110,7 @@ class file_service {
   /// Whether it can carry out calls of that kind.
   virtual bool can(file_call_kind kind) const noexcept = 0;
   /// Begins a call. Returns its outcome if it could be done at once: then its callback is not
-  /// called; else it is, by the loop. After EINTR the call may be started again.
+  /// called; else it is, by the loop. After an outcome of EINTR the caller may start it again.
   [[nodiscard]] virtual std::optional<result> start(file_call& call) noexcept = 0;
   /// Requests an early end of a call, if it is under way: the callback is called all the same, with
   /// ECANCELED or EINTR if the request came in time. Does not wait.

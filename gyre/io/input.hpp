@@ -23,7 +23,7 @@
 
 namespace gyre::io {
 
-/// The integers that can be read from and written to the network: all widths, signed or not.
+/// The integers that can be read from and written to the network: all but bool, char included.
 template <class T>
 concept network_integer = std::integral<T> && !std::same_as<std::remove_cv_t<T>, bool>;
 
@@ -36,7 +36,8 @@ concept network_integer = std::integral<T> && !std::same_as<std::remove_cv_t<T>,
 /// other bytes.
 ///
 /// Thread-safety: none.
-/// Lifetime: the bytes must outlive the input, and the spans and views that it returns.
+/// Lifetime: the bytes must outlive the input, and the spans and views that it returns. Those of a
+/// message callback live until it returns.
 /// Complexity: two pointers; all members but the searches cost an instruction or two.
 class input {
  public:

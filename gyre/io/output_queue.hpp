@@ -21,14 +21,15 @@
 
 namespace gyre::io {
 
-/// A queue of bytes: appended at the end, sent from the front. Bytes in the queue never move, so
-/// that a piece may be given to the kernel while more is appended after it. It has no limit of its
-/// own: look at size() before appending.
+/// A FIFO queue of bytes: appended at the end, sent from the front. Bytes in the queue never move,
+/// so that a piece may be given to the kernel while more is appended after it. It has no limit of
+/// its own: look at size() before appending. A queue that was moved from is empty.
 ///
 /// Thread-safety: none.
-/// Complexity: three words; allocates nothing while it is empty. A new chunk has room for the bytes
-/// that are appended or for as many as wait already, whichever is more, but for at least 4 and at
-/// most 256 KiB: few pieces, little unused memory.
+/// Errors: append() throws std::bad_alloc, and then nothing has changed.
+/// Complexity: three words; allocates nothing while it is empty. A new chunk holds as many bytes as
+/// are appended or as wait already, whichever is more, but 4 KiB to 256 KiB; a longer append takes
+/// several chunks.
 class output_queue {
  public:
   output_queue() noexcept = default;
@@ -46,12 +47,11 @@ class output_queue {
   }
   friend void swap(output_queue& left, output_queue& right) noexcept { left.swap(right); }
 
-  /// Copies bytes to the end. Throws std::bad_alloc, and then has appended nothing.
+  /// Copies bytes to the end.
   void append(std::span<const std::byte> bytes);
   void append(std::string_view text) { append(std::as_bytes(std::span(text))); }
   /// Moves the bytes of a buffer to the end. Takes over its memory where that is cheaper than a
-  /// copy: from 4 KiB on, if most of it is in use. Throws std::bad_alloc, and then both are as
-  /// before.
+  /// copy: from 4 KiB on, if most of it is in use.
   void append(buffer&& bytes);
   /// Moves all bytes of another queue to the end. O(1).
   void append(output_queue&& other) noexcept;

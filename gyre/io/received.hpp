@@ -30,8 +30,9 @@ struct receive_block {
 
 }  // namespace detail
 
-/// Received bytes, on loan from their loop; the destructor gives them back. Destroy it soon: until
-/// then, the loop cannot use a whole block of its memory again.
+/// A lease of received bytes in the loop's memory; the destructor ends it. Destroy it soon: it
+/// keeps a block (1 MiB) from reuse. With all blocks on loan (256 MiB), receives wait
+/// (back-pressure).
 ///
 /// Thread-safety: the loop's thread only.
 /// Lifetime: must not outlive the loop.
@@ -77,7 +78,7 @@ class received {
 /// Thread-safety: the loop's thread only.
 class receive_memory {
  public:
-  /// Called when a block has come back after room() returned nothing.
+  /// Called on the loop's thread when a block has come back after room() returned nothing.
   using function = void (*)(void* context) noexcept;
 
   static constexpr std::size_t default_block = 1024 * 1024;
@@ -95,7 +96,7 @@ class receive_memory {
     }
     return next_block();
   }
-  /// Lends the first `count` bytes of room().
+  /// Lends the first `count` bytes of what room() has just returned.
   received lend(std::size_t count) noexcept {
     const std::span<const std::byte> bytes{current_->bytes() + current_->used, count};
     current_->used += (count + (alignment - 1)) & ~(alignment - 1);

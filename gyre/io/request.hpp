@@ -5,7 +5,7 @@
 //     gyre::io::handle socket(fd, gyre::io::handle_kind::stream_socket);
 //     backend.attach(socket);
 //     gyre::io::read_request reading(socket, buffer, &on_read);
-//     if (auto read = backend.start(reading)) use(*read);  // else on_read is called
+//     if (auto done = backend.start(reading)) use(*done);  // a result; else on_read is called
 #pragma once
 
 #include <gyre/base/detail/flag_set.hpp>
@@ -49,7 +49,7 @@ class result {
   /// errno's number, or 0.
   constexpr int error_number() const noexcept { return ok() ? 0 : static_cast<int>(-value_); }
   std::error_code error() const noexcept { return {error_number(), std::system_category()}; }
-  /// The call would have had to wait.
+  /// Whether the system call would have had to wait (EAGAIN).
   constexpr bool would_block() const noexcept { return value_ == -EAGAIN; }
 
  private:
@@ -72,11 +72,11 @@ result retried(Call call) noexcept {
 
 /// The kind of a descriptor, which decides how it is read and written.
 enum class handle_kind : std::uint8_t {
-  /// TCP sockets: a read that brings less than requested has taken all there was.
+  /// TCP sockets: a short read has taken all there was.
   stream_socket,
-  /// Other sockets: only EAGAIN tells that there is no more.
+  /// Other sockets, Unix stream sockets too: only EAGAIN tells that there is no more.
   socket,
-  /// No sockets: pipes, terminals, event descriptors. They are read by read(2) and written by
+  /// Not sockets: pipes, terminals, event descriptors. They are read by read(2) and written by
   /// write(2); to write to a pipe without a reader raises SIGPIPE, unless the program ignores that.
   /// Not for regular files (see io::file): backend::attach() refuses them.
   other,
@@ -84,7 +84,7 @@ enum class handle_kind : std::uint8_t {
 
 /// A non-blocking descriptor that a loop serves, embedded in the descriptor's owner; 32 bytes.
 ///
-/// Lifetime: must not move from backend::attach() to backend::detach().
+/// Thread-safety: as backend. Lifetime: once attached, must live until backend::detach().
 class handle {
  public:
   explicit handle(int fd = -1, handle_kind kind = handle_kind::stream_socket) noexcept
@@ -134,12 +134,13 @@ enum class request_kind : std::uint8_t {
   wait_writable,
 };
 
-/// An operation on a handle, embedded in the object that waits for it. A handle has at most one
-/// request that reads (or accepts) and one that writes (or connects) at a time.
+/// An operation on a handle, an intrusive node of the object that waits for it. A handle has at
+/// most one request that reads (or accepts) and one that writes (or connects) at a time.
 ///
-/// Lifetime: from backend::start() until the callback is called or backend::cancel() returns, the
-/// request and the memory that it names must stay where they are. The callback may destroy the
-/// request, or start it again.
+/// Thread-safety: as backend.
+/// Lifetime: the request and the memory that it names must stay where they are from
+/// backend::start() until the callback is called, or backend::cancel() or detach() returns. The
+/// callback may destroy the request, or start it again.
 class request {
  public:
   using function = void (*)(request&, result);
@@ -151,8 +152,7 @@ class request {
   handle& target() const noexcept { return *target_; }
   bool writes() const noexcept { return kind_ >= request_kind::connect; }
   direction way() const noexcept { return writes() ? direction::write : direction::read; }
-  /// Whether it completes again and again, until it is cancelled, or completes with an error or,
-  /// receiving, with 0.
+  /// Whether it completes repeatedly until it is cancelled; errors, and 0 bytes received, end it.
   bool repeats() const noexcept { return repeats_; }
   /// Whether it has been started and has not ended.
   bool under_way() const noexcept { return (writes() ? target_->writer : target_->reader) == this; }
@@ -171,7 +171,7 @@ class request {
   bool repeats_;
 };
 
-/// How often a request completes.
+/// The repetition of a request.
 enum class repeat : bool { once, until_cancelled };
 
 /// Receives into memory of the loop, so that an idle connection holds none. Completes with the
@@ -180,7 +180,7 @@ struct receive_request : request {
   receive_request(handle& source, function callback, repeat mode = repeat::once) noexcept
       : request(source, request_kind::receive, callback, mode == repeat::until_cancelled) {}
 
-  /// The received bytes: move them out in the callback, as the next ones overwrite them.
+  /// The received bytes: move them out in the callback; a repeated receive overwrites them.
   received data;
 };
 

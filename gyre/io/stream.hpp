@@ -3,7 +3,7 @@
 //
 //     gyre::task<> echo(gyre::io::stream& peer) {
 //       for (;;) {
-//         auto data = co_await peer.receive();  // in the loop's memory; nothing is held until then
+//         auto data = co_await peer.receive();  // in the loop's memory; while it waits, in none
 //         if (data.empty()) co_return;          // the peer has ended its side
 //         co_await peer.write_all(std::move(data));
 //       }
@@ -29,11 +29,11 @@
 
 namespace gyre::io {
 
-/// Reads and writes a descriptor that a loop serves: the base of net::tcp_stream and
-/// net::unix_stream, and by itself for pipes, terminals and the like. One pointer.
+/// A move-only stream of bytes over a descriptor that a loop serves: the base of net::tcp_stream
+/// and net::unix_stream, and by itself for pipes, terminals and the like. Its size is one pointer.
 ///
-/// Each operation returns an object to be awaited, once, in one of three forms: as it is, which
-/// throws errors; by as_expected(), which gives them as values; or within() a time limit, after
+/// Each operation returns an object to be awaited, once, as it is, which throws errors; by
+/// as_expected(), which gives errors as values; and either of these within() a time limit, after
 /// which the operation ends with std::errc::timed_out:
 ///
 ///     std::size_t first = co_await stream.read_some(room);              // throws system_error
@@ -41,46 +41,45 @@ namespace gyre::io {
 ///     std::size_t third = co_await stream.read_some(room).within(2s);   // std::errc::timed_out
 ///
 /// An operation that can be done at once does not suspend the coroutine. Otherwise the loop resumes
-/// it, directly if the loop is its executor. After 64 operations in a row that need not wait, or 1
-/// MiB, one is put off to the loop's next turn all the same, so that other coroutines get theirs. A
-/// limit as short as a turn, such as `within(0s)`, may then end it with timed_out although it could
-/// have been done.
+/// it, directly if the loop is its executor. After 64 operations in a row that need not wait, or
+/// after 1 MiB, one is put off to the loop's next turn all the same, so that other coroutines get
+/// theirs. A limit as short as a turn, such as `within(0s)`, may then end it with timed_out
+/// although it could have been done.
 ///
 /// At most one coroutine reads and one writes at a time; waiting to be readable or writable counts
 /// as reading or writing.
 ///
-/// An operation that has completed is not cancelled any more, so no received byte is lost.
-/// Operations of several reads or writes (read_exactly, write_all, send_file) may fail half done,
-/// without telling how far they came: such a stream is best closed. read_until leaves the bytes
-/// that it read in its buffer.
+/// Neither a stop nor a time limit loses bytes of read_some() and receive(). Operations of several
+/// calls (read_exactly, write_all, send_file) may fail half done, without telling how far they
+/// came: such a stream is best closed. read_until() leaves the bytes that it read in its buffer.
 ///
-/// Descriptors that are no sockets are written by write(2): to a pipe without a reader that raises
+/// Descriptors that are not sockets are written by write(2): to a pipe without a reader that raises
 /// SIGPIPE, which ends a program that does not ignore it. runtime ignores it by default
 /// (runtime_options::ignore_sigpipe). send_file(), and sockets, raise no SIGPIPE.
 ///
-/// Thread-safety: coroutines on the loop's thread (resume_on() takes them there); or one other
-/// thread while none runs the loop. A stop may come from any thread.
+/// Thread-safety: for coroutines on the loop's thread (resume_on() takes them there); while no
+/// thread runs the loop, also for one thread at a time. A stop may be requested on any thread.
 /// Lifetime: the stream must not outlive the loop. It may be moved, and destroyed, while operations
 /// are under way. Memory that an operation uses must live until it has ended. A waiting coroutine
 /// may be destroyed on the loop's thread if its executor is the loop or inline_executor() and no
 /// stop was requested. Otherwise its wake-up may be in a queue already: let the coroutine be
 /// resumed.
 /// Errors: those of the system, such as connection_reset and broken_pipe, and
-/// - gyre::operation_cancelled when a stop is requested. It is no std::exception and has no error
-///   code; as_expected() throws it, too. Let it pass.
-/// - std::errc::operation_canceled when the stream is closed or destroyed,
+/// - gyre::operation_cancelled when a stop of the coroutine is requested (its stop token, not
+///   event_loop::stop()). It is no std::exception, and as_expected() throws it, too. Let it pass.
+/// - std::errc::operation_canceled when the stream is closed, released or destroyed,
 /// - std::errc::timed_out after the limit of within(),
 /// - std::errc::bad_file_descriptor if the stream is closed, or was moved from,
 /// - std::errc::operation_in_progress if another coroutine reads (or writes) already,
-/// - std::errc::operation_not_permitted on another thread than the loop's.
+/// - std::errc::operation_not_permitted on another thread than the one that runs the loop.
 ///
-/// Complexity: no operation allocates, nor do as_expected() and within().
+/// Complexity: only read_until() and write_all(received&&) allocate.
 class stream {
  public:
   /// A closed stream.
   stream() noexcept = default;
-  /// Makes `fd` non-blocking, and serves it on `loop`. Use handle_kind::other unless it is a
-  /// socket. Two or three system calls, one block of the slab allocator (base/slab.hpp). Throws as
+  /// Makes `fd` non-blocking, and serves it on `loop`. A socket needs its handle_kind: as `other`
+  /// its writes raise SIGPIPE. Two or three system calls, one block of the slab. Throws as
   /// io::descriptor does (EPERM for a regular file: see io::file), and then closes `fd`.
   stream(event_loop& loop, unique_fd fd, handle_kind kind = handle_kind::other);
   stream(stream&& other) noexcept = default;
@@ -100,8 +99,8 @@ class stream {
   void close() noexcept {
     if (descriptor_ != nullptr) descriptor_->close();
   }
-  /// As close(), but returns the (non-blocking) descriptor instead of closing it: to make a stream
-  /// on another loop, or for another program.
+  /// As close(), but returns the (non-blocking) descriptor instead of closing it: for another loop,
+  /// or for a child process.
   [[nodiscard]] unique_fd release() noexcept {
     return descriptor_ != nullptr ? descriptor_->release() : unique_fd();
   }
@@ -111,7 +110,8 @@ class stream {
   auto read_some(std::span<std::byte> bytes) noexcept {
     return awaiter<detail::read_operation>(bytes, false);
   }
-  /// Fills `bytes`, and gives their count. Error: errc::unexpected_end if the stream ends before.
+  /// Fills `bytes`, and gives their count. Errors: io::errc::unexpected_end if the stream ends
+  /// early.
   auto read_exactly(std::span<std::byte> bytes) noexcept {
     return awaiter<detail::read_operation>(bytes, true);
   }
@@ -121,13 +121,12 @@ class stream {
   /// no memory besides the buffer's.
   ///
   /// Errors:
-  /// - errc::limit_exceeded if the delimiter does not end within the first `limit` bytes. The
-  ///   buffer then has all received bytes, up to 1 MiB (the largest block of the loop's memory)
-  ///   more than `limit`.
-  /// - errc::limit_exceeded, too, if received bytes do not fit into the buffer's max_size(); they
-  ///   are lost, so the stream is best closed. With a max_size of `limit` + 1 MiB that cannot
-  ///   happen.
-  /// - errc::unexpected_end if the stream ends before the delimiter.
+  /// - io::errc::limit_exceeded if the delimiter does not end within the first `limit` bytes of the
+  ///   buffer, which then has all received bytes, up to 1 MiB (the largest block of the loop's
+  ///   memory) more than `limit`.
+  /// - io::errc::limit_exceeded, too, if received bytes do not fit into the buffer's max_size(),
+  ///   which `limit` + 1 MiB avoids; they are lost, so the stream is best closed.
+  /// - io::errc::unexpected_end if the stream ends before the delimiter.
   auto read_until(buffer& buffer, std::string_view delimiter,
                   std::size_t limit = 64 * 1024) noexcept {
     return awaiter<detail::read_until_operation>(buffer, delimiter, limit);
@@ -148,7 +147,7 @@ class stream {
   auto write_some(std::span<const iovec> pieces) noexcept {
     return awaiter<detail::gather_operation>(pieces, false);
   }
-  /// As write_some(), under the name of write(2).
+  /// As write_some(), by the name of write(2): may write less than all.
   auto write(std::span<const std::byte> bytes) noexcept { return write_some(bytes); }
   auto write(std::string_view text) noexcept { return write_some(text); }
 
@@ -162,7 +161,7 @@ class stream {
   }
   /// Writes all bytes out of the loop's memory, and gives their count. If it must wait, it copies
   /// the rest into an allocated block and gives the loop's memory back, so that slow peers hold
-  /// none of that. Error: std::errc::not_enough_memory if there is none for the block.
+  /// none of that. Errors: std::errc::not_enough_memory if there is none for the block.
   auto write_all(received&& bytes) noexcept {
     return awaiter<detail::write_received_operation>(std::move(bytes));
   }
@@ -173,7 +172,7 @@ class stream {
     return awaiter<detail::send_file_operation>(file, offset, count);
   }
 
-  /// Waits until there are bytes to read (or the end), or room to write.
+  /// Waits until there are bytes to read (or the end), or room to write; gives nothing.
   auto wait_readable() noexcept { return awaiter<detail::waiting_for_readiness>(direction::read); }
   auto wait_writable() noexcept { return awaiter<detail::waiting_for_readiness>(direction::write); }
 

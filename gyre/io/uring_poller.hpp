@@ -22,21 +22,20 @@
 
 namespace gyre::io {
 
-/// The poller for loops on kernels with a fast io_uring; make_poller() chooses it there.
+/// The poller on io_uring(7), the default where that is fast. Thread-safety, Errors: as poller.
 ///
-/// Small messages (of less than 8 KiB) and new connections come through the ring; to find them
-/// costs a look at memory shared with the kernel. For large messages the ring only reports
-/// readiness, and a system call receives them. Watches of readiness (fd_watch) are left to an epoll
-/// instance, which the ring watches. While nothing is watched, the poller waits on a futex, as
-/// epoll_poller does.
+/// New connections, and messages of less than 8 KiB, come through the ring; to find them costs a
+/// look at memory shared with the kernel. After a larger message the ring only reports readiness,
+/// and a system call receives. Watches of readiness (fd_watch) are left to an epoll instance, which
+/// the ring watches. While nothing is watched, the poller waits on a futex, as epoll_poller does.
 ///
-/// The ring belongs to the thread that runs the loop. run() cancels all subscriptions before it
-/// returns, so that another thread may run the loop next. Where another thread goes on after poll()
-/// or run_for(), which do not do that, it makes a new ring (some 50 us), and the kernel releases
-/// descriptors that were closed in between a moment later.
+/// The ring belongs to the thread that runs the loop. run() cancels the ring's requests before it
+/// returns, so that another thread may run the loop next. poll(), run_once(), run_for() and
+/// run_until() do not: if another thread then runs the loop, it makes a new ring (some 50 us), and
+/// the kernel releases descriptors that were closed since, and their ports, a moment later.
 class uring_poller final : public poller, private detail::uring_owner {
  public:
-  /// Uses those of `features` that are true, which the kernel must have, and no others. Throws
+  /// Uses those of `features` that are true, and no others; the kernel must have them. Throws
   /// std::system_error (EMFILE, ENFILE, ENOMEM, EPERM, ENOSYS), std::bad_alloc.
   explicit uring_poller(const uring_features& features = probe_uring().features);
 

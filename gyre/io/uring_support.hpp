@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// uring_support: the features of io_uring on this machine. Kernels have learnt them bit by bit, and
+// uring_support: the features of io_uring on this machine. They came with different kernels, and
 // containers often forbid io_uring.
 //
 //     const gyre::io::uring_support here = gyre::io::probe_uring();
@@ -14,8 +14,8 @@ namespace gyre::io {
 
 /// Optional features of a ring.
 struct uring_features {
-  /// Only one thread uses the ring, and the kernel may rely on that (Linux 6.0). Of use only as a
-  /// condition of deferred_task_running.
+  /// Only one thread uses the ring, and the kernel may rely on that (Linux 6.0). A condition of
+  /// deferred_task_running, and useless otherwise.
   bool single_issuer = false;
   /// Completions are made when the loop asks for them, not in between (Linux 6.1; needs
   /// single_issuer).
@@ -35,7 +35,7 @@ struct uring_features {
   friend bool operator==(const uring_features&, const uring_features&) = default;
 };
 
-/// Whether this process can use io_uring, and which features.
+/// The availability of io_uring to this process.
 struct uring_support {
   /// The kernel allows rings, with the features that every ring of gyre needs (Linux 5.13).
   bool usable = false;
@@ -45,14 +45,14 @@ struct uring_support {
   uring_features features = {};
 };
 
-/// Tries each feature, and never goes by the kernel's version. A seccomp policy that kills on
-/// io_uring's calls, rather than refusing them, kills this process, too. Use io_interface::epoll or
-/// GYRE_IO=epoll there, with which probe_uring() is not called.
+/// Probes io_uring: tries each feature, and never goes by the kernel's version. A seccomp policy
+/// that kills on io_uring's calls, rather than refusing them, kills this process, too. Use
+/// io_interface::epoll or GYRE_IO=epoll there, with which probe_uring() is not called.
 ///
 /// Thread-safety: any thread.
-/// Errors: throws std::bad_alloc. A lack of descriptors or memory is given as the reason, and the
-/// next call tries again; every other outcome is remembered until the process ends, in forked
-/// children, too.
+/// Errors: std::bad_alloc. A lack of descriptors or memory is given as the reason, and the next
+/// call tries again; every other outcome is remembered until the process ends, also by forked
+/// children.
 /// Complexity: the first call takes some 0.2 ms and four descriptors, later ones a load and a copy.
 uring_support probe_uring();
 

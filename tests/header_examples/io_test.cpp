@@ -158,7 +158,7 @@ struct request_reader {
     gyre::io::handle socket(fd, gyre::io::handle_kind::stream_socket);
     backend.attach(socket);
     gyre::io::read_request reading(socket, buffer, &on_read);
-    if (auto read = backend.start(reading)) use(*read);  // else on_read is called
+    if (auto done = backend.start(reading)) use(*done);  // a result; else on_read is called
     while (used == 0) loop.run_once();
     backend.detach(socket);
   }
@@ -177,7 +177,7 @@ TEST(IoExamples, RequestIsDoneAtOnceOrReported) {
 // gyre/io/stream.hpp
 gyre::task<> echo(gyre::io::stream& peer) {
   for (;;) {
-    auto data = co_await peer.receive();  // in the loop's memory; nothing is held until then
+    auto data = co_await peer.receive();  // in the loop's memory; while it waits, in none
     if (data.empty()) co_return;          // the peer has ended its side
     co_await peer.write_all(std::move(data));
   }
