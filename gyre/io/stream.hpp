@@ -64,9 +64,9 @@ namespace gyre::io {
 /// may be destroyed on the loop's thread if its executor is the loop or inline_executor() and no
 /// stop was requested. Otherwise its wake-up may be in a queue already: let the coroutine be
 /// resumed.
-/// Errors: those of the system, such as connection_reset and broken_pipe, and
-/// - gyre::operation_cancelled when a stop of the coroutine is requested (its stop token, not
-///   event_loop::stop()). It is no std::exception, and as_expected() throws it, too. Let it pass.
+/// Errors: those of the system, such as connection_reset and broken_pipe. A stop of the coroutine
+/// (by its stop token, not event_loop::stop()) throws gyre::operation_cancelled, which is no
+/// std::exception, also out of as_expected(): let it pass. Further errors:
 /// - std::errc::operation_canceled when the stream is closed, released or destroyed,
 /// - std::errc::timed_out after the limit of within(),
 /// - std::errc::bad_file_descriptor if the stream is closed, or was moved from,

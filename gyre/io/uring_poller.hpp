@@ -84,7 +84,7 @@ class uring_poller final : public poller, private detail::uring_owner {
   std::span<epoll_event> reported_;
   detail::readiness_set watches_{reported_};
   detail::uring ring_;
-  gyre::detail::pending_message message_;  // of wake()
+  gyre::detail::pending_message message_;  // wake()'s
   bool woken_ = false;                     // by a message that came before its wait
   unsigned unconfirmed_waits_ = 0;         // since short reads were tried again
   unsigned to_serve_ = 0;                  // completions of this turn

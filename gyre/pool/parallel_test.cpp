@@ -62,7 +62,6 @@ TEST(Parallel, TakesFunctionsThatOnlyLvaluesCall) {
   };
   struct rvalue_only {
     void operator()() && {}
-    int operator()(int i) && { return i; }
   };
   told_to_steal executor(1);
   gyre::parallel_invoke(executor, lvalue_only(), lvalue_only());

@@ -72,8 +72,9 @@ class thread_pool final : public executor {
   /// Runs `callable` on a worker, unless `when_full` says otherwise, and discards its result.
   ///
   /// Errors: std::system_error if the task was refused: std::errc::resource_unavailable_try_again
-  /// when the pool is full, timed_out when it was full for `block_timeout`, operation_canceled when
-  /// it is drained or stopped; std::bad_alloc, and any exception of copying or moving `callable`.
+  /// when the pool is full, std::errc::timed_out when it was full for `block_timeout`,
+  /// std::errc::operation_canceled when it is drained or stopped; std::bad_alloc, and any exception
+  /// of copying or moving `callable`.
   /// Complexity: a system call if a worker must be woken. A task takes a block of the slab, but one
   /// of up to 24 bytes and normal priority is stored in the queue if it comes from outside a
   /// `stealing` pool without `record_times`; that takes about 10 ns.
