@@ -166,8 +166,8 @@ class file {
   /// change.
   auto sync_data() const { return call("sync", file_command::sync_data(fd())); }
   /// Awaited, closes the descriptor, and throws the error of a delayed write, if there is one; a
-  /// stop does not cancel it. The returned operation owns the descriptor, and closes it too if it
-  /// is destroyed without being awaited. ~file() closes it on the calling thread.
+  /// stop does not cancel it. From the call on the returned operation owns the descriptor instead
+  /// of this object, and closes it too if it is not awaited. ~file() closes on the calling thread.
   auto close() {
     detail::file_operation_options closing = options(file_call_kind::close);
     closing.stoppable = false;

@@ -16,8 +16,8 @@ enum class ordering {
   total,
 };
 
-/// A budget for the tasks that run between two looks at timers and descriptors. The stop() of a
-/// task ends its batch.
+/// A budget for the tasks that run between two looks at timers and descriptors. A task that calls
+/// event_loop::stop() ends its batch.
 class batch {
  public:
   explicit batch(std::size_t limit) noexcept : limit_(limit) {}
