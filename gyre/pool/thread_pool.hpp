@@ -37,19 +37,20 @@ namespace gyre {
 /// starts the tasks that it has submitted itself newest first, while other workers take them oldest
 /// first: the memory of a recursively divided task grows with the depth of the recursion only.
 ///
-/// Capacity: at most `capacity` tasks wait, delayed ones included, beside those of the third point.
-/// `when_full` says what happens to a submission that finds no free slot.
-/// - Submissions that wait for a slot form a queue. Until it is served, free slots go to the queue,
-///   and try_post() finds the pool full. Threads keep some slots all the same (fourth point).
+/// Capacity: at most `capacity` tasks wait, delayed ones included, and up to 1024 more that workers
+/// submit. `when_full` says what happens to a submission that finds no free slot.
+/// - Submissions that wait for a slot form a queue. Until it is served, free slots go to the queue
+///   alone, and try_post() finds the pool full, but for slots that its thread has kept (see below).
 /// - Under `block`, post(), submit() and post_after() block any thread that calls them. If that is
 ///   a loop's thread, all its coroutines and connections halt, and for ever if the pool's tasks
 ///   wait for that loop. Coroutines use async_post() and async_submit() instead, callbacks
 ///   try_post().
-/// - A worker that submits never waits for a slot. Under `block` its task waits without one; once
-///   1024 tasks do so, the call runs its own task at once, nested up to 16 deep. Hold no lock then
-///   that the task may take.
+/// - A worker that submits never waits for a slot. Under `block` its task waits without one. Once
+///   1024 tasks do so, the worker's call runs the task itself, unless 16 such calls are nested
+///   already: hold no lock that the task may take.
 /// - In a `stealing` pool each thread that submits keeps a few free slots for itself: up to 1/256
-///   of the capacity, at most 64. With them its submissions are admitted before the queue.
+///   of the capacity, at most 64. Other threads do not get these slots, and the thread's next
+///   submissions are admitted before those that wait in the queue.
 ///
 /// Thread-safety: all members may be called from any thread, tasks included.
 /// Lifetime: the pool must outlive the calls, and the coroutines that run on it. A task may destroy
