@@ -16,7 +16,7 @@ using namespace std::chrono_literals;
 using gyre::histogram;
 using std::chrono::nanoseconds;
 
-TEST(Histogram, OfNothingIsZero) {
+TEST(Histogram, AnEmptyHistogramHasOnlyZeros) {
   const histogram empty;
   EXPECT_EQ(empty.count(), 0);
   EXPECT_EQ(empty.quantile(0.5), 0ns);

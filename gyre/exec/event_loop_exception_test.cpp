@@ -54,7 +54,7 @@ gyre::unique_fd always_readable() {
   return gyre::unique_fd(eventfd(1, EFD_CLOEXEC | EFD_NONBLOCK));
 }
 
-TEST(EventLoopException, OfATaskGoesToTheHandlerAndTheRestRuns) {
+TEST(EventLoopException, TheHandlerReceivesItFromATaskAndTheRestRuns) {
   for (const std::size_t limit : {gyre::loop_options::unlimited, std::size_t{100}}) {
     std::vector<std::string> log;
     virtual_time_loop<> virtual_time(recording(log, limit));
@@ -89,7 +89,7 @@ TEST(EventLoopException, DestroysTheCallableThatThrew) {
   EXPECT_THAT(log, ElementsAre("task", "delayed"));
 }
 
-TEST(EventLoopException, OfATimerLeavesTheOthersAndThePeriodAlone) {
+TEST(EventLoopException, AThrowingTimerKeepsItsPeriodAndTheOtherTimersFire) {
   std::vector<std::string> log;
   virtual_time_loop<> virtual_time(recording(log));
   gyre::timer periodic(virtual_time.loop, [&] { throw std::runtime_error("periodic"); });
@@ -102,7 +102,7 @@ TEST(EventLoopException, OfATimerLeavesTheOthersAndThePeriodAlone) {
   EXPECT_EQ(virtual_time.loop.metrics().timers_fired, 4u);
 }
 
-TEST(EventLoopException, OfAWatchLeavesTheOthersAndTheCountAlone) {
+TEST(EventLoopException, AThrowingWatchIsCountedAndTheOtherWatchesRun) {
   std::vector<std::string> log;
   gyre::loop loop(recording(log));
   const auto one = always_readable();
@@ -116,7 +116,7 @@ TEST(EventLoopException, OfAWatchLeavesTheOthersAndTheCountAlone) {
   EXPECT_EQ(loop.metrics().io_events, log.size());
 }
 
-TEST(EventLoopException, OfAWatchIsSomethingThatHappened) {
+TEST(EventLoopException, RunOnceReportsThatAThrowingWatchRan) {
   std::vector<std::string> log;
   gyre::loop loop(recording(log));
   const auto ready = always_readable();

@@ -148,7 +148,7 @@ class EventLoopForkWakeups : public testing::Test {
   pipe_ends pipe_;
 };
 
-TEST_F(EventLoopForkWakeups, OfTheParentDoNotReachTheChild) {
+TEST_F(EventLoopForkWakeups, TheParentDoesNotWakeTheChild) {
   const pid_t child = fork_to([&] {
     loop_.after_fork_in_child();
     return sleeps_once_until_the_pipe_is_written();
@@ -158,7 +158,7 @@ TEST_F(EventLoopForkWakeups, OfTheParentDoNotReachTheChild) {
   EXPECT_TRUE(succeeded(child));
 }
 
-TEST_F(EventLoopForkWakeups, OfTheChildDoNotReachTheParent) {
+TEST_F(EventLoopForkWakeups, TheChildDoesNotWakeTheParent) {
   const pid_t child = fork_to([&] {
     loop_.after_fork_in_child();
     post_many();

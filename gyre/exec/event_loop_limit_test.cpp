@@ -102,7 +102,7 @@ TYPED_TEST(EventLoopLimit, ATaskMayPostItsSuccessorAtALimitOfOne) {
   EXPECT_EQ(bounded.loop.metrics().tasks_run, 1000u);
 }
 
-TYPED_TEST(EventLoopLimit, OfManyThreadsExactlyTheLimitIsAdmitted) {
+TYPED_TEST(EventLoopLimit, ManyThreadsPostExactlyTheLimit) {
   constexpr std::size_t limit = 500;
   typename TestFixture::bounded_loop bounded({.inbox_limit = limit});
   std::atomic<std::size_t> admitted = 0;

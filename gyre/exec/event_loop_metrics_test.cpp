@@ -86,7 +86,7 @@ TYPED_TEST(EventLoopWakeups, PostsToALoopThatNobodyRunsNeedNone) {
   EXPECT_EQ(idle.time.wakes(), 0u);
 }
 
-TYPED_TEST(EventLoopWakeups, OfPerTaskModeAreOneForEachTask) {
+TYPED_TEST(EventLoopWakeups, PerTaskModeWakesOnceForEachTask) {
   virtual_time_loop<typename TestFixture::loop_type> published({.wakeup = gyre::wakeup::per_task});
   struct idle : gyre::operation {
     idle() : operation([](operation&) {}) {}
@@ -101,14 +101,14 @@ TYPED_TEST(EventLoopWakeups, OfPerTaskModeAreOneForEachTask) {
   EXPECT_EQ(published.loop.metrics().wakeups, 100u);
 }
 
-TYPED_TEST(EventLoopWakeups, OfPerTaskModeWakeASleepingLoop) {
+TYPED_TEST(EventLoopWakeups, PerTaskModeWakesASleepingLoop) {
   virtual_time_loop<typename TestFixture::loop_type> published({.wakeup = gyre::wakeup::per_task});
   this->post_while_asleep(published, 2);
   EXPECT_EQ(published.loop.metrics().tasks_run, 100u);
   EXPECT_GE(published.time.wakes(), 100u);
 }
 
-TEST(EventLoopMetrics, OfANewLoopAreZero) {
+TEST(EventLoopMetrics, ANewLoopHasCountedNothing) {
   const gyre::loop loop;
   const loop_metrics metrics = loop.metrics();
   EXPECT_EQ(metrics.tasks_run + metrics.tasks_refused + metrics.timers_fired + metrics.io_events +
@@ -163,7 +163,7 @@ TEST(EventLoopMetrics, SayWhatTheLoopDoesItsIoWith) {
   EXPECT_STREQ(loop_metrics().io, "");
 }
 
-TEST(EventLoopMetrics, OfSeveralLoopsSayWhatAllDoTheirIoWith) {
+TEST(EventLoopMetrics, SumNamesTheIoInterfaceThatAllLoopsUse) {
   const auto io_of = [](std::initializer_list<const char*> loops) {
     loop_metrics sum;
     for (const char* io : loops) sum += loop_metrics{.io = io};

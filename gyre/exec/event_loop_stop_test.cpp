@@ -167,7 +167,7 @@ TEST_F(EventLoopStop, IsNeverSleptThrough) {
   }
 }
 
-TEST_F(EventLoopStop, OfSeveralThreadsAtOnce) {
+TEST_F(EventLoopStop, SeveralThreadsStopTheLoopAtOnce) {
   gyre::loop loop;
   for (int round = 0; round < 50; ++round) {
     std::vector<std::jthread> stoppers;

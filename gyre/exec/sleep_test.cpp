@@ -37,7 +37,7 @@ TEST(SleepOnALoop, TakesItsTimeAndNoMore) {
   EXPECT_LT(virtual_time.loop.now(), start + 100h + 1ms);
 }
 
-TEST(SleepOnALoop, OfZeroLetsTheLoopTurnButNoTimePass) {
+TEST(SleepOnALoop, ZeroDurationLetsTheLoopTurnButNoTimePass) {
   virtual_time_loop<> virtual_time;
   const gyre::steady_time start = virtual_time.loop.now();
   gyre::sync_wait(virtual_time.loop, sleep_often(1000, 0ns));

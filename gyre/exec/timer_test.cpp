@@ -85,7 +85,7 @@ TEST_F(Timer, NeverFiresEarlyWhateverTheLoopsRhythm) {
   EXPECT_EQ(fired, 500);
 }
 
-TEST_F(Timer, OfZeroAndNegativeDelaysFiresInTheNextTurn) {
+TEST_F(Timer, ZeroAndNegativeDelaysEndInTheNextTurn) {
   int fired = 0;
   timer zero(loop_, [&] { ++fired; });
   timer negative(loop_, [&] { ++fired; });
@@ -100,7 +100,7 @@ TEST_F(Timer, OfZeroAndNegativeDelaysFiresInTheNextTurn) {
   EXPECT_EQ(fired, 4);
 }
 
-TEST_F(Timer, OfZeroDelayFiresInTheNextTurnThoughNoTimePasses) {
+TEST_F(Timer, ZeroDelayEndsInTheNextTurnThoughNoTimePasses) {
   for (int i = 0; i < 2000; ++i) {
     virtual_time_.time.advance(1ns);  // wherever the wheel's tick stands
     bool fired = false;
@@ -139,7 +139,7 @@ TEST_F(Timer, FireInTheOrderOfTheirDeadlines) {
   EXPECT_TRUE(std::is_sorted(fired.begin(), fired.end()));
 }
 
-TEST_F(Timer, OfEqualDeadlinesFireInTheOrderOfTheirStarts) {
+TEST_F(Timer, EqualDeadlinesFireInTheOrderOfTheirStarts) {
   std::vector<int> fired;
   timer first(loop_, [&] { fired.push_back(1); });
   timer second(loop_, [&] { fired.push_back(2); });

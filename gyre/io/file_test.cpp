@@ -438,13 +438,13 @@ TEST_F(FileFaults, AreToldAndInterruptedCallsAreMadeAgain) {
   EXPECT_EQ(content(), "textmo");
 }
 
-TEST_F(FileFaults, OfOpeningAreTold) {
+TEST_F(FileFaults, OpenReportsItsError) {
   const int before = gyre::test::open_descriptors();
   expect_handled("open", [&] { return file::open(gyre::inline_executor(), path(), for_writing); });
   EXPECT_EQ(gyre::test::open_descriptors(), before);
 }
 
-TEST_F(FileFaults, OfClosingAreToldUnlessItWasInterrupted) {
+TEST_F(FileFaults, CloseReportsEveryErrorButAnInterruption) {
   const int before = gyre::test::open_descriptors();
   for (const auto& [failure, told] : {std::pair(EIO, EIO), std::pair(EINTR, 0)}) {
     file of = there();
@@ -455,14 +455,14 @@ TEST_F(FileFaults, OfClosingAreToldUnlessItWasInterrupted) {
   }
 }
 
-TEST_F(FileFaults, OfAskingForAnOffsetAreTold) {
+TEST_F(FileFaults, ReadWholeReportsAnUnknownOffset) {
   const file of = there();
   const gyre::test::fault broken("lseek", EIO);
   EXPECT_EQ(error_of(of.read_whole()), std::errc::io_error);
   EXPECT_EQ(broken.hits(), 1);
 }
 
-TEST_F(FileFaults, OfTheSizeAreTold) {
+TEST_F(FileFaults, SizeAndStatusReportTheirErrors) {
   const file of = there();
   const gyre::test::fault broken("statx", EIO, {.times = -1});
   EXPECT_EQ(error_of(of.size()), std::errc::io_error);

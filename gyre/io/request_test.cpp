@@ -412,7 +412,7 @@ TEST_F(Request, ASecondOneOfADirectionIsRefused) {
   EXPECT_TRUE(receiving.under_way());
 }
 
-TEST_F(Request, OfAClosedDescriptorIsRefused) {
+TEST_F(Request, ARequestForAClosedDescriptorIsRefused) {
   noted<receive_request> receiving(target());
   here->close();
   const auto refused = here->start(receiving);
@@ -636,7 +636,7 @@ TEST(Pipes, AreReadAndWritten) {
   EXPECT_EQ(receiving.results.back().count(), 0u);
 }
 
-TEST(Datagrams, OfNoBytesArrive) {
+TEST(Datagrams, AnEmptyDatagramArrives) {
   gyre::loop loop;
   auto [left, right] = gyre::test::unix_pair(SOCK_DGRAM);
   descriptor to(loop, std::move(left), handle_kind::socket);
@@ -823,7 +823,7 @@ TEST_P(InterruptedCall, IsMadeAgain) {
 
 INSTANTIATE_TEST_SUITE_P(Calls, InterruptedCall, testing::Values("recv", "send"));
 
-TEST(FailingSetUp, OfALoopOnEpollLeaksNothing) {
+TEST(FailingSetUp, ALoopOnEpollLeaksNothing) {
   const int before = gyre::test::open_descriptors();
   for (const char* call : {"epoll_create1", "eventfd", "epoll_ctl"}) {
     const fault failing(call, EMFILE);
@@ -833,7 +833,7 @@ TEST(FailingSetUp, OfALoopOnEpollLeaksNothing) {
   }
 }
 
-TEST(FailingSetUp, OfADescriptorLeaksNothing) {
+TEST(FailingSetUp, ADescriptorLeaksNothing) {
   gyre::loop loop;
   const int before = gyre::test::open_descriptors();
   auto [left, right] = gyre::test::tcp_pair();

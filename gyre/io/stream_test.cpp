@@ -176,7 +176,7 @@ TEST(Stream, TellsThatTheEndCameTooEarly) {
   EXPECT_EQ(text(std::span(room).first(5)), "short");
 }
 
-TEST(Stream, OfAPipeReadsAndWrites) {
+TEST(Stream, APipeReadsAndWrites) {
   gyre::loop loop;
   gyre::sync_wait(loop, gyre::invoke([&]() -> task<> {
                     auto pipe = gyre::io::make_pipe(loop);

@@ -117,7 +117,7 @@ class UringFaults : public testing::Test {
   int before_ = 0;
 };
 
-TEST_F(UringFaults, OfMakingAPollerAreThrown) {
+TEST_F(UringFaults, ThePollersConstructorThrowsThem) {
   const int before = open_descriptors();
   for (const char* call : {"eventfd", "io_uring_queue_init_params"}) {
     const fault failing(call, EMFILE);
@@ -127,7 +127,7 @@ TEST_F(UringFaults, OfMakingAPollerAreThrown) {
   }
 }
 
-TEST_F(UringFaults, OfMakingAPollerLeadToEpoll) {
+TEST_F(UringFaults, ALoopUsesEpollIfNoPollerCanBeMade) {
   const int before = open_descriptors();
   for (const char* call : {"io_uring_queue_init_params", "mmap"}) {
     const fault failing(call, ENOMEM, always);
@@ -137,7 +137,7 @@ TEST_F(UringFaults, OfMakingAPollerLeadToEpoll) {
   }
 }
 
-TEST_F(UringFaults, OfProvidingBuffersLeadToReceivingByCalls) {
+TEST_F(UringFaults, ALoopReceivesByCallsIfItCannotProvideBuffers) {
   const fault failing("io_uring_register_buf_ring", ENOMEM);
   loop.emplace(gyre::loop_options{}, std::make_unique<uring_poller>());
   EXPECT_EQ(failing.hits(), probe_uring().features.multishot_receive ? 1 : 0);
@@ -147,7 +147,7 @@ TEST_F(UringFaults, OfProvidingBuffersLeadToReceivingByCalls) {
   EXPECT_EQ(received.hits(), 1) << "by a call";
 }
 
-TEST_F(UringFaults, OfEnablingARingAreThrown) {
+TEST_F(UringFaults, AFailureToEnableTheRingIsThrown) {
   receiver to(*loop);
   {
     const fault failing("io_uring_register", EBADFD);
@@ -192,7 +192,7 @@ TEST_P(UringWaitFaults, ThatPassAreNotTold) {
 }
 
 // Errors: the ring belongs to another thread, or has lost completions.
-TEST_P(UringWaitFaults, OfTheRingItselfLeadToANewOne) {
+TEST_P(UringWaitFaults, AFailedRingIsReplaced) {
   receiver to(*loop);
   expect_arrival(to);
   const int before = open_descriptors();
@@ -220,7 +220,7 @@ INSTANTIATE_TEST_SUITE_P(
                     way_to_wait{"io_uring_submit_and_get_events", [](gyre::loop& l) { l.poll(); }}),
     [](const auto& way) { return std::string(way.param.call).substr(9); });
 
-TEST_F(UringFaults, OfANewRingForAnotherThreadAreThrownThere) {
+TEST_F(UringFaults, AThreadThatCannotHaveANewRingThrows) {
   receiver to(*loop);
   expect_arrival(to);
   const int before = open_descriptors();
@@ -239,7 +239,7 @@ TEST_F(UringFaults, OfANewRingForAnotherThreadAreThrownThere) {
 }
 
 // Before Linux 6.0, where a ring receives nothing by itself.
-TEST_F(UringFaults, OfEndingAllThatARingWasAskedForAreNotTold) {
+TEST_F(UringFaults, AFailureToCancelAllRequestsIsIgnored) {
   uring_features old = probe_uring().features;
   old.deferred_task_running = old.multishot_receive = false;
   loop.emplace(gyre::loop_options{}, std::make_unique<uring_poller>(old));
@@ -255,7 +255,7 @@ TEST_F(UringFaults, OfEndingAllThatARingWasAskedForAreNotTold) {
   expect_arrival(to);
 }
 
-TEST_F(UringFaults, OfTakingBackWhatWasAskedLeadToANewRing) {
+TEST_F(UringFaults, AFailureToCancelARequestReplacesTheRing) {
   receiver staying(*loop);
   for (const bool without_descriptors : {false, true}) {
     expect_arrival(staying);
@@ -274,7 +274,7 @@ TEST_F(UringFaults, OfTakingBackWhatWasAskedLeadToANewRing) {
   }
 }
 
-TEST_F(UringFaults, OfMakingRoomInTheRingOnlyDelay) {
+TEST_F(UringFaults, ABusyRingOnlyDelaysRequests) {
   std::deque<receiver> all;
   for (int i = 0; i < 300; ++i) all.emplace_back(*loop);
   const fault failing("io_uring_submit", EBUSY, {.times = 3});
@@ -284,7 +284,7 @@ TEST_F(UringFaults, OfMakingRoomInTheRingOnlyDelay) {
   run_until([&] { return std::ranges::all_of(all, [](auto& each) { return each.text == "x"; }); });
 }
 
-TEST_F(UringFaults, OfAConnectionThatIsGoneAreNotTold) {
+TEST_F(UringFaults, AConnectionThatIsGoneIsNotReported) {
   auto [socket, address] = gyre::test::loopback_listener();
   descriptor listener(*loop, std::move(socket), handle_kind::stream_socket);
   struct acceptor : accept_request {
@@ -312,7 +312,7 @@ TEST_F(UringFaults, OfAConnectionThatIsGoneAreNotTold) {
 }
 
 // A request for a descriptor that the kernel does not watch fails, and may be started again.
-TEST_F(UringFaults, OfTellingReadinessAreToldToWhoeverWaits) {
+TEST_F(UringFaults, AFailureToPollADescriptorEndsItsRequests) {
   auto [left, right] = gyre::test::unix_pair();
   descriptor here(*loop, std::move(left), handle_kind::stream_socket);
   struct reader : read_request {
@@ -345,7 +345,7 @@ TEST_F(UringFaults, OfTellingReadinessAreToldToWhoeverWaits) {
   EXPECT_EQ(again.ended->count(), 1u);
 }
 
-TEST_F(UringFaults, OfServingADescriptorAreThrown) {
+TEST_F(UringFaults, TheDescriptorsConstructorThrowsThem) {
   const int before = open_descriptors();
   auto [left, right] = gyre::test::unix_pair();
   const fault failing("fstat", EBADF);
@@ -356,7 +356,7 @@ TEST_F(UringFaults, OfServingADescriptorAreThrown) {
   EXPECT_EQ(loop->metrics().descriptors_watched, 0u);
 }
 
-TEST_F(UringFaults, OfWatchingReadinessAreThrown) {
+TEST_F(UringFaults, StartingAWatchThrowsThem) {
   const auto [left, right] = gyre::test::unix_pair();
   int reports = 0;
   gyre::fd_watch watch(*loop, left.get(), [&](gyre::readiness) {
@@ -378,7 +378,7 @@ TEST_F(UringFaults, OfWatchingReadinessAreThrown) {
   EXPECT_EQ(looking.hits(), 2);
 }
 
-TEST_F(UringFaults, OfWakingByAMessageLeadToAnotherWay) {
+TEST_F(UringFaults, AnotherWayOfWakingReplacesAFailedMessage) {
   uring_poller waiting;
   const auto [left, right] = gyre::test::unix_pair();
   struct nothing : gyre::readiness_operation {

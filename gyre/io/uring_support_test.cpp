@@ -279,20 +279,20 @@ TEST_F(UringProbeFaultsDeathTest, ForWantOfMemoryAreToldAndNotRemembered) {
   }
 }
 
-TEST_F(UringProbeFaultsDeathTest, OfAnInterruptedWaitAreNotTold) {
+TEST_F(UringProbeFaultsDeathTest, AnInterruptedWaitIsRetried) {
   EXPECT_EXIT(find_where_one_fails("io_uring_wait_cqe_timeout", EINTR), succeeds(),
               testing::Truly([](const std::string& found) {
                 return found == "1 " + describe(probe_uring()) + ", then usable\n";
               }));
 }
 
-TEST_F(UringProbeFaultsDeathTest, OfAskingForWhatItKnowsAreThoseOfAnOldKernel) {
+TEST_F(UringProbeFaultsDeathTest, AFailedProbeMeansThatTheKernelIsTooOld) {
   EXPECT_EXIT(find_where_one_fails("io_uring_get_probe_ring", EINVAL), succeeds(),
               finds("the io_uring of this kernel is too old: it lacks IORING_REGISTER_PROBE, then "
                     "not"));
 }
 
-TEST_F(UringProbeFaultsDeathTest, OfReadingTheSysctlLeaveTheRestOfTheReason) {
+TEST_F(UringProbeFaultsDeathTest, AnUnreadableSysctlLeavesTheRestOfTheReason) {
   const int before = gyre::test::open_descriptors();
   const std::system_error refusal(EPERM, std::system_category());
   for (const char* call : {"open", "read"}) {

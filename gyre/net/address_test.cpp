@@ -59,7 +59,7 @@ TEST(IpAddress, AnyIsReadAsItIsWritten) {
   }
 }
 
-TEST(IpAddress, OfWhatIsNoneIsRefused) {
+TEST(IpAddress, MalformedTextIsRefused) {
   using namespace std::string_view_literals;
   for (const std::string_view text : {""sv,          "1"sv,
                                       "1.2.3"sv,     "1.2.3.4.5"sv,
@@ -137,7 +137,7 @@ TEST(Endpoint, IsWrittenAsItWasRead) {
   EXPECT_EQ(endpoint().to_string(), "none");
 }
 
-TEST(Endpoint, OfWhatIsNoneIsRefused) {
+TEST(Endpoint, MalformedTextIsRefused) {
   for (const char* text : {"", "none", "1.2.3.4", "1.2.3.4:", ":80", "1.2.3.4:65536", "1.2.3.4:-1",
                            "1.2.3.4:+1", "1.2.3.4: 1", "::1:80", "[::1]", "[::1]:", "[::1:80",
                            "::1]:80", "[1.2.3.4]:80", "[]:80", "[:80", "localhost:80"}) {
@@ -165,7 +165,7 @@ TEST(Endpoint, HasTheAddressItWasMadeOf) {
   EXPECT_EQ(v6.to_string(), "[fe80::1%7]:8443");
 }
 
-TEST(Endpoint, OfAUnixSocketHasAPathOrANameOrNeither) {
+TEST(Endpoint, AUnixEndpointHasAPathOrANameOrNeither) {
   const endpoint path = endpoint::unix_path("/run/s");
   EXPECT_EQ(path.path(), "/run/s");
   EXPECT_EQ(path.size(), offsetof(sockaddr_un, sun_path) + 7);

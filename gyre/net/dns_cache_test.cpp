@@ -85,7 +85,7 @@ TEST(DnsLifetime, IsTheShortestOfTheRecordsThatAnswer) {
   EXPECT_EQ(positive(message().answer(type_a, 0x8000'0001)), 0s) << "RFC 2181";
 }
 
-TEST(DnsLifetime, OfANegativeAnswerIsThatOfItsSoaRecord) {
+TEST(DnsLifetime, ANegativeAnswerHasTheLifetimeOfItsSoaRecord) {
   EXPECT_EQ(negative(message().soa(100, 40)), 40s);
   EXPECT_EQ(negative(message(answer_flags | name_error).soa(30, 40)), 30s);
   EXPECT_EQ(negative(message().answer(type_cname, 7).soa(30, 40)), 7s) << "an alias of nothing";

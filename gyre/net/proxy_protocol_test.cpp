@@ -67,7 +67,7 @@ bool is_nonsense(std::string_view text) {
   return !parsed && parsed.error() == std::errc::protocol_error;
 }
 
-TEST(ProxyHeader, OfVersion1) {
+TEST(ProxyHeader, Version1IsParsed) {
   const auto header = header_in(std::string(line) + "GET /");
   ASSERT_TRUE(header);
   EXPECT_EQ(header->source, client);
@@ -84,7 +84,7 @@ TEST(ProxyHeader, OfVersion1) {
   }
 }
 
-TEST(ProxyHeader, OfVersion1IsRefusedUnlessItIsExact) {
+TEST(ProxyHeader, Version1IsRefusedUnlessItIsExact) {
   for (const std::string_view bad :
        {"PROXY TCP4 192.0.2.1 198.51.100.2 40000 443\n"sv,
         "PROXY  TCP4 192.0.2.1 1.1.1.1 1 2\r\n"sv,
@@ -101,7 +101,7 @@ TEST(ProxyHeader, OfVersion1IsRefusedUnlessItIsExact) {
   EXPECT_EQ(parse("PROXY UNKNOWN " + std::string(200, 'x')).error(), std::errc::message_size);
 }
 
-TEST(ProxyHeader, OfVersion2) {
+TEST(ProxyHeader, Version2IsParsed) {
   const auto header = header_in(binary("\x21\x11", addresses) + "GET /");
   ASSERT_TRUE(header);
   EXPECT_EQ(header->source, client);
@@ -130,7 +130,7 @@ TEST(ProxyHeader, OfVersion2) {
   }
 }
 
-TEST(ProxyHeader, OfVersion2HasValues) {
+TEST(ProxyHeader, Version2HasValues) {
   const std::string with_values = std::string(addresses) + "\x02\0\4host\xe0\0\0"s;
   const auto header = header_in(binary("\x21\x11", with_values));
   ASSERT_TRUE(header);
@@ -147,7 +147,7 @@ TEST(ProxyHeader, ChecksumIsVerified) {
   EXPECT_TRUE(is_nonsense(binary("\x21\x11", std::string(addresses) + "\x03\0\2ab"s)));
 }
 
-TEST(ProxyHeader, OfVersion2IsRefusedIfItMakesNoSense) {
+TEST(ProxyHeader, MalformedVersion2IsRefused) {
   const std::string all(addresses);
   EXPECT_TRUE(is_nonsense(binary("\x11\x11", all))) << "version";
   EXPECT_TRUE(is_nonsense(binary("\x22\x11", all))) << "command";

@@ -586,7 +586,7 @@ TEST_F(Resolver, GivesTheServersOfAServiceInTheirOrder) {
   EXPECT_THROW(gyre::sync_wait(loop_, names().resolve_srv("unknown.test")), std::system_error);
 }
 
-TEST(SrvRecords, OfOnePriorityAreDrawnByTheirWeight) {
+TEST(SrvRecords, RecordsWithOnePriorityAreDrawnByTheirWeight) {
   std::vector<std::uint32_t> draws, bounds;
   const auto sorted = [&](std::vector<std::uint32_t> drawn) {
     std::vector<gyre::net::srv_record> records = {{.target = "a", .priority = 1, .weight = 10},
@@ -784,7 +784,7 @@ TEST_F(Resolver, BeginsAndEndsOtherLookupsInACallback) {
   EXPECT_EQ(names().pending(), 0u);
 }
 
-TEST(ResolverException, OfACallbackGoesToTheLoopAndTheOthersAreTold) {
+TEST(ResolverException, TheLoopReceivesItFromACallbackAndTheOtherCallbacksRun) {
   int thrown = 0;
   gyre::loop loop({.on_exception = [&](const std::exception_ptr&) { ++thrown; }});
   resolver names(loop, {.hosts_file = {}});

@@ -171,7 +171,7 @@ TEST_F(SocketFaults, AreToldAndLeaveNothingBehind) {
   EXPECT_FALSE(error_of(connect));
 }
 
-TEST_F(SocketFaults, OfServingAConnectionRefuseItAndTheNextIsAccepted) {
+TEST_F(SocketFaults, AConnectionThatCannotBeWatchedIsRefusedAndTheNextAccepted) {
   const auto connected = [&] {
     auto client =
         gyre::net::socket::open(gyre::net::address_family::ipv4, gyre::net::socket_type::stream);
@@ -194,7 +194,7 @@ TEST_F(SocketFaults, OfServingAConnectionRefuseItAndTheNextIsAccepted) {
   EXPECT_EQ(::recv(refused.fd(), room_.data(), room_.size(), 0), 0);
 }
 
-TEST_F(SocketFaults, OfWhatIsOnlyInterruptedAreNotTold) {
+TEST_F(SocketFaults, InterruptedCallsAreRetried) {
   auto& stream = pair_.first;
   for (const char* call : {"recvmsg", "sendmsg", "send", "accept4"}) {
     const fault interrupted(call, EINTR, {.times = 3});
@@ -220,7 +220,7 @@ TEST_F(SocketFaults, OfWhatIsOnlyInterruptedAreNotTold) {
   EXPECT_FALSE(error_of(accept));
 }
 
-TEST_F(SocketFaults, OfCuttingSegmentsLeadToSendingThemOneByOne) {
+TEST_F(SocketFaults, SegmentsAreSentOneByOneWhenTheKernelCannotCutThem) {
   const std::vector<std::byte> much(5000);
   const auto send = [&]() -> task<> {
     const fault no_checksums("sendmsg", EIO);
@@ -274,7 +274,7 @@ class ServerFaults : public testing::Test {
   std::vector<std::error_code> ends_, pauses_;
 };
 
-TEST_F(ServerFaults, OfListeningAreThrown) {
+TEST_F(ServerFaults, ListenThrowsThem) {
   for (const char* call : {"socket", "setsockopt", "bind", "listen", "getsockname"}) {
     const int before = open_descriptors();
     const fault failing(call, ENOBUFS);
@@ -289,7 +289,7 @@ TEST_F(ServerFaults, OfListeningAreThrown) {
   EXPECT_THROW(static_cast<void>(server_.local_endpoint()), std::out_of_range);
 }
 
-TEST_F(ServerFaults, OfWatchingItsSocketGoToTheLoop) {
+TEST_F(ServerFaults, TheLoopReportsAFailureToWatchTheListener) {
   const int before = open_descriptors();
   server_.listen(any_port);
   const fault full(gyre::test::facts_of(loop_).watch, ENOSPC);
@@ -329,7 +329,7 @@ TEST_P(FailingAccept, MakesItPause) {
 INSTANTIATE_TEST_SUITE_P(ForWantOf, FailingAccept,
                          testing::Values(EMFILE, ENFILE, ENOBUFS, ENOMEM));
 
-TEST_F(ServerFaults, OfAcceptingAConnectionThatEndedAreNotTold) {
+TEST_F(ServerFaults, AConnectionAbortedBeforeAcceptIsIgnored) {
   server_.listen(any_port);
   const fault aborted("accept4", ECONNABORTED);
   server_.start();
@@ -340,7 +340,7 @@ TEST_F(ServerFaults, OfAcceptingAConnectionThatEndedAreNotTold) {
   EXPECT_TRUE(pauses_.empty()) << "no matter of the server's";
 }
 
-TEST_F(ServerFaults, OfWatchingAConnectionRefuseIt) {
+TEST_F(ServerFaults, AConnectionThatCannotBeWatchedIsRefused) {
   start();
   const int before = open_descriptors();
   {
@@ -353,7 +353,7 @@ TEST_F(ServerFaults, OfWatchingAConnectionRefuseIt) {
   EXPECT_EQ(open_descriptors(), before);
 }
 
-TEST_F(ServerFaults, OfReceivingAndSendingEndTheConnection) {
+TEST_F(ServerFaults, ReceiveAndSendErrorsEndTheConnection) {
   start();
   const std::vector<std::pair<const char*, int>> all = {
       {"recv", ECONNRESET}, {"recv", ETIMEDOUT}, {"send", EPIPE}, {"send", ENOBUFS}};
@@ -373,7 +373,7 @@ TEST_F(ServerFaults, OfReceivingAndSendingEndTheConnection) {
   }
 }
 
-TEST_F(ServerFaults, OfConnectingAreToldToTheClient) {
+TEST_F(ServerFaults, TheClientIsToldOfErrorsOfConnecting) {
   start();
   const std::vector<std::pair<const char*, int>> all = {
       {"socket", EMFILE},        {gyre::test::facts_of(loop_).watch, ENOSPC},

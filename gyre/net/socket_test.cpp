@@ -171,7 +171,7 @@ TEST(SocketPair, KeepsTheBordersOfDatagrams) {
   EXPECT_EQ(::recv(far.fd(), room.data(), room.size(), 0), 2);
 }
 
-TEST(SocketOptions, OfAnySocketAreSetAndRead) {
+TEST(SocketOptions, GenericOptionsAreSetAndRead) {
   const socket one = tcp();
   for (const bool on : {true, false}) {
     one.set_reuse_address(on);
@@ -194,7 +194,7 @@ TEST(SocketOptions, OfAnySocketAreSetAndRead) {
   EXPECT_EQ(one.incoming_cpu(), 0);
 }
 
-TEST(SocketOptions, OfTcpAreSetAndRead) {
+TEST(SocketOptions, TcpOptionsAreSetAndRead) {
   const socket one = tcp();
   for (const bool on : {true, false}) {
     one.set_no_delay(on);
@@ -218,7 +218,7 @@ TEST(SocketOptions, OfTcpAreSetAndRead) {
   EXPECT_EQ(one.fast_open(), 16);
 }
 
-TEST(SocketOptions, OfBothVersionsOfIpAreSetAndRead) {
+TEST(SocketOptions, OptionsForBothVersionsOfIpAreSetAndRead) {
   const socket v6 = tcp6();
   for (const bool on : {true, false}) {
     v6.set_v6_only(on);
@@ -319,7 +319,7 @@ TEST(Multicast, HasMembersOfBothVersionsByTheScopeOrTheInterface) {
   }
 }
 
-TEST(Multicast, OfOneSourceReachesMembersOfItOnly) {
+TEST(Multicast, ASourceSpecificMemberReceivesFromItsSourceOnly) {
   const unsigned loopback = ::if_nametoindex("lo");
   const ip_address group("232.7.7.7");
   const socket member = udp();

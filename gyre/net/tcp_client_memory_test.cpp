@@ -152,7 +152,7 @@ class ServerWithoutMemory : public testing::Test {
   gyre::loop loop_;
 };
 
-TEST_F(ServerWithoutMemory, OfCallbacksEndsTheConnectionThatReceives) {
+TEST_F(ServerWithoutMemory, ACallbackServerEndsTheReceivingConnection) {
   bool failed = true;
   for (long before = 0; failed; ++before) {
     std::optional<std::error_code> closed;
@@ -183,7 +183,7 @@ TEST_F(ServerWithoutMemory, OfCallbacksEndsTheConnectionThatReceives) {
   }
 }
 
-TEST_F(ServerWithoutMemory, OfCallbacksEndsTheConnectionWhoseHandlerRunsOutOfIt) {
+TEST_F(ServerWithoutMemory, ACallbackServerEndsTheConnectionWhoseHandlerThrows) {
   std::optional<std::error_code> closed;
   tcp_server server(loop_);
   server.on_message([](tcp_connection&, gyre::io::input&) { throw std::bad_alloc(); })
@@ -208,7 +208,7 @@ gyre::task<> answer_lines(gyre::net::tcp_stream client, std::size_t most_held, b
   ended = true;
 }
 
-TEST_F(ServerWithoutMemory, OfCoroutinesEndsTheConnectionThatReceives) {
+TEST_F(ServerWithoutMemory, ACoroutineServerEndsTheReceivingConnection) {
   gyre::net::tcp_listener listener(loop_, any_port());
   for (const std::size_t most_held : {std::size_t{300'000}, gyre::io::buffer_options().max_size}) {
     bool failed = true;

@@ -1125,7 +1125,7 @@ class IdleTcpConnections : public testing::Test {
   std::vector<std::error_code> ends;
 };
 
-TEST_F(IdleTcpConnections, OfAServerEndByDefault) {
+TEST_F(IdleTcpConnections, AServerEndsThemByDefault) {
   start({});
   std::vector<peer> clients;
   for (int i = 0; i < 50; ++i) clients.push_back(connect());

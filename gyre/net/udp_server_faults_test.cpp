@@ -132,7 +132,7 @@ TEST_F(UdpServerFaults, AReplyThatThereIsNoMemoryForIsNoReply) {
   EXPECT_EQ(server->metrics().errors, 0u);
 }
 
-TEST_F(UdpServerFaults, OfListeningAreThrown) {
+TEST_F(UdpServerFaults, ListenThrowsThem) {
   gyre::loop other;
   server.emplace(std::vector<gyre::event_loop*>{&loop, &other});
   const int before = open_descriptors();
@@ -154,7 +154,7 @@ TEST_F(UdpServerFaults, OfListeningAreThrown) {
   EXPECT_EQ(open_descriptors(), before);
 }
 
-TEST_F(UdpServerFaults, OfOpeningAreTheLoopsException) {
+TEST_F(UdpServerFaults, TheLoopReportsAFailureToWatchTheSocket) {
   const int before = open_descriptors();
   const fault failing(gyre::test::facts_of(loop).watch, ENOSPC);
   start_echo();
@@ -164,7 +164,7 @@ TEST_F(UdpServerFaults, OfOpeningAreTheLoopsException) {
   stop();
 }
 
-TEST_F(UdpServerFaults, OfReceivingAndSendingAreCounted) {
+TEST_F(UdpServerFaults, ReceiveAndSendErrorsAreCounted) {
   start_echo();
   udp_client client(server->local_endpoint());
   {

@@ -295,7 +295,7 @@ TEST(RuntimeEnd, AskedForTwiceIsNotForced) {
   EXPECT_FALSE(forced);
 }
 
-TEST(RuntimeEnd, OfOneThatWasNotRunEndsItsTasks) {
+TEST(RuntimeEnd, ARuntimeThatWasNeverRunEndsItsTasks) {
   std::atomic<int> ended = 0;
   {
     runtime rt(two_loops());

@@ -38,7 +38,7 @@ task<> takes_part(Barrier& in, int phases, std::string& log, char name) {
   }
 }
 
-TEST(Barrier, OfOneNeverWaits) {
+TEST(Barrier, ABarrierOfOneNeverWaits) {
   std::string log;
   gyre::sync_wait(takes_part(static_barrier, 3, log, 'a'));
   EXPECT_EQ(log, "aaa");

@@ -32,7 +32,7 @@ task<> waits(latch& at, int& passed) {
   ++passed;
 }
 
-TEST(Latch, OfZeroIsOpen) {
+TEST(Latch, ALatchOfZeroIsOpen) {
   EXPECT_TRUE(static_latch.try_wait());
   gyre::sync_wait(static_latch.wait());
 }

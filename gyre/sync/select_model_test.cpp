@@ -4,10 +4,10 @@
 //
 // Tried by hand, one at a time, and which tests fail:
 //   claim() succeeds whatever was decided, or unless it was decided but without an exchange:
-//     OfTwoSenders…, StopAndSend…, CloseAndSend…, ReceiveThatIs…, SendThatIs…
+//     OneOfTwoSenders…, StopAndSend…, CloseAndSend…, ReceiveThatIs…, SendThatIs…
 //   decide() wakes a coroutine that is not published yet: StopAndSend…, ReceiveThatIs…, SendThatIs…
 //   a select leaves its nodes where nothing happened: all of SelectModel
-//   it gives up the locks between looking and enlisting: OfTwo…, TwoSelects…, CloseAndSend…
+//   it gives up the locks between looking and enlisting: OneOfTwo…, TwoSelects…, CloseAndSend…
 //   it publishes after giving up the locks: all of SelectModel
 //   it takes the locks in the order of the cases: TwoSelects…
 //   spin_lock::unlock() stores relaxed: all
@@ -162,7 +162,7 @@ started send(gyre::inplace_stop_token, channel<value>& to, ending& end) {
   end.index = result ? 0 : result.error() == std::errc::broken_pipe ? 1 : cancelled;
 }
 
-TEST(SelectModel, OfTwoSendersOneServesTheSelect) {
+TEST(SelectModel, OneOfTwoSendersServesTheSelect) {
   const auto checked = model::check({.preemptions = 3}, [] {
     channel<value> one(1);
     channel<value> other(1);

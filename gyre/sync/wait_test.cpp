@@ -287,7 +287,7 @@ TYPED_TEST(Wait, LeavesNothingBehindWhenItsCoroutineIsDestroyed) {
   EXPECT_EQ(second, outcome::passed);
 }
 
-TYPED_TEST(Wait, OfAForeignCoroutineGoesOnInline) {
+TYPED_TEST(Wait, AForeignCoroutineResumesInline) {
   bool passed = false;
   auto waits = [](TypeParam& on, bool& told) -> foreign {
     auto operation = on.operation();

@@ -82,7 +82,7 @@ TEST(AsTask, RefersToLvaluesAndOwnsRvalues) {
   EXPECT_EQ(sync_wait(std::move(owns)), 1);
 }
 
-TEST(AsTask, OfATaskIsTheTaskItself) {
+TEST(AsTask, ATaskIsReturnedAsItIs) {
   auto makes = []() -> task<int> { co_return 5; };
   task<int> original = makes();
   const auto blocks = gyre::read_slab_stats().blocks_in_use;

@@ -116,7 +116,7 @@ constexpr bool has_a_thread_of_its_own = gyre::test::thread_sanitizer_is_on;
 
 task<> wait_for(gyre::test::manual_executor& there) { co_await gyre::schedule(there); }
 
-TEST_F(AsyncBacktrace, OfAllLiveTasksOfAScope) {
+TEST_F(AsyncBacktrace, AScopeListsItsLiveTasks) {
   gyre::test::manual_executor here;
   gyre::test::manual_executor there;
   std::vector<gyre::async_backtrace> traces;

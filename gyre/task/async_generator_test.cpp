@@ -99,7 +99,7 @@ TEST(AsyncGenerator, ElementsCanBeMovedFrom) {
   EXPECT_EQ(*all[0] + *all[1], 3);
 }
 
-TEST(AsyncGenerator, OfValuesCopiesWhatItsCoroutineKeeps) {
+TEST(AsyncGenerator, ValuesAreCopiedIfTheCoroutineKeepsThem) {
   auto make = []() -> async_generator<std::string> {
     const std::string kept(100, 'x');
     co_yield kept;
@@ -109,7 +109,7 @@ TEST(AsyncGenerator, OfValuesCopiesWhatItsCoroutineKeeps) {
               ElementsAre(std::string(100, 'x'), std::string(100, 'x')));
 }
 
-TEST(AsyncGenerator, OfReferencesYieldsTheObjectsThemselves) {
+TEST(AsyncGenerator, ReferencesReferToTheObjectsThemselves) {
   auto each_of = [](std::vector<int>& numbers) -> async_generator<int&> {
     for (int& number : numbers) co_yield number;
   };

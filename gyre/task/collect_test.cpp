@@ -128,7 +128,7 @@ TEST_F(Collect, GivesMoveOnlyValuesReferencesAndThoseWithoutADefault) {
               ElementsAre(false, true));
 }
 
-TEST_F(Collect, OfNothingGivesNothing) {
+TEST_F(Collect, AnEmptyRangeGivesNoResults) {
   EXPECT_TRUE(sync_wait(collect(std::vector<task<int>>(), 3)).empty());
 }
 

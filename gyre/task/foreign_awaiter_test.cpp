@@ -439,7 +439,7 @@ struct elapsed {
 };
 elapsed operator co_await(const std::chrono::milliseconds& time) noexcept { return {time}; }
 
-TEST(ForeignAwaiter, OfAnOperatorForATypeOfAnotherNamespace) {
+TEST(ForeignAwaiter, OperatorsForTypesOfAnotherNamespaceAreFound) {
   auto awaits = []() -> task<long> {
     const std::chrono::milliseconds variable{7};
     co_return co_await std::chrono::milliseconds(10) + co_await variable;

@@ -92,7 +92,7 @@ TEST(FromCallback, GivesWhatAnotherThreadReports) {
   EXPECT_EQ(text, "xxx");
 }
 
-TEST(FromCallback, OfNothingTellsOnlyTheEnd) {
+TEST(FromCallback, ACompletionWithoutValueOnlyEnds) {
   sync_wait(from_callback([](completion<void> done) { done(); }));
 }
 

@@ -51,7 +51,7 @@ TEST(Generator, YieldsItsValuesInOrder) {
   EXPECT_THAT(to_vector(count_to(3)), ElementsAre(1, 2, 3));
 }
 
-TEST(Generator, OfNothingIsEmpty) { EXPECT_TRUE(to_vector(nothing()).empty()); }
+TEST(Generator, AGeneratorThatYieldsNothingIsEmpty) { EXPECT_TRUE(to_vector(nothing()).empty()); }
 
 TEST(Generator, RunsOnlyAsFarAsItIsAsked) {
   int reached = 0;
@@ -81,7 +81,7 @@ TEST(Generator, WorksWithViews) {
   EXPECT_THAT(to_vector(doubled), ElementsAre(2, 4, 6));
 }
 
-TEST(Generator, OfReferencesYieldsTheObjectsThemselves) {
+TEST(Generator, ReferencesReferToTheObjectsThemselves) {
   std::vector<int> numbers{1, 2, 3};
   auto each_of = [](std::vector<int>& of) -> generator<int&> {
     for (int& number : of) co_yield number;
@@ -90,7 +90,7 @@ TEST(Generator, OfReferencesYieldsTheObjectsThemselves) {
   EXPECT_THAT(numbers, ElementsAre(10, 20, 30));
 }
 
-TEST(Generator, OfValuesCopiesWhatIsNotATemporary) {
+TEST(Generator, ValuesAreCopiedUnlessTheyAreTemporaries) {
   auto twice = [](const std::string& kept) -> generator<std::string> {
     co_yield kept;
     co_yield kept;

@@ -106,7 +106,7 @@ TEST_F(Scope, GivesWhatItsBodyGives) {
   EXPECT_EQ(&run(with_scope([this](scope&) -> task<int&> { co_return ended_; })), &ended_);
 }
 
-TEST_F(Scope, OfNothingEndsAtOnce) {
+TEST_F(Scope, AnEmptyScopeEndsAtOnce) {
   EXPECT_EQ(sync_wait(with_scope([](scope&) -> task<int> { co_return 1; })), 1);
 }
 

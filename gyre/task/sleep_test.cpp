@@ -81,7 +81,7 @@ TEST_F(Sleep, UntilAPointInTimeEndsThen) {
   EXPECT_TRUE(ended_);
 }
 
-TEST_F(Sleep, OfZeroOrLessIsOverInTheNextTurn) {
+TEST_F(Sleep, ZeroAndNegativeDurationsEndInTheNextTurn) {
   for (const nanoseconds none : {0ns, -1ns, nanoseconds::min()}) {
     ended_ = false;
     start(note_error_of(none));
@@ -91,7 +91,7 @@ TEST_F(Sleep, OfZeroOrLessIsOverInTheNextTurn) {
   }
 }
 
-TEST_F(Sleep, OfTheLongestDurationDoesNotWrapAround) {
+TEST_F(Sleep, TheLongestDurationDoesNotWrapAround) {
   start(note_error_of(nanoseconds::max()));
   executor_.advance(10'000h);
   EXPECT_FALSE(ended_);

@@ -77,7 +77,7 @@ TEST(StopToken, IsEqualWhenItHasTheSameSource) {
   EXPECT_EQ(token, inplace_stop_token());
 }
 
-TEST(StopToken, OfStaticSourceCanBeUsed) {
+TEST(StopToken, ATokenFromAStaticSourceCanBeUsed) {
   EXPECT_FALSE(static_source.get_token().stop_requested());
 }
 
@@ -326,7 +326,7 @@ TEST(LinkedStopSource, StopsAloneWithoutItsParent) {
   EXPECT_TRUE(parent.request_stop());
 }
 
-TEST(LinkedStopSource, OfAStoppedParentStopsAtOnce) {
+TEST(LinkedStopSource, AStoppedParentStopsItAtOnce) {
   inplace_stop_source parent;
   parent.request_stop();
   linked_stop_source child(parent.get_token());

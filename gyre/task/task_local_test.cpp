@@ -155,7 +155,7 @@ TEST(TaskLocal, IsNotInheritedByWhatIsDetached) {
   EXPECT_EQ(seen, 0);
 }
 
-TEST(TaskLocal, OfAConsumerIsSeenByItsGenerator) {
+TEST(TaskLocal, AGeneratorSeesTheValueOfItsConsumer) {
   auto make = []() -> gyre::async_generator<int> {
     for (;;) {
       const int value = co_await read_number();

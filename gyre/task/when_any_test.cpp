@@ -245,11 +245,11 @@ TEST(WhenAny, TakesAViewThatMakesAwaitables) {
   EXPECT_EQ(run_in_virtual_time(executor, when_any(std::move(sleeps))).index, 3);
 }
 
-TEST(WhenAny, OfNothingIsAnError) {
+TEST(WhenAny, AnEmptyRangeIsAnError) {
   EXPECT_THROW(static_cast<void>(when_any(std::vector<task<>>())), std::invalid_argument);
 }
 
-TEST(WhenAny, OfAnEmptyTaskIsAnErrorBeforeAnythingRuns) {
+TEST(WhenAny, AnEmptyTaskIsAnErrorBeforeAnythingRuns) {
   living counted;
   EXPECT_THROW(static_cast<void>(when_any(lives(counted, 1s), task<>())), std::logic_error);
   EXPECT_EQ(counted.started, 0);

@@ -122,14 +122,14 @@ TEST_F(WithTimeout, ThrowsOtherErrorsThatComeInSpiteOfIt) {
   EXPECT_THROW(run(with_timeout(fails_when_stopped(), 2s)), std::runtime_error);
 }
 
-TEST_F(WithTimeout, OfZeroLetsWhatNeedNotWaitSucceed) {
+TEST_F(WithTimeout, ZeroDurationLetsATaskThatNeverWaitsSucceed) {
   EXPECT_EQ(run(with_timeout([]() -> task<int> { co_return 1; }(), 0ns)), 1);
   EXPECT_EQ(error_of(with_timeout(sleep_for(1ms), 0ns)), std::errc::timed_out);
   EXPECT_EQ(error_of(with_timeout(sleep_for(1ms), -1ns)), std::errc::timed_out);
   EXPECT_LT(elapsed(), 1ms);
 }
 
-TEST_F(WithTimeout, OfTheLongestDurationNeverComes) {
+TEST_F(WithTimeout, TheLongestDurationNeverExpires) {
   EXPECT_EQ(*run(with_timeout(after(1000h, 5), nanoseconds::max())), 5);
 }
 
@@ -230,7 +230,7 @@ TEST_F(WithTimeout, OnExecutorsWithoutTimersIsNotSupported) {
   }
 }
 
-TEST_F(WithTimeout, OfAnEmptyTaskIsAnError) {
+TEST_F(WithTimeout, AnEmptyTaskIsAnError) {
   EXPECT_THROW(run(with_timeout(task<>(), 1s)), std::logic_error);
   EXPECT_EQ(executor_.timers_pending(), 0);
 }

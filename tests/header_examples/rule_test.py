@@ -120,6 +120,23 @@ class Words(unittest.TestCase):
         good = ["// A long sentence about the loop and", "// what it runs.", "// Offers it."]
         self.assertEqual(LAYOUT.subjects("gyre/base/thing.hpp", good), [])
 
+    def test_the_name_of_a_test_begins_with_its_subject(self) -> None:
+        bad = """\
+TEST(Thing, OfZeroRuns) {
+  TYPED_TEST(Thing, WhatWaits) {}
+TEST_P(AThingWithALongName,
+       WhoeverWaits) {
+TEST_F(Thing, OfVersion2) {}
+""".splitlines()
+        found = LAYOUT.test_names("gyre/base/thing_test.cpp", bad)
+        words = [(problem.split(":")[1], problem.split()[3]) for problem in found]
+        self.assertEqual(
+            words,
+            [("1", "OfZeroRuns"), ("2", "WhatWaits"), ("4", "WhoeverWaits"), ("5", "OfVersion2")],
+        )
+        good = ["TEST(Thing, OffersIt) {", "TEST(Thing, WholeLines) {", "TEST(Of, ItRuns) {"]
+        self.assertEqual(LAYOUT.test_names("gyre/base/thing_test.cpp", good), [])
+
     def test_a_comment_of_a_script_begins_with_its_subject(self) -> None:
         bad = ["# SPDX-License-Identifier: Apache-2.0", "# What it is.", "set(a 1)  # Of the loop."]
         bad += ["", "# A function that", "# what it runs.", "# Those that wait."]

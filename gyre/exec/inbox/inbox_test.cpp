@@ -18,7 +18,7 @@ TEST(InboxBatch, HasRoomUntilATaskEndsIt) {
   EXPECT_EQ(some.ran(), 0U);
 }
 
-TEST(InboxBatch, OfNothingIsFull) {
+TEST(InboxBatch, AnEmptyBatchIsFull) {
   const batch none(0);
   EXPECT_FALSE(none.more());
   EXPECT_TRUE(none.full());

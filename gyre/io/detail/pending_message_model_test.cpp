@@ -5,7 +5,7 @@
 // Tried by hand, one at a time, and which tests fail:
 //   begin() exchanges relaxed: both
 //   taken() stores, or exchanges relaxed: both
-//   failed() stores: …ThatCannotBeSent…
+//   failed() stores: …CannotBeSent
 //   begin() always lets send: OneMessageTells…, as more messages come than were taken
 #include <gyre/base/detail/wake_event.hpp>
 
@@ -65,7 +65,7 @@ TEST(PendingMessageModel, OneMessageTellsOfAllWhoReliedOnIt) {
   EXPECT_TRUE(checked.exhaustive);
 }
 
-TEST(PendingMessageModel, OfAMessageThatCannotBeSentTheDescriptorTells) {
+TEST(PendingMessageModel, TheDescriptorWakesIfTheMessageCannotBeSent) {
   const auto checked = model::check({.preemptions = model::unlimited}, [] {
     party all;
     model::thread one([&] { all.post(0, false); });

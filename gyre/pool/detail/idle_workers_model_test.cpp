@@ -184,7 +184,7 @@ TEST(IdleWorkersModel, ADeadlineThatPassesAsANotificationComesLosesNeither) {
   EXPECT_TRUE(checked.exhaustive);
 }
 
-TEST(IdleWorkersModel, OfTwoNotifiersOneWakes) {
+TEST(IdleWorkersModel, OneOfTwoNotifiersWakes) {
   const auto checked = model::check({.preemptions = 1, .stale_reads = 1}, [] {
     idle_workers idle(2);
     gyre::detail::atomic<bool> over{false};
