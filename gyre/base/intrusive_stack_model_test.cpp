@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The lock-free stack under every schedule and every value the memory model lets a load return.
+// Model tests of the lock-free stack, under every schedule and every value that the memory model
+// lets a load return.
 #include <gyre/base/intrusive_stack.hpp>
 #include <tests/model/model.hpp>
 

@@ -3,8 +3,8 @@
 // Model tests of the whole loop, with a poller made for the model, while other threads post to it
 // and stop it: under no schedule does the loop sleep through a call.
 //
-// Mutations, tried by hand, each of which makes a test fail: the loop does not check its inbox or
-// stop() again before it sleeps; post() or stop() does not notify; a fence of the gate is missing.
+// Each of these mutations, tried by hand, makes a test fail: the loop does not check its inbox or
+// stop() again before it sleeps; post() or stop() does not notify; a fence of the gate is omitted.
 #include <gyre/exec/loop.hpp>
 
 #include <gyre/exec/inbox/sharded.hpp>

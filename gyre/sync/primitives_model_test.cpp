@@ -2,10 +2,10 @@
 // Model tests of the primitives' states: protected data is free of races, no coroutine waits for an
 // available permit or lock, none of them is lost, and a primitive may end with its last user.
 //
-// Mutations, tried by hand, that these tests find: state_word::lock() or unlock() relaxed; mutex
-// unlock() or try_lock() relaxed; unlock_shared() relaxed; is_set() relaxed; a wait that begins
-// with the lock free and is not told that it is complete; a cancelled writer, or one who wants many
-// permits, that lets nobody behind it go on; a condition variable that cancels whom it has
+// Each of these mutations, tried by hand, makes a test fail: state_word's lock() or unlock(),
+// mutex's unlock() or try_lock(), unlock_shared() or is_set() is relaxed; a wait that begins while
+// the lock is free is not completed; a cancelled writer, or a cancelled request for many permits,
+// does not let the waiters behind it go on; a condition variable cancels a waiter that it has
 // notified.
 #include <gyre/sync/barrier.hpp>
 #include <gyre/sync/condition_variable.hpp>

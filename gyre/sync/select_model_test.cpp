@@ -2,18 +2,18 @@
 // Model tests of channels and select: exactly one of the possible events ends a coroutine's wait,
 // no value is lost or duplicated, and nothing touches a wait that is over.
 //
-// Tried by hand, one at a time, and which tests fail:
-//   claim() succeeds whatever was decided, or unless it was decided but without an exchange:
+// Mutations, tried by hand one at a time, and the tests that fail:
+//   claim() always succeeds, or loads and stores in place of the compare-exchange:
 //     OneOfTwoSenders…, StopAndSend…, CloseAndSend…, ReceiveThatIs…, SendThatIs…
 //   decide() wakes a coroutine that is not published yet: StopAndSend…, ReceiveThatIs…, SendThatIs…
-//   a select leaves its nodes where nothing happened: all of SelectModel
-//   it gives up the locks between looking and enlisting: OneOfTwo…, TwoSelects…, CloseAndSend…
-//   it publishes after giving up the locks: all of SelectModel
-//   it takes the locks in the order of the cases: TwoSelects…
+//   a select leaves its nodes in the queues of the other cases: all of SelectModel
+//   a select unlocks between its tries and queueing: OneOfTwo…, TwoSelects…, CloseAndSend…
+//   a select publishes after unlocking: all of SelectModel
+//   a select takes the locks in the order of the cases: TwoSelects…
 //   spin_lock::unlock() stores relaxed: all
-//   a timer that expires is not waited for, says relaxed that it is done, or says it after the
-//     wake-up: TimeoutAndSend…
-// Not found are weaker orders in publish() and decide(): the places' locks order the same things.
+//   the coroutine does not wait for an expiring timer, or the timer reports its end relaxed, or
+//     after the wake-up: TimeoutAndSend…
+// Weaker orders in publish() and decide() are not found: the primitives' locks order the same.
 #include <gyre/sync/select.hpp>
 
 #include <gyre/sync/broadcast.hpp>

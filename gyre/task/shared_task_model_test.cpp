@@ -2,8 +2,8 @@
 // Model tests of shared work: an awaiter that joins while the last other awaiter is asked to stop
 // gets the value or is refused, but never sees a stop that was not meant for it; nothing leaks.
 //
-// Mutations, tried by hand, that these tests find: a join that does not look at the phase; a stop
-// that sets the phase after unlocking; waiters without a reference to the work.
+// Each of these mutations, tried by hand, makes a test fail: a join does not check the phase; a
+// stop sets the phase after unlocking; waiters hold no reference to the work.
 #include <gyre/task/shared_task.hpp>
 
 #include <gyre/task/operation_cancelled.hpp>

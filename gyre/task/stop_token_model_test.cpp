@@ -3,8 +3,8 @@
 // Model tests of stop tokens: a callback runs once or not at all, never after its end, and an
 // observer of a stop sees the writes before the request.
 //
-// Mutations, tried by hand, each of which makes a test fail: a weaker memory order; no wait in
-// detach(); no check of the thread there.
+// Each of these mutations, tried by hand, makes a test fail: a memory order is weaker; detach()
+// does not wait; detach() does not check the thread.
 #include <gyre/task/stop_token.hpp>
 
 #include <tests/model/model.hpp>

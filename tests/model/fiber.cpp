@@ -78,7 +78,7 @@ void set_thread_pointer(std::uintptr_t pointer) {
   }
 }
 
-// Starts a thread that does nothing for as long as the program runs, and returns its pointer.
+// Starts a thread that stays idle as long as the program runs, and returns its thread pointer.
 std::uintptr_t borrow_thread_pointer() {
   struct lender {
     std::uintptr_t pointer = 0;
@@ -147,7 +147,8 @@ fiber::fiber() : stack_(reinterpret_cast<std::uintptr_t>(map(stack_bytes))) {
   context_.thread_pointer = borrow_thread_pointer();
 }
 
-// The lending thread stays: it costs nothing, and waking it is unsafe once its pointer was in use.
+// The lending thread is not ended: it costs nothing, and waking it is unsafe once a fiber has used
+// its thread pointer.
 fiber::~fiber() { ::munmap(reinterpret_cast<void*>(stack_), stack_bytes); }
 
 void fiber::start(void (*entry)()) {

@@ -30,8 +30,8 @@ class fiber {
   /// with freshly initialised thread-locals.
   void start(void (*entry)());
 
-  /// Switches from the running fiber to `to`, until something switches back. A null pointer on
-  /// either side is the thread that called check(), outside all fibers.
+  /// Switches from the running fiber to `to`, until a switch back. A null pointer on either side is
+  /// the thread that called check(), outside all fibers.
   static void switch_between(fiber* from, fiber* to);
 
   bool owns(std::uintptr_t address) const { return address - stack_ < stack_bytes; }

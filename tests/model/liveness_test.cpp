@@ -68,7 +68,7 @@ TEST(Liveness, AWrongFlagDoesNotExclude) {
     int inside = 0;
     const auto enter = [&] {
       while (taken.load()) model::yield();
-      taken.store(true);  // too late: between the load and here another may have entered
+      taken.store(true);  // too late: another thread may have entered since the load
       ++inside;
       taken.store(false);
     };

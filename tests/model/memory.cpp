@@ -258,7 +258,8 @@ void memory::access(observer& by, std::uintptr_t address, std::size_t size, bool
     }
     check_race(by, cells_[index], bytes, writes, size, pc);
     auto& records = cells_[index].records;
-    // An earlier access within this one's range, ordered before it, can race only if this one does.
+    // An earlier access that is within the range of this access and ordered before it can race with
+    // a later access only if this access does.
     std::erase_if(records, [&](const record& each) {
       return (each.bytes & ~bytes) == 0 && (writes || (!each.writes && each.thread == by.id));
     });

@@ -2,7 +2,7 @@
 //
 // An exhaustive checker for lock-free code: check() runs a small scenario again and again, once for
 // every schedule and every value that the C++ memory model lets a load return, and reports the
-// first one that fails as a readable, replayable trace.
+// first schedule that fails as a readable, replayable trace.
 //
 //   EXPECT_TRUE(model::check({}, [] {
 //     model::atomic<int> ready{0};

@@ -146,7 +146,7 @@ class scheduler {
   std::optional<program_image> image_;
 
   decisions decisions_;
-  table seen_;  // with how many preemptions left
+  table seen_;  // preemptions that were left, by state
   unsigned preemption_bound_ = 0;
   unsigned preemptions_left_ = 0;
   unsigned stale_reads_left_ = 0;

@@ -2,8 +2,8 @@
 //
 // Model tests of the sleep protocol: no wake-up is lost, and none is sent needlessly.
 //
-// Mutations, tried by hand, each of which makes a test fail: no light fence; no heavy fence; a load
-// instead of the compare-exchange.
+// Each of these mutations, tried by hand, makes a test fail: the light fence is omitted; the heavy
+// fence is omitted; a load replaces the compare-exchange.
 #include <gyre/exec/detail/sleep_gate.hpp>
 
 #include <gyre/base/atomic.hpp>

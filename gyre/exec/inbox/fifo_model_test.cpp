@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The fifo inbox under every schedule within the bounds given, with segments of two cells so that a
-// few tasks suffice to install, link, retire and reuse segments.
+// Model tests of the fifo inbox, within bounds. Its segments have two cells, so that a few tasks
+// suffice to install, link, retire and reuse segments.
 //
-// Tried by hand: each of these changes makes a test fail. Relaxed in place of the acquire of either
-// fetch_add, of the release of the compare-exchange or of `next`, or of any acquire or release in
-// segment.hpp and task_cell.hpp; a reused segment that keeps its `next`; a cell that is not marked
-// free when its task is taken; a new segment that starts at cell 0 instead of 1; either half of the
-// condition under which a segment is installed.
+// Each of these mutations, tried by hand, makes a test fail: relaxed replaces the acquire of either
+// fetch_add, the release of the compare-exchange or of `next`, or any acquire or release in
+// segment.hpp and task_cell.hpp; a reused segment keeps its `next`; a cell is not marked free when
+// its task is taken; the tail of a new segment starts at cell 0 instead of 1; the condition under
+// which a segment is installed lacks either half.
 #include <gyre/exec/inbox/fifo.hpp>
 
 #include <tests/model/inbox_scenario.hpp>

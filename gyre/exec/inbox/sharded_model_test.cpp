@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The sharded inbox under every schedule within the bounds given, with segments of two cells:
-// shards that arrive while the consumer runs, threads that end before, after and while the inbox
-// ends.
+// Model tests of the sharded inbox, within bounds, with segments of two cells: shards are
+// registered while the consumer runs, and threads end before, after and while the inbox ends.
 //
-// Mutations, tried by hand, each of which makes a test fail. Relaxed in place of the release or
-// acquire of `abandoned_`, or of the release of `next`; half of `holders_`' acq_rel; looking for
-// tasks before asking whether the shard is abandoned; an inbox that ends without admitting
-// arrivals; a thread that ends without abandoning its shards. Segments and cells: see
+// Each of these mutations, tried by hand, makes a test fail: relaxed replaces the release or
+// acquire of `abandoned_`, or the release of `next`; `holders_` lacks half of its acq_rel; the
+// consumer looks for tasks before it asks whether the shard is abandoned; the inbox ends without
+// admitting new shards; a thread ends without abandoning its shards. For segments and cells see
 // fifo_model_test.cpp.
 #include <gyre/exec/inbox/sharded.hpp>
 

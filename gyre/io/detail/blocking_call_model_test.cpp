@@ -3,11 +3,11 @@
 // resumes exactly once, with the result if and only if the call was made; nothing of the wait is
 // touched or leaked after its end, even if it is destroyed before.
 //
-// Mutations, tried by hand, that these tests find: beginning the call by a load and a store, or
-// regardless of the state; resuming regardless of the result of give_up() or begin(); a ticket that
-// give_up() does not withdraw while it begins; a share of the ticket that is not released; a
-// callback that stays registered; destruction without waiting for a call that has been made, or for
-// its wake-up.
+// Each of these mutations, tried by hand, makes a test fail: the call begins by a load and a store,
+// or regardless of the state; the coroutine is resumed regardless of the result of give_up() or
+// begin(); give_up() does not withdraw the ticket while the ticket begins; a share of the ticket is
+// not released; the stop callback stays registered; the destructor does not wait for a call that
+// has been made, or for its wake-up.
 #include <gyre/io/detail/blocking_call.hpp>
 
 #include <tests/model/model.hpp>

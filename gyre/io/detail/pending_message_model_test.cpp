@@ -2,11 +2,11 @@
 //
 // Model tests of one message for many wakers: no waker relies on a message that is not sent.
 //
-// Tried by hand, one at a time, and which tests fail:
+// Mutations, tried by hand one at a time, and the tests that fail:
 //   begin() exchanges relaxed: both
 //   taken() stores, or exchanges relaxed: both
 //   failed() stores: …CannotBeSent
-//   begin() always lets send: OneMessageTells…, as more messages come than were taken
+//   begin() always allows sending: OneMessageTells…, as more messages come than were taken
 #include <gyre/base/detail/wake_event.hpp>
 
 #include <gyre/base/atomic.hpp>

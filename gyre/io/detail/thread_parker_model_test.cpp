@@ -3,21 +3,21 @@
 // Model tests of parking: no wake-up is lost, even by a waiter that alternates between parking and
 // polling, and no needless system call is made.
 //
-// Tried by hand, one at a time, and which tests fail:
-//   park() waits whatever the compare-exchange said: AParkAfterAWakeUp…
-//   park() puts `parked` over what it finds and waits: all but …BetweenADeadlineAndPolling
-//   park() looks and stores in place of the compare-exchange: OneWakeUp…, AWakeUpThatMeets…,
+// Mutations, tried by hand one at a time, and the tests that fail:
+//   park() waits whatever the compare-exchange returns: AParkAfterAWakeUp…
+//   park() stores `parked` over any state and waits: all but …BetweenADeadlineAndPolling
+//   park() loads and stores in place of the compare-exchange: OneWakeUp…, AWakeUpThatMeets…,
 //     …OfTwoIsLost, OnlyWhoFinds…, …ToASignal, …FromParkingToPolling
 //   park() leaves by a store (of any order, or after an acquiring load), by a relaxed exchange, or
 //     not at all: AWakeUpThatMeets…, …OfTwoIsLost, …ToASignal, …FromParkingToPolling,
 //     …BetweenADeadlineAndPolling
-//   unpark() exchanges relaxed: the same and OneWakeUp…
-//   unpark() leaves `notified` only to a parker that is parked: all but …BetweenADeadlineAndPolling
-//   unpark() calls the futex for a parker that is woken already: …OfTwoIsLost, OnlyWhoFinds…
+//   unpark() exchanges relaxed: these and OneWakeUp…
+//   unpark() stores `notified` only for a parked parker: all but …BetweenADeadlineAndPolling
+//   unpark() calls the futex for a parker that has been woken: …OfTwoIsLost, OnlyWhoFinds…
 //   unpark() calls no futex: all but AParkAfterAWakeUp…, …FromPollingToParking and
 //     …BetweenADeadlineAndPolling
-//   unpark() says true where nobody was parked: OnlyWhoFinds… and the three that poll
-//   unpark() says false where it woke the parker: OnlyWhoFinds…
+//   unpark() returns true though no thread was parked: OnlyWhoFinds… and the three that poll
+//   unpark() returns false though it woke the parker: OnlyWhoFinds…
 #include <gyre/io/detail/thread_parker.hpp>
 
 #include <gyre/base/atomic.hpp>

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Model tests of waiting for slots: a queued waiter gets a released slot before any later request,
-// or learns that the capacity is closed, or was cancelled. Deadlines do not pass here, so that a
-// periodic check rescues no thread.
+// or learns that the capacity is closed, or was cancelled. No deadline passes here, so that no
+// periodic check hides a lost wake-up.
 //
-// Tried by hand: each of these changes makes a test fail. No release in release() or no acquire in
-// acquire_between(); a waiter that queues without looking whether a slot is free, or the capacity
-// closed; releasing without serving the queue; serving one waiter for several slots; acquiring in
-// spite of the queue; cancelling that does not see that the waiter was served; queueing that does
-// not see that it was cancelled; a wide capacity that waits for more than half, or serves before.
+// Each of these mutations, tried by hand, makes a test fail: release() does not release, or
+// acquire_between() does not acquire; enqueue() does not check whether a slot is free, whether the
+// capacity is closed, or whether the waiter was cancelled; release() does not serve the queue, or
+// serves one waiter for several slots; acquire_between() ignores the queue; cancel() does not check
+// whether the waiter was served; a wide capacity serves its queue after, or before, half of the
+// slots are free.
 #include <gyre/pool/detail/capacity.hpp>
 
 #include <gyre/base/atomic.hpp>

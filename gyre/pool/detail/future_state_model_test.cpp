@@ -2,12 +2,11 @@
 // Model tests of the end of a submitted task: a waiter is woken once, the last side frees the
 // state, and nothing touches the state after that.
 //
-// Mutations, tried by hand, that these tests find: in finish() and abandon() either half of acq_rel
-// omitted, in await() the release, in cancel_wait() and is_finished() the acquire; finish() as a
-// load and a store, without a wake-up, with another look at the word before it, or freeing nothing;
-// finish() and cancel_wait() that both resume, or resume a coroutine that does not wait yet;
-// await() that overlooks either; a sleep without its bit, or in spite of the end; abandon() that
-// never frees.
+// Each of these mutations, tried by hand, makes a test fail: finish() or abandon() lacks either
+// half of acq_rel, await() its release, cancel_wait() or is_finished() its acquire; finish() loads
+// and stores, does not wake, reads the word again before it wakes, or does not free; finish() and
+// cancel_wait() both resume, or resume a coroutine that does not wait yet; await() overlooks
+// either; a thread sleeps without setting its bit, or after the task's end; abandon() never frees.
 #include <gyre/pool/future.hpp>
 
 #include <gyre/base/detail/futex.hpp>

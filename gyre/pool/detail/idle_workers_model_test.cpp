@@ -3,10 +3,11 @@
 // Model tests of the sleep of a pool's workers, within bounds: no worker sleeps through a task, and
 // tasks that need each other get a worker each.
 //
-// Tried by hand: each of these changes makes a test fail. Without the light fence, or the heavy
-// one; a notifier that relies on a searcher without telling it; no last look in park(); no wake-up
-// by the last searcher that found work; a notifier that does not ask again under the lock whether
-// somebody searches; a worker that gets up without asking whether it was notified.
+// Each of these mutations, tried by hand, makes a test fail: the light or the heavy fence is
+// omitted; a notifier relies on a searcher without a read-modify-write of the state; park() does
+// not look for work again; the last searcher that found work wakes no worker; a notifier does not
+// check again under the lock whether a worker searches; a worker ends its sleep without checking
+// whether it was notified.
 #include <gyre/pool/detail/idle_workers.hpp>
 
 #include <gyre/base/atomic.hpp>

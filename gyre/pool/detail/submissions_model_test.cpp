@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The pool's submissions under every schedule within the bounds given, with segments of two cells:
-// several workers at one shard after the other, sleeping workers, threads that end with slots in
-// stock. Segments and shards: see fifo_model_test.cpp and sharded_model_test.cpp; blocking:
+// Model tests of a pool's submissions, within bounds, with segments of two cells: several workers
+// take one shard after the other, workers sleep, and threads end with slots in stock. For segments
+// and shards see fifo_model_test.cpp and sharded_model_test.cpp; for blocking,
 // capacity_model_test.cpp.
 //
-// Tried by hand: each of these changes makes a test fail. A worker that puts its shard back without
-// the lock, or does not look again, or leaves the stock of a thread that ended meanwhile; asking
-// whether a shard is abandoned after asking for tasks; a thread's end counted relaxed, or seen
-// relaxed, or counted before the shard is abandoned; a task counted after it was handed over.
+// Each of these mutations, tried by hand, makes a test fail: a worker puts its shard back without
+// the lock, does not look for tasks again, or leaves the stock of a thread that has ended
+// meanwhile; a worker asks whether a shard is abandoned after it has asked for tasks; the count of
+// ended threads is written or read relaxed, or is raised before the shard is abandoned; a task is
+// counted after it was handed over.
 #include <gyre/pool/detail/submissions.hpp>
 
 #include <gyre/base/atomic.hpp>

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The deque under every schedule within the bounds given, with a first block of two elements, so
-// that it wraps round, grows and is robbed at once. Each element points to plain memory that its
-// pusher wrote and its taker writes: an element taken twice, or seen too early, is a data race.
+// Model tests of the deque, within bounds. Its first block has two elements, so that the deque soon
+// wraps round, grows and is stolen from. Each element points to plain memory that its pusher wrote
+// and its taker writes: an element taken twice, or seen too early, is a data race.
 //
-// Tried by hand: each of these changes makes a test fail. Without the light or the heavy fence;
-// relaxed in place of any release or acquire; an owner that makes room, asks for a contended
-// element, or believes itself empty without the lock; a thief that does not lower the top again, or
-// that makes room for its loot while it holds its victim's lock.
+// Each of these mutations, tried by hand, makes a test fail: the light or the heavy fence is
+// omitted; relaxed replaces any release or acquire; the owner makes room, takes a contended
+// element, or concludes that the deque is empty, without the lock; a thief does not lower the top
+// again, or makes room in its own deque while it holds the other deque's lock.
 #include <gyre/pool/detail/work_deque.hpp>
 
 #include <tests/model/model.hpp>

@@ -25,7 +25,7 @@ using gyre::detail::woken_waiters;
 using gyre::test::await;
 using gyre::test::make_visitor;
 
-// Lets through as many as were allowed, in their order.
+// Lets as many waiters through as were allowed, in their order.
 class gate {
  public:
   void allow() {

@@ -2,9 +2,9 @@
 // Model tests of a join whose loop changes threads: each child runs once, the parent resumes once,
 // when all children have finished, and sees their writes.
 //
-// Mutations, tried by hand, that these tests find: either half of acq_rel left out in finish() and
-// in child_finished(); the loop's end counted by each starter; contexts not kept, or kept by a
-// store; a child's end not told to its starter.
+// Each of these mutations, tried by hand, makes a test fail: finish() or child_finished() lacks
+// either half of acq_rel; each starter counts the loop's end; contexts are not kept, or are kept by
+// a store; a child's end is not reported to its starter.
 #include <gyre/task/detail/fork_join.hpp>
 
 #include <gyre/task/when_all.hpp>

@@ -2,8 +2,9 @@
 // Model tests of a stoppable wait, concurrently completed and stopped, on an executor with several
 // threads: it resumes its coroutine exactly once, and nothing touches it afterwards.
 //
-// Mutations, tried by hand, that these tests find: either half of acq_rel left out in exit_wait();
-// stop() that does not look for the event; start_here() that exits before the stop callback is set.
+// Each of these mutations, tried by hand, makes a test fail: exit_wait() lacks either half of
+// acq_rel; stop() does not check for the event; start_here() calls exit_wait() before the stop
+// callback is set.
 #include <gyre/task/detail/stoppable_wait.hpp>
 
 #include <tests/model/model.hpp>
