@@ -193,7 +193,7 @@ TEST_P(EveryFile, ReadsAllOfIt) {
   EXPECT_TRUE(run(there.read_whole(0)).empty());
 }
 
-// Files whose size the system does not report.
+// The system does not report the size of these files.
 TEST_P(EveryFile, ReadsAllOfFilesWithoutASize) {
   EXPECT_TRUE(run(read_whole("/proc/self/status")).text().starts_with("Name:"));
   EXPECT_EQ(error_of(read_whole("/proc/self/status", 20)), std::errc::file_too_large);
@@ -247,7 +247,7 @@ TEST_P(EveryFile, TakesADescriptorOverAndGivesItUp) {
   EXPECT_FALSE(there);
   EXPECT_EQ(taken.fd(), fd);
   EXPECT_EQ(run(taken.read_whole()).text(), "text");
-  static_cast<void>(taken.close());  // dropped
+  static_cast<void>(taken.close());  // never awaited
   EXPECT_EQ(::fcntl(fd, F_GETFD), -1);
 }
 
@@ -286,7 +286,7 @@ TEST_P(EveryFile, TellsWhatTheSystemDoesNotDo) {
   EXPECT_EQ(error_of(directory.read_at(part, 0)), std::errc::is_a_directory);
   EXPECT_EQ(error_of(read_whole(folder())), std::errc::is_a_directory);
   const file there = holding("text");
-  // The largest offset, which for a ring would be none.
+  // The largest offset, which for a ring would mean "no offset".
   EXPECT_EQ(error_of(there.write_at("x"sv, ~std::uint64_t{0})), std::errc::invalid_argument);
   EXPECT_EQ(error_of(there.read_at(part, ~std::uint64_t{0})), std::errc::invalid_argument);
   EXPECT_EQ(error_of(there.truncate(std::uint64_t{1} << 63)), std::errc::invalid_argument);
@@ -305,7 +305,7 @@ TEST_P(EveryFile, DoesNotGrowBeyondTheLimit) {
   EXPECT_EQ(error, std::errc::file_too_large);
 }
 
-// Descriptors without offsets.
+// A pipe's descriptor has no offset.
 TEST_P(EveryFile, IsNoPipe) {
   static_cast<void>(holding("a file"));
   std::array<int, 2> ends{};
@@ -327,7 +327,7 @@ TEST_P(EveryFile, MayHaveBeenOpenedNotToWait) {
   EXPECT_EQ(run(there.read_whole()).text(), "textmore");
 }
 
-// 3 GiB of addresses, backed only by the zero page as long as they are only read.
+// Maps 3 GiB, backed only by the zero page as long as they are only read.
 TEST_P(EveryFile, TakesMoreThanOneCallDoes) {
   constexpr std::size_t bytes = std::size_t{3} << 30;
   void* const memory =
@@ -341,7 +341,7 @@ TEST_P(EveryFile, TakesMoreThanOneCallDoes) {
 TEST_P(EveryFile, ReadsMoreThanOneCallDoes) {
   constexpr std::size_t most_of_a_call = 0x7ffff000;
   constexpr std::size_t bytes = most_of_a_call + 5000;
-  // The same memory again and again.
+  // Maps the same memory repeatedly.
   constexpr std::size_t piece = std::size_t{64} << 20;
   const gyre::unique_fd shared(::memfd_create("shared", MFD_CLOEXEC));
   ASSERT_EQ(::ftruncate(shared.get(), piece), 0);
@@ -407,7 +407,7 @@ TEST_P(EveryFile, HasManyOperationsAtOnce) {
 
 class FileFaults : public File {
  protected:
-  // The calls are made on the thread of the test, where faults are.
+  // Makes its calls on the thread of the test, to which faults are limited.
   file there() { return {holding("text").release(), gyre::inline_executor()}; }
 
   // `make` makes an operation that needs `call`.
@@ -484,7 +484,7 @@ TEST_F(FileFaults, LeaveNoDescriptorOpen) {
   EXPECT_EQ(gyre::test::open_descriptors(), before);
 }
 
-// The same for calls that a ring makes.
+// The same faults in calls that a ring makes.
 class FileFaultsOnRing : public EveryFile {
  protected:
   template <class Make>
@@ -521,7 +521,7 @@ TEST_P(FileFaultsOnRing, AreToldAndLeaveNoDescriptorOpen) {
 
 class FileStopped : public File {
  protected:
-  // Opens the file; `pool_` does it when the test says so.
+  // Opens the file; `pool_` makes the call when the test says so.
   void start() {
     const auto work = [](FileStopped& test, std::string path) -> task<> {
       auto opening = file::open(test.pool_, std::move(path), for_writing);

@@ -113,7 +113,7 @@ TEST(Buffer, HoldsNoMemoryUntilItIsUsed) {
   EXPECT_GE(bytes.capacity(), 1U);
 }
 
-// A buffer with a raw owner and an implicit copy frees its memory twice.
+// A buffer with an owning raw pointer and an implicit copy would free its memory twice.
 TEST(Buffer, CannotBeCopied) {
   EXPECT_FALSE(std::is_copy_constructible_v<buffer>);
   EXPECT_FALSE(std::is_copy_assignable_v<buffer>);

@@ -108,7 +108,7 @@ TEST(MakePoller, IsHowLoopsGetTheirs) {
   ::_exit(success ? 0 : 1);
 }
 
-// A kernel without `call`, or without the ring flags that are tried first.
+// Simulates a kernel without `call`, or without the ring flags that are tried first.
 [[noreturn]] void choose_where_there_is_no(const char* call) {
   bool as_it_should = false;
   {
@@ -122,7 +122,7 @@ TEST(MakePoller, IsHowLoopsGetTheirs) {
 }
 
 TEST(MakePollerOnAnOldKernelDeathTest, TakesItsRingsOnlyIfTheyAreAskedFor) {
-  // Not probe_uring(), which would remember.
+  // probe_uring() would remember its result.
   io_uring ring;
   if (io_uring_queue_init(2, &ring, 0) != 0) GTEST_SKIP() << "no rings here";
   io_uring_queue_exit(&ring);
@@ -133,7 +133,7 @@ TEST(MakePollerOnAnOldKernelDeathTest, TakesItsRingsOnlyIfTheyAreAskedFor) {
   }
 }
 
-// In processes of their own, which have not requested a ring yet.
+// Runs in processes of their own, which have not requested a ring yet.
 class MakePollerDeathTest : public testing::Test {
  protected:
   void SetUp() override {

@@ -78,7 +78,7 @@ struct descriptor : gyre::readiness_operation {
 struct tested_poller {
   std::string name;
   std::optional<gyre::io::uring_features> features;
-  bool watching = false;  // something that never becomes ready
+  bool watching = false;  // a descriptor that never becomes ready
 
   std::unique_ptr<gyre::poller> make() const {
     if (!features) return std::make_unique<epoll_poller>();
@@ -117,7 +117,7 @@ class Poller : public testing::TestWithParam<tested_poller> {
     poller_.wait(at_once);
     return complete();
   }
-  // To complete all may take several turns.
+  // Several turns may be needed to complete all.
   template <class Done>
   void poll_until(Done done) {
     for (int turns = 0; turns < 1000 && !done(); ++turns) poll();
@@ -219,7 +219,7 @@ TEST_P(PollerWait, ReturnsWhenASignalHandlerRan) {
   sigaction(SIGUSR1, &action, &before);
   const pthread_t waiting = pthread_self();
   std::jthread sender([&](const std::stop_token& stop) {
-    // Again and again: the first may come before the wait begins.
+    // Sends repeatedly: the first signal may come before the wait begins.
     while (!stop.stop_requested()) {
       pthread_kill(waiting, SIGUSR1);
       std::this_thread::yield();
@@ -347,7 +347,7 @@ TEST_P(Poller, ReportsMoreThanItAsksForAtATime) {
   for (const auto& each : ops) poller_.unwatch(*each);
 }
 
-// More than a ring has room for.
+// The wake-ups are more than a ring has room for.
 TEST_P(PollerWait, ManyWakeUpsHideNothing) {
   for (int i = 0; i < 6000; ++i) poller_.wake();
   descriptor ready(1);
@@ -382,7 +382,7 @@ TEST_P(PollerWait, IsWokenWhicheverThreadWaits) {
     while (!stopped) {
       const int seen = waits;
       poller_.wake();
-      // Rarely enough that threads still have to be woken.
+      // Wakes once per wait, so that threads still have to be woken.
       while (seen == waits && !stopped) std::this_thread::yield();
     }
   });
@@ -437,7 +437,7 @@ TEST_P(Poller, SaysWhenThereAreNoDescriptorsLeft) {
   static_cast<void>(GetParam().make());
   rlimit before{};
   ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
-  // Room for none, and then for one of the two that it needs.
+  // Leaves no descriptor, and then one of the two that a poller needs.
   for (const rlim_t room : {0u, 1u}) {
     const gyre::unique_fd next_free(::eventfd(0, EFD_CLOEXEC));
     rlimit none = before;

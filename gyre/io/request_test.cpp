@@ -78,7 +78,7 @@ class Request : public testing::Test {
       loop.run_until(gyre::detail::monotonic_now() + 1ms);
     }
   }
-  // Performs the request that a loop completes at once because it knows the readiness.
+  // Performs a request that a loop completes at once if it knows the readiness.
   template <class Asked>
   result done_with(Asked& asked) {
     const auto at_once = here->start(asked);
@@ -386,7 +386,7 @@ TEST_F(Request, UrgentDataHidesNothing) {
   EXPECT_EQ(all, "abcdef");
 }
 
-// As TCP does at urgent data while a signal is pending.
+// TCP refuses reads so at urgent data while a signal is pending.
 TEST_F(Request, AReadThatIsRefusedAtUrgentDataGoesOnBehindIt) {
   std::array<std::byte, 100> to;
   const auto read = [&] {
@@ -492,7 +492,7 @@ TEST_F(Request, AResetIsAnError) {
   EXPECT_EQ(written->error(), std::errc::broken_pipe);
 }
 
-// 1 MiB through sockets that take little at a time.
+// Writes 1 MiB into sockets with small buffers.
 TEST(SmallBuffers, AWholeWriteGoesOnUntilAllIsWritten) {
   gyre::loop loop;
   auto [left, right] = gyre::test::tcp_pair(4096);

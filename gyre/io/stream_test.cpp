@@ -110,7 +110,7 @@ TEST(Stream, ReadsWhatWasWrittenUntilTheEnd) {
                   }));
 }
 
-// A task that is always pending, and the number of bytes that moved between two of its runs.
+// A task that is always pending; records the number of bytes that moved between two of its runs.
 struct task_between_bytes : gyre::operation {
   explicit task_between_bytes(gyre::event_loop& on) : operation(&run), loop(on) {
     loop.post(*this);
@@ -122,7 +122,7 @@ struct task_between_bytes : gyre::operation {
     counting.running = counting.moved < enough;
     if (counting.running) counting.loop.post(counting);
   }
-  // Plus the bytes that one call may move beyond the share of a turn.
+  // The share of a turn, plus the bytes that one call may move beyond it.
   static constexpr std::size_t share = (std::size_t{1} << 20) + (std::size_t{512} << 10);
   static constexpr std::size_t enough = 20 * share;
 
@@ -276,7 +276,7 @@ TEST(Stream, SendsAFile) {
   ASSERT_EQ(std::fwrite(content.data(), 1, content.size(), file.get()), content.size());
   ASSERT_EQ(std::fflush(file.get()), 0);
   const auto write = [&]() -> task<> {
-    // More than there is.
+    // Requests more bytes than the file has.
     EXPECT_EQ(co_await ends.one.send_file(::fileno(file.get()), 10, 1 << 20), content.size() - 10);
     ends.one.close();
   };

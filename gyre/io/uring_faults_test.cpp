@@ -238,7 +238,7 @@ TEST_F(UringFaults, AThreadThatCannotHaveANewRingThrows) {
   expect_arrival(to);
 }
 
-// Before Linux 6.0, where a ring receives nothing by itself.
+// Simulates a kernel before Linux 6.0, where a ring receives nothing by itself.
 TEST_F(UringFaults, AFailureToCancelAllRequestsIsIgnored) {
   uring_features old = probe_uring().features;
   old.deferred_task_running = old.multishot_receive = false;

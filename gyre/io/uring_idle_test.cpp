@@ -33,7 +33,7 @@ class UringIdle : public testing::TestWithParam<gyre::test::uring_variant> {
     poller.emplace(GetParam().features);
   }
 
-  // One turn of a loop that does not wait; whether there was anything.
+  // A loop's turn without a wait; true if there was an event.
   bool turn() {
     const bool any = poller->wait(steady_time::min()) > 0;
     std::size_t completed = 0;
@@ -140,7 +140,7 @@ TEST_P(UringIdle, BytesReceivedBeforeAForkBelongToTheParentAlone) {
   ASSERT_GE(child, 0);
   if (child == 0) {
     poller->after_fork();
-    // The parent may not have read it yet, where the kernel has kept it.
+    // Where the parent's ring has not received the message, it is still in the socket.
     std::array<std::byte, 7> there;
     const bool in_socket = ::recv(one.near.get(), there.data(), there.size(), MSG_PEEK) == 7;
     one.begin();

@@ -67,7 +67,7 @@ class checked_stream {
       ++got_;
     }
   }
-  // Sends with a plain call, as much as there is room for.
+  // Sends by a plain call as much as the socket has room for.
   void send(int fd, std::size_t count) {
     const auto bytes = next(count);
     const auto done = ::send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
@@ -130,7 +130,7 @@ class Uring : public testing::TestWithParam<gyre::test::uring_variant> {
       if (!loop().poll()) loop().run_for(100us);
     }
   }
-  // Turns without waiting.
+  // Turns the loop without waiting.
   template <class Done>
   void poll_until(Done done, int most_turns) {
     for (int turns = 0; !done(); ++turns) {
@@ -160,7 +160,7 @@ class fickle_receiver {
   ~fickle_receiver() { pause(); }
 
   bool ended() const { return ended_; }
-  // Now and then from outside its own functions.
+  // Pauses or begins at random, from outside the functions of its requests.
   void change_its_mind() {
     if (ended_ || !one_in(3)) return;
     if (under_way_ != nullptr && one_in(2)) pause();
@@ -216,7 +216,7 @@ class fickle_receiver {
 
   template <class Request, class Took, class... Arguments>
   void start(std::optional<Request>& asked, Took took, Arguments&&... arguments) {
-    if (asked) return;  // it is calling
+    if (asked) return;  // its function is running
     asked.emplace(from_.handle(), std::forward<Arguments>(arguments)...);
     asked->then = [this, &own = *asked, took](result made) {
       if (!own.under_way()) under_way_ = nullptr;
@@ -309,7 +309,7 @@ class fickle_receiver {
   std::minstd_rand random_;
   bool ended_ = false;
   request* under_way_ = nullptr;
-  request* calling_ = nullptr;  // its function is
+  request* calling_ = nullptr;  // its function is running
   std::optional<asking<receive_request>> receiving_;
   std::optional<asking<read_request>> reading_;
   std::optional<asking<scatter_request>> scattering_;
@@ -356,7 +356,7 @@ class fickle_sender {
   std::optional<asking<write_request>> writing_;
 };
 
-// One end of a connection; the streams are both ends'.
+// One end of a connection; both ends share the streams.
 struct fickle_end {
   fickle_end(gyre::loop& loop, unique_fd fd, checked_stream& in, checked_stream& out, unsigned seed)
       : here(loop, std::move(fd), handle_kind::stream_socket),
@@ -413,7 +413,7 @@ TEST_P(Uring, NoByteIsLostHoweverAStreamIsReceived) {
 
 // ---- early data: received before it is requested
 
-// Both ends of a connection: the loop's, which receives, and the test's.
+// Both ends of a connection: the loop's end, which receives, and the test's.
 struct receiving_end {
   receiving_end(gyre::loop& loop, fd_pair pair, std::uint64_t name = 0)
       : number(name),
@@ -432,7 +432,7 @@ struct receiving_end {
   void pause() { EXPECT_FALSE(here.cancel(receiving)); }
   void peer_sends(std::size_t count) { stream.send(peer.get(), count); }
 
-  // The same on a thread other than the loop's.
+  // Sends on a thread other than the loop's.
   void send_ahead(std::size_t count) {
     checked_stream ahead(number);
     ahead.skip(sent_ahead);
@@ -478,7 +478,7 @@ TEST_P(Uring, ALoanIsNotTouchedWhileOthersComeAndGo) {
   };
   one.begin();
   settle();
-  // Far more than there are buffers.
+  // Sends far more messages than there are buffers.
   const auto send_many = [&](int many) {
     for (int i = 0; i < many; ++i) {
       one.peer_sends(64);
@@ -490,7 +490,7 @@ TEST_P(Uring, ALoanIsNotTouchedWhileOthersComeAndGo) {
   for (const auto& [from, loan] : kept) {
     for (std::size_t i = 0; i < loan.size(); ++i) ASSERT_EQ(loan.data()[i], pattern(0, from + i));
   }
-  // With every other one back, and then with all.
+  // Every other buffer is returned, and then all.
   for (std::size_t i = 0; i < kept.size(); i += 2) kept[i].second.reset();
   send_many(50);
   kept.clear();
@@ -571,7 +571,7 @@ TEST_P(Uring, AnErrorComesAfterTheBytesBeforeItAndOnce) {
   }
 }
 
-// Two at the same time, so that the kernel has both before the loop knows of the first.
+// No turn of the loop lies between the pause and the error.
 TEST_P(Uring, AWaitLeavesAnErrorThatCameDuringAPause) {
   receiving_end one(loop());
   one.begin();
@@ -607,10 +607,10 @@ TEST_P(Uring, UrgentDataHidesNothing) {
   EXPECT_TRUE(one.stream.all_came());
 }
 
-// A read stops at urgent data. The bytes behind it came only when nothing else had come for 10 ms,
-// so never to a loop that does not wait. When no completion shows the urgent data, as when the
-// kernel completes each of the three segments by itself, it takes more than a thousand turns: the
-// bound is one that only a loop that never looks exceeds.
+// A read stops at urgent data. Regression: the bytes behind it came only when nothing else had come
+// for 10 ms, so never to a loop that does not wait. When no completion shows the urgent data, as
+// when the kernel completes each of the three segments by itself, the bytes take more than a
+// thousand turns: only a loop that never retries exceeds the bound of this test.
 TEST_P(Uring, BytesBehindUrgentDataAreFoundWithoutAWait) {
   auto [left, right] = gyre::test::tcp_pair(16'384);
   descriptor here(loop(), std::move(left), handle_kind::stream_socket);
@@ -699,7 +699,7 @@ TEST_P(Uring, BusyHandlesDoNotStarveOthers) {
   EXPECT_EQ(busy.stream.wrong(), 0u);
 }
 
-// The kernel checks a limited number of handles at a time, and finds nothing new.
+// The kernel checks a limited number of handles at a time, all of which may be old ones.
 TEST_P(Uring, NewEventsBehindManyOldOnesAreFoundWithoutAWait) {
   std::vector<std::unique_ptr<descriptor>> here;
   std::vector<std::unique_ptr<asking<readiness_request>>> waiting;
@@ -726,7 +726,7 @@ TEST_P(Uring, NewEventsBehindManyOldOnesAreFoundWithoutAWait) {
   EXPECT_EQ(told, 10u);
 }
 
-// Whether this process may have that many descriptors.
+// Whether this process may open that many descriptors.
 bool can_open(rlim_t count) {
   rlimit limit{};
   ::getrlimit(RLIMIT_NOFILE, &limit);
@@ -805,7 +805,7 @@ TEST_P(Uring, ClosingManyHandlesLooksAtEachCompletionOnce) {
   all.make_ready();
   for (std::size_t i = 1; i < crowd::many; ++i) all.close(i);
   const auto& requests = static_cast<const detail::uring_requests&>(*loop().io());
-  // Its completions: readable, no longer watched, and the result of the cancellation.
+  // Each handle has three completions: readable, no longer watched, and the cancellation's result.
   EXPECT_LE(requests.examined_completions(), 3 * crowd::many);
   run_until([&] { return all.all_told(); });
 }
@@ -906,7 +906,7 @@ TEST_P(Uring, AListenerWithoutDescriptorsSaysSoAndGoesOnLater) {
   std::vector<unique_fd> taken;
   do taken.emplace_back(::eventfd(0, EFD_CLOEXEC));
   while (taken.back());
-  taken.resize(taken.size() - 2);  // room for one of the three
+  taken.resize(taken.size() - 2);  // leaves a descriptor for one of the three
   server.begin();
   poll_until([&] { return server.results.size() >= 2; }, 1000);
   EXPECT_EQ(::setrlimit(RLIMIT_NOFILE, &limit), 0);
@@ -935,7 +935,7 @@ TEST_P(Uring, TheAddressOfAClosedListenerIsFree) {
     server.reset();
     EXPECT_TRUE(can_bind(address));
   }
-  // By another thread than the loop's, after its run().
+  // The listener is closed by a thread other than the loop's, after its run().
   std::optional<listening_end> server(std::in_place, loop());
   server->begin();
   std::thread([&] {
@@ -988,7 +988,7 @@ TEST_P(Uring, NoByteIsLostWhenThreadsTakeTurns) {
   {
     turn_taker first(loop());
     turn_taker second(loop());
-    // Sends what the streams of the loop's side only check.
+    // Sends the bytes that the streams of the loop's side only check.
     std::jthread sender([&](const std::stop_token& stop) {
       for (std::minstd_rand random(1); !stop.stop_requested();) {
         receiving_end& one = *all[random() % connections];

@@ -68,7 +68,7 @@ TEST(UringRefusal, TellsOldKernelsAndShortagesFromWhatIsForbidden) {
   EXPECT_EQ(phrase(ENOMEM, "0"), "io_uring_setup: Cannot allocate memory");
 }
 
-// A ring with these flags, or none.
+// Whether a ring with these flags can be made.
 bool can_set_up(unsigned flags) {
   io_uring ring;
   const bool made = io_uring_queue_init(2, &ring, flags) == 0;
@@ -96,7 +96,7 @@ TEST(UringProbe, FindsTheSetupsThatTheKernelTakes) {
             can_set_up(IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN));
 }
 
-// The kernel learnt them in this order, each version with all before.
+// Linux added the features in this order, so a newer one implies all older ones.
 TEST(UringProbe, FindsNothingNewerWithoutWhatIsOlder) {
   const uring_support support = probe_uring();
   if (!support.usable) GTEST_SKIP() << support.reason;
@@ -162,7 +162,7 @@ std::string describe(const uring_support& support) {
   return text;
 }
 
-// In processes of their own, which have not probed yet.
+// Runs in processes of their own, which have not probed yet.
 class UringProbeDeathTest : public testing::Test {
  protected:
   void SetUp() override {
@@ -200,7 +200,7 @@ TEST_F(UringProbeDeathTest, FindsKernelsThatAreTooOld) {
                           "IORING_REGISTER_PROBE\n"));
 }
 
-// The features that this process finds, except one that is refused.
+// Matches the features that this process finds, except one that is refused.
 auto all_but(bool uring_features::* missed) {
   return testing::Truly([missed](const std::string& found) {
     uring_support support = probe_uring();
@@ -217,7 +217,7 @@ TEST_F(UringProbeDeathTest, MissesOnlyWhatTheKernelRefuses) {
               all_but(&uring_features::message_from_anywhere));
 }
 
-// With room for `spare` descriptors, and then for many.
+// Probes with only `spare` descriptors left, and then with many.
 [[noreturn]] void find_with_too_few_descriptors(std::size_t spare) {
   // A sanitizer needs descriptors where it meets an exception's type for the first time.
   phrase(EMFILE, "");
@@ -238,7 +238,7 @@ TEST_F(UringProbeDeathTest, AsksAgainAfterAShortage) {
   }
 }
 
-// The result if only the first `call` fails.
+// Prints the result of a probe in which only the first `call` fails.
 [[noreturn]] void find_where_one_fails(const char* call, int error) {
   std::optional<gyre::test::fault> failing(std::in_place, call, error);
   const uring_support first = probe_uring();
@@ -252,7 +252,7 @@ TEST_F(UringProbeDeathTest, AsksAgainAfterAShortage) {
 
 auto finds(const std::string& what) { return testing::Eq("1 " + what + '\n'); }
 
-// In processes of their own, which have not probed yet.
+// Runs in processes of their own, which have not probed yet.
 class UringProbeFaultsDeathTest : public testing::Test {
  protected:
   void SetUp() override {

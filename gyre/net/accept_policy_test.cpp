@@ -91,7 +91,7 @@ TEST_F(AcceptPolicy, RefusesOnlySoManyAtOnce) {
   EXPECT_EQ(begin_pause(EMFILE).refused, 2u);
 }
 
-// The connection may be served when there is memory again.
+// A connection that waits may be served once there is memory again.
 TEST_F(AcceptPolicy, RefusesNoneForWantOfMemory) {
   connect(1);
   for (const int error : {ENOMEM, ENOBUFS, EINVAL}) EXPECT_EQ(begin_pause(error).refused, 0u);

@@ -38,8 +38,8 @@ class ConnectByName : public testing::Test {
   void listen_on(const ip_address& address, std::uint16_t port = 0) {
     listener_.emplace(loop_, endpoint(address, port));
   }
-  // On both addresses, at a port that is free on both: one that was chosen on one of them may be in
-  // use on the other, by a connection that has ended a short time ago, say.
+  // Listens on both addresses, at a port that is free on both: a port chosen on one address may be
+  // in use on the other, for example by a connection that has just ended.
   gyre::net::tcp_listener listen_on_both() {
     for (;;) {
       listen_on(v6);
@@ -50,7 +50,7 @@ class ConnectByName : public testing::Test {
       }
     }
   }
-  // At the listener's port.
+  // Connects to the listener's port.
   void begin(gyre::net::race_options options) {
     auto connecting = [](ConnectByName& test, gyre::net::race_options how) -> gyre::task<endpoint> {
       auto made = co_await gyre::net::connect(

@@ -37,7 +37,7 @@ class message {
     ++answers_;
     return record(type, ttl, bytes(4));
   }
-  // After all answers.
+  // Must follow all answers.
   message& soa(unsigned ttl, unsigned minimum) {
     ++authorities_;
     bytes data(2 + 16);

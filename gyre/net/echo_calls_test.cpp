@@ -84,8 +84,8 @@ class EchoCalls : public testing::TestWithParam<std::tuple<written_with, std::si
   std::size_t looks() const { return looks_; }
   bool on_uring() const { return std::string_view(loop_.metrics().io) == "uring"; }
 
-  /// The calls of this thread while each client sends `messages`, the next when the last was
-  /// answered.
+  /// The calls of this thread while each client sends `messages`, each after the answer to the one
+  /// before.
   calls calls_for(std::size_t messages) {
     const calls before;
     if (sleeps()) {
@@ -104,7 +104,7 @@ class EchoCalls : public testing::TestWithParam<std::tuple<written_with, std::si
           while (!is_answered(each, 0)) look();
           take_answer(each);
         }
-        look();  // when there is nothing
+        look();  // finds nothing
       }
     }
     const calls made = calls().since(before);
@@ -117,7 +117,7 @@ class EchoCalls : public testing::TestWithParam<std::tuple<written_with, std::si
     loop_.poll();
     ++looks_;
   }
-  // By system calls that are not counted.
+  // Uses system calls that are not counted.
   void ask_all() const {
     for (const peer& each : clients_) EXPECT_EQ(::write(each.fd(), "message", 7), 7);
   }
@@ -175,9 +175,9 @@ TEST_P(EchoCalls, AreNoMoreThanNeeded) {
     EXPECT_LE(made.received, few);
     return;
   }
-  // A socket that got less than there was room for is tried once more by a loop with a ring, when
-  // nothing comes for a while (which a busy machine may make of each sleep) or, if it never sleeps,
-  // once in many turns.
+  // A loop with a ring retries a read that did not fill its buffer once nothing has come for a
+  // while (on a busy machine perhaps in each sleep) or, if the loop never sleeps, once in many
+  // turns.
   const std::size_t tried = !on_uring() ? 0 : sleeps() ? all : looks() / 500 * connections();
   EXPECT_GE(made.received, all);
   EXPECT_LE(made.received, all + tried + few);

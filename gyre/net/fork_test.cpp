@@ -132,7 +132,7 @@ TEST_F(ForkedServers, GoOnInTheParentWhenTheChildHasDestroyedItsOwn) {
   peer before(tcp_at);
   EXPECT_EQ(ask(before, "parent"), "parent");
   for (const bool turns : {false, true}) {
-    // On the way at the fork.
+    // A message and a connection are in transit at the fork.
     before.text.clear();
     before.send("on the way");
     peer queued(tcp_at);

@@ -255,7 +255,7 @@ TEST(Fixed, DecodesWhatItEncodes) {
 
 TEST(Framing, EncodesWhatIsInTheBufferAlready) {
   const std::string text(3000, 'a');
-  for (int times = 0; times < 8; ++times) {  // so that it moves its bytes more than once
+  for (int times = 0; times < 8; ++times) {  // so that the buffer moves its bytes more than once
     gyre::io::buffer out;
     out.append(std::string(static_cast<std::size_t>(times) * 100, '-') + text);
     const std::size_t front = out.size() - text.size();

@@ -175,7 +175,7 @@ TEST(PassedSockets, NameMayHaveNoColon) {
   EXPECT_EQ(error_of(loop, send()), std::errc::invalid_argument);
 }
 
-// In a child, whose descriptors and environment the test may change.
+// Runs `function` in a child, whose descriptors and environment the test may change.
 template <class Function>
 int status_of_child(Function function) {
   const pid_t child = ::fork();

@@ -91,7 +91,7 @@ class Resolver : public testing::Test {
     server_["silent.test"] = {.manner = manner::silently};
   }
 
-  // The fake server only, and no hosts file.
+  // Options with only the fake server, and without a hosts file.
   resolver_options options() const {
     return {.servers = {server_.at()},
             .timeout = 20s,
@@ -190,7 +190,7 @@ TEST_F(Resolver, AsksByTcpForWhatIsTooLongForUdp) {
 
 volatile std::sig_atomic_t sigpipes_raised = 0;
 
-// Counts each SIGPIPE of the process, which ends a program by default.
+// Counts the SIGPIPEs of the process, each of which would end the program by default.
 class counted_sigpipes {
  public:
   counted_sigpipes() {

@@ -163,7 +163,7 @@ TEST_F(SocketFaults, AreToldAndLeaveNothingBehind) {
     EXPECT_EQ(open_descriptors(), before) << each.call;
     EXPECT_FALSE(loop_.io()->memory().lent()) << each.call;
   }
-  // All of them are still usable.
+  // All sockets are still usable.
   const auto came = gyre::sync_wait(loop_, stream.receive_fds(room_));
   EXPECT_EQ(came.fds.size(), 1u);
   EXPECT_EQ(gyre::sync_wait(loop_, udp_.receive(room_)), 1u);
@@ -228,7 +228,7 @@ TEST_F(SocketFaults, SegmentsAreSentOneByOneWhenTheKernelCannotCutThem) {
     EXPECT_EQ(sent, much.size());
     EXPECT_EQ(no_checksums.hits(), 1);
     std::array<std::byte, 2000> room;
-    EXPECT_EQ(co_await udp_.receive(room), 1u);  // what was there
+    EXPECT_EQ(co_await udp_.receive(room), 1u);  // the datagram of the set-up
     for (int i = 0; i < 5; ++i) EXPECT_EQ(co_await udp_.receive(room), 1000u);
   };
   gyre::sync_wait(loop_, send());
@@ -311,7 +311,7 @@ TEST_P(FailingAccept, MakesItPause) {
     {
       const fault exhausted("accept4", GetParam(), {.times = -1});
       server_.start();
-      turn_until(loop_, [&] { return exhausted.hits() > 2; });  // it tries again
+      turn_until(loop_, [&] { return exhausted.hits() > 2; });  // the server tries again
       loop_.run_for(std::chrono::milliseconds(20));
       EXPECT_LT(exhausted.hits(), 100) << "but does not spin";
     }
@@ -382,7 +382,7 @@ TEST_F(ServerFaults, TheClientIsToldOfErrorsOfConnecting) {
   };
   for (const auto& [call, error] : all) {
     const int before = open_descriptors();
-    server_.pause_accepting();  // its calls must not be counted
+    server_.pause_accepting();  // the server's calls must not be counted
     settle(loop_);
     {
       tcp_client client(loop_);

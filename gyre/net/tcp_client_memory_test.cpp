@@ -28,7 +28,8 @@ namespace {
 
 long allocations_before_failure = -1;  // negative: none fails
 
-// Both out of line: otherwise GCC looks through new and delete and finds aligned_alloc and free.
+// Both functions are out of line: otherwise GCC inlines new and delete and finds aligned_alloc and
+// free.
 [[gnu::noinline]] void* allocate(std::size_t size, std::size_t alignment) noexcept {
   if (allocations_before_failure >= 0 && allocations_before_failure-- == 0) return nullptr;
   const std::size_t parts = (std::max<std::size_t>(size, 1) + alignment - 1) / alignment;
@@ -91,7 +92,7 @@ TEST(TcpClientWithoutMemory, ConnectsInTheEnd) {
         try {
           loop.run_for(100us);
         } catch (const std::bad_alloc&) {
-          continue;  // the loop's own
+          continue;  // a failure of the loop's own
         }
       }
       failed = allocations_before_failure < 0;
@@ -133,7 +134,7 @@ TEST(TcpClientWithoutMemory, IsClosedByItsLoopAllTheSame) {
 class ServerWithoutMemory : public testing::Test {
  protected:
   // Sends a message in two parts, the first of which has to be kept, while an allocation fails.
-  // Whether one did.
+  // True if an allocation failed.
   bool send_message(const peer& client, long allocations_before, const auto& first_came,
                     const auto& over) {
     client.send(first_part);

@@ -331,7 +331,7 @@ TEST_F(TcpClient, FindsTheServerByItsName) {
 // Only the time limit under test ever passes: the other limits are hours.
 class TcpClientOfAHost : public TcpClient {
  protected:
-  // At the server's port, of which the client knows by name.
+  // Connects by name to the server's port.
   void connect(std::chrono::nanoseconds resolution_delay) {
     make({.connect_timeout = 1h, .resolution_delay = resolution_delay});
     client->connect(names, "host.test", server->local_endpoint().port());
@@ -429,7 +429,7 @@ TEST_F(TcpClient, ChangesToAnotherServer) {
   server->listen(any_port());
   make().connect(server->local_endpoint(0));
   turn_until(loop, [&] { return ups == 1; });
-  client->connect(server->local_endpoint(0));  // is there already
+  client->connect(server->local_endpoint(0));  // is connected to it already
   client->connect(server->local_endpoint(1));
   turn_until(loop, [&] { return ups == 2; });
   EXPECT_EQ(ends.size(), 1u);
@@ -585,7 +585,7 @@ TEST_F(TcpClient, OtherThreadsCallsKeepTheirOrder) {
   client->connect(server->local_endpoint());
   client->send("first ");
   turn_until(loop, [&] { return echoed == "first "; });
-  client->connect(server->local_endpoint());  // is there already
+  client->connect(server->local_endpoint());  // is connected to it already
   client->send("second ");
   turn_until(loop, [&] { return echoed == "first second "; });
   EXPECT_EQ(ups, 1);

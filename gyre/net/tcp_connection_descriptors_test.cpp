@@ -59,7 +59,7 @@ struct pipe_ends {
     out.reset(fds[0]);
     in.reset(fds[1]);
   }
-  // Whether no descriptor of the other end is open, except `in`.
+  // Drops `in`; true if no other descriptor of the other end is open.
   bool is_at_end() {
     in.reset();
     char byte = 0;
@@ -260,7 +260,7 @@ class few_descriptors {
   rlimit before_{};
 };
 
-// A server that sends its one file for each byte that comes.
+// A server that sends its only file for each received byte.
 class ServerOfAFile : public testing::Test {
  protected:
   ServerOfAFile() {
@@ -311,7 +311,8 @@ TEST_F(ServerOfAFile, OutlivesPeersThatAskAgainAndAgainAndReadNothing) {
   }
 }
 
-// The first file of a connection does not count: many downloads at a time are no attack.
+// A connection's first file does not count towards the limit: many concurrent downloads are no
+// attack.
 TEST_F(ServerOfAFile, SendsOneFileToEachOfMany) {
   std::vector<peer> many;
   for (int i = 0; i < 50; ++i) {

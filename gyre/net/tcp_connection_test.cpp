@@ -179,7 +179,7 @@ TEST_F(TcpConnection, SendsPiecesAndBuffersInOrder) {
   EXPECT_EQ(client.receive(loop, expected.size() + 5), expected + "small");
 }
 
-// Pitfall: output unbounded.
+// Pitfall: unbounded output.
 TEST_F(TcpConnection, ASlowReaderIsGivenUpAtTheLimit) {
   make({.connections = {.output_limit = 1'000'000}});
   start();
@@ -248,7 +248,7 @@ TEST_F(TcpConnection, APeerThatNeverReadsIsNotReadFromEither) {
   EXPECT_FALSE(connection->reading_paused());
 }
 
-// With default options, as README's echo server.
+// The server has default options, like README's echo server.
 TEST_F(TcpConnection, PeersThatNeverReadTakeAFewMebibytesEach) {
   std::vector<tcp_connection*> all;
   server->on_connection([&](tcp_connection& c) {
@@ -392,7 +392,7 @@ TEST_F(TcpConnectionWithMessages, AreNotTimedOutWhileTheProgramDoesNotRead) {
   EXPECT_FALSE(end);
 }
 
-// The calls of on_high_water and on_low_water must agree with the pending output at that time.
+// Each call of on_high_water and on_low_water must agree with the pending output at that time.
 TEST_F(TcpConnection, TellsOfHighAndLowWaterAsItIs) {
   gyre::loop busy({.batch = 1});
   server.emplace(busy, tcp_server_options{.connections = {.high_water = 300'000, .low_water = 1}});
@@ -749,11 +749,11 @@ TEST_F(TcpConnectionWithOutput, IsNotIdleWhileThePeerTakesSome) {
   }
 }
 
-// The kernel tells of a Unix socket's output in pieces, of which each is gone when all of it was
-// read.
+// The kernel counts a Unix socket's pending output in pieces: a piece is pending until its last
+// byte is read.
 constexpr std::size_t most_of_unix_piece = 40'000;
 
-// The same within the machine, where nothing is acknowledged before it is read.
+// The same on a Unix socket, where bytes are acknowledged only when they are read.
 class UnixConnectionToASlowPeer : public TcpConnectionToASlowPeer {
  protected:
   void open_local(gyre::net::connection_options how, bool closes) {
@@ -847,7 +847,7 @@ TEST_F(TcpConnection, CloseDoesNotWaitLongForThePeersEnd) {
   peer client = connect();
   connection->close(std::chrono::hours(1));
   connection->close(10ms);
-  connection->close();  // not later
+  connection->close();  // does not extend the limit
   wait_for_end();
   EXPECT_FALSE(ends[0]) << "all had been sent: " << ends[0].message();
   EXPECT_TRUE(client.receive_end(loop));
@@ -919,7 +919,7 @@ TEST_F(TcpConnection, AnAnswerIsHeardThoughSendingFails) {
   EXPECT_EQ(completions, 0);
 }
 
-// Reading does not report it.
+// Sending fails, which reading does not report.
 class TcpConnectionThatCannotSend : public TcpConnection {
  protected:
   void make_one(std::chrono::nanoseconds close_timeout) {
@@ -1110,7 +1110,7 @@ class IdleTcpConnections : public testing::Test {
     virtual_time.turn_until([&] { return opened.size() > before; });
     return made;
   }
-  // In steps so small that each part of the connections is checked in time.
+  // Passes the time in steps so small that each part of the connections is checked in time.
   void pass(std::chrono::nanoseconds elapsed) {
     constexpr int pieces = 1000;
     for (int i = 0; i < pieces; ++i) {
@@ -1315,8 +1315,8 @@ TEST_F(TcpConnection, TasksPostedToAConnectionThatEndsMeanwhileAreDropped) {
   settle(loop);
 }
 
-// Pitfalls: the read callback frees the channel, then the write callback is read from it; close
-// after close; close inside every callback.
+// Pitfalls: the read callback frees the channel, whose write callback is then read; a second close;
+// close inside every callback.
 enum class moment { connected, message, write_complete, high_water, low_water, peer_ended, closed };
 enum class deed { close, abort, destroy_server, stop_server, send, pause };
 
@@ -1335,7 +1335,7 @@ class TcpConnectionCallback : public TcpConnection,
       case deed::send: c.send("sent in a callback"); break;
       case deed::pause: c.pause_reading(); break;
     }
-    // It is still there.
+    // The connection still exists.
     c.send("and after that");
     c.close();
   }
@@ -1373,7 +1373,7 @@ TEST_P(TcpConnectionCallback, MayDoAnything) {
   peer client(server->local_endpoint());
   client.send("x");
   client.end_sending();
-  client.receive(loop, std::string::npos);  // to the end, whichever
+  client.receive(loop, std::string::npos);  // until the connection ends in any way
   turn_until(loop, [&] { return acted; });
   if (std::get<1>(GetParam()) == deed::destroy_server) {
     settle(loop);

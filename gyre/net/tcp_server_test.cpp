@@ -146,7 +146,7 @@ TEST_F(TcpServer, LeavesConnectionsAboveTheLimitInTheQueue) {
   EXPECT_EQ(server->metrics().refused, 0u);
 }
 
-// A connection's end schedules an accept, and another peer takes the slot before that runs.
+// A connection's end schedules an accept, and another peer takes the slot before that accept runs.
 TEST_F(TcpServer, StaysFullWhenAPlaceIsTakenAtOnce) {
   server.emplace(loop, tcp_server_options{.max_connections = 1});
   auto [served, other] = gyre::net::socket_pair();
@@ -170,7 +170,7 @@ TEST_F(TcpServer, StaysFullWhenAPlaceIsTakenAtOnce) {
   EXPECT_EQ(waiting.receive(loop, 1), "y");
 }
 
-// Found on io_uring, where the kernel accepts the whole queue before the server can stop it.
+// Regression on io_uring, where the kernel accepts the whole queue before the server can stop it.
 TEST_F(TcpServer, TakesNoDescriptorsBeyondItsLimit) {
   const auto descriptors = [] {
     return std::distance(std::filesystem::directory_iterator("/proc/self/fd"), {});
@@ -234,7 +234,7 @@ TEST_F(TcpServer, SurvivesThatThereAreNoDescriptorsLeft) {
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
   ASSERT_EQ(errors.size(), 1u) << "told once";
   EXPECT_EQ(errors[0], std::errc::too_many_files_open);
-  peer late = connect();  // it recovers
+  peer late = connect();  // the server recovers
   late.send("x");
   EXPECT_EQ(late.receive(loop, 1), "x");
   clients[0].receive(loop, std::string::npos);
@@ -260,7 +260,7 @@ TEST_F(TcpServer, ManyConnectAndDisconnect) {
   EXPECT_EQ(closes, static_cast<int>(rounds * width));
 }
 
-// A budget for what is done at once in a turn must not change what send() does.
+// A bound on the work of a turn must not change the effect of send().
 TEST_F(TcpServer, ABroadcastEndsNoneWhoseKernelHasRoomForIt) {
   start({.connections = {.high_water = 8'000, .output_limit = 16'000}});
   std::vector<peer> members;
@@ -546,7 +546,7 @@ TEST_F(TcpServer, StopAbortsAtAPointInTime) {
   }
 }
 
-// As runtime.hpp shows it.
+// The example in runtime.hpp.
 TEST(TcpServerOfARuntime, IsStoppedByItsEnd) {
   gyre::runtime runtime({.loops = 1});
   runtime.run([](gyre::runtime& rt) -> gyre::task<> {
@@ -594,7 +594,7 @@ TEST_F(TcpServer, MayBeStoppedBeforeItStarts) {
 TEST_F(TcpServer, AServerThatIsStoppedListensNoMore) {
   server.emplace(loop);
   server->stop(1s);
-  server->listen(any_port());  // before its loop knows
+  server->listen(any_port());  // before the loop has stopped it
   EXPECT_THROW(static_cast<void>(server->local_endpoint()), std::out_of_range);
   server->start();
   settle(loop);
@@ -643,7 +643,7 @@ TEST_F(TcpServer, MayBeDestroyedAtAnyTime) {
   const std::string much = long_text(4'000'000);
   server->for_each([&](tcp_connection& c) { c.send(much); });
   loop.poll();
-  server.reset();  // and the loop goes with what is left of it
+  server.reset();  // the loop is then destroyed with the server's remaining tasks
   EXPECT_EQ(closes, 0);
 }
 
@@ -661,7 +661,7 @@ TEST_F(TcpServer, MayBeStoppedByACoroutine) {
   EXPECT_EQ(closes, 1);
 }
 
-// Its end would otherwise take the parent's sockets out of epoll.
+// The copy's destructor must not take the parent's sockets out of epoll.
 TEST_F(TcpServer, AForkedChildMayDestroyItsCopy) {
   start();
   settle(loop);
@@ -762,7 +762,7 @@ TEST_P(TcpServerOnLoops, KeepsItsLimit) {
     std::vector<peer> clients;
     for (int i = 0; i < 8; ++i) clients.emplace_back(server.local_endpoint());
     for (peer& each : clients) each.send("x");
-    // In the order in which their turn comes.
+    // The clients are served in any order.
     turn_until(loop, [&] {
       EXPECT_LE(server.metrics().connections, 5u);
       for (peer& each : clients) {
@@ -778,7 +778,7 @@ TEST_P(TcpServerOnLoops, KeepsItsLimit) {
   EXPECT_GT(served, 0);
 }
 
-// Mainly for ThreadSanitizer: everything that crosses threads.
+// Mainly for ThreadSanitizer: covers everything that crosses threads.
 TEST_P(TcpServerOnLoops, MayBeDestroyedByAnyThreadWhileItIsBusy) {
   for (int round = 0; round < unless_sanitized(10, 2); ++round) {
     gyre::loop_pool pool(2);
@@ -832,7 +832,7 @@ TEST_P(TcpServerOnLoops, MayBeDestroyedByAHandler) {
   std::atomic<bool> destroyed = false;
   std::once_flag once;
   server->on_message([&](tcp_connection& c, input& in) {
-    // The other loop's handlers must not wait for the one that destroys the server.
+    // A handler on the other loop must not wait for the handler that destroys the server.
     std::call_once(once, [&] {
       server.reset();
       destroyed = true;
@@ -992,7 +992,7 @@ TEST_F(TcpServerWithoutMemory, MayBeDestroyed) {
     };
     start();
     server->on_message([&](tcp_connection& c, input& in) {
-      echo(c, in);  // so that the loop still has to call it
+      echo(c, in);  // so that the loop still has to call on_write_complete
       if (by_a_handler) destroy();
     });
     server->on_write_complete([](tcp_connection&) {});

@@ -196,7 +196,7 @@ TEST(Tcp, CarriesMuchThroughTinyBuffersBothWaysAtOnce) {
                                        read(both.server)));
 }
 
-// Each operation, when the peer resets the connection before it, and while it waits.
+// Tests each operation with a reset by the peer before the operation, and while it waits.
 TEST(Tcp, ResetByThePeerEndsEveryOperation) {
   gyre::loop loop;
   std::array<std::byte, 100> room;
@@ -270,7 +270,7 @@ TEST(Tcp, ConnectTellsThatNobodyListens) {
 
 TEST(Tcp, ConnectToItselfIsRefused) {
   gyre::loop loop;
-  // Bound, but not listening: connects from that port to itself.
+  // A bound socket that does not listen and connects to itself.
   const endpoint itself = [&] {
     auto probe =
         gyre::net::socket::open(gyre::net::address_family::ipv4, gyre::net::socket_type::stream);
@@ -374,7 +374,7 @@ TEST(Tcp, AcceptOutlastsALackOfDescriptors) {
     turns = loop.metrics().turns;
   };
   gyre::sync_wait(loop, starve());
-  EXPECT_LT(turns, 20u);  // it waits instead of trying all the time
+  EXPECT_LT(turns, 20u);  // the listener waits between its attempts
   for (int i = 0; i < 4; ++i) {
     char byte = 0;
     EXPECT_EQ(::recv(clients[static_cast<std::size_t>(i)].fd(), &byte, 1, 0), 0);  // told
@@ -402,11 +402,12 @@ TEST(Tcp, AcceptWithoutEvenAReserveTriesAgainLater) {
   ::rlimit none = old;
   none.rlim_cur = static_cast<::rlim_t>(lowest);
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
-  tcp_listener listener(loop, std::move(listening));  // finds none for its reserve
+  tcp_listener listener(loop, std::move(listening));  // finds no descriptor for its reserve
   static_cast<void>(client.connect(where));
 
   const auto accept = [&]() -> task<> { co_await listener.accept(); };
-  // While it pauses it can be stopped, closed, and given up.
+  // While the listener pauses, a wait for it can be stopped, limited and destroyed, and it can be
+  // closed.
   EXPECT_EQ(error_of(loop, gyre::with_timeout(accept(), 3ms)), std::errc::timed_out);
   const auto within = [&]() -> task<> { co_await listener.accept().within(3ms); };
   EXPECT_EQ(error_of(loop, within()), std::errc::timed_out);
@@ -437,7 +438,7 @@ TEST(Tcp, ConnectsAndDisconnectsThousandsOfTimes) {
       tcp_stream peer = co_await connect(listener.local_endpoint());
       if (made % 4 == 0) co_await peer.write_all("x");
       if (made % 4 == 1) peer.shutdown(shutdown_side::both);
-      peer.reset();  // leaves no TIME_WAIT behind
+      peer.reset();  // so that no socket stays in TIME_WAIT
     }
     all.request_stop();
   };
@@ -463,7 +464,7 @@ TEST(Tcp, RaceTakesTheFirstThatAnswersAndClosesTheOthers) {
   EXPECT_EQ(gyre::sync_wait(loop, race({good}, 1h)), good);
   // A failure starts the next attempt at once.
   EXPECT_EQ(gyre::sync_wait(loop, race({nobody, nobody, good}, 1h)), good);
-  // Silence starts it after the delay.
+  // A silent server starts the next attempt after the delay.
   EXPECT_EQ(gyre::sync_wait(loop, race({silent.where(), good}, 1ms)), good);
   const auto fails = [&](std::vector<endpoint> candidates) -> task<> {
     co_await race(std::move(candidates), 1ms);
@@ -496,7 +497,7 @@ TEST(Tcp, RaceTakesIPv6AndIPv4InTurns) {
       return gone.local_endpoint();
     };
     const endpoint none = nobody(first), none_either = nobody(other);
-    // Each is refused at once, until one answers.
+    // Each attempt is refused at once, until a server answers.
     EXPECT_EQ(gyre::sync_wait(loop, race({none, good, also_good})), also_good);
     EXPECT_EQ(gyre::sync_wait(loop, race({none, good, none_either, also_good})), good);
     EXPECT_EQ(gyre::sync_wait(loop, race({none, none, good, none_either, also_good})), also_good);
@@ -572,7 +573,7 @@ TEST(Tcp, WaitingCoroutinesMayBeDestroyed) {
   wait(here, connecting()).drop();
   wait(here, accepting()).drop();
   wait(here, reading()).drop();
-  // When it has just been closed, too.
+  // A wait whose listener or stream has just been closed can be dropped, too.
   auto accepts = wait(here, accepting());
   listener.close();
   accepts.drop();

@@ -203,7 +203,7 @@ TEST(UdpClientFaults, AreThrown) {
   udp_client client(server.local_endpoint());
   for (const auto& [call, error] :
        {std::pair("send", ENOBUFS), std::pair("recv", ENOMEM), std::pair("poll", ENOMEM)}) {
-    // A failure before the question concerns what came before it.
+    // The first recv() drops earlier datagrams; its failure would not concern the question.
     const fault failing(call, error, {.after = call == std::string("recv") ? 1 : 0});
     EXPECT_EQ(code_of([&] { client.ask("?", 10s); }), error) << call;
   }

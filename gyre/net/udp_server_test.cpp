@@ -116,7 +116,7 @@ TEST_F(UdpServer, DeliversEmptyDatagrams) {
   for (const char* each : {"", "between", ""}) EXPECT_EQ(answer(client), each);
 }
 
-// Pitfall: an allocation per datagram, no recvmmsg.
+// Pitfall: an allocation and a system call per datagram, without recvmmsg.
 TEST_F(UdpServer, TakesManyAtATimeAndForgetsNone) {
   start({.batch = 8});
   udp_client client(server->local_endpoint());
@@ -145,8 +145,8 @@ TEST_F(UdpServer, DropsAndCountsWhatIsTooLong) {
   EXPECT_EQ(server->metrics().truncated, 1u);
 }
 
-// No event reports when the client's queue has room; epoll even reports again and again that it
-// has.
+// No event reports room in the client's queue: epoll reports the socket as writable again and again
+// although the queue is full.
 TEST_F(UdpServer, IsNotHeldUpByAUnixClientWhoseQueueIsFull) {
   using gyre::net::socket;
   const auto open = [] {
@@ -162,7 +162,7 @@ TEST_F(UdpServer, IsNotHeldUpByAUnixClientWhoseQueueIsFull) {
     return ::sendto(by.fd(), "x", 1, 0, to.data(), to.size()) == 1;
   };
   for (int sent = 1; sent > 0;) {
-    const socket other = open();  // whose own buffer may be full first
+    const socket other = open();  // since a sender's own buffer may be full first
     for (sent = 0; send(other, rude_at);) ++sent;
   }
   udp_client good(at,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Datagrams for coroutines: UDP, alone and in batches, and Unix datagrams.
+// Tests of datagrams for coroutines: UDP, single and in batches, and Unix datagrams.
 #include <gyre/net/udp_socket.hpp>
 
 #include <gyre/exec/loop.hpp>
@@ -133,7 +133,7 @@ TEST(Udp, GoesInBatches) {
     EXPECT_EQ(came[7], "7");
     EXPECT_EQ(came[30], std::string(50, 'l'));
     EXPECT_EQ(came[31], "");
-    // The one that fails stops it.
+    // A datagram that cannot be sent ends the batch.
     out.clear();
     EXPECT_TRUE(out.add("good", to));
     const std::string huge(70'000, 'h');
@@ -267,7 +267,8 @@ TEST(UnixDatagrams, GoByNameAndInPairs) {
   gyre::sync_wait(loop, run());
 }
 
-// No event reports when there is room; epoll even reports again and again that there is.
+// No event reports room in the peer's queue: epoll reports the socket as writable again and again
+// although the queue is full.
 TEST(UnixDatagrams, ToAnAddressWhoseQueueIsFullFailAtOnce) {
   gyre::loop loop;
   unix_datagram full(loop, endpoint::unix_abstract("gyre-full-" + std::to_string(::getpid())));
@@ -289,14 +290,14 @@ TEST(UnixDatagrams, ToAnAddressWhoseQueueIsFullFailAtOnce) {
   const auto send_one = [&]() -> task<> { co_await sender.send_to("x", to); };
   EXPECT_EQ(error_of(loop, read_one()), std::error_code());
   EXPECT_EQ(error_of(loop, send_one()), std::error_code());
-  // One that is connected waits.
+  // A connected socket waits for room.
   sender.connect(to);
   const auto send_to_peer = [&]() -> task<> { co_await sender.send("x"); };
   EXPECT_EQ(error_of(loop, gyre::with_timeout(send_to_peer(), 1ms)), std::errc::timed_out);
   gyre::sync_wait(loop, gyre::when_all(send_to_peer(), read_one()));
 }
 
-// Descriptors that were not requested.
+// The descriptors were not requested.
 TEST(UnixDatagrams, CloseDescriptorsThatComeAlong) {
   gyre::loop loop;
   auto [one, other] = gyre::net::datagram_pair(loop);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Unix sockets for coroutines: names, stale files, and descriptors that are passed.
+// Tests of Unix sockets for coroutines: names, stale files, and passed descriptors.
 #include <gyre/net/unix_stream.hpp>
 
 #include <gyre/exec/loop.hpp>
@@ -46,7 +46,7 @@ using gyre::net::unix_listener;
 using gyre::net::unix_stream;
 using gyre::test::error_of;
 
-/// A directory that is removed with all in it.
+/// A temporary directory, which is removed with its contents.
 class directory {
  public:
   directory() {
@@ -209,10 +209,10 @@ TEST(UnixStream, LeaksNoDescriptorThatCannotBeTaken) {
   const std::vector<int> fds(10, pipe.write_end.get());
   const std::byte byte{'x'};
   std::array<std::byte, 100> room;
-  // By a read without support for descriptors.
+  // Descriptors arrive at a read that does not support them.
   gyre::sync_wait(loop, one.send_fds(std::span(&byte, 1), fds));
   gyre::sync_wait(loop, other.read_some(room));
-  // By a receive with room for fewer descriptors.
+  // More descriptors arrive than the process may open.
   gyre::sync_wait(loop, one.send_fds(std::span(&byte, 1), fds));
   ::rlimit old{};
   ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &old), 0);

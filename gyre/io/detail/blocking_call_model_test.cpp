@@ -20,7 +20,7 @@
 #include <new>
 #include <utility>
 
-// Stand-ins for the operations on files, as far as the call sees them.
+// Stand-ins for the operations on files, reduced to their interface to the call.
 namespace gyre::io::detail {
 
 class file_steps {
@@ -39,7 +39,7 @@ using gyre::inplace_stop_source;
 using gyre::inplace_stop_token;
 using gyre::io::detail::file_steps;
 
-// A thread for the one operation.
+// Runs its only operation on a thread of its own.
 struct worker final : gyre::executor {
   void post(gyre::operation& op) noexcept override {
     thread = std::make_unique<model::thread>([&op] { op.execute(); });
@@ -55,7 +55,7 @@ struct shelf final : gyre::executor {
   gyre::operation* left = nullptr;
 };
 
-// Its operation runs on the thread that waits for it.
+// Runs its operation on the thread that waits for it.
 struct bell final : gyre::executor {
   void post(gyre::operation& op) noexcept override {
     left = &op;
@@ -78,7 +78,7 @@ struct on_the_spot final : gyre::executor {
 
 struct fake_promise : gyre::detail::promise_base {};
 
-// The memory that a coroutine's handle points to, in all compilers; resumed, it calls a function.
+// The memory to which a coroutine's handle points, in all compilers; resuming it calls a function.
 struct fake_frame {
   void (*resume)(void* frame) = [](void* frame) { static_cast<fake_frame*>(frame)->go_on(); };
   void (*destroy)(void* frame) = nullptr;
@@ -98,7 +98,7 @@ struct caller {
   bool suspend() {
     return call.begin(std::coroutine_handle<fake_promise>::from_promise(frame.promise), context);
   }
-  // Whether the call was made, and the wait not cancelled.
+  // True if the call was made and the wait was not cancelled.
   bool has_value() { return call.end(); }
 
   gyre::task_context context;

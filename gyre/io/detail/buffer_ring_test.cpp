@@ -39,7 +39,7 @@ class BufferRing : public testing::Test {
     if (std::exchange(open_, false)) io_uring_queue_exit(&ring_);
   }
 
-  // Receives a pending message: the buffer and the count, or nothing.
+  // Receives a message; returns the number of the buffer and the count of bytes, or nothing.
   std::optional<std::pair<std::uint16_t, std::size_t>> receive(const std::string& text) {
     EXPECT_EQ(::send(ends_.second.get(), text.data(), text.size(), 0), std::ssize(text));
     io_uring_sqe* const sqe = io_uring_get_sqe(&ring_);

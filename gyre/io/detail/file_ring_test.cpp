@@ -194,7 +194,7 @@ TEST_F(FileRing, SaysWhatCameOfACallThatIsCancelledTooLate) {
   EXPECT_EQ(made->count(), 4U);
 }
 
-// Calls that are found done while another one is awaited.
+// Other calls are found complete while the end of the cancelled call is awaited.
 TEST_F(FileRing, CancelsOneWithoutLosingTheOthers) {
   file_ring ring;
   const open_pipe silent;
@@ -357,7 +357,7 @@ class FilesOfALoop : public WithFilesOnRing {
   std::string path_;
 };
 
-// Reads eight bytes when there are some.
+// A read of it returns eight bytes, once there are some.
 file slow_file() { return file(gyre::unique_fd(::eventfd(0, EFD_CLOEXEC))); }
 void let_go_on(const file& slow) { EXPECT_EQ(::eventfd_write(slow.fd(), 1), 0); }
 
@@ -403,7 +403,7 @@ TEST_F(FilesOfALoop, AreLeftToThePoolWhereThereIsNoLoop) {
   EXPECT_EQ(gyre::io::blocking_pool().metrics().submitted, before + 1);
 }
 
-// One block of a file, which many write and read at once.
+// Writes and reads one block of a file, as many coroutines do at the same time.
 task<> write_and_read(const file& of, std::size_t block, std::size_t size) {
   std::vector<std::byte> bytes(size);
   for (std::uint32_t round = 0; round < 3; ++round) {

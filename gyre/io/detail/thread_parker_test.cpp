@@ -97,7 +97,7 @@ TEST(ThreadParker, IsWokenFromAnotherThread) {
 TEST(ThreadParker, TellsTheWakerThatEndsAPark) {
   thread_parker parker;
   std::atomic<bool> found = false;
-  // It wakes as soon as the other has parked, not before.
+  // Wakes the owner as soon as the owner has parked, not before.
   std::jthread waker([&] {
     while (!parker.unpark()) std::this_thread::yield();
     found = true;
@@ -133,7 +133,7 @@ class handles_sigusr1 {
   handles_sigusr1(const handles_sigusr1&) = delete;
   handles_sigusr1& operator=(const handles_sigusr1&) = delete;
   ~handles_sigusr1() {
-    std::signal(SIGUSR1, SIG_IGN);  // discards one that is on its way
+    std::signal(SIGUSR1, SIG_IGN);  // discards a pending signal
     sigaction(SIGUSR1, &before_, nullptr);
   }
 
@@ -146,7 +146,7 @@ TEST(ThreadParker, ReturnsAfterASignal) {
   const handles_sigusr1 scope([](int) { ++handled; });
   thread_parker parker;
   const pthread_t owner = pthread_self();
-  // Again and again: a signal that comes before the park does not end it.
+  // Sends repeatedly: a signal that comes before the park does not end it.
   std::jthread sender([owner](const std::stop_token& stop) {
     while (!stop.stop_requested()) {
       pthread_kill(owner, SIGUSR1);
