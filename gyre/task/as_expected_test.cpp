@@ -36,7 +36,7 @@ task<void> fails<void>(std::errc error) {
 }
 task<std::unique_ptr<int>> gives(int value) { co_return std::make_unique<int>(value); }
 
-// Fails, and must not be asked to throw.
+// An awaiter that fails, and must not be made to throw.
 struct leaf {
   bool* thrown;
   static bool await_ready() noexcept { return true; }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests of what counts as awaitable, and of making tasks of it.
+// Tests of which types count as awaitable, and of converting awaitables to tasks.
 #include <gyre/task/as_task.hpp>
 
 #include <gyre/base/slab.hpp>
@@ -20,7 +20,7 @@ using gyre::as_task;
 using gyre::sync_wait;
 using gyre::task;
 
-// Gives the number in each of the ways there are to be awaited.
+// These types return the number, each by one of the ways to be awaitable.
 struct is_an_awaiter {
   static bool await_ready() noexcept { return true; }
   static void await_suspend(std::coroutine_handle<>) noexcept {}

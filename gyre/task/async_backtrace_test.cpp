@@ -24,7 +24,7 @@ namespace {
 using gyre::task;
 using ::testing::HasSubstr;
 
-// Three frames, on lines that are told.
+// Three nested coroutines, which report the lines of their awaits.
 task<gyre::async_backtrace> inner(unsigned& line) {
   line = std::source_location::current().line() + 1;
   gyre::async_backtrace trace = co_await gyre::current_backtrace();
@@ -139,7 +139,7 @@ TEST_F(AsyncBacktrace, AScopeListsItsLiveTasks) {
   EXPECT_TRUE(afterwards.empty());
 }
 
-// Never resumed by anybody.
+// A wait that never ends.
 struct forever {
   static constexpr bool await_ready() noexcept { return false; }
   static constexpr void await_suspend(std::coroutine_handle<>) noexcept {}

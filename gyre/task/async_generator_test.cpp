@@ -228,7 +228,7 @@ TEST(AsyncGenerator, DestroyedInTheMiddleDestroysItsLocals) {
   EXPECT_EQ(alive.use_count(), 1);
 }
 
-// Waits until it is destroyed.
+// A wait that ends only by the coroutine's destruction.
 struct forever {
   static bool await_ready() noexcept { return false; }
   static void await_suspend(std::coroutine_handle<>) noexcept {}

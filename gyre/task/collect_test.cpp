@@ -43,7 +43,7 @@ using gyre::test::unless_sanitized;
 using std::chrono::nanoseconds;
 using testing::ElementsAre;
 
-// The tasks that run, and those that have run.
+// Counts the tasks that run and those that have run.
 struct census {
   int running = 0;
   int most = 0;
@@ -133,7 +133,7 @@ TEST_F(Collect, AnEmptyRangeGivesNoResults) {
 }
 
 TEST_F(Collect, StartsTheNextAsSoonAsOneEnds) {
-  // In batches of two, the third would wait for the first.
+  // If tasks ran in batches of two, the third would wait for the first.
   run(collect(5, [this](std::size_t i) { return one(i == 0 ? 10s : 1s, static_cast<int>(i)); }, 2));
   std::vector<int> seconds;
   for (const nanoseconds each : census_.starts) {
@@ -269,8 +269,8 @@ TEST_F(Collect, ErrorsStopsAndEndsRaceOnSeveralThreads) {
                 source.get_token());
       ADD_FAILURE() << "one of them fails";
     } catch (const std::runtime_error&) {
-      // While the thirtieth waits for its thread, the odd ones pass it on the other, until the five
-      // that may be under way are 30, 32, 34, 36 and 38.
+      // While task 30 waits for its thread, odd tasks overtake it on the other thread, until the
+      // five tasks under way are 30, 32, 34, 36 and 38.
       EXPECT_LE(ran, 39);
     }
   }

@@ -116,7 +116,7 @@ TEST(CompilerTraps, ParametersAreDestroyedOnceWhenTheBodyThrows) {
   EXPECT_TRUE(count.even()) << count.made << " made, " << count.destroyed << " destroyed";
 }
 
-// GCC 15 leaks what a structured binding takes from a co_await (124584).
+// GCC 15 leaks the object that a structured binding takes from a co_await (124584).
 TEST(CompilerTraps, StructuredBindingOfANamedResultLeaksNothing) {
   tally count;
   auto pair = [](tally& to) -> task<std::pair<counted, int>> {
@@ -146,8 +146,8 @@ TEST(CompilerTraps, AwaitThatIsNotReachedDoesNotRun) {
   EXPECT_EQ(runs, 1);
 }
 
-// GCC 12 copies an awaiter that passes through an await_transform() by reference, in Debug builds;
-// a copy of this one would never be resumed.
+// In Debug builds, GCC 12 copies an awaiter that an await_transform() passes on by reference; a
+// copy of this awaiter would never be resumed.
 struct set_by_hand {
   static bool await_ready() noexcept { return false; }
   void await_suspend(std::coroutine_handle<> h) noexcept { waiting = h; }
@@ -181,7 +181,7 @@ TEST(CompilerTraps, AwaitersAreAwaitedInPlace) {
 
 enum class when { returning_void, returning_bool, returning_handle };
 
-// Throws where it should suspend: the coroutine then goes on, with the exception.
+// Throws instead of suspending; the coroutine then goes on with the exception.
 template <when Kind>
 struct throws_in_await_suspend {
   static bool await_ready() noexcept { return false; }
@@ -210,11 +210,11 @@ TEST(CompilerTraps, ExceptionOfAwaitSuspendIsTheCoroutines) {
 }
 
 // Clang before 19 may use the frame after await_suspend() has handed it to another thread (LLVM
-// 56301, 65018, 72006). The other thread is as quick as it can be; ThreadSanitizer watches.
+// 56301, 65018, 72006). The other thread resumes at once, so that ThreadSanitizer finds such a use.
 template <when Kind>
 struct hands_over : gyre::detail::resumption {
   explicit hands_over(gyre::executor& target) noexcept : to(target) {}
-  static constexpr bool executor_affine = true;  // not true: nothing is to stand in between
+  static constexpr bool executor_affine = true;  // false, but prevents a stand-in
   static bool await_ready() noexcept { return false; }
   auto await_suspend(std::coroutine_handle<> h) noexcept {
     waiting = h;
@@ -249,7 +249,7 @@ TEST(CompilerTraps, FrameIsNotTouchedOnceItWasHandedOver) {
 }
 
 constinit thread_local int of_this_thread = 0;
-// The fence keeps the compiler from seeing that the address is "constant".
+// The fence hides from the compiler that the address is "constant".
 [[gnu::noinline]] int& reached_out_of_line() noexcept {
   __asm__ volatile("" ::: "memory");
   return of_this_thread;
@@ -277,8 +277,8 @@ TEST(CompilerTraps, ThreadLocalReachedOutOfLineIsThatOfTheThread) {
 
 [[gnu::noinline]] task<int> ready(int value) { co_return value; }
 
-// The frames' slab is a thread-local too: what is made and ends on one thread must not go home to
-// another.
+// The frames' slab is a thread-local, too: a frame that is made and freed on one thread must not go
+// to another thread's slab.
 TEST(CompilerTraps, FramesComeFromTheThreadThatTheCoroutineIsOn) {
   thread_executor there;
   auto hops = [](gyre::executor& to) -> task<int> {
@@ -295,8 +295,8 @@ TEST(CompilerTraps, FramesComeFromTheThreadThatTheCoroutineIsOn) {
   EXPECT_LE(after.bytes_held, before.bytes_held + (std::size_t{1} << 20));
 }
 
-// Promises aligned beyond 16 bytes are unsafe in both compilers (LLVM 56671, 58397), so what is in
-// one must not need it. A task refuses such a T by a static_assert; what it hands out is in place.
+// Promises aligned beyond 16 bytes are unsafe in both compilers (LLVM 56671, 58397), so no member
+// of one may need that. A task refuses such a T by a static_assert; all other results are aligned.
 TEST(CompilerTraps, ResultsAreAligned) {
   struct alignas(16) wide {
     std::uint64_t low;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tests of sync_wait() when nothing can wake its coroutines any more: it names all of them, ends
-// them, and throws, whatever holds them.
+// them, and throws, whichever object owns them.
 #include <gyre/task/sync_wait.hpp>
 
 #include <gyre/task/collect.hpp>
@@ -66,7 +66,7 @@ class DeadlockReport : public testing::Test {
 
 using life = std::shared_ptr<int>;
 
-// Is never resumed, and ignores stop requests.
+// A wait that never ends, and ignores stop requests.
 struct forever {
   static constexpr bool await_ready() noexcept { return false; }
   static constexpr void await_suspend(std::coroutine_handle<>) noexcept {}
@@ -129,7 +129,7 @@ TEST_F(DeadlockReport, NamesTheTasksOfAScopeWhoseBodyWaitsToo) {
   EXPECT_EQ(alive(), 0);
 }
 
-// Reads what it refers to when it is destroyed.
+// Its destructor reads the object to which it refers.
 struct reads_at_end {
   explicit reads_at_end(const std::unique_ptr<int>& from, int& to) : source(from), seen(to) {}
   reads_at_end(const reads_at_end&) = delete;
@@ -256,7 +256,7 @@ TEST_F(DeadlockReport, EndsWhatHeedsAStopInsteadOfDestroyingIt) {
   EXPECT_EQ(alive(), 0);
 }
 
-// Many of them, none of which may be left out of what is ended.
+// All of the many coroutines must be ended, although the report omits most.
 TEST_F(DeadlockReport, IsNoLongerThanSomebodyReads) {
   const std::string report = report_of(with_scope([this](scope& here) -> task<> {
     for (int i = 0; i < 10'000; ++i) here.spawn(first_to_hang(alive_));
@@ -307,7 +307,7 @@ TEST_F(DeadlockReport, LetsGoOfTheTokenThoughAnotherExecutorHoldsATask) {
   {
     gyre::inplace_stop_source stop;
     EXPECT_THROW(sync_wait(hops(elsewhere, arrived), stop.get_token()), std::system_error);
-  }  // asserts that nobody listens any more
+  }  // asserts that no callback is registered any more
   EXPECT_EQ(elsewhere.run_all(), 1);
   EXPECT_FALSE(arrived);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests of the executor of coroutines that were given none, and of waiting in coroutines of others.
+// Tests of the executor of coroutines without an executor, and of waits in foreign coroutines.
 #include <gyre/task/executor.hpp>
 
 #include <gyre/base/operation.hpp>
@@ -68,12 +68,12 @@ TEST(InlineExecutor, HasAQueueForEachThread) {
     std::jthread other([&] { gyre::inline_executor().post(inner); });
     const std::thread::id expected = other.get_id();
     other.join();
-    EXPECT_EQ(ran_on, expected);  // did not wait for `outer` to end
+    EXPECT_EQ(ran_on, expected);  // without waiting for the end of `outer`
   });
   gyre::inline_executor().post(outer);
 }
 
-// A coroutine type as others write it: starts at once, cleans up after itself.
+// A typical foreign coroutine type: starts at once and frees itself.
 struct fire_and_forget {
   struct promise_type {
     static fire_and_forget get_return_object() noexcept { return {}; }
@@ -98,7 +98,7 @@ TEST(ForeignCoroutine, WaitsInlineAndCannotBeStopped) {
   EXPECT_TRUE(ended);
 }
 
-// The same with a context: then it can await everything, tasks too.
+// The same type with a context, so that it can await everything, tasks too.
 struct with_context {
   struct promise_type : fire_and_forget::promise_type {
     explicit promise_type(gyre::executor& where, int&) { own.where = &where; }

@@ -79,7 +79,7 @@ elsewhere<returns::handle> operator co_await(has_free_operator) noexcept {
   return elsewhere<returns::handle>(8);
 }
 
-/// Whether the thread runs `home`, for a coroutine that is there.
+/// Whether the calling thread is that of `home`.
 bool at(const thread_executor& home) { return this_thread_id() == home.id(); }
 
 template <returns Kind>
@@ -296,7 +296,7 @@ struct held {
   std::coroutine_handle<> waiting;
 };
 
-/// The destruction of a coroutine sets it.
+/// A coroutine's local whose destructor sets a flag.
 struct sets_when_gone {
   explicit sets_when_gone(bool& to) noexcept : gone(to) {}
   sets_when_gone(const sets_when_gone&) = delete;
@@ -430,7 +430,7 @@ TEST(ForeignAwaiter, ManyTransfersToItselfNeedNoStack) {
   EXPECT_EQ(sync_wait(loops(1'000'000)), 1'000'000);
 }
 
-// Found by ordinary lookup only: neither the type nor gyre is of this namespace.
+// Only ordinary lookup finds this operator: neither the type nor gyre is in this namespace.
 struct elapsed {
   std::chrono::milliseconds time;
   static bool await_ready() noexcept { return false; }
@@ -447,7 +447,7 @@ TEST(ForeignAwaiter, OperatorsForTypesOfAnotherNamespaceAreFound) {
   EXPECT_EQ(sync_wait(awaits()), 17);
 }
 
-// Awaiting gyre's own awaitables must not pay for any of this.
+// An await of gyre's own awaitables must not pay for a stand-in.
 template <class Awaitable>
 inline constexpr bool is_affine =
     gyre::detail::resumes_on_executor<decltype(gyre::detail::awaiter_of(

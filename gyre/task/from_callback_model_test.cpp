@@ -36,8 +36,8 @@ struct fake_promise : gyre::detail::promise_base {};
 
 enum class ending { value, cancelled, broken };
 
-// A coroutine that awaits from_callback(start), reduced to its interface. On the heap, where the
-// checker finds every access after its end.
+// A coroutine that awaits from_callback(start), reduced to its interface to the wait. It is on the
+// heap, where the checker finds every access after its end.
 template <class Start>
 struct caller {
   caller(Start start, inplace_stop_token stop)
@@ -84,7 +84,7 @@ TEST(FromCallbackModel, ReportFromAnotherThreadArrives) {
   EXPECT_TRUE(checked) << checked;
 }
 
-// Resumes on the thread that posts it, which is the end of the coroutine.
+// Resumes the coroutine, which then ends, on the posting thread.
 struct on_the_spot final : gyre::executor {
   void post(gyre::operation&) noexcept override { go_on(); }
   bool running_here() const noexcept override { return true; }

@@ -35,7 +35,7 @@ using gyre::task;
 using gyre::test::manual_executor;
 using gyre::test::thread_executor;
 
-// A library that keeps what it is to call.
+// A library that keeps its callback.
 struct library {
   std::function<void(int)> callback;
   int aborted = 0;

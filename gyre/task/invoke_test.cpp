@@ -18,7 +18,7 @@ namespace {
 using gyre::sync_wait;
 using gyre::task;
 
-// Counts constructions and destructions, which must agree.
+// Counts its constructions and destructions, which must agree.
 struct counted {
   explicit counted(int& balance) noexcept : alive(&balance) { ++*alive; }
   counted(const counted& other) noexcept : alive(other.alive) { ++*alive; }

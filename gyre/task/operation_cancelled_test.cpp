@@ -113,8 +113,8 @@ std::vector<wait> all_waits() {
 
 class Cancelled : public testing::Test {
  protected:
-  /// Runs `work`, asks it to stop when all wait, and lets it go on. What it ended with comes from
-  /// the future.
+  /// Runs `work`, requests its stop when all its coroutines wait, and runs it on. The future holds
+  /// the result.
   std::future<void> stop_while_waiting(task<> work) {
     std::future<void> ended = gyre::spawn_future(executor_, std::move(work), stop_.get_token());
     executor_.run_all();
@@ -240,7 +240,7 @@ TEST_F(Cancelled, IsNoNameForAnOperationThatSomebodyElseCancelled) {
   EXPECT_TRUE(gyre::test::run_in_virtual_time(executor_, outer(work())));
 }
 
-// A yield always completes: a stop that comes meanwhile is met by the next one.
+// A pending yield always completes: the next yield throws if a stop was requested meanwhile.
 TEST_F(Cancelled, EndsALoopThatOnlyYields) {
   int turns = 0;
   auto loop = [](int& count) -> task<> {
@@ -281,7 +281,7 @@ TEST_F(Cancelled, PassesAYieldWithoutAnExecutor) {
   EXPECT_EQ(error_of(ended), std::errc::operation_canceled);
 }
 
-// It has given way already when it throws.
+// A yield lets others run before it throws.
 TEST_F(Cancelled, LetsOthersRunWhereAYieldIsSwallowed) {
   stop_.request_stop();
   bool enough = false;
@@ -292,7 +292,7 @@ TEST_F(Cancelled, LetsOthersRunWhereAYieldIsSwallowed) {
   EXPECT_EQ(swallowed_, 1);
 }
 
-// Each of these stops its own work only: the coroutine around it was not asked to stop.
+// Each of these combinators stops its own work only: the coroutine around it was not asked to stop.
 TEST_F(Cancelled, StaysWithinTheWorkThatWasAskedToStop) {
   auto timed = []() -> task<std::errc> {
     bool inner_learned = false;
@@ -393,7 +393,7 @@ TEST_F(Cancelled, IsCountedOnceHoweverDeepItWasThrown) {
   EXPECT_EQ(counted.get(), 1U);
 }
 
-// Others of the executor run, for instance the one that ends the loop.
+// Other coroutines of the executor run, for instance one that ends the loop.
 TEST_F(Cancelled, SwallowedByCatchAllGivesWayToOthers) {
   for (const wait& each : all_waits()) {
     inplace_stop_source stop;
@@ -435,7 +435,8 @@ TEST(CancelledDeathTest, SwallowedForEverEndsTheProgram) {
         manual_executor executor;
         inplace_stop_source stop;
         stop.request_stop();
-        // Under a sanitizer a throw takes up to a millisecond: so not from the first one on.
+        // Under a sanitizer, where a throw takes up to a millisecond, the count starts near the
+        // limit.
         const auto swallow = []() -> task<> {
           (co_await gyre::detail::this_context()).cancellations =
               most_cancellations - unless_sanitized(most_cancellations);

@@ -155,7 +155,7 @@ TEST(On, GivesResultsOfEveryKind) {
   EXPECT_EQ(&sync_wait(gyre::on(there, refers(word))), &word);
   auto makes = []() -> task<std::unique_ptr<int>> { co_return std::make_unique<int>(5); };
   EXPECT_EQ(*sync_wait(gyre::on(there, makes())), 5);
-  // Also of an awaitable that is not a task.
+  // on() also takes an awaitable that is not a task.
   EXPECT_EQ(&sync_wait(gyre::on(there, gyre::current_executor())), &there);
 }
 

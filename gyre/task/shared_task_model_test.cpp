@@ -27,7 +27,7 @@ using gyre::inplace_stop_token;
 using gyre::shared_task;
 using gyre::task;
 
-// One thread of the model, which runs one operation.
+// Lets one thread of the model run one operation.
 struct one_post final : gyre::executor {
   void post(gyre::operation& op) noexcept override {
     posted = &op;
@@ -104,7 +104,7 @@ TEST(SharedTaskModel, JoinsBeforeTheLastAwaiterIsStoppedOrIsRefused) {
     const ending left = impatient.finish();
     model::assert_that(left != ending::refused, "it came first");
     if (joined == ending::refused) {
-      joined = awaiting(shared).finish();  // the same question, when all is over
+      joined = awaiting(shared).finish();  // joins again after the end
       model::assert_that(shared.is_abandoned() == (left == ending::failed), "says so");
       model::assert_that(shared.is_abandoned() == (joined == ending::refused), "says so");
     } else {

@@ -140,7 +140,7 @@ shared_task<int> after(gate& at) {
   co_return 5;
 }
 
-// As `after`, and says whether it was asked to stop.
+// Like `after`, but returns whether it was asked to stop.
 shared_task<bool> stopped_after(gate& at) {
   co_await at.wait();
   const gyre::inplace_stop_token stop = co_await gyre::current_stop_token();
@@ -151,7 +151,7 @@ template <class T>
 task<> store(shared_task<T> from, std::optional<T>& to) {
   to = co_await from;
 }
-// 0 when it was cancelled, 1 with a value.
+// Stores 0 if `from` was cancelled, 1 if it gave a value.
 template <class T>
 task<> tell(shared_task<T> from, std::optional<int>& to) {
   try {
@@ -333,7 +333,7 @@ TEST(SharedTask, HandleMayBeReassignedWhileItIsAwaited) {
   gyre::spawn(loop, await_handle(shared, got));
   loop.run_all();
   shared = shared_task<int>();
-  const shared_task<int> in_its_place = after(door);  // in the same memory, if that is free
+  const shared_task<int> in_its_place = after(door);  // takes the same memory, if that is free
   door.open();
   loop.run_all();
   EXPECT_EQ(got, 5);
@@ -363,7 +363,7 @@ TEST(SharedTask, AwaitingAbandonedWorkIsRefusedAndNotTakenForAStop) {
   loop.run_all();
   EXPECT_FALSE(shared.is_abandoned());
   stop.request_stop();
-  // While it is stopping, and when it has been.
+  // Work is abandoned while it is being stopped, and afterwards.
   EXPECT_TRUE(shared.is_abandoned());
   EXPECT_FALSE(shared.is_done());
   EXPECT_EQ(sync_wait(gyre::as_expected(shared)).error(), std::errc::owner_dead);
@@ -380,7 +380,7 @@ task<> awaits_again_and_again(shared_task<int> work) {
     try {
       co_await work;
     } catch (const std::exception&) {
-      continue;  // a stop is not among these
+      continue;  // does not catch a stop
     }
   }
 }
@@ -410,7 +410,7 @@ TEST(SharedTask, CoroutineThatIsStoppedIsNotRefusedButToldSo) {
   EXPECT_TRUE(ended);
 }
 
-// Loads each number once for all who want it at the time, and again if it was given up.
+// Loads each number once for all concurrent callers, and again if the load was abandoned.
 class single_flight {
  public:
   task<int> get(int number) {
@@ -458,8 +458,8 @@ TEST(SharedTask, SingleFlightCacheServesEverybodyWhoIsNotStopped) {
     try {
       co_await from.get(number);
     } catch (const gyre::operation_cancelled&) {  // stopped
-    } catch (const std::exception&) {             // or the work was
-      // The exception is shared: TSan does not see how libstdc++ counts who still reads its text.
+    } catch (const std::exception&) {             // or the work was stopped
+      // The exception is shared: TSan does not see libstdc++'s count of the readers of its text.
     }
   };
   auto stay = [](single_flight& from, int number, int& to) -> task<> {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests of sleeping, in virtual time. Those with a loop are in exec.
+// Tests of sleeping, in virtual time. The tests with a loop are in exec.
 #include <gyre/task/sleep.hpp>
 
 #include <gyre/task/schedule.hpp>
@@ -157,7 +157,7 @@ TEST_F(Sleep, StopsFromAnotherThread) {
 TEST_F(Sleep, EndsOnceWhenTimeAndStopMeet) {
   start(note_error_of(1s));
   source_.request_stop();
-  executor_.advance(1h);  // the cancellation comes first, or else the timer
+  executor_.advance(1h);  // runs the cancellation before the timer
   EXPECT_EQ(error_, std::errc::operation_canceled);
   EXPECT_FALSE(ended_);
 }
@@ -200,7 +200,7 @@ TEST_F(Sleep, OnExecutorsWithoutTimersIsNotSupported) {
 }
 
 TEST_F(Sleep, StartedElsewhereGoesToItsExecutorFirst) {
-  // As in a coroutine that a foreign callback resumed on a thread of its own.
+  // Simulates a foreign callback that resumes the coroutine on another thread.
   struct resumed_by_stranger {
     static bool await_ready() { return false; }
     static void await_suspend(std::coroutine_handle<> h) {

@@ -133,8 +133,8 @@ TEST(Spawn, HandsOverTheStopToken) {
   EXPECT_TRUE(stopped);
 }
 
-// Started here, ended there: frames and states go back to the slab they came from, or every round
-// would take new ones.
+// Coroutines start on one thread and end on another: frames and states must return to the slab they
+// came from, or every round would take new blocks.
 TEST(Spawn, CoroutinesThatEndOnAnotherThreadLeaveNoMemoryBehind) {
   constexpr int rounds = 1000;
   constexpr int each = 100;

@@ -20,7 +20,7 @@ using gyre::inplace_stop_callback;
 using gyre::inplace_stop_source;
 using gyre::detail::linked_stop_source;
 
-// Counts in plain memory, so that a call that is not ordered with the reading of it is a race.
+// Counts in plain memory, so that a call that is not ordered with the reader is a race.
 struct counted {
   int* calls;
   void operator()() const { ++*calls; }

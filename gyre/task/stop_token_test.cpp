@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests of stop tokens, also with races on real threads; the model test covers all schedules.
+// Tests of stop tokens, some with races on real threads; the model test covers all schedules.
 #include <gyre/task/stop_token.hpp>
 
 #include <gmock/gmock.h>
@@ -339,8 +339,8 @@ TEST(LinkedStopSource, NeedsNoParent) {
   EXPECT_TRUE(child.request_stop());
 }
 
-// A thread that registers and leaves while another requests the stop: what it registered is called
-// at most once, and never after it has left.
+// Threads register and destroy callbacks while another thread requests the stop: each callback is
+// called at most once, and never after its destruction.
 TEST(StopTokenStress, CallbackIsCalledAtMostOnceAndNeverAfterItsEnd) {
   constexpr int rounds = 1500;
   for (int round = 0; round < rounds; ++round) {
@@ -351,8 +351,9 @@ TEST(StopTokenStress, CallbackIsCalledAtMostOnceAndNeverAfterItsEnd) {
       bool stopped = false;
       for (int i = 0; i < 100 && !stopped; ++i) {
         stopped = source.stop_requested();
-        // Not atomic: the destructor orders each. One each, for a callback that comes after the
-        // stop is called by its own thread while the other may be called by the one that stops.
+        // Not atomic: each callback's destructor orders its count. There are two counts because a
+        // callback registered after the stop is called by its own thread, while the other may be
+        // called by the stopping thread.
         int calls_of_one = 0;
         int calls_of_other = 0;
         {

@@ -60,7 +60,8 @@ task<int> ends_at(gyre::executor& there, int value) {
   co_return value;
 }
 
-// The waiting state is gone as soon as the end is reported: the reporter must not touch it again.
+// The waiting state is destroyed as soon as the end is reported: the reporter must not touch it
+// again.
 TEST(SyncWait, ReturnsWhatEndedOnAnotherThread) {
   thread_executor there;
   for (int i = 0; i < 5000; ++i) ASSERT_EQ(sync_wait(ends_at(there, i)), i);
@@ -143,7 +144,7 @@ TEST(SyncWait, HasNoTimers) {
   EXPECT_FALSE(sync_wait(timers()));
 }
 
-// Reads its coroutine's context when it dies while waiting, as what holds a timer does.
+// Its destructor reads the context of its waiting coroutine, like that of an awaiter with a timer.
 class lasts_for_ever {
  public:
   explicit lasts_for_ever(gyre::executor*& seen_at_end) noexcept : seen_(seen_at_end) {}
@@ -187,7 +188,7 @@ task<int> yields(int times) {
   co_return sum;
 }
 
-// In a process that the kernel kills if it makes any other system call than exit.
+// Calls `run` in a process that the kernel kills if it makes any other system call than exit.
 [[noreturn]] void without_system_calls(int (*run)()) {
   run();  // maps memory
   if (::prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT) != 0) ::_exit(1);

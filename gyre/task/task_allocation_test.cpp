@@ -23,8 +23,8 @@ using gyre::sync_wait;
 using gyre::task;
 using gyre::test::allocations;
 
-// Allocations, and slabs taken from the system, once `action` has been done some times: the slabs
-// take up to five until they have settled, depending on their addresses.
+// The number of allocations, and of slabs taken from the system, by a repeated `action` after a
+// warm-up: the first up to five repetitions may take slabs, depending on addresses.
 template <class Action>
 std::size_t allocations_of(Action&& action) {
   for (int warm_up = 0; warm_up < 20; ++warm_up) action();
@@ -77,7 +77,7 @@ TEST(TaskAllocation, SpawnAllocatesNothing) {
   EXPECT_EQ(allocations_of(spawns), 0);
 }
 
-// Shows that allocations are counted: otherwise the other tests could not fail.
+// Without the count of allocations the other tests could not fail.
 TEST(TaskAllocation, AllocationsAreCounted) {
   EXPECT_EQ(allocations_of([] {
               int* volatile number = new int(1);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests that the stack stays flat, however many coroutines follow each other, on a thread that has
-// little of it, and that memory stays bounded.
+// Tests that the stack stays flat, however many coroutines follow each other, on a thread with a
+// small stack, and that memory stays bounded.
 #include <gyre/task/task.hpp>
 
 #include <gyre/base/slab.hpp>
@@ -25,7 +25,7 @@ using gyre::task;
 using gyre::test::on_small_stack;
 using gyre::test::unless_sanitized;
 
-// Builds that check take their time, and a few thousand rounds are enough to overflow the stack.
+// Debug builds are slow, and a few thousand rounds are enough to overflow the stack.
 #if defined(NDEBUG)
 constexpr long many = 10'000'000;
 #else
@@ -85,7 +85,7 @@ TEST(TaskDepth, ChainOfAHundredThousandRunsInConstantStack) {
   EXPECT_EQ(waited_for([] { return links(100'000); }), 100'000);
 }
 
-// Every other link throws, the ones between catch.
+// Every other link throws; the links between them catch.
 task<long> links_that_throw(long depth) {
   if (depth == 0) throw std::runtime_error("from the bottom");
   try {
@@ -144,7 +144,7 @@ TEST(TaskDepth, HopsRunInConstantStack) {
   EXPECT_EQ(waited_for([] { return hops(gyre::inline_executor(), many / 10); }), many / 10);
 }
 
-// Says that the coroutine need not wait after all, in each of the ways there are.
+// These awaiters resume the coroutine at once, each by one of the ways of await_suspend().
 struct says_false {
   static bool await_ready() noexcept { return false; }
   static bool await_suspend(std::coroutine_handle<>) noexcept { return false; }
@@ -174,7 +174,7 @@ task<long> nested(int depth) {
   co_return 1 + sync_wait(nested(depth - 1));
 }
 
-// Not flat, of course: each sync_wait() is a call. But it works.
+// The stack grows, since each sync_wait() is a call, but the nesting works.
 TEST(TaskDepth, SyncWaitsNest) { EXPECT_EQ(sync_wait(nested(50)), 50); }
 
 }  // namespace

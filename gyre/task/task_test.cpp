@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests of what a task gives, when it starts, and when it and its coroutine end.
+// Tests of a task's results, its start, and the end of the task and its coroutine.
 #include <gyre/task/task.hpp>
 
 #include <gyre/task/schedule.hpp>
@@ -33,7 +33,7 @@ static_assert(std::same_as<gyre::await_result_t<task<int>>, int>);
 static_assert(std::same_as<gyre::await_result_t<task<int&>>, int&>);
 static_assert(std::same_as<gyre::await_result_t<task<>>, void>);
 
-// Counts itself, in whatever shape it lives.
+// Counts its live objects, copies and moved-from ones included.
 struct counted {
   explicit counted(int& alive) noexcept : count(&alive) { ++*count; }
   counted(const counted& other) noexcept : count(other.count) { ++*count; }
@@ -43,7 +43,7 @@ struct counted {
 };
 
 struct throws_at_the_end {
-  // noexcept(false) is what makes it possible.
+  // noexcept(false) lets a destructor throw.
   ~throws_at_the_end() noexcept(false) { throw std::runtime_error("from a destructor"); }
 };
 
@@ -254,7 +254,7 @@ TEST(Task, AssignmentDropsWhatWasThere) {
   EXPECT_EQ(sync_wait(std::move(variable)), 2);
 }
 
-// As co_await of an lvalue, of a moved-from, and of a default-made task: an error, not a crash.
+// Awaiting an lvalue, a moved-from or a default-made task must be an error, not a crash.
 template <class T>
 task<bool> is_refused(task<T>& awaited) {
   try {
@@ -375,7 +375,7 @@ TEST(Task, StartedAloneKeepsItsErrorForWhoTakesTheResult) {
   started failed(throws());
   EXPECT_EQ(failed.ends, 1);
   EXPECT_THROW(gyre::detail::task_access::state(*failed.work).take_result(), std::runtime_error);
-  // Taken once; a result that nobody takes is dropped with its task.
+  // A result is taken once; without a taker it is dropped with its task.
   EXPECT_TRUE(gyre::detail::task_access::state(*failed.work).empty());
   const started ignored(throws());
 }
@@ -408,7 +408,7 @@ TEST(Task, FinishedTaskMovesWithItsResult) {
   EXPECT_THROW(task_access::state(moved).take_result(), std::runtime_error);
 }
 
-// The wait in the chain below belongs to one thread of control: a hop of the innermost moves all.
+// The coroutines of a chain are one thread of control: a hop of the innermost moves all.
 TEST(Task, CoroutinesThatAwaitEachOtherShareOneContext) {
   gyre::test::manual_executor there;
   gyre::executor* outer_before = nullptr;

@@ -34,7 +34,7 @@ task<int> recorded(run_record& runs, int value) {
   co_return value;
 }
 
-// The children after it run on another thread, to their ends or first waits, before it goes on.
+// Lets another thread run the children behind this one, to their ends or first waits.
 task<int> handing_over(forking_executor& executor, run_record& runs, int value) {
   runs.order.push_back(value);
   runs.threads.push_back(this_thread_id());
@@ -67,7 +67,7 @@ TEST(WhenAllForks, WithoutThievesOneThreadRunsAllInTheirOrder) {
   EXPECT_EQ(a + 10 * b + 100 * c, 321);
   EXPECT_EQ(runs.order, (std::vector{1, 2, 3}));
   EXPECT_EQ(runs.threads[0], runs.threads[2]);
-  EXPECT_EQ(executor.offers(), 2U);  // there is nothing to offer beside the last
+  EXPECT_EQ(executor.offers(), 2U);  // the last child leaves nothing to offer
   EXPECT_EQ(executor.steals(), 0U);
 }
 
@@ -124,7 +124,7 @@ struct nothing final : gyre::operation {
   int runs = 0;
 };
 
-// Leaves a newer offer above the rest.
+// Leaves an offer that is newer than that of the remaining children.
 task<int> burying(forking_executor& executor, nothing& newer) {
   EXPECT_TRUE(executor.offer(newer));
   co_return 1;
@@ -140,7 +140,7 @@ TEST(WhenAllForks, ARestThatLiesBelowSomethingNewerRunsAfterIt) {
   EXPECT_EQ(newer.runs, 1);
 }
 
-// Lets its thread run the rest, and leaves in its place what that has left.
+// Runs two offered operations on its own thread, the first of which is the remaining children.
 task<int> blocking(forking_executor& executor) {
   EXPECT_TRUE(executor.run_one());
   EXPECT_TRUE(executor.run_one());

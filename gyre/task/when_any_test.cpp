@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests of the race of awaitables, in virtual time and on threads.
+// Tests of when_any, in virtual time and on threads.
 #include <gyre/task/when_any.hpp>
 
 #include <gyre/task/schedule.hpp>

@@ -142,7 +142,7 @@ TEST_F(WithTimeout, TheInnerOfTwoMayBeTheShorter) {
                 inner = error.code();
               }
               EXPECT_EQ(inner, std::errc::timed_out);
-              co_await sleep_for(1s);  // was not stopped by it
+              co_await sleep_for(1s);  // was not stopped by the timeout
             }()),
             std::error_code());
   EXPECT_EQ(error_of(with_timeout(with_timeout(sleep_for(1h), 1s), 1min)), std::errc::timed_out);

@@ -157,7 +157,7 @@ TEST(AsioAwaitable, StopOnceTheOperationIsDoneCancelsNothing) {
               }(context, expired),
               {.stop = stop.get_token()});
   context.run_one();  // starts the wait
-  context.run_one();  // its end, from where on the coroutine is in the queue
+  context.run_one();  // ends the wait, which queues the coroutine
   EXPECT_FALSE(expired);
   stop.request_stop();
   context.run();

@@ -24,7 +24,7 @@ namespace {
 namespace model = gyre::model;
 using gyre::task;
 
-// Each thread has one place for what it offers.
+// Each thread can offer one operation at a time.
 struct one_offer_each final : gyre::executor {
   void post(gyre::operation&) noexcept override { model::assert_that(false, "nobody posts"); }
   bool running_here() const noexcept override { return true; }
@@ -37,7 +37,7 @@ struct one_offer_each final : gyre::executor {
     gyre::operation* mine = &op;
     return places[here].compare_exchange_strong(mine, nullptr, std::memory_order_relaxed);
   }
-  // Runs what thread `from` offers as thread `as`.
+  // Runs, as thread `as`, the operation that thread `from` offers.
   void steal(std::size_t from, std::size_t as) {
     here = as;
     gyre::operation* const stolen = places[from].exchange(nullptr, std::memory_order_acquire);

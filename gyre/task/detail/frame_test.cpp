@@ -156,9 +156,9 @@ std::size_t frame_of(auto&& coroutine, auto... arguments) {
   return measured_bytes;
 }
 
-// Only where it is optimised, and where frames do not know where they wait. GCC keeps the allocator
-// parameters, an index and a flag apiece, and does not reuse one await's place for the next: of two
-// awaits it keeps two tasks, each with a reference to it (await_transform.hpp).
+// Holds only with optimisation and without backtraces. GCC keeps the allocator parameters, an index
+// and a flag for each await, and does not reuse one await's memory for the next: for two awaits it
+// keeps two tasks, each with a reference to it (await_transform.hpp).
 TEST(FrameSize, IsAtMost64BytesBeyondTheUsersVariables) {
 #if defined(NDEBUG) && defined(__OPTIMIZE__)
   constexpr bool optimised = !GYRE_ASYNC_BACKTRACE;
@@ -179,7 +179,7 @@ TEST(FrameSize, IsAtMost64BytesBeyondTheUsersVariables) {
   EXPECT_LE(frame_of(awaits_twice), bound_of_two);
 }
 
-// Larger than any block of a slab.
+// The frame is larger than any block of a slab.
 [[gnu::noinline]] task<int> large(int value) {
   std::array<int, 4096> numbers;
   std::iota(numbers.begin(), numbers.end(), value);
@@ -202,7 +202,8 @@ TEST(SlabFrame, HoldsOnlyWhatRuns) {
   EXPECT_EQ(gyre::read_slab_stats().blocks_in_use, before);
 }
 
-// Made here, ended there, in batches: each block must come home, or memory would grow without end.
+// Frames are made on one thread and end on another, in batches: each block must return to its slab,
+// or memory would grow without end.
 TEST(SlabFrame, ThatEndsOnAnotherThreadComesHome) {
   constexpr int batches = 100;
   constexpr std::size_t each = 1000;

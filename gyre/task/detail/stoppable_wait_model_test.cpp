@@ -32,7 +32,7 @@ class many_threads final : public gyre::executor {
     runners_[posts_++].emplace([&op] { op.execute(); });
   }
   bool running_here() const noexcept override { return runs_here_; }
-  // The last operation has begun.
+  // The last operation must have begun.
   void join() {
     for (auto& each : runners_) each.reset();
   }
@@ -96,7 +96,8 @@ struct detached {
   };
 };
 
-// Its frame, on the heap, holds the wait: the checker finds every access after the end.
+// The frame of this coroutine, on the heap, holds the wait: the checker finds every access after
+// the end.
 detached wait_for(signal& on, gyre::executor& home, gyre::task_context& context,
                   model::event& ended) {
   {

@@ -30,7 +30,7 @@ using gyre::detail::take_result;
 using gyre::detail::task_access;
 using testing::ElementsAre;
 
-// Notes when it is destroyed. Moved-from ones do not.
+// Records its destruction, unless it was moved from.
 class noted {
  public:
   noted(std::vector<std::string>& notes, std::string name)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests of the trampoline, on which coroutines take turns where the compiler cannot jump from one
-// to the next. It is called directly, so that they hold in every build.
+// Tests of the trampoline, on which coroutines take turns where the compiler makes no tail calls.
+// The tests call it directly, so that they hold in every build.
 #include <gyre/task/detail/transfer.hpp>
 
 #include <gmock/gmock.h>
@@ -58,7 +58,7 @@ class Trampoline : public testing::Test {
     log.push_back(number);
     co_await leave_to{next};
   }
-  // As code of others does that knows nothing of trampolines.
+  // Resumes like foreign code, which knows nothing of trampolines.
   script resumes_by_hand(int number, std::coroutine_handle<> first, std::coroutine_handle<> next) {
     log.push_back(number);
     first.resume();
@@ -102,8 +102,8 @@ TEST_F(Trampoline, NestsInOrdinaryCode) {
   EXPECT_THAT(log, ElementsAre(1, 2, 3, 4));
 }
 
-// A file that jumps from coroutine to coroutine resumes one from a file that uses trampolines,
-// within a coroutine of such a file. It may wait for what it resumes, so nothing may be left to the
+// Within a coroutine on a trampoline, a file with tail calls resumes a coroutine from a file that
+// uses trampolines. The resuming code may wait for that coroutine, so nothing may be left to the
 // outer trampoline.
 TEST_F(Trampoline, LeavesNothingToAnOuterOneWhenOrdinaryCodeResumes) {
   const script inner = says(2);
@@ -118,8 +118,8 @@ TEST_F(Trampoline, LeavesNothingToAnOuterOneWhenOrdinaryCodeResumes) {
   EXPECT_THAT(log, ElementsAre(1, 2, 3));
 }
 
-// Both coroutines run: the one that the resumed coroutine, and the one that the resuming one
-// leaves.
+// Two coroutines are left to the trampoline, by the resumed and by the resuming coroutine: both
+// run.
 TEST_F(Trampoline, LosesNobodyWhenACoroutineIsResumedByHand) {
   const script fourth = says(4);
   const script third = says_and_leaves_to(3, fourth.handle);
