@@ -76,7 +76,7 @@ int missed_by_both(int count) {
   return missed;
 }
 
-// Both implementations of the fence that the system has.
+// Parameter: whether the fences are symmetric.
 class AsymmetricFence : public testing::TestWithParam<bool> {
  protected:
   void SetUp() override { gyre::detail::force_symmetric_fences(GetParam()); }

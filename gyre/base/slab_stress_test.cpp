@@ -78,7 +78,8 @@ TEST(SlabStress, ProducerAndConsumerStayWithinWhatIsInFlight) {
   EXPECT_EQ(after.remote_frees - before.remote_frees, static_cast<std::uint64_t>(blocks));
   EXPECT_EQ(after.blocks_in_use, before.blocks_in_use);
   EXPECT_EQ(after.bytes_held, before.bytes_held);
-  // Blocks in use, as many freed remotely but not collected yet, and a partly filled slab.
+  // The bound covers blocks in use, as many freed remotely but not collected yet, and a partly
+  // filled slab.
   EXPECT_LE(most_held, 6 * 64 * 1024U);
 }
 
@@ -120,8 +121,8 @@ TEST(SlabStress, BlocksTravelBetweenThreadsThatComeAndGo) {
   EXPECT_EQ(damaged, 0);
   EXPECT_EQ(after.blocks_in_use, before.blocks_in_use);
   EXPECT_EQ(after.bytes_held, before.bytes_held) << "slabs of ended threads were not freed";
-  // The heaps of four concurrent threads, of this one, and of threads that found every orphaned
-  // heap just being claimed by another thread: a few for 160 threads in all.
+  // The bound covers the heaps of four concurrent threads, of this thread, and of threads that
+  // found every orphaned heap just being claimed by another thread: a few for 160 threads in all.
   EXPECT_LE(after.heaps, before.heaps + 16);
 }
 

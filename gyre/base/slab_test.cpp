@@ -147,7 +147,7 @@ TEST_F(Slab, CacheKeepsNoMoreThanTheLimit) {
   EXPECT_EQ(gyre::slab_cache_limit(), limit);
   deallocate_all(allocate_many(20'000, 64), 64);
   EXPECT_EQ(read_slab_stats().bytes_cached, limit);
-  EXPECT_LE(new_bytes_held(), limit + slab_bytes);  // and the current one
+  EXPECT_LE(new_bytes_held(), limit + slab_bytes);  // and the slab in use
   gyre::set_slab_cache_limit(0);
   deallocate_all(allocate_many(20'000, 64), 64);
   EXPECT_EQ(read_slab_stats().bytes_cached, 0U);
@@ -282,7 +282,7 @@ TEST_F(Slab, WorksInAForkedChild) {
 }
 
 #if defined(GYRE_ASAN)
-// In a block of 64 bytes, allocated for 50.
+// A block of 64 bytes, allocated for 50.
 class SlabDeathWithAsan : public testing::Test {
  protected:
   char* block_ = static_cast<char*>(slab_allocate(50));
@@ -323,7 +323,7 @@ TEST(SlabDeathTest, WrongSizeIsCaughtInDebugBuilds) {
 }
 #endif
 
-// Frames of coroutines: blocks by class, through the thread's own stack.
+// Coroutine frames: blocks by class, from the thread's own stack of freed blocks.
 
 TEST(SlabClass, GivesTheBlockThatWasFreedLast) {
   const std::size_t size_class = gyre::detail::slab_class_of(100);

@@ -125,8 +125,7 @@ TEST_F(TimerWheel, EqualDeadlinesFireInOrderOfStarts) {
     const int id = i * 7 % count;
     wheel.start(at(id), now + 90min);
     expected.push_back(id);
-    // Levels are passed between the starts, so that some timers have been moved down and others
-    // have not.
+    // Time passes between the starts, so that only some timers have been moved to lower levels.
     if (i % 20 == 0) {
       EXPECT_EQ(advance(now + std::chrono::minutes{8 * i / 20}), ids{});
     }
@@ -143,8 +142,8 @@ TEST_F(TimerWheel, ManyTimersOfOneTickAreSorted) {
 }
 
 TEST_F(TimerWheel, EdgesOfEveryLevelFireOnTimeAndNeverEarly) {
-  // Around each power of two and each multiple of a level's width, seen from an even and from an
-  // odd moment.
+  // Deadlines around each power of two and each multiple of a level's width, seen from an even and
+  // from an odd moment.
   for (const duration offset : {0ns, 1ns, 123456789ns}) {
     for (int bit = 0; bit < 61; ++bit) {
       for (const std::int64_t edge : {-1024, -1023, -1, 0, 1, 1023, 1024, 1025}) {
@@ -425,7 +424,7 @@ class TimerWheelModel : public testing::TestWithParam<unsigned> {
     }
   }
 
-  // Erases from the model the timer that just fired, if it was its turn.
+  // Checks that it was the timer's turn to fire, and erases the timer from the model.
   void check_fired(modelled& timer, std::uint64_t began) {
     ASSERT_FALSE(timer.linked());
     ASSERT_LE(timer.deadline(), seen) << "early";
@@ -502,7 +501,7 @@ TEST_P(TimerWheelModel, RandomStepsAgreeWithAMultimap) {
       case 1: advance(spread(random() % 64 == 0 ? 45 : 18), 1 + random() % 8, true); break;
       case 2:
         if (const auto next = wheel.next_wakeup()) {
-          // Mostly a wake-up that is near; far ones would end the time that 64 bits can name.
+          // Advances to near wake-ups only; far ones would exhaust the range of a 64-bit time.
           if (*next - seen < 1min)
             advance(std::max(0ns, *next - seen), no_limit, random() % 2 == 0);
         }

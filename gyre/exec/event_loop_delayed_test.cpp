@@ -133,8 +133,8 @@ TYPED_TEST(EventLoopDelayed, AreDroppedUnrunWithTheLoop) {
   {
     virtual_time_loop<typename TestFixture::loop_type> dying;
     dying.loop.post_after(1h, [held] { FAIL(); });
-    dying.loop.poll();                              // now it is a timer
-    dying.loop.post_after(1h, [held] { FAIL(); });  // and this one is still in the inbox
+    dying.loop.poll();                              // makes a timer of it
+    dying.loop.post_after(1h, [held] { FAIL(); });  // still in the inbox
     EXPECT_EQ(held.use_count(), 3);
   }
   EXPECT_EQ(held.use_count(), 1);

@@ -70,7 +70,7 @@ TYPED_TEST(EventLoopFairness, ATaskThatRepostsItselfStarvesNeitherTimersNorDescr
 }
 
 // The timer and the descriptor are always due; the test counts the tasks that run in between.
-// Without io_time, as a turn that exceeds it leaves descriptors to the next one.
+// io_time is long, as a turn that exceeds it leaves descriptors to the next turn.
 TYPED_TEST(EventLoopFairness, ConstantPostingOfTwoThreadsStarvesNeitherTimersNorDescriptors) {
   typename TestFixture::loop_type loop({.inbox_limit = 2000, .batch = this->batch, .io_time = 24h});
   std::uint64_t tasks = 0;

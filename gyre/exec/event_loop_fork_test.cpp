@@ -129,8 +129,8 @@ TEST(EventLoopFork, TheChildKeepsEdgeAndLevelApart) {
   })));
 }
 
-// One loop is posted to so that every post makes a wake-up call; the other's loop must sleep
-// through all of them, until its pipe wakes it.
+// Every post to one process's loop makes a wake-up call; the other process's loop must sleep
+// through all of these calls, until its pipe wakes it.
 class EventLoopForkWakeups : public testing::Test {
  protected:
   void post_many() {

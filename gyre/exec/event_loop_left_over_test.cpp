@@ -88,7 +88,7 @@ TEST_F(EventLoopWithoutMemory, RunsOperationsInTheirOrder) {
   EXPECT_FALSE(virtual_time.loop.poll());
 }
 
-// Posts itself until two others are in the log, as a group of connections does before it is freed.
+// Posts itself until two numbers are in the log, as a group of connections does before it is freed.
 struct waits_for_two : gyre::operation {
   waits_for_two(gyre::event_loop& its_loop, const std::vector<int>& of)
       : operation([](operation& self) {
@@ -101,7 +101,7 @@ struct waits_for_two : gyre::operation {
   const std::vector<int>& log;
 };
 
-// As on a slow machine, whose loop makes its batches smaller.
+// A batch has one task, as on a slow machine, whose loop shrinks its batches.
 TEST_F(EventLoopWithoutMemory, OneThatComesBackKeepsNoOtherOutOfASmallBatch) {
   virtual_time_loop<poor_loop> virtual_time({.batch = 1});
   waits_for_two first(virtual_time.loop, log_);
@@ -163,7 +163,7 @@ TEST_F(EventLoopWithoutMemory, OperationMayPostItselfAgain) {
   EXPECT_EQ(counting.left, 0);
 }
 
-// As from a task of the inbox: what waits then keeps waiting.
+// After stop() the waiting operations keep waiting, as they do after a stop by a task of the inbox.
 TEST_F(EventLoopWithoutMemory, StopsAfterTheOperationThatStopsIt) {
   struct stops : writes {
     stops(std::vector<int>& to, gyre::event_loop& of)

@@ -32,7 +32,7 @@ class EventLoopWakeups : public testing::Test {
  protected:
   using loop_type = gyre::basic_loop<Inbox>;
 
-  // Sleeps once and has `threads` post 50 tasks each, one after the other, while it does.
+  // Lets the loop sleep once; meanwhile `threads` threads post 50 tasks each, one after the other.
   static void post_while_asleep(virtual_time_loop<loop_type>& sleeper, int threads) {
     int left = threads * 50;
     sleeper.time.on_sleep([&, posted = false]() mutable {
@@ -200,7 +200,8 @@ TEST_P(EventLoopIdle, UsesNoProcessor) {
   const gyre::unique_fd silent(eventfd(0, EFD_CLOEXEC));
   gyre::fd_watch watch(loop, silent.get(), [](gyre::readiness) { FAIL(); });
   if (GetParam()) watch.start(gyre::readiness::readable);
-  for (int i = 0; i < 10'000; ++i) loop.post([] {});  // it has been busy, and looks for more
+  for (int i = 0; i < 10'000; ++i)
+    loop.post([] {});  // the loop has been busy, and looks for more tasks
   while (loop.poll()) continue;
 
   const loop_metrics before = loop.metrics();

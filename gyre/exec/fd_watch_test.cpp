@@ -70,7 +70,7 @@ class FdWatch : public testing::Test {
   auto record() {
     return [this](readiness ready) { reports_.push_back(ready); };
   }
-  // All that is ready is served in one turn, however slow the machine is.
+  // Every ready descriptor is served in one turn, however slow the machine is.
   gyre::loop loop_{{.io_time = std::chrono::hours(1)}};
   connection wire_;
   std::vector<readiness> reports_;
@@ -259,7 +259,8 @@ TEST_F(TwoWatches, ANewWatchOnAClosedOnesNumberIsNotToldOfTheOldReadiness) {
       const int number = wires_[other].near.get();
       watches_[1 - other]->stop();
       watches_[other].reset();
-      ASSERT_EQ(::dup3(fresh.near.get(), number, O_CLOEXEC), number);  // closes, takes the number
+      ASSERT_EQ(::dup3(fresh.near.get(), number, O_CLOEXEC),
+                number);  // closes the old one, takes its number
       successor = std::make_unique<fd_watch>(loop_, number, record());
       successor->start(readiness::readable);
     });

@@ -247,7 +247,7 @@ TEST(LoopThread, ATaskOfItsLoopMayDestroyIt) {
     posted.wait();  // the loop must outlive every call on it, including the post of this task
     running.post([&] { later = true; });
     thread.reset();
-    running.post([&] { later = true; });  // the loop is still there
+    running.post([&] { later = true; });  // the loop still exists
   });
   posted.count_down();
   freed.get_future().get();

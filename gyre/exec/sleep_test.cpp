@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sleeping on loops, in virtual time.
+// Tests of sleeping on loops, in virtual time.
 #include <gyre/task/sleep.hpp>
 
 #include <gyre/exec/loop.hpp>

@@ -50,7 +50,8 @@ TEST(SyncWaitOnALoop, CoroutineHopsBetweenLoops) {
   EXPECT_EQ(sync_wait(loop, hop_to_and_fro(other.loop())), 2000);
 }
 
-// Which loop runs here is a thread-local, which the compiler must not keep across a suspension.
+// A thread-local names the thread's loop; the compiler must not keep its address across a
+// suspension.
 TEST(SyncWaitOnALoop, LoopKnowsItsThreadWithinACoroutineThatHops) {
   gyre::loop loop;
   gyre::loop_thread other;
@@ -69,7 +70,8 @@ TEST(SyncWaitOnALoop, LoopKnowsItsThreadWithinACoroutineThatHops) {
   EXPECT_EQ(sync_wait(loop, hops(loop, other.loop())), 400);
 }
 
-// The thread that posts the coroutine back may be about to wake a loop that has run it already.
+// The thread that posts the coroutine back may be about to wake a loop that has already run the
+// coroutine.
 TEST(SyncWaitOnALoop, LoopMayEndWhileAnotherThreadStillPostsToIt) {
   gyre::loop_thread other;
   for (int round = 0; round < 1000; ++round) {
@@ -180,7 +182,7 @@ TEST(SyncWaitOnALoop, ThrowsWhatTheCoroutineThrew) {
   EXPECT_THROW(sync_wait(loop, fails()), std::runtime_error);
 }
 
-// The coroutine is in the loop's queue at that time, and must not be destroyed there.
+// When the task throws, the coroutine is in the loop's queue, and must not be destroyed there.
 TEST(SyncWaitOnALoop, StopsTheCoroutineBeforeItThrowsWhatATaskThrew) {
   gyre::loop loop(
       {.on_exception = [](std::exception_ptr error) { std::rethrow_exception(error); }});

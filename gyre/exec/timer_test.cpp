@@ -102,7 +102,7 @@ TEST_F(Timer, ZeroAndNegativeDelaysEndInTheNextTurn) {
 
 TEST_F(Timer, ZeroDelayEndsInTheNextTurnThoughNoTimePasses) {
   for (int i = 0; i < 2000; ++i) {
-    virtual_time_.time.advance(1ns);  // wherever the wheel's tick stands
+    virtual_time_.time.advance(1ns);  // tries all phases of the wheel's tick
     bool fired = false;
     timer zero(loop_, [&] { fired = true; });
     zero.start_after(0ns);
@@ -130,7 +130,7 @@ TEST_F(Timer, FireInTheOrderOfTheirDeadlines) {
         std::make_unique<timer>(loop_, [&, i] { fired.push_back(timers[i]->deadline()); }));
     timers[i]->start_after(nanoseconds(random() % 20'000'000));
   }
-  // Some are found due together, some alone.
+  // Some turns find several timers due, some one.
   for (int turn = 0; turn < 25; ++turn) {
     virtual_time_.time.advance(1ms);
     loop_.poll();
@@ -275,7 +275,7 @@ TEST_F(Timer, PeriodicServedLateKeepsItsGrid) {
     virtual_time_.time.advance(4ms);  // a slow function
   });
   ticker.start_every(10ms);
-  virtual_time_.time.advance(13ms);  // and a loop that comes late
+  virtual_time_.time.advance(13ms);  // a late loop
   while (deadlines.size() < 3) loop_.run_once();
   EXPECT_THAT(deadlines, ElementsAre(start_ + 20ms, start_ + 30ms, start_ + 40ms));
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Futures without a pool: the tests run, or drop, the tasks themselves.
+// Tests of futures without a pool: the tests run, or drop, the tasks themselves.
 #include <gyre/pool/future.hpp>
 
 #include <gyre/pool/detail/helper.hpp>
@@ -237,8 +237,7 @@ TEST_F(Future, TasksWaitForTasksOfTheirOwnWithoutAnotherThread) {
 }
 
 TEST_F(Future, WorkThatComesWhileAWorkerSleepsIsHelpedAllTheSame) {
-  // The worker finds the task it waits for only at a later look, as if another thread had posted
-  // it.
+  // The worker finds the awaited task only at a later look, as if another thread had posted it.
   struct late final : gyre::detail::helper {
     bool help_once() noexcept override {
       if (++looks < 5) return false;

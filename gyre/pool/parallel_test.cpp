@@ -31,7 +31,7 @@ namespace {
 using gyre::test::forking_executor;
 using gyre::test::stealing;
 
-// Threads that wait help, as a pool's do.
+// Lets waiting threads help, as a pool's workers do.
 struct thread_helper final : gyre::detail::helper {
   explicit thread_helper(forking_executor& of) : executor(of) {}
   bool help_once() noexcept override { return executor.run_one(); }
@@ -266,7 +266,7 @@ TEST(ParallelFor, DividesOnlyWhatOthersTake) {
   gyre::parallel_for(executor, 0, 1024, nobody, {.grain = 1});
   EXPECT_LE(executor.offers(), 10U);  // halves of halves, down to the grain
 
-  // Each theft in the middle of the work makes the thread divide what it has left.
+  // Each theft in the middle of the work makes the thread divide its remaining work.
   const std::size_t before = executor.offers();
   std::atomic<int> steals{0};
   std::vector<int> visits(1024);
@@ -300,8 +300,8 @@ TEST(ParallelReduce, GivesTheIdentityOfNothing) {
   EXPECT_EQ(gyre::parallel_reduce(executor, 3, 3, 42, [](int i) { return i; }, std::plus()), 42);
 }
 
-// Only in the order of the elements does this give the expected string; the value can be moved only
-// once and copied dearly.
+// The string is as expected only if the elements are combined in order; the value can be moved only
+// once, and copies are expensive.
 TEST(ParallelReduce, CombinesInOrderWhoeverTakesWhat) {
   told_to_steal executor(4);
   std::string expected;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests of pools where there is no memory left.
+// Tests of pools without free memory.
 #include <gyre/pool/thread_pool.hpp>
 
 #include <gyre/pool/detail/capacity.hpp>
@@ -32,7 +32,7 @@ TEST(ThreadPoolMemory, EndsWithoutAny) {
   }
 }
 
-// Operations, as resume_on() of a pool posts them.
+// resume_on() of a pool posts such operations.
 TEST(SubmissionsMemory, AnOperationWithoutASlotTakesACell) {
   constexpr std::int64_t count = 20'000;
   gyre::detail::capacity room(1);

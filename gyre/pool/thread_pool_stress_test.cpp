@@ -77,7 +77,8 @@ void submit_one(account& in, thread_pool& pool, unsigned what) {
     case 3:
       tolerate_refusal([&] {
         auto end = pool.submit(counted(in, pool, next), priority);
-        // Tasks that wait for each other in a circle, as they may by helping, need an end.
+        // A task waits for a limited time, as helping may make tasks wait for each other in a
+        // circle.
         pool.running_here() ? static_cast<void>(end.wait_for(1ms)) : end.get();
       });
       break;
@@ -150,14 +151,15 @@ void live(std::uint32_t seed) {
       case 0: pool->wait_idle(); break;
       case 1: pool->drain(); break;
       case 2: {
-        // A task that waits may run this one above itself, and would go on without a pool.
+        // No task may wait now: it might run the destroying task on its own stack, and would resume
+        // without a pool.
         do {
           pool->wait_idle();
         } while (pool->metrics().delayed > 0);
         std::binary_semaphore submitted(0);
         tolerate_refusal([&] {
           auto end = pool->submit([&] {
-            if (!pool->running_here()) return;  // within submit(), which it would not survive
+            if (!pool->running_here()) return;  // runs within submit(), which still needs the pool
             submitted.acquire();
             pool.reset();
           });
@@ -170,8 +172,8 @@ void live(std::uint32_t seed) {
     }
     if (pool) {
       pool->drain();
-      // The thread of the pool's timers may still be posting the operation that takes out due ones.
-      // If anything was lost, this does not end.
+      // The timer thread may still be posting the operation that takes due timers. If a task was
+      // lost, the loop does not end.
       auto counts = pool->metrics();
       while (counts.submitted != counts.finished + counts.dropped) {
         std::this_thread::yield();
@@ -189,7 +191,7 @@ class RandomSchedules : public testing::TestWithParam<std::uint32_t> {};
 
 INSTANTIATE_TEST_SUITE_P(From, RandomSchedules, testing::Values(0, 1, 2, 3, 4));
 
-// Ten thousand in all, unless each takes ten times as long.
+// There are ten thousand schedules, fewer in sanitizer builds, where each takes ten times as long.
 TEST_P(RandomSchedules, LoseNothing) {
   constexpr std::uint32_t each = unless_sanitized(2000U, 10U);
   for (std::uint32_t i = 0; i < each && !testing::Test::HasFailure(); ++i) {

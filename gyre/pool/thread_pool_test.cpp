@@ -65,7 +65,7 @@ INSTANTIATE_TEST_SUITE_P(Each, ThreadPool,
                                          scheduler::spinning),
                          gyre::test::scheduler_name);
 
-// Submits itself until it is over, so that the queue never runs dry.
+// Submits itself until `ended` is set, so that the queue never becomes empty.
 struct endless {
   thread_pool& pool;
   std::atomic<bool>& ended;
@@ -330,7 +330,7 @@ TEST_P(ThreadPool, BlocksASubmitterNoLongerThanItShall) {
   busy.end();
 }
 
-// The loop would be blocked by submit(), and could not let the worker go on.
+// submit() would block the loop, which then could not let the worker go on.
 TEST_P(ThreadPool, ACoroutineWaitsForASlotWithoutBlockingItsThread) {
   for (const task_priority priority : {task_priority::normal, task_priority::low}) {
     thread_pool pool(with(1, 2));
@@ -431,7 +431,7 @@ TEST_P(ThreadPool, AsyncSubmissionsHeedThePolicy) {
   }
 }
 
-// The blocked thread goes on though another one submits whenever it can.
+// The blocked thread is served although another thread submits whenever it can.
 TEST_P(ThreadPool, ABlockedSubmitterIsServedBesideOneThatTriesAllTheTime) {
   thread_pool pool(with(1, 4096));
   std::atomic<bool> over = false;
@@ -678,7 +678,7 @@ TEST_P(ThreadPool, HelpingStopsWhereTheStackEnds) {
         if (waited.ready()) return;
         try {
           pool.submit([] {}).wait();
-        } catch (const std::system_error& error) {  // the worker was there before the gate opened
+        } catch (const std::system_error& error) {  // the worker waited before the gate opened
           EXPECT_EQ(error.code(), std::errc::resource_deadlock_would_occur);
         }
       });
@@ -689,8 +689,8 @@ TEST_P(ThreadPool, HelpingStopsWhereTheStackEnds) {
   }
 }
 
-// Each task waits for the next one, and runs it in its own stack, until a wait fails. Takes much
-// stack for few calls.
+// Each task waits for the next task, and runs it on its own stack, until a wait fails. Each call
+// takes much stack.
 struct chain_of_waits {
   thread_pool& pool;
   std::atomic<bool> broken = false;
@@ -709,7 +709,7 @@ struct chain_of_waits {
 };
 
 TEST_P(ThreadPool, AChainOfWaitsThatIsDeeperThanAllStacksIsADeadlock) {
-  // Its runtime crashes where calls nest so deep.
+  // ThreadSanitizer's runtime crashes if calls nest so deep.
   if (gyre::test::thread_sanitizer_is_on) GTEST_SKIP();
   thread_pool pool(with(2));
   chain_of_waits too_long{pool};
@@ -968,7 +968,7 @@ TEST_P(ThreadPool, TaskThatHasDrainedThePoolMaySubmitNoMore) {
   EXPECT_EQ(refused, std::errc::operation_canceled);
 }
 
-// A submission that drain() overtakes is run by its submitter, and submits more itself.
+// A submitter that drain() overtakes runs its task itself; that task submits another.
 TEST_P(ThreadPool, SubmissionsThatOvertakeTheEndAreRunOrRefused) {
   for (int round = 0; round < 300; ++round) {
     thread_pool pool(with(1));

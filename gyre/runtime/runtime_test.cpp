@@ -46,7 +46,7 @@ using testing::ElementsAre;
 
 runtime_options two_loops() { return {.loops = 2, .pool = {.workers = 1}}; }
 
-// Until it is asked to stop.
+// Runs until it is asked to stop.
 task<> for_ever() { co_await gyre::sleep_for(std::chrono::hours{24 * 365}); }
 
 task<int> until_stopped(runtime&) {
@@ -235,7 +235,7 @@ TEST(RuntimeSpawn, TasksStopInThePhaseTheyAskFor) {
   };
   EXPECT_EQ(rt.run([&](runtime& self) -> task<> {
     self.spawn(worker(order, "acceptor"));
-    // Is not asked to stop, as there is time for it to finish.
+    // This task is not asked to stop, as it has time to finish.
     self.spawn(
         [](journal& j, gyre::manual_reset_event& f) -> task<> {
           co_await f.wait();

@@ -147,7 +147,7 @@ TEST(Barrier, KeepsSeveralThreadsInStep) {
   EXPECT_TRUE(in_step);
 }
 
-// A completion function that lets somebody wait for the phase it completes.
+// A completion function that begins a wait for the phase that it completes.
 struct lets_wait {
   std::function<void()>* wait;
   void operator()() const noexcept {

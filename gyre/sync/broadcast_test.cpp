@@ -34,7 +34,7 @@ using gyre::task;
 using gyre::test::manual_executor;
 using testing::ElementsAre;
 
-// Notes values as they come, gaps as minus the number of values missed, and the end as 0.
+// Records values as they arrive, gaps as minus the number of missed values, and the end as 0.
 task<> receive_all(broadcast_receiver<int> from, std::vector<int>& noted) {
   while (std::optional<broadcast_value<int>> next = co_await from.receive()) {
     if (next->missed != 0) noted.push_back(-static_cast<int>(next->missed));

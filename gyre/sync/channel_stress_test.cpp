@@ -34,10 +34,10 @@ using gyre::task;
 using gyre::unbounded_channel;
 using gyre::test::thread_executor;
 
-// On the heap, so that a value that is lost or taken twice is found by sanitizers too.
+// A value is on the heap, so that sanitizers, too, find values that are lost or taken twice.
 using value = std::unique_ptr<int>;
 
-// The values that came through a channel.
+// Counts the values that passed through a channel.
 struct tally {
   std::atomic<int> sent{0};
   std::atomic<int> received{0};
@@ -109,7 +109,7 @@ TEST_P(ChannelStress, EveryValueArrivesOnceAndInTheOrderOfItsSender) {
   count.expect_nothing_lost();
 }
 
-// Receives one value or is cancelled, over and over.
+// Receives one value, or is cancelled.
 task<> receive_or_give_up(channel<value>& from, tally& count, bool& open) {
   try {
     std::optional<value> next = co_await from.receive();
@@ -134,7 +134,7 @@ task<> send_or_give_up(channel<value>& to, tally& count, int number, bool& done)
 // A thread that keeps requesting the stop of running operations.
 class canceller {
  public:
-  // Runs `operation` with a token that is stopped at some moment.
+  // Runs `operation` with a token whose stop is requested at some moment.
   template <class Operation>
   void run(Operation&& operation) {
     auto& source = sources_.emplace_back();
@@ -178,7 +178,7 @@ TEST_P(ChannelStress, CancelledAndCompletedAtOnce) {
   count.expect_nothing_lost();
 }
 
-// Receiving is raced against something that always ends at once, in both forms of when_any.
+// A receive races with an operation that always ends at once, in both forms of when_any.
 TEST_P(ChannelStress, NothingIsLostWhereAReceiveIsRaced) {
   constexpr int numbers = 5000;
   channel<value> values(GetParam());

@@ -39,7 +39,7 @@ using gyre::test::manual_executor;
 using gyre::test::run_in_virtual_time;
 using testing::ElementsAre;
 
-// Receives until the end, and says so with a -1.
+// Receives until the end, which it records as -1.
 template <class Channel>
 task<> receive_all(Channel& from, std::vector<int>& received) {
   while (std::optional<int> value = co_await from.receive()) received.push_back(*value);
@@ -299,7 +299,7 @@ TEST(Channel, StopAfterTheHandOverDoesNotTakeTheValueBack) {
   EXPECT_THAT(received, ElementsAre(1));
 }
 
-// The send ends before the receiver, which has its value already, has gone on.
+// The send ends before the receiver resumes, which already has its value.
 TEST(Channel, AReceiveThatLosesARaceGivesItsValue) {
   manual_executor executor;
   channel<int> numbers(1);
@@ -311,7 +311,7 @@ TEST(Channel, AReceiveThatLosesARaceGivesItsValue) {
   EXPECT_EQ(numbers.size(), 0);
 }
 
-// Both are due at the same time, and the value comes first.
+// The value and the time limit are due at the same time, and the value comes first.
 TEST(Channel, AReceiveHasItsValueThoughTheTimeLimitHasPassed) {
   manual_executor executor;
   channel<int> numbers(1);
@@ -395,7 +395,7 @@ TEST(Channel, DestroysTheValuesLeftInIt) {
 TEST(UnboundedChannel, KeepsTheOrderOverManySegments) {
   unbounded_channel<int> numbers;
   int next = 0;
-  // Grows and shrinks, by more than a segment and by less.
+  // The queue grows and shrinks, by more than a segment and by less.
   for (const int step : {1, 5, 300, 2000, 17, 257, 255, 256}) {
     const int first = next;
     for (int i = 0; i < step; ++i) numbers.send(next++);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests of waiting for what a mutex protects.
+// Tests of waiting for a condition that a mutex protects.
 #include <gyre/sync/condition_variable.hpp>
 
 #include <gyre/sync/sync_test_support.hpp>

@@ -109,7 +109,7 @@ TEST(AutoResetEvent, CountsToOne) {
   EXPECT_FALSE(event.try_wait());
 }
 
-// Were each resumed within the set() of the other, the stack would overflow.
+// If each coroutine resumed within the other's set(), the stack would overflow.
 TEST(AutoResetEvent, PingPongNeedsNoStack) {
   const int turns = unless_sanitized(1'000'000);
   auto_reset_event ping;

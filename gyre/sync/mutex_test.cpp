@@ -90,7 +90,7 @@ TEST(Mutex, GuardUnlocksWhenAnExceptionPasses) {
   locked.unlock();
 }
 
-// Writes down its number while it has the mutex, across a wait.
+// Records its number while it holds the mutex, across a wait.
 task<> note(mutex& on, std::vector<int>& order, int number) {
   const mutex::guard guard = co_await on.lock();
   co_await gyre::yield();
@@ -215,8 +215,7 @@ TEST(Mutex, GoesOnWithStopsFromEverywhere) {
   contended.unlock();
 }
 
-// Two coroutines take turns; were each resumed within the unlock() of the other, the stack would
-// overflow.
+// If each coroutine resumed within the other's unlock(), the stack would overflow.
 TEST(Mutex, TakingTurnsNeedsNoStack) {
   const int turns = unless_sanitized(1'000'000);
   mutex contended;
@@ -248,7 +247,7 @@ TEST(Mutex, TakingTurnsNeedsNoStack) {
   EXPECT_EQ(taken, turns / 2 * 2);
 }
 
-// Each of many is woken by the one before it, without an executor between them.
+// Each coroutine is woken by its predecessor, without an executor in between.
 TEST(Mutex, ChainOfForeignCoroutinesNeedsNoStack) {
   const int length = unless_sanitized(1'000'000);
   mutex contended;
@@ -289,7 +288,8 @@ task<> locks_in_turn(mutex& first, mutex& second) {
   const mutex::guard inner = co_await second.lock();
 }
 
-// Each would wake the other if it were destroyed with the lock that it holds.
+// The destruction of one coroutine would wake the other, as each holds the lock that the other
+// awaits.
 TEST(Mutex, LockedByTwoInOppositeOrderIsReportedAndUnlocked) {
   if (!gyre::detail::checks_deadlocks || gyre::test::thread_sanitizer_is_on) {
     GTEST_SKIP() << "this build waits for ever";
@@ -309,7 +309,7 @@ TEST(Mutex, LockedByTwoInOppositeOrderIsReportedAndUnlocked) {
   other.unlock();
 }
 
-// Neither heeds the stop, so one of them is destroyed; the other one then gets both.
+// Both coroutines ignore the stop, so one is destroyed; the other then gets both locks.
 TEST(Mutex, LockedByTwoInOppositeOrderIsUnlockedEvenIfTheyAreShielded) {
   if (!gyre::detail::checks_deadlocks || gyre::test::thread_sanitizer_is_on) {
     GTEST_SKIP() << "this build waits for ever";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests of doing something once.
+// Tests of call_once for coroutines.
 #include <gyre/sync/once.hpp>
 
 #include <gyre/sync/event.hpp>

@@ -30,7 +30,7 @@ using gyre::test::await;
 using gyre::test::make_visitor;
 using model::assert_that;
 
-// Schedules of waits and locks, of which many are alike.
+// Bounds for scenarios of waits and locks, many of whose schedules are alike.
 const model::options few{.preemptions = 2, .stale_reads = 1, .spurious_failures = 0};
 
 TEST(MutexModel, ProtectsPlainMemory) {

@@ -75,7 +75,8 @@ struct clocked final : gyre::executor, gyre::timer_service {
   gyre::timer_operation* pending = nullptr;
 };
 
-// Runs at once, and after a wait on the thread that ended it. Its frame frees itself.
+// A coroutine that starts at once, resumes on the thread that ended its wait, and frees its own
+// frame.
 struct started {
   struct promise_type {
     template <class... Others>
@@ -96,21 +97,21 @@ struct started {
   };
 };
 
-// On the heap, where a value that is taken twice or lost is found; plain, so that a hand-over that
-// does not order is a race.
+// A value is on the heap, so that losing it or taking it twice is found, and is plain memory, so
+// that a hand-over without ordering is a race.
 using value = std::unique_ptr<int>;
 value make(int number) { return std::make_unique<int>(number); }
 
 constexpr std::size_t cancelled = 98;
 constexpr std::size_t none = 99;
 
-// The end of a wait, in plain memory.
+// The result of a wait, in plain memory.
 struct ending {
   std::size_t index = none;
   int number = 0;
 };
 
-// The awaiter's result instead of its value or exception.
+// Makes an await return the awaiter's result instead of a value or an exception.
 template <class Awaiter>
 struct expecting {
   Awaiter inner;
@@ -130,7 +131,7 @@ started receive_either(gyre::inplace_stop_token, channel<value>& one, channel<va
   end.index = result ? result->index() : cancelled;
 }
 
-// Receives from one or sends into the other.
+// Receives from `in` or sends into `out`.
 started trade(gyre::inplace_stop_token, channel<value>& in, channel<value>& out, ending& end) {
   value own = make(7);
   auto result = co_await gyre::select(on_receive(in), on_send_from(out, own));
@@ -205,7 +206,7 @@ TEST(SelectModel, ThreeSelectsServeEachOtherInPairs) {
       model::thread second([&] { trade({}, other, one, ends[1]); });
       trade({}, one, other, ends[2]);
     }
-    // The first and the third want the same.
+    // The first and the third select have the same cases.
     std::size_t waiting = 0;
     for (const ending& end : ends) waiting += end.index == none ? 1 : 0;
     model::assert_that(waiting == 1, "two of three are served");

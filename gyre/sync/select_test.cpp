@@ -146,7 +146,7 @@ TEST(Select, TwoSelectsServeEachOtherOnce) {
 TEST(Select, ReadyCasesAreChosenEvenly) {
   constexpr int rounds = 3000;
   std::array<channel<int>, 3> channels{channel<int>(1), channel<int>(1), channel<int>(1)};
-  // The first and the last case: a search from a random start would favour one of them.
+  // Only the first and the last case are ready: a search from a random start would favour one.
   std::map<std::size_t, int> chosen;
   for (int i = 0; i < rounds; ++i) {
     static_cast<void>(channels[0].try_send(i));
@@ -157,7 +157,7 @@ TEST(Select, ReadyCasesAreChosenEvenly) {
     ++chosen[first->index()];
   }
   EXPECT_EQ(chosen[1], 0);
-  // Six standard deviations.
+  // The tolerance is six standard deviations.
   EXPECT_NEAR(chosen[0], rounds / 2, 165);
 }
 
@@ -260,7 +260,8 @@ TEST(Select, TimerIsStartedOnTheExecutorItBelongsTo) {
       return std::noop_coroutine();
     };
     task<> work = wait(values, chosen);
-    gyre::detail::task_access::state(work).start(context);  // here, where the executor does not run
+    gyre::detail::task_access::state(work).start(
+        context);  // on a thread that does not run the executor
     EXPECT_EQ(executor.timers_pending(), 0U);
     if (!times_out) {
       EXPECT_EQ(values.try_send(1), channel_status::ok);

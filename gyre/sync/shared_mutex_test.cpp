@@ -31,7 +31,7 @@ using gyre::test::unless_sanitized;
 static_assert(sizeof(shared_mutex) == 24);
 constinit shared_mutex static_mutex;  // needs no start-up code
 
-// Writes into `log` when it goes in, in capitals, and out.
+// Logs its name in upper case when it has locked the mutex, in lower case before it unlocks.
 task<> reads(shared_mutex& mutex, std::string& log, char name) {
   const shared_mutex::shared guard = co_await mutex.lock_shared();
   log += static_cast<char>(name - 'a' + 'A');

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Coroutines for the tests of this room that can be dropped, and that know no executor.
+// Coroutines for the tests of this room: one that can be dropped, and one without an executor.
 #pragma once
 
 #include <gyre/task/context.hpp>
@@ -31,7 +31,7 @@ class started : task_context {
   }
 
   bool done() const noexcept { return done_; }
-  /// Rethrows what the task threw.
+  /// Rethrows the task's exception.
   void get() { detail::task_access::state(work_).take_result(); }
   void drop() { work_ = task<>(); }
 

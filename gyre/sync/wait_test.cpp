@@ -36,8 +36,8 @@ using gyre::test::manual_executor;
 using gyre::test::started;
 using gyre::test::thread_executor;
 
-// Each primitive in a state where wait() waits; let_go() lets one waiter pass, which does not let
-// the next one pass.
+// Each structure has a primitive in a state in which wait() waits; let_go() lets one waiter pass,
+// which does not let the next waiter pass.
 struct of_mutex {
   of_mutex() { EXPECT_TRUE(mutex.try_lock()); }
   ~of_mutex() { mutex.unlock(); }
@@ -62,7 +62,7 @@ struct of_writer {
   gyre::shared_mutex mutex;
 };
 
-// Readers, each of whom turns into the writer that the next one waits for.
+// Each reader that passes becomes the writer for which the next reader waits.
 struct of_reader {
   of_reader() { EXPECT_TRUE(mutex.try_lock()); }
   ~of_reader() { mutex.unlock(); }
@@ -107,7 +107,7 @@ struct of_barrier {
   gyre::barrier<> barrier{2};
 };
 
-// Two primitives that let all waiters pass once they have let one pass.
+// The next two primitives let all waiters pass once they have let one pass.
 struct of_manual_reset_event {
   task<> wait() { co_await event.wait(); }
   auto operation() { return event.wait(); }
@@ -145,7 +145,7 @@ task<> wait_for(Primitive& primitive, outcome& told) {
   }
 }
 
-// Whether a wait would pass, which it then has.
+// Waits if that is possible at once; true if the wait has passed.
 template <class Primitive>
 bool passes_now(Primitive& primitive) {
   inplace_stop_source stopped;

@@ -29,7 +29,7 @@ using gyre::watch_receiver;
 using gyre::test::manual_executor;
 using testing::ElementsAre;
 
-// Notes changes, and the end as -1.
+// Records changes, and the end as -1.
 task<> follow(watch_receiver<int> watched, std::vector<int>& noted) {
   while (const std::optional<int> next = co_await watched.changed()) noted.push_back(*next);
   noted.push_back(-1);

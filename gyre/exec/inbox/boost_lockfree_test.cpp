@@ -4,9 +4,9 @@
 #include <gyre/exec/inbox/inbox_stress_test_suite.hpp>
 #include <gyre/exec/inbox/inbox_test_suite.hpp>
 
-// Boost reads the link of a node that another thread may have freed or taken meanwhile, and throws
-// away what it read unless its tagged compare-and-swap succeeds. The free list's side of it is not
-// atomic, which ThreadSanitizer reports; everything else is still looked at.
+// Boost reads the link of a node that another thread may have freed or taken meanwhile, and drops
+// the value unless its tagged compare-and-swap succeeds. The free list's access is not atomic,
+// which ThreadSanitizer reports; the suppression covers only that.
 extern "C" const char* __tsan_default_suppressions();
 extern "C" const char* __tsan_default_suppressions() {
   return "race:boost/lockfree/detail/freelist.hpp\n";  // inlined functions have no full names here

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Small segments make their ends, where segments are linked, retired and reused, the usual case.
+// Tests of the fifo inbox. In small segments tasks often reach the end, where segments are linked,
+// retired and reused.
 #include <gyre/exec/inbox/fifo.hpp>
 
 #include <gyre/exec/inbox/inbox_stress_test_suite.hpp>

@@ -65,8 +65,8 @@ TYPED_TEST_SUITE(InboxMemory, our_inboxes);
 constexpr int warm_up = 60;
 constexpr int rounds = 120;
 
-// Calls `post_some` again and again on one thread and runs the posted tasks on this one; returns
-// the number of allocations of both threads after a warm-up.
+// Calls `post_some` repeatedly on another thread and runs the posted tasks on this one; returns the
+// number of allocations of both threads after a warm-up.
 template <class Inbox, class PostSome>
 std::uint64_t allocations_in_steady_state(Inbox& inbox, PostSome post_some) {
   std::binary_semaphore go{0};
@@ -124,7 +124,7 @@ TYPED_TEST(InboxMemory, ALargeCallableTakesACellAndABlockOfItsSize) {
   const std::int64_t block =
       gyre::detail::slab_class_bytes[gyre::detail::slab_class_of(sizeof(task))];
   constexpr std::int64_t cell = 32;
-  constexpr std::int64_t slack = 768 * 1024;  // segments and slabs that have begun, or are kept
+  constexpr std::int64_t slack = 768 * 1024;  // segments and slabs in use or kept for reuse
   fates told;
   const std::int64_t before = bytes_held();
   {
@@ -155,7 +155,7 @@ TYPED_TEST(InboxMemory, ThousandsOfShortLivedProducersDoNotGrowIt) {
   const std::int64_t before = bytes_held();
   short_lives(2000);
   EXPECT_EQ(told.destroyed, 2040 * 4);
-  // One segment more or less.
+  // The bound is about one segment.
   EXPECT_NEAR(static_cast<double>(bytes_held()), static_cast<double>(before), 300e3);
 }
 
@@ -209,7 +209,7 @@ TYPED_TEST(InboxOfSmallSegments, OnceLongDoesNotStayLarge) {
   const std::int64_t after = bytes_held();
   EXPECT_LT(after - before, (longest - before) / 3);
   grow_and_shrink(2000);
-  // But for malloc's rounding of aligned blocks.
+  // The bound allows for malloc's rounding of aligned blocks.
   EXPECT_LT(bytes_held() - after, (longest - before) / 20)
       << "what is kept does not depend on how long it was";
 }
@@ -250,7 +250,8 @@ using inboxes_without_memory =
     testing::Types<fifo, basic_fifo<2>, basic_fifo<7>, sharded, basic_sharded<3>, mutex>;
 TYPED_TEST_SUITE(InboxWithoutMemory, inboxes_without_memory);
 
-// More than the positions a segment of the fifo has, unless each throw costs ten times as much.
+// More failures than positions in a fifo segment, except in sanitizer builds, where a throw costs
+// ten times as much.
 constexpr int many_failures = gyre::test::unless_sanitized(70'000);
 
 TYPED_TEST(InboxWithoutMemory, StaysIntactWhenItCannotGrow) {

@@ -22,7 +22,7 @@
 
 namespace gyre::inbox::suite {
 
-/// The consumer's record of which tasks have run: each producer's in its order, none twice.
+/// The consumer's record of the tasks that have run: each producer's tasks in order, none twice.
 class ledger {
  public:
   explicit ledger(std::size_t producers) : next_(producers, 0) {}
@@ -31,7 +31,7 @@ class ledger {
     EXPECT_EQ(number, next_[producer])
         << "lost, duplicated or out of producer " << producer << "'s order";
     next_[producer] = number + 1;
-    // relaxed: only how far the consumer has come.
+    // relaxed: a count that orders nothing.
     entered_.store(entered() + 1, std::memory_order_relaxed);
   }
   /// Any thread.
@@ -93,7 +93,7 @@ TYPED_TEST_P(InboxStressSuite, NothingIsLostDuplicatedOrOvertakenByItsOwnThreads
       }
     });
   }
-  // Calls of pending() disturb nothing.
+  // Calls of pending() must disturb nothing.
   std::jthread onlooker([&](const std::stop_token& stop) {
     while (!stop.stop_requested()) {
       static_cast<void>(inbox.pending());

@@ -307,7 +307,7 @@ TYPED_TEST_P(InboxSuite, ItsEndDestroysWhatDestructorsPost) {
 TYPED_TEST_P(InboxSuite, ARunThatIsNotFullLeavesNothingBehindWhateverThreadsHaveEnded) {
   TypeParam inbox;
   for (int round = 0; round < 6; ++round) {
-    // Threads that ended after their tasks had run, in front of one whose task still waits.
+    // Threads that end after their tasks have run come before a thread whose task still waits.
     std::latch posted(round);
     std::latch ran(1);
     std::vector<std::jthread> threads;

@@ -44,7 +44,7 @@ inline std::vector<int> numbers_up_to(int end) {
   return numbers;
 }
 
-/// Counts of a test's callables: run, destroyed.
+/// Counts the callables that were run and those that were destroyed.
 struct fates {
   std::atomic<int> run{0};
   std::atomic<int> destroyed{0};

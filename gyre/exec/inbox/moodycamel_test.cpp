@@ -4,9 +4,9 @@
 #include <gyre/exec/inbox/inbox_stress_test_suite.hpp>
 #include <gyre/exec/inbox/inbox_test_suite.hpp>
 
-// The queue knows a thread by the address of one of its thread-locals, so a thread that gets the
-// stack of an ended one goes on with that one's producer. The two are ordered by glibc's reuse of
-// the stack, which ThreadSanitizer does not see.
+// The queue identifies a thread by the address of one of its thread-locals, so a thread that gets
+// the stack of an ended thread continues with that thread's producer. glibc's reuse of the stack
+// orders the two threads, which ThreadSanitizer does not see.
 extern "C" const char* __tsan_default_suppressions();
 extern "C" const char* __tsan_default_suppressions() {
   return "race:concurrentqueue/concurrentqueue.h\n";  // inlined functions have no full names here

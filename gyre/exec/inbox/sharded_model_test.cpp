@@ -67,7 +67,7 @@ TEST(ShardedModel, AProducersLastTasksRunAlthoughItsThreadHasEnded) {
     receipts received;
     model::thread producer([&] { post(inbox, received, 0); });
     gyre::inbox::batch some(2);
-    inbox.run(some);  // may find the shard empty, but abandoned a moment later
+    inbox.run(some);  // may find the shard empty before it is abandoned
     producer.join();
     run_until_received(inbox, received, 1);
     model::assert_that(!inbox.ready() && inbox.pending() == 0, "nothing is left");

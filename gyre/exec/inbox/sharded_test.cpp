@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Small segments make their ends, where segments are linked and reused, the usual case.
+// Tests of the sharded inbox. In small segments tasks often reach the end, where segments are
+// linked and reused.
 #include <gyre/exec/inbox/sharded.hpp>
 
 #include <gyre/exec/inbox/inbox_stress_test_suite.hpp>
@@ -72,7 +73,7 @@ TYPED_TEST(Sharded, AnInboxAtTheAddressOfADeadOneIsAnother) {
   EXPECT_EQ(told.run, 25);
 }
 
-// Posts when its thread has nearly ended.
+// Posts at the end of its thread, from the destructor of a thread-local.
 template <class Inbox>
 struct last_post {
   Inbox* inbox = nullptr;

@@ -70,7 +70,7 @@ using capacity = gyre::detail::basic_capacity<model_futex>;
 // A pool whose slots are all taken.
 struct full_room {
   explicit full_room(std::size_t limit) : room(limit) {
-    model_futex::calls = 0;  // of an earlier check
+    model_futex::calls = 0;  // there may be calls of an earlier check
     model::assert_that(room.try_acquire(limit), "all slots can be taken");
   }
   admission_result wait() {

@@ -105,7 +105,7 @@ TEST(Capacity, ClosingEndsAllWaits) {
   EXPECT_EQ(room.free(), 0U);
 }
 
-// No other thread releases the slot here, as when a thread that has ended held it.
+// No other thread releases the slot, as if a thread that has ended held it.
 TEST(Capacity, AWaitingThreadReclaimsByItself) {
   capacity room(1);
   ASSERT_TRUE(room.try_acquire(1));
@@ -117,7 +117,7 @@ TEST(Capacity, AWaitingThreadReclaimsByItself) {
   EXPECT_EQ(looks, 4);
 }
 
-// Queues like a coroutine, and notes when it was served.
+// Queues like a coroutine, and records when it was served.
 struct noted_waiter : gyre::detail::slot_waiter {
   explicit noted_waiter(std::vector<noted_waiter*>& noting)
       : slot_waiter([](slot_waiter& self) noexcept {
@@ -171,7 +171,7 @@ TEST_P(CapacityQueue, SkipsCancelledWaiters) {
   EXPECT_FALSE(room.cancel(other)) << "it was served before";
 }
 
-// A waiting thread is served although another one takes every slot that it can get.
+// A waiting thread is served although another thread takes every slot that it can get.
 TEST_P(CapacityQueue, ServesAThreadBeforeOtherRequests) {
   capacity room(GetParam());
   ASSERT_TRUE(room.try_acquire(GetParam()));
@@ -179,7 +179,7 @@ TEST_P(CapacityQueue, ServesAThreadBeforeOtherRequests) {
     std::jthread waiting([&] {
       EXPECT_EQ(room.wait_until(for_ever, 1, nothing_to_reclaim).result, admission_result::granted);
     });
-    // Until the thread is in the queue.
+    // try_acquire() fails once the thread is in the queue.
     do {
       room.release(1);
     } while (room.try_acquire(1));

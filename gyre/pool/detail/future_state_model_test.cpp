@@ -27,9 +27,8 @@
 
 namespace model = gyre::model;
 
-// In place of futex(2), for one sleeper: looks at the word and falls asleep in one step, as seen by
-// wakers, who know the word by its address alone. Only the end of time is no deadline that has
-// passed.
+// futex(2), for one sleeper: checks the word and sleeps in one step, as seen by wakers, which know
+// the word by its address alone. Every deadline but steady_time::max() has passed.
 namespace {
 std::mutex kernel;
 const void* sleeps_on = nullptr;
@@ -61,7 +60,7 @@ using gyre::inplace_stop_source;
 using gyre::inplace_stop_token;
 using gyre::detail::make_future_task;
 
-// The task writes it, and the waiter reads it.
+// The task writes `written`, and the waiter reads it.
 auto submit(int& written) {
   return make_future_task([&written] {
     written = 42;
@@ -108,7 +107,7 @@ TEST(FutureStateModel, FutureThatIsDroppedLeavesNothing) {
   EXPECT_TRUE(checked.exhaustive);
 }
 
-// Checks, gives up, and waits again: the sleeper's bit is set and cleared.
+// The thread checks, gives up, and waits again: the sleeper's bit is set and cleared.
 TEST(FutureStateModel, ThreadMaySleepInSteps) {
   const auto checked = model::check({.preemptions = 3}, [] {
     struct idle final : gyre::detail::helper {
@@ -138,8 +137,8 @@ struct bell final : gyre::executor {
 
 struct fake_promise : gyre::detail::promise_base {};
 
-// A coroutine that awaits a future, reduced to its interface to the future. On the heap, where the
-// checker finds every access after its end.
+// A coroutine that awaits a future, reduced to its interface to the future. It is on the heap,
+// where the checker finds every access after its end.
 struct caller {
   caller(future<int> result, gyre::executor& where, inplace_stop_token stop)
       : awaiter(std::move(result).operator co_await()) {
@@ -156,7 +155,7 @@ struct caller {
   gyre::detail::future_state_awaiter<int> awaiter;
 };
 
-// The result; nothing if it was cancelled.
+// Returns the result, or nothing if the wait was cancelled.
 std::optional<int> await(future<int> result, inplace_stop_token stop) {
   bell where;
   const auto coroutine = std::make_unique<caller>(std::move(result), where, stop);
@@ -179,7 +178,7 @@ TEST(FutureStateModel, CoroutineThatWaitsGetsTheResult) {
   EXPECT_TRUE(checked.exhaustive);
 }
 
-// Resumes on the thread that posts it, which is the end of the coroutine.
+// Resumes the coroutine, which then ends, on the posting thread.
 struct on_the_spot final : gyre::executor {
   void post(gyre::operation&) noexcept override { go_on(); }
   bool running_here() const noexcept override { return true; }

@@ -38,12 +38,12 @@ class sleeping_worker {
           awake_.notify_one();
         }) {}
   bool awake() const { return awake_.load(std::memory_order_acquire); }
-  // Waits until it is awake; whether it searches.
+  // Waits until the worker is awake; returns whether it searches.
   bool searches() const {
     awake_.wait(false, std::memory_order_acquire);
     return searching_;
   }
-  // Once it is awake.
+  // Only once the worker is awake.
   parker& me() { return me_; }
 
  private:
@@ -213,7 +213,7 @@ TEST(IdleWorkers, AreAllWokenByNotifyAll) {
   EXPECT_EQ(idle.counts().wakes, 3);
 }
 
-// Producers that wait until their task has run put the workers to sleep again and again. Hangs if a
+// The workers sleep again and again, as each producer waits until its task has run. Hangs if a
 // wake-up is lost.
 void run_tasks(std::size_t producers, std::size_t workers, bool with_deadlines) {
   constexpr int tasks_each = 3'000;

@@ -22,7 +22,7 @@ using gyre::detail::priority_lanes;
 using testing::ElementsAre;
 using namespace std::chrono_literals;
 
-// Tasks that enter their name when they run.
+// Tasks that record their names when they run.
 class PriorityLanes : public testing::Test {
  protected:
   void push(char name, task_priority priority) {

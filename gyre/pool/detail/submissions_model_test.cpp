@@ -74,8 +74,8 @@ TEST(SubmissionsModel, TasksOfOneProducerRunOnceInOrderWhicheverWorkerTakesThem)
   EXPECT_TRUE(checked) << checked;
 }
 
-// One of two workers takes part in the work once and then is busy for ever; the other sleeps when
-// it finds nothing. Nothing may wait while it sleeps.
+// One of two workers runs one batch and then is busy for ever; the other sleeps when it finds no
+// task. No task may wait while it sleeps.
 struct workers {
   void submit() {
     model::assert_that(waiting.try_push([this] { finish_one(); }), "there is a slot");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Many threads at the submissions of a pool: nothing is lost, run twice or out of order, and no
-// slot disappears.
+// Stress tests of a pool's submissions with many threads: no task is lost, run twice or out of
+// order, and no slot disappears.
 #include <gyre/pool/detail/submissions.hpp>
 
 #include <gyre/exec/inbox/inbox.hpp>
@@ -30,7 +30,7 @@ template <class Submissions>
 struct pool {
   explicit pool(std::size_t limit) : room(limit) {}
 
-  // As a pool's submitter does that blocks.
+  // Pushes like a pool's submitter that blocks.
   template <class F>
   void push(F callable) {
     while (!waiting.try_push(callable)) {
@@ -97,7 +97,7 @@ TYPED_TEST(SubmissionStress, EachProducersTasksRunOnceAndInOrder) {
   }
 }
 
-// Far more threads than slots, each with slots left over when it ends.
+// There are far more threads than slots, and each thread ends with slots in stock.
 TYPED_TEST(SubmissionStress, ShortThreadsTakeNoSlotsWithThem) {
   constexpr std::size_t threads = 10'000;
   pool<TypeParam> all(512);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests of how tasks come into a pool. Small segments make their ends, where segments are linked
-// and reused, the usual case.
+// Tests of a pool's submissions. In small segments tasks often reach the end, where segments are
+// linked and reused.
 #include <gyre/pool/detail/submissions.hpp>
 
 #include <gyre/exec/inbox/inbox_test_support.hpp>
@@ -34,7 +34,7 @@ constexpr steady_time long_ago{};
 template <class Submissions>
 class Submission : public testing::Test {
  protected:
-  // One turn of a worker, which gives back the slots of what it has run.
+  // A worker's turn, which releases the slots of the tasks that it has run.
   std::size_t run_some(std::size_t most = no_limit) {
     batch some(most);
     more = waiting.run_some(some);
@@ -47,7 +47,7 @@ class Submission : public testing::Test {
     return ran;
   }
 
-  // As a pool's submitter does that blocks.
+  // Pushes like a pool's submitter that blocks.
   template <class F>
   admission_result push_until(F&& callable, steady_time deadline) {
     while (!waiting.try_push(std::forward<F>(callable))) {
@@ -187,7 +187,7 @@ TYPED_TEST(Submission, PendingTasksAreDestroyedAtTheEnd) {
 }
 
 TYPED_TEST(Submission, TheSlotsOfAThreadThatEndsAreFoundBySubmitters) {
-  // With a stock of two, while there are many, of which each thread uses one.
+  // While many slots are free, each thread reserves two and uses one.
   for (int i = 0; i < 256; ++i) {
     std::thread([&] { ASSERT_TRUE(this->waiting.try_push([] {})); }).join();
   }
@@ -228,7 +228,7 @@ TYPED_TEST(Submission, ClosingTheSlotsEndsTheWait) {
   EXPECT_EQ(this->run_all(), 512U);
 }
 
-// Pushes when its thread has nearly ended.
+// Pushes at the end of its thread, from the destructor of a thread-local.
 template <class Submissions>
 struct last_push {
   Submissions* waiting = nullptr;

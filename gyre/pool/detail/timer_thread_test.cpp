@@ -51,7 +51,7 @@ class two_threads final : public gyre::executor {
   two_threads& operator=(const two_threads&) = delete;
   ~two_threads() { end(); }
 
-  // Runs what is posted, but no more timers, and ends the threads.
+  // Stops the timers, runs the posted operations, and ends the threads.
   void end() {
     timers_.stop();
     for (std::jthread& each : threads_) each.request_stop();
@@ -111,7 +111,7 @@ class TimerThread : public testing::Test {
  protected:
   gyre::timer_service& timers() { return *pool_.timers(); }
 
-  // Runs them all on the pool, to their ends.
+  // Runs all tasks on the pool, to their ends.
   void run_all(std::vector<task<>> tasks) {
     std::latch ended(static_cast<std::ptrdiff_t>(tasks.size()));
     for (task<>& each : tasks) {
@@ -187,7 +187,7 @@ TEST_F(TimerThread, OneThatTakesLongHoldsUpNoOther) {
   timers().start_timer(one, deadline);
   timers().start_timer(other, deadline);
   both.wait();
-  pool_.end();  // one of them may still be about to return from the latch
+  pool_.end();  // a callback may still be about to return from the latch
 }
 
 TEST_F(TimerThread, MayStartItselfAgain) {

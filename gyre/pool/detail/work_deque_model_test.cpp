@@ -47,7 +47,7 @@ struct scenario {
     take(own.steal_into(loot));
     take_all(loot);
   }
-  // The owner's last look found nothing, so all elements are somewhere else.
+  // The owner's last look has found nothing, so every element must have been taken.
   void check_all_taken() {
     model::assert_that(own.size() == 0, "none was overlooked");
     for (const item& each : items) model::assert_that(each.taken == 1, "each was taken");
@@ -154,7 +154,8 @@ TEST(WorkDequeModel, AnElementIsTakenBackOrStolen) {
   EXPECT_TRUE(checked) << checked;
 }
 
-// Each has a full deque and needs room for what it takes: neither may wait for the other.
+// Each worker has a full deque and needs room for the elements that it steals: neither may wait for
+// the other.
 TEST(WorkDequeModel, WorkersMayRobEachOther) {
   const auto checked = model::check({.preemptions = 2, .stale_reads = 2}, [] {
     using worker = scenario<4, 4>;

@@ -65,7 +65,7 @@ TEST(WorkDeque, GivesAThiefOnlyTheOldestIfItWantsNoMore) {
   push_all(victim, 1, 3);
   EXPECT_EQ(victim.steal_oldest(), 1);
   EXPECT_EQ(victim.pop(), 3);
-  EXPECT_EQ(victim.steal_oldest(), 2);  // also its owner may
+  EXPECT_EQ(victim.steal_oldest(), 2);  // the owner may do so, too
   EXPECT_EQ(victim.pop(), 0);
   EXPECT_EQ(victim.steal_oldest(), 0);
 }
@@ -156,7 +156,7 @@ class robbery {
   explicit robbery(std::size_t elements) : taken_(elements + 1, 0) {}
 
   // The owner works in bursts, so that the deque is empty, short and long by turns, while `thieves`
-  // rob it.
+  // steal from it.
   void run(unsigned thieves) {
     {
       std::vector<std::jthread> robbing;

@@ -34,7 +34,7 @@ auto result_of(Operation& operation) -> decltype(operation.result()) {
   }
 }
 
-/// Awaits one `Operation`. Lives on the heap, where every access after its end is found.
+/// Awaits one `Operation`. Must be on the heap, where every access after its end is found.
 template <class Operation>
 class visitor {
  public:
@@ -44,12 +44,12 @@ class visitor {
     promise_.context = &context_;
   }
 
-  /// Whether it has to wait.
+  /// True if the operation has to wait.
   bool begin() {
     return !operation_.await_ready() &&
            operation_.await_suspend(std::coroutine_handle<promise>::from_promise(promise_));
   }
-  /// Waits to be resumed; after a begin() that said so.
+  /// Waits to be resumed, after begin() has returned true.
   void sleep() { bell_.rung.wait(); }
   auto end() { return result_of(operation_); }
 

@@ -14,7 +14,7 @@ namespace {
 
 using gyre::inbox::detail::segment_pool;
 
-// Counts how many there are.
+// Counts its live objects.
 struct counted_segment : gyre::inbox::detail::segment<3> {
   counted_segment() { ++alive; }
   counted_segment(const counted_segment&) = delete;
