@@ -56,7 +56,7 @@ TEST(NetExamples, ConnectTakesAnEndpointOrAName) {
   dns["example.org"].addresses = {loopback};
   gyre::net::resolver resolver(loop, only(dns));
   auto connected = gyre::sync_wait(loop, gyre::as_expected(connect_by_name(resolver)));
-  if (!connected) {  // mostly nobody listens here
+  if (!connected) {  // mostly no server listens on the port
     EXPECT_EQ(connected.error(), std::errc::connection_refused);
   }
   EXPECT_FALSE(dns.questions().empty());

@@ -18,7 +18,7 @@
 
 namespace header_examples {
 
-/// Leaves a loop without end, whose first effect has been seen.
+/// Thrown to leave an endless loop once its first effect has been seen.
 struct seen_enough {};
 
 inline gyre::net::endpoint any_port() { return {gyre::net::ip_address::loopback_v4(), 0}; }
@@ -54,7 +54,7 @@ class bound_already : public open_already {
   }
 };
 
-/// A directory of its own, the current one while this lives.
+/// A temporary directory, which is the current directory for the object's lifetime.
 class own_directory {
  public:
   own_directory() : before_(std::filesystem::current_path()) {

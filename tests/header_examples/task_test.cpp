@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The examples in the comments of task's headers, but for those about running coroutines together.
+// The examples in the comments of task's headers, except those about running coroutines together.
 #include <gyre/gyre.hpp>
 #include <tests/support/manual_executor.hpp>
 #include <tests/support/run_in_virtual_time.hpp>

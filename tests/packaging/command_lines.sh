@@ -51,8 +51,8 @@ must_fail() {
   fi
 }
 
-# The headers of one configuration with the library of the other; also if the program uses nothing of
-# gyre, so that the linker discards everything.
+# Headers of one configuration must not link with the library of the other, even if the program uses
+# nothing of gyre, so that the linker discards everything.
 printf '#include <gyre/task/task.hpp>\nint main() {}\n' >uses_nothing.cpp
 for i in 0 1; do
   other=("-L${prefixes[1 - i]}/$library_directory" -lgyre_task -lgyre_base -pthread)
@@ -70,7 +70,8 @@ for i in 0 1; do
   done
 done
 
-# libstdc++'s debug mode, which changes containers, and programs without the RTTI that gyre needs.
+# libstdc++'s debug mode, which changes containers, and programs without RTTI, which gyre needs,
+# must be refused, too.
 flags=(-std=c++23 "-I${prefixes[0]}/include")
 must_fail library_built_with_glibcxx_debug "$compiler" "${flags[@]}" -D_GLIBCXX_DEBUG \
   uses_nothing.cpp -o mixed "-L${prefixes[0]}/$library_directory" -lgyre_task -lgyre_base -pthread

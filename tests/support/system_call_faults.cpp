@@ -225,8 +225,8 @@ void spoil_completions(std::span<io_uring_cqe* const> came) noexcept {
   }
 }
 
-// Makes requests of a ring invalid whose equivalent system call must fail: gyre then falls back to
-// the system call, which fails as the test says.
+// Makes those requests of a ring invalid whose equivalent system call must fail: gyre then falls
+// back to the system call, which fails as the test says.
 void spoil_submissions(const io_uring& ring) {
   const bool accepting = is_failing(accept4_call);
   const bool receiving = is_failing(recv_call);

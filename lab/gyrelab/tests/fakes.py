@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fake contenders: small programs that obey the contract and report a options time.
+"""Fake contenders: small programs that obey the contract and report a given time.
 
 The noise differs from run to run of a program, and repeats in every run of a test.
 """

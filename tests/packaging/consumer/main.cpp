@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A user's program: its own thread posts to a loop, a timer ends it; a coroutine counts afterwards.
-// The library and the program agree on which thread runs the loop, and on what is thrown.
+// The library and the program agree on the thread that runs the loop, and on exceptions.
 #include <gyre/gyre.hpp>
 
 #include <chrono>
