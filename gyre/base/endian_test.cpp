@@ -12,7 +12,7 @@
 namespace endian_test {
 namespace {
 
-// One byte in front, so that nothing is aligned.
+// The data begins behind one byte, so that no integer is aligned.
 struct unaligned {
   std::array<std::byte, 9> bytes{};
   std::byte* data() { return bytes.data() + 1; }

@@ -356,7 +356,7 @@ TEST_F(Request, AFastPeerDoesNotKeepTheLoopToItself) {
   std::array<std::byte, 1> to;
   peer_sends(std::string(50'000, 'x'));
   settle();
-  // Each read starts the next one: all the bytes are there.
+  // Each read starts the next, as all bytes have arrived.
   noted<read_request> first(target(), std::span<std::byte>(to));
   noted<read_request> second(target(), std::span<std::byte>(to));
   bool deferred = false;

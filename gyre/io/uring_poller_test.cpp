@@ -735,7 +735,7 @@ bool can_open(rlim_t count) {
   return ::setrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur >= count;
 }
 
-// More handles than a ring has room for, all of them ready between two turns.
+// More handles than a ring has room for, all of which become ready between two turns.
 class crowd {
  public:
   static constexpr std::size_t many = 4300;

@@ -622,7 +622,7 @@ class TcpConnectionToASlowPeer : public testing::Test {
     virtual_time.turn_until([this] { return server->metrics().accepted == 1; });
     virtual_time.settle();
   }
-  // More than the kernel can buffer, so that the peer has acknowledged some bytes.
+  // Reads more than the kernel can buffer, so that the peer has acknowledged some bytes.
   void read_some_of_it() {
     const std::size_t enough = std::min(client->text.size() + 100'000, text.size());
     virtual_time.turn_until([&] {

@@ -94,7 +94,7 @@ TEST(ResumeOn, HopsBetweenThreadsLoseNothing) {
   EXPECT_EQ(sync_wait(hops(one, other)), 4000);
 }
 
-// Where the work ran, and where its caller went on.
+// The threads on which the work ran and on which its caller went on.
 struct places {
   std::thread::id work;
   std::thread::id caller;

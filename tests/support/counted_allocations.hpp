@@ -35,7 +35,7 @@ class no_memory {
   ~no_memory() { allocations_fail = false; }
 };
 
-// Both out of line: otherwise GCC looks through new and delete and finds aligned_alloc and free.
+// Both are out of line: otherwise GCC inlines new and delete and finds aligned_alloc and free.
 [[gnu::noinline]] inline void* counted_allocation(std::size_t size, std::size_t alignment) {
   ++allocations;
   if (allocations_fail) throw std::bad_alloc();

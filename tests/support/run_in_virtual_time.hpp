@@ -23,7 +23,7 @@ template <class T>
 T run_in_virtual_time(manual_executor& executor, task<T> work, inplace_stop_token stop = {}) {
   std::future<T> result = gyre::spawn_future(executor, std::move(work), stop);
   executor.run_all();
-  // In growing steps: at most as much time passes in vain as was needed.
+  // The steps grow, so that at most as much time passes in vain as was needed.
   std::chrono::nanoseconds step = std::chrono::microseconds(1);
   while (result.wait_for(std::chrono::seconds(0)) != std::future_status::ready) {
     if (step > std::chrono::hours(365 * 24)) {

@@ -89,7 +89,7 @@ struct message : gyre::operation {
   int runs = 0;
 };
 
-// As blocking_executor::run_until(), until `count` operations have run.
+// Runs operations like blocking_executor::run_until(), until `operations` of them have run.
 void run(queue& from, std::size_t operations) {
   while (operations > 0) {
     gyre::intrusive_queue<gyre::operation> ready = from.take();
