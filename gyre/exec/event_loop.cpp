@@ -108,7 +108,7 @@ void event_loop::stop() noexcept {
 //   2. Events: without a task in phase 1, waits for work; else polls for I/O.
 //   3. I/O: serves what phase 2 found, for io_time at most.
 //   4. Timers that were due when phase 3 began.
-std::size_t event_loop::turn(steady_time deadline) {
+inline std::size_t event_loop::turn(steady_time deadline) {
   turns_.add(1);
   looked_for_io_.reset();
   std::size_t done = run_tasks();
@@ -190,10 +190,11 @@ bool event_loop::poll_for_io() {
   return poller_->wait(steady_time::min()) > 0;
 }
 
-void event_loop::wait_for_work(steady_time deadline) {
-  if (wait_strategy_.poll_before_sleeping(*this)) return;
+inline void event_loop::wait_for_work(steady_time deadline) {
+  const bool watching = is_watching();
+  if (wait_strategy_.poll_before_sleeping(*this, watching)) return;
   if (const auto next = timers_.next_wakeup()) deadline = std::min(deadline, *next);
-  if (!wait_strategy_.stay_awake(*this, deadline)) sleep_until(deadline);
+  if (!wait_strategy_.stay_awake(*this, watching, deadline)) sleep_until(deadline);
 }
 
 void event_loop::sleep_until(steady_time deadline) {

@@ -11,16 +11,17 @@ namespace gyre::detail {
 
 // A loop whose descriptors keep it busy finds I/O; one that would mostly poll in vain, such as the
 // end of a single connection, sleeps at once.
-bool wait_strategy::poll_before_sleeping(event_loop& loop) {
-  if (!loop.is_watching() || !poll_first_.is_due()) return false;
+bool wait_strategy::poll_before_sleeping(event_loop& loop, bool is_watching) {
+  if (!is_watching || !poll_first_.is_due()) return false;
   const bool found = loop.poll_for_io();
   found ? poll_first_.succeed() : poll_first_.fail();
   return found;
 }
 
-bool wait_strategy::stay_awake(event_loop& loop, steady_time deadline) {
-  const bool expects_tasks = std::exchange(tasks_came_, false) || !loop.is_watching();
-  return (expects_tasks && spin(loop, deadline)) || poll_busily(loop, deadline);
+bool wait_strategy::stay_awake(event_loop& loop, bool is_watching, steady_time deadline) {
+  const bool expects_tasks = std::exchange(tasks_came_, false) || !is_watching;
+  return (expects_tasks && spin(loop, is_watching, deadline)) ||
+         poll_busily(loop, is_watching, deadline);
 }
 
 // About 25 us at most, and no longer than producers can go on without being slowed down.
@@ -37,12 +38,11 @@ void wait_strategy::let_tasks_gather(event_loop& loop) noexcept {
 // move its cache line to and fro. Every few looks the loop polls for I/O, and yields its core to
 // producers that wait for one. Rivals that use the core up take their whole time slices, so the
 // loop reads the clock when it comes back.
-bool wait_strategy::spin(event_loop& loop, steady_time deadline) {
+bool wait_strategy::spin(event_loop& loop, bool is_watching, steady_time deadline) {
   constexpr std::size_t large_batch = 16;
   constexpr int looks_per_yield = 32;
   constexpr auto max_duration = std::chrono::microseconds{100};
-  const bool watching = loop.is_watching();
-  if (last_batch_ >= large_batch && !watching) let_tasks_gather(loop);
+  if (last_batch_ >= large_batch && !is_watching) let_tasks_gather(loop);
   const bool yields = spin_budget_.looks() >= looks_per_yield;
   const steady_time give_up = yields ? std::min(deadline, loop.now() + max_duration) : deadline;
   for (int look = 1; look <= spin_budget_.looks(); ++look) {
@@ -51,7 +51,7 @@ bool wait_strategy::spin(event_loop& loop, steady_time deadline) {
       return true;
     }
     if (look % looks_per_yield == 0) {
-      if (watching && loop.poll_for_io()) {
+      if (is_watching && loop.poll_for_io()) {
         spin_budget_.wasted();
         return true;
       }
@@ -65,11 +65,10 @@ bool wait_strategy::spin(event_loop& loop, steady_time deadline) {
   return false;
 }
 
-bool wait_strategy::poll_busily(event_loop& loop, steady_time deadline) {
+bool wait_strategy::poll_busily(event_loop& loop, bool is_watching, steady_time deadline) {
   if (busy_poll_time_ <= std::chrono::nanoseconds::zero() || !busy_poll_.is_due()) return false;
-  const bool watching = loop.is_watching();
   const steady_time give_up = later(loop.now(), busy_poll_time_);
-  while (!loop.has_tasks() && !loop.stopped() && !(watching && loop.poll_for_io())) {
+  while (!loop.has_tasks() && !loop.stopped() && !(is_watching && loop.poll_for_io())) {
     const steady_time present = loop.now();
     if (present >= deadline) break;
     if (present >= give_up) {

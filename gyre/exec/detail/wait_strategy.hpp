@@ -34,15 +34,15 @@ class wait_strategy {
     tasks_came_ = true;
   }
   /// Polls for I/O where that pays; true if there is some.
-  bool poll_before_sleeping(event_loop& loop);
+  bool poll_before_sleeping(event_loop& loop, bool is_watching);
   /// Stays awake where that pays. True if there is work, or `deadline` was reached; false if the
   /// loop is to sleep.
-  bool stay_awake(event_loop& loop, steady_time deadline);
+  bool stay_awake(event_loop& loop, bool is_watching, steady_time deadline);
 
  private:
   static void let_tasks_gather(event_loop& loop) noexcept;
-  bool spin(event_loop& loop, steady_time deadline);
-  bool poll_busily(event_loop& loop, steady_time deadline);
+  bool spin(event_loop& loop, bool is_watching, steady_time deadline);
+  bool poll_busily(event_loop& loop, bool is_watching, steady_time deadline);
 
   const std::chrono::nanoseconds busy_poll_time_;
   spin_budget spin_budget_;
