@@ -224,16 +224,17 @@ void tcp_connection::closing_timer_expired() {
     loop().start_timer(own.timer, std::min(next, own.close_by));
   } else if (phase_ == phase::flushing) {
     end(std::make_error_code(std::errc::timed_out), ending::reset);
+  } else if (bytes_in_kernel() > 1) {  // which it goes on sending
+    end(std::make_error_code(std::errc::timed_out), ending::in_order);
   } else {
     end(why_, ending::in_order);
   }
 }
 
-// Bytes that the kernel took may still be in its buffer, with minutes' worth of a slow peer.
-std::uint64_t tcp_connection::bytes_taken_by_peer() const noexcept {
-  int in_kernel = 0;
-  if (::ioctl(handle::fd(), SIOCOUTQ, &in_kernel) != 0) in_kernel = 0;
-  return bytes_sent_ - static_cast<std::uint64_t>(in_kernel);
+// Sent bytes that the peer has not taken, maybe minutes' worth of a slow one; a FIN counts as one.
+std::uint64_t tcp_connection::bytes_in_kernel() const noexcept {
+  int count = 0;
+  return ::ioctl(handle::fd(), SIOCOUTQ, &count) == 0 ? static_cast<std::uint64_t>(count) : 0;
 }
 
 void tcp_connection::on_scheduled(operation& scheduled) {

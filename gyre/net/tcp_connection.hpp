@@ -288,7 +288,8 @@ class alignas(64) tcp_connection : private io::handle {
   void linger() noexcept;
   void limit_closing(std::chrono::nanoseconds timeout, std::chrono::nanoseconds limit);
   void closing_timer_expired();
-  std::uint64_t bytes_taken_by_peer() const noexcept;
+  std::uint64_t bytes_in_kernel() const noexcept;
+  std::uint64_t bytes_taken_by_peer() const noexcept { return bytes_sent_ - bytes_in_kernel(); }
   void end(std::error_code why, ending kind) noexcept;
 
   void start_receiving() noexcept;

@@ -603,6 +603,18 @@ TEST_F(TcpConnection, CloseGivesUpWhenThePeerTakesNothing) {
   EXPECT_EQ(ends[0], std::errc::timed_out);
 }
 
+TEST_F(TcpConnection, CloseTellsThatThePeerHasNotTakenBytesOfTheKernel) {
+  make({.connections = {.close_timeout = 20ms}});
+  start();
+  peer client = connect(4096);
+  gyre::net::socket_ref(connection->fd()).set_send_buffer(200'000);
+  connection->send(long_text(100'000));
+  ASSERT_EQ(connection->pending_output(), 0u) << "the kernel has all of it";
+  connection->close();
+  wait_for_end();
+  EXPECT_EQ(ends[0], std::errc::timed_out);
+}
+
 // A connection with more to send than the kernel takes, to a peer that reads a little now and then.
 class TcpConnectionToASlowPeer : public testing::Test {
  protected:
