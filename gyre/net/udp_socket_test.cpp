@@ -148,6 +148,26 @@ TEST(Udp, GoesInBatches) {
   gyre::sync_wait(loop, run());
 }
 
+TEST(Udp, ABatchGoesOnBehindTheDatagramsThatWereSent) {
+  gyre::loop loop;
+  udp_socket server(loop, any_port);
+  udp_socket client(loop, any_port);
+  const auto run = [&]() -> task<> {
+    datagram_batch out(4, 16);
+    const endpoint to = server.local_endpoint();
+    EXPECT_TRUE(out.add("first", to));
+    EXPECT_EQ(co_await client.send_batch(out), 1u);
+    EXPECT_TRUE(out.add("second", to));
+    EXPECT_EQ(co_await client.send_batch(out), 2u);
+    EXPECT_EQ(co_await client.send_batch(out), 2u);
+    datagram_batch in(4, 16);
+    co_await server.receive_batch(in);
+    EXPECT_EQ(in.size(), 2u);
+    EXPECT_EQ(text(in[1].bytes), "second");
+  };
+  gyre::sync_wait(loop, run());
+}
+
 TEST(Udp, CutsAndJoinsSegments) {
   gyre::loop loop;
   udp_socket server(loop, any_port, {.receive_buffer = 1 << 20});

@@ -141,10 +141,7 @@ struct send_batch_operation : io::detail::counting_request<io::send_messages_req
   send_batch_operation(const send_batch_operation& other, function callback) noexcept
       : send_batch_operation(other.descriptor(), callback, *other.batch_) {}
 
-  std::optional<io::result> begin() noexcept {
-    batch_->sent_ = 0;
-    return send_rest();
-  }
+  std::optional<io::result> begin() noexcept { return send_rest(); }
   std::optional<io::result> advance(io::result result) noexcept {
     if (!result) return result;
     batch_->sent_ += result.count();
