@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// connection_handlers: callbacks of connections, and the setters of servers and clients for them.
+// connection_handlers: callbacks of a tcp_connection, and their setters in servers and clients.
 #pragma once
 
 #include <gyre/base/move_only_function.hpp>
@@ -14,37 +14,36 @@ namespace gyre::net {
 class tcp_connection;
 
 /// Callbacks of connections. Programs set each by the function of tcp_server or tcp_client that its
-/// comment names, before the first connection. Each may do anything, even destroy the server or
-/// client.
+/// comment names. Each may do anything, even destroy the server or client.
 ///
 /// Thread-safety: called on the connection's loop, from its turns only, never within a member
 /// function of a connection. The loops of a server call the same functions at the same time.
-/// Errors: an exception aborts the connection and goes to the loop's on_exception. std::bad_alloc,
-/// and a lack of memory for received bytes, only ends the connection, with
-/// std::errc::not_enough_memory.
+/// Errors: an exception aborts the connection (on_close gets std::errc::connection_aborted), and
+/// goes to the loop's on_exception; from on_close it only goes there. std::bad_alloc, and a lack of
+/// memory for received bytes, ends the connection with std::errc::not_enough_memory instead.
 struct connection_handlers {
   /// on_connection: the connection has begun.
   move_only_function<void(tcp_connection&)> connected;
   /// on_message: bytes have come. Bytes that are not consumed are kept, and are in front of the new
-  /// ones in the next call: when more come, or after pause_reading() and resume_reading(). If
-  /// neither happens, they are dropped with the connection.
+  /// ones in the next call: when more come, or after pause_reading() and resume_reading().
   move_only_function<void(tcp_connection&, io::input&)> message;
-  /// on_write_complete: the kernel has taken all output so far. Not called before a send().
+  /// on_write_complete: the kernel has taken all output. Called in the turn after send(), also if
+  /// the kernel took the bytes at once; one call for several of them.
   move_only_function<void(tcp_connection&)> write_complete;
   /// on_high_water, on_low_water: the output has reached a water mark; `waiting` bytes wait. The
-  /// two are called in turn. A rise that falls again before the loop's next turn is not reported.
+  /// two are called in turn. A rise that is over before the loop's next turn is not reported.
   move_only_function<void(tcp_connection&, std::size_t waiting)> high_water;
   move_only_function<void(tcp_connection&)> low_water;
-  /// on_peer_ended: the peer sends no more but may still receive; the connection stays until
-  /// close(). Without this function the connection is closed then.
+  /// on_peer_ended: the peer has sent its FIN, but may still receive. The connection stays until
+  /// close() or its own FIN (shutdown_send()); without this function it is closed at once.
   move_only_function<void(tcp_connection&)> peer_ended;
-  /// on_close: the last call for the connection; `why` is no error if it ended in good order. The
-  /// reference is valid until the function returns.
+  /// on_close: the last call for the connection; `why` is no error after a graceful close by either
+  /// end. The reference is valid until the function returns.
   move_only_function<void(tcp_connection&, std::error_code why)> closed;
 };
 
-/// Sets the connection_handlers of a server or client, which has a settable_handlers() that throws
-/// std::logic_error once they may be in use.
+/// CRTP base of tcp_server and tcp_client: setters of their connection_handlers, which return the
+/// owner for chaining. Errors: std::logic_error after start(), or after the first connect().
 template <class Owner>
 class connection_handler_setters {
  public:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// connection_options: limits and time-outs of a tcp_connection.
+// connection_options: limits and timeouts of a tcp_connection.
 #pragma once
 
 #include <chrono>
@@ -8,13 +8,15 @@
 
 namespace gyre::net {
 
-/// Limits and time-outs of a connection.
+/// Limits and timeouts of a connection. They end a connection that exceeds them: waiting output is
+/// dropped, on_close gets the error, and the peer sees a reset, except after `idle_timeout` and
+/// `message_timeout`. Timeouts expire up to a quarter late; zero: never.
 struct connection_options {
   /// Water marks of the output, in bytes: on_high_water is called when `high_water` bytes wait to
-  /// be sent, and then on_low_water when no more than `low_water` do. `low_water` must be below
-  /// `high_water`; by default it is a quarter of it. A server without on_high_water does not read
-  /// from the connection in between, so that a peer that takes no answers sends no further
-  /// questions; a client reads on.
+  /// be sent, and then on_low_water when no more than `low_water` do, which must be below it (by
+  /// default a quarter of it). Without on_high_water a server applies back-pressure: it does not
+  /// read from the connection between the two calls. With on_high_water, and in a client, the
+  /// program itself must pause_reading().
   std::size_t high_water = std::size_t{1} << 20;
   std::optional<std::size_t> low_water = std::nullopt;
   /// Bytes of output that may wait. A send() above that ends the connection with
@@ -22,34 +24,30 @@ struct connection_options {
   std::size_t output_limit = std::size_t{4} << 20;
   /// Bytes that on_message may leave unconsumed. More end the connection with the same error.
   std::size_t input_limit = std::size_t{4} << 20;
-  /// Descriptors that a Unix connection holds until take_fds(). More of them end it with
-  /// std::errc::too_many_files_open. The connection closes the ones that are left when it ends.
-  /// Zero: it receives none, and the kernel closes them.
+  /// Received descriptors that a Unix connection holds until take_fds(), or else closes at its end.
+  /// More end it with std::errc::too_many_files_open. Zero: it receives none.
   std::size_t fd_limit = 0;
-  /// Ends a connection with io::errc::idle_timeout when no byte has moved in either direction for
-  /// this time (up to a quarter more). Zero: never. By default ten minutes for a server, as
-  /// connections hold descriptors, never for a client. Costs no memory, and nothing per message.
+  /// Time in which no byte has moved in either direction; the error is io::errc::idle_timeout.
+  /// Default: ten minutes in a server, as connections hold descriptors, and never in a client.
   std::optional<std::chrono::nanoseconds> idle_timeout = std::nullopt;
-  /// Ends a connection with std::errc::timed_out when a message has been incomplete for this time
-  /// (up to a quarter more), however many of its bytes come meanwhile. The time runs from when
-  /// on_message leaves bytes until it consumes some; a pause of reading restarts it. Zero: never.
+  /// Time for which a message may be incomplete, however many of its bytes come meanwhile; the
+  /// error is std::errc::timed_out. It runs from when on_message leaves bytes until it consumes
+  /// some; a pause of reading restarts it.
   std::chrono::nanoseconds message_timeout = std::chrono::minutes{1};
-  /// Ends a connection with std::errc::timed_out when output waits and the peer has taken none of
-  /// it for this time (up to a quarter more), however little that is and whatever the peer sends
-  /// meanwhile. Bytes count as taken when the peer's kernel has acknowledged them; on a Unix
-  /// socket, when the peer has read a whole piece as it was sent, at most 40,000 bytes. A Unix peer
-  /// that reads fewer in that time counts as one that reads nothing. close() has times of its own,
-  /// in which bytes count in the same way. Zero: never.
+  /// Time in which output waits and the peer takes none of it, whatever the peer sends meanwhile;
+  /// the error is std::errc::timed_out. Bytes are taken when the peer's kernel has acknowledged
+  /// them; on a Unix socket, when the peer has read the whole kernel buffer that they are in, of up
+  /// to 40,000 bytes. So a Unix peer that reads less than that counts as one that takes none.
   std::chrono::nanoseconds write_timeout = std::chrono::minutes{1};
-  /// How long close() waits (up to a quarter more) while the peer takes no byte of the output, and
-  /// then for the peer's end; and how long a connection on which sending has failed goes on
-  /// receiving. A slow peer gets everything, unless that takes longer than `close_limit`.
+  /// Time without progress in close(): while the peer takes no byte of the output (as above), and
+  /// then until its FIN. Also the time for which a connection receives after sending has failed.
+  /// Zero: no time.
   std::chrono::nanoseconds close_timeout = std::chrono::seconds{5};
-  /// How long close() waits in all, however much the peer still takes.
+  /// Time of close() in all, however much the peer still takes.
   std::chrono::nanoseconds close_limit = std::chrono::minutes{5};
   /// TCP_NODELAY: the kernel sends small pieces at once.
   bool no_delay = true;
-  /// SO_KEEPALIVE: the kernel finds out when the peer's machine is gone.
+  /// SO_KEEPALIVE, with the system's times: keepalive probes find out that the peer is gone.
   bool keep_alive = false;
 };
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// tcp_client: keeps one TCP (or Unix stream) connection to a server, by callbacks, and connects
-// again when it is lost.
+// tcp_client: a callback-driven, reconnecting client with one TCP (or Unix stream) connection.
 //
 //     gyre::net::tcp_client client(loop, {.reconnect = true});
 //     client.on_connection([](gyre::net::tcp_connection& up) { up.send("hello\n"); });
@@ -30,50 +29,54 @@
 
 namespace gyre::net {
 
-/// How a client behaves; fixed when it is made.
+/// Options of a tcp_client, fixed when it is constructed.
 struct tcp_client_options {
   std::string name = "tcp_client";
   connection_options connections = {};
-  /// How long one attempt to connect may take, not zero; for a host with several addresses, an
-  /// attempt at one of them.
+  /// Limit of one attempt to connect, not zero; for a host with several addresses, of the attempt
+  /// at each of them.
   std::chrono::nanoseconds connect_timeout = std::chrono::seconds{5};
   /// As race_options::resolution_delay, when it connects by name.
   std::chrono::nanoseconds resolution_delay = std::chrono::milliseconds{50};
-  /// Whether to connect again when an attempt failed or the connection was lost. After n failures
-  /// in a row the client waits a random time between zero and min(longest_delay, initial_delay *
-  /// 2^(n-1)): exponential backoff with full jitter (Brooker, "Exponential backoff and jitter",
-  /// 2015), so that many clients do not come back all at once.
+  /// Whether to connect again when an attempt failed or the connection was lost. The client waits a
+  /// random time between zero and min(longest_delay, initial_delay * 2^(n-1)): exponential backoff
+  /// with full jitter (Brooker, "Exponential backoff and jitter", 2015). n counts failed attempts
+  /// and connections that received no byte, in a row; the loss of any other one sets it to 1.
   bool reconnect = false;
   std::chrono::nanoseconds initial_delay = std::chrono::milliseconds{100};
   std::chrono::nanoseconds longest_delay = std::chrono::seconds{30};
-  /// Attempts in a row that may fail before it gives up, the first one included; at least one.
+  /// Attempts in a row that may fail before the client gives up, the first one included; at least
+  /// one.
   std::size_t most_attempts = std::numeric_limits<std::size_t>::max();
   /// Seed of the random delays; the same seed gives the same delays. None: a random one.
   std::optional<std::uint64_t> seed = {};
-  /// Bytes that send() keeps while there is no connection, to be sent first on the next one. Zero:
-  /// send() refuses them.
+  /// Bytes that send() keeps while there is no connection, to be sent first on the next one, until
+  /// disconnect(). Zero: send() refuses them.
   std::size_t keep_limit = 0;
   /// The local address to connect from; none: the kernel chooses.
   endpoint local = {};
 };
 
-/// Counts since a client was made.
+/// Counts since a client was constructed.
 struct tcp_client_metrics {
   std::uint64_t attempts = 0;
-  std::uint64_t failures = 0;  ///< of attempts
-  std::uint64_t connected = 0;
+  std::uint64_t failures = 0;   ///< failed attempts
+  std::uint64_t connected = 0;  ///< successful attempts
   connection_metrics traffic = {};
 };
 
-/// Keeps one connection to a server.
+/// A reconnecting client, which owns at most one connection at a time.
 ///
-/// Thread-safety: every member may be called from any thread, also while the loop does not run yet.
-/// On the loop's thread calls take effect at once; calls of other threads in the loop's next turns,
-/// in the order of the calls. Calls of connect() and disconnect() that still wait for the loop,
-/// with no send() between them, are merged: the loop carries out the last one only, after one
-/// disconnect() if there is any among the others.
+/// Thread-safety: every member except connection() may be called from any thread, also while the
+/// loop does not run yet. On the loop's thread calls take effect at once; calls of other threads in
+/// the loop's next turns, in their order. Waiting connect() and disconnect() calls with no send()
+/// between them are merged: only the last is carried out, after one disconnect() if any of the
+/// others was one.
 /// Lifetime: the loop must outlive the client. The destructor closes the connection at once without
-/// calling on_close; once it has returned, no handler runs any more, as with tcp_server.
+/// calling on_close. It waits for a handler that is running on another thread, which must not wait
+/// for the destroying thread (deadlock); afterwards no handler runs any more.
+/// Errors: go to on_connect_failed, and to on_close of the connection. Setters of handlers throw
+/// std::logic_error after the first connect().
 class tcp_client : public connection_handler_setters<tcp_client> {
  public:
   /// Throws std::invalid_argument for options that make no sense.
@@ -85,38 +88,34 @@ class tcp_client : public connection_handler_setters<tcp_client> {
   tcp_client& operator=(const tcp_client&) = delete;
   ~tcp_client();
 
-  // The setters of connection_handlers throw std::logic_error after the first connect(). A
-  // handler's exception goes to the loop's on_exception, and the client reconnects all the same.
-
-  /// An attempt to connect has failed: ECONNREFUSED (also if the kernel connected the socket to
-  /// itself, as it can where nothing listens at a local port), ETIMEDOUT …, ENOMEM. `attempts` have
-  /// failed in a row; with `last` there will be none until the next connect(). The default prints a
-  /// line, for the first in a row and the last.
+  /// An attempt to connect has failed with `why`: an error of connect(), std::errc::timed_out after
+  /// connect_timeout, a resolve_errc. `attempts` have failed in a row; after the `last` the client
+  /// gives up until the next connect(). The default prints a line to stderr, for the first in a row
+  /// and the last. After an exception of a handler the client reconnects all the same.
   tcp_client& on_connect_failed(
       move_only_function<void(std::error_code why, std::size_t attempts, bool last)> callback);
 
   /// Connects to `server`, now and (with `reconnect`) whenever the connection is lost, until
-  /// disconnect(). A connection or attempt to another server is ended first.
+  /// disconnect(). No effect if the client is connected to `server` already. A connection to
+  /// another server is closed first, as by disconnect(); an attempt under way is dropped.
   void connect(const endpoint& server);
   /// As above, for a host: looks up its name before each attempt, and tries its addresses one after
-  /// the other, IPv6 and IPv4 in turns. A name server that is silent about one of them holds
-  /// nothing up (see `resolution_delay`). `names` belongs to the client's loop, and must outlive
-  /// the client.
+  /// the other, IPv6 and IPv4 in turns, beginning with the first that are known (see
+  /// `resolution_delay`). `names` must be on the client's loop, and must outlive the client.
   void connect(resolver& names, std::string host, service port);
-  /// Closes the connection as tcp_connection::close() does, or ends the attempt to connect, and
+  /// Closes the connection as tcp_connection::close() does, or drops the attempt to connect, and
   /// does not connect again. Drops kept bytes. Idempotent.
   void disconnect();
 
   /// Sends as tcp_connection::send() does. Without a connection, keeps the bytes if `keep_limit`
   /// allows; otherwise returns false. From another thread: copies the bytes for the loop, and
-  /// returns false only if more than connection_options::output_limit would wait for it, where each
-  /// call counts 1 KiB besides its bytes.
+  /// returns false only if more than connection_options::output_limit would wait for the loop,
+  /// where each call counts 1 KiB besides its bytes; the loop may still refuse them, unnoticed.
   bool send(std::span<const std::byte> bytes);
   bool send(std::string_view text) { return send(std::as_bytes(std::span(text))); }
 
   /// The present connection, or null. The loop's thread only.
   tcp_connection* connection() noexcept;
-  /// Any thread.
   bool connected() const noexcept;
   event_loop& loop() const noexcept;
   const std::string& name() const noexcept;

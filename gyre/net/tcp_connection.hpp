@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// tcp_connection: a TCP (or Unix stream) connection of a tcp_server or tcp_client, for callbacks.
+// tcp_connection: a callback-driven TCP (or Unix stream) connection of a tcp_server or tcp_client.
 //
 //     server.on_message([](gyre::net::tcp_connection& from, gyre::io::input& in) {
 //       from.send(in.bytes());  // echo: one recv, one send, nothing allocated or copied
@@ -53,140 +53,138 @@ struct connection_metrics {
   std::uint64_t messages = 0;  ///< calls of on_message
 };
 
-/// A connection of a tcp_server or tcp_client.
+/// A callback-driven connection with an output queue, back-pressure, half-close and graceful close.
 ///
-/// |           | in this state        | leads to the state                                    |
-/// | state     | send()  | bytes come | close()      | all is sent   | peer ends | send fails |
-/// |-----------|---------|------------|--------------|---------------|-----------|------------|
-/// | open      | sends   | on_message | flushing (1) | open          | open (2)  | failed (3) |
-/// | failed    | refuses | on_message | ended        | -             | ended     | -          |
-/// | flushing  | refuses | dropped    | flushing     | lingering (1) | flushing  | ended      |
-/// | lingering | refuses | dropped    | lingering    | -             | ended     | -          |
-/// | ended     | refuses | -          | ended        | -             | -         | -          |
+/// | state     | send()  | received   | close()      | all sent      | peer's FIN | send fails |
+/// |-----------|---------|------------|--------------|---------------|------------|------------|
+/// | open      | sends   | on_message | flushing (1) | open          | open (2)   | failed (3) |
+/// | failed    | refuses | on_message | ended        | -             | ended      | -          |
+/// | flushing  | refuses | dropped    | flushing     | lingering (1) | flushing   | ended      |
+/// | lingering | refuses | dropped    | lingering    | -             | ended      | -          |
+/// | ended     | refuses | -          | ended        | -             | -          | -          |
 ///
 /// abort(), each timeout and a failure of reading lead from any state to ended.
 ///
-/// 1. Flushing without output is lingering at once; lingering after the peer's end is ended at
-///    once.
-/// 2. on_peer_ended is called. Without that callback, or after shutdown_send(), the peer's end is a
-///    close().
-/// 3. Ended, if the program has paused reading or the peer has ended before.
+/// 1. Flushing without output is lingering at once; lingering after the peer's FIN, ended.
+/// 2. on_peer_ended is called. Without that callback, or if the connection's own FIN has been sent,
+///    the peer's FIN then works like close().
+/// 3. Ended, if the program has paused reading or the peer's FIN has come before.
 ///
 /// In failed, the last bytes of the peer are still received, for at most `close_timeout`. In
-/// lingering, all output is sent, the peer has been told that no more will come, and its end is
-/// awaited. After the change to ended, on_close is called in a turn of its own.
+/// lingering, the kernel has all output and the FIN, and the peer's FIN is awaited. After the
+/// change to ended, on_close is called in a turn of its own.
 ///
 /// Thread-safety: all members belong to the thread of the connection's loop; other threads use
 /// ref().
 /// Lifetime: owned by its server or client; valid from the call of on_connection until on_close
 /// returns.
-/// Complexity: 256 bytes, of which a message touches the first 128, and 512 bytes more once it has
-/// had to wait with output or an incomplete message, or has an idle timeout of its own. It receives
-/// into memory of the loop, so that an idle connection holds no buffer.
+/// Errors: given to on_close; members that throw say so.
+/// Complexity: 256 bytes, and 512 bytes more from the first time that output or an incomplete
+/// message waits, or with an idle timeout of its own. It receives into memory of the loop, so that
+/// an idle connection holds no buffer.
 class alignas(64) tcp_connection : private io::handle {
  public:
   tcp_connection(const tcp_connection&) = delete;
   tcp_connection& operator=(const tcp_connection&) = delete;
 
   event_loop& loop() const noexcept;
-  /// A number of its own within its server or client, from 1.
+  /// A number that is unique within its server or client, from 1.
   std::uint64_t id() const noexcept { return id_; }
   /// The socket; -1 when the connection has ended.
   int fd() const noexcept { return is_open() ? handle::fd() : -1; }
-  /// Whether send() would accept bytes: the connection is neither closed nor shut down, and sending
-  /// has not failed.
+  /// Whether the state is open, and shutdown_send() has not been called.
   bool can_send() const noexcept { return phase_ == phase::open && !shutdown_requested_; }
-  /// False as soon as the end is certain: on_close follows.
+  /// False in the state ended, which on_close follows; true while close() flushes and lingers.
   bool is_open() const noexcept { return phase_ != phase::ended; }
 
-  /// Sends bytes, which need not outlive the call. True if they were accepted. False if the
-  /// connection has ended, was closed or shut down, or if sending has failed, now or before:
-  /// on_close tells why.
-  /// Complexity: one system call if no output waits; copies the bytes that the kernel does not
-  /// take.
+  /// Sends or queues bytes, which need not outlive the call. True if they were accepted, which does
+  /// not mean delivered. False unless can_send(), or if sending fails, or if more than
+  /// connection_options::output_limit would wait: that ends the connection.
+  /// Complexity: one system call if no output waits; copies bytes that the kernel does not take.
   bool send(std::span<const std::byte> bytes);
   bool send(std::string_view text) { return send(std::as_bytes(std::span(text))); }
-  /// As above, but moves the bytes that must wait instead of copying them where that pays; empties
-  /// `bytes`.
+  /// As above, but large remainders are moved to the queue instead of copied. `bytes` is empty
+  /// after true, unspecified after false.
   bool send(io::buffer&& bytes);
   /// Sends several pieces, one after the other, with one system call (at most 64 pieces per call).
   bool send(std::span<const std::span<const std::byte>> pieces);
   bool send(std::initializer_list<std::span<const std::byte>> pieces) {
     return send(std::span(pieces.begin(), pieces.size()));
   }
-  /// Sends `count` bytes of a regular file from `offset` on, after earlier output, by sendfile(2):
-  /// not through the program's memory. Closes the file when all is sent, or the connection ends.
+  /// Sends `count` bytes of a regular file from `offset` on, after earlier output, by sendfile(2).
+  /// Closes the file in any case: when all is sent, when the connection ends, or at once.
   ///
   /// Errors: throws std::system_error, and sends nothing, for a file that ends earlier
   /// (io::errc::unexpected_end) and for another kind of file (std::errc::invalid_argument). A file
   /// that becomes shorter while it waits ends the connection with io::errc::unexpected_end, and one
   /// that cannot be read with that error; the peer sees a reset (on Unix sockets, which have none,
   /// an end). Otherwise as send().
-  /// Complexity: allocates. While the file waits it counts as 16 KiB of output, however long it is,
-  /// and is not refused where nothing else waits. The loop's thread reads the file: a slow disk
-  /// holds the loop up. A peer that reads nothing holds one file open besides its connection, and
-  /// further ones within tcp_server_options::memory_limit: a server of files should allow
-  /// `connections_per_address` no more than a quarter of the descriptors.
+  /// Complexity: allocates. Against `output_limit` a waiting file counts 16 KiB, whatever its
+  /// length, and nothing if no other output waits; tcp_server_options::memory_limit has a price of
+  /// its own for files. Reading from a slow disk blocks the loop. As a peer that reads nothing
+  /// holds a file open besides its connection, a file server should set `connections_per_address`
+  /// to at most a quarter of RLIMIT_NOFILE.
   bool send_file(unique_fd file, std::uint64_t offset, std::uint64_t count);
-  /// Sends bytes, at least one, and with the first of them copies of `fds` (at most 253), to the
-  /// other end of a Unix socket. The descriptors stay the caller's.
+  /// Sends bytes, at least one, and with the first of them copies of `fds` (at most 253), over a
+  /// Unix socket (SCM_RIGHTS). The descriptors stay the caller's.
   ///
   /// Errors: throws std::system_error, and sends nothing, for no bytes, too many descriptors and a
   /// TCP connection (std::errc::invalid_argument), and for a descriptor that is not open
-  /// (std::errc::bad_file_descriptor). If they must wait and the process can have no more
-  /// descriptors, the connection ends. Otherwise as send().
-  /// Complexity: a system call for each descriptor besides send()'s own. While they wait they are
-  /// copied, and each counts as 16 KiB of output besides the bytes.
+  /// (std::errc::bad_file_descriptor). If the message must wait and the process has no descriptors
+  /// left for the copies, the connection ends. Otherwise as send().
+  /// Complexity: a system call for each descriptor besides send()'s own. Each copy that waits
+  /// counts 16 KiB of output besides the bytes.
   bool send_fds(std::span<const std::byte> bytes, std::span<const int> fds);
   bool send_fds(std::string_view text, std::span<const int> fds) {
     return send_fds(std::as_bytes(std::span(text)), fds);
   }
-  /// Takes the descriptors (close-on-exec) that have come so far, in their order. When on_message
-  /// is called with bytes, the descriptors that were sent with them are there. See
-  /// connection_options::fd_limit.
+  /// Takes the received descriptors (close-on-exec), in their order. When on_message is called with
+  /// bytes, the descriptors that were sent with them are there. See connection_options::fd_limit.
   [[nodiscard]] std::vector<unique_fd> take_fds() noexcept;
   /// Bytes that wait for the kernel to take them; send_file() and send_fds() say how they count.
   std::size_t pending_output() const noexcept;
 
-  /// Stops reading: on_message and on_peer_ended are not called until resume_reading(). What the
-  /// peer sends stays in the kernel, and when the buffers there are full the peer must wait.
-  /// Meanwhile an error of the connection is noticed only by sending. Idempotent. Independent of a
+  /// Back-pressure on the peer: on_message and on_peer_ended are not called until resume_reading(),
+  /// and the peer must wait when the kernel's buffers are full. Meanwhile only sending notices an
+  /// error, `idle_timeout` runs on, and `message_timeout` does not. Idempotent. Independent of a
   /// server's pause at `high_water`: the connection reads again when both are over.
   void pause_reading() noexcept { pause(pauser::program); }
-  /// Resumes reading. First calls on_message once more with the input that it left unconsumed, in a
-  /// turn of its own, even if no more has come. So a handler may take one message at a time, pause,
-  /// and resume when it has dealt with that message.
+  /// Resumes reading. First on_message is called once more with the input that it left unconsumed,
+  /// if any, in a turn of its own, even if no more has come. So a handler may take one message at a
+  /// time, pause, and resume when it has dealt with that message.
   void resume_reading() noexcept { resume(pauser::program); }
   /// Whether reading is paused, by pause_reading() or at `high_water`.
   bool reading_paused() const noexcept { return !paused_.empty(); }
 
-  /// Tells the peer, once all accepted output is sent, that no more will come. The connection still
-  /// receives.
+  /// Half-close: sends a FIN once all accepted output is sent. The connection still receives.
   void shutdown_send() noexcept;
-  /// Ends the connection in good order: sends the accepted output, tells the peer, and drops the
-  /// peer's bytes until it has ended too (otherwise the kernel could reset the connection, and lose
-  /// output on its way). Gives up when the peer has taken nothing for `close_timeout`, and after
-  /// `close_limit` in all; if the peer has not taken everything by then, on_close gets
-  /// std::errc::timed_out. on_message is not called any more.
+  /// Closes gracefully: sends the accepted output and a FIN, and drops the peer's bytes until its
+  /// FIN has come (closing earlier could make the kernel reset the connection, and lose output on
+  /// its way). on_message is not called any more. Gives up when the peer has taken nothing for
+  /// `close_timeout`, and after `close_limit` in all; if the peer has not taken all output by then,
+  /// on_close gets std::errc::timed_out.
   void close() noexcept;
-  /// As above, with the time without progress and the time in all. A further call can only make the
-  /// end earlier.
+  /// As above, with `timeout` for close_timeout, and `limit` for close_limit. A further call can
+  /// only make the end earlier.
   void close(std::chrono::nanoseconds timeout) noexcept;
   void close(std::chrono::nanoseconds timeout, std::chrono::nanoseconds limit) noexcept;
-  /// Ends the connection at once: drops waiting output, and resets it. on_close gets
-  /// std::errc::connection_aborted, or `why`. Idempotent.
+  /// Ends the connection at once: drops waiting output, and resets the connection (RST). on_close
+  /// gets std::errc::connection_aborted, or `why`. Idempotent.
   void abort() noexcept { abort(std::make_error_code(std::errc::connection_aborted)); }
   void abort(std::error_code why) noexcept { end(why, ending::reset); }
 
   /// As connection_options::idle_timeout, for this connection alone, from now on; zero: never.
+  /// Throws std::bad_alloc.
   void set_idle_timeout(std::chrono::nanoseconds timeout);
 
-  /// The peer's address, known until on_close returns; for a Unix socket a system call.
+  /// The peer's address, which a TCP connection knows until on_close returns.
   endpoint peer_endpoint() const;
-  /// The address of this end, by a system call; none when the connection has ended.
+  /// The address of this end. This call, and a Unix peer_endpoint(), is a system call, throws
+  /// std::system_error, and gives no address when the connection has ended.
   endpoint local_endpoint() const;
 
-  /// A value that the program attaches, of any copyable type: `c.context() = session{…}`.
+  /// A copyable value that the program attaches: `c.context() = session{…}`. It is destroyed
+  /// with the connection, after on_close.
   std::any& context() noexcept { return context_; }
   /// The attached value; null if there is none or it is no T.
   template <class T>
@@ -338,12 +336,13 @@ class alignas(64) tcp_connection : private io::handle {
   std::uint32_t idle_since_ = 0;
 };
 
-/// A counted reference to a connection that does not keep it alive. Each call is posted to the
-/// loop: it returns false if the connection has ended by now, and has no effect if it ends before
-/// the loop's turn. A default-constructed reference is to a connection that has ended.
+/// A weak reference to a connection, for other threads. Calls are posted, also on the loop's own
+/// thread: false means that the connection has ended; true promises no effect, as the connection
+/// may end before the loop's turn. A default-constructed reference is to an ended connection.
 ///
 /// Thread-safety: any thread; copyable.
-/// Lifetime: must not be used when the connection's loop is gone.
+/// Lifetime: after the loop's end it may only be copied, compared and destroyed.
+/// Complexity: one allocation per posted call, besides a copy of bytes.
 class tcp_connection_ref {
  public:
   tcp_connection_ref() noexcept = default;
@@ -361,20 +360,20 @@ class tcp_connection_ref {
   explicit operator bool() const noexcept { return alive(); }
 
   /// Copies the bytes, and sends them from the loop, in the order of calls of one thread. Never
-  /// blocks. So that memory stays bounded, bytes that wait for the loop are limited to
-  /// connection_options::output_limit, where each call counts 1 KiB besides its bytes; a call that
-  /// finds none waiting is only refused if its bytes alone exceed the limit. A call above the limit
-  /// returns false and sends nothing: a thread that sends faster than the loop can take must itself
-  /// wait, and try again. A call without bytes does nothing.
+  /// blocks. Bytes that wait for the loop are limited to connection_options::output_limit, where
+  /// each call counts 1 KiB besides its bytes; with none waiting a call is only refused if its
+  /// bytes alone exceed the limit. A refused call returns false and sends nothing: a thread that
+  /// sends faster than the loop must itself wait, and try again. A call without bytes does nothing.
   bool send(std::span<const std::byte> bytes) const;
   bool send(std::string_view text) const { return send(std::as_bytes(std::span(text))); }
   bool send(io::buffer&& bytes) const;
-  /// As tcp_connection::close() and abort(). Never refused: each is posted only once.
+  /// As tcp_connection::close() and abort(). False only for a connection that has ended; further
+  /// calls have no effect.
   bool close() const;
   bool abort() const;
-  /// Calls `function` with the connection on its loop; destroys it uncalled if the connection has
-  /// ended. Also false, and destroys it, above the limit of send(), of which each call takes 1 KiB.
-  /// The program itself limits the memory that the function holds.
+  /// Calls `function` with the connection on its loop. Also false above the limit of send(), of
+  /// which each call takes 1 KiB whatever memory `function` holds. A `function` that is not called
+  /// is destroyed before post() returns false, or in the loop's turn.
   bool post(move_only_function<void(tcp_connection&)> function) const;
   /// The connection, or null when it has ended. The loop's thread only.
   tcp_connection* get() const noexcept;

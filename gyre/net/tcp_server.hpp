@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// tcp_server: serves TCP (or Unix stream) connections on one loop or several, by callbacks.
+// tcp_server: a callback-driven TCP (or Unix stream) server on one loop or several.
 //
 //     gyre::net::tcp_server server(loop, {.name = "echo"});
 //     server.on_message([](gyre::net::tcp_connection& from, gyre::io::input& in) {
@@ -40,7 +40,7 @@
 
 namespace gyre::net {
 
-/// Which loop of several gets a connection.
+/// Distribution of connections over the loops of a server.
 enum class accept_strategy : std::uint8_t {
   /// One loop accepts, and the loops get the connections in turn.
   round_robin,
@@ -54,7 +54,7 @@ enum class accept_strategy : std::uint8_t {
   every_loop,
 };
 
-/// How a server behaves; fixed when it is made.
+/// Options of a tcp_server, fixed when it is constructed.
 struct tcp_server_options {
   static constexpr std::size_t unlimited = std::numeric_limits<std::size_t>::max();
 
@@ -62,26 +62,25 @@ struct tcp_server_options {
   accept_strategy strategy = accept_strategy::round_robin;
   connection_options connections = {};
   /// Connections at a time, at least one. Further ones wait in the kernel's queue (of length
-  /// `backlog`) until one ends. Where several loops accept, a connection that was accepted at the
-  /// same time as the last allowed one is closed again, and counted as refused.
+  /// `backlog`) until one ends. A connection above the limit that came by adopt(), or that another
+  /// loop accepted at the same time as the last allowed one, is closed, and counted as refused.
   std::size_t max_connections = unlimited;
   int backlog = 4096;
   /// Connections at a time from one address (with IPv6, from one /64 network). Further ones are
-  /// closed at once. With proxy_protocol the address is the one in the header. By default half as
-  /// many as the process may have descriptors when the server is made (RLIMIT_NOFILE), so that no
-  /// peer can take them all. `unlimited` is for servers behind a proxy that does not name clients.
+  /// closed at once. With proxy_protocol the address is the one in the header. By default half of
+  /// RLIMIT_NOFILE when the server is constructed, so that no peer can take all descriptors.
+  /// `unlimited` is for servers behind a proxy that does not name clients.
   std::optional<std::size_t> connections_per_address = std::nullopt;
   /// Connections that one address (or network) may open within `accept_interval`; further ones are
   /// closed at once.
   std::size_t accepts_per_address = unlimited;
   std::chrono::nanoseconds accept_interval = std::chrono::seconds{1};
-  /// Bytes that all connections may hold: waiting output and unconsumed input. Each loop has an
-  /// equal part of it: half = memory_limit / loops / 2. As long as the connections of a loop hold
-  /// no more than `half` together, each may hold any share. Beyond that, each may grow to half /
-  /// (connections of the loop); one that would hold more ends with std::errc::no_buffer_space.
-  ///
-  /// Descriptors that wait to be sent, and files that send_file() holds open, count as well, but
-  /// for one of each connection: memory_limit / (RLIMIT_NOFILE / 2) bytes each.
+  /// Bytes that all connections may hold: waiting output and unconsumed input. Each loop has a
+  /// budget of memory_limit / loops. While the connections of a loop together hold no more than
+  /// half of its budget, none is limited. Beyond that, one that grows may hold no more than (half
+  /// the budget) / (connections of the loop), or ends with std::errc::no_buffer_space.
+  /// Descriptors that wait to be sent, and files that send_file() holds open, count as
+  /// memory_limit / (RLIMIT_NOFILE / 2) bytes each, except the first one of each connection.
   std::size_t memory_limit = std::size_t{512} << 20;
   /// Bytes that may wait for the loops in calls of broadcast() and for_each(), where each call
   /// counts 1 KiB besides its bytes; further calls are refused.
@@ -91,53 +90,53 @@ struct tcp_server_options {
   /// SO_REUSEPORT: other servers, of this process or of others of the same user, may listen at the
   /// same endpoint, and the kernel distributes connections among them. Implied by every_loop.
   bool reuse_port = false;
-  /// Set on each listening socket before it binds, besides the members here; connections inherit
-  /// options such as the sizes of buffers, without a system call for each.
+  /// Set on each listening socket before it binds, after the options above, which they override;
+  /// connections inherit buffer sizes and the like without a system call for each.
   socket_options sockets = {};
   /// IPV6_V6ONLY: an IPv6 listener does not take IPv4 connections.
   bool ipv6_only = false;
-  /// How long accepting pauses when there are no descriptors or memory left (EMFILE, ENFILE,
-  /// ENOBUFS, ENOMEM), at least 1 ms; doubles up to `accept_backoff_limit` while that goes on.
-  /// Without descriptors, connections that wait, up to 64 for each pause, are accepted with one
-  /// kept in reserve and closed, so that their peers know.
+  /// Pause of accepting when there are no descriptors or memory left (EMFILE, ENFILE, ENOBUFS,
+  /// ENOMEM), at least 1 ms; doubles up to `accept_backoff_limit` while the shortage goes on. For
+  /// want of descriptors, up to 64 waiting connections per pause are accepted with a reserve
+  /// descriptor and closed, so that their peers know.
   std::chrono::nanoseconds accept_backoff = std::chrono::milliseconds{10};
   std::chrono::nanoseconds accept_backoff_limit = std::chrono::seconds{1};
-  /// Connections of proxies that name their clients: for these peer_endpoint() is the client's, if
-  /// the header has one, and context() is a proxy_header when on_connection is called.
+  /// The PROXY protocol. On connections of trusted proxies peer_endpoint() is the client's, if the
+  /// header has one, and context() is a proxy_header when on_connection is called.
   proxy_protocol_options proxy_protocol = {};
 };
 
-/// Counts since a server was made.
+/// Counts since a server was constructed.
 struct tcp_server_metrics {
-  std::uint64_t accepted = 0;
-  std::uint64_t refused = 0;        ///< accepted and closed: no descriptors, above a limit, or no
-                                    ///< header of the PROXY protocol where one was due
-  std::uint64_t limited = 0;        ///< of these, above a limit per address
+  std::uint64_t accepted = 0;       ///< adopted and refused ones included
+  std::uint64_t refused = 0;        ///< closed: no descriptors, a limit, no PROXY header
+  std::uint64_t limited = 0;        ///< the part of `refused` above a limit per address
   std::uint64_t accept_errors = 0;  ///< times that accepting had to pause
   std::size_t connections = 0;      ///< at present
   connection_metrics traffic = {};
 };
 
-/// Accepts connections and serves them on one or more loops.
+/// A callback-driven server of stream connections, which it accepts and owns.
 ///
 /// A forked child shares the listening sockets and the loops' epoll instances. It should exec, or
 /// first call event_loop::after_fork_in_child() of every loop; then it may destroy the server, or
-/// use it while the parent destroys its own. Without that call, destroying it in the child takes
-/// the sockets out of the parent's epoll too, and the parent accepts no more.
+/// use it while the parent destroys its own. Without that call, the child's destructor takes the
+/// sockets out of the parent's epoll, too.
 ///
-/// Thread-safety: every member may be called from any thread, also while the loops do not run yet;
-/// commands take effect in the loops' turns. Handlers are set before start().
-/// Lifetime: the loops must outlive the server. The destructor closes all connections without
-/// calling on_close: to receive every call, call stop() first, and wait for its `done`. Once the
-/// destructor has returned, no handler runs any more; it waits for handlers that are running on
-/// other threads, so none of these may wait for the destroying thread. Connections of the calling
-/// thread's loop are closed at once, the others in the next turns of their loops, or when these
-/// loops are destroyed. Handlers are destroyed when the last loop has let go of them.
+/// Thread-safety: every member may be called from any thread, also while the loops do not run yet.
+/// listen() and the setters take effect at once, other commands in the loops' next turns.
+/// Lifetime: the loops must outlive the server. The destructor waits for handlers that are running
+/// on other threads, so none of these may wait for the destroying thread (deadlock); afterwards no
+/// handler runs any more. It calls neither on_close nor the `done` of a stop() under way: for
+/// every call, call stop() first, and wait for `done`. Connections of the calling thread's loop are
+/// closed at once, the others in the next turns of their loops, or when these loops are destroyed.
+/// Handlers are destroyed when the last loop has let go of them.
+/// Errors: thrown by the members that say so; those of a connection go to its on_close.
 class tcp_server : public connection_handler_setters<tcp_server> {
  public:
   /// On one loop, several, or a thread's. Throws std::invalid_argument if there is no loop, and for
-  /// options that make no sense: no connections allowed, a low_water that is not below high_water,
-  /// an accept_interval that is not positive.
+  /// options that make no sense: max_connections of zero, a low_water that is not below high_water,
+  /// a negative timeout, an accept_interval that is not positive.
   explicit tcp_server(event_loop& loop, tcp_server_options options = {});
   template <loop_group Group>
   explicit tcp_server(Group& loops, tcp_server_options options = {})
@@ -150,50 +149,50 @@ class tcp_server : public connection_handler_setters<tcp_server> {
   tcp_server& operator=(const tcp_server&) = delete;
   ~tcp_server();
 
-  /// Accepting pauses; called once for each series of failures. The default prints a line. Throws
-  /// std::logic_error after start(), as the setters of connection_handlers do.
+  /// Accepting pauses (see accept_backoff). Called on the accepting loop, once for each series of
+  /// failures. The default prints a line to stderr. Throws std::logic_error after start().
   tcp_server& on_accept_error(move_only_function<void(std::error_code)> callback);
 
-  /// Binds and listens, so that peers can connect; their connections are accepted after start().
-  /// May be called for several endpoints. Port 0: the kernel chooses. A Unix socket's file that no
-  /// process listens at any more is replaced; the file stays when the server ends. No effect after
-  /// stop(). Throws std::system_error (EADDRINUSE, EACCES, EADDRNOTAVAIL …).
+  /// Binds and listens, so that peers can connect; connections are accepted after start(). May be
+  /// called for several endpoints, also after start(); no effect after stop(). Port 0: the kernel
+  /// chooses. A Unix socket's file that no process listens at any more is replaced; the file stays
+  /// when the server ends. Throws std::system_error: std::errc::address_in_use, permission_denied.
   void listen(const endpoint& at);
-  /// Serves a socket that listens already: one that the process was started with, that another
-  /// process has passed (see passed_sockets.hpp), or a copy of one that the program keeps to pass
-  /// it on. Its own options stay as they are. With every_loop all loops accept from it, and chance
-  /// decides which of them gets a connection; where several sockets share a port, the next function
-  /// gives each loop its own. Throws std::system_error: std::errc::invalid_argument unless it is a
-  /// listening stream socket, not_a_socket, bad_file_descriptor; then closes it.
+  /// Serves a socket that listens already, with the options that it has: one that the process was
+  /// started with, that another process has passed (see passed_sockets.hpp), or a copy of one that
+  /// the program keeps to pass it on. With every_loop all loops accept from it, and chance decides
+  /// which of them gets a connection. Throws std::system_error: std::errc::invalid_argument unless
+  /// it is a listening stream socket, not_a_socket, bad_file_descriptor; then closes it.
   void listen(socket listening);
-  /// As above, for the sockets of one endpoint (SO_REUSEPORT), for which local_endpoint() has one
-  /// entry. Throws std::invalid_argument if there is none.
+  /// As above, for the sockets of one endpoint (SO_REUSEPORT), spread over the accepting loops,
+  /// with one entry in local_endpoint(). Throws std::invalid_argument for none.
   void listen(std::vector<socket> listening);
-  /// The endpoint of the listen() call number `index`. Throws std::out_of_range (a
-  /// std::logic_error) if there was none.
+  /// The endpoint of the listen() call number `index`, from 0, that had an effect. Throws
+  /// std::out_of_range (a std::logic_error) if there was none.
   endpoint local_endpoint(std::size_t index = 0) const;
   /// Begins to accept. Throws std::logic_error if called twice.
   void start();
 
   /// Serves a connected stream socket that came from elsewhere (another process, a socket pair) as
   /// if it had been accepted. May be called before start(). The socket is made non-blocking, and a
-  /// TCP socket gets the options of the server's connections. Throws std::system_error (ENOTCONN,
-  /// ENOTSOCK), and then closes it.
+  /// TCP socket gets no_delay and keep_alive of connection_options. Throws std::system_error
+  /// (std::errc::not_connected, not_a_socket), and then closes it.
   void adopt(unique_fd connection);
 
-  /// Leaves new connections in the kernel's queue until resume_accepting().
+  /// Leaves new connections in the kernel's queue until resume_accepting(). Idempotent.
   void pause_accepting();
   void resume_accepting();
 
-  /// Stops for ever, and returns at once: accepts no more, closes all connections as
-  /// tcp_connection::close() does, aborts those that are left after `timeout`, and then calls
-  /// `done` on one of the loops. May be called before start(). A second call can make the end
-  /// earlier, and its `done` is called too.
+  /// Graceful stop, for ever: accepts no more, closes all connections as close(timeout, timeout) of
+  /// tcp_connection does, and then calls `done` on the first of the loops, unless the server has
+  /// been destroyed. Returns at once. May be called before start(). A second call can make the end
+  /// earlier; the `done` of each call is called.
   void stop(std::chrono::nanoseconds timeout = std::chrono::seconds{5},
             move_only_function<void()> done = {});
   /// As above, with a point in time of the loops' clock.
   void stop(steady_time deadline, move_only_function<void()> done = {});
-  /// stop() for coroutines: awaited, ends when the server has stopped.
+  /// An awaitable stop(), which completes when the server has stopped, or fails with
+  /// std::future_errc::broken_promise if the server is destroyed before.
   [[nodiscard]] auto stop_async(std::chrono::nanoseconds timeout = std::chrono::seconds{5}) {
     return from_callback(
         [this, timeout](completion<void> done) { stop(timeout, [done] { done.set_value(); }); });
@@ -203,10 +202,12 @@ class tcp_server : public connection_handler_setters<tcp_server> {
         [this, deadline](completion<void> done) { stop(deadline, [done] { done.set_value(); }); });
   }
 
-  /// Calls `function` with each connection, on its loop, later. False, and calls nothing, if more
-  /// than `broadcast_limit` would wait for the loops.
+  /// Calls `function` with each connection, in its loop's next turn, at the same time on several
+  /// loops; exceptions are as those of on_message. False, and calls nothing, if more than
+  /// `broadcast_limit` would wait for the loops.
   bool for_each(std::function<void(tcp_connection&)> function);
-  /// Sends to all connections; the bytes are copied once. Returns as for_each().
+  /// Sends to each connection as tcp_connection::send() does, which ends those above their
+  /// output_limit. The bytes are copied once. Returns as for_each().
   bool broadcast(std::span<const std::byte> bytes);
   bool broadcast(std::string_view text) { return broadcast(std::as_bytes(std::span(text))); }
 
