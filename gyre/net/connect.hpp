@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// connect: makes TCP connections, for coroutines.
+// connect: TCP connections for coroutines, to an endpoint or by Happy Eyeballs to a host.
 //
 //     auto direct = co_await gyre::net::connect(server);  // an endpoint
 //
@@ -32,18 +32,19 @@ struct connect_options {
   std::optional<endpoint> local = {};
 };
 
-// GCC 12 destroys an aggregate's members twice if it is made within an awaited expression.
+// So that `co_await connect(to, {…})` is safe: GCC 12 destroys such a temporary twice.
 static_assert(std::is_trivially_destructible_v<connect_options>);
 
-/// Awaited, gives a connection to `to`, on the loop that the coroutine runs on, or on `loop`, on
-/// whose thread the coroutine must be.
+/// A TCP connection to the IP endpoint `to` (see connect_unix() for others), served by `loop`, or
+/// by the loop that the coroutine runs on.
 ///
-/// Errors, after any of which nothing is left open:
-/// - operation_cancelled when a stop is requested (from any thread);
+/// Thread-safety: to be awaited on the loop's thread; a stop may be requested from any thread.
+/// Errors: gyre::operation_cancelled when a stop is requested, else std::system_error; no socket is
+/// left open:
 /// - std::errc::connection_refused, also if the kernel connected the socket to itself, as it can
 ///   where nothing listens at a local port;
 /// - network_unreachable, host_unreachable, too_many_files_open;
-/// - timed_out, the kernel's, after two minutes: use with_timeout() for another limit;
+/// - timed_out at the kernel's limit of about two minutes (with_timeout() sets another one);
 /// - operation_not_permitted if the coroutine runs on no loop, or on another one than `loop`.
 ///
 /// Complexity: allocates one coroutine frame (two without `loop`) and a block for the stream.
@@ -52,27 +53,26 @@ static_assert(std::is_trivially_destructible_v<connect_options>);
 
 /// Options of connect() for several addresses.
 struct race_options {
-  /// How long an attempt may go without an answer until the next address is tried beside it; after
-  /// an attempt that fails the next one is tried at once. Earlier attempts go on.
+  /// Stagger of the attempts ("Connection Attempt Delay"): the next address is tried, beside those
+  /// under way, when this time has passed, or at once when an attempt fails.
   std::chrono::nanoseconds attempt_delay = std::chrono::milliseconds{250};
-  /// How long to wait for the addresses of the preferred IP version, when those of the other
-  /// version are known first. IPv6 is preferred, unless the resolver's options say ipv4_first.
+  /// Wait for the addresses of the preferred IP version when those of the other version are known
+  /// first ("Resolution Delay"). IPv6 is preferred, unless the resolver's options say ipv4_first.
   std::chrono::nanoseconds resolution_delay = std::chrono::milliseconds{50};
   connect_options each = {};
 };
 static_assert(std::is_trivially_destructible_v<race_options>);
 
-/// Awaited, gives a connection to the one of `candidates` that answers first ("happy eyeballs", RFC
-/// 8305, Schinazi and Pauly, 2017). They are tried in their order, but IPv6 and IPv4 in turns. The
-/// other attempts are given up, and awaited, before this ends. Errors: the one of the last attempt
-/// that failed, if all did; std::errc::invalid_argument if there are no candidates; and those of
-/// connect().
+/// A connection to the one of `candidates` that answers first ("Happy Eyeballs", RFC 8305, Schinazi
+/// and Pauly, 2017). They are tried in their order, but IPv6 and IPv4 in turns. The losing attempts
+/// are cancelled, and awaited, before connect() returns. Otherwise as above; errors are the last
+/// failed attempt's, if all failed, and std::errc::invalid_argument if there are no candidates.
 [[nodiscard]] task<tcp_stream> connect(event_loop& loop, std::vector<endpoint> candidates,
                                        race_options options = {});
 /// As above, for the addresses of `host`, at a port or the name of a service, on the loop that the
-/// coroutine runs on. Needs resolver.hpp. A name server that is silent about IPv6 (or IPv4) holds
-/// nothing up: attempts begin with the addresses that are known, and the others join in when they
-/// come. Errors also: those of resolver::resolve().
+/// coroutine runs on. Needs resolver.hpp; `names` may be on another loop, and must outlive the
+/// wait. Attempts begin with the addresses of one IP version if the name server's answer about the
+/// other is late (see `resolution_delay`). Errors also: those of resolver::resolve().
 [[nodiscard]] task<tcp_stream> connect(resolver& names, std::string host, service port,
                                        race_options options = {});
 

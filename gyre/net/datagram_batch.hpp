@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// datagram_batch: memory for many datagrams per system call.
+// datagram_batch: an arena for many datagrams per system call (recvmmsg, sendmmsg).
 //
 //     gyre::net::datagram_batch batch(64, 1500);
 //     for (;;) {
@@ -31,23 +31,24 @@ class udp_port;
 struct datagram {
   std::span<const std::byte> bytes;
   const endpoint& peer;  ///< its sender, or its receiver
-  bool truncated;        ///< it was longer than there was room
-  /// Datagrams of this size from one peer were joined (UDP_GRO); the last may be shorter. Else 0.
+  bool truncated;        ///< it was longer than the batch's largest()
+  /// GRO: datagrams of this size from one peer were joined, the last maybe shorter. Otherwise 0.
   std::size_t segment;
 };
 
-/// Memory for datagrams, which is used again and again. Move-only.
+/// An arena of datagrams, for reuse. Move-only.
 /// - To receive: datagram_socket::receive_batch() clears the batch and then fills it.
-/// - To send: add() each datagram, then call datagram_socket::send_batch(). The batch keeps them;
-///   clear() it before you add the next ones.
+/// - To send: add() each datagram, then call datagram_socket::send_batch(). The batch keeps them
+///   until clear(), and sends none twice.
 ///
 /// Thread-safety: one thread at a time.
-/// Lifetime: must stay in place while an operation uses it.
-/// Complexity: three allocations when it is made, none later.
+/// Lifetime: must stay in place while an operation uses it. One that was moved from may only be
+/// destroyed or assigned to.
+/// Complexity: three allocations by the constructor, none later.
 class datagram_batch {
  public:
-  /// For `capacity` datagrams (at most 1024, the kernel's limit) of up to `largest` bytes. Throws
-  /// std::bad_alloc.
+  /// For `capacity` datagrams, clamped to 1 to 1024 (the kernel's limit), of up to `largest` bytes.
+  /// Throws std::bad_alloc.
   explicit datagram_batch(std::size_t capacity = 64, std::size_t largest = 2048);
   datagram_batch(datagram_batch&&) noexcept;
   datagram_batch& operator=(datagram_batch&&) noexcept;
@@ -59,11 +60,12 @@ class datagram_batch {
   [[nodiscard]] std::size_t size() const noexcept { return size_; }
   [[nodiscard]] bool empty() const noexcept { return size_ == 0; }
   [[nodiscard]] bool full() const noexcept { return size_ == capacity_; }
-  /// How many of them have been sent: all after send_batch(), unless that failed.
+  /// The count of the datagrams, from the first, that have been sent.
   [[nodiscard]] std::size_t sent() const noexcept { return sent_; }
   /// Valid until the batch is filled again or cleared.
   [[nodiscard]] datagram operator[](std::size_t index) const noexcept;
 
+  /// For range-based for loops; no std::input_iterator.
   class iterator {
    public:
     iterator(const datagram_batch& batch, std::size_t index) noexcept
@@ -82,13 +84,13 @@ class datagram_batch {
   iterator begin() const noexcept { return {*this, 0}; }
   iterator end() const noexcept { return {*this, size_}; }
 
-  /// Adds a copy of a datagram for `to` (none: the socket's peer). May be empty. False, and nothing
-  /// is added, if the batch is full or `bytes` longer than largest().
+  /// Adds copies of a datagram, which may be empty, and of its receiver (none: the socket's peer).
+  /// False, and nothing is added, if the batch is full or `bytes` longer than largest().
   [[nodiscard]] bool add(std::span<const std::byte> bytes, const endpoint& to = {}) noexcept;
   [[nodiscard]] bool add(std::string_view text, const endpoint& to = {}) noexcept {
     return add(std::as_bytes(std::span(text)), to);
   }
-  /// Adds a datagram of any size that stays where it is, and must live until it has been sent.
+  /// As add(), for a datagram of any size that is not copied, and must live until it has been sent.
   [[nodiscard]] bool add_reference(std::span<const std::byte> bytes,
                                    const endpoint& to = {}) noexcept;
   void clear() noexcept { size_ = sent_ = 0; }

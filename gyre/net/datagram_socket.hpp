@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// datagram_socket: base of UDP sockets and Unix datagram sockets for coroutines.
+// datagram_socket, unix_datagram: base of datagram sockets for coroutines, and those of Unix.
 #pragma once
 
 #include <gyre/exec/event_loop.hpp>
@@ -18,27 +18,29 @@
 
 namespace gyre::net {
 
-/// Sends and receives datagrams on a loop, each as a whole or not at all. The operations are
-/// awaited in the forms of io::stream's (as they are, by as_expected(), within() a time limit), and
-/// end early as those do: by a stop, by close() or by the limit. One pointer, movable.
+/// A datagram socket on a loop. Its operations are awaited in the forms of io::stream's (as they
+/// are, by as_expected(), within() a time limit), one that receives and one that sends at a time.
 ///
 /// Thread-safety: as io::stream.
-/// Errors: those of io::stream, std::errc::message_size, and errors that the network has reported
-/// since the last call (connection_refused).
+/// Lifetime: as io::stream; one pointer, movable, also while operations wait. Bytes and batches
+/// must outlive the operation that uses them; endpoints are copied.
+/// Errors: as io::stream; std::errc::message_size; ICMP errors since the last call, such as
+/// connection_refused. Members that are not awaited throw std::system_error unless noexcept.
+/// Complexity: one system call per operation unless it must wait, and no allocation.
 class datagram_socket {
  public:
   datagram_socket(datagram_socket&&) noexcept = default;
   datagram_socket& operator=(datagram_socket&&) noexcept = default;
 
-  /// Receives a datagram into `to`, and gives a received_datagram: its `size`, which may be 0, its
+  /// Receives a datagram into `to`. Returns a received_datagram: its `size`, which may be 0, its
   /// sender `peer`, whether it was `truncated` because `to` is too short, and the `segment` size
-  /// (see datagram). One system call.
+  /// (see datagram).
   auto receive_from(std::span<std::byte> to) noexcept {
     return awaiter<detail::receive_from_operation>(to);
   }
-  /// As receive_from() without the sender: gives the size. Longer datagrams are cut off.
+  /// As receive_from(), but returns the size only: whether the datagram was longer is not known.
   auto receive(std::span<std::byte> to) noexcept { return awaiter<detail::receive_operation>(to); }
-  /// Sends one datagram, which may be empty, and gives its size.
+  /// Sends one datagram, which may be empty, and returns its size.
   auto send_to(std::span<const std::byte> bytes, const endpoint& to) noexcept {
     return awaiter<detail::send_to_operation>(bytes, to);
   }
@@ -50,13 +52,13 @@ class datagram_socket {
   auto send(std::string_view text) noexcept { return send_to(text, {}); }
 
   /// Clears the batch, waits for a datagram, and receives all that are there and fit into the
-  /// batch; gives their number. One system call (recvmmsg), no allocation.
+  /// batch (recvmmsg); returns their number.
   auto receive_batch(datagram_batch& into) noexcept {
     return awaiter<detail::receive_batch_operation>(into);
   }
-  /// Sends the datagrams of the batch that have not been sent yet. Gives batch.size(), as all are
-  /// sent then; after an error batch.sent() of them have been. The batch keeps them until you
-  /// clear() it. One system call (sendmmsg) unless it must wait; no allocation.
+  /// Sends the datagrams of the batch that have not been sent yet (sendmmsg), and returns
+  /// batch.size(). After an error batch.sent() of them have been sent, and another call goes on
+  /// with the one that failed; clear() gives the rest up.
   auto send_batch(datagram_batch& batch) noexcept {
     return awaiter<detail::send_batch_operation>(batch);
   }
@@ -69,14 +71,13 @@ class datagram_socket {
     return awaiter<io::detail::waiting_for_readiness>(io::direction::write);
   }
 
-  /// Sets the peer, for send() and as the only sender to receive from. Does not wait. Throws
-  /// std::system_error, as all members below.
+  /// Sets the peer, for send() and as the only sender to receive from. Does not wait.
   void connect(const endpoint& peer);
   /// Undoes connect().
   void disconnect();
   [[nodiscard]] endpoint local_endpoint() const { return options().local_endpoint(); }
   [[nodiscard]] endpoint peer_endpoint() const { return options().peer_endpoint(); }
-  /// To read and set options, multicast groups among them. Valid until the socket is closed.
+  /// For options, multicast groups among them. Valid until the socket is closed.
   [[nodiscard]] socket_ref options() const;
 
   [[nodiscard]] bool is_open() const noexcept { return on_ != nullptr && on_->is_open(); }
@@ -87,7 +88,7 @@ class datagram_socket {
   void close() noexcept {
     if (on_ != nullptr) on_->close();
   }
-  /// Gives the descriptor up, otherwise as close().
+  /// As close(), but returns the descriptor instead of closing it.
   [[nodiscard]] unique_fd release() noexcept {
     return on_ != nullptr ? on_->release() : unique_fd();
   }
@@ -109,17 +110,17 @@ class datagram_socket {
 };
 
 /// A Unix datagram socket; datagrams are neither lost nor reordered. While the receiver's queue is
-/// full, send() waits on a socket that is connected to it. Without a connection the system does not
-/// tell when there is room: send_to() an address then fails with
-/// std::errc::resource_unavailable_try_again.
+/// full, send() on a connected socket waits, but send_to() fails with
+/// std::errc::resource_unavailable_try_again, as the kernel does not report when there is room.
+/// Thread-safety, Lifetime, Errors: as datagram_socket.
 class unix_datagram : public datagram_socket {
  public:
   /// A closed socket.
   unix_datagram() noexcept = default;
-  /// Bound to `local`, or to nothing; then it can send, and receive only if it is connected. Throws
-  /// std::system_error: std::errc::address_in_use, no_such_file_or_directory.
+  /// Bound to `local`; by default to nothing: then it can send, and receive only if it is
+  /// connected. Throws std::system_error: std::errc::address_in_use, no_such_file_or_directory.
   explicit unix_datagram(event_loop& loop, const endpoint& local = endpoint::unix_unnamed());
-  /// Serves a socket that does not block.
+  /// Serves a non-blocking socket.
   unix_datagram(event_loop& loop, socket served) : datagram_socket(loop, std::move(served)) {}
 };
 

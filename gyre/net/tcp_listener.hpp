@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// tcp_listener: accepts TCP connections, for coroutines.
+// tcp_listener: a listening TCP socket for coroutines.
 //
 //     gyre::net::tcp_listener listener(loop, at);  // such as {gyre::net::ip_address::any_v6(), 7}
 //     for (;;) {
@@ -20,7 +20,7 @@
 
 namespace gyre::net {
 
-/// How a tcp_listener listens.
+/// Options of a tcp_listener.
 struct listener_options {
   /// Connections that wait to be accepted, not negative; at most net.core.somaxconn.
   int backlog = SOMAXCONN;
@@ -28,45 +28,45 @@ struct listener_options {
   bool reuse_address = true;
   /// Lets several listeners share the port; the kernel spreads connections among them.
   bool reuse_port = false;
-  /// An IPv6 listener takes no IPv4 connections, which else come from mapped addresses.
+  /// An IPv6 listener takes no IPv4 connections, which otherwise have v4-mapped addresses.
   bool v6_only = false;
   /// Set on the listener before it binds; connections inherit them, without a system call for each.
   socket_options accepted = {.no_delay = true};
 };
 
-/// A socket that listens for TCP connections, on a loop. One pointer, movable. Its members:
-/// - accept(), accept(peer): awaited, wait for a connection and give it as a tcp_stream on the
-///   listener's loop; its address is written to the endpoint `peer`. Awaited in the forms of
-///   io::stream's operations (as they are, by as_expected(), within() a time limit), by one
-///   coroutine at a time.
-/// - accept_socket(), accept_socket(peer): likewise, but give a socket that no loop serves, for a
-///   stream on another loop.
+/// A listening TCP socket on a loop. One pointer, movable. Its members:
+/// - accept(), accept(endpoint& peer): an awaitable of the next connection, a tcp_stream on the
+///   listener's loop, whose address is written to `peer`. To be awaited in the forms of
+///   io::stream's operations (as it is, by as_expected(), within() a time limit), by one coroutine
+///   at a time.
+/// - accept_socket(), accept_socket(endpoint& peer): likewise, of a socket that no loop serves yet,
+///   for a stream on another loop.
 /// - close(): listens no more; connections that have not been accepted are reset. release(): as
 ///   close(), but returns the descriptor.
-/// - local_endpoint(): the address, with the port that the kernel chose. options(): a socket_ref
-///   for options, valid until the listener is closed. is_open(), and fd(): -1 once closed.
-/// - refused(): counts connections that were closed for want of a descriptor, a watch or memory.
+/// - local_endpoint(): the address, with the port that the kernel chose. options(): a socket_ref,
+///   valid until the listener is closed. is_open(), and fd(): -1 once closed.
+/// - refused(): the count of connections closed for want of a descriptor, a watch or memory.
 ///
-/// Unlike a tcp_server, a tcp_listener limits neither the number of connections, in all or from one
-/// address, nor what they hold, nor how long they last: take a semaphore_permit before accept() and
+/// Unlike a tcp_server, a tcp_listener limits neither the number of connections, nor what they
+/// hold, nor how long they last. To limit their number, take a semaphore_permit before accept() and
 /// let the coroutine that serves hold it (docs/guide/network.md, part 11).
 ///
 /// Thread-safety: as io::stream.
-/// Lifetime: as io::stream; movable, also while a coroutine accepts.
-/// Errors: accept() ends with operation_cancelled when a stop is requested,
-/// std::errc::operation_canceled when the listener is closed, std::errc::timed_out after the limit
-/// of within(), std::errc::operation_in_progress if another coroutine accepts. A lack of
-/// descriptors (EMFILE, ENFILE) or memory does not end it: connections that wait are refused, by
-/// closing them, which is reported once on stderr, and accept() tries again after 10 ms, 20 ms and
-/// so on up to a second. A connection that the loop cannot serve (ENOSPC: too many watches; no
-/// memory) is refused in the same way, and the next one accepted. local_endpoint() and options
-/// throw std::system_error.
+/// Lifetime: as io::stream; movable, also while a coroutine accepts. `peer` must outlive accept().
+/// Errors: accept() throws gyre::operation_cancelled when a stop is requested, else
+/// std::system_error: std::errc::operation_canceled when the listener is closed, timed_out after
+/// the limit of within(), operation_in_progress if another coroutine accepts. A lack of descriptors
+/// (EMFILE, ENFILE) or memory does not end accept(): waiting connections are refused, by closing
+/// them, which is reported once on stderr, and accept() tries again after 10 ms, 20 ms and so on up
+/// to a second. A connection that the loop cannot serve (ENOSPC: too many watches; no memory) is
+/// refused in the same way, and the next one accepted. The other members throw std::system_error.
+/// Complexity: accept() allocates one block per connection.
 class tcp_listener : public detail::listener<tcp_stream> {
  public:
-  /// Binds and listens. Port 0: one of the kernel's choice. Throws std::system_error:
+  /// Binds and listens. Port 0: the kernel chooses. Throws std::system_error:
   /// std::errc::address_in_use, address_not_available, permission_denied, too_many_files_open.
   tcp_listener(event_loop& loop, const endpoint& local, const listener_options& options = {});
-  /// Serves a socket that listens already, and does not block.
+  /// Serves a non-blocking socket that listens already.
   tcp_listener(event_loop& loop, socket listening_socket)
       : listener(loop, std::move(listening_socket)) {}
 };

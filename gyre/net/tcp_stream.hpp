@@ -22,12 +22,11 @@ namespace detail {
 class stream_maker;
 }  // namespace detail
 
-/// A connected socket as a stream: an io::stream with addresses and options.
+/// A connected socket as an io::stream with addresses and options.
 ///
-/// Thread-safety: as io::stream; members that are not awaited belong to the loop's thread.
-/// Errors: members that are not awaited throw std::system_error (std::errc::bad_file_descriptor if
-/// the stream is closed).
-/// Complexity: members that are not awaited are one system call each.
+/// Thread-safety, Lifetime, Errors: as io::stream; members that are not awaited belong to the
+/// loop's thread, and throw std::system_error (std::errc::bad_file_descriptor once the stream is
+/// closed).
 class socket_stream : public io::stream {
  public:
   /// The address of this end, and of the other (std::errc::not_connected when it has been reset).
@@ -38,10 +37,10 @@ class socket_stream : public io::stream {
     return socket_ref(io::detail::opened(descriptor(), "gyre::net::socket_stream").fd());
   }
 
-  /// Ends one way or both, after sending all written bytes; operations that wait complete.
+  /// Half-close, or ends both ways; the sending side (FIN) after all written bytes. Operations that
+  /// wait complete: reads with the end of the stream, writes with std::errc::broken_pipe.
   void shutdown(shutdown_side side) { detail::shut_down(options().fd(), side); }
-  /// Closes without sending unsent bytes; the peer gets std::errc::connection_reset. Otherwise as
-  /// close().
+  /// Closes with a RST, without sending unsent bytes; otherwise as close().
   void reset() noexcept {
     if (is_open()) detail::reset_when_closed(fd());
     close();
@@ -55,14 +54,16 @@ class socket_stream : public io::stream {
 };
 
 /// A TCP connection, made by connect() or tcp_listener::accept(). Closing it sends all written
-/// bytes and then ends both ways; a peer that sends on gets a reset.
+/// bytes and a FIN. If received bytes are unread, or the peer sends on, the kernel sends a RST, and
+/// may drop written bytes: shut down sending, and read to the end, before. Thread-safety, Lifetime,
+/// Errors: as socket_stream.
 class tcp_stream : public socket_stream {
  public:
   /// A closed stream.
   tcp_stream() noexcept = default;
   /// Serves a connected, non-blocking socket on `loop`. To hand a connection to another loop, give
-  /// `connection.release()` to that loop's thread, and make a stream of it there. Throws what
-  /// io::descriptor throws; then the socket is closed.
+  /// `connection.release()` to that loop's thread, and make a stream of it there. Throws
+  /// std::system_error if the loop cannot watch the socket, and then closes it.
   tcp_stream(event_loop& loop, socket connected)
       : socket_stream(loop, std::move(connected), io::handle_kind::stream_socket) {}
   tcp_stream(event_loop& loop, unique_fd connected)

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// udp_client: sends datagrams and blocks until the reply comes: for tools and tests, without a
-// loop.
+// udp_client: a blocking UDP (or Unix datagram) client for tools and tests, without a loop.
 //
 //     gyre::net::udp_client client(server);
 //     std::optional<gyre::io::buffer> answer = client.ask("time?", time_limit);
@@ -18,24 +17,24 @@
 
 namespace gyre::net {
 
-/// A connected UDP (or Unix datagram) socket whose calls block the thread. Unlike tcp_client it has
-/// no loop and no callbacks, and must not be used on a loop's thread: udp_socket and udp_server are
-/// for loops.
+/// A connected datagram socket whose calls block the thread. Unlike tcp_client it has no loop and
+/// no callbacks; on a loop's thread use udp_socket or udp_server instead.
 ///
 /// Thread-safety: one thread at a time.
+/// Errors: std::system_error; signals (EINTR) end no call.
 class udp_client {
  public:
-  /// Throws std::system_error.
+  /// Connects to `server`, from `local` (none: the kernel chooses).
   explicit udp_client(const endpoint& server, const endpoint& local = {});
 
-  /// Sends one datagram. Throws std::system_error: ECONNREFUSED if an earlier one found no
-  /// receiver, EMSGSIZE if it is too long.
+  /// Sends one datagram; waits only for room in the kernel. Errors: std::errc::connection_refused
+  /// if an earlier one found no receiver, message_size if it is too long.
   void send(std::span<const std::byte> bytes);
   void send(std::string_view text) { send(std::as_bytes(std::span(text))); }
   /// Waits for a datagram of the server, of up to 64 KiB, perhaps empty; nothing if none comes
-  /// within `timeout`. Throws std::system_error (ECONNREFUSED), std::bad_alloc.
+  /// within `timeout` (zero: does not wait). Errors: std::errc::connection_refused; std::bad_alloc.
   std::optional<io::buffer> receive(std::chrono::nanoseconds timeout);
-  /// Drops earlier replies and errors, sends, and receives: the reply, or nothing.
+  /// Drops earlier replies and errors, sends, and receives the reply, or nothing.
   std::optional<io::buffer> ask(std::span<const std::byte> question,
                                 std::chrono::nanoseconds timeout);
   std::optional<io::buffer> ask(std::string_view question, std::chrono::nanoseconds timeout) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// udp_server: receives datagrams and replies to them, on one loop or several.
+// udp_server: a callback-driven UDP (or Unix datagram) server on one loop or several.
 //
 //     gyre::net::udp_server server(loop);
 //     server.on_datagram([](gyre::net::udp_server::channel& by, std::span<const std::byte> bytes,
@@ -30,15 +30,14 @@ namespace detail {
 class udp_port;
 }
 
-/// How a server of datagrams behaves; fixed when it is made.
+/// Options of a udp_server, fixed when it is constructed.
 struct udp_server_options {
   std::string name = "udp_server";
-  /// Datagrams received by one system call, 1 to 1024, and the longest one, in bytes; longer ones
-  /// are dropped and counted. Each socket holds batch * (max_datagram + 240) bytes.
+  /// Datagrams per system call, 1 to 1024. A socket holds batch * (max_datagram + 240) bytes.
   std::size_t batch = 32;
+  /// Bytes of the longest datagram; longer ones are dropped and counted.
   std::size_t max_datagram = 2048;
-  /// Bytes of replies that may wait for the kernel, each with 136 more for its address; further
-  /// replies are refused.
+  /// Bytes of replies that may wait, where each reply counts 136 more; further ones are refused.
   std::size_t output_limit = std::size_t{4} << 20;
   /// SO_RCVBUF and SO_SNDBUF; 0: the system's defaults. A Unix server's send buffer also holds
   /// datagrams that its clients have not read, so that many clients need a large one.
@@ -48,7 +47,7 @@ struct udp_server_options {
   bool ipv6_only = false;
 };
 
-/// Counts since a server was made.
+/// Counts since a server was constructed.
 struct udp_server_metrics {
   std::uint64_t received = 0;
   std::uint64_t sent = 0;
@@ -59,16 +58,19 @@ struct udp_server_metrics {
   std::uint64_t errors = 0;     ///< replies that the kernel refused, and receives that failed
 };
 
-/// Serves datagrams on one socket per loop and endpoint, with SO_REUSEPORT where there are several
-/// loops (the kernel then gives all datagrams of a peer to one loop). Forking: as with tcp_server.
+/// A callback-driven datagram server: one socket per loop and IP endpoint, with SO_REUSEPORT where
+/// there are several loops (the kernel then gives all datagrams of a peer to one loop); one socket,
+/// on the first loop, for a Unix endpoint. Forking: as with tcp_server.
 ///
-/// Thread-safety: every member may be called from any thread; on_datagram is set before start().
-/// Lifetime: as tcp_server.
+/// Thread-safety: every member may be called from any thread; the callback is set before start().
+/// Lifetime: the loops must outlive the server. The destructor waits for callbacks that are running
+/// on other threads (deadlock if one waits for it), and drops waiting replies; then none runs.
 /// Complexity: two system calls (recvmmsg(2), sendmmsg(2)) for `batch` datagrams and their replies,
 /// and no allocation per datagram.
 class udp_server {
  public:
-  /// One socket, on its loop; valid as long as the server. The loop's thread only.
+  /// One socket of the server, for replies. Belongs to the thread of its loop. Valid as long as the
+  /// server; after stop() send_to() returns false, and fd() -1.
   class channel {
    public:
     channel(const channel&) = delete;
@@ -95,6 +97,7 @@ class udp_server {
   using datagram_function =
       move_only_function<void(channel& by, std::span<const std::byte> bytes, const endpoint& from)>;
 
+  /// Throws std::invalid_argument if there is no loop, std::system_error for a loop without io.
   explicit udp_server(event_loop& loop, udp_server_options options = {});
   template <loop_group Group>
   explicit udp_server(Group& loops, udp_server_options options = {})
@@ -107,10 +110,10 @@ class udp_server {
   udp_server& operator=(const udp_server&) = delete;
   ~udp_server();
 
-  /// Sets the function for each datagram, which may have no bytes; bytes and endpoint are valid
-  /// during the call. Called on the socket's loop; it may destroy the server. Its exceptions go to
-  /// the loop's on_exception, and the next datagram is delivered in the next turn. Throws
-  /// std::logic_error after start().
+  /// Sets the callback for each datagram, which may have no bytes; bytes and endpoint are valid
+  /// during the call. Called on the socket's loop, at the same time on several loops; it may
+  /// destroy the server. Its exceptions go to the loop's on_exception, and the next datagram is
+  /// delivered in the next turn. Throws std::logic_error after start().
   udp_server& on_datagram(datagram_function callback);
 
   /// Binds. Port 0: the kernel chooses. The file of a Unix socket that is gone is replaced, and
@@ -122,7 +125,7 @@ class udp_server {
   void start();
   /// Closes the sockets for ever, once all waiting replies are sent or refused. Returns at once;
   /// `done` is called afterwards, on the first of the loops, unless the server has been destroyed.
-  /// Idempotent; may be called before start(). Throws std::bad_alloc.
+  /// May be called again, and before start(). Throws std::bad_alloc.
   void stop(move_only_function<void()> done = {});
 
   const std::string& name() const noexcept;

@@ -21,33 +21,33 @@
 
 namespace gyre::net {
 
-/// A UDP socket; datagram_socket says how it sends and receives. For multicast see
-/// socket_ref::join_group(), by options().
+/// A UDP socket, with GSO and GRO. For multicast see options() and socket_ref::join_group().
+/// Thread-safety, Lifetime, Errors: as datagram_socket.
 class udp_socket : public datagram_socket {
  public:
   /// A closed socket.
   udp_socket() noexcept = default;
-  /// Bound to `local`; port 0: one of the kernel's choice. `options` are set before the socket is
-  /// bound. Throws std::system_error: std::errc::address_in_use, address_not_available,
-  /// too_many_files_open.
+  /// Bound to `local` after setting `options`; port 0: the kernel chooses. Throws
+  /// std::system_error: std::errc::address_in_use, address_not_available, too_many_files_open.
   udp_socket(event_loop& loop, const endpoint& local, const socket_options& options = {});
-  /// Bound to nothing yet: the kernel gives it an address with the first send or connect().
+  /// Unbound: the kernel assigns an address at the first send or connect().
   udp_socket(event_loop& loop, address_family family);
-  /// Serves a socket that does not block.
+  /// Serves a non-blocking socket.
   udp_socket(event_loop& loop, socket served) : datagram_socket(loop, std::move(served)) {}
 
   /// Sends `bytes` to `to` (none: the peer of connect()) as datagrams of `segment` bytes, the last
-  /// one with the rest; gives the size of all. Up to 64 go with one system call if the kernel cuts
-  /// them (UDP_SEGMENT, Linux 4.18), else by sendmmsg(2). `bytes` must outlive the operation.
+  /// one with the rest; returns bytes.size(). Up to 64 go with one system call, by GSO
+  /// (UDP_SEGMENT, Linux 4.18) or else sendmmsg(2).
   ///
-  /// Errors: std::errc::invalid_argument for a segment of 0, and those of sending.
+  /// Errors: std::errc::invalid_argument for a segment of 0, and those of sending, after which an
+  /// unknown number of the datagrams has been sent.
   /// Complexity: allocates one coroutine frame.
   [[nodiscard]] task<std::size_t> send_segments(std::span<const std::byte> bytes,
                                                 std::size_t segment, endpoint to = {});
 
-  /// Lets the kernel put datagrams of one peer that come together into one, of several segments
-  /// (UDP_GRO, Linux 5.0): datagram::segment and received_datagram::segment tell their size. Give
-  /// it room for 64 KiB. False if the kernel cannot. Throws std::system_error.
+  /// GRO (UDP_GRO, Linux 5.0): the kernel joins datagrams of one peer that come together;
+  /// datagram::segment and received_datagram::segment tell the size of each. Receive into 64 KiB
+  /// then. False if the kernel cannot. Throws std::system_error.
   bool set_receive_offload(bool on);
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// unix_stream, unix_listener: Unix stream sockets for coroutines, which also pass descriptors.
+// unix_stream, unix_listener: Unix stream sockets for coroutines, with SCM_RIGHTS.
 //
 //     gyre::net::unix_listener listener(loop, gyre::net::endpoint::unix_path(path));
 //     auto peer = co_await listener.accept();
@@ -32,20 +32,21 @@ struct bytes_and_fds {
 };
 
 /// The process that set up the other end of a Unix socket, by connect(2), listen(2) or
-/// socketpair(2), as it was then. It may have ended since, or passed the socket on.
+/// socketpair(2), as it was then (SO_PEERCRED). It may have ended since, or passed the socket on.
 struct peer_credentials {
   ::pid_t process;
   ::uid_t user;
   ::gid_t group;
 };
 
-/// A connected Unix stream socket. io::stream and socket_stream say what it does.
+/// A connected Unix stream socket, which also passes descriptors and credentials.
+/// Thread-safety, Lifetime, Errors: as socket_stream.
 class unix_stream : public socket_stream {
  public:
   /// A closed stream.
   unix_stream() noexcept = default;
-  /// Serves a connected, non-blocking socket on `loop`. Throws what io::descriptor throws; then the
-  /// socket is closed.
+  /// Serves a connected, non-blocking socket on `loop`. Throws std::system_error if the loop cannot
+  /// watch the socket, and then closes it.
   unix_stream(event_loop& loop, socket connected)
       : socket_stream(loop, std::move(connected), io::handle_kind::socket) {}
   unix_stream(event_loop& loop, unique_fd connected)
@@ -54,24 +55,22 @@ class unix_stream : public socket_stream {
   /// The most descriptors that go with one message.
   static constexpr std::size_t most_fds = detail::message_with_fds::most_fds;
 
-  /// Writes some of `from`, at least one byte, together with copies of `fds`, and gives the count
-  /// of bytes; write the rest without descriptors. The descriptors stay the caller's.
+  /// Writes at least one byte of `from`, with copies of all `fds` (SCM_RIGHTS), and returns the
+  /// count of bytes; write the rest without descriptors. The descriptors stay the caller's.
   ///
   /// Errors: std::errc::invalid_argument for no bytes or more than most_fds descriptors, and those
   /// of writing.
   /// Complexity: allocates one coroutine frame.
   [[nodiscard]] task<std::size_t> send_fds(std::span<const std::byte> from,
                                            std::span<const int> fds);
-  /// Reads the bytes that are there, at least one, up to `to.size()`, and the descriptors that came
-  /// with them (close-on-exec). Bytes that another operation reads lose their descriptors, which
-  /// are closed.
+  /// Waits for bytes or the end of the stream; reads up to `to.size()` bytes, and the descriptors
+  /// that came with them (close-on-exec), which other read operations close.
   ///
-  /// Errors: std::errc::too_many_files_open if the process could not take all descriptors (the
-  /// others are then closed), and those of reading.
+  /// Errors: those of reading; std::errc::too_many_files_open if the process could not take all
+  /// descriptors: then the bytes are lost, and the descriptors closed.
   /// Complexity: allocates one coroutine frame.
   [[nodiscard]] task<bytes_and_fds> receive_fds(std::span<std::byte> to);
 
-  /// Throws std::system_error.
   [[nodiscard]] peer_credentials credentials() const;
 
  private:
@@ -82,29 +81,30 @@ class unix_stream : public socket_stream {
 /// Two streams connected to each other, both on `loop`. Throws std::system_error.
 std::pair<unix_stream, unix_stream> stream_pair(event_loop& loop);
 
-/// How a unix_listener listens.
+/// Options of a unix_listener.
 struct unix_listener_options {
   int backlog = SOMAXCONN;
-  /// Removes the socket file of a listener that is gone, if there is one. Among several that
-  /// replace it at once, one succeeds.
+  /// Removes the socket file of a listener that is gone; of several that do so at once one
+  /// succeeds.
   bool replace_stale = true;
 };
 
-/// A Unix socket that listens for connections, on a loop. Its members are those of tcp_listener:
-/// accept() and so on, which give unix_streams. The file of its path stays when it is closed.
+/// A listening Unix socket on a loop, with the members of tcp_listener, of which accept() gives a
+/// unix_stream. The socket file stays when the listener is closed.
+/// Thread-safety, Lifetime, Errors: as tcp_listener.
 class unix_listener : public detail::listener<unix_stream> {
  public:
   /// Binds and listens. Throws std::system_error: std::errc::address_in_use, permission_denied,
   /// no_such_file_or_directory, too_many_files_open.
   unix_listener(event_loop& loop, const endpoint& local, const unix_listener_options& options = {});
-  /// Serves a socket that listens already, and does not block.
+  /// Serves a non-blocking socket that listens already.
   unix_listener(event_loop& loop, socket listening_socket)
       : listener(loop, std::move(listening_socket)) {}
 };
 
-/// A connection to the Unix listener at `to`, on the loop that the coroutine runs on, or on `loop`.
-/// Errors: std::errc::connection_refused, also when its backlog is full; no_such_file_or_directory;
-/// and those of connect().
+/// A connection to the Unix listener at `to`, served by `loop`, or by the loop that the coroutine
+/// runs on. Thread-safety, Complexity: as connect(). Errors: std::errc::connection_refused, also
+/// when the listener's backlog is full; no_such_file_or_directory; and those of connect().
 [[nodiscard]] task<unix_stream> connect_unix(endpoint to);
 [[nodiscard]] task<unix_stream> connect_unix(event_loop& loop, endpoint to);
 
