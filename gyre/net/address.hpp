@@ -20,7 +20,7 @@
 namespace gyre::net {
 
 /// An IPv4 address, or an IPv6 address with its scope: the number of an interface, 0 if none is
-/// named. A value of 24 bytes, 0.0.0.0 by default. Ordered: IPv4 first, then by number.
+/// named. A value of 24 bytes, 0.0.0.0 by default. Ordered by version, bytes and scope.
 class ip_address {
  public:
   using v4_bytes = std::array<std::uint8_t, 4>;  ///< the most significant first, as in all networks
@@ -41,7 +41,7 @@ class ip_address {
     return ip_address(v4_bytes{a, b, c, d});
   }
 
-  /// 0.0.0.0 and ::, on which a server listens to be reached by every address of the machine.
+  /// The wildcards 0.0.0.0 and ::, which stand for every local address in bind().
   static constexpr ip_address any_v4() noexcept { return ip_address(v4_bytes{}); }
   static constexpr ip_address any_v6() noexcept { return ip_address(v6_bytes{}); }
   /// 127.0.0.1 and ::1.
@@ -51,9 +51,8 @@ class ip_address {
   }
 
   /// Reads "192.0.2.1" (four decimal numbers without leading zeros), "2001:db8::7", "fe80::1%eth0"
-  /// or "fe80::1%2". Errors: std::errc::invalid_argument if it is none of these,
-  /// std::errc::no_such_device if there is no interface of that name. System calls for the name of
-  /// an interface, none otherwise.
+  /// or "fe80::1%2". Errors: std::errc::invalid_argument for other texts, no_such_device if there
+  /// is no interface of that name. Complexity: system calls only for the name of an interface.
   [[nodiscard]] static std::expected<ip_address, std::error_code> parse(std::string_view text);
   /// The text that parse() reads, in the form of RFC 5952, with a scope as a number.
   [[nodiscard]] std::string to_string() const;
@@ -75,7 +74,7 @@ class ip_address {
     }
     return true;
   }
-  /// The IPv4 address that is mapped here; any other address as it is.
+  /// The IPv4 address of a mapped one; any other address as it is.
   constexpr ip_address unmapped() const noexcept {
     return is_v4_mapped() ? v4(bytes_[12], bytes_[13], bytes_[14], bytes_[15]) : *this;
   }
@@ -97,7 +96,7 @@ class ip_address {
     const ip_address plain = unmapped();
     return plain.is_v4() ? plain.bytes_[0] >> 4 == 14 : plain.bytes_[0] == 0xff;
   }
-  /// 169.254.0.0/16 or fe80::/10, which needs a scope.
+  /// 169.254.0.0/16 or fe80::/10, which can be reached only with a scope.
   constexpr bool is_link_local() const noexcept {
     const ip_address plain = unmapped();
     return plain.is_v4() ? plain.bytes_[0] == 169 && plain.bytes_[1] == 254
@@ -123,7 +122,7 @@ class ip_address {
   }
 
   std::uint8_t version_ = 4;
-  v6_bytes bytes_{};  // of which IPv4 uses the first four; the others are zero
+  v6_bytes bytes_{};  // IPv4 uses the first four; the others are zero
   std::uint32_t scope_ = 0;
 };
 

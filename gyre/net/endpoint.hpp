@@ -24,7 +24,7 @@
 
 namespace gyre::net {
 
-/// Families of addresses. (`local` are Unix sockets: `unix` is a macro of the compilers.)
+/// Families of addresses. `local`: Unix sockets, as `unix` is a predefined macro.
 enum class address_family : sa_family_t {
   none = AF_UNSPEC,
   ipv4 = AF_INET,
@@ -32,29 +32,29 @@ enum class address_family : sa_family_t {
   local = AF_UNIX,
 };
 
-/// Any socket address: IPv4 or IPv6 with a port, or a Unix socket's path, abstract name, or lack of
-/// a name; or none at all, as a default-constructed one. A value of 116 bytes, enough for the
-/// longest path, so that one type goes through all system calls; an ip_address and a port are
-/// smaller.
+/// Any socket address (sockaddr): IPv4 or IPv6 with a port; a Unix socket's path or abstract name,
+/// or "unnamed"; or none, by default. A value of 116 bytes, for the longest path; an ip_address and
+/// a port are smaller. Ordered and compared by family, then by address and port, or by path or
+/// name; an IPv6 flow label is carried, not compared.
 ///
-/// Ordered and compared by family, then by address and port, or by path or name. An IPv6 flow label
-/// is carried, not compared.
+/// Lifetime: path() and abstract_name() are views of the endpoint.
 class endpoint {
  public:
   endpoint() noexcept : storage_{}, size_(0) {}
   /// The port is in host order; port 0 lets the kernel choose when a server binds.
   endpoint(const ip_address& address, std::uint16_t port) noexcept;
-  /// As above, with an IPv6 flow label (20 bits, host order), which IPv4 ignores.
+  /// As above, with an IPv6 flow label (20 bits, host order; not checked), which IPv4 ignores.
   endpoint(const ip_address& address, std::uint16_t port, std::uint32_t flow) noexcept;
 
   /// A Unix socket in the file system. Throws std::system_error: std::errc::filename_too_long
-  /// beyond 107 bytes, std::errc::invalid_argument for an empty path or one with a zero in it. A
+  /// beyond 107 bytes, std::errc::invalid_argument for an empty path or one with a zero byte. A
   /// path that begins with '@' gets "./" in front, so that its text is not an abstract name's.
   static endpoint unix_path(std::string_view path);
-  /// A Unix socket in Linux's abstract name space, which vanishes with its last descriptor. Any
-  /// bytes. Throws std::system_error: std::errc::filename_too_long beyond 107.
+  /// A Unix socket in Linux's abstract name space, which vanishes with its last descriptor. The
+  /// name may have any bytes. Throws std::system_error: std::errc::filename_too_long beyond 107.
   static endpoint unix_abstract(std::string_view name);
-  /// The address of an unbound Unix socket; binding to it lets the kernel choose an abstract name.
+  /// The address of an unbound Unix socket. socket::bind() to it is autobind: the kernel chooses an
+  /// abstract name.
   static endpoint unix_unnamed() noexcept;
 
   /// Reads "192.0.2.1:80", "[2001:db8::7]:80", "[fe80::1%eth0]:80", "unix:/run/service.sock",
@@ -63,13 +63,13 @@ class endpoint {
   [[nodiscard]] static std::expected<endpoint, std::error_code> parse(std::string_view text);
   /// As parse(); throws std::system_error with the text and the form it should have.
   explicit endpoint(std::string_view text);
-  /// The text that parse() reads; "none" for no address.
+  /// The text that parse() reads; "none", which it does not read, for no address.
   [[nodiscard]] std::string to_string() const;
 
   address_family family() const noexcept {
     return size_ == 0 ? address_family::none : static_cast<address_family>(storage_.any.sa_family);
   }
-  /// Whether it has an address and a port.
+  /// Whether the family is ipv4 or ipv6.
   bool is_ip() const noexcept {
     return family() == address_family::ipv4 || family() == address_family::ipv6;
   }
@@ -81,22 +81,22 @@ class endpoint {
   std::uint16_t port() const noexcept;
   /// Does nothing unless is_ip().
   void set_port(std::uint16_t port) noexcept;
-  /// The flow label of an IPv6 endpoint; else 0.
+  /// The flow label of an IPv6 endpoint; otherwise 0.
   std::uint32_t flow() const noexcept;
-  /// The path of a Unix socket; empty if it has none. Valid as long as the endpoint.
+  /// The path of a Unix socket; empty if it has none.
   std::string_view path() const noexcept;
-  /// The abstract name of a Unix socket, without the zero in front; empty if it has none.
+  /// The abstract name of a Unix socket, without the zero byte in front; empty if it has none.
   std::string_view abstract_name() const noexcept;
   bool is_abstract() const noexcept;
 
   // For system calls.
 
-  /// Throws std::system_error: std::errc::address_family_not_supported for a family that is none of
-  /// the above, std::errc::invalid_argument for a size that does not fit the family.
+  /// Throws std::system_error: std::errc::address_family_not_supported for a family that is not in
+  /// address_family, std::errc::invalid_argument for a size that does not fit the family.
   static endpoint from_sockaddr(const sockaddr* address, socklen_t size);
   const sockaddr* data() const noexcept { return &storage_.any; }
   socklen_t size() const noexcept { return size_; }
-  /// Buffer of capacity() bytes for accept(), getsockname(), recvmsg(); to be followed by resize().
+  /// A buffer of capacity() bytes for accept(), getsockname(), recvmsg(); call resize() afterwards.
   sockaddr* data() noexcept { return &storage_.any; }
   static constexpr socklen_t capacity() noexcept { return sizeof(storage::bytes); }
   /// Accepts `size` bytes that a system call has written to data(). If they are no address of an
@@ -110,7 +110,7 @@ class endpoint {
   friend std::ostream& operator<<(std::ostream& out, const endpoint& printed);
 
  private:
-  // Linux tells of a path of 108 bytes with a zero behind it: one byte more than sockaddr_un has.
+  // Linux reports a path of 108 bytes with a zero behind it: one byte more than sockaddr_un has.
   union storage {
     sockaddr any;
     sockaddr_in v4;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Framings of messages in a stream: after a length, before a delimiter, or of a fixed size.
+// framing: message boundaries in a stream, by a length prefix, a delimiter or a fixed size.
 //
 //     server.on_connection([](gyre::net::tcp_connection& from) {
 //       from.context() = gyre::net::delimited("\r\n");  // each connection has its own
@@ -8,14 +8,15 @@
 //       const std::error_code error = gyre::net::for_each_frame(
 //           *from.context<gyre::net::delimited>(), in,
 //           [](std::span<const std::byte> line) { handle(line); });
-//       if (error) from.close();  // longer than lines may be
+//       if (error) from.close();  // a line is too long
 //     });
 //
 //     gyre::net::length_prefixed packets({.width = 2, .maximum = 1200});
 //     gyre::io::buffer out;
 //     packets.encode(out, payload);
 //
-// A framing is a small object for one direction of one connection. Each has two functions:
+// A framing is a small object for one direction of one connection and one thread (length_prefixed
+// and fixed have no state, so that one object serves all). Each has two functions:
 // - decode(input) takes the next frame from the front of `input`, if all of it is there;
 // - encode(buffer, payload) appends a frame to `buffer`.
 #pragma once
@@ -41,11 +42,11 @@ namespace gyre::net {
 /// - nothing, while the frame is incomplete; nothing is consumed then;
 /// - the error that ends the stream, again at each further call.
 ///
-/// A frame that is given has been consumed from the input, but stays where it is: the payload is
-/// valid until the owner of the input changes it. Copies nothing and allocates nothing.
+/// The frame is consumed, but its bytes stay in place, uncopied: the payload is valid until the
+/// input's memory changes; in on_message, until that returns.
 using decoded_frame = std::expected<std::optional<std::span<const std::byte>>, std::error_code>;
 
-/// Requirements of a framing.
+/// Requirements of a framing. An io::buffer is an io::input, too.
 template <class T>
 concept framing = requires(T& object, io::input& in, io::buffer& out) {
   { object.decode(in) } -> std::same_as<decoded_frame>;
@@ -53,7 +54,8 @@ concept framing = requires(T& object, io::input& in, io::buffer& out) {
 };
 
 /// Calls `handle` with the payload of each complete frame, and leaves the beginning of the next
-/// one. Returns the error of decode() that ends the stream, if there is one.
+/// one. Returns the error of decode() that ends the stream, if there is one. Only an exception of
+/// `handle` ends it early, behind the present frame; closing the connection does not.
 template <framing Framing, std::invocable<std::span<const std::byte>> Handle>
 std::error_code for_each_frame(Framing& of, io::input& in, Handle&& handle) {
   for (;;) {
@@ -69,13 +71,13 @@ struct length_prefix_options {
   /// Bytes of the length: 1, 2, 4 or 8.
   std::size_t width = 4;
   std::endian order = std::endian::big;
-  /// Whether the length counts its own bytes too.
+  /// The length counts its own bytes too.
   bool counts_itself = false;
   /// The longest payload, in bytes.
   std::size_t maximum = std::size_t{2} << 20;
 };
 
-/// The framing in which each message comes after its length.
+/// The framing by length prefix: each message comes after its length.
 class length_prefixed {
  public:
   using options = length_prefix_options;
@@ -83,13 +85,13 @@ class length_prefixed {
   /// Throws std::invalid_argument for another width.
   explicit length_prefixed(options format = {});
 
-  /// Errors: std::errc::message_size for a payload beyond the maximum, as soon as its length is
-  /// there; std::errc::bad_message for a length that counts itself and is too small for that. O(1).
+  /// Errors: std::errc::message_size for a payload beyond the maximum, once its length is there;
+  /// bad_message for a length that counts itself and is less than `width`. Complexity: O(1).
   [[nodiscard]] decoded_frame decode(io::input& in) const noexcept;
 
   /// Appends the length and the payload, which may be a part of `out`. Throws std::system_error
-  /// (std::errc::message_size) for one beyond the maximum, or longer than the length can tell, and
-  /// what the buffer throws; `out` is then as it was.
+  /// (std::errc::message_size) for a payload beyond the maximum, or too long for `width` bytes of
+  /// length, and the exceptions of io::buffer; `out` is then as it was.
   void encode(io::buffer& out, std::span<const std::byte> payload) const;
   void encode(io::buffer& out, std::string_view payload) const {
     encode(out, std::as_bytes(std::span(payload)));
@@ -105,7 +107,7 @@ class length_prefixed {
   options format_;
 };
 
-/// The framing in which each message ends with a delimiter, which is no part of it.
+/// The framing by delimiter: each message ends with a delimiter, which is no part of it.
 class delimited {
  public:
   static constexpr std::size_t default_maximum = std::size_t{64} << 10;
@@ -115,16 +117,16 @@ class delimited {
 
   /// Errors: std::errc::message_size once no delimiter can come within the maximum. Looks at each
   /// byte once, however many calls it takes to complete a frame: it remembers how far it has
-  /// looked. So between two calls bytes may only be added at the end of `in`; if you consume some
-  /// yourself, say so by restart().
+  /// looked. So between two calls bytes may only be added at the end of `in`; for other changes,
+  /// and for another connection, call restart().
   [[nodiscard]] decoded_frame decode(io::input& in) noexcept;
   /// Looks for the delimiter from the front of the input again.
   void restart() noexcept { searched_ = 0; }
 
   /// Appends the payload, which may be a part of `out`, and the delimiter. Throws
   /// std::system_error: std::errc::message_size for a payload beyond the maximum,
-  /// std::errc::invalid_argument for one that would end early, because the delimiter is in it or
-  /// arises at its end; and what the buffer throws. `out` is then as it was.
+  /// std::errc::invalid_argument for one in which the delimiter occurs, or at whose end it begins;
+  /// and the exceptions of io::buffer. `out` is then as it was.
   void encode(io::buffer& out, std::span<const std::byte> payload) const;
   void encode(io::buffer& out, std::string_view payload) const {
     encode(out, std::as_bytes(std::span(payload)));
@@ -139,17 +141,17 @@ class delimited {
   std::size_t searched_ = 0;  // bytes at the front in which no delimiter begins
 };
 
-/// The framing in which all messages have one fixed size, and nothing stands between them.
+/// The framing by fixed size: all messages have one size, and nothing stands between them.
 class fixed {
  public:
   /// `size`: of each message, in bytes. Throws std::invalid_argument for zero.
   explicit fixed(std::size_t size);
 
-  /// Never fails. O(1).
+  /// Never fails. Complexity: O(1).
   [[nodiscard]] decoded_frame decode(io::input& in) const noexcept;
 
-  /// Appends the payload. Throws std::system_error (std::errc::message_size) for one of another
-  /// size, and what the buffer throws; `out` is then as it was.
+  /// Appends the payload. Throws std::system_error (std::errc::message_size) for another size, and
+  /// the exceptions of io::buffer; `out` is then as it was.
   void encode(io::buffer& out, std::span<const std::byte> payload) const;
   void encode(io::buffer& out, std::string_view payload) const {
     encode(out, std::as_bytes(std::span(payload)));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Listening sockets from another process: socket activation, restarts that lose no connection.
+// passed_socket: listening sockets from another process, for socket activation and hot restarts.
 //
-//     for (auto& each : gyre::net::sockets_from_environment()) server.listen(std::move(each.passed));
+//     for (auto& one : gyre::net::sockets_from_environment()) server.listen(std::move(one.passed));
 #pragma once
 
 #include <gyre/net/socket.hpp>
@@ -21,37 +21,37 @@ struct passed_socket {
 };
 
 /// The sockets with which the process was started (sd_listen_fds(3): LISTEN_PID, LISTEN_FDS,
-/// LISTEN_FDNAMES), in their order; none if it was started otherwise, or they are meant for another
-/// process. They do not block any more, and are not inherited by programs started later. The
+/// LISTEN_FDNAMES), in their order; none if the variables are not set, or name another process. The
+/// sockets become close-on-exec and non-blocking, the latter for all processes that share them. The
 /// variables are removed, so that a second call gives none.
 ///
 /// Thread-safety: changes the environment; call it before other threads begin.
-/// Errors: std::system_error: std::errc::bad_file_descriptor if one of the descriptors is not open,
-/// std::errc::invalid_argument if the variables make no sense.
+/// Errors: std::system_error: std::errc::bad_file_descriptor if one of the descriptors is not open
+/// (those before it are then closed), std::errc::invalid_argument if the variables make no sense.
 std::vector<passed_socket> sockets_from_environment();
 
-/// Sends copies of sockets to another process, such as the successor of a server that restarts,
-/// which calls receive_sockets() at the other end of `to`. Both processes can accept from then on.
-/// Connections that wait to be accepted are not lost, as long as one of the two has the socket
-/// open.
+/// Sends copies of sockets to another process, such as the successor of a server that restarts.
+/// That process calls receive_sockets() at the other end of `to`. Both can accept from then on.
+/// Connections that wait to be accepted are not lost as long as one of the two has the socket open.
 ///
+/// Lifetime: `to` and `sockets` must outlive the wait.
 /// Errors: those of unix_stream::send_fds(); std::errc::invalid_argument for a name with a ':' or a
 /// zero in it, or more sockets than go with one message (253).
 /// Complexity: allocates two coroutine frames.
 [[nodiscard]] task<> send_sockets(unix_stream& to, std::span<const passed_socket> sockets);
-/// Awaited, gives the sockets of send_sockets() at the other end. Errors: those of
-/// unix_stream::receive_fds(), and std::errc::protocol_error if something else came, or the stream
-/// ended.
+/// The sockets of send_sockets() at the other end. Lifetime: `from` must outlive the wait. Errors:
+/// those of unix_stream::receive_fds(), and std::errc::protocol_error if something else came, or
+/// the stream ended.
 [[nodiscard]] task<std::vector<passed_socket>> receive_sockets(unix_stream& from);
 
-/// A socket that listens at `at`. For a program that keeps the socket in order to pass it on later,
-/// and gives a copy_of() it to its server. `options` are set before it binds, and connections
-/// inherit them. A Unix socket's file that no process listens at any more is replaced. Throws
+/// A socket that listens at `at`, for a program that keeps the socket to pass it on later, and
+/// gives its server a copy (copy_of()). `options` are set before bind(), and connections inherit
+/// them. A Unix socket's file that no process listens at any more is replaced. Throws
 /// std::system_error as tcp_server::listen().
 socket listening_socket(const endpoint& at, const socket_options& options = {.reuse_address = true},
                         int backlog = 4096);
 
-/// Another descriptor of the same socket. Throws std::system_error.
+/// Another descriptor of the same socket (dup(2)), close-on-exec. Throws std::system_error.
 socket copy_of(const socket_ref& original);
 
 }  // namespace gyre::net

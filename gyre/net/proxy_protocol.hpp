@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // proxy_header: the PROXY protocol, versions 1 and 2 (W. Tarreau, "The PROXY protocol", HAProxy,
-// 2020), by which a proxy names the client of a connection that it passes on.
+// 2020), by which a proxy names the client of a connection that it forwards.
 //
 //     gyre::net::tcp_server server(loop, {.proxy_protocol = {.trusted = comes_from_our_proxy}});
 //     server.on_connection([](gyre::net::tcp_connection& peer) {
@@ -26,13 +26,14 @@
 
 namespace gyre::net {
 
-/// A decoded header.
+/// A decoded header of the PROXY protocol.
 struct proxy_header {
-  /// One of version 2's additions, such as the host name that a TLS client asked for.
+  /// A TLV of version 2, such as the host name that a TLS client asked for.
   struct value {
     std::uint8_t type;
     std::string bytes;
   };
+  /// Types of TLVs (PP2_TYPE_…).
   static constexpr std::uint8_t alpn = 0x01, authority = 0x02, unique_id = 0x05, ssl = 0x20;
 
   /// The client's endpoint, and the one that it connected to; none in headers of the proxy's own
@@ -42,14 +43,14 @@ struct proxy_header {
   std::vector<value> values = {};
   std::size_t size = 0;  ///< bytes of the header
 
-  /// The first value of a type; null if there is none.
+  /// The bytes of the first TLV of a type, in this object; null if there is none.
   const std::string* find(std::uint8_t type) const noexcept;
 };
 
 /// A header; nothing, if more bytes are needed; or an error.
 using parsed_proxy_header = std::expected<std::optional<proxy_header>, std::error_code>;
 
-/// Reads the header with which `bytes` begin. Strict, as the specification asks: nothing is
+/// Strict parser of the header with which `bytes` begin: as the specification asks, nothing is
 /// guessed, and a checksum is verified.
 ///
 /// Errors: std::errc::protocol_error if `bytes` do not begin with a header, message_size for a
@@ -58,24 +59,24 @@ using parsed_proxy_header = std::expected<std::optional<proxy_header>, std::erro
 [[nodiscard]] parsed_proxy_header parse_proxy_header(std::span<const std::byte> bytes,
                                                      std::size_t limit = 4096);
 
-/// Awaited, reads a header from a stream and gives it; bytes that come after it stay in `held`, for
-/// read_frame() and the like. Call it only for a peer that is a proxy which you trust, as anyone
-/// can forge a header, and limit its time by with_timeout().
+/// The header with which a stream begins; bytes behind the header stay in `held`, for read_frame()
+/// and the like. Call it only for a peer that is a proxy which you trust, as anyone can forge a
+/// header, and limit its time by with_timeout(). Cancellation-safe, as read_frame().
 ///
+/// Lifetime: the arguments must outlive the wait.
 /// Errors: those of parse_proxy_header() and of receiving; io::errc::unexpected_end.
 /// Complexity: allocates one coroutine frame.
 [[nodiscard]] task<proxy_header> read_proxy_header(io::stream& from, io::buffer& held,
                                                    std::size_t limit = 4096);
 
-/// Which of a server's connections begin with a header.
+/// Options of the PROXY protocol in a tcp_server.
 struct proxy_protocol_options {
-  /// Whether `peer` is a proxy that you trust and that sends headers. Anyone could forge a header,
-  /// so connections of other peers are served without looking for one. Without a function, no peer
-  /// is taken for a proxy. Called on the loops' threads, at the same time if there are several.
+  /// A predicate: `peer` is a proxy that you trust and that sends headers. Anyone could forge a
+  /// header, so connections of other peers are served without looking for one. Without a function,
+  /// no peer is taken for a proxy. Called on the loops' threads, at the same time on several.
   std::function<bool(const endpoint& peer)> trusted = {};
-  /// How long a header may take, and its largest size in bytes. A connection with a later or larger
-  /// header is closed, and counted as refused. It counts as a connection even before its header has
-  /// come.
+  /// Limit of the time in which the header must come, and of its size in bytes. A connection with a
+  /// later or larger header is closed, and counted as refused; before, it counts as a connection.
   std::chrono::nanoseconds timeout = std::chrono::seconds{3};
   std::size_t limit = 4096;
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// read_frame: reads messages from a stream, one at a time, for coroutines.
+// read_frame: the next message of a stream, for coroutines.
 //
 //     gyre::net::delimited lines("\r\n");
 //     gyre::io::buffer held;
@@ -22,32 +22,32 @@ namespace gyre::net {
 
 namespace detail {
 
-/// Room in `held` to read into, so that it stays within its largest size; empty where all that a
-/// loop lends at once fits in besides. Throws std::system_error: io::errc::limit_exceeded if `held`
-/// is full, std::errc::not_enough_memory.
+/// Room in `held` to read into, within its max_size; empty if a whole block of the loop's receive
+/// memory fits in besides. Throws std::system_error: io::errc::limit_exceeded if `held` is full,
+/// std::errc::not_enough_memory.
 std::span<std::byte> limited_room(io::buffer& held);
 /// Throws std::system_error (std::errc::not_enough_memory).
 void append_received(io::buffer& held, std::span<const std::byte> bytes);
 
 }  // namespace detail
 
-/// Awaited, reads until the next frame is complete, and gives its payload, which is valid until
-/// `held` changes, so until the next call. Gives nothing when the stream ended after a complete
-/// frame. Bytes behind the frame stay in `held` for the next call. The arguments must outlive the
-/// wait.
+/// The payload of the next frame, valid until `held` changes, so until the next call; nothing when
+/// the stream ends after a complete frame. Bytes behind the frame stay in `held` for the next call.
+/// Cancellation-safe: after a stop or with_timeout(), `held` has all received bytes; call again.
 ///
 /// Memory: set the max_size of `held` (buffer_options) to the largest frame that you accept, its
-/// length or delimiter included. `held` never has more bytes than that: nothing is read before
-/// earlier frames have been taken out of it, however many a peer sends at once.
-/// - While max_size leaves room for less than 1 MiB, bytes are read right into `held`, which then
-///   has 4 KiB of memory or more while it waits.
-/// - Otherwise bytes are received into the loop's memory, so that an idle connection holds none,
-///   and are copied to `held`. Without a max_size `held` can grow to the largest frame of the
-///   framing and 1 MiB that came after it.
+/// length or delimiter included. `held` never has more bytes, as nothing is read before earlier
+/// frames have been taken out of it.
+/// - With less than 1 MiB of room up to max_size, bytes are read right into `held`, which has 4 KiB
+///   of memory or more while it waits.
+/// - With more, or without a max_size, bytes are received into the loop's memory, so that an idle
+///   connection holds none, and copied to `held`. Without a max_size `held` can grow to the largest
+///   frame of the framing and 1 MiB behind it.
 ///
-/// The memory of all connections together is not limited here. A server limits it by the number of
-/// connections (with a semaphore, for instance): memory / max_size.
+/// To limit the memory of all connections, limit their number (by a semaphore, for instance).
 ///
+/// Thread-safety: as io::stream.
+/// Lifetime: the arguments must outlive the wait.
 /// Errors, thrown as std::system_error: those of decode(), those of stream::receive(),
 /// io::errc::unexpected_end if the stream ends within a frame, io::errc::limit_exceeded if a frame
 /// does not fit in `held`, std::errc::not_enough_memory.

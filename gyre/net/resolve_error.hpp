@@ -7,21 +7,20 @@
 
 namespace gyre::net {
 
-/// Errors of a resolver. Besides these it gives std::errc::operation_canceled and
-/// std::errc::not_enough_memory.
+/// Errors of name lookups, besides std::errc::operation_canceled and not_enough_memory.
 enum class resolve_errc {
   host_not_found = 1,  ///< there is no such name
   no_data,             ///< the name exists, but has no address, or none of the kind asked for
   timed_out,           ///< no server answered in time; also equal to std::errc::timed_out
-  server_failure,      ///< the server could not find out (SERVFAIL), or did not understand
-  refused,             ///< the server will not say (REFUSED)
+  server_failure,      ///< SERVFAIL, or the server did not understand
+  refused,             ///< the server does not answer such queries (REFUSED)
   bad_name,            ///< it cannot be a name: empty, too long, a label of more than 63 bytes
   bad_response,        ///< the answer makes no sense
   no_server,           ///< no server could be reached, or each of several failed
   service_not_found,   ///< /etc/services has no port of that name
 };
 
-/// The category of resolve_errc; its name is "resolve". Any thread.
+/// The category of resolve_errc, named "resolve".
 const std::error_category& resolve_category() noexcept;
 
 inline std::error_code make_error_code(resolve_errc error) noexcept {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// resolver: looks up the addresses of hosts, and other DNS records, without blocking the loop.
+// resolver: an asynchronous DNS resolver on a loop, for addresses of hosts and other records.
 //
 //     gyre::net::resolver names(loop);
 //
 //     auto found = co_await names.resolve("example.org", "https");  // in a coroutine, or
 //
-//     auto asked = names.resolve("example.org", 443, [&](auto found) { … });
+//     auto pending = names.resolve("example.org", 443, [&](auto found) { … });
 #pragma once
 
 #include <gyre/base/intrusive_list.hpp>
@@ -48,10 +48,10 @@ struct srv_record {
   std::uint16_t weight = 0;    ///< its share of the load among those of one priority
 };
 
-/// The sources of addresses, in the order in which they are tried.
+/// The sources of addresses, in their order; the second is tried after any failure of the first.
 enum class lookup_order { hosts_then_dns, dns_then_hosts, hosts_only, dns_only };
 
-/// Which addresses of a host a lookup gives, and in which order.
+/// The addresses of a host that a lookup gives, and their order.
 enum class address_choice {
   as_sorted,   ///< all, the best first by RFC 6724; those of the hosts file in its order
   ipv4_first,  ///< as_sorted, but IPv4 before IPv6
@@ -60,9 +60,9 @@ enum class address_choice {
   ipv6_only,
 };
 
-/// Limits of a resolver's cache. It keeps answers for as long as the servers allow (the TTL of
-/// records, and RFC 2308 for names and records that do not exist), and no longer than this. Other
-/// failures are not kept.
+/// Limits of a resolver's cache. It keeps answers for the TTL of their records (RFC 2308 for names
+/// and records that do not exist), and no longer than the two times below. Other failures are not
+/// kept.
 struct dns_cache_options {
   /// Memory, roughly; the least recently used entry makes room. Zero: no cache.
   std::size_t bytes = std::size_t{256} << 10;
@@ -77,11 +77,11 @@ struct dns_cache_metrics {
   std::uint64_t misses = 0;  ///< names that servers were asked for
 };
 
-/// How a resolver works; fixed when it is made.
+/// Options of a resolver, fixed when it is constructed.
 struct resolver_options {
-  /// Name servers in their order: IP endpoints without a scope. None: those in resolv.conf.
+  /// Name servers in their order: IP endpoints without a scope. Default: those in resolv.conf.
   std::vector<endpoint> servers = {};
-  /// How long a server has for its first answer; each round over all servers doubles it.
+  /// Timeout of a query in the first round over the servers; each further round doubles it.
   std::chrono::milliseconds timeout{2000};
   /// Rounds; at least 1. With one server the defaults give up after 14 s.
   int tries = 3;
@@ -91,21 +91,20 @@ struct resolver_options {
   std::string resolv_conf = "/etc/resolv.conf";
   std::string hosts_file = "/etc/hosts";
   address_choice addresses = address_choice::as_sorted;
-  /// Domains in which names with fewer than `ndots` dots are looked for first, and others
-  /// afterwards. Without a value: as in resolv.conf.
+  /// Search domains, tried before the name itself if that has fewer than `ndots` dots, otherwise
+  /// after it. Without a value: as in resolv.conf.
   std::optional<std::vector<std::string>> search_domains = {};
   std::optional<int> ndots = {};
-  /// Names that servers are asked for at the same time, at least 1; lookups of others wait. A
-  /// cancelled lookup makes room for another at once. Its queries go on in the background until
-  /// they are answered or time out, or until no lookup waits for any answer, when all are dropped.
-  /// At most some eight times as many names may be looked up in vain in this way; then further
-  /// lookups wait for them.
+  /// Names that servers are asked for at the same time, at least 1; further lookups wait. A
+  /// cancelled lookup frees its place at once, but its queries run on until they are answered, time
+  /// out, or nobody waits for any answer. Beyond about 8 * max_concurrent names of cancelled
+  /// lookups (see abandoned()), further lookups wait for these, too.
   std::size_t max_concurrent = 256;
   dns_cache_options cache = {};
 };
 
 /// A port, as resolve() and connect() take it: a number, or the name of a service in /etc/services
-/// ("https"; of any protocol). Converting a name reads that file.
+/// ("https"; of any protocol). The conversion of a name reads that file, which blocks.
 class service {
  public:
   service(std::uint16_t port) noexcept : port_(port) {}
@@ -165,7 +164,7 @@ struct resolver_access;
 
 }  // namespace detail
 
-/// Owns a lookup with a callback. The destructor cancels it.
+/// A handle of a lookup with a callback, which its destructor cancels (RAII).
 ///
 /// Thread-safety: none; belongs to the thread of the resolver's loop.
 /// Lifetime: may outlive the resolver.
@@ -173,7 +172,7 @@ class [[nodiscard]] lookup {
  public:
   lookup() noexcept = default;
 
-  /// Destroys the callback without calling it. True if it had not been called.
+  /// Destroys the callback without calling it; false if it was called before.
   bool cancel() noexcept;
   /// Lets the lookup run on without this object.
   void detach() noexcept;
@@ -189,8 +188,8 @@ class [[nodiscard]] lookup {
   std::unique_ptr<detail::callback_lookup, cancelling_delete> owned_;
 };
 
-/// Looks up the addresses of hosts with c-ares, whose sockets and time-outs the resolver's loop
-/// watches. Simultaneous lookups of one name share their queries.
+/// An asynchronous resolver (c-ares) on a loop, which watches its sockets and timeouts.
+/// Simultaneous lookups of one name share their queries.
 ///
 /// A numeric address needs no server; "localhost" and names that end in ".localhost" give the
 /// loopback addresses, unless the hosts file has them (RFC 6761). Other names come from the hosts
@@ -199,47 +198,45 @@ class [[nodiscard]] lookup {
 /// is the lookup's. If only one of A and AAAA fails, the addresses of the other are the result.
 /// Answers are cached (see dns_cache_options), by the loop's clock.
 ///
-/// Time-outs of queries are in real time, even on a loop whose poller has a clock of its own (a
-/// test's virtual time). Construction and the names of services read small files of the system;
-/// lookups do when these have changed. After fork() the child may use the resolver if no lookup was
-/// under way and the loop's after_fork_in_child() was called before; else it should make its own.
+/// Timeouts of queries are in real time, even on a loop whose poller has a clock of its own (a
+/// test's virtual time). The constructor, and lookups when resolv.conf or the hosts file has
+/// changed, read these files, which blocks. A child of fork() may use the resolver only if no
+/// lookup was under way, and after it has called the loop's after_fork_in_child().
 ///
 /// Thread-safety: the coroutine forms may be called on any thread; all other members belong to the
 /// loop's thread, or one other thread while none runs the loop.
 /// Lifetime: must not outlive its loop. The destructor completes all lookups with
-/// std::errc::operation_canceled before it returns; their callbacks must neither use the resolver
-/// nor throw.
+/// std::errc::operation_canceled: it calls their callbacks, which must neither use the resolver nor
+/// throw, and has waiting coroutines resumed on their executors.
+/// Errors: a resolve_errc, std::errc::not_enough_memory, std::errc::operation_canceled. Callbacks
+/// get them as values; coroutines as std::system_error, or as values by as_expected().
 class resolver {
  public:
   using callback = move_only_function<void(resolve_result)>;
 
-  /// Reads resolver_options::resolv_conf. Throws std::system_error if that fails, unless the file
-  /// does not exist; std::invalid_argument for options that make no sense; std::bad_alloc.
+  /// Throws std::system_error if resolv.conf cannot be read (if there is none, the server is
+  /// 127.0.0.1); std::invalid_argument for options that make no sense; std::bad_alloc.
   explicit resolver(event_loop& loop, resolver_options options = {});
   resolver(const resolver&) = delete;
   resolver& operator=(const resolver&) = delete;
   ~resolver();
 
-  /// Looks up `host`, and calls `found` once: with its endpoints at `port`, at least one, or with
-  /// an error. That happens on the loop's thread, after resolve() has returned, unless the returned
-  /// lookup is cancelled or dropped before: keep it. `found` may destroy the resolver and its
-  /// lookup; its exceptions go to the loop's on_exception.
-  ///
-  /// Errors, as values: a resolve_errc, std::errc::not_enough_memory, or
-  /// std::errc::operation_canceled when the resolver is destroyed. Throws std::bad_alloc.
+  /// Looks up `host`, and calls `found` once, with its endpoints at `port`, at least one, or an
+  /// error: on the loop's thread, after resolve() has returned, unless the returned lookup is
+  /// cancelled or dropped before: keep it. `found` may destroy the resolver and its lookup; its
+  /// exceptions go to the loop's on_exception. Throws std::bad_alloc.
   lookup resolve(std::string_view host, service port, callback found);
 
-  /// Awaited, gives the endpoints, at least one, or throws std::system_error with one of these
-  /// errors. May be awaited on any thread and executor; the coroutine is resumed on its own
-  /// executor. A stop request, from any thread, ends it at once with operation_cancelled. A
-  /// coroutine that waits may be destroyed on the loop's thread, if the loop is its executor and no
-  /// stop was requested.
+  /// An awaitable of the endpoints, at least one. May be awaited on any thread and executor, and
+  /// resumes the coroutine on its own executor. A stop request, from any thread, ends it at once
+  /// with gyre::operation_cancelled; for a limit use with_timeout(). A waiting coroutine may be
+  /// destroyed on the loop's thread, if the loop is its executor and no stop was requested.
   [[nodiscard]] detail::resolve_awaiter resolve(std::string host, service port);
 
   /// The servers of a service, such as "_imaps._tcp.example.org", in the order in which to try
   /// them: by priority, and by chance in proportion to their weights (RFC 2782). Names are
   /// complete: search domains, hosts file and numbers do not apply. Otherwise as resolve();
-  /// resolve_errc::no_data also if the answer is that there is no such service.
+  /// resolve_errc::no_data also for the target ".", which means that there is no such service.
   [[nodiscard]] detail::record_awaiter<srv_result> resolve_srv(std::string name);
   lookup resolve_srv(std::string_view name, move_only_function<void(srv_result)> found);
   /// As resolve_srv(), for texts; the parts of a text are joined.

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// socket: owns a non-blocking socket of the system, to bind, connect and set options. Streams,
-// listeners and servers are made of it.
+// socket: a non-blocking socket of the system (RAII), of which streams and listeners are made.
 #pragma once
 
 #include <gyre/base/unique_fd.hpp>
@@ -13,25 +12,27 @@
 
 namespace gyre::net {
 
-/// The way in which a socket carries bytes (socket(2)).
+/// Types of sockets (socket(2)).
 enum class socket_type : int {
   stream = SOCK_STREAM,
   datagram = SOCK_DGRAM,
   sequenced = SOCK_SEQPACKET,  ///< a connection that keeps the bounds of messages: Unix only
 };
 
-/// Which way of a connection to end.
+/// The directions of a connection that shutdown() ends.
 enum class shutdown_side : int { receive = SHUT_RD, send = SHUT_WR, both = SHUT_RDWR };
 
-/// Owns a socket that never blocks and that no program started by exec inherits. Move-only; members
-/// belong to one thread at a time. Each member is one system call, and throws std::system_error
-/// with that call's name, and the endpoint it was given ("bind 127.0.0.1:80: Permission denied").
-/// The functions for options and addresses are those of its base, socket_ref.
+/// A non-blocking, close-on-exec socket (RAII, move-only). The base, socket_ref, has the functions
+/// for options and addresses.
+///
+/// Thread-safety: one thread at a time may move or close it; otherwise as socket_ref.
+/// Errors: std::system_error with call and endpoint ("bind 127.0.0.1:80: Permission denied").
+/// Complexity: at most one system call for each member.
 class socket : public socket_ref {
  public:
   /// Without a socket: fd() is negative.
   socket() noexcept : socket_ref(-1) {}
-  /// Takes over `descriptor`, which must not block; that is not checked.
+  /// Takes over `descriptor`, which must be non-blocking; that is not checked.
   explicit socket(unique_fd descriptor) noexcept
       : socket_ref(descriptor.get()), descriptor_(std::move(descriptor)) {}
   socket(socket&& other) noexcept : socket(other.release()) {}
@@ -41,47 +42,46 @@ class socket : public socket_ref {
     return *this;
   }
 
-  /// Makes a socket; `protocol` is as in socket(2), 0 for the type's own. Throws std::system_error:
+  /// A new socket; `protocol` is as in socket(2), 0 for the type's own. Errors:
   /// std::errc::too_many_files_open, address_family_not_supported.
   static socket open(address_family family, socket_type type, int protocol = 0);
 
   explicit operator bool() const noexcept { return fd() >= 0; }
-  /// Gives the descriptor up without closing it.
+  /// Returns the descriptor without closing it.
   [[nodiscard]] unique_fd release() noexcept {
     rebind(-1);
     return std::move(descriptor_);
   }
   void close() noexcept { release().reset(); }
 
-  /// Throws std::system_error: std::errc::address_in_use, address_not_available, permission_denied.
+  /// Errors: std::errc::address_in_use, address_not_available, permission_denied.
   void bind(const endpoint& local) const;
   /// Lets up to `backlog` connections wait for accept(), at most net.core.somaxconn. A negative one
   /// is std::errc::invalid_argument.
   void listen(int backlog = SOMAXCONN) const;
   /// Sets a datagram socket's peer, or begins a connection. True if the socket is connected now;
-  /// false if the connection is under way: when the socket is writable, take_error() says how that
-  /// ended. Throws std::system_error: std::errc::connection_refused, network_unreachable,
+  /// false if the attempt is under way: when the socket becomes writable, take_error() gives the
+  /// result. Errors: std::errc::connection_refused, network_unreachable,
   /// resource_unavailable_try_again (the backlog of a Unix listener is full).
   [[nodiscard]] bool connect(const endpoint& peer) const;
-  /// Ends one way or both; the peer reads the end of the stream. A connection that the peer has
-  /// reset is no error.
+  /// Half-close (FIN), or ends both ways. A connection that the peer has reset is no error.
   void shutdown(shutdown_side side) const;
 
  private:
   unique_fd descriptor_;
 };
 
-/// Two connected Unix sockets. Throws std::system_error.
+/// Two connected Unix sockets (socketpair(2)). Throws std::system_error.
 std::pair<socket, socket> socket_pair(socket_type type = socket_type::stream);
 
-/// The two ends of a pipe, as descriptors without a loop.
+/// The two ends of a pipe, as non-blocking descriptors without a loop.
 struct pipe_pair {
   unique_fd reader;
   unique_fd writer;
 };
 
-/// Makes a pipe that never blocks, on either side. For programs that watch or pass the descriptors
-/// themselves; io::make_pipe() gives two streams on a loop. Throws std::system_error.
+/// A pipe (pipe2(2)) for programs that watch or pass the descriptors themselves; io::make_pipe()
+/// gives two streams on a loop. Throws std::system_error.
 pipe_pair make_pipe();
 
 namespace detail {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// socket_options: the options of a socket, to be set one by one or many at once.
+// socket_options, socket_ref: the options of a socket, to be set one by one or many at once.
 //
 //     gyre::net::socket_ref(connection.fd()).set_no_delay(true);
-//     listener.apply({.reuse_port = true, .receive_buffer = 1 << 20});
+//     auto opened = gyre::net::socket::open(at.family(), gyre::net::socket_type::stream);
+//     opened.apply({.reuse_port = true, .receive_buffer = 1 << 20});  // before bind()
 #pragma once
 
 #include <gyre/net/address.hpp>
@@ -15,21 +16,21 @@
 
 namespace gyre::net {
 
-/// Whether and when the kernel asks a silent TCP peer if it is still there (tcp(7)).
+/// Keepalive probes, which the kernel sends to a silent TCP peer (SO_KEEPALIVE, tcp(7)).
 struct keep_alive_options {
   bool on = true;
-  /// Silence before the first question (TCP_KEEPIDLE), and between questions (TCP_KEEPINTVL); at
-  /// least a second. Without a value the option stays as it is.
+  /// Silence before the first probe (TCP_KEEPIDLE), and between probes (TCP_KEEPINTVL); at least a
+  /// second. Without a value the option stays as it is.
   std::optional<std::chrono::seconds> idle = {};
   std::optional<std::chrono::seconds> interval = {};
-  /// Questions without an answer after which the connection is reset (TCP_KEEPCNT).
+  /// Unanswered probes after which the connection is reset (TCP_KEEPCNT).
   std::optional<int> count = {};
 
   bool operator==(const keep_alive_options&) const noexcept = default;
 };
 
-/// Options for socket_ref::apply(), which sets the ones that have a value, in this order. Their
-/// meaning is with socket_ref's functions.
+/// Options for socket_ref::apply(), which sets those that have a value, in this order, by the
+/// setter of the same name, which documents the option.
 struct socket_options {
   std::optional<bool> reuse_address = {};
   std::optional<bool> reuse_port = {};
@@ -54,7 +55,8 @@ struct socket_options {
 
 /// A non-owning reference to a socket: its options and its addresses.
 ///
-/// Thread-safety: any thread, as long as the descriptor is open.
+/// Thread-safety: any thread.
+/// Lifetime: the descriptor must stay open; the number of a closed one may be another socket's.
 /// Errors: std::system_error with the kernel's name of the option, such as "TCP_NODELAY: Operation
 /// not supported"; std::errc::invalid_argument also for a number that no int can hold.
 /// Complexity: one system call for each member unless said otherwise.
@@ -71,8 +73,7 @@ class socket_ref {
   endpoint local_endpoint() const;
   endpoint peer_endpoint() const;
   address_family family() const;
-  /// The error that is pending (SO_ERROR), such as how a connect() ended, or none; the kernel
-  /// forgets it.
+  /// The pending error (SO_ERROR), such as that of a connect(), or none; the kernel then clears it.
   std::error_code take_error() const;
 
   // Any socket.
@@ -82,18 +83,18 @@ class socket_ref {
   void set_reuse_address(bool on) const;
   bool reuse_address() const;
   /// Allows several sockets to be bound to one port, among which the kernel spreads connections or
-  /// datagrams (SO_REUSEPORT). To be set before bind, on each of them.
+  /// datagrams (SO_REUSEPORT). Set it before bind, on each of them.
   void set_reuse_port(bool on) const;
   bool reuse_port() const;
-  /// Bytes that the kernel keeps (SO_SNDBUF, SO_RCVBUF); it reserves and reports twice as much, and
-  /// no longer adapts it. Limited by net.core.wmem_max and rmem_max. TCP: before connect or listen.
+  /// The size of the kernel's buffer (SO_SNDBUF, SO_RCVBUF). The kernel doubles the value, and ends
+  /// its auto-tuning. Limited by net.core.wmem_max and rmem_max. TCP: before connect or listen.
   void set_send_buffer(std::size_t bytes) const;
   std::size_t send_buffer() const;
   void set_receive_buffer(std::size_t bytes) const;
   std::size_t receive_buffer() const;
-  /// How long closing may block for unsent data (SO_LINGER); with zero, closing resets the
-  /// connection. Without a value, the default, closing returns at once, and the kernel goes on
-  /// sending.
+  /// The time for which closing blocks the thread, even of a non-blocking socket, while data is
+  /// unsent (SO_LINGER); with zero, closing resets the connection. Without a value, the default,
+  /// closing returns at once, and the kernel goes on sending.
   void set_linger(std::optional<std::chrono::seconds> limit) const;
   std::optional<std::chrono::seconds> linger() const;
   /// Set on a listener of a reuse_port group: the processor whose packets it is to get. Read from a
@@ -103,8 +104,8 @@ class socket_ref {
 
   // Internet sockets.
 
-  /// Whether an IPv6 socket refuses IPv4 peers, which it otherwise sees as mapped addresses
-  /// (IPV6_V6ONLY). To be set before bind.
+  /// An IPv6 socket refuses IPv4 peers, which otherwise have v4-mapped addresses (IPV6_V6ONLY). Set
+  /// it before bind.
   void set_v6_only(bool on) const;
   bool v6_only() const;
   /// The byte of DSCP and ECN in what is sent (IP_TOS; for IPv6, IPV6_TCLASS as well). 0 to 255.
@@ -125,8 +126,8 @@ class socket_ref {
   /// Acknowledges at once (TCP_QUICKACK). Not lasting: the kernel may fall back to delaying.
   void set_quick_ack(bool on) const;
   bool quick_ack() const;
-  /// How long sent data may stay unacknowledged before the connection is reset (TCP_USER_TIMEOUT);
-  /// zero for the system's default.
+  /// The time for which sent data may stay unacknowledged before the connection is reset
+  /// (TCP_USER_TIMEOUT); zero for the system's default.
   void set_user_timeout(std::chrono::milliseconds limit) const;
   std::chrono::milliseconds user_timeout() const;
   /// A listener's connections are accepted when data has come, or this time has passed
@@ -143,24 +144,24 @@ class socket_ref {
   /// Allows sending to broadcast addresses (SO_BROADCAST).
   void set_broadcast(bool on) const;
   bool broadcast() const;
-  /// Receives what is sent to `group` on an interface (MCAST_JOIN_GROUP); 0: the scope of `group`,
-  /// or else what the routes say. Until leave_group() or the socket is closed.
+  /// Receives multicasts to `group` on an interface (MCAST_JOIN_GROUP) until leave_group(); 0: the
+  /// scope of `group`, or else the interface of the route.
   void join_group(const ip_address& group, unsigned interface = 0) const;
   void leave_group(const ip_address& group, unsigned interface = 0) const;
-  /// The same, but only what `source` sends (MCAST_JOIN_SOURCE_GROUP).
+  /// Source-specific multicast: as above, but only from `source` (MCAST_JOIN_SOURCE_GROUP).
   void join_group_of(const ip_address& source, const ip_address& group,
                      unsigned interface = 0) const;
   void leave_group_of(const ip_address& source, const ip_address& group,
                       unsigned interface = 0) const;
-  /// Whether this machine's members of a group get what is sent to it from here (IP_MULTICAST_LOOP,
-  /// IPV6_MULTICAST_LOOP); on by default. Two system calls, as the next two.
+  /// Delivers the socket's multicasts to this machine's members of the group, too
+  /// (IP_MULTICAST_LOOP, IPV6_MULTICAST_LOOP); on by default. Two system calls, as the next two.
   void set_multicast_loop(bool on) const;
   bool multicast_loop() const;
   /// Reach of multicasts (IP_MULTICAST_TTL, IPV6_MULTICAST_HOPS); by default 1: the local network.
   void set_multicast_hops(int hops) const;
   int multicast_hops() const;
-  /// From which interface multicasts are sent (IP_MULTICAST_IF, IPV6_MULTICAST_IF), by its number
-  /// as if_nametoindex(3) gives it; 0: as the routes say.
+  /// The interface from which multicasts are sent (IP_MULTICAST_IF, IPV6_MULTICAST_IF), by its
+  /// number (if_nametoindex(3)); 0: the interface of the route.
   void set_multicast_interface(unsigned interface) const;
 
  protected:

@@ -145,7 +145,7 @@ TEST(NetExamples, ResolverFindsAddresses) {
     EXPECT_TRUE(success);
     loop.stop();
   };
-  auto asked = names.resolve("example.org", 443, [&](auto found) { expect(found.has_value()); });
+  auto pending = names.resolve("example.org", 443, [&](auto found) { expect(found.has_value()); });
   loop.run();
 }
 
@@ -153,12 +153,12 @@ TEST(NetExamples, ResolverFindsAddresses) {
 TEST(NetExamples, SocketOptionsAreSet) {
   gyre::net::socket connection =
       gyre::net::socket::open(gyre::net::address_family::ipv4, gyre::net::socket_type::stream);
-  gyre::net::socket listener =
-      gyre::net::socket::open(gyre::net::address_family::ipv4, gyre::net::socket_type::stream);
+  const gyre::net::endpoint at(gyre::net::ip_address::loopback_v4(), 0);
   gyre::net::socket_ref(connection.fd()).set_no_delay(true);
-  listener.apply({.reuse_port = true, .receive_buffer = 1 << 20});
+  auto opened = gyre::net::socket::open(at.family(), gyre::net::socket_type::stream);
+  opened.apply({.reuse_port = true, .receive_buffer = 1 << 20});  // before bind()
   EXPECT_TRUE(connection.no_delay());
-  EXPECT_TRUE(listener.reuse_port());
+  EXPECT_TRUE(opened.reuse_port());
 }
 
 // gyre/net/udp_client.hpp

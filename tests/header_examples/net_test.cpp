@@ -64,7 +64,7 @@ TEST(NetExamples, FramingFindsLines) {
     const std::error_code error = gyre::net::for_each_frame(
         *from.context<gyre::net::delimited>(), in,
         [](std::span<const std::byte> line) { handle(line); });
-    if (error) from.close();  // longer than lines may be
+    if (error) from.close();  // a line is too long
   });
   // clang-format on
   server.listen(any_port());
@@ -98,7 +98,7 @@ TEST(NetExamples, PassedSocketsAreServed) {
       peer.send("hello");
       peer.close();
     });
-    for (auto& each : gyre::net::sockets_from_environment()) server.listen(std::move(each.passed));
+    for (auto& one : gyre::net::sockets_from_environment()) server.listen(std::move(one.passed));
     listening.close();
     server.start();
     EXPECT_EQ(gyre::sync_wait(loop, talk_to(at, "")), "hello");
