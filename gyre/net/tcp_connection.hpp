@@ -177,10 +177,10 @@ class alignas(64) tcp_connection : private io::handle {
   /// Throws std::bad_alloc.
   void set_idle_timeout(std::chrono::nanoseconds timeout);
 
-  /// The peer's address, which a TCP connection knows until on_close returns.
+  /// The peer's address: of TCP, known until on_close returns; of Unix, as local_endpoint().
   endpoint peer_endpoint() const;
-  /// The address of this end. This call, and a Unix peer_endpoint(), is a system call, throws
-  /// std::system_error, and gives no address when the connection has ended.
+  /// The address of this end, by a system call; none when the connection has ended. Throws
+  /// std::system_error.
   endpoint local_endpoint() const;
 
   /// A copyable value that the program attaches: `c.context() = session{…}`. It is destroyed
@@ -341,8 +341,8 @@ class alignas(64) tcp_connection : private io::handle {
 /// may end before the loop's turn. A default-constructed reference is to an ended connection.
 ///
 /// Thread-safety: any thread; copyable.
-/// Lifetime: after the loop's end it may only be copied, compared and destroyed.
-/// Complexity: one allocation per posted call, besides a copy of bytes.
+/// Lifetime: after the destruction of the loop it may only be copied, compared and destroyed.
+/// Complexity: each posted call allocates.
 class tcp_connection_ref {
  public:
   tcp_connection_ref() noexcept = default;
