@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// awaitable, as_task: the concept of what can be awaited, and its conversion to a task.
+// awaitable, as_task: the concept of awaitable types, and their conversion to a task.
 #pragma once
 
 #include <gyre/task/task.hpp>
@@ -35,28 +35,28 @@ using element_t =
 
 }  // namespace detail
 
-/// A type that a coroutine of gyre can `co_await`.
+/// A type whose objects a coroutine of gyre can `co_await`.
 template <class T>
 concept awaitable = requires(T&& object) {
   requires detail::awaiter<
       std::remove_reference_t<decltype(detail::awaiter_of(std::forward<T>(object)))>>;
 };
 
-/// The type of `co_await` of a T.
+/// The type that `co_await` of a T gives.
 template <awaitable T>
 using await_result_t =
     decltype(std::declval<
                  std::remove_reference_t<decltype(detail::awaiter_of(std::declval<T>()))>&>()
                  .await_resume());
 
-/// The result type of a task that awaits a T: by value unless that gives an lvalue.
+/// The result type of a task that awaits a T: await_result_t, but a value for an rvalue reference.
 template <awaitable T>
 using task_result_t = std::conditional_t<std::is_rvalue_reference_v<await_result_t<T>>,
                                          std::remove_cvref_t<await_result_t<T>>, await_result_t<T>>;
 
-/// Returns a task that awaits `object`, or `object` itself if that is a task.
+/// Converts `object` to a task that awaits it; a task, always an rvalue, is returned as it is.
 ///
-/// Lifetime: rvalues are moved into the task; lvalues must outlive it.
+/// Lifetime: rvalues are moved into the task; lvalues must outlive the task.
 /// Complexity: a coroutine frame, unless `object` is a task.
 template <awaitable T>
 auto as_task(T&& object) {
@@ -72,9 +72,12 @@ auto as_task(T&& object) {
 
 namespace detail {
 
-/// As as_task(), without the result.
+/// As as_task(), without the result. Throws std::logic_error for an empty task.
 template <awaitable T>
 task<> as_task_without_result(T object) {
+  if constexpr (is_task<T>) {
+    if (!object.valid()) throw_empty_task();
+  }
   if constexpr (std::is_same_v<T, task<>>) {
     return object;
   } else {

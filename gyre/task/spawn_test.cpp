@@ -75,6 +75,7 @@ TEST(Spawn, DropsTheResult) {
 TEST(Spawn, RefusesAnEmptyTask) {
   manual_executor executor;
   EXPECT_THROW(gyre::spawn(executor, task<>()), std::logic_error);
+  EXPECT_THROW(gyre::spawn(executor, task<int>()), std::logic_error);
   EXPECT_EQ(executor.pending(), 0);
 }
 
