@@ -29,8 +29,8 @@ class expecting_awaiter {
   static constexpr bool executor_affine = resumes_on_executor<Awaiter>;
 
   template <class Awaitable>
-  explicit expecting_awaiter(Awaitable&& operation)
-      : awaiter_(awaiter_of(std::forward<Awaitable>(operation))) {}
+  explicit expecting_awaiter(Awaitable&& awaitable)
+      : awaiter_(awaiter_of(std::forward<Awaitable>(awaitable))) {}
 
   bool await_ready() { return awaiter_.await_ready(); }
   template <class Promise>
@@ -65,24 +65,25 @@ task<expected_t<task_result_t<Awaitable>>> catch_system_error(Awaitable awaitabl
 
 }  // namespace detail
 
-/// Awaits `operation` and gives a std::expected of its result, or of the std::error_code with which
+/// Awaits `awaitable` and gives a std::expected of its result, or of the std::error_code with which
 /// it failed. A reference comes in a std::reference_wrapper.
 ///
 /// Lifetime: rvalues are moved in; lvalues must outlive the await.
-/// Errors: operation_cancelled when the coroutine was asked to stop. For tasks and other awaitables
-/// that are not gyre's operations, every exception but std::system_error and std::bad_alloc
-/// (std::errc::not_enough_memory).
-/// Complexity: gyre's operations neither throw nor allocate; others cost a frame, and the throw.
+/// Errors: throws gyre::operation_cancelled when the coroutine was asked to stop. A task,
+/// combinator or foreign awaitable also throws exceptions that are neither a std::system_error nor
+/// a std::bad_alloc, which is given as std::errc::not_enough_memory.
+/// Complexity: single operations of gyre (a read, a sleep) neither throw nor allocate for this; a
+/// task, combinator or foreign awaitable costs a coroutine frame, and the throw.
 template <awaitable Awaitable>
-[[nodiscard]] auto as_expected(Awaitable&& operation) {
+[[nodiscard]] auto as_expected(Awaitable&& awaitable) {
   using awaiter = decltype(detail::awaiter_of(std::declval<Awaitable>()));
-  // The awaiter of operator co_await may refer to the operation, and would outlive it.
+  // The awaiter of operator co_await may refer to the awaitable, and would outlive it.
   constexpr bool awaits_itself =
       std::is_same_v<std::remove_cvref_t<awaiter>, std::remove_cvref_t<Awaitable>>;
   if constexpr (awaits_itself && detail::has_result<awaiter>) {
-    return detail::expecting_awaiter<Awaitable>(std::forward<Awaitable>(operation));
+    return detail::expecting_awaiter<Awaitable>(std::forward<Awaitable>(awaitable));
   } else {
-    return detail::catch_system_error<Awaitable>(std::forward<Awaitable>(operation));
+    return detail::catch_system_error<Awaitable>(std::forward<Awaitable>(awaitable));
   }
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// async_backtrace: the chain of awaits above a suspended coroutine, as a stack trace is of a
-// thread. Recorded in Debug builds, and with the CMake option GYRE_ASYNC_BACKTRACE; else empty.
+// async_backtrace: the chain of awaits above a coroutine, as a stack trace is the chain of calls of
+// a thread. Recorded in Debug builds, and with the CMake option GYRE_ASYNC_BACKTRACE; else empty.
 //
 //     std::cerr << co_await gyre::current_backtrace();
 #pragma once
@@ -32,7 +32,7 @@ void append_frame(std::string& text, const std::source_location& frame, std::str
 class async_backtrace {
  public:
   async_backtrace() = default;
-  /// The backtrace of `from`, which must not run on another thread meanwhile. O(depth).
+  /// The backtrace of `from`, whose coroutines must not run on other threads meanwhile. O(depth).
   explicit async_backtrace(const task_context& from);
 
   const std::vector<std::source_location>& frames() const noexcept { return frames_; }

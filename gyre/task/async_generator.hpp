@@ -48,7 +48,7 @@ class async_generator_promise : public awaiting_promise, public slab_frame {
     element_ = std::addressof(value);
     return back_to_consumer{};
   }
-  // The consumer may move from the element: of what the generator keeps it gets a copy.
+  // The consumer may move from the element: an object that the generator keeps is copied.
   auto yield_value(element&& value) noexcept
     requires(!std::is_lvalue_reference_v<T>)
   {
@@ -118,14 +118,16 @@ class async_generator_promise : public awaiting_promise, public slab_frame {
 
 /// A coroutine that yields a sequence of values, and may await before each of them.
 ///
-/// If `T` is an object type, the consumer may move from an element, and a yielded lvalue is copied;
-/// if it is an lvalue reference, the consumer gets the yielded object. The coroutine runs only
-/// while next() is awaited, with the stop token, the task-local values and the executor of its
-/// consumer; resume_on() within it moves the consumer as well.
+/// If `T` is an object type, it must be copyable to yield lvalues, which are copied, as the
+/// consumer may move from an element; if `T` is an lvalue reference, the consumer gets the yielded
+/// object. The coroutine runs only while next() is awaited, with the stop token, the task-local
+/// values and the executor of the consumer; resume_on() within the generator moves the consumer as
+/// well.
 ///
 /// Thread-safety: one thread at a time; one next() at a time.
-/// Lifetime: an element lives until the next call of next(). The generator may be moved or
-/// destroyed while it does not run, and a coroutine that waits for an element may be destroyed.
+/// Lifetime: an element lives until next() is awaited again. The generator must not be destroyed
+/// while next() is awaited, unless the awaiting coroutine is destroyed with it.
+/// Errors: next() throws what leaves the coroutine, which ends the sequence.
 /// Complexity: next() is two jumps, without allocation. The frame comes from the slab, or from an
 /// allocator passed after std::allocator_arg.
 template <class T>
@@ -177,8 +179,7 @@ class [[nodiscard]] async_generator {
     if (coroutine_) coroutine_.destroy();
   }
 
-  /// Awaited, gives a pointer to the next element; null at the end, and from then on. Throws what
-  /// leaves the coroutine, which ends the sequence.
+  /// Awaited, gives a pointer to the next element; null at the end, and from then on.
   [[nodiscard]] auto next() noexcept { return next_awaiter(coroutine_); }
 
  private:

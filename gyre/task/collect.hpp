@@ -166,8 +166,8 @@ task<typename collected_results<T>::type> collect_range(Range range, std::size_t
 /// references. The next one starts as soon as one ends. `range` is moved in and read one element at
 /// a time, so it may be a view that makes tasks.
 ///
-/// Lifetime: the coroutine may be destroyed while it waits, on its executor, if no child is on
-/// another one (asserted).
+/// Thread-safety: reads the range, starts the children and resumes on the coroutine's executor.
+/// Lifetime: what a view refers to must outlive the await. Destroying the coroutine: as when_any().
 /// Errors: std::invalid_argument at once for a limit of zero. When a child fails, the range throws
 /// or the coroutine is asked to stop, no more children start and the others are asked to stop; when
 /// they have ended the first error is thrown.

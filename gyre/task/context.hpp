@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// task_context: what a coroutine inherits from its awaiter: executor, stop token, task-local
-// values. A chain of coroutines that await each other shares one context; a child that runs
-// concurrently (of when_all, of a scope) has its own.
+// task_context: the execution context of coroutines that await each other: executor, stop token,
+// task-local values. A child that runs concurrently (of when_all, of a scope) has its own.
 #pragma once
 
 #include <gyre/task/detail/build_options.hpp>
@@ -21,32 +20,33 @@ class child_set;
 class task_end;
 }  // namespace detail
 
-/// The state that a chain of coroutines shares while they await each other.
+/// The state that a chain of coroutines shares while they await each other. For authors of awaiters
+/// and promises; coroutines use current_executor(), current_stop_token() and task_local.
 ///
 /// Thread-safety: read and written only by the coroutine of the chain that runs.
 /// Lifetime: outlives the coroutines.
 struct task_context {
   /// Resumes the coroutine after a wait.
   executor* where = &inline_executor();
-  /// Observed by every wait.
+  /// Observed by every wait that can end early.
   inplace_stop_token stop;
   /// Task-local values, the innermost first.
   const detail::local_binding* locals = nullptr;
   /// Called when the outermost coroutine has finished and its frame is gone; returns the coroutine
   /// to resume next on this thread. May destroy the context.
   std::coroutine_handle<> (*finished)(task_context& self) noexcept = nullptr;
-  /// How often a wait has thrown operation_cancelled since `stop` was requested. Mutable: waits
-  /// refer to a constant, as coroutines without a context share one; that is never asked to stop.
+  /// How often a wait has thrown gyre::operation_cancelled since `stop` was requested. Mutable, as
+  /// waits refer to a const context: coroutines without a context share a constant one.
   mutable std::uint32_t cancellations = 0;
 
 #if GYRE_ASYNC_BACKTRACE
   detail::promise_base* innermost = nullptr;         // the coroutine that runs or waits
-  const task_context* parent = nullptr;              // whose coroutine waits for this one
-  const detail::promise_base* awaited_by = nullptr;  // that coroutine
+  const task_context* parent = nullptr;              // the context that waits for this one
+  const detail::promise_base* awaited_by = nullptr;  // the coroutine that waits for this context
   const char* name = nullptr;
-  detail::child_set* child_sets = nullptr;  // of its coroutines, the newest first
-  detail::task_end* outermost = nullptr;    // the task of its outermost coroutine
-  const executor* held_by = nullptr;        // besides `where`, may have what it waits for queued
+  detail::child_set* child_sets = nullptr;  // the coroutines' concurrent children, newest first
+  detail::task_end* outermost = nullptr;    // the task of the outermost coroutine
+  const executor* held_by = nullptr;        // besides `where`, may have the wait in its queue
   // Within a handler: destroys that coroutine, as if it had thrown what is being handled.
   void (*destroy)(detail::task_end& outermost) noexcept = nullptr;
 #endif
@@ -54,8 +54,8 @@ struct task_context {
 
 namespace detail {
 
-// Object files refer to the function for the layout of their headers, and the library defines the
-// one of its own: a program that mixes layouts of promises, or of containers, does not link.
+// ABI tags: an object file refers to the functions of the configuration it was compiled with, and
+// the library defines its own, so that a program with mixed layouts does not link.
 #if GYRE_ASYNC_BACKTRACE
 void library_built_with_gyre_async_backtrace_1() noexcept;
 [[gnu::used, gnu::retain]] inline constexpr auto backtraces_on =
@@ -80,7 +80,7 @@ struct promise_base {
   task_context* context;
 #if GYRE_ASYNC_BACKTRACE
   promise_base* awaited_by = nullptr;
-  std::source_location where{};  // of the await it is suspended in
+  std::source_location where{};  // the await it is suspended in
 #endif
 };
 
@@ -108,8 +108,8 @@ auto& context_of(std::coroutine_handle<Promise> h) noexcept {
   }
 }
 
-/// For await_suspend() of an awaiter that is posted to `holder`, at once or to be stopped. If that
-/// is not the coroutine's executor, the deadlock report must not destroy the coroutine beneath it.
+/// For await_suspend(): notes that `holder` may have the awaiter in its queue, so that the deadlock
+/// report does not destroy the coroutine if `holder` is not its executor.
 template <class Promise>
 void set_holder([[maybe_unused]] std::coroutine_handle<Promise> awaiting,
                 [[maybe_unused]] const executor& holder) noexcept {

@@ -36,12 +36,12 @@ task<> run_cleanup(Cleanup cleanup) {
 
 /// Awaits `body`, then `cleanup`, also if `body` throws or is stopped; gives the result of `body`.
 /// `cleanup` is an awaitable, or a function that is called when `body` has ended and may return
-/// one. A stop does not reach it; bound one that may take long by shielded(…, limit).
+/// one. A stop does not reach `cleanup`; shielded(…, limit) around its awaits limits their time.
 ///
-/// Lifetime: rvalues are moved into the coroutine. With GCC 12 name a lambda whose captures are not
-/// references first. A coroutine that is destroyed while it waits runs no clean-up.
-/// Errors: those of `body`; if there are none, those of `cleanup`.
-/// Complexity: three coroutine frames.
+/// Lifetime: rvalues are moved into the coroutine. With GCC 12 a lambda that captures by value
+/// needs a name, as in invoke(). A coroutine that is destroyed while it waits runs no clean-up.
+/// Errors: those of `body`, else those of `cleanup`. Without memory for the frames neither runs.
+/// Complexity: three coroutine frames, and one more if `body` is no task.
 template <awaitable Body, class Cleanup>
   requires awaitable<Cleanup> || std::invocable<Cleanup&>
 task<task_result_t<Body>> finally(Body body, Cleanup cleanup) {

@@ -2,11 +2,12 @@
 // from_callback: awaits an operation that reports its end by a callback.
 //
 //     gyre::task<int> read_async(device& from, std::span<std::byte> to) {
-//       auto reading = gyre::from_callback<int>([&](gyre::completion<int> done) {
+//       auto start = [&](gyre::completion<int> done) {
 //         from.read(to, [done](int error, int bytes) {
 //           error == 0 ? done.set_value(bytes) : done.set_error({error, std::system_category()});
 //         });
-//       });
+//       };
+//       auto reading = gyre::from_callback<int>(start, [&] { from.cancel(); });  // at a stop
 //       co_return co_await std::move(reading);
 //     }
 #pragma once
@@ -182,12 +183,15 @@ class callback_awaiter {
 
 }  // namespace detail
 
-/// Reports the end of an operation to the coroutine that awaits from_callback(). Copies report for
-/// the same operation, so that one fits into a std::function. The first report counts; later ones
-/// return false. If the last copy is destroyed without one, the coroutine gets
-/// std::future_errc::broken_promise.
+/// A copyable promise of a T (an object or void), which reports the end of an operation to the
+/// coroutine that awaits from_callback(). All copies report for one operation, so that one fits
+/// into a std::function. The first report counts; later ones return false. If the last copy is
+/// destroyed without a report, the coroutine gets std::system_error
+/// (std::future_errc::broken_promise).
 ///
-/// Thread-safety: every member may be called from any thread.
+/// Thread-safety: several threads may report at once, through one object or through copies; other
+/// members as those of a std::shared_ptr.
+/// Lifetime: an object that was moved from or released may only be assigned to or destroyed.
 template <class T>
 class completion {
   using state = detail::callback_outcome<T>;
@@ -226,7 +230,7 @@ class completion {
   }
 
   /// Empties this object and returns a pointer, for the `user_data` of a C library. adopt() turns
-  /// it into a completion again, and must be called once.
+  /// the pointer into a completion again, once; without adopt() the coroutine waits for ever.
   [[nodiscard]] void* release() noexcept { return std::exchange(state_, nullptr); }
   [[nodiscard]] static completion adopt(void* released) noexcept {
     return completion(*static_cast<state*>(released));
@@ -243,15 +247,17 @@ class completion {
 /// Awaited, calls `start` with a completion<T>, waits for its report, and gives the value or throws
 /// the error. `start` runs within the co_await and may report at once.
 ///
-/// A stop ends the wait at once, and a later report is dropped. The second form calls `on_stop`
-/// instead, to end the operation early, and goes on waiting for the report. If a stop was requested
-/// before, `start` is not called.
+/// At a stop the first form ends the wait at once: the operation goes on, and its report is
+/// dropped. The second form calls `on_stop`, to end the operation early, and goes on waiting for
+/// the report. If a stop was requested before, `start` is not called.
 ///
 /// Thread-safety: resumes on the coroutine's executor. `on_stop` runs on the thread that requests
 /// the stop, maybe while or after the operation ends.
-/// Lifetime: the operation's arguments must outlive it even after a stop. A coroutine may be
-/// destroyed while it waits, unless a report is under way; a later one is dropped.
-/// Errors: exceptions of `start`, those reported, operation_cancelled. `on_stop` must not throw.
+/// Lifetime: the arguments of the operation, such as a buffer, must live until the operation ends;
+/// in the first form that may be long after the wait. A coroutine may be destroyed while it waits,
+/// unless a report is under way; a later report is dropped.
+/// Errors: exceptions of `start` and reported ones; throws gyre::operation_cancelled if a stop
+/// ended the wait or the operation. `on_stop` must not throw.
 /// Complexity: an allocation from the slab. With GCC 12 name the returned object before awaiting
 /// it: see invoke().
 template <class T = void, std::invocable<completion<T>> Start>

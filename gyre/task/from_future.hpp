@@ -56,8 +56,9 @@ class future_awaiter : operation {
 
 }  // namespace detail
 
-/// Awaited, gives the value of `future` or throws its exception. If it is not ready, a thread of
-/// `blocking`, a pool for blocking calls and no loop, waits for it. A stop does not end the wait.
+/// Awaited, gives the value of `future` or throws its exception. If `future` is not ready, a thread
+/// of `blocking` waits for it, or runs its deferred function: `blocking` must be a pool for
+/// blocking calls, not a loop. A stop does not end the wait.
 ///
 /// Thread-safety: resumes on the coroutine's executor; without one, on the thread that waited.
 /// Lifetime: `blocking` must outlive the wait, during which the coroutine must not be destroyed.
@@ -67,7 +68,7 @@ template <class T>
 [[nodiscard]] auto from_future(std::future<T> future, executor& blocking) noexcept {
   return detail::future_awaiter<std::future<T>>(std::move(future), blocking);
 }
-/// The same with a std::shared_future; gives a reference, which lives as long as any copy.
+/// The same with a std::shared_future; gives a reference, valid as long as any copy of `future`.
 template <class T>
 [[nodiscard]] auto from_future(std::shared_future<T> future, executor& blocking) noexcept {
   return detail::future_awaiter<std::shared_future<T>>(std::move(future), blocking);

@@ -26,8 +26,8 @@
 namespace gyre {
 
 /// The operand with which `co_yield elements_of(range)` yields each element of `range`. `allocator`
-/// allocates the frame for a range that is no generator of the same type; by default the slab.
-template <std::ranges::range Range, class Allocator = std::allocator<std::byte>>
+/// allocates the frame for a range that is no generator of the same type; the default is the slab.
+template <std::ranges::range Range, class Allocator = std::allocator<std::byte>>  // the slab
 struct elements_of {
   [[no_unique_address]] Range range;
   [[no_unique_address]] Allocator allocator = Allocator();
@@ -62,7 +62,7 @@ class generator_promise : public slab_frame {
   static constexpr auto final_suspend() noexcept { return final_awaiter{}; }
   static constexpr void return_void() noexcept {}
   void unhandled_exception() noexcept { error_ = std::current_exception(); }
-  // A generator waits for nobody.
+  // co_await is not allowed.
   void await_transform() = delete;
 
   std::suspend_always yield_value(Yielded value) noexcept {
@@ -163,9 +163,9 @@ class generator_promise : public slab_frame {
   }
 
   generator_promise* root_ = this;
-  generator_promise* outer_ = nullptr;              // of a nested generator
-  handle innermost_ = handle::from_promise(*this);  // of the root
-  pointer value_ = nullptr;                         // of the root
+  generator_promise* outer_ = nullptr;              // null in the root
+  handle innermost_ = handle::from_promise(*this);  // used in the root
+  pointer value_ = nullptr;                         // used in the root
   std::exception_ptr error_;
 };
 
@@ -175,8 +175,8 @@ class generator_promise : public slab_frame {
 /// view with the interface of std::generator. It cannot co_await: see async_generator.
 ///
 /// `Ref` is the iterator's reference type; an object type stands for `Ref&&`, unless `Value` names
-/// the range's value type. A yielded lvalue is copied where the iterator gives an rvalue, nothing
-/// else. begin(), called once, runs the coroutine to the first co_yield, operator++ to the next.
+/// the range's value type. A yielded lvalue is copied only where the iterator gives an rvalue.
+/// begin(), called once, runs the coroutine to the first co_yield, operator++ to the next.
 ///
 /// Thread-safety: one thread at a time.
 /// Lifetime: an element lives until the next increment. Destroying the generator in the middle

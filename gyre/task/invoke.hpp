@@ -18,12 +18,12 @@
 
 namespace gyre {
 
-/// Returns a task that calls `function(arguments…)`, as std::invoke does with rvalues, awaits the
+/// Returns a task that calls `function`, as an lvalue, with `arguments` as rvalues, awaits the
 /// returned awaitable and gives its result. std::ref passes a reference.
 ///
 /// Lifetime: `function`, with its captures, and `arguments` are moved into the task and live until
-/// it ends. With GCC 12 name the task before awaiting it if a capture has a destructor, which the
-/// compiler otherwise calls twice: see "What to look out for" in docs/guide/coroutines.md.
+/// it ends. With GCC 12 name the task before awaiting it: else the compiler calls the destructors
+/// of the captures twice. See "What to look out for" in docs/guide/coroutines.md.
 /// Complexity: a coroutine frame.
 template <std::move_constructible Function, std::move_constructible... Arguments>
   requires std::invocable<Function&, Arguments...> &&

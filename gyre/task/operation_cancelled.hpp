@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// operation_cancelled: thrown by a wait in a coroutine that was asked to stop.
+// operation_cancelled: the exception of a wait in a coroutine that was asked to stop.
 //
 //     gyre::task<> serve(gyre::channel<job>& jobs) {
 //       for (;;) {
@@ -14,19 +14,20 @@
 
 namespace gyre {
 
-/// Thrown by every wait, yield() included, that ended early or did not begin because the coroutine
-/// was asked to stop. schedule() and resume_on() are no waits, so that clean-up can go where it
-/// belongs. Has no base class: `catch (const std::exception&)` and as_expected() let it pass.
+/// The exception of every wait that ended early or did not begin because the coroutine was asked to
+/// stop. yield() is such a wait; schedule() and resume_on() are none, so that clean-up can go where
+/// it belongs. Has no base class: `catch (const std::exception&)` and as_expected() let it pass.
 ///
-/// Let it pass, so that destructors clean up, and end `catch (...)` with `throw;`. For clean-up
-/// that waits see finally() and shielded(). A coroutine that swallows it meets it again in the next
-/// wait. After 100 times waits yield to other work of the executor before they throw; after 100,000
-/// times the program is terminated, with a message and, if recorded, an async_backtrace.
+/// Not std::errc::operation_canceled: that code says that a request was cancelled while its
+/// coroutine may go on, for instance because another coroutine closed the socket. It also reports
+/// a stopped coroutine's end to code that was not asked to stop: sync_wait(), spawn_future(),
+/// stop_when() and spawn_options::on_error give a std::system_error with it.
 ///
-/// Errors: only for the coroutine's own stop. A wait that is ended otherwise, by closing its socket
-/// for instance, throws std::system_error (std::errc::operation_canceled), and so do sync_wait(),
-/// spawn_future(), spawn_options::on_error and stop_when(), which carry the end of a stopped
-/// coroutine to code that was not asked to stop; with_timeout() throws std::errc::timed_out.
+/// Let the exception pass, so that destructors clean up, and end `catch (...)` with `throw;`. For
+/// clean-up that awaits see finally() and shielded(). A coroutine that swallows the exception meets
+/// it again in the next wait. Along a chain of awaits, from the 100th time on, a wait lets other
+/// work of its executor run before it throws; at the 100,000th time the program is terminated, with
+/// a message and, if recorded, an async_backtrace.
 class operation_cancelled final {
  public:
   /// A sentence for logs.

@@ -100,9 +100,11 @@ class context_awaiter : public suspends_always {
 }  // namespace detail
 
 /// Awaited, moves the coroutine, and the coroutines that await it, to the end of the queue of
-/// `target`, also when it runs there already. A stop does not end the hop. Only for coroutines with
-/// a context.
+/// `target`, also when it runs there already. A stop does not prevent it. Only in gyre's
+/// coroutines.
 ///
+/// Lifetime: `target` must outlive the coroutines that it runs.
+/// Errors: where backtraces are on, std::errc::resource_deadlock_would_occur, as in sync_wait().
 /// Complexity: that of executor::post(), no allocation.
 template <std::derived_from<executor> Executor>
 [[nodiscard]] auto schedule(Executor& target) noexcept {
@@ -110,15 +112,15 @@ template <std::derived_from<executor> Executor>
 }
 
 /// As schedule(), but continues at once if the coroutine runs on `target`. Later waits of the
-/// coroutine and of its callers end on `target` as well; on() returns.
+/// coroutine and of its callers end on `target` as well; to come back use on().
 [[nodiscard]] inline auto resume_on(executor& target) noexcept {
   return detail::resume_on_awaiter(target);
 }
 
 /// Awaited, moves the coroutine to the end of its executor's queue.
 ///
-/// Errors: operation_cancelled if the coroutine had been asked to stop before, after its turn in
-/// the queue. A stop that comes meanwhile is met by the next wait.
+/// Errors: throws gyre::operation_cancelled, after its turn in the queue, if a stop was requested
+/// before yield(). A stop requested during yield() is met by the next wait.
 /// Complexity: that of executor::post(), no allocation.
 [[nodiscard]] inline auto yield() noexcept { return detail::yield_awaiter(); }
 
@@ -134,7 +136,7 @@ template <std::derived_from<executor> Executor>
 }
 
 /// Awaits `awaitable` on `target`, then returns to the executor of the awaiting coroutine, also
-/// after an exception. `target` must outlive it.
+/// after an exception. Lifetime, Errors: as schedule().
 template <awaitable Awaitable>
 task<task_result_t<Awaitable>> on(executor& target, Awaitable awaitable) {
   using result = task_result_t<Awaitable>;

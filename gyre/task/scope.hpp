@@ -3,7 +3,7 @@
 //
 //     co_await gyre::with_scope([&](gyre::scope& scope) -> gyre::task<> {
 //       while (auto connection = co_await listener.accept()) {
-//         scope.spawn(serve(std::move(*connection)));
+//         scope.spawn(serve(std::move(*connection)));  // its error would stop all others
 //       }
 //     });  // all connections have been served
 //
@@ -62,7 +62,7 @@ class scope_error : public std::exception {
 /// The set of tasks that a with_scope() waits for.
 ///
 /// Thread-safety: every member may be called from any thread.
-/// Lifetime: until the body of with_scope() and all tasks have ended, which may use it till then.
+/// Lifetime: until the body of with_scope() and all tasks, which may use the scope, have ended.
 class scope : detail::child_set {
  public:
   /// Starts `awaitable`, by an executor::post() to the executor where with_scope() was awaited. Its
@@ -81,8 +81,8 @@ class scope : detail::child_set {
     spawn_task(where, detail::as_task_without_result(std::move(awaitable)), name);
   }
 
-  /// Asks the body and all tasks to stop; ending with operation_cancelled or
-  /// std::errc::operation_canceled is then no error. False if they were asked before.
+  /// Asks the body and all tasks to stop. Their gyre::operation_cancelled, or a std::system_error
+  /// (std::errc::operation_canceled), is then no error. False if they were asked before.
   bool request_stop() noexcept { return stop_.request_stop(); }
   /// The token of the body and the tasks.
   inplace_stop_token get_token() const noexcept { return stop_.get_token(); }
@@ -171,14 +171,14 @@ using scope_result_t = task_result_t<std::invoke_result_t<Body&, scope&>>;
 
 /// Opens a scope, awaits the awaitable that `body(scope)` returns and all tasks started in the
 /// scope, and gives the result of the body. The body is stopped with the tasks, and its errors
-/// count like theirs: see scope_errors. A stop of the coroutine stops all of them. Resumes where
-/// the body ended.
+/// count like theirs: see scope_errors. A stop of the coroutine stops all of them.
 ///
+/// Thread-safety: the coroutine resumes on the executor on which the body ended.
 /// Lifetime: `body` lives until all have ended. The coroutine must not be destroyed before; if it
 /// is, the program ends with a message.
-/// Errors: those of the body and the tasks; operation_cancelled if one of them ended with it
-/// because the coroutine was asked to stop; std::errc::operation_canceled if scope::request_stop()
-/// ended a body that has a result.
+/// Errors: those of the body and the tasks. Throws gyre::operation_cancelled if the coroutine was
+/// asked to stop and the body or a task ended with that; std::errc::operation_canceled if
+/// scope::request_stop() ended a body that has a result.
 /// Complexity: two coroutine frames.
 template <class Body>
   requires std::invocable<Body&, scope&> && awaitable<std::invoke_result_t<Body&, scope&>>

@@ -232,30 +232,32 @@ class shared_state final : public shared_work {
 /// A copyable handle on a coroutine that runs once, when a copy is first awaited, and gives its
 /// result to all awaiters. Return type of a coroutine, or made from any task.
 ///
-/// Awaiting gives `const T&` (`T` if that is a reference or void), which lives as long as any copy
-/// of the handle; awaiting an rvalue gives a copy. The work runs on the executor of its first
-/// awaiter, or on the one it was made with: name one if the first awaiter's may be destroyed before
-/// the work has ended. It has a stop token of its own, and no task-local values.
+/// Awaiting an lvalue gives `const T&` (`T` if that is a reference or void), which lives as long as
+/// any copy of the handle; awaiting an rvalue gives a copy of the result, or that reference if T is
+/// not copyable. The work runs on the executor of its first awaiter, or on the one it was made
+/// with: name one if the first awaiter's may be destroyed before the work has ended. The work has a
+/// stop token of its own, and no task-local values.
 ///
-/// A stop ends the wait of one awaiter at once while others wait. The last one asks the work to
+/// A stop ends the wait of one awaiter at once while others wait. The last awaiter asks the work to
 /// stop and waits for its end; if the last awaiter's coroutine is destroyed, the work is asked to
-/// stop as well. From then on it is abandoned, until it ends with a value all the same: awaiting it
-/// fails at once with std::errc::owner_dead. A cache of work in flight starts it again:
+/// stop as well. The work is then abandoned: awaiting it fails at once with std::errc::owner_dead.
+/// Abandoned work that ends with a value all the same is done as usual. A cache replaces an
+/// abandoned handle:
 ///
 ///     try {
 ///       co_return co_await loading;
 ///     } catch (const std::system_error& error) {
 ///       if (error.code() != std::errc::owner_dead) throw;
 ///     }
-///     // loading.is_abandoned(): replace it, unless another awaiter has done so already.
+///     if (loading.is_abandoned()) loading = load_settings();  // no other awaiter has done so yet
 ///
 /// Thread-safety: one handle belongs to one thread at a time; copies may be used on any threads at
 /// once. Each awaiter resumes on its own executor.
 /// Lifetime: a handle may be destroyed or assigned to while it is awaited.
 /// Errors: awaiting throws the work's exception, the same object for all; std::logic_error if the
-/// handle is empty; operation_cancelled; std::errc::owner_dead.
+/// handle is empty; gyre::operation_cancelled; std::system_error (std::errc::owner_dead).
 /// Complexity: copying is an atomic increment, awaiting a load when the work is done, else a short
-/// lock, without allocation. State and frame come from the slab. Chains need no stack.
+/// lock, without allocation. State and frame come from the slab. Chains take constant stack.
 template <class T = void>
 class [[nodiscard]] shared_task {
   using state = detail::shared_state<T>;

@@ -17,12 +17,12 @@
 
 namespace gyre {
 
-/// Awaits `awaitable`, for clean-up that must wait: a stop of the awaiting coroutine, requested
-/// before or meanwhile, does not reach it, nor what it starts beside itself (when_all, scopes). The
-/// next wait behind it sees that stop again. Gives or throws what `awaitable` does.
+/// Awaits `awaitable` out of reach of stops, for clean-up that awaits: a stop of the awaiting
+/// coroutine, requested before or meanwhile, reaches neither `awaitable` nor the children that it
+/// starts (when_all, scopes). The next wait after it sees the stop again.
 ///
-/// A stop then takes as long as `awaitable` does, so prefer the form with a limit wherever a peer
-/// decides how long that is. To have the clean-up run whatever happens before it, see finally().
+/// The coroutine then takes as long to stop as `awaitable` takes, so prefer the form with a limit
+/// wherever a peer decides how long that is. For clean-up that must run in any case see finally().
 /// Complexity: a coroutine frame, no atomic operation.
 template <awaitable Awaitable>
 task<task_result_t<Awaitable>> shielded(Awaitable awaitable) {
@@ -31,9 +31,7 @@ task<task_result_t<Awaitable>> shielded(Awaitable awaitable) {
   co_return co_await std::move(awaitable);
 }
 
-/// The same for at most `limit`: `awaitable` is then asked to stop and awaited, and if it was
-/// cancelled by that, std::system_error with std::errc::timed_out is thrown, as by with_timeout().
-/// Errors: std::errc::operation_not_supported where the executor has no timers.
+/// As shielded(with_timeout(awaitable, limit)).
 template <awaitable Awaitable>
 task<task_result_t<Awaitable>> shielded(Awaitable awaitable, std::chrono::nanoseconds limit) {
   return shielded(with_timeout(std::move(awaitable), limit));

@@ -60,15 +60,15 @@ class sleep_awaiter final : stoppable_wait, timer_operation {
 
 }  // namespace detail
 
-/// Suspends the coroutine for `delay`, not less; with zero or less, until the executor's next turn.
+/// Awaited, suspends the coroutine for at least `delay`; for zero or less, until the next turn (the
+/// next iteration of the event loop) of its executor.
 ///
 /// Thread-safety: waits on the timers of the coroutine's executor, and resumes there. A stop ends
 /// the wait at once, from any thread.
-/// Lifetime: may be destroyed while it waits, on the thread of an executor that has one, unless a
-/// stop was requested: then its end is under way, as it may be at any time on an executor of
-/// several threads.
-/// Errors: operation_cancelled when asked to stop; std::errc::operation_not_supported if the
-/// executor has no timers.
+/// Lifetime: on an executor of one thread, the coroutine may be destroyed on that thread while it
+/// waits, until a stop is requested; on an executor of several threads it must not.
+/// Errors: throws gyre::operation_cancelled when asked to stop; std::errc::operation_not_supported
+/// if the executor has no timers.
 /// Complexity: O(1), no allocation.
 [[nodiscard]] inline auto sleep_for(std::chrono::nanoseconds delay) noexcept {
   return detail::sleep_awaiter(delay);

@@ -18,13 +18,13 @@
 
 namespace gyre {
 
-/// How spawn() starts a coroutine.
+/// Settings of a coroutine that spawn() starts.
 struct spawn_options {
-  /// Asks it to stop; the source must outlive it.
+  /// Asks the coroutine to stop; the source must outlive the coroutine.
   inplace_stop_token stop = {};
-  /// Receives the exception of the coroutine, on the thread where it ends; must not throw. After a
-  /// stop that is std::system_error (std::errc::operation_canceled). The default prints the
-  /// exception and terminates the program, but ignores a stop.
+  /// Receives the exception of the coroutine, on the thread where it ends; must not throw. If a
+  /// stop ended the coroutine, that is std::system_error (std::errc::operation_canceled). The
+  /// default prints the exception and terminates the program, but ignores a stop.
   move_only_function<void(std::exception_ptr)> on_error = {};
   /// Shown by backtraces where they are on; must outlive the coroutine.
   const char* name = nullptr;
@@ -36,12 +36,12 @@ void spawn_task(executor& where, task<> detached, spawn_options options);
 
 }  // namespace detail
 
-/// Starts `awaitable`, by an executor::post() to `where`, and drops its result.
+/// Starts `awaitable`, by executor::post_discardable() on `where`, and drops its result.
 ///
 /// Thread-safety: any thread.
-/// Lifetime: `where` must outlive the coroutine once that has started; a loop that is destroyed
-/// before destroys the coroutine.
-/// Errors: std::bad_alloc; for those of the coroutine see spawn_options::on_error.
+/// Lifetime: `where` must outlive the coroutine. Only a loop may be destroyed before the coroutine
+/// has started; it then destroys the coroutine.
+/// Errors: std::bad_alloc; std::logic_error for an empty task; spawn_options::on_error gets others.
 /// Complexity: a coroutine frame and some 100 bytes from the slab.
 template <awaitable Awaitable>
 void spawn(executor& where, Awaitable awaitable, spawn_options options = {}) {
@@ -49,9 +49,9 @@ void spawn(executor& where, Awaitable awaitable, spawn_options options = {}) {
                      std::move(options));
 }
 
-/// As spawn(), with the result, or the exception, in a future. It must not be waited for on the
-/// thread of `where`. Holds std::future_errc::broken_promise if the coroutine never started, and
-/// std::errc::operation_canceled after a stop.
+/// As spawn(), with the result, or the exception, in a future. No thread of `where` may block on
+/// the future. It holds std::future_errc::broken_promise if the coroutine never started, and
+/// std::errc::operation_canceled if a stop ended the coroutine.
 template <awaitable Awaitable>
 std::future<task_result_t<Awaitable>> spawn_future(executor& where, Awaitable awaitable,
                                                    inplace_stop_token stop = {}) {

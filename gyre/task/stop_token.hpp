@@ -53,8 +53,8 @@ class stop_callback_base {
 
 }  // namespace detail
 
-/// Tells whether a stop was requested of its source; one pointer. A default-constructed token has
-/// no source and never stops.
+/// A view of a source: tells whether a stop was requested; one pointer. A default-constructed token
+/// has no source and never stops.
 ///
 /// Thread-safety: every member may be called from any thread.
 /// Lifetime: the source must outlive every use of its tokens.
@@ -66,8 +66,8 @@ class inplace_stop_token {
 
   constexpr inplace_stop_token() noexcept = default;
 
-  /// Whether a stop was requested. Never goes back to false, and then what happened before the
-  /// request happens before the return. Costs one load.
+  /// Whether a stop was requested: once true, true for ever, and what happened before the request
+  /// happens before the return. Costs one load.
   [[nodiscard]] bool stop_requested() const noexcept;
   /// Whether it has a source.
   [[nodiscard]] constexpr bool stop_possible() const noexcept { return source_ != nullptr; }
@@ -104,11 +104,11 @@ class never_stop_token {
                                    const never_stop_token&) noexcept = default;
 };
 
-/// Requests the stop that its tokens report. Four words, no allocation.
+/// The state of a stop request, which its tokens report. Four words, no allocation.
 ///
 /// Thread-safety: every member may be called from any thread.
 /// Lifetime: outlives the uses of its tokens, its callbacks and calls of its members, except that
-/// the last callback may destroy the source that calls it, as a coroutine does that ends in it.
+/// the callback that is called last may destroy the source, as a coroutine does that ends in it.
 class inplace_stop_source {
  public:
   constexpr inplace_stop_source() noexcept = default;
@@ -154,7 +154,7 @@ class inplace_stop_source {
   mutable detail::atomic<word> state_{0};
   detail::atomic<detail::stop_callback_base*> running_{nullptr};  // by request_stop(), now
   ::pthread_t notifier_{};     // the thread of request_stop(); set before a callback is taken out
-  bool* destroyed_ = nullptr;  // of request_stop(): whether a callback destroyed the source
+  bool* destroyed_ = nullptr;  // in request_stop(): whether a callback destroyed the source
 };
 
 inline bool inplace_stop_token::stop_requested() const noexcept {
@@ -168,12 +168,12 @@ inline void detail::stop_callback_base::detach() noexcept {
   if (source_ != nullptr) source_->detach(*this);
 }
 
-/// Calls `CallbackFn` once when a stop is requested, between its construction and its destruction:
-/// within request_stop(), or within the constructor if the stop was requested before. An exception
-/// from it terminates the program.
+/// A registered callback: calls a `CallbackFn` once if a stop is requested before its destruction,
+/// within request_stop(), or within the constructor if the stop was requested before that. An
+/// exception from the function terminates the program.
 ///
-/// Thread-safety: any thread; construction and destruction must not overlap.
-/// Lifetime: does not move; the source must outlive it.
+/// Thread-safety: construction and destruction may happen on different threads.
+/// Lifetime: does not move; the source must outlive the callback.
 /// Complexity: construction and destruction are an uncontended compare-exchange each, or a branch
 /// if the token has no source.
 template <typename CallbackFn>

@@ -36,12 +36,12 @@ class either_stop {
 
 }  // namespace detail
 
-/// Awaits `awaitable`, which is asked to stop when `token` or the awaiting coroutine is.
+/// Awaits `awaitable`, and asks it to stop at a stop request of `token` or of the awaiting
+/// coroutine. A value that comes in spite of the stop is given.
 ///
-/// Lifetime: the source of `token` must outlive the wait. May be destroyed while it waits if
-/// `awaitable` may.
+/// Lifetime: the source of `token` must outlive the wait. Destroying the coroutine: as `awaitable`.
 /// Errors: those of `awaitable`; std::system_error (std::errc::operation_canceled) if only `token`
-/// ended it, operation_cancelled if the coroutine was asked to stop.
+/// ended it; throws gyre::operation_cancelled if the coroutine was asked to stop.
 /// Complexity: a coroutine frame, and a callback for each token that can stop.
 template <awaitable Awaitable>
 task<task_result_t<Awaitable>> stop_when(Awaitable awaitable, inplace_stop_token token) {

@@ -79,16 +79,17 @@ class waiting_thread : public slab_object, task_context {
 
 /// Runs `awaitable` on the calling thread until it has a result, and returns that. The thread is
 /// the executor of the awaitable, and sleeps while there is nothing to run. `stop` asks the
-/// awaitable to stop. Waits for time need sync_wait(loop, …) of exec.
+/// awaitable to stop. Waits for time need sync_wait(loop, …) of gyre/exec/sync_wait.hpp.
 ///
 /// Thread-safety: any thread but that of a loop or pool that `awaitable` needs.
+/// Lifetime: `awaitable` has ended at the return, but for what a deadlock report leaves behind.
 /// Errors: those of `awaitable`; std::errc::operation_canceled if `stop` ended it;
 /// std::errc::operation_not_supported for waits for time. Where backtraces are on
 /// (async_backtrace.hpp), std::errc::resource_deadlock_would_occur if all coroutines wait and the
 /// program has no other thread to wake one; elsewhere sync_wait() then waits for ever.
 /// Complexity: no system call if nothing has to wait.
 ///
-/// - The report of a deadlock, on the standard error output and in what(), shows the awaits in
+/// - The report of a deadlock, on stderr and in what(), shows the awaits in
 ///   which each task is suspended, children below the task that waits for them.
 /// - Before the error is thrown, the coroutines are asked to stop and run until they have ended or
 ///   wait again. A task that still waits is destroyed, and ends as if it had been cancelled.

@@ -23,13 +23,15 @@ namespace gyre {
 /// A coroutine that runs when it is awaited, once, and gives a T (a value, a reference or nothing).
 /// To start one from ordinary code use sync_wait(), spawn() or a scope.
 ///
-/// Thread-safety: one thread at a time. Every await within the task resumes on the task's executor,
-/// also of awaitables that are not gyre's, unless their await_suspend() takes only the handle of
-/// one promise type of gyre. The awaiting coroutine resumes where the task ended: see resume_on().
+/// Thread-safety: one thread at a time. A task runs on the executor of the coroutine that awaits
+/// it: each wait in the task resumes there, also for foreign awaitables (except those whose
+/// await_suspend() accepts only the handle of one promise type). After resume_on() in a task, the
+/// awaiting coroutines go on on the new executor, too.
 /// Lifetime: parameters by reference must outlive the coroutine, and so must the captures of a
-/// lambda: see invoke(). A suspended coroutine may be destroyed with all that it awaits, unless it
-/// is in an executor's queue (of schedule() and yield(), or because its wait is over). A task must
-/// not be moved or destroyed while its coroutine runs.
+/// lambda: see invoke(). A suspended coroutine may be destroyed, with all that it awaits, on the
+/// thread of its executor, if the wait allows it (see its Lifetime) and no executor has the
+/// coroutine in its queue, as after schedule(), yield() or the end of a wait. A task must not be
+/// moved once it is awaited, nor destroyed while its coroutine runs.
 /// Errors: awaiting an empty task (moved from, or awaited before) throws std::logic_error. Calling
 /// the coroutine throws std::bad_alloc.
 /// Complexity: the frame comes from the thread's slab (some nanoseconds, no lock), or from an

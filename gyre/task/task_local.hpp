@@ -122,7 +122,7 @@ class bound_awaiter {
 ///
 /// Thread-safety: every member may be called from any thread. Children on other threads share the
 /// value.
-/// Lifetime: a key is its address; make it a namespace-scope constant.
+/// Lifetime: a key is its address and outlives its uses: make it a namespace-scope constant.
 /// Complexity: binding allocates nothing; a lookup is O(values bound above).
 template <class T>
 class task_local {

@@ -186,13 +186,14 @@ concept awaitable_range = std::ranges::input_range<T> && !std::is_lvalue_referen
                           awaitable<std::remove_cvref_t<std::ranges::range_rvalue_reference_t<T>>>;
 
 /// Runs the awaitables concurrently and gives a tuple of their results: std::monostate for void,
-/// std::reference_wrapper for references. They start in order, each up to its first wait.
+/// std::reference_wrapper for references. On one thread they start in order, each to its first
+/// wait.
 ///
-/// Thread-safety: on an executor that forks, such as a thread_pool that steals, children may run on
-/// several threads; elsewhere on one. The coroutine resumes on its own executor.
-/// Lifetime: must not be destroyed while children run, or are on offer to, other threads.
+/// Thread-safety: on an executor that forks, such as a thread_pool that steals, other threads may
+/// start children. The coroutine resumes on its own executor.
+/// Lifetime: the coroutine must not be destroyed while other threads run or may steal children.
 /// Errors: when one fails the others are asked to stop; when all have ended the first error is
-/// thrown.
+/// thrown. An empty task counts as one that fails with std::logic_error.
 /// Complexity: a coroutine frame. A child that need not wait and stays on this thread costs no
 /// atomic operation.
 template <awaitable... Awaitables>
@@ -209,7 +210,7 @@ template <awaitable_range Range>
 
 /// As when_all(), but stops no child, and gives each one's result or exception: a tuple of
 /// std::expected<T, std::exception_ptr>. T must not be a reference. After a stop of the coroutine
-/// the exceptions may be operation_cancelled: end a loop then.
+/// nothing is thrown; the exceptions given may be gyre::operation_cancelled: a loop must end then.
 template <awaitable... Awaitables>
   requires(sizeof...(Awaitables) > 0)
 [[nodiscard]] auto when_all_ready(Awaitables... awaitables) {

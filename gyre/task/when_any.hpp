@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// when_any: awaits several awaitables until the first ends, and gives what all that completed gave.
+// when_any: a race of several awaitables, which gives the results of those that completed.
 //
 //     auto first = co_await gyre::when_any(jobs.receive(), gyre::sleep_for(1s));
 //     if (auto& job = std::get<0>(first.values)) handle(*job);  // even if the second ended first
@@ -25,10 +25,10 @@
 
 namespace gyre {
 
-/// The result of when_any(): which awaitable ended first, and the results of all that completed.
+/// The result of when_any(): the index of the winner, and the results of all that completed.
 ///
-/// Several may have completed, as a stop comes too late for a wait that is over. Take a value that
-/// must not be lost, one that was received or read, from `values` for every index.
+/// Several may have completed, as a stop comes too late for a wait that is over. Take values that
+/// must not be lost, such as received or read ones, from `values` for every index.
 template <class... Ts>
 struct when_any_result {
   std::size_t index = 0;
@@ -172,16 +172,18 @@ auto when_any_valid(task<Ts>&&... tasks) {
 
 }  // namespace detail
 
-/// Runs the awaitables concurrently until the first ends, and gives a when_any_result: its index,
-/// and the results of all that completed. They start in order, each up to its first wait, until one
-/// has ended. The others are then asked to stop, and awaited to their ends.
+/// Runs the awaitables concurrently until the first ends, and gives a when_any_result: the index of
+/// that winner, and the results of all that completed. The awaitables start in order, each up to
+/// its first wait, until one has ended. The others are then asked to stop, and awaited to their
+/// ends: a loser that ignores stops, such as from_future(), holds up the result.
 ///
-/// Thread-safety: resumes on the coroutine's executor.
-/// Lifetime: may be destroyed while it waits, on its executor, if no child is on another one
-/// (asserted).
+/// Thread-safety: starts the awaitables and resumes on the coroutine's executor.
+/// Lifetime: the coroutine may be destroyed while it waits, on its executor, if no child is on
+/// another one (asserted in debug builds).
 /// Errors: that of the first; the values of others are then lost. Errors of those that were asked
-/// to stop are dropped. When the coroutine itself is stopped, a value goes before
-/// operation_cancelled. std::logic_error at once for an empty task.
+/// to stop are dropped. When the coroutine itself is stopped, an awaitable that ends because of
+/// that wins only if none has a value, and gyre::operation_cancelled is thrown. std::logic_error at
+/// once for an empty task.
 /// Complexity: a coroutine frame, and one for each awaitable that is not a task.
 template <awaitable... Awaitables>
   requires(sizeof...(Awaitables) > 0)

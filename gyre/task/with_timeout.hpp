@@ -50,12 +50,13 @@ task<T> with_deadline_stop(task<T> awaited, std::chrono::nanoseconds limit) {
 
 }  // namespace detail
 
-/// Awaits `awaitable` and gives its result, but asks it to stop when `limit` has passed. It is
-/// awaited to its end all the same, and a value that comes in spite of the limit is given. A limit
-/// of zero or less expires in the executor's next turn. as_expected() belongs around the whole.
+/// Awaits `awaitable` and gives its result, but asks it to stop when `limit` has passed since the
+/// await began. `awaitable` is awaited to its end all the same, and a value that comes in spite of
+/// the limit is given. A limit of zero or less expires in the executor's next turn. For errors as
+/// values write as_expected(with_timeout(…)), as with_timeout() throws its std::errc::timed_out.
 ///
-/// Lifetime: may be destroyed while it waits, on the thread of an executor that has one, if
-/// `awaitable` may.
+/// Lifetime: on an executor of one thread, the coroutine may be destroyed on that thread while it
+/// waits, if `awaitable` allows that.
 /// Errors: std::errc::timed_out if the limit ended `awaitable`; else those of `awaitable`;
 /// std::errc::operation_not_supported where the coroutine's executor has no timers.
 /// Complexity: a coroutine frame, one more unless `awaitable` is a task, a timer, a stop callback.

@@ -99,7 +99,7 @@ void run() {
 }
 }  // namespace toolkit
 
-class ui_thread final : public gyre::executor {
+struct ui_thread final : gyre::executor {
   void post(gyre::operation& op) noexcept override { toolkit::call_later(&run, &op); }
   bool running_here() const noexcept override { return toolkit::is_ui_thread(); }
   static void run(void* op) { static_cast<gyre::operation*>(op)->execute(); }
@@ -155,14 +155,16 @@ struct device {
   void read(std::span<std::byte>, std::function<void(int, int)> report) {
     reported = std::move(report);
   }
+  void cancel() { std::exchange(reported, {})(ECANCELED, 0); }
 };
 
 gyre::task<int> read_async(device& from, std::span<std::byte> to) {
-  auto reading = gyre::from_callback<int>([&](gyre::completion<int> done) {
+  auto start = [&](gyre::completion<int> done) {
     from.read(to, [done](int error, int bytes) {
       error == 0 ? done.set_value(bytes) : done.set_error({error, std::system_category()});
     });
-  });
+  };
+  auto reading = gyre::from_callback<int>(start, [&] { from.cancel(); });  // at a stop
   co_return co_await std::move(reading);
 }
 

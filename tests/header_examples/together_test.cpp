@@ -115,7 +115,7 @@ gyre::task<std::vector<std::string>> serve_all(gyre::channel<client>& clients) {
   };
   co_await gyre::with_scope([&](gyre::scope& scope) -> gyre::task<> {
     while (auto connection = co_await listener.accept()) {
-      scope.spawn(serve(std::move(*connection)));
+      scope.spawn(serve(std::move(*connection)));  // its error would stop all others
     }
   });  // all connections have been served
   co_return served;
@@ -153,13 +153,13 @@ TEST(TaskExamples, SharedTaskLoadsOnce) {
 }
 
 gyre::task<int> join(gyre::shared_task<int>& loading, gyre::shared_task<int> again) {
+  const auto load_settings = [&] { return std::move(again); };
   try {
     co_return co_await loading;
   } catch (const std::system_error& error) {
     if (error.code() != std::errc::owner_dead) throw;
   }
-  // loading.is_abandoned(): replace it, unless another awaiter has done so already.
-  if (loading.is_abandoned()) loading = std::move(again);
+  if (loading.is_abandoned()) loading = load_settings();  // no other awaiter has done so yet
   co_return co_await loading;
 }
 

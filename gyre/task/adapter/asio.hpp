@@ -54,8 +54,8 @@ namespace gyre {
 /// strand, any_io_executor. It has no timers: await those of Asio.
 ///
 /// Lifetime: outlives its coroutines. Asio's context must run every posted handler, and outlive
-/// every post(), which may still return after the coroutine has resumed.
-/// Complexity: that of boost::asio::post, whose exceptions terminate the program.
+/// every post(): on another thread one may still be returning when its coroutine has ended.
+/// Errors: an exception of boost::asio::post terminates the program.
 template <class AsioExecutor>
 class asio_executor final : public executor {
  public:
@@ -80,13 +80,14 @@ class asio_executor final : public executor {
   AsioExecutor target_;
 };
 
-/// The completion token with which an operation of Boost.Asio returns a task. Awaited, that starts
-/// the operation and gives its result: nothing, a value or a std::tuple. A stop cancels the
+/// The completion token with which an operation of Boost.Asio returns a task. Awaited, the task
+/// starts the operation and gives its result: nothing, a value or a std::tuple. A stop cancels the
 /// operation (cancellation_type::all) and waits for its end.
 ///
-/// Thread-safety: the coroutine's executor must run on the thread or strand of the operation's
-/// object, as it is cancelled there.
-/// Errors: a leading error_code as std::system_error, a leading std::exception_ptr rethrown.
+/// Thread-safety: the coroutine's executor must run on the thread or strand of the I/O object, as
+/// the operation is cancelled there.
+/// Errors: a leading error_code as std::system_error, but throws gyre::operation_cancelled if a
+/// stop cancelled the operation; a leading std::exception_ptr is rethrown.
 /// Complexity: a coroutine frame and two allocations besides Asio's.
 struct asio_awaitable_t {
   constexpr asio_awaitable_t() = default;
@@ -252,7 +253,8 @@ struct asio_signature<void> : std::type_identity<void(std::exception_ptr)> {};
 /// Starts `object` on `target`, an executor of Boost.Asio, and completes as any operation of Asio
 /// with the token given (a callback, boost::asio::use_awaitable, boost::asio::use_future, …): with
 /// the std::exception_ptr that left `object`, or null, and its result unless that is void; a result
-/// must be default-constructible. Cancelling the Asio operation asks `object` to stop.
+/// must be a default-constructible object. Cancelling the Asio operation asks `object` to stop; its
+/// gyre::operation_cancelled is given as std::system_error (std::errc::operation_canceled).
 template <class AsioExecutor, awaitable Awaitable, class CompletionToken>
 auto async_await(const AsioExecutor& target, Awaitable object, CompletionToken&& token) {
   using result = task_result_t<Awaitable>;
