@@ -24,26 +24,26 @@
 
 namespace gyre {
 
-/// Settings of the loops and their threads. The functions are called for each loop, on its thread;
-/// `on_stop` by several threads at once.
+/// Settings of the loops and their threads. `on_start` and `on_stop` are called for each loop on
+/// its thread, `on_stop` on several threads at once; their exceptions are as in loop_thread.
 template <class Loop>
 struct loop_pool_options {
   /// The name of thread i is NAME-i.
   std::string name = {};
-  /// Thread i may run on cpus[i % cpus.size()]. Empty: on those of the calling thread.
+  /// Thread i runs only on cpus[i % cpus.size()]. Empty: on those of the calling thread.
   std::vector<int> cpus = {};
   move_only_function<void(Loop&, std::size_t index)> on_start = {};
   move_only_function<void(Loop&, std::size_t index)> on_stop = {};
-  /// Makes the options of each loop. Empty: the defaults.
+  /// Returns the options of each loop; called by the constructor. Empty: the defaults.
   move_only_function<loop_options(std::size_t index)> loop = {};
 };
 
 /// A fixed number of loops with their threads, all running when the constructor returns.
 ///
-/// Thread-safety: stop() and the members that return loops may be called from any thread, the rest
-/// by the owner.
+/// Thread-safety: any thread, but join() and join_for() are the owner's.
 /// Lifetime: the destructor stops and joins all. A task of one of the loops may destroy the pool:
-/// its thread then ends its turn and frees the loop itself.
+/// the destructor then joins the other threads, and the task's thread ends after its turn.
+/// Errors: as loop_thread.
 template <class Loop>
 class basic_loop_pool {
  public:
@@ -66,7 +66,7 @@ class basic_loop_pool {
 
   std::size_t size() const noexcept { return threads_.size(); }
   Loop& operator[](std::size_t index) noexcept { return threads_[index]->loop(); }
-  /// All loops; see loop_group. Throws std::bad_alloc.
+  /// All loops; see loop_group. Allocates.
   std::vector<event_loop*> loops() {
     std::vector<event_loop*> all;
     all.reserve(size());
@@ -79,24 +79,26 @@ class basic_loop_pool {
     // relaxed: which loop is next orders nothing.
     return (*this)[next_.fetch_add(1, std::memory_order_relaxed) % size()];
   }
-  /// The same loop for the same hash. The hash need not be good: its bits are mixed.
+  /// The same loop for the same hash and size(). The hash need not be good: its bits are mixed.
   Loop& for_hash(std::uint64_t hash) noexcept {
     // Fibonacci hashing (Knuth, 1973), and the high half scaled to the range (Lemire, 2019).
     const std::uint64_t mixed = (hash * 0x9E37'79B9'7F4A'7C15u) >> 32;
     return (*this)[static_cast<std::size_t>((mixed * size()) >> 32)];
   }
 
+  /// Stops each loop after its current turn (see event_loop::stop()); returns at once.
   void stop() noexcept {
     for (auto& each : threads_) each->stop();
   }
-  /// Waits for all threads. Rethrows the first exception that ended one.
+  /// Waits until all threads have ended, after stop(). Rethrows the exception that ended a thread,
+  /// of several that of the lowest index.
   void join() {
     static_cast<void>(join_each([](basic_loop_thread<Loop>& each) {
       each.join();
       return true;
     }));
   }
-  /// As join(), but returns false after `timeout`.
+  /// As join(), but returns false after `timeout`; may throw while other threads still run.
   [[nodiscard]] bool join_for(std::chrono::nanoseconds timeout) {
     const steady_time deadline = detail::later(detail::monotonic_now(), timeout);
     return join_each([deadline](basic_loop_thread<Loop>& each) {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// runtime: a whole program; loops on all cores, a pool for work that blocks or computes, signals,
-// and an orderly shutdown.
+// runtime: an application runtime with loops on all cores, a pool for work that blocks or computes,
+// signal handling and an orderly shutdown.
 //
 //     int main() {
 //       return gyre::runtime::main([](gyre::runtime& rt) -> gyre::task<int> {
-//         gyre::net::tcp_listener clients(rt.loops()[0], at);
+//         gyre::net::tcp_listener clients(rt.loops()[0], at);  // an endpoint
 //         for (;;) {
 //           gyre::net::socket client = co_await clients.accept_socket();  // until SIGINT or SIGTERM
-//           gyre::loop& home = rt.loops().next();
+//           gyre::loop& home = rt.loops().next();  // serve() may go on until `force`
 //           rt.spawn(home, serve(home, std::move(client)), gyre::shutdown_phase::force);
 //         }
 //       });
@@ -50,25 +50,25 @@ namespace gyre {
 struct runtime_options {
   /// The number of loops; 0: one per CPU that the calling thread may use.
   std::size_t loops = 0;
-  /// Whether loop i is pinned to the i-th of those CPUs.
+  /// Whether loop i is pinned to the i-th of those CPUs, instead of `each_loop.cpus`.
   bool pin_loops = false;
   /// Settings of the loops and their threads: `.name`, `.loop`, `.on_start` …
   loop_pool_options<gyre::loop> each_loop = {.name = "loop"};
   thread_pool_options pool = {};
-  /// Signals that shut the runtime down. The first one calls shutdown(), or force_shutdown() if the
-  /// shutdown has begun; the second one force_shutdown(); further ones, and those that come when
-  /// only the threads are left to end, take their ordinary effect. Threads and child processes
-  /// inherit their mask; see unblock_signals().
+  /// Signals that shut the runtime down. One that comes before the shutdown calls shutdown(), one
+  /// that comes during it force_shutdown(). From `force` on, and when only the threads are left to
+  /// end, a signal takes its ordinary effect. The signals are blocked in run()'s thread and in the
+  /// threads and child processes that inherit its mask; see unblock_signals().
   std::vector<int> signals = {SIGINT, SIGTERM};
-  /// Ignores SIGPIPE in the whole process while the runtime lives, so that writing to a pipe
-  /// without reader fails with EPIPE instead of ending the program. (Sockets do so in any case.)
+  /// Ignores SIGPIPE in the whole process while the runtime lives, unless the program has a handler
+  /// for it: writing to a pipe without reader then fails with EPIPE (on sockets in any case).
   bool ignore_sigpipe = true;
-  /// The time limit for tasks and hooks to end; then `force` begins.
+  /// The time from the beginning of the shutdown to `force`. `max()`: no limit.
   std::chrono::nanoseconds drain_time = std::chrono::seconds{10};
   /// The time limit of `force`. Then the program prints the number of tasks and hooks that are left
-  /// and exits with EXIT_FAILURE, as running tasks cannot be destroyed. `max()`: no limit.
+  /// and calls std::_Exit(EXIT_FAILURE), as running tasks cannot be destroyed. `max()`: no limit.
   std::chrono::nanoseconds force_time = std::chrono::seconds{5};
-  /// Receives exceptions of spawned tasks, on the threads where they end, several at once. Must not
+  /// Receives exceptions of spawned tasks on the threads where they end, several at once. Must not
   /// throw. Empty: the first exception shuts the runtime down, and run() throws it.
   move_only_function<void(std::exception_ptr)> on_exception = {};
 };
@@ -80,24 +80,23 @@ struct runtime_metrics {
   std::size_t tasks = 0;  ///< that have been spawned and not ended, the main task included
 };
 
-/// Loops with their threads, one thread pool, signals, and an orderly shutdown.
+/// An application runtime: loops with their threads, a thread pool, signals, orderly shutdown.
 ///
 /// The shutdown goes through phases (shutdown_phase). It begins when the main task has ended, or at
 /// a signal or shutdown(): the main task is asked to stop, hooks are called, and tasks are awaited.
-/// When all have ended, the loops run the tasks that were posted to them and end, and so does the
-/// pool, unless the shutdown was forced: then the pool drops its tasks.
+/// When all hooks and tasks have ended, the loops run the callables still posted to them and end,
+/// and so does the pool, but after a forced shutdown the pool drops its callables.
 ///
 /// Thread-safety: all members but run() may be called from any thread. One thread makes, runs and
 /// destroys the runtime. Make it before the program's other threads, unless they block its signals.
-/// Lifetime: the destructor shuts down if run() was never called. Only the runtime may stop its
-/// loops.
+/// Lifetime: without a run(), the destructor shuts down and waits for spawned tasks. Only the
+/// runtime may stop its loops.
 class runtime {
  public:
   using options = runtime_options;
 
   /// Starts the loops and the pool. Throws std::system_error (EAGAIN: too many threads; EMFILE: too
-  /// many descriptors; EINVAL: no such signal, or one that cannot be caught), and exceptions of
-  /// `each_loop.on_start`.
+  /// many descriptors; EINVAL: a signal that cannot be caught), and exceptions of `on_start`.
   explicit runtime(options settings = {})
       : options_(with_defaults(std::move(settings))),
         sequence_(control_, {.drain = options_.drain_time, .force = options_.force_time},
@@ -110,8 +109,8 @@ class runtime {
   runtime& operator=(const runtime&) = delete;
   ~runtime();
 
-  /// Makes a runtime, runs it with `body`, and returns the exit code; for main(). Prints an
-  /// exception, and returns 1.
+  /// Makes a runtime, runs it with `body`, and returns the exit code; for main(). Prints the
+  /// exception that leaves run() or the constructor to stderr, and returns 1.
   template <class Body>
   [[nodiscard]] static int main(options settings, Body&& body) noexcept {
     try {
@@ -127,11 +126,11 @@ class runtime {
     return main(options{}, std::forward<Body>(body));
   }
 
-  /// Runs `body(*this)`, the main task, on the first loop. When all tasks have ended, returns the
-  /// main task's result: an int, or 0 if it has none or was asked to stop. `body` lives as long as
-  /// its task.
+  /// Runs the awaitable `body(*this)`, the main task, on the first loop, and blocks the calling
+  /// thread until the shutdown is over. Returns the main task's result: an int, or 0 if it has none
+  /// or was ended by a stop. `body` lives as long as its task.
   ///
-  /// Errors: the main task's exception, or else the first one of another task or a hook;
+  /// Errors: the first exception of the main task, a hook or, without `on_exception`, another task;
   /// std::logic_error for a second run().
   template <class Body>
     requires std::invocable<Body&, runtime&>
@@ -139,27 +138,26 @@ class runtime {
     return run_main(call(body));
   }
 
-  /// Begins the shutdown. Idempotent. Before run(), the main task then starts with a stop request.
+  /// Begins the shutdown; before run(), the main task starts with a stop request. Idempotent.
   /// Async-signal-safe.
   void shutdown() noexcept { sequence_.request(); }
   /// Begins the shutdown and skips to shutdown_phase::force. Async-signal-safe.
   void force_shutdown() noexcept { sequence_.force(); }
-  /// Whether the shutdown was requested.
+  /// Whether the shutdown was requested, also by the end of the main task or by an exception.
   bool shutting_down() const noexcept { return sequence_.requested(); }
 
-  /// Starts `awaitable` on the loops in turn, and drops its result. The shutdown waits for it, and
-  /// asks it to stop when the phase `stop_in` begins. Its exception goes to `on_exception`, unless
-  /// it ended because it was asked to stop.
+  /// Starts `awaitable` at once, also before run(), on the next loop in turn, and drops its result.
+  /// The shutdown waits for the task, and asks it to stop when the phase `stop_in` begins. Its
+  /// exception goes to `on_exception`, unless the task ended because it was asked to stop.
   ///
-  /// Errors: std::bad_alloc; std::system_error (operation_canceled) once `force` has begun or all
-  /// tasks have ended.
+  /// Errors: std::bad_alloc; std::system_error (std::errc::operation_canceled: the spawn was
+  /// refused) once `force` has begun or all tasks have ended.
   /// Complexity: as gyre::spawn(), and two atomic additions.
   template <awaitable Awaitable>
   void spawn(Awaitable awaitable, shutdown_phase stop_in = shutdown_phase::stop_accepting) {
     spawn(loops_.next(), std::move(awaitable), stop_in);
   }
-  /// Starts `awaitable` on `where`: one of the loops, the pool, or an executor that outlives the
-  /// runtime.
+  /// Starts `awaitable` on `where`: a loop, the pool, or an executor that outlives the runtime.
   template <awaitable Awaitable>
   void spawn(executor& where, Awaitable awaitable,
              shutdown_phase stop_in = shutdown_phase::stop_accepting) {
@@ -168,8 +166,8 @@ class runtime {
                 {.stop = stop_token(stop_in)});
   }
 
-  /// Calls `hook` once on `where` when `phase` begins; at once if the phase has begun, never if the
-  /// shutdown skips it. The phase lasts until the hook has ended:
+  /// Posts `hook` to `where`, to be called once, when `phase` begins; at once if the phase has
+  /// begun, never if the shutdown does not reach it. The phase lasts until the hook has ended:
   /// - a hook that returns an awaitable, when that has completed;
   /// - a hook that takes a shutdown_step, when the step is done;
   /// - any other, when it returns.
@@ -179,9 +177,9 @@ class runtime {
   ///       server.stop(deadline, [step = std::move(step)] {});
   ///     });
   ///
-  /// The result unregisters the hook when it is destroyed. A coroutine is asked to stop when
-  /// `force` begins. On inline_executor() the hook is called by the thread in run(), which keeps
-  /// the deadlines, so it must not block. Its exception leaves run(), at the end of the shutdown.
+  /// The returned object unregisters the hook when it is destroyed. A hook's coroutine is asked to
+  /// stop when `force` begins. On inline_executor() the hook is called by the thread in run(),
+  /// which watches the deadlines, so the hook must not block. A hook's exception leaves run().
   template <class Hook>
     requires std::invocable<Hook&> || std::invocable<Hook&, shutdown_step>
   shutdown_hook on_shutdown(shutdown_phase phase, executor& where, Hook hook) {
@@ -207,13 +205,13 @@ class runtime {
   ///       co_await rt.drained();
   ///     }
   ///
-  /// A stop request does not end the wait. Several tasks that wait do not wait for each other, but
-  /// one task waits once at a time. Throws std::logic_error unless awaited by a task of the
-  /// runtime, directly or not: a hook would wait for itself.
+  /// A stop request does not end the wait. Several tasks may wait, and do not wait for each other,
+  /// but one task must not wait twice at once. Throws std::logic_error unless awaited by a task of
+  /// the runtime, directly or not: a hook would wait for itself.
   [[nodiscard]] task<> drained() { return sequence_.others_ended(); }
 
-  /// A token whose stop is requested when `phase` begins. Its callbacks are called by the thread in
-  /// run(), which keeps the deadlines, so they must not block.
+  /// A token whose stop is requested when `phase` or a later one begins. The runtime must outlive
+  /// the uses of the token. Its callbacks run on the thread in run(), and must not block.
   inplace_stop_token stop_token(
       shutdown_phase phase = shutdown_phase::stop_accepting) const noexcept {
     return sequence_.token(phase);

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// shutdown_step, shutdown_hook: a program's part in the orderly shutdown of a runtime; see
-// runtime::on_shutdown().
+// shutdown_step, shutdown_hook: a guard and a registration for runtime::on_shutdown().
 #pragma once
 
 #include <gyre/base/clock.hpp>
@@ -11,14 +10,14 @@
 
 namespace gyre {
 
-/// The phases of an orderly shutdown, in this order. Each begins when all hooks of the one before
-/// are done; `force` only if the time limit passes, or it is requested, before `drain` has ended.
+/// The phases of an orderly shutdown, in this order. `force` begins only if it is requested, or the
+/// time limit passes, before `drain` has ended.
 enum class shutdown_phase : std::uint8_t {
-  /// Accept nothing new: close listeners, stop timers.
+  /// Accept nothing new: close listeners, stop timers. Ends when its hooks are done.
   stop_accepting,
-  /// Finish the work that has begun. Ends when all tasks of the runtime have ended, too.
+  /// Finish the work that has begun. Ends when its hooks are done and all tasks have ended.
   drain,
-  /// Drop everything now.
+  /// Drop everything now. Ends as `drain`.
   force,
 };
 
@@ -27,16 +26,15 @@ class shutdown_entry;
 class shutdown_sequence;
 }  // namespace detail
 
-/// A hook's part in a phase, which lasts until done() is called or this object is destroyed. The
-/// runtime waits for it.
+/// A guard that holds a phase open until done() is called or the guard is destroyed.
 ///
-/// Thread-safety: one thread at a time, any.
-/// Lifetime: keeps the runtime alive, as its end waits for the step.
+/// Thread-safety: any thread, one at a time.
+/// Lifetime: run() does not return while a step is open.
 class shutdown_step {
  public:
   /// The phase of the step; a later one than the hook's if the hook was registered too late.
   shutdown_phase phase() const noexcept { return phase_; }
-  /// The time when `force` begins; within `force`, the time when the program exits.
+  /// The time when `force` begins; within `force`, when the program exits. max() without limit.
   steady_time deadline() const noexcept { return deadline_; }
   /// Ends the step. Idempotent.
   void done() noexcept { sequence_.reset(); }
@@ -57,10 +55,11 @@ class shutdown_step {
 };
 
 /// The registration of a function with a runtime; see runtime::on_shutdown(). The destructor
-/// unregisters.
+/// unregisters, as reset(). A default-constructed one is empty.
 ///
-/// Thread-safety: one thread at a time, any.
-/// Lifetime: may outlive the runtime.
+/// Thread-safety: any thread, one at a time.
+/// Lifetime: may outlive the runtime. A step that the function keeps, and a coroutine that it
+/// returned, go on after the registration: captures must outlive these, too.
 class [[nodiscard]] shutdown_hook {
  public:
   shutdown_hook() noexcept = default;
@@ -73,8 +72,7 @@ class [[nodiscard]] shutdown_hook {
   }
   ~shutdown_hook() { reset(); }
 
-  /// Unregisters the function. Waits while another thread runs it. A step that it keeps, and a
-  /// coroutine that it returned, go on.
+  /// Unregisters the function. Blocks while another thread runs the function.
   void reset() noexcept;
 
  private:

@@ -20,23 +20,24 @@ namespace gyre {
 /// A signal's number, sender and value; see signalfd(2).
 using signal_info = signalfd_siginfo;
 
-/// Calls a function on the loop's thread for each signal of a set that the process receives.
+/// A subscription to POSIX signals: calls a function on the loop's thread for each signal of a set
+/// that the process receives, by signalfd(2).
 ///
-/// Uses signalfd(2): the constructor blocks the signals in the calling thread, and every other
-/// thread must have them blocked as well. gyre's own threads block all asynchronous signals. Other
-/// threads inherit the mask of their creator, so make the set before them, in the main thread, also
-/// if the loop runs on another. Child processes inherit the mask, too: see unblock_signals().
+/// The constructor blocks the signals in the calling thread, and every other thread must have them
+/// blocked as well. gyre's own threads block all asynchronous signals. Other threads inherit the
+/// mask of their creator, so make the set in the main thread before them, also if another thread
+/// runs the loop later. Child processes inherit the mask, too: see unblock_signals().
 ///
 /// As with any POSIX signal, several of one number that arrive before the first is served can be
 /// merged into one. A signal that is directed at one thread, as by std::raise(), reaches a set only
-/// if that thread runs the loop.
+/// if that thread runs the loop. A signal of several sets reaches one of them.
 ///
-/// Thread-safety: all members belong to the loop's thread, or to one other thread while none runs
-/// the loop. The destructor must be called by the thread that called the constructor, to restore
-/// its mask.
+/// Thread-safety: one thread makes and destroys the set: the loop's, or another while none runs the
+/// loop. Otherwise the destructor cannot restore the mask.
 /// Lifetime: the loop must outlive the set. The destructor unblocks the signals that were not
 /// blocked before, unless another set of the thread receives them; a signal that is pending then
-/// takes its ordinary effect. The function may destroy the set.
+/// takes its ordinary effect. The function may destroy a set that was made on the loop's thread.
+/// Errors: exceptions of the function go to the loop's on_exception.
 class signal_set {
  public:
   using function = move_only_function<void(const signal_info&)>;
@@ -69,10 +70,10 @@ class signal_set {
   fd_watch watch_;
 };
 
-/// Unblocks all signals in the calling thread. For the child of a fork() before it calls exec(), as
-/// a program inherits the mask, and SIGTERM would not end it. For posix_spawn() set an empty mask
-/// with POSIX_SPAWN_SETSIGMASK. system() and popen() pass on the mask of their caller, so call them
-/// in one of the program's own threads. Async-signal-safe.
+/// Unblocks all signals in the calling thread, also those that the program blocked itself. For the
+/// child of a fork() before it calls exec(), as a program inherits the mask, and SIGTERM would not
+/// end it. For posix_spawn() set an empty mask with POSIX_SPAWN_SETSIGMASK. system() and popen()
+/// cannot: their children inherit the blocked signals of the caller. Async-signal-safe.
 void unblock_signals() noexcept;
 
 }  // namespace gyre

@@ -143,10 +143,10 @@ struct accepting_program {
 
   int main() {
     return gyre::runtime::main([](gyre::runtime& rt) -> gyre::task<int> {
-      gyre::net::tcp_listener clients(rt.loops()[0], at);
+      gyre::net::tcp_listener clients(rt.loops()[0], at);  // an endpoint
       for (;;) {
         gyre::net::socket client = co_await clients.accept_socket();  // until SIGINT or SIGTERM
-        gyre::loop& home = rt.loops().next();
+        gyre::loop& home = rt.loops().next();  // serve() may go on until `force`
         rt.spawn(home, serve(home, std::move(client)), gyre::shutdown_phase::force);
       }
     });
