@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// atomic: the atomics of gyre's lock-free code. The same source runs on std::atomic in programs and
-// on the exhaustive scheduler of the model-check tests (as Tokio does with loom).
+// atomic: the atomics of gyre's lock-free code: std::atomic in programs, and the exhaustive
+// scheduler of the model-check tests (as Tokio does with loom) where GYRE_MODEL_CHECK is defined.
 #pragma once
 
 #if __cplusplus <= 202002L
@@ -39,12 +39,11 @@ void store_and_wake(atomic<T>& value, T desired) {
 
 #else
 
-/// std::atomic in programs, the model checker's atomic where GYRE_MODEL_CHECK is defined.
 template <typename T>
 using atomic = std::atomic<T>;
 
-/// Tells the processor that the caller spins: the sibling hyper-thread gets the core, and the
-/// exit from the loop is not mispredicted as a memory-order violation. About 40 to 140 cycles.
+/// A spin-wait hint to the processor: the sibling hyper-thread gets the core, and leaving the loop
+/// costs no memory-order machine clear. About 40 to 140 cycles.
 inline void cpu_relax() noexcept {
 #if defined(__x86_64__) || defined(__i386__)
   __builtin_ia32_pause();
@@ -65,12 +64,11 @@ void sleep_while(const atomic<T>& value, T old) noexcept {
   value.wait(old, std::memory_order_acquire);  // pairs with the release in store_and_wake()
 }
 
-/// Stores `desired`, as a release, and wakes all threads that sleep on `value`, which must live
-/// until this returns. No system call if none sleeps.
+/// Stores `desired`, at least as a release, and wakes all threads that sleep on `value`. `value`
+/// must outlive the call. No system call if none sleeps.
 template <typename T>
 void store_and_wake(atomic<T>& value, T desired) noexcept {
-  // Not a mere store: notify_all() of libstdc++ looks for sleepers with a load, which must not
-  // overtake it.
+  // Not a mere store: the load by which notify_all() of libstdc++ looks for sleepers must not pass.
   value.exchange(desired, std::memory_order_seq_cst);
   value.notify_all();
 }

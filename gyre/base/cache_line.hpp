@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// cache_line_size, false_sharing_range: the distance that keeps writers on different cores apart.
+// cache_line_size, false_sharing_range: distances at which data shares a cache line, or does not.
 #pragma once
 
 #include <cstddef>
 
 namespace gyre {
 
-/// Bytes the processor moves between caches at once; data used together should share one.
+/// The usual length of a cache line in bytes; data used together should share a line.
 /// A constant and not std::hardware_constructive_interference_size, whose value changes with
 /// -mtune and would make layouts differ between translation units.
 inline constexpr std::size_t cache_line_size = 64;
 
-/// Bytes by which data written by different threads is kept apart. Two lines: x86's adjacent-line
-/// prefetcher fetches lines in pairs of 128 bytes (Intel optimisation manual, 3.7.3), and the
-/// lines of Apple's and some server ARM cores are 128 bytes long.
+/// The alignment that keeps data written by different threads apart, in bytes. Two lines: x86's
+/// adjacent-line prefetcher fetches lines in pairs of 128 bytes (Intel optimisation manual, 3.7.3),
+/// and the lines of Apple's and some server ARM cores are 128 bytes long.
 inline constexpr std::size_t false_sharing_range = 128;
 
 namespace detail {
@@ -30,8 +30,8 @@ inline void prefetch_to_write(const void* address) noexcept {
 }
 
 /// Hints that the line at `address` will next be used by another core: it moves to the cache they
-/// share, where that core finds it sooner than in ours. Nothing where the processor has no such
-/// instruction (the code is a no-operation on x86 processors without CLDEMOTE).
+/// share, where that core finds it sooner than in ours. Does nothing on processors without
+/// such an instruction (CLDEMOTE).
 inline void demote_cache_line(const void* address) noexcept {
 #if defined(__x86_64__)
   __asm__ volatile("cldemote %0" : : "m"(*static_cast<const char*>(address)));

@@ -8,7 +8,7 @@
 
 namespace gyre {
 
-/// A point of monotonic time in nanoseconds: never goes back, stands still while the machine
+/// A point in monotonic time, in nanoseconds: never goes back, stands still while the machine
 /// sleeps, and has nothing to do with the time of day.
 using steady_time = std::chrono::time_point<std::chrono::steady_clock, std::chrono::nanoseconds>;
 
@@ -18,7 +18,7 @@ namespace detail {
 /// offers the clock in the vDSO.
 inline steady_time monotonic_now() noexcept { return std::chrono::steady_clock::now(); }
 
-/// `start` plus `delay`, at most the end of time. A negative delay counts as zero.
+/// `start` plus `delay`, at most steady_time::max(). A negative delay counts as zero.
 constexpr steady_time later(steady_time start, std::chrono::nanoseconds delay) noexcept {
   using std::chrono::nanoseconds;
   const nanoseconds since_epoch = start.time_since_epoch();

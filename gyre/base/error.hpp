@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// throw_system_error, terminate_with: failed system calls as exceptions, and the end of unhandled
-// ones.
+// throw_system_error, terminate_with: failed system calls as exceptions, and unhandled exceptions.
 #pragma once
 
 #include <exception>
@@ -13,10 +12,10 @@ namespace gyre::detail {
 /// As throw_system_error(errno, call).
 [[noreturn, gnu::cold]] void throw_errno(const char* call);
 
-/// Prints "an exception `where`: " and the message of `error`.
+/// Prints "gyre: an exception WHERE: MESSAGE" to stderr, with WHERE such as "left the main task".
 [[gnu::cold]] void report_exception(const std::exception_ptr& error, const char* where) noexcept;
 
-/// Does the same, and terminates the program.
+/// As report_exception(), and calls std::terminate().
 [[noreturn, gnu::cold]] void terminate_with(const std::exception_ptr& error,
                                             const char* where) noexcept;
 

@@ -8,8 +8,7 @@
 // synchronization", 2001.
 //
 // ThreadSanitizer does not model fences (GCC bug 97868): a fence here orders a store before a load
-// and nothing else. Data that one side publishes to the other needs release and acquire on the
-// operations themselves.
+// and nothing else. To publish data, use release and acquire on the operations themselves.
 #pragma once
 
 #include <atomic>
@@ -54,8 +53,8 @@ inline void asymmetric_heavy_fence() { model::asymmetric_heavy_fence(); }
 
 /// The hot side's fence: orders the caller's earlier stores before its later loads with respect to
 /// every thread that runs asymmetric_heavy_fence(). Two light fences do not order each other.
-/// Any thread. Costs a load and a predicted branch; a full fence (some 20 cycles) where
-/// membarrier(2) is missing.
+/// Thread-safety: any thread. Costs a load and a predicted branch; a full fence (some 20 cycles)
+/// where membarrier(2) is missing.
 inline void asymmetric_light_fence() noexcept {
   // Relaxed: a reader of a stale false runs a full fence, which is always right.
   if (detail::light_fence_is_free.load(std::memory_order_relaxed)) [[likely]] {
@@ -65,17 +64,18 @@ inline void asymmetric_light_fence() noexcept {
   }
 }
 
-/// The cold side's fence: a full barrier on the calling thread and, as it were, at some point of
-/// every other thread of the process between two of its instructions. Any thread, also in a forked
-/// child. Costs one system call that interrupts the processors running this process: one to ten
-/// microseconds; a full fence where membarrier(2) is missing.
+/// The cold side's fence: a full barrier on the calling thread and, between two instructions, on
+/// every other thread of the process. Thread-safety: any thread, also in a forked child. Costs one
+/// system call that interrupts the processors running this process: one to ten microseconds; a full
+/// fence where membarrier(2) is missing.
 inline void asymmetric_heavy_fence() noexcept { detail::heavy_fence(); }
 
 #endif
 
-/// Whether the light fence is free because membarrier(2) works here: Linux 4.14 or later, not
-/// forbidden by a system-call filter, and not switched off by GYRE_MEMBARRIER=0 in the environment
-/// (for programs that install such a filter after they have started). Any thread.
+/// Whether the light fence is free because membarrier(2) works here: Linux 4.14 or later, and not
+/// forbidden by a system-call filter when the program starts. Constant from then on. A program that
+/// installs such a filter later must be started with GYRE_MEMBARRIER=0 in the environment.
+/// Thread-safety: any thread.
 bool asymmetric_fence_uses_membarrier() noexcept;
 
 }  // namespace gyre

@@ -17,19 +17,18 @@
 
 namespace gyre {
 
-/// Counts durations from 0 on. Quantiles are at most 1/32 (3.2 %) off, and exact up to 31 ns.
+/// A log-linear histogram of durations. Quantiles are at most 1/32 (3.1 %) off, exact up to 31 ns.
 ///
-/// Thread-safety: one thread at a time records and merges; any thread may read and copy meanwhile,
-/// and sees some of the values that are being recorded.
-/// Complexity: 7.7 KiB; never allocates.
+/// Thread-safety: one thread at a time records, merges and assigns; any thread may read and copy
+/// meanwhile, and sees some of the values that are being recorded: several reads are no snapshot.
+/// Complexity: 7.5 KiB of memory; never allocates.
 class histogram {
  public:
   histogram() = default;
   histogram(const histogram& other) noexcept { merge(other); }
   histogram& operator=(const histogram& other) noexcept;
 
-  /// Counts `duration`; a negative one as zero. Some 4 ns: three additions without a
-  /// read-modify-write.
+  /// Counts `duration`; a negative one as zero. Some 4 ns, without atomic read-modify-write.
   void record(std::chrono::nanoseconds duration) noexcept {
     const std::uint64_t value =
         duration.count() < 0 ? 0 : static_cast<std::uint64_t>(duration.count());
@@ -42,11 +41,10 @@ class histogram {
 
   /// The number of recorded durations. Some 0.3 µs.
   [[nodiscard]] std::uint64_t count() const noexcept;
-  /// The duration that a share `q` (from 0 to 1) of all does not exceed: 0.5 gives the median, 1
-  /// the longest. The middle of its bucket, at most max(). Some 0.6 µs. Zero, as the next two, if
-  /// nothing was recorded.
+  /// The duration that a share `q` (clamped to 0 … 1) of all does not exceed: 0.5 gives the median,
+  /// 1 the longest. The middle of its bucket, at most max(); zero without durations. Some 0.6 µs.
   [[nodiscard]] std::chrono::nanoseconds quantile(double q) const noexcept;
-  /// The exact mean.
+  /// The exact mean; zero without durations, as max().
   [[nodiscard]] std::chrono::nanoseconds mean() const noexcept;
   /// The exact longest.
   [[nodiscard]] std::chrono::nanoseconds max() const noexcept {

@@ -12,7 +12,7 @@
 namespace gyre {
 
 /// The links of an element. An element in a list must not be destroyed; asserted in debug builds.
-/// Copying an element does not copy its membership.
+/// A copy of an element is in no list, and assignment to an element leaves it where it is.
 class intrusive_list_node {
  public:
   constexpr intrusive_list_node() noexcept = default;
@@ -21,7 +21,7 @@ class intrusive_list_node {
   constexpr ~intrusive_list_node() { assert(!is_linked() && "destroyed while in a list"); }
   /// Whether the element is in a list.
   [[nodiscard]] constexpr bool is_linked() const noexcept { return next_ != nullptr; }
-  /// Takes the element out of its list, if any. By the thread that may change the list.
+  /// Takes the element out of its list, if any. Only on a thread that may change the list.
   constexpr void unlink() noexcept {
     if (!is_linked()) return;
     assert(next_->previous_ == this && previous_->next_ == this && "list is corrupt");
@@ -46,12 +46,13 @@ class intrusive_list_node {
   intrusive_list_node* next_ = nullptr;
 };
 
-/// A list of T, which derives from Node; Node is intrusive_list_node or derives from it, a type for
-/// each list that an element can be in at once.
+/// A list of T, which derives from Node. An element that joins several lists at once derives from a
+/// Node type for each, such as `struct by_age : intrusive_list_node {};`.
 ///
 /// Thread-safety: none.
 /// Lifetime: the list owns nothing; elements must outlive their stay in it.
-/// Complexity: O(1) unless said otherwise; no member allocates or throws.
+/// Complexity: O(1), but O(n) for clear(), assignment and destruction, which take all elements out;
+/// no member allocates or throws.
 template <typename T, typename Node = intrusive_list_node>
 class intrusive_list {
  public:
@@ -100,7 +101,6 @@ class intrusive_list {
     }
     return *this;
   }
-  /// Takes all elements out. O(n).
   constexpr ~intrusive_list() {
     clear();
     head_.next_ = head_.previous_ = nullptr;
@@ -145,7 +145,6 @@ class intrusive_list {
     last->next_ = &head_;
     head_.previous_ = last;
   }
-  /// Takes all elements out. O(n).
   constexpr void clear() noexcept {
     while (pop_front() != nullptr) {
     }

@@ -8,8 +8,8 @@
 
 namespace gyre {
 
-/// The link of an element of an intrusive_queue or an atomic_intrusive_stack; an element is in one
-/// of them at most. Copying an element does not copy its membership.
+/// The link of an element of an intrusive_queue or an atomic_intrusive_stack; a node is in one of
+/// them at most. A copy of an element is in none.
 struct intrusive_node {
   constexpr intrusive_node() noexcept = default;
   constexpr intrusive_node(const intrusive_node&) noexcept {}
@@ -18,11 +18,12 @@ struct intrusive_node {
   intrusive_node* next = nullptr;  ///< for the queue or stack that has the node
 };
 
-/// A FIFO of T, which derives from Node; Node is intrusive_node or derives from it, a type for each
-/// queue that an element can be in at once.
+/// A FIFO of T, which derives from Node: intrusive_node, or a type derived from it for each queue
+/// that an element is in at once, as for intrusive_list.
 ///
 /// Thread-safety: none.
-/// Lifetime: the queue owns nothing; elements must outlive their stay in it.
+/// Lifetime: the queue owns nothing; elements must outlive their stay in it. Empty a queue before
+/// it is destroyed or assigned to: elements left in it keep their links.
 /// Complexity: O(1); no member allocates or throws.
 template <typename T, typename Node = intrusive_node>
 class intrusive_queue {

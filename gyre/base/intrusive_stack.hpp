@@ -11,11 +11,12 @@
 
 namespace gyre {
 
-/// A stack of T, which derives from Node; Node is intrusive_node or derives from it.
+/// A stack of T, which derives from Node (see intrusive_queue), drained as a whole, oldest first.
 ///
 /// Thread-safety: every member may be called from any thread; lock-free.
 /// Lifetime: the stack owns nothing; elements must outlive their stay in it.
-/// Complexity: a push is one compare-and-swap; no member allocates or throws.
+/// Complexity: push() is one compare-and-swap, repeated under contention; pop_all() is O(n). No
+/// member allocates or throws.
 template <typename T, typename Node = intrusive_node>
 class atomic_intrusive_stack {
  public:
@@ -23,8 +24,8 @@ class atomic_intrusive_stack {
   atomic_intrusive_stack(const atomic_intrusive_stack&) = delete;
   atomic_intrusive_stack& operator=(const atomic_intrusive_stack&) = delete;
 
-  /// Adds `value`, and returns whether the stack was empty: then the caller wakes the consumer, and
-  /// sees all that the consumer did before it took the elements.
+  /// Adds `value`, and returns whether the stack was empty: then the caller must wake the consumer,
+  /// and sees all that the consumer did before it took the elements.
   bool push(T& value) {
     static_assert(std::is_base_of_v<intrusive_node, Node> && std::is_base_of_v<Node, T>);
     intrusive_node* node = static_cast<Node*>(&value);
@@ -39,8 +40,7 @@ class atomic_intrusive_stack {
                                          std::memory_order_relaxed));
     return top == nullptr;
   }
-  /// Takes out all elements, in the order in which they were pushed. One atomic exchange, and O(n)
-  /// to reverse the order.
+  /// Takes out all elements, the oldest first. One atomic exchange, and O(n) to reverse the order.
   [[nodiscard]] intrusive_queue<T, Node> pop_all() {
     intrusive_queue<T, Node> oldest_first;
     for (intrusive_node* node = take(); node != nullptr;) {

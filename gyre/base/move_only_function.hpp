@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// move_only_function: std::move_only_function with a choice of the inline size. 32 bytes by
-// default, so that two fill a cache line; larger callables live in the per-thread slab, so that
-// posting them does not call the system allocator in the steady state.
+// move_only_function: std::move_only_function with a choice of the inline size: 24 bytes by
+// default, 32 with a pointer, so that two fill a cache line. Larger callables live in the slab.
 #pragma once
 
 #include <gyre/base/detail/slab_object.hpp>
@@ -184,8 +183,7 @@ class basic_move_only_function {
       emplace<std::decay_t<F>>(std::forward<F>(function));
     }
   }
-  /// Constructs an F in place from `inits`. Throws exceptions of F's constructor, and
-  /// std::bad_alloc.
+  /// Constructs an F in place from `inits`. Throws what F's constructor throws, and std::bad_alloc.
   template <typename F, typename... Inits>
     requires(is_callable<F> && std::is_constructible_v<F, Inits...>)
   explicit basic_move_only_function(std::in_place_type_t<F>, Inits&&... inits) {
@@ -282,12 +280,14 @@ struct function_for<R(Args...) noexcept, InlineBytes> {
 
 }  // namespace detail
 
-/// A move-only owner of one callable with signature R(Args...) or R(Args...) noexcept. The members
-/// are those of std::move_only_function (P0288), and calling an empty one is defined. A callable of
-/// at most InlineBytes bytes and alignment 8 whose move cannot throw is held inline; any other
-/// lives in the slab (slab.hpp).
+/// A move-only owner of one callable with signature R(Args...) or R(Args...) noexcept; const and
+/// reference-qualified signatures are not supported. The members are those of
+/// std::move_only_function (P0288), and calling an empty one throws std::bad_function_call. A
+/// callable of at most InlineBytes bytes (a multiple of 8) and at most alignment 8 whose move
+/// cannot throw is held inline; any other lives in the slab (slab.hpp).
 ///
-/// Thread-safety: one thread at a time, any.
+/// Thread-safety: calls may overlap if those of the callable may; else one thread at a time, any.
+/// Lifetime: must not be destroyed or assigned to by its own callable.
 /// Complexity: a call is one indirect call; a move copies InlineBytes, or is one indirect call
 /// where an inline callable is not trivial.
 template <typename Signature, std::size_t InlineBytes = 24>

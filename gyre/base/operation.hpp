@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// operation: work in flight, a node that its owner embeds where it already has memory (a coroutine
-// frame, a connection, the stack), so that posting it allocates nothing.
+// operation: an intrusive work item, which its owner embeds where it already has memory (a
+// coroutine frame, a connection, the stack), so that posting it allocates nothing.
 #pragma once
 
 #include <gyre/base/intrusive_queue.hpp>
 
 namespace gyre {
 
-/// Work that an executor runs once for each post. Derive from it, pass the function to run, and
-/// post it with `loop.post(op)`.
+/// A work item that an executor runs once for each post. Derive from it, pass the function to run,
+/// and post the item with `loop.post(op)`.
 ///
-/// Lifetime: must stay alive and in place until it has run, and must not be posted again before it
-/// runs. Its function may destroy it, or post it again.
+/// Thread-safety: one thread at a time, any; a post happens before the run.
+/// Lifetime: must stay alive and in place from the post until its function is called, which may
+/// destroy the item or post it again. Must not be posted twice at once.
+/// Errors: the executor treats an exception of the function as that of a posted callable.
 ///
 ///     struct greet : gyre::operation {
 ///       greet() : operation([](operation& self) { static_cast<greet&>(self).hello(); }) {}

@@ -3,10 +3,9 @@
 //
 // Each thread owns a heap of 64 KiB slabs, every slab cut into blocks of one size. Allocation pops
 // and freeing pushes a list that only the owner touches. A block freed elsewhere goes onto a
-// lock-free stack of the heap it came from; the owner takes the whole stack when a list of its own
-// runs dry. So memory that one thread allocates and another frees goes in circles instead of piling
-// up at the second. The heap of a thread that ends waits for the next thread to adopt it, and until
-// then gives back every slab that becomes empty.
+// lock-free stack of its heap; the owner takes the whole stack when a list of its own runs dry. So
+// memory that one thread allocates and another frees is reused instead of piling up. The heap of a
+// thread that ends waits for the next thread to adopt it, and until then gives back empty slabs.
 //
 // Sources: Bonwick, "The slab allocator", 1994 (slabs, colouring); Leijen, Zorn and de Moura,
 // "Mimalloc: free list sharding in action", 2019 (lists per slab, the remote list, and learning
@@ -24,41 +23,39 @@ inline constexpr std::size_t slab_alignment = 16;
 /// Largest request served from slabs, in bytes; larger ones go to operator new.
 inline constexpr std::size_t slab_max_bytes = 4096;
 
-/// How much memory in empty slabs a thread keeps for its next allocations if nothing else is set.
+/// The default of slab_cache_limit(), in bytes.
 inline constexpr std::size_t default_slab_cache_limit = std::size_t{16} << 20;
 
-/// Returns at least `bytes` bytes aligned to slab_alignment. Throws std::bad_alloc. Any thread,
-/// also while its thread-locals are destroyed and afterwards, and in a forked child. Some 2 ns,
-/// without atomic read-modify-write; every so often a list is refilled, or a slab mapped by a
-/// system call.
+/// Returns at least `bytes` bytes aligned to slab_alignment, for zero the smallest block. Throws
+/// std::bad_alloc. Any thread, also while its thread-locals are destroyed and afterwards, and in a
+/// forked child. Some 2 ns, without atomic read-modify-write; more when a list is refilled, and a
+/// system call when a slab is mapped.
 [[nodiscard]] void* slab_allocate(std::size_t bytes);
 
 /// Frees a block of slab_allocate(bytes) with the same `bytes`; ignores a null pointer. Any thread:
-/// some 2 ns on the one that allocated, one compare-and-swap on others. May return an empty slab to
-/// the system.
+/// some 2 ns on the one that allocated, one compare-and-swap on others. May unmap an empty slab.
 void slab_deallocate(void* memory, std::size_t bytes) noexcept;
 
-/// Takes home the blocks that other threads freed, sends home the frames that the thread kept, and
-/// returns its empty slabs to the system. For a thread that will not allocate for a while.
-/// O(blocks and slabs).
+/// Releases the calling thread's caches: collects its blocks that other threads freed, frees the
+/// coroutine frames that it keeps for reuse, and returns empty slabs to the system. For a thread
+/// that will not allocate for a while. O(blocks and slabs).
 void slab_trim() noexcept;
 
-/// Sets how many bytes in empty slabs each thread may keep; slabs beyond are returned to the
-/// system. One slab per size class in use is not counted. Any thread; a lower limit takes effect as
-/// further slabs become empty.
+/// Sets how many bytes in empty slabs each thread may keep; further slabs that become empty are
+/// returned to the system. One slab per size class in use is not counted. Any thread.
 void set_slab_cache_limit(std::size_t bytes) noexcept;
 
-/// The limit in force, in bytes.
+/// The limit in force for each thread, in bytes.
 std::size_t slab_cache_limit() noexcept;
 
 /// Sums over all threads. Each is exact when no thread allocates or frees meanwhile.
 struct slab_stats {
   std::size_t bytes_held = 0;        ///< mapped for slabs
-  std::size_t bytes_cached = 0;      ///< of these, in empty slabs within the cache limit
-  std::size_t bytes_parked = 0;      ///< in free frames that threads keep for their next ones
-  std::size_t blocks_in_use = 0;     ///< allocated and not known to be free again
-  std::size_t heaps = 0;             ///< as many as threads have used slabs at the same time
-  std::uint64_t remote_frees = 0;    ///< blocks taken home after another thread freed them
+  std::size_t bytes_cached = 0;      ///< part of bytes_held: empty slabs within the limit
+  std::size_t bytes_parked = 0;      ///< in freed coroutine frames that threads keep for reuse
+  std::size_t blocks_in_use = 0;     ///< allocated, less the frees that heaps have seen
+  std::size_t heaps = 0;             ///< the peak number of threads that used slabs at once
+  std::uint64_t remote_frees = 0;    ///< blocks collected after another thread freed them
   std::uint64_t slabs_mapped = 0;    ///< taken from the system since the program started
   std::uint64_t slabs_unmapped = 0;  ///< returned to it
 };

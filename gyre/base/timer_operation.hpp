@@ -1,19 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// timer_operation: a timer in flight, a node that its owner embeds, as an operation.
+// timer_operation: an intrusive timer, which its owner embeds, like an operation.
 #pragma once
 
 #include <gyre/base/timer_wheel.hpp>
 
 namespace gyre {
 
-/// A timer that a timer_service starts, and the function to call when it expires. Derive from it;
-/// starting and cancelling allocate nothing.
+/// A timer that an executor's timer_service starts (task/executor.hpp), and the function to call
+/// when it expires. Derive from it; starting and cancelling allocate nothing.
 ///
-/// Lifetime: must stay alive and in place while it is started.
+/// Lifetime: must stay alive and in place while it is started, and until an expiry on another
+/// thread has called its function, which may destroy or restart the timer.
 class timer_operation : public detail::timer_node {
  public:
   using function = void (*)(timer_operation&);
   explicit timer_operation(function run) noexcept : expire_(run) {}
+  /// For the timer_service: calls the function.
   void expire() { expire_(*this); }
 
  private:

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // timer_wheel: the hierarchical timing wheel of the event loop's timers (Varghese & Lauck, "Hashed
-// and Hierarchical Timing Wheels", 1987, scheme 7). It never reads a clock: the caller passes the
-// time.
+// and Hierarchical Timing Wheels", 1987, scheme 7). The caller passes the time.
 #pragma once
 
 #include <gyre/base/clock.hpp>
@@ -22,7 +21,7 @@ struct timer_link {
   timer_link* prev = nullptr;
 };
 
-/// The base of a timer. It must stay alive and in place while it is linked. 24 bytes.
+/// The base of a timer. Must stay alive and in place while it is linked. 24 bytes.
 class timer_node : public timer_link {
  public:
   timer_node() = default;
@@ -39,60 +38,57 @@ class timer_node : public timer_link {
   steady_time deadline_{};
 };
 
-/// Holds any number of timers and hands out those that have expired, in the order of deadlines.
+/// A hierarchical timing wheel of any number of timers, fired in the order of their deadlines. A
+/// timer is linked from start() until it fires or is cancelled.
 ///
-/// Time is cut into ticks of 1.024 µs, finer than the kernel wakes a sleeper. Level 0 has a slot
-/// for each of 256 ticks (0.26 ms), a slot of a higher level is as wide as the whole level below
-/// it, and seven levels (0.26 ms, 67 ms, 17 s, 73 min, 13 days, …) reach every deadline that 64
-/// bits of nanoseconds can name: there is no horizon. A timer waits in the level of the highest
-/// base-256 digit in which its tick differs from the current one, and moves down when the wheel
-/// comes to its slot. Levels are wide because a move is what a timer costs once a million of them
-/// outgrow the cache; a timeout of some seconds moves two or three times, one that is cancelled
-/// mostly never. Ticks are fine because that is cheap: a slot of few timers that is overdue as a
-/// whole is sorted and fired without moving it down further, and a bitmap leads over empty slots,
-/// however many.
+/// A tick is 1.024 µs, finer than the kernel wakes a sleeper. Level 0 has a slot for each of 256
+/// ticks (0.26 ms), a slot of a higher level is as wide as the whole level below it, and seven
+/// levels (0.26 ms, 67 ms, 17 s, 73 min, 13 days, …) reach every deadline of 64 bits of
+/// nanoseconds. A timer waits in the level of the highest base-256 digit in which its tick differs
+/// from the current one, and moves down when the wheel comes to its slot. Levels are wide because
+/// moves are the cost of a timer once a million of them outgrow the cache: a timeout of some
+/// seconds moves two or three times, a cancelled one usually never. Fine ticks are cheap: a slot of
+/// few timers, all overdue, is sorted and fired without moves, and a bitmap leads over empty slots.
 ///
 /// Thread-safety: none.
 /// Lifetime: does not own its timers; the destructor unlinks them.
-/// Complexity: 28.3 KiB; never allocates.
+/// Complexity: 28.3 KiB of memory; never allocates.
 class timer_wheel {
  public:
   /// The length of a tick.
   static constexpr std::chrono::nanoseconds tick_length{1024};
-  /// Starts the wheel's time at `now`. Starting at the epoch works too and costs the first timers a
-  /// few moves.
+  /// Starts the wheel's time at `now`; the epoch costs the first timers a few moves.
   explicit timer_wheel(steady_time now = {}) noexcept;
   timer_wheel(const timer_wheel&) = delete;
   timer_wheel& operator=(const timer_wheel&) = delete;
 
   ~timer_wheel();
-  /// Lets `timer` expire at `deadline`, which may be any time point, in place of an earlier start.
-  /// If that was past at the latest advance(), the timer expires in the next. Returns whether the
+  /// Lets `timer` fire at `deadline`, which may be any time point, in place of an earlier start. If
+  /// `deadline` was past at the latest advance(), the timer fires in the next. Returns whether the
   /// timer was linked before. O(1).
   bool start(timer_node& timer, steady_time deadline) noexcept;
   /// Unlinks `timer`, which then does not fire. Returns whether it was linked. O(1).
   bool cancel(timer_node& timer) noexcept;
-  /// Sets the time to `now` (never back) and calls `expired(timer_node&)` for the timers that have
-  /// expired, at most `limit` of them. Returns how many.
+  /// Sets the time to `now` (never back) and fires expired timers, at most `limit`: unlinks each
+  /// and calls `expired(timer_node&)`. Returns how many have fired.
   ///
-  /// No timer fires before its deadline. Each fires in the first advance whose `now` is not before
-  /// the end of its deadline's tick, so at most 1.023 µs after its deadline would have allowed it.
-  /// Timers fire in the order of their deadlines, equal ones in the order of their starts. Only a
-  /// timer that was started too late, when its deadline had passed, may come after timers with
-  /// later deadlines: those that a limit had kept waiting.
+  /// No timer fires before its deadline. Each fires in the first advance whose `now` has reached
+  /// the end of its deadline's tick, at most 1.023 µs late. Timers fire in the order of their
+  /// deadlines, equal ones in the order of their starts. Only a timer that was started after its
+  /// deadline may come after timers with later deadlines, those that a limit had kept waiting.
   ///
-  /// Each timer is unlinked before its call. The call may start and cancel any timer, destroy those
-  /// that are not linked (so its own), advance the wheel again, and throw; the rest then waits for
-  /// the next advance. Timers that a call starts do not fire within the same advance.
+  /// A call of `expired` may start and cancel any timer, destroy those that are not linked (so its
+  /// own), advance the wheel again, and throw; the rest then waits for the next advance. A timer
+  /// that a call starts does not fire before another advance begins, be it one within the call.
   ///
   /// O(1) for each timer, spread over at most seven moves in its life, and O(log n) to sort n
   /// timers of one tick. All timers of a slot move at once; once they outgrow the cache, that takes
   /// some tens of nanoseconds each.
   template <class Expired>
   std::size_t advance(steady_time now, std::size_t limit, Expired&& expired);
-  /// When to call advance() next; nothing if no timer is linked. Never later than the end of the
-  /// earliest deadline's tick, and exactly that if at most eight timers share its slot. Otherwise
-  /// at times earlier, when the wheel has to be turned before it knows better. Not after the latest
+  /// The time for the next advance(); nothing if no timer is linked. Never later than the end of
+  /// the earliest deadline's tick, and exactly that if at most eight timers share its slot;
+  /// otherwise it may be earlier, as the wheel must turn first. Not after the time of the latest
   /// advance() while a timer is overdue. O(1).
   std::optional<steady_time> next_wakeup() const noexcept;
   /// The number of linked timers.

@@ -10,11 +10,12 @@
 
 namespace gyre {
 
-/// Owns one file descriptor or none and closes it once.
+/// The owner of one file descriptor or none, which closes it once.
 ///
-/// Closing is not repeated when it fails with EINTR: on Linux the descriptor is gone all the same,
-/// and a second close could hit one that another thread has just opened. Other errors (EIO of a
-/// file system that writes late) are lost; call fsync first where they matter. errno is preserved.
+/// Thread-safety: one thread at a time, any.
+/// Errors: closing is not repeated after EINTR: on Linux the descriptor is gone all the same, and a
+/// second close could hit one that another thread has just opened. EBADF is asserted; other errors
+/// (EIO of a file system that writes late) are lost: call fsync first. errno is preserved.
 class unique_fd {
  public:
   constexpr unique_fd() noexcept = default;
@@ -34,7 +35,7 @@ class unique_fd {
   /// Gives the descriptor up without closing it, and returns it.
   [[nodiscard]] constexpr int release() noexcept { return std::exchange(fd_, -1); }
 
-  /// Closes the descriptor and takes over `fd`.
+  /// Closes the descriptor and takes over `fd`, which must be another one (asserted).
   constexpr void reset(int fd = -1) noexcept {
     const int old = std::exchange(fd_, fd);
     if (old < 0) return;
