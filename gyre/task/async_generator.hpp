@@ -120,9 +120,8 @@ class async_generator_promise : public awaiting_promise, public slab_frame {
 ///
 /// If `T` is an object type, it must be copyable to yield lvalues, which are copied, as the
 /// consumer may move from an element; if `T` is an lvalue reference, the consumer gets the yielded
-/// object. The coroutine runs only while next() is awaited, with the stop token, the task-local
-/// values and the executor of the consumer; resume_on() within the generator moves the consumer as
-/// well.
+/// object. The coroutine runs only while next() is awaited, with the consumer's stop token,
+/// task-local values and executor; resume_on() within the generator moves the consumer as well.
 ///
 /// Thread-safety: one thread at a time; one next() at a time.
 /// Lifetime: an element lives until next() is awaited again. The generator must not be destroyed

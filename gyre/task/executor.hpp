@@ -41,8 +41,7 @@ class timer_service {
 class executor {
  public:
   /// Runs `op` once, on one of the executor's threads and (but for inline_executor()) not within
-  /// this call. Must neither fail nor drop `op`, as a coroutine waits for it. `op` may destroy
-  /// itself.
+  /// this call. Must neither fail nor drop `op`: a coroutine waits. `op` may destroy itself.
   virtual void post(operation& op) noexcept = 0;
 
   /// As post(), for an operation that owns itself: an executor that is destroyed before `op` runs

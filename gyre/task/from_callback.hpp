@@ -256,10 +256,9 @@ class completion {
 /// Lifetime: the arguments of the operation, such as a buffer, must live until the operation ends;
 /// in the first form that may be long after the wait. A coroutine may be destroyed while it waits,
 /// unless a report is under way; a later report is dropped.
-/// Errors: exceptions of `start` and reported ones; throws gyre::operation_cancelled if a stop
-/// ended the wait or the operation. `on_stop` must not throw.
-/// Complexity: an allocation from the slab. With GCC 12 name the returned object before awaiting
-/// it: see invoke().
+/// Errors: those of `start` and reported ones; throws gyre::operation_cancelled if a stop ended the
+/// wait or the operation. `on_stop` must not throw.
+/// Complexity: an allocation from the slab. With GCC 12 name the returned object: see invoke().
 template <class T = void, std::invocable<completion<T>> Start>
 [[nodiscard]] auto from_callback(Start start) {
   return detail::callback_awaiter<T, Start, detail::no_stop_function>(std::move(start), {});

@@ -183,8 +183,7 @@ class generator_promise : public slab_frame {
 /// destroys the coroutine's locals.
 /// Errors: begin() and operator++ throw what leaves the coroutine, which ends the sequence.
 /// Complexity: the frame comes from the slab, or from an allocator passed after std::allocator_arg.
-/// Through elements_of() of a generator that yields the same type, a step costs the same at every
-/// depth.
+/// elements_of() a generator that yields the same type adds nothing to a step at any depth.
 template <class Ref, class Value>
 class [[nodiscard]] generator : public std::ranges::view_interface<generator<Ref, Value>> {
   using value = std::conditional_t<std::is_void_v<Value>, std::remove_cvref_t<Ref>, Value>;

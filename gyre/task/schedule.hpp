@@ -100,8 +100,7 @@ class context_awaiter : public suspends_always {
 }  // namespace detail
 
 /// Awaited, moves the coroutine, and the coroutines that await it, to the end of the queue of
-/// `target`, also when it runs there already. A stop does not prevent it. Only in gyre's
-/// coroutines.
+/// `target`, also when it runs there already. A stop does not prevent it. For gyre's coroutines.
 ///
 /// Lifetime: `target` must outlive the coroutines that it runs.
 /// Errors: where backtraces are on, std::errc::resource_deadlock_would_occur, as in sync_wait().

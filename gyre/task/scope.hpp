@@ -39,8 +39,7 @@ namespace gyre {
 
 /// A scope's reaction to an error.
 enum class scope_errors {
-  /// The first error asks the body and all tasks to stop, and is thrown when they have ended. Later
-  /// ones are dropped.
+  /// The first error asks the body and all tasks to stop; when they have ended, it alone is thrown.
   stop_at_first,
   /// No task is stopped; when all have ended, all errors are thrown in a scope_error.
   collect,

@@ -241,8 +241,7 @@ class shared_state final : public shared_work {
 /// A stop ends the wait of one awaiter at once while others wait. The last awaiter asks the work to
 /// stop and waits for its end; if the last awaiter's coroutine is destroyed, the work is asked to
 /// stop as well. The work is then abandoned: awaiting it fails at once with std::errc::owner_dead.
-/// Abandoned work that ends with a value all the same is done as usual. A cache replaces an
-/// abandoned handle:
+/// If it ends with a value all the same, that counts. A cache replaces an abandoned handle:
 ///
 ///     try {
 ///       co_return co_await loading;

@@ -25,8 +25,8 @@ namespace gyre {
 ///
 /// Thread-safety: one thread at a time. A task runs on the executor of the coroutine that awaits
 /// it: each wait in the task resumes there, also for foreign awaitables (except those whose
-/// await_suspend() accepts only the handle of one promise type). After resume_on() in a task, the
-/// awaiting coroutines go on on the new executor, too.
+/// await_suspend() accepts only the handle of one promise type). resume_on() in a task moves the
+/// awaiting coroutines as well.
 /// Lifetime: parameters by reference must outlive the coroutine, and so must the captures of a
 /// lambda: see invoke(). A suspended coroutine may be destroyed, with all that it awaits, on the
 /// thread of its executor, if the wait allows it (see its Lifetime) and no executor has the
@@ -35,8 +35,7 @@ namespace gyre {
 /// Errors: awaiting an empty task (moved from, or awaited before) throws std::logic_error. Calling
 /// the coroutine throws std::bad_alloc.
 /// Complexity: the frame comes from the thread's slab (some nanoseconds, no lock), or from an
-/// allocator given as in `task<int> f(std::allocator_arg_t, Allocator, …)`. Awaiting is a jump and
-/// allocates nothing.
+/// allocator as in `task<int> f(std::allocator_arg_t, Allocator, …)`. Awaiting allocates nothing.
 template <class T>
 class [[nodiscard]] GYRE_CORO_AWAIT_ELIDABLE task : private detail::task_state<T> {
   static_assert(!std::is_rvalue_reference_v<T>,

@@ -120,8 +120,7 @@ class bound_awaiter {
 /// of when_all() and of scopes included, see the innermost value; coroutines that spawn() starts,
 /// and the work of a shared_task, do not.
 ///
-/// Thread-safety: every member may be called from any thread. Children on other threads share the
-/// value.
+/// Thread-safety: any thread. Children on other threads share the value.
 /// Lifetime: a key is its address and outlives its uses: make it a namespace-scope constant.
 /// Complexity: binding allocates nothing; a lookup is O(values bound above).
 template <class T>
@@ -138,8 +137,7 @@ class task_local {
   task_local(const task_local&) = delete;
   task_local& operator=(const task_local&) = delete;
 
-  /// Awaits `object` with `value` bound to the key. An rvalue is moved in; an lvalue must outlive
-  /// the await.
+  /// Awaits `object` with `value` bound to the key. Rvalues are moved in; lvalues must outlive it.
   template <awaitable Awaitable>
   [[nodiscard]] auto with(T value, Awaitable&& object) const {
     return detail::bound_awaiter<T, Awaitable>(this, std::move(value),

@@ -186,16 +186,14 @@ concept awaitable_range = std::ranges::input_range<T> && !std::is_lvalue_referen
                           awaitable<std::remove_cvref_t<std::ranges::range_rvalue_reference_t<T>>>;
 
 /// Runs the awaitables concurrently and gives a tuple of their results: std::monostate for void,
-/// std::reference_wrapper for references. On one thread they start in order, each to its first
-/// wait.
+/// std::reference_wrapper for references. On one thread they start in order, each to a first wait.
 ///
 /// Thread-safety: on an executor that forks, such as a thread_pool that steals, other threads may
 /// start children. The coroutine resumes on its own executor.
 /// Lifetime: the coroutine must not be destroyed while other threads run or may steal children.
 /// Errors: when one fails the others are asked to stop; when all have ended the first error is
 /// thrown. An empty task counts as one that fails with std::logic_error.
-/// Complexity: a coroutine frame. A child that need not wait and stays on this thread costs no
-/// atomic operation.
+/// Complexity: a coroutine frame; no atomic operation for a child that ends at once on this thread.
 template <awaitable... Awaitables>
   requires(sizeof...(Awaitables) > 0)
 [[nodiscard]] auto when_all(Awaitables... awaitables) {
