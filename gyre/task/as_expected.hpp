@@ -72,8 +72,7 @@ task<expected_t<task_result_t<Awaitable>>> catch_system_error(Awaitable awaitabl
 /// Errors: throws gyre::operation_cancelled when the coroutine was asked to stop. A task,
 /// combinator or foreign awaitable also throws exceptions that are neither a std::system_error nor
 /// a std::bad_alloc, which is given as std::errc::not_enough_memory.
-/// Complexity: single operations of gyre (a read, a sleep) neither throw nor allocate for this; a
-/// task, combinator or foreign awaitable costs a coroutine frame, and the throw.
+/// Complexity: none for single operations of gyre (a read, a sleep); else a frame, and the throw.
 template <awaitable Awaitable>
 [[nodiscard]] auto as_expected(Awaitable&& awaitable) {
   using awaiter = decltype(detail::awaiter_of(std::declval<Awaitable>()));

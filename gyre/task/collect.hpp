@@ -170,7 +170,7 @@ task<typename collected_results<T>::type> collect_range(Range range, std::size_t
 /// Lifetime: what a view refers to must outlive the await. Destroying the coroutine: as when_any().
 /// Errors: std::invalid_argument at once for a limit of zero. When a child fails, the range throws
 /// or the coroutine is asked to stop, no more children start and the others are asked to stop; when
-/// they have ended the first error is thrown.
+/// they have ended the first error is thrown. An empty task fails with std::logic_error.
 /// Complexity: memory for the results and `limit` children; a frame for an element that is no task.
 template <awaitable_range Range>
 [[nodiscard]] auto collect(Range&& range, std::size_t limit) {

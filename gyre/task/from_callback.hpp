@@ -255,8 +255,8 @@ class completion {
 /// the stop, maybe while or after the operation ends.
 /// Lifetime: the arguments of the operation, such as a buffer, must live until the operation ends;
 /// in the first form that may be long after the wait. A coroutine may be destroyed while it waits,
-/// unless a report is under way; a later report is dropped.
-/// Errors: those of `start` and reported ones; throws gyre::operation_cancelled if a stop ended the
+/// unless a report is under way; later ones are dropped.
+/// Errors: those of `start`, reported ones; throws gyre::operation_cancelled if a stop ended the
 /// wait or the operation. `on_stop` must not throw.
 /// Complexity: an allocation from the slab. With GCC 12 name the returned object: see invoke().
 template <class T = void, std::invocable<completion<T>> Start>

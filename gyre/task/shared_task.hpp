@@ -277,7 +277,7 @@ class [[nodiscard]] shared_task {
 
   /// An empty handle.
   shared_task() noexcept = default;
-  /// Throws std::logic_error if `work` is empty.
+  /// Throws std::logic_error if `work` is empty; std::bad_alloc.
   shared_task(task<T> work) : shared_task(std::move(work), nullptr) {}  // NOLINT: return type
   /// The same, to run on `where`.
   shared_task(task<T> work, executor& where) : shared_task(std::move(work), &where) {}

@@ -89,12 +89,12 @@ class waiting_thread : public slab_object, task_context {
 /// program has no other thread to wake one; elsewhere sync_wait() then waits for ever.
 /// Complexity: no system call if nothing has to wait.
 ///
-/// - The report of a deadlock, on stderr and in what(), shows the awaits in
-///   which each task is suspended, children below the task that waits for them.
+/// - The report of a deadlock, on stderr and in what(), shows the awaits in which each task is
+///   suspended, children below the task that waits for them.
 /// - Before the error is thrown, the coroutines are asked to stop and run until they have ended or
 ///   wait again. A task that still waits is destroyed, and ends as if it had been cancelled.
-/// - A task that another executor may have in its queue is left suspended, with the tasks that wait
-///   for it and all that they hold, and never runs again.
+/// - A task that another executor may have in its queue stays suspended for ever, with the tasks
+///   that wait for it and all that they hold.
 /// - A coroutine that goes to an executor whose only thread is in the sync_wait() that waits for it
 ///   gets the same error, with a backtrace.
 template <class Awaitable>
