@@ -68,7 +68,7 @@ void sleep_while(const atomic<T>& value, T old) noexcept {
 /// must outlive the call. No system call if none sleeps.
 template <typename T>
 void store_and_wake(atomic<T>& value, T desired) noexcept {
-  // Not a mere store: the load by which notify_all() of libstdc++ looks for sleepers must not pass.
+  // Not a mere store, which the load of sleepers in libstdc++'s notify_all() could overtake.
   value.exchange(desired, std::memory_order_seq_cst);
   value.notify_all();
 }

@@ -30,8 +30,7 @@ inline void prefetch_to_write(const void* address) noexcept {
 }
 
 /// Hints that the line at `address` will next be used by another core: it moves to the cache they
-/// share, where that core finds it sooner than in ours. Does nothing on processors without
-/// such an instruction (CLDEMOTE).
+/// share, where that core finds it sooner than in ours. Does nothing without CLDEMOTE.
 inline void demote_cache_line(const void* address) noexcept {
 #if defined(__x86_64__)
   __asm__ volatile("cldemote %0" : : "m"(*static_cast<const char*>(address)));

@@ -73,9 +73,8 @@ inline void asymmetric_heavy_fence() noexcept { detail::heavy_fence(); }
 #endif
 
 /// Whether the light fence is free because membarrier(2) works here: Linux 4.14 or later, and not
-/// forbidden by a system-call filter when the program starts. Constant from then on. A program that
-/// installs such a filter later must be started with GYRE_MEMBARRIER=0 in the environment.
-/// Thread-safety: any thread.
+/// forbidden by a system-call filter when the program starts; constant from then on. Start programs
+/// that install such a filter later with GYRE_MEMBARRIER=0 in the environment. Any thread.
 bool asymmetric_fence_uses_membarrier() noexcept;
 
 }  // namespace gyre

@@ -51,8 +51,7 @@ class intrusive_list_node {
 ///
 /// Thread-safety: none.
 /// Lifetime: the list owns nothing; elements must outlive their stay in it.
-/// Complexity: O(1), but O(n) for clear(), assignment and destruction, which take all elements out;
-/// no member allocates or throws.
+/// Complexity: O(1), but O(n) for clear(), assignment and destruction; nothing allocates or throws.
 template <typename T, typename Node = intrusive_list_node>
 class intrusive_list {
  public:

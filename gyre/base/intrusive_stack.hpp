@@ -15,8 +15,7 @@ namespace gyre {
 ///
 /// Thread-safety: every member may be called from any thread; lock-free.
 /// Lifetime: the stack owns nothing; elements must outlive their stay in it.
-/// Complexity: push() is one compare-and-swap, repeated under contention; pop_all() is O(n). No
-/// member allocates or throws.
+/// Complexity: push() is one compare-and-swap, repeated under contention. No allocation.
 template <typename T, typename Node = intrusive_node>
 class atomic_intrusive_stack {
  public:

@@ -138,8 +138,7 @@ class runtime {
     return run_main(call(body));
   }
 
-  /// Begins the shutdown; before run(), the main task starts with a stop request. Idempotent.
-  /// Async-signal-safe.
+  /// Begins the shutdown; a later run() begins with a stop. Idempotent. Async-signal-safe.
   void shutdown() noexcept { sequence_.request(); }
   /// Begins the shutdown and skips to shutdown_phase::force. Async-signal-safe.
   void force_shutdown() noexcept { sequence_.force(); }
@@ -166,7 +165,7 @@ class runtime {
                 {.stop = stop_token(stop_in)});
   }
 
-  /// Posts `hook` to `where`, to be called once, when `phase` begins; at once if the phase has
+  /// Posts `hook` to `where`, which must outlive it, when `phase` begins; at once if the phase has
   /// begun, never if the shutdown does not reach it. The phase lasts until the hook has ended:
   /// - a hook that returns an awaitable, when that has completed;
   /// - a hook that takes a shutdown_step, when the step is done;
