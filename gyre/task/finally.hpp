@@ -39,7 +39,7 @@ task<> run_cleanup(Cleanup cleanup) {
 /// one. A stop does not reach `cleanup`; shielded(…, limit) around its awaits limits their time.
 ///
 /// Lifetime: rvalues are moved into the coroutine. With GCC 12 a lambda that captures by value
-/// needs a name, as in invoke(). A coroutine that is destroyed while it waits runs no clean-up.
+/// needs a name (see invoke()). A coroutine that is destroyed while it waits runs no clean-up.
 /// Errors: those of `body`, else those of `cleanup`. Without memory for the frames neither runs.
 /// Complexity: three coroutine frames, and one more if `body` is no task.
 template <awaitable Body, class Cleanup>

@@ -185,9 +185,8 @@ class callback_awaiter {
 
 /// A copyable promise of a T (an object or void), which reports the end of an operation to the
 /// coroutine that awaits from_callback(). All copies report for one operation, so that one fits
-/// into a std::function. The first report counts; later ones return false. If the last copy is
-/// destroyed without a report, the coroutine gets std::system_error
-/// (std::future_errc::broken_promise).
+/// into a std::function. The first report counts; later ones return false. Destroying the last copy
+/// without a report throws std::system_error (std::future_errc::broken_promise) in the coroutine.
 ///
 /// Thread-safety: several threads may report at once, through one object or through copies; other
 /// members as those of a std::shared_ptr.
@@ -256,8 +255,8 @@ class completion {
 /// Lifetime: the arguments of the operation, such as a buffer, must live until the operation ends;
 /// in the first form that may be long after the wait. A coroutine may be destroyed while it waits,
 /// unless a report is under way; later ones are dropped.
-/// Errors: those of `start`, reported ones; throws gyre::operation_cancelled if a stop ended the
-/// wait or the operation. `on_stop` must not throw.
+/// Errors: those of `start`, reported ones. Throws gyre::operation_cancelled if a stop ended the
+/// wait or made the operation report std::errc::operation_canceled. `on_stop` must not throw.
 /// Complexity: an allocation from the slab. With GCC 12 name the returned object: see invoke().
 template <class T = void, std::invocable<completion<T>> Start>
 [[nodiscard]] auto from_callback(Start start) {

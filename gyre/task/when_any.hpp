@@ -181,8 +181,9 @@ auto when_any_valid(task<Ts>&&... tasks) {
 /// Lifetime: the coroutine may be destroyed while it waits, on its executor, if no child is on
 /// another one (asserted in debug builds).
 /// Errors: that of the first; the values of others are then lost. Errors of those that were asked
-/// to stop are dropped. After a stop of the coroutine one with a value wins, and if none has a
-/// value, gyre::operation_cancelled is thrown. std::logic_error at once for an empty task.
+/// to stop are dropped. After a stop of the coroutine, one with a value wins over a cancelled
+/// first; if none has a value, throws gyre::operation_cancelled. Empty tasks: std::logic_error at
+/// once.
 /// Complexity: a coroutine frame, and one for each awaitable that is not a task.
 template <awaitable... Awaitables>
   requires(sizeof...(Awaitables) > 0)
