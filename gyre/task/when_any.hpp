@@ -180,10 +180,9 @@ auto when_any_valid(task<Ts>&&... tasks) {
 /// Thread-safety: starts the awaitables and resumes on the coroutine's executor.
 /// Lifetime: the coroutine may be destroyed while it waits, on its executor, if no child is on
 /// another one (asserted in debug builds).
-/// Errors: that of the first; the values of others are then lost. Errors of those that were asked
+/// Errors: that of the first; values of others are then lost. Errors of awaitables that were asked
 /// to stop are dropped. After a stop of the coroutine, one with a value wins over a cancelled
-/// first; if none has a value, throws gyre::operation_cancelled. Empty tasks: std::logic_error at
-/// once.
+/// first; without a value, throws gyre::operation_cancelled. Empty tasks: std::logic_error at once.
 /// Complexity: a coroutine frame, and one for each awaitable that is not a task.
 template <awaitable... Awaitables>
   requires(sizeof...(Awaitables) > 0)

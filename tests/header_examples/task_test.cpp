@@ -183,6 +183,14 @@ TEST(TaskExamples, FromCallbackGivesWhatIsReported) {
                std::system_error);
 }
 
+TEST(TaskExamples, FromCallbackCancelsAtAStop) {
+  device from;
+  std::vector<std::byte> room(8);
+  const auto first = gyre::sync_wait(gyre::when_any(read_async(from, room), gyre::yield()));
+  EXPECT_EQ(first.index, 1);
+  EXPECT_EQ(from.reported, nullptr);
+}
+
 // gyre/task/from_future.hpp
 gyre::task<std::string> await_future(std::future<std::string> future,
                                      gyre::thread_pool& blocking_pool) {
