@@ -97,7 +97,8 @@ class udp_server {
   using datagram_function =
       move_only_function<void(channel& by, std::span<const std::byte> bytes, const endpoint& from)>;
 
-  /// Throws std::invalid_argument if there is no loop, std::system_error for a loop without io.
+  /// Throws std::invalid_argument if there is no loop or one is null, std::system_error for a
+  /// loop without io.
   explicit udp_server(event_loop& loop, udp_server_options options = {});
   template <loop_group Group>
   explicit udp_server(Group& loops, udp_server_options options = {})

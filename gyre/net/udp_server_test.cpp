@@ -351,6 +351,12 @@ TEST_F(UdpServer, SaysThatItIsNotBoundYet) {
   }
 }
 
+TEST(UdpServerOnLoops, RefusesNoneAndANullOne) {
+  gyre::loop loop;
+  EXPECT_THROW(udp_server(std::vector<gyre::event_loop*>()), std::invalid_argument);
+  EXPECT_THROW(udp_server(std::vector<gyre::event_loop*>{&loop, nullptr}), std::invalid_argument);
+}
+
 TEST(UdpServerOnLoops, HasASocketOnEach) {
   gyre::loop_pool pool(2);
   std::atomic<int> on_loop[2] = {};
