@@ -5,7 +5,6 @@
 #include <gyre/base/slab.hpp>
 
 #include <functional>
-#include <optional>
 #include <stdexcept>
 
 namespace gyre::io {

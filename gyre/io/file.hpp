@@ -16,7 +16,6 @@
 #include <gyre/base/unique_fd.hpp>
 #include <gyre/io/buffer.hpp>
 #include <gyre/io/detail/file_operation.hpp>
-#include <gyre/io/detail/file_steps.hpp>
 #include <gyre/task/executor.hpp>
 
 #include <sys/types.h>

@@ -11,9 +11,6 @@
 #include <memory>
 #include <new>
 #include <stdexcept>
-#include <string>
-#include <string_view>
-#include <system_error>
 #include <utility>
 
 namespace gyre {

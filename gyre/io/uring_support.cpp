@@ -6,8 +6,6 @@
 #include <gyre/io/detail/buffer_ring.hpp>
 #include <gyre/io/detail/uring.hpp>
 
-#include <liburing.h>
-
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/eventfd.h>
@@ -16,11 +14,7 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <cerrno>
-#include <cstddef>
-#include <cstdint>
-#include <memory>
 #include <new>
 #include <stdexcept>
 #include <utility>

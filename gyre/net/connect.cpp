@@ -2,16 +2,14 @@
 #include <gyre/net/connect.hpp>
 
 #include <gyre/net/detail/connect_attempt.hpp>
-#include <gyre/net/detail/errors.hpp>
-#include <gyre/net/socket.hpp>
+#include <gyre/net/resolver.hpp>
+#include <gyre/sync/event.hpp>
 #include <gyre/task/as_expected.hpp>
 #include <gyre/task/detail/this_context.hpp>
 #include <gyre/task/scope.hpp>
 #include <gyre/task/with_timeout.hpp>
 
 #include <memory>
-#include <string>
-#include <system_error>
 #include <utility>
 
 namespace gyre::net {
@@ -51,6 +49,26 @@ event_loop& loop_of(const task_context& context) {
   fail(std::errc::operation_not_permitted, "gyre::net::connect: the coroutine runs on no loop");
 }
 
+void candidate_list::add(const std::vector<endpoint>& candidates) {
+  if (candidates.empty()) return;
+  if (known_.empty()) first_family_ = candidates.front().family();
+  for (const endpoint& each : candidates) {
+    if (known_.contains(each)) continue;
+    versions_[each.family() == first_family_ ? 0 : 1].candidates.push_back(each);
+  }
+  known_.insert(candidates.begin(), candidates.end());
+}
+
+std::optional<endpoint> candidate_list::next() {
+  for (const std::size_t which : {turn_, 1 - turn_}) {
+    version& from = versions_[which];
+    if (from.taken == from.candidates.size()) continue;
+    turn_ = 1 - which;
+    return from.candidates[from.taken++];
+  }
+  return std::nullopt;
+}
+
 }  // namespace detail
 
 task<tcp_stream> connect(event_loop& loop, endpoint to, connect_options options) {
@@ -73,89 +91,146 @@ task<tcp_stream> connect(endpoint to, connect_options options) {
   co_return co_await std::move(connecting);
 }
 
-namespace detail {
+namespace {
 
-void candidate_list::add(const std::vector<endpoint>& candidates) {
-  if (candidates.empty()) return;
-  if (known_.empty()) first_family_ = candidates.front().family();
-  for (const endpoint& each : candidates) {
-    if (known_.contains(each)) continue;
-    versions_[each.family() == first_family_ ? 0 : 1].candidates.push_back(each);
+/// Happy eyeballs (RFC 8305): attempts to connect to several addresses, each started some time
+/// after the one before, of which the first that succeeds wins. Lives in the frame of the coroutine
+/// that waits for all attempts. The loop's thread.
+class connection_race {
+ public:
+  connection_race(event_loop& loop, race_options options)
+      : loop_(loop), options_(std::move(options)) {}
+
+  /// As candidate_list::add().
+  void add(const std::vector<endpoint>& candidates) {
+    candidates_.add(candidates);
+    more_.set();
   }
-  known_.insert(candidates.begin(), candidates.end());
-}
-
-std::optional<endpoint> candidate_list::next() {
-  for (const std::size_t which : {turn_, 1 - turn_}) {
-    version& from = versions_[which];
-    if (from.taken == from.candidates.size()) continue;
-    turn_ = 1 - which;
-    return from.candidates[from.taken++];
+  bool has_candidates() const noexcept { return candidates_.has_known(); }
+  /// No others will be added.
+  void end_of_candidates() {
+    complete_ = true;
+    more_.set();
   }
-  return std::nullopt;
-}
-
-connection_race::connection_race(event_loop& loop, race_options options)
-    : loop_(loop), options_(std::move(options)) {}
-
-void connection_race::add(const std::vector<endpoint>& candidates) {
-  candidates_.add(candidates);
-  more_.set();
-}
-
-void connection_race::end_of_candidates() {
-  complete_ = true;
-  more_.set();
-}
-
-task<> connection_race::run(scope& attempts) {
-  for (;;) {
-    if (const std::optional<endpoint> to = candidates_.next()) {
-      one_ended_.reset();
-      attempts.spawn(loop_, attempt(*to, attempts));
-      auto ended = as_expected(with_timeout(one_ended_.wait(), options_.attempt_delay));
-      const auto waited = co_await std::move(ended);
-      if (!waited && waited.error() != std::errc::timed_out) co_return;
-    } else if (complete_) {
-      co_return;
-    } else {
-      more_.reset();  // earlier notifications have been dealt with
-      auto waiting = as_expected(more_.wait());
-      const auto waited = co_await std::move(waiting);
-      if (!waited) co_return;
+  /// Starts attempts in `attempts`, until one succeeds or all candidates have been tried. With the
+  /// first success the scope is asked to stop.
+  task<> run(scope& attempts) {
+    for (;;) {
+      if (const std::optional<endpoint> to = candidates_.next()) {
+        one_ended_.reset();
+        attempts.spawn(loop_, attempt(*to, attempts));
+        auto ended = as_expected(with_timeout(one_ended_.wait(), options_.attempt_delay));
+        const auto waited = co_await std::move(ended);
+        if (!waited && waited.error() != std::errc::timed_out) co_return;
+      } else if (complete_) {
+        co_return;
+      } else {
+        more_.reset();  // earlier notifications have been dealt with
+        auto waiting = as_expected(more_.wait());
+        const auto waited = co_await std::move(waiting);
+        if (!waited) co_return;
+      }
+      if (winner_) co_return;
     }
-    if (winner_) co_return;
   }
-}
-
-tcp_stream connection_race::result() {
-  if (winner_) return std::move(*winner_);
-  std::string what = "connect";
-  if (last_failed_.family() != address_family::none) what += ' ' + last_failed_.to_string();
-  throw std::system_error(error_, what);
-}
-
-task<> connection_race::attempt(endpoint to, scope& attempts) {
-  auto connecting = as_expected(connect(loop_, to, options_.each));
-  auto connected = co_await std::move(connecting);
-  if (!connected) {
-    error_ = connected.error();
-    last_failed_ = to;
-  } else if (!winner_) {
-    winner_ = std::move(*connected);
-    attempts.request_stop();
+  /// When the scope has ended: the connection, or throws the error of the last attempt that failed.
+  tcp_stream result() {
+    if (winner_) return std::move(*winner_);
+    std::string what = "connect";
+    if (last_failed_.family() != address_family::none) what += ' ' + last_failed_.to_string();
+    throw std::system_error(error_, what);
   }
-  one_ended_.set();
-  more_.set();
-}
 
-}  // namespace detail
+ private:
+  task<> attempt(endpoint to, scope& attempts) {
+    auto connecting = as_expected(connect(loop_, to, options_.each));
+    auto connected = co_await std::move(connecting);
+    if (!connected) {
+      error_ = connected.error();
+      last_failed_ = to;
+    } else if (!winner_) {
+      winner_ = std::move(*connected);
+      attempts.request_stop();
+    }
+    one_ended_.set();
+    more_.set();
+  }
+
+  event_loop& loop_;
+  race_options options_;
+  detail::candidate_list candidates_;
+  bool complete_ = false;
+  auto_reset_event one_ended_;
+  auto_reset_event more_;  // candidates, or that there are none; or a winner
+  std::optional<tcp_stream> winner_;
+  endpoint last_failed_;  // the last one
+  std::error_code error_ = detail::cancelled();
+};
+
+/// Looks a host up and connects to it, both at the same time (RFC 8305, sections 3 and 5). Lives in
+/// the frame of the coroutine that waits for it.
+class host_race {
+ public:
+  host_race(event_loop& loop, resolver& names, std::string host, service port, race_options options)
+      : loop_(loop),
+        names_(names),
+        host_(std::move(host)),
+        port_(port),
+        resolution_delay_(options.resolution_delay),
+        race_(loop, std::move(options)) {}
+
+  task<> run(scope& within) {
+    within.spawn(loop_, connect_early(within));
+    auto asking = as_expected(names_.resolve(host_, port_));
+    all_ = co_await std::move(asking);
+    if (*all_) race_.add(**all_);
+    race_.end_of_candidates();
+  }
+
+  tcp_stream result() {
+    if (!race_.has_candidates()) throw std::system_error(all_->error(), "resolve " + host_);
+    return race_.result();
+  }
+
+ private:
+  task<> connect_early(scope& within) {
+    if (!all_) {
+      auto asking = as_expected(
+          detail::resolver_access::resolve_first_family(names_, host_, port_, resolution_delay_));
+      const resolve_result first = co_await std::move(asking);
+      // If all are known by now, this adds none to them, and theirs is the order.
+      if (first) race_.add(*first);
+    }
+    task<> running = race_.run(within);
+    co_await std::move(running);
+  }
+
+  event_loop& loop_;
+  resolver& names_;
+  const std::string host_;
+  const service port_;
+  const std::chrono::nanoseconds resolution_delay_;
+  connection_race race_;
+  std::optional<resolve_result> all_;
+};
+
+}  // namespace
 
 task<tcp_stream> connect(event_loop& loop, std::vector<endpoint> candidates, race_options options) {
   if (candidates.empty()) detail::fail(std::errc::invalid_argument, "connect, without an address");
-  detail::connection_race race(loop, std::move(options));
+  connection_race race(loop, std::move(options));
   race.add(candidates);
   race.end_of_candidates();
+  auto run = [&](scope& within) { return race.run(within); };
+  auto all = with_scope(std::move(run));
+  co_await std::move(all);
+  co_return race.result();
+}
+
+task<tcp_stream> connect(resolver& names, std::string host, service port, race_options options) {
+  const task_context& context = co_await gyre::detail::this_context();
+  event_loop& loop = detail::loop_of(context);
+  host_race race(loop, names, std::move(host), port, std::move(options));
   auto run = [&](scope& within) { return race.run(within); };
   auto all = with_scope(std::move(run));
   co_await std::move(all);

@@ -6,13 +6,11 @@
 
 #include <netinet/in.h>
 #include <netinet/udp.h>
-#include <sys/socket.h>
 
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
 #include <memory>
-#include <utility>
 
 namespace gyre::net {
 

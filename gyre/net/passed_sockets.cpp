@@ -10,13 +10,11 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <optional>
 #include <string_view>
 #include <system_error>
-#include <utility>
 
 namespace gyre::net {
 namespace {

@@ -4,15 +4,12 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
 #include <cerrno>
-#include <chrono>
 #include <string>
-#include <system_error>
 #include <thread>
 
 namespace gyre::net {

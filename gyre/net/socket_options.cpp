@@ -3,13 +3,10 @@
 
 #include <gyre/base/error.hpp>
 
-#include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <sys/socket.h>
 
 #include <cerrno>
 #include <cstring>
-#include <system_error>
 #include <utility>
 
 namespace gyre::net {

@@ -2,19 +2,12 @@
 #include <gyre/net/tcp_client.hpp>
 
 #include <gyre/net/detail/client_core.hpp>
-#include <gyre/net/detail/connect_attempt.hpp>
-#include <gyre/net/detail/errors.hpp>
 
 #include <algorithm>
 #include <cerrno>
-#include <cstddef>
 #include <cstdio>
-#include <exception>
-#include <new>
-#include <optional>
 #include <random>
 #include <stdexcept>
-#include <utility>
 
 namespace gyre::net {
 namespace {

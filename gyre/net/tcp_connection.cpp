@@ -2,22 +2,15 @@
 // A connection's calls from the loop, beginning and end; tcp_connection_output.cpp sends.
 #include <gyre/net/tcp_connection.hpp>
 
-#include <gyre/io/backend.hpp>
 #include <gyre/io/error.hpp>
 #include <gyre/net/detail/connection_extra.hpp>
 #include <gyre/net/detail/connection_group.hpp>
-#include <gyre/net/detail/errors.hpp>
 #include <gyre/net/socket.hpp>
 
 #include <linux/sockios.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
-
-#include <algorithm>
-#include <cstddef>
-#include <new>
-#include <utility>
 
 namespace gyre::net {
 

@@ -8,13 +8,7 @@
 #include <gyre/net/detail/message_with_fds.hpp>
 #include <gyre/net/tcp_connection.hpp>
 
-#include <algorithm>
-#include <array>
-#include <cstddef>
 #include <iterator>
-#include <memory>
-#include <utility>
-#include <vector>
 
 namespace gyre::net {
 

@@ -1,30 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // How a connection sends: at once if it can, and what the kernel does not take waits in a queue.
 #include <gyre/base/error.hpp>
-#include <gyre/io/backend.hpp>
 #include <gyre/io/error.hpp>
 #include <gyre/net/detail/connection_extra.hpp>
 #include <gyre/net/detail/connection_group.hpp>
-#include <gyre/net/detail/errors.hpp>
 #include <gyre/net/detail/message_with_fds.hpp>
 #include <gyre/net/tcp_connection.hpp>
 
 #include <fcntl.h>
 #include <sys/stat.h>
-#include <sys/uio.h>
 
-#include <algorithm>
-#include <array>
 #include <cerrno>
-#include <chrono>
-#include <cstddef>
-#include <cstdint>
-#include <memory>
-#include <new>
-#include <span>
-#include <system_error>
-#include <utility>
-#include <vector>
 
 namespace gyre::net {
 namespace {

@@ -5,9 +5,6 @@
 #include <gyre/net/detail/connection_group.hpp>
 #include <gyre/net/tcp_connection.hpp>
 
-#include <optional>
-#include <utility>
-
 namespace gyre::net {
 
 tcp_connection_ref tcp_connection::ref() {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/net/tcp_listener.hpp>
 
+#include <fcntl.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -10,6 +11,49 @@
 
 namespace gyre::net {
 namespace detail {
+namespace {
+
+constexpr std::chrono::nanoseconds minimum_pause = std::chrono::milliseconds{1};
+
+unique_fd open_reserve() noexcept { return unique_fd(::open("/dev/null", O_RDONLY | O_CLOEXEC)); }
+
+bool is_out_of_descriptors(int error) noexcept { return error == EMFILE || error == ENFILE; }
+
+}  // namespace
+
+accept_policy::accept_policy(std::chrono::nanoseconds shortest,
+                             std::chrono::nanoseconds longest) noexcept
+    : reserve_(open_reserve()),
+      shortest_(std::max(shortest, minimum_pause)),
+      longest_(std::max(longest, shortest_)) {}
+
+bool accept_policy::is_exhaustion(int error) noexcept {
+  return is_out_of_descriptors(error) || error == ENOBUFS || error == ENOMEM;
+}
+
+accept_policy::pause accept_policy::begin_pause(int listening_fd, int error) noexcept {
+  const bool first = last_pause_ == std::chrono::nanoseconds::zero();
+  last_pause_ = first ? shortest_ : std::min(2 * last_pause_, longest_);
+  std::size_t refused = 0;
+  if (is_out_of_descriptors(error)) {
+    for (std::size_t left = most_refused_at_once; left > 0; --left) {
+      if (!refuse_one(listening_fd, refused)) break;
+    }
+  }
+  return {.length = last_pause_, .refused = refused, .first = first};
+}
+
+// Whether another connection may wait.
+bool accept_policy::refuse_one(int listening_fd, std::size_t& refused) noexcept {
+  reserve_.reset();
+  unique_fd connection(::accept4(listening_fd, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+  const int error = errno;
+  const bool accepted = static_cast<bool>(connection);
+  connection.reset();
+  reserve_ = open_reserve();
+  if (accepted) ++refused;
+  return accepted || (error != EAGAIN && !is_exhaustion(error));
+}
 
 listening_socket::listening_socket(event_loop& loop, socket listening)
     : open_descriptor(loop, listening.release(), io::handle_kind::socket) {}

@@ -2,8 +2,6 @@
 #include <gyre/net/tcp_server.hpp>
 
 #include <gyre/base/error.hpp>
-#include <gyre/io/descriptor.hpp>
-#include <gyre/net/detail/errors.hpp>
 #include <gyre/net/detail/server_core.hpp>
 #include <gyre/net/passed_sockets.hpp>
 
@@ -12,11 +10,8 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <chrono>
 #include <cstdio>
-#include <new>
 #include <stdexcept>
-#include <utility>
 
 namespace gyre::net {
 

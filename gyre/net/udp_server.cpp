@@ -9,9 +9,7 @@
 
 #include <algorithm>
 #include <chrono>
-#include <mutex>
 #include <stdexcept>
-#include <utility>
 
 namespace gyre::net {
 

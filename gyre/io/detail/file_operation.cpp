@@ -2,12 +2,224 @@
 #include <gyre/io/detail/file_operation.hpp>
 
 #include <gyre/io/backend.hpp>
+#include <gyre/io/file.hpp>
 #include <gyre/task/detail/transfer.hpp>
 
-#include <cerrno>
+#include <fcntl.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include <algorithm>
 #include <new>
 
-namespace gyre::io::detail {
+namespace gyre::io {
+namespace {
+
+std::int64_t call(const file_command& command) noexcept {
+  using enum file_call_kind;
+  switch (command.kind) {
+    case open: return ::open(static_cast<const char*>(command.memory), command.flags, command.mode);
+    case read:
+      return ::pread(command.fd, command.memory, command.size,
+                     static_cast<::off_t>(command.offset));
+    case write:
+      return ::pwrite(command.fd, command.memory, command.size,
+                      static_cast<::off_t>(command.offset));
+    case status:
+      return ::statx(command.fd, "", AT_EMPTY_PATH, STATX_BASIC_STATS,
+                     static_cast<struct ::statx*>(command.memory));
+    case sync: return ::fsync(command.fd);
+    case sync_data: return ::fdatasync(command.fd);
+    case truncate: return ::ftruncate(command.fd, static_cast<::off_t>(command.offset));
+    case close: return ::close(command.fd);
+  }
+  std::unreachable();
+}
+
+}  // namespace
+
+result perform(const file_command& command) noexcept {
+  for (;;) {
+    const result outcome = result::of_call(call(command));
+    if (outcome.error_number() != EINTR || command.kind == file_call_kind::close) return outcome;
+  }
+}
+
+namespace detail {
+namespace {
+
+// Nothing for a path that open(2) would take for a shorter one.
+file_steps::next open_path(const std::string& path, int flags, ::mode_t mode) noexcept {
+  if (path.contains('\0')) return {};
+  return file_command::open(path.c_str(), flags, mode);
+}
+
+::timespec time_of(const struct ::statx_timestamp& stamp) noexcept {
+  return {.tv_sec = stamp.tv_sec, .tv_nsec = stamp.tv_nsec};
+}
+
+struct ::stat stat_of(const struct ::statx& from) noexcept {
+  struct ::stat to{};
+  to.st_dev = ::makedev(from.stx_dev_major, from.stx_dev_minor);
+  to.st_ino = from.stx_ino;
+  to.st_mode = from.stx_mode;
+  to.st_nlink = from.stx_nlink;
+  to.st_uid = from.stx_uid;
+  to.st_gid = from.stx_gid;
+  to.st_rdev = ::makedev(from.stx_rdev_major, from.stx_rdev_minor);
+  to.st_size = static_cast<::off_t>(from.stx_size);
+  to.st_blksize = static_cast<::blksize_t>(from.stx_blksize);
+  to.st_blocks = static_cast<::blkcnt_t>(from.stx_blocks);
+  to.st_atim = time_of(from.stx_atime);
+  to.st_mtim = time_of(from.stx_mtime);
+  to.st_ctim = time_of(from.stx_ctime);
+  return to;
+}
+
+}  // namespace
+
+int flags_of(const open_options& options) noexcept {
+  if ((!options.read && !options.write) || (options.truncate && !options.write)) return 0;
+  int flags = O_CLOEXEC | (!options.write ? O_RDONLY : options.read ? O_RDWR : O_WRONLY);
+  if (options.create) flags |= O_CREAT;
+  if (options.create_new) flags |= O_CREAT | O_EXCL;
+  if (options.truncate) flags |= O_TRUNC;
+  if (options.append) flags |= O_APPEND;
+  return flags;
+}
+
+void perform(file_steps& steps) noexcept {
+  for (auto next = steps.begin(); next;) next = steps.advance(io::perform(*next));
+}
+
+bool suits_ring(int fd) noexcept {
+  if (fd < 0 || ::lseek(fd, 0, SEEK_CUR) < 0) return false;
+  const int flags = ::fcntl(fd, F_GETFL);
+  return flags >= 0 && (flags & O_NONBLOCK) == 0;
+}
+
+file_steps::next open_steps::begin() noexcept {
+  if (flags_ == 0) return fail(EINVAL);
+  const next opening = open_path(path_, flags_, mode_);
+  return opening ? opening : fail(EINVAL);
+}
+
+file_steps::next open_steps::advance(result outcome) noexcept {
+  if (!outcome) return fail(outcome.error_number());
+  opened_.reset(outcome.fd());
+  return {};
+}
+
+outcome_of<file> open_steps::outcome() noexcept {
+  if (failed()) return error();
+  return file(std::move(opened_), pool_);
+}
+
+file_steps::next read_steps::advance(result outcome) noexcept {
+  if (!outcome) return fail(outcome.error_number());
+  rest_ = rest_.subspan(outcome.count());
+  offset_ += outcome.count();
+  count_ += outcome.count();
+  return !whole_ || outcome.count() == 0 || rest_.empty() ? next() : read_rest();
+}
+
+file_steps::next write_steps::begin() noexcept {
+  if (rest_.empty()) return {};
+  return file_command::write(fd_, rest_, offset_);
+}
+
+file_steps::next write_steps::advance(result outcome) noexcept {
+  if (!outcome) return fail(outcome.error_number());
+  if (outcome.count() == 0) return fail(EIO);  // a device takes nothing, without an error
+  rest_ = rest_.subspan(outcome.count());
+  offset_ += outcome.count();
+  return begin();
+}
+
+outcome_of<struct ::stat> status_steps::outcome() const noexcept {
+  return value_or_error(stat_of(status_));
+}
+
+file_steps::next close_steps::begin() noexcept {
+  if (!fd_) return fail(EBADF);
+  return file_command::close(fd_.get());
+}
+
+// On Linux the descriptor is gone after every error.
+file_steps::next close_steps::advance(result outcome) noexcept {
+  const int error = outcome.error_number();
+  if (error != ECANCELED) static_cast<void>(fd_.release());
+  return error == EINTR ? next() : fail(error);
+}
+
+read_whole_steps::read_whole_steps(int fd, std::size_t limit) noexcept
+    : fd_(fd), limit_(std::min(limit, buffer_options().max_size - 1)) {}
+
+// The size is only a hint, so a file system need not be asked for its newest: files whose size the
+// system does not know, as in /proc, have the size zero.
+file_steps::next read_whole_steps::begin() noexcept try {
+  if (::lseek(fd_, 0, SEEK_CUR) < 0) return fail(errno);  // not a file
+  struct ::statx status;
+  if (::statx(fd_, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_SIZE, &status) < 0) {
+    return fail(errno);
+  }
+  if (status.stx_size > limit_) return fail(EFBIG);
+  // One byte more, which tells that the file ends or is too large.
+  all_ = buffer({.prepend = 0, .max_size = limit_ + 1});
+  if (status.stx_size > 0) all_.reserve(static_cast<std::size_t>(status.stx_size) + 1);
+  return read_more();
+} catch (const std::bad_alloc&) {
+  return fail(ENOMEM);
+}
+
+file_steps::next read_whole_steps::advance(result outcome) noexcept try {
+  if (!outcome) return fail(outcome.error_number());
+  if (outcome.count() == 0) return {};
+  all_.commit(outcome.count());
+  return all_.size() > limit_ ? fail(EFBIG) : read_more();
+} catch (const std::bad_alloc&) {
+  return fail(ENOMEM);
+}
+
+file_steps::next read_whole_steps::read_more() {
+  constexpr std::size_t least_read = std::size_t{16} << 10;
+  const std::size_t room = all_.tail_room();
+  const std::size_t count = room > 0 ? room : std::min(least_read, limit_ + 1 - all_.size());
+  return file_command::read(fd_, all_.prepare(count), all_.size());
+}
+
+file_steps::next read_path_steps::begin() noexcept {
+  const next opening = open_path(path_, O_RDONLY | O_CLOEXEC, 0);
+  return opening ? opening : fail(EINVAL);
+}
+
+file_steps::next read_path_steps::advance(result outcome) noexcept {
+  switch (stage_) {
+    case stage::opening:
+      if (!outcome) return fail(outcome.error_number());
+      stage_ = stage::reading;
+      closing_ = close_steps(unique_fd(outcome.fd()));
+      reading_ = read_whole_steps(outcome.fd(), limit_);
+      return read_or_close(reading_.begin());
+    case stage::reading: return read_or_close(reading_.advance(outcome));
+    case stage::closing: return closing_.advance(outcome);
+  }
+  std::unreachable();
+}
+
+file_steps::next read_path_steps::read_or_close(const next& reading) noexcept {
+  if (reading) return reading;
+  stage_ = stage::closing;
+  return closing_.begin();
+}
+
+outcome_of<buffer> read_path_steps::outcome() noexcept {
+  if (failed()) return error();
+  return reading_.outcome();
+}
+
+// --- The awaiter ---
+
 namespace {
 
 // The loop that a coroutine of `executor`, which runs now, may use; or null.
@@ -87,4 +299,5 @@ ring_operation::~ring_operation() {
   }
 }
 
-}  // namespace gyre::io::detail
+}  // namespace detail
+}  // namespace gyre::io

@@ -6,15 +6,12 @@
 
 #include <fcntl.h>
 #include <poll.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <limits>
-#include <span>
-#include <utility>
 
 namespace gyre::io::detail {
 namespace {

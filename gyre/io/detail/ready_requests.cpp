@@ -1,14 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/io/detail/ready_requests.hpp>
 
-#include <poll.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
 #include <cassert>
-#include <cerrno>
 
 namespace gyre::io::detail {
 namespace {

@@ -2,14 +2,9 @@
 // The completions of subscriptions, and the requests that wait for them.
 #include <gyre/io/detail/uring_requests.hpp>
 
-#include <gyre/base/unique_fd.hpp>
-
-#include <poll.h>
 #include <sys/socket.h>
 
 #include <cerrno>
-#include <span>
-#include <utility>
 
 namespace gyre::io::detail {
 namespace {

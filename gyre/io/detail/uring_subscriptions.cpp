@@ -3,13 +3,10 @@
 
 #include <gyre/base/error.hpp>
 
-#include <poll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 
-#include <algorithm>
 #include <cerrno>
-#include <utility>
 
 namespace gyre::io::detail {
 namespace {

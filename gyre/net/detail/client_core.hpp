@@ -3,24 +3,14 @@
 #pragma once
 
 #include <gyre/base/atomic.hpp>
-#include <gyre/base/detail/relaxed_counter.hpp>
-#include <gyre/exec/timer.hpp>
-#include <gyre/io/buffer.hpp>
 #include <gyre/io/descriptor.hpp>
-#include <gyre/io/request.hpp>
 #include <gyre/net/detail/byte_quota.hpp>
 #include <gyre/net/detail/connect_attempt.hpp>
 #include <gyre/net/detail/connection_group.hpp>
-#include <gyre/net/resolver.hpp>
 #include <gyre/net/tcp_client.hpp>
 
-#include <cstdint>
 #include <deque>
-#include <memory>
 #include <mutex>
-#include <optional>
-#include <string>
-#include <system_error>
 
 namespace gyre::net {
 

@@ -3,28 +3,16 @@
 #pragma once
 
 #include <gyre/exec/event_loop.hpp>
-#include <gyre/io/detail/open_descriptor.hpp>
 #include <gyre/io/detail/request_awaiter.hpp>
-#include <gyre/io/request.hpp>
 #include <gyre/net/connect.hpp>
 #include <gyre/net/detail/errors.hpp>
-#include <gyre/net/endpoint.hpp>
 #include <gyre/net/socket.hpp>
-#include <gyre/net/socket_options.hpp>
-#include <gyre/net/tcp_stream.hpp>
-#include <gyre/sync/event.hpp>
-#include <gyre/task/context.hpp>
-#include <gyre/task/scope.hpp>
-#include <gyre/task/task.hpp>
 
 #include <sys/socket.h>
 
 #include <array>
 #include <cstddef>
-#include <optional>
 #include <set>
-#include <system_error>
-#include <vector>
 
 namespace gyre::net::detail {
 
@@ -80,38 +68,6 @@ class candidate_list {
   address_family first_family_ = address_family::none;
   std::array<version, 2> versions_;  // the first one's, and the other
   std::size_t turn_ = 0;             // whose next is taken, if there is one
-};
-
-/// Happy eyeballs (RFC 8305): attempts to connect to several addresses, each started some time
-/// after the one before, of which the first that succeeds wins. Lives in the frame of the coroutine
-/// that waits for all attempts. The loop's thread.
-class connection_race {
- public:
-  connection_race(event_loop& loop, race_options options);
-
-  /// As candidate_list::add().
-  void add(const std::vector<endpoint>& candidates);
-  bool has_candidates() const noexcept { return candidates_.has_known(); }
-  /// No others will be added.
-  void end_of_candidates();
-  /// Starts attempts in `attempts`, until one succeeds or all candidates have been tried. With the
-  /// first success the scope is asked to stop.
-  task<> run(scope& attempts);
-  /// When the scope has ended: the connection, or throws the error of the last attempt that failed.
-  tcp_stream result();
-
- private:
-  task<> attempt(endpoint to, scope& attempts);
-
-  event_loop& loop_;
-  race_options options_;
-  candidate_list candidates_;
-  bool complete_ = false;
-  auto_reset_event one_ended_;
-  auto_reset_event more_;  // candidates, or that there are none; or a winner
-  std::optional<tcp_stream> winner_;
-  endpoint last_failed_;  // the last one
-  std::error_code error_ = cancelled();
 };
 
 }  // namespace gyre::net::detail

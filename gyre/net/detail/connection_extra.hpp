@@ -5,25 +5,16 @@
 #include <gyre/base/atomic.hpp>
 #include <gyre/base/clock.hpp>
 #include <gyre/base/timer_operation.hpp>
-#include <gyre/base/unique_fd.hpp>
-#include <gyre/io/buffer.hpp>
 #include <gyre/io/output_queue.hpp>
-#include <gyre/io/request.hpp>
 #include <gyre/net/detail/byte_quota.hpp>
 #include <gyre/net/tcp_connection.hpp>
 
 #include <sys/types.h>
-#include <sys/uio.h>
 
 #include <algorithm>
 #include <array>
-#include <chrono>
-#include <cstddef>
-#include <cstdint>
 #include <deque>
 #include <memory>
-#include <span>
-#include <vector>
 
 namespace gyre::net::detail {
 

@@ -2,7 +2,6 @@
 #include <gyre/net/detail/connection_group.hpp>
 
 #include <gyre/io/descriptor.hpp>
-#include <gyre/net/detail/errors.hpp>
 
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -10,7 +9,6 @@
 
 #include <algorithm>
 #include <cassert>
-#include <utility>
 
 namespace gyre::net::detail {
 namespace {

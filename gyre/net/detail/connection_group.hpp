@@ -4,10 +4,7 @@
 #pragma once
 
 #include <gyre/base/detail/relaxed_counter.hpp>
-#include <gyre/base/intrusive_list.hpp>
-#include <gyre/base/unique_fd.hpp>
 #include <gyre/exec/detail/deferred_release.hpp>
-#include <gyre/exec/event_loop.hpp>
 #include <gyre/exec/timer.hpp>
 #include <gyre/io/backend.hpp>
 #include <gyre/net/detail/callback_gate.hpp>
@@ -15,15 +12,10 @@
 #include <gyre/net/socket_options.hpp>
 #include <gyre/net/tcp_connection.hpp>
 
-#include <chrono>
-#include <cstddef>
-#include <cstdint>
 #include <exception>
 #include <limits>
 #include <memory>
 #include <new>
-#include <optional>
-#include <system_error>
 
 namespace gyre::net::detail {
 

@@ -7,10 +7,7 @@
 #include <sys/socket.h>
 
 #include <algorithm>
-#include <array>
 #include <bit>
-#include <cstddef>
-#include <cstdint>
 #include <utility>
 
 namespace gyre::net::detail {

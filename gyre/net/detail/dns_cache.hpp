@@ -3,16 +3,10 @@
 #pragma once
 
 #include <gyre/base/clock.hpp>
-#include <gyre/base/intrusive_list.hpp>
 #include <gyre/net/detail/dns_message.hpp>
 #include <gyre/net/resolver.hpp>
 
-#include <cstddef>
 #include <map>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
 
 namespace gyre::net::detail {
 

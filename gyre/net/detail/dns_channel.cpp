@@ -12,14 +12,9 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
-#include <cstddef>
 #include <cstring>
-#include <memory>
 #include <new>
 #include <span>
-#include <system_error>
-#include <utility>
 
 namespace gyre::net::detail {
 namespace {

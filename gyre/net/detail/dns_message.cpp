@@ -2,7 +2,6 @@
 #include <gyre/net/detail/dns_message.hpp>
 
 #include <gyre/net/detail/errors.hpp>
-#include <gyre/net/resolve_error.hpp>
 
 #include <ares.h>
 
@@ -12,15 +11,11 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <cstddef>
 #include <cstring>
 #include <iterator>
-#include <memory>
 #include <random>
 #include <ranges>
-#include <string_view>
 #include <tuple>
-#include <utility>
 
 namespace gyre::net::detail {
 namespace {

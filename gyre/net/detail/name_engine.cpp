@@ -3,15 +3,12 @@
 
 #include <gyre/net/detail/destination_order.hpp>
 #include <gyre/net/detail/errors.hpp>
-#include <gyre/net/detail/hosts_file.hpp>
 
 #include <ares.h>
 
 #include <algorithm>
 #include <cassert>
-#include <chrono>
 #include <new>
-#include <utility>
 
 namespace gyre::net::detail {
 

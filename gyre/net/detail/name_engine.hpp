@@ -3,8 +3,6 @@
 #pragma once
 
 #include <gyre/base/clock.hpp>
-#include <gyre/base/intrusive_list.hpp>
-#include <gyre/exec/event_loop.hpp>
 #include <gyre/exec/fd_watch.hpp>
 #include <gyre/exec/timer.hpp>
 #include <gyre/net/address.hpp>
@@ -13,18 +11,8 @@
 #include <gyre/net/detail/hosts_file.hpp>
 #include <gyre/net/resolver.hpp>
 
-#include <cstddef>
-#include <cstdint>
-#include <expected>
 #include <list>
 #include <map>
-#include <memory>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <system_error>
-#include <utility>
-#include <vector>
 
 // So that includers need no ares.h.
 struct ares_channeldata;

@@ -3,11 +3,8 @@
 #pragma once
 
 #include <gyre/base/atomic.hpp>
-#include <gyre/exec/detail/deferred_release.hpp>
 #include <gyre/exec/fd_watch.hpp>
-#include <gyre/exec/timer.hpp>
 #include <gyre/io/descriptor.hpp>
-#include <gyre/io/request.hpp>
 #include <gyre/net/detail/accept_policy.hpp>
 #include <gyre/net/detail/address_limits.hpp>
 #include <gyre/net/detail/byte_quota.hpp>
@@ -15,13 +12,8 @@
 #include <gyre/net/tcp_server.hpp>
 
 #include <atomic>
-#include <functional>
 #include <list>
-#include <memory>
 #include <mutex>
-#include <optional>
-#include <span>
-#include <vector>
 
 namespace gyre::net {
 

@@ -6,12 +6,8 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <cerrno>
 #include <cstring>
-#include <new>
-#include <string_view>
-#include <utility>
 
 namespace gyre::net {
 

@@ -12,15 +12,9 @@
 #include <gyre/net/socket.hpp>
 #include <gyre/net/udp_server.hpp>
 
-#include <sys/socket.h>
-#include <sys/uio.h>
-
 #include <array>
-#include <memory>
 #include <mutex>
 #include <optional>
-#include <span>
-#include <vector>
 
 namespace gyre::net::detail {
 
