@@ -25,6 +25,24 @@ std::uint32_t events_for(readiness interest, trigger mode) noexcept {
   return events;
 }
 
+// Ends a registration, and empties its events that have not been looked at. Fails where the
+// descriptor has been closed already; then the kernel has forgotten it too.
+void unregister(int epoll, int fd, std::uint64_t data, std::span<epoll_event> reported) noexcept {
+  epoll_event ignored{};
+  static_cast<void>(::epoll_ctl(epoll, EPOLL_CTL_DEL, fd, &ignored));
+  for (epoll_event& event : reported) {
+    if (event.data.u64 == data) event.data.u64 = 0;
+  }
+}
+
+// `operation`: EPOLL_CTL_ADD or EPOLL_CTL_MOD.
+void set_events(int epoll, int operation, int fd, std::uint32_t events, std::uint64_t data) {
+  epoll_event event{};
+  event.events = events;
+  event.data.u64 = data;
+  if (::epoll_ctl(epoll, operation, fd, &event) != 0) gyre::detail::throw_errno("epoll_ctl");
+}
+
 readiness readiness_of(std::uint32_t events) noexcept {
   readiness ready = readiness::none;
   if (events & EPOLLIN) ready = ready | readiness::readable;
@@ -63,14 +81,9 @@ void readiness_set::rewatch(readiness_operation& op, readiness interest, trigger
 
 void readiness_set::unwatch(readiness_operation& op) noexcept {
   if (!op.is_linked()) return;
-  // Fails where the descriptor has been closed already; then the kernel has forgotten it too.
-  epoll_event ignored{};
-  static_cast<void>(::epoll_ctl(epoll_, EPOLL_CTL_DEL, op.fd(), &ignored));
+  unregister(epoll_, op.fd(), reinterpret_cast<std::uintptr_t>(&op), reported_);
   op.unlink();
   --count_;
-  for (epoll_event& event : reported_) {
-    if (event.data.ptr == &op) event.data.ptr = nullptr;
-  }
 }
 
 void readiness_set::report(const epoll_event& event, std::size_t& completed) {
@@ -85,31 +98,21 @@ void readiness_set::report(const epoll_event& event, std::size_t& completed) {
 
 void readiness_set::control(int operation, readiness_operation& op, readiness interest,
                             trigger mode) const {
-  epoll_event event{};
-  event.events = events_for(interest, mode);
-  event.data.ptr = &op;
-  if (::epoll_ctl(epoll_, operation, op.fd(), &event) != 0) gyre::detail::throw_errno("epoll_ctl");
+  set_events(epoll_, operation, op.fd(), events_for(interest, mode),
+             reinterpret_cast<std::uintptr_t>(&op));
 }
 
 }  // namespace detail
 
 // Data that is there already epoll reports at once.
 void detail::epoll_requests::add(handle& watched) {
-  epoll_event event{};
-  event.events = EPOLLIN | EPOLLPRI | EPOLLOUT | EPOLLRDHUP | static_cast<std::uint32_t>(EPOLLET);
-  event.data.u64 = tagged(watched);
-  if (::epoll_ctl(epoll_, EPOLL_CTL_ADD, watched.fd(), &event) != 0) {
-    gyre::detail::throw_errno("epoll_ctl");
-  }
+  constexpr auto both_ways =
+      EPOLLIN | EPOLLPRI | EPOLLOUT | EPOLLRDHUP | static_cast<std::uint32_t>(EPOLLET);
+  set_events(epoll_, EPOLL_CTL_ADD, watched.fd(), both_ways, tagged(watched));
 }
 
 void detail::epoll_requests::remove(handle& watched) noexcept {
-  // Fails where the descriptor has been closed already; then the kernel has forgotten it too.
-  epoll_event ignored{};
-  static_cast<void>(::epoll_ctl(epoll_, EPOLL_CTL_DEL, watched.fd(), &ignored));
-  for (epoll_event& event : reported_) {
-    if (event.data.u64 == tagged(watched)) event.data.u64 = 0;
-  }
+  unregister(epoll_, watched.fd(), tagged(watched), reported_);
 }
 
 void detail::epoll_requests::use(int epoll) {
@@ -122,12 +125,7 @@ void detail::epoll_requests::use(int epoll) {
 void epoll_poller::open() {
   unique_fd epoll = detail::readiness_set::make_epoll();
   gyre::detail::wake_event wake;
-  epoll_event event{};
-  event.events = EPOLLIN | EPOLLET;
-  event.data.ptr = nullptr;
-  if (::epoll_ctl(epoll.get(), EPOLL_CTL_ADD, wake.fd(), &event) != 0) {
-    gyre::detail::throw_errno("epoll_ctl");
-  }
+  set_events(epoll.get(), EPOLL_CTL_ADD, wake.fd(), EPOLLIN | EPOLLET, 0);
   epoll_ = std::move(epoll);
   wake_.emplace(std::move(wake));
   watches_.use(epoll_.get());

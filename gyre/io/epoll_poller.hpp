@@ -3,20 +3,14 @@
 #pragma once
 
 #include <gyre/base/detail/wake_event.hpp>
-#include <gyre/base/unique_fd.hpp>
-#include <gyre/exec/poller.hpp>
 #include <gyre/io/detail/readiness_set.hpp>
 #include <gyre/io/detail/ready_requests.hpp>
 #include <gyre/io/detail/thread_parker.hpp>
 
-#include <sys/epoll.h>
-
 #include <array>
 #include <cerrno>
-#include <cstddef>
 #include <cstdint>
 #include <optional>
-#include <span>
 
 namespace gyre::io {
 

@@ -47,25 +47,21 @@ void receive_memory::deallocate(block& unused) noexcept {
   ::operator delete(&unused, std::align_val_t{alignof(block)});
 }
 
-void receive_memory::give_back(detail::receive_block& returned) noexcept {
-  auto& own = static_cast<block&>(returned);
-  own.home->take_back(own);
-}
-
-void receive_memory::take_back(block& returned) noexcept {
+void receive_memory::give_back(detail::receive_block& block_returned) noexcept {
+  auto& returned = static_cast<block&>(block_returned);
+  receive_memory& self = *returned.home;
   returned.used = 0;
-  if (&returned != current_) {
+  if (&returned != self.current_) {
     // The newest first: it is the warmest in the cache.
-    if (free_count_ < most_free) {
-      free_.push_front(returned);
-      ++free_count_;
+    if (self.free_count_ < most_free) {
+      self.free_.push_front(returned);
+      ++self.free_count_;
     } else {
-      deallocate(returned);
+      self.deallocate(returned);
     }
   }
-  if (!exhausted_) return;
-  exhausted_ = false;
-  if (on_return_ != nullptr) on_return_(context_);
+  if (!std::exchange(self.exhausted_, false)) return;
+  if (self.on_return_ != nullptr) self.on_return_(self.context_);
 }
 
 }  // namespace gyre::io

@@ -127,14 +127,12 @@ class receive_memory {
 
   static constexpr std::size_t alignment = 64;
   static constexpr std::size_t least_room = 16 * 1024;
-
   static constexpr std::size_t most_free = 2;  // blocks that are kept unused
 
   std::span<std::byte> next_block() noexcept;
   block* allocate() noexcept;
   void deallocate(block& unused) noexcept;
   static void give_back(detail::receive_block& returned) noexcept;
-  void take_back(block& returned) noexcept;
 
   block* current_ = nullptr;
   std::size_t block_size_;

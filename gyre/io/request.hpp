@@ -140,12 +140,12 @@ enum class request_kind : std::uint8_t {
 /// Thread-safety: as backend.
 /// Lifetime: the request and the memory that it names must stay where they are from
 /// backend::start() until the callback is called, or backend::cancel() or detach() returns. The
-/// callback may destroy the request, or start it again.
+/// callback may destroy the request, or start it again. A copy is another request, which has not
+/// been started.
 class request {
  public:
   using function = void (*)(request&, result);
 
-  request(const request&) = delete;
   request& operator=(const request&) = delete;
 
   request_kind kind() const noexcept { return kind_; }
@@ -162,7 +162,10 @@ class request {
  protected:
   request(handle& target, request_kind kind, function callback, bool repeats = false) noexcept
       : target_(&target), callback_(callback), kind_(kind), repeats_(repeats) {}
+  request(const request&) = default;
   ~request() = default;
+  /// Before it is started.
+  void set_callback(function callback) noexcept { callback_ = callback; }
 
  private:
   handle* target_;

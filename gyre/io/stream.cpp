@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <climits>
 #include <csignal>
 #include <cstring>
@@ -34,6 +35,45 @@ pipe make_pipe(event_loop& loop) {
 }
 
 namespace detail {
+namespace {
+
+// A handle that is detached forgets them.
+std::array<request*, 2> requests_under_way(const handle& target) noexcept {
+  return {target.reader, target.writer};
+}
+
+void cancel_all(std::span<request* const> requests) {
+  for (request* const each : requests) {
+    if (each != nullptr) each->complete(result::failure(ECANCELED));
+  }
+}
+
+}  // namespace
+
+void open_descriptor::close() noexcept {
+  const auto requests = requests_under_way(handle());
+  descriptor::close();
+  cancel_all(requests);
+}
+
+unique_fd open_descriptor::release() noexcept {
+  const auto requests = requests_under_way(handle());
+  unique_fd released = descriptor::release();
+  cancel_all(requests);
+  return released;
+}
+
+handle& target_of(open_descriptor* descriptor) noexcept {
+  static io::handle none;
+  return descriptor != nullptr ? descriptor->handle() : none;
+}
+
+open_descriptor& opened(const owned_descriptor& descriptor, const char* operation) {
+  if (descriptor == nullptr || !descriptor->is_open()) {
+    gyre::detail::throw_system_error(EBADF, operation);
+  }
+  return *descriptor;
+}
 
 void throw_failure(std::error_code error, const task_context* context, refusal reason,
                    const char* operation) {

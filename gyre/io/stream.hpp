@@ -13,7 +13,6 @@
 #include <gyre/base/unique_fd.hpp>
 #include <gyre/exec/event_loop.hpp>
 #include <gyre/io/buffer.hpp>
-#include <gyre/io/detail/open_descriptor.hpp>
 #include <gyre/io/detail/request_awaiter.hpp>
 #include <gyre/io/detail/stream_operations.hpp>
 #include <gyre/io/received.hpp>

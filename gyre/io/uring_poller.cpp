@@ -211,14 +211,10 @@ void uring_poller::serve(const io_uring_cqe& completion, std::size_t& completed)
   note_completion(tag);
   if (tag == wake_tag) wake_.lower();
   if (tag == watches_tag) {
-    look_at_watches();
+    const int found = ::epoll_wait(epoll_.get(), events_.data(), static_cast<int>(most_events), 0);
+    if (found > 0) reported_ = std::span(events_).first(static_cast<std::size_t>(found));
     report_watches(completed);
   }
-}
-
-void uring_poller::look_at_watches() noexcept {
-  const int found = ::epoll_wait(epoll_.get(), events_.data(), static_cast<int>(most_events), 0);
-  if (found > 0) reported_ = std::span(events_).first(static_cast<std::size_t>(found));
 }
 
 bool uring_poller::report_watches(std::size_t& completed) {

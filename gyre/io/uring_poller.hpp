@@ -3,22 +3,13 @@
 #pragma once
 
 #include <gyre/base/detail/wake_event.hpp>
-#include <gyre/base/unique_fd.hpp>
-#include <gyre/exec/poller.hpp>
 #include <gyre/io/detail/file_ring.hpp>
 #include <gyre/io/detail/readiness_set.hpp>
 #include <gyre/io/detail/thread_parker.hpp>
-#include <gyre/io/detail/uring.hpp>
 #include <gyre/io/detail/uring_requests.hpp>
 #include <gyre/io/uring_support.hpp>
 
-#include <sys/epoll.h>
-
-#include <array>
-#include <cstddef>
 #include <cstdint>
-#include <optional>
-#include <span>
 
 namespace gyre::io {
 
@@ -33,7 +24,7 @@ namespace gyre::io {
 /// returns, so that another thread may run the loop next. poll(), run_once(), run_for() and
 /// run_until() do not: if another thread then runs the loop, it makes a new ring (some 50 us), and
 /// the kernel releases descriptors that were closed since, and their ports, a moment later.
-class uring_poller final : public poller, private detail::uring_owner {
+class uring_poller final : public poller {
  public:
   /// Uses those of `features` that are true, and no others; the kernel must have them. Throws
   /// std::system_error (EMFILE, ENFILE, ENOMEM, EPERM, ENOSYS), std::bad_alloc.
@@ -57,8 +48,10 @@ class uring_poller final : public poller, private detail::uring_owner {
  private:
   static constexpr std::size_t most_events = 256;
 
-  void abandon_ring() noexcept override;
-  file_service* files() noexcept override;
+  friend detail::uring_requests;
+  /// Closes the ring, which ends all subscriptions.
+  void abandon_ring() noexcept;
+  file_service* files() noexcept;
   void save_completions() noexcept;
   void note_completion(std::uint8_t tag) noexcept;
   void open_ring();
@@ -71,7 +64,6 @@ class uring_poller final : public poller, private detail::uring_owner {
   bool watch_descriptors() noexcept;
   bool watch_descriptor(int fd, std::uint8_t tag) noexcept;
   void serve(const io_uring_cqe& completion, std::size_t& completed);
-  void look_at_watches() noexcept;
   bool report_watches(std::size_t& completed);
   bool serve_ring(std::size_t& completed);
 

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <gyre/exec/event_loop.hpp>
-#include <gyre/io/detail/open_descriptor.hpp>
 #include <gyre/io/detail/request_awaiter.hpp>
 #include <gyre/io/detail/stream_operations.hpp>
 #include <gyre/net/datagram_batch.hpp>

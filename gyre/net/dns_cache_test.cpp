@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tests of the cache of name servers' answers, with a scripted clock.
-#include <gyre/net/detail/dns_cache.hpp>
+#include <gyre/net/detail/name_engine.hpp>
 
 #include <gtest/gtest.h>
 

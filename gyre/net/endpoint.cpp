@@ -30,9 +30,6 @@ std::expected<endpoint, std::error_code> parse_unix(std::string_view name) {
 
 }  // namespace
 
-endpoint::endpoint(const ip_address& address, std::uint16_t port) noexcept
-    : endpoint(address, port, 0) {}
-
 endpoint::endpoint(const ip_address& address, std::uint16_t port, std::uint32_t flow) noexcept
     : storage_{} {
   const auto bytes = address.bytes();

@@ -41,10 +41,9 @@ enum class address_family : sa_family_t {
 class endpoint {
  public:
   endpoint() noexcept : storage_{}, size_(0) {}
-  /// The port is in host order; port 0 lets the kernel choose when a server binds.
-  endpoint(const ip_address& address, std::uint16_t port) noexcept;
-  /// As above, with an IPv6 flow label (20 bits, host order; not checked), which IPv4 ignores.
-  endpoint(const ip_address& address, std::uint16_t port, std::uint32_t flow) noexcept;
+  /// The port is in host order; port 0 lets the kernel choose when a server binds. `flow`: an IPv6
+  /// flow label (20 bits, host order; not checked), which IPv4 ignores.
+  endpoint(const ip_address& address, std::uint16_t port, std::uint32_t flow = 0) noexcept;
 
   /// A Unix socket in the file system. Throws std::system_error: std::errc::filename_too_long
   /// beyond 107 bytes, std::errc::invalid_argument for an empty path or one with a zero byte. A

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/net/passed_sockets.hpp>
 
+#include <gyre/base/endian.hpp>
 #include <gyre/base/error.hpp>
 #include <gyre/io/buffer.hpp>
 #include <gyre/io/descriptor.hpp>
@@ -9,6 +10,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <cstdint>
 #include <cstdlib>
@@ -22,8 +24,7 @@ namespace {
 using detail::fail;
 
 constexpr int first_passed = 3;  // SD_LISTEN_FDS_START
-constexpr char separator = ':';
-constexpr std::size_t size_bytes = 4;
+constexpr std::string_view separator = ":";
 constexpr std::size_t most_name_bytes = 64 << 10;
 
 // The result of getenv(), valid until the variable is changed.
@@ -34,17 +35,7 @@ std::optional<std::string> taken_variable(const char* name) {
 }
 
 std::string next_name(std::string_view& names) {
-  const std::size_t end = names.find(separator);
-  std::string name(names.substr(0, end));
-  names.remove_prefix(end == std::string_view::npos ? names.size() : end + 1);
-  return name;
-}
-
-std::size_t size_of_names(std::span<const std::byte> header) {
-  std::size_t size = 0;
-  for (const std::byte each : header) size = size << 8 | std::to_integer<std::size_t>(each);
-  if (size > most_name_bytes) fail(std::errc::protocol_error, "receive_sockets: names");
-  return size;
+  return std::string(detail::take_until(names, separator));
 }
 
 std::vector<passed_socket> named(std::vector<unique_fd> fds, std::string_view names) {
@@ -93,27 +84,27 @@ task<> send_sockets(unix_stream& to, std::span<const passed_socket> sockets) {
     fds.push_back(each.passed.fd());
   }
   if (names.size() > most_name_bytes) fail(std::errc::invalid_argument, "send_sockets: names");
-  std::string message;
-  for (int shift = 24; shift >= 0; shift -= 8) {
-    message += static_cast<char>(names.size() >> shift & 0xff);
-  }
-  message += names;
-  const auto bytes = std::as_bytes(std::span(message));
-  task<std::size_t> sending = to.send_fds(bytes, fds);
+  io::buffer message;
+  message.append(static_cast<std::uint32_t>(names.size()));
+  message.append(names);
+  task<std::size_t> sending = to.send_fds(message.bytes(), fds);
   const std::size_t sent = co_await std::move(sending);
-  auto rest = to.write_all(bytes.subspan(sent));
+  message.consume(sent);
+  auto rest = to.write_all(message.bytes());
   co_await std::move(rest);
 }
 
 task<std::vector<passed_socket>> receive_sockets(unix_stream& from) {
-  io::buffer size;
-  const std::span<std::byte> header = size.prepare(size_bytes);
+  std::array<std::byte, sizeof(std::uint32_t)> size;
+  const std::span<std::byte> header(size);
   task<bytes_and_fds> receiving = from.receive_fds(header);
   bytes_and_fds first = co_await std::move(receiving);
   if (first.size == 0) fail(std::errc::protocol_error, "receive_sockets: nothing came");
   auto completing = from.read_exactly(header.subspan(first.size));
   co_await std::move(completing);
-  std::string names(size_of_names(header), '\0');
+  const auto name_bytes = load_be<std::uint32_t>(size.data());
+  if (name_bytes > most_name_bytes) fail(std::errc::protocol_error, "receive_sockets: names");
+  std::string names(name_bytes, '\0');
   auto reading = from.read_exactly(std::as_writable_bytes(std::span(names)));
   co_await std::move(reading);
   co_return named(std::move(first.fds), names);

@@ -38,12 +38,7 @@ std::size_t number_in(std::string_view bytes) {
 }
 
 // Version 1: words with one blank between them.
-std::string_view take_word(std::string_view& line) {
-  const std::size_t end = line.find(' ');
-  const std::string_view word = line.substr(0, end);
-  line.remove_prefix(end == std::string_view::npos ? line.size() : end + 1);
-  return word;
-}
+std::string_view take_word(std::string_view& line) { return detail::take_until(line, " "); }
 
 std::optional<std::uint16_t> parse_port(std::string_view text) {
   if (text.size() > 1 && text.front() == '0') return std::nullopt;

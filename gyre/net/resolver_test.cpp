@@ -5,9 +5,8 @@
 #include <gyre/exec/loop.hpp>
 #include <gyre/exec/loop_thread.hpp>
 #include <gyre/exec/sync_wait.hpp>
-#include <gyre/net/detail/destination_order.hpp>
 #include <gyre/net/detail/dns_message.hpp>
-#include <gyre/net/detail/hosts_file.hpp>
+#include <gyre/net/detail/name_engine.hpp>
 #include <gyre/pool/thread_pool.hpp>
 #include <gyre/task/as_expected.hpp>
 #include <gyre/task/schedule.hpp>

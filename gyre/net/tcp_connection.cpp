@@ -19,7 +19,7 @@ tcp_connection::tcp_connection(detail::connection_group& group, int fd, std::uin
     // On a Unix socket, recv stops behind bytes that came with descriptors.
     : io::handle(fd, peer.is_ip() ? io::handle_kind::stream_socket : io::handle_kind::socket),
       group_(&group),
-      receiving_(*this, &tcp_connection::on_received, io::repeat::until_cancelled),
+      receiving_(*this, &on_done<&tcp_connection::received>, io::repeat::until_cancelled),
       id_(id),
       peer_address_(peer.is_ip() ? peer.address() : ip_address()),
       peer_port_(peer.port()),
@@ -59,7 +59,7 @@ void tcp_connection::on_timer(timer_operation& timer) {
 }
 
 detail::connection_extra::connection_extra(tcp_connection& owner) noexcept
-    : writing(owner, {}, &tcp_connection::on_written),
+    : writing(owner, {}, &tcp_connection::on_done<&tcp_connection::written>),
       timer(owner, &tcp_connection::on_timer<&tcp_connection::timer_expired>),
       message_timer(owner, &tcp_connection::on_timer<&tcp_connection::message_timer_expired>),
       write_timer(owner, &tcp_connection::on_timer<&tcp_connection::write_timer_expired>) {}
@@ -75,20 +75,17 @@ void tcp_connection::begin() {
   idle_since_ = group_->idle_clock();
   from_loop([this] {
     prepare_for_descriptors();
-    if (is_open()) start_receiving();
+    start_receiving();
     if (auto& connected = group_->handlers().connected) connected(*this);
   });
 }
 
-void tcp_connection::on_received(io::request& request, io::result result) {
-  auto& self = static_cast<tcp_connection&>(request.target());
-  self.from_loop([&self, result] {
-    if (!result) return self.receiving_failed(result.error());
-    if (result.count() == 0) return self.on_peer_end();
-    // Given back when the message has been dealt with, so that the next comes to the same place.
-    const io::received data = std::move(self.receiving_.data);
-    self.receive(data.bytes());
-  });
+void tcp_connection::received(io::result result) {
+  if (!result) return receiving_failed(result.error());
+  if (result.count() == 0) return on_peer_end();
+  // Given back when the message has been dealt with, so that the next comes to the same place.
+  const io::received data = std::move(receiving_.data);
+  receive(data.bytes());
 }
 
 void tcp_connection::receiving_failed(std::error_code why) noexcept {
@@ -126,7 +123,7 @@ void tcp_connection::keep_rest(std::span<const std::byte> unconsumed) {
   rest.append(unconsumed);
   const connection_options& limits = group_->options();
   if (rest.size() > limits.input_limit || !update_held_bytes()) {
-    return end(std::make_error_code(std::errc::no_buffer_space), ending::reset);
+    return abort(std::make_error_code(std::errc::no_buffer_space));
   }
   detail::connection_extra& own = *extra_;
   if (own.message_timer.linked() || limits.message_timeout.count() == 0) return;
@@ -165,7 +162,7 @@ void tcp_connection::deliver_rest() {
     group_->count_received(0);
     receive_after_rest({});
   }
-  if (is_open() && !reading_paused() && !peer_done_ && !handle::reading()) start_receiving();
+  start_receiving();
 }
 
 void tcp_connection::on_peer_end() {
@@ -216,7 +213,7 @@ void tcp_connection::closing_timer_expired() {
     const steady_time next = loop().deadline_after(own.timer.quarter());
     loop().start_timer(own.timer, std::min(next, own.close_by));
   } else if (phase_ == phase::flushing) {
-    end(std::make_error_code(std::errc::timed_out), ending::reset);
+    abort(std::make_error_code(std::errc::timed_out));
   } else if (bytes_in_kernel() > 1) {  // which it goes on sending
     end(std::make_error_code(std::errc::timed_out), ending::in_order);
   } else {
@@ -274,6 +271,7 @@ void tcp_connection::finish() {
 // --- What the program calls ---
 
 void tcp_connection::start_receiving() noexcept {
+  if (!is_open() || reading_paused() || peer_done_ || handle::reading()) return;
   if (extra_ != nullptr && extra_->descriptors != nullptr) {
     if (io().start(extra_->descriptors->readable)) schedule(call::readable);
   } else {
@@ -294,7 +292,7 @@ void tcp_connection::resume(pausers why) noexcept {
   if (reading_paused()) return;
   if (phase_ == phase::open) {
     schedule(call::message);  // a message callback that calls this has not left it yet
-  } else if (is_open() && !peer_done_) {
+  } else {
     start_receiving();
   }
 }
@@ -325,7 +323,7 @@ void tcp_connection::close(std::chrono::nanoseconds timeout,
   try {
     limit_closing(timeout, timeout.count() > 0 ? limit : timeout);
   } catch (const std::bad_alloc&) {
-    end(detail::no_memory(), ending::reset);
+    abort(detail::no_memory());
   }
 }
 

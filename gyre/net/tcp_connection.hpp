@@ -228,16 +228,15 @@ class alignas(64) tcp_connection : private io::handle {
   tcp_connection(detail::connection_group& group, int fd, std::uint64_t id, const endpoint& peer);
   ~tcp_connection();
 
-  static void on_received(io::request& request, io::result result);
-  static void on_written(io::request& request, io::result result);
-  static void on_writable(io::request& request, io::result result);
-  static void on_readable(io::request& request, io::result result);
+  template <void (tcp_connection::*Done)(io::result)>
+  static void on_done(io::request& request, io::result result);
   template <void (tcp_connection::*Expired)()>
   static void on_timer(timer_operation& timer);
   static void on_scheduled(operation& scheduled);
 
   // Receiving.
   void begin();
+  void received(io::result result);
   void receive(std::span<const std::byte> bytes);
   void receive_after_rest(std::span<const std::byte> bytes);
   void keep_rest(std::span<const std::byte> rest);
@@ -261,6 +260,8 @@ class alignas(64) tcp_connection : private io::handle {
   void consume_output(std::size_t bytes) noexcept;
   void schedule_water_mark(call due, call other) noexcept;
   void flush() noexcept;
+  void written(io::result result);
+  bool refuse(std::error_code why) noexcept;
   void sending_failed(std::error_code why) noexcept;
   bool has_failed() const noexcept { return static_cast<bool>(why_); }
 
@@ -276,6 +277,7 @@ class alignas(64) tcp_connection : private io::handle {
   std::error_code send_file_part(bool& done) noexcept;
   std::error_code send_descriptors(bool& done) noexcept;
   void prepare_for_descriptors();
+  void readable(io::result result);
   void receive_with_descriptors();
   bool keep_descriptors(std::vector<unique_fd> came);
 

@@ -12,44 +12,7 @@
 
 namespace gyre::net {
 
-// --- The queue of attachments ---
-
 namespace detail {
-namespace {
-
-std::size_t descriptors_of(const output_attachment& one) noexcept {
-  return one.fds.size() + (one.file ? 1 : 0);
-}
-
-}  // namespace
-
-void attached_output::add(output_attachment added, std::size_t queued) {
-  added.bytes_before = queued - bytes_before_;
-  items_.push_back(std::move(added));
-  bytes_before_ = queued;
-  descriptors_ += descriptors_of(items_.back());
-}
-
-void attached_output::remove_first() noexcept {
-  descriptors_ -= descriptors_of(items_.front());
-  items_.pop_front();
-}
-
-void attached_output::clear() noexcept {
-  items_.clear();
-  bytes_before_ = descriptors_ = 0;
-}
-
-void attached_output::consume(std::size_t bytes) noexcept {
-  if (items_.empty()) return;
-  items_.front().bytes_before -= bytes;
-  bytes_before_ -= bytes;
-}
-
-std::size_t attached_output::next_bytes() const noexcept {
-  const std::size_t next = is_due() ? 1 : 0;
-  return next < items_.size() ? items_[next].bytes_before : std::numeric_limits<std::size_t>::max();
-}
 
 std::span<iovec> first_bytes(std::span<iovec> pieces, std::size_t bytes) noexcept {
   for (std::size_t i = 0; i < pieces.size(); ++i) {
@@ -87,10 +50,7 @@ bool tcp_connection::send_attachment() noexcept {
       sending_failed(failed);  // the peer has gone, and may have sent something before
       return false;
     }
-    if (failed) {
-      end(failed, ending::reset);  // only a reset tells the peer that it waits in vain
-      return false;
-    }
+    if (failed) return refuse(failed);  // only a reset tells the peer that it waits in vain
     if (done) return true;
     const std::optional<io::result> result = io().start(attached.room);
     if (!result) return false;
@@ -135,21 +95,13 @@ std::error_code tcp_connection::send_descriptors(bool& done) noexcept {
   return {};
 }
 
-void tcp_connection::on_writable(io::request& request, io::result result) {
-  auto& self = static_cast<tcp_connection&>(request.target());
-  self.from_loop([&self, result] {
-    if (!result) return self.sending_failed(result.error());
-    self.flush();
-  });
-}
-
 // --- Receiving ---
 
 void tcp_connection::prepare_for_descriptors() {
   if (peer_is_ip_ || group_->options().fd_limit == 0) return;
   io::handle& self = *this;  // make_unique() may not see the base
   extra().descriptors =
-      std::make_unique<detail::descriptor_input>(self, &tcp_connection::on_readable);
+      std::make_unique<detail::descriptor_input>(self, &on_done<&tcp_connection::readable>);
 }
 
 std::vector<unique_fd> tcp_connection::take_fds() noexcept {
@@ -157,12 +109,9 @@ std::vector<unique_fd> tcp_connection::take_fds() noexcept {
   return std::exchange(extra_->descriptors->fds, {});
 }
 
-void tcp_connection::on_readable(io::request& request, io::result result) {
-  auto& self = static_cast<tcp_connection&>(request.target());
-  self.from_loop([&self, result] {
-    if (!result) return self.receiving_failed(result.error());
-    self.receive_with_descriptors();
-  });
+void tcp_connection::readable(io::result result) {
+  if (!result) return receiving_failed(result.error());
+  receive_with_descriptors();
 }
 
 void tcp_connection::receive_with_descriptors() {
@@ -178,11 +127,11 @@ void tcp_connection::receive_with_descriptors() {
     if (came.count() == 0) return on_peer_end();
     io().charge(came.count());
     if (message.is_truncated() || !keep_descriptors(std::move(fds))) {
-      return end(std::make_error_code(std::errc::too_many_files_open), ending::reset);
+      return abort(std::make_error_code(std::errc::too_many_files_open));
     }
     receive(std::span(room).first(came.count()));
   }
-  if (is_open() && !reading_paused() && !peer_done_ && !handle::reading()) start_receiving();
+  start_receiving();
 }
 
 // False if too many descriptors would wait for the program. A closed connection drops them.

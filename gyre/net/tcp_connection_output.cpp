@@ -140,7 +140,7 @@ detail::attached_output& tcp_connection::attached() {
   auto& attached = extra().attached;
   if (attached == nullptr) {
     io::handle& self = *this;  // make_unique() may not see the base
-    attached = std::make_unique<detail::attached_output>(self, &tcp_connection::on_writable);
+    attached = std::make_unique<detail::attached_output>(self, &on_done<&tcp_connection::written>);
   }
   return *attached;
 }
@@ -178,10 +178,7 @@ bool tcp_connection::send_fds(std::span<const std::byte> bytes, std::span<const 
     if (taken > 0) fds = {};
   }
   std::vector<unique_fd> copies = copies_of(fds);
-  if (copies.size() < fds.size()) {
-    end({errno, std::system_category()}, ending::reset);
-    return false;
-  }
+  if (copies.size() < fds.size()) return refuse({errno, std::system_category()});
   const std::size_t cost = descriptor_cost_of(copies.size());
   return queue_output(bytes.size() + cost, [&](io::output_queue& output) {
     if (!copies.empty()) attached().add({.fds = std::move(copies)}, output.size());
@@ -189,27 +186,28 @@ bool tcp_connection::send_fds(std::span<const std::byte> bytes, std::span<const 
   });
 }
 
+bool tcp_connection::refuse(std::error_code why) noexcept {
+  abort(why);
+  return false;
+}
+
 // Queues `more` bytes. Where that is too much, or memory is short, the connection ends, as a gap in
 // its stream would be wrong.
 template <class Append>
 bool tcp_connection::queue_output(std::size_t more, Append&& append) noexcept {
   const connection_options& limits = group_->options();
+  const auto no_space = std::make_error_code(std::errc::no_buffer_space);
   if (more > limits.output_limit || pending_output() > limits.output_limit - more) {
-    end(std::make_error_code(std::errc::no_buffer_space), ending::reset);
-    return false;
+    return refuse(no_space);
   }
   try {
     append(extra().output);
   } catch (const std::bad_alloc&) {
-    end(detail::no_memory(), ending::reset);
-    return false;
+    return refuse(detail::no_memory());
   }
   if (!handle::writing()) flush();
   if (!can_send()) return false;
-  if (!update_held_bytes()) {
-    end(std::make_error_code(std::errc::no_buffer_space), ending::reset);
-    return false;
-  }
+  if (!update_held_bytes()) return refuse(no_space);
   watch_output();
   if (!above_high_water_ && pending_output() >= limits.high_water) {
     above_high_water_ = true;
@@ -231,7 +229,7 @@ void tcp_connection::write_timer_expired() {
   detail::connection_extra& own = *extra_;
   if (phase_ != phase::open || pending_output() == 0) return;
   if (own.write_timer.stalled(bytes_taken_by_peer())) {
-    return end(std::make_error_code(std::errc::timed_out), ending::reset);
+    return abort(std::make_error_code(std::errc::timed_out));
   }
   start_timer(own.write_timer);
 }
@@ -264,13 +262,11 @@ std::span<iovec> tcp_connection::next_output() noexcept {
   return detail::first_bytes(pieces, waiting.attached->next_bytes());
 }
 
-void tcp_connection::on_written(io::request& request, io::result result) {
-  auto& self = static_cast<tcp_connection&>(request.target());
-  self.from_loop([&self, result] {
-    if (!result) return self.sending_failed(result.error());
-    self.consume_output(result.count());
-    self.flush();
-  });
+// By a request that writes, or that waits for room (with a count of 0).
+void tcp_connection::written(io::result result) {
+  if (!result) return sending_failed(result.error());
+  consume_output(result.count());
+  flush();
 }
 
 void tcp_connection::consume_output(std::size_t bytes) noexcept {

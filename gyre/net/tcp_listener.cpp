@@ -121,12 +121,16 @@ void accept_operation::on_expiry(timer_operation& expired) {
   if (result) self.complete(*result);
 }
 
+endpoint peer_of(const io::accept_request& accepted) noexcept {
+  endpoint peer;
+  const socklen_t size = std::min<socklen_t>(accepted.peer_size, endpoint::capacity());
+  std::memcpy(peer.data(), &accepted.peer, size);
+  peer.resize(size);
+  return peer;
+}
+
 socket accept_operation::take(io::result result) noexcept {
-  if (peer_to_ != nullptr) {
-    const socklen_t size = std::min<socklen_t>(peer_size, endpoint::capacity());
-    std::memcpy(peer_to_->data(), &this->peer, size);
-    peer_to_->resize(size);
-  }
+  if (peer_to_ != nullptr) *peer_to_ = peer_of(*this);
   return socket(unique_fd(result.fd()));
 }
 

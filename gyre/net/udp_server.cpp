@@ -24,17 +24,6 @@ udp_port::registration::registration(udp_port& of, unique_fd fd)
       sending(descriptor.handle(), of, &udp_port::on_sent),
       again(of.loop_, [&of] { of.receive(std::nullopt); }) {}
 
-void udp_port::replies::add(std::span<const std::byte> added, const endpoint& to) {
-  const std::size_t offset = bytes.size();
-  bytes.insert(bytes.end(), added.begin(), added.end());
-  try {
-    each.push_back({offset, added.size(), to});
-  } catch (...) {
-    bytes.resize(offset);
-    throw;
-  }
-}
-
 void udp_port::open() {
   if (stopping_) return;
   batch_.emplace(core_.options.batch, core_.options.max_datagram);

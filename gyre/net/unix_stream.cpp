@@ -52,14 +52,10 @@ namespace {
 /// sendmsg(2) or recvmsg(2) as an Operation of request_awaiter; the message must stay in place.
 template <class Request, class Message>
 struct message_operation : io::detail::counting_request<Request> {
-  using base = io::detail::counting_request<Request>;
-  using function = io::request::function;
   static constexpr const char* name = "gyre::net: message";
 
-  message_operation(io::detail::open_descriptor* on, function callback, Message& of) noexcept
-      : base(on, of, callback) {}
-  message_operation(const message_operation& other, function callback) noexcept
-      : base(other.descriptor(), *other.message, callback) {}
+  message_operation(io::detail::open_descriptor* on, Message& message) noexcept
+      : io::detail::counting_request<Request>(on, message, nullptr) {}
 };
 
 using send_message_operation = message_operation<io::send_message_request, const msghdr>;

@@ -4,7 +4,7 @@
 #include <tests/fuzz/fuzz.hpp>
 
 #include <gyre/net/address.hpp>
-#include <gyre/net/detail/hosts_file.hpp>
+#include <gyre/net/detail/name_engine.hpp>
 #include <gyre/net/endpoint.hpp>
 
 #include <sys/socket.h>

@@ -7,10 +7,8 @@
 
 #include <liburing.h>
 
-#include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <span>
 
 namespace gyre::io::detail {
 

@@ -5,7 +5,6 @@
 #include <gyre/io/file.hpp>
 #include <gyre/task/detail/transfer.hpp>
 
-#include <fcntl.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
@@ -47,12 +46,6 @@ result perform(const file_command& command) noexcept {
 
 namespace detail {
 namespace {
-
-// Nothing for a path that open(2) would take for a shorter one.
-file_steps::next open_path(const std::string& path, int flags, ::mode_t mode) noexcept {
-  if (path.contains('\0')) return {};
-  return file_command::open(path.c_str(), flags, mode);
-}
 
 ::timespec time_of(const struct ::statx_timestamp& stamp) noexcept {
   return {.tv_sec = stamp.tv_sec, .tv_nsec = stamp.tv_nsec};
@@ -98,10 +91,10 @@ bool suits_ring(int fd) noexcept {
   return flags >= 0 && (flags & O_NONBLOCK) == 0;
 }
 
-file_steps::next open_steps::begin() noexcept {
-  if (flags_ == 0) return fail(EINVAL);
-  const next opening = open_path(path_, flags_, mode_);
-  return opening ? opening : fail(EINVAL);
+// Not a path that open(2) would take for a shorter one.
+file_steps::next file_steps::open(const std::string& path, int flags, ::mode_t mode) noexcept {
+  if (flags == 0 || path.contains('\0')) return fail(EINVAL);
+  return file_command::open(path.c_str(), flags, mode);
 }
 
 file_steps::next open_steps::advance(result outcome) noexcept {
@@ -186,11 +179,6 @@ file_steps::next read_whole_steps::read_more() {
   const std::size_t room = all_.tail_room();
   const std::size_t count = room > 0 ? room : std::min(least_read, limit_ + 1 - all_.size());
   return file_command::read(fd_, all_.prepare(count), all_.size());
-}
-
-file_steps::next read_path_steps::begin() noexcept {
-  const next opening = open_path(path_, O_RDONLY | O_CLOEXEC, 0);
-  return opening ? opening : fail(EINVAL);
 }
 
 file_steps::next read_path_steps::advance(result outcome) noexcept {

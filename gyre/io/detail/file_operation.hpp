@@ -9,26 +9,15 @@
 #include <gyre/io/buffer.hpp>
 #include <gyre/io/detail/blocking_call.hpp>
 #include <gyre/io/file_service.hpp>
-#include <gyre/task/context.hpp>
 #include <gyre/task/detail/cancelled.hpp>
-#include <gyre/task/executor.hpp>
-#include <gyre/task/stop_token.hpp>
 
-#include <sys/stat.h>
-#include <sys/types.h>
+#include <fcntl.h>
 
 #include <cerrno>
-#include <coroutine>
-#include <cstddef>
-#include <cstdint>
 #include <expected>
 #include <memory>
-#include <optional>
-#include <span>
 #include <string>
 #include <system_error>
-#include <type_traits>
-#include <utility>
 #include <variant>
 
 namespace gyre::io {
@@ -62,6 +51,8 @@ class file_steps {
     error_ = error;
     return {};
   }
+  /// Fails with EINVAL if `flags` are zero.
+  next open(const std::string& path, int flags, ::mode_t mode) noexcept;
   bool failed() const noexcept { return error_ != 0; }
   std::unexpected<std::error_code> error() const noexcept {
     return std::unexpected(std::error_code(error_, std::system_category()));
@@ -98,7 +89,7 @@ class open_steps final : public file_steps {
   /// `flags`: zero for options that contradict each other.
   open_steps(executor* pool, std::string path, int flags, ::mode_t mode) noexcept
       : pool_(pool), path_(std::move(path)), flags_(flags), mode_(mode) {}
-  next begin() noexcept override;
+  next begin() noexcept override { return open(path_, flags_, mode_); }
   next advance(result outcome) noexcept override;
   outcome_of<file> outcome() noexcept;
   const std::string& path() const noexcept { return path_; }
@@ -203,7 +194,7 @@ class read_path_steps final : public file_steps {
   using value_type = buffer;
   read_path_steps(std::string path, std::size_t limit) noexcept
       : path_(std::move(path)), reading_(-1, limit), limit_(limit) {}
-  next begin() noexcept override;
+  next begin() noexcept override { return open(path_, O_RDONLY | O_CLOEXEC, 0); }
   next advance(result outcome) noexcept override;
   outcome_of<buffer> outcome() noexcept;
   const std::string& path() const noexcept { return path_; }

@@ -197,17 +197,14 @@ void file_ring::request_cancel(file_call& call) noexcept {
   static_cast<void>(enter(*entry));
 }
 
-void file_ring::wait_for(file_call& call) noexcept {
-  for (collect(); !call.completion; collect()) {
-    ::pollfd ring{.fd = fd(), .events = POLLIN, .revents = 0};
-    ::poll(&ring, 1, -1);
-  }
-}
-
 std::optional<result> file_ring::cancel(file_call& call) noexcept {
   if (!call.is_linked()) return {};
   request_cancel(call);
-  if (!call.completion) wait_for(call);
+  if (!call.completion) collect();
+  for (; !call.completion; collect()) {
+    ::pollfd ring{.fd = fd(), .events = POLLIN, .revents = 0};
+    ::poll(&ring, 1, -1);
+  }
   return take(call);
 }
 

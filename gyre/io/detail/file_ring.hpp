@@ -12,12 +12,7 @@
 
 #include <liburing.h>
 
-#include <sys/types.h>
-
 #include <bitset>
-#include <cstddef>
-#include <cstdint>
-#include <optional>
 #include <utility>
 
 namespace gyre::io::detail {
@@ -67,7 +62,6 @@ class file_ring final : public file_service {
   bool enter(io_uring_sqe& newest) noexcept;
   void collect() noexcept;
   void finish(file_call& call, int returned) noexcept;
-  void wait_for(file_call& call) noexcept;
   result take(file_call& call) noexcept;
   bool within_limits(const file_command& command) noexcept;
 

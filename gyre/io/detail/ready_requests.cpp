@@ -326,13 +326,17 @@ result ready_requests::note_write(handle& target, result outcome, std::size_t wa
 // EAGAIN: the request is tried again when its handle is reported, or in the handle's next turn.
 result ready_requests::perform(request& request) noexcept {
   handle& target = request.target();
-  if (target.flags.has(handle_flag::kernel_receives) && !request.writes())
-    return read_early(request);
   using enum handle_flag;
+  if (target.flags.has(kernel_receives) && !request.writes()) {
+    const result outcome = take_early(request);
+    // The kernel receives no more, and a call has not been tried yet.
+    if (outcome.would_block() && target.flags.has(may_read)) serve_later(target);
+    return outcome;
+  }
   switch (request.kind()) {
     case request_kind::receive: return receive(static_cast<receive_request&>(request));
-    case request_kind::read: return read(static_cast<read_request&>(request));
-    case request_kind::write: return write(static_cast<write_request&>(request));
+    case request_kind::read: return transfer(static_cast<read_request&>(request), may_read);
+    case request_kind::write: return transfer(static_cast<write_request&>(request), may_write);
     case request_kind::scatter: {
       const auto& reading = static_cast<scatter_request&>(request);
       return note_read(target, scatter(reading), bytes_in(reading.pieces));
@@ -384,14 +388,6 @@ result ready_requests::perform(request& request) noexcept {
   return result::failure(EINVAL);
 }
 
-result ready_requests::read_early(request& request) noexcept {
-  handle& from = request.target();
-  const result outcome = take_early(request);
-  // The kernel receives no more, and a call has not been tried yet.
-  if (outcome.would_block() && from.flags.has(handle_flag::may_read)) serve_later(from);
-  return outcome;
-}
-
 result ready_requests::receive(receive_request& request) noexcept {
   handle& from = request.target();
   request.data.reset();
@@ -411,12 +407,17 @@ result ready_requests::receive(receive_request& request) noexcept {
 
 // Moves a request's bytes: once, or for a whole buffer until all are moved, the handle would block,
 // or its share is used up.
-template <class Request, class Call>
-result ready_requests::transfer(Request& request, handle_flag readiness, Call call) noexcept {
+template <class Request>
+result ready_requests::transfer(Request& request, handle_flag readiness) noexcept {
   handle& target = request.target();
   for (int round = 0; round < most_rounds; ++round) {
     const auto bytes = request.rest.first(std::min(request.rest.size(), most_bytes));
-    const result outcome = call(bytes);
+    result outcome = result::of(0);
+    if constexpr (std::is_same_v<Request, read_request>) {
+      outcome = note_read(target, read_some(request, bytes), bytes.size());
+    } else {
+      outcome = note_write(target, write_some(request, bytes), bytes.size());
+    }
     if (!outcome) return outcome;
     request.done += outcome.count();
     request.rest = request.rest.subspan(outcome.count());
@@ -427,18 +428,6 @@ result ready_requests::transfer(Request& request, handle_flag readiness, Call ca
   }
   serve_later(target);
   return result::failure(EAGAIN);
-}
-
-result ready_requests::read(read_request& request) noexcept {
-  return transfer(request, handle_flag::may_read, [&](std::span<std::byte> bytes) {
-    return note_read(request.target(), read_some(request, bytes), bytes.size());
-  });
-}
-
-result ready_requests::write(write_request& request) noexcept {
-  return transfer(request, handle_flag::may_write, [&](std::span<const std::byte> bytes) {
-    return note_write(request.target(), write_some(request, bytes), bytes.size());
-  });
 }
 
 }  // namespace gyre::io::detail

@@ -5,16 +5,12 @@
 #pragma once
 
 #include <gyre/io/backend.hpp>
-#include <gyre/io/received.hpp>
 #include <gyre/io/request.hpp>
 
 #include <poll.h>
 
 #include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <optional>
-#include <span>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -123,12 +119,9 @@ class ready_requests : public backend {
   void retry_starved() noexcept;
 
   result perform(request& request) noexcept;
-  result read_early(request& request) noexcept;
   result receive(receive_request& request) noexcept;
-  result read(read_request& request) noexcept;
-  result write(write_request& request) noexcept;
-  template <class Request, class Call>
-  result transfer(Request& request, handle_flag readiness, Call call) noexcept;
+  template <class Request>
+  result transfer(Request& request, handle_flag readiness) noexcept;
   // Keep in the handle what a call tells about the next one, and return the call's outcome.
   static result note(handle& target, handle_flag readiness, result outcome,
                      bool exhausted = false) noexcept;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// request_awaiter: the awaiter of requests, for everything that reads, writes, accepts or connects.
+// open_descriptor: the descriptor of a stream or socket for coroutines.
+// request_awaiter: the awaiter of its requests, for all that reads, writes, accepts or connects.
 //
 // All of it happens on the loop's thread, but for a stop, which comes from any. That posts an
 // operation to the loop, which ends the request there. If the request has completed meanwhile, that
@@ -10,10 +11,11 @@
 #pragma once
 
 #include <gyre/base/atomic.hpp>
+#include <gyre/base/detail/slab_object.hpp>
 #include <gyre/base/operation.hpp>
 #include <gyre/base/timer_operation.hpp>
 #include <gyre/exec/event_loop.hpp>
-#include <gyre/io/detail/open_descriptor.hpp>
+#include <gyre/io/descriptor.hpp>
 #include <gyre/io/request.hpp>
 #include <gyre/task/context.hpp>
 #include <gyre/task/detail/cancelled.hpp>
@@ -29,6 +31,7 @@
 #include <cstdint>
 #include <exception>
 #include <expected>
+#include <memory>
 #include <new>
 #include <optional>
 #include <system_error>
@@ -37,6 +40,26 @@
 #include <variant>
 
 namespace gyre::io::detail {
+
+/// The descriptor of a stream or socket, in memory of its own, so that the stream can be moved
+/// while coroutines wait for it. Its requests are those of awaiters; closing it completes them.
+class open_descriptor : public descriptor, public gyre::detail::slab_object {
+ public:
+  using descriptor::descriptor;
+  ~open_descriptor() { close(); }
+  /// Requests under way complete with ECANCELED. Idempotent.
+  void close() noexcept;
+  /// As close(), but returns the descriptor instead of closing it.
+  [[nodiscard]] unique_fd release() noexcept;
+};
+
+using owned_descriptor = std::unique_ptr<open_descriptor>;
+
+/// The handle of a descriptor; of null, a handle that no loop serves.
+handle& target_of(open_descriptor* descriptor) noexcept;
+
+/// The descriptor; throws std::errc::bad_file_descriptor if it is null or closed.
+open_descriptor& opened(const owned_descriptor& descriptor, const char* operation);
 
 /// Why a request was not begun.
 enum class refusal : std::uint8_t { none, closed, elsewhere, busy };
@@ -92,8 +115,8 @@ class time_limit<true> : public timer_operation {
 
 /// Awaited, begins an Operation and gives its value. An Operation is a request that has
 ///
-///     Operation(const Operation&, request::function)   a new request, as a request does not move;
-///                               or of an Operation&&
+///     Operation(descriptor, arguments…)   without a callback, which the awaiter sets
+///     Operation(Operation&&)    before it begins; or of a const Operation&
 ///     descriptor()              or null; the rest is called only if it is open
 ///     busy()                    whether it cannot begin now
 ///     begin() -> optional<result>       as backend::start()
@@ -122,14 +145,16 @@ class [[nodiscard]] request_awaiter : Operation, gyre::operation, time_limit<Tim
   template <class... Arguments>
   explicit request_awaiter(std::in_place_t, open_descriptor* descriptor,
                            Arguments&&... arguments) noexcept
-      : Operation(descriptor, &on_completion, std::forward<Arguments>(arguments)...),
+      : Operation(descriptor, std::forward<Arguments>(arguments)...),
         gyre::operation(&on_post),
-        time_limit<Timed>(&on_expiry) {}
+        time_limit<Timed>(&on_expiry) {
+    this->set_callback(&on_completion);
+  }
   // Before it is awaited. (Where awaits are traced, GCC copies the awaiter.)
   request_awaiter(request_awaiter&& other) noexcept
       : request_awaiter(std::move(other), other.limit()) {}
   request_awaiter(const request_awaiter& other) noexcept
-    requires std::constructible_from<Operation, const Operation&, request::function>
+    requires std::copy_constructible<Operation>
       : request_awaiter(other, other.limit()) {}
   request_awaiter& operator=(const request_awaiter&) = delete;
   ~request_awaiter() {
@@ -201,19 +226,12 @@ class [[nodiscard]] request_awaiter : Operation, gyre::operation, time_limit<Tim
 
   template <class Other>
   request_awaiter(Other&& other, std::chrono::nanoseconds limit) noexcept
-      : Operation(operation_of(std::forward<Other>(other)), &on_completion),
+      : Operation(static_cast<std::conditional_t<std::is_lvalue_reference_v<Other>,
+                                                 const Operation&, Operation&&>>(other)),
         gyre::operation(&on_post),
         time_limit<Timed>(&on_expiry, limit) {
+    this->set_callback(&on_completion);
     assert(other.is_idle() && "moved while it waits");
-  }
-  template <bool OtherTimed>
-  static const Operation& operation_of(
-      const request_awaiter<Operation, OtherTimed>& other) noexcept {
-    return other;
-  }
-  template <bool OtherTimed>
-  static Operation&& operation_of(request_awaiter<Operation, OtherTimed>&& other) noexcept {
-    return std::move(other);
   }
 
   bool is_idle() const noexcept { return stage_ == stage::idle; }

@@ -13,11 +13,8 @@
 
 #include <cstddef>
 #include <memory>
-#include <optional>
 #include <span>
 #include <string_view>
-#include <system_error>
-#include <utility>
 
 namespace gyre::io::detail {
 
@@ -32,11 +29,8 @@ struct counting_request : single_request<Request> {
 struct read_operation : counting_request<read_request> {
   static constexpr const char* name = "gyre::io::stream: read";
 
-  read_operation(open_descriptor* descriptor, function callback, std::span<std::byte> bytes,
-                 bool whole) noexcept
-      : counting_request(descriptor, bytes, callback, whole) {}
-  read_operation(const read_operation& other, function callback) noexcept
-      : read_operation(other.descriptor(), callback, other.rest, other.whole()) {}
+  read_operation(open_descriptor* descriptor, std::span<std::byte> bytes, bool whole) noexcept
+      : counting_request(descriptor, bytes, nullptr, whole) {}
 
   std::optional<io::result> begin() noexcept {
     if (rest.empty()) return io::result::of(0);
@@ -52,10 +46,10 @@ struct receive_operation : single_request<receive_request> {
   using value_type = received;
   static constexpr const char* name = "gyre::io::stream: receive";
 
-  receive_operation(open_descriptor* descriptor, function callback) noexcept
-      : single_request(descriptor, callback) {}
-  receive_operation(const receive_operation& other, function callback) noexcept
-      : receive_operation(other.descriptor(), callback) {}
+  explicit receive_operation(open_descriptor* descriptor) noexcept
+      : single_request(descriptor, nullptr) {}
+  receive_operation(const receive_operation& other) noexcept
+      : receive_operation(other.descriptor()) {}
 
   received value(io::result) noexcept { return std::move(data); }
 };
@@ -65,15 +59,14 @@ struct receive_operation : single_request<receive_request> {
 struct read_until_operation : counting_request<receive_request> {
   static constexpr const char* name = "gyre::io::stream: read_until";
 
-  read_until_operation(open_descriptor* descriptor, function callback, buffer& memory,
-                       std::string_view delimiter, std::size_t limit) noexcept
-      : counting_request(descriptor, callback),
+  read_until_operation(open_descriptor* descriptor, buffer& memory, std::string_view delimiter,
+                       std::size_t limit) noexcept
+      : counting_request(descriptor, nullptr),
         buffer_(&memory),
         delimiter_(delimiter),
         limit_(limit) {}
-  read_until_operation(const read_until_operation& other, function callback) noexcept
-      : read_until_operation(other.descriptor(), callback, *other.buffer_, other.delimiter_,
-                             other.limit_) {}
+  read_until_operation(const read_until_operation& other) noexcept
+      : read_until_operation(other.descriptor(), *other.buffer_, other.delimiter_, other.limit_) {}
 
   std::optional<io::result> begin() noexcept;
   std::optional<io::result> advance(io::result outcome) noexcept;
@@ -94,11 +87,9 @@ struct read_until_operation : counting_request<receive_request> {
 struct write_operation : counting_request<write_request> {
   static constexpr const char* name = "gyre::io::stream: write";
 
-  write_operation(open_descriptor* descriptor, function callback, std::span<const std::byte> bytes,
+  write_operation(open_descriptor* descriptor, std::span<const std::byte> bytes,
                   bool whole) noexcept
-      : counting_request(descriptor, bytes, callback, whole) {}
-  write_operation(const write_operation& other, function callback) noexcept
-      : write_operation(other.descriptor(), callback, other.rest, other.whole()) {}
+      : counting_request(descriptor, bytes, nullptr, whole) {}
 
   std::optional<io::result> begin() noexcept {
     if (rest.empty()) return io::result::of(0);
@@ -110,11 +101,8 @@ struct write_operation : counting_request<write_request> {
 struct write_received_operation : counting_request<write_request> {
   static constexpr const char* name = "gyre::io::stream: write";
 
-  write_received_operation(open_descriptor* descriptor, function callback,
-                           received&& bytes) noexcept
-      : counting_request(descriptor, bytes.bytes(), callback, true), bytes_(std::move(bytes)) {}
-  write_received_operation(write_received_operation&& other, function callback) noexcept
-      : write_received_operation(other.descriptor(), callback, std::move(other.bytes_)) {}
+  write_received_operation(open_descriptor* descriptor, received&& bytes) noexcept
+      : counting_request(descriptor, bytes.bytes(), nullptr, true), bytes_(std::move(bytes)) {}
 
   std::optional<io::result> begin() noexcept {
     std::optional<io::result> outcome = io::result::of(0);
@@ -134,11 +122,8 @@ struct write_received_operation : counting_request<write_request> {
 struct gather_operation : counting_request<gather_request> {
   static constexpr const char* name = "gyre::io::stream: write";
 
-  gather_operation(open_descriptor* descriptor, function callback, std::span<const iovec> memory,
-                   bool whole) noexcept
-      : counting_request(descriptor, memory.first(0), callback), rest_(memory), whole_(whole) {}
-  gather_operation(const gather_operation& other, function callback) noexcept
-      : gather_operation(other.descriptor(), callback, other.rest_, other.whole_) {}
+  gather_operation(open_descriptor* descriptor, std::span<const iovec> memory, bool whole) noexcept
+      : counting_request(descriptor, memory.first(0), nullptr), rest_(memory), whole_(whole) {}
 
   std::optional<io::result> begin() noexcept;
   std::optional<io::result> advance(io::result outcome) noexcept;
@@ -157,10 +142,8 @@ struct waiting_for_readiness : single_request<readiness_request> {
   using value_type = void;
   static constexpr const char* name = "gyre::io: wait";
 
-  waiting_for_readiness(open_descriptor* descriptor, function callback, direction way) noexcept
-      : single_request(descriptor, way, callback) {}
-  waiting_for_readiness(const waiting_for_readiness& other, function callback) noexcept
-      : waiting_for_readiness(other.descriptor(), callback, other.way()) {}
+  waiting_for_readiness(open_descriptor* descriptor, direction way) noexcept
+      : single_request(descriptor, way, nullptr) {}
 
   static void value(io::result) noexcept {}
 };
@@ -172,15 +155,12 @@ result send_file_part(int sink, int file, ::off_t& offset, std::size_t count) no
 struct send_file_operation : counting_request<readiness_request> {
   static constexpr const char* name = "gyre::io::stream: send_file";
 
-  send_file_operation(open_descriptor* descriptor, function callback, int file, ::off_t offset,
+  send_file_operation(open_descriptor* descriptor, int file, ::off_t offset,
                       std::size_t count) noexcept
-      : counting_request(descriptor, direction::write, callback),
+      : counting_request(descriptor, direction::write, nullptr),
         file_(file),
         offset_(offset),
         left_(count) {}
-  send_file_operation(const send_file_operation& other, function callback) noexcept
-      : send_file_operation(other.descriptor(), callback, other.file_, other.offset_, other.left_) {
-  }
 
   std::optional<io::result> begin() noexcept;
   std::optional<io::result> advance(io::result outcome) noexcept;

@@ -139,10 +139,7 @@ io_uring_sqe* uring::next_submission() noexcept {
 bool uring::has_business() const noexcept {
   // Without these flags, only a system call can tell.
   const bool has_flags = features_.deferred_task_running || features_.cooperative_task_running;
-  return !has_flags || io_uring_sq_ready(&ring_) != 0 || has_news();
-}
-
-bool uring::has_news() const noexcept {
+  if (!has_flags || io_uring_sq_ready(&ring_) != 0) return true;
   const unsigned flags = IO_URING_READ_ONCE(*ring_.sq.kflags);
   return (flags & (IORING_SQ_TASKRUN | IORING_SQ_CQ_OVERFLOW)) != 0;
 }

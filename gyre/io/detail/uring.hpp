@@ -51,9 +51,7 @@ class uring {
   static bool send_message(int ring, unsigned result, std::uint64_t user_data) noexcept;
   /// The next free submission; null if there is no room and none can be made.
   io_uring_sqe* next_submission() noexcept;
-  /// Whether the kernel has completions that are not ready() yet; enter() makes them so.
-  bool has_news() const noexcept;
-  /// Whether enter() might do anything now.
+  /// Whether enter() might do anything now: submit, or make the kernel's completions ready().
   bool has_business() const noexcept;
   /// Submits, and brings completions. 0, or errno's number.
   int enter() noexcept;

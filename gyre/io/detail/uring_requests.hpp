@@ -13,16 +13,13 @@
 #include <gyre/io/detail/buffer_ring.hpp>
 #include <gyre/io/detail/ready_requests.hpp>
 #include <gyre/io/detail/uring.hpp>
-#include <gyre/io/uring_support.hpp>
-
-#include <liburing.h>
 
 #include <array>
-#include <cstddef>
-#include <cstdint>
 #include <optional>
-#include <utility>
-#include <vector>
+
+namespace gyre::io {
+class uring_poller;
+}  // namespace gyre::io
 
 namespace gyre::io::detail {
 
@@ -122,17 +119,6 @@ inline bool is_last(const io_uring_cqe& completion) noexcept {
   return (completion.flags & IORING_CQE_F_MORE) == 0;
 }
 
-/// The owner of a ring.
-class uring_owner {
- public:
-  /// Closes the ring, which ends all subscriptions.
-  virtual void abandon_ring() noexcept = 0;
-  virtual file_service* files() noexcept = 0;
-
- protected:
-  ~uring_owner() = default;
-};
-
 /// The data of a handle that the kernel received or accepted before a request asked for it, in the
 /// order in which it came.
 struct early_data {
@@ -149,9 +135,9 @@ struct early_data {
 class uring_requests final : public ready_requests {
  public:
   /// Throws std::bad_alloc.
-  uring_requests(uring_owner& owner, uring& ring, const uring_features& features);
+  uring_requests(uring_poller& owner, uring& ring, const uring_features& features);
 
-  file_service* files() noexcept override { return owner_.files(); }
+  file_service* files() noexcept override;
 
   // For the poller: the ring's life.
   /// Gives the kernel the buffers that it receives into. After the ring was opened.
@@ -247,7 +233,7 @@ class uring_requests final : public ready_requests {
     return {which, entry.generation, entry.watched->index};
   }
 
-  uring_owner& owner_;
+  uring_poller& owner_;
   uring& ring_;
   uring_features features_;
   std::vector<registration> registrations_;  // by the handle's index

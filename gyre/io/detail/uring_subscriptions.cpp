@@ -2,6 +2,7 @@
 #include <gyre/io/detail/uring_requests.hpp>
 
 #include <gyre/base/error.hpp>
+#include <gyre/io/uring_poller.hpp>
 
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -30,7 +31,7 @@ void check_descriptor(int fd) {
 
 }  // namespace
 
-uring_requests::uring_requests(uring_owner& owner, uring& ring, const uring_features& features)
+uring_requests::uring_requests(uring_poller& owner, uring& ring, const uring_features& features)
     : owner_(owner), ring_(ring), features_(features) {
   // A ring's last completions can be had before it is closed only by kernels that have both (6.0).
   if (!features_.multishot_receive) features_.multishot_accept = false;
@@ -39,6 +40,8 @@ uring_requests::uring_requests(uring_owner& owner, uring& ring, const uring_feat
 void uring_requests::provide_buffers() noexcept {
   has_buffers_ = features_.multishot_receive && buffers_.provide_to(ring_.raw()) == 0;
 }
+
+file_service* uring_requests::files() noexcept { return owner_.files(); }
 
 // ---- handles
 

@@ -21,11 +21,8 @@ struct connect_operation : io::detail::single_request<io::connect_request> {
   using value_type = void;
   static constexpr const char* name = "gyre::net: connect";
 
-  connect_operation(io::detail::open_descriptor* on, function callback, const sockaddr* to,
-                    socklen_t size) noexcept
-      : single_request(on, to, size, callback) {}
-  connect_operation(const connect_operation& other, function callback) noexcept
-      : connect_operation(other.descriptor(), callback, other.peer, other.peer_size) {}
+  connect_operation(io::detail::open_descriptor* on, const sockaddr* to, socklen_t size) noexcept
+      : single_request(on, to, size, nullptr) {}
 
   static void value(io::result) noexcept {}
 };
@@ -53,11 +50,27 @@ event_loop& loop_of(const task_context& context);
 class candidate_list {
  public:
   /// Adds those that no earlier call added. Throws std::bad_alloc.
-  void add(const std::vector<endpoint>& candidates);
+  void add(const std::vector<endpoint>& candidates) {
+    if (candidates.empty()) return;
+    if (known_.empty()) first_family_ = candidates.front().family();
+    for (const endpoint& each : candidates) {
+      if (known_.contains(each)) continue;
+      versions_[each.family() == first_family_ ? 0 : 1].candidates.push_back(each);
+    }
+    known_.insert(candidates.begin(), candidates.end());
+  }
   /// Whether any were added, tried or not.
   bool has_known() const noexcept { return !known_.empty(); }
   /// Takes the next one; nothing if all have been taken.
-  std::optional<endpoint> next();
+  std::optional<endpoint> next() {
+    for (const std::size_t which : {turn_, 1 - turn_}) {
+      version& from = versions_[which];
+      if (from.taken == from.candidates.size()) continue;
+      turn_ = 1 - which;
+      return from.candidates[from.taken++];
+    }
+    return std::nullopt;
+  }
 
  private:
   struct version {

@@ -14,6 +14,7 @@
 #include <algorithm>
 #include <array>
 #include <deque>
+#include <limits>
 #include <memory>
 
 namespace gyre::net::detail {
@@ -60,6 +61,8 @@ struct output_attachment {
   std::size_t left = 0;
   std::vector<unique_fd> fds = {};
   std::size_t bytes_before = 0;  // of the queue, behind the attachment before
+
+  std::size_t descriptors() const noexcept { return fds.size() + (file ? 1 : 0); }
 };
 
 /// The attachments of an output queue in their order, and the request by which they wait until the
@@ -73,16 +76,34 @@ class attached_output {
       : room(to, io::direction::write, on_room) {}
 
   /// Adds one behind the `queued` bytes of the queue. Throws std::bad_alloc.
-  void add(output_attachment added, std::size_t queued);
+  void add(output_attachment added, std::size_t queued) {
+    added.bytes_before = queued - bytes_before_;
+    items_.push_back(std::move(added));
+    bytes_before_ = queued;
+    descriptors_ += items_.back().descriptors();
+  }
   /// Whether the first one is there, and comes before any byte of the queue.
   bool is_due() const noexcept { return !items_.empty() && items_.front().bytes_before == 0; }
   output_attachment& first() noexcept { return items_.front(); }
-  void remove_first() noexcept;
-  void clear() noexcept;
+  void remove_first() noexcept {
+    descriptors_ -= items_.front().descriptors();
+    items_.pop_front();
+  }
+  void clear() noexcept {
+    items_.clear();
+    bytes_before_ = descriptors_ = 0;
+  }
   /// Notes that bytes left the front of the queue, no more than next_bytes().
-  void consume(std::size_t bytes) noexcept;
+  void consume(std::size_t bytes) noexcept {
+    if (items_.empty()) return;
+    items_.front().bytes_before -= bytes;
+    bytes_before_ -= bytes;
+  }
   /// Bytes of the queue up to the next attachment; behind the first one, if that is due.
-  std::size_t next_bytes() const noexcept;
+  std::size_t next_bytes() const noexcept {
+    const std::size_t next = is_due() ? 1 : 0;
+    return next < items_.size() ? items_[next].bytes_before : unlimited;
+  }
   /// How many wait.
   std::size_t descriptors() const noexcept { return descriptors_; }
   /// The quota of the descriptors that wait.
@@ -91,6 +112,8 @@ class attached_output {
   io::readiness_request room;
 
  private:
+  static constexpr std::size_t unlimited = std::numeric_limits<std::size_t>::max();
+
   std::deque<output_attachment> items_;
   std::size_t bytes_before_ = 0;  // of all of them
   std::size_t descriptors_ = 0;

@@ -52,8 +52,14 @@ connection_group::~connection_group() { assert(empty() && "a group that was not 
 bool connection_group::adopt(unique_fd socket, const endpoint& peer, std::uint64_t id) {
   const callback_gate::pass passing(gate_);
   if (!passing) return false;
-  tcp_connection* const connection = create(socket.get(), peer, id);
-  if (connection == nullptr) return false;
+  tcp_connection* connection = nullptr;
+  try {
+    connection = new tcp_connection(*this, socket.get(), id, peer);
+    io_.attach(*connection);
+  } catch (const std::exception&) {  // no memory, or too many descriptors watched
+    delete connection;
+    return false;
+  }
   static_cast<void>(socket.release());
   list_.push_back(connection->group_node_);
   ++size_;
@@ -61,18 +67,6 @@ bool connection_group::adopt(unique_fd socket, const endpoint& peer, std::uint64
   connection_begins(*connection);
   connection->begin();
   return true;
-}
-
-tcp_connection* connection_group::create(int fd, const endpoint& peer, std::uint64_t id) noexcept {
-  tcp_connection* connection = nullptr;
-  try {
-    connection = new tcp_connection(*this, fd, id, peer);
-    io_.attach(*connection);
-    return connection;
-  } catch (const std::exception&) {  // no memory, or too many descriptors watched
-    delete connection;
-    return nullptr;
-  }
 }
 
 void connection_group::remove(tcp_connection& ended) noexcept {

@@ -130,7 +130,6 @@ class connection_group {
  private:
   void start_idle_timer();
   void end_some_idle();
-  tcp_connection* create(int fd, const endpoint& peer, std::uint64_t id) noexcept;
   void close_all() noexcept;
   static void release(std::shared_ptr<connection_group> group,
                       gyre::detail::release_point point) noexcept;
@@ -155,6 +154,12 @@ class connection_group {
 };
 
 }  // namespace gyre::net::detail
+
+template <void (gyre::net::tcp_connection::*Done)(gyre::io::result)>
+void gyre::net::tcp_connection::on_done(io::request& request, io::result result) {
+  auto& self = static_cast<tcp_connection&>(request.target());
+  self.from_loop([&self, result] { (self.*Done)(result); });
+}
 
 // An exception ends the connection, as its place in the stream is unknown then. A lack of memory is
 // no defect of the program, and a peer must not be able to end that.

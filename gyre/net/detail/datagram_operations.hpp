@@ -3,16 +3,12 @@
 #pragma once
 
 #include <gyre/io/detail/stream_operations.hpp>
-#include <gyre/io/request.hpp>
 #include <gyre/net/datagram_batch.hpp>
 #include <gyre/net/endpoint.hpp>
 
 #include <sys/socket.h>
-#include <sys/uio.h>
 
-#include <cstddef>
 #include <optional>
-#include <span>
 
 namespace gyre::net {
 
@@ -57,22 +53,18 @@ io::result send_without_waiting(int fd, std::span<mmsghdr> messages) noexcept;
 struct receive_operation : io::detail::counting_request<io::read_request> {
   static constexpr const char* name = "gyre::net::datagram_socket: receive";
 
-  receive_operation(io::detail::open_descriptor* on, function callback,
-                    std::span<std::byte> to) noexcept
-      : counting_request(on, to, callback) {}
-  receive_operation(const receive_operation& other, function callback) noexcept
-      : receive_operation(other.descriptor(), callback, other.rest) {}
+  receive_operation(io::detail::open_descriptor* on, std::span<std::byte> to) noexcept
+      : counting_request(on, to, nullptr) {}
 };
 
 struct receive_from_operation : io::detail::single_request<io::receive_message_request> {
   using value_type = received_datagram;
   static constexpr const char* name = "gyre::net::datagram_socket: receive";
 
-  receive_from_operation(io::detail::open_descriptor* on, function callback,
-                         std::span<std::byte> to) noexcept
-      : single_request(on, header_, callback), to_(to) {}
-  receive_from_operation(const receive_from_operation& other, function callback) noexcept
-      : receive_from_operation(other.descriptor(), callback, other.to_) {}
+  receive_from_operation(io::detail::open_descriptor* on, std::span<std::byte> to) noexcept
+      : single_request(on, header_, nullptr), to_(to) {}
+  receive_from_operation(const receive_from_operation& other) noexcept
+      : receive_from_operation(other.descriptor(), other.to_) {}
 
   std::optional<io::result> begin() noexcept;
   received_datagram value(io::result result) noexcept;
@@ -89,13 +81,11 @@ struct send_to_operation : io::detail::counting_request<io::send_message_request
   static constexpr const char* name = "gyre::net::datagram_socket: send";
 
   /// With a segment, the kernel cuts the bytes into datagrams of that size.
-  send_to_operation(io::detail::open_descriptor* on, function callback,
-                    std::span<const std::byte> bytes, const endpoint& to,
-                    std::size_t segment = 0) noexcept
-      : counting_request(on, header_, callback), bytes_(bytes), peer_(to), segment_(segment) {}
-  send_to_operation(const send_to_operation& other, function callback) noexcept
-      : send_to_operation(other.descriptor(), callback, other.bytes_, other.peer_, other.segment_) {
-  }
+  send_to_operation(io::detail::open_descriptor* on, std::span<const std::byte> bytes,
+                    const endpoint& to, std::size_t segment = 0) noexcept
+      : counting_request(on, header_, nullptr), bytes_(bytes), peer_(to), segment_(segment) {}
+  send_to_operation(const send_to_operation& other) noexcept
+      : send_to_operation(other.descriptor(), other.bytes_, other.peer_, other.segment_) {}
 
   std::optional<io::result> begin() noexcept;
 
@@ -113,11 +103,8 @@ struct send_to_operation : io::detail::counting_request<io::send_message_request
 struct receive_batch_operation : io::detail::counting_request<io::receive_messages_request> {
   static constexpr const char* name = "gyre::net::datagram_socket: receive_batch";
 
-  receive_batch_operation(io::detail::open_descriptor* on, function callback,
-                          datagram_batch& into) noexcept
-      : counting_request(on, std::span<mmsghdr>(), callback), into_(&into) {}
-  receive_batch_operation(const receive_batch_operation& other, function callback) noexcept
-      : receive_batch_operation(other.descriptor(), callback, *other.into_) {}
+  receive_batch_operation(io::detail::open_descriptor* on, datagram_batch& into) noexcept
+      : counting_request(on, std::span<mmsghdr>(), nullptr), into_(&into) {}
 
   std::optional<io::result> begin() noexcept {
     messages = into_->prepare_to_receive();
@@ -135,11 +122,8 @@ struct receive_batch_operation : io::detail::counting_request<io::receive_messag
 struct send_batch_operation : io::detail::counting_request<io::send_messages_request> {
   static constexpr const char* name = "gyre::net::datagram_socket: send_batch";
 
-  send_batch_operation(io::detail::open_descriptor* on, function callback,
-                       datagram_batch& batch) noexcept
-      : counting_request(on, std::span<mmsghdr>(), callback), batch_(&batch) {}
-  send_batch_operation(const send_batch_operation& other, function callback) noexcept
-      : send_batch_operation(other.descriptor(), callback, *other.batch_) {}
+  send_batch_operation(io::detail::open_descriptor* on, datagram_batch& batch) noexcept
+      : counting_request(on, std::span<mmsghdr>(), nullptr), batch_(&batch) {}
 
   std::optional<io::result> begin() noexcept { return send_rest(); }
   std::optional<io::result> advance(io::result result) noexcept {

@@ -100,7 +100,7 @@ std::size_t most_answers(dns_message message) noexcept {
 
 // The results of `Parse`: `Address` is c-ares's type for an address and its TTL.
 template <class Bytes, class Address, auto Parse, auto Member>
-std::expected<std::vector<ip_address>, std::error_code> parse_addresses(dns_message message) {
+address_result parse_addresses(dns_message message) {
   std::vector<Address> room(std::max<std::size_t>(most_answers(message), 1));
   int count = static_cast<int>(room.size());
   const int status =
@@ -170,8 +170,7 @@ std::error_code dns_error(int status) {
   }
 }
 
-std::expected<std::vector<ip_address>, std::error_code> decode_addresses(record_type type,
-                                                                         dns_message message) {
+address_result decode_addresses(record_type type, dns_message message) {
   if (type == record_type::a) {
     return parse_addresses<ip_address::v4_bytes, ares_addrttl, &ares_parse_a_reply,
                            &ares_addrttl::ipaddr>(message);
@@ -206,7 +205,7 @@ void sort_srv_records(std::vector<srv_record>& records,
   }
 }
 
-std::expected<std::vector<srv_record>, std::error_code> decode_srv(dns_message message) {
+srv_result decode_srv(dns_message message) {
   ares_srv_reply* raw = nullptr;
   const int status = ares_parse_srv_reply(message.data(), static_cast<int>(message.size()), &raw);
   const std::unique_ptr<ares_srv_reply, decltype(&ares_free_data)> owned(raw, &ares_free_data);
@@ -228,8 +227,7 @@ std::expected<std::vector<srv_record>, std::error_code> decode_srv(dns_message m
   return records;
 }
 
-std::expected<std::vector<std::string>, std::error_code> decode_texts(record_type type,
-                                                                      dns_message message) {
+text_result decode_texts(record_type type, dns_message message) {
   const int size = static_cast<int>(message.size());
   std::vector<std::string> texts;
   int status = ARES_SUCCESS;

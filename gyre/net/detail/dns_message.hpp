@@ -6,13 +6,7 @@
 #include <gyre/net/address.hpp>
 #include <gyre/net/resolver.hpp>
 
-#include <chrono>
-#include <cstdint>
-#include <expected>
 #include <span>
-#include <string>
-#include <system_error>
-#include <vector>
 
 namespace gyre::net::detail {
 
@@ -35,18 +29,17 @@ answer_lifetime lifetime_of(dns_message message) noexcept;
 /// The error that a status of c-ares stands for.
 std::error_code dns_error(int status);
 
+using address_result = std::expected<std::vector<ip_address>, std::error_code>;
 /// The addresses of `type` (a or aaaa), at least one. Errors: resolve_errc, not_enough_memory.
 /// Throws std::bad_alloc.
-std::expected<std::vector<ip_address>, std::error_code> decode_addresses(record_type type,
-                                                                         dns_message message);
+address_result decode_addresses(record_type type, dns_message message);
 
 /// The records of an SRV answer, in the order in which they are to be tried (RFC 2782), the chance
 /// among those of one priority included. Errors as above, also no_data if the service is said not
 /// to be there. Throws std::bad_alloc.
-std::expected<std::vector<srv_record>, std::error_code> decode_srv(dns_message message);
+srv_result decode_srv(dns_message message);
 /// The texts of a TXT answer, the parts of each joined; the names of a PTR answer.
-std::expected<std::vector<std::string>, std::error_code> decode_texts(record_type type,
-                                                                      dns_message message);
+text_result decode_texts(record_type type, dns_message message);
 
 /// Puts them into that order; `below` gives a random number from zero up to its argument minus one.
 void sort_srv_records(std::vector<srv_record>& records,

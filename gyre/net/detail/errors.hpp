@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// failure, cancelled, no_memory, require, fail, parse_number: the room's errors, as values and
-// thrown, and numbers in its texts.
+// failure, cancelled, no_memory, require, fail: the room's errors, as values and thrown.
+// parse_number, take_until: numbers and words in its texts.
 #pragma once
 
 #include <charconv>
@@ -35,6 +35,14 @@ inline void require(bool sensible, const char* what) {
 /// Throws std::system_error.
 [[noreturn, gnu::cold]] inline void fail(std::errc error, const char* what) {
   throw std::system_error(std::make_error_code(error), what);
+}
+
+/// Cuts off the text before the first of `ends`, and returns it; drops that one, too.
+inline std::string_view take_until(std::string_view& text, std::string_view ends) noexcept {
+  const std::size_t end = text.find_first_of(ends);
+  const std::string_view taken = text.substr(0, end);
+  text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
+  return taken;
 }
 
 /// The decimal number that `text` is, digits and nothing else; nothing if it is none, or too large.

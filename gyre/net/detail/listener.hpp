@@ -3,25 +3,16 @@
 #pragma once
 
 #include <gyre/base/timer_operation.hpp>
-#include <gyre/base/unique_fd.hpp>
-#include <gyre/exec/event_loop.hpp>
-#include <gyre/io/detail/open_descriptor.hpp>
 #include <gyre/io/detail/request_awaiter.hpp>
-#include <gyre/io/request.hpp>
 #include <gyre/net/detail/accept_policy.hpp>
-#include <gyre/net/endpoint.hpp>
-#include <gyre/net/socket.hpp>
 #include <gyre/net/tcp_stream.hpp>
-
-#include <cstdint>
-#include <memory>
-#include <optional>
-#include <system_error>
-#include <utility>
 
 namespace gyre::net::detail {
 
 class accept_operation;
+
+/// The peer of the connection that `accepted` has brought.
+endpoint peer_of(const io::accept_request& accepted) noexcept;
 
 /// A listening socket, and the coroutine that waits for the end of a pause, if one does.
 class listening_socket final : public io::detail::open_descriptor {
@@ -56,8 +47,10 @@ class accept_operation : public io::detail::single_request<io::accept_request> {
  public:
   static constexpr const char* name = "gyre::net: accept";
 
-  accept_operation(io::detail::open_descriptor* on, function callback, endpoint* peer_to) noexcept
-      : single_request(on, callback), peer_to_(peer_to) {}
+  accept_operation(io::detail::open_descriptor* on, endpoint* peer_to) noexcept
+      : single_request(on, nullptr), peer_to_(peer_to) {}
+  accept_operation(const accept_operation& other) noexcept
+      : accept_operation(other.descriptor(), other.peer_to_) {}
 
   listening_socket& listening() const noexcept {
     return static_cast<listening_socket&>(*descriptor());
@@ -70,9 +63,6 @@ class accept_operation : public io::detail::single_request<io::accept_request> {
   /// The accepted socket; stores its peer's address where the caller wants it.
   socket take(io::result result) noexcept;
 
- protected:
-  endpoint* peer_to_;
-
  private:
   struct retry_timer : timer_operation {
     explicit retry_timer(accept_operation& operation) noexcept
@@ -82,14 +72,13 @@ class accept_operation : public io::detail::single_request<io::accept_request> {
   static void on_expiry(timer_operation& expired);
 
   friend listening_socket;
+  endpoint* peer_to_;
   retry_timer retry_{*this};
 };
 
 struct accept_socket_operation : accept_operation {
   using value_type = socket;
   using accept_operation::accept_operation;
-  accept_socket_operation(const accept_socket_operation& other, function callback) noexcept
-      : accept_operation(other.descriptor(), callback, other.peer_to_) {}
   socket value(io::result result) noexcept { return take(result); }
 };
 
@@ -97,8 +86,8 @@ template <class Stream>
 struct accept_stream_operation : accept_operation {
   using value_type = Stream;
   using accept_operation::accept_operation;
-  accept_stream_operation(const accept_stream_operation& other, function callback) noexcept
-      : accept_operation(other.descriptor(), callback, other.peer_to_), home_(other.home_) {}
+  accept_stream_operation(const accept_stream_operation& other) noexcept
+      : accept_operation(other) {}
 
   std::optional<io::result> begin() noexcept {
     home_ = &descriptor()->loop();

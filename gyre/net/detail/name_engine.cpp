@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/net/detail/name_engine.hpp>
 
-#include <gyre/net/detail/destination_order.hpp>
 #include <gyre/net/detail/errors.hpp>
 
 #include <ares.h>
@@ -16,29 +15,6 @@ question_key key_for(const waiting_lookup& lookup, std::string_view host) {
   std::string name = host_key(host);
   if (host.ends_with('.')) name += '.';
   return {std::move(name), lookup.kind.records};
-}
-
-bool question::has_answer() const {
-  return std::ranges::any_of(queries, [](const dns_query& each) {
-    return each.answer && (!each.answer->empty() || !each.message.empty());
-  });
-}
-
-std::vector<ip_address> question::addresses() const {
-  std::vector<ip_address> found;
-  for (const dns_query& each : queries) {
-    if (each.answer) found.insert(found.end(), each.answer->begin(), each.answer->end());
-  }
-  sort_destinations(found);
-  return found;
-}
-
-std::error_code question::query_failure() const {
-  std::error_code error;
-  for (const dns_query& each : queries) {
-    if (!each.answer) error = graver(error, each.answer.error());
-  }
-  return error;
 }
 
 std::error_code graver(std::error_code one, std::error_code other) {

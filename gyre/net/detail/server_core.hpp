@@ -3,10 +3,8 @@
 #pragma once
 
 #include <gyre/base/atomic.hpp>
-#include <gyre/exec/fd_watch.hpp>
 #include <gyre/io/descriptor.hpp>
 #include <gyre/net/detail/accept_policy.hpp>
-#include <gyre/net/detail/address_limits.hpp>
 #include <gyre/net/detail/byte_quota.hpp>
 #include <gyre/net/detail/connection_group.hpp>
 #include <gyre/net/tcp_server.hpp>
@@ -14,10 +12,46 @@
 #include <atomic>
 #include <list>
 #include <mutex>
+#include <unordered_map>
 
 namespace gyre::net {
 
 namespace detail {
+
+/// Counts connections by the address of their peers; of IPv6 by its /64 network, all of which one
+/// customer has. Unix peers are not limited. Without limits it costs nothing. Any thread.
+class address_limits {
+ public:
+  static constexpr std::size_t unlimited = std::numeric_limits<std::size_t>::max();
+
+  /// At a time, and within `interval`, which must be positive.
+  address_limits(std::size_t connections, std::size_t accepts,
+                 std::chrono::nanoseconds interval) noexcept;
+
+  /// Whether one more is allowed, then counted until release(). False also without memory to count.
+  bool admit(const endpoint& peer, steady_time present) noexcept;
+  void release(const endpoint& peer) noexcept;
+  /// Addresses that are remembered.
+  std::size_t size() const noexcept;
+
+ private:
+  struct entry {
+    std::size_t connections = 0;
+    /// When all that it opened would be due, had it opened them evenly (GCRA: ITU-T I.371).
+    steady_time due{};
+  };
+
+  bool is_limited(const endpoint& peer) const noexcept;
+  static ip_address key_of(const endpoint& peer) noexcept;
+
+  const std::size_t connections_;
+  const bool counts_accepts_;
+  const std::chrono::nanoseconds interval_;
+  const std::chrono::nanoseconds accept_cost_;
+  mutable std::mutex mutex_;  // of these
+  std::unordered_map<ip_address, entry> entries_;
+  std::size_t sweep_threshold_ = 1024;
+};
 
 struct server_handlers : connection_handlers {
   move_only_function<void(std::error_code)> accept_error;
@@ -105,78 +139,14 @@ class tcp_server::core : public std::enable_shared_from_this<core> {
   std::size_t next_shard_ = 0;  // the accepting loop's
 };
 
-/// Accepts the connections of one listening socket for a shard, which may destroy it in each call.
-///
-/// | state     | first hold | no hold   | accept succeeded | accept failed | pause over    |
-/// |-----------|------------|-----------|------------------|---------------|---------------|
-/// | accepting | held       | -         | calls the shard  | pausing       | -             |
-/// | held      | -          | accepting | calls the shard  | pausing       | -             |
-/// | pausing   | pausing    | pausing   | calls the shard  | pausing       | as holds say  |
-///
-/// Pauses are the accept_policy's. A request that is being cancelled may still complete.
-///
-/// Thread-safety: none; belongs to the loop's thread.
-class tcp_server::core::acceptor {
- public:
-  /// `listening` listens already. Throws what attaching throws.
-  acceptor(shard& receiver, socket listening);
-  acceptor(const acceptor&) = delete;
-  acceptor& operator=(const acceptor&) = delete;
-
-  void start_or_cancel() noexcept;
-
- private:
-  struct accept_any final : io::accept_request {
-    explicit accept_any(acceptor& by) noexcept;
-    acceptor* self;
-  };
-
-  static void on_accepted(io::request& request, io::result result);
-  void pause(std::error_code error);
-
-  shard& shard_;
-  io::descriptor descriptor_;
-  accept_any request_{*this};
-  timer retry_;  // active: pausing
-  detail::accept_policy policy_;
-};
-
-/// Takes the header of the PROXY protocol, and not a byte more, off an accepted connection first.
-///
-/// Thread-safety: none; belongs to the loop's thread.
-class tcp_server::core::proxy_handshake {
- public:
-  /// Throws std::system_error, std::bad_alloc if the loop cannot watch the connection.
-  proxy_handshake(shard& receiver, unique_fd connection, const endpoint& proxy);
-  proxy_handshake(const proxy_handshake&) = delete;
-  proxy_handshake& operator=(const proxy_handshake&) = delete;
-
-  /// The connection, which is watched no longer.
-  unique_fd release() noexcept;
-  const endpoint& proxy() const noexcept { return proxy_; }
-
- private:
-  void read();
-  std::ptrdiff_t read_some();
-  std::size_t sure_to_be_header() const noexcept;
-
-  shard& shard_;
-  const endpoint proxy_;
-  unique_fd connection_;
-  std::vector<std::byte> header_;  // the part that has come
-  fd_watch watch_;
-  timer deadline_;
-};
-
 /// The server on one loop.
 ///
 /// Thread-safety: members belong to the loop's thread, but for those marked for any thread.
 class tcp_server::core::shard final : public detail::connection_group {
  public:
   /// Any thread.
-  shard(core& whole, event_loop& loop)
-      : connection_group(loop, whole.handlers, whole.options.connections, whole.limits_of_one()),
-        core_(whole) {}
+  shard(core& whole, event_loop& loop);
+  ~shard() override;
 
   void open(socket listening);
   void set_hold(hold why, bool held) noexcept;

@@ -2,128 +2,173 @@
 // The server on one loop: accepting, headers of proxies, and the connections' begin and end.
 #include <gyre/net/detail/server_core.hpp>
 
+#include <gyre/exec/fd_watch.hpp>
+#include <gyre/net/detail/listener.hpp>
+
 #include <sys/socket.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cstring>
 
 namespace gyre::net {
 
 using std::memory_order_relaxed;
 
-// --- Accepting ---
-
-tcp_server::core::acceptor::accept_any::accept_any(acceptor& by) noexcept
-    : accept_request(by.descriptor_.handle(), &acceptor::on_accepted, io::repeat::until_cancelled,
-                     by.shard_.core_.options.max_connections == tcp_server_options::unlimited),
-      self(&by) {}
-
-tcp_server::core::acceptor::acceptor(shard& receiver, socket listening)
-    : shard_(receiver),
-      descriptor_(receiver.loop(), listening.release(), io::handle_kind::socket),
-      retry_(receiver.loop(), [this] { start_or_cancel(); }),
-      policy_(receiver.core_.options.accept_backoff, receiver.core_.options.accept_backoff_limit) {
-  start_or_cancel();
-}
-
-void tcp_server::core::acceptor::start_or_cancel() noexcept {
-  const bool may_accept = shard_.holds_.empty() && !retry_.active();
-  const bool accepting = request_.under_way();
-  if (!may_accept && accepting) descriptor_.cancel(request_);
-  // A repeating request does not complete at once.
-  if (may_accept && !accepting) static_cast<void>(descriptor_.start(request_));
-}
-
-void tcp_server::core::acceptor::on_accepted(io::request& request, io::result result) {
-  auto& accepting = static_cast<accept_any&>(request);
-  acceptor& self = *accepting.self;
-  if (!result) return self.pause(result.error());
-  self.policy_.reset();
-  unique_fd connection(result.fd());
-  endpoint peer;
-  const socklen_t size = accepting.peer_size;
-  std::memcpy(peer.data(), &accepting.peer, std::min(size, endpoint::capacity()));
-  peer.resize(size);
-  self.shard_.accepted(std::move(connection), peer);
-}
-
-void tcp_server::core::acceptor::pause(std::error_code error) {
-  const auto pause = policy_.begin_pause(descriptor_.fd(), error.value());
-  retry_.start_after(pause.length);
-  start_or_cancel();
-  shard_.accepting_paused(error, pause);
-}
-
-// --- Headers of proxies ---
-
-tcp_server::core::proxy_handshake::proxy_handshake(shard& receiver, unique_fd connection,
-                                                   const endpoint& proxy)
-    : shard_(receiver),
-      proxy_(proxy),
-      connection_(std::move(connection)),
-      watch_(receiver.loop(), connection_.get(), [this](readiness) { read(); }),
-      deadline_(receiver.loop(), [this] { shard_.handshake_ended(*this, std::nullopt); }) {
-  watch_.start(readiness::readable);
-  deadline_.start_after(receiver.core_.options.proxy_protocol.timeout);
-}
-
-unique_fd tcp_server::core::proxy_handshake::release() noexcept {
-  watch_.stop();
-  return std::move(connection_);
-}
-
-// How many bytes more belong to the header whatever they are; zero: those up to the line's end.
-std::size_t tcp_server::core::proxy_handshake::sure_to_be_header() const noexcept {
-  constexpr std::size_t shortest_1 = 15;  // "PROXY UNKNOWN\r\n"
-  constexpr std::size_t fixed_2 = 16;
-  if (header_.size() < shortest_1) return shortest_1 - header_.size();
-  if (header_.front() == std::byte{'P'}) return 0;
-  if (header_.size() < fixed_2) return fixed_2 - header_.size();
-  const std::size_t said =
-      std::to_integer<std::size_t>(header_[14]) << 8 | std::to_integer<std::size_t>(header_[15]);
-  return fixed_2 + said - header_.size();
-}
-
-// As recv(2): what was read stands behind the header.
-std::ptrdiff_t tcp_server::core::proxy_handshake::read_some() {
-  const std::size_t before = header_.size();
-  std::size_t wanted = sure_to_be_header();
-  if (wanted == 0) {
-    std::array<char, 107> seen;  // version 1's longest header
-    const ssize_t count = ::recv(connection_.get(), seen.data(), seen.size(), MSG_PEEK);
-    if (count <= 0) return count;
-    const std::string_view text(seen.data(), static_cast<std::size_t>(count));
-    wanted = std::min(text.find('\n'), text.size() - 1) + 1;
+/// Accepts the connections of one listening socket for a shard, which may destroy it in each call.
+///
+/// | state     | first hold | no hold   | accept succeeded | accept failed | pause over    |
+/// |-----------|------------|-----------|------------------|---------------|---------------|
+/// | accepting | held       | -         | calls the shard  | pausing       | -             |
+/// | held      | -          | accepting | calls the shard  | pausing       | -             |
+/// | pausing   | pausing    | pausing   | calls the shard  | pausing       | as holds say  |
+///
+/// Pauses are the accept_policy's. A request that is being cancelled may still complete.
+///
+/// Thread-safety: none; belongs to the loop's thread.
+class tcp_server::core::acceptor {
+ public:
+  /// `listening` listens already. Throws what attaching throws.
+  acceptor(shard& receiver, socket listening)
+      : shard_(receiver),
+        descriptor_(receiver.loop(), listening.release(), io::handle_kind::socket),
+        retry_(receiver.loop(), [this] { start_or_cancel(); }),
+        policy_(receiver.core_.options.accept_backoff,
+                receiver.core_.options.accept_backoff_limit) {
+    start_or_cancel();
   }
-  header_.resize(before + wanted);
-  const ssize_t count = ::recv(connection_.get(), header_.data() + before, wanted, 0);
-  const int error = errno;
-  header_.resize(before + static_cast<std::size_t>(std::max<ssize_t>(count, 0)));
-  errno = error;
-  return count;
-}
+  acceptor(const acceptor&) = delete;
+  acceptor& operator=(const acceptor&) = delete;
 
-// Its end destroys it.
-void tcp_server::core::proxy_handshake::read() {
-  const std::size_t limit = shard_.core_.options.proxy_protocol.limit;
-  for (;;) {
-    std::optional<proxy_header> header;
-    try {
-      const std::ptrdiff_t count = read_some();
-      if (count < 0 && (errno == EAGAIN || errno == EINTR)) return;
-      parsed_proxy_header parsed = parse_proxy_header(header_, limit);
-      if (count > 0 && parsed && !*parsed) continue;
-      if (count > 0 && parsed) header = std::move(*parsed);
-    } catch (const std::bad_alloc&) {
-      header.reset();
+  void start_or_cancel() noexcept {
+    const bool may_accept = shard_.holds_.empty() && !retry_.active();
+    const bool accepting = request_.under_way();
+    if (!may_accept && accepting) descriptor_.cancel(request_);
+    // A repeating request does not complete at once.
+    if (may_accept && !accepting) static_cast<void>(descriptor_.start(request_));
+  }
+
+ private:
+  struct accept_any final : io::accept_request {
+    explicit accept_any(acceptor& by) noexcept
+        : accept_request(by.descriptor_.handle(), &acceptor::on_accepted,
+                         io::repeat::until_cancelled,
+                         by.shard_.core_.options.max_connections == tcp_server_options::unlimited),
+          self(&by) {}
+    acceptor* self;
+  };
+
+  static void on_accepted(io::request& request, io::result result) {
+    auto& accepting = static_cast<accept_any&>(request);
+    acceptor& self = *accepting.self;
+    if (!result) return self.pause(result.error());
+    self.policy_.reset();
+    unique_fd connection(result.fd());
+    self.shard_.accepted(std::move(connection), detail::peer_of(accepting));
+  }
+  void pause(std::error_code error) {
+    const auto pause = policy_.begin_pause(descriptor_.fd(), error.value());
+    retry_.start_after(pause.length);
+    start_or_cancel();
+    shard_.accepting_paused(error, pause);
+  }
+
+  shard& shard_;
+  io::descriptor descriptor_;
+  accept_any request_{*this};
+  timer retry_;  // active: pausing
+  detail::accept_policy policy_;
+};
+
+/// Takes the header of the PROXY protocol, and not a byte more, off an accepted connection first.
+///
+/// Thread-safety: none; belongs to the loop's thread.
+class tcp_server::core::proxy_handshake {
+ public:
+  /// Throws std::system_error, std::bad_alloc if the loop cannot watch the connection.
+  proxy_handshake(shard& receiver, unique_fd connection, const endpoint& proxy)
+      : shard_(receiver),
+        proxy_(proxy),
+        connection_(std::move(connection)),
+        watch_(receiver.loop(), connection_.get(), [this](readiness) { read(); }),
+        deadline_(receiver.loop(), [this] { shard_.handshake_ended(*this, std::nullopt); }) {
+    watch_.start(readiness::readable);
+    deadline_.start_after(receiver.core_.options.proxy_protocol.timeout);
+  }
+  proxy_handshake(const proxy_handshake&) = delete;
+  proxy_handshake& operator=(const proxy_handshake&) = delete;
+
+  /// The connection, which is watched no longer.
+  unique_fd release() noexcept {
+    watch_.stop();
+    return std::move(connection_);
+  }
+  const endpoint& proxy() const noexcept { return proxy_; }
+
+ private:
+  // How many bytes more belong to the header whatever they are; zero: those up to the line's end.
+  std::size_t sure_to_be_header() const noexcept {
+    constexpr std::size_t shortest_1 = 15;  // "PROXY UNKNOWN\r\n"
+    constexpr std::size_t fixed_2 = 16;
+    if (header_.size() < shortest_1) return shortest_1 - header_.size();
+    if (header_.front() == std::byte{'P'}) return 0;
+    if (header_.size() < fixed_2) return fixed_2 - header_.size();
+    const std::size_t said =
+        std::to_integer<std::size_t>(header_[14]) << 8 | std::to_integer<std::size_t>(header_[15]);
+    return fixed_2 + said - header_.size();
+  }
+
+  // As recv(2): what was read stands behind the header.
+  std::ptrdiff_t read_some() {
+    const std::size_t before = header_.size();
+    std::size_t wanted = sure_to_be_header();
+    if (wanted == 0) {
+      std::array<char, 107> seen;  // version 1's longest header
+      const ssize_t count = ::recv(connection_.get(), seen.data(), seen.size(), MSG_PEEK);
+      if (count <= 0) return count;
+      const std::string_view text(seen.data(), static_cast<std::size_t>(count));
+      wanted = std::min(text.find('\n'), text.size() - 1) + 1;
     }
-    return shard_.handshake_ended(*this, std::move(header));
+    header_.resize(before + wanted);
+    const ssize_t count = ::recv(connection_.get(), header_.data() + before, wanted, 0);
+    const int error = errno;
+    header_.resize(before + static_cast<std::size_t>(std::max<ssize_t>(count, 0)));
+    errno = error;
+    return count;
   }
-}
+
+  // Its end destroys it.
+  void read() {
+    const std::size_t limit = shard_.core_.options.proxy_protocol.limit;
+    for (;;) {
+      std::optional<proxy_header> header;
+      try {
+        const std::ptrdiff_t count = read_some();
+        if (count < 0 && (errno == EAGAIN || errno == EINTR)) return;
+        parsed_proxy_header parsed = parse_proxy_header(header_, limit);
+        if (count > 0 && parsed && !*parsed) continue;
+        if (count > 0 && parsed) header = std::move(*parsed);
+      } catch (const std::bad_alloc&) {
+        header.reset();
+      }
+      return shard_.handshake_ended(*this, std::move(header));
+    }
+  }
+
+  shard& shard_;
+  const endpoint proxy_;
+  unique_fd connection_;
+  std::vector<std::byte> header_;  // the part that has come
+  fd_watch watch_;
+  timer deadline_;
+};
 
 // --- The shard ---
+
+tcp_server::core::shard::shard(core& whole, event_loop& loop)
+    : connection_group(loop, whole.handlers, whole.options.connections, whole.limits_of_one()),
+      core_(whole) {}
+tcp_server::core::shard::~shard() = default;
 
 void tcp_server::core::shard::catch_up() {
   const detail::callback_gate::pass passing(gate());

@@ -54,7 +54,16 @@ class udp_port final : public udp_server::channel {
     std::size_t sent = 0;
 
     /// Throws std::bad_alloc, and then nothing is added.
-    void add(std::span<const std::byte> added, const endpoint& to);
+    void add(std::span<const std::byte> added, const endpoint& to) {
+      const std::size_t offset = bytes.size();
+      bytes.insert(bytes.end(), added.begin(), added.end());
+      try {
+        each.push_back({offset, added.size(), to});
+      } catch (...) {
+        bytes.resize(offset);
+        throw;
+      }
+    }
     bool done() const noexcept { return sent == each.size(); }
     const reply& next() const noexcept { return each[sent]; }
     std::size_t memory() const noexcept { return bytes.size() + each.size() * sizeof(reply); }
