@@ -308,7 +308,7 @@ TEST_F(TcpClient, KeepsWhatIsSentMeanwhileWithinItsLimit) {
 TEST_F(TcpClient, FindsTheServerByItsName) {
   // No server is at the first of its addresses.
   server->listen({ip_address::v4(127, 0, 0, 2), 0});
-  const std::string hosts = testing::TempDir() + "/gyre_tcp_client_hosts";
+  const std::string hosts = testing::TempDir() + "gyre-hosts-" + std::to_string(::getpid());
   std::ofstream(hosts) << "127.0.0.3 served.test\n127.0.0.2 served.test\n";
   gyre::net::resolver names(loop,
                             {.order = gyre::net::lookup_order::hosts_only, .hosts_file = hosts});

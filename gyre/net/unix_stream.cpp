@@ -54,8 +54,8 @@ template <class Request, class Message>
 struct message_operation : io::detail::counting_request<Request> {
   static constexpr const char* name = "gyre::net: message";
 
-  message_operation(io::detail::open_descriptor* on, Message& message) noexcept
-      : io::detail::counting_request<Request>(on, message, nullptr) {}
+  message_operation(io::detail::open_descriptor* on, Message& header) noexcept
+      : io::detail::counting_request<Request>(on, header, nullptr) {}
 };
 
 using send_message_operation = message_operation<io::send_message_request, const msghdr>;
