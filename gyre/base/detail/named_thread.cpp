@@ -8,10 +8,8 @@
 
 #include <cassert>
 #include <cerrno>
-#include <condition_variable>
 #include <csignal>
 #include <memory>
-#include <mutex>
 #include <utility>
 
 namespace gyre::detail {
@@ -93,35 +91,16 @@ std::vector<int> usable_cpus() {
   return cpus;
 }
 
-// Whether the work is done. pthread_clockjoin_np() would say so too, but ThreadSanitizer does not
-// know it.
-class named_thread::ending {
- public:
-  void announce() {
-    const std::lock_guard lock(mutex_);
-    done_ = true;
-    announced_.notify_all();
-  }
-  bool wait_until(steady_time deadline) {
-    std::unique_lock lock(mutex_);
-    return announced_.wait_until(lock, deadline, [this] { return done_; });
-  }
-
- private:
-  std::mutex mutex_;
-  std::condition_variable announced_;
-  bool done_ = false;
-};
-
 named_thread::named_thread(const std::string& name, const std::vector<int>& cpus,
-                           move_only_function<void()> work)
-    : ending_(std::make_shared<ending>()) {
+                           move_only_function<void()> work) {
   thread_attributes attributes;
   if (!cpus.empty()) attributes.pin(cpus);
-  auto run_and_announce = [work = std::move(work), end = ending_]() mutable {
+  std::promise<void> done;
+  done_ = done.get_future();
+  auto run_and_announce = [work = std::move(work), done = std::move(done)]() mutable {
     work();
     work = {};
-    end->announce();
+    done.set_value();
   };
   auto begun = std::make_unique<start>(name, std::move(run_and_announce));
   const blocked_signals inherited;
@@ -145,7 +124,8 @@ void named_thread::detach() noexcept {
 }
 
 bool named_thread::join_for(std::chrono::nanoseconds timeout) {
-  if (!ended_ && !ending_->wait_until(later(monotonic_now(), timeout))) return false;
+  const steady_time deadline = later(monotonic_now(), timeout);
+  if (!ended_ && done_.wait_until(deadline) != std::future_status::ready) return false;
   join();
   return true;
 }
