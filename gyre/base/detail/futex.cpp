@@ -22,10 +22,8 @@ void futex_wait_until(const atomic<std::uint32_t>& word, std::uint32_t expected,
             deadline == steady_time::max() ? nullptr : &until, nullptr, FUTEX_BITSET_MATCH_ANY);
 }
 
-void futex_wake(const atomic<std::uint32_t>* word, std::size_t most) noexcept {
-  ::syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, static_cast<int>(most));
+void futex_wake_one(const atomic<std::uint32_t>* word) noexcept {
+  ::syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, 1);
 }
-
-void futex_wake_one(const atomic<std::uint32_t>* word) noexcept { futex_wake(word, 1); }
 
 }  // namespace gyre::detail

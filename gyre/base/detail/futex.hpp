@@ -5,7 +5,6 @@
 #include <gyre/base/atomic.hpp>
 #include <gyre/base/clock.hpp>
 
-#include <cstddef>
 #include <cstdint>
 
 namespace gyre::detail {
@@ -16,11 +15,8 @@ namespace gyre::detail {
 void futex_wait_until(const atomic<std::uint32_t>& word, std::uint32_t expected,
                       steady_time deadline) noexcept;
 
-/// Wakes at most `most` threads that sleep on `word`, which is not read and need not exist any
-/// more. One system call; async-signal-safe.
-void futex_wake(const atomic<std::uint32_t>* word, std::size_t most) noexcept;
-
-/// Wakes one thread that sleeps on `word`, as futex_wake() does.
+/// Wakes one thread that sleeps on `word`, which is not read and need not exist any more. One
+/// system call; async-signal-safe.
 void futex_wake_one(const atomic<std::uint32_t>* word) noexcept;
 
 }  // namespace gyre::detail
