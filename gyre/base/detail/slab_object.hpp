@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// slab_object: objects that are allocated from the slab.
+// slab_object, slab_frame, short_lived_object: bases of what is allocated from the slab.
 #pragma once
 
+#include <gyre/base/detail/slab_class.hpp>
 #include <gyre/base/slab.hpp>
 
 #include <cstddef>
@@ -26,6 +27,34 @@ struct slab_object {
   static void operator delete(void* memory, std::size_t bytes,
                               std::align_val_t alignment) noexcept {
     ::operator delete(memory, bytes, alignment);
+  }
+};
+
+/// Base of promises whose frames live in slabs. The compiler knows the size class. The rest is out
+/// of line, as the address of a thread-local must not be kept across a suspension. No other form of
+/// `new`: a coroutine's parameters could select it.
+struct slab_frame {
+  static void* operator new(std::size_t bytes) {
+    if (bytes > slab_max_bytes) [[unlikely]]
+      return slab_allocate(bytes);
+    return slab_allocate_class(slab_class_of(bytes));
+  }
+  static void operator delete(void* frame, std::size_t bytes) noexcept {
+    if (bytes > slab_max_bytes) [[unlikely]] {
+      slab_deallocate(frame, bytes);
+    } else {
+      slab_deallocate_class(frame, slab_class_of(bytes));
+    }
+  }
+};
+
+/// As slab_object, by way of a frame's stacks of free blocks. Deleted by its own type.
+struct short_lived_object : slab_object {
+  using slab_object::operator new;
+  using slab_object::operator delete;
+  static void* operator new(std::size_t bytes) { return slab_frame::operator new(bytes); }
+  static void operator delete(void* memory, std::size_t bytes) noexcept {
+    slab_frame::operator delete(memory, bytes);
   }
 };
 

@@ -3,13 +3,11 @@
 #pragma once
 
 #include <gyre/base/clock.hpp>
-#include <gyre/base/detail/slab_class.hpp>
+#include <gyre/base/detail/slab_object.hpp>
 #include <gyre/base/operation.hpp>
-#include <gyre/base/slab.hpp>
 #include <gyre/pool/pool_options.hpp>
 
 #include <cstdint>
-#include <new>
 #include <type_traits>
 #include <utility>
 
@@ -35,27 +33,13 @@ class pool_task : public operation {
 };
 
 template <class F>
-class callable_task final : public pool_task {
+class callable_task final : public pool_task, public short_lived_object {
  public:
-  /// Throws std::bad_alloc, and what making the callable throws.
-  template <class G>
-  static callable_task* make(G&& callable) {
-    void* const block = allocate();
-    try {
-      return ::new (block) callable_task(std::forward<G>(callable));
-    } catch (...) {
-      deallocate(block);
-      throw;
-    }
-  }
-
- private:
-  static constexpr bool over_aligned = alignof(F) > slab_alignment;
-
   template <class G>
   explicit callable_task(G&& callable)
       : pool_task(&run, &destroy), callable_(std::forward<G>(callable)) {}
 
+ private:
   static void run(operation& self) {
     struct destroyed_at_end {
       callable_task& task;
@@ -63,37 +47,15 @@ class callable_task final : public pool_task {
     } const guard{static_cast<callable_task&>(self)};
     static_cast<void>(guard.task.callable_());
   }
-  static void destroy(pool_task& self) noexcept {
-    auto& task = static_cast<callable_task&>(self);
-    task.~callable_task();
-    deallocate(&task);
-  }
-
-  static void* allocate() {
-    if constexpr (over_aligned) {
-      return ::operator new(sizeof(callable_task), std::align_val_t{alignof(callable_task)});
-    } else if constexpr (sizeof(callable_task) > slab_max_bytes) {
-      return slab_allocate(sizeof(callable_task));
-    } else {
-      return slab_allocate_class(slab_class_of(sizeof(callable_task)));
-    }
-  }
-  static void deallocate(void* block) noexcept {
-    if constexpr (over_aligned) {
-      ::operator delete(block, sizeof(callable_task), std::align_val_t{alignof(callable_task)});
-    } else if constexpr (sizeof(callable_task) > slab_max_bytes) {
-      slab_deallocate(block, sizeof(callable_task));
-    } else {
-      slab_deallocate_class(block, slab_class_of(sizeof(callable_task)));
-    }
-  }
+  static void destroy(pool_task& self) noexcept { delete &static_cast<callable_task&>(self); }
 
   [[no_unique_address]] F callable_;
 };
 
+/// Throws std::bad_alloc, and what making the callable throws.
 template <class F>
 pool_task& make_pool_task(F&& callable) {
-  return *callable_task<std::decay_t<F>>::make(std::forward<F>(callable));
+  return *new callable_task<std::decay_t<F>>(std::forward<F>(callable));
 }
 
 /// A deleter.

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// slab_frame, allocator_frame: allocate coroutine frames from the thread's slab, or from an
-// argument of the coroutine, `task<int> f(std::allocator_arg_t, Allocator, …)`.
+// allocator_frame: allocates coroutine frames not from the thread's slab, as slab_frame does, but
+// from an argument of the coroutine, `task<int> f(std::allocator_arg_t, Allocator, …)`.
 #pragma once
 
-#include <gyre/base/detail/slab_class.hpp>
-#include <gyre/base/slab.hpp>
+#include <gyre/base/detail/slab_object.hpp>
 
 #include <concepts>
 #include <coroutine>
@@ -15,23 +14,6 @@
 #include <utility>
 
 namespace gyre::detail {
-
-/// Base of promises whose frames live in slabs. The compiler knows the size class. The rest is out
-/// of line, as the address of a thread-local must not be kept across a suspension.
-struct slab_frame {
-  static void* operator new(std::size_t bytes) {
-    if (bytes > slab_max_bytes) [[unlikely]]
-      return slab_allocate(bytes);
-    return slab_allocate_class(slab_class_of(bytes));
-  }
-  static void operator delete(void* frame, std::size_t bytes) noexcept {
-    if (bytes > slab_max_bytes) [[unlikely]] {
-      slab_deallocate(frame, bytes);
-    } else {
-      slab_deallocate_class(frame, slab_class_of(bytes));
-    }
-  }
-};
 
 /// `Promise` with frames from a user's allocator, a copy of which lies behind the frame. `Before`
 /// and `After`: the coroutine's parameters on either side of the allocator.
