@@ -33,8 +33,7 @@ class basic_sharded {
   static constexpr std::size_t high_water = std::size_t{1} << 13;
 
   basic_sharded() = default;
-  basic_sharded(const basic_sharded&) = delete;
-  basic_sharded& operator=(const basic_sharded&) = delete;
+  basic_sharded& operator=(basic_sharded&&) = delete;
   ~basic_sharded() {
     // Destructors of tasks may post, also to a shard that was empty already.
     while (ready()) shards_.front()->drop_all();
@@ -118,11 +117,10 @@ class basic_sharded {
 
 /// The tasks that one thread has posted to one inbox.
 template <std::size_t CellsPerSegment>
-class basic_sharded<CellsPerSegment>::shard : public detail::segment_shard<CellsPerSegment> {
+class basic_sharded<CellsPerSegment>::shard final : public detail::segment_shard<CellsPerSegment> {
   using base = detail::segment_shard<CellsPerSegment>;
 
  public:
-  shard() : base([](detail::shard_base* self) noexcept { delete static_cast<shard*>(self); }) {}
   /// Called by the producer.
   template <class F>
   void push(F&& fitting) {

@@ -66,7 +66,9 @@ class basic_submissions {
 
   /// Waits until the calling thread has a slot for its next push: granted, timed_out or closed.
   [[nodiscard]] admission_result reserve_until(steady_time deadline) {
-    if (reserve()) return admission_result::granted;
+    if (const auto own = shards_.find_or_register(); own->stock > 0 || restock(*own)) {
+      return admission_result::granted;
+    }
     const auto [result, taken] =
         capacity_.wait_until(deadline, capacity_.chunk(), [this] { reclaim(); });
     if (taken > 0) add_slots(taken);
@@ -75,7 +77,7 @@ class basic_submissions {
   /// Adds acquired slots to the thread's stock; releases them if it throws std::bad_alloc.
   [[gnu::noinline]] void add_slots(std::size_t slots) {
     try {
-      shards_.find_or_register()->add_to_stock(slots);
+      shards_.find_or_register()->stock += slots;
     } catch (...) {
       capacity_.release(slots);
       throw;
@@ -150,13 +152,12 @@ class basic_submissions {
   class deferred_release {
    public:
     explicit deferred_release(basic_submissions& owner) noexcept : owner_(owner) {}
-    deferred_release(const deferred_release&) = delete;
-    deferred_release& operator=(const deferred_release&) = delete;
+    deferred_release& operator=(deferred_release&&) = delete;
     ~deferred_release() {
       while (shard* each = shards_.pop_front()) owner_.shards_.retire(*each);
       if (slots_ > 0) owner_.capacity_.release(slots_);
     }
-    void take_stock(shard& abandoned) noexcept { slots_ += abandoned.give_up_stock(); }
+    void take_stock(shard& abandoned) noexcept { slots_ += std::exchange(abandoned.stock, 0); }
     void take(shard& empty) noexcept {
       take_stock(empty);
       shards_.push_back(empty);
@@ -177,8 +178,7 @@ class basic_submissions {
       const std::lock_guard lock(owner_.queue_lock_);
       if (owner_.bring_work_to_front(released)) shard_ = owner_.shards_.take();
     }
-    shard_lease(const shard_lease&) = delete;
-    shard_lease& operator=(const shard_lease&) = delete;
+    shard_lease& operator=(shard_lease&&) = delete;
     ~shard_lease() {
       if (shard_ != nullptr) end();
     }
@@ -220,13 +220,13 @@ class basic_submissions {
 
   template <class Build>
   bool push_to(shard& own, Build& build) {
-    if (!own.has_stock() && !restock(own)) [[unlikely]]
+    if (own.stock == 0 && !restock(own)) [[unlikely]]
       return false;
-    own.take_from_stock();
+    --own.stock;
     try {
       push_admitted(own, build());
     } catch (...) {
-      own.add_to_stock(1);
+      ++own.stock;
       throw;
     }
     return true;
@@ -239,11 +239,6 @@ class basic_submissions {
     });
   }
 
-  [[gnu::noinline]] bool reserve() {
-    const auto own = shards_.find_or_register();
-    return own->has_stock() || restock(*own);
-  }
-
   [[gnu::noinline]] bool restock(shard& own) noexcept {
     std::size_t taken = 0;
     do {
@@ -251,7 +246,7 @@ class basic_submissions {
       taken = capacity_.try_acquire_some(
           std::clamp<std::size_t>(capacity_.free() / 64, 1, capacity_.chunk()));
     } while (taken == 0 && reclaim());
-    own.add_to_stock(taken);
+    own.stock += taken;
     return taken > 0;
   }
 
@@ -263,24 +258,10 @@ class basic_submissions {
 
 /// The tasks of one thread, and the slots it holds for later ones.
 template <std::size_t CellsPerSegment>
-class basic_submissions<CellsPerSegment>::shard
+class basic_submissions<CellsPerSegment>::shard final
     : public inbox::detail::segment_shard<CellsPerSegment> {
-  using base = inbox::detail::segment_shard<CellsPerSegment>;
-
  public:
-  shard()
-      : base([](inbox::detail::shard_base* self) noexcept { delete static_cast<shard*>(self); }) {}
-
-  /// Producer.
-  bool has_stock() const noexcept { return stock_ > 0; }
-  void take_from_stock() noexcept { --stock_; }
-  void add_to_stock(std::size_t added) noexcept { stock_ += added; }
-
-  /// Under the lock, when abandoned.
-  std::size_t give_up_stock() noexcept { return std::exchange(stock_, 0); }
-
- private:
-  std::size_t stock_ = 0;
+  std::size_t stock = 0;  // belongs to the producer; when abandoned, to the lock
 };
 
 /// See basic_submissions.

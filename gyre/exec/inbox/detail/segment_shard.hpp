@@ -16,7 +16,7 @@
 namespace gyre::inbox::detail {
 
 /// A single-producer, single-consumer list of segments, with its place in a shard_set. To be
-/// derived from; `destroy` deletes the derived object. A push is two plain stores and a release.
+/// derived from. A push is two plain stores and a release.
 template <std::size_t CellsPerSegment>
 class segment_shard : public shard_base, public intrusive_list_node {
  public:
@@ -56,9 +56,8 @@ class segment_shard : public shard_base, public intrusive_list_node {
   }
 
  protected:
-  explicit segment_shard(void (*destroy)(shard_base*) noexcept)
-      : shard_base(destroy), reader_(new segment_type), last_(reader_.segment()) {}
-  ~segment_shard() { delete reader_.release(); }
+  segment_shard() : reader_(new segment_type), last_(reader_.segment()) {}
+  ~segment_shard() override { delete reader_.release(); }
 
  private:
   using segment_type = segment<CellsPerSegment>;

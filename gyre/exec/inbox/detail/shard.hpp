@@ -4,7 +4,6 @@
 
 #include <gyre/base/atomic.hpp>
 #include <gyre/base/intrusive_queue.hpp>
-#include <gyre/base/intrusive_stack.hpp>
 
 #include <array>
 #include <cstddef>
@@ -16,7 +15,7 @@ namespace gyre::inbox::detail {
 /// each hold a reference; the last one frees it.
 class shard_base : public intrusive_node {
  public:
-  explicit shard_base(void (*destroy)(shard_base*) noexcept) noexcept : destroy_(destroy) {}
+  shard_base() noexcept = default;
   shard_base& operator=(shard_base&&) = delete;
 
   /// Thread: releases the shard; no task will follow.
@@ -42,15 +41,14 @@ class shard_base : public intrusive_node {
   bool closed() const noexcept { return closed_.load(std::memory_order_relaxed); }
 
  protected:
-  ~shard_base() = default;
+  virtual ~shard_base() = default;
 
  private:
   void release_reference() noexcept {
     // acq_rel: the last one sees everything the other did before it frees the shard.
-    if (references_.fetch_sub(1, std::memory_order_acq_rel) == 1) destroy_(this);
+    if (references_.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;
   }
 
-  void (*destroy_)(shard_base*) noexcept;
   gyre::detail::atomic<int> references_{2};
   gyre::detail::atomic<bool> abandoned_{false};
   gyre::detail::atomic<bool> closed_{false};

@@ -12,7 +12,6 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
-#include <utility>
 
 namespace gyre::inbox::detail {
 

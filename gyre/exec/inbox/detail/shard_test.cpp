@@ -15,13 +15,8 @@ namespace {
 using namespace gyre::inbox::detail;
 
 struct test_shard : shard_base {
-  explicit test_shard(std::atomic<int>& destroyed)
-      : shard_base([](shard_base* self) noexcept {
-          auto* const mine = static_cast<test_shard*>(self);
-          ++mine->destroyed_;
-          delete mine;
-        }),
-        destroyed_(destroyed) {}
+  explicit test_shard(std::atomic<int>& destroyed) : destroyed_(destroyed) {}
+  ~test_shard() override { ++destroyed_; }
   std::atomic<int>& destroyed_;
 };
 
