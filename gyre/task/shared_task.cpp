@@ -149,11 +149,10 @@ void shared_work::stop_unlocked(std::unique_lock<std::mutex>& lock) noexcept {
 }
 
 std::coroutine_handle<> shared_work::end() noexcept {
-  const bool succeeded = take_result();
   intrusive_list<shared_waiter> woken;
   {
     const std::lock_guard lock(mutex_);
-    const bool stopped = !succeeded && phase_.load(std::memory_order_relaxed) == phase::stopping;
+    const bool stopped = has_failed() && phase_.load(std::memory_order_relaxed) == phase::stopping;
     // release: pairs with the acquire in is_done(), for readers without the lock.
     phase_.store(stopped ? phase::stopped : phase::done, std::memory_order_release);
     woken.splice_back(waiters_);

@@ -21,8 +21,6 @@
 #include <coroutine>
 #include <cstddef>
 #include <cstdint>
-#include <exception>
-#include <memory>
 #include <mutex>
 #include <optional>
 #include <type_traits>
@@ -161,8 +159,8 @@ class shared_work : public slab_object, protected task_context, operation {
 
   // Returns the coroutine to resume.
   virtual std::coroutine_handle<> start(task_context& in) noexcept = 0;
-  // Whether the task has a value.
-  virtual bool take_result() noexcept = 0;
+  // Once the task has ended.
+  virtual bool has_failed() const noexcept = 0;
 
   std::coroutine_handle<> enter(shared_waiter& waiter) noexcept;
   void cancel(shared_waiter& waiter) noexcept;
@@ -187,44 +185,15 @@ class shared_state final : public shared_work {
       : shared_work(target), work_(std::move(work)) {}
 
   /// A shared_task that is done.
-  shared_result_t<T> result() const {
-    if (error_) [[unlikely]]
-      std::rethrow_exception(error_);
-    if constexpr (std::is_reference_v<T>) {
-      return **result_;
-    } else if constexpr (!std::is_void_v<T>) {
-      return *result_;
-    }
-  }
+  shared_result_t<T> result() const { return task_access::state(work_).shared_result(); }
 
  private:
-  using stored = std::remove_cv_t<stored_result_t<T>>;
-
   std::coroutine_handle<> start(task_context& in) noexcept override {
     return task_access::state(work_).prepare(in);
   }
-  bool take_result() noexcept override {
-    error_ = task_access::state(work_).take_error();
-    if (error_) return false;
-    try {
-      if constexpr (std::is_void_v<T>) {
-        task_access::state(work_).take_result();
-        result_.emplace();
-      } else if constexpr (std::is_reference_v<T>) {
-        result_ = std::addressof(task_access::state(work_).take_result());
-      } else {
-        result_.emplace(task_access::state(work_).take_result());
-      }
-      return true;
-    } catch (...) {
-      error_ = std::current_exception();
-      return false;
-    }
-  }
+  bool has_failed() const noexcept override { return task_access::state(work_).failed(); }
 
   task<T> work_;
-  std::optional<stored> result_;
-  std::exception_ptr error_;
 };
 
 }  // namespace detail

@@ -228,6 +228,16 @@ class task_state : public task_end {
     std::destroy_at(&error_);
     return error;
   }
+  /// The result of a coroutine that has finished, which stays here; or throws its exception.
+  decltype(auto) shared_result() const {
+    if (failed()) [[unlikely]]
+      std::rethrow_exception(error_);
+    if constexpr (std::is_reference_v<T>) {
+      return static_cast<T>(*value_);
+    } else if constexpr (!std::is_void_v<T>) {
+      return (value_);
+    }
+  }
   /// Returns the result, or throws the exception, of a coroutine that has finished; once.
   T take_result() {
     if (failed()) [[unlikely]]
@@ -335,6 +345,10 @@ class task_state : public task_end {
 struct task_access {
   template <class T>
   static task_state<T>& state(task<T>& object) noexcept {
+    return object;
+  }
+  template <class T>
+  static const task_state<T>& state(const task<T>& object) noexcept {
     return object;
   }
 };
