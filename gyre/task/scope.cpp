@@ -6,7 +6,6 @@
 
 #include <cstdio>
 #include <cstdlib>
-#include <system_error>
 
 namespace gyre {
 

@@ -22,7 +22,6 @@
 #include <gyre/task/executor.hpp>
 #include <gyre/task/stop_token.hpp>
 #include <gyre/task/task.hpp>
-#include <gyre/task/when_all.hpp>
 
 #include <concepts>
 #include <coroutine>
@@ -30,7 +29,6 @@
 #include <exception>
 #include <functional>
 #include <mutex>
-#include <optional>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -193,7 +191,6 @@ task<detail::scope_result_t<Body>> with_scope(Body body,
   } catch (...) {
     here.add_error(detail::caught_error());
   }
-  std::optional<detail::element_t<result>> value;
   if (work.valid()) {
     {
       const detail::stopped_by scoped(context, here.get_token());
@@ -201,25 +198,14 @@ task<detail::scope_result_t<Body>> with_scope(Body body,
     }
     if (std::exception_ptr error = detail::task_access::state(work).take_error()) {
       here.add_error(std::move(error));
-    } else {
-      try {
-        value.emplace(detail::take_element(work));
-      } catch (...) {
-        here.add_error(std::current_exception());
-      }
     }
   }
   co_await here.join();
   std::exception_ptr error = here.take_error(context);
   co_await detail::fail_with(error);
-  if constexpr (!std::is_void_v<result>) {
-    if (!value) detail::throw_cancelled(context);
-    if constexpr (std::is_reference_v<result>) {
-      co_return value->get();
-    } else {
-      co_return std::move(*value);
-    }
-  }
+  const bool has_result = std::is_void_v<result> || !detail::task_access::state(work).empty();
+  if (!has_result) detail::throw_cancelled(context);
+  co_return co_await detail::take_result(work);
 }
 
 }  // namespace gyre
