@@ -11,15 +11,11 @@ bool barrier_base::subtract(std::uint64_t arrived, woken_waiters& ready) noexcep
   return true;
 }
 
-bool barrier_base::count(std::uint64_t arrived, woken_waiters& ready) noexcept {
+bool barrier_base::count(std::uint64_t arrived, std::uint64_t dropped,
+                         woken_waiters& ready) noexcept {
   const locked_state state(lock_);
+  expected_ -= dropped;
   return subtract(arrived, ready);
-}
-
-bool barrier_base::count_and_drop(woken_waiters& ready) noexcept {
-  const locked_state state(lock_);
-  --expected_;
-  return subtract(1, ready);
 }
 
 auto barrier_base::count(barrier_waiter& arriving, woken_waiters& ready) noexcept -> arrival {

@@ -43,10 +43,9 @@ class barrier_base {
     assert(waiting_.empty() && "a gyre::barrier was destroyed while a coroutine waited for it");
   }
 
-  /// Counts `arrived`, and returns whether all have; the waiters are then in `ready`. The caller
-  /// continues with begin_phase().
-  bool count(std::uint64_t arrived, woken_waiters& ready) noexcept;
-  bool count_and_drop(woken_waiters& ready) noexcept;
+  /// Counts `arrived`, of which `dropped` do not come back, and returns whether all have arrived;
+  /// the waiters are then in `ready`. The caller continues with begin_phase().
+  bool count(std::uint64_t arrived, std::uint64_t dropped, woken_waiters& ready) noexcept;
   /// Counts a waiter, which waits for the others unless it is cancelled or the last.
   enum class arrival : unsigned char { waits, continues, completes };
   arrival count(barrier_waiter& arriving, woken_waiters& ready) noexcept;
@@ -109,7 +108,7 @@ class barrier : detail::barrier_base {
   arrival_token arrive(std::uint64_t arrived = 1) noexcept {
     const arrival_token token(phase());
     detail::woken_waiters ready;
-    if (count(arrived, ready)) complete(ready);
+    if (count(arrived, 0, ready)) complete(ready);
     return token;
   }
   /// Awaited, waits for the end of the phase in which `token` was given, which may have ended. The
@@ -119,7 +118,7 @@ class barrier : detail::barrier_base {
   /// Arrives for the last time: later phases expect one participant less.
   void arrive_and_drop() noexcept {
     detail::woken_waiters ready;
-    if (count_and_drop(ready)) complete(ready);
+    if (count(1, 1, ready)) complete(ready);
   }
 
  private:

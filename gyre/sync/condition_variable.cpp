@@ -16,20 +16,13 @@ bool condition_variable::enlist(waiter& arriving) noexcept {
   return true;
 }
 
-void condition_variable::notify_one() noexcept {
+void condition_variable::notify(std::size_t most) noexcept {
   line notified;
   {
     const locked_state state(lock_);
-    if (!waiting_.empty()) move(static_cast<waiter&>(waiting_.front()), notified);
-  }
-  hand_over(notified);
-}
-
-void condition_variable::notify_all() noexcept {
-  line notified;
-  {
-    const locked_state state(lock_);
-    while (!waiting_.empty()) move(static_cast<waiter&>(waiting_.front()), notified);
+    for (; most > 0 && !waiting_.empty(); --most) {
+      move(static_cast<waiter&>(waiting_.front()), notified);
+    }
   }
   hand_over(notified);
 }

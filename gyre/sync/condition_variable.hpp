@@ -15,6 +15,7 @@
 #include <cassert>
 #include <concepts>
 #include <coroutine>
+#include <cstddef>
 #include <expected>
 #include <optional>
 #include <system_error>
@@ -61,15 +62,16 @@ class condition_variable {
   task<> wait(mutex::guard& held, Predicate predicate);
 
   /// Wakes the coroutine that has waited longest, if any.
-  void notify_one() noexcept;
+  void notify_one() noexcept { notify(1); }
   /// Wakes all waiting coroutines.
-  void notify_all() noexcept;
+  void notify_all() noexcept { notify(~std::size_t{0}); }
 
  private:
   using waiter = detail::condition_waiter;
   using line = intrusive_list<detail::waiter>;
 
   bool enlist(waiter& arriving) noexcept;
+  void notify(std::size_t most) noexcept;
   void cancel(waiter& leaving) noexcept;
   void abandon(waiter& leaving) noexcept;
   static void move(waiter& from_here, line& to_mutex) noexcept;

@@ -14,6 +14,14 @@
 #include <cstdint>
 
 namespace gyre {
+namespace detail {
+
+struct latch_arrival : waiter {
+  explicit latch_arrival(std::uint64_t count) noexcept : arrived(count) {}
+  const std::uint64_t arrived;
+};
+
+}  // namespace detail
 
 /// A counter that goes down to zero, where it stays and wakes all waiters, in the order in which
 /// they came; as std::latch. Each count_down() happens before the end of the waits.
@@ -26,9 +34,9 @@ namespace gyre {
 /// one load; no allocation; 24 bytes.
 class latch : detail::waiting_line<latch> {
  public:
-  class arrival_operation;
-  /// The awaitable of wait(), without a result.
+  /// The awaitables of wait() and arrive_and_wait(), without a result.
   using wait_operation = detail::primitive_wait<void, latch>;
+  using arrival_operation = detail::primitive_wait<void, latch, detail::latch_arrival>;
 
   [[nodiscard]] static constexpr std::uint64_t max() noexcept { return ~word{0} / one; }
 
@@ -51,36 +59,23 @@ class latch : detail::waiting_line<latch> {
   /// Awaited, waits until the counter is zero. A stop request counts only if it has to wait.
   wait_operation wait() noexcept { return wait_operation(*this); }
   /// Awaited, counts down, then waits. It has counted even if the wait is asked to stop.
-  inline arrival_operation arrive_and_wait(std::uint64_t arrived = 1) noexcept;
+  arrival_operation arrive_and_wait(std::uint64_t arrived = 1) noexcept {
+    return arrival_operation(*this, arrived);
+  }
 
  private:
   friend wait_operation;
+  friend arrival_operation;
   friend waiting_line;
 
   static constexpr word one = 4;
 
   bool admit(detail::waiter&) const noexcept { return try_wait(); }
+  bool admit(detail::latch_arrival& arriving) noexcept {
+    count_down(arriving.arrived);
+    return try_wait();
+  }
   static bool take(word& now, const detail::waiter&) noexcept { return now < one; }
 };
-
-/// The awaitable of latch::arrive_and_wait(), without a result.
-class [[nodiscard]] latch::arrival_operation : public latch::wait_operation {
- public:
-  arrival_operation(latch& at, std::uint64_t arrived) noexcept
-      : latch::wait_operation(at), at_(&at), arrived_(arrived) {}
-
-  bool await_ready() noexcept {
-    at_->count_down(arrived_);
-    return latch::wait_operation::await_ready();
-  }
-
- private:
-  latch* at_;
-  std::uint64_t arrived_;
-};
-
-inline auto latch::arrive_and_wait(std::uint64_t arrived) noexcept -> arrival_operation {
-  return arrival_operation(*this, arrived);
-}
 
 }  // namespace gyre
