@@ -182,28 +182,30 @@ Index grain_of(Index first, Index last, const parallel_options& options) noexcep
   return static_cast<Index>(std::min(grain, all));
 }
 
-/// Two integer types of which neither is the other: `0` and `size()`, say.
+/// The index of a range: the common type of its ends, or of `First` if `Last` is no integer.
 template <class First, class Last>
-concept mixed_integers = std::integral<First> && std::integral<Last> && !std::same_as<First, Last>;
+struct loop_index : std::type_identity<First> {};
+template <std::integral First, std::integral Last>
+struct loop_index<First, Last> : std::common_type<First, Last> {};
+template <class First, class Last>
+using loop_index_t = typename loop_index<First, Last>::type;
 
-/// The begin of a range in the common type of begin and end.
-template <class First, class Last>
-std::common_type_t<First, Last> common_first(First first) {
-  using index = std::common_type_t<First, Last>;
-  if constexpr (std::signed_integral<First> && std::unsigned_integral<index>) {
+/// The begin of a range as an Index.
+template <class Index, class First>
+Index to_begin(First first) {
+  if constexpr (std::signed_integral<First> && std::unsigned_integral<Index>) {
     if (first < 0) throw std::invalid_argument("gyre: a range from below zero to an unsigned end");
   }
-  return static_cast<index>(first);
+  return static_cast<Index>(first);
 }
 
 /// Its end; an end below zero makes the range empty.
-template <class First, class Last>
-std::common_type_t<First, Last> common_last(Last last) noexcept {
-  using index = std::common_type_t<First, Last>;
-  if constexpr (std::signed_integral<Last> && std::unsigned_integral<index>) {
+template <class Index, class Last>
+Index to_end(Last last) {
+  if constexpr (std::signed_integral<Last> && std::unsigned_integral<Index>) {
     if (last < 0) return 0;
   }
-  return static_cast<index>(last);
+  return static_cast<Index>(last);
 }
 
 /// A piece of parallel_for(): no result.
@@ -257,31 +259,25 @@ void parallel_invoke(Executor& where, Functions&&... functions) {
 }
 
 /// Calls body(i) for each i in [first, last), in no particular order, and blocks until all calls
-/// have returned. If several throw, one of the exceptions is thrown. `last - first` must be
-/// representable as an Index.
+/// have returned. If several throw, one of the exceptions is thrown. The index has the common type
+/// of `first` and `last`, which must be able to represent `last - first`.
 ///
 /// Thread-safety: may be called on any thread.
-template <std::derived_from<executor> Executor, std::integral Index, class Body>
-  requires std::invocable<Body&, const Index&>
-void parallel_for(Executor& where, Index first, std::type_identity_t<Index> last, Body&& body,
-                  parallel_options options = {}) {
-  if (first >= last) return;
-  using part = detail::called_part<Index, std::remove_reference_t<Body>>;
-  part all{body};
-  const part prototype = all;
-  detail::divided_loop divided(where, detail::grain_of(first, last, options), prototype);
-  divided.run(first, last, all);
-}
-
-/// parallel_for() for two integer types: the index has their common type. Throws
-/// std::invalid_argument if that is unsigned and `first` below zero.
-template <std::derived_from<executor> Executor, class First, class Last, class Body>
-  requires detail::mixed_integers<First, Last> &&
-           std::invocable<Body&, const std::common_type_t<First, Last>&>
+/// Errors: std::invalid_argument if the index is unsigned and `first` below zero.
+template <std::derived_from<executor> Executor, std::integral First, class Last = First, class Body>
+  requires std::convertible_to<Last, detail::loop_index_t<First, Last>> &&
+           std::invocable<Body&, const detail::loop_index_t<First, Last>&>
 void parallel_for(Executor& where, First first, Last last, Body&& body,
                   parallel_options options = {}) {
-  parallel_for(where, detail::common_first<First, Last>(first),
-               detail::common_last<First, Last>(last), std::forward<Body>(body), options);
+  using index = detail::loop_index_t<First, Last>;
+  const index begin = detail::to_begin<index>(first);
+  const index end = detail::to_end<index>(std::move(last));
+  if (begin >= end) return;
+  using part = detail::called_part<index, std::remove_reference_t<Body>>;
+  part all{body};
+  const part prototype = all;
+  detail::divided_loop divided(where, detail::grain_of(begin, end, options), prototype);
+  divided.run(begin, end, all);
 }
 
 /// Calls body(element) for each element of `range`, which is indexed by several threads at once.
@@ -302,35 +298,27 @@ void parallel_for(Executor& where, Range&& range, Body&& body, parallel_options 
 /// combine(identity, x) must be x: each part of the range that a thread takes begins with a copy of
 /// `identity`. The division into parts varies from run to run, and with it the rounding of
 /// floating-point sums. All else as parallel_for().
-template <std::derived_from<executor> Executor, std::integral Index, std::copy_constructible T,
-          class Transform, class Combine>
-  requires std::is_invocable_r_v<T, Combine&, T, std::invoke_result_t<Transform&, const Index&>> &&
+template <std::derived_from<executor> Executor, std::integral First, class Last = First,
+          std::copy_constructible T, class Transform, class Combine>
+  requires std::convertible_to<Last, detail::loop_index_t<First, Last>> &&
+           std::is_invocable_r_v<
+               T, Combine&, T,
+               std::invoke_result_t<Transform&, const detail::loop_index_t<First, Last>&>> &&
            std::is_invocable_r_v<T, Combine&, T, T>
-[[nodiscard]] T parallel_reduce(Executor& where, Index first, std::type_identity_t<Index> last,
-                                T identity, Transform&& transform, Combine&& combine,
-                                parallel_options options = {}) {
-  if (first >= last) return identity;
-  using part = detail::reduced_part<Index, T, std::remove_reference_t<Transform>,
-                                    std::remove_reference_t<Combine>>;
-  const part prototype{std::move(identity), transform, combine};
-  part all = prototype;
-  detail::divided_loop divided(where, detail::grain_of(first, last, options), prototype);
-  divided.run(first, last, all);
-  return std::move(all.value);
-}
-
-/// parallel_reduce() for two integer types, as parallel_for().
-template <std::derived_from<executor> Executor, class First, class Last, std::copy_constructible T,
-          class Transform, class Combine>
-  requires detail::mixed_integers<First, Last> &&
-           std::invocable<Transform&, const std::common_type_t<First, Last>&>
 [[nodiscard]] T parallel_reduce(Executor& where, First first, Last last, T identity,
                                 Transform&& transform, Combine&& combine,
                                 parallel_options options = {}) {
-  return parallel_reduce(where, detail::common_first<First, Last>(first),
-                         detail::common_last<First, Last>(last), std::move(identity),
-                         std::forward<Transform>(transform), std::forward<Combine>(combine),
-                         options);
+  using index = detail::loop_index_t<First, Last>;
+  const index begin = detail::to_begin<index>(first);
+  const index end = detail::to_end<index>(std::move(last));
+  if (begin >= end) return identity;
+  using part = detail::reduced_part<index, T, std::remove_reference_t<Transform>,
+                                    std::remove_reference_t<Combine>>;
+  const part prototype{std::move(identity), transform, combine};
+  part all = prototype;
+  detail::divided_loop divided(where, detail::grain_of(begin, end, options), prototype);
+  divided.run(begin, end, all);
+  return std::move(all.value);
 }
 
 /// Combines transform(element) of each element of `range`, as the parallel_for() of a range.
