@@ -23,32 +23,28 @@ bool delayed_tasks::add(steady_time when, pool_task& task) {
 
 void delayed_tasks::expire(timer_operation& timer) {
   const std::unique_ptr<entry> due(&static_cast<entry&>(timer));
-  due->owner.remove(*due);
-  due->owner.pool_.run_due(due->task);
-}
-
-void delayed_tasks::remove(entry& due) noexcept {
-  const std::lock_guard lock(mutex_);
-  static_cast<link&>(due).unlink();
-  --size_;
+  delayed_tasks& owner = due->owner;
+  {
+    const std::lock_guard lock(owner.mutex_);
+    due->unlink();
+    --owner.size_;
+  }
+  owner.pool_.run_due(due->task);
 }
 
 std::size_t delayed_tasks::drop_all() noexcept {
-  intrusive_queue<entry> dropped;
+  intrusive_list<entry> dropped;
   std::size_t count = 0;
   {
     const std::lock_guard lock(mutex_);
     closed_ = true;
-    intrusive_list<entry, link> expiring;
-    while (entry* const each = entries_.pop_front()) {
-      if (!timers_.cancel_timer(*each)) {
-        expiring.push_back(*each);
-        continue;
-      }
-      dropped.push_back(*each);
+    for (auto next = entries_.begin(); next != entries_.end();) {
+      entry& each = *next++;
+      if (!timers_.cancel_timer(each)) continue;  // is expiring
+      each.unlink();
+      dropped.push_back(each);
       ++count;
     }
-    while (entry* const each = expiring.pop_front()) entries_.push_back(*each);
     size_ -= count;
   }
   while (const std::unique_ptr<entry> each{dropped.pop_front()}) pool_.drop_delayed(each->task);

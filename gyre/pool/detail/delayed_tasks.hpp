@@ -4,7 +4,6 @@
 
 #include <gyre/base/clock.hpp>
 #include <gyre/base/intrusive_list.hpp>
-#include <gyre/base/intrusive_queue.hpp>
 #include <gyre/base/timer_operation.hpp>
 #include <gyre/pool/detail/pool_task.hpp>
 #include <gyre/pool/detail/timer_thread.hpp>
@@ -30,9 +29,7 @@ class delayed_tasks {
   std::size_t size() const noexcept;
 
  private:
-  // A timer is in a list of its own already.
-  struct link : intrusive_list_node {};
-  struct entry : timer_operation, link, intrusive_node {
+  struct entry : timer_operation, intrusive_list_node {
     entry(delayed_tasks& list, pool_task& delayed) noexcept
         : timer_operation(&delayed_tasks::expire), owner(list), task(delayed) {}
 
@@ -41,12 +38,11 @@ class delayed_tasks {
   };
 
   static void expire(timer_operation& timer);
-  void remove(entry& due) noexcept;
 
   pool_core& pool_;
   timer_thread& timers_;
   mutable std::mutex mutex_;
-  intrusive_list<entry, link> entries_;
+  intrusive_list<entry> entries_;
   std::size_t size_ = 0;
   bool closed_ = false;
 };

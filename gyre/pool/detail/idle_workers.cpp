@@ -5,16 +5,6 @@
 
 namespace gyre::detail {
 
-// False when the deadline has passed; a notification may have come all the same.
-bool parker::wait_until(steady_time deadline) noexcept {
-  // acquire: pairs with the release in pop_sleeper().
-  while (notified_.load(std::memory_order_acquire) == 0) {
-    if (deadline != steady_time::max() && monotonic_now() >= deadline) return false;
-    futex_wait_until(notified_, 0, deadline);
-  }
-  return true;
-}
-
 bool idle_workers::start_searching(parker& self) noexcept {
   if (self.searching_) return true;
   // relaxed, here and wherever the state changes: it publishes nothing; the fences see to it that a
@@ -44,9 +34,13 @@ void idle_workers::add_sleeper(parker& self) noexcept {
   self.searching_ = false;
 }
 
+// False when the deadline has passed; a notification may have come all the same.
 bool idle_workers::sleep(parker& self, steady_time deadline) noexcept {
-  parks_.fetch_add(1, std::memory_order_relaxed);  // relaxed: statistics
-  if (!self.wait_until(deadline)) return false;
+  // acquire: pairs with the release in pop_sleeper().
+  while (self.notified_.load(std::memory_order_acquire) == 0) {
+    if (deadline != steady_time::max() && monotonic_now() >= deadline) return false;
+    futex_wait_until(self.notified_, 0, deadline);
+  }
   self.searching_ = true;  // the notifier has counted it
   return true;
 }
@@ -64,7 +58,7 @@ void idle_workers::remove_sleeper(parker& self, bool searches) noexcept {
 
 parker& idle_workers::pop_sleeper() noexcept {
   parker& chosen = *sleepers_.pop_front();
-  // release: pairs with the acquire in wait_until().
+  // release: pairs with the acquire in sleep().
   chosen.notified_.store(1, std::memory_order_release);
   wakes_.fetch_add(1, std::memory_order_relaxed);  // relaxed: statistics
   return chosen;
@@ -90,12 +84,6 @@ void idle_workers::notify_all() noexcept {
     state_.fetch_add(searcher - sleeper, std::memory_order_relaxed);
     futex_wake_one(&pop_sleeper().notified_);
   }
-}
-
-idle_counts idle_workers::counts() const noexcept {
-  // relaxed: statistics
-  return {.parks = parks_.load(std::memory_order_relaxed),
-          .wakes = wakes_.load(std::memory_order_relaxed)};
 }
 
 }  // namespace gyre::detail

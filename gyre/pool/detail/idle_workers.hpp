@@ -30,16 +30,8 @@ class parker : private intrusive_list_node {
   friend class idle_workers;
   friend class intrusive_list<parker>;
 
-  bool wait_until(steady_time deadline) noexcept;
-
   gyre::detail::atomic<std::uint32_t> notified_{0};  // a word for futex(2)
   bool searching_ = false;
-};
-
-/// Counts since the construction of idle_workers.
-struct idle_counts {
-  std::uint64_t parks = 0;  ///< how often a worker went to sleep
-  std::uint64_t wakes = 0;  ///< how often a notification ended a sleep
 };
 
 /// A worker that runs out of work calls start_searching() and looks everywhere; then found_work()
@@ -120,8 +112,10 @@ class idle_workers {
   [[nodiscard]] std::size_t searchers() const noexcept {
     return searchers_in(state_.load(std::memory_order_relaxed));  // relaxed: statistics
   }
-  /// Each number by itself is exact.
-  [[nodiscard]] idle_counts counts() const noexcept;
+  /// How often a notification has ended a sleep.
+  [[nodiscard]] std::uint64_t wakes() const noexcept {
+    return wakes_.load(std::memory_order_relaxed);  // relaxed: statistics
+  }
 
  private:
   // The state: sleepers in the lower half, searchers in the upper.
@@ -149,7 +143,6 @@ class idle_workers {
 
   alignas(false_sharing_range) std::mutex mutex_;
   intrusive_list<parker> sleepers_;  // the last one in front; by mutex_
-  gyre::detail::atomic<std::uint64_t> parks_{0};
   gyre::detail::atomic<std::uint64_t> wakes_{0};
 };
 

@@ -179,7 +179,7 @@ TEST(IdleWorkersModel, ADeadlineThatPassesAsANotificationComesLosesNeither) {
     }
     model::assert_that(idle.sleepers() == 0, "it is up");
     model::assert_that(idle.searchers() == (searching ? 1 : 0), "it knows whether it searches");
-    model::assert_that(searching || idle.counts().wakes == 0, "who was woken searches");
+    model::assert_that(searching || idle.wakes() == 0, "who was woken searches");
   });
   EXPECT_TRUE(checked) << checked;
   EXPECT_TRUE(checked.exhaustive);
@@ -201,7 +201,7 @@ TEST(IdleWorkersModel, OneOfTwoNotifiersWakes) {
         model::thread notifier([&] { idle.notify(); });
         idle.notify();
       }
-      model::assert_that(idle.counts().wakes == 1 && idle.searchers() == 1, "one was woken");
+      model::assert_that(idle.wakes() == 1 && idle.searchers() == 1, "one was woken");
       over.store(true, std::memory_order_release);
       idle.notify_all();
     }

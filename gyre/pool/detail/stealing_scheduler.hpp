@@ -41,7 +41,7 @@ class stealing_scheduler final : public task_scheduler {
   void wake_all() noexcept override { idle_.notify_all(); }
   void resize(std::size_t workers) noexcept override { idle_.resize(workers); }
   std::uint64_t enqueued() const noexcept override;
-  std::uint64_t wakeups() const noexcept override { return idle_.counts().wakes; }
+  std::uint64_t wakeups() const noexcept override { return idle_.wakes(); }
 
   // For run_worker_loop().
   void stop_searching(pool_worker& self) noexcept;
