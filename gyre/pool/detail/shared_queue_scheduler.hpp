@@ -7,45 +7,21 @@
 #include <gyre/pool/detail/priority_lanes.hpp>
 #include <gyre/sync/detail/spin_lock.hpp>
 
+#include <concepts>
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
+#include <type_traits>
 #include <utility>
+#include <variant>
 
 namespace gyre::detail {
 
-/// Workers without work sleep on a condition variable.
-class sleeping_idlers {
- public:
-  using lock_type = std::mutex;
-  static constexpr bool sleeps = true;
-
-  void wait(std::unique_lock<lock_type>& lock) { changed_.wait(lock); }
-  void wake_one() noexcept { changed_.notify_one(); }
-  void wake_all() noexcept { changed_.notify_all(); }
-
- private:
-  std::condition_variable changed_;
-};
-
-/// Workers without work give way to other threads, and look again.
-class yielding_idlers {
- public:
-  using lock_type = spin_lock;
-  static constexpr bool sleeps = false;
-
-  static void wait(std::unique_lock<lock_type>& lock) noexcept {
-    lock.unlock();
-    thread_yield();
-    lock.lock();
-  }
-  static void wake_one() noexcept {}
-  static void wake_all() noexcept {}
-};
-
-/// Three lanes, each in the order of arrival. Every other turn, operations go before tasks.
-template <class Idlers>
+/// Three lanes, each in the order of arrival. Every other turn, operations go before tasks. With a
+/// std::mutex, workers without work sleep; with a spin_lock, they give way to other threads, and
+/// look again.
+template <class Lock>
 class shared_queue_scheduler final : public task_scheduler {
  public:
   explicit shared_queue_scheduler(pool_core& pool)
@@ -90,7 +66,7 @@ class shared_queue_scheduler final : public task_scheduler {
     {
       const std::lock_guard lock(lock_);
     }  // a worker that is about to wait has looked, or will
-    idlers_.wake_all();
+    if constexpr (sleeps) changed_.notify_all();
   }
   std::uint64_t enqueued() const noexcept override {
     const std::lock_guard lock(lock_);
@@ -107,14 +83,20 @@ class shared_queue_scheduler final : public task_scheduler {
     std::unique_lock lock(lock_);
     if (lanes_.size() > 0 || !operations_.empty()) return;
     if (life_.concerns_sleepers() || workers_.is_surplus(self)) return;
-    if constexpr (Idlers::sleeps) self.parks.add(1);
     ++idle_;
-    idlers_.wait(lock);
+    if constexpr (sleeps) {
+      self.parks.add(1);
+      changed_.wait(lock);
+    } else {
+      lock.unlock();
+      thread_yield();
+      lock.lock();
+    }
     --idle_;
   }
 
  private:
-  using lock_type = typename Idlers::lock_type;
+  static constexpr bool sleeps = std::same_as<Lock, std::mutex>;
 
   work_item take() noexcept {
     operation_next_ = !operation_next_;
@@ -125,17 +107,18 @@ class shared_queue_scheduler final : public task_scheduler {
     if (operation* const op = operations_.pop_front()) return work_item(*op);
     return {};
   }
-  void wake_one(std::unique_lock<lock_type> lock) noexcept {
+  void wake_one(std::unique_lock<Lock> lock) noexcept {
     if (idle_ == 0) return;
     ++wakeups_;
     lock.unlock();
-    idlers_.wake_one();
+    if constexpr (sleeps) changed_.notify_one();
   }
 
   const life_cycle& life_;
   const worker_set& workers_;
-  mutable lock_type lock_;
-  Idlers idlers_;
+  mutable Lock lock_;
+  [[no_unique_address]] std::conditional_t<sleeps, std::condition_variable, std::monostate>
+      changed_;
   priority_lanes lanes_;
   intrusive_queue<operation> operations_;
   bool operation_next_ = false;
@@ -144,7 +127,7 @@ class shared_queue_scheduler final : public task_scheduler {
   std::uint64_t wakeups_ = 0;
 };
 
-using blocking_scheduler = shared_queue_scheduler<sleeping_idlers>;
-using spinning_scheduler = shared_queue_scheduler<yielding_idlers>;
+using blocking_scheduler = shared_queue_scheduler<std::mutex>;
+using spinning_scheduler = shared_queue_scheduler<spin_lock>;
 
 }  // namespace gyre::detail
