@@ -12,6 +12,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <utility>
 
 namespace gyre::detail {
@@ -22,20 +23,11 @@ class admission {
   /// Once the pool has its options, slots and scheduler.
   explicit admission(pool_core& pool) noexcept;
 
-  const task_scheduler::inbound_queue& inbound() const noexcept { return inbound_; }
-  /// The inbound queue if its cells take callables; not where tasks are timed.
-  submissions* cells() const noexcept { return cells_; }
-
-  /// As the pool's when_full says.
-  admission_result submit_as_worker(pool_worker& self, task_builder builder,
-                                    task_priority priority);
-  /// The reaction of a caller that is to wait for a slot; a coroutine suspends in the queue.
+  /// The reaction of a caller that is to wait for a slot; a coroutine suspends in the queue, and
+  /// gets must_wait, with the callable untouched.
   enum class waiting : std::uint8_t { blocks, suspends, fails };
-  /// For threads other than the pool's workers. `has_slot`: the caller has a slot.
-  admission_result submit_from_outside(task_builder builder, task_priority priority, waiting caller,
-                                       bool has_slot = false);
-  /// Never blocks: must_wait, with the callable untouched, if the caller is to queue for a slot.
-  admission_result submit_now(task_builder builder, task_priority priority);
+  /// As the pool's when_full says.
+  inline admission_result submit(task_builder builder, task_priority priority, waiting caller);
   /// For a caller that has queued, and has a slot.
   admission_result submit_admitted(task_builder builder, task_priority priority);
   admission_result submit_at(task_builder builder, steady_time when);
@@ -60,32 +52,37 @@ class admission {
   }
 
  private:
-  // How a submission to a full pool goes on.
-  enum class next_step : std::uint8_t {
-    retry,
-    run_here,
-    go_slotless,
-    must_wait,
-    full,
-    timed_out,
-    closed,
+  struct return_slot {
+    void operator()(capacity* of) const noexcept { of->release(1); }
   };
+  using held_slot = std::unique_ptr<capacity, return_slot>;
 
-  pool_task& make_task(const task_builder& builder) const;
+  admission_result submit_as_worker(pool_worker& self, task_builder builder,
+                                    task_priority priority);
+  admission_result submit_from_outside(task_builder builder, task_priority priority, waiting caller,
+                                       held_slot slot = nullptr);
+  pool_task& make_task(const task_builder& builder, held_slot& slot);
   bool takes_inbound(task_priority priority) const noexcept {
     return inbound_.queue != nullptr && priority == task_priority::normal;
   }
-  bool store(const task_builder& builder, task_priority priority, bool& has_slot);
+  bool store(const task_builder& builder, task_priority priority, held_slot& slot);
   admission_result run_here(const task_builder& builder);
-  next_step when_full_outside(task_priority priority, waiting caller, steady_time& deadline,
-                              bool& has_slot);
-  next_step when_full_within() noexcept;
+  // How a submission to a full pool goes on; granted: it is to try again.
+  admission_result when_full_outside(task_priority priority, waiting caller, steady_time& deadline,
+                                     held_slot& slot);
+  admission_result when_full_within() noexcept;
   bool drop_one() noexcept;
 
+  // Whether the caller has a slot then.
+  bool take_slot(held_slot& slot) noexcept {
+    if (slot == nullptr && slots_.try_acquire(1)) slot.reset(&slots_);
+    return slot != nullptr;
+  }
   // A worker keeps the slots of tasks that have started for its own, and releases them in chunks.
-  bool take_slot(pool_worker& self) noexcept {
-    if (self.free_slots == 0) return slots_.try_acquire(1);
+  bool take_slot(pool_worker& self, held_slot& slot) noexcept {
+    if (self.free_slots == 0) return take_slot(slot);
     --self.free_slots;
+    slot.reset(&slots_);
     return true;
   }
   void release_slot_later(pool_worker& self) noexcept {
@@ -93,14 +90,13 @@ class admission {
       slots_.release(std::exchange(self.free_slots, 0));
     }
   }
-  void add_slotless() noexcept { slotless_.fetch_add(1, std::memory_order_relaxed); }
   void remove_slotless() noexcept { slotless_.fetch_sub(1, std::memory_order_relaxed); }
   bool has_room_without_slot() const noexcept;
 
   pool_core& pool_;
   capacity& slots_;
   const task_scheduler::inbound_queue inbound_;
-  submissions* const cells_;
+  submissions* const cells_;              // the inbound queue, but not where tasks are timed
   std::atomic<std::size_t> slotless_{0};  // tasks that wait without a slot
   std::atomic<std::uint64_t> refused_{0};
   std::atomic<std::uint64_t> run_by_submitter_{0};

@@ -25,6 +25,8 @@ enum class admission_result : std::uint8_t {
   full,       ///< no slot is free, and the caller does not wait
   timed_out,  ///< no slot became free before the deadline
   closed,     ///< the pool accepts no more tasks
+  slotless,   ///< the task waits without a slot
+  run_here,   ///< the submitter runs the task
 };
 
 /// A node of the queue. Stays where it is until its wait is over.
@@ -129,7 +131,29 @@ class basic_capacity {
 
   /// Puts `waiter` at the end of the queue: `waits`, and from now on it may be gone. Or its wait is
   /// over at once.
-  enqueue_result enqueue(slot_waiter& waiter) noexcept { return enqueue(waiter, true); }
+  enqueue_result enqueue(slot_waiter& waiter, bool urgently = true) noexcept {
+    waiter_list done;
+    enqueue_result result = enqueue_result::waits;
+    {
+      const std::lock_guard hold(waiters_lock_);
+      if (waiter.is_cancelled()) return enqueue_result::cancelled;
+      if (is_closed_) return enqueue_result::closed;
+      waiters_.push_back(waiter);
+      waiter.stage_ = slot_waiter::stage::queued;
+      // relaxed, here and below: a release that sees the flag takes the lock, and comes after us;
+      // an earlier one is seen by serve().
+      state_.fetch_or(urgently ? has_waiters | serves_singly : has_waiters,
+                      std::memory_order_relaxed);
+      if (urgently) urgent_.store(true, std::memory_order_relaxed);
+      serve(done);
+      if (waiter.granted_ > 0) {
+        waiter.unlink();
+        result = enqueue_result::granted;
+      }
+    }
+    wake(done);
+    return result;
+  }
   /// Ends a wait, begun or not, without a slot. True: it was queued, and no other thread wakes it.
   bool cancel(slot_waiter& waiter) noexcept {
     const std::lock_guard hold(waiters_lock_);
@@ -224,30 +248,6 @@ class basic_capacity {
     const std::size_t half = limit_ / 2;
     const std::size_t free_before = free_in(before);
     return (before & serves_singly) != 0 || (free_before < half && free_before + released >= half);
-  }
-
-  enqueue_result enqueue(slot_waiter& waiter, bool urgently) noexcept {
-    waiter_list done;
-    enqueue_result result = enqueue_result::waits;
-    {
-      const std::lock_guard hold(waiters_lock_);
-      if (waiter.is_cancelled()) return enqueue_result::cancelled;
-      if (is_closed_) return enqueue_result::closed;
-      waiters_.push_back(waiter);
-      waiter.stage_ = slot_waiter::stage::queued;
-      // relaxed, here and below: a release that sees the flag takes the lock, and comes after us;
-      // an earlier one is seen by serve().
-      state_.fetch_or(urgently ? has_waiters | serves_singly : has_waiters,
-                      std::memory_order_relaxed);
-      if (urgently) urgent_.store(true, std::memory_order_relaxed);
-      serve(done);
-      if (waiter.granted_ > 0) {
-        waiter.unlink();
-        result = enqueue_result::granted;
-      }
-    }
-    wake(done);
-    return result;
   }
 
   [[gnu::noinline]] void serve_waiters(bool urgently = false) noexcept {

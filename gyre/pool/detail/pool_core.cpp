@@ -17,10 +17,6 @@ namespace {
 constinit thread_local drained_batch* innermost_batch = nullptr;
 constinit thread_local const pool_core* leftovers_of = nullptr;
 
-void report_and_terminate(const std::exception_ptr& error) {
-  terminate_with(error, "left a task of a pool");
-}
-
 std::unique_ptr<task_scheduler> make_scheduler(pool_core& pool) {
   switch (pool.options().scheduler) {
     case scheduler::blocking: return std::make_unique<blocking_scheduler>(pool);
@@ -35,8 +31,7 @@ class leftover_scope {
  public:
   explicit leftover_scope(const pool_core& pool) noexcept
       : outer_(std::exchange(leftovers_of, &pool)) {}
-  leftover_scope(const leftover_scope&) = delete;
-  leftover_scope& operator=(const leftover_scope&) = delete;
+  leftover_scope& operator=(leftover_scope&&) = delete;
   ~leftover_scope() { leftovers_of = outer_; }
 
  private:
@@ -53,7 +48,7 @@ drained_batch::~drained_batch() { innermost_batch = outer_; }
 
 void drained_batch::run_in_place(callable_ref callable) noexcept {
   pool_.slots().release(1);
-  pool_.reporter().guard(callable);
+  pool_.guard(callable);
   pool_.quiescence().count_run_outside();
 }
 
@@ -67,7 +62,11 @@ std::shared_ptr<pool_core> pool_core::make(thread_pool_options options) {
     options.workers =
         std::clamp<std::size_t>(usable_cpus().size(), 1, thread_pool_options::most_workers);
   }
-  if (!options.on_exception) options.on_exception = report_and_terminate;
+  if (!options.on_exception) {
+    options.on_exception = [](const std::exception_ptr& error) {
+      terminate_with(error, "left a task of a pool");
+    };
+  }
   auto pool = std::make_shared<pool_core>(std::move(options));
   try {
     pool->workers_.resize(pool->options_.workers);
@@ -81,7 +80,6 @@ std::shared_ptr<pool_core> pool_core::make(thread_pool_options options) {
 pool_core::pool_core(thread_pool_options&& options)
     : options_(std::move(options)),
       slots_(options_.capacity),
-      reporter_(options_.on_exception),
       workers_(*this),
       timers_(*this, options_.name.empty() ? "" : options_.name + "-timers"),
       delayed_(*this, timers_),
@@ -139,7 +137,7 @@ void pool_core::run_leftovers() noexcept {
     if (item.is_task()) {
       pool_task& task = item.task();
       admission_.release_slot(task.has_slot);
-      reporter_.guard([&] { task.execute(); });
+      guard([&] { task.execute(); });
     } else {
       inline_executor().post(item.op());
     }
@@ -194,7 +192,7 @@ void pool_core::run_due(pool_task& task) noexcept {
     return;
   }
   slots_.release(1);
-  reporter_.guard([&] { task.execute(); });
+  guard([&] { task.execute(); });
 }
 
 void pool_core::drop_delayed(pool_task& task) noexcept {
@@ -211,7 +209,7 @@ thread_pool_metrics pool_core::metrics() const {
       .dropped = quiescence_.dropped() + delayed_dropped,
       .refused = admission_.refused(),
       .run_by_submitter = admission_.run_by_submitter(),
-      .exceptions = reporter_.count(),
+      .exceptions = exceptions_.load(std::memory_order_relaxed),
       .wakeups = scheduler_->wakeups(),
       .delayed = delayed_.size(),
       .workers = workers_.target(),

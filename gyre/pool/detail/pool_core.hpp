@@ -4,7 +4,6 @@
 
 #include <gyre/base/clock.hpp>
 #include <gyre/base/detail/calls_in_flight.hpp>
-#include <gyre/base/move_only_function.hpp>
 #include <gyre/base/operation.hpp>
 #include <gyre/pool/detail/admission.hpp>
 #include <gyre/pool/detail/capacity.hpp>
@@ -27,32 +26,6 @@
 
 namespace gyre::detail {
 
-/// Thread-safety: all members may be called from any thread.
-class error_reporter {
- public:
-  using handler = move_only_function<void(std::exception_ptr)>;
-
-  /// Lifetime: `on_exception` must outlive this.
-  explicit error_reporter(handler& on_exception) noexcept : on_exception_(on_exception) {}
-
-  /// Calls `function`, and the handler with its exception.
-  template <class F>
-  void guard(F&& function) noexcept {
-    try {
-      static_cast<void>(function());
-    } catch (...) {
-      // relaxed: a statistic.
-      count_.fetch_add(1, std::memory_order_relaxed);
-      on_exception_(std::current_exception());
-    }
-  }
-  std::uint64_t count() const noexcept { return count_.load(std::memory_order_relaxed); }
-
- private:
-  handler& on_exception_;
-  std::atomic<std::uint64_t> count_{0};
-};
-
 /// Nothing is lost at the end: a worker ends when all submitted tasks have finished; a submitter
 /// looks, behind a fence, whether the pool has ended, and then runs what it finds in the queues.
 ///
@@ -70,7 +43,6 @@ class pool_core final : public executor, public std::enable_shared_from_this<poo
   life_cycle& life() noexcept { return life_; }
   capacity& slots() noexcept { return slots_; }
   detail::admission& admission() noexcept { return admission_; }
-  error_reporter& reporter() noexcept { return reporter_; }
   worker_set& workers() noexcept { return workers_; }
   task_scheduler& scheduler() noexcept { return *scheduler_; }
   detail::quiescence& quiescence() noexcept { return quiescence_; }
@@ -102,6 +74,17 @@ class pool_core final : public executor, public std::enable_shared_from_this<poo
   /// For the pool's destructor: drains it, and joins its threads or lets them go.
   void shut_down() noexcept;
 
+  /// Calls `function`, and on_exception with its exception.
+  template <class F>
+  void guard(F&& function) noexcept {
+    try {
+      static_cast<void>(function());
+    } catch (...) {
+      exceptions_.fetch_add(1, std::memory_order_relaxed);  // relaxed: a statistic
+      options_.on_exception(std::current_exception());
+    }
+  }
+
   /// The calling thread's worker, if it is one of this pool.
   pool_worker* worker_here() const noexcept {
     pool_worker* const self = this_worker;
@@ -129,7 +112,6 @@ class pool_core final : public executor, public std::enable_shared_from_this<poo
   thread_pool_options options_;
   life_cycle life_;
   capacity slots_;
-  error_reporter reporter_;
   worker_set workers_;
   timer_thread timers_;
   delayed_tasks delayed_;
@@ -138,6 +120,7 @@ class pool_core final : public executor, public std::enable_shared_from_this<poo
   detail::quiescence quiescence_;
   calls_in_flight posts_;  // of operations
 
+  std::atomic<std::uint64_t> exceptions_{0};
   std::atomic<std::uint64_t> delayed_dropped_{0};
   std::atomic<bool> dropped_while_stopping_{false};
 };

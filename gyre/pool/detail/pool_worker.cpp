@@ -45,7 +45,7 @@ void pool_worker::run_thread() noexcept {
   const std::size_t number = index;
   pool_core& pool = core;
   const auto call = [&](auto& hook) {
-    if (hook) pool.reporter().guard([&] { hook(number); });
+    if (hook) pool.guard([&] { hook(number); });
   };
   {
     this_worker = this;
@@ -68,7 +68,7 @@ void pool_worker::run(work_item item) noexcept {
   if (item.is_task()) {
     pool_task& task = item.task();
     core.admission().release_slot(*this, task);
-    core.reporter().guard([&] { task.execute(); });
+    core.guard([&] { task.execute(); });
   } else {
     item.op().execute();
   }

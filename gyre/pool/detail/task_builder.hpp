@@ -43,8 +43,7 @@ class drained_batch {
 
   /// Becomes the calling thread's current_batch() until its end.
   explicit drained_batch(pool_core& pool) noexcept;
-  drained_batch(const drained_batch&) = delete;
-  drained_batch& operator=(const drained_batch&) = delete;
+  drained_batch& operator=(drained_batch&&) = delete;
   ~drained_batch();
 
   void add(work_item item) noexcept { items_[size_++] = item; }
@@ -72,8 +71,7 @@ void run_by_submitter(pool_core& pool, callable_ref callable) noexcept;
 class task_timing {
  public:
   explicit task_timing(steady_time submitted) noexcept;
-  task_timing(const task_timing&) = delete;
-  task_timing& operator=(const task_timing&) = delete;
+  task_timing& operator=(task_timing&&) = delete;
   ~task_timing();
 
  private:
@@ -126,8 +124,7 @@ class task_builder {
   inbox::detail::task_cell::erased in_cell() const noexcept {
     return {&functions_->in_cell, source_};
   }
-  pool_task& make() const { return functions_->make(source_); }
-  pool_task& make_timed() const { return functions_->make_timed(source_); }
+  pool_task& make(bool timed) const { return functions_->make(source_, timed); }
   /// Runs it on the calling thread, by run_by_submitter().
   void run(pool_core& pool) const { functions_->run(source_, pool); }
 
@@ -136,8 +133,7 @@ class task_builder {
 
   struct functions {
     task_cell::erased::functions in_cell;
-    pool_task& (*make)(void* source);
-    pool_task& (*make_timed)(void* source);
+    pool_task& (*make)(void* source, bool timed);
     void (*run)(void* source, pool_core& pool);
   };
 
@@ -160,9 +156,9 @@ class task_builder {
         return {nullptr, nullptr};
       }
     }
-    static pool_task& make(void* source) { return make_pool_task(forward(source)); }
-    static pool_task& make_timed(void* source) {
-      return make_pool_task(timed_callable<function>{forward(source)});
+    static pool_task& make(void* source, bool timed) {
+      if (timed) return make_pool_task(timed_callable<function>{forward(source)});
+      return make_pool_task(forward(source));
     }
     static void run(void* source, pool_core& pool) {
       function callable(forward(source));
@@ -173,8 +169,7 @@ class task_builder {
   // pools of its own.
   template <class F>
   [[gnu::visibility("hidden")]] static constexpr functions functions_of{
-      erased_callable<F>::in_cell(), &erased_callable<F>::make, &erased_callable<F>::make_timed,
-      &erased_callable<F>::run};
+      erased_callable<F>::in_cell(), &erased_callable<F>::make, &erased_callable<F>::run};
 
   void* source_;
   const functions* functions_;
