@@ -20,8 +20,7 @@ template <typename T, typename Node = intrusive_node>
 class atomic_intrusive_stack {
  public:
   constexpr atomic_intrusive_stack() noexcept = default;
-  atomic_intrusive_stack(const atomic_intrusive_stack&) = delete;
-  atomic_intrusive_stack& operator=(const atomic_intrusive_stack&) = delete;
+  atomic_intrusive_stack& operator=(atomic_intrusive_stack&&) = delete;
 
   /// Adds `value`, and returns whether the stack was empty: then the caller must wake the consumer,
   /// and sees all that the consumer did before it took the elements.
@@ -32,9 +31,9 @@ class atomic_intrusive_stack {
     intrusive_node* top = top_.load(std::memory_order_relaxed);
     do {
       node->next = top;
-      // Release: pairs with the acquire of take(), which then sees the node's link and contents.
-      // Acquire: pairs with the release of the take() that emptied the stack. Relaxed on failure:
-      // as above.
+      // Release: pairs with the acquire of pop_all(), which then sees the node's link and contents.
+      // Acquire: pairs with the release of the pop_all() that emptied the stack. Relaxed on
+      // failure: as above.
     } while (!top_.compare_exchange_weak(top, node, std::memory_order_acq_rel,
                                          std::memory_order_relaxed));
     return top == nullptr;
@@ -42,7 +41,10 @@ class atomic_intrusive_stack {
   /// Takes out all elements, the oldest first. One atomic exchange, and O(n) to reverse the order.
   [[nodiscard]] intrusive_queue<T, Node> pop_all() {
     intrusive_queue<T, Node> oldest_first;
-    for (intrusive_node* node = take(); node != nullptr;) {
+    // Acquire: pairs with the release of every push whose element is taken (a chain of
+    // read-modify-writes is one release sequence). Release: pairs with the acquire of push().
+    for (intrusive_node* node = top_.exchange(nullptr, std::memory_order_acq_rel);
+         node != nullptr;) {
       intrusive_node* below = std::exchange(node->next, nullptr);
       oldest_first.push_front(static_cast<T&>(static_cast<Node&>(*node)));
       node = below;
@@ -55,12 +57,6 @@ class atomic_intrusive_stack {
   }
 
  private:
-  intrusive_node* take() {
-    // Acquire: pairs with the release of every push whose element is taken (a chain of
-    // read-modify-writes is one release sequence). Release: pairs with the acquire of push().
-    return top_.exchange(nullptr, std::memory_order_acq_rel);
-  }
-
   detail::atomic<intrusive_node*> top_{nullptr};
 };
 

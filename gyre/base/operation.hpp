@@ -24,8 +24,7 @@ class operation : public intrusive_node {
   using function = void (*)(operation&);
 
   explicit operation(function run) noexcept : execute_(run) {}
-  operation(const operation&) = delete;
-  operation& operator=(const operation&) = delete;
+  operation& operator=(operation&&) = delete;
 
   /// Runs the operation on the calling thread.
   void execute() { execute_(*this); }

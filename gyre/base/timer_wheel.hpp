@@ -25,8 +25,7 @@ struct timer_link {
 class timer_node : public timer_link {
  public:
   timer_node() = default;
-  timer_node(const timer_node&) = delete;
-  timer_node& operator=(const timer_node&) = delete;
+  timer_node& operator=(timer_node&&) = delete;
   ~timer_node() { assert(!linked()); }
   /// Whether the timer was started and has neither fired nor been cancelled.
   bool linked() const noexcept { return next != nullptr; }
@@ -59,8 +58,7 @@ class timer_wheel {
   static constexpr std::chrono::nanoseconds tick_length{1024};
   /// Starts the wheel's time at `now`; the epoch costs the first timers a few moves.
   explicit timer_wheel(steady_time now = {}) noexcept;
-  timer_wheel(const timer_wheel&) = delete;
-  timer_wheel& operator=(const timer_wheel&) = delete;
+  timer_wheel& operator=(timer_wheel&&) = delete;
 
   ~timer_wheel();
   /// Lets `timer` fire at `deadline`, which may be any time point, in place of an earlier start. If

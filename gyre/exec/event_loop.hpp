@@ -48,8 +48,7 @@ class event_loop : public executor, public timer_service, public posting<event_l
  public:
   using posting<event_loop>::post;
 
-  event_loop(const event_loop&) = delete;
-  event_loop& operator=(const event_loop&) = delete;
+  event_loop& operator=(event_loop&&) = delete;
   virtual ~event_loop();
 
   /// Runs tasks, timers and descriptor watches on the calling thread until stop(), and sleeps while

@@ -29,8 +29,7 @@ class fd_watch {
   /// `callback` gets the events, and error and hang_up unasked; its exceptions go to on_exception.
   fd_watch(event_loop& target, int fd, function callback) noexcept
       : loop_(target), node_(*this, fd), callback_(std::move(callback)) {}
-  fd_watch(const fd_watch&) = delete;
-  fd_watch& operator=(const fd_watch&) = delete;
+  fd_watch& operator=(fd_watch&&) = delete;
   ~fd_watch() { stop(); }
 
   /// Begins to report, or changes the interest. One system call. Errors: std::system_error: EPERM

@@ -65,8 +65,7 @@ class basic_loop_thread {
       throw;
     }
   }
-  basic_loop_thread(const basic_loop_thread&) = delete;
-  basic_loop_thread& operator=(const basic_loop_thread&) = delete;
+  basic_loop_thread& operator=(basic_loop_thread&&) = delete;
   ~basic_loop_thread() {
     stop();
     if (thread_->is_current()) {

@@ -51,8 +51,7 @@ class readiness_operation : public intrusive_list_node {
 
   readiness_operation(int descriptor, function report) noexcept
       : fd_(descriptor), complete_(report) {}
-  readiness_operation(const readiness_operation&) = delete;
-  readiness_operation& operator=(const readiness_operation&) = delete;
+  readiness_operation& operator=(readiness_operation&&) = delete;
 
   int fd() const noexcept { return fd_; }
   readiness interest() const noexcept { return interest_; }
@@ -82,8 +81,7 @@ class readiness_operation : public intrusive_list_node {
 class poller {
  public:
   poller() = default;
-  poller(const poller&) = delete;
-  poller& operator=(const poller&) = delete;
+  poller& operator=(poller&&) = delete;
   virtual ~poller() = default;
   /// The present time, on the clock of wait()'s deadlines. Monotonic.
   virtual steady_time now() const noexcept = 0;

@@ -7,9 +7,7 @@
 
 #include <gyre/exec/event_loop.hpp>
 #include <gyre/task/as_task.hpp>
-#include <gyre/task/detail/cancelled.hpp>
 #include <gyre/task/sync_wait.hpp>
-#include <gyre/task/task.hpp>
 
 #include <thread>
 #include <utility>

@@ -31,8 +31,7 @@ class timer {
   /// Exceptions of `callback` go to the loop's on_exception.
   timer(event_loop& target, move_only_function<void()> callback) noexcept
       : loop_(target), callback_(std::move(callback)) {}
-  timer(const timer&) = delete;
-  timer& operator=(const timer&) = delete;
+  timer& operator=(timer&&) = delete;
   ~timer() { cancel(); }
 
   /// Fires once, after `delay`; in the loop's next turn if that is zero or less. Every start

@@ -65,8 +65,7 @@ class thread_pool final : public executor {
   explicit thread_pool(thread_pool_options settings = {});
   explicit thread_pool(std::size_t workers)
       : thread_pool(thread_pool_options{.workers = workers}) {}
-  thread_pool(const thread_pool&) = delete;
-  thread_pool& operator=(const thread_pool&) = delete;
+  thread_pool& operator=(thread_pool&&) = delete;
   /// Drains the pool.
   ~thread_pool();
 

@@ -59,8 +59,7 @@ class basic_loop_pool {
       threads_.push_back(std::make_unique<basic_loop_thread<Loop>>(options_for(index)));
     }
   }
-  basic_loop_pool(const basic_loop_pool&) = delete;
-  basic_loop_pool& operator=(const basic_loop_pool&) = delete;
+  basic_loop_pool& operator=(basic_loop_pool&&) = delete;
   // All stop before the first is joined.
   ~basic_loop_pool() { stop(); }
 

@@ -13,12 +13,6 @@
 namespace gyre {
 namespace {
 
-loop_metrics sum(loop_pool& loops) {
-  loop_metrics all;
-  for (std::size_t each = 0; each < loops.size(); ++each) all += loops[each].metrics();
-  return all;
-}
-
 // Runtimes may be made and end on several threads; the last one to end restores the signal.
 std::mutex sigpipe_mutex;
 int ignore_sigpipe = 0;
@@ -65,10 +59,6 @@ std::unique_ptr<signal_set> runtime::take_signals() {
   return std::make_unique<signal_set>(control_, options_.signals, [this](const signal_info&) {
     shutting_down() ? force_shutdown() : shutdown();
   });
-}
-
-void runtime::enter(shutdown_phase phase) noexcept {
-  if (phase == shutdown_phase::force) signals_.reset();
 }
 
 int runtime::run_main(task<int> body) {
@@ -125,7 +115,9 @@ void runtime::end() {
 }
 
 runtime_metrics runtime::metrics() {
-  return {.loops = sum(loops_), .pool = pool_.metrics(), .tasks = sequence_.tasks()};
+  runtime_metrics all{.loops = {}, .pool = pool_.metrics(), .tasks = sequence_.tasks()};
+  for (std::size_t each = 0; each < loops_.size(); ++each) all.loops += loops_[each].metrics();
+  return all;
 }
 
 }  // namespace gyre

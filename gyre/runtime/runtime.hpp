@@ -100,13 +100,14 @@ class runtime {
   explicit runtime(options settings = {})
       : options_(with_defaults(std::move(settings))),
         sequence_(control_, {.drain = options_.drain_time, .force = options_.force_time},
-                  [this](shutdown_phase phase) { enter(phase); }),
+                  [this](shutdown_phase phase) {
+                    if (phase == shutdown_phase::force) signals_.reset();
+                  }),
         sigpipe_(options_.ignore_sigpipe),
         signals_(take_signals()),
         loops_(options_.loops, std::move(options_.each_loop)),
         pool_(std::move(options_.pool)) {}
-  runtime(const runtime&) = delete;
-  runtime& operator=(const runtime&) = delete;
+  runtime& operator=(runtime&&) = delete;
   ~runtime();
 
   /// Makes a runtime, runs it with `body`, and returns the exit code; for main(). Prints the
@@ -295,7 +296,6 @@ class runtime {
   }
 
   std::unique_ptr<signal_set> take_signals();
-  void enter(shutdown_phase phase) noexcept;
   void report(std::exception_ptr error) noexcept;
   void report_hook(const std::exception_ptr& error) noexcept;
   void end();

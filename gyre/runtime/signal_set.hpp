@@ -47,8 +47,7 @@ class signal_set {
   signal_set(event_loop& target, std::initializer_list<int> signals, function callback)
       : signal_set(target, std::span(signals.begin(), signals.size()), std::move(callback)) {}
   signal_set(event_loop& loop, std::span<const int> signals, function callback);
-  signal_set(const signal_set&) = delete;
-  signal_set& operator=(const signal_set&) = delete;
+  signal_set& operator=(signal_set&&) = delete;
 
  private:
   // Restores the thread's mask after the descriptor is closed.

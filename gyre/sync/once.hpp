@@ -44,8 +44,7 @@ class once_flag : detail::waiting_line<once_flag> {
   class attempt {
    public:
     explicit attempt(once_flag& flag) noexcept : flag_(flag) {}
-    attempt(const attempt&) = delete;
-    attempt& operator=(const attempt&) = delete;
+    attempt& operator=(attempt&&) = delete;
     ~attempt() { flag_.end_attempt(succeeded_); }
     void succeed() noexcept { succeeded_ = true; }
 

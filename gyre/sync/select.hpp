@@ -266,7 +266,6 @@ class select_awaiter {
     select_awaiter& self;
     inplace_stop_token stop;
   };
-  struct nothing {};
 
   // False if it need not wait.
   bool begin(inplace_stop_token stop) noexcept {
@@ -354,8 +353,8 @@ class select_awaiter {
   }
 
   cases cases_;
-  [[no_unique_address]] std::conditional_t<has_timeout, std::optional<delayed_begin>, nothing>
-      begin_at_home_;
+  [[no_unique_address]] std::conditional_t<has_timeout, std::optional<delayed_begin>,
+                                           std::monostate> begin_at_home_;
   std::optional<select_wait> wait_;
   select_wait::index chosen_ = 0;
   std::error_code error_;

@@ -55,8 +55,7 @@ class generator_promise : public slab_frame {
   using pointer = std::add_pointer_t<Yielded>;
 
   generator_promise() noexcept = default;
-  generator_promise(const generator_promise&) = delete;
-  generator_promise& operator=(const generator_promise&) = delete;
+  generator_promise& operator=(generator_promise&&) = delete;
 
   static constexpr std::suspend_always initial_suspend() noexcept { return {}; }
   static constexpr auto final_suspend() noexcept { return final_awaiter{}; }

@@ -27,8 +27,7 @@ namespace detail {
 /// A callback as a node in the list of its source.
 class stop_callback_base {
  public:
-  stop_callback_base(const stop_callback_base&) = delete;
-  stop_callback_base& operator=(const stop_callback_base&) = delete;
+  stop_callback_base& operator=(stop_callback_base&&) = delete;
 
  protected:
   using invoker = void(stop_callback_base& self) noexcept;

@@ -9,9 +9,7 @@
 #include <gyre/task/detail/blocking_executor.hpp>
 #include <gyre/task/detail/cancelled.hpp>
 #include <gyre/task/stop_token.hpp>
-#include <gyre/task/task.hpp>
 
-#include <cstddef>
 #include <exception>
 #include <memory>
 #include <optional>

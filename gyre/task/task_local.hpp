@@ -134,8 +134,7 @@ class task_local {
       : otherwise_() {}
   /// `otherwise` where no value is bound.
   constexpr explicit task_local(T otherwise) : otherwise_(std::move(otherwise)) {}
-  task_local(const task_local&) = delete;
-  task_local& operator=(const task_local&) = delete;
+  task_local& operator=(task_local&&) = delete;
 
   /// Awaits `object` with `value` bound to the key. Rvalues are moved in; lvalues must outlive it.
   template <awaitable Awaitable>

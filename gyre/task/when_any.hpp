@@ -13,13 +13,11 @@
 #include <gyre/task/when_all.hpp>
 
 #include <algorithm>
-#include <concepts>
 #include <cstddef>
 #include <exception>
 #include <optional>
 #include <stdexcept>
 #include <tuple>
-#include <type_traits>
 #include <utility>
 #include <vector>
 

@@ -25,8 +25,7 @@ class boost_lockfree {
   static constexpr ordering order = ordering::total;
 
   boost_lockfree() = default;
-  boost_lockfree(const boost_lockfree&) = delete;
-  boost_lockfree& operator=(const boost_lockfree&) = delete;
+  boost_lockfree& operator=(boost_lockfree&&) = delete;
   ~boost_lockfree() {
     queue_.consume_all([](node* each) { delete each; });
   }

@@ -36,8 +36,7 @@ class basic_fifo {
   static constexpr std::size_t high_water = std::size_t{1} << 12;
 
   basic_fifo() : reader_(new segment_type), tail_(position(reader_.segment(), 0)) {}
-  basic_fifo(const basic_fifo&) = delete;
-  basic_fifo& operator=(const basic_fifo&) = delete;
+  basic_fifo& operator=(basic_fifo&&) = delete;
   ~basic_fifo() {
     reader_.drop_all(pool_);
     delete reader_.release();

@@ -24,8 +24,7 @@ class moodycamel {
   static constexpr ordering order = ordering::per_producer;
 
   moodycamel() = default;
-  moodycamel(const moodycamel&) = delete;
-  moodycamel& operator=(const moodycamel&) = delete;
+  moodycamel& operator=(moodycamel&&) = delete;
   ~moodycamel() {
     // One by one, while the queue is whole: destructors of tasks may post.
     while (next_ < taken_ || refill()) const task dropped = std::move(batch_[next_++]);

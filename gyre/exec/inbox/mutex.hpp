@@ -24,8 +24,7 @@ class mutex {
   static constexpr ordering order = ordering::total;
 
   mutex() = default;
-  mutex(const mutex&) = delete;
-  mutex& operator=(const mutex&) = delete;
+  mutex& operator=(mutex&&) = delete;
   ~mutex() {
     // One by one, while the inbox is whole: destructors of tasks may post.
     while (next_ < running_.size() || refill()) const task dropped = std::move(running_[next_++]);

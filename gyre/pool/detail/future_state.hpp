@@ -72,8 +72,7 @@ class future_state_base : public droppable_operation, public slab_object {
   class running {
    public:
     explicit running(future_state_base& task) noexcept;
-    running(const running&) = delete;
-    running& operator=(const running&) = delete;
+    running& operator=(running&&) = delete;
     ~running();
 
    private:

@@ -29,8 +29,7 @@ helper* current_helper() noexcept;
 class helping_scope {
  public:
   explicit helping_scope(helper& inner) noexcept;
-  helping_scope(const helping_scope&) = delete;
-  helping_scope& operator=(const helping_scope&) = delete;
+  helping_scope& operator=(helping_scope&&) = delete;
   ~helping_scope();
 
  private:

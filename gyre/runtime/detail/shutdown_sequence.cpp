@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/runtime/detail/shutdown_sequence.hpp>
 
-#include <gyre/base/error.hpp>
 #include <gyre/task/detail/cancelled.hpp>
 #include <gyre/task/detail/this_context.hpp>
 

@@ -15,8 +15,7 @@ class ring_buffer {
   explicit ring_buffer(std::size_t capacity)
       : values_(capacity == 0 ? nullptr : std::allocator<T>().allocate(capacity)),
         capacity_(capacity) {}
-  ring_buffer(const ring_buffer&) = delete;
-  ring_buffer& operator=(const ring_buffer&) = delete;
+  ring_buffer& operator=(ring_buffer&&) = delete;
   ~ring_buffer() {
     while (!empty()) pop();
     if (capacity_ != 0) std::allocator<T>().deallocate(values_, capacity_);

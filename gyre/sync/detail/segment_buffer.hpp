@@ -33,8 +33,7 @@ class segment_buffer {
   };
 
   segment_buffer() noexcept = default;
-  segment_buffer(const segment_buffer&) = delete;
-  segment_buffer& operator=(const segment_buffer&) = delete;
+  segment_buffer& operator=(segment_buffer&&) = delete;
   ~segment_buffer() {
     while (!empty()) pop();
     while (first_ != nullptr) delete std::exchange(first_, first_->next_);

@@ -59,8 +59,7 @@ class state_word : public atomic<std::uint64_t> {
 class locked_state {
  public:
   explicit locked_state(state_word& state) noexcept : now(state.lock()), state_(state) {}
-  locked_state(const locked_state&) = delete;
-  locked_state& operator=(const locked_state&) = delete;
+  locked_state& operator=(locked_state&&) = delete;
   ~locked_state() { state_.unlock(now); }
 
   state_word::word now;

@@ -80,8 +80,7 @@ class waiter : public resumption, public intrusive_list_node {
 class woken_waiters {
  public:
   woken_waiters() noexcept = default;
-  woken_waiters(const woken_waiters&) = delete;
-  woken_waiters& operator=(const woken_waiters&) = delete;
+  woken_waiters& operator=(woken_waiters&&) = delete;
   ~woken_waiters() {
     while (waiter* each = ready_.pop_front()) each->wake();
   }

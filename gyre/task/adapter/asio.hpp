@@ -60,8 +60,7 @@ template <class AsioExecutor>
 class asio_executor final : public executor {
  public:
   explicit asio_executor(AsioExecutor target) noexcept : target_(std::move(target)) {}
-  asio_executor(const asio_executor&) = delete;
-  asio_executor& operator=(const asio_executor&) = delete;
+  asio_executor& operator=(asio_executor&&) = delete;
 
   void post(operation& op) noexcept override {
     boost::asio::post(target_, [this, &op] {

@@ -19,8 +19,7 @@ namespace gyre::detail {
 /// Lifetime: the parent's context outlives the set.
 class child_set {
  public:
-  child_set(const child_set&) = delete;
-  child_set& operator=(const child_set&) = delete;
+  child_set& operator=(child_set&&) = delete;
 
   /// Appends the contexts of the children, the oldest first; some may have ended.
   virtual void append_children(std::vector<task_context*>& to) = 0;

@@ -101,8 +101,7 @@ class fork_join::starter {
   /// For the beginning of the loop, and for its rest.
   static starter first_of(fork_join& join) noexcept { return starter(join, &join.first_); }
   static starter next_of(fork_join& join) noexcept { return starter(join, nullptr); }
-  starter(const starter&) = delete;
-  starter& operator=(const starter&) = delete;
+  starter& operator=(starter&&) = delete;
 
   /// Starts a child on this thread, with the loop's rest, if there is one, on offer. Returns
   /// whether this thread keeps the rest.

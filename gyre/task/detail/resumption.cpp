@@ -9,20 +9,17 @@ namespace gyre::detail {
 namespace {
 
 // Owns itself until it has run.
-class queued_resumption final : public slab_object, public operation {
- public:
-  explicit queued_resumption(std::coroutine_handle<> waiting) noexcept
-      : operation(&run), waiting_(waiting) {}
+struct queued_resumption final : slab_object, operation {
+  explicit queued_resumption(std::coroutine_handle<> coroutine) noexcept
+      : operation([](operation& self) {
+          auto* const queued = static_cast<queued_resumption*>(&self);
+          const std::coroutine_handle<> resumed = queued->waiting;
+          delete queued;
+          resume(resumed);
+        }),
+        waiting(coroutine) {}
 
- private:
-  static void run(operation& self) {
-    auto* const queued = static_cast<queued_resumption*>(&self);
-    const std::coroutine_handle<> waiting = queued->waiting_;
-    delete queued;
-    resume(waiting);
-  }
-
-  std::coroutine_handle<> waiting_;
+  const std::coroutine_handle<> waiting;
 };
 
 }  // namespace

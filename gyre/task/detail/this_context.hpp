@@ -37,8 +37,7 @@ class stopped_by {
       : context_(context),
         outer_(std::exchange(context.stop, token)),
         outer_cancellations_(context.cancellations) {}
-  stopped_by(const stopped_by&) = delete;
-  stopped_by& operator=(const stopped_by&) = delete;
+  stopped_by& operator=(stopped_by&&) = delete;
   ~stopped_by() {
     context_.stop = outer_;
     // Counted since were cancellations by the inner token only.
