@@ -114,6 +114,12 @@ admission_result admission::submit_from_outside(task_builder builder, task_prior
   }
 }
 
+admission_result admission::submit_now(task_builder builder, task_priority priority) {
+  pool_worker* const self = pool_.worker_here();
+  return self != nullptr ? submit_as_worker(*self, builder, priority)
+                         : submit_from_outside(builder, priority, waiting::suspends);
+}
+
 admission_result admission::submit_admitted(task_builder builder, task_priority priority) {
   held_slot slot(&slots_);
   if (pool_worker* const self = pool_.worker_here()) {
@@ -284,7 +290,7 @@ void admission::reclaim() noexcept {
 // ---- coroutines
 
 [[gnu::noinline]] bool slot_awaiter::submit_now(task_builder builder) {
-  result_ = pool_->admission().submit(builder, priority_, admission::waiting::suspends);
+  result_ = pool_->admission().submit_now(builder, priority_);
   return result_ != admission_result::must_wait;
 }
 

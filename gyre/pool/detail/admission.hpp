@@ -28,6 +28,8 @@ class admission {
   enum class waiting : std::uint8_t { blocks, suspends, fails };
   /// As the pool's when_full says.
   inline admission_result submit(task_builder builder, task_priority priority, waiting caller);
+  /// The same for a coroutine, without submit()'s inlined fast path.
+  admission_result submit_now(task_builder builder, task_priority priority);
   /// For a caller that has queued, and has a slot.
   admission_result submit_admitted(task_builder builder, task_priority priority);
   admission_result submit_at(task_builder builder, steady_time when);

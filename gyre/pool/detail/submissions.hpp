@@ -57,7 +57,7 @@ class basic_submissions {
   /// The same with the callable that `build` returns, which is called once there is a slot for it.
   /// The caller must not be inlined into a coroutine.
   template <class Build>
-  [[nodiscard]] bool try_push_built(Build&& build) {
+  [[nodiscard, gnu::always_inline]] bool try_push_built(Build&& build) {
     if (shard* const own = shards_.cached()) [[likely]]
       return push_to(*own, build);
     const auto entered = shards_.find_or_register();
