@@ -7,7 +7,6 @@
 #include <cassert>
 #include <cstring>
 #include <stdexcept>
-#include <utility>
 
 namespace gyre {
 

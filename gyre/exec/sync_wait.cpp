@@ -3,8 +3,6 @@
 
 #include <exception>
 #include <stdexcept>
-#include <thread>
-#include <utility>
 
 namespace gyre::detail {
 

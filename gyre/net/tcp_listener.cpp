@@ -2,7 +2,6 @@
 #include <gyre/net/tcp_listener.hpp>
 
 #include <fcntl.h>
-#include <sys/socket.h>
 
 #include <algorithm>
 #include <cerrno>

@@ -2,11 +2,8 @@
 #include <gyre/runtime/runtime.hpp>
 
 #include <gyre/base/detail/named_thread.hpp>
-#include <gyre/base/error.hpp>
-#include <gyre/task/detail/cancelled.hpp>
 
 #include <algorithm>
-#include <memory>
 #include <mutex>
 #include <stdexcept>
 

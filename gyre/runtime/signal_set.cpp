@@ -7,10 +7,8 @@
 
 #include <array>
 #include <cerrno>
-#include <csignal>
 #include <cstddef>
 #include <cstdint>
-#include <utility>
 
 namespace gyre {
 namespace {

@@ -5,7 +5,6 @@
 
 #include <ares.h>
 
-#include <algorithm>
 #include <cassert>
 #include <new>
 

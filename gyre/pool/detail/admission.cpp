@@ -9,7 +9,6 @@
 
 #include <cassert>
 #include <cerrno>
-#include <memory>
 
 namespace gyre::detail {
 namespace {

@@ -8,7 +8,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <stdexcept>
-#include <utility>
 
 namespace gyre {
 
