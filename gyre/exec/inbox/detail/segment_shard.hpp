@@ -20,6 +20,8 @@ namespace gyre::inbox::detail {
 template <std::size_t CellsPerSegment>
 class segment_shard : public shard_base, public intrusive_list_node {
  public:
+  ~segment_shard() override { delete reader_.release(); }
+
   /// Producer: adds a callable that fits a cell; calls `before_growing` when this takes another
   /// segment. Throws std::bad_alloc.
   template <class F, class BeforeGrowing>
@@ -57,7 +59,6 @@ class segment_shard : public shard_base, public intrusive_list_node {
 
  protected:
   segment_shard() : reader_(new segment_type), last_(reader_.segment()) {}
-  ~segment_shard() override { delete reader_.release(); }
 
  private:
   using segment_type = segment<CellsPerSegment>;

@@ -17,6 +17,7 @@ class shard_base : public intrusive_node {
  public:
   shard_base() noexcept = default;
   shard_base& operator=(shard_base&&) = delete;
+  virtual ~shard_base() = default;
 
   /// Thread: releases the shard; no task will follow.
   void abandon() noexcept {
@@ -39,9 +40,6 @@ class shard_base : public intrusive_node {
     release_reference();
   }
   bool closed() const noexcept { return closed_.load(std::memory_order_relaxed); }
-
- protected:
-  virtual ~shard_base() = default;
 
  private:
   void release_reference() noexcept {
