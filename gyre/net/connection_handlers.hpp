@@ -27,15 +27,15 @@ struct connection_handlers {
   /// on_message: bytes have come. Bytes that are not consumed are kept, and are in front of the new
   /// ones in the next call: when more come, or after pause_reading() and resume_reading().
   move_only_function<void(tcp_connection&, io::input&)> message;
-  /// on_write_complete: the kernel has taken all output. Called in the turn after send(), also if
-  /// the kernel took the bytes at once; one call for several of them.
+  /// on_write_complete: the kernel has taken all output. Called in a later turn, never within
+  /// send(), and once for several sends; not after close().
   move_only_function<void(tcp_connection&)> write_complete;
   /// on_high_water, on_low_water: the output has reached a water mark; `waiting` bytes wait. The
   /// two are called in turn. A rise that is over before the loop's next turn is not reported.
   move_only_function<void(tcp_connection&, std::size_t waiting)> high_water;
   move_only_function<void(tcp_connection&)> low_water;
   /// on_peer_ended: the peer has sent its FIN, but may still receive. The connection stays until
-  /// close() or its own FIN (shutdown_send()); without this function it is closed at once.
+  /// close() or its own FIN (shutdown_send()). Without this function, the FIN works like close().
   move_only_function<void(tcp_connection&)> peer_ended;
   /// on_close: the last call for the connection; `why` is no error after a graceful close by either
   /// end. The reference is valid until the function returns.

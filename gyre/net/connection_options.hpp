@@ -8,9 +8,9 @@
 
 namespace gyre::net {
 
-/// Limits and timeouts of a connection. They end a connection that exceeds them: waiting output is
-/// dropped, on_close gets the error, and the peer sees a reset, except after `idle_timeout` and
-/// `message_timeout`. Timeouts expire up to a quarter late; zero: never.
+/// Limits and timeouts of a connection. A connection that exceeds one ends: its waiting output is
+/// dropped, on_close gets the error, and the peer a reset (only a FIN after `idle_timeout` and
+/// `message_timeout`). Timeouts expire up to a quarter late; zero: never, but see `close_timeout`.
 struct connection_options {
   /// Water marks of the output, in bytes: on_high_water is called when `high_water` bytes wait to
   /// be sent, and then on_low_water when no more than `low_water` do, which must be below it (by
@@ -41,9 +41,9 @@ struct connection_options {
   std::chrono::nanoseconds write_timeout = std::chrono::minutes{1};
   /// Time without progress in close(): while the peer takes no byte of the output (as above), and
   /// then until its FIN. Also the time for which a connection receives after sending has failed.
-  /// Zero: no time.
+  /// Zero: no wait. A reset is sent only if output waits; the error: see tcp_connection::close().
   std::chrono::nanoseconds close_timeout = std::chrono::seconds{5};
-  /// Time of close() in all, however much the peer still takes.
+  /// Time of close() in all, however much the peer still takes. Zero: no wait.
   std::chrono::nanoseconds close_limit = std::chrono::minutes{5};
   /// TCP_NODELAY: the kernel sends small pieces at once.
   bool no_delay = true;

@@ -38,8 +38,8 @@ struct datagram {
 
 /// An arena of datagrams, for reuse. Move-only.
 /// - To receive: datagram_socket::receive_batch() clears the batch and then fills it.
-/// - To send: add() each datagram, then call datagram_socket::send_batch(). The batch keeps them
-///   until clear(), and sends none twice.
+/// - To send: clear() what was received, add() each datagram, then datagram_socket::send_batch().
+///   The batch keeps them until clear(), and sends none twice. To echo, use a second batch.
 ///
 /// Thread-safety: one thread at a time.
 /// Lifetime: must stay in place while an operation uses it. One that was moved from may only be

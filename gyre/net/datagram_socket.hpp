@@ -116,10 +116,10 @@ class unix_datagram : public datagram_socket {
  public:
   /// A closed socket.
   unix_datagram() noexcept = default;
-  /// Bound to `local`; by default to nothing: then it can send, and receive only if it is
-  /// connected. Throws std::system_error: std::errc::address_in_use, no_such_file_or_directory.
+  /// Bound to `local`; by default unbound (no autobind): then it can send, but gets no replies.
+  /// Throws std::system_error: std::errc::address_in_use, no_such_file_or_directory.
   explicit unix_datagram(event_loop& loop, const endpoint& local = endpoint::unix_unnamed());
-  /// Serves a non-blocking socket.
+  /// Serves a non-blocking socket, such as one with autobind (see endpoint::unix_unnamed()).
   unix_datagram(event_loop& loop, socket served) : datagram_socket(loop, std::move(served)) {}
 };
 

@@ -38,10 +38,10 @@ struct tcp_client_options {
   std::chrono::nanoseconds connect_timeout = std::chrono::seconds{5};
   /// As race_options::resolution_delay, when it connects by name.
   std::chrono::nanoseconds resolution_delay = std::chrono::milliseconds{50};
-  /// Whether to connect again when an attempt failed or the connection was lost. The client waits a
-  /// random time between zero and min(longest_delay, initial_delay * 2^(n-1)): exponential backoff
-  /// with full jitter (Brooker, "Exponential backoff and jitter", 2015). n counts failed attempts
-  /// and connections that received no byte, in a row; the loss of any other one sets it to 1.
+  /// Whether to connect again after each failed attempt and each end of the connection (also by its
+  /// close()), until disconnect(). The client first waits a random time of at most
+  /// min(longest_delay, initial_delay * 2^(n-1)): exponential backoff with full jitter. n counts
+  /// failed attempts and connections that received no byte, in a row; any other one sets n to 1.
   bool reconnect = false;
   std::chrono::nanoseconds initial_delay = std::chrono::milliseconds{100};
   std::chrono::nanoseconds longest_delay = std::chrono::seconds{30};
@@ -50,8 +50,8 @@ struct tcp_client_options {
   std::size_t most_attempts = std::numeric_limits<std::size_t>::max();
   /// Seed of the random delays; the same seed gives the same delays. None: a random one.
   std::optional<std::uint64_t> seed = {};
-  /// Bytes that send() keeps while there is no connection, to be sent first on the next one, until
-  /// disconnect(). Zero: send() refuses them.
+  /// Bytes that send() keeps while no connection can send. The next connection, to any server,
+  /// sends them first; disconnect() drops them. Zero: send() refuses them.
   std::size_t keep_limit = 0;
   /// The local address to connect from; none: the kernel chooses.
   endpoint local = {};
@@ -95,9 +95,9 @@ class tcp_client : public connection_handler_setters<tcp_client> {
   tcp_client& on_connect_failed(
       move_only_function<void(std::error_code why, std::size_t attempts, bool last)> callback);
 
-  /// Connects to `server`, now and (with `reconnect`) whenever the connection is lost, until
+  /// Connects to `server`, now and (with `reconnect`) whenever the connection has ended, until
   /// disconnect(). No effect if the client is connected to `server` already. A connection to
-  /// another server is closed first, as by disconnect(); an attempt under way is dropped.
+  /// another server is closed first, and an attempt under way dropped; kept bytes go to `server`.
   void connect(const endpoint& server);
   /// As above, for a host: looks up its name before each attempt, and tries its addresses one after
   /// the other, IPv6 and IPv4 in turns, beginning with the first that are known (see

@@ -98,8 +98,8 @@ class alignas(64) tcp_connection : private io::handle {
   bool is_open() const noexcept { return phase_ != phase::ended; }
 
   /// Sends or queues bytes, which need not outlive the call. True if they were accepted, which does
-  /// not mean delivered. False unless can_send(), or if sending fails, or if more than
-  /// connection_options::output_limit would wait: that ends the connection.
+  /// not mean delivered. False if not can_send(), or if sending fails (see the table). A call above
+  /// connection_options::output_limit also returns false, and ends the connection.
   /// Complexity: one system call if no output waits; copies bytes that the kernel does not take.
   bool send(std::span<const std::byte> bytes);
   bool send(std::string_view text) { return send(std::as_bytes(std::span(text))); }
@@ -339,8 +339,8 @@ class alignas(64) tcp_connection : private io::handle {
 };
 
 /// A weak reference to a connection, for other threads. Calls are posted, also on the loop's own
-/// thread: false means that the connection has ended; true promises no effect, as the connection
-/// may end before the loop's turn. A default-constructed reference is to an ended connection.
+/// thread. False: the connection has ended (always so for a default-constructed reference), or
+/// send() or post() is at its limit. After true the connection may end before the call is made.
 ///
 /// Thread-safety: any thread; copyable.
 /// Lifetime: after the destruction of the loop it may only be copied, compared and destroyed.
@@ -365,12 +365,11 @@ class tcp_connection_ref {
   /// blocks. Bytes that wait for the loop are limited to connection_options::output_limit, where
   /// each call counts 1 KiB besides its bytes; with none waiting a call is only refused if its
   /// bytes alone exceed the limit. A refused call returns false and sends nothing: a thread that
-  /// sends faster than the loop must itself wait, and try again. A call without bytes does nothing.
+  /// sends faster than the loop must retry later, while alive(). A call without bytes does nothing.
   bool send(std::span<const std::byte> bytes) const;
   bool send(std::string_view text) const { return send(std::as_bytes(std::span(text))); }
   bool send(io::buffer&& bytes) const;
-  /// As tcp_connection::close() and abort(). False only for a connection that has ended; further
-  /// calls have no effect.
+  /// As tcp_connection::close() and abort(); no limit applies. Further calls have no effect.
   bool close() const;
   bool abort() const;
   /// Calls `function` with the connection on its loop. Also false above the limit of send(), of

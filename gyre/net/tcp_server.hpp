@@ -66,7 +66,7 @@ struct tcp_server_options {
   /// loop accepted at the same time as the last allowed one, is closed, and counted as refused.
   std::size_t max_connections = unlimited;
   int backlog = 4096;
-  /// Connections at a time from one address (with IPv6, from one /64 network). Further ones are
+  /// Connections at a time from one IP address (IPv6: one /64 network; Unix: no limit). More are
   /// closed at once. With proxy_protocol the address is the one in the header. By default half of
   /// RLIMIT_NOFILE when the server is constructed, so that no peer can take all descriptors.
   /// `unlimited` is for servers behind a proxy that does not name clients.

@@ -37,7 +37,7 @@ struct udp_server_options {
   std::size_t batch = 32;
   /// Bytes of the longest datagram; longer ones are dropped and counted.
   std::size_t max_datagram = 2048;
-  /// Bytes of replies that may wait, where each reply counts 136 more; further ones are refused.
+  /// Bytes of replies that may wait at one socket, 136 more for each reply; more are refused.
   std::size_t output_limit = std::size_t{4} << 20;
   /// SO_RCVBUF and SO_SNDBUF; 0: the system's defaults. A Unix server's send buffer also holds
   /// datagrams that its clients have not read, so that many clients need a large one.
