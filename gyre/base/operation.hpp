@@ -12,7 +12,7 @@ namespace gyre {
 ///
 /// Thread-safety: one thread at a time, any; a post happens before the run.
 /// Lifetime: must stay alive and in place from the post until its function is called, which may
-/// destroy the item or post it again. Must not be posted twice at once.
+/// destroy or repost it, or until its executor is destroyed. Must not be posted twice at once.
 /// Errors: the executor treats an exception of the function as that of a posted callable.
 ///
 ///     struct greet : gyre::operation {

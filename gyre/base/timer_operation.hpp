@@ -9,8 +9,9 @@ namespace gyre {
 /// A timer that an executor's timer_service starts (task/executor.hpp), and the function to call
 /// when it expires. Derive from it; starting and cancelling allocate nothing.
 ///
-/// Lifetime: must stay alive and in place while it is started, and until an expiry on another
-/// thread has called its function, which may destroy or restart the timer.
+/// Thread-safety: as timer_service.
+/// Lifetime: must stay alive and in place while it is started and, if it expires on another thread,
+/// until its function is called (linked() turns false earlier), which may destroy or restart it.
 class timer_operation : public detail::timer_node {
  public:
   using function = void (*)(timer_operation&);
