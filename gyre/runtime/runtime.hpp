@@ -55,8 +55,8 @@ struct runtime_options {
   /// Settings of the loops and their threads: `.name`, `.loop`, `.on_start` …
   loop_pool_options<gyre::loop> each_loop = {.name = "loop"};
   thread_pool_options pool = {};
-  /// Signals that shut the runtime down. One that comes before the shutdown calls shutdown(), one
-  /// that comes during it force_shutdown(). From `force` on, and when only the threads are left to
+  /// Signals that call shutdown() or, during the shutdown, force_shutdown(). They are pending until
+  /// run() or, without it, the destructor. From `force` on, and when only the threads are left to
   /// end, a signal takes its ordinary effect. The signals are blocked in run()'s thread and in the
   /// threads and child processes that inherit its mask; see unblock_signals().
   std::vector<int> signals = {SIGINT, SIGTERM};
@@ -141,7 +141,7 @@ class runtime {
 
   /// Begins the shutdown; a later run() begins with a stop. Idempotent. Async-signal-safe.
   void shutdown() noexcept { sequence_.request(); }
-  /// Begins the shutdown and skips to shutdown_phase::force. Async-signal-safe.
+  /// Begins the shutdown and then `force`, without a `drain` not yet begun. Async-signal-safe.
   void force_shutdown() noexcept { sequence_.force(); }
   /// Whether the shutdown was requested, also by the end of the main task or by an exception.
   bool shutting_down() const noexcept { return sequence_.requested(); }
@@ -151,7 +151,7 @@ class runtime {
   /// exception goes to `on_exception`, unless the task ended because it was asked to stop.
   ///
   /// Errors: std::bad_alloc; std::system_error (std::errc::operation_canceled: the spawn was
-  /// refused) once `force` has begun or all tasks have ended.
+  /// refused) once `force` has begun or the shutdown is over.
   /// Complexity: as gyre::spawn(), and two atomic additions.
   template <awaitable Awaitable>
   void spawn(Awaitable awaitable, shutdown_phase stop_in = shutdown_phase::stop_accepting) {
@@ -166,8 +166,8 @@ class runtime {
                 {.stop = stop_token(stop_in)});
   }
 
-  /// Posts `hook` to `where`, which must outlive it, when `phase` begins; at once if the phase has
-  /// begun, never if the shutdown does not reach it. The phase lasts until the hook has ended:
+  /// Posts `hook` to `where`, which must outlive it, when `phase` begins; at once if it or a later
+  /// phase has begun; never if it is skipped or not reached. The phase lasts until the hook ends:
   /// - a hook that returns an awaitable, when that has completed;
   /// - a hook that takes a shutdown_step, when the step is done;
   /// - any other, when it returns.

@@ -523,6 +523,27 @@ TEST(RuntimeEnd, RefusesTasksOnceItIsForced) {
   EXPECT_TRUE(refused);
 }
 
+TEST(RuntimeEnd, ForceSkipsTheDrainAndItsHooksButCallsLateOnes) {
+  runtime rt(two_loops());
+  std::atomic<int> accepting = 0;
+  std::atomic<int> draining = 0;
+  std::atomic<int> late = 0;
+  const shutdown_hook first = rt.on_shutdown(shutdown_phase::stop_accepting, [&] { ++accepting; });
+  const shutdown_hook skipped = rt.on_shutdown(shutdown_phase::drain, [&] { ++draining; });
+  shutdown_hook too_late;
+  const shutdown_hook forcing = rt.on_shutdown(shutdown_phase::force, [&] {
+    too_late = rt.on_shutdown(shutdown_phase::drain, [&](const shutdown_step& step) {
+      EXPECT_EQ(step.phase(), shutdown_phase::force);
+      ++late;
+    });
+  });
+  rt.force_shutdown();
+  EXPECT_EQ(rt.run(until_stopped), 0);
+  EXPECT_EQ(accepting, 1);
+  EXPECT_EQ(draining, 0);
+  EXPECT_EQ(late, 1);
+}
+
 TEST(RuntimeEnd, CanBeForcedAtOnce) {
   runtime rt(two_loops());
   rt.spawn(for_ever(), shutdown_phase::force);

@@ -17,7 +17,7 @@ enum class shutdown_phase : std::uint8_t {
   stop_accepting,
   /// Finish the work that has begun. Ends when its hooks are done and all tasks have ended.
   drain,
-  /// Drop everything now. Ends as `drain`.
+  /// Drop everything now, also what hooks of earlier phases still wait for. Ends as `drain`.
   force,
 };
 
@@ -34,7 +34,7 @@ class shutdown_step {
  public:
   /// The phase of the step; a later one than the hook's if the hook was registered too late.
   shutdown_phase phase() const noexcept { return phase_; }
-  /// The time when `force` begins; within `force`, when the program exits. max() without limit.
+  /// The latest time at which `force` begins; in a step of `force`, the exit. max(): no limit.
   steady_time deadline() const noexcept { return deadline_; }
   /// Ends the step. Idempotent.
   void done() noexcept { sequence_.reset(); }

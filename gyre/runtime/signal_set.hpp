@@ -32,8 +32,8 @@ using signal_info = signalfd_siginfo;
 /// merged into one. A signal that is directed at one thread, as by std::raise(), reaches a set only
 /// if that thread runs the loop. A signal of several sets reaches one of them.
 ///
-/// Thread-safety: one thread makes and destroys the set: the loop's, or another while none runs the
-/// loop. Otherwise the destructor cannot restore the mask.
+/// Thread-safety: one thread makes and destroys the set, as the mask is that thread's: the loop's
+/// thread, or another while none runs the loop (else a data race).
 /// Lifetime: the loop must outlive the set. The destructor unblocks the signals that were not
 /// blocked before, unless another set of the thread receives them; a signal that is pending then
 /// takes its ordinary effect. The function may destroy a set that was made on the loop's thread.
