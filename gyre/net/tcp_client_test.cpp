@@ -185,6 +185,17 @@ TEST_F(TcpClient, ConnectsAgainWhenTheConnectionIsLost) {
   EXPECT_EQ(ups, 4);
 }
 
+TEST_F(TcpClient, ConnectsAgainAfterACloseOfItsOwnConnection) {
+  make({.reconnect = true, .initial_delay = 1ms}).connect(server->local_endpoint());
+  for (int i = 1; i <= 3; ++i) {
+    turn_until(loop, [&] { return ups == i; });
+    loop.post([&] { client->connection()->close(); });
+    turn_until(loop, [&] { return ends.size() == static_cast<std::size_t>(i); });
+    EXPECT_EQ(ends.back(), std::error_code());
+  }
+  turn_until(loop, [&] { return ups == 4; });
+}
+
 TEST_F(TcpClient, FindsAServerThatComesLater) {
   const endpoint place = nobody();
   make({.reconnect = true, .initial_delay = 1ms, .longest_delay = 2ms}).connect(place);
