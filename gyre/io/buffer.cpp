@@ -18,14 +18,14 @@ std::size_t rounded_up(std::size_t bytes) noexcept {
   return gyre::detail::slab_class_bytes[gyre::detail::slab_class_of(bytes)];
 }
 
-// The offset of `part` in `whole`, if it is a part of it.
-std::optional<std::size_t> offset_within(std::span<const std::byte> whole,
-                                         std::span<const std::byte> part) noexcept {
+// `bytes`, or a copy of them if they lie in `memory`, which is about to change.
+std::span<const std::byte> kept(std::span<const std::byte> bytes, std::span<const std::byte> memory,
+                                buffer& copy) {
   const std::less<> before;
-  if (before(part.data(), whole.data()) || !before(part.data(), whole.data() + whole.size())) {
-    return std::nullopt;
-  }
-  return static_cast<std::size_t>(part.data() - whole.data());
+  const std::byte* const end = memory.data() + memory.size();
+  if (before(bytes.data(), memory.data()) || !before(bytes.data(), end)) return bytes;
+  copy.append(bytes);
+  return copy.bytes();
 }
 
 }  // namespace
@@ -79,15 +79,17 @@ void buffer::make_front_room(std::size_t count) {
 }
 
 void buffer::append_and_grow(std::span<const std::byte> more) {
-  const std::optional<std::size_t> own = offset_within(bytes(), more);
+  buffer copy;
+  const std::span<const std::byte> added = kept(more, {storage_, allocated_}, copy);
   make_tail_room(more.size());
-  append(own ? bytes().subspan(*own, more.size()) : more);
+  append(added);
 }
 
 void buffer::prepend_and_grow(std::span<const std::byte> more) {
-  const std::optional<std::size_t> own = offset_within(bytes(), more);
+  buffer copy;
+  const std::span<const std::byte> added = kept(more, {storage_, allocated_}, copy);
   make_front_room(more.size());
-  prepend(own ? bytes().subspan(*own, more.size()) : more);
+  prepend(added);
 }
 
 void buffer::shrink_to_fit() {

@@ -36,11 +36,12 @@ struct buffer_options {
 
 /// A growable byte buffer, read and consumed as an `input`. Move-only: a buffer that was moved from
 /// is empty, owns no memory, and can be used again. Bytes that are appended or prepended may be the
-/// buffer's own.
+/// buffer's own, consumed ones included.
 ///
 /// Thread-safety: none; may be handed from thread to thread.
-/// Lifetime: spans and views of the bytes are valid until the next call that has to make room (see
-/// tail_room() and front_room()), shrink_to_fit() or clear(), or until the buffer is moved.
+/// Lifetime: spans and views of the bytes are valid until a call that must make room (see
+/// tail_room() and front_room()), shrink_to_fit(), clear() or a move; those of consumed bytes, such
+/// as take() returns, only until prepend(), which overwrites the bytes.
 /// Errors: members that make room throw std::length_error beyond max_size(), and std::bad_alloc;
 /// the buffer is then unchanged.
 /// Complexity: an empty buffer allocates nothing until it is used; memory up to 4 KiB comes from
@@ -99,14 +100,13 @@ class buffer : public input {
     end_ += sizeof(T);
   }
 
-  /// Adds bytes in front of the first one. Moves none while they fit into the headroom and the
-  /// space of consumed bytes.
+  /// Adds bytes in front; moves none while these fit into the headroom and the consumed space.
   void prepend(std::span<const std::byte> bytes) {
     if (bytes.size() > front_room()) [[unlikely]] {
       prepend_and_grow(bytes);
     } else if (!bytes.empty()) {
       begin_ -= bytes.size();
-      std::memcpy(storage_ + front(), bytes.data(), bytes.size());
+      std::memmove(storage_ + front(), bytes.data(), bytes.size());  // they may be consumed ones
     }
   }
   void prepend(std::string_view text) { prepend(std::as_bytes(std::span(text))); }

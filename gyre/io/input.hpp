@@ -71,11 +71,11 @@ class input {
     begin_ += count;
   }
   constexpr void consume_all() noexcept { begin_ = end_; }
-  /// Consumes the first `count` bytes, and returns them; valid as long as those of bytes().
+  /// As consume(), and returns the bytes. Valid as bytes(), in a buffer only until prepend().
   [[nodiscard]] constexpr std::span<const std::byte> take(std::size_t count) noexcept {
-    const std::span<const std::byte> taken = bytes().first(count);
+    const std::byte* const taken = begin_;
     consume(count);
-    return taken;
+    return {taken, count};
   }
 
   /// The offset of the first `value` at or after offset `from`, or npos.

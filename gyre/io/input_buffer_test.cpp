@@ -265,6 +265,24 @@ TEST(Buffer, TakesBytesOfItsOwn) {
   }
 }
 
+TEST(Buffer, TakesConsumedBytesOfItsOwn) {
+  const std::string text = std::string(300, 'a') + std::string(200, 'b');
+  for (const std::size_t consumed : {10U, 250U, 400U, 500U}) {
+    for (const std::size_t count : {5U, 10U, 300U, 500U}) {
+      for (const bool in_front : {false, true}) {
+        buffer bytes({.prepend = 0});
+        bytes.append(text);
+        const std::string_view own = bytes.text().substr(0, count);
+        bytes.consume(consumed);
+        in_front ? bytes.prepend(own) : bytes.append(own);
+        const std::string added = text.substr(0, count);
+        const std::string rest = text.substr(consumed);
+        EXPECT_EQ(bytes.text(), in_front ? added + rest : rest + added);
+      }
+    }
+  }
+}
+
 TEST(Buffer, BeyondItsLargestSizeThrowsAndChangesNothing) {
   buffer bytes({.max_size = 10});
   bytes.append("12345678"sv);
