@@ -47,8 +47,8 @@ class backend {
   [[nodiscard]] virtual result attempt(request& request) noexcept = 0;
   /// Charges bytes that the caller has moved by system calls of its own to the budget.
   virtual void charge(std::size_t bytes) noexcept = 0;
-  /// Ends a request, if it is under way, also one that repeats, without calling its callback; from
-  /// then on nothing touches the request or its memory. Returns its outcome if it was done before.
+  /// Ends a request, also one that repeats, without calling its callback; from then on nothing
+  /// touches it or its memory. Returns the outcome (a descriptor is the caller's) if it was done.
   virtual std::optional<result> cancel(request& request) noexcept = 0;
 
   /// The memory that receive requests use.

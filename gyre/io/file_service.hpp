@@ -115,8 +115,8 @@ class file_service {
   /// Requests an early end of a call, if it is under way: the callback is called all the same, with
   /// ECANCELED or EINTR if the request came in time. Does not wait.
   virtual void request_cancel(file_call& call) noexcept = 0;
-  /// Ends a call, if it is under way, without calling its callback, and returns its outcome; from
-  /// then on nothing touches its memory. Waits for the end of a call that cannot be cancelled.
+  /// Ends a call under way without calling its callback, and returns its outcome (a descriptor is
+  /// the caller's). Nothing touches its memory then. Waits for a call that cannot be cancelled.
   virtual std::optional<result> cancel(file_call& call) noexcept = 0;
 
  protected:

@@ -50,8 +50,8 @@ class output_queue {
   /// Copies bytes to the end.
   void append(std::span<const std::byte> bytes);
   void append(std::string_view text) { append(std::as_bytes(std::span(text))); }
-  /// Moves the bytes of a buffer to the end. Takes over its memory where that is cheaper than a
-  /// copy: from 4 KiB on, if most of it is in use.
+  /// Moves the bytes of a buffer, which is then empty, to the end. Takes over its memory where that
+  /// is cheaper than a copy: from 4 KiB on, if a quarter of it is in use.
   void append(buffer&& bytes);
   /// Moves all bytes of another queue to the end. O(1).
   void append(output_queue&& other) noexcept;

@@ -229,7 +229,7 @@ struct scatter_request : request {
   std::span<const iovec> pieces;
 };
 
-/// writev(2): writes some of several pieces of memory, at most IOV_MAX.
+/// writev(2): writes some bytes of several pieces of memory. More than IOV_MAX pieces: EINVAL.
 struct gather_request : request {
   gather_request(handle& sink, std::span<const iovec> memory, function callback) noexcept
       : request(sink, request_kind::gather, callback), pieces(memory) {}

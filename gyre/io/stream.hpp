@@ -48,9 +48,9 @@ namespace gyre::io {
 /// At most one coroutine reads and one writes at a time; waiting to be readable or writable counts
 /// as reading or writing.
 ///
-/// Neither a stop nor a time limit loses bytes of read_some() and receive(). Operations of several
-/// calls (read_exactly, write_all, send_file) may fail half done, without telling how far they
-/// came: such a stream is best closed. read_until() leaves the bytes that it read in its buffer.
+/// When a stop or a time limit ends read_some(), receive() or write_some(), no byte was moved.
+/// Operations of several calls (read_exactly, write_all, send_file) may fail half done, without
+/// telling how far: close such a stream. read_until() leaves the bytes that it read in its buffer.
 ///
 /// Descriptors that are not sockets are written by write(2): to a pipe without a reader that raises
 /// SIGPIPE, which ends a program that does not ignore it. runtime ignores it by default
@@ -99,7 +99,7 @@ class stream {
     if (descriptor_ != nullptr) descriptor_->close();
   }
   /// As close(), but returns the (non-blocking) descriptor instead of closing it: for another loop,
-  /// or for a child process.
+  /// or for a child process. Bytes that no operation has given are still in it.
   [[nodiscard]] unique_fd release() noexcept {
     return descriptor_ != nullptr ? descriptor_->release() : unique_fd();
   }
@@ -141,8 +141,8 @@ class stream {
     return awaiter<detail::write_operation>(bytes, false);
   }
   auto write_some(std::string_view text) noexcept { return write_some(bytes_of(text)); }
-  /// As above, by writev(2). `pieces` and the memory that they name must live until the operation
-  /// has ended.
+  /// As above, by writev(2): the first IOV_MAX pieces, if there are more. `pieces` and the
+  /// memory that they name must live until the operation has ended.
   auto write_some(std::span<const iovec> pieces) noexcept {
     return awaiter<detail::gather_operation>(pieces, false);
   }
@@ -150,7 +150,7 @@ class stream {
   auto write(std::span<const std::byte> bytes) noexcept { return write_some(bytes); }
   auto write(std::string_view text) noexcept { return write_some(text); }
 
-  /// Writes all bytes, and gives their count.
+  /// Writes all bytes, also of more than IOV_MAX pieces, and gives their count.
   auto write_all(std::span<const std::byte> bytes) noexcept {
     return awaiter<detail::write_operation>(bytes, true);
   }

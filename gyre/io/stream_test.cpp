@@ -712,6 +712,18 @@ TEST(Stream, GoesToAnotherLoopByItsDescriptor) {
   echoed.get();
 }
 
+TEST(Stream, LeavesBytesToItsNextOwnerAfterATimeLimit) {
+  gyre::loop loop;
+  auto ends = make_ends(loop);
+  const auto none = gyre::sync_wait(loop, gyre::as_expected(ends.other.receive().within(1ms)));
+  EXPECT_EQ(none.error(), std::errc::timed_out);
+  gyre::sync_wait(loop, ends.one.write_all("kept"));
+  loop.run_for(1ms);
+  const unique_fd moved = ends.other.release();
+  std::array<char, 8> bytes{};
+  EXPECT_EQ(::read(moved.get(), bytes.data(), bytes.size()), 4);
+}
+
 TEST(Stream, LetsOthersRunHoweverMuchThereIsToRead) {
   gyre::loop loop;
   auto ends = make_ends(loop);
