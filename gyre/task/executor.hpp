@@ -36,7 +36,7 @@ class timer_service {
 
 /// The interface of loops, pools and strands: runs each operation that is posted to it, once.
 ///
-/// Thread-safety: every member may be called from any thread, but for offer() and retract().
+/// Thread-safety: every member may be called from any thread, but retract() only where offer() was.
 /// Lifetime: outlives the coroutines that it runs.
 class executor {
  public:
@@ -52,7 +52,7 @@ class executor {
     post(op);
   }
 
-  /// Whether the calling thread is running an operation of this executor.
+  /// Whether an operation may run on this thread now: true within one; on a UI thread, always.
   virtual bool running_here() const noexcept = 0;
 
   /// Whether operations run on the calling thread only. For the deadlock report of Debug builds.
@@ -63,8 +63,8 @@ class executor {
   /// executor does not fork or the caller is not one of its threads. Costs some nanoseconds.
   virtual bool offer(operation&) noexcept { return false; }
 
-  /// Takes back `op`, on the thread that offered it. False, and `op` runs, if it was stolen or this
-  /// thread has offered another operation since. Does not access `op`.
+  /// Takes back `op`. False, and `op` runs, if it was stolen, or if a later offer or task of this
+  /// thread is still waiting. Does not access `op`.
   virtual bool retract(operation&) noexcept { return false; }
 
   /// Null without timers: waits for time then fail with std::errc::operation_not_supported.

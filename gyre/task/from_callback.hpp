@@ -253,8 +253,8 @@ class completion {
 /// Thread-safety: resumes on the coroutine's executor. `on_stop` runs on the thread that requests
 /// the stop, maybe while or after the operation ends.
 /// Lifetime: the arguments of the operation, such as a buffer, must live until the operation ends;
-/// in the first form that may be long after the wait. A coroutine may be destroyed while it waits,
-/// unless a report is under way; later ones are dropped.
+/// in the first form that may be long after the wait. A waiting coroutine may be destroyed as long
+/// as no report (in the first form: no stop either) has begun; later reports are dropped.
 /// Errors: those of `start`, reported ones. Throws gyre::operation_cancelled if a stop ended the
 /// wait or made the operation report std::errc::operation_canceled. `on_stop` must not throw.
 /// Complexity: an allocation from the slab. With GCC 12 name the returned object: see invoke().

@@ -25,9 +25,9 @@ namespace gyre {
 ///
 /// Let the exception pass, so that destructors clean up, and end `catch (...)` with `throw;`. For
 /// clean-up that awaits see finally() and shielded(). A coroutine that swallows the exception meets
-/// it again in the next wait. Along a chain of awaits, from the 100th time on, a wait lets other
-/// work of its executor run before it throws; at the 100,000th time the program is terminated, with
-/// a message and, if recorded, an async_backtrace.
+/// it again in the next wait. From the 100th time on after one stop request, along a chain of
+/// awaits, a wait lets other work of its executor run before it throws; at the 100,000th time the
+/// program is terminated, with a message and, if recorded, an async_backtrace.
 class operation_cancelled final {
  public:
   /// A sentence for logs.

@@ -265,10 +265,10 @@ class [[nodiscard]] shared_task {
 
   /// Whether the handle is not empty.
   [[nodiscard]] bool valid() const noexcept { return state_ != nullptr; }
-  /// Whether the work has ended, so that awaiting it does not wait. Any thread.
+  /// Whether the work has ended, so that awaiting it does not wait.
   [[nodiscard]] bool is_done() const noexcept { return state_ != nullptr && state_->is_done(); }
   /// Whether awaiting it fails with std::errc::owner_dead, as the last awaiter has left. False
-  /// again if the work ends with a value. Any thread.
+  /// again if the work ends with a value.
   [[nodiscard]] bool is_abandoned() const noexcept {
     return state_ != nullptr && state_->is_abandoned();
   }

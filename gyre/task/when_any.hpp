@@ -176,8 +176,8 @@ auto when_any_valid(task<Ts>&&... tasks) {
 /// ends: a loser that ignores stops, such as from_future(), holds up the result.
 ///
 /// Thread-safety: starts the awaitables and resumes on the coroutine's executor.
-/// Lifetime: the coroutine may be destroyed while it waits, on its executor, if no child is on
-/// another one (asserted in debug builds).
+/// Lifetime: on an executor of one thread, the coroutine may be destroyed on that thread while it
+/// waits, if no child is on another executor (asserted in debug builds).
 /// Errors: that of the first; values of others are then lost. Errors of awaitables that were asked
 /// to stop are dropped. After a stop of the coroutine, one with a value wins over a cancelled
 /// first; without a value, throws gyre::operation_cancelled. Empty tasks: std::logic_error at once.

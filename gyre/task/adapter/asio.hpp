@@ -54,7 +54,8 @@ namespace gyre {
 /// strand, any_io_executor. It has no timers: await those of Asio.
 ///
 /// Lifetime: outlives its coroutines. Asio's context must run every posted handler, and outlive
-/// every post(): on another thread one may still be returning when its coroutine has ended.
+/// every post(): on another thread one may still be returning when its coroutine has ended. Hold a
+/// work guard, as this executor has none, while coroutines wait for others than Asio.
 /// Errors: an exception of boost::asio::post terminates the program.
 template <class AsioExecutor>
 class asio_executor final : public executor {
