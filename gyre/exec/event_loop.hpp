@@ -95,8 +95,8 @@ class event_loop : public executor, public timer_service, public posting<event_l
   /// For detail::deferred_release: runs `release` once, in a later turn or when the loop is
   /// destroyed, in no order with other tasks. Does not fail. Any thread.
   void post_release(detail::release_node& release) noexcept;
-  /// As post(), but when `delay` has passed, not earlier. Cannot be cancelled, and allocates,
-  /// unlike a timer. An std::bad_alloc may also be thrown on the loop's thread, to on_exception.
+  /// As post(callable), but not before `delay` has passed. Cannot be cancelled, and allocates,
+  /// unlike a timer: std::bad_alloc goes to the caller or, later, to on_exception. Any thread.
   template <class F>
     requires std::is_invocable_v<std::decay_t<F>&>
   void post_after(std::chrono::nanoseconds delay, F&& callable) {

@@ -22,10 +22,9 @@ enum class readiness : std::uint32_t {
   none = 0,
   readable = 1u << 0,
   writable = 1u << 1,
-  /// Reported without being asked for: an error is pending (read it with SO_ERROR or the next
-  /// call).
+  /// Reported unasked: an error is pending (read it with SO_ERROR or the next call).
   error = 1u << 2,
-  /// Reported without being asked for: the peer has closed. With `readable`, also a half-close.
+  /// Reported unasked: the peer has closed or, with interest in `readable`, only half-closed.
   hang_up = 1u << 3,
 };
 
@@ -76,8 +75,8 @@ class readiness_operation : public intrusive_list_node {
 
 /// The strategy by which one loop waits for events and reads the time.
 ///
-/// Thread-safety: wake() and now() may be called from any thread, the rest by the thread that runs
-/// the loop; while none runs it, by one thread at a time.
+/// Thread-safety: wake(), now(), io() and name() may be called from any thread, the rest by the
+/// thread that runs the loop; while none runs it, by one thread at a time.
 class poller {
  public:
   poller() = default;

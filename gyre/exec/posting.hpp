@@ -10,8 +10,8 @@ namespace gyre {
 /// A CRTP mixin that posts callables, also move-only ones, to an event_loop or a basic_loop.
 ///
 /// Thread-safety: every member may be called from any thread, tasks of the loop included.
-/// Errors: std::bad_alloc, and exceptions of the callable's copy or move constructor; nothing has
-/// been posted then.
+/// Errors: std::bad_alloc, and exceptions of the callable's copy or move constructor: nothing has
+/// been posted then, but an rvalue may have been moved from.
 /// Complexity: a callable of up to 24 bytes (16 through an event_loop) is stored in the inbox, a
 /// larger one in a block of the slab (base/slab.hpp). A system call is made if the loop sleeps. A
 /// thread that posts to a loop with thousands of waiting tasks may yield first (back-pressure).
@@ -38,7 +38,7 @@ class posting {
     static_cast<void>(slot->release());
     return true;
   }
-  /// Calls `callable` at once on the loop's thread; posts it on any other.
+  /// Calls `callable` at once on the loop's thread, and passes its exceptions on; else posts it.
   template <class F>
     requires std::is_invocable_v<std::decay_t<F>&>
   void dispatch(F&& callable) {

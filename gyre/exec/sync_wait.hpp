@@ -44,12 +44,12 @@ class waiting_loop : task_context {
 /// Runs the loop `target` on the calling thread until `awaitable` has completed, and returns its
 /// result or rethrows its exception. The awaitable starts at once, before other tasks of the loop.
 ///
-/// A stop of the awaitable is requested by `stop`, by event_loop::stop(), and by an exception that
-/// run() would throw. The loop runs until the awaitable has ended nevertheless. It is then left
-/// stopped if event_loop::stop() was called; the exception is rethrown.
+/// A stop of the awaitable is requested by `stop`, by event_loop::stop(), also by an earlier one,
+/// and by an exception that run() would throw. The loop runs until the awaitable has ended
+/// nevertheless, and stays stopped after event_loop::stop(); the exception is rethrown.
 ///
-/// Lifetime: the loop may be destroyed once sync_wait() has returned; its destructor waits for
-/// other threads that are still in event_loop::post().
+/// Lifetime: the loop may be destroyed once sync_wait() has returned: its destructor waits for
+/// threads that are still in post(operation&), but not for those in post(callable).
 /// Errors: std::logic_error when called by a task of the loop. A coroutine that a stop ends throws
 /// gyre::operation_cancelled (no std::exception), a cancelled I/O request
 /// std::errc::operation_canceled; for both, sync_wait() throws std::system_error

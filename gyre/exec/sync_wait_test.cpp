@@ -147,6 +147,8 @@ TEST(SyncWaitOnALoop, StopOfTheLoopStopsTheCoroutineAndStays) {
   loop.post([&] { loop.stop(); });
   EXPECT_TRUE(sync_wait(loop, waits_until_asked_to_stop()));
   EXPECT_TRUE(loop.stopped());
+  EXPECT_TRUE(sync_wait(loop, waits_until_asked_to_stop())) << "an earlier stop counts, too";
+  EXPECT_TRUE(loop.stopped());
 }
 
 TEST(SyncWaitOnALoop, HandsOverTheStopToken) {

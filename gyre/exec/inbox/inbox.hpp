@@ -41,7 +41,7 @@ class batch {
 /// An MPSC queue of callables, also of move-only ones; the consumer is the loop's thread.
 ///
 /// - `push` stores a callable. Any thread, tasks included. Throws std::bad_alloc and exceptions of
-///   the callable's constructors; the queue is then unchanged, and the callable destroyed.
+///   the callable's constructors; the queue is then unchanged, an rvalue perhaps moved from.
 /// - `run` runs tasks while `batch::more()` and the queue has any. A task's exception passes
 ///   through; the next call continues behind that task.
 /// - `ready` tells whether `run` would find a task.
