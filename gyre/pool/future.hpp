@@ -102,9 +102,9 @@ submission<std::decay_t<F>> make_future_task(F&& callable);
 /// A move-only handle of the result of a task that was submitted to a pool. It can be waited for
 /// any number of times, and taken once, by get() or co_await. Destroying it discards the result;
 /// the task still runs.
-/// A worker of a pool that waits for a future runs other tasks of that pool meanwhile, on its own
-/// stack: hold no lock that these may take. So a task that waits for others needs no thread of its
-/// own. Two kinds of deadlock are detected, in get() and wait():
+/// A pool's worker that waits for a future, of any pool, runs other tasks of its own pool meanwhile
+/// on its stack: hold no lock that these may take. So a task that waits for others needs no thread
+/// of its own. Two kinds of deadlock are detected, in get() and wait():
 /// - A thread waits for a task that it is running itself, further down in its stack.
 /// - All workers of a pool wait for tasks of that pool, and none has stack left to run another one.
 ///   A worker keeps a quarter of its stack, at most 256 KiB, free of such tasks.

@@ -6,14 +6,14 @@
 //     double sum = gyre::parallel_reduce(pool, samples, 0.0, square, std::plus());
 //
 // They work on any executor. One that does not fork (executor::offer() returns false), such as an
-// event loop or a pool with one shared queue, does everything on one of its threads. A caller that
-// is a thread of the executor does its share of the work. Any other caller blocks until threads of
-// the executor have done it: do not call them on a loop for another executor. A pool's worker that
-// waits runs other tasks of its pool meanwhile: hold no lock that these may take. A fork that no
-// other worker takes costs some nanoseconds and allocates nothing, so calls nest to any depth:
-// divide as long as there is something to divide.
+// event loop or a pool with one shared queue, does everything on one of its threads. A caller
+// within a task of the executor does its share of the work. Any other caller blocks until threads
+// of the executor have done it: do not call them on a loop for another executor, nor for a loop on
+// its own thread while it does not run. A pool's worker that waits runs other tasks of its pool
+// meanwhile: hold no lock that these may take. A fork that no other worker takes costs some
+// nanoseconds and allocates nothing, so calls nest to any depth.
 //
-// When a function throws, calls that have not begun are left out; the exception is thrown to the
+// When a function throws, calls that have not begun may be left out; the exception is thrown to the
 // caller when the calls that have begun have ended. Functions are not copied, but called on several
 // threads at once.
 #pragma once
@@ -240,10 +240,10 @@ struct reduced_part {
 
 }  // namespace detail
 
-/// Calls each function once, on threads of the executor, and blocks until all have returned. The
-/// first one is called on the calling thread, if that is one of the executor's; other threads may
-/// take the others, at the same time. If several throw, the exception of the one that comes first
-/// in the argument list is thrown.
+/// Calls each function once, on threads of the executor, and blocks until all have returned. Within
+/// a task of the executor the first one is called on the calling thread; other threads may take the
+/// others, at the same time. If several throw, the exception of the one that comes first in the
+/// argument list is thrown.
 ///
 /// Thread-safety: may be called on any thread.
 /// Complexity: a fork costs some nanoseconds if no other thread takes it, and no allocation.

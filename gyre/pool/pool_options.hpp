@@ -33,8 +33,8 @@ enum class when_full : std::uint8_t {
   drop_oldest,  ///< one of the least urgent and oldest waiting tasks is dropped for it
 };
 
-/// The start order. Low ones that have waited for `aging` go first; one in 61 tasks is a normal
-/// one.
+/// The start order: high before normal before low. But low ones that have waited for `aging` go
+/// first (in a `stealing` pool, in each 61st start at least); each 61st prefers a normal one.
 enum class task_priority : std::uint8_t { high, normal, low };
 
 /// Settings of a thread_pool, fixed at construction; resize() changes the number of workers.
@@ -48,7 +48,7 @@ struct thread_pool_options {
   std::size_t capacity = std::size_t{24} << 10;
   gyre::when_full when_full = gyre::when_full::block;
   std::chrono::nanoseconds block_timeout = std::chrono::nanoseconds::max();  ///< max(): no limit
-  /// The wait after which a task of low priority goes before all others.
+  /// The wait after which a task of low priority goes first (see task_priority).
   std::chrono::nanoseconds aging = std::chrono::milliseconds{100};
   /// Worker i, from 0, is called name-i; the kernel keeps the first 15 bytes.
   std::string name = "pool";
@@ -57,7 +57,7 @@ struct thread_pool_options {
   /// Called by each worker on its own thread before its first task; by several at once. Exceptions
   /// go to `on_exception`.
   move_only_function<void(std::size_t worker)> on_start = {};
-  move_only_function<void(std::size_t worker)> on_stop = {};  ///< after its last task
+  move_only_function<void(std::size_t worker)> on_stop = {};  ///< likewise after its last task
   /// Receives the exceptions of posted tasks, on the threads that ran them: must be thread-safe,
   /// and not throw. The default prints the exception and terminates the program.
   move_only_function<void(std::exception_ptr)> on_exception = {};
@@ -69,7 +69,6 @@ struct thread_pool_options {
 /// counts each time that it is resumed on the pool. Tasks that their submitter ran are in
 /// `run_by_submitter` only (and in `exceptions`), delayed tasks are in `submitted` once they are
 /// due or dropped. When no task waits or runs, submitted = finished + dropped.
-/// runs, submitted = finished + dropped.
 struct thread_pool_metrics {
   std::uint64_t submitted = 0;         ///< accepted
   std::uint64_t started = 0;           ///< submitted tasks that a thread has begun

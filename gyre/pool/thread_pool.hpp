@@ -41,13 +41,12 @@ namespace gyre {
 /// submit. `when_full` says what happens to a submission that finds no free slot.
 /// - Submissions that wait for a slot form a queue. Until it is served, free slots go to the queue
 ///   alone, and try_post() finds the pool full, but for slots that its thread has kept (see below).
-/// - Under `block`, post(), submit() and post_after() block any thread that calls them. If that is
-///   a loop's thread, all its coroutines and connections halt, and for ever if the pool's tasks
-///   wait for that loop. Coroutines use async_post() and async_submit() instead, callbacks
-///   try_post().
-/// - A worker that submits never waits for a slot. Under `block` its task waits without one. Once
-///   1024 tasks do so, the worker's call runs the task itself, unless 16 such calls are nested
-///   already: hold no lock that the task may take.
+/// - Under `block`, post(), submit() and post_after() block threads that are no workers. A loop's
+///   coroutines and connections then all halt, and for ever if the pool's tasks wait for that loop:
+///   use async_post() and async_submit() in coroutines, try_post() in callbacks.
+/// - A worker that submits never waits for a slot. Under `block` its task waits without one. While
+///   1024 tasks do so, the worker's call runs the task itself (hold no lock that it may take);
+///   within 16 such calls, the task waits without a slot all the same.
 /// - In a `stealing` pool each thread that submits keeps a few free slots for itself: up to 1/256
 ///   of the capacity, at most 64. Other threads do not get these slots, and the thread's next
 ///   submissions are admitted before those that wait in the queue.
@@ -148,10 +147,9 @@ class thread_pool final : public executor {
       }
     }
   }
-  /// As post(), but the task is queued, without a priority, when `delay` has passed. It has its
-  /// slot from the call on. A task that is not yet due when the pool ends is dropped, and counted
-  /// as such. A full pool refuses the task under `caller_runs` too, and from a worker under
-  /// `block`.
+  /// As post(), but the task is queued when `delay` has passed, among the coroutines, which have no
+  /// priority. It has its slot from the call on, and is dropped if the pool ends before. A full
+  /// pool refuses it under `caller_runs` too, and from a worker under `block`.
   template <class F>
     requires std::invocable<std::decay_t<F>&>
   void post_after(std::chrono::nanoseconds delay, F&& callable) {
@@ -165,8 +163,9 @@ class thread_pool final : public executor {
   }
 
   /// executor: runs `op` once on a worker, or on the calling thread once the workers have ended.
-  /// One worker starts the operations that a thread posts in their order; in a `stealing` pool,
-  /// also among the normal tasks of a thread that is no worker. Takes no slot and is never refused.
+  /// In a pool of one worker, the operations that a thread posts start in their order: a `stealing`
+  /// pool keeps it also between them and the normal tasks of a thread that is no worker; the others
+  /// start tasks and operations by turns. Takes no slot and is never refused.
   void post(operation& op) noexcept override;
   /// Whether the calling thread is one of the workers.
   [[nodiscard]] bool running_here() const noexcept override;
@@ -201,17 +200,17 @@ class thread_pool final : public executor {
 
   /// Blocks until no task waits or runs; delayed tasks that are not yet due, and suspended
   /// coroutines, do not count. Within a task it runs other tasks meanwhile (see future), and waits
-  /// neither for the tasks that the calling thread is running nor for those within a wait_idle() of
-  /// their own. Never returns on a paused pool in which tasks wait.
+  /// neither for the tasks that the calling thread is running nor for those within a wait_idle(),
+  /// drain() or stop() of their own. Never returns on a paused pool in which tasks wait.
   void wait_idle();
   /// As wait_idle(), for at most `timeout`: false if tasks still wait or run then.
   [[nodiscard]] bool wait_idle_for(std::chrono::nanoseconds timeout);
 
   /// Refuses further tasks, unless workers submit them; runs all that wait (also when paused),
   /// drops delayed tasks that are not yet due, ends the workers, and blocks until then. Idempotent.
-  /// Within a task, drain() runs waiting tasks on the calling thread too, does not wait for the
-  /// tasks that this thread is running already, and the thread ends after them. Let the coroutines
-  /// on the pool end first: one that is resumed later runs on the thread that resumes it.
+  /// Within a task, drain() helps and leaves out tasks as wait_idle() does (so that several tasks
+  /// may drain the pool at once), and the thread ends after its tasks. Let the coroutines on the
+  /// pool end first: one that is resumed later runs on the thread that resumes it.
   void drain();
   /// As drain(), but drops the tasks that have not started when `grace` has passed, by default at
   /// once. True if no task was dropped, delayed ones included.
