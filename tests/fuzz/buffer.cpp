@@ -21,7 +21,7 @@ class checked_buffer {
   explicit checked_buffer(gyre::io::buffer_options how) : real_(how) {}
 
   void step(gyre::fuzz::decisions& decide) {
-    switch (decide.below(14)) {
+    switch (decide.below(15)) {
       case 0:
       case 1: add(decide.text(decide.below(64)), 1 + decide.below(40)); break;
       case 2: add_in_front(decide.text(decide.below(64)), 1 + decide.below(20)); break;
@@ -35,6 +35,7 @@ class checked_buffer {
       case 10: add_own(decide.below(256), decide.below(256), decide.flip()); break;
       case 11: integers(decide.byte()); break;
       case 12: real_.swap(other_), std::swap(model_, other_model_); break;
+      case 13: move_own(decide.below(real_.size() + 1), decide.below(64), decide.flip()); break;
       default: find(decide.text(decide.below(4)), decide.below(300)); break;
     }
     check();
@@ -73,6 +74,15 @@ class checked_buffer {
     } else if (try_to(part.size(), [&] { real_.append(own); })) {
       model_ += part;
     }
+  }
+  // Consumes bytes, and adds some of them again.
+  void move_own(std::size_t consumed, std::size_t skipped, bool in_front) {
+    skipped = std::min(skipped, consumed);
+    const std::span<const std::byte> own = real_.take(consumed).subspan(skipped);
+    const std::string part = model_.substr(skipped, consumed - skipped);
+    model_.erase(0, consumed);
+    in_front ? real_.prepend(own) : real_.append(own);
+    in_front ? model_.insert(0, part) : model_ += part;
   }
   void drop(std::size_t count) {
     const std::span<const std::byte> taken = real_.take(count);
