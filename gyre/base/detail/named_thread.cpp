@@ -95,13 +95,11 @@ named_thread::named_thread(const std::string& name, const std::vector<int>& cpus
                            move_only_function<void()> work) {
   thread_attributes attributes;
   if (!cpus.empty()) attributes.pin(cpus);
-  std::promise<void> done;
-  done_ = done.get_future();
-  auto run_and_announce = [work = std::move(work), done = std::move(done)]() mutable {
+  std::packaged_task<void()> run_and_announce([work = std::move(work)]() mutable noexcept {
     work();
     work = {};
-    done.set_value();
-  };
+  });
+  done_ = run_and_announce.get_future();
   auto begun = std::make_unique<start>(name, std::move(run_and_announce));
   const blocked_signals inherited;
   thread_attributes::check(::pthread_create(&thread_, attributes.get(), &run_thread, begun.get()),
