@@ -506,6 +506,25 @@ TEST_P(ThreadPool, SlotsOfThreadsThatEndedComeBack) {
 }
 
 // A worker that waits for a slot would wait for itself.
+struct throws_when_copied {
+  throws_when_copied() = default;
+  throws_when_copied(const throws_when_copied&) { throw std::runtime_error("copied"); }
+  void operator()() const {}
+};
+
+TEST_P(ThreadPool, ACallableThatThrowsWhenCopiedTakesNoSlot) {
+  thread_pool pool(with(1, 1, when_full::reject));
+  const throws_when_copied callable;
+  EXPECT_THROW(pool.post(callable), std::runtime_error);
+  std::jthread([&] { EXPECT_TRUE(pool.try_post([] {})); }).join();
+  pool.wait_idle();
+  EXPECT_THROW(pool.post(callable, task_priority::high), std::runtime_error);
+  EXPECT_THROW(pool.post(callable), std::runtime_error);
+  EXPECT_NO_THROW(pool.post([] {}, task_priority::high));
+  pool.wait_idle();
+  EXPECT_EQ(pool.metrics().finished, 2U);
+}
+
 TEST_P(ThreadPool, WorkerThatSubmitsIntoAFullPoolDoesNotWait) {
   for (const auto policy :
        {when_full::block, when_full::caller_runs, when_full::drop_oldest, when_full::reject}) {

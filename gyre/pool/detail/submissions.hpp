@@ -226,7 +226,7 @@ class basic_submissions {
     try {
       push_admitted(own, build());
     } catch (...) {
-      ++own.stock;
+      capacity_.release(1);  // not to the stock: another thread may be waiting
       throw;
     }
     return true;
