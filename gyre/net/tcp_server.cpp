@@ -116,8 +116,7 @@ tcp_server::core::core(const std::vector<event_loop*>& loops, tcp_server_options
                       options.accepts_per_address, options.accept_interval),
       shards_running_(loops.size()) {
   using detail::require;
-  require(!loops.empty(), "gyre::net::tcp_server: at least one loop is needed");
-  require(std::ranges::count(loops, nullptr) == 0, "gyre::net::tcp_server: a loop is null");
+  detail::require_loops(loops, "gyre::net::tcp_server");
   require(options.max_connections > 0, "gyre::net::tcp_server: max_connections is zero");
   require(options.accept_interval.count() > 0,
           "gyre::net::tcp_server: accept_interval is not positive");

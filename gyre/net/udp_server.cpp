@@ -205,9 +205,7 @@ void udp_port::add_to(udp_server_metrics& sum) const noexcept {
 
 udp_server::core::core(std::vector<event_loop*> loops, udp_server_options settings)
     : options(std::move(settings)), loops_(std::move(loops)) {
-  detail::require(!loops_.empty(), "gyre::net::udp_server: at least one loop is needed");
-  detail::require(std::ranges::count(loops_, nullptr) == 0,
-                  "gyre::net::udp_server: a loop is null");
+  detail::require_loops(loops_, "gyre::net::udp_server");
   for (event_loop* loop : loops_) static_cast<void>(io::backend_of(*loop));  // which may throw
 }
 

@@ -1,15 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 // failure, cancelled, no_memory, require, fail: the room's errors, as values and thrown.
+// require_loops: the check of a server's loops.
 // parse_number, take_until: numbers and words in its texts.
 #pragma once
 
+#include <algorithm>
 #include <charconv>
 #include <concepts>
 #include <expected>
 #include <optional>
+#include <span>
 #include <stdexcept>
+#include <string>
 #include <string_view>
 #include <system_error>
+
+namespace gyre {
+class event_loop;
+}  // namespace gyre
 
 namespace gyre::net::detail {
 
@@ -31,6 +39,11 @@ inline std::error_code no_memory() noexcept {
 inline void require(bool sensible, const char* what) {
   if (!sensible) [[unlikely]]
     throw std::invalid_argument(what);
+}
+/// Throws std::invalid_argument, with the name `server`, unless there are loops and none is null.
+inline void require_loops(std::span<event_loop* const> loops, const std::string& server) {
+  require(!loops.empty(), (server + ": at least one loop is needed").c_str());
+  require(std::ranges::count(loops, nullptr) == 0, (server + ": a loop is null").c_str());
 }
 /// Throws std::system_error.
 [[noreturn, gnu::cold]] inline void fail(std::errc error, const char* what) {
