@@ -24,6 +24,8 @@ class inplace_stop_callback;
 
 namespace detail {
 
+class linked_stop_source;
+
 /// A callback as a node in the list of its source.
 class stop_callback_base {
  public:
@@ -78,6 +80,7 @@ class inplace_stop_token {
 
  private:
   friend inplace_stop_source;
+  friend detail::linked_stop_source;
   template <typename CallbackFn>
   friend class inplace_stop_callback;
 
@@ -124,7 +127,8 @@ class inplace_stop_source {
   /// As inplace_stop_token::stop_requested().
   [[nodiscard]] bool stop_requested() const noexcept {
     // acquire: pairs with the release in request_stop().
-    return (state_.load(std::memory_order_acquire) & stopped) != 0;
+    const word state = state_.load(std::memory_order_acquire);
+    return (state & (stopped | unlinked)) != 0 && ((state & stopped) != 0 || link_requested_stop());
   }
 
   /// The first call requests the stop, calls the callbacks, the youngest first and without a lock,
@@ -133,18 +137,25 @@ class inplace_stop_source {
 
  private:
   friend detail::stop_callback_base;
+  friend detail::linked_stop_source;
 
   // The first callback's address, and in its low bits:
   using word = std::uintptr_t;
   static constexpr word locked = 1;
   static constexpr word stopped = 2;
+  static constexpr word unlinked = 4;  // a linked_stop_source whose link has not been made
+  static constexpr word flags = locked | stopped | unlinked;
+  static_assert(alignof(detail::stop_callback_base) > flags);
   static detail::stop_callback_base* first(word state) noexcept {
-    return reinterpret_cast<detail::stop_callback_base*>(state & ~(locked | stopped));
+    return reinterpret_cast<detail::stop_callback_base*>(state & ~flags);
   }
   static word to_word(detail::stop_callback_base* first) noexcept {
     return reinterpret_cast<word>(first);
   }
 
+  constexpr explicit inplace_stop_source(word state) noexcept : state_(state) {}
+
+  [[gnu::cold]] bool link_requested_stop() const noexcept;
   word lock_unless(word blocking_bits, word also_set) const noexcept;
   void unlock(word state) const noexcept;
   void attach(detail::stop_callback_base& callback) const noexcept;
@@ -214,15 +225,34 @@ struct request_stop_of {
   void operator()() const noexcept { source->request_stop(); }
 };
 
-/// A source that also stops when its parent does: the stop of work within work. A parent that can
+/// A source that also stops when its parent does: the stop of work within work. The link takes a
+/// compare-exchange of the parent, and one at the end; it is made when the source's tokens are
+/// first looked at or get a callback, so that work without waits does without. A parent that can
 /// never stop costs a branch. The parent's source must outlive it.
 class linked_stop_source : public inplace_stop_source {
  public:
   explicit linked_stop_source(inplace_stop_token parent) noexcept
-      : link_(parent, request_stop_of{this}) {}
+      : inplace_stop_source(parent.stop_possible() ? unlinked : 0), parent_(parent) {}
+  linked_stop_source& operator=(linked_stop_source&&) = delete;
+  /// When no other thread uses the source any more.
+  ~linked_stop_source() {
+    if (claimed_.load(std::memory_order_relaxed)) link_.~link();  // relaxed: no other thread
+  }
 
  private:
-  inplace_stop_callback<request_stop_of> link_;
+  friend inplace_stop_source;
+  using link = inplace_stop_callback<request_stop_of>;
+
+  // The source, if it has no link yet; else null.
+  static linked_stop_source* unlinked_one(const inplace_stop_source* source) noexcept;
+  void make_link() noexcept;
+
+  const inplace_stop_token parent_;
+  atomic<bool> claimed_{false};                 // by the thread that makes the link
+  linked_stop_source* next_to_link_ = nullptr;  // in make_link()
+  union {
+    link link_;
+  };
 };
 
 }  // namespace detail

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <deque>
 #include <functional>
 #include <iterator>
 #include <latch>
@@ -337,6 +338,46 @@ TEST(LinkedStopSource, NeedsNoParent) {
   linked_stop_source child{inplace_stop_token()};
   EXPECT_FALSE(child.stop_requested());
   EXPECT_TRUE(child.request_stop());
+}
+
+TEST(LinkedStopSource, CallsCallbacksThatCameBeforeAndAfterAStopOfItsParent) {
+  inplace_stop_source parent;
+  linked_stop_source child(parent.get_token());
+  linked_stop_source grandchild(child.get_token());
+  int calls = 0;
+  const auto count = [&] { ++calls; };
+  const inplace_stop_callback before(grandchild.get_token(), count);
+  const inplace_stop_callback between(child.get_token(), count);
+  parent.request_stop();
+  EXPECT_EQ(calls, 2);
+  const inplace_stop_callback after(grandchild.get_token(), count);
+  EXPECT_EQ(calls, 3);
+}
+
+TEST(LinkedStopSource, ACallbackOfAStoppedGrandparentIsCalledAtOnce) {
+  inplace_stop_source parent;
+  linked_stop_source child(parent.get_token());
+  linked_stop_source grandchild(child.get_token());
+  parent.request_stop();
+  bool called = false;
+  const inplace_stop_callback callback(grandchild.get_token(), [&] { called = true; });
+  EXPECT_TRUE(called);
+}
+
+// The links are made in a loop: a thousand nested joins must not need a thousand calls' stack.
+TEST(LinkedStopSource, LinksAnyNumberOfAncestors) {
+  constexpr int generations = 200'000;
+  inplace_stop_source first;
+  std::deque<linked_stop_source> chain;
+  inplace_stop_token youngest = first.get_token();
+  for (int i = 0; i < generations; ++i) youngest = chain.emplace_back(youngest).get_token();
+  {
+    bool called = false;
+    const inplace_stop_callback callback(youngest, [&] { called = true; });
+    EXPECT_FALSE(youngest.stop_requested());
+    EXPECT_FALSE(called);
+  }
+  while (!chain.empty()) chain.pop_back();
 }
 
 // Threads register and destroy callbacks while another thread requests the stop: each callback is
