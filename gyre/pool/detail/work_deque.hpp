@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // work_deque: the work-stealing deque of a worker, which works at one end without an atomic
-// read-modify-write and without a fence of the processor; thieves take half of the rest from the
-// other end. Source: the THE protocol of Frigo, Leiserson and Randall, "The implementation of the
-// Cilk-5 multithreaded language", 1998, with an asymmetric fence in place of its two full ones.
+// read-modify-write and, while thieves are rare, without a fence of the processor; thieves take
+// half of the rest from the other end. Source: the THE protocol of Frigo, Leiserson and Randall,
+// "The implementation of the Cilk-5 multithreaded language", 1998, with an asymmetric fence in
+// place of its two full ones while thieves are rare.
 #pragma once
 
 #include <gyre/base/atomic.hpp>
@@ -27,12 +28,17 @@ namespace gyre::detail {
 ///
 /// The owner takes the element at `bottom - 1` by lowering `bottom_` and then looking at `top_`; a
 /// thief takes those before `top + n` by raising `top_` and then looking at `bottom_` (Dekker). The
-/// light and the heavy fence see to it that at least one of two that want the same element notices:
-/// the owner then looks under the thieves' lock, a thief takes less. How far the owner may
-/// overwrite (`limit_`) it learns under the lock only, when no thief is copying.
+/// fences between see to it that at least one of two that want the same element notices: the owner
+/// then looks under the thieves' lock, a thief takes less. How far the owner may overwrite
+/// (`limit_`) it learns under the lock only, when no thief is copying.
+///
+/// The fence of the first thief is a heavy one, a system call that interrupts the owner. With it
+/// the thief asks the owner for full fences, so that those who come soon after need no other than
+/// that themselves. When `Patience` such fences have met no thief the owner goes back to light
+/// ones: the two ways then have cost about the same (Karlin et al., 1991).
 ///
 /// Thread-safety: members marked as the owner's by one thread, all others by any.
-template <class T, std::size_t Smallest = 256>
+template <class T, std::size_t Smallest = 256, unsigned Patience = 256>
 class work_deque {
   static_assert(std::is_trivially_copyable_v<T> && sizeof(T) == 8 && std::has_single_bit(Smallest));
 
@@ -57,8 +63,9 @@ class work_deque {
     return true;
   }
 
-  /// Owner: takes the newest element; T{} when there is none. One to two nanoseconds; the thieves'
-  /// lock when the last elements are contended, or thieves have emptied the deque.
+  /// Owner: takes the newest element; T{} when there is none. One to two nanoseconds, some ten
+  /// while thieves come often; the thieves' lock when the last elements are contended, or thieves
+  /// have emptied the deque.
   [[nodiscard]] T pop() noexcept {
     const position newest = own_bottom() - 1;
     if (newest < floor_) return leave_empty();
@@ -66,7 +73,7 @@ class work_deque {
     asymmetric_light_fence();
     // relaxed: ordered by the fences; what is taken was put there by this thread.
     if (top_.load(std::memory_order_relaxed) > newest) [[unlikely]]
-      return pop_contended(newest);
+      return pop_with_thieves(newest);
     return cell(newest);
   }
 
@@ -76,6 +83,15 @@ class work_deque {
     const position bottom = own_bottom();
     // The cell still shows an element that was stolen; pop() finds out.
     return bottom > floor_ && cell(bottom - 1) == element && pop() != T{};
+  }
+
+  /// Owner: whether a thief has come in vain, since the owner took what it wanted, after the last
+  /// call.
+  [[nodiscard]] bool take_contention() noexcept {
+    if (!contended_) [[likely]]
+      return false;
+    contended_ = false;
+    return true;
   }
 
   /// How many elements there are; an estimate while threads add or take some. Two loads.
@@ -91,7 +107,8 @@ class work_deque {
   /// Takes the older half of the elements, at least one and at most `max_stolen`; returns the
   /// oldest and puts the others into `thief`, which the caller owns and which is not this deque, so
   /// that thief.pop() gives the oldest first. T{} if there are none, another thief is here, or the
-  /// owner was faster. Two loads when there are none, else one heavy fence.
+  /// owner was faster. Two loads when there are none, else a full fence, or a heavy one when the
+  /// last theft was long ago.
   [[nodiscard]] T steal_into(work_deque& thief) noexcept {
     assert(this != &thief);
     const position seen = estimated_size();
@@ -102,7 +119,7 @@ class work_deque {
     if (!lock.owns_lock()) return T{};
     const position taken = claim(1 + room);
     if (taken == 0) return T{};
-    const position end = top_.load(std::memory_order_relaxed);  // relaxed: changed under the lock
+    const position end = locked_top();
     position to = thief.own_bottom();
     for (position from = end - 1; from > end - taken; --from) thief.cell(to++) = cell(from);
     thief.publish(to);
@@ -114,13 +131,15 @@ class work_deque {
     if (estimated_size() <= 0) return T{};
     const std::unique_lock lock(lock_, std::try_to_lock);
     if (!lock.owns_lock() || claim(1) == 0) return T{};
-    // relaxed: changed under the lock.
-    return cell(top_.load(std::memory_order_relaxed) - 1);
+    return cell(locked_top() - 1);
   }
 
  private:
   using position = std::int64_t;  // of an element, counted from the first one ever; signed, as the
                                   // bottom may for a moment be one less than the top
+
+  // The thieves' wish in `top_`, in which the owner finds it without another look.
+  static constexpr position full_fences = position{1} << 62;
 
   /// A deque that is found empty and can hold more than this gives its memory back.
   static constexpr position kept_capacity = 16 * static_cast<position>(Smallest);
@@ -139,7 +158,14 @@ class work_deque {
 
   position estimated_size() const noexcept {
     // relaxed: a hint.
-    return bottom_.load(std::memory_order_relaxed) - top_.load(std::memory_order_relaxed);
+    return bottom_.load(std::memory_order_relaxed) -
+           without_wish(top_.load(std::memory_order_relaxed));
+  }
+
+  static constexpr position without_wish(position top) noexcept { return top & ~full_fences; }
+  // relaxed: changes under the lock only, which the caller holds.
+  position locked_top() const noexcept {
+    return without_wish(top_.load(std::memory_order_relaxed));
   }
 
   static position share_of(position size) noexcept {
@@ -148,36 +174,57 @@ class work_deque {
 
   /// Thief, under the lock: moves the top over at most `most` of the oldest elements; how many.
   position claim(position most) noexcept {
-    // relaxed: the top changes under the lock only; of the bottom this is a first guess.
-    const position top = top_.load(std::memory_order_relaxed);
+    // relaxed, until the fence has ordered it: the top changes under the lock only, and of the
+    // bottom this is a first guess.
+    const position before = top_.load(std::memory_order_relaxed);
+    const position top = without_wish(before);
     const position wanted = std::min(most, share_of(bottom_.load(std::memory_order_relaxed) - top));
     if (wanted <= 0) return 0;
-    top_.store(top + wanted, std::memory_order_relaxed);  // relaxed: ordered by the fences
-    asymmetric_heavy_fence();
+    top_.store((top + wanted) | full_fences, std::memory_order_relaxed);
+    before == top ? asymmetric_heavy_fence() : full_fence();
     // acquire: pairs with the release in publish().
     const position bottom = bottom_.load(std::memory_order_acquire);
     if (bottom >= top + wanted) [[likely]]
       return wanted;
     const position taken = std::max<position>(bottom - top, 0);
     // relaxed: an owner that overlooks it asks under the lock.
-    top_.store(top + taken, std::memory_order_relaxed);
+    top_.store((top + taken) | full_fences, std::memory_order_relaxed);
     return taken;
   }
 
+  /// Owner, which has lowered the bottom to `newest`: when a thief is there, or was lately.
+  [[gnu::noinline]] T pop_with_thieves(position newest) noexcept {
+    full_fence();
+    const position seen = top_.load(std::memory_order_relaxed);  // relaxed: ordered by the fence
+    if (without_wish(seen) > newest) return pop_contended(newest);
+    if (seen != top_at_fence_) {
+      top_at_fence_ = seen;
+      fences_ = 0;
+    } else if (++fences_ >= Patience && lock_.try_lock()) {
+      // relaxed: thieves read it under the lock.
+      top_.store(locked_top(), std::memory_order_relaxed);
+      lock_.unlock();
+    }
+    return cell(newest);
+  }
+
   /// Owner, which has lowered the bottom to `newest`: decides with the thieves out of the way.
-  [[gnu::noinline]] T pop_contended(position newest) noexcept {
+  T pop_contended(position newest) noexcept {
     {
       const std::lock_guard lock(lock_);
       learn_top();
     }
-    if (floor_ <= newest) return cell(newest);
+    if (floor_ <= newest) {
+      contended_ = true;
+      return cell(newest);
+    }
     publish(newest + 1);
     return leave_empty();
   }
 
   /// Owner, under the lock: no thief needs the elements before the top any more.
   void learn_top() noexcept {
-    floor_ = top_.load(std::memory_order_relaxed);  // relaxed: changes under the lock only
+    floor_ = locked_top();
     limit_ = floor_ + capacity_;
   }
 
@@ -232,10 +279,14 @@ class work_deque {
   position limit_ = 0;     // the bottom may rise to here
   position capacity_ = 0;  // a power of two, or 0; as cells_, changed under the lock
   T* cells_ = nullptr;
+  position top_at_fence_ = 0;  // as seen after the last full fence
+  unsigned fences_ = 0;        // full ones since it changed
+  bool contended_ = false;
 
   // Written by thieves.
   alignas(false_sharing_range) gyre::detail::atomic<position> top_{0};  // the oldest
-  spin_lock lock_;  // the thieves': held for the time of a heavy fence and a short copy
+  gyre::detail::atomic<bool> fences_owner_{false};  // whether its fences are full; by the lock
+  spin_lock lock_;  // the thieves': held for the time of a fence and a short copy
 };
 
 }  // namespace gyre::detail

@@ -7,7 +7,9 @@
 // Each of these mutations, tried by hand, makes a test fail: the light or the heavy fence is
 // omitted; relaxed replaces any release or acquire; the owner makes room, takes a contended
 // element, or concludes that the deque is empty, without the lock; a thief does not lower the top
-// again, or makes room in its own deque while it holds the other deque's lock.
+// again, makes room in its own deque while it holds the other deque's lock, or does without a fence
+// after another thief; the owner does not fence while thieves rely on it, or goes back to light
+// fences without the lock.
 #include <gyre/pool/detail/work_deque.hpp>
 
 #include <tests/model/model.hpp>
@@ -25,9 +27,9 @@ struct item {
   int made = 0;
   int taken = 0;
 };
-template <std::size_t Count, std::size_t Smallest = 2>
+template <std::size_t Count, std::size_t Smallest = 2, unsigned Patience = 256>
 struct scenario {
-  using deque = gyre::detail::work_deque<item*, Smallest>;
+  using deque = gyre::detail::work_deque<item*, Smallest, Patience>;
 
   void push(std::size_t at) {
     items[at].made = 1;
@@ -129,6 +131,21 @@ TEST(WorkDequeModel, TwoThievesTakeDifferentElements) {
       model::thread other([&] { world.rob(); });
       world.take(world.own.pop());
       world.push(2);
+      world.take_all(world.own);
+    }
+    world.check_all_taken();
+  });
+  EXPECT_TRUE(checked) << checked;
+}
+
+// The owner goes from light fences to full ones and back, between two thieves.
+TEST(WorkDequeModel, TheOwnerFencesAsTheThievesRelyOn) {
+  const auto checked = model::check({.preemptions = 2}, [] {
+    scenario<3, 4, 1> world;
+    for (std::size_t at = 0; at < 3; ++at) world.push(at);
+    {
+      model::thread one([&] { world.take(world.own.steal_oldest()); });
+      model::thread other([&] { world.take(world.own.steal_oldest()); });
       world.take_all(world.own);
     }
     world.check_all_taken();
