@@ -5,7 +5,7 @@
 //     gyre::parallel_invoke(pool, [&] { sort(left); }, [&] { sort(right); });
 //     double sum = gyre::parallel_reduce(pool, samples, 0.0, square, std::plus());
 //
-// They work on any executor. One that does not fork (executor::offer() returns false), such as an
+// They work on any executor. One that does not fork (executor::fork_queue_here()), such as an
 // event loop or a pool with one shared queue, does everything on one of its threads. A caller
 // within a task of the executor does its share of the work. Any other caller blocks until threads
 // of the executor have done it: do not call them on a loop for another executor, nor for a loop on
@@ -62,7 +62,8 @@ template <class Executor, class F, class... Others>
 void invoke_all(Executor& where, F& first, Others&... others) {
   auto rest = [&] { invoke_all(where, others...); };
   forked_call<decltype(rest)> forked(rest);
-  if (!where.offer(forked)) [[unlikely]] {
+  fork_queue* const queue = where.fork_queue_here();
+  if (queue == nullptr || !queue->push(forked)) [[unlikely]] {
     auto all = [&] {
       first();
       rest();
@@ -73,10 +74,10 @@ void invoke_all(Executor& where, F& first, Others&... others) {
   try {
     first();
   } catch (...) {
-    if (!where.retract(forked)) forked.wait();
+    if (!queue->take_back(forked)) forked.wait();
     throw;
   }
-  if (where.retract(forked)) [[likely]] {
+  if (queue->take_back(forked)) [[likely]] {
     rest();
   } else {
     forked.join();
@@ -129,18 +130,19 @@ class divided_loop {
   };
 
   void divide(Index first, Index last, Part& part) noexcept {
+    fork_queue* const queue = where_.fork_queue_here();
     while (first != last && !failed()) {
       if (last - first <= grain_) return step(first, last, part);
       const auto middle = static_cast<Index>(first + (last - first) / 2);
       piece second(*this, middle, last);
-      const bool forked = where_.offer(second);
+      const bool forked = queue != nullptr && queue->push(second);
       while (first != middle && !second.is_taken() && !failed()) {
         const Index next = middle - first > grain_ ? static_cast<Index>(first + grain_) : middle;
         step(first, next, part);
         first = next;
       }
       if (first != middle) divide(first, middle, part);
-      if (forked && !where_.retract(second)) {
+      if (forked && !queue->take_back(second)) {
         second.wait();
         if (!failed()) guard([&] { part.append(std::move(*second.part)); });
         return;

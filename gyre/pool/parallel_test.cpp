@@ -177,7 +177,7 @@ TEST(ParallelInvoke, OffersBelowANewerOneAreRunByTheWaitingThread) {
   told_to_steal executor(1);
   nothing newer;
   int second = 0;
-  gyre::parallel_invoke(executor, [&] { EXPECT_TRUE(executor.offer(newer)); }, [&] { ++second; });
+  gyre::parallel_invoke(executor, [&] { EXPECT_TRUE(executor.push(newer)); }, [&] { ++second; });
   EXPECT_EQ(newer.runs, 1);
   EXPECT_EQ(second, 1);
 }

@@ -12,8 +12,9 @@ thread_pool::~thread_pool() { core_->shut_down(); }
 // Not inlined into coroutines, as they use thread-locals: see this_worker.
 [[gnu::noinline]] void thread_pool::post(operation& op) noexcept { core_->post(op); }
 [[gnu::noinline]] bool thread_pool::running_here() const noexcept { return core_->running_here(); }
-[[gnu::noinline]] bool thread_pool::offer(operation& op) noexcept { return core_->offer(op); }
-[[gnu::noinline]] bool thread_pool::retract(operation& op) noexcept { return core_->retract(op); }
+[[gnu::noinline]] fork_queue* thread_pool::fork_queue_here() noexcept {
+  return core_->fork_queue_here();
+}
 timer_service* thread_pool::timers() noexcept { return core_->timers(); }
 
 void thread_pool::pause() noexcept { core_->pause(); }

@@ -172,11 +172,9 @@ class thread_pool final : public executor {
   /// executor: the timers of sleep_for() and the like, in coroutines on the pool. They expire on
   /// workers; the first use starts a thread that waits for them. Null if that fails.
   timer_service* timers() noexcept override;
-  /// executor: a worker of a `stealing` pool offers an operation to the other workers, which take
-  /// the oldest first, and takes it back, newest first, if none has. False on other threads and in
-  /// other pools. For parallel_for() and the like; programs need not call them.
-  bool offer(operation& op) noexcept override;
-  bool retract(operation& op) noexcept override;
+  /// executor: the queue of the calling worker of a `stealing` pool; null on other threads and in
+  /// other pools. For parallel_for() and the like; programs need not call it.
+  fork_queue* fork_queue_here() noexcept override;
 
   /// Until resume(), workers start no tasks and resume no coroutines; each may still start one that
   /// has waited before. Calls are not counted. Does not wait for running tasks.

@@ -1225,15 +1225,16 @@ TEST(StealingPool, OffersToOthersOnlyWhatIsNotTakenBack) {
   thread_pool pool(1);
   gyre::test::counted_operation taken_back;
   gyre::test::counted_operation given;
-  EXPECT_FALSE(pool.offer(given));
+  EXPECT_EQ(pool.fork_queue_here(), nullptr);
   pool.post([&] {
-    EXPECT_TRUE(pool.offer(taken_back));
-    EXPECT_TRUE(pool.retract(taken_back));
-    EXPECT_FALSE(pool.retract(taken_back));
-    EXPECT_TRUE(pool.offer(given));
-    EXPECT_TRUE(pool.offer(taken_back));
-    EXPECT_FALSE(pool.retract(given));
-    EXPECT_TRUE(pool.retract(taken_back));
+    gyre::fork_queue& queue = *pool.fork_queue_here();
+    EXPECT_TRUE(queue.push(taken_back));
+    EXPECT_TRUE(queue.take_back(taken_back));
+    EXPECT_FALSE(queue.take_back(taken_back));
+    EXPECT_TRUE(queue.push(given));
+    EXPECT_TRUE(queue.push(taken_back));
+    EXPECT_FALSE(queue.take_back(given));
+    EXPECT_TRUE(queue.take_back(taken_back));
   });
   pool.wait_idle();
   EXPECT_EQ(taken_back.runs, 0);
@@ -1244,7 +1245,7 @@ TEST(StealingPool, IdleWorkerTakesWhatIsOffered) {
   thread_pool pool(2);
   gyre::test::counted_operation offered;
   pool.post([&] {
-    ASSERT_TRUE(pool.offer(offered));
+    ASSERT_TRUE(pool.fork_queue_here()->push(offered));
     while (offered.runs == 0) std::this_thread::yield();  // on the other worker
   });
   pool.wait_idle();

@@ -48,8 +48,8 @@ class DeadlockReport : public testing::Test {
   }
 
   // The report; empty if there is none.
-  template <class T>
-  static std::string report_of(task<T> work) {
+  template <gyre::awaitable Work>
+  static std::string report_of(Work work) {
     try {
       sync_wait(std::move(work));
     } catch (const std::system_error& error) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// executor, timer_service: the interface between gyre's coroutines and the loops and pools that run
-// them. To run coroutines on another runtime, derive from executor:
+// executor, fork_queue, timer_service: the interface between gyre's coroutines and the loops and
+// pools that run them. To run coroutines on another runtime, derive from executor:
 //
 //     struct ui_thread final : gyre::executor {
 //       void post(gyre::operation& op) noexcept override { toolkit::call_later(&run, &op); }
@@ -34,9 +34,40 @@ class timer_service {
   ~timer_service() = default;
 };
 
+/// The queue in which a thread of an executor leaves work that other threads may steal.
+///
+/// Thread-safety: belongs to its thread.
+/// Complexity: some nanoseconds.
+class fork_queue {
+ public:
+  /// Forks: `op` runs once, as if posted, on an idle thread that steals it (the oldest first), or
+  /// later on this one, unless take_back() prevents it. False, and nothing is done, without memory.
+  [[nodiscard]] virtual bool push(operation& op) noexcept = 0;
+  /// Takes back `op`. False, and `op` runs, if it was stolen, or if a later one, or a later task of
+  /// this thread, is still waiting. Does not access `op`.
+  [[nodiscard]] virtual bool take_back(operation& op) noexcept = 0;
+  /// Whether a thief has come in vain for work that was taken back. The caller then divides its
+  /// work, and pushes a part that it does not take back so soon. True once for each request.
+  [[nodiscard]] bool take_request() noexcept {
+    if (!requested_) [[likely]]
+      return false;
+    requested_ = false;
+    return true;
+  }
+
+ protected:
+  ~fork_queue() = default;
+
+  /// Makes take_request() true. By the thread of the queue.
+  void request_work() noexcept { requested_ = true; }
+
+ private:
+  bool requested_ = false;
+};
+
 /// The interface of loops, pools and strands: runs each operation that is posted to it, once.
 ///
-/// Thread-safety: every member may be called from any thread, but retract() only where offer() was.
+/// Thread-safety: every member may be called from any thread.
 /// Lifetime: outlives the coroutines that it runs.
 class executor {
  public:
@@ -58,14 +89,9 @@ class executor {
   /// Whether operations run on the calling thread only. For the deadlock report of Debug builds.
   virtual bool runs_only_here() const noexcept { return false; }
 
-  /// Forks: `op` runs once, as if posted, on an idle thread that steals it (the oldest offer first)
-  /// or later on this one, unless retract() takes it back. False, and nothing is done, if the
-  /// executor does not fork or the caller is not one of its threads. Costs some nanoseconds.
-  virtual bool offer(operation&) noexcept { return false; }
-
-  /// Takes back `op`. False, and `op` runs, if it was stolen, or if a later offer or task of this
-  /// thread is still waiting. Does not access `op`.
-  virtual bool retract(operation&) noexcept { return false; }
+  /// Where the calling thread forks; null if the executor does not fork, or the thread is not one
+  /// of its own. Stays valid while the thread runs an operation of the executor.
+  virtual fork_queue* fork_queue_here() noexcept { return nullptr; }
 
   /// Null without timers: waits for time then fail with std::errc::operation_not_supported.
   virtual timer_service* timers() noexcept { return nullptr; }

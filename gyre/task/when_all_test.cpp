@@ -8,12 +8,16 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <atomic>
 #include <list>
 #include <memory>
 #include <stdexcept>
 #include <string>
 #include <thread>
+#include <tuple>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 namespace when_all_test {
@@ -22,6 +26,8 @@ namespace {
 using gyre::task;
 
 task<int> at_once(int value) { co_return value; }
+
+task<std::string> word(std::string value) { co_return value; }
 
 task<int> later(int value) {
   co_await gyre::yield();
@@ -78,6 +84,35 @@ TEST(WhenAll, TakesAnyRangeAndGivesNothingForVoid) {
   gyre::sync_wait(gyre::when_all(std::move(tasks)));
   gyre::sync_wait(gyre::when_all(std::vector<task<>>{}));
 }
+
+TEST(WhenAll, GivesAnArrayForAnArray) {
+  const std::array<std::string, 2> words =
+      gyre::sync_wait(gyre::when_all(std::array{word("one"), word("two")}));
+  EXPECT_EQ(words, (std::array<std::string, 2>{"one", "two"}));
+  const auto outcomes = gyre::sync_wait(gyre::when_all_ready(std::array{later(1), later(2)}));
+  static_assert(std::tuple_size_v<std::remove_cvref_t<decltype(outcomes)>> == 2);
+  EXPECT_EQ(outcomes[0].value() + 10 * outcomes[1].value(), 21);
+  static_assert(
+      std::is_void_v<
+          gyre::await_result_t<decltype(gyre::when_all(std::declval<std::array<task<>, 3>>()))>>);
+  gyre::sync_wait(gyre::when_all(std::array<task<>, 0>()));
+}
+
+TEST(WhenAll, TakesManyArguments) {
+  const auto results =
+      gyre::sync_wait(gyre::when_all(later(0), later(1), later(2), later(3), later(4), later(5),
+                                     later(6), word("seven"), later(8), later(9), later(10)));
+  EXPECT_EQ(std::get<0>(results) + std::get<6>(results) + std::get<10>(results), 16);
+  EXPECT_EQ(std::get<7>(results), "seven");
+}
+
+task<> awaits_twice() {
+  auto all = gyre::when_all(later(1), later(2));
+  static_cast<void>(co_await all);
+  static_cast<void>(co_await all);
+}
+
+TEST(WhenAll, CanBeAwaitedOnce) { EXPECT_THROW(gyre::sync_wait(awaits_twice()), std::logic_error); }
 
 TEST(WhenAll, ThrowsTheFirstErrorAfterAllHaveEnded) {
   int stopped = 0;
@@ -137,7 +172,7 @@ TEST(WhenAllReady, GivesEachResultOrExceptionAndStopsNobody) {
 }
 
 task<> drop_midway(bool& reached) {
-  auto all = gyre::when_all(later(1), later(2));
+  auto all = gyre::as_task(gyre::when_all(later(1), later(2)));
   gyre::task_context context;
   gyre::test::manual_executor executor;
   context.where = &executor;

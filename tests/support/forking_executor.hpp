@@ -28,7 +28,7 @@ enum class stealing { at_once, on_demand };
 
 /// Simple on purpose: one mutex and one condition variable for everything. The destructor waits
 /// until no operations are left, including those that the last ones post.
-class forking_executor : public executor {
+class forking_executor : public executor, public fork_queue {
  public:
   /// The body of a thread, which calls its second argument.
   using thread_body = std::function<void(forking_executor&, const std::function<void()>&)>;
@@ -53,15 +53,15 @@ class forking_executor : public executor {
   }
   bool running_here() const noexcept override { return here().of == this; }
 
-  bool offer(operation& op) noexcept override {
-    if (!running_here()) return false;
+  fork_queue* fork_queue_here() noexcept override { return running_here() ? this : nullptr; }
+  bool push(operation& op) noexcept override {
     const std::lock_guard lock(mutex_);
     offered_[here().index].push_back(&op);
     ++offers_;
     if (mode_ == stealing::at_once) changed_.notify_all();
     return true;
   }
-  bool retract(operation& op) noexcept override {
+  bool take_back(operation& op) noexcept override {
     const std::lock_guard lock(mutex_);
     std::deque<operation*>& own = offered_[here().index];
     if (own.empty() || own.back() != &op) return false;

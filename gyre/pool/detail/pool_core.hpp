@@ -50,15 +50,9 @@ class pool_core final : public executor, public std::enable_shared_from_this<poo
 
   // As thread_pool's members.
   void post(operation& op) noexcept override;
-  bool offer(operation& op) noexcept override {
+  fork_queue* fork_queue_here() noexcept override {
     pool_worker* const self = worker_here();
-    return self != nullptr && scheduler_->offer(*self, op);
-  }
-  bool retract(operation& op) noexcept override {
-    pool_worker* const self = worker_here();
-    if (self == nullptr || !self->deque.pop_if(work_item(op))) return false;
-    self->submitted.set(self->submitted.get() - 1);
-    return true;
+    return self != nullptr && self->thieves != nullptr ? self : nullptr;
   }
   bool running_here() const noexcept override { return worker_here() != nullptr; }
   timer_service* timers() noexcept override { return timers_.started(); }

@@ -9,7 +9,9 @@
 #include <gyre/pool/detail/helper.hpp>
 #include <gyre/pool/detail/idle_workers.hpp>
 #include <gyre/pool/detail/pool_task.hpp>
+#include <gyre/pool/detail/theft_record.hpp>
 #include <gyre/pool/detail/work_deque.hpp>
+#include <gyre/task/executor.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -21,7 +23,7 @@ namespace gyre::detail {
 class pool_core;
 
 /// Lifetime: as the pool's, also if the worker retires: others look into its deque and its counts.
-class pool_worker final : public helper {
+class pool_worker final : public helper, public fork_queue {
  public:
   pool_worker(pool_core& pool, std::size_t number) noexcept : core(pool), index(number) {}
   virtual ~pool_worker() = default;
@@ -39,13 +41,35 @@ class pool_worker final : public helper {
   bool may_sleep(const future_state_base& task) noexcept override;
   void woke_up() noexcept override;
 
+  // Forks. The item counts first, as a thief may run it before the push returns.
+  bool push_own(work_item item) noexcept {
+    submitted.add(1);
+    if (!deque.push(item)) [[unlikely]] {
+      submitted.subtract(1);
+      return false;
+    }
+    feeds_itself = true;
+    thieves->notify();
+    return true;
+  }
+  bool push(operation& op) noexcept override { return push_own(work_item(op)); }
+  bool take_back(operation& op) noexcept override {
+    if (!deque.pop_if(work_item(op))) return false;
+    submitted.subtract(1);
+    if (deque.take_contention()) [[unlikely]]
+      request_work();
+    return true;
+  }
+
   pool_core& core;
   const std::size_t index;
+  idle_workers* thieves = nullptr;  // the workers that steal from this one, if they do
 
   // Its own thread's, but for thieves and readers of counts.
   work_deque<work_item> deque;
   gyre::detail::parker parker;
   spin_budget spin;
+  theft_record thefts;
   bool feeds_itself = false;         // its deque was not empty since it submitted to it
   unsigned turn = 0;                 // items looked for
   std::uintptr_t stack_reserve = 0;  // the stack's address below which it does not help

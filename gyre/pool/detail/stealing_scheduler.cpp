@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <mutex>
+#include <thread>
 
 namespace gyre::detail {
 namespace {
@@ -62,20 +63,8 @@ void stealing_scheduler::enqueue(operation& op) noexcept {
 }
 
 void stealing_scheduler::enqueue_own(pool_worker& self, pool_task& task) noexcept {
-  if (!push_own(self, work_item(task))) [[unlikely]]
+  if (!self.push_own(work_item(task))) [[unlikely]]
     enqueue(task, task_priority::normal);
-}
-
-// False without memory.
-bool stealing_scheduler::push_own(pool_worker& self, work_item item) noexcept {
-  self.submitted.add(1);  // first: a thief may run it before push() returns
-  if (!self.deque.push(item)) [[unlikely]] {
-    self.submitted.set(self.submitted.get() - 1);
-    return false;
-  }
-  self.feeds_itself = true;
-  idle_.notify();
-  return true;
 }
 
 // Not counted again.
@@ -126,7 +115,15 @@ work_item stealing_scheduler::next(pool_worker& self) noexcept {
   if (const work_item item = take_submitted(self, drained_batch::max_items)) return item;
   if (const work_item item = take_overflow(self)) return item;
   if (pool_task* const task = take_prioritized()) return work_item(*task);
-  return steal(self);
+  return steal_if_it_pays(self);
+}
+
+work_item stealing_scheduler::steal_if_it_pays(pool_worker& self) noexcept {
+  if (self.thefts.must_rest() || !others_have_work(self)) return {};
+  self.thefts.start(monotonic_now());
+  const work_item stolen = steal(self);
+  self.thefts.end(monotonic_now(), static_cast<bool>(stolen));
+  return stolen;
 }
 
 work_item stealing_scheduler::take_fairly(pool_worker& self) noexcept {
@@ -260,6 +257,11 @@ void stealing_scheduler::put_back(pool_worker& self, work_item item) noexcept {
 }
 
 void stealing_scheduler::wait_for_work(pool_worker& self) noexcept {
+  if (self.thefts.must_rest() && others_have_work(self)) {
+    idle_.found_work(self.parker, [&] { return has_inbound_items(); });
+    std::this_thread::sleep_for(self.thefts.rest());
+    return;
+  }
   if (idle_.start_searching(self.parker)) {
     const int looks = std::min(self.spin.looks(), max_looks);
     const bool gives_way = looks > few_looks;
@@ -281,12 +283,24 @@ bool stealing_scheduler::has_work(const pool_worker& self) noexcept {
 }
 
 bool stealing_scheduler::has_waiting_items() noexcept {
-  // acquire: pairs with the release in enqueue().
-  if (lanes_waiting_.load(std::memory_order_acquire) != 0 || !overflow_.empty()) return true;
   for (std::size_t index = 0; index < workers_.size(); ++index) {
     if (workers_[index].deque.size() > 0) return true;
   }
-  return submissions_.ready();
+  return has_inbound_items();
+}
+
+bool stealing_scheduler::has_inbound_items() noexcept {
+  // acquire: pairs with the release in enqueue().
+  return lanes_waiting_.load(std::memory_order_acquire) != 0 || !overflow_.empty() ||
+         submissions_.ready();
+}
+
+bool stealing_scheduler::others_have_work(const pool_worker& self) const noexcept {
+  const std::size_t count = workers_.size();
+  for (std::size_t step = 1; step < count; ++step) {
+    if (workers_[(self.index + step) % count].deque.size() > 0) return true;
+  }
+  return false;
 }
 
 }  // namespace gyre::detail

@@ -29,10 +29,10 @@ class stealing_scheduler final : public task_scheduler {
   void enqueue(pool_task& task, task_priority priority) noexcept override;
   void enqueue(operation& op) noexcept override;
   void enqueue_own(pool_worker& self, pool_task& task) noexcept override;
-  bool offer(pool_worker& self, operation& op) noexcept override {
-    return push_own(self, work_item(op));
+  void run_worker(pool_worker& self) noexcept override {
+    self.thieves = &idle_;
+    run_worker_loop(*this, life_, self);
   }
-  void run_worker(pool_worker& self) noexcept override { run_worker_loop(*this, life_, self); }
   work_item next(pool_worker& self) noexcept override;
   void put_back(pool_worker& self, work_item item) noexcept override;
   void release_queue(pool_worker& self) noexcept override;
@@ -48,7 +48,6 @@ class stealing_scheduler final : public task_scheduler {
   void wait_for_work(pool_worker& self) noexcept;
 
  private:
-  bool push_own(pool_worker& self, work_item item) noexcept;
   work_item take_fairly(pool_worker& self) noexcept;
   work_item take_submitted(pool_worker& self, std::size_t most) noexcept;
   work_item take_overflow(pool_worker& self) noexcept;
@@ -56,11 +55,14 @@ class stealing_scheduler final : public task_scheduler {
   template <class Take>
   pool_task* take_lane(Take&& take) noexcept;
   work_item steal(pool_worker& self) noexcept;
+  work_item steal_if_it_pays(pool_worker& self) noexcept;
   work_item take_from_queues() noexcept;
   void keep(pool_worker& self, work_item item) noexcept;
   void put_back(work_item item) noexcept;
   bool has_work(const pool_worker& self) noexcept;
   bool has_waiting_items() noexcept;
+  bool has_inbound_items() noexcept;
+  bool others_have_work(const pool_worker& self) const noexcept;
   void count_lanes() noexcept;
 
   pool_core& pool_;

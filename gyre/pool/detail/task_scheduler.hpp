@@ -33,8 +33,6 @@ class task_scheduler {
   virtual void enqueue(operation& op) noexcept = 0;
   /// The worker's own task.
   virtual void enqueue_own(pool_worker& self, pool_task& task) noexcept = 0;
-  /// False if the scheduler has no queue that operations can be taken back from.
-  virtual bool offer(pool_worker&, operation&) noexcept { return false; }
 
   /// Runs items until the worker is to end.
   virtual void run_worker(pool_worker& self) noexcept = 0;

@@ -2,44 +2,24 @@
 #include <gyre/task/detail/fork_join.hpp>
 
 #include <gyre/base/slab.hpp>
-#include <gyre/task/executor.hpp>
+#include <gyre/task/detail/resumption.hpp>
 
 #include <algorithm>
 #include <new>
 #include <type_traits>
-#include <utility>
 
 namespace gyre::detail {
-namespace {
 
-// One start within another takes some 200 bytes to 2 KiB of stack, by compiler and build.
-constexpr unsigned most_nested_starts = 64;
-
-// The child that this thread starts now; for functions that no coroutine inlines.
-struct starts {
-  const task_context* innermost = nullptr;  // the child's; null once that has finished
-  unsigned nested = 0;                      // one within the other
-};
-constinit thread_local starts here;
-
-}  // namespace
+constinit thread_local child_starts starts_here;
 
 [[gnu::noinline]] void start_nested(std::coroutine_handle<> first, executor& where) noexcept {
-  if (here.nested >= most_nested_starts && &where != &inline_executor()) [[unlikely]] {
+  if (starts_here.depth >= fork_join::most_nested_starts && &where != &inline_executor())
+      [[unlikely]] {
     if (post_resumption(first, where)) return;
   }
-  ++here.nested;
+  ++starts_here.depth;
   resume(first);
-  --here.nested;
-}
-
-fork_join::~fork_join() {
-  // relaxed: the count has ordered it.
-  for (child* each = kept_.load(std::memory_order_relaxed); each != nullptr;) {
-    child* const next = each->next;
-    if (each != &first_) slab_deallocate(each, sizeof(child));
-    each = next;
-  }
+  --starts_here.depth;
 }
 
 #if GYRE_ASYNC_BACKTRACE
@@ -53,19 +33,59 @@ void fork_join::append_children(std::vector<task_context*>& to) {
 }
 #endif
 
-task_context fork_join::inherited() const noexcept {
-  task_context context = inherited_;
-  if (stop_) context.stop = stop_->get_token();
-  context.finished = &child_finished;
-  return context;
+fork_join::child* fork_join::new_context() {
+  static_assert(std::is_trivially_destructible_v<child>);
+  return ::new (slab_allocate(sizeof(child))) child(*this);
 }
 
-void fork_join::keep(child& newest, child& oldest) noexcept {
-  child* others = kept_.load(std::memory_order_relaxed);
-  do {
-    oldest.next = others;
-    // relaxed: followed when the count has ordered it.
-  } while (!kept_.compare_exchange_weak(others, &newest, std::memory_order_relaxed));
+void fork_join::split(loop& rest, operation::function run) noexcept {
+  const std::size_t last = rest.end;
+  const std::size_t later_half = (last - rest.next) / 2;
+  fork_queue* const queue = parent_context_->where->fork_queue_here();
+  if (later_half == 0 || queue == nullptr) return;
+  void* memory = nullptr;
+  try {
+    memory = slab_allocate(sizeof(loop));
+  } catch (const std::bad_alloc&) {
+    return;
+  }
+  static_assert(std::is_trivially_destructible_v<loop>);
+  loop* const later = ::new (memory) loop(run, *this, last - later_half, last);
+  rest.end = last - later_half;
+  // relaxed: the end of `rest`, which comes later, is still to be counted.
+  pending_.fetch_add(1, std::memory_order_relaxed);
+  if (!queue->push(*later)) {
+    pending_.fetch_sub(1, std::memory_order_relaxed);
+    rest.end = last;
+    slab_deallocate(memory, sizeof(loop));
+    return;
+  }
+  // Freed at the end: take_back() must not take a younger loop at this address for this one.
+  later->older = split_off_.load(std::memory_order_relaxed);
+  while (!split_off_.compare_exchange_weak(later->older, later, std::memory_order_relaxed)) {
+  }
+}
+
+void fork_join::free_shared() noexcept {
+  // relaxed: the count has ordered them.
+  for (loop* each = split_off_.load(std::memory_order_relaxed); each != nullptr;) {
+    loop* const following = each->older;
+    slab_deallocate(each, sizeof(loop));
+    each = following;
+  }
+  for (child* each = kept_.load(std::memory_order_relaxed); each != nullptr;) {
+    child* const following = each->next;
+    if (each != &first_) slab_deallocate(each, sizeof(child));
+    each = following;
+  }
+}
+
+void fork_join::keep_context(share& mine) noexcept {
+  child* const kept = std::exchange(mine.context, nullptr);
+  --mine.events;  // the child has not ended
+  kept->next = mine.newest;
+  mine.newest = kept;
+  if (mine.oldest == nullptr) mine.oldest = kept;
 }
 
 void fork_join::child_failed(const task_end& end) noexcept {
@@ -76,15 +96,35 @@ void fork_join::child_failed(const task_end& end) noexcept {
   }
 }
 
-void fork_join::child_failed_to_start() noexcept {
+void fork_join::give_up(share& mine, loop& rest) noexcept {
+  mine.events += 2 * (rest.end - rest.next);
+  rest.next = rest.end;
+  // relaxed: read when the count has ordered it.
+  if (has_start_error_.exchange(true, std::memory_order_relaxed)) return;
   start_error_ = std::current_exception();
   if (stop_) stop_->request_stop();
 }
 
+bool fork_join::finish_with_others(share& mine, std::size_t children) noexcept {
+  if (mine.context != nullptr && mine.context != &first_) {
+    slab_deallocate(mine.context, sizeof(child));
+  }
+  if (mine.events == all_events(children)) return true;
+  if (mine.newest != nullptr) {
+    child* others = kept_.load(std::memory_order_relaxed);
+    do {
+      mine.oldest->next = others;
+      // relaxed: followed when the count has ordered it.
+    } while (!kept_.compare_exchange_weak(others, mine.newest, std::memory_order_relaxed));
+  }
+  // acquire: the last to count sees the others' results, for the parent; release: and they ours.
+  return pending_.fetch_sub(mine.events, std::memory_order_acq_rel) == mine.events;
+}
+
 std::coroutine_handle<> fork_join::child_finished(task_context& context) noexcept {
   auto& self = static_cast<child&>(context);
-  if (here.innermost == &self) {
-    here.innermost = nullptr;
+  if (starts_here.innermost == &self) {
+    starts_here.innermost = nullptr;
     return std::noop_coroutine();
   }
   fork_join& join = *self.join;
@@ -93,53 +133,10 @@ std::coroutine_handle<> fork_join::child_finished(task_context& context) noexcep
   executor* const there = self.where;
   // release: the last to count, who acquires for the parent, sees our result.
   if (join.pending_.fetch_sub(1, std::memory_order_acq_rel) != 1) return std::noop_coroutine();
-  executor* const home = join.inherited_.where;
+  executor* const home = join.parent_context_->where;
   if (there == home) return join.parent();
-  home->post(join.resumption_);
+  home->post(join.all_);
   return std::noop_coroutine();
-}
-
-fork_join::child& fork_join::starter::prepare(const task_end& end) {
-  if (!end.not_started()) throw_empty_task();
-  static_assert(std::is_trivially_destructible_v<child>);
-  void* const memory = spare_ != nullptr ? spare_ : slab_allocate(sizeof(child));
-  spare_ = ::new (memory) child{join_.inherited(), &join_, &end, nullptr};
-  return *spare_;
-}
-
-bool fork_join::starter::offer(operation& rest) noexcept {
-  forks_ = forks_ && join_.inherited_.where->offer(rest);
-  return forks_;
-}
-
-fork_join::starter::entered fork_join::starter::enter(const task_context& context) noexcept {
-  return {std::exchange(here.innermost, &context), here.nested++ >= most_nested_starts};
-}
-
-bool fork_join::starter::leave(const task_context* outer) noexcept {
-  --here.nested;
-  return std::exchange(here.innermost, outer) == nullptr;
-}
-
-void fork_join::starter::keep() noexcept {
-  child* const kept = std::exchange(spare_, nullptr);
-  kept->next = newest_;
-  newest_ = kept;
-  if (oldest_ == nullptr) oldest_ = kept;
-}
-
-void fork_join::starter::give_up(std::size_t children) noexcept {
-  events_ += 2 * children;
-  join_.child_failed_to_start();
-}
-
-bool fork_join::starter::finish(std::size_t children) noexcept {
-  if (spare_ != nullptr && spare_ != &join_.first_) slab_deallocate(spare_, sizeof(child));
-  if (has_loop_) ++events_;
-  if (events_ == all_events(children)) return true;  // no other thread had a part in it
-  if (newest_ != nullptr) join_.keep(*newest_, *oldest_);
-  // acquire: the last to count sees the others' results, for the parent; release: and they ours.
-  return join_.pending_.fetch_sub(events_, std::memory_order_acq_rel) == events_;
 }
 
 }  // namespace gyre::detail

@@ -6,206 +6,296 @@
 #include <gyre/base/operation.hpp>
 #include <gyre/task/context.hpp>
 #include <gyre/task/detail/child_set.hpp>
-#include <gyre/task/detail/resumption.hpp>
 #include <gyre/task/detail/transfer.hpp>
+#include <gyre/task/executor.hpp>
 #include <gyre/task/stop_token.hpp>
 #include <gyre/task/task.hpp>
 
+#include <concepts>
 #include <coroutine>
 #include <cstddef>
 #include <exception>
+#include <new>
 #include <optional>
+#include <ranges>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 namespace gyre::detail {
 
-/// The join of a coroutine's children, and their contexts: a local, declared before the tasks.
+/// The child that this thread starts now, and the nesting of such starts. For functions that are
+/// not inlined into coroutines.
+struct child_starts {
+  const task_context* innermost = nullptr;  // the child's; null once that has finished
+  unsigned depth = 0;                       // starts, one within the other
+};
+extern constinit thread_local child_starts starts_here;
+
+/// The join of a coroutine's children, and their contexts. Base of its awaiter, and so a part of
+/// the coroutine's frame.
 ///
 /// A loop starts the children one by one. While a child runs, an executor that forks is offered the
 /// rest of the loop, which another thread may steal (Blumofe and Leiserson, "Scheduling
-/// multithreaded computations by work stealing", 1999). Children that finish before start() returns
-/// cost no atomic operation and share one context; the others keep theirs, and count down.
-class fork_join final : public child_set {
+/// multithreaded computations by work stealing", 1999). The thief leaves the later half of it to
+/// others, so that many short children cost few thefts (Tzannes, Caragea, Barua and Vishkin, "Lazy
+/// binary-splitting", 2010). Children that finish within their start cost no atomic operation and
+/// share one context; the others keep theirs, and count down.
+class fork_join : protected child_set {
  public:
   enum class on_error { wait_for_all, stop_others };
-  class starter;
 
-  explicit fork_join(on_error policy) noexcept : policy_(policy) {}
-  ~fork_join();
+  // One start within another takes some 200 bytes to 2 KiB of stack, by compiler and build.
+  static constexpr unsigned most_nested_starts = 64;
 
-  /// For the parent's await_suspend(): before the first starter.
-  template <class Promise>
-  void begin(std::coroutine_handle<Promise> parent, std::size_t children) {
-    fork_context(inherited_, parent);
-    parent_context_ = &context_of(parent);
-    attach(parent);
-    if (policy_ == on_error::stop_others) stop_.emplace(inherited_.stop);
-    resumption_.waiting = parent;
-    // relaxed: nobody else knows it before a child starts.
-    pending_.store(all_events(children), std::memory_order_relaxed);
-  }
-  /// The parent. When all have finished.
-  std::coroutine_handle<> parent() const noexcept { return resumption_.waiting; }
-
-  /// The context of the parent. After begin().
-  const task_context& parent_context() const noexcept { return *parent_context_; }
-
-  /// The first child that failed, or null. After all have finished.
-  const task_end* failed() const noexcept {
-    return failed_.load(std::memory_order_relaxed);  // relaxed: the count has ordered it
-  }
 #if GYRE_ASYNC_BACKTRACE
   void append_children(std::vector<task_context*>& to) override;
 #endif
-  /// Throws if a child could not be started.
-  void check_started() const {
-    if (start_error_) std::rethrow_exception(start_error_);
-  }
 
- private:
+ protected:
   struct child : task_context {
+    explicit child(fork_join& of) noexcept : join(&of) { finished = &child_finished; }
     fork_join* join;
-    const task_end* end;
-    child* next;
+    const task_end* end = nullptr;
+    child* next = nullptr;
   };
 
-  // The events counted: each child's end, the end of its start, and the end of the loop.
+  // Starts children; one thread has it at a time. When the join's own loop has nothing left to
+  // start, it resumes the parent.
+  struct loop : operation {
+    loop(function run, fork_join& of, std::size_t begin, std::size_t last) noexcept
+        : operation(run), join(&of), next(begin), end(last) {}
+    fork_join* join;
+    loop* older = nullptr;  // of those split off
+    std::size_t next;
+    std::size_t end;
+  };
+
+  // One thread's share of a loop.
+  struct share {
+    child* context;           // of the next child, if not null; those before do not need it
+    child* newest = nullptr;  // contexts of children that went on by themselves
+    child* oldest = nullptr;
+    std::size_t events = 0;
+  };
+
+  fork_join(operation::function run, on_error policy) noexcept
+      : all_(run, *this, 0, 0), policy_(policy) {}
+  ~fork_join() {
+    // relaxed: the count has ordered them.
+    if (kept_.load(std::memory_order_relaxed) != nullptr ||
+        split_off_.load(std::memory_order_relaxed) != nullptr) [[unlikely]]
+      free_shared();
+  }
+
+  /// For the parent's await_suspend(): before the loop. Throws std::logic_error the second time.
+  template <class Promise>
+  void begin(std::coroutine_handle<Promise> parent, std::size_t children) {
+    if (parent_) [[unlikely]]
+      throw_empty_task();
+    parent_ = parent;
+    parent_context_ = &context_of(parent);
+#if GYRE_ASYNC_BACKTRACE
+    if constexpr (std::derived_from<Promise, promise_base>) awaited_by_ = &parent.promise();
+#endif
+    attach(parent);
+    if (policy_ == on_error::stop_others) stop_.emplace(parent_context_->stop);
+    all_.end = children;
+    ::new (&first_) child(*this);
+    // relaxed: nobody else knows it before a child starts.
+    pending_.store(all_events(children), std::memory_order_relaxed);
+  }
+  std::coroutine_handle<> parent() const noexcept { return parent_; }
+  /// The context of the parent. After begin().
+  const task_context& parent_context() const noexcept { return *parent_context_; }
+  on_error policy() const noexcept { return policy_; }
+
+  /// By the thread that has `rest`: leaves its later half to others.
+  void split(loop& rest, operation::function run) noexcept;
+  /// The context for the next child of this share, which a child before may have changed.
+  child& next_context(share& mine) {
+    if (mine.context == nullptr) [[unlikely]]
+      mine.context = new_context();
+    child& context = *mine.context;
+    context.where = parent_context_->where;
+    context.stop = stop_ ? stop_->get_token() : parent_context_->stop;
+    context.locals = parent_context_->locals;
+    context.cancellations = parent_context_->cancellations;
+#if GYRE_ASYNC_BACKTRACE
+    context.parent = parent_context_;
+    context.awaited_by = awaited_by_;
+    context.child_sets = nullptr;
+    context.held_by = nullptr;
+#endif
+    return context;
+  }
+  /// The child that was started last runs on by itself.
+  void keep_context(share& mine) noexcept;
+  /// In a handler: drops the children of `rest`.
+  void give_up(share& mine, loop& rest) noexcept;
+  void child_failed(const task_end& end) noexcept;
+  /// At the end of a share. True if all have finished and this thread counted last; otherwise the
+  /// join may be gone.
+  bool finish(share& mine, std::size_t children) noexcept {
+    if (mine.events == all_events(children) && mine.context == &first_) [[likely]]
+      return true;  // no other thread had a part in it
+    return finish_with_others(mine, children);
+  }
+
+  /// Throws if a child could not be started. The parent, when all have finished.
+  void check_started() const {
+    if (start_error_) [[unlikely]]
+      std::rethrow_exception(start_error_);
+  }
+  /// The first child that failed, or null. The parent, when all have finished.
+  const task_end* failed() const noexcept {
+    return failed_.load(std::memory_order_relaxed);  // relaxed: the count has ordered it
+  }
+
+  loop all_;  // the children, but for those of loops split off
+  union {
+    child first_;  // the context of the first child, and others of that thread
+  };
+
+ private:
+  // The events counted: each child's end, the end of its start, and the end of the loop. A loop
+  // split off adds its own.
   static constexpr std::size_t all_events(std::size_t children) noexcept {
     return 2 * children + 1;
   }
 
-  task_context inherited() const noexcept;
-  void keep(child& newest, child& oldest) noexcept;
-  void child_failed(const task_end& end) noexcept;
-  void child_failed_to_start() noexcept;
+  child* new_context();
+  bool finish_with_others(share& mine, std::size_t children) noexcept;
+  void free_shared() noexcept;
   static std::coroutine_handle<> child_finished(task_context& context) noexcept;
 
   const on_error policy_;
-  task_context inherited_;  // the parent's
+  std::coroutine_handle<> parent_;
   const task_context* parent_context_ = nullptr;
+#if GYRE_ASYNC_BACKTRACE
+  const promise_base* awaited_by_ = nullptr;
+#endif
   std::optional<linked_stop_source> stop_;
-  resumption resumption_;
-  std::exception_ptr start_error_;  // set by the thread that has the loop, which then ends
-  union {
-    child first_;  // the context of the first child and, if that need not wait, of those after it
-  };
+  std::exception_ptr start_error_;  // the first; set by the thread that sets has_start_error_
 
   atomic<std::size_t> pending_{0};
   atomic<const task_end*> failed_{nullptr};
   atomic<child*> kept_{nullptr};  // contexts of children that went on by themselves
+  atomic<loop*> split_off_{nullptr};
+  atomic<bool> has_start_error_{false};
 };
 
-/// One thread's share of the loop that starts the children. Ends with finish().
-class fork_join::starter {
- public:
-  /// For the beginning of the loop, and for its rest.
-  static starter first_of(fork_join& join) noexcept { return starter(join, &join.first_); }
-  static starter next_of(fork_join& join) noexcept { return starter(join, nullptr); }
-  starter& operator=(starter&&) = delete;
-
-  /// Starts a child on this thread, with the loop's rest, if there is one, on offer. Returns
-  /// whether this thread keeps the rest.
-  template <class T>
-  bool start(task_state<T>& task, operation* rest) {
-    child& context = prepare(task);
-    const bool forked = rest != nullptr && offer(*rest);
-    run(context, task);
-    if (forked) has_loop_ = join_.inherited_.where->retract(*rest);
-    return has_loop_;
+/// The tasks of a join, by index.
+template <std::ranges::sized_range Range>
+constexpr std::size_t count_of(const Range& tasks) noexcept {
+  return std::ranges::size(tasks);
+}
+template <class... Ts>
+constexpr std::size_t count_of(const std::tuple<task<Ts>...>&) noexcept {
+  return sizeof...(Ts);
+}
+template <std::ranges::random_access_range Range, class F>
+auto visit_task(Range& tasks, std::size_t index, F&& function) {
+  return function(tasks[index]);
+}
+template <std::size_t Begin, std::size_t End, class... Ts, class F>
+auto visit_element(std::tuple<task<Ts>...>& tasks, std::size_t index, F& function) {
+  if constexpr (End - Begin == 1) {
+    return function(std::get<Begin>(tasks));
+  } else {
+    constexpr std::size_t middle = Begin + (End - Begin) / 2;
+    return index < middle ? visit_element<Begin, middle>(tasks, index, function)
+                          : visit_element<middle, End>(tasks, index, function);
   }
-  /// In a handler, instead of the last children, which were not started: the loop has ended.
-  void give_up(std::size_t children) noexcept;
+}
+template <class... Ts, class F>
+auto visit_task(std::tuple<task<Ts>...>& tasks, std::size_t index, F&& function) {
+  return visit_element<0, sizeof...(Ts)>(tasks, index, function);
+}
 
-  /// After the last child, or when another thread has the loop. True if all have finished and this
-  /// thread counted last; otherwise the join may be gone.
-  bool finish(std::size_t children) noexcept;
-
- private:
-  starter(fork_join& join, child* spare) noexcept : join_(join), spare_(spare) {}
-
-  child& prepare(const task_end& end);
-  bool offer(operation& rest) noexcept;
-  template <class T>
-  void run(child& context, task_state<T>& task) {
-    const auto [outer, is_deep] = enter(context);
-    if (is_deep) [[unlikely]] {
-      task.start_child(context);
-    } else {
-      task.start(context);
-    }
-    if (leave(outer)) {
-      ++events_;
-      if (task.failed()) join_.child_failed(task);
-    } else {
-      keep();
-    }
-    ++events_;
-  }
-  struct entered {
-    const task_context* outer;
-    bool is_deep;  // within too many other starts
-  };
-  static entered enter(const task_context& context) noexcept;
-  static bool leave(const task_context* outer) noexcept;
-  void keep() noexcept;
-
-  fork_join& join_;
-  child* spare_;             // a context that no child uses
-  child* newest_ = nullptr;  // contexts of children that went on by themselves
-  child* oldest_ = nullptr;
-  std::size_t events_ = 0;
-  bool has_loop_ = true;
-  bool forks_ = true;  // as far as is known
-};
-
-/// Awaited, runs the tasks of `Tasks`: a function that calls its second argument with the state of
-/// each task, from the index in its first argument on, until that returns false.
+/// Awaited, runs `Tasks`: a vector, an array or a tuple of tasks. Base of awaiters that give the
+/// results.
 template <class Tasks>
-class join_awaiter : operation {
+class join_awaiter : public fork_join {
  public:
-  join_awaiter(fork_join& join, std::size_t count, Tasks& tasks) noexcept
-      : operation(&run_rest), join_(join), count_(count), tasks_(tasks) {}
+  template <class... Sources>
+  explicit join_awaiter(on_error policy, Sources&&... tasks)
+      : fork_join(&run, policy), tasks_(std::forward<Sources>(tasks)...) {}
+  /// Before it is awaited.
+  join_awaiter(join_awaiter&& other) noexcept
+      : join_awaiter(other.policy(), std::move(other.tasks_)) {}
+  join_awaiter& operator=(join_awaiter&&) = delete;
 
   static constexpr bool executor_affine = true;
-  bool await_ready() const noexcept { return count_ == 0; }
+  bool await_ready() const noexcept { return count_of(tasks_) == 0; }
   template <class Promise>
   bool await_suspend(std::coroutine_handle<Promise> parent) {
-    join_.begin(parent, count_);
-    return !start_from_next(fork_join::starter::first_of(join_));
+    begin(parent, count_of(tasks_));
+    return !run_share(all_, &first_);
   }
-  void await_resume() const { join_.check_started(); }
+
+ protected:
+  ~join_awaiter() = default;
+
+  Tasks tasks_;  // refer to contexts of the join
 
  private:
-  // The loop's rest, on the thread that has it now.
-  static void run_rest(operation& self) {
-    auto& rest = static_cast<join_awaiter&>(self);
-    fork_join& join = rest.join_;
-    if (rest.start_from_next(fork_join::starter::next_of(join))) resume(join.parent());
-  }
-  bool start_from_next(fork_join::starter here) {
-    const std::size_t count = count_;
-    bool has_loop = true;
-    while (has_loop && next_ < count) {
-      std::size_t child = next_;
-      tasks_(child, [&](auto& task) {
-        try {
-          next_ = child + 1;
-          has_loop = here.start(task, next_ < count ? this : nullptr);
-        } catch (...) {
-          here.give_up(count - child);
-          return has_loop = false;
-        }
-        // A child that blocks may have run the rest on this thread, and left a later rest on offer.
-        return has_loop && next_ == ++child;
-      });
+  static void run(operation& self) {
+    auto& rest = static_cast<loop&>(self);
+    auto& join = static_cast<join_awaiter&>(*rest.join);
+    if (rest.next < rest.end) {
+      join.split(rest, &run);
+      if (!join.run_share(rest, nullptr)) return;
     }
-    return here.finish(count);
+    resume(join.parent());
   }
 
-  fork_join& join_;
-  const std::size_t count_;
-  Tasks& tasks_;
-  std::size_t next_ = 0;  // where the rest begins
+  // This thread's share of `rest`, whose first child may use `context`. True if all have finished;
+  // otherwise the join may be gone. Not inlined into a coroutine, because of the thread-local.
+  [[gnu::noinline]] bool run_share(loop& rest, child* context) noexcept {
+    fork_queue* const queue = this->parent_context().where->fork_queue_here();
+    child_starts& starts = starts_here;
+    const task_context* const outer = starts.innermost;
+    const bool is_deep = starts.depth++ >= most_nested_starts;
+    share mine{.context = context};
+    bool has_loop = true;
+    // A child that blocks may run the rest on this thread, and leave a later rest in the queue.
+    while (has_loop && rest.next < rest.end) {
+      std::coroutine_handle<> first;
+      try {
+        child& its = next_context(mine);
+        first = visit_task(tasks_, rest.next, [&](auto& task) {
+          auto& state = task_access::state(task);
+          its.end = &state;
+          return state.prepare(its);
+        });
+      } catch (...) {
+        give_up(mine, rest);
+        break;
+      }
+      ++rest.next;
+      starts.innermost = mine.context;
+      const bool forked = rest.next < rest.end && queue != nullptr && queue->push(rest);
+      if (is_deep) [[unlikely]] {
+        start_nested(first, *mine.context->where);
+      } else {
+        resume(first);
+      }
+      mine.events += 2;
+      if (starts.innermost != nullptr) [[unlikely]] {
+        keep_context(mine);
+      } else if (mine.context->end->failed()) [[unlikely]] {
+        child_failed(*mine.context->end);
+      }
+      has_loop = !forked || queue->take_back(rest);
+      if (has_loop && rest.end - rest.next > 1 && queue != nullptr && queue->take_request())
+        split(rest, &run);
+    }
+    starts.innermost = outer;
+    --starts.depth;
+    if (has_loop) ++mine.events;
+    return finish(mine, count_of(tasks_));
+  }
 };
 
 }  // namespace gyre::detail

@@ -25,23 +25,27 @@ namespace model = gyre::model;
 using gyre::task;
 
 // Each thread can offer one operation at a time.
-struct one_offer_each final : gyre::executor {
+struct one_offer_each final : gyre::executor, gyre::fork_queue {
   void post(gyre::operation&) noexcept override { model::assert_that(false, "nobody posts"); }
   bool running_here() const noexcept override { return true; }
-  bool offer(gyre::operation& op) noexcept override {
+  gyre::fork_queue* fork_queue_here() noexcept override { return this; }
+  bool push(gyre::operation& op) noexcept override {
     if (places[here].load(std::memory_order_relaxed) != nullptr) return false;
     places[here].store(&op, std::memory_order_release);
     return true;
   }
-  bool retract(gyre::operation& op) noexcept override {
+  bool take_back(gyre::operation& op) noexcept override {
     gyre::operation* mine = &op;
     return places[here].compare_exchange_strong(mine, nullptr, std::memory_order_relaxed);
   }
-  // Runs, as thread `as`, the operation that thread `from` offers.
+  // Runs, as thread `as`, the operation that thread `from` offers, and what it then leaves itself.
   void steal(std::size_t from, std::size_t as) {
     here = as;
-    gyre::operation* const stolen = places[from].exchange(nullptr, std::memory_order_acquire);
-    if (stolen != nullptr) stolen->execute();
+    if (gyre::operation* const stolen = take(from)) stolen->execute();
+    while (gyre::operation* const left = take(as)) left->execute();
+  }
+  gyre::operation* take(std::size_t from) {
+    return places[from].exchange(nullptr, std::memory_order_acquire);
   }
 
   static inline thread_local std::size_t here = 0;

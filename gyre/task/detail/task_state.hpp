@@ -308,14 +308,16 @@ class task_state : public task_end {
   }
 
   void take(task_state& other) noexcept {
-    if (failed()) {
+    if (word_ == ready) [[likely]] {
+      coroutine_ = other.coroutine_;
+    } else if (failed()) {
       std::construct_at(&error_, std::move(other.error_));
       std::destroy_at(&other.error_);
     } else if ((word_ & has_value) != 0) {
       std::construct_at(&value_, std::move(other.value_));
       std::destroy_at(&other.value_);
     } else {
-      coroutine_ = word_ == ready ? other.coroutine_ : handle();  // the latter for GCC's warnings
+      coroutine_ = handle();  // for GCC's warnings
     }
     other.word_ = 0;
   }

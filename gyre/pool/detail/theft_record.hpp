@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// theft_record: whether a worker's thefts pay.
+#pragma once
+
+#include <gyre/base/clock.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+namespace gyre::detail {
+
+/// A theft takes some microseconds, and interrupts the robbed worker for them; so it is a loss if
+/// what is stolen takes less time. A thief with several losses in a row rests before each theft,
+/// each longer than the last, until one has paid: so the robbed lose a few percent of their time,
+/// however small the tasks are.
+///
+/// Thread-safety: belongs to its worker.
+class theft_record {
+ public:
+  /// Whether the thief, which has no work, must rest before a theft.
+  bool must_rest() const noexcept { return losses_ >= most_losses && !rested_; }
+  /// The time to rest, before the next theft.
+  [[nodiscard]] std::chrono::nanoseconds rest() noexcept {
+    rested_ = true;
+    return std::exchange(rest_, std::min<std::chrono::nanoseconds>(2 * rest_, longest_rest));
+  }
+
+  /// The thief has no work at `now`: what the last theft gave has been run.
+  void start(steady_time now) noexcept {
+    if (has_loot_) add(now - since_ > least_gain * cost_);
+    has_loot_ = false;
+    since_ = now;
+    rested_ = false;
+  }
+  /// The theft has ended at `now`.
+  void end(steady_time now, bool succeeded) noexcept {
+    cost_ = now - since_;
+    since_ = now;
+    has_loot_ = succeeded;
+    if (!succeeded) add(false);
+  }
+
+ private:
+  static constexpr unsigned most_losses = 8;
+  static constexpr int least_gain = 4;  // times the theft: what it takes to join again counts, too
+  static constexpr std::chrono::microseconds shortest_rest{50};
+  static constexpr std::chrono::microseconds longest_rest{1000};
+
+  void add(bool paid) noexcept {
+    losses_ = paid ? 0 : std::min(losses_ + 1, most_losses);
+    if (paid) rest_ = shortest_rest;
+  }
+
+  steady_time since_{};
+  std::chrono::nanoseconds cost_{};  // of the last theft
+  std::chrono::nanoseconds rest_ = shortest_rest;
+  unsigned losses_ = 0;
+  bool has_loot_ = false;
+  bool rested_ = false;
+};
+
+}  // namespace gyre::detail
