@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// oneTBB: parallel_reduce with one task for each element, and parallel_invoke. The calling thread
+// is one of the workers.
+#include <lab/experiments/grain/workload.hpp>
+
+#include <oneapi/tbb/blocked_range.h>
+#include <oneapi/tbb/global_control.h>
+#include <oneapi/tbb/parallel_invoke.h>
+#include <oneapi/tbb/parallel_reduce.h>
+#include <oneapi/tbb/partitioner.h>
+#include <oneapi/tbb/task_arena.h>
+#include <oneapi/tbb/version.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+
+namespace {
+
+class tbb_pool {
+ public:
+  explicit tbb_pool(std::uint32_t workers)
+      : threads_(tbb::global_control::max_allowed_parallelism, workers),
+        arena_(static_cast<int>(workers)) {}
+
+  std::uint64_t all_at_once(const lab::grain::tasks& all) {
+    using range = tbb::blocked_range<std::size_t>;
+    return arena_.execute([&] {
+      return tbb::parallel_reduce(
+          range(0, all.count, 1), std::uint64_t{0},
+          [&](const range& some, std::uint64_t sum) {
+            for (std::size_t i = some.begin(); i != some.end(); ++i) sum += all.run(i);
+            return sum;
+          },
+          std::plus(), tbb::simple_partitioner());
+    });
+  }
+  std::uint64_t pairs(const lab::grain::tasks& all) {
+    return arena_.execute([&] {
+      std::uint64_t sum = 0;
+      for (std::size_t i = 0; i + 1 < all.count; i += 2) {
+        std::uint64_t a = 0;
+        std::uint64_t b = 0;
+        tbb::parallel_invoke([&] { a = all.run(i); }, [&] { b = all.run(i + 1); });
+        sum += a + b;
+      }
+      if (all.count % 2 != 0) sum += all.run(all.count - 1);
+      return sum;
+    });
+  }
+
+ private:
+  tbb::global_control threads_;
+  tbb::task_arena arena_;
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return lab::grain::contender_main<tbb_pool>(argc, argv, {{"oneTBB", TBB_VERSION_STRING}});
+}
