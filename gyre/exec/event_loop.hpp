@@ -17,6 +17,8 @@
 #include <gyre/exec/detail/release_queue.hpp>
 #include <gyre/exec/detail/sleep_gate.hpp>
 #include <gyre/exec/detail/wait_strategy.hpp>
+#include <gyre/exec/inbox/detail/erased_task.hpp>
+#include <gyre/exec/inbox/detail/task_cell.hpp>
 #include <gyre/exec/inbox/inbox.hpp>
 #include <gyre/exec/loop_metrics.hpp>
 #include <gyre/exec/loop_options.hpp>
@@ -145,13 +147,10 @@ class event_loop : public executor, public timer_service, public posting<event_l
   steady_time deadline_after(std::chrono::nanoseconds delay) const noexcept;
 
  protected:
-  // Fits a cell of every inbox.
-  using stored_function = move_only_function<void(), 16>;
-
   event_loop(loop_options options, std::unique_ptr<gyre::poller> poller);
 
-  // Implemented by basic_loop. push_function() wakes the loop if it sleeps.
-  virtual void push_function(stored_function function) = 0;
+  // Implemented by basic_loop. push_erased() wakes the loop if it sleeps.
+  virtual void push_erased(const inbox::detail::erased_task& task) = 0;
   virtual void run_inbox(inbox::batch& batch) = 0;
   virtual bool inbox_ready() noexcept = 0;
   virtual std::size_t inbox_pending() const noexcept = 0;
@@ -189,7 +188,10 @@ class event_loop : public executor, public timer_service, public posting<event_l
 
   template <class F>
   void push(F&& callable) {
-    push_function(stored_function(std::forward<F>(callable)));
+    inbox::detail::with_cell_sized<inbox::detail::task_cell::max_cells>(
+        std::forward<F>(callable), [this]<class G>(G&& fitting) {
+          push_erased(inbox::detail::erased_task(std::forward<G>(fitting)));
+        });
   }
 
   std::size_t turn(steady_time deadline);

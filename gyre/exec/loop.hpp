@@ -71,7 +71,14 @@ class basic_loop final : public event_loop, public posting<basic_loop<Inbox>> {
     wake_if_asleep();
   }
 
-  void push_function(stored_function function) override { push(std::move(function)); }
+  void push_erased(const inbox::detail::erased_task& task) override {
+    if constexpr (inbox::detail::takes_erased_tasks<Inbox>) {
+      inbox_.push_erased(task);
+    } else {
+      inbox_.push(task.function());
+    }
+    wake_if_asleep();
+  }
   void run_inbox(inbox::batch& batch) override { inbox_.run(batch); }
   bool inbox_ready() noexcept override { return inbox_.ready(); }
   std::size_t inbox_pending() const noexcept override { return inbox_.pending(); }

@@ -51,9 +51,28 @@ class receipt_task {
   int* id_;
 };
 
+/// The same for two cells: the consumer checks what lies where the second cell's atomic was.
+class large_receipt_task : public receipt_task {
+ public:
+  large_receipt_task(receipts& received, int id) : receipt_task(received, id) { words_.fill(id); }
+  void operator()() {
+    for (const long part : words_) {
+      assert_that(part == words_.front(), "the callable is whole");
+    }
+    receipt_task::operator()();
+  }
+
+ private:
+  std::array<long, 4> words_{};
+};
+
 template <typename Inbox>
 void post(Inbox& inbox, receipts& received, int id) {
   inbox.push(receipt_task(received, id));
+}
+template <typename Inbox>
+void post_large(Inbox& inbox, receipts& received, int id) {
+  inbox.push(large_receipt_task(received, id));
 }
 
 /// Runs tasks until `tasks` of them have left receipts.

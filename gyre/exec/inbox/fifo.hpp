@@ -4,11 +4,13 @@
 
 #include <gyre/base/atomic.hpp>
 #include <gyre/base/cache_line.hpp>
+#include <gyre/exec/inbox/detail/erased_task.hpp>
 #include <gyre/exec/inbox/detail/segment.hpp>
 #include <gyre/exec/inbox/detail/task_cell.hpp>
 #include <gyre/exec/inbox/detail/throttle.hpp>
 #include <gyre/exec/inbox/inbox.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -35,7 +37,7 @@ class basic_fifo {
   /// times; the loop's own thread does not.
   static constexpr std::size_t high_water = std::size_t{1} << 12;
 
-  basic_fifo() : reader_(new segment_type), tail_(position(reader_.segment(), 0)) {}
+  basic_fifo() : reader_(new segment_type), tail_(position(reader_.segment())) {}
   basic_fifo& operator=(basic_fifo&&) = delete;
   ~basic_fifo() {
     reader_.drop_all(pool_);
@@ -44,9 +46,16 @@ class basic_fifo {
 
   template <class F>
   void push(F&& callable) {
-    detail::with_cell_sized(std::forward<F>(callable), [this]<class G>(G&& fitting) {
-      claim().emplace(std::forward<G>(fitting));
+    detail::with_cell_sized<max_cells>(std::forward<F>(callable), [this]<class G>(G&& fitting) {
+      claim(detail::task_cell::cells_of(fitting)).emplace(std::forward<G>(fitting));
     });
+  }
+  void push_erased(const detail::erased_task& task) {
+    if (max_cells < detail::task_cell::max_cells && task.cells() > max_cells) {
+      push(task.function());
+    } else {
+      claim(task.cells()).emplace(task.in_cells());
+    }
   }
 
   void run(batch& tasks) {
@@ -63,81 +72,113 @@ class basic_fifo {
   }
 
  private:
-  // A position is the address of a segment, whose low 16 bits are zero, plus the index of a cell in
-  // it. Adding one claims a cell and reads the segment in the same instruction, so a segment cannot
-  // be retired between the two. Up to 65,535 - CellsPerSegment threads may overrun a full one.
+  // A position is the address of a segment, whose low and high 16 bits are zero, plus the index of
+  // a cell in it, plus the number of tasks in it times 2^48. One addition claims a task's cells and
+  // reads the segment in the same instruction, so a segment cannot be retired between the two. The
+  // one claim that goes from inside a segment, or from its very end, beyond it closes the segment.
+  // More than 15,000 threads may overrun a closed one.
+  using position_type = std::uint64_t;
   static constexpr std::size_t segment_alignment = std::size_t{1} << 16;
+  static constexpr int tasks_shift = 48;
   using segment_type = detail::segment<CellsPerSegment, segment_alignment>;
-  static_assert(CellsPerSegment < segment_alignment / 2);
+  static_assert(CellsPerSegment < segment_alignment / 32);
+  static constexpr std::size_t max_cells = std::min(CellsPerSegment, detail::task_cell::max_cells);
   static constexpr std::size_t cells_ahead = 16;
+  static constexpr std::size_t cells_per_line = cache_line_size / sizeof(detail::task_cell);
 
-  static std::uintptr_t position(segment_type* segment, std::size_t index) noexcept {
-    return reinterpret_cast<std::uintptr_t>(segment) + index;
+  static constexpr position_type one_task(std::size_t cells) noexcept {
+    return (position_type{1} << tasks_shift) + cells;
   }
-  static segment_type* segment_of(std::uintptr_t position) noexcept {
-    return reinterpret_cast<segment_type*>(position & ~(segment_alignment - 1));
+  static position_type position(segment_type* segment) noexcept {
+    return reinterpret_cast<std::uintptr_t>(segment);
   }
-  static std::size_t index_of(std::uintptr_t position) noexcept {
+  static segment_type* segment_of(position_type position) noexcept {
+    constexpr position_type mask =
+        ((position_type{1} << tasks_shift) - 1) & ~position_type{segment_alignment - 1};
+    return reinterpret_cast<segment_type*>(static_cast<std::uintptr_t>(position & mask));
+  }
+  static std::size_t index_of(position_type position) noexcept {
     return position & (segment_alignment - 1);
   }
-
-  detail::task_cell& claim() {
-    // acquire: pairs with the release in claim_in_new_segment(); the segment is initialised.
-    const std::uintptr_t claimed = tail_.fetch_add(1, std::memory_order_acquire);
-    if (index_of(claimed) < CellsPerSegment) [[likely]] {
-      detail::task_cell* const cell = segment_of(claimed)->cells.data() + index_of(claimed);
-      // The addition waits for the stores before it, so the next cells' lines must be here by then.
-      gyre::detail::prefetch_to_write(cell + cells_ahead);
-      return *cell;
-    }
-    return claim_in_new_segment(segment_of(claimed));
+  static std::size_t tasks_of(position_type position) noexcept { return position >> tasks_shift; }
+  static bool is_closed(position_type position) noexcept {
+    return index_of(position) > CellsPerSegment;
   }
 
-  // `full` must not be dereferenced unless it is still the tail: it may have been retired since.
-  [[gnu::noinline]] detail::task_cell& claim_in_new_segment(segment_type* full) {
+  // The first of `cells` consecutive cells. Throws std::bad_alloc: there are none then.
+  detail::task_cell& claim(std::size_t cells) {
+    // acquire: pairs with the release in claim_in_new_segment(); the segment is initialised.
+    const position_type claimed = tail_.fetch_add(one_task(cells), std::memory_order_acquire);
+    if (index_of(claimed) + cells <= CellsPerSegment) [[likely]] {
+      detail::task_cell* const first = segment_of(claimed)->cells.data() + index_of(claimed);
+      // The addition waits for the stores before it, so the next cells' lines must be here by then.
+      for (std::size_t i = 0; i < cells; i += cells_per_line) {
+        gyre::detail::prefetch_to_write(first + cells_ahead + i);
+      }
+      return *first;
+    }
+    return claim_in_new_segment(claimed, cells);
+  }
+
+  // A segment that this thread has not closed must not be dereferenced unless it is still the tail:
+  // it may have been retired since.
+  [[gnu::noinline]] detail::task_cell& claim_in_new_segment(position_type claimed,
+                                                            std::size_t cells) {
     for (;;) {
+      if (!is_closed(claimed)) close_segment(claimed);
+      segment_type* const full = segment_of(claimed);
       throttle_.slow_down([this] { return pending(); });
-      std::uintptr_t tail = tail_.load(std::memory_order_relaxed);
-      if (segment_of(tail) == full && index_of(tail) >= CellsPerSegment) {
-        std::unique_ptr<segment_type, give_back> fresh(take_segment(full), give_back{&pool_});
+      position_type tail = tail_.load(std::memory_order_relaxed);
+      if (segment_of(tail) == full && is_closed(tail)) {
+        std::unique_ptr<segment_type, give_back> fresh(take_segment(full, cells),
+                                                       give_back{&pool_});
         do {
           // release: pairs with the acquire in claim(), for the segment's initialisation. acquire:
           // the full segment that is linked below. relaxed on failure: nothing is read through it.
-          if (tail_.compare_exchange_weak(tail, position(fresh.get(), 1), std::memory_order_acq_rel,
-                                          std::memory_order_relaxed)) {
-            installed_.fetch_add(1, std::memory_order_relaxed);
+          if (tail_.compare_exchange_weak(tail, position(fresh.get()) + one_task(cells),
+                                          std::memory_order_acq_rel, std::memory_order_relaxed)) {
             // release: pairs with the acquire in segment_reader::ready().
             full->next.store(fresh.get(), std::memory_order_release);
             return fresh.release()->cells[0];
           }
-        } while (segment_of(tail) == full && index_of(tail) >= CellsPerSegment);
+        } while (segment_of(tail) == full && is_closed(tail));
       }
-      const std::uintptr_t claimed = tail_.fetch_add(1, std::memory_order_acquire);
-      if (index_of(claimed) < CellsPerSegment) {
+      claimed = tail_.fetch_add(one_task(cells), std::memory_order_acquire);
+      if (index_of(claimed) + cells <= CellsPerSegment) {
         return segment_of(claimed)->cells[index_of(claimed)];
       }
-      full = segment_of(claimed);
     }
   }
 
-  segment_type* take_segment(segment_type* full) {
+  // `claimed` is the end of a segment's tasks. The reader leaves the segment only behind the mark
+  // or, where no cell is left for one, when a thread that has seen it closed has linked the next.
+  void close_segment(position_type claimed) noexcept {
+    if (index_of(claimed) < CellsPerSegment) {
+      segment_of(claimed)->cells[index_of(claimed)].mark_end();
+    }
+    pushed_to_closed_.fetch_add(tasks_of(claimed), std::memory_order_relaxed);
+  }
+
+  segment_type* take_segment(segment_type* full, std::size_t cells) {
     try {
       return pool_.take();
     } catch (...) {
       // Takes the overrun back, lest repeated failures carry from the index into the address. Any
-      // index from CellsPerSegment up says the same, so it does not matter whose overrun it is.
-      std::uintptr_t tail = tail_.load(std::memory_order_relaxed);
-      while (segment_of(tail) == full && index_of(tail) > CellsPerSegment &&
-             !tail_.compare_exchange_weak(tail, tail - 1, std::memory_order_relaxed)) {
+      // index behind the closing claim's first says the same, so it does not matter whose overrun
+      // it is.
+      position_type tail = tail_.load(std::memory_order_relaxed);
+      while (
+          segment_of(tail) == full && index_of(tail) > CellsPerSegment + cells &&
+          !tail_.compare_exchange_weak(tail, tail - one_task(cells), std::memory_order_relaxed)) {
       }
       throw;
     }
   }
 
   std::uint64_t pushed() const noexcept {
-    const std::size_t index = index_of(tail_.load(std::memory_order_relaxed));
-    return installed_.load(std::memory_order_relaxed) * CellsPerSegment +
-           (index < CellsPerSegment ? index : CellsPerSegment);
+    const position_type tail = tail_.load(std::memory_order_relaxed);
+    return pushed_to_closed_.load(std::memory_order_relaxed) +
+           (is_closed(tail) ? 0 : tasks_of(tail));
   }
 
   struct give_back {
@@ -148,8 +189,8 @@ class basic_fifo {
   // The consumer's line, the producers' line, and what is touched once per segment.
   detail::segment_reader<segment_type> reader_;
   gyre::detail::atomic<std::uint64_t> consumed_{0};
-  alignas(false_sharing_range) gyre::detail::atomic<std::uintptr_t> tail_;
-  alignas(false_sharing_range) gyre::detail::atomic<std::uint64_t> installed_{0};
+  alignas(false_sharing_range) gyre::detail::atomic<position_type> tail_;
+  alignas(false_sharing_range) gyre::detail::atomic<std::uint64_t> pushed_to_closed_{0};
   detail::throttle throttle_{high_water};
   detail::segment_pool<segment_type, 16> pool_;
 };

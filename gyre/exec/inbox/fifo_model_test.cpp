@@ -7,7 +7,9 @@
 // fetch_add, the release of the compare-exchange or of `next`, or any acquire or release in
 // segment.hpp and task_cell.hpp; a reused segment keeps its `next`; a cell is not marked free when
 // its task is taken; the tail of a new segment starts at cell 0 instead of 1; the condition under
-// which a segment is installed lacks either half.
+// which a segment is installed lacks either half; a claim that does not fit leaves no end mark, or
+// every overrunning claim leaves one; a reused segment keeps its mark; the atomics under a large
+// callable are not made anew; a segment is closed although no claim has gone beyond its end.
 #include <gyre/exec/inbox/fifo.hpp>
 
 #include <tests/model/inbox_scenario.hpp>
@@ -19,10 +21,12 @@ namespace {
 
 namespace model = gyre::model;
 using model::post;
+using model::post_large;
 using model::receipts;
 using model::run_until_received;
 
 using small_fifo = gyre::inbox::basic_fifo<2>;
+using odd_fifo = gyre::inbox::basic_fifo<3>;  // a second task of two cells does not fit a segment
 
 TEST(FifoModel, TasksOfOneProducerRunOnceInOrderAcrossReusedSegments) {
   const auto checked = model::check({.preemptions = 2, .stale_reads = 2}, [] {
@@ -127,6 +131,87 @@ TEST(FifoModel, ItsEndDestroysWhatWasNotRun) {
           post(inbox, received, 1);
         });
         model::thread other([&] { post(inbox, received, 2); });
+        gyre::inbox::batch some(1);
+        inbox.run(some);
+      }
+      model::assert_that(inbox.pending() == 3 - received.count(), "the rest is pending");
+    }
+  });
+  EXPECT_TRUE(checked) << checked;
+}
+
+TEST(FifoModel, LargeTasksRunInOrderAcrossReusedSegmentsThatTheyDoNotFill) {
+  const auto checked = model::check({.preemptions = 2, .stale_reads = 1}, [] {
+    odd_fifo inbox;
+    receipts received;
+    model::thread producer([&] {
+      post_large(inbox, received, 0);
+      post_large(inbox, received, 1);
+      post(inbox, received, 2);
+      post_large(inbox, received, 3);
+      post(inbox, received, 4);
+    });
+    run_until_received(inbox, received, 5);
+    producer.join();
+    for (int id = 1; id < 5; ++id) model::assert_that(received.in_order(id - 1, id), "in order");
+    model::assert_that(inbox.pending() == 0 && !inbox.ready(), "nothing is left");
+  });
+  EXPECT_TRUE(checked) << checked;
+}
+
+TEST(FifoModel, ProducersOfDifferentSizesCloseASegmentOnce) {
+  const auto checked = model::check({.preemptions = 2, .stale_reads = 1}, [] {
+    odd_fifo inbox;
+    receipts received;
+    {
+      model::thread one([&] {
+        post_large(inbox, received, 0);
+        post_large(inbox, received, 1);
+      });
+      model::thread other([&] {
+        post(inbox, received, 2);
+        post_large(inbox, received, 3);
+      });
+      run_until_received(inbox, received, 4);
+    }
+    model::assert_that(received.in_order(0, 1) && received.in_order(2, 3), "in producers' order");
+    model::assert_that(inbox.pending() == 0 && !inbox.ready(), "nothing is left");
+  });
+  EXPECT_TRUE(checked) << checked;
+}
+
+TEST(FifoModel, ASegmentIsReusedWhileALargeTaskOverrunsIt) {
+  const auto checked = model::check({.preemptions = 2, .stale_reads = 0}, [] {
+    odd_fifo inbox;
+    receipts received;
+    {
+      model::thread one([&] {
+        for (int id = 0; id < 3; ++id) post_large(inbox, received, id);
+      });
+      model::thread other([&] {
+        for (int id = 3; id < 6; ++id) post(inbox, received, id);
+      });
+      run_until_received(inbox, received, 6);
+    }
+    for (const int id : {1, 2, 4, 5}) {
+      model::assert_that(received.in_order(id - 1, id), "in producers' order");
+    }
+    model::assert_that(inbox.pending() == 0, "each task was counted once");
+  });
+  EXPECT_TRUE(checked) << checked;
+}
+
+TEST(FifoModel, ItsEndDestroysLargeTasksThatWereNotRun) {
+  const auto checked = model::check({.preemptions = 2, .stale_reads = 1}, [] {
+    receipts received;
+    {
+      odd_fifo inbox;
+      {
+        model::thread one([&] {
+          post_large(inbox, received, 0);
+          post_large(inbox, received, 1);
+        });
+        model::thread other([&] { post_large(inbox, received, 2); });
         gyre::inbox::batch some(1);
         inbox.run(some);
       }

@@ -8,6 +8,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
 #include <cstddef>
 #include <latch>
 #include <memory>
@@ -145,17 +147,46 @@ TYPED_TEST_P(InboxSuite, TakesCallablesOfEverySize) {
     inbox.push(sized_task<16>(told));
     inbox.push(sized_task<24>(told));
     inbox.push(sized_task<32>(told));
+    inbox.push(sized_task<64>(told));
+    inbox.push(sized_task<120>(told));
+    inbox.push(sized_task<128>(told));
     inbox.push(sized_task<200>(told));
     inbox.push(sized_task<6000>(told));
     inbox.push(sized_task<16, 16>(told));
     inbox.push(sized_task<64, 64>(told));
     inbox.push(sized_task<512, 256>(told));
-    posted += 8;
+    posted += 11;
   }
   run(inbox);
   EXPECT_EQ(runs_of_empty, 30);
   EXPECT_EQ(told.run, posted);
   EXPECT_EQ(told.destroyed, posted);
+}
+
+TYPED_TEST_P(InboxSuite, CallablesOfDifferentSizesKeepTheirOrderAndCountOneEach) {
+  TypeParam inbox;
+  std::vector<int> seen;
+  int posted = 0;
+  const auto post = [&]<std::size_t Extra>(std::array<char, Extra> extra) {
+    inbox.push([&seen, id = posted, extra] {
+      seen.push_back(id);
+      EXPECT_TRUE(std::ranges::all_of(extra, [](char each) { return each == 0; }));
+    });
+    ++posted;
+    expect_pending(inbox, static_cast<std::size_t>(posted) - seen.size());
+  };
+  // Each round begins elsewhere in a segment, whose end comes before callables of every size.
+  for (std::size_t round = 0; round < 3000; ++round) {
+    if (round % 2 == 0) post(std::array<char, 1>{});
+    if (round % 3 == 0) post(std::array<char, 100>{});
+    if (round % 5 < 3) post(std::array<char, 40>{});
+    if (round % 7 < 2) post(std::array<char, 72>{});
+    if (round % 11 == 0) run(inbox, round % 13);
+  }
+  run(inbox);
+  EXPECT_EQ(seen, numbers_up_to(posted));
+  expect_pending(inbox, 0);
+  EXPECT_FALSE(inbox.ready());
 }
 
 TYPED_TEST_P(InboxSuite, TakesFunctionsLvaluesAndWhatCannotBeCopied) {
@@ -192,9 +223,11 @@ TYPED_TEST_P(InboxSuite, TakesACopyOfWhatMightThrowWhenMoved) {
 TYPED_TEST_P(InboxSuite, ACopyThatThrowsLeavesTheInboxAsItWas) {
   TypeParam inbox;
   const uncopyable_task uncopyable;
+  const large_uncopyable_task large;
   std::vector<int> seen;
   for (int i = 0; i < 20; ++i) {
     EXPECT_THROW(inbox.push(uncopyable), std::runtime_error);
+    EXPECT_THROW(inbox.push(large), std::runtime_error);
     expect_pending(inbox, static_cast<std::size_t>(i));
     inbox.push([&seen, i] { seen.push_back(i); });
   }
@@ -282,12 +315,13 @@ TYPED_TEST_P(InboxSuite, ItsEndDestroysWhatHasNotRunWithoutRunningIt) {
     for (int i = 0; i < 100; ++i) {
       inbox.push(sized_task<16>(told));
       inbox.push(sized_task<300>(told));
+      inbox.push(sized_task<100>(told));
       inbox.push(sized_task<64, 64>(told));
     }
     EXPECT_EQ(run(inbox, 50), 50U);
   }
   EXPECT_EQ(told.run, 50);
-  EXPECT_EQ(told.destroyed, 300);
+  EXPECT_EQ(told.destroyed, 400);
 }
 
 TYPED_TEST_P(InboxSuite, ItsEndDestroysWhatDestructorsPost) {
@@ -334,11 +368,12 @@ TYPED_TEST_P(InboxSuite, ARunThatIsNotFullLeavesNothingBehindWhateverThreadsHave
 REGISTER_TYPED_TEST_SUITE_P(
     InboxSuite, AFreshInboxHoldsNothing, RunsTasksInTheOrderInWhichOneThreadPostsThem,
     KeepsTheOrderWhileTasksComeAndGo, KnowsWhatWaits, ABatchIsNeverExceeded, ATaskMayEndItsBatch,
-    TakesCallablesOfEverySize, TakesFunctionsLvaluesAndWhatCannotBeCopied,
-    TakesACopyOfWhatMightThrowWhenMoved, ACopyThatThrowsLeavesTheInboxAsItWas,
-    ATaskThatThrowsIsDoneAndTheNextOneFollows, ATaskMayPost, TasksPostedByATaskRunBehindPendingOnes,
-    ATaskFromElsewhereMayMakeTheLoopPostForTheFirstTime, ADestructorMayPost,
-    ItsEndDestroysWhatHasNotRunWithoutRunningIt, ItsEndDestroysWhatDestructorsPost,
+    TakesCallablesOfEverySize, CallablesOfDifferentSizesKeepTheirOrderAndCountOneEach,
+    TakesFunctionsLvaluesAndWhatCannotBeCopied, TakesACopyOfWhatMightThrowWhenMoved,
+    ACopyThatThrowsLeavesTheInboxAsItWas, ATaskThatThrowsIsDoneAndTheNextOneFollows, ATaskMayPost,
+    TasksPostedByATaskRunBehindPendingOnes, ATaskFromElsewhereMayMakeTheLoopPostForTheFirstTime,
+    ADestructorMayPost, ItsEndDestroysWhatHasNotRunWithoutRunningIt,
+    ItsEndDestroysWhatDestructorsPost,
     ARunThatIsNotFullLeavesNothingBehindWhateverThreadsHaveEnded);
 
 }  // namespace gyre::inbox::suite

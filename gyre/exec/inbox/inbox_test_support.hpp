@@ -81,11 +81,17 @@ class alignas(Alignment) sized_task {
   std::array<unsigned char, Bytes - sizeof(witness)> filling_;
 };
 
-/// A copyable task whose copies throw.
+/// A task whose copies throw, unlike its moves.
 struct uncopyable_task {
   uncopyable_task() = default;
   uncopyable_task(const uncopyable_task&) { throw std::runtime_error("no copy"); }
+  uncopyable_task(uncopyable_task&&) noexcept {}
   void operator()() const { ADD_FAILURE() << "runs although it was never stored"; }
+};
+
+/// The same, too large for the cells of an inbox.
+struct large_uncopyable_task : uncopyable_task {
+  std::array<char, 200> filling{};
 };
 
 /// A task whose move may throw, unlike its copy.

@@ -2,6 +2,7 @@
 // inbox::sharded: the inbox with the cheapest push, a single-producer queue per producing thread.
 #pragma once
 
+#include <gyre/exec/inbox/detail/erased_task.hpp>
 #include <gyre/exec/inbox/detail/segment_shard.hpp>
 #include <gyre/exec/inbox/detail/shard.hpp>
 #include <gyre/exec/inbox/detail/shard_set.hpp>
@@ -42,7 +43,7 @@ class basic_sharded {
 
   template <class F>
   void push(F&& callable) {
-    detail::with_cell_sized(std::forward<F>(callable), [this]<class G>(G&& fitting) {
+    detail::with_cell_sized<max_cells>(std::forward<F>(callable), [this]<class G>(G&& fitting) {
       if (shard* const own = shards_.cached()) [[likely]] {
         own->push(std::forward<G>(fitting));
       } else {
@@ -50,6 +51,15 @@ class basic_sharded {
         push_uncached<std::decay_t<G>>(std::forward<G>(fitting));
       }
     });
+  }
+  void push_erased(const detail::erased_task& task) {
+    if (max_cells < detail::task_cell::max_cells && task.cells() > max_cells) {
+      push(task.function());
+    } else if (shard* const own = shards_.cached()) [[likely]] {
+      own->push(task.in_cells());
+    } else {
+      push_uncached(task.in_cells());
+    }
   }
 
   void run(batch& tasks) {
@@ -79,6 +89,7 @@ class basic_sharded {
  private:
   // The most tasks of one producer that run before the next one's turn.
   static constexpr std::size_t quantum = 256;
+  static constexpr std::size_t max_cells = detail::segment_shard<CellsPerSegment>::max_cells;
 
   class shard;
   using shards = detail::shard_set<shard>;
@@ -138,7 +149,7 @@ class basic_sharded<CellsPerSegment>::shard final : public detail::segment_shard
 };
 
 /// See basic_sharded.
-using sharded = basic_sharded<2047>;
+using sharded = basic_sharded<2046>;
 
 static_assert(policy<sharded>);
 

@@ -6,8 +6,8 @@
 // Each of these mutations, tried by hand, makes a test fail: relaxed replaces the release or
 // acquire of `abandoned_`, or the release of `next`; `holders_` lacks half of its acq_rel; the
 // consumer looks for tasks before it asks whether the shard is abandoned; the inbox ends without
-// admitting new shards; a thread ends without abandoning its shards. For segments and cells see
-// fifo_model_test.cpp.
+// admitting new shards; a thread ends without abandoning its shards; a segment ends without a mark
+// where the next task does not fit. For segments and cells see fifo_model_test.cpp.
 #include <gyre/exec/inbox/sharded.hpp>
 
 #include <tests/model/inbox_scenario.hpp>
@@ -21,6 +21,7 @@ namespace {
 
 namespace model = gyre::model;
 using model::post;
+using model::post_large;
 using model::receipts;
 using model::run_until_received;
 
@@ -125,6 +126,26 @@ TEST(ShardedModel, AnyThreadMayAskWhatIsPending) {
       gyre::inbox::batch none(1);
       inbox.run(none);  // retires the shard once its thread has ended
     }
+  });
+  EXPECT_TRUE(checked) << checked;
+}
+
+TEST(ShardedModel, LargeTasksRunInOrderAcrossReusedSegmentsThatTheyDoNotFill) {
+  const auto checked = model::check({.preemptions = 2, .stale_reads = 1}, [] {
+    gyre::inbox::basic_sharded<3> inbox;
+    receipts received;
+    {
+      model::thread producer([&] {
+        post_large(inbox, received, 0);
+        post_large(inbox, received, 1);
+        post(inbox, received, 2);
+        post_large(inbox, received, 3);
+        post(inbox, received, 4);
+      });
+      run_until_received(inbox, received, 5);
+    }
+    for (int id = 1; id < 5; ++id) model::assert_that(received.in_order(id - 1, id), "in order");
+    model::assert_that(inbox.pending() == 0 && !inbox.ready(), "nothing is left");
   });
   EXPECT_TRUE(checked) << checked;
 }

@@ -234,7 +234,7 @@ class basic_submissions {
 
   template <class F>
   void push_admitted(shard& own, F&& callable) {
-    inbox::detail::with_cell_sized(std::forward<F>(callable), [&own]<class G>(G&& fitting) {
+    inbox::detail::with_cell_sized<1>(std::forward<F>(callable), [&own]<class G>(G&& fitting) {
       own.push(std::forward<G>(fitting), [] {});
     });
   }
@@ -265,6 +265,6 @@ class basic_submissions<CellsPerSegment>::shard final
 };
 
 /// See basic_submissions.
-using submissions = basic_submissions<255>;
+using submissions = basic_submissions<254>;
 
 }  // namespace gyre::detail

@@ -149,11 +149,11 @@ class task_builder {
       ::new (storage) queued_callable<function>{forward(source)};
     }
     static constexpr task_cell::erased::functions in_cell() noexcept {
-      if constexpr (task_cell::holds<queued_callable<function>> &&
+      if constexpr (task_cell::holds<queued_callable<function>, 1> &&
                     std::is_nothrow_constructible_v<function, F>) {
-        return {&build, &task_cell::run_or_drop<queued_callable<function>>};
+        return {&build, &task_cell::run_or_drop<queued_callable<function>>, 1};
       } else {
-        return {nullptr, nullptr};
+        return {nullptr, nullptr, 0};
       }
     }
     static pool_task& make(void* source, bool timed) {

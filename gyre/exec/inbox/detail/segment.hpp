@@ -38,14 +38,16 @@ class publish_consumed {
   std::size_t before_;
 };
 
-/// A block of cells and the link to the next one. An `Alignment` above a cell's own lets a producer
+/// A block of cells with an end mark behind them, and the link to the next block. An `Alignment` above a cell's own lets a producer
 /// pack an index into the low bits of the block's address.
 template <std::size_t Cells, std::size_t Alignment = alignof(task_cell)>
 struct alignas(Alignment) segment {
   static constexpr std::size_t cell_count = Cells;
 
+  segment() noexcept { cells[Cells].mark_end(); }
+
   gyre::detail::atomic<segment*> next{nullptr};
-  std::array<task_cell, Cells> cells{};
+  std::array<task_cell, Cells + 1> cells{};
 };
 
 /// Emptied segments for reuse by producers: at most `Capacity`, so that an inbox that was once long
@@ -96,13 +98,14 @@ class segment_reader {
   /// Whether a task is ready. Emptied segments go to `pool`.
   template <class Pool>
   bool ready(Pool& pool) noexcept {
-    if (index_ == Segment::cell_count) {
-      // acquire: pairs with the producer's release store of `next`; the new segment is initialised.
-      Segment* next = segment_->next.load(std::memory_order_acquire);
-      if (next == nullptr) return false;
-      pool.give(std::exchange(segment_, next));
-      index_ = 0;
-    }
+    const task_cell::thunk seen = segment_->cells[index_].look();
+    if (!task_cell::is_end(seen)) return seen != nullptr;
+    // acquire: pairs with the producer's release store of `next`; the new segment is initialised.
+    Segment* next = segment_->next.load(std::memory_order_acquire);
+    if (next == nullptr) return false;
+    if (index_ < Segment::cell_count) segment_->cells[index_].clear_end();
+    pool.give(std::exchange(segment_, next));
+    index_ = 0;
     return segment_->cells[index_].ready();
   }
   /// Runs at most `limit` tasks, as long as the batch lasts and tasks are ready.
@@ -110,22 +113,30 @@ class segment_reader {
   void run(batch& tasks, std::size_t limit, Pool& pool) {
     while (limit > 0 && tasks.more() && ready(pool)) {
       read_position position(*this, tasks);
-      const std::size_t end =
-          index_ + std::min({Segment::cell_count - index_, tasks.left(), limit});
-      limit -= end - index_;
-      while (position.at < end && !tasks.ended()) {
-        task_cell& cell = segment_->cells[position.at];
-        if (!cell.ready()) return;
-        ++position.at;
-        cell.run();
-        demote_read_line(position.at);
+      Segment& segment = *segment_;
+      const std::size_t most = std::min(tasks.left(), limit);
+      while (position.ran < most && !tasks.ended()) {
+        task_cell& first = segment.cells[position.at];
+        const task_cell::thunk seen = first.look();
+        if (seen == nullptr) return;
+        if (task_cell::is_end(seen)) break;
+        ++position.ran;
+        const std::size_t cells = position.run(first, seen);
+        demote_read_line(segment, ++position.at);
+        if (cells == 1) [[likely]]
+          continue;
+        for (std::size_t i = 1; i < cells; ++i) demote_read_line(segment, ++position.at);
       }
+      limit -= position.ran;
     }
   }
   /// Destroys every task that is ready.
   template <class Pool>
   void drop_all(Pool& pool) noexcept {
-    while (ready(pool)) segment_->cells[index_++].drop();
+    while (ready(pool)) {
+      task_cell& first = segment_->cells[index_];
+      index_ += first.drop(first.look());
+    }
   }
   /// The segment being read.
   Segment* segment() const noexcept { return segment_; }
@@ -135,26 +146,36 @@ class segment_reader {
  private:
   // Demotes a cache line that has been read, as a producer writes it next: fetching it from this
   // core's cache would cost the producer more than the rest of a push.
-  void demote_read_line(std::size_t at) noexcept {
+  static void demote_read_line(Segment& segment, std::size_t at) noexcept {
     constexpr std::size_t cells_per_line = cache_line_size / sizeof(task_cell);
     constexpr std::size_t distance = 8;
     if (at % cells_per_line == 0 && at >= distance) {
-      gyre::detail::demote_cache_line(&segment_->cells[at - distance]);
+      gyre::detail::demote_cache_line(&segment.cells[at - distance]);
     }
   }
 
-  // An index in a register, stored when the scope ends, also by an exception.
+  // The index and the count of tasks in registers, stored when the scope ends, also by an
+  // exception.
   struct read_position {
     read_position(segment_reader& segments, batch& batch) noexcept
         : reader(segments), tasks(batch), at(segments.index_) {}
     read_position& operator=(read_position&&) = delete;
     ~read_position() {
-      tasks.count(at - reader.index_);
+      tasks.count(ran);
       reader.index_ = at;
+    }
+    std::size_t run(task_cell& first, task_cell::thunk seen) {
+      try {
+        return first.run(seen);
+      } catch (...) {
+        at += task_cell::measure(seen);
+        throw;
+      }
     }
     segment_reader& reader;
     batch& tasks;
     std::size_t at;
+    std::size_t ran = 0;
   };
 
   Segment* segment_;

@@ -7,8 +7,10 @@
 #include <gyre/base/intrusive_list.hpp>
 #include <gyre/exec/inbox/detail/segment.hpp>
 #include <gyre/exec/inbox/detail/shard.hpp>
+#include <gyre/exec/inbox/detail/task_cell.hpp>
 #include <gyre/exec/inbox/inbox.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <utility>
@@ -22,18 +24,22 @@ class segment_shard : public shard_base, public intrusive_list_node {
  public:
   ~segment_shard() override { delete reader_.release(); }
 
-  /// Producer: adds a callable that fits a cell; calls `before_growing` when this takes another
-  /// segment. Throws std::bad_alloc.
+  /// The most cells that a callable may take.
+  static constexpr std::size_t max_cells = std::min(CellsPerSegment, task_cell::max_cells);
+
+  /// Producer: adds a callable that fits max_cells cells; calls `before_growing` when this takes
+  /// another segment. Throws std::bad_alloc.
   template <class F, class BeforeGrowing>
   void push(F&& fitting, BeforeGrowing&& before_growing) {
-    if (index_ == CellsPerSegment) [[unlikely]] {
+    const std::size_t cells = task_cell::cells_of(fitting);
+    if (CellsPerSegment - index_ < cells) [[unlikely]] {
       before_growing();
       append_segment();
     }
     // relaxed, here and in pushed(): whoever has seen the task, by the cell's release, has seen it
     // counted; otherwise a statistic.
     pushed_.store(pushed_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
-    last_->cells[index_++].emplace(std::forward<F>(fitting));
+    last_->cells[std::exchange(index_, index_ + cells)].emplace(std::forward<F>(fitting));
   }
   /// Consumer: whether there is something to run.
   bool ready() noexcept { return reader_.ready(pool_); }
@@ -65,6 +71,7 @@ class segment_shard : public shard_base, public intrusive_list_node {
 
   [[gnu::noinline]] void append_segment() {
     segment_type* fresh = pool_.take();
+    if (index_ < CellsPerSegment) last_->cells[index_].mark_end();
     // release: pairs with the acquire in segment_reader::ready().
     last_->next.store(fresh, std::memory_order_release);
     last_ = fresh;

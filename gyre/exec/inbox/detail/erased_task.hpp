@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// erased_task: a callable on its way from an event_loop, which does not know its inbox, into an
+// inbox, which does not know the callable.
+#pragma once
+
+#include <gyre/base/move_only_function.hpp>
+#include <gyre/exec/inbox/detail/task_cell.hpp>
+
+#include <memory>
+#include <type_traits>
+#include <utility>
+
+namespace gyre::inbox::detail {
+
+/// Refers to a callable that fits cells. An inbox with cells builds it there; other inboxes store a
+/// function of it.
+class erased_task {
+ public:
+  /// `callable` is a deduced forwarding reference, and is moved from or copied at most once.
+  template <class F>
+    requires(task_cell::holds<F> && std::is_nothrow_constructible_v<std::decay_t<F>, F> &&
+             !std::is_same_v<std::decay_t<F>, erased_task>)
+  explicit erased_task(F&& callable) noexcept
+      : functions_(&functions_of<F>),
+        source_(const_cast<void*>(static_cast<const void*>(std::addressof(callable)))) {}
+
+  task_cell::erased in_cells() const noexcept { return {&functions_->in_cells, source_}; }
+  std::size_t cells() const noexcept { return functions_->in_cells.cells; }
+  /// Throws std::bad_alloc.
+  move_only_function<void()> function() const { return functions_->make_function(source_); }
+
+ private:
+  struct functions {
+    task_cell::erased::functions in_cells;
+    move_only_function<void()> (*make_function)(void* source);
+  };
+
+  template <class F>
+  static F&& forward(void* source) noexcept {
+    return static_cast<F&&>(*static_cast<std::remove_reference_t<F>*>(source));
+  }
+  template <class F>
+  static void build(void* storage, void* source) noexcept {
+    task_cell::build<std::decay_t<F>>(storage, forward<F>(source));
+  }
+  template <class F>
+  static move_only_function<void()> make_function(void* source) {
+    return move_only_function<void()>(forward<F>(source));
+  }
+  template <class F>
+  static constexpr functions functions_of{
+      {&build<F>, &task_cell::run_or_drop<std::decay_t<F>>, task_cell::cells_for<std::decay_t<F>>},
+      &make_function<F>};
+
+  const functions* functions_;
+  void* source_;
+};
+
+/// An inbox that builds an erased task in place.
+template <class Inbox>
+concept takes_erased_tasks =
+    requires(Inbox& inbox, const erased_task& task) { inbox.push_erased(task); };
+
+}  // namespace gyre::inbox::detail
