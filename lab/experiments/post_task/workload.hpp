@@ -9,6 +9,7 @@
 #include <lab/harness/timing.hpp>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <barrier>
 #include <concepts>
@@ -30,30 +31,47 @@ struct parameters {
   std::uint32_t producers = 4;
   std::uint32_t tasks = 1'000'000;  ///< by each producer
   post_task::wakeup wakeup = wakeup::coalesced;
+  std::uint32_t callable = 16;  ///< bytes of each
 };
 
 class task_results;
 
-/// The posted callable, of two words, as real callables capture them.
+/// The posted callable: the words behind the first two stand for further captures, and are written
+/// by the producer and read by the loop, as captures are.
+template <std::size_t Bytes>
 struct task {
   task_results* done;
   std::uint32_t producer;
-  std::uint32_t sequence;
+  std::array<std::uint32_t, (Bytes - 12) / 4> sequence;
 
   void operator()() const;
 };
-static_assert(sizeof(task) == 16 && std::is_trivially_copyable_v<task>);
+/// The smallest one finds the results elsewhere, as a program that has a global object would.
+template <>
+struct task<8> {
+  std::uint32_t producer;
+  std::uint32_t sequence;
+
+  static inline task_results* done = nullptr;
+
+  void operator()() const;
+};
+static_assert(sizeof(task<8>) == 8 && sizeof(task<16>) == 16 && sizeof(task<120>) == 120);
+static_assert(std::is_trivially_copyable_v<task<120>>);
 
 /// The interface of a contender: a loop that the thread of the workload constructs and destroys. A
 /// task that was posted before a stop() on the same thread is run.
 template <class Loop>
-concept contender_loop = std::constructible_from<Loop, wakeup> && requires(Loop& loop, task work) {
-  loop.run();       // runs posted tasks until stop()
-  loop.stop();      // any thread
-  loop.post(work);  // any thread
-  { loop.wakeups() } -> std::same_as<std::optional<std::uint64_t>>;  // any thread; empty if unknown
-  { Loop::can_wake_per_task } -> std::convertible_to<bool>;
-};
+concept contender_loop =
+    std::constructible_from<Loop, wakeup> && requires(Loop& loop, task<16> work) {
+      loop.run();       // runs posted tasks until stop()
+      loop.stop();      // any thread
+      loop.post(work);  // any thread; callables of every size
+      {
+        loop.wakeups()
+      } -> std::same_as<std::optional<std::uint64_t>>;  // any thread; empty if unknown
+      { Loop::can_wake_per_task } -> std::convertible_to<bool>;
+    };
 
 /// Counts the tasks that ran and checks their order, on the loop's thread; ends the round when the
 /// last task of every producer has run.
@@ -121,14 +139,32 @@ class task_results {
   std::size_t finished_ = 0;
 };
 
-inline void task::operator()() const { done->ran(producer, sequence); }
+template <std::size_t Bytes>
+void task<Bytes>::operator()() const {
+  // All words are the same, so that this is the sequence.
+  std::uint32_t all = sequence.front();
+  for (const std::uint32_t each : sequence) all &= each;
+  done->ran(producer, all);
+}
+inline void task<8>::operator()() const { done->ran(producer, sequence); }
+
+template <std::size_t Bytes>
+task<Bytes> make_task(task_results& done, std::uint32_t id, std::uint32_t sequence) {
+  if constexpr (Bytes == 8) {
+    return {id, sequence};
+  } else {
+    task<Bytes> made{&done, id, {}};
+    made.sequence.fill(sequence);
+    return made;
+  }
+}
 
 /// Posts the tasks of one producer in a round, and injects `sabotage` into the middle one.
-template <contender_loop Loop>
+template <std::size_t Bytes, contender_loop Loop>
 void produce(Loop& loop, task_results& done, std::uint32_t id, std::uint32_t tasks,
              fault sabotage) {
   const auto post = [&](std::uint32_t begin, std::uint32_t end) {
-    for (std::uint32_t i = begin; i < end; ++i) loop.post(task{&done, id, i});
+    for (std::uint32_t i = begin; i < end; ++i) loop.post(make_task<Bytes>(done, id, i));
   };
   const std::uint32_t middle = tasks / 2;
   post(0, middle);
@@ -138,11 +174,12 @@ void produce(Loop& loop, task_results& done, std::uint32_t id, std::uint32_t tas
 
 /// Two rounds on the same threads: a small one that warms up code, caches and allocators, and the
 /// timed one.
-template <contender_loop Loop>
+template <std::size_t Bytes, contender_loop Loop>
 void run(const parameters& cell, const harness_options& harness, report& result) {
   const std::uint32_t warm_up = std::max(cell.tasks / 50, 2u);
   stopwatch watch(harness.handicap);
   task_results done(cell.producers, watch);
+  if constexpr (Bytes == 8) task<8>::done = &done;
   Loop loop(cell.wakeup);
 
   std::optional<std::uint64_t> allocations_before;
@@ -159,9 +196,9 @@ void run(const parameters& cell, const harness_options& harness, report& result)
   for (std::uint32_t id = 0; id < cell.producers; ++id) {
     producers.emplace_back([&, id] {
       start.arrive_and_wait();
-      produce(loop, done, id, warm_up, fault::none);
+      produce<Bytes>(loop, done, id, warm_up, fault::none);
       start.arrive_and_wait();
-      produce(loop, done, id, cell.tasks, id == 0 ? harness.sabotage : fault::none);
+      produce<Bytes>(loop, done, id, cell.tasks, id == 0 ? harness.sabotage : fault::none);
     });
   }
   for (const std::uint32_t tasks : {warm_up, cell.tasks}) {
@@ -194,13 +231,28 @@ void run(const parameters& cell, const harness_options& harness, report& result)
   result.check("out_of_order", done.out_of_order(), 0);
 }
 
+/// The same with callables of the cell's size.
+template <contender_loop Loop>
+void run_sized(const parameters& cell, const harness_options& harness, report& result) {
+  switch (cell.callable) {
+    case 8: return run<8, Loop>(cell, harness, result);
+    case 16: return run<16, Loop>(cell, harness, result);
+    case 24: return run<24, Loop>(cell, harness, result);
+    case 32: return run<32, Loop>(cell, harness, result);
+    case 64: return run<64, Loop>(cell, harness, result);
+    case 120: return run<120, Loop>(cell, harness, result);
+    default: throw usage_error("--callable: must be 8, 16, 24, 32, 64 or 120");
+  }
+}
+
 /// The main() of a contender of this experiment.
 template <contender_loop Loop>
 int contender_main(int argc, const char* const* argv, libraries versions = {}) {
   parameters cell;
   arguments options;
   options.number("producers", cell.producers, "threads that post to the loop", 1, 1024)
-      .number("tasks", cell.tasks, "callables each of them posts", 2);
+      .number("tasks", cell.tasks, "callables each of them posts", 2)
+      .number("callable", cell.callable, "bytes of a callable: 8, 16, 24, 32, 64 or 120", 8, 120);
   constexpr const char* help = "when a producer wakes the loop";
   if constexpr (Loop::can_wake_per_task) {
     options.choice("wakeup", cell.wakeup, help,
@@ -210,7 +262,7 @@ int contender_main(int argc, const char* const* argv, libraries versions = {}) {
   }
   return lab::contender_main(argc, argv, this_contender(std::move(versions)), options,
                              [&cell](const harness_options& harness, report& result) {
-                               run<Loop>(cell, harness, result);
+                               run_sized<Loop>(cell, harness, result);
                              });
 }
 

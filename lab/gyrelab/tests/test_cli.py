@@ -105,6 +105,7 @@ def test_run_of_a_contender_that_is_not_built_says_so(lab: Lab, build: Path) -> 
 def test_ratio_is_the_slowest_against_the_best(lab: Lab, measured: Path) -> None:
     words = ["ratio", measured, "post_task", "--of", "gyre_fifo,gyre_sharded"]
     words += ["--over", "mutex,boost_lockfree,moodycamel", "--where", "wakeup=coalesced"]
+    words += ["--where", "callable=16"]
     said = lab(*words, "--min", "4")
     assert said.status == 0
     assert "geometric mean of 8 cells" in said.out
