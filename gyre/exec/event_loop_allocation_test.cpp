@@ -3,6 +3,7 @@
 // program is counted.
 #include <gyre/exec/loop.hpp>
 
+#include <gyre/base/slab.hpp>
 #include <gyre/exec/inbox/sharded.hpp>
 #include <gyre/exec/timer.hpp>
 #include <tests/support/counted_allocations.hpp>
@@ -13,6 +14,7 @@
 #include <array>
 #include <chrono>
 #include <cstddef>
+#include <functional>
 #include <vector>
 
 namespace event_loop_allocation_test {
@@ -67,6 +69,28 @@ TYPED_TEST(EventLoopAllocation, ALargeCallableComesFromTheSlab) {
 TYPED_TEST(EventLoopAllocation, PostingThroughTheBaseNeedsNone) {
   gyre::event_loop& base = this->loop_;
   EXPECT_EQ(this->allocations_of_posts([&] { base.post([this] { ++this->runs_; }); }), 0u);
+}
+
+TYPED_TEST(EventLoopAllocation, CallablesOfUpTo120BytesNeedNoBlockOfTheSlab) {
+  const auto expect_in_place = [this](auto& loop) {
+    const std::function<void()> function([this] { ++this->runs_; });
+    const std::array<std::size_t, 14> words{1};
+    const auto large = [this, words] { this->runs_ += words[0]; };
+    static_assert(sizeof(large) == 120);
+    const std::size_t before = gyre::read_slab_stats().blocks_in_use;
+    for (int i = 0; i < 100; ++i) {
+      loop.post([this, words = std::array<std::size_t, 2>{1}] { this->runs_ += words[0]; });
+      loop.post(function);
+      loop.post(std::function<void()>(function));
+      loop.post(large);
+      EXPECT_TRUE(loop.try_post(large));
+    }
+    EXPECT_EQ(gyre::read_slab_stats().blocks_in_use, before);
+    while (this->loop_.poll()) continue;
+  };
+  expect_in_place(this->loop_);
+  expect_in_place(static_cast<gyre::event_loop&>(this->loop_));
+  EXPECT_EQ(this->runs_, 1000u);
 }
 
 TYPED_TEST(EventLoopAllocation, OperationsNeedNone) {

@@ -12,9 +12,11 @@ namespace gyre {
 /// Thread-safety: every member may be called from any thread, tasks of the loop included.
 /// Errors: std::bad_alloc, and exceptions of the callable's copy or move constructor: nothing has
 /// been posted then, but an rvalue may have been moved from.
-/// Complexity: a callable of up to 24 bytes (16 through an event_loop) is stored in the inbox, a
-/// larger one in a block of the slab (base/slab.hpp). A system call is made if the loop sleeps. A
-/// thread that posts to a loop with thousands of waiting tasks may yield first (back-pressure).
+/// Complexity: gyre's own inboxes store a callable of up to 120 bytes, aligned no stricter than a
+/// pointer and with a move that cannot throw, in place, and any other in a block of the slab
+/// (base/slab.hpp); through an event_loop, the same and one virtual call. A system call is made if
+/// the loop sleeps. A thread that posts to a loop with thousands of waiting tasks may yield first
+/// (back-pressure).
 template <class Loop>
 class posting {
  public:

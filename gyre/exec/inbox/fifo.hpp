@@ -18,11 +18,14 @@
 
 namespace gyre::inbox {
 
-/// An MPSC queue of linked segments of cells; a producer claims a cell by a fetch-and-add.
+/// An MPSC queue of linked segments of cells; a producer claims a callable's cells by one
+/// fetch-and-add.
 ///
 /// Order: total.
-/// Complexity: a push is one atomic addition and one store, and one compare-and-swap per segment.
-/// 64 KiB per 2046 waiting tasks; up to 16 emptied segments are kept.
+/// Complexity: a push is one atomic addition and the stores of the callable, and one
+/// compare-and-swap per segment. 64 KiB per 2046 cells of waiting tasks: a callable of up to 24
+/// bytes takes one cell, each 32 bytes more take another one, up to 120 bytes. Up to 16 emptied
+/// segments are kept.
 ///
 /// A producer that is suspended between claiming and filling its cell delays the tasks behind it,
 /// never the producers. After: Morrison and Afek, "Fast concurrent queues for x86 processors"

@@ -358,22 +358,24 @@ TYPED_TEST(InboxWithoutMemory, StaysIntactWhenCallablesOfDifferentSizesFail) {
         [&seen, id = posted, held = witness(told), extra] { seen.push_back(id + extra.front()); });
     ++posted;
   };
-  int failures = 0;
+  // The number of failures, 0 or 1.
   const auto post_or_fail = [&](auto extra) {
     try {
       post(extra);
+      return 0;
     } catch (const std::bad_alloc&) {
-      ++failures;
+      return 1;
     }
   };
+  int failures = 0;
   for (int round = 0; round < 8; ++round) {
     for (int i = 0; i < round; ++i) post(std::array<char, 30>{});
     {
       const no_memory here;
       for (const int enough = failures + 8; failures < enough;) {
-        post_or_fail(std::array<char, 90>{});
-        post_or_fail(std::array<char, 50>{});
-        post_or_fail(std::array<char, 1>{});
+        failures += post_or_fail(std::array<char, 90>{});
+        failures += post_or_fail(std::array<char, 50>{});
+        failures += post_or_fail(std::array<char, 1>{});
       }
     }
     EXPECT_EQ(inbox.pending(), static_cast<std::size_t>(posted) - seen.size());

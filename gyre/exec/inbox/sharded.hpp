@@ -20,10 +20,11 @@ namespace gyre::inbox {
 ///
 /// Order: per producer. Tasks that a thread posts from the destructors of its thread-locals may run
 /// in any order.
-/// Complexity: a push is a look-up of the thread's shard and two plain stores, without an atomic
+/// Complexity: a push is a look-up of the thread's shard and plain stores, without an atomic
 /// read-modify-write; a thread's first push registers its shard. 64 KiB and more per producing
-/// thread; a shard is freed once its thread has ended and its tasks have run. The loop looks at
-/// every shard once per turn, so this inbox is for tens of concurrent producers, not thousands.
+/// thread, for 2046 cells as in basic_fifo; a shard is freed once its thread has ended and its
+/// tasks have run. The loop looks at every shard once per turn, so this inbox is for tens of
+/// concurrent producers, not thousands.
 ///
 /// `CellsPerSegment` is a parameter for the tests; use `sharded`.
 template <std::size_t CellsPerSegment>

@@ -38,8 +38,8 @@ class publish_consumed {
   std::size_t before_;
 };
 
-/// A block of cells with an end mark behind them, and the link to the next block. An `Alignment` above a cell's own lets a producer
-/// pack an index into the low bits of the block's address.
+/// A block of cells with an end mark behind them, and the link to the next block. An `Alignment`
+/// above a cell's own lets a producer pack an index into the low bits of the block's address.
 template <std::size_t Cells, std::size_t Alignment = alignof(task_cell)>
 struct alignas(Alignment) segment {
   static constexpr std::size_t cell_count = Cells;

@@ -102,7 +102,8 @@ class alignas(cache_line_size / 2) task_cell {
     callable.type->build(storage(), callable.source);
     thunk_.store(callable.type->call, std::memory_order_release);  // release: as above
   }
-  /// Producer: says that the segment ends here, as the next callable needs more cells than are left.
+  /// Producer: says that the segment ends here, as the next callable needs more cells than are
+  /// left.
   void mark_end() noexcept { thunk_.store(&end_of_segment, std::memory_order_release); }
 
   /// Consumer: the task that has been handed over, null if there is none yet.
