@@ -58,7 +58,7 @@ TYPED_TEST(EventLoopAllocation, ASmallCallableIsPostedWithoutOne) {
 }
 
 TYPED_TEST(EventLoopAllocation, ALargeCallableComesFromTheSlab) {
-  std::array<char, 100> large{};
+  std::array<char, 200> large{};
   EXPECT_EQ(this->allocations_of_posts([&] {
     this->loop_.post([this, large] { this->runs_ += static_cast<std::size_t>(large[0] + 1); });
   }),
@@ -87,10 +87,15 @@ TYPED_TEST(EventLoopAllocation, CallablesOfUpTo120BytesNeedNoBlockOfTheSlab) {
     }
     EXPECT_EQ(gyre::read_slab_stats().blocks_in_use, before);
     while (this->loop_.poll()) continue;
+    EXPECT_EQ(allocations_of([&] {
+                for (int i = 0; i < 1000; ++i) loop.post(large);
+                while (this->loop_.poll()) continue;
+              }),
+              0u);
   };
   expect_in_place(this->loop_);
   expect_in_place(static_cast<gyre::event_loop&>(this->loop_));
-  EXPECT_EQ(this->runs_, 1000u);
+  EXPECT_EQ(this->runs_, 2 * (500u + 4 * 1000u));
 }
 
 TYPED_TEST(EventLoopAllocation, OperationsNeedNone) {
