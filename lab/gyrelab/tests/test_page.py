@@ -95,7 +95,9 @@ def test_legend_toggles_a_contender_in_every_chart_of_the_experiment(
 
 def test_hovering_tells_the_figure_and_the_ratio(browser: Browser, page_file: Path) -> None:
     page = visit(browser, page_file)
-    point = page.locator('#post_task-wake-ups-coalesced-16-bytes path[aria-roledescription="circle"]').first
+    point = page.locator(
+        '#post_task-wake-ups-coalesced-16-bytes path[aria-roledescription="circle"]'
+    ).first
     point.scroll_into_view_if_needed()
     point.hover(force=True)
     tooltip = page.locator("#vg-tooltip-element.visible")
