@@ -221,4 +221,24 @@ TEST(FifoModel, ItsEndDestroysLargeTasksThatWereNotRun) {
   EXPECT_TRUE(checked) << checked;
 }
 
+TEST(FifoModel, AReusedSegmentShowsNoTraceOfTheTasksAndTheMarkThatItHeld) {
+  const auto checked = model::check({.preemptions = 2, .stale_reads = 1}, [] {
+    odd_fifo inbox;
+    receipts received;
+    for (int id = 0; id < 2; ++id) post_large(inbox, received, id);
+    run_until_received(inbox, received, 2);
+    // One task fills the second segment; two go where the first segment had one in two cells.
+    for (int id = 2; id < 5; ++id) post(inbox, received, id);
+    run_until_received(inbox, received, 5);
+    {
+      // One of them takes the cell that had the mark, the other one closes the segment.
+      model::thread one([&] { post(inbox, received, 5); });
+      model::thread other([&] { post(inbox, received, 6); });
+      run_until_received(inbox, received, 7);
+    }
+    for (int id = 0; id < 7; ++id) model::assert_that(received.position_of(id) < 7, "it ran");
+  });
+  EXPECT_TRUE(checked) << checked;
+}
+
 }  // namespace
