@@ -134,6 +134,8 @@ std::size_t event_loop::run_tasks() {
     if (batch_.ran() == 0) return;
     wait_strategy_.record_batch(batch_.ran());
     tasks_run_.add(batch_.ran());
+    had_tasks_ = true;
+    gate_.note_posts();
   });
   if (timed && batch_.ran() > 0) adapt_batch(now() - started);
   return batch_.ran();
@@ -197,11 +199,14 @@ inline void event_loop::wait_for_work(steady_time deadline) {
 }
 
 void event_loop::sleep_until(steady_time deadline) {
-  gate_.fall_asleep();
+  // A busy loop cannot tell its own tasks from those of others, so it finds out now and then.
+  constexpr unsigned busy_sleeps = 64;
+  const bool had_tasks = std::exchange(had_tasks_, false);
   struct awake {
     detail::sleep_gate& gate;
-    ~awake() { gate.wake_up(); }
-  } const afterwards{gate_};
+    bool busy;
+    ~awake() { gate.wake_up(busy); }
+  } const afterwards{gate_, gate_.fall_asleep() && had_tasks && ++busy_sleeps_ % busy_sleeps != 0};
   // Looked at once more: a task posted before the fence is seen here, a later one wakes the loop.
   if (has_tasks() || stopped()) return;
   sleeps_.add(1);
@@ -272,7 +277,9 @@ void event_loop::guard(Work&& work, Count&& count) {
   count();
 }
 
-void event_loop::wake() noexcept {
+void event_loop::wake_unless_awake() noexcept {
+  const bool must_wake = in_loop_thread() ? gate_.must_wake_own_thread() : gate_.must_wake();
+  if (!must_wake) return;
   // relaxed: a statistic.
   wakeups_.fetch_add(1, std::memory_order_relaxed);
   poller_->wake();

@@ -170,7 +170,8 @@ class event_loop : public executor, public timer_service, public posting<event_l
   std::optional<inbox_slot> try_take_slot() noexcept;
   // After a push.
   void wake_if_asleep() noexcept {
-    if (gate_.must_wake()) wake();
+    if (!gate_.is_busy()) [[unlikely]]
+      wake_unless_awake();
   }
   // For an operation that the inbox had no memory for; its slot stays taken.
   [[gnu::noinline, gnu::cold]] void push_without_memory(operation& op) noexcept;
@@ -212,7 +213,7 @@ class event_loop : public executor, public timer_service, public posting<event_l
   void release_slot() noexcept { waiting_.fetch_sub(1, std::memory_order_relaxed); }
   template <class Work, class Count>
   void guard(Work&& work, Count&& count);
-  [[gnu::noinline]] void wake() noexcept;
+  [[gnu::noinline]] void wake_unless_awake() noexcept;
   void start_delayed(steady_time deadline, move_only_function<void()> task);
 
   // One for the library and its users, also if those hide their symbols.
@@ -233,6 +234,8 @@ class event_loop : public executor, public timer_service, public posting<event_l
   std::optional<steady_time> looked_for_io_;  // in this turn, at that time
   intrusive_list<delayed_task> delayed_;
   std::size_t batch_size_;
+  bool had_tasks_ = false;  // since the last sleep
+  unsigned busy_sleeps_ = 0;
   inbox::batch batch_{0};
   intrusive_queue<operation> drained_;  // operations of unstored_, in the loop's hands
   bool inbox_first_ = false;            // whether the last batch of both began with the inbox

@@ -14,42 +14,77 @@ namespace gyre::detail {
 /// tasks once more, then waits (or not), then wake_up().
 ///
 /// Each side writes one location and then reads the other's (Dekker), so neither side's store and
-/// load may be exchanged. The producer has the light fence, as it passes with every task; the loop,
-/// which enters the kernel anyway, the heavy one. must_wake() is true for one of several producers.
+/// load may be exchanged. In a loop to which no other thread posts, each side has a full fence. One
+/// that others post to is busy: producers have the light fence, as it passes with every task, and
+/// the loop's next sleep has the heavy one, after which no producer takes the loop for busy any
+/// more. The loop's own tasks need no fence. must_wake() is true for one of several producers.
 ///
-/// | state | fall_asleep() | must_wake() | wake_up() |
-/// |---|---|---|---|
-/// | awake | asleep | false | awake |
-/// | asleep | - | awake, true once | awake |
-/// | always | always | true | always |
+/// | state | fall_asleep() | must_wake() | note_posts() | wake_up() |
+/// |---|---|---|---|---|
+/// | awake | asleep, full fence | false, full fence | busy, if others have posted | - |
+/// | busy | asleep, heavy fence | false, light fence | busy | - |
+/// | asleep | - | awake, true once | - | busy if others have posted or it says so, else awake |
+/// | always | always | true | always | always |
 class sleep_gate {
  public:
   /// With `always`, every must_wake() is true: one wake-up per task, as in the published report.
   explicit sleep_gate(bool always) noexcept : state_(always ? state::always : state::awake) {}
 
-  bool must_wake() noexcept {
+  /// Whether the loop is busy, so that must_wake() would be false.
+  bool is_busy() noexcept {
     asymmetric_light_fence();
-    // relaxed: ordered by the fences.
-    if (state_.load(std::memory_order_relaxed) == state::awake) [[likely]]
-      return false;
-    return must_wake_sleeper();
+    // relaxed, as below: ordered by the fences.
+    return state_.load(std::memory_order_relaxed) == state::busy;
+  }
+  /// For threads other than the loop's.
+  bool must_wake() noexcept {
+    if (is_busy()) return false;
+    full_fence();
+    // A load first, as the line is shared.
+    if (!others_post_.load(std::memory_order_relaxed)) {
+      others_post_.store(true, std::memory_order_relaxed);
+    }
+    return must_wake_own_thread();
+  }
+  /// For the loop's thread: true only in a signal handler that interrupts the falling asleep.
+  bool must_wake_own_thread() noexcept {
+    const state seen = state_.load(std::memory_order_relaxed);
+    return seen != state::awake && seen != state::busy && must_wake_sleeper();
   }
 
-  void fall_asleep() noexcept {
-    if (state_.load(std::memory_order_relaxed) == state::always) return;
+  /// Loop, awake: for after a batch of tasks.
+  void note_posts() noexcept {
+    if (others_have_posted() && state_.load(std::memory_order_relaxed) == state::awake) {
+      state_.store(state::busy, std::memory_order_relaxed);
+    }
+  }
+  /// Whether the loop was busy.
+  bool fall_asleep() noexcept {
+    // Only the loop makes itself busy, so it cannot read a stale value here.
+    const state before = state_.load(std::memory_order_relaxed);
+    if (before == state::always) return false;
     state_.store(state::asleep, std::memory_order_relaxed);
-    asymmetric_heavy_fence();
+    before == state::busy ? asymmetric_heavy_fence() : full_fence();
+    return before == state::busy;
   }
-
-  void wake_up() noexcept {
+  /// With `busy`, other threads are expected to post as before.
+  void wake_up(bool busy = false) noexcept {
     if (state_.load(std::memory_order_relaxed) == state::always) return;
+    if (others_have_posted()) busy = true;
     // relaxed: a producer that still reads `asleep` wakes once too often, which costs a turn.
-    state_.store(state::awake, std::memory_order_relaxed);
+    state_.store(busy ? state::busy : state::awake, std::memory_order_relaxed);
   }
 
  private:
-  enum class state : std::uint32_t { awake, asleep, always };
+  enum class state : std::uint32_t { awake, busy, asleep, always };
 
+  // Since it was asked last.
+  bool others_have_posted() noexcept {
+    if (!others_post_.load(std::memory_order_relaxed)) [[likely]]
+      return false;
+    others_post_.store(false, std::memory_order_relaxed);
+    return true;
+  }
   bool must_wake_sleeper() noexcept {
     state expected = state::asleep;
     // relaxed: only one producer may succeed; the wake-up itself orders the rest.
@@ -59,6 +94,7 @@ class sleep_gate {
   }
 
   gyre::detail::atomic<state> state_;
+  gyre::detail::atomic<bool> others_post_{false};  // noted while the loop is not busy
 };
 
 }  // namespace gyre::detail

@@ -2,8 +2,9 @@
 //
 // Model tests of the sleep protocol: no wake-up is lost, and none is sent needlessly.
 //
-// Each of these mutations, tried by hand, makes a test fail: the light fence is omitted; the heavy
-// fence is omitted; a load replaces the compare-exchange.
+// Each of these mutations, tried by hand, makes a test fail: the light fence is omitted; a
+// producer's full fence is omitted; the loop's heavy fence is omitted, or its full fence; the loop
+// has a full fence where it was busy; a load replaces the compare-exchange.
 #include <gyre/exec/detail/sleep_gate.hpp>
 
 #include <gyre/base/atomic.hpp>
@@ -25,7 +26,14 @@ struct sleeper {
 
   void post(std::size_t producer) {
     tasks[producer].store(true, std::memory_order_release);
-    if (!gate.must_wake()) return;
+    wake(gate.must_wake());
+  }
+  void post_from_own_thread(std::size_t producer) {
+    tasks[producer].store(true, std::memory_order_release);
+    wake(gate.must_wake_own_thread());
+  }
+  void wake(bool needed) {
+    if (!needed) return;
     wakes.fetch_add(1, std::memory_order_relaxed);
     poller.wake();
   }
@@ -42,22 +50,24 @@ struct sleeper {
       each.store(false, std::memory_order_relaxed);
       ++ran;
     }
+    if (ran > 0) gate.note_posts();
     return ran;
   }
   void run(int expected) {
     for (int ran = run_tasks(); ran < expected; ran += run_tasks()) {
       ++naps;
-      gate.fall_asleep();
+      const bool was_busy = gate.fall_asleep();
       if (!ready()) poller.wait();
-      gate.wake_up();
+      gate.wake_up(was_busy && stays_busy);
     }
   }
 
   sleep_gate gate;
   model::event poller;
-  std::array<gyre::detail::atomic<bool>, 2> tasks{};
+  std::array<gyre::detail::atomic<bool>, 3> tasks{};
   gyre::detail::atomic<int> wakes{0};
   int naps = 0;
+  bool stays_busy = false;
 };
 
 TEST(SleepGateModel, NoPostIsSleptThrough) {
@@ -69,6 +79,35 @@ TEST(SleepGateModel, NoPostIsSleptThrough) {
   });
   EXPECT_TRUE(checked) << checked;
   EXPECT_TRUE(checked.exhaustive);
+}
+
+TEST(SleepGateModel, NoPostIsSleptThroughByALoopThatIsBusyNowAndThen) {
+  for (const bool stays_busy : {false, true}) {
+    const auto checked = model::check({.preemptions = 2}, [=] {
+      sleeper loop(false);
+      loop.stays_busy = stays_busy;
+      model::thread producer([&] {
+        loop.post(0);
+        loop.post(1);
+        loop.post(2);
+      });
+      loop.run(3);
+      producer.join();
+    });
+    EXPECT_TRUE(checked) << checked;
+  }
+}
+
+TEST(SleepGateModel, TheLoopsOwnPostsNeedNoFence) {
+  const auto checked = model::check({.preemptions = model::unlimited}, [] {
+    sleeper loop(false);
+    loop.post_from_own_thread(1);
+    model::thread producer([&] { loop.post(0); });
+    loop.run(2);
+    producer.join();
+    model::assert_that(loop.wakes.load(std::memory_order_relaxed) <= 1, "none for its own");
+  });
+  EXPECT_TRUE(checked) << checked;
 }
 
 TEST(SleepGateModel, ProducersTogetherWakeOncePerNap) {

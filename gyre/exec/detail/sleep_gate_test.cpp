@@ -53,6 +53,38 @@ TEST(SleepGate, AsksOneOfManyThreads) {
   }
 }
 
+TEST(SleepGate, IsBusyWhileOtherThreadsPost) {
+  sleep_gate gate(false);
+  gate.note_posts();
+  EXPECT_FALSE(gate.is_busy());
+  EXPECT_FALSE(gate.must_wake());
+  gate.note_posts();
+  EXPECT_TRUE(gate.is_busy());
+  EXPECT_TRUE(gate.fall_asleep());
+  EXPECT_FALSE(gate.is_busy());
+  gate.wake_up(true);
+  EXPECT_TRUE(gate.is_busy());
+  EXPECT_TRUE(gate.fall_asleep());
+  gate.wake_up();
+  EXPECT_FALSE(gate.is_busy());
+  EXPECT_FALSE(gate.fall_asleep());
+  EXPECT_TRUE(gate.must_wake());
+  gate.wake_up();
+  EXPECT_TRUE(gate.is_busy()) << "another thread has woken it";
+}
+
+TEST(SleepGate, IsNotBusyWithItsOwnThreadsPosts) {
+  sleep_gate gate(false);
+  EXPECT_FALSE(gate.must_wake_own_thread());
+  gate.note_posts();
+  EXPECT_FALSE(gate.is_busy());
+  EXPECT_FALSE(gate.fall_asleep());
+  EXPECT_TRUE(gate.must_wake_own_thread()) << "a signal handler's, which calls stop()";
+  EXPECT_FALSE(gate.must_wake_own_thread());
+  gate.wake_up();
+  EXPECT_FALSE(gate.is_busy());
+}
+
 TEST(SleepGate, ThatAlwaysWakesAsksEveryTime) {
   sleep_gate gate(true);
   EXPECT_TRUE(gate.must_wake());
@@ -83,10 +115,11 @@ TEST(SleepGate, LosesNoWakeUp) {
   });
   for (int round = 1; round <= rounds; ++round) {
     while (posted.load(std::memory_order_acquire) != round) {
-      gate.fall_asleep();
+      const bool was_busy = gate.fall_asleep();
       if (posted.load(std::memory_order_acquire) != round) sleeper.acquire();
-      gate.wake_up();
+      gate.wake_up(was_busy && round % 3 != 0);
     }
+    gate.note_posts();
     taken.store(round, std::memory_order_release);
   }
   producer.join();

@@ -15,8 +15,8 @@ class event_loop;
 
 namespace gyre::detail {
 
-/// Falling asleep costs a heavy fence, and waking up far more. Each mechanism below spends a little
-/// time awake where that has paid recently:
+/// Falling asleep may cost a heavy fence, and waking up far more. Each mechanism below spends a
+/// little time awake where that has paid recently:
 ///
 /// | mechanism | runs when | ends when |
 /// |---|---|---|
