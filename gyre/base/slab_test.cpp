@@ -3,6 +3,7 @@
 // Tests of the per-thread slab: the reuse of blocks, and bounds on the memory that it keeps.
 #include <gyre/base/detail/slab_class.hpp>
 #include <gyre/base/detail/slab_heap.hpp>
+#include <gyre/base/detail/slab_object.hpp>
 #include <gyre/base/slab.hpp>
 
 #include <gmock/gmock.h>
@@ -12,9 +13,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <memory>
 #include <set>
 #include <thread>
 #include <vector>
@@ -85,6 +89,31 @@ TEST_F(Slab, EverySizeIsAlignedAndDisjoint) {
     })) << bytes;
     slab_deallocate(data, bytes);
   }
+}
+
+// 64-byte aligned, as are slabs and all classes that are multiples of 64.
+template <std::size_t Bytes>
+struct alignas(64) lines : gyre::detail::slab_object {
+  std::array<std::byte, Bytes> bytes;
+};
+
+template <std::size_t Bytes>
+void expect_aligned_blocks(bool from_slab) {
+  const std::size_t before = read_slab_stats().blocks_in_use;
+  std::vector<std::unique_ptr<lines<Bytes>>> all(100);
+  for (auto& each : all) {
+    each = std::make_unique<lines<Bytes>>();
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(each.get()) % 64, 0u) << Bytes;
+  }
+  EXPECT_EQ(read_slab_stats().blocks_in_use - before, from_slab ? all.size() : 0u) << Bytes;
+}
+
+TEST_F(Slab, ObjectsOfWholeCacheLinesAreAlignedToThem) {
+  expect_aligned_blocks<64>(true);
+  expect_aligned_blocks<256>(true);
+  expect_aligned_blocks<448>(true);
+  expect_aligned_blocks<4096>(true);
+  expect_aligned_blocks<8192>(false);
 }
 
 TEST_F(Slab, NullIsIgnored) { slab_deallocate(nullptr, 16); }

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tests that a tcp_client connects eventually, whichever allocation fails meanwhile, and needs no
-// memory to end; and that a server survives a lack of memory for its peers' bytes.
+// memory to end; that a server survives a lack of memory for its peers' bytes; and of the memory of
+// an idle connection.
 #include <gyre/net/tcp_client.hpp>
 
+#include <gyre/base/slab.hpp>
 #include <gyre/exec/sync_wait.hpp>
 #include <gyre/net/callback_test_support.hpp>
 #include <gyre/net/framing.hpp>
@@ -12,8 +14,12 @@
 #include <gyre/task/as_expected.hpp>
 #include <gyre/task/spawn.hpp>
 #include <tests/support/full_inbox.hpp>
+#include <tests/support/socket_pairs.hpp>
 
 #include <gtest/gtest.h>
+
+#include <malloc.h>
+#include <sys/socket.h>
 
 #include <algorithm>
 #include <cstddef>
@@ -23,19 +29,26 @@
 #include <optional>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 namespace {
 
 long allocations_before_failure = -1;  // negative: none fails
+std::size_t bytes_allocated = 0;       // and not released
 
 // Both functions are out of line: otherwise GCC inlines new and delete and finds aligned_alloc and
 // free.
 [[gnu::noinline]] void* allocate(std::size_t size, std::size_t alignment) noexcept {
   if (allocations_before_failure >= 0 && allocations_before_failure-- == 0) return nullptr;
   const std::size_t parts = (std::max<std::size_t>(size, 1) + alignment - 1) / alignment;
-  return std::aligned_alloc(alignment, parts * alignment);
+  void* const memory = std::aligned_alloc(alignment, parts * alignment);
+  bytes_allocated += ::malloc_usable_size(memory);
+  return memory;
 }
-[[gnu::noinline]] void release(void* memory) noexcept { std::free(memory); }
+[[gnu::noinline]] void release(void* memory) noexcept {
+  bytes_allocated -= ::malloc_usable_size(memory);
+  std::free(memory);
+}
 
 void* allocate_or_throw(std::size_t size, std::size_t alignment) {
   if (void* const memory = allocate(size, alignment)) return memory;
@@ -99,6 +112,37 @@ TEST(TcpClientWithoutMemory, ConnectsInTheEnd) {
       allocations_before_failure = -1;
     }
   }
+}
+
+// A block of the slab, without the loss of aligned operator new. The loop's tables grow by doubling.
+TEST(IdleConnection, TakesLittleMemory) {
+  gyre::loop loop;
+  tcp_server server(loop);
+  std::size_t echoed = 0;
+  server.on_message([&](tcp_connection& from, gyre::io::input& in) {
+    from.send(in.bytes());
+    in.consume_all();
+    ++echoed;
+  });
+  server.start();
+  std::vector<gyre::unique_fd> clients;
+  const auto add = [&](std::size_t count) {
+    for (std::size_t i = 0; i < count; ++i) {
+      auto [left, right] = gyre::test::unix_pair();
+      ASSERT_EQ(::send(right.get(), "x", 1, MSG_NOSIGNAL), 1);
+      clients.push_back(std::move(right));
+      server.adopt(std::move(left));
+    }
+    turn_until(loop, [&] { return echoed == clients.size(); });
+  };
+  clients.reserve(300);
+  add(130);  // the tables have room for 256
+  const std::size_t allocated = bytes_allocated;
+  const std::size_t blocks = gyre::read_slab_stats().blocks_in_use;
+  const std::size_t connections = 120;
+  add(connections);
+  EXPECT_LE(bytes_allocated, allocated + 16 * connections);
+  EXPECT_EQ(gyre::read_slab_stats().blocks_in_use, blocks + connections);
 }
 
 TEST(TcpClientWithoutMemory, IsClosedByItsLoopAllTheSame) {

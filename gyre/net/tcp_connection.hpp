@@ -8,6 +8,7 @@
 #pragma once
 
 #include <gyre/base/detail/flag_set.hpp>
+#include <gyre/base/detail/slab_object.hpp>
 #include <gyre/base/intrusive_list.hpp>
 #include <gyre/base/move_only_function.hpp>
 #include <gyre/base/operation.hpp>
@@ -79,10 +80,10 @@ struct connection_metrics {
 /// Lifetime: owned by its server or client; valid from the call of on_connection until on_close
 /// returns.
 /// Errors: given to on_close; members that throw say so.
-/// Complexity: 256 bytes, and 512 bytes more from the first time that output or an incomplete
-/// message waits, or with an idle timeout of its own. It receives into memory of the loop, so that
-/// an idle connection holds no buffer.
-class alignas(64) tcp_connection : private io::handle {
+/// Complexity: 256 bytes of the slab, and 512 bytes more from the first time that output or an
+/// incomplete message waits, or with an idle timeout of its own. It receives into memory of the
+/// loop, so that an idle connection holds no buffer.
+class alignas(64) tcp_connection : private io::handle, private gyre::detail::slab_object {
  public:
   tcp_connection(const tcp_connection&) = delete;
   tcp_connection& operator=(const tcp_connection&) = delete;

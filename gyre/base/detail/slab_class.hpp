@@ -17,6 +17,15 @@ inline constexpr std::array<std::uint16_t, 22> slab_class_bytes{
     256, 320, 384, 512, 640, 768, 1024, 1536, 2048, 3072, 4096};
 inline constexpr std::size_t slab_class_count = slab_class_bytes.size();
 static_assert(slab_class_bytes.back() == slab_max_bytes);
+// Slabs begin with a cache line, so the blocks of a class of whole lines are aligned to lines, and
+// whatever consists of whole lines gets such a class.
+static_assert([] {
+  for (std::size_t bytes = 64, found = 0; bytes <= slab_max_bytes; bytes += 64) {
+    while (slab_class_bytes[found] < bytes) ++found;
+    if (slab_class_bytes[found] % 64 != 0) return false;
+  }
+  return true;
+}());
 
 /// The smallest class that holds `bytes`, which is at most slab_max_bytes.
 inline std::size_t slab_class_of(std::size_t bytes) noexcept {

@@ -2,6 +2,7 @@
 // slab_object, slab_frame, short_lived_object: bases of what is allocated from the slab.
 #pragma once
 
+#include <gyre/base/cache_line.hpp>
 #include <gyre/base/detail/slab_class.hpp>
 #include <gyre/base/slab.hpp>
 
@@ -22,11 +23,19 @@ struct slab_object {
   static void operator delete(void*, void*) noexcept {}
   // For over-aligned classes.
   static void* operator new(std::size_t bytes, std::align_val_t alignment) {
-    return ::operator new(bytes, alignment);
+    return fits_lines(bytes, alignment) ? slab_allocate(bytes) : ::operator new(bytes, alignment);
   }
   static void operator delete(void* memory, std::size_t bytes,
                               std::align_val_t alignment) noexcept {
+    if (fits_lines(bytes, alignment)) return slab_deallocate(memory, bytes);
     ::operator delete(memory, bytes, alignment);
+  }
+
+ private:
+  // Blocks for whole cache lines begin with one.
+  static constexpr bool fits_lines(std::size_t bytes, std::align_val_t alignment) noexcept {
+    return static_cast<std::size_t>(alignment) <= cache_line_size && bytes % cache_line_size == 0 &&
+           bytes <= slab_max_bytes;
   }
 };
 
