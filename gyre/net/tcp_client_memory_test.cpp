@@ -114,7 +114,7 @@ TEST(TcpClientWithoutMemory, ConnectsInTheEnd) {
   }
 }
 
-// A block of the slab, without the loss of aligned operator new. The loop's tables grow by doubling.
+// A block of the slab, without the loss of aligned operator new; the loop's tables have room.
 TEST(IdleConnection, TakesLittleMemory) {
   gyre::loop loop;
   tcp_server server(loop);
