@@ -2,7 +2,10 @@
 """Paths in the repository; tests move each of them by an environment variable."""
 
 import os
+import tempfile
 from pathlib import Path
+
+from gyrelab.errors import UsageProblem
 
 ROOT = Path(__file__).resolve().parents[2]
 SCHEMAS = ROOT / "lab" / "schema"
@@ -30,3 +33,21 @@ def shown(path: Path) -> str:
         return str(path.resolve().relative_to(Path.cwd()))
     except ValueError:
         return str(path)
+
+
+def check_writable(file: Path) -> None:
+    """Makes the folder of `file`; a UsageProblem when the file could not be written there."""
+    if file.is_dir():
+        raise UsageProblem(f"{shown(file)}: is a folder; name a file in it")
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=file.parent):
+            pass
+        if file.exists():
+            with file.open("ab"):
+                pass
+    except FileExistsError as error:
+        problem = f"{shown(file)}: cannot write: {shown(file.parent)} is not a folder"
+        raise UsageProblem(problem) from error
+    except OSError as error:
+        raise UsageProblem(f"{shown(file)}: cannot write: {error.strerror}") from error

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import stats
 
 CONFIDENCE = 0.95
 RESAMPLES = 4000
@@ -162,6 +161,8 @@ def welch(first: Sequence[float], second: Sequence[float]) -> tuple[float, float
     total = sum(part for part, _ in parts)
     if total == 0.0:
         return difference, 0.0 if difference else 1.0
+    from scipy import stats  # loads for most of a second, for comparisons of files only
+
     freedom = total**2 / sum(part**2 / (kept - 1) for part, kept in parts)
     return difference, float(2 * stats.t.sf(abs(difference) / math.sqrt(total), freedom))
 

@@ -2,10 +2,15 @@
 """The command line: its answers, exit statuses, and hints for mistakes."""
 
 import json
+import os
+import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
+from gyrelab import paths
 from gyrelab.tests import fakes, synthetic
 from gyrelab.tests.conftest import Lab
 
@@ -26,6 +31,18 @@ def measured(tmp_path: Path) -> Path:
         (["run", "--grid", "quik"], "no grid 'quik': did you mean 'quick'?"),
         (["run", "--contenders", "muttex"], "no contender 'muttex': did you mean 'mutex'?"),
         (["run", "--gird", "quick"], "--grid"),
+        (["run", "--contenders", ","], "--contenders ',' names nothing: write NAME[,NAME]"),
+        (["run", "--contenders", ""], "--contenders '' names nothing"),
+        (["ratio", "FILE", "hop", "--of", ",", "--over", "asio"], "--of ',' names nothing"),
+        (
+            ["ratio", "FILE", "hop", "--of", "mutex", "--over", "asio", "--where", "form=,"],
+            "--where form= ',' names nothing",
+        ),
+        (
+            ["report", "FILE", "-o", "/dev/null/page.html"],
+            "cannot write: /dev/null is not a folder",
+        ),
+        (["report", "FILE", "-o", "/"], "is a folder; name a file in it"),
         (["run", "--rounds", "none"], "--rounds"),
         (["ratio", "FILE"], "Missing argument"),
         (
@@ -74,6 +91,37 @@ def test_damaged_result_file_is_told(lab: Lab, tmp_path: Path) -> None:
     said = lab("report", tmp_path / "bad.json")
     assert said.status == 2
     assert "bad.json: $: 'grid' is a required property" in said.err
+
+
+def test_result_that_cannot_be_written_is_told_before_the_first_run(
+    lab: Lab, build: Path, tmp_path: Path
+) -> None:
+    file = fakes.make(build, "timers", "gyre")
+    (tmp_path / "file").touch()
+    for out in (tmp_path / "file" / "r.json", tmp_path):
+        said = lab("run", "timers", "--grid", "smoke", "--out", out)
+        assert (said.status, said.err.strip().count("\n")) == (2, 1)  # the first: not built
+        assert f"lab: {paths.shown(out)}: " in said.err
+    assert not file.with_name("gyre.runs").exists()
+
+
+def test_version_names_the_release_and_the_commit(lab: Lab) -> None:
+    said = lab("--version")
+    assert said.status == 0
+    assert re.fullmatch(r"gyre lab \d+\.\d+\.\d+, commit [0-9a-f]+( with changes)?\n", said.out)
+
+
+def test_help_loads_no_package_that_takes_long() -> None:
+    code = "import sys; sys.argv = ['lab', '--help']\nfrom gyrelab import cli\ntry:\n  cli.main()\n"
+    code += "finally:\n  print('LOADED', *sys.modules)"
+    environment = {**os.environ, "PYTHONPATH": str(paths.ROOT / "lab")}
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
+    )
+    usage, _, loaded = done.stdout.partition("LOADED")
+    assert "compare" in usage
+    heavy = {"numpy", "scipy", "altair", "vl_convert", "jsonschema", "jinja2", "gyrelab.commands"}
+    assert not heavy & set(loaded.split())
 
 
 def test_list_tells_what_is_built(lab: Lab, build: Path) -> None:

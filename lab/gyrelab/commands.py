@@ -1,0 +1,286 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The commands of the command line: each calls the modules and prints their results.
+
+Modules that load large packages (altair, scipy.stats) are imported where they are used.
+"""
+
+import os
+import tempfile
+from pathlib import Path
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from gyrelab import cells, comparison, experiments, paths, regressions, results, runner
+from gyrelab.cells import Value
+from gyrelab.errors import LabError, UsageProblem, did_you_mean, pick
+from gyrelab.experiments import GRIDS, Experiment
+from gyrelab.figures import figure
+from gyrelab.progress import ProgressView
+
+console = Console(highlight=False)
+warnings = Console(stderr=True, highlight=False)
+
+
+def list_experiments(build: Path) -> None:
+    """Prints the experiments, their contenders and grids, and which programs are built."""
+    for experiment in experiments.load_all().values():
+        console.print(f"\n[bold]{experiment.name}[/]  {experiment.question}")
+        table = Table(box=None, padding=(0, 2, 0, 2), show_header=False)
+        for _ in ("name", "built"):
+            table.add_column(no_wrap=True, min_width=14)
+        table.add_column(no_wrap=True, overflow="ellipsis")
+        for each in experiment.contenders:
+            built = os.access(experiment.program(each.name, build), os.X_OK)
+            table.add_row(each.name, "" if built else "[yellow]not built[/]", each.about)
+        console.print(table)
+        grids = (f"{g.name} {len(g.cells)} cells × {g.rounds}" for g in experiment.grids.values())
+        console.print(f"  [dim]{', '.join(grids)} rounds[/]")
+
+
+def run(
+    names: list[str],
+    grid: str,
+    contenders: str | None,
+    out: Path | None,
+    rounds: int | None,
+    seed: int,
+    fresh: bool,
+    strict: bool,
+    build: Path,
+) -> None:
+    """Measures."""
+    pick(grid, GRIDS, "grid")
+    wanted = [] if contenders is None else _names("--contenders", contenders)
+    parts = runner.choose(_experiments(names), grid, wanted, build, rounds)
+    for part in parts:
+        if part.not_built:
+            warnings.print(
+                f"[yellow]not built:[/] {part.experiment.name}: {', '.join(part.not_built)}"
+            )
+    target = out or _resumable(grid, parts, fresh) or runner.default_out(grid)
+    paths.check_writable(target)
+    measured = _measure(parts, grid, target, seed, fresh)
+    console.print(f"results: {paths.shown(target)}")
+    if _print_failures(measured) and strict:
+        raise typer.Exit(1)
+
+
+def _measure(
+    parts: list[runner.Part], grid: str, target: Path, seed: int, fresh: bool
+) -> results.Results:
+    record = runner.open_journal(target, grid, parts, seed, fresh)
+    total = len(runner.plan(parts, seed))
+    try:
+        with ProgressView(console) as view:
+            return runner.measure(parts, record, view)
+    except KeyboardInterrupt:
+        kept = len(record.document["runs"])
+        warnings.print(
+            f"interrupted: {kept} of {total} runs are kept; repeat the command to resume"
+        )
+        raise typer.Exit(130) from None
+
+
+def _resumable(grid: str, parts: list[runner.Part], fresh: bool) -> Path | None:
+    return None if fresh else runner.unfinished(paths.results(), runner.fingerprint(grid, parts))
+
+
+def _print_failures(measured: results.Results) -> bool:
+    failures = [run for name in measured.experiments for run in measured.failures(name)]
+    if failures:
+        names = sorted({f"{run['experiment']}/{run['contender']}" for run in failures})
+        warnings.print(f"[red]{len(failures)} runs failed:[/] {', '.join(names)}")
+    return bool(failures)
+
+
+def ratio(
+    file: Path,
+    experiment: str,
+    of: str,
+    over: str,
+    minimum: float | None,
+    where: list[str],
+    metric: str | None,
+) -> None:
+    """Prints the ratio of the slowest of `of` to the best of `over`, by cell and over all."""
+    measured = results.load(file)
+    subject = _measured_experiment(measured, experiment)
+    ours, theirs = _names("--of", of), _names("--over", over)
+    for name in (*ours, *theirs):
+        subject.contender(name)
+        if name not in measured.contenders(subject.name):
+            built = (
+                "was not built" if name in measured.not_built(subject.name) else "was not measured"
+            )
+            warnings.print(f"[yellow]{name} {built} in {measured.name}[/]")
+    chosen = _where(subject, where)
+    found = comparison.compare(
+        measured, subject.name, subject.find_metric(metric), ours, theirs, chosen
+    )
+    for gap in found.gaps[:8]:
+        warnings.print(f"[yellow]left out:[/] {gap}")
+    if len(found.gaps) > 8:
+        warnings.print(f"[yellow]left out:[/] … and {len(found.gaps) - 8} more")
+    if found.ratio is None:
+        raise LabError("no cell has figures for both --of and --over, so there is no ratio")
+    table = Table(box=None, header_style="dim", padding=(0, 1, 0, 0))
+    for title in ("cell", "slowest", "best", "ratio", "95 % interval"):
+        table.add_column(title)
+    for each in found.cells:
+        noisy = "  too noisy" if each.ratio.too_noisy else ""
+        table.add_row(
+            cells.key(each.cell),
+            each.slowest,
+            each.best,
+            f"{each.ratio.value:.3f}",
+            f"{each.ratio.low:.3f} to {each.ratio.high:.3f}{noisy}",
+        )
+    console.print(table)
+    console.print(
+        f"{of} over {over}: [bold]{found.ratio.value:.3f}[/] "
+        f"({found.ratio.low:.3f} to {found.ratio.high:.3f}), geometric mean of {len(found.cells)} cells"
+    )
+    if minimum is not None and found.ratio.value < minimum:
+        warnings.print(f"[red]below {minimum:g}[/]")
+        raise typer.Exit(1)
+
+
+def report(files: list[Path], out: Path) -> None:
+    """Writes the report."""
+    from gyrelab import report as page
+
+    paths.check_writable(out)
+    chosen: dict[str, results.Results] = {}
+    for path in files or [results.newest()]:
+        measured = results.load(path)
+        if not measured.complete:
+            warnings.print(
+                f"[yellow]{measured.name} was interrupted; the report covers the finished runs[/]"
+            )
+        chosen |= dict.fromkeys(measured.experiments, measured)
+    try:
+        written = page.write(chosen, out)
+    except OSError as error:
+        raise UsageProblem(f"{paths.shown(out)}: cannot write: {error.strerror}") from error
+    console.print(f"report: {paths.shown(written)}")
+
+
+def compare(before: Path, after: Path, tolerance: float, relative_to: str | None) -> None:
+    """Prints the changes between two result files beyond noise."""
+    old, new = results.load(before), results.load(after)
+    if relative_to is not None:
+        known = dict.fromkeys(c for each in new.experiments for c in new.contenders(each))
+        pick(relative_to, known, f"contender in {new.name}")
+    _warn_about_machines(old, new)
+    changes, left_out = regressions.compare(old, new, relative_to)
+    for line in left_out[:5]:
+        warnings.print(f"[yellow]left out:[/] {line}")
+    if len(left_out) > 5:
+        warnings.print(f"[yellow]left out:[/] … and {len(left_out) - 5} more")
+    if not changes:
+        raise UsageProblem(f"{old.name} and {new.name} have no contender and cell in common")
+    worse = regressions.regressions(changes, tolerance / 100)
+    better = [change for change in changes if change.certain and change.worse < 1 - tolerance / 100]
+    for change in sorted(better, key=lambda change: change.worse):
+        console.print(f"[green]better[/] {_change(change)}")
+    for change in worse:
+        console.print(f"[red]worse[/]  {_change(change)}")
+    console.print(
+        f"{len(changes)} compared: {len(better)} better, {len(worse)} worse, the rest within noise"
+    )
+    if worse:
+        raise typer.Exit(1)
+
+
+def _change(change: regressions.Change) -> str:
+    return f"{change.place}: {figure(change.before)} → {figure(change.after)} ({change.worse - 1:+.1%})"
+
+
+def _warn_about_machines(old: results.Results, new: results.Results) -> None:
+    for fact in ("processor", "cores", "kernel", "governor"):
+        one, two = (each.document["machine"][fact] for each in (old, new))
+        if one != two:
+            warnings.print(f"[yellow]{fact} differs:[/] {one} before, {two} after")
+
+
+def examine_machine() -> None:
+    """Prints whether the machine is quiet enough to measure."""
+    from gyrelab import doctor
+
+    with console.status("measuring noise"):
+        findings = doctor.examine()
+    marks = {doctor.GOOD: "[green]✓[/]", doctor.FAIR: "[yellow]~[/]", doctor.POOR: "[red]✗[/]"}
+    for each in findings:
+        console.print(f"{marks[each.state]} [bold]{each.subject}[/]: {each.found}", soft_wrap=True)
+        if each.advice:
+            console.print(f"    {each.advice}", style="dim", soft_wrap=True)
+    poor = [each.subject for each in findings if each.state == doctor.POOR]
+    if poor:
+        console.print(f"this machine is not fit to measure: {', '.join(poor)}")
+        raise typer.Exit(1)
+    console.print("ready to measure")
+
+
+def test_the_lab(small: bool, full: bool, build: Path) -> None:
+    """Prints the findings of the lab's self-test."""
+    from gyrelab import trust
+
+    if small and full:
+        raise UsageProblem("--small and --full exclude each other; choose one")
+    size = trust.FULL if full else trust.SMALL
+    known = experiments.load_all()
+    subject = known[pick("post_task", known, "experiment")]
+    passed = True
+    with tempfile.TemporaryDirectory() as folder:
+        with ProgressView(console) as view:
+            trials = [trust.false_alarms(subject, build, size, Path(folder), view)]
+        for name, contender in size.slowed:
+            with ProgressView(console) as view:
+                trials.append(trust.handicap(known[name], contender, build, Path(folder), view))
+        with console.status("sabotage"):
+            trials.append(trust.sabotage(list(known.values()), build))
+    for trial in trials:
+        passed &= trial.passed
+        mark = "[green]✓[/]" if trial.passed else "[red]✗[/]"
+        console.print(f"{mark} [bold]{trial.title}[/]: {trial.found}", soft_wrap=True)
+    if not passed:
+        raise typer.Exit(1)
+
+
+def _experiments(names: list[str]) -> list[Experiment]:
+    known = experiments.load_all()
+    if not known:
+        raise LabError(f"no experiments in {paths.shown(paths.experiments())}")
+    return [known[pick(name, known, "experiment")] for name in dict.fromkeys(names or known)]
+
+
+def _measured_experiment(measured: results.Results, name: str) -> Experiment:
+    pick(name, measured.experiments, f"experiment in {measured.name}")
+    return measured.experiment(name)
+
+
+def _names(option: str, listed: str) -> list[str]:
+    names = [name for name in (part.strip() for part in listed.split(",")) if name]
+    if not names:
+        raise UsageProblem(f"{option} '{listed}' names nothing: write NAME[,NAME]")
+    return names
+
+
+def _where(experiment: Experiment, conditions: list[str]) -> dict[str, list[Value]]:
+    chosen: dict[str, list[Value]] = {}
+    for condition in conditions:
+        name, equals, listed = condition.partition("=")
+        if not equals or not listed:
+            raise UsageProblem(f"--where '{condition}': write PARAMETER=VALUE[,VALUE]")
+        pick(name, experiment.parameters, f"parameter of {experiment.name}")
+        allowed = experiment.parameters[name].values
+        words = _names(f"--where {name}=", listed)
+        values: list[Value] = [int(v) if v.isdecimal() else v for v in words]
+        for value in values:
+            if allowed and value not in allowed:
+                hint = did_you_mean(str(value), map(str, allowed))
+                raise UsageProblem(f"--where '{condition}': no {name} '{value}': {hint}")
+        chosen[name] = values
+    return chosen
