@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Charts in Vega-Lite. Contenders differ in colour (Okabe and Ito, 2008), shape and dash."""
+"""Charts in Vega-Lite. Contenders differ in shape and dash; colour tells gyre's from others."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,71 +15,87 @@ SHOWN = "shown"  # the signal that holds the labels of the visible contenders
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'DejaVu Sans', sans-serif"
 
 
+_NARROW, _WIDE = 1.75, 3.0  # widths of lines
+_HEADROOM = 1.4  # axis of a bar chart over its longest bar: room for the figure, even on a phone
+
+
 @dataclass(frozen=True)
 class Look:
-    """A contender's colours, shape and dash. `dark` replaces `light` on a dark page."""
+    """A contender's colours, shape, dash and line width. `dark` replaces `light` on a dark page."""
 
     light: str
     dark: str
     shape: str
     dash: tuple[int, ...]
+    width: float = _NARROW
 
 
-_LOOKS = (
-    Look("#d55e00", "#ff8533", "circle", (1, 0)),
-    Look("#b88000", "#f0b429", "square", (8, 3)),
-    Look("#4d4d4d", "#d0d0d0", "triangle-up", (3, 3)),
-    Look("#b0568c", "#e59bc4", "diamond", (10, 3, 2, 3)),
-    Look("#008060", "#2fc79b", "triangle-down", (6, 2)),
-    Look("#0067a3", "#4ba3e3", "cross", (2, 2)),
-    Look("#2f8fc4", "#8fd0f7", "triangle-right", (12, 4)),
-    Look("#7a7000", "#e8dd5a", "triangle-left", (4, 4, 1, 4)),
-    Look("#8c5a3c", "#cf9a78", "circle", (4, 2)),
-    Look("#8e8e8a", "#a3a39e", "square", (1, 3)),
-    Look("#a8005f", "#ff6fb5", "triangle-up", (14, 2)),
-    Look("#6a3fa0", "#b592f0", "diamond", (8, 3, 2, 3, 2, 3)),
-    Look("#00707a", "#3fd0dc", "cross", (5, 5)),
-    Look("#5b6b7a", "#9fb2c4", "triangle-down", (2, 4)),
-    Look("#6b705c", "#b7bfa3", "triangle-right", (2, 6)),
-)
-# The contenders of one line never meet in an experiment.
+# gyre's family is orange, peers are grey, floors pale; within a group shape and dash differ too.
+_LOOKS = {
+    "gyre": (
+        Look("#d55e00", "#ff8533", "circle", (1, 0), _WIDE),
+        Look("#8f3300", "#ffc194", "square", (8, 3), _WIDE),
+        Look("#ee9a5a", "#b8622b", "triangle-up", (3, 3), _WIDE),
+        Look("#b34700", "#ffa366", "diamond", (10, 3, 2, 3), _WIDE),
+        Look("#6b2600", "#ffdcc2", "triangle-down", (6, 2), _WIDE),
+        Look("#e07b2e", "#d97328", "cross", (2, 2), _WIDE),
+    ),
+    "peer": (
+        Look("#33393f", "#e3e6e8", "triangle-right", (12, 4)),
+        Look("#5b6670", "#bcc5cd", "triangle-left", (4, 4, 1, 4)),
+        Look("#7d868e", "#98a1a9", "triangle-up", (4, 2)),
+        Look("#4a4642", "#d3cdc6", "diamond", (1, 3)),
+        Look("#6d6760", "#b0a99f", "cross", (14, 2)),
+        Look("#45525c", "#a9bac7", "triangle-down", (8, 3, 2, 3, 2, 3)),
+        Look("#8a837a", "#8f887f", "circle", (5, 5)),
+        Look("#6a7a86", "#c9d6df", "square", (2, 4)),
+    ),
+    "floor": (
+        Look("#9aa1a7", "#7d858c", "square", (2, 6)),
+        Look("#a39d94", "#88827a", "circle", (7, 5)),
+        Look("#8e99a2", "#6f7a84", "triangle-right", (1, 5)),
+        Look("#b0aaa0", "#9d978e", "cross", (9, 6)),
+    ),
+}
+# The contenders of one line never meet in an experiment; the first is gyre's default there.
 _PREFERRED = {
-    name: index
-    for index, names in {
-        0: ("gyre_fifo", "gyre", "gyre_stealing", "gyre_epoll"),
-        1: ("gyre_sharded", "gyre_epoll_coroutine"),
-        2: ("mutex",),
-        3: ("boost_lockfree", "libevent"),
-        4: ("moodycamel",),
-        5: ("asio",),
-        6: ("libuv",),
-        10: ("gyre_uring",),
-        11: ("gyre_uring_coroutine",),
-        12: ("gyre_auto", "gyre_uring_spin"),
-        13: ("uring_plain",),
-        14: ("uring_multishot",),
+    name: _LOOKS[kind][index]
+    for (kind, index), names in {
+        ("gyre", 0): ("gyre_fifo", "gyre", "gyre_stealing", "gyre_epoll"),
+        ("gyre", 1): ("gyre_sharded", "gyre_coroutine", "gyre_epoll_coroutine", "gyre_blocking"),
+        ("gyre", 2): ("gyre_epoll_spin", "gyre_spinning"),
+        ("gyre", 3): ("gyre_uring",),
+        ("gyre", 4): ("gyre_uring_coroutine",),
+        ("gyre", 5): ("gyre_auto", "gyre_uring_spin"),
+        ("peer", 0): ("asio",),
+        ("peer", 1): ("libuv", "cppcoro"),
+        ("peer", 2): ("libevent", "boost_lockfree", "tbb"),
+        ("peer", 3): ("mutex",),
+        ("peer", 4): ("moodycamel",),
+        ("peer", 5): ("folly",),
     }.items()
     for name in names
 }
 
 
-def looks(names: Sequence[str]) -> dict[str, Look]:
-    """A look for each contender; known contenders look the same in every experiment.
+def looks(kinds: Mapping[str, str]) -> dict[str, Look]:
+    """A look for each contender of these kinds; known ones look the same in every experiment.
 
     Two builds of one contender, NAME and NAME_noinline, look the same.
     """
-    builds = {name: name.removesuffix("_noinline") for name in names}
+    builds = {name: name.removesuffix("_noinline") for name in kinds}
     chosen = {name: _PREFERRED[name] for name in builds.values() if name in _PREFERRED}
-    free = [index for index in range(len(_LOOKS)) if index not in chosen.values()]
-    for name in builds.values():
+    every = [look for drawn in _LOOKS.values() for look in drawn]
+    for full, name in builds.items():
         if name not in chosen:
-            chosen[name] = free.pop(0) if free else 0
-    return {name: _LOOKS[chosen[of]] for name, of in builds.items()}
+            free = [look for look in (*_LOOKS[kinds[full]], *every) if look not in chosen.values()]
+            chosen[name] = free[0] if free else every[0]
+    return {full: chosen[name] for full, name in builds.items()}
 
 
 def dark_colours() -> dict[str, str]:
     """The replacement of each colour on a dark page."""
-    return {look.light: look.dark for look in _LOOKS}
+    return {look.light: look.dark for drawn in _LOOKS.values() for look in drawn}
 
 
 @dataclass(frozen=True)
@@ -109,7 +125,9 @@ def lines(
     whisker = base.mark_rule(strokeWidth=1.5, opacity=0.7).encode(
         x=x, y=alt.Y("low:Q", title=axes.y_title), y2="high:Q", color=colour
     )
-    line = base.mark_line(strokeWidth=2).encode(x=x, y=y, color=colour, strokeDash=dash)
+    line = base.mark_line().encode(
+        x=x, y=y, color=colour, strokeDash=dash, strokeWidth=_widths(labels)
+    )
     point = base.mark_point(size=70, filled=True, opacity=1).encode(
         x=x, y=y, color=colour, shape=shape
     )
@@ -122,14 +140,15 @@ def bars(
 ) -> alt.LayerChart:
     """A bar chart: one bar a contender, with a whisker over the interquartile range of its runs."""
     base = _base(rows)
+    longest = max((max(row["y"], row["high"]) for row in rows), default=1.0)
     colour, _, _ = _encodings(labels, legend=False)
     best_first = sorted(rows, key=lambda row: row["y"], reverse=axes.better == "higher")
     order = [row["contender"] for row in best_first]
-    y = alt.Y("contender:N", sort=order, title=None, axis=alt.Axis(labelLimit=160))
+    y = alt.Y("contender:N", sort=order, title=None, axis=alt.Axis(labelLimit=0))
     x = alt.X(
         "y:Q",
         title=axes.y_title,
-        scale=alt.Scale(zero=True),
+        scale=alt.Scale(domain=[0, _HEADROOM * longest], nice=False),
         axis=alt.Axis(format=",~r", tickCount=6),
     )
     bar = base.mark_bar(cornerRadiusEnd=4, height={"band": 0.62}).encode(
@@ -174,6 +193,13 @@ def _encodings(
             scale=alt.Scale(domain=names, range=[list(look.dash) for look in drawn]),
         ),
     )
+
+
+def _widths(labels: dict[str, Look]) -> Any:
+    """Wide lines for gyre's contenders, narrow ones for others."""
+    wide = [name for name, look in labels.items() if look.width > _NARROW]
+    test = alt.FieldOneOfPredicate("contender", wide)
+    return alt.condition(test, alt.value(_WIDE), alt.value(_NARROW))
 
 
 def _vertical(rows: list[dict[str, Any]], axes: Axes) -> tuple[list[float], list[float]]:

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Verdicts: whether each claim holds on this machine."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from gyrelab import cells, comparison, published
 from gyrelab.comparison import Comparison
@@ -9,6 +10,7 @@ from gyrelab.experiments import Claim, Experiment
 from gyrelab.results import Results
 from gyrelab.statistics import Ratio
 
+NARROW = 0.03  # half-width at which an undecided claim gets no more rounds
 HOLDS, FAILS, UNDECIDED = "holds", "does not hold", "undecided"
 
 
@@ -21,6 +23,7 @@ class Verdict:
     ratio: Ratio | None
     published: float | None
     note: str
+    by_cost: "Verdict | None" = None  # the same claim judged by CPU time per unit of work
 
     @property
     def stated_range(self) -> str:
@@ -32,7 +35,21 @@ class Verdict:
 
 def judge(results: Results, experiment: Experiment) -> list[Verdict]:
     """The verdicts on all of the experiment's claims."""
-    return [_judge(results, experiment, claim) for claim in experiment.claims]
+    return [_with_cost(results, experiment, claim) for claim in experiment.claims]
+
+
+def tally(verdicts: Sequence[Verdict]) -> dict[str, int]:
+    """The number of claims in all, of those that hold, and of undecided ones."""
+    answers = [each.answer for each in verdicts]
+    return {"all": len(answers), "holds": answers.count(HOLDS), "open": answers.count(UNDECIDED)}
+
+
+def _with_cost(results: Results, experiment: Experiment, claim: Claim) -> Verdict:
+    verdict = _judge(results, experiment, claim)
+    if experiment.cost is None or (claim.source, claim.metric) != ("gyre", experiment.metric.name):
+        return verdict
+    by_cost = _judge(results, experiment, replace(claim, metric=experiment.cost.name))
+    return verdict if by_cost.ratio is None else replace(verdict, by_cost=by_cost)
 
 
 def _judge(results: Results, experiment: Experiment, claim: Claim) -> Verdict:
@@ -53,6 +70,37 @@ def _judge(results: Results, experiment: Experiment, claim: Claim) -> Verdict:
     if missing and answer == HOLDS and found.gaps:
         answer = UNDECIDED
     return Verdict(claim, answer, overall, stated, "; ".join(filter(None, (note, missing, dead))))
+
+
+def open_cells(results: Results, experiment: Experiment) -> dict[str, int]:
+    """The cells, by key, in which more rounds may decide a claim, and the number of those rounds.
+
+    A claim is left alone when its verdict is beyond doubt, or its interval narrow: then the claim
+    is about a difference that rounds do not show.
+    """
+    found: dict[str, int] = {}
+    for claim in experiment.claims:
+        metric = experiment.find_metric(claim.metric)
+        compared = comparison.compare(
+            results, experiment.name, metric, claim.of, claim.over, claim.where
+        )
+        if compared.ratio is None:
+            continue
+        turned = claim.ratio == "value" and metric.better == "lower"
+        scopes = [(each.ratio, [each.cell]) for each in compared.cells]
+        if claim.scope == "mean":
+            scopes = [(compared.ratio, [each.cell for each in compared.cells])]
+        judged = [(ratio.inverse() if turned else ratio, where) for ratio, where in scopes]
+        answers = [within(ratio.widened(), claim.low, claim.high) for ratio, _ in judged]
+        if FAILS in answers:
+            continue
+        for (ratio, where), answer in zip(judged, answers, strict=True):
+            if answer == UNDECIDED and ratio.half_width > NARROW:
+                further = max(1, ratio.rounds_for(NARROW) - ratio.rounds)
+                for cell in where:
+                    key = cells.key(cell)
+                    found[key] = min(further, found.get(key, further))
+    return found
 
 
 def within(ratio: Ratio, low: float, high: float) -> str:

@@ -131,6 +131,7 @@ class Experiment:
     baseline: str
     metric: Metric
     secondary: tuple[Metric, ...]
+    cost: Metric | None  # the secondary metric that judges cells too: CPU time per unit of work
     contenders: tuple[Contender, ...]
     parameters: dict[str, Parameter]
     x: str
@@ -206,6 +207,7 @@ def parse(top: Table) -> Experiment:
         baseline=top.choice("baseline", names),
         metric=metric,
         secondary=secondary,
+        cost=_cost(top, secondary),
         contenders=contenders,
         parameters=parameters,
         x=x,
@@ -243,6 +245,12 @@ def _metric(table: Table) -> Metric:
     )
     table.done()
     return metric
+
+
+def _cost(top: Table, secondary: tuple[Metric, ...]) -> Metric | None:
+    known = {each.name: each for each in secondary}
+    name = top.choice("cost", known, None)
+    return known[name] if name else None
 
 
 def _parameters(table: Table) -> dict[str, Parameter]:

@@ -31,3 +31,13 @@ def times(ratio: Ratio) -> str:
     if math.isinf(ratio.high):
         return f"{ratio.value:.2f}× (too few rounds)"
     return f"{ratio.value:.2f}× ({ratio.low:.2f} to {ratio.high:.2f})"
+
+
+def spoken(ratio: Ratio, unit: str) -> Ratio:
+    """The ratio as the page states it: of memory, how many times as much; else, times as good."""
+    return ratio.inverse() if unit == "B" else ratio
+
+
+def quality(unit: str) -> str:
+    """The words after a spoken ratio of figures in `unit`."""
+    return "as much memory" if unit == "B" else "as fast"

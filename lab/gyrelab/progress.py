@@ -22,7 +22,7 @@ class ProgressView:
 
     def __init__(self, console: Console) -> None:
         self._console = console
-        self._last_round: tuple[str, int] | None = None
+        self._last_line = ""
         self._task: TaskID | None = None
         self._bar = Progress(
             TextColumn("[bold]{task.description}"),
@@ -52,6 +52,8 @@ class ProgressView:
         """Watcher."""
         part = run.part
         name = f"round {run.round}/{part.rounds}" if run.round > 0 else "warm-up"
+        if run.round > part.rounds:
+            name = "further rounds"
         where = f"{part.experiment.name} {name}"
         if self._task is not None:
             values = " ".join(str(value) for value in run.cell.values())
@@ -61,8 +63,8 @@ class ProgressView:
                 left=clock(seconds_left),
                 now=f"{run.contestant.name} {values}",
             )
-        if not self._console.is_terminal and self._last_round != (part.experiment.name, run.round):
-            self._last_round = (part.experiment.name, run.round)
+        if not self._console.is_terminal and self._last_line != where:
+            self._last_line = where
             left = "" if seconds_left is None else f", {clock(seconds_left)} left"
             self._console.print(f"{where}{left}")
 

@@ -10,8 +10,8 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from gyrelab import charts, sections, summary
-from gyrelab.figures import figure, times
+from gyrelab import charts, claims, sections, summary
+from gyrelab.figures import figure, quality, spoken, times
 from gyrelab.results import Results
 
 
@@ -30,11 +30,16 @@ def write(chosen: dict[str, Results], out: Path) -> Path:
         lstrip_blocks=True,
     )
     environment.filters["log"] = math.log
-    environment.globals.update(times=times, figure=figure, infinity=math.inf)
+    environment.globals.update(
+        times=times, figure=figure, spoken=spoken, quality=quality, infinity=math.inf
+    )
+    highlights = [summary.highlight(each.experiment, each.results) for each in shown]
     page = environment.get_template("report.html.j2").render(
         sections=shown,
         advice=summary.advice([(s.experiment, s.results) for s in shown]),
-        highlights=[summary.highlight(s.experiment, s.results) for s in shown],
+        highlights=highlights,
+        counts=summary.counts(highlights),
+        claims={section.experiment.name: claims.tally(section.verdicts) for section in shown},
         machines=_machines(shown),
         specifications=_script_json(_specifications(shown)),
         dark=_script_json(charts.dark_colours()),

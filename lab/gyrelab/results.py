@@ -9,10 +9,10 @@ from typing import Any
 
 import jsonschema
 
-from gyrelab import cells, experiments, journal, paths
+from gyrelab import cells, experiments, journal, paths, statistics
 from gyrelab.cells import Cell, Value
 from gyrelab.errors import UsageProblem
-from gyrelab.experiments import Experiment
+from gyrelab.experiments import Experiment, Metric
 from gyrelab.toml_table import Table
 
 SCHEMA = 1
@@ -82,6 +82,15 @@ class Results:
             for run in self.runs(experiment, contender, cell)
             if run["status"] == "ok" and metric in run.get("metrics", {})
         }
+
+    def log_ratios(
+        self, experiment: Experiment, contender: str, cell: Cell, metric: Metric
+    ) -> list[float]:
+        """The contender's log-ratios to the baseline, one a round; none when either has no figure."""
+        name = experiment.name
+        series = self.series(name, contender, cell, metric.name)
+        base = self.series(name, experiment.baseline, cell, metric.name)
+        return statistics.log_ratios(series, base, metric.better)
 
     def failures(self, experiment: str) -> list[dict[str, Any]]:
         """The runs that failed, warm-up included."""

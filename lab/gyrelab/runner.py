@@ -5,7 +5,7 @@ import hashlib
 import json
 import os
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,6 +16,7 @@ from gyrelab.cells import Cell, Value
 from gyrelab.errors import LabError, UsageProblem, did_you_mean
 from gyrelab.experiments import Experiment, Grid
 from gyrelab.program import Contestant, Outcome
+from gyrelab.rounds import FIRST, Block, Sampling
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,7 @@ class Part:
     warmup_rounds: int
     places: tuple[Place, ...]
     not_built: tuple[str, ...] = ()
+    budget_rounds: int = 0  # mean rounds of a cell when open cells get more; 0: none get more
 
     @property
     def contestants(self) -> list[Contestant]:
@@ -110,26 +112,41 @@ def _part(
     )
     return Part(
         experiment,
-        rounds or grid.rounds,
+        rounds or min(grid.rounds, FIRST),
         grid.warmup_rounds,
         tuple(place for place in places if place.contestants),
         tuple(each.name for each in wanted if each not in built),
+        0 if rounds or grid.rounds < FIRST else grid.rounds,
     )
 
 
 def plan(parts: Sequence[Part], seed: int) -> list[PlannedRun]:
-    """Every run in order: rounds over all cells, with each cell's programs shuffled every round."""
+    """Every run of the first rounds in order: rounds over all cells, with each cell's programs shuffled every round."""
     runs = []
     for part in parts:
         for turn in range(1 - part.warmup_rounds, part.rounds + 1):
             for place in part.places:
-                order = list(place.contestants)
-                name = f"{seed} {part.experiment.name} {cells.key(place.cell)} {turn}"
-                random.Random(name).shuffle(order)
-                runs += [
-                    PlannedRun(part, each, place.cell, turn, n) for n, each in enumerate(order, 1)
-                ]
+                runs += _round(part, place, turn, seed)
     return runs
+
+
+def _round(part: Part, place: Place, turn: int, seed: int) -> list[PlannedRun]:
+    order = list(place.contestants)
+    name = f"{seed} {part.experiment.name} {cells.key(place.cell)} {turn}"
+    random.Random(name).shuffle(order)
+    return [PlannedRun(part, each, place.cell, turn, n) for n, each in enumerate(order, 1)]
+
+
+def _interleaved(blocks: Sequence[Block], seed: int) -> list[PlannedRun]:
+    """The runs of further rounds: each round goes once through all of their cells."""
+    turns = range(max(block.last - block.first + 1 for block in blocks))
+    return [
+        run
+        for turn in turns
+        for block in blocks
+        if block.first + turn <= block.last
+        for run in _round(block.part, block.place, block.first + turn, seed)
+    ]
 
 
 def fingerprint(grid: str, parts: Sequence[Part]) -> str:
@@ -141,7 +158,8 @@ def fingerprint(grid: str, parts: Sequence[Part]) -> str:
 def _describe(part: Part) -> list[Any]:
     return [
         part.experiment.name,
-        [part.rounds, part.warmup_rounds, part.experiment.pin, part.experiment.memory_limit_mib],
+        [part.rounds, part.budget_rounds, part.warmup_rounds],
+        [part.experiment.pin, part.experiment.memory_limit_mib],
         [[place.cell, [each.name for each in place.contestants]] for place in part.places],
         [[each.name, _digest(each.program), each.extra] for each in part.contestants],
     ]
@@ -167,6 +185,7 @@ def new_document(grid: str, parts: Sequence[Part], seed: int) -> dict[str, Any]:
             part.experiment.name: {
                 "definition": part.experiment.raw,
                 "rounds": part.rounds,
+                "budget_rounds": part.budget_rounds,
                 "warmup_rounds": part.warmup_rounds,
                 "cells": [place.cell for place in part.places],
                 "programs": {
@@ -208,31 +227,20 @@ def open_journal(
 def measure(parts: Sequence[Part], record: journal.Journal, watcher: Watcher) -> results.Results:
     """Makes the runs that the journal lacks; after Ctrl-C the journal can be resumed."""
     document = record.document
-    runs = plan(parts, document["seed"])
-    done = {
+    made = {
         (r["experiment"], r["contender"], cells.key(r["cell"]), r["round"])
         for r in document["runs"]
     }
+    first = plan(parts, document["seed"])
+    sampling = Sampling(parts, document)
     seconds = _Expectation(document["runs"])
-    seen = {key[:2] for key in done}
-    waiting = [run for run in runs if run.key not in done]
-    watcher.begin(len(runs), len(runs) - len(waiting))
+    later = _expected_later(parts)
+    watcher.begin(len(first) + len(later), len(made))
     try:
-        for index, planned in enumerate(waiting):
-            watcher.before(planned, seconds.left(waiting[index:]))
-            experiment = planned.part.experiment
-            outcome = program.run(
-                planned.contestant,
-                experiment.name,
-                planned.cell,
-                experiment.pin,
-                experiment.timeout_seconds,
-                experiment.memory_limit_mib,
-            )
-            record.append(_row(planned, outcome, first=planned.key[:2] not in seen))
-            seen.add(planned.key[:2])
-            seconds.learn(planned.key, outcome.wall_seconds)
-            watcher.after(planned, outcome)
+        _make(first, made, record, watcher, seconds, lambda: seconds.left(later) or 0)
+        while blocks := sampling.next():
+            runs = _interleaved(blocks, document["seed"])
+            _make(runs, made, record, watcher, seconds, lambda: sampling.seconds_left)
     except BaseException:
         record.close()
         raise
@@ -244,6 +252,47 @@ def measure(parts: Sequence[Part], record: journal.Journal, watcher: Watcher) ->
     load = {**document["load"], "after": machine.load()}
     record.finish(finished=_now(), load=load)
     return results.Results(document)
+
+
+def _make(
+    runs: Sequence[PlannedRun],
+    made: set[tuple[str, str, str, int]],
+    record: journal.Journal,
+    watcher: Watcher,
+    seconds: "_Expectation",
+    later: Callable[[], float],
+) -> None:
+    """Makes the runs that are not in `made`. `later` are the seconds expected after them."""
+    waiting = [run for run in runs if run.key not in made]
+    seen = {key[:2] for key in made}
+    for index, planned in enumerate(waiting):
+        left = seconds.left(waiting[index:])
+        watcher.before(planned, None if left is None else left + later())
+        experiment = planned.part.experiment
+        outcome = program.run(
+            planned.contestant,
+            experiment.name,
+            planned.cell,
+            experiment.pin,
+            experiment.timeout_seconds,
+            experiment.memory_limit_mib,
+        )
+        record.append(_row(planned, outcome, first=planned.key[:2] not in seen))
+        made.add(planned.key)
+        seen.add(planned.key[:2])
+        seconds.learn(planned.key, outcome.wall_seconds)
+        watcher.after(planned, outcome)
+
+
+def _expected_later(parts: Sequence[Part]) -> list[PlannedRun]:
+    """As many runs as the budget of further rounds allows; which cells need them is not known."""
+    return [
+        run
+        for part in parts
+        for turn in range(part.rounds + 1, part.budget_rounds + 1)
+        for place in part.places
+        for run in _round(part, place, turn, 0)
+    ]
 
 
 def _row(planned: PlannedRun, outcome: Outcome, first: bool) -> dict[str, Any]:

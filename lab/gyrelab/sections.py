@@ -13,7 +13,7 @@ from gyrelab.claims import Verdict
 from gyrelab.experiments import Contender, Experiment, Metric
 from gyrelab.figures import figure, times
 from gyrelab.results import Results
-from gyrelab.statistics import Ratio, log_ratios, median, quartiles, ratio
+from gyrelab.statistics import Ratio, median, quartiles, ratio
 
 
 @dataclass(frozen=True)
@@ -24,6 +24,13 @@ class Entry:
     text: str
     ratio: Ratio | None = None
     trouble: str = ""
+    by_cost: Ratio | None = None  # by CPU time per unit of work
+
+    @property
+    def too_noisy(self) -> bool:
+        """Whether neither time nor CPU time shows a difference, or the lack of one."""
+        noisy = [each.too_noisy for each in (self.ratio, self.by_cost) if each is not None]
+        return bool(noisy) and all(noisy)
 
 
 @dataclass(frozen=True)
@@ -51,11 +58,12 @@ class Section:
     verdicts: list[Verdict]
     published: "PublishedView | None"
     noisy: list[str]
+    compared: int
     failures: list[str]
     deaths: list[str]
     refusals: list[str]
     not_built: list[str]
-    rounds: int
+    rounds: str
 
     def exports(self) -> list[tuple[str, dict[str, Any]]]:
         """Every chart by its name."""
@@ -82,7 +90,7 @@ Pair = tuple[Cell, dict[str, float], dict[str, Entry]]
 def make(results: Results, experiment: Experiment) -> Section:
     measured = results.contenders(experiment.name)
     taking_part = [each for each in experiment.contenders if each.name in measured]
-    looks = charts.looks([each.name for each in experiment.contenders])
+    looks = charts.looks({each.name: each.kind for each in experiment.contenders})
     panels = [
         _panel(results, experiment, taking_part, looks, title, cells)
         for title, cells in _facets(results, experiment)
@@ -100,7 +108,7 @@ def make(results: Results, experiment: Experiment) -> Section:
         if not math.isinf(entry.ratio.half_width)
         else f"{contender.label} at {row}: too few rounds"
         for row, entry, contender in entries
-        if entry.ratio is not None and entry.ratio.too_noisy
+        if entry.ratio is not None and entry.too_noisy
     ]
     return Section(
         experiment=experiment,
@@ -110,12 +118,27 @@ def make(results: Results, experiment: Experiment) -> Section:
         verdicts=claims.judge(results, experiment),
         published=_published(results, experiment, taking_part, looks),
         noisy=noisy,
+        compared=len(entries),
         failures=_end_lines(results.failures(experiment.name)),
         deaths=_end_lines(results.deaths(experiment.name)),
         refusals=_end_lines(results.refusals(experiment.name)),
         not_built=results.not_built(experiment.name),
-        rounds=results.document["experiments"][experiment.name]["rounds"],
+        rounds=_rounds(results, experiment),
     )
+
+
+def _rounds(results: Results, experiment: Experiment) -> str:
+    """The number of rounds of the cells, in words: `5 rounds`, `5 to 23 rounds`."""
+    counts = [
+        max((run["round"] for run in results.runs(experiment.name, name, cell)), default=0)
+        for cell in results.cells(experiment.name)
+        for name in results.contenders(experiment.name)
+    ]
+    measured = [count for count in counts if count]
+    low, high = (min(measured), max(measured)) if measured else (0, 0)
+    if (low, high) == (1, 1):
+        return "1 round"
+    return f"{high} rounds" if low == high else f"{low} to {high} rounds"
 
 
 def _facets(results: Results, experiment: Experiment) -> list[tuple[str, list[dict[str, Value]]]]:
@@ -211,20 +234,24 @@ def _entry(results: Results, experiment: Experiment, contender: Contender, cell:
         known = {"out of memory": "out of memory", "refused": "not run", "": "–"}
         return Entry(None, known.get(status, "failed"), trouble=trouble)
     middle = median(list(series.values()))
-    base = results.series(name, experiment.baseline, cell, metric.name)
-    logs = log_ratios(series, base, metric.better) if base else []
-    return Entry(middle, figure(middle), ratio([logs]) if logs else None, trouble)
+    logs = results.log_ratios(experiment, contender.name, cell, metric)
+    cost = experiment.cost
+    costs = results.log_ratios(experiment, contender.name, cell, cost) if cost else []
+    by_cost = ratio([costs]) if costs else None
+    return Entry(middle, figure(middle), ratio([logs]) if logs else None, trouble, by_cost)
 
 
 def _overall(
     results: Results, experiment: Experiment, contender: Contender, found: Sequence[Cell]
 ) -> Entry:
     name, metric = experiment.name, experiment.metric
-    middles, strata = [], []
+    middles, strata, costs = [], [], []
     for cell in found:
         series = results.series(name, contender.name, cell, metric.name)
-        base = results.series(name, experiment.baseline, cell, metric.name)
-        logs = log_ratios(series, base, metric.better)
+        logs = results.log_ratios(experiment, contender.name, cell, metric)
+        cost = experiment.cost
+        if cost and (both := results.log_ratios(experiment, contender.name, cell, cost)):
+            costs.append(both)
         if series:
             middles.append(math.log(median(list(series.values()))))
         if logs:
@@ -232,7 +259,8 @@ def _overall(
     if len(middles) < len(found):
         return Entry(None, "–")
     mean = math.exp(sum(middles) / len(middles))
-    return Entry(mean, figure(mean), ratio(strata) if strata else None)
+    by_cost = ratio(costs) if costs else None
+    return Entry(mean, figure(mean), ratio(strata) if strata else None, by_cost=by_cost)
 
 
 def _secondary(

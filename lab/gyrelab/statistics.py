@@ -49,9 +49,19 @@ class Ratio:
     @property
     def rounds_needed(self) -> int:
         """The approximate number of rounds after which the interval is narrower than ±10 %."""
+        return self.rounds_for(DECIDABLE)
+
+    def rounds_for(self, width: float) -> int:
+        """The approximate number of rounds after which the half-width is below `width`."""
         if math.isinf(self.half_width):
             return max(5, 2 * self.rounds)
-        return math.ceil(self.rounds * (math.log1p(self.half_width) / math.log1p(DECIDABLE)) ** 2)
+        return math.ceil(self.rounds * (math.log1p(self.half_width) / math.log1p(width)) ** 2)
+
+    def widened(self) -> "Ratio":
+        """The ratio with an interval of twice the width, which more than 99.9 % of them keep."""
+        if math.isinf(self.half_width):
+            return self
+        return Ratio(self.value, self.low**2 / self.value, self.high**2 / self.value, self.rounds)
 
     def inverse(self) -> "Ratio":
         """The ratio of the exchanged sides."""

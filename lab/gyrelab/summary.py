@@ -2,11 +2,12 @@
 """The answers at the top of the report: the best contender on this machine, and its lead."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from gyrelab import comparison, statistics
 from gyrelab.cells import Filter, matches
-from gyrelab.experiments import Contender, Experiment
+from gyrelab.experiments import Contender, Experiment, Metric
 from gyrelab.results import Results
 from gyrelab.statistics import Ratio
 
@@ -39,14 +40,63 @@ class Answer:
     standings: list[Standing]
 
 
+# Verdicts on an experiment.
+AHEAD, LEVEL, BEHIND, UNDECIDED, MISSING = "ahead", "level", "behind", "undecided", "not measured"
+VERDICTS = (AHEAD, LEVEL, BEHIND, UNDECIDED, MISSING)
+
+
 @dataclass(frozen=True)
 class Highlight:
-    """An experiment in one line: its best contender against the best of another kind."""
+    """An experiment in one line: gyre's default contender against the best of another kind."""
 
     experiment: Experiment
-    best: Contender | None
-    rivals: str
+    contender: Contender
+    rivals: list[str]
     ratio: Ratio | None
+    by_cost: Ratio | None  # by CPU time per unit of work
+    variants: list[tuple[Contender, Ratio]]  # gyre's other contenders against the same rivals
+
+    @property
+    def verdict(self) -> str:
+        """The verdict by time, or by CPU time where time decides nothing."""
+        by_time = standing(self.ratio)
+        return standing(self.by_cost) if by_time == UNDECIDED and self.by_cost else by_time
+
+    @property
+    def decided(self) -> str:
+        """Whether the interval decides the verdict, in words; the reason if it does not."""
+        if self.ratio is None:
+            return "no rival was measured"
+        if standing(self.ratio) != UNDECIDED:
+            return "yes"
+        if self.verdict != UNDECIDED:
+            return "by CPU time"
+        if math.isinf(self.ratio.half_width):
+            return "no: too few rounds"
+        if self.ratio.half_width > 1:
+            return "no: noise"
+        return f"no: ±{100 * self.ratio.half_width:.0f} %"
+
+    @property
+    def deciding(self) -> Ratio | None:
+        """The ratio that the verdict is about."""
+        by_cost = standing(self.ratio) == UNDECIDED and self.verdict != UNDECIDED
+        return self.by_cost if by_cost else self.ratio
+
+
+def counts(highlights: Sequence[Highlight]) -> dict[str, int]:
+    """The number of experiments with each verdict."""
+    verdicts = [each.verdict for each in highlights]
+    return {verdict: verdicts.count(verdict) for verdict in VERDICTS}
+
+
+def standing(ratio: Ratio | None) -> str:
+    """The verdict of one ratio, where above 1 is better."""
+    if ratio is None:
+        return MISSING
+    if ratio.differs:
+        return AHEAD if ratio.low > 1 else BEHIND
+    return UNDECIDED if ratio.too_noisy else LEVEL
 
 
 def means(results: Results, experiment: Experiment, where: Filter) -> dict[str, float]:
@@ -122,17 +172,24 @@ def _state(duel: Ratio | None) -> str:
 
 
 def highlight(experiment: Experiment, results: Results) -> Highlight:
-    """The experiment's best contender against the best of its rivals, as [highlight] names them."""
+    """gyre's default contender, the first of [highlight], against the best of its rivals."""
     contest, names = experiment.contest, results.contenders(experiment.name)
     peers = [name for name in contest.over if name in names]
-    best: tuple[Ratio, Contender] | None = None
-    for name in contest.of:
-        found = comparison.compare(
-            results, experiment.name, experiment.metric, [name], peers, contest.where
-        )
-        if found.ratio is not None and (best is None or found.ratio.value > best[0].value):
-            best = (found.ratio, experiment.contender(name))
-    rivals = ", ".join(experiment.contender(name).label for name in peers)
-    if best is None:
-        return Highlight(experiment, None, rivals, None)
-    return Highlight(experiment, best[1], rivals, best[0])
+
+    def against_peers(name: str, metric: Metric | None) -> Ratio | None:
+        if metric is None or name not in names:
+            return None
+        return comparison.compare(
+            results, experiment.name, metric, [name], peers, contest.where
+        ).ratio
+
+    default, *others = contest.of
+    variants = [(name, against_peers(name, experiment.metric)) for name in others]
+    return Highlight(
+        experiment,
+        experiment.contender(default),
+        [experiment.contender(name).label for name in peers],
+        against_peers(default, experiment.metric),
+        against_peers(default, experiment.cost),
+        [(experiment.contender(name), ratio) for name, ratio in variants if ratio is not None],
+    )

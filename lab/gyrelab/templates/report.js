@@ -62,3 +62,25 @@ for (const button of document.querySelectorAll(".legend button")) {
 
 dark.addEventListener("change", drawAll);
 drawAll();
+
+// The filter shows rows, cards and sections of the chosen experiments. Without this script all show.
+const filter = document.querySelector(".filter");
+
+function applyFilter() {
+  const wanted = document.getElementById("filter-name").value.trim().toLowerCase();
+  const verdicts = new Set([...filter.querySelectorAll("input:checked")].map((box) => box.value));
+  let shown = 0;
+  for (const row of document.querySelectorAll(".overview-table tbody tr")) {
+    const text = `${row.dataset.name} ${row.querySelector("th").textContent}`.toLowerCase();
+    const visible = text.includes(wanted) && verdicts.has(row.dataset.verdict);
+    for (const each of document.querySelectorAll(`[data-name="${row.dataset.name}"]`)) each.hidden = !visible;
+    shown += visible;
+  }
+  const all = document.querySelectorAll(".overview-table tbody tr").length;
+  document.getElementById("filter-count").textContent = shown === all ? "" : `${shown} of ${all} experiments`;
+}
+
+if (filter) {
+  filter.hidden = false;
+  filter.addEventListener("input", applyFilter);
+}

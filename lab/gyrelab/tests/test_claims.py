@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Verdicts, published figures, and the advice at the top of the report."""
 
+import math
+
 import pytest
 
 from gyrelab import claims, experiments, published, summary
@@ -149,8 +151,51 @@ def test_alternative_is_taken_for_another_reason() -> None:
 def test_highlight_is_the_contest_the_experiment_names() -> None:
     measured = synthetic.results(("hop",))
     found = summary.highlight(measured.experiment("hop"), measured)
-    assert found.best is not None
-    assert found.best.name == "gyre_sharded"
-    assert found.rivals == "asio, libuv"
+    assert found.contender.name == "gyre_fifo"
+    assert found.rivals == ["asio", "libuv"]
     assert found.ratio is not None
-    assert found.ratio.value == pytest.approx(48 / 8, rel=0.05)
+    assert found.ratio.value == pytest.approx(48 / 15, rel=0.05)
+    assert (found.verdict, found.decided) == ("ahead", "yes")
+    assert [contender.name for contender, _ in found.variants] == ["gyre_sharded"]
+    assert found.variants[0][1].value == pytest.approx(48 / 8, rel=0.05)
+
+
+@pytest.mark.parametrize(
+    ("ratio", "verdict"),
+    [
+        (Ratio(1.3, 1.1, 1.5, 5), "ahead"),
+        (Ratio(0.8, 0.7, 0.9, 5), "behind"),
+        (Ratio(1.01, 0.97, 1.05, 5), "level"),
+        (Ratio(1.2, 0.9, 1.6, 5), "undecided"),
+        (Ratio(2.0, 0.0, math.inf, 2), "undecided"),
+        (None, "not measured"),
+    ],
+)
+def test_verdict_needs_an_interval_that_decides(ratio: Ratio | None, verdict: str) -> None:
+    assert summary.standing(ratio) == verdict
+
+
+def test_cpu_time_gives_the_verdict_that_time_does_not() -> None:
+    ping_pong = experiments.load_all()["ping_pong"]
+    contender, wide = ping_pong.contender("gyre_epoll"), Ratio(1.2, 0.9, 1.6, 5)
+
+    def found(by_cost: Ratio | None) -> summary.Highlight:
+        return summary.Highlight(ping_pong, contender, ["asio"], wide, by_cost, [])
+
+    assert (found(None).verdict, found(None).decided) == ("undecided", "no: ±33 %")
+    cheaper = found(Ratio(1.2, 1.1, 1.3, 5))
+    assert (cheaper.verdict, cheaper.decided) == ("ahead", "by CPU time")
+    assert cheaper.deciding == cheaper.by_cost
+    assert found(wide).verdict == "undecided"
+
+
+def test_claims_on_time_are_also_judged_by_cpu_time() -> None:
+    measured = synthetic.results(("ping_pong",), rounds=5)
+    ping_pong = measured.experiment("ping_pong")
+    for run in measured.document["runs"]:
+        run["metrics"]["server_cpu_seconds"] = 2.0 if run["contender"] == "gyre_epoll" else 1.0
+    verdicts = {each.claim.id: each for each in claims.judge(measured, ping_pong)}
+    by_cost = verdicts["callbacks_ahead"].by_cost
+    assert by_cost is not None and by_cost.ratio is not None
+    assert (by_cost.answer, by_cost.ratio.value) == (claims.FAILS, pytest.approx(0.5))
+    assert verdicts["evpp_over_asio"].by_cost is None

@@ -72,8 +72,86 @@ def test_opens_without_network_and_without_complaint(browser: Browser, page_file
 
 def test_answers_the_first_question_at_the_top(browser: Browser, page_file: Path) -> None:
     page = visit(browser, page_file)
-    expect(page.locator("h1")).to_contain_text("Use gyre sharded: 7.")
+    expect(page.locator("#answer h2")).to_contain_text("Use gyre sharded: 7.")
     expect(page.locator(".bars li").first).to_contain_text("gyre sharded")
+
+
+def test_overview_has_a_row_for_each_experiment_with_its_verdict(
+    browser: Browser, page_file: Path
+) -> None:
+    page = visit(browser, page_file)
+    rows = page.locator(".overview-table tbody tr")
+    assert rows.count() == 3
+    expect(page.locator("h1")).to_have_text("gyre is ahead in 3 of 3 experiments on this machine.")
+    row = page.locator('.overview-table tr[data-name="post_task"]')
+    expect(row.locator("a")).to_have_attribute("href", "#post_task")
+    expect(row).to_contain_text("Which cross-thread queue should an event loop use")
+    expect(row).to_contain_text("▲ ahead")
+    expect(row).to_contain_text(re.compile(r"\d\.\d\d× \(\d\.\d\d to \d\.\d\d\)"))
+    row.locator("summary").click()
+    expect(row).to_contain_text("gyre sharded: ")
+
+
+def test_filter_leaves_the_chosen_experiments(browser: Browser, page_file: Path) -> None:
+    page = visit(browser, page_file)
+    page.fill("#filter-name", "timers")
+    expect(page.locator("#filter-count")).to_have_text("1 of 3 experiments")
+    assert page.locator(".overview-table tbody tr:visible").count() == 1
+    assert page.locator("section.experiment:visible").count() == 1
+    assert page.locator(".card:visible").count() == 1
+    page.fill("#filter-name", "")
+    page.uncheck("input[value=ahead]")
+    assert page.locator("section.experiment:visible").count() == 0
+    page.check("input[value=ahead]")
+    assert page.locator("section.experiment:visible").count() == 3
+
+
+def test_page_without_scripts_shows_everything_but_the_filter(
+    browser: Browser, page_file: Path
+) -> None:
+    page = browser.new_context(java_script_enabled=False, offline=True).new_page()
+    page.goto(page_file.as_uri())
+    assert page.locator(".filter").is_hidden()
+    assert page.locator("section.experiment").count() == 3
+    page.locator("#post_task details.figures summary").first.click()
+    assert page.locator("#post_task table.matrix").first.is_visible()
+
+
+def test_figures_are_folded_and_links_are_not(browser: Browser, page_file: Path) -> None:
+    page = visit(browser, page_file, width=400)
+    assert page.locator("table.matrix").count() > 0
+    assert page.locator("table.matrix:visible, table.plain:visible").count() == 0
+    inside = "e => { const r = e.getBoundingClientRect(); return r.left >= 0 && r.right <= 400; }"
+    links = page.locator("header a, .overview-table a").all()
+    assert len(links) >= 6
+    assert all(link.evaluate(inside) for link in links)
+
+
+@pytest.fixture(scope="module")
+def network_page(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A report of bars with long labels and long whiskers."""
+    measured = synthetic.results(("latency",), noise=0.5)
+    out = tmp_path_factory.mktemp("network") / "index.html"
+    return report.write(dict.fromkeys(measured.experiments, measured), out)
+
+
+@pytest.mark.parametrize("width", [400, 1400])
+@pytest.mark.parametrize("fixture", ["page_file", "network_page"])
+def test_no_label_of_a_chart_is_cut(
+    browser: Browser, request: pytest.FixtureRequest, fixture: str, width: int
+) -> None:
+    page = visit(browser, request.getfixturevalue(fixture), width=width)
+    cut = page.evaluate(
+        """() => [...document.querySelectorAll(".chart svg text")].filter((text) => {
+          if (!text.textContent.trim() || getComputedStyle(text).opacity === "0") return false;
+          const label = text.getBoundingClientRect();
+          const chart = text.ownerSVGElement.getBoundingClientRect();
+          return text.textContent.endsWith("…") || label.left < chart.left - 1 ||
+            label.right > chart.right + 1 || label.top < chart.top - 1 ||
+            label.bottom > chart.bottom + 1;
+        }).map((text) => text.textContent)"""
+    )
+    assert cut == []
 
 
 def test_legend_toggles_a_contender_in_every_chart_of_the_experiment(
@@ -110,6 +188,7 @@ def test_page_never_scrolls_sideways(browser: Browser, page_file: Path, width: i
     page = visit(browser, page_file, width=width)
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     if width == 390:
+        page.locator("#post_task details.figures summary").first.click()
         wide = page.locator("#post_task .scroll").first
         assert wide.evaluate("e => e.scrollWidth > e.clientWidth")
 

@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sequential sampling: adds rounds to the cells that the first rounds leave open, within a budget.
+
+docs/lab/statistics.md states the stopping rule and why it keeps the intervals' confidence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from gyrelab import cells, claims, statistics
+from gyrelab.results import Results
+from gyrelab.statistics import DECIDABLE, Ratio
+
+if TYPE_CHECKING:
+    from gyrelab.runner import Part, Place
+
+FIRST = 5  # rounds of every cell, before the first look
+STEP = 3  # rounds between two looks at a cell
+MOST = 41  # rounds of a cell: one that needs more is too noisy for this machine
+
+
+@dataclass(frozen=True)
+class Need:
+    """Why a cell is open, most urgent first, and the further rounds that its nearest ratio needs."""
+
+    # 0: neither time nor CPU time decides a ratio; 1: a claim; 2: CPU time decides, time does not
+    rank: int
+    rounds: int
+
+
+@dataclass(frozen=True)
+class Block:
+    """Rounds `first` to `last` of one cell."""
+
+    part: Part
+    place: Place
+    first: int
+    last: int
+
+
+class Sampling:
+    """Chooses the next rounds from the runs so far, after every STEP rounds of a cell.
+
+    Rounds that an interruption cut short are completed before the next look.
+    The budget of all parts together is what every cell's `budget_rounds` would have taken.
+    """
+
+    def __init__(self, parts: Sequence[Part], document: dict[str, Any]) -> None:
+        self._parts = [part for part in parts if part.budget_rounds]
+        self._document = document
+        self._needs: dict[tuple[str, str, int], Need | None] = {}
+        self._claimed: dict[tuple[str, tuple[int, ...]], dict[str, int]] = {}
+        self.seconds_left = 0.0  # of the budget, after the rounds that next() chose
+
+    def next(self) -> list[Block]:
+        """The rounds to add before the next look; none when all cells are settled or time is up."""
+        if not self._parts:
+            return []
+        results = Results(self._document)
+        if begun := [
+            block
+            for part in self._parts
+            for place in part.places
+            if (block := _begun(results, part, place)) is not None
+        ]:
+            return begun
+        open_cells, left = [], 0.0
+        for part in self._parts:
+            done = {id(place): _rounds_done(results, part, place) for place in part.places}
+            claimed = self._claims(results, part, tuple(done.values()))
+            for place in part.places:
+                seconds = _seconds(results, part, place)
+                left += (part.budget_rounds - done[id(place)]) * seconds
+                need = self._need(results, part, place, done[id(place)], claimed)
+                if need is not None and done[id(place)] < MOST:
+                    order = (need.rank, need.rounds * seconds)
+                    first = done[id(place)] + 1
+                    block = Block(part, place, first, first + STEP - 1)
+                    open_cells.append((order, seconds * STEP, block))
+        chosen = []
+        share = left / 4  # of the budget, so that later looks can change the choice
+        for _, seconds, block in sorted(open_cells, key=lambda each: each[0]):
+            if seconds <= (left if not chosen else share):
+                chosen.append(block)
+                left -= seconds
+                share -= seconds
+        self.seconds_left = max(0.0, left)
+        return chosen
+
+    def _need(
+        self, results: Results, part: Part, place: Place, done: int, claimed: dict[str, int]
+    ) -> Need | None:
+        key = (part.experiment.name, cells.key(place.cell), done)
+        if key not in self._needs:
+            self._needs[key] = _noisy(results, part, place)
+        noisy = self._needs[key]
+        if noisy is not None and noisy.rank == 0:
+            return noisy
+        further = claimed.get(key[1])
+        return noisy if further is None else Need(1, further)
+
+    def _claims(self, results: Results, part: Part, done: tuple[int, ...]) -> dict[str, int]:
+        key = (part.experiment.name, done)
+        if key not in self._claimed:
+            self._claimed[key] = claims.open_cells(results, part.experiment)
+        return self._claimed[key]
+
+
+def is_open(ratio: Ratio) -> bool:
+    """Whether more rounds are wanted: the ratio is not narrow, nor beyond doubt on one side of 1."""
+    return ratio.half_width > DECIDABLE and not ratio.widened().differs
+
+
+def _noisy(results: Results, part: Part, place: Place) -> Need | None:
+    experiment, found = part.experiment, []
+    metrics = [experiment.metric, *([experiment.cost] if experiment.cost else [])]
+    for each in place.contestants:
+        ratios = [
+            statistics.ratio([logs])
+            for metric in metrics
+            if (logs := results.log_ratios(experiment, each.name, place.cell, metric))
+        ]
+        if each.name == experiment.baseline or not ratios or not is_open(ratios[0]):
+            continue
+        by_cost = len(ratios) > 1 and not is_open(ratios[1])
+        nearest = min(ratio.rounds_for(DECIDABLE) - ratio.rounds for ratio in ratios)
+        found.append(Need(2 if by_cost else 0, max(1, nearest)))
+    return min(found, key=lambda need: (need.rank, need.rounds), default=None)
+
+
+def _rounds_done(results: Results, part: Part, place: Place) -> int:
+    """The rounds that every program of the cell has behind it."""
+    name = part.experiment.name
+    rounds = [
+        {run["round"] for run in results.runs(name, each.name, place.cell)}
+        for each in place.contestants
+    ]
+    done = 0
+    while all(done + 1 in each for each in rounds):
+        done += 1
+    return done
+
+
+def _begun(results: Results, part: Part, place: Place) -> Block | None:
+    """The rest of the rounds between two looks, when some of them are there."""
+    done = _rounds_done(results, part, place)
+    last = max(
+        (
+            run["round"]
+            for each in place.contestants
+            for run in results.runs(part.experiment.name, each.name, place.cell)
+        ),
+        default=0,
+    )
+    steps = -(-(last - part.rounds) // STEP)
+    end = part.rounds + steps * STEP
+    return Block(part, place, done + 1, end) if part.rounds <= done < end else None
+
+
+def _seconds(results: Results, part: Part, place: Place) -> float:
+    """The mean duration of a round of the cell."""
+    total = 0.0
+    for each in place.contestants:
+        runs = results.runs(part.experiment.name, each.name, place.cell)
+        total += sum(run["wall_seconds"] for run in runs) / max(1, len(runs))
+    return total

@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sequential sampling: its intervals keep their level, its budget holds, and it resumes."""
+
+import math
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from gyrelab import cells, experiments, journal, program, rounds, runner, statistics
+from gyrelab.program import Contestant, Outcome
+from gyrelab.results import Results
+from gyrelab.runner import Part, Place
+from gyrelab.tests import fakes, noise
+from gyrelab.tests.test_runner import Silent
+
+
+def differences(series: Iterator[float], generator: np.random.Generator) -> Iterator[float]:
+    """Log-ratios of a contender against itself: each copy runs once a round, in either order."""
+    while True:
+        one, two = next(series), next(series)
+        yield one - two if generator.random() < 0.5 else two - one
+
+
+@pytest.mark.parametrize("kind", noise.KINDS)
+def test_equal_contenders_differ_in_at_most_five_percent_of_cells_that_stop_early(
+    kind: str,
+) -> None:
+    generator = np.random.default_rng(11)
+    series = differences(noise.KINDS[kind](generator), generator)
+    alarms, count = 0, 60
+    for _ in range(count):
+        logs = [next(series) for _ in range(rounds.FIRST)]
+        while rounds.is_open(found := statistics.ratio([logs])) and len(logs) < rounds.MOST:
+            logs += [next(series) for _ in range(rounds.STEP)]
+        alarms += found.differs
+    assert alarms <= stats.binom.ppf(0.99, count, 0.05)
+
+
+def test_clear_difference_is_settled_though_its_interval_is_wide() -> None:
+    assert rounds.is_open(statistics.Ratio(1.3, 1.1, 1.54, 5))  # 1 is within twice the width
+    assert not rounds.is_open(statistics.Ratio(3.0, 2.4, 3.75, 5))
+    assert not rounds.is_open(statistics.Ratio(1.0, 0.95, 1.05, 5))
+    assert rounds.is_open(statistics.ratio([[0.0, 0.1]]))
+
+
+class Noisy:
+    """Replaces program.run. The logarithms of the figures deviate by `spread` in a noisy cell."""
+
+    def __init__(self, noisy: int, spread: float, cpu_spread: float = 0.01) -> None:
+        self._noisy, self._spread, self._cpu_spread = noisy, spread, cpu_spread
+        self._runs = 0
+
+    def run(
+        self, contestant: Contestant, experiment: str, cell: cells.Cell, *_: object, **__: object
+    ) -> Outcome:
+        """program.run without a process; deterministic in the contestant, the cell and its runs."""
+        self._runs += 1
+        generator = np.random.default_rng(self._runs)
+        noisy = cell["message_bytes"] == self._noisy
+        spread = self._spread if noisy else 0.01
+        rate = 1000 * math.exp(generator.normal(0, spread))
+        cpu = 50 * math.exp(generator.normal(0, self._cpu_spread if noisy else 0.01))
+        metrics = {"mib_per_second": rate, "server_cpu_us_per_mib": cpu}
+        return Outcome("ok", metrics=metrics, wall_seconds=1.0)
+
+
+def plan_of(sizes: tuple[int, ...], budget: int) -> list[Part]:
+    experiment = experiments.load_all()["throughput"]
+    contestants = tuple(Contestant(name, Path("/dev/null")) for name in ("libuv", "asio"))
+    grid = experiment.grids["full"].cells
+    chosen = [next(cell for cell in grid if cell["message_bytes"] == size) for size in sizes]
+    places = tuple(Place(cell, contestants) for cell in chosen)
+    return [Part(experiment, rounds.FIRST, 0, places, budget_rounds=budget)]
+
+
+def rounds_by_size(measured: Results) -> dict[int, int]:
+    counts: dict[int, int] = {}
+    for run in measured.document["runs"]:
+        size = run["cell"]["message_bytes"]
+        counts[size] = max(counts.get(size, 0), run["round"])
+    return counts
+
+
+SIZES = (1_024, 2_048, 4_096, 8_192)
+
+
+def test_noisy_cell_gets_the_rounds_that_settled_cells_leave_and_no_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(program, "run", Noisy(2_048, 0.3, 0.3).run)
+    parts = plan_of(SIZES, budget=9)
+    record = runner.open_journal(tmp_path / "r.json", "quick", parts, 1, False)
+    counts = rounds_by_size(runner.measure(parts, record, Silent()))
+    assert {size: n for size, n in counts.items() if size != 2_048} == {
+        1_024: 5,
+        4_096: 5,
+        8_192: 5,
+    }
+    assert rounds.FIRST + 2 * rounds.STEP <= counts[2_048] <= 9 * 4 - 3 * 5
+    assert sum(counts.values()) <= 9 * len(SIZES)
+
+
+def test_fixed_number_of_rounds_gets_no_further_ones(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(program, "run", Noisy(2_048, 0.3, 0.3).run)
+    parts = plan_of(SIZES, budget=0)
+    record = runner.open_journal(tmp_path / "r.json", "quick", parts, 1, False)
+    assert set(rounds_by_size(runner.measure(parts, record, Silent())).values()) == {rounds.FIRST}
+
+
+def test_cell_that_only_cpu_time_decides_comes_after_one_that_nothing_decides(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(program, "run", Noisy(2_048, 0.3, 0.01).run)
+    parts = plan_of(SIZES, budget=rounds.FIRST)
+    record = runner.open_journal(tmp_path / "r.json", "quick", parts, 1, False)
+    measured = runner.measure(parts, record, Silent())
+    noisy = parts[0].places[1]
+    need = rounds._noisy(measured, parts[0], noisy)
+    assert need is not None and need.rank == 2
+    assert rounds._noisy(measured, parts[0], parts[0].places[0]) is None
+
+
+def test_interrupted_sampling_resumes_with_the_same_rounds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parts = plan_of(SIZES, budget=9)
+
+    def finished(name: str, interrupted_after: int | None) -> Results:
+        noisy = Noisy(2_048, 0.3, 0.3)
+        monkeypatch.setattr(program, "run", noisy.run)
+        out = tmp_path / name
+        if interrupted_after is not None:
+            record = runner.open_journal(out, "quick", parts, 1, False)
+            with pytest.raises(KeyboardInterrupt):
+                runner.measure(parts, record, Silent(interrupted_after))
+            assert journal.beside(out).exists()
+        return runner.measure(parts, runner.open_journal(out, "quick", parts, 1, False), Silent())
+
+    whole = finished("whole.json", None)
+    resumed = finished("resumed.json", 2 * 4 * rounds.FIRST + 3)  # within the further rounds
+    assert [run["round"] for run in resumed.document["runs"]] == [
+        run["round"] for run in whole.document["runs"]
+    ]
+
+
+def test_quick_grid_has_a_budget_and_chosen_rounds_have_none(build: Path) -> None:
+    fakes.make(build, "post_task", "mutex")
+    chosen = [experiments.load_all()["post_task"]]
+    (adaptive,) = runner.choose(chosen, "quick", [], build, None)
+    assert (adaptive.rounds, adaptive.budget_rounds) == (rounds.FIRST, 7)
+    (fixed,) = runner.choose(chosen, "quick", [], build, 7)
+    assert (fixed.rounds, fixed.budget_rounds) == (7, 0)
+    (smoke,) = runner.choose(chosen, "smoke", [], build, None)
+    assert (smoke.rounds, smoke.budget_rounds) == (1, 0)
