@@ -26,6 +26,13 @@ class Verdict:
     by_cost: "Verdict | None" = None  # the same claim judged by CPU time per unit of work
 
     @property
+    def stated_amount(self) -> str:
+        """The range of a claim on memory, as times as much: the inverse of the range stated."""
+        if self.claim.high == float("inf"):
+            return f"at most {1 / self.claim.low:.3g}"
+        return f"{1 / self.claim.high:.3g} to {1 / self.claim.low:.3g}"
+
+    @property
     def stated_range(self) -> str:
         """The range that the claim states, in words."""
         if self.claim.high == float("inf"):

@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from gyrelab import charts, claims, published
+from gyrelab import charts, claims, growth, published
 from gyrelab.cells import Cell, Value, key
 from gyrelab.charts import Axes
 from gyrelab.claims import Verdict
 from gyrelab.experiments import Contender, Experiment, Metric
 from gyrelab.figures import figure, times
+from gyrelab.growth import Growth
 from gyrelab.results import Results
 from gyrelab.statistics import Ratio, median, quartiles, ratio
 
@@ -64,6 +65,7 @@ class Section:
     refusals: list[str]
     not_built: list[str]
     rounds: str
+    growths: list[Growth]
 
     def exports(self) -> list[tuple[str, dict[str, Any]]]:
         """Every chart by its name."""
@@ -124,6 +126,7 @@ def make(results: Results, experiment: Experiment) -> Section:
         refusals=_end_lines(results.refusals(experiment.name)),
         not_built=results.not_built(experiment.name),
         rounds=_rounds(results, experiment),
+        growths=growth.growths(results, experiment),
     )
 
 

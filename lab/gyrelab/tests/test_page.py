@@ -154,6 +154,33 @@ def test_no_label_of_a_chart_is_cut(
     assert cut == []
 
 
+def test_memory_is_told_as_times_as_much(
+    browser: Browser, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    measured = synthetic.results(("connections",), faster={"gyre_epoll": 4})
+    out = tmp_path_factory.mktemp("memory") / "index.html"
+    page = visit(browser, report.write({"connections": measured}, out))
+    half = re.compile(r"0\.5\d× \(0\.5\d to 0\.5\d\) as much memory")
+    quarter = re.compile(r"0\.2\d× \(0\.2\d to 0\.2\d\) as much memory")
+    expect(page.locator(".overview-table tbody tr")).to_contain_text(half)  # of libuv
+    expect(page.locator(".card-figure")).to_have_text(re.compile(r"0\.5\d×"))
+    claim = page.locator(".claim", has_text="With callbacks, an idle connection")
+    expect(claim).to_contain_text("Goal: at most 1")
+    expect(claim).to_contain_text(quarter)
+    page.locator("#connections details.figures summary").first.click()
+    table = page.locator("#connections table.matrix").first
+    expect(table).to_contain_text(re.compile(r"0\.2\d×"))
+
+
+def test_growth_is_told_in_words(browser: Browser, page_file: Path) -> None:
+    page = visit(browser, page_file)
+    first = page.locator("#post_task .growth > li").first
+    expect(first).to_contain_text(
+        "Time per task by producer threads, 1 to 20 (Wake-ups coalesced): gyre fifo grows as n^0.3"
+    )
+    expect(page.locator("#timers")).to_contain_text("Growth: this grid has no two cells")
+
+
 def test_legend_toggles_a_contender_in_every_chart_of_the_experiment(
     browser: Browser, page_file: Path
 ) -> None:
