@@ -18,7 +18,7 @@ help: ## show this list
 	@echo "The main targets are report and test. All targets:"
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | awk -F '\t' '{ printf "  make %-9s %s\n", $$1, $$2 }'
 
-report: ## measure on this machine (under ten minutes), write report/index.html
+report: ## measure on this machine (it says how long), write report/index.html
 	tools/setup report
 	tools/lab run --grid quick --out results/quick.json
 	tools/lab report

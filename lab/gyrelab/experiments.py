@@ -66,6 +66,7 @@ class Grid:
     name: str
     rounds: int
     warmup_rounds: int
+    run_seconds: float | None  # mean duration of a run on two processors, for the first estimate
     cells: tuple[dict[str, Value], ...]
 
 
@@ -313,6 +314,7 @@ def _grids(table: Table, parameters: dict[str, Parameter], warmup_rounds: int) -
             name,
             row.whole("rounds", least=1),
             row.whole("warmup_rounds", warmup_rounds),
+            row.number("run_seconds", None),
             tuple(unique(itertools.chain.from_iterable(products))),
         )
         row.done()

@@ -1,11 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Progress of a measurement: a bar with the time left on a terminal, a line a round elsewhere."""
 
+import time
+
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn
 
 from gyrelab.program import Outcome
 from gyrelab.runner import PlannedRun
+
+_WORTH_SAYING = 20  # seconds
 
 
 def clock(seconds: float | None) -> str:
@@ -23,6 +27,7 @@ class ProgressView:
     def __init__(self, console: Console) -> None:
         self._console = console
         self._last_line = ""
+        self._began = time.monotonic()
         self._task: TaskID | None = None
         self._bar = Progress(
             TextColumn("[bold]{task.description}"),
@@ -41,9 +46,15 @@ class ProgressView:
 
     def __exit__(self, *_: object) -> None:
         self._bar.stop()
+        taken = time.monotonic() - self._began
+        if taken >= _WORTH_SAYING:
+            self._console.print(f"took {clock(taken)}")
 
-    def begin(self, total: int, done: int) -> None:
+    def begin(self, total: int, done: int, seconds: float | None) -> None:
         """Watcher."""
+        self._began = time.monotonic()
+        if seconds is not None and seconds >= _WORTH_SAYING:
+            self._console.print(f"about {clock(seconds)} for {total - done:,} runs")
         if done:
             self._console.print(f"resuming: {done} of {total} runs are done already")
         self._task = self._bar.add_task("measuring", total=total, completed=done, left="?", now="")

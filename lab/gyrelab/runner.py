@@ -5,14 +5,15 @@ import hashlib
 import json
 import os
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Protocol
 
-from gyrelab import cells, journal, machine, paths, program, results
+from gyrelab import cells, durations, journal, machine, paths, program, results
 from gyrelab.cells import Cell, Value
+from gyrelab.durations import Expectation
 from gyrelab.errors import LabError, UsageProblem, did_you_mean
 from gyrelab.experiments import Experiment, Grid
 from gyrelab.program import Contestant, Outcome
@@ -36,6 +37,7 @@ class Part:
     warmup_rounds: int
     places: tuple[Place, ...]
     not_built: tuple[str, ...] = ()
+    run_seconds: float | None = None  # expected mean duration of a run
     budget_rounds: int = 0  # mean rounds of a cell when open cells get more; 0: none get more
 
     @property
@@ -65,8 +67,9 @@ class PlannedRun:
 class Watcher(Protocol):
     """Observer of a measurement's progress."""
 
-    def begin(self, total: int, done: int) -> None:
-        """The measurement starts: the number of runs, and of those already in the journal."""
+    def begin(self, total: int, done: int, seconds: float | None) -> None:
+        """The measurement starts: the number of runs, of those already in the journal, and the
+        expected duration of the others (None: unknown)."""
 
     def before(self, run: PlannedRun, seconds_left: float | None) -> None:
         """A run starts; `seconds_left` is None while no estimate is possible."""
@@ -116,6 +119,7 @@ def _part(
         grid.warmup_rounds,
         tuple(place for place in places if place.contestants),
         tuple(each.name for each in wanted if each not in built),
+        grid.run_seconds,
         0 if rounds or grid.rounds < FIRST else grid.rounds,
     )
 
@@ -233,14 +237,17 @@ def measure(parts: Sequence[Part], record: journal.Journal, watcher: Watcher) ->
     }
     first = plan(parts, document["seed"])
     sampling = Sampling(parts, document)
-    seconds = _Expectation(document["runs"])
+    known = durations.earlier(paths.results(), document["machine"])
+    seconds = Expectation(document["runs"], known)
     later = _expected_later(parts)
-    watcher.begin(len(first) + len(later), len(made))
+    seconds.expect([*(run for run in first if run.key not in made), *later])
+    watcher.begin(len(first) + len(later), len(made), seconds.left())
     try:
-        _make(first, made, record, watcher, seconds, lambda: seconds.left(later) or 0)
+        _make(first, made, record, watcher, seconds)
         while blocks := sampling.next():
             runs = _interleaved(blocks, document["seed"])
-            _make(runs, made, record, watcher, seconds, lambda: sampling.seconds_left)
+            seconds.expect((run for run in runs if run.key not in made), sampling.seconds_left)
+            _make(runs, made, record, watcher, seconds)
     except BaseException:
         record.close()
         raise
@@ -259,15 +266,12 @@ def _make(
     made: set[tuple[str, str, str, int]],
     record: journal.Journal,
     watcher: Watcher,
-    seconds: "_Expectation",
-    later: Callable[[], float],
+    seconds: Expectation,
 ) -> None:
-    """Makes the runs that are not in `made`. `later` are the seconds expected after them."""
-    waiting = [run for run in runs if run.key not in made]
+    """Makes the runs that are not in `made`."""
     seen = {key[:2] for key in made}
-    for index, planned in enumerate(waiting):
-        left = seconds.left(waiting[index:])
-        watcher.before(planned, None if left is None else left + later())
+    for planned in [run for run in runs if run.key not in made]:
+        watcher.before(planned, seconds.left())
         experiment = planned.part.experiment
         outcome = program.run(
             planned.contestant,
@@ -280,7 +284,7 @@ def _make(
         record.append(_row(planned, outcome, first=planned.key[:2] not in seen))
         made.add(planned.key)
         seen.add(planned.key[:2])
-        seconds.learn(planned.key, outcome.wall_seconds)
+        seconds.learn(planned.key[:3], outcome.wall_seconds)
         watcher.after(planned, outcome)
 
 
@@ -311,27 +315,6 @@ def _row(planned: PlannedRun, outcome: Outcome, first: bool) -> dict[str, Any]:
     if first:
         row["build"] = outcome.build
     return row
-
-
-class _Expectation:
-    """The expected time of runs, from earlier runs; a new kind of run is expected to be average."""
-
-    def __init__(self, runs: list[dict[str, Any]]) -> None:
-        self._known: dict[tuple[str, str, str], float] = {}
-        for run in runs:
-            self.learn(
-                (run["experiment"], run["contender"], cells.key(run["cell"]), 0),
-                run["wall_seconds"],
-            )
-
-    def learn(self, key: tuple[str, str, str, int], seconds: float) -> None:
-        self._known[key[:3]] = seconds
-
-    def left(self, waiting: Sequence[PlannedRun]) -> float | None:
-        if not self._known:
-            return None
-        average = sum(self._known.values()) / len(self._known)
-        return sum(self._known.get(run.key[:3], average) for run in waiting)
 
 
 def _now() -> str:

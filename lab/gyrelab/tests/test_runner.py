@@ -200,9 +200,9 @@ class Silent:
     def __init__(self, runs: int = 10**9) -> None:
         self.left = runs
 
-    def begin(self, total: int, done: int) -> None:
+    def begin(self, total: int, done: int, seconds: float | None) -> None:
         """Watcher."""
-        self.total, self.done = total, done
+        self.total, self.done, self.expected = total, done, seconds
 
     def before(self, run: runner.PlannedRun, seconds_left: float | None) -> None:
         """Watcher."""
