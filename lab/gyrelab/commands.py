@@ -71,15 +71,12 @@ def _measure(
     parts: list[runner.Part], grid: str, target: Path, seed: int, fresh: bool
 ) -> results.Results:
     record = runner.open_journal(target, grid, parts, seed, fresh)
-    total = len(runner.plan(parts, seed))
     try:
         with ProgressView(console) as view:
             return runner.measure(parts, record, view)
     except KeyboardInterrupt:
         kept = len(record.document["runs"])
-        warnings.print(
-            f"interrupted: {kept} of {total} runs are kept; repeat the command to resume"
-        )
+        warnings.print(f"interrupted: {kept:,} runs are kept; repeat the command to resume")
         raise typer.Exit(130) from None
 
 
