@@ -20,11 +20,11 @@
 namespace {
 
 gyre::task<> serve(std::shared_ptr<gyre::io::stream> pair, lab::io_event::channel& notified) {
-  std::array<std::byte, 16> room;
+  std::array<std::byte, 1> room;  // as all contenders, and the published programs
   for (;;) {
     const auto read = co_await gyre::as_expected(pair->read_some(room));
     if (!read) co_return;  // the pair is no longer watched
-    for (std::size_t taken = 0; taken < *read; ++taken) notified.taken();
+    if (*read == 1) notified.taken();
   }
 }
 
