@@ -4,7 +4,8 @@
 // observer of a stop sees the writes before the request.
 //
 // Each of these mutations, tried by hand, makes a test fail: a memory order is weaker; detach()
-// does not wait; detach() does not check the thread.
+// does not wait; detach() does not check the thread; a link is made twice, is not made before the
+// callback is attached, or a source without one does not ask its parent.
 #include <gyre/task/stop_token.hpp>
 
 #include <tests/model/model.hpp>
@@ -148,7 +149,7 @@ TEST(StopTokenModel, CallbackMayDestroyItselfWhileOthersLeave) {
 }
 
 TEST(StopTokenModel, LinkedSourceMayEndWhileItsParentStops) {
-  const auto checked = model::check({.preemptions = 2}, [] {
+  const auto checked = model::check({.preemptions = 2, .spurious_failures = 0}, [] {
     inplace_stop_source parent;
     model::thread requester([&] { parent.request_stop(); });
     {
@@ -157,6 +158,56 @@ TEST(StopTokenModel, LinkedSourceMayEndWhileItsParentStops) {
       model::assert_that(callback.leave() <= 1, "called at most once");
     }
     requester.join();
+  });
+  EXPECT_TRUE(checked) << checked;
+}
+
+TEST(StopTokenModel, AStopReachesSourcesWhoseLinksAreBeingMade) {
+  const auto checked = model::check({.preemptions = 1, .spurious_failures = 0}, [] {
+    inplace_stop_source oldest;
+    linked_stop_source parent(oldest.get_token());
+    linked_stop_source child(parent.get_token());
+    model::thread requester([&] { oldest.request_stop(); });
+    {
+      passing early(child);
+      requester.join();
+      model::assert_that(*early.calls == 1, "called once");
+      early.leave();
+    }
+    model::assert_that(child.stop_requested(), "the stop has come through");
+  });
+  EXPECT_TRUE(checked) << checked;
+}
+
+TEST(StopTokenModel, TwoThreadsMakeOneLink) {
+  const auto checked = model::check({.preemptions = 2, .spurious_failures = 0}, [] {
+    inplace_stop_source parent;
+    linked_stop_source child(parent.get_token());
+    {
+      model::thread other([&] { model::assert_that(passing(child).leave() == 0, "no stop"); });
+      passing mine(child);
+      other.join();
+      parent.request_stop();
+      model::assert_that(*mine.calls == 1, "called once");
+      mine.leave();
+    }
+    model::assert_that(child.stop_requested(), "the stop has come through");
+  });
+  EXPECT_TRUE(checked) << checked;
+}
+
+TEST(StopTokenModel, AStopIsSeenThroughALinkThatIsNotMade) {
+  const auto checked = model::check({.preemptions = 3}, [] {
+    inplace_stop_source parent;
+    linked_stop_source child(parent.get_token());
+    int reason = 0;
+    model::thread requester([&] {
+      reason = 42;
+      parent.request_stop();
+    });
+    if (child.stop_requested()) model::assert_that(reason == 42, "the reason arrived");
+    requester.join();
+    model::assert_that(child.stop_requested(), "seen after the request");
   });
   EXPECT_TRUE(checked) << checked;
 }

@@ -82,6 +82,8 @@ class forking_executor : public executor, public fork_queue {
     changed_.wait(lock, [&] { return taken_ > before; });
     return true;
   }
+  /// Makes the calling thread's queue say that a thief has come in vain.
+  void come_in_vain() noexcept { request_work(); }
   /// Runs one operation, if there is one for the calling thread, which must be the executor's.
   bool run_one() {
     std::unique_lock lock(mutex_);
