@@ -41,6 +41,21 @@ class EventLoopPost : public testing::Test {
 using inboxes = testing::Types<gyre::inbox::fifo, gyre::inbox::sharded, gyre::inbox::mutex>;
 TYPED_TEST_SUITE(EventLoopPost, inboxes);
 
+int calls_of_a_function = 0;
+void a_function() { ++calls_of_a_function; }
+
+TYPED_TEST(EventLoopPost, TakesAFunction) {
+  calls_of_a_function = 0;
+  event_loop& loop = this->loop_;
+  loop.post(a_function);
+  loop.post(&a_function);
+  EXPECT_TRUE(loop.try_post(a_function));
+  this->loop_.post(a_function);
+  loop.dispatch(a_function);
+  this->loop_.poll();
+  EXPECT_EQ(calls_of_a_function, 5);
+}
+
 TYPED_TEST(EventLoopPost, TasksPostedBeforeRunRunBeforeTheFirstWait) {
   std::size_t waits = 1;
   bool timer_fired = false;

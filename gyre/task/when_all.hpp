@@ -188,6 +188,9 @@ template <awaitable... Awaitables>
 
 /// The same for a range; gives the results in its order, or nothing if they are void: a std::array
 /// for a std::array, a std::vector for others.
+///
+/// With GCC 12 a std::array must have a name, `co_await when_all(std::move(tasks))`: one that is
+/// made within the awaited expression is destroyed twice (docs/guide/coroutines.md, section 11).
 template <awaitable_range Range>
 [[nodiscard]] auto when_all(Range&& range) {
   return detail::when_all_awaiter<detail::tasks_of_t<Range>>(

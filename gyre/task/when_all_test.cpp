@@ -10,6 +10,8 @@
 
 #include <array>
 #include <atomic>
+#include <cstddef>
+#include <exception>
 #include <list>
 #include <memory>
 #include <stdexcept>
@@ -153,7 +155,24 @@ TEST(WhenAll, AnEmptyTaskIsAnErrorAndTheOthersAreAwaited) {
   tasks.push_back(patient(stopped));
   EXPECT_THROW(static_cast<void>(gyre::sync_wait(gyre::when_all(std::move(tasks)))),
                std::logic_error);
-  EXPECT_EQ(stopped, 1);  // the third was never started
+  EXPECT_EQ(stopped, 2);  // the third starts with a stopped token, as after every error
+}
+
+TEST(WhenAllReady, AnEmptyTaskIsOneThatFails) {
+  for (std::size_t empty = 0; empty < 3; ++empty) {
+    std::vector<task<int>> tasks;
+    for (int i = 0; i < 3; ++i) tasks.push_back(later(i));
+    tasks[empty] = task<int>();
+    const auto outcomes = gyre::sync_wait(gyre::when_all_ready(std::move(tasks)));
+    ASSERT_EQ(outcomes.size(), 3U);
+    for (std::size_t i = 0; i < 3; ++i) {
+      if (i != empty) {
+        EXPECT_EQ(outcomes[i].value(), static_cast<int>(i));
+      } else {
+        EXPECT_THROW(std::rethrow_exception(outcomes[i].error()), std::logic_error);
+      }
+    }
+  }
 }
 
 TEST(WhenAllReady, GivesEachResultOrExceptionAndStopsNobody) {

@@ -270,8 +270,17 @@ class join_awaiter : public fork_join {
           return state.prepare(its);
         });
       } catch (...) {
-        give_up(mine, rest);
-        break;
+        const task_end* const empty = visit_task(tasks_, rest.next, [](auto& task) {
+          return task_access::state(task).fail_if_empty(std::current_exception());
+        });
+        if (empty == nullptr) {
+          give_up(mine, rest);
+          break;
+        }
+        ++rest.next;
+        mine.events += 2;
+        child_failed(*empty);
+        continue;
       }
       ++rest.next;
       starts.innermost = mine.context;

@@ -219,6 +219,13 @@ class task_state : public task_end {
   /// As start(), for a child of a coroutine: see start_nested().
   void start_child(task_context& context) { start_nested(prepare(context), *context.where); }
 
+  /// Gives an empty task `error` for its end; null if it is not empty.
+  [[gnu::cold]] const task_end* fail_if_empty(std::exception_ptr error) noexcept {
+    if (!empty()) return nullptr;
+    fail(std::move(error));
+    return this;
+  }
+
   /// The exception of a coroutine that has failed, else null; take_result() is then not called.
   std::exception_ptr take_error() noexcept {
     if (!failed()) [[likely]]

@@ -25,11 +25,12 @@ def grown(exponent: float, noise: float = 0.02, rounds: int = 7) -> Results:
 def test_exponent_is_found_within_its_interval(exponent: float) -> None:
     measured = grown(exponent)
     found = growth.growths(measured, measured.experiment("post_task"))
-    assert [(each.parameter.name, each.least, each.most) for each in found] == [
-        ("producers", 1, 20),
-        ("producers", 1, 20),
+    found = [each for each in found if each.parameter.name == "producers" and each.most > 2]
+    assert [(each.least, each.most) for each in found] == [(1, 20), (1, 20)]
+    assert [each.where for each in found] == [
+        "Wake-ups coalesced, 16 bytes",
+        "One wake-up per task, 16 bytes",
     ]
-    assert [each.where for each in found] == ["Wake-ups coalesced", "One wake-up per task"]
     inside = [each.low <= exponent <= each.high for one in found for each in one.exponents]
     assert sum(inside) >= 0.75 * len(inside)
     first = found[0].exponents[0]

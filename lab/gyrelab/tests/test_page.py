@@ -176,7 +176,7 @@ def test_growth_is_told_in_words(browser: Browser, page_file: Path) -> None:
     page = visit(browser, page_file)
     first = page.locator("#post_task .growth > li").first
     expect(first).to_contain_text(
-        "Time per task by producer threads, 1 to 20 (Wake-ups coalesced): gyre fifo grows as n^0.3"
+        "Time per task by producer threads, 1 to 20 (Wake-ups coalesced, 16 bytes): gyre fifo grows as n^0.3"
     )
     expect(page.locator("#timers")).to_contain_text("Growth: this grid has no two cells")
 

@@ -73,7 +73,7 @@ class alignas(cache_line_size / 2) task_cell {
     };
     if (requested == action::run) [[likely]] {
       const destroyed_at_end guard{std::launder(static_cast<F*>(storage))};
-      (*guard.callable)();
+      static_cast<void>((*guard.callable)());
     } else if (requested == action::drop) {
       const destroyed_at_end guard{std::launder(static_cast<F*>(storage))};
     }
@@ -144,7 +144,7 @@ class alignas(cache_line_size / 2) task_cell {
   void* storage() noexcept { return reinterpret_cast<std::byte*>(this) + sizeof(header_type); }
 
   header_type thunk_{nullptr};
-  alignas(void*) std::byte storage_[cache_line_size / 2 - sizeof(header_type)];
+  [[maybe_unused]] alignas(void*) std::byte storage_[cache_line_size / 2 - sizeof(header_type)];
 };
 
 static_assert(sizeof(task_cell) == cache_line_size / 2);
