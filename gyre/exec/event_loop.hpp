@@ -189,14 +189,10 @@ class event_loop : public executor, public timer_service, public posting<event_l
 
   template <class F>
   void push(F&& callable) {
-    if constexpr (std::is_function_v<std::remove_reference_t<F>>) {
-      push(std::decay_t<F>(callable));
-    } else {
-      inbox::detail::with_cell_sized<inbox::detail::task_cell::max_cells>(
-          std::forward<F>(callable), [this]<class G>(G&& fitting) {
-            push_erased(inbox::detail::erased_task(std::forward<G>(fitting)));
-          });
-    }
+    inbox::detail::with_cell_sized<inbox::detail::task_cell::max_cells>(
+        std::forward<F>(callable), [this]<class G>(G&& fitting) {
+          push_erased(inbox::detail::erased_task(std::forward<G>(fitting)));
+        });
   }
 
   std::size_t turn(steady_time deadline);

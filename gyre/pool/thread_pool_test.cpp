@@ -130,6 +130,22 @@ TEST_P(ThreadPool, TakesCallablesOfAnyShape) {
   EXPECT_EQ(sum, 14U);
 }
 
+std::atomic<int> calls_of_a_function = 0;
+void a_function() { ++calls_of_a_function; }
+
+TEST_P(ThreadPool, TakesAFunction) {
+  calls_of_a_function = 0;
+  thread_pool pool(with(2));
+  pool.post(a_function);
+  pool.post(&a_function);
+  EXPECT_TRUE(pool.try_post(a_function));
+  pool.post(a_function, task_priority::low);
+  pool.post_after(0ns, a_function);
+  pool.submit(a_function).get();
+  pool.wait_idle();
+  EXPECT_EQ(calls_of_a_function, 6);
+}
+
 TEST_P(ThreadPool, TasksOfOneThreadStartInTheOrderOfSubmission) {
   thread_pool pool(with(1));
   std::vector<int> order;

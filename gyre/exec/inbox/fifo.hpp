@@ -53,13 +53,7 @@ class basic_fifo {
       claim(detail::task_cell::cells_of(fitting)).emplace(std::forward<G>(fitting));
     });
   }
-  void push_erased(const detail::erased_task& task) {
-    if (max_cells < detail::task_cell::max_cells && task.cells() > max_cells) {
-      push(task.function());
-    } else {
-      claim(task.cells()).emplace(task.in_cells());
-    }
-  }
+  void push_erased(const detail::erased_task& task) { push(task); }
 
   void run(batch& tasks) {
     const detail::publish_consumed published(consumed_, tasks);

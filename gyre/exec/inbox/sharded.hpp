@@ -53,15 +53,7 @@ class basic_sharded {
       }
     });
   }
-  void push_erased(const detail::erased_task& task) {
-    if (max_cells < detail::task_cell::max_cells && task.cells() > max_cells) {
-      push(task.function());
-    } else if (shard* const own = shards_.cached()) [[likely]] {
-      own->push(task.in_cells());
-    } else {
-      push_uncached(task.in_cells());
-    }
-  }
+  void push_erased(const detail::erased_task& task) { push(task); }
 
   void run(batch& tasks) {
     shards_.admit_new_shards();

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <gyre/base/clock.hpp>
+#include <gyre/base/detail/callable_source.hpp>
 #include <gyre/exec/inbox/detail/task_cell.hpp>
 #include <gyre/pool/detail/capacity.hpp>
 #include <gyre/pool/detail/pool_task.hpp>
@@ -115,9 +116,7 @@ class task_builder {
   template <class F>
     requires(!std::same_as<std::remove_cvref_t<F>, task_builder>)
   explicit task_builder(F&& callable) noexcept
-      : source_(
-            reinterpret_cast<void*>(const_cast<std::remove_cvref_t<F>*>(std::addressof(callable)))),
-        functions_(&functions_of<F>) {}
+      : source_(source_of(callable)), functions_(&functions_of<F>) {}
 
   bool fits_cell() const noexcept { return functions_->in_cell.call != nullptr; }
   /// For a cell of the submissions, if it fits.
@@ -142,11 +141,8 @@ class task_builder {
   struct erased_callable {
     using function = std::decay_t<F>;
 
-    static F&& forward(void* source) noexcept {
-      return static_cast<F&&>(*reinterpret_cast<std::remove_reference_t<F>*>(source));
-    }
     static void build(void* storage, void* source) noexcept {
-      ::new (storage) queued_callable<function>{forward(source)};
+      ::new (storage) queued_callable<function>{source_as<F>(source)};
     }
     static constexpr task_cell::erased::functions in_cell() noexcept {
       if constexpr (task_cell::holds<queued_callable<function>, 1> &&
@@ -157,11 +153,11 @@ class task_builder {
       }
     }
     static pool_task& make(void* source, bool timed) {
-      if (timed) return make_pool_task(timed_callable<function>{forward(source)});
-      return make_pool_task(forward(source));
+      if (timed) return make_pool_task(timed_callable<function>{source_as<F>(source)});
+      return make_pool_task(source_as<F>(source));
     }
     static void run(void* source, pool_core& pool) {
-      function callable(forward(source));
+      function callable(source_as<F>(source));
       run_by_submitter(pool, callable_ref(callable));
     }
   };

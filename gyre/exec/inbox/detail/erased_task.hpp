@@ -3,10 +3,10 @@
 // inbox, which does not know the callable.
 #pragma once
 
+#include <gyre/base/detail/callable_source.hpp>
 #include <gyre/base/move_only_function.hpp>
 #include <gyre/exec/inbox/detail/task_cell.hpp>
 
-#include <memory>
 #include <type_traits>
 #include <utility>
 
@@ -21,8 +21,7 @@ class erased_task {
     requires(task_cell::holds<F> && std::is_nothrow_constructible_v<std::decay_t<F>, F> &&
              !std::is_same_v<std::decay_t<F>, erased_task>)
   explicit erased_task(F&& callable) noexcept
-      : functions_(&functions_of<F>),
-        source_(const_cast<void*>(static_cast<const void*>(std::addressof(callable)))) {}
+      : functions_(&functions_of<F>), source_(gyre::detail::source_of(callable)) {}
 
   task_cell::erased in_cells() const noexcept { return {&functions_->in_cells, source_}; }
   std::size_t cells() const noexcept { return functions_->in_cells.cells; }
@@ -36,16 +35,12 @@ class erased_task {
   };
 
   template <class F>
-  static F&& forward(void* source) noexcept {
-    return static_cast<F&&>(*static_cast<std::remove_reference_t<F>*>(source));
-  }
-  template <class F>
   static void build(void* storage, void* source) noexcept {
-    task_cell::build<std::decay_t<F>>(storage, forward<F>(source));
+    task_cell::build<std::decay_t<F>>(storage, gyre::detail::source_as<F>(source));
   }
   template <class F>
   static move_only_function<void()> make_function(void* source) {
-    return move_only_function<void()>(forward<F>(source));
+    return move_only_function<void()>(gyre::detail::source_as<F>(source));
   }
   template <class F>
   static constexpr functions functions_of{
@@ -55,6 +50,16 @@ class erased_task {
   const functions* functions_;
   void* source_;
 };
+
+/// As for a callable: calls `claim_and_emplace` with what fits `Cells` cells.
+template <std::size_t Cells, class Emplace>
+void with_cell_sized(const erased_task& task, Emplace&& claim_and_emplace) {
+  if (Cells < task_cell::max_cells && task.cells() > Cells) {
+    with_cell_sized<Cells>(task.function(), claim_and_emplace);
+  } else {
+    claim_and_emplace(task.in_cells());
+  }
+}
 
 /// An inbox that builds an erased task in place.
 template <class Inbox>

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// source_of, source_as: the address of a callable whose type is passed on by other means.
+#pragma once
+
+#include <memory>
+#include <type_traits>
+
+namespace gyre::detail {
+
+/// The address of an object or a function.
+template <class F>
+void* source_of(F&& callable) noexcept {
+  if constexpr (std::is_function_v<std::remove_reference_t<F>>) {
+    return reinterpret_cast<void*>(&callable);
+  } else {
+    return const_cast<void*>(static_cast<const volatile void*>(std::addressof(callable)));
+  }
+}
+
+/// The callable at that address, forwarded as it was given: `F` as deduced for `F&&`.
+template <class F>
+F&& source_as(void* source) noexcept {
+  return static_cast<F&&>(*reinterpret_cast<std::remove_reference_t<F>*>(source));
+}
+
+}  // namespace gyre::detail
