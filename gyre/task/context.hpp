@@ -121,10 +121,8 @@ void set_holder([[maybe_unused]] std::coroutine_handle<Promise> awaiting,
 #endif
 }
 
-/// Makes `child` a context, without an end, for work that runs concurrently with `parent`.
-template <class Promise>
-void fork_context(task_context& child, std::coroutine_handle<Promise> parent) noexcept {
-  const task_context& from = context_of(parent);
+/// Makes `child` a context, without an end, for work that runs concurrently with that of `from`.
+inline void fork_context(task_context& child, const task_context& from) noexcept {
   child.where = from.where;
   child.stop = from.stop;
   child.locals = from.locals;
@@ -134,6 +132,13 @@ void fork_context(task_context& child, std::coroutine_handle<Promise> parent) no
   child.parent = &from;
   child.child_sets = nullptr;
   child.held_by = nullptr;
+#endif
+}
+/// The same for work of the coroutine `parent`.
+template <class Promise>
+void fork_context(task_context& child, std::coroutine_handle<Promise> parent) noexcept {
+  fork_context(child, context_of(parent));
+#if GYRE_ASYNC_BACKTRACE
   if constexpr (std::derived_from<Promise, promise_base>) child.awaited_by = &parent.promise();
 #endif
 }

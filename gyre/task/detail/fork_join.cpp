@@ -38,11 +38,10 @@ fork_join::child* fork_join::new_context() {
   return ::new (slab_allocate(sizeof(child))) child(*this);
 }
 
-void fork_join::split(loop& rest, operation::function run) noexcept {
+void fork_join::split(loop& rest, fork_queue& queue, operation::function run) noexcept {
   const std::size_t last = rest.end;
   const std::size_t later_half = (last - rest.next) / 2;
-  fork_queue* const queue = parent_context_->where->fork_queue_here();
-  if (later_half == 0 || queue == nullptr) return;
+  if (later_half == 0) return;
   void* memory = nullptr;
   try {
     memory = slab_allocate(sizeof(loop));
@@ -54,7 +53,7 @@ void fork_join::split(loop& rest, operation::function run) noexcept {
   rest.end = last - later_half;
   // relaxed: the end of `rest`, which comes later, is still to be counted.
   pending_.fetch_add(1, std::memory_order_relaxed);
-  if (!queue->push(*later)) {
+  if (!queue.push(*later)) {
     pending_.fetch_sub(1, std::memory_order_relaxed);
     rest.end = last;
     slab_deallocate(memory, sizeof(loop));

@@ -110,22 +110,17 @@ class fork_join : protected child_set {
   const task_context& parent_context() const noexcept { return *parent_context_; }
   on_error policy() const noexcept { return policy_; }
 
-  /// By the thread that has `rest`: leaves its later half to others.
-  void split(loop& rest, operation::function run) noexcept;
+  /// By the thread that has `rest`: leaves its later half in `queue` to others.
+  void split(loop& rest, fork_queue& queue, operation::function run) noexcept;
   /// The context for the next child of this share, which a child before may have changed.
   child& next_context(share& mine) {
     if (mine.context == nullptr) [[unlikely]]
       mine.context = new_context();
     child& context = *mine.context;
-    context.where = parent_context_->where;
-    context.stop = stop_ ? stop_->get_token() : parent_context_->stop;
-    context.locals = parent_context_->locals;
-    context.cancellations = parent_context_->cancellations;
+    fork_context(context, *parent_context_);
+    if (stop_) context.stop = stop_->get_token();
 #if GYRE_ASYNC_BACKTRACE
-    context.parent = parent_context_;
     context.awaited_by = awaited_by_;
-    context.child_sets = nullptr;
-    context.held_by = nullptr;
 #endif
     return context;
   }
@@ -243,11 +238,8 @@ class join_awaiter : public fork_join {
   static void run(operation& self) {
     auto& rest = static_cast<loop&>(self);
     auto& join = static_cast<join_awaiter&>(*rest.join);
-    if (rest.next < rest.end) {
-      join.split(rest, &run);
-      if (!join.run_share(rest, nullptr)) return;
-    }
-    resume(join.parent());
+    const bool has_ended = rest.next == rest.end;
+    if (has_ended || join.run_share(rest, nullptr)) resume(join.parent());
   }
 
   // This thread's share of `rest`, whose first child may use `context`. True if all have finished;
@@ -259,6 +251,8 @@ class join_awaiter : public fork_join {
     const bool is_deep = starts.depth++ >= most_nested_starts;
     share mine{.context = context};
     bool has_loop = true;
+    // The loop was stolen, or is what was left of it.
+    if (context == nullptr && queue != nullptr) split(rest, *queue, &run);
     // A child that blocks may run the rest on this thread, and leave a later rest in the queue.
     while (has_loop && rest.next < rest.end) {
       std::coroutine_handle<> first;
@@ -298,7 +292,7 @@ class join_awaiter : public fork_join {
       }
       has_loop = !forked || queue->take_back(rest);
       if (has_loop && rest.end - rest.next > 1 && queue != nullptr && queue->take_request())
-        split(rest, &run);
+        split(rest, *queue, &run);
     }
     starts.innermost = outer;
     --starts.depth;
