@@ -239,7 +239,7 @@ work_item stealing_scheduler::take_leftover() noexcept {
 
 void stealing_scheduler::stop_searching(pool_worker& self) noexcept {
   if (self.parker.is_searching()) [[unlikely]]
-    idle_.found_work(self.parker, [&] { return has_waiting_items(); });
+    idle_.found_work(self.parker, [&] { return has_waiting_items(self); });
 }
 
 void stealing_scheduler::release_queue(pool_worker& self) noexcept {
@@ -279,14 +279,11 @@ void stealing_scheduler::wait_for_work(pool_worker& self) noexcept {
 }
 
 bool stealing_scheduler::has_work(const pool_worker& self) noexcept {
-  return life_.concerns_sleepers() || workers_.is_surplus(self) || has_waiting_items();
+  return life_.concerns_sleepers() || workers_.is_surplus(self) || has_waiting_items(self);
 }
 
-bool stealing_scheduler::has_waiting_items() noexcept {
-  for (std::size_t index = 0; index < workers_.size(); ++index) {
-    if (workers_[index].deque.size() > 0) return true;
-  }
-  return has_inbound_items();
+bool stealing_scheduler::has_waiting_items(const pool_worker& self) noexcept {
+  return has_inbound_items() || self.deque.size() > 0 || others_have_work(self);
 }
 
 bool stealing_scheduler::has_inbound_items() noexcept {
@@ -296,9 +293,8 @@ bool stealing_scheduler::has_inbound_items() noexcept {
 }
 
 bool stealing_scheduler::others_have_work(const pool_worker& self) const noexcept {
-  const std::size_t count = workers_.size();
-  for (std::size_t step = 1; step < count; ++step) {
-    if (workers_[(self.index + step) % count].deque.size() > 0) return true;
+  for (std::size_t index = 0; index < workers_.size(); ++index) {
+    if (index != self.index && workers_[index].deque.size() > 0) return true;
   }
   return false;
 }

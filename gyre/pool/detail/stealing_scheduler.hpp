@@ -60,7 +60,7 @@ class stealing_scheduler final : public task_scheduler {
   void keep(pool_worker& self, work_item item) noexcept;
   void put_back(work_item item) noexcept;
   bool has_work(const pool_worker& self) noexcept;
-  bool has_waiting_items() noexcept;
+  bool has_waiting_items(const pool_worker& self) noexcept;
   bool has_inbound_items() noexcept;
   bool others_have_work(const pool_worker& self) const noexcept;
   void count_lanes() noexcept;

@@ -284,8 +284,8 @@ class work_deque {
   bool contended_ = false;
 
   // Written by thieves.
-  alignas(false_sharing_range) gyre::detail::atomic<position> top_{
-      0};           // the oldest; with the wish for full fences
+  // The oldest element's; with the wish for full fences.
+  alignas(false_sharing_range) gyre::detail::atomic<position> top_{0};
   spin_lock lock_;  // the thieves': held for the time of a fence and a short copy
 };
 
