@@ -85,4 +85,23 @@ void run_until_received(Inbox& inbox, const receipts& received, std::size_t task
   }
 }
 
+/// Tasks of one and of two cells in an inbox whose segments have an odd number of them.
+template <typename Inbox>
+void run_large_tasks_in_order() {
+  Inbox inbox;
+  receipts received;
+  {
+    thread producer([&] {
+      post_large(inbox, received, 0);
+      post_large(inbox, received, 1);
+      post(inbox, received, 2);
+      post_large(inbox, received, 3);
+      post(inbox, received, 4);
+    });
+    run_until_received(inbox, received, 5);
+  }
+  for (int id = 1; id < 5; ++id) assert_that(received.in_order(id - 1, id), "in order");
+  assert_that(inbox.pending() == 0 && !inbox.ready(), "nothing is left");
+}
+
 }  // namespace gyre::model

@@ -120,42 +120,33 @@ TEST(FifoModel, APostThatHappensBeforeAnotherRunsFirst) {
   EXPECT_TRUE(checked) << checked;
 }
 
-TEST(FifoModel, ItsEndDestroysWhatWasNotRun) {
-  const auto checked = model::check({.preemptions = 3, .stale_reads = 1}, [] {
-    receipts received;
+template <typename Inbox, typename Task>
+void end_with_tasks_left() {
+  receipts received;
+  {
+    Inbox inbox;
     {
-      small_fifo inbox;
-      {
-        model::thread one([&] {
-          post(inbox, received, 0);
-          post(inbox, received, 1);
-        });
-        model::thread other([&] { post(inbox, received, 2); });
-        gyre::inbox::batch some(1);
-        inbox.run(some);
-      }
-      model::assert_that(inbox.pending() == 3 - received.count(), "the rest is pending");
+      model::thread one([&] {
+        inbox.push(Task(received, 0));
+        inbox.push(Task(received, 1));
+      });
+      model::thread other([&] { inbox.push(Task(received, 2)); });
+      gyre::inbox::batch some(1);
+      inbox.run(some);
     }
-  });
+    model::assert_that(inbox.pending() == 3 - received.count(), "the rest is pending");
+  }
+}
+
+TEST(FifoModel, ItsEndDestroysWhatWasNotRun) {
+  const auto checked = model::check({.preemptions = 3, .stale_reads = 1},
+                                    end_with_tasks_left<small_fifo, model::receipt_task>);
   EXPECT_TRUE(checked) << checked;
 }
 
 TEST(FifoModel, LargeTasksRunInOrderAcrossReusedSegmentsThatTheyDoNotFill) {
-  const auto checked = model::check({.preemptions = 2, .stale_reads = 1}, [] {
-    odd_fifo inbox;
-    receipts received;
-    model::thread producer([&] {
-      post_large(inbox, received, 0);
-      post_large(inbox, received, 1);
-      post(inbox, received, 2);
-      post_large(inbox, received, 3);
-      post(inbox, received, 4);
-    });
-    run_until_received(inbox, received, 5);
-    producer.join();
-    for (int id = 1; id < 5; ++id) model::assert_that(received.in_order(id - 1, id), "in order");
-    model::assert_that(inbox.pending() == 0 && !inbox.ready(), "nothing is left");
-  });
+  const auto checked = model::check({.preemptions = 2, .stale_reads = 1},
+                                    [] { model::run_large_tasks_in_order<odd_fifo>(); });
   EXPECT_TRUE(checked) << checked;
 }
 
@@ -202,22 +193,8 @@ TEST(FifoModel, ASegmentIsReusedWhileALargeTaskOverrunsIt) {
 }
 
 TEST(FifoModel, ItsEndDestroysLargeTasksThatWereNotRun) {
-  const auto checked = model::check({.preemptions = 2, .stale_reads = 1}, [] {
-    receipts received;
-    {
-      odd_fifo inbox;
-      {
-        model::thread one([&] {
-          post_large(inbox, received, 0);
-          post_large(inbox, received, 1);
-        });
-        model::thread other([&] { post_large(inbox, received, 2); });
-        gyre::inbox::batch some(1);
-        inbox.run(some);
-      }
-      model::assert_that(inbox.pending() == 3 - received.count(), "the rest is pending");
-    }
-  });
+  const auto checked = model::check({.preemptions = 2, .stale_reads = 1},
+                                    end_with_tasks_left<odd_fifo, model::large_receipt_task>);
   EXPECT_TRUE(checked) << checked;
 }
 

@@ -21,7 +21,6 @@ namespace {
 
 namespace model = gyre::model;
 using model::post;
-using model::post_large;
 using model::receipts;
 using model::run_until_received;
 
@@ -132,20 +131,7 @@ TEST(ShardedModel, AnyThreadMayAskWhatIsPending) {
 
 TEST(ShardedModel, LargeTasksRunInOrderAcrossReusedSegmentsThatTheyDoNotFill) {
   const auto checked = model::check({.preemptions = 2, .stale_reads = 1}, [] {
-    gyre::inbox::basic_sharded<3> inbox;
-    receipts received;
-    {
-      model::thread producer([&] {
-        post_large(inbox, received, 0);
-        post_large(inbox, received, 1);
-        post(inbox, received, 2);
-        post_large(inbox, received, 3);
-        post(inbox, received, 4);
-      });
-      run_until_received(inbox, received, 5);
-    }
-    for (int id = 1; id < 5; ++id) model::assert_that(received.in_order(id - 1, id), "in order");
-    model::assert_that(inbox.pending() == 0 && !inbox.ready(), "nothing is left");
+    model::run_large_tasks_in_order<gyre::inbox::basic_sharded<3>>();
   });
   EXPECT_TRUE(checked) << checked;
 }
