@@ -4,6 +4,7 @@
 //   Runtime::both(a, b)     awaited, runs both and gives their results
 //   Runtime::all(tasks)     awaited, runs all of a std::vector, which it may use up, and gives a
 //                           range of their results
+//   Runtime::pool           made of the number of workers; run(task) gives the result of a task
 #pragma once
 
 #include <lab/experiments/fork_join/problems.hpp>
@@ -82,5 +83,17 @@ task_of<Runtime> solve(problem& what) {
   }
   return multiply<Runtime>(what.matrices);
 }
+
+/// The contender of a `Runtime`.
+template <class Runtime>
+class coroutine_pool {
+ public:
+  explicit coroutine_pool(std::uint32_t workers) : pool_(workers) {}
+
+  std::uint64_t solve(problem& what) { return pool_.run(fork_join::solve<Runtime>(what)); }
+
+ private:
+  typename Runtime::pool pool_;
+};
 
 }  // namespace lab::fork_join

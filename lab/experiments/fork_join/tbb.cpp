@@ -2,11 +2,10 @@
 // oneTBB: a task_group for each call that forks, of which the last call is made by the waiting
 // thread itself, and parallel_for. The calling thread is one of the workers.
 #include <lab/experiments/fork_join/functions.hpp>
+#include <lab/experiments/fork_join/tbb_workers.hpp>
 #include <lab/experiments/fork_join/workload.hpp>
 
-#include <oneapi/tbb/global_control.h>
 #include <oneapi/tbb/parallel_for.h>
-#include <oneapi/tbb/task_arena.h>
 #include <oneapi/tbb/task_group.h>
 #include <oneapi/tbb/version.h>
 
@@ -18,12 +17,10 @@ namespace {
 
 class tbb_pool {
  public:
-  explicit tbb_pool(std::uint32_t workers)
-      : threads_(tbb::global_control::max_allowed_parallelism, workers),
-        arena_(static_cast<int>(workers)) {}
+  explicit tbb_pool(std::uint32_t workers) : workers_(workers) {}
 
   std::uint64_t solve(lab::fork_join::problem& what) {
-    return arena_.execute([&] { return lab::fork_join::solve(*this, what); });
+    return workers_.run([&] { return lab::fork_join::solve(*this, what); });
   }
 
   template <class F, class G>
@@ -50,8 +47,7 @@ class tbb_pool {
   }
 
  private:
-  tbb::global_control threads_;
-  tbb::task_arena arena_;
+  lab::fork_join::tbb_workers workers_;
 };
 
 }  // namespace

@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The tasks as coroutines that await each other through a `Runtime`:
-//   Runtime::task<T>        a coroutine
-//   Runtime::both(a, b)     awaited, runs both and gives their results
-//   Runtime::all(tasks)     awaited, runs all of a std::vector, which it may use up, and gives a
-//                           range of their results
+// The tasks as coroutines that await each other through a `Runtime`: see fork_join/coroutines.hpp.
 #pragma once
 
+#include <lab/experiments/fork_join/coroutines.hpp>
 #include <lab/experiments/grain/workload.hpp>
 
 #include <cstddef>
@@ -14,8 +11,8 @@
 
 namespace lab::grain {
 
-template <class Runtime>
-using task_of = typename Runtime::template task<std::uint64_t>;
+using fork_join::task_of;
+using fork_join::total;
 
 template <class Runtime>
 task_of<Runtime> one(const tasks& all, std::size_t index) {
@@ -28,9 +25,7 @@ task_of<Runtime> all_at_once(const tasks& all) {
   forked.reserve(all.count);
   for (std::size_t i = 0; i < all.count; ++i) forked.push_back(one<Runtime>(all, i));
   const auto results = co_await Runtime::all(forked);
-  std::uint64_t sum = 0;
-  for (const std::uint64_t each : results) sum += each;
-  co_return sum;
+  co_return total(results);
 }
 
 template <class Runtime>
@@ -43,5 +38,20 @@ task_of<Runtime> pairs(const tasks& all) {
   if (all.count % 2 != 0) sum += all.run(all.count - 1);
   co_return sum;
 }
+
+/// The contender of a `Runtime`.
+template <class Runtime>
+class coroutine_pool {
+ public:
+  explicit coroutine_pool(std::uint32_t workers) : pool_(workers) {}
+
+  std::uint64_t all_at_once(const tasks& all) {
+    return pool_.run(grain::all_at_once<Runtime>(all));
+  }
+  std::uint64_t pairs(const tasks& all) { return pool_.run(grain::pairs<Runtime>(all)); }
+
+ private:
+  typename Runtime::pool pool_;
+};
 
 }  // namespace lab::grain

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // oneTBB: parallel_reduce with one task for each element, and parallel_invoke. The calling thread
 // is one of the workers.
+#include <lab/experiments/fork_join/tbb_workers.hpp>
 #include <lab/experiments/grain/workload.hpp>
 
 #include <oneapi/tbb/blocked_range.h>
-#include <oneapi/tbb/global_control.h>
 #include <oneapi/tbb/parallel_invoke.h>
 #include <oneapi/tbb/parallel_reduce.h>
 #include <oneapi/tbb/partitioner.h>
-#include <oneapi/tbb/task_arena.h>
 #include <oneapi/tbb/version.h>
 
 #include <cstddef>
@@ -19,13 +18,11 @@ namespace {
 
 class tbb_pool {
  public:
-  explicit tbb_pool(std::uint32_t workers)
-      : threads_(tbb::global_control::max_allowed_parallelism, workers),
-        arena_(static_cast<int>(workers)) {}
+  explicit tbb_pool(std::uint32_t workers) : workers_(workers) {}
 
   std::uint64_t all_at_once(const lab::grain::tasks& all) {
     using range = tbb::blocked_range<std::size_t>;
-    return arena_.execute([&] {
+    return workers_.run([&] {
       return tbb::parallel_reduce(
           range(0, all.count, 1), std::uint64_t{0},
           [&](const range& some, std::uint64_t sum) {
@@ -36,7 +33,7 @@ class tbb_pool {
     });
   }
   std::uint64_t pairs(const lab::grain::tasks& all) {
-    return arena_.execute([&] {
+    return workers_.run([&] {
       std::uint64_t sum = 0;
       for (std::size_t i = 0; i + 1 < all.count; i += 2) {
         std::uint64_t a = 0;
@@ -50,8 +47,7 @@ class tbb_pool {
   }
 
  private:
-  tbb::global_control threads_;
-  tbb::task_arena arena_;
+  lab::fork_join::tbb_workers workers_;
 };
 
 }  // namespace
