@@ -60,16 +60,12 @@ def _with_cost(results: Results, experiment: Experiment, claim: Claim) -> Verdic
 
 
 def _judge(results: Results, experiment: Experiment, claim: Claim) -> Verdict:
-    metric = experiment.find_metric(claim.metric)
-    found = comparison.compare(results, experiment.name, metric, claim.of, claim.over, claim.where)
+    found, ratios, overall = _ratios(results, experiment, claim)
     stated = published.ratio(experiment, claim) if claim.source == "published" else None
     missing, dead = _missing(results, experiment, claim), _dead(results, experiment, claim)
-    if found.ratio is None:
+    if overall is None:
         why = "; ".join(filter(None, (missing, dead))) or "not measured in these cells"
         return Verdict(claim, UNDECIDED, None, stated, why)
-    turned = claim.ratio == "value" and metric.better == "lower"
-    ratios = [(each.cell, each.ratio.inverse() if turned else each.ratio) for each in found.cells]
-    overall = found.ratio.inverse() if turned else found.ratio
     if claim.scope == "mean":
         answer, note = within(overall, claim.low, claim.high), _side(overall, claim)
     else:
@@ -77,6 +73,19 @@ def _judge(results: Results, experiment: Experiment, claim: Claim) -> Verdict:
     if missing and answer == HOLDS and found.gaps:
         answer = UNDECIDED
     return Verdict(claim, answer, overall, stated, "; ".join(filter(None, (note, missing, dead))))
+
+
+def _ratios(
+    results: Results, experiment: Experiment, claim: Claim
+) -> tuple[Comparison, list[tuple[cells.Cell, Ratio]], Ratio | None]:
+    """The comparison that a claim is about, and its ratios as the claim states them."""
+    metric = experiment.find_metric(claim.metric)
+    found = comparison.compare(results, experiment.name, metric, claim.of, claim.over, claim.where)
+    ratios = [(each.cell, each.ratio) for each in found.cells]
+    if found.ratio is None or claim.ratio != "value" or metric.better != "lower":
+        return found, ratios, found.ratio
+    turned = [(cell, ratio.inverse()) for cell, ratio in ratios]
+    return found, turned, found.ratio.inverse()
 
 
 def open_cells(results: Results, experiment: Experiment) -> dict[str, int]:
@@ -87,17 +96,12 @@ def open_cells(results: Results, experiment: Experiment) -> dict[str, int]:
     """
     found: dict[str, int] = {}
     for claim in experiment.claims:
-        metric = experiment.find_metric(claim.metric)
-        compared = comparison.compare(
-            results, experiment.name, metric, claim.of, claim.over, claim.where
-        )
-        if compared.ratio is None:
+        _, ratios, overall = _ratios(results, experiment, claim)
+        if overall is None:
             continue
-        turned = claim.ratio == "value" and metric.better == "lower"
-        scopes = [(each.ratio, [each.cell]) for each in compared.cells]
+        judged = [(ratio, [cell]) for cell, ratio in ratios]
         if claim.scope == "mean":
-            scopes = [(compared.ratio, [each.cell for each in compared.cells])]
-        judged = [(ratio.inverse() if turned else ratio, where) for ratio, where in scopes]
+            judged = [(overall, [cell for cell, _ in ratios])]
         answers = [within(ratio.widened(), claim.low, claim.high) for ratio, _ in judged]
         if FAILS in answers:
             continue

@@ -14,8 +14,7 @@ import typer
 
 from gyrelab import paths
 from gyrelab.errors import LabError, did_you_mean
-
-GRIDS = "smoke, quick, full, published"
+from gyrelab.experiments import GRIDS
 
 app = typer.Typer(
     add_completion=False,
@@ -71,7 +70,7 @@ def run(
     experiment: Annotated[
         list[str] | None, typer.Argument(help="Experiments to measure; all by default.")
     ] = None,
-    grid: Annotated[str, typer.Option(help=f"Grid of cells: {GRIDS}.")] = "quick",
+    grid: Annotated[str, typer.Option(help=f"Grid of cells: {', '.join(GRIDS)}.")] = "quick",
     contenders: Annotated[
         str | None, typer.Option(help="Contenders, separated by commas; all by default.")
     ] = None,
