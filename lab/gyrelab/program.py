@@ -41,6 +41,7 @@ class Outcome:
     checks: dict[str, Any] = field(default_factory=dict)
     build: dict[str, Any] = field(default_factory=dict)
     wall_seconds: float = 0.0
+    units: tuple[str, int] | None = None  # name and number of the units of work, warm-up included
 
 
 @cache
@@ -57,9 +58,11 @@ def run(
     pin: tuple[int, ...] = (),
     timeout_seconds: float = 60,
     memory_limit_mib: int = 0,
+    observer: tuple[str, ...] = (),
 ) -> Outcome:
-    """Starts the program with the cell's parameters and waits for its line."""
-    command = [str(contestant.program), *cells.arguments(cell), *contestant.extra]
+    """Starts the program with the cell's parameters and waits for its line. `observer` is a command
+    that starts the program in turn, such as strace."""
+    command = [*observer, str(contestant.program), *cells.arguments(cell), *contestant.extra]
     if pin:
         command += ["--pin", ",".join(map(str, pin))]
     if memory_limit_mib:
@@ -137,6 +140,12 @@ def _judge(
             got = line["parameters"].get(name)
             wrong = f"the result line has {name} = {got!r}, the cell {value!r}"
             return Outcome("invalid", wrong, wall_seconds=wall)
+    units = line.get("units")
     return Outcome(
-        "ok", "", line["metrics"], line.get("checks", {}), line.get("build", {}), wall_seconds=wall
+        "ok",
+        metrics=line["metrics"],
+        checks=line.get("checks", {}),
+        build=line.get("build", {}),
+        wall_seconds=wall,
+        units=(units["name"], units["count"]) if units else None,
     )

@@ -38,6 +38,7 @@ std::string report::text() const {
   line.add("parameters", parameters_);
   if (ok()) line.add("metrics", metrics_);
   line.add("checks", checks_);
+  if (units_ > 0) line.add("units", json_object().add("name", unit_).add("count", units_));
 
   json_object versions;
   for (const auto& [name, version] : program_.libraries) versions.add(name, version);

@@ -72,6 +72,13 @@ class report {
     if (value) metric(name, *value);
   }
 
+  /// The work that the whole process did, warm-up included, in units such as "task" or "hop": the
+  /// divisor of figures that are known for the whole process only (`tools/lab explain`).
+  void units(std::string_view name, std::uint64_t count) {
+    unit_ = name;
+    units_ = count;
+  }
+
   /// Records a count; the run fails when `actual` differs from `expected`.
   void check(std::string_view name, std::uint64_t actual, std::uint64_t expected);
 
@@ -107,6 +114,8 @@ class report {
   json_object parameters_;
   json_object metrics_;
   json_object checks_;
+  std::string unit_;
+  std::uint64_t units_ = 0;
   std::string error_;
   bool out_of_memory_ = false;
   bool refused_ = false;

@@ -61,6 +61,15 @@ TEST(Contender, GoodRunPrintsOneLineAsTheRunnerExpectsIt) {
             "\n");
 }
 
+TEST(Contender, LineStatesTheUnitsOfWorkOfTheWholeProcess) {
+  const outcome result = run({}, [](const harness_options&, report& found) {
+    found.units("task", 102);
+    found.check("tasks_run", 100, 100);
+  });
+  EXPECT_THAT(result.out,
+              HasSubstr(R"("checks":{"tasks_run":100},"units":{"name":"task","count":102},)"));
+}
+
 TEST(Contender, FailedCheckFailsTheRunAndSaysWhatWasExpected) {
   const outcome result = run({}, [](const harness_options&, report& found) {
     found.metric("ns_per_task", 1);

@@ -117,6 +117,7 @@ void run(const parameters& cell, const harness_options& harness, report& result)
     const auto count = static_cast<double>(*allocations_after - *allocations_before);
     result.metric("allocations_per_value", count / static_cast<double>(values));
   }
+  result.units("value", few.received() + all.received());
   result.check("values_received", all.received(), values);
   result.check("sum", all.sum(), all.expected_sum());
   result.check("out_of_order", all.out_of_order(), 0);

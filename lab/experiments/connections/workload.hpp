@@ -97,6 +97,7 @@ struct workload {
                   (idle.cpu_seconds - before.cpu_seconds) * 1e6 / connections);
     result.metric("cpu_us_per_visit", (after.cpu_seconds - idle.cpu_seconds) * 1e6 / visits);
     result.metric("server_peak_memory_bytes", after.peak_memory_bytes);
+    result.units("connection", clients.begun());
   }
 };
 

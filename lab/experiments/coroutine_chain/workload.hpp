@@ -123,6 +123,7 @@ class runs {
     }
   }
 
+  std::uint64_t count() const { return count_; }
   std::uint64_t sum() const { return sum_; }
   std::uint64_t expected() const {
     return count_ * (shape_ == shape::nested ? sum_of_chain(links) : std::uint64_t{links});
@@ -160,6 +161,7 @@ void run(const parameters& cell, const harness_options& harness, report& result)
     const auto count = static_cast<double>(*allocations_after - *allocations_before);
     result.metric("allocations_per_link", count / links);
   }
+  result.units("link", chains.count() * links);
   result.check("sum", chains.sum(), chains.expected());
 }
 

@@ -104,6 +104,7 @@ void run(const parameters& cell, const harness_options& harness, report& result)
     result.metric("allocations_per_task", of_task(*allocations_before, *allocations_after));
     result.metric("bytes_per_task", of_task(*bytes_before, *bytes_after));
   }
+  result.units("task", rounds * cell.tasks);
   result.check("sum", sum, rounds * cell.tasks * sum_of_chain(links));
 }
 

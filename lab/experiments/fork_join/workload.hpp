@@ -55,6 +55,7 @@ void run(const parameters& cell, const harness_options& harness, report& result)
     const auto count = static_cast<double>(*allocations_after - *allocations_before);
     result.metric("allocations_per_task", count / tasks);
   }
+  result.units("task", rounds * what.tasks);
   result.check("answers", sum, rounds * what.answer);
   if (cell.shape == shape::matrix) {
     result.check("right_rows", what.matrices.right_rows(), cell.size);

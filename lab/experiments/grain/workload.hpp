@@ -76,6 +76,7 @@ void run(const parameters& cell, const harness_options& harness, report& result)
   result.metric("ns_per_task", seconds * 1e9 / static_cast<double>(all.count));
   result.metric("seconds", seconds);
   result.metric("peak_memory_bytes", peak_memory_bytes());
+  result.units("task", rounds * all.count);
   result.check("sum", sum, rounds * all.sum);
 }
 

@@ -36,7 +36,8 @@ void run(const parameters& cell, const harness_options& harness, report& result)
       result.abandon();
     }
   };
-  go(std::max<std::uint64_t>(cell.hops / 50, 1), fault::none);
+  const std::uint64_t warm_up = std::max<std::uint64_t>(cell.hops / 50, 1);
+  go(warm_up, fault::none);
   const auto allocations_before = allocations();
   const auto wakeups_before = loops.wakeups();
   go(cell.hops, harness.sabotage);
@@ -56,6 +57,7 @@ void run(const parameters& cell, const harness_options& harness, report& result)
     const auto count = static_cast<double>(*allocations_after - *allocations_before);
     result.metric("allocations_per_hop", count / hops);
   }
+  result.units("hop", warm_up + cell.hops);
   result.check("hops_run", loops.hops(), cell.hops);
   result.check("wrong_thread", loops.wrong_thread(), 0);
   result.check("loops_skipped", loops.skipped(cell.hops), 0);

@@ -166,6 +166,7 @@ void run(const parameters& cell, const harness_options& harness, report& result)
   double seconds = 0;
   double cpu = 0;
   std::uint64_t reads = 0;
+  std::uint64_t all_reads = 0;
   for (std::uint32_t round = 0; round < warm_up + cell.rounds; ++round) {
     std::uint64_t writes = cell.pipes;
     if (round == warm_up) {
@@ -185,6 +186,7 @@ void run(const parameters& cell, const harness_options& harness, report& result)
     if (cell.registration == registration::kept) watch.start();
     loop.run();
     watch.stop();
+    all_reads += pairs.reads();
     if (round >= warm_up) {
       seconds += watch.seconds();
       cpu += cpu_seconds() - cpu_before;
@@ -197,6 +199,7 @@ void run(const parameters& cell, const harness_options& harness, report& result)
   result.metric("ns_per_event", seconds * 1e9 / static_cast<double>(reads));
   result.metric("cpu_us_per_round", cpu * 1e6 / rounds);
   result.metric("peak_memory_bytes", peak_memory_bytes());
+  result.units("event", all_reads);
   result.check("bytes_read", reads, (std::uint64_t{cell.pipes} + cell.active) * cell.rounds);
 }
 

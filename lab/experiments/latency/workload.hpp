@@ -63,6 +63,7 @@ struct workload {
     result.metric("server_cpu_us_per_request", (after.cpu_seconds - before.cpu_seconds) * 1e6 /
                                                    static_cast<double>(sent.total()));
     result.metric("server_peak_memory_bytes", after.peak_memory_bytes);
+    result.units("request", sent.total());
     result.check("requests_answered", sent.answered(), sent.total());
     result.check("wrong_answers", sent.wrong(), 0);
   }

@@ -69,6 +69,7 @@ struct workload {
     result.metric("server_cpu_seconds", server.cpu_seconds - server_before.cpu_seconds);
     result.metric("client_cpu_seconds", cpu);
     result.metric("server_peak_memory_bytes", server.peak_memory_bytes);
+    result.units("turn", std::uint64_t{cell.connections} * cell.turns);
   }
 };
 

@@ -240,6 +240,7 @@ void run(const parameters& cell, const harness_options& harness, report& result)
     result.metric("allocations_per_task", count / static_cast<double>(accepted.tasks - before));
   }
   const totals finished = run_counters::read();
+  result.units("task", finished.tasks);
   result.check("finished", finished.tasks, accepted.tasks);
   result.check("sum", finished.sum, accepted.sum);
 }

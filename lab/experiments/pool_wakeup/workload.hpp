@@ -131,6 +131,7 @@ void run(const parameters& cell, const harness_options& harness, report& result)
   result.metric("p50_ns", latencies.percentile(50));
   result.metric("p99_ns", latencies.percentile(99));
   result.metric("idle_cpu_percent", idle);
+  result.units("post", posted);
   result.check("started", meter.started(), posted);
 }
 

@@ -227,6 +227,7 @@ void run(const parameters& cell, const harness_options& harness, report& result)
     const auto count = static_cast<double>(*allocations_after - *allocations_before);
     result.metric("allocations_per_task", per_task(count));
   }
+  result.units("task", std::uint64_t{warm_up} * cell.producers + posted);
   result.check("tasks_run", done.run(), posted);
   result.check("out_of_order", done.out_of_order(), 0);
 }

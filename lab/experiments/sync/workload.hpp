@@ -96,7 +96,8 @@ template <contender_lock Lock>
 void run(const parameters& cell, const harness_options& harness, report& result) {
   Lock lock;
   guarded_counters warm_up;
-  run_jobs(lock, jobs(warm_up, cell.locks / 50 + 4, fault::none), cell.contention);
+  const std::uint64_t few = cell.locks / 50 + 4;
+  run_jobs(lock, jobs(warm_up, few, fault::none), cell.contention);
 
   guarded_counters shared;
   stopwatch watch(harness.handicap);
@@ -114,6 +115,7 @@ void run(const parameters& cell, const harness_options& harness, report& result)
     const auto count = static_cast<double>(*allocations_after - *allocations_before);
     result.metric("allocations_per_lock", count / locks);
   }
+  result.units("lock", few + cell.locks);
   result.check("locked", shared.uses(), cell.locks);
   result.check("intrusions", shared.intrusions(), 0);
 }

@@ -85,6 +85,7 @@ struct workload {
     result.metric("server_bytes_per_read",
                   static_cast<double>(server.bytes - server_before.bytes) / server_reads);
     result.metric("client_bytes_per_read", static_cast<double>(bytes) / static_cast<double>(reads));
+    result.units("message", std::max<std::uint64_t>(received() / cell.message_bytes, 1));
     result.metric("connections_answered", both.clients().sum(&network::session_counters::finished));
     result.check("wrong_pieces", wrong(), 0);
     result.check("connections_lost", both.clients().sum(&network::session_counters::lost), 0);

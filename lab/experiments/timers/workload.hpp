@@ -209,6 +209,7 @@ void run(const parameters& cell, const harness_options& harness, report& result)
     result.metric("allocations_per_timer", count / timers);
   }
   if (!fires) result.check("timers_cancelled", round.cancelled(), cell.timers);
+  result.units("timer", watched + 2 * std::uint64_t{cell.timers});
   result.check("timers_fired", round.done().fired(), fires ? cell.timers : 0);
   result.check("fired_twice", round.done().repeated(), 0);
   result.check("out_of_order", round.done().out_of_order(), 0);

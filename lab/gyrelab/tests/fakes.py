@@ -56,6 +56,7 @@ line["metrics"] = {{{metric!r}: figure, "seconds": 0.001, "wakeups": 17,
                    "peak_memory_bytes": 4194304, "allocations_per_task": 0.0,
                    "p50_ns": figure * 0.9, "p99_ns": figure * 3}}
 line["checks"] = {{"tasks_posted": 100, "tasks_run": 100}}
+line["units"] = {{"name": "task", "count": 100}}
 print(json.dumps(line))
 """
 
