@@ -143,6 +143,30 @@ def compare(
     commands.compare(before, after, tolerance, relative_to)
 
 
+@app.command()
+def explain(
+    experiment: Annotated[str, typer.Argument(help="An experiment.")],
+    cell: Annotated[
+        list[str] | None, typer.Argument(help="Parts of one cell: PARAMETER=VALUE or VALUE.")
+    ] = None,
+    contender: Annotated[
+        str | None, typer.Option(help="A contender; by default the one that speaks for gyre.")
+    ] = None,
+    grid: Annotated[
+        str | None, typer.Option(help="Grid of the cell; by default the first that has it.")
+    ] = None,
+    page: Annotated[
+        Path, typer.Option("--report", help="The report; the explanation is put beside it.")
+    ] = Path("report/index.html"),
+    build_dir: BuildDir = None,
+) -> None:
+    """Show where one contender's time goes: flame graph, system calls, allocations, switches."""
+    from gyrelab import commands
+
+    build = build_dir or paths.build()
+    commands.explain(experiment, cell or [], contender, grid, page, build)
+
+
 @app.command("doctor")
 def examine_machine() -> None:
     """Check whether this machine is quiet enough to measure; exit with status 1 when it is not."""

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from gyrelab import cells, comparison, experiments, paths, regressions, results, runner
@@ -162,6 +163,51 @@ def report(files: list[Path], out: Path) -> None:
     except OSError as error:
         raise UsageProblem(f"{paths.shown(out)}: cannot write: {error.strerror}") from error
     console.print(f"report: {paths.shown(written)}")
+
+
+def explain(
+    name: str, words: list[str], contender: str | None, grid: str | None, page: Path, build: Path
+) -> None:
+    """Prints where the time of one contender goes, and writes its page."""
+    from gyrelab import explain as explaining
+    from gyrelab import explained
+
+    [experiment] = _experiments([name])
+    cell = explaining.find_cell(experiment, words, grid)
+    chosen = explaining.find_contender(experiment, contender, cell)
+    file = experiment.program(chosen.name, build)
+    if not os.access(file, os.X_OK):
+        target = f"lab_{experiment.name}_{chosen.name}"
+        raise LabError(
+            f"not built: {paths.shown(file)}; build it by `cmake --build {paths.shown(build)} "
+            f"--target {target}`"
+        )
+    paths.check_writable(page)
+    with console.status("running") as status:
+        found = explaining.explain(experiment, chosen, cell, build, status.update)
+    console.print(f"[bold]{chosen.name}[/] in {experiment.name}: {cells.key(cell)}")
+    shares = [(each, f"{share:.1%}", "") for each, share in explained.functions(found)]
+    counted_by = f"system calls (by {found.calls.by})" if found.calls else ""
+    for title, rows in (
+        ("run", explained.facts(found)),
+        (counted_by, explained.calls(found)),
+        ("functions with most samples", shares),
+    ):
+        if rows:
+            console.print(_table(title, rows, "" if rows is shares else f"per {found.unit}"))
+    for line in found.missing:
+        console.print(f"[yellow]missing:[/] {line}", soft_wrap=True)
+    console.print(f"page: {paths.shown(explained.write(found, page))}")
+
+
+def _table(title: str, rows: list[tuple[str, str, str]], last: str) -> Table:
+    table = Table(box=None, header_style="dim", padding=(0, 2, 0, 0))
+    table.add_column(title, overflow="fold")
+    table.add_column("", justify="right")
+    table.add_column(last, justify="right")
+    for name, total, each in rows:
+        table.add_row(escape(name), total, each)
+    return table
 
 
 def compare(before: Path, after: Path, tolerance: float, relative_to: str | None) -> None:

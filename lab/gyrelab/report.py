@@ -10,7 +10,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from gyrelab import charts, claims, sections, summary
+from gyrelab import charts, claims, explained, sections, summary
 from gyrelab.figures import figure, quality, spoken, times
 from gyrelab.results import Results
 
@@ -47,6 +47,7 @@ def write(chosen: dict[str, Results], out: Path) -> Path:
         written=f"{datetime.now():%-d %B %Y}",
     )
     out.write_text(page, encoding="utf-8")
+    explained.link(out)
     return out
 
 
