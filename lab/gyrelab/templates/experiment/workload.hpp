@@ -38,6 +38,7 @@ void run(const parameters& cell, const harness_options& harness, report& result)
   if (harness.sabotage == fault::duplicate) ++done;
 
   result.metric("ns_per_operation", seconds * 1e9 / static_cast<double>(cell.operations));
+  result.units("operation", done);
   result.check("operations", done, rounds * cell.operations);
 }
 
