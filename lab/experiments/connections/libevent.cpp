@@ -16,7 +16,7 @@ namespace {
 class libevent_server {
  public:
   static void serve(int listener) {
-    event_base* const base = lab::make_libevent_base(EVENT_BASE_FLAG_NOLOCK).release();
+    event_base* const base = lab::make_libevent_base().release();
     event* const accepting = event_new(base, listener, EV_READ | EV_PERSIST, &on_connection, base);
     if (accepting == nullptr) throw std::bad_alloc();
     event_add(accepting, nullptr);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// libevent: persistent events, assigned in place; no locks.
+// libevent: persistent events, assigned in place; no locks, and changes of registrations gathered
+// until the next wait, so that one that is renewed costs no system call.
 #include <lab/experiments/io_event/workload.hpp>
 #include <lab/harness/libevent_base.hpp>
 
@@ -38,7 +39,7 @@ class libevent_loop {
   void stop() { event_base_loopbreak(base_.get()); }
 
  private:
-  lab::libevent_base base_ = lab::make_libevent_base(EVENT_BASE_FLAG_NOLOCK);
+  lab::libevent_base base_ = lab::make_libevent_base();
   std::vector<event> events_;
 };
 

@@ -20,7 +20,7 @@ class libevent_contender {
  public:
   template <lab::network::any_session Session>
   static void run(std::span<Session> sessions) {
-    const lab::libevent_base base = lab::make_libevent_base(EVENT_BASE_FLAG_NOLOCK);
+    const lab::libevent_base base = lab::make_libevent_base();
     std::vector<bufferevent*> connections;
     for (Session& each : sessions) connections.push_back(open(base.get(), each));
     for (std::size_t i = 0; i < sessions.size(); ++i) {
