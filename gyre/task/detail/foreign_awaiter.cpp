@@ -3,22 +3,13 @@
 
 #include <gyre/task/executor.hpp>
 
-#ifdef __clang__
-#define GYRE_TAIL_CALL [[clang::musttail]]
-#define GYRE_MAKES_TAIL_CALLS
-#else
-#define GYRE_TAIL_CALL
-#define GYRE_MAKES_TAIL_CALLS [[gnu::optimize("O2", "optimize-sibling-calls")]]  // at -O0, too
-#endif
-
 namespace gyre::detail {
 
-// Continues with the coroutine by a jump, so that a loop of awaits which come back by symmetric
-// transfer needs no stack. With noexcept GCC would make a call. gyre::detail::resume() would start
-// another trampoline, where one that resumed this takes the coroutine's transfers.
+// gyre::detail::resume() would start another trampoline, where one that resumed this takes the
+// coroutine's transfers.
 GYRE_MAKES_TAIL_CALLS void executor_return::resume_frame(void* resumed) {
-  executor_return& self = *static_cast<frame*>(resumed)->self;
-  executor& home = *self.frame_.promise.context->where;
+  executor_return& self = frame::owner(resumed);
+  executor& home = *self.frame_.context().where;
   if (!home.running_here()) return home.post(self);
   self.is_back();
   if (!may_resume(self.waiting_)) [[unlikely]]
@@ -29,7 +20,7 @@ GYRE_MAKES_TAIL_CALLS void executor_return::resume_frame(void* resumed) {
 }
 
 void executor_return::destroy_frame(void* destroyed) noexcept {
-  static_cast<frame*>(destroyed)->self->waiting_.destroy();
+  frame::owner(destroyed).waiting_.destroy();
 }
 
 void executor_return::run(operation& op) {
@@ -41,7 +32,7 @@ void executor_return::run(operation& op) {
 void executor_return::is_back() noexcept {
 #if GYRE_ASYNC_BACKTRACE
   // An awaiter that the foreign one awaits in turn took the stand-in for the coroutine.
-  frame_.promise.context->innermost =
+  frame_.context().innermost =
       &std::coroutine_handle<promise_base>::from_address(waiting_.address()).promise();
 #endif
 }

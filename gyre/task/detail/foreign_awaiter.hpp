@@ -5,6 +5,7 @@
 
 #include <gyre/base/operation.hpp>
 #include <gyre/task/context.hpp>
+#include <gyre/task/detail/stand_in.hpp>
 #include <gyre/task/detail/transfer.hpp>
 
 #include <concepts>
@@ -22,40 +23,28 @@ concept resumes_on_executor =
 
 /// A stand-in for a coroutine: its resumption resumes the coroutine on its executor, at once on a
 /// thread of that, else in its queue.
-///
-/// Laid out as a coroutine frame of both compilers: the functions that resume and destroy it, then
-/// the promise; as libstdc++ makes std::noop_coroutine().
 class executor_return : operation {
  public:
-  struct promise_type : promise_base {};
-  using handle = std::coroutine_handle<promise_type>;
+  using frame = stand_in<executor_return>;
+  using promise_type = frame::promise_type;
+  using handle = frame::handle;
 
   executor_return() noexcept : operation(&run) {}
 
   /// The handle that resumes `awaiting`.
   template <std::derived_from<promise_base> Promise>
   handle stand_for(std::coroutine_handle<Promise> awaiting) noexcept {
-    frame_.self = this;
     waiting_ = awaiting;
-    static_cast<promise_base&>(frame_.promise) = awaiting.promise();
-    return handle::from_address(&frame_);
+    return frame_.stand_for(awaiting, *this);
   }
 
  private:
-  struct frame {
-    void (*resume)(void* frame) = &resume_frame;
-    void (*destroy)(void* frame) = &destroy_frame;
-    promise_type promise{};
-    executor_return* self = nullptr;
-  };
-  static_assert(alignof(promise_type) <= 2 * sizeof(void*), "the promise follows the functions");
-
-  static void resume_frame(void* frame);
-  static void destroy_frame(void* frame) noexcept;
+  static void resume_frame(void* resumed);
+  static void destroy_frame(void* destroyed) noexcept;
   static void run(operation& self);
   void is_back() noexcept;
 
-  frame frame_;
+  frame frame_{&resume_frame, &destroy_frame};
   std::coroutine_handle<> waiting_;
 };
 

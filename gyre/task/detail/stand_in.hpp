@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// stand_in: a hand-made coroutine frame, by which an awaiter stands in for the coroutine that
+// awaits it: the frame's resumption calls a function of the awaiter.
+#pragma once
+
+#include <gyre/task/context.hpp>
+
+#include <concepts>
+#include <coroutine>
+
+// For a function that is the resumption of a stand-in: it continues with the coroutine by a jump,
+// so that a loop of awaits which come back by symmetric transfer needs no stack. With noexcept GCC
+// would make a call.
+#ifdef __clang__
+#define GYRE_TAIL_CALL [[clang::musttail]]
+#define GYRE_MAKES_TAIL_CALLS
+#else
+#define GYRE_TAIL_CALL
+#define GYRE_MAKES_TAIL_CALLS [[gnu::optimize("O2", "optimize-sibling-calls")]]  // at -O0, too
+#endif
+
+namespace gyre::detail {
+
+/// Laid out as a coroutine frame of both compilers: the functions that resume and destroy it, then
+/// the promise; as libstdc++ makes std::noop_coroutine().
+template <class Owner>
+class stand_in {
+ public:
+  struct promise_type : promise_base {};
+  using handle = std::coroutine_handle<promise_type>;
+  using function = void (*)(void* frame);
+
+  stand_in(function resume, function destroy) noexcept : resume_(resume), destroy_(destroy) {}
+
+  /// The handle whose resumption calls `resume` with the frame of `owner`, in the context of
+  /// `awaiting`.
+  template <has_context Promise>
+  handle stand_for(std::coroutine_handle<Promise> awaiting, Owner& owner) noexcept {
+    owner_ = &owner;
+    if constexpr (std::derived_from<Promise, promise_base>) {
+      const promise_base& its = awaiting.promise();
+      static_cast<promise_base&>(promise_) = its;
+    } else {
+      promise_.context = &awaiting.promise().context();
+    }
+    return get_handle();
+  }
+  handle get_handle() noexcept { return handle::from_address(this); }
+  static Owner& owner(void* frame) noexcept { return *static_cast<stand_in*>(frame)->owner_; }
+  task_context& context() const noexcept { return *promise_.context; }
+
+ private:
+  static_assert(alignof(promise_type) <= 2 * sizeof(void*), "the promise follows the functions");
+
+  function resume_;
+  function destroy_;
+  promise_type promise_{};
+  Owner* owner_ = nullptr;
+};
+
+}  // namespace gyre::detail
