@@ -3,6 +3,7 @@
 #include <gyre/task/scope.hpp>
 
 #include <gyre/base/slab.hpp>
+#include <gyre/task/as_task.hpp>
 #include <gyre/task/schedule.hpp>
 #include <gyre/task/sleep.hpp>
 #include <gyre/task/sync_wait.hpp>
@@ -74,8 +75,8 @@ std::string message_of(auto&& call) {
 
 class Scope : public testing::Test {
  protected:
-  template <class T>
-  T run(task<T> work, gyre::inplace_stop_token stop = {}) {
+  template <gyre::awaitable Awaitable>
+  gyre::task_result_t<Awaitable> run(Awaitable work, gyre::inplace_stop_token stop = {}) {
     return run_in_virtual_time(executor_, std::move(work), stop);
   }
   nanoseconds elapsed() const { return executor_.now() - start_; }

@@ -7,11 +7,14 @@
 #include <gyre/task/executor.hpp>
 #include <gyre/task/schedule.hpp>
 #include <gyre/task/sync_wait.hpp>
+#include <gyre/task/with_timeout.hpp>
+#include <tests/support/run_in_virtual_time.hpp>
 #include <tests/support/sanitizers.hpp>
 #include <tests/support/small_stack.hpp>
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <coroutine>
 #include <exception>
 #include <stdexcept>
@@ -20,6 +23,7 @@
 namespace task_depth_test {
 namespace {
 
+using namespace std::chrono_literals;
 using gyre::sync_wait;
 using gyre::task;
 using gyre::test::on_small_stack;
@@ -129,6 +133,20 @@ task<long> yields_inline(long count) {
 
 TEST(TaskDepth, YieldsWithoutAnExecutorRunInConstantStack) {
   EXPECT_EQ(waited_for([] { return yields_inline(many); }), many);
+}
+
+task<long> limited(long count) {
+  long sum = 0;
+  for (long i = 0; i < count; ++i) sum += co_await gyre::with_timeout(ready(1), 1h);
+  co_return sum;
+}
+
+TEST(TaskDepth, TimeLimitsOfReadyTasksRunInConstantStack) {
+  constexpr long count = unless_sanitized(many / 10, 10L);
+  gyre::test::manual_executor executor;
+  long sum = 0;
+  on_small_stack([&] { sum = gyre::test::run_in_virtual_time(executor, limited(count)); });
+  EXPECT_EQ(sum, count);
 }
 
 task<long> hops(gyre::executor& there, long count) {

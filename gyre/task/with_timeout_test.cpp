@@ -2,7 +2,9 @@
 // Tests of timeouts, in virtual time.
 #include <gyre/task/with_timeout.hpp>
 
+#include <gyre/base/timer_operation.hpp>
 #include <gyre/task/as_expected.hpp>
+#include <gyre/task/as_task.hpp>
 #include <gyre/task/schedule.hpp>
 #include <gyre/task/sleep.hpp>
 #include <gyre/task/sync_wait.hpp>
@@ -12,6 +14,7 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <cstddef>
 #include <expected>
 #include <future>
 #include <memory>
@@ -38,14 +41,19 @@ concept limits_a_task =
 static_assert(limits_a_task<nanoseconds> && limits_a_task<std::chrono::hours>);
 static_assert(!limits_a_task<int> && !limits_a_task<long>);
 
+// Single operations need no coroutine of their own.
+static_assert(gyre::detail::single_operation<decltype(sleep_for(1s))>);
+static_assert(!gyre::detail::single_operation<decltype(gyre::yield())>);
+static_assert(!gyre::detail::single_operation<task<>>);
+
 class WithTimeout : public testing::Test {
  protected:
-  template <class T>
-  T run(task<T> work) {
+  template <gyre::awaitable Awaitable>
+  gyre::task_result_t<Awaitable> run(Awaitable work) {
     return gyre::test::run_in_virtual_time(executor_, std::move(work));
   }
-  template <class T>
-  std::error_code error_of(task<T> work) {
+  template <gyre::awaitable Awaitable>
+  std::error_code error_of(Awaitable work) {
     try {
       static_cast<void>(run(std::move(work)));
     } catch (const std::system_error& error) {
@@ -235,19 +243,121 @@ TEST_F(WithTimeout, AnEmptyTaskIsAnError) {
   EXPECT_EQ(executor_.timers_pending(), 0);
 }
 
-TEST(WithTimeoutDropped, TakesAllItAwaitsAlong) {
+TEST_F(WithTimeout, AwaitingItTwiceIsAnError) {
+  EXPECT_THROW(run([]() -> task<> {
+                 auto limited = with_timeout(sleep_for(1s), 2s);
+                 co_await limited;
+                 co_await limited;
+               }()),
+               std::logic_error);
+}
+
+// A single operation, and a task: the awaitables of both give errors as values.
+template <class Limited>
+task<std::error_code> error_value_of(Limited limited) {
+  auto expected = gyre::as_expected(std::move(limited));
+  const auto ended = co_await std::move(expected);
+  co_return ended ? std::error_code() : ended.error();
+}
+
+TEST_F(WithTimeout, GivesErrorsAsValues) {
+  const auto fails = [](std::error_code error) -> task<int&> {
+    co_await gyre::yield();
+    throw std::system_error(error);
+  };
+  const std::error_code broken = std::make_error_code(std::errc::broken_pipe);
+  EXPECT_EQ(run(error_value_of(with_timeout(sleep_for(1h), 2s))), std::errc::timed_out);
+  EXPECT_EQ(run(error_value_of(with_timeout(after(1h, 5), 2s))), std::errc::timed_out);
+  EXPECT_EQ(run(error_value_of(with_timeout(sleep_for(1s), 2s))), std::error_code());
+  EXPECT_EQ(run(error_value_of(with_timeout(after(1s, 5), 2s))), std::error_code());
+  EXPECT_EQ(run(error_value_of(with_timeout(fails(broken), 2s))), broken);
+  EXPECT_EQ(gyre::sync_wait(error_value_of(with_timeout(sleep_for(1s), 2s))),
+            std::errc::operation_not_supported);
+  EXPECT_EQ(gyre::sync_wait(error_value_of(with_timeout(after(1s, 5), 2s))),
+            std::errc::operation_not_supported);
+}
+
+TEST_F(WithTimeout, StopOfTheCoroutineIsNoErrorValue) {
+  const auto is_stopped = [](auto limited, bool as_value) -> task<bool> {
+    try {
+      if (as_value) {
+        auto expected = gyre::as_expected(std::move(limited));
+        static_cast<void>(co_await std::move(expected));
+      } else {
+        static_cast<void>(co_await std::move(limited));
+      }
+    } catch (const gyre::operation_cancelled&) {
+      co_return true;
+    }
+    co_return false;
+  };
+  for (const bool as_value : {false, true}) {
+    for (const bool is_task : {false, true}) {
+      inplace_stop_source source;
+      std::future<bool> stopped =
+          gyre::spawn_future(executor_,
+                             is_task ? is_stopped(with_timeout(after(1h, 5), 2h), as_value)
+                                     : is_stopped(with_timeout(sleep_for(1h), 2h), as_value),
+                             source.get_token());
+      executor_.run_all();
+      source.request_stop();
+      executor_.run_all();
+      EXPECT_TRUE(stopped.get()) << as_value << is_task;
+      EXPECT_EQ(executor_.timers_pending(), 0);
+    }
+  }
+}
+
+// The limit expires, and before the coroutine is resumed it is asked to stop as well.
+TEST_F(WithTimeout, TheFirstReasonToStopIsGiven) {
+  inplace_stop_source source;
+  std::future<std::error_code> error = gyre::spawn_future(
+      executor_, error_value_of(with_timeout(sleep_for(1h), 2s)), source.get_token());
+  executor_.run_all();
+  struct stop_later : gyre::timer_operation {
+    explicit stop_later(inplace_stop_source& its)
+        : timer_operation([](gyre::timer_operation& expired) {
+            static_cast<stop_later&>(expired).source->request_stop();
+          }),
+          source(&its) {}
+    inplace_stop_source* source;
+  } stop(source);
+  executor_.start_timer(stop, executor_.now() + 2s);
+  executor_.advance(3s);
+  EXPECT_EQ(error.get(), std::errc::timed_out);
+}
+
+TEST_F(WithTimeout, ExpiryResumesTheCoroutineByOnePost) {
+  std::future<std::error_code> error =
+      gyre::spawn_future(executor_, error_value_of(with_timeout(sleep_for(1h), 2s)));
+  executor_.run_all();
+  const std::size_t posts = executor_.posts();
+  executor_.advance(3s);
+  EXPECT_EQ(error.get(), std::errc::timed_out);
+  EXPECT_EQ(executor_.posts() - posts, 1U);
+}
+
+// Starts the task, destroys it while it waits, and checks that nothing of it is left.
+void check_dropped(task<> work) {
   gyre::test::manual_executor executor;
   gyre::inplace_stop_source outer;
   gyre::task_context context;
   context.where = &executor;
   context.stop = outer.get_token();
-  const auto sleep = []() -> gyre::task<> { co_await gyre::sleep_for(std::chrono::hours(1)); };
-  auto work = gyre::with_timeout(sleep(), std::chrono::hours(2));
   gyre::detail::task_access::state(work).start(context);
   executor.run_all();
+  EXPECT_GT(executor.timers_pending(), 1U);
   work = {};
+  EXPECT_EQ(executor.timers_pending(), 0U);
+  EXPECT_EQ(context.stop, outer.get_token());
   outer.request_stop();
   EXPECT_EQ(executor.run_all(), 0U);
+}
+
+TEST(WithTimeoutDropped, TakesAllItAwaitsAlong) {
+  const auto sleep = []() -> task<> { co_await sleep_for(1h); };
+  check_dropped(gyre::as_task(with_timeout(sleep(), 2h)));
+  check_dropped(gyre::as_task(with_timeout(sleep_for(1h), 2h)));
 }
 
 }  // namespace

@@ -5,9 +5,9 @@
 //     EXPECT_EQ(run_in_virtual_time(executor, answer_after(24h)), 42);
 #pragma once
 
+#include <gyre/task/as_task.hpp>
 #include <gyre/task/spawn.hpp>
 #include <gyre/task/stop_token.hpp>
-#include <gyre/task/task.hpp>
 #include <tests/support/manual_executor.hpp>
 
 #include <chrono>
@@ -19,9 +19,11 @@ namespace gyre::test {
 
 /// Returns the result of `work` or throws its exception; throws std::logic_error if `work` still
 /// waits after a year.
-template <class T>
-T run_in_virtual_time(manual_executor& executor, task<T> work, inplace_stop_token stop = {}) {
-  std::future<T> result = gyre::spawn_future(executor, std::move(work), stop);
+template <awaitable Awaitable>
+task_result_t<Awaitable> run_in_virtual_time(manual_executor& executor, Awaitable work,
+                                             inplace_stop_token stop = {}) {
+  std::future<task_result_t<Awaitable>> result =
+      gyre::spawn_future(executor, std::move(work), stop);
   executor.run_all();
   // The steps grow, so that at most as much time passes in vain as was needed.
   std::chrono::nanoseconds step = std::chrono::microseconds(1);

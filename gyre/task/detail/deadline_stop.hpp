@@ -1,94 +1,125 @@
 // SPDX-License-Identifier: Apache-2.0
-// deadline_stop: a stop request when a time limit expires.
+// deadline_stop: asks the work that a coroutine awaits to stop when a time limit expires.
 #pragma once
 
 #include <gyre/base/atomic.hpp>
-#include <gyre/base/clock.hpp>
+#include <gyre/base/operation.hpp>
 #include <gyre/base/timer_operation.hpp>
 #include <gyre/task/context.hpp>
-#include <gyre/task/detail/resumption.hpp>
+#include <gyre/task/detail/stand_in.hpp>
+#include <gyre/task/detail/transfer.hpp>
 #include <gyre/task/executor.hpp>
 #include <gyre/task/stop_token.hpp>
 
 #include <chrono>
+#include <concepts>
 #include <coroutine>
 #include <cstdint>
+#include <exception>
+#include <optional>
 #include <system_error>
 
 namespace gyre::detail {
 
-/// Requests a stop of `source` after `limit`, by a timer of the executor on which the coroutine
-/// adopts it. A local of that coroutine, which awaits adopt(), calls start(), and in the end awaits
-/// return_to_executor() and cancel().
+/// Base of an awaiter of work with a time limit: a stop source, a timer of the coroutine's executor
+/// that requests its stop, and a stand-in for the coroutine, which the work resumes at its end.
 ///
-/// Lifetime: may be destroyed in between on the thread of an executor that has one.
-class deadline_stop : resumption, timer_operation {
+/// The work runs in the context of the coroutine, whose stop token is replaced meanwhile. The
+/// stand-in puts the token back and, if the work has moved the coroutine, returns to the executor.
+/// There it cancels the timer. If that is too late, the coroutine and the expiry may be on
+/// different threads: the second of them resumes the coroutine.
+///
+/// | state_ | work ends, timer cancelled | work ends too late | expiry has requested the stop |
+/// |---|---|---|---|
+/// | started | resumes | awaited | expired |
+/// | awaited | - | - | resumes |
+/// | expired | - | resumes | - |
+class deadline_stop : operation, timer_operation {
  public:
-  deadline_stop(inplace_stop_source& source, std::chrono::nanoseconds limit) noexcept
-      : timer_operation(&on_expiry), source_(source), limit_(limit) {}
+  using stand_in_handle = stand_in<deadline_stop>::handle;
+
+  deadline_stop& operator=(const deadline_stop&) = delete;
+
+ protected:
+  explicit deadline_stop(std::chrono::nanoseconds limit) noexcept
+      : operation(&run), timer_operation(&on_expiry), limit_(limit) {}
+  /// Before it is awaited.
+  deadline_stop(const deadline_stop& other) noexcept : deadline_stop(other.limit_) {}
+  /// After the destruction of the work.
   ~deadline_stop() {
-    if (timers_ != nullptr) timers_->cancel_timer(*this);
+    if (works_) [[unlikely]]
+      abandon();
   }
 
-  auto adopt() noexcept {
-    return suspension([this](auto awaiting) noexcept {
-      home_ = context_of(awaiting).where;
-      return post_unless_home(awaiting);
-    });
+  /// Starts the work, whose end resumes `stand_in`. Returns the coroutine to be resumed, or null if
+  /// the work has ended already. On a thread of the executor.
+  virtual std::coroutine_handle<> start_work(stand_in_handle stand_in) noexcept = 0;
+
+  /// For await_suspend(): returns the coroutine to be resumed. Throws std::logic_error the second
+  /// time.
+  template <has_context Promise>
+  std::coroutine_handle<> begin(std::coroutine_handle<Promise> awaiting) {
+    check_not_awaited();
+    awaiting_ = awaiting;
+    frame_.stand_for(awaiting, *this);
+#if GYRE_ASYNC_BACKTRACE
+    if constexpr (std::derived_from<Promise, promise_base>) promise_ = &awaiting.promise();
+#endif
+    return begin();
   }
-  /// Throws std::system_error where the executor has no timers.
-  void start() {
-    timers_ = home_->timers();
-    if (timers_ == nullptr) {
-      throw std::system_error(std::make_error_code(std::errc::operation_not_supported),
-                              "gyre::with_timeout: no timers here: use sync_wait(loop, ...)");
-    }
-    const bool at_once = limit_ <= std::chrono::nanoseconds{0};
-    timers_->start_timer(*this, at_once ? steady_time::min() : later(timers_->now(), limit_));
+
+  /// The rest is for await_resume().
+  task_context& context() const noexcept { return frame_.context(); }
+  /// Whether the work has run; there were no timers otherwise.
+  bool has_run() const noexcept { return timers_ != nullptr; }
+  /// Throws std::errc::operation_not_supported if not.
+  void check_has_run() const {
+    if (!has_run()) [[unlikely]]
+      throw_no_timers();
   }
-  auto return_to_executor() noexcept {
-    return suspension([this](auto awaiting) noexcept {
-      context_of(awaiting).where = home_;
-      return post_unless_home(awaiting);
-    });
+  static std::error_code no_timers() noexcept {
+    return std::make_error_code(std::errc::operation_not_supported);
   }
-  /// Awaited on that executor; afterwards the timer neither expires nor is expiring.
-  auto cancel() noexcept {
-    return suspension([this](auto awaiting) noexcept {
-      return !timers_->cancel_timer(*this) && wait_for_expiry(awaiting);
-    });
-  }
-  /// Whether the limit was the reason to stop. After cancel().
+  /// Whether the limit was the reason to stop.
   bool was_first() const noexcept { return was_first_; }
+
+  /// Throws the error of the coroutine whose work ended with `error`: std::errc::timed_out if the
+  /// limit ended the work.
+  [[noreturn, gnu::cold]] void throw_error_of_work(std::exception_ptr error) const;
+  [[noreturn, gnu::cold]] void throw_error_of_work(std::error_code error) const;
+  /// As throw_error_of_work(), but returns errors that as_expected() gives as values.
+  [[gnu::cold]] std::error_code value_of_error(std::exception_ptr error) const;
+  [[gnu::cold]] std::error_code error_of_work(std::error_code error) const;
 
  private:
   enum class state : std::uint8_t { started, expired, awaited };
 
-  bool post_unless_home(std::coroutine_handle<> awaiting) noexcept {
-    if (home_->running_here()) return false;
-    waiting = awaiting;
-    home_->post(*this);
-    return true;
-  }
-  // The coroutine and the expiry may be on different threads: the second resumes the coroutine.
-  bool wait_for_expiry(std::coroutine_handle<> awaiting) noexcept {
-    waiting = awaiting;
-    // release: pairs with the acquire in on_expiry(), which resumes; acquire: pairs with the
-    // release there, after which this may be destroyed.
-    return state_.exchange(state::awaited, std::memory_order_acq_rel) != state::expired;
-  }
-  static void on_expiry(timer_operation& expired) {
-    auto& self = static_cast<deadline_stop&>(expired);
-    self.was_first_ = self.source_.request_stop();
-    if (self.state_.exchange(state::expired, std::memory_order_acq_rel) == state::awaited) {
-      resume(self.waiting);
-    }
-  }
+  void check_not_awaited() const;
+  std::coroutine_handle<> begin() noexcept;
+  std::coroutine_handle<> start() noexcept;
+  bool finish_work() noexcept;
+  bool cancel_timer() noexcept;
+  void restore_stop() noexcept;
+  void abandon() noexcept;
+  [[noreturn, gnu::cold]] static void throw_no_timers();
+  static void run(operation& posted);
+  static void on_expiry(timer_operation& expired);
+  static void resume_frame(void* resumed);
+  static void destroy_frame(void* destroyed) noexcept;
 
-  inplace_stop_source& source_;
   const std::chrono::nanoseconds limit_;
+  std::coroutine_handle<> awaiting_;
+#if GYRE_ASYNC_BACKTRACE
+  promise_base* promise_ = nullptr;
+#endif
+  stand_in<deadline_stop> frame_{&resume_frame, &destroy_frame};
   executor* home_ = nullptr;
   timer_service* timers_ = nullptr;
+  std::optional<linked_stop_source> source_;
+  inplace_stop_token outer_stop_;
+  std::uint32_t outer_cancellations_ = 0;
+  bool works_ = false;  // the work runs, or was destroyed while it ran
+  bool has_worked_ = false;
   bool was_first_ = false;
   atomic<state> state_{state::started};
 };

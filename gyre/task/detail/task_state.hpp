@@ -187,6 +187,11 @@ class task_state : public task_end {
   template <has_context Promise>
   GYRE_INLINE_IN_GCC std::coroutine_handle<> await_suspend(
       std::coroutine_handle<Promise> awaiting) {
+    return transfer_to(prepare(awaiting));
+  }
+  /// As await_suspend(), but returns the coroutine to be resumed.
+  template <has_context Promise>
+  GYRE_INLINE_IN_GCC std::coroutine_handle<> prepare(std::coroutine_handle<Promise> awaiting) {
     if (word_ != ready) [[unlikely]]
       throw_empty_task();
     word_ = reinterpret_cast<std::uintptr_t>(awaiting.address());
@@ -197,7 +202,7 @@ class task_state : public task_end {
     if constexpr (std::derived_from<Promise, promise_base>)
       promise.awaited_by = &awaiting.promise();
 #endif
-    return transfer_to(coroutine_);
+    return coroutine_;
   }
   T await_resume() { return take_result(); }
 

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+// Model tests of a time limit that expires while the work under it ends, on an executor with many
+// threads: the coroutine resumes exactly once, and nothing touches its frame afterwards.
+//
+// Each of these mutations, tried by hand, makes a test fail: the exchange of cancel_timer() or that
+// of on_expiry() lacks either half of acq_rel; cancel_timer() does not wait for the expiry;
+// on_expiry() resumes a coroutine that does not wait for it.
+#include <gyre/task/detail/deadline_stop.hpp>
+
+#include <tests/model/model.hpp>
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <coroutine>
+#include <exception>
+#include <memory>
+#include <new>
+
+namespace {
+
+namespace model = gyre::model;
+
+// Every thread is one of its own; another one expires the timer at any time.
+class any_thread final : public gyre::executor, public gyre::timer_service {
+ public:
+  void post(gyre::operation&) noexcept override { model::assert_that(false, "nobody posts"); }
+  bool running_here() const noexcept override { return true; }
+  gyre::timer_service* timers() noexcept override { return this; }
+
+  void start_timer(gyre::timer_operation& timer, gyre::steady_time) noexcept override {
+    expires_ = std::make_unique<model::thread>([this, &timer] {
+      if (claim()) timer.expire();
+    });
+  }
+  bool cancel_timer(gyre::timer_operation&) noexcept override { return claim(); }
+  gyre::steady_time now() const noexcept override { return {}; }
+  void join() { expires_.reset(); }
+
+ private:
+  bool claim() { return !claimed_.exchange(true, std::memory_order_acq_rel); }
+
+  model::atomic<bool> claimed_{false};
+  std::unique_ptr<model::thread> expires_;
+};
+
+// The end of the work: by a thread of its own or, if it heeds them, by stops, within the request.
+struct work_end {
+  bool claim() { return !claimed.exchange(true, std::memory_order_acq_rel); }
+  model::atomic<bool> claimed{false};
+  bool heeds_stops = false;
+  std::unique_ptr<model::thread> ends;
+  int resumptions = 0;
+  bool timed_out = false;
+};
+
+class limited_work final : gyre::detail::deadline_stop {
+ public:
+  explicit limited_work(work_end& by) noexcept
+      : deadline_stop(std::chrono::nanoseconds(1)), by_(by) {}
+  ~limited_work() {}  // NOLINT: not defaulted, because of the union
+
+  bool await_ready() const noexcept { return false; }
+  template <class Promise>
+  std::coroutine_handle<> await_suspend(std::coroutine_handle<Promise> awaiting) {
+    return begin(awaiting);
+  }
+  bool await_resume() noexcept {
+    if (by_.heeds_stops) std::destroy_at(&on_stop_);
+    return was_first();
+  }
+
+ private:
+  struct stop_function {
+    limited_work* self;
+    void operator()() const noexcept { self->end(self->by_); }
+  };
+  using on_stop = gyre::inplace_stop_callback<stop_function>;
+  void end(work_end& by) noexcept {
+    if (by.claim()) stand_in_.resume();
+  }
+  std::coroutine_handle<> start_work(stand_in_handle stand_in) noexcept override {
+    stand_in_ = stand_in;
+    work_end& by = by_;  // soon this may be gone
+    if (by.heeds_stops) ::new (&on_stop_) on_stop(context().stop, stop_function{this});
+    by.ends = std::make_unique<model::thread>([this, &by] { end(by); });
+    return std::noop_coroutine();
+  }
+
+  work_end& by_;
+  std::coroutine_handle<> stand_in_;
+  union {
+    on_stop on_stop_;  // without a flag, as it may resume the coroutine while it is constructed
+  };
+};
+
+struct detached {
+  struct promise_type : gyre::detail::promise_base {
+    explicit promise_type(gyre::task_context& its, work_end&, model::event&) { context = &its; }
+    detached get_return_object() noexcept { return {}; }
+    std::suspend_never initial_suspend() noexcept { return {}; }
+    std::suspend_never final_suspend() noexcept { return {}; }
+    void return_void() noexcept {}
+    void unhandled_exception() { std::terminate(); }
+  };
+};
+
+// The frame of this coroutine, on the heap, holds the limit: the checker finds every access after
+// the end.
+detached wait_for(gyre::task_context& context, work_end& by, model::event& ended) {
+  {
+    limited_work limited(by);
+    by.timed_out = co_await limited;
+    ++by.resumptions;
+  }
+  model::assert_that(!context.stop.stop_possible(), "the coroutine has its own stop token again");
+  ended.wake();
+}
+
+void check_race(bool heeds_stops) {
+  const auto checked = model::check({.preemptions = 2, .spurious_failures = 0}, [&] {
+    any_thread executor;
+    gyre::task_context context;
+    context.where = &executor;
+    model::event ended;
+    work_end by;
+    by.heeds_stops = heeds_stops;
+    wait_for(context, by, ended);
+    ended.wait();
+    by.ends.reset();
+    executor.join();
+    model::assert_that(by.resumptions == 1, "it was resumed once");
+  });
+  EXPECT_TRUE(checked) << checked;
+}
+
+TEST(DeadlineStopModel, ExpiresWhileItsWorkEndsAndResumesOnce) { check_race(false); }
+TEST(DeadlineStopModel, ExpiresWhileItsWorkEndsOrIsStoppedAndResumesOnce) { check_race(true); }
+
+}  // namespace
