@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// boost::asio: a socket and a steady_timer per end, with handlers; the timer's handler cancels the
+// read. The hint leaves out asio's locks.
+#include <lab/experiments/timeout/workload.hpp>
+#include <lab/harness/boost_version.hpp>
+
+#include <boost/asio/buffer.hpp>
+#include <boost/asio/error.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/local/stream_protocol.hpp>
+#include <boost/asio/steady_timer.hpp>
+
+#include <unistd.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+
+namespace {
+
+using boost::system::error_code;
+
+class asio_loop {
+ public:
+  explicit asio_loop(lab::timeout::readers& ends) {
+    for (lab::timeout::reader& each : ends) ends_.emplace_back(context_, each);
+  }
+
+  void run() {
+    for (end& each : ends_) each.next();
+    context_.run();
+  }
+
+ private:
+  struct end {
+    end(boost::asio::io_context& context, lab::timeout::reader& its)
+        : reader(its),
+          socket(context, boost::asio::local::stream_protocol(), ::dup(its.fd())),
+          limit(context) {}
+
+    void next() {
+      if (!reader.next()) return;
+      ++reads;
+      limit.expires_after(reader.limit());
+      // A handler that is in the queue already must not cancel the next read.
+      limit.async_wait([this, read = reads](error_code error) {
+        if (!error && read == reads) socket.cancel();
+      });
+      socket.async_read_some(boost::asio::buffer(&byte, 1), [this](error_code error, std::size_t) {
+        if (error == boost::asio::error::operation_aborted) {
+          reader.timed_out();
+        } else if (!error) {
+          limit.cancel();
+          reader.received(byte);
+        }
+        next();
+      });
+    }
+
+    lab::timeout::reader& reader;
+    boost::asio::local::stream_protocol::socket socket;
+    boost::asio::steady_timer limit;
+    std::byte byte{};
+    std::uint64_t reads = 0;
+  };
+
+  boost::asio::io_context context_{BOOST_ASIO_CONCURRENCY_HINT_UNSAFE};
+  std::deque<end> ends_;
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return lab::timeout::contender_main<asio_loop>(argc, argv, {lab::boost_version()});
+}
