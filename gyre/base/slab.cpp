@@ -116,6 +116,10 @@ void detail::slab_deallocate_class(void* memory, std::size_t size_class) noexcep
   }
 }
 
+void detail::slab_deallocate_frame(void* memory) noexcept {
+  slab_deallocate_class(memory, slab::of(memory).size_class());
+}
+
 void slab_trim() noexcept {
   if (this_heap != &no_heap.object) this_heap->trim();
 }

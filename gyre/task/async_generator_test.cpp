@@ -215,6 +215,28 @@ TEST(AsyncGenerator, MovesItsConsumerWhenItResumesElsewhere) {
   }(hop(there), there.id()));
 }
 
+// Clang puts the generator into its consumer's frame, where it is aligned to eight bytes only.
+[[gnu::noinline]] task<int> awaited(int value) { co_return value; }
+template <std::size_t Words>
+inline async_generator<int> awaiting(int last) {
+  for (int i = 0; i <= last; ++i) co_yield co_await awaited(i);
+}
+template <std::size_t Words>
+[[gnu::noinline]] task<long> consumes_beside(long value) {
+  volatile long before[Words] = {value};
+  auto numbers = awaiting<Words>(3);
+  long sum = 0;
+  while (const int* number = co_await numbers.next()) sum += *number;
+  co_return sum + before[0];
+}
+
+TEST(AsyncGenerator, AwaitsWhereverItsFrameIs) {
+  EXPECT_EQ(sync_wait(consumes_beside<1>(1)), 7);
+  EXPECT_EQ(sync_wait(consumes_beside<2>(2)), 8);
+  EXPECT_EQ(sync_wait(consumes_beside<3>(3)), 9);
+  EXPECT_EQ(sync_wait(consumes_beside<4>(4)), 10);
+}
+
 TEST(AsyncGenerator, DestroyedInTheMiddleDestroysItsLocals) {
   auto alive = std::make_shared<int>();
   sync_wait([](std::shared_ptr<int> held) -> task<> {

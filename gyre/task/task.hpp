@@ -65,14 +65,15 @@ class [[nodiscard]] GYRE_CORO_AWAIT_ELIDABLE task : private detail::task_state<T
 
  private:
   friend promise_type;
-  explicit task(std::coroutine_handle<promise_type> coroutine) noexcept : state(coroutine) {}
+  task(std::coroutine_handle<promise_type> coroutine, bool is_large) noexcept
+      : state(coroutine, is_large) {}
 };
 
 namespace detail {
 
 template <class T>
-task<T> task_state<T>::promise_type::get_return_object() noexcept {
-  return task<T>(handle::from_promise(*this));
+task<T> task_state<T>::promise_type::get_return_object(bool large_frame) noexcept {
+  return task<T>(handle::from_promise(*this), large_frame);
 }
 
 }  // namespace detail

@@ -16,6 +16,7 @@ namespace detail {
 
 void* slab_allocate_class(std::size_t index) { return ::operator new(slab_class_bytes.at(index)); }
 void slab_deallocate_class(void* memory, std::size_t) noexcept { ::operator delete(memory); }
+void slab_deallocate_frame(void* memory) noexcept { ::operator delete(memory); }
 
 }  // namespace detail
 }  // namespace gyre

@@ -49,4 +49,7 @@ inline std::size_t slab_class_of(std::size_t bytes) noexcept {
 /// threads; the rest goes home.
 void slab_deallocate_class(void* memory, std::size_t size_class) noexcept;
 
+/// As slab_deallocate_class(), of the class that the block's slab has.
+void slab_deallocate_frame(void* memory) noexcept;
+
 }  // namespace gyre::detail

@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
+// Promise types that depend on a coroutine's parameters.
+//
 // allocator_frame: allocates coroutine frames not from the thread's slab, as slab_frame does, but
 // from an argument of the coroutine, `task<int> f(std::allocator_arg_t, Allocator, …)`.
+// plain_frame: tells that at the coroutine's end nothing in its frame needs to be destroyed.
 #pragma once
 
 #include <gyre/base/detail/slab_object.hpp>
+#include <gyre/task/detail/build_options.hpp>
+#include <gyre/task/detail/transfer.hpp>
 
 #include <concepts>
 #include <coroutine>
@@ -80,7 +85,47 @@ class allocator_frame<Promise, Allocator, parameters<Before...>, parameters<Afte
 template <class Coroutine>
 concept slab_coroutine = std::derived_from<typename Coroutine::promise_type, slab_frame>;
 
+/// `Promise` of a coroutine whose parameters have no destructors. With GCC its final suspension may
+/// free the frame without calling the coroutine's destroy function. Clang omits some frames.
+template <class Promise>
+struct plain_frame : Promise {
+  plain_frame() = default;  // so that a coroutine's parameters cannot initialise it
+  // Inlined, as GCC would warn of this with slab_frame's operator delete.
+  GYRE_INLINE_IN_GCC static void* operator new(std::size_t bytes) {
+    void* const frame = slab_frame::operator new(bytes);
+    // The constructor is trivial and leaves this as it is.
+    std::coroutine_handle<plain_frame>::from_address(frame).promise().is_large =
+        bytes > slab_max_bytes;
+    return frame;
+  }
+  auto get_return_object() noexcept { return Promise::get_return_object(this->is_large); }
+};
+template <class Promise>
+inline constexpr bool has_plain_frame = false;
+template <class Promise>
+inline constexpr bool has_plain_frame<plain_frame<Promise>> = true;
+
+#if !defined(__clang__) && !GYRE_ASYNC_BACKTRACE
+template <class Coroutine, class... Parameters>
+concept coroutine_with_plain_frame =
+    slab_coroutine<Coroutine> &&
+    std::same_as<typename Coroutine::promise_type::frees_plain_frames,
+                 typename Coroutine::promise_type> &&
+    std::is_trivially_default_constructible_v<typename Coroutine::promise_type> &&
+    std::is_trivially_destructible_v<typename Coroutine::promise_type> &&
+    (std::is_trivially_destructible_v<Parameters> && ...);
+#else
+template <class Coroutine, class... Parameters>
+concept coroutine_with_plain_frame = false;
+#endif
+
 }  // namespace gyre::detail
+
+template <class Coroutine, class... Parameters>
+  requires gyre::detail::coroutine_with_plain_frame<Coroutine, Parameters...>
+struct std::coroutine_traits<Coroutine, Parameters...> {
+  using promise_type = gyre::detail::plain_frame<typename Coroutine::promise_type>;
+};
 
 template <gyre::detail::slab_coroutine Coroutine, class Allocator, class... Arguments>
 struct std::coroutine_traits<Coroutine, std::allocator_arg_t, Allocator, Arguments...> {

@@ -6,17 +6,22 @@
 #include <gyre/task/schedule.hpp>
 #include <gyre/task/sync_wait.hpp>
 #include <gyre/task/task.hpp>
+#include <gyre/task/when_all.hpp>
+#include <gyre/task/when_any.hpp>
 #include <tests/support/thread_executor.hpp>
 
 #include <gtest/gtest.h>
 
 #include <array>
+#include <coroutine>
 #include <cstddef>
+#include <cstdlib>
 #include <memory>
 #include <memory_resource>
 #include <new>
 #include <numeric>
 #include <stdexcept>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -190,6 +195,120 @@ TEST(FrameSize, IsAtMost64BytesBeyondTheUsersVariables) {
 TEST(SlabFrame, MayBeLargerThanAnyBlock) {
   static_assert(sizeof(int) * 4096 > gyre::slab_max_bytes);
   for (int i = 0; i < 100; ++i) EXPECT_EQ(sync_wait(large(i)), 4096 * i + 4096 * 4095 / 2);
+}
+
+TEST(SlabFrame, MayBeLargeInAContextOfItsOwn) {
+  const auto before = gyre::read_slab_stats().blocks_in_use;
+  auto all = []() -> task<> {
+    const auto [first, second] = co_await gyre::when_all(large(1), large(2));
+    EXPECT_EQ(second - first, 4096);
+    EXPECT_EQ((co_await gyre::when_any(large(1), one())).index, 1);
+    EXPECT_EQ((co_await gyre::when_any(one(), large(1))).index, 0);
+  };
+  sync_wait(all());
+  EXPECT_EQ(gyre::read_slab_stats().blocks_in_use, before);
+}
+
+template <class... Parameters>
+constexpr bool is_plain = gyre::detail::has_plain_frame<
+    typename std::coroutine_traits<task<int>, Parameters...>::promise_type>;
+#if !defined(__clang__) && !GYRE_ASYNC_BACKTRACE
+static_assert(is_plain<> && is_plain<int, std::string&, const tracking_resource*>);
+#else
+static_assert(!is_plain<>);
+#endif
+static_assert(!is_plain<int, std::string> && !is_plain<std::unique_ptr<int>, int>);
+
+// With GCC the frame of a coroutine like `one` is freed at its end without being destroyed.
+TEST(SlabFrame, IsFreedWithWhateverItHolds) {
+  static int alive = 0;
+  struct counted {
+    counted() noexcept { ++alive; }
+    counted(const counted&) noexcept { ++alive; }
+    counted& operator=(const counted&) = delete;
+    ~counted() { --alive; }
+  };
+  struct coroutines {
+    counted local;
+    task<int> member(int value) { co_return value; }
+    static task<int> by_value(counted, int value) { co_return value; }
+    static task<int> by_reference(const counted&, int value) { co_return value; }
+    static task<int> large(counted, int value) {
+      co_return co_await frame_test::large(value) - 4096 * 4095 / 2 - 4095 * value;
+    }
+    static task<int> local_variable(int value) {
+      const counted here;
+      co_return co_await by_value(here, value);
+    }
+    static task<int> fails(counted, int value) {
+      if (value == 1) throw std::runtime_error("one");
+      co_return value;
+    }
+    static task<std::string> text(int value) {
+      co_return std::string(100, static_cast<char>(value));
+    }
+  };
+  const auto before = gyre::read_slab_stats().blocks_in_use;
+  {
+    coroutines all;
+    auto lambda = [held = counted()](int value) -> task<int> { co_return value + alive - alive; };
+    auto everything = [&]() -> task<int> {
+      int sum = co_await all.member(1);
+      sum += co_await coroutines::by_value({}, 1);
+      sum += co_await coroutines::by_reference({}, 1);
+      sum += co_await coroutines::large({}, 1);
+      sum += co_await coroutines::local_variable(1);
+      sum += co_await lambda(1);
+      sum += static_cast<int>((co_await coroutines::text('x')).size() / 100);
+      try {
+        sum += co_await coroutines::fails({}, 1);
+      } catch (const std::runtime_error&) {
+        ++sum;
+      }
+      {
+        const task<int> never_started = coroutines::by_value({}, 1);
+      }
+      co_return sum;
+    };
+    EXPECT_EQ(sync_wait(everything()), 8);
+    EXPECT_EQ(alive, 2);
+  }
+  EXPECT_EQ(alive, 0);
+  EXPECT_EQ(gyre::read_slab_stats().blocks_in_use, before);
+}
+
+// A program's promise, with frames of its own that the slab does not know, and a look at the
+// coroutine's parameter.
+struct own_task {
+  struct promise_type;
+  explicit(false) own_task(task<int> made) noexcept : work(std::move(made)) {}
+  task<int> work;
+};
+struct own_task::promise_type : task<int>::promise_type {
+  promise_type() = default;
+  explicit promise_type(int parameter) noexcept { last_parameter = parameter; }
+  static void* operator new(std::size_t bytes) {
+    ++frames;
+    return std::malloc(bytes);
+  }
+  static void operator delete(void* frame, std::size_t) noexcept {
+    --frames;
+    std::free(frame);
+  }
+  static inline int last_parameter = 0;
+  static inline int frames = 0;
+};
+[[gnu::noinline]] own_task own_coroutine(int value) { co_return value; }
+[[gnu::noinline]] own_task own_large_coroutine(int value) {
+  co_return co_await large(value) + value;
+}
+
+TEST(SlabFrame, IsNotThatOfAPromiseOfTheProgram) {
+  EXPECT_EQ(sync_wait(own_coroutine(3).work), 3);
+  EXPECT_EQ(own_task::promise_type::last_parameter, 3);
+  EXPECT_EQ(sync_wait(own_large_coroutine(2).work), 4096 * 2 + 4096 * 4095 / 2 + 2);
+  EXPECT_EQ(own_task::promise_type::last_parameter, 2);
+  EXPECT_EQ(own_task::promise_type::frames, 0);
 }
 
 TEST(SlabFrame, HoldsOnlyWhatRuns) {

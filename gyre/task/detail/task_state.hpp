@@ -45,19 +45,21 @@ inline constexpr bool needs_destructor = !std::is_trivially_destructible_v<store
 /// | …, has_error | has an exception | - | - | - | - | 0, throws |
 ///
 /// "ready" is also the word of a task that was started in a context of its own. A trivial result
-/// has no destructor, and sets no flag while a coroutine awaits it.
+/// has no destructor, and sets no flag while a coroutine awaits it. A plain frame (frame.hpp) may
+/// not be a block of a slab: then "ready" has the flag large, and the address has the flag ready.
 class task_end {
  public:
   bool empty() const noexcept { return word_ == 0; }
-  bool not_started() const noexcept { return word_ == ready; }
+  bool not_started() const noexcept { return (word_ & ~large) == ready; }
   bool failed() const noexcept { return (word_ & has_error) != 0; }
 
   /// The awaiting coroutine; null if context.finished() gives the next one.
   std::coroutine_handle<> continuation() const noexcept {
     return std::coroutine_handle<>::from_address(reinterpret_cast<void*>(word_ & ~flags));
   }
-  /// At the coroutine's end: whether it has a result and an awaiting coroutine.
-  bool succeeded_for_another() const noexcept { return (word_ & (has_error | ready)) == 0; }
+  /// At the end of a coroutine with a plain frame: whether that is a block of a slab, and the
+  /// coroutine has a result and an awaiting coroutine.
+  bool succeeded_in_slab() const noexcept { return (word_ & (has_error | ready)) == 0; }
   /// In that case the awaiting coroutine.
   template <class T>
   std::coroutine_handle<> continuation_after_success() const noexcept {
@@ -76,6 +78,7 @@ class task_end {
   static constexpr std::uintptr_t has_value = 2;
   static constexpr std::uintptr_t ready = 4;
   static constexpr std::uintptr_t flags = 7;
+  static constexpr std::uintptr_t large = 8;  // not beside an address, which may have this bit
 
   explicit task_end(std::uintptr_t begin) noexcept : word_(begin) {}
 
@@ -93,7 +96,10 @@ void start_nested(std::coroutine_handle<> first, executor& where) noexcept;
 [[gnu::cold]] void catch_into(std::exception_ptr* error) noexcept;
 
 struct task_promise_base : awaiting_promise, slab_frame {
-  task_end* end;
+  union {
+    task_end* end;
+    bool is_large;  // in a plain frame, until the task has it
+  };
 };
 
 /// Frees the frame `self` of a coroutine that failed or is not awaited, and returns the next
@@ -112,25 +118,24 @@ struct task_final_awaiter {
 #if GYRE_ASYNC_BACKTRACE
     promise.context->innermost = promise.awaited_by;
 #endif
-    // Equivalent; each compiler needs fewer instructions for its own.
-#ifdef __clang__
-    const std::coroutine_handle<> next = promise.end->continuation();
-    task_context& context = *promise.context;
-    if (next) [[likely]] {
-      self.destroy();
+    if constexpr (has_plain_frame<Promise>) {
+      const task_end& end = *promise.end;
+      if (!end.succeeded_in_slab()) [[unlikely]]
+        return transfer_to(end_specially(promise, self));
+      const std::coroutine_handle<> next = end.continuation_after_success<T>();
+      slab_deallocate_frame(self.address());
       return transfer_to(next);
+    } else {
+      const std::coroutine_handle<> next = promise.end->continuation();
+      task_context& context = *promise.context;
+      if (next) [[likely]] {
+        self.destroy();
+        return transfer_to(next);
+      }
+      promise.end->end_without_continuation();
+      self.destroy();
+      return transfer_to(context.finished(context));
     }
-    promise.end->end_without_continuation();
-    self.destroy();
-    return transfer_to(context.finished(context));
-#else
-    const task_end& end = *promise.end;
-    if (!end.succeeded_for_another()) [[unlikely]]
-      return transfer_to(end_specially(promise, self));
-    const std::coroutine_handle<> next = end.continuation_after_success<T>();
-    self.destroy();
-    return transfer_to(next);
-#endif
   }
   static constexpr void await_resume() noexcept {}
 };
@@ -160,7 +165,8 @@ class task_state : public task_end {
  public:
   class promise_type : public task_promise_result<T> {
    public:
-    task<T> get_return_object() noexcept;
+    using frees_plain_frames = promise_type;  // but not promises derived from this one
+    task<T> get_return_object(bool large_frame = false) noexcept;
     static constexpr std::suspend_always initial_suspend() noexcept { return {}; }
     static constexpr task_final_awaiter<T> final_suspend() noexcept { return {}; }
     void unhandled_exception() noexcept { static_cast<task_state*>(this->end)->fail(); }
@@ -171,7 +177,8 @@ class task_state : public task_end {
   using handle = std::coroutine_handle<promise_type>;
 
   task_state() noexcept : task_end(0), coroutine_() {}
-  explicit task_state(handle coroutine) noexcept : task_end(ready), coroutine_(coroutine) {}
+  explicit task_state(handle coroutine, bool is_large = false) noexcept
+      : task_end(is_large ? ready | large : ready), coroutine_(coroutine) {}
   task_state(task_state&& other) noexcept : task_end(other.word_) { take(other); }
   task_state& operator=(task_state&& other) noexcept {
     if (this != &other) {
@@ -192,9 +199,10 @@ class task_state : public task_end {
   /// As await_suspend(), but returns the coroutine to be resumed.
   template <has_context Promise>
   GYRE_INLINE_IN_GCC std::coroutine_handle<> prepare(std::coroutine_handle<Promise> awaiting) {
-    if (word_ != ready) [[unlikely]]
+    if (!not_started()) [[unlikely]]
       throw_empty_task();
-    word_ = reinterpret_cast<std::uintptr_t>(awaiting.address());
+    static_assert(large / 2 == ready);
+    word_ = reinterpret_cast<std::uintptr_t>(awaiting.address()) | (word_ & large) / 2;
     promise_type& promise = coroutine_.promise();
     promise.end = this;
     promise.context = &context_of(awaiting);
@@ -210,12 +218,14 @@ class task_state : public task_end {
   void start(task_context& context) { resume(prepare(context)); }
   /// As start(), but returns the coroutine to be resumed.
   std::coroutine_handle<> prepare(task_context& context) {
-    if (word_ != ready) [[unlikely]]
+    if (!not_started()) [[unlikely]]
       throw_empty_task();
-    coroutine_.promise().end = this;
-    coroutine_.promise().context = &context;
+    word_ = ready;
+    promise_type& promise = coroutine_.promise();
+    promise.end = this;
+    promise.context = &context;
 #if GYRE_ASYNC_BACKTRACE
-    context.innermost = &coroutine_.promise();
+    context.innermost = &promise;
     context.outermost = this;
     context.destroy = &destroy_failed;
 #endif
@@ -320,7 +330,7 @@ class task_state : public task_end {
   }
 
   void take(task_state& other) noexcept {
-    if (word_ == ready) [[likely]] {
+    if (not_started()) [[likely]] {
       coroutine_ = other.coroutine_;
     } else if (failed()) {
       std::construct_at(&error_, std::move(other.error_));
