@@ -38,7 +38,7 @@ class basic_fifo {
   static constexpr ordering order = ordering::total;
   /// Back-pressure: while more tasks wait, a producer that needs a new segment yields, at most 100
   /// times; the loop's own thread does not.
-  static constexpr std::size_t high_water = std::size_t{1} << 12;
+  static constexpr std::size_t high_water = std::size_t{1} << 14;
 
   basic_fifo() : reader_(new segment_type), tail_(position(reader_.segment())) {}
   basic_fifo& operator=(basic_fifo&&) = delete;
