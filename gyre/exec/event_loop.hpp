@@ -224,6 +224,9 @@ class event_loop : public executor, public timer_service, public posting<event_l
   const bool limited_;
   detail::sleep_gate gate_;
   detail::atomic<bool> stopped_{false};
+  // Read by every turn, written by posting threads where the inbox has no memory.
+  atomic_intrusive_stack<operation> unstored_;
+  detail::release_queue releases_{*this};  // among them while it is not empty
 
   // The loop's thread.
   alignas(false_sharing_range) event_loop* outer_ = nullptr;  // its task runs this loop, if any
@@ -244,12 +247,10 @@ class event_loop : public executor, public timer_service, public posting<event_l
       sleeps_;
   detail::published_counter timers_pending_, descriptors_watched_;
 
-  // Written by posting threads, seldom.
+  // Written by posting threads: by each post of a limited loop, and by each wake-up.
   alignas(false_sharing_range) detail::atomic<std::size_t> waiting_{0};
   detail::atomic<std::uint64_t> refused_{0};
   detail::atomic<std::uint64_t> wakeups_{0};
-  atomic_intrusive_stack<operation> unstored_;  // the inbox had no memory for these
-  detail::release_queue releases_{*this};       // among them while it is not empty
 };
 
 }  // namespace gyre
