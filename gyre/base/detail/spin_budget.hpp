@@ -8,7 +8,7 @@ namespace gyre::detail {
 
 /// Adapts to success: a loop that gets tasks in quick succession saves itself and its producers the
 /// system calls and the wake-up of a core; one whose looks are wasted sleeps at once, and tries the
-/// whole budget again now and then, since two loops that wake each other cannot find out otherwise
+/// whole budget once now and then, since two loops that wake each other cannot find out otherwise
 /// that both could stay awake. The whole budget lasts about as long as a wake-up, so that the cost
 /// is never much more than twice the best choice's (Karlin et al., 1991).
 class spin_budget {
@@ -21,7 +21,11 @@ class spin_budget {
     wasted_ = 0;
   }
   /// None was found.
-  void wasted() noexcept { looks_ = ++wasted_ % retry == 0 ? most : std::max(least, looks_ / 2); }
+  void wasted() noexcept {
+    const bool was_retry = wasted_ != 0 && wasted_ % retry == 0;
+    ++wasted_;
+    looks_ = wasted_ % retry == 0 ? most : was_retry ? least : std::max(least, looks_ / 2);
+  }
 
  private:
   static constexpr int least = 8;
