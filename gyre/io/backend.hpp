@@ -24,7 +24,9 @@ class backend {
   backend(const backend&) = delete;
   backend& operator=(const backend&) = delete;
 
-  /// Begins to serve a handle, until detach(). One system call. Throws std::bad_alloc, or
+  /// Begins to serve a handle, until detach(). One system call, but none for handles of sockets on
+  /// io_uring: there the first two of these errors come from requests that move bytes, as ENOTSOCK
+  /// and EBADF, and waits for readiness may end at once. Throws std::bad_alloc, or
   /// std::system_error:
   /// - EPERM for a regular file,
   /// - EBADF for a descriptor that is not open,

@@ -835,10 +835,12 @@ TEST(FailingSetUp, ALoopOnEpollLeaksNothing) {
 
 TEST(FailingSetUp, ADescriptorLeaksNothing) {
   gyre::loop loop;
+  const char* const watch = gyre::test::facts_of(loop).watch;
+  if (watch == nullptr) GTEST_SKIP() << "a loop on io_uring serves every socket";
   const int before = gyre::test::open_descriptors();
   auto [left, right] = gyre::test::tcp_pair();
   {
-    const fault failing(gyre::test::facts_of(loop).watch, ENOSPC);
+    const fault failing(watch, ENOSPC);
     EXPECT_THROW(descriptor(loop, std::move(left), handle_kind::stream_socket), std::system_error);
   }
   descriptor still(loop, std::move(right), handle_kind::stream_socket);

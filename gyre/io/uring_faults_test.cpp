@@ -13,6 +13,7 @@
 
 #include <gtest/gtest.h>
 
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -349,11 +350,22 @@ TEST_F(UringFaults, TheDescriptorsConstructorThrowsThem) {
   const int before = open_descriptors();
   auto [left, right] = gyre::test::unix_pair();
   const fault failing("fstat", EBADF);
-  EXPECT_EQ(error_of([&] { descriptor(*loop, std::move(left), handle_kind::stream_socket); }),
-            EBADF);
+  EXPECT_EQ(error_of([&] { descriptor(*loop, std::move(left), handle_kind::other); }), EBADF);
   EXPECT_EQ(failing.hits(), 1);
   EXPECT_EQ(open_descriptors(), before + 1);
   EXPECT_EQ(loop->metrics().descriptors_watched, 0u);
+}
+
+TEST_F(UringFaults, ADescriptorThatIsNoSocketFailsItsRequests) {
+  static std::optional<result> ended;
+  descriptor file(*loop, unique_fd(::open("/proc/self/exe", O_RDONLY | O_CLOEXEC)),
+                  handle_kind::stream_socket);
+  std::array<std::byte, 4> bytes{};
+  gyre::io::read_request reading(file.handle(), bytes,
+                                 [](gyre::io::request&, result what) { ended = what; });
+  ended = file.start(reading);
+  if (!ended) run_until([&] { return ended.has_value(); });
+  EXPECT_EQ(ended->error_number(), ENOTSOCK);
 }
 
 TEST_F(UringFaults, StartingAWatchThrowsThem) {

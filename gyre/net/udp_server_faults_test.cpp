@@ -155,8 +155,10 @@ TEST_F(UdpServerFaults, ListenThrowsThem) {
 }
 
 TEST_F(UdpServerFaults, TheLoopReportsAFailureToWatchTheSocket) {
+  const char* const watch = gyre::test::facts_of(loop).watch;
+  if (watch == nullptr) GTEST_SKIP() << "a loop on io_uring serves every socket";
   const int before = open_descriptors();
-  const fault failing(gyre::test::facts_of(loop).watch, ENOSPC);
+  const fault failing(watch, ENOSPC);
   start_echo();
   ASSERT_EQ(thrown.size(), 1u);
   EXPECT_EQ(code_of([&] { std::rethrow_exception(thrown.front()); }), ENOSPC);

@@ -9,7 +9,7 @@
 namespace gyre::test {
 
 struct io_facts {
-  const char* watch;  ///< the call without which a loop serves no handle, for fault injection
+  const char* watch;  ///< the call without which a loop serves no socket; null if there is none
   const char* wait;   ///< the call in which the loop waits without a deadline
   /// Whether the loop knows that a handle is readable before the first request; then the first
   /// request completes at once, as later ones do.
@@ -18,7 +18,7 @@ struct io_facts {
 
 inline io_facts facts_of(const event_loop& loop) {
   if (std::string_view(loop.metrics().io) == "uring") {
-    return {.watch = "fstat", .wait = "io_uring_submit_and_wait", .knows_readiness = false};
+    return {.watch = nullptr, .wait = "io_uring_submit_and_wait", .knows_readiness = false};
   }
   return {.watch = "epoll_ctl", .wait = "epoll_wait", .knows_readiness = true};
 }

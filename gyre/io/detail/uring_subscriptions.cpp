@@ -50,7 +50,8 @@ void uring_requests::add(handle& watched) {
   if (index >= registrations_.size()) registrations_.resize(index + 1);
   changed_.reserve(index + 1);
   unconfirmed_.reserve(index + 1);
-  check_descriptor(watched.fd());
+  // Requests tell of a descriptor that is no socket, or none at all.
+  if (watched.kind() == handle_kind::other) check_descriptor(watched.fd());
   registrations_[index].watched = &watched;
 }
 
