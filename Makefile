@@ -20,8 +20,7 @@ help: ## show this list
 
 report: ## measure on this machine (it says how long), write report/index.html
 	tools/setup report
-	tools/lab run --grid quick --out results/quick.json
-	tools/lab report
+	tools/lab run --grid quick --out results/quick.json --report report/index.html
 
 test: ## build with g++ and run every test
 	tools/setup test

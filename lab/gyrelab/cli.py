@@ -52,7 +52,8 @@ def start(
 BuildDir = Annotated[
     Path | None,
     typer.Option(
-        help="CMake build tree with the contenders (default: GYRE_LAB_BUILD or build/release)."
+        help="CMake build tree whose contenders are used as they are (default: GYRE_LAB_BUILD, or "
+        "build/release, which is compiled)."
     ),
 ]
 
@@ -83,14 +84,19 @@ def run(
     seed: Annotated[int, typer.Option(help="Seed of the random order.")] = 1,
     fresh: Annotated[bool, typer.Option(help="Do not resume an interrupted run.")] = False,
     strict: Annotated[bool, typer.Option(help="Exit with status 1 when any run failed.")] = False,
+    page: Annotated[
+        Path | None,
+        typer.Option(
+            "--report", help="The report to write, after the first experiment and at the end."
+        ),
+    ] = None,
     build_dir: BuildDir = None,
 ) -> None:
-    """Measure. The same command resumes after an interruption."""
+    """Compile and measure, experiment by experiment. The same command resumes when interrupted."""
     from gyrelab import commands
 
-    build = build_dir or paths.build()
     names = experiment or []
-    commands.run(names, grid, contenders, out, rounds, seed, fresh, strict, build)
+    commands.run(names, grid, contenders, out, rounds, seed, fresh, strict, page, build_dir)
 
 
 @app.command()
@@ -188,7 +194,7 @@ def test_the_lab(
     """Test the lab itself: A against A, a known handicap, lost and repeated tasks."""
     from gyrelab import commands
 
-    commands.test_the_lab(small, full, build_dir or paths.build())
+    commands.test_the_lab(small, full, build_dir)
 
 
 def _stop(*_: object) -> NoReturn:
@@ -210,6 +216,8 @@ def main() -> NoReturn:
     try:
         status = command.main(prog_name="lab", standalone_mode=False)
     except LabError as error:
+        if error.details:
+            print(error.details, file=sys.stderr)
         status = _fail(str(error), error.exit_status)
     except typer.exceptions.TyperException as error:
         status = _fail(_one_line(error), getattr(error, "exit_code", 2))

@@ -4,6 +4,7 @@
 Modules that load large packages (altair, scipy.stats) are imported where they are used.
 """
 
+import functools
 import os
 import tempfile
 from pathlib import Path
@@ -13,7 +14,18 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from gyrelab import cells, comparison, experiments, paths, regressions, results, runner
+from gyrelab import (
+    building,
+    cells,
+    comparison,
+    experiments,
+    journal,
+    paths,
+    regressions,
+    results,
+    runner,
+)
+from gyrelab.building import Programs
 from gyrelab.cells import Value
 from gyrelab.errors import LabError, UsageProblem, did_you_mean, pick
 from gyrelab.experiments import GRIDS, Experiment
@@ -49,40 +61,61 @@ def run(
     seed: int,
     fresh: bool,
     strict: bool,
-    build: Path,
+    page: Path | None,
+    build: Path | None,
 ) -> None:
-    """Measures."""
+    """Measures, and writes the report when `page` names it."""
     pick(grid, GRIDS, "grid")
     wanted = [] if contenders is None else _names("--contenders", contenders)
-    parts = runner.choose(_experiments(names), grid, wanted, build, rounds)
+    chosen = _experiments(names)
+    if not names:  # the first figures come early
+        chosen.sort(key=lambda each: each.compile_seconds or 0)
+    runner.check_contenders(chosen, wanted)
+    for file in (out, page):
+        if file is not None:
+            paths.check_writable(file)
+    programs = building.programs(build)
+    parts = runner.choose(chosen, grid, wanted, programs, rounds)
     for part in parts:
         if part.not_built:
             warnings.print(
                 f"[yellow]not built:[/] {part.experiment.name}: {', '.join(part.not_built)}"
             )
-    target = out or _resumable(grid, parts, fresh) or runner.default_out(grid)
-    paths.check_writable(target)
-    measured = _measure(parts, grid, target, seed, fresh)
+    runner.announce(parts, programs)
+    with ProgressView(console) as view:
+        prepare = functools.partial(runner.prepare, programs=programs, watcher=view)
+        resumed = None if out or fresh else runner.unfinished(paths.results(), grid, parts, prepare)
+        target = out or resumed or runner.default_out(grid)
+        paths.check_writable(target)
+        record = runner.open_journal(target, grid, parts, seed, fresh, prepare)
+        measured = _measure(parts, record, view, programs, page)
     console.print(f"results: {paths.shown(target)}")
+    if page is not None:
+        _write_page({name: measured for name in measured.experiments}, page)
     if _print_failures(measured) and strict:
         raise typer.Exit(1)
 
 
 def _measure(
-    parts: list[runner.Part], grid: str, target: Path, seed: int, fresh: bool
+    parts: list[runner.Part],
+    record: journal.Journal,
+    view: ProgressView,
+    programs: Programs,
+    page: Path | None,
 ) -> results.Results:
-    record = runner.open_journal(target, grid, parts, seed, fresh)
+    def after_part(part: runner.Part) -> None:
+        if page is not None and part is parts[0]:
+            so_far = results.Results(record.document)
+            _write_page({name: so_far for name in so_far.experiments}, page)
+
     try:
-        with ProgressView(console) as view:
-            return runner.measure(parts, record, view)
-    except KeyboardInterrupt:
+        return runner.measure(parts, record, view, programs, after_part)
+    except (KeyboardInterrupt, building.BuildFailure) as error:
         kept = len(record.document["runs"])
         warnings.print(f"interrupted: {kept:,} runs are kept; repeat the command to resume")
-        raise typer.Exit(130) from None
-
-
-def _resumable(grid: str, parts: list[runner.Part], fresh: bool) -> Path | None:
-    return None if fresh else runner.unfinished(paths.results(), runner.fingerprint(grid, parts))
+        if isinstance(error, KeyboardInterrupt):
+            raise typer.Exit(130) from None
+        raise
 
 
 def _print_failures(measured: results.Results) -> bool:
@@ -147,8 +180,6 @@ def ratio(
 
 def report(files: list[Path], out: Path) -> None:
     """Writes the report."""
-    from gyrelab import report as page
-
     paths.check_writable(out)
     chosen: dict[str, results.Results] = {}
     for path in files or [results.newest()]:
@@ -158,6 +189,12 @@ def report(files: list[Path], out: Path) -> None:
                 f"[yellow]{measured.name} was interrupted; the report covers the finished runs[/]"
             )
         chosen |= dict.fromkeys(measured.experiments, measured)
+    _write_page(chosen, out)
+
+
+def _write_page(chosen: dict[str, results.Results], out: Path) -> None:
+    from gyrelab import report as page
+
     try:
         written = page.write(chosen, out)
     except OSError as error:
@@ -266,7 +303,7 @@ def examine_machine() -> None:
     console.print("ready to measure")
 
 
-def test_the_lab(small: bool, full: bool, build: Path) -> None:
+def test_the_lab(small: bool, full: bool, build: Path | None) -> None:
     """Prints the findings of the lab's self-test."""
     from gyrelab import trust
 
@@ -275,21 +312,32 @@ def test_the_lab(small: bool, full: bool, build: Path) -> None:
     size = trust.FULL if full else trust.SMALL
     known = experiments.load_all()
     subject = known[pick("post_task", known, "experiment")]
+    programs = building.programs(build)
+    _compile_all(list(known.values()), programs)
+    tree = programs.tree
     passed = True
     with tempfile.TemporaryDirectory() as folder:
         with ProgressView(console) as view:
-            trials = [trust.false_alarms(subject, build, size, Path(folder), view)]
+            trials = [trust.false_alarms(subject, tree, size, Path(folder), view)]
         for name, contender in size.slowed:
             with ProgressView(console) as view:
-                trials.append(trust.handicap(known[name], contender, build, Path(folder), view))
+                trials.append(trust.handicap(known[name], contender, tree, Path(folder), view))
         with console.status("sabotage"):
-            trials.append(trust.sabotage(list(known.values()), build))
+            trials.append(trust.sabotage(list(known.values()), tree))
     for trial in trials:
         passed &= trial.passed
         mark = "[green]✓[/]" if trial.passed else "[red]✗[/]"
         console.print(f"{mark} [bold]{trial.title}[/]: {trial.found}", soft_wrap=True)
     if not passed:
         raise typer.Exit(1)
+
+
+def _compile_all(chosen: list[Experiment], programs: Programs) -> None:
+    """Compiles the contenders that can be built."""
+    for experiment in chosen:
+        names = [c.name for c in experiment.contenders if programs.has(experiment.name, c.name)]
+        with console.status(f"compiling {experiment.name}"):
+            programs.prepare(experiment.name, names, lambda *_: None)
 
 
 def _experiments(names: list[str]) -> list[Experiment]:

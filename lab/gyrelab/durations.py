@@ -4,7 +4,7 @@
 import json
 import statistics
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,8 +27,14 @@ class Expectation:
     how much slower than those this machine has been so far; without them, the average.
     """
 
-    def __init__(self, runs: Iterable[Mapping[str, Any]], earlier: Mapping[Kind, float]) -> None:
+    def __init__(
+        self,
+        runs: Iterable[Mapping[str, Any]],
+        earlier: Mapping[Kind, float],
+        compiling: Callable[[], float] | None = None,
+    ) -> None:
         self._earlier = earlier
+        self._compiling = compiling  # the expected seconds of compiling, which are added
         self._known: dict[Kind, float] = {}
         self._hints: dict[Kind, float] = {}
         self._waiting: Counter[Kind] = Counter()
@@ -73,7 +79,8 @@ class Expectation:
         waiting = sum(
             count * (seconds(kind) + START_SECONDS) for kind, count in self._waiting.items()
         )
-        return waiting + self._beyond
+        compiling = 0.0 if self._compiling is None else self._compiling()
+        return waiting + self._beyond + compiling
 
 
 def kind_of(run: Mapping[str, Any]) -> Kind:

@@ -6,9 +6,10 @@ from difflib import get_close_matches
 
 
 class LabError(Exception):
-    """An error that ends the lab with `exit_status`."""
+    """An error that ends the lab with `exit_status`; `details` are printed before its line."""
 
     exit_status = 1
+    details = ""
 
 
 class UsageProblem(LabError):

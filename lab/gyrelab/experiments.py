@@ -139,6 +139,7 @@ class Experiment:
     facets: tuple[str, ...]
     log_scale: bool
     timeout_seconds: float
+    compile_seconds: float | None  # CPU time of a source, where it is not the usual one
     pin: tuple[int, ...]
     memory_limit_mib: int  # 0: none
     grids: dict[str, Grid]
@@ -215,6 +216,7 @@ def parse(top: Table) -> Experiment:
         facets=_facets(chart, parameters),
         log_scale=chart.choice("scale", ("log", "linear"), "log") == "log",
         timeout_seconds=run.number("timeout_seconds", 60),
+        compile_seconds=run.number("compile_seconds", None),
         pin=pin,
         memory_limit_mib=run.whole("memory_limit_mib", 0),
         grids=_grids(top.table("grids"), parameters, warmup_rounds),

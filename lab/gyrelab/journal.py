@@ -38,13 +38,22 @@ class Journal:
         self._result, self._path = result, beside(result)
         self.document = document
         result.parent.mkdir(parents=True, exist_ok=True)
-        head = {name: value for name, value in document.items() if name != "runs"}
+        self._file: TextIO = self._write()
+
+    def _write(self) -> TextIO:
+        head = {name: value for name, value in self.document.items() if name != "runs"}
         temporary = self._path.with_name(self._path.name + ".new")
         with temporary.open("w", encoding="utf-8") as file:
-            for line in (head, *document["runs"]):
+            for line in (head, *self.document["runs"]):
                 file.write(json.dumps(line) + "\n")
         temporary.replace(self._path)
-        self._file: TextIO = self._path.open("a", encoding="utf-8")
+        return self._path.open("a", encoding="utf-8")
+
+    def add_experiment(self, name: str, facts: dict[str, Any]) -> None:
+        """Adds an experiment's facts to the document, before its first run."""
+        self.document["experiments"][name] = facts
+        self._file.close()
+        self._file = self._write()
 
     def append(self, run: dict[str, Any]) -> None:
         """Adds one run."""

@@ -22,6 +22,11 @@ def build() -> Path:
     return Path(os.environ.get("GYRE_LAB_BUILD", ROOT / "build" / "release"))
 
 
+def names_build() -> bool:
+    """Whether GYRE_LAB_BUILD names another build tree than the repository's own."""
+    return "GYRE_LAB_BUILD" in os.environ
+
+
 def results() -> Path:
     """The folder of result files (GYRE_LAB_RESULTS); git ignores it."""
     return Path(os.environ.get("GYRE_LAB_RESULTS", ROOT / "results"))

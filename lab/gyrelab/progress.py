@@ -7,7 +7,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn
 
 from gyrelab.program import Outcome
-from gyrelab.runner import PlannedRun
+from gyrelab.runner import Part, PlannedRun
 
 _WORTH_SAYING = 20  # seconds
 
@@ -42,6 +42,8 @@ class ProgressView:
 
     def __enter__(self) -> "ProgressView":
         self._bar.start()
+        self._began = time.monotonic()
+        self._task = self._bar.add_task("preparing", total=None, left="?", now="")
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -57,7 +59,20 @@ class ProgressView:
             self._console.print(f"about {clock(seconds)} for {total - done:,} runs")
         if done:
             self._console.print(f"resuming: {done} of {total} runs are done already")
-        self._task = self._bar.add_task("measuring", total=total, completed=done, left="?", now="")
+        if self._task is not None:
+            self._bar.update(self._task, description="measuring", total=total, completed=done)
+
+    def compiling(self, part: Part, done: int, steps: int, seconds_left: float | None) -> None:
+        """Watcher."""
+        where = f"{part.experiment.name} compiling"
+        if self._task is not None:
+            self._bar.update(
+                self._task,
+                description=where,
+                left=clock(seconds_left),
+                now=f"step {done} of {steps}",
+            )
+        self._print_line(where, seconds_left)
 
     def before(self, run: PlannedRun, seconds_left: float | None) -> None:
         """Watcher."""
@@ -74,10 +89,7 @@ class ProgressView:
                 left=clock(seconds_left),
                 now=f"{run.contestant.name} {values}",
             )
-        if not self._console.is_terminal and self._last_line != where:
-            self._last_line = where
-            left = "" if seconds_left is None else f", {clock(seconds_left)} left"
-            self._console.print(f"{where}{left}")
+        self._print_line(where, seconds_left)
 
     def after(self, run: PlannedRun, outcome: Outcome) -> None:
         """Watcher."""
@@ -87,6 +99,13 @@ class ProgressView:
             self._print("[yellow]†[/]", run, outcome.reason)
         elif outcome.status != "ok":
             self._print("[red]✗[/]", run, f"{outcome.status}: {outcome.reason}")
+
+    def _print_line(self, where: str, seconds_left: float | None) -> None:
+        """Prints a line, instead of the bar, when the measurement comes to another place."""
+        if not self._console.is_terminal and self._last_line != where:
+            self._last_line = where
+            left = "" if seconds_left is None else f", {clock(seconds_left)} left"
+            self._console.print(f"{where}{left}")
 
     def _print(self, mark: str, run: PlannedRun, message: str) -> None:
         values = " ".join(f"{name}={value}" for name, value in run.cell.items())

@@ -3,15 +3,15 @@
 
 import hashlib
 import json
-import os
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Protocol
 
 from gyrelab import cells, durations, journal, machine, paths, program, results
+from gyrelab.building import Programs
 from gyrelab.cells import Cell, Value
 from gyrelab.durations import Expectation
 from gyrelab.errors import LabError, UsageProblem, did_you_mean
@@ -64,12 +64,22 @@ class PlannedRun:
         return (self.part.experiment.name, self.contestant.name, cells.key(self.cell), self.round)
 
 
+Prepare = Callable[[Part], None]  # makes the part's programs ready to run
+
+
+def _nothing(_: Part) -> None:
+    """The Prepare of programs that are there."""
+
+
 class Watcher(Protocol):
     """Observer of a measurement's progress."""
 
     def begin(self, total: int, done: int, seconds: float | None) -> None:
         """The measurement starts: the number of runs, of those already in the journal, and the
         expected duration of the others (None: unknown)."""
+
+    def compiling(self, part: Part, done: int, steps: int, seconds_left: float | None) -> None:
+        """The experiment's programs are compiled: the finished steps, and all of them."""
 
     def before(self, run: PlannedRun, seconds_left: float | None) -> None:
         """A run starts; `seconds_left` is None while no estimate is possible."""
@@ -78,39 +88,48 @@ class Watcher(Protocol):
         """A run has finished."""
 
 
-def choose(
-    chosen: Sequence[Experiment],
-    grid: str,
-    contenders: Sequence[str],
-    build: Path,
-    rounds: int | None,
-) -> list[Part]:
-    """The parts of a measurement of these experiments; `contenders` empty means all of them."""
+def check_contenders(chosen: Sequence[Experiment], contenders: Sequence[str]) -> None:
+    """A UsageProblem when one of the names is no contender of these experiments."""
     known = list(
         dict.fromkeys(each.name for experiment in chosen for each in experiment.contenders)
     )
     for name in contenders:
         if name not in known:
             raise UsageProblem(f"no contender '{name}': {did_you_mean(name, known)}")
-    parts = [_part(each, each.grids[grid], contenders, build, rounds) for each in chosen]
+
+
+def choose(
+    chosen: Sequence[Experiment],
+    grid: str,
+    contenders: Sequence[str],
+    programs: Programs,
+    rounds: int | None,
+) -> list[Part]:
+    """The parts of a measurement of these experiments; `contenders` empty means all of them."""
+    check_contenders(chosen, contenders)
+    parts = [_part(each, each.grids[grid], contenders, programs, rounds) for each in chosen]
     parts = [part for part in parts if part.contestants or part.not_built]
     if not any(part.contestants for part in parts):
         missing = f"not built: {', '.join(contenders)}" if contenders else "no contender is built"
         raise LabError(
-            f"{missing}, in {paths.shown(build)}/lab; build all by "
+            f"{missing}, in {paths.shown(programs.tree)}/lab; build all by "
             "`cmake --preset release && cmake --build --preset release --target lab`"
         )
     return [part for part in parts if part.contestants]
 
 
 def _part(
-    experiment: Experiment, grid: Grid, contenders: Sequence[str], build: Path, rounds: int | None
+    experiment: Experiment,
+    grid: Grid,
+    contenders: Sequence[str],
+    programs: Programs,
+    rounds: int | None,
 ) -> Part:
     wanted = [each for each in experiment.contenders if not contenders or each.name in contenders]
-    programs = {each.name: experiment.program(each.name, build) for each in wanted}
-    built = [each for each in wanted if os.access(programs[each.name], os.X_OK)]
+    built = [each for each in wanted if programs.has(experiment.name, each.name)]
+    files = {each.name: programs.path(experiment.name, each.name) for each in built}
     places = (
-        Place(cell, tuple(Contestant(e.name, programs[e.name]) for e in built if e.runs_in(cell)))
+        Place(cell, tuple(Contestant(e.name, files[e.name]) for e in built if e.runs_in(cell)))
         for cell in grid.cells
     )
     return Part(
@@ -154,7 +173,7 @@ def _interleaved(blocks: Sequence[Block], seed: int) -> list[PlannedRun]:
 
 
 def fingerprint(grid: str, parts: Sequence[Part]) -> str:
-    """A digest of the plan and its programs; equal plans with equal programs have equal digests."""
+    """A digest of the plan. The programs, compiled later, have digests of their own."""
     described = [grid, [_describe(part) for part in parts]]
     return hashlib.sha256(json.dumps(described, sort_keys=True).encode()).hexdigest()[:16]
 
@@ -165,7 +184,7 @@ def _describe(part: Part) -> list[Any]:
         [part.rounds, part.budget_rounds, part.warmup_rounds],
         [part.experiment.pin, part.experiment.memory_limit_mib],
         [[place.cell, [each.name for each in place.contestants]] for place in part.places],
-        [[each.name, _digest(each.program), each.extra] for each in part.contestants],
+        [[each.name, each.extra] for each in part.contestants],
     ]
 
 
@@ -185,51 +204,88 @@ def new_document(grid: str, parts: Sequence[Part], seed: int) -> dict[str, Any]:
         "machine": machine.describe(),
         "revision": machine.revision(),
         "load": {"before": machine.load(), "after": None},
-        "experiments": {
-            part.experiment.name: {
-                "definition": part.experiment.raw,
-                "rounds": part.rounds,
-                "budget_rounds": part.budget_rounds,
-                "warmup_rounds": part.warmup_rounds,
-                "cells": [place.cell for place in part.places],
-                "programs": {
-                    each.name: {"sha256": _digest(each.program), "extra": list(each.extra)}
-                    for each in part.contestants
-                },
-                "not_built": list(part.not_built),
-            }
-            for part in parts
-        },
+        "experiments": {},
         "runs": [],
     }
 
 
-def unfinished(folder: Path, wanted: str) -> Path | None:
-    """The result file of the interrupted journal in `folder` that has the fingerprint `wanted`."""
+def _facts(part: Part) -> dict[str, Any]:
+    """The experiment's entry in the result document, when its programs are there."""
+    return {
+        "definition": part.experiment.raw,
+        "rounds": part.rounds,
+        "budget_rounds": part.budget_rounds,
+        "warmup_rounds": part.warmup_rounds,
+        "cells": [place.cell for place in part.places],
+        "programs": {
+            each.name: {"sha256": _digest(each.program), "extra": list(each.extra)}
+            for each in part.contestants
+        },
+        "not_built": list(part.not_built),
+    }
+
+
+def unfinished(
+    folder: Path, grid: str, parts: Sequence[Part], prepare: Prepare = _nothing
+) -> Path | None:
+    """The result file of an interrupted journal in `folder` that these parts can resume."""
     for path in sorted(folder.glob(f"*{journal.SUFFIX}"), reverse=True):
         try:
-            if journal.read(path).get("fingerprint") == wanted:
+            if _resumes(journal.read(path), grid, parts, prepare):
                 return path.with_name(path.name.removesuffix(journal.SUFFIX))
-        except (LabError, OSError):
+        except OSError:
+            continue
+        except UsageProblem:  # a damaged journal
             continue
     return None
 
 
 def open_journal(
-    out: Path, grid: str, parts: Sequence[Part], seed: int, fresh: bool
+    out: Path,
+    grid: str,
+    parts: Sequence[Part],
+    seed: int,
+    fresh: bool,
+    prepare: Prepare = _nothing,
 ) -> journal.Journal:
-    """The journal beside `out` if it has the same plan, to be resumed; otherwise a new one."""
+    """The journal beside `out` if these parts can resume it; otherwise a new one.
+
+    Calls `prepare` for the parts whose measurement had begun.
+    """
     old = journal.beside(out)
     if old.exists() and not fresh:
         document = journal.read(old)
-        if document.get("fingerprint") == fingerprint(grid, parts):
+        if _resumes(document, grid, parts, prepare):
             return journal.Journal(out, document)
         old.replace(old.with_name(old.name + ".stale"))
     return journal.Journal(out, new_document(grid, parts, seed))
 
 
-def measure(parts: Sequence[Part], record: journal.Journal, watcher: Watcher) -> results.Results:
-    """Makes the runs that the journal lacks; after Ctrl-C the journal can be resumed."""
+def _resumes(document: dict[str, Any], grid: str, parts: Sequence[Part], prepare: Prepare) -> bool:
+    """Whether the journal has the same plan, and the programs of its runs are as they were."""
+    if document.get("fingerprint") != fingerprint(grid, parts):
+        return False
+    for part in parts:
+        if begun := document["experiments"].get(part.experiment.name):
+            prepare(part)
+            digests = {name: each["sha256"] for name, each in begun["programs"].items()}
+            if digests != {each.name: _digest(each.program) for each in part.contestants}:
+                return False
+    return True
+
+
+def measure(
+    parts: Sequence[Part],
+    record: journal.Journal,
+    watcher: Watcher,
+    programs: Programs | None = None,
+    after_part: Callable[[Part], None] = _nothing,
+) -> results.Results:
+    """Makes the runs that the journal lacks; after Ctrl-C the journal can be resumed.
+
+    `programs` compiles a part's programs before the part's first run; without it they are there.
+    `after_part` is called after a part's first rounds, while nothing is being measured.
+    """
     document = record.document
     made = {
         (r["experiment"], r["contender"], cells.key(r["cell"]), r["round"])
@@ -238,12 +294,20 @@ def measure(parts: Sequence[Part], record: journal.Journal, watcher: Watcher) ->
     first = plan(parts, document["seed"])
     sampling = Sampling(parts, document)
     known = durations.earlier(paths.results(), document["machine"])
-    seconds = Expectation(document["runs"], known)
+    seconds = Expectation(document["runs"], known, programs.seconds_left if programs else None)
     later = _expected_later(parts)
     seconds.expect([*(run for run in first if run.key not in made), *later])
     watcher.begin(len(first) + len(later), len(made), seconds.left())
     try:
-        _make(first, made, record, watcher, seconds)
+        for part in parts:
+            if programs:
+                prepare(part, programs, watcher, seconds.left)
+            if part.experiment.name not in document["experiments"]:
+                record.add_experiment(part.experiment.name, _facts(part))
+            runs = [run for run in first if run.part is part and run.key not in made]
+            _make(runs, made, record, watcher, seconds)
+            if runs:
+                after_part(part)
         while blocks := sampling.next():
             runs = _interleaved(blocks, document["seed"])
             seconds.expect((run for run in runs if run.key not in made), sampling.seconds_left)
@@ -259,6 +323,29 @@ def measure(parts: Sequence[Part], record: journal.Journal, watcher: Watcher) ->
     load = {**document["load"], "after": machine.load()}
     record.finish(finished=_now(), load=load)
     return results.Results(document)
+
+
+def announce(parts: Sequence[Part], programs: Programs) -> None:
+    """Tells which programs a measurement will need, for the estimate of its duration."""
+    experiments = [part.experiment for part in parts]
+    programs.expect(
+        {part.experiment.name: [each.name for each in part.contestants] for part in parts},
+        {each.name: each.compile_seconds for each in experiments if each.compile_seconds},
+    )
+
+
+def prepare(
+    part: Part,
+    programs: Programs,
+    watcher: Watcher,
+    left: Callable[[], float | None] | None = None,
+) -> None:
+    """Compiles what the part's programs lack; `left` estimates the rest of the measurement."""
+
+    def watch(done: int, steps: int) -> None:
+        watcher.compiling(part, done, steps, left() if left else None)
+
+    programs.prepare(part.experiment.name, [each.name for each in part.contestants], watch)
 
 
 def _make(

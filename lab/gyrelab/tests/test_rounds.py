@@ -10,6 +10,7 @@ import pytest
 from scipy import stats
 
 from gyrelab import cells, experiments, journal, program, rounds, runner, statistics
+from gyrelab.building import Programs
 from gyrelab.program import Contestant, Outcome
 from gyrelab.results import Results
 from gyrelab.runner import Part, Place
@@ -151,9 +152,9 @@ def test_interrupted_sampling_resumes_with_the_same_rounds(
 def test_quick_grid_has_a_budget_and_chosen_rounds_have_none(build: Path) -> None:
     fakes.make(build, "post_task", "mutex")
     chosen = [experiments.load_all()["post_task"]]
-    (adaptive,) = runner.choose(chosen, "quick", [], build, None)
+    (adaptive,) = runner.choose(chosen, "quick", [], Programs(build), None)
     assert (adaptive.rounds, adaptive.budget_rounds) == (rounds.FIRST, 7)
-    (fixed,) = runner.choose(chosen, "quick", [], build, 7)
+    (fixed,) = runner.choose(chosen, "quick", [], Programs(build), 7)
     assert (fixed.rounds, fixed.budget_rounds) == (7, 0)
-    (smoke,) = runner.choose(chosen, "smoke", [], build, None)
+    (smoke,) = runner.choose(chosen, "smoke", [], Programs(build), None)
     assert (smoke.rounds, smoke.budget_rounds) == (1, 0)

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from gyrelab import cells, experiments, journal, paths, program, results, runner
+from gyrelab.building import Programs
 from gyrelab.program import Contestant
 from gyrelab.tests import fakes, noise
 from gyrelab.tests.conftest import Lab
@@ -82,7 +83,7 @@ def test_program_that_ran_something_else_is_not_believed(build: Path) -> None:
 
 def test_contenders_of_a_cell_run_together_in_changing_order(build: Path) -> None:
     fakes.make_all(build)
-    parts = runner.choose([experiments.load_all()["post_task"]], "quick", [], build, 20)
+    parts = runner.choose([experiments.load_all()["post_task"]], "quick", [], Programs(build), 20)
     runs = runner.plan(parts, seed=3)
     first: dict[str, int] = {}
     for place in range(0, len(runs)):
@@ -188,7 +189,7 @@ def test_interrupted_run_resumes_and_leaves_no_process(
 
     for name in ("gyre", "asio", "libuv"):  # the same programs, so the journal is still good
         assert (build / "lab" / "timers" / name).exists()
-    parts = runner.choose([experiments.load_all()["timers"]], "quick", [], build, None)
+    parts = runner.choose([experiments.load_all()["timers"]], "quick", [], Programs(build), None)
     record = runner.open_journal(out, "quick", parts, seed=9, fresh=False)
     assert record.document["runs"] == kept
     record.close()
@@ -204,6 +205,11 @@ class Silent:
         """Watcher."""
         self.total, self.done, self.expected = total, done, seconds
 
+    def compiling(
+        self, part: runner.Part, done: int, steps: int, seconds_left: float | None
+    ) -> None:
+        """Watcher."""
+
     def before(self, run: runner.PlannedRun, seconds_left: float | None) -> None:
         """Watcher."""
         if self.left == 0:
@@ -217,7 +223,7 @@ class Silent:
 def test_resumed_result_has_every_run_once(build: Path, tmp_path: Path) -> None:
     for name in ("gyre", "asio"):
         fakes.make(build, "timers", name)
-    parts = runner.choose([experiments.load_all()["timers"]], "quick", [], build, 3)
+    parts = runner.choose([experiments.load_all()["timers"]], "quick", [], Programs(build), 3)
     out = tmp_path / "r.json"
     with pytest.raises(KeyboardInterrupt):
         runner.measure(parts, runner.open_journal(out, "quick", parts, 1, False), Silent(7))
@@ -234,7 +240,7 @@ def test_resumed_result_has_every_run_once(build: Path, tmp_path: Path) -> None:
 
 def test_journal_of_other_programs_is_put_aside(build: Path, tmp_path: Path) -> None:
     fakes.make(build, "timers", "gyre")
-    parts = runner.choose([experiments.load_all()["timers"]], "smoke", [], build, None)
+    parts = runner.choose([experiments.load_all()["timers"]], "smoke", [], Programs(build), None)
     out = tmp_path / "r.json"
     with pytest.raises(KeyboardInterrupt):
         runner.measure(parts, runner.open_journal(out, "smoke", parts, 1, False), Silent(1))
@@ -247,12 +253,14 @@ def test_journal_of_other_programs_is_put_aside(build: Path, tmp_path: Path) -> 
 
 def test_same_command_without_out_finds_its_journal(build: Path, tmp_path: Path) -> None:
     fakes.make(build, "timers", "gyre")
-    parts = runner.choose([experiments.load_all()["timers"]], "smoke", [], build, None)
+    parts = runner.choose([experiments.load_all()["timers"]], "smoke", [], Programs(build), None)
     out = paths.results() / "20260101-000000-smoke.json"
     with pytest.raises(KeyboardInterrupt):
         runner.measure(parts, runner.open_journal(out, "smoke", parts, 1, False), Silent(1))
-    assert runner.unfinished(paths.results(), runner.fingerprint("smoke", parts)) == out
-    assert runner.unfinished(paths.results(), "another") is None
+    assert runner.unfinished(paths.results(), "smoke", parts) == out
+    assert runner.unfinished(paths.results(), "quick", parts) is None
+    fakes.make(build, "timers", "gyre", figure=20)
+    assert runner.unfinished(paths.results(), "smoke", parts) is None
 
 
 def test_written_results_follow_the_schema(

@@ -1,0 +1,175 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The contenders' programs: as a build tree has them, or compiled when an experiment's turn comes.
+
+Nothing is measured while programs are compiled, and nothing is compiled while runs are measured.
+"""
+
+import os
+import re
+import subprocess
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+
+from gyrelab import paths
+from gyrelab.errors import LabError
+
+COMPILE_SECONDS = 2.0  # CPU time of most sources on the machine of docs/lab/README.md
+LINK_SECONDS = 0.1
+_SLOWEST, _FASTEST = 4.0, 0.02  # a compiler cache answers that fast
+_PROGRAMS = "lab/programs.txt"
+_STEP = re.compile(r"\[(\d+)/(\d+)\] (.*)")
+
+Watch = Callable[[int, int], None]  # the build's finished steps, and its steps
+
+
+class BuildFailure(LabError):
+    """The build ended with an error; `details` is its output without the lines of its progress."""
+
+    def __init__(self, doing: str, output: str) -> None:
+        super().__init__(f"{doing} failed")
+        self.details = output
+
+
+class Programs:
+    """The programs of a build tree as they are."""
+
+    def __init__(self, tree: Path) -> None:
+        self.tree = tree
+
+    def path(self, experiment: str, contender: str) -> Path:
+        """The file of a program."""
+        return self.tree / "lab" / experiment / contender
+
+    def has(self, experiment: str, contender: str) -> bool:
+        """Whether the program can be measured."""
+        return os.access(self.path(experiment, contender), os.X_OK)
+
+    def expect(self, wanted: Mapping[str, Sequence[str]], seconds: Mapping[str, float]) -> None:
+        """Announces the contenders of each experiment that will be prepared, for seconds_left().
+
+        `seconds`: the CPU time of compiling one of the experiment's sources, where it is known.
+        """
+
+    def prepare(self, experiment: str, contenders: Iterable[str], watch: Watch) -> None:
+        """Makes the programs ready to run."""
+
+    def seconds_left(self) -> float:
+        """The expected duration of the announced preparations that are still to come."""
+        return 0.0
+
+
+class CompiledPrograms(Programs):
+    """The programs of a build tree, compiled by CMake and Ninja when they are prepared."""
+
+    def __init__(self, tree: Path) -> None:
+        """Configures the tree, or configures it again when a CMakeLists.txt has changed."""
+        super().__init__(tree)
+        configure = ["cmake", "--build", str(tree), "--target", "build.ninja"]
+        if not (tree / "build.ninja").exists():
+            configure = ["cmake", "--preset", "release", "-B", str(tree), "--log-level=NOTICE"]
+        _build(configure, "configuring", lambda *_: None)
+        listed = tree / _PROGRAMS
+        self._known = set(listed.read_text(encoding="utf-8").split()) if listed.exists() else set()
+        self._ready: set[str] = set()
+        self._waiting: dict[str, float] = {}  # step -> CPU time
+        self._taken, self._foreseen = 0.0, 0.0  # by the steps so far: seconds, and as expected
+
+    def has(self, experiment: str, contender: str) -> bool:
+        """Whether CMake has found all that the program needs."""
+        return f"{experiment}/{contender}" in self._known
+
+    def expect(self, wanted: Mapping[str, Sequence[str]], seconds: Mapping[str, float]) -> None:
+        """Asks Ninja for the steps that it will make."""
+        targets = [_target(name, each) for name, names in wanted.items() for each in names]
+        output = _build([*self._command(targets), "--", "-n"], "planning", lambda *_: None)
+        steps = [match.group(3) for line in output if (match := _STEP.match(line))]
+        self._waiting = {step: _expected_seconds(step, seconds) for step in steps}
+
+    def prepare(self, experiment: str, contenders: Iterable[str], watch: Watch) -> None:
+        """Compiles the programs; a BuildFailure when that fails."""
+        targets = [_target(experiment, each) for each in contenders]
+        if self._ready.issuperset(targets):
+            return
+        started, taken = time.monotonic(), self._taken
+
+        def step(done: int, steps: int, name: str) -> None:
+            self._foreseen += self._waiting.pop(name, 0.0) / _processors()
+            self._taken = taken + time.monotonic() - started
+            watch(done, steps)
+
+        _build(self._command(targets), f"compiling {experiment}", step)
+        self._ready.update(targets)
+
+    def seconds_left(self) -> float:
+        """The CPU time of the waiting steps over the processors, at the speed of those so far."""
+        speed = 1.0
+        if self._foreseen > 0:
+            speed = min(_SLOWEST, max(_FASTEST, self._taken / self._foreseen))
+        return sum(self._waiting.values()) / _processors() * speed
+
+    def _command(self, targets: Sequence[str]) -> list[str]:
+        parallel = ["--parallel", str(_processors())]
+        return ["cmake", "--build", str(self.tree), *parallel, "--target", *targets]
+
+
+def programs(build: Path | None) -> Programs:
+    """The programs of a command: the repository's are compiled, others used as they are.
+
+    `build` is a build tree that a user names; GYRE_LAB_BUILD names one, too.
+    """
+    if build is not None or paths.names_build() or os.environ.get("GYRE_LAB_NO_BUILD"):
+        return Programs(build or paths.build())
+    return CompiledPrograms(paths.build())
+
+
+def _target(experiment: str, contender: str) -> str:
+    return f"lab_{experiment}_{contender}"
+
+
+def _processors() -> int:
+    return len(os.sched_getaffinity(0))
+
+
+def _expected_seconds(step: str, seconds: Mapping[str, float]) -> float:
+    if not step.startswith("Building"):
+        return LINK_SECONDS
+    if "/built_as/" in step:
+        return LINK_SECONDS
+    experiment = re.search(r" lab/experiments/(\w+)/", step)
+    return seconds.get(experiment.group(1), COMPILE_SECONDS) if experiment else COMPILE_SECONDS
+
+
+def _build(command: list[str], doing: str, step: Callable[[int, int, str], None]) -> list[str]:
+    """Runs a build and calls `step` after each of its steps; returns the lines that it printed."""
+    lines, told = [], []
+    environment = {**os.environ, "NINJA_STATUS": "[%f/%t] "}
+    try:
+        process = subprocess.Popen(
+            command,
+            cwd=paths.ROOT,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+        )
+    except OSError as error:
+        raise BuildFailure(doing, f"{command[0]}: {error.strerror}") from error
+    assert process.stdout is not None
+    try:
+        for line in process.stdout:
+            lines.append(line.rstrip("\n"))
+            if match := _STEP.match(line):
+                step(int(match.group(1)), int(match.group(2)), match.group(3))
+            else:
+                told.append(line)
+        status = process.wait()
+    except BaseException:
+        process.terminate()
+        process.wait()
+        raise
+    if status != 0:
+        raise BuildFailure(doing, "".join(told).strip())
+    return lines
