@@ -36,7 +36,7 @@ class silent_reporter : public benchmark::BenchmarkReporter {
 /// Repeats `call` for about `least_seconds` and returns the seconds that one call took. A handicap
 /// makes each call take that many percent longer; the clock is then read for every call.
 template <std::invocable Call>
-double seconds_per_call(Call call, const harness_options& harness, double least_seconds = 0.1) {
+double seconds_per_call(Call call, const harness_options& harness, double least_seconds = 0.05) {
   const auto measured = [&](benchmark::State& state) {
     if (harness.handicap > 0) {
       stopwatch watch(harness.handicap);
