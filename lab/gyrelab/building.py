@@ -4,14 +4,18 @@
 Nothing is measured while programs are compiled, and nothing is compiled while runs are measured.
 """
 
+import contextlib
 import os
 import re
+import shutil
+import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from gyrelab import paths
+from gyrelab.cells import COMPILER, Cell, Value, unique
 from gyrelab.errors import LabError
 
 COMPILE_SECONDS = 2.0  # CPU time of most sources on the machine of docs/lab/README.md
@@ -34,12 +38,39 @@ class BuildFailure(LabError):
 class Programs:
     """The programs of a build tree as they are."""
 
-    def __init__(self, tree: Path) -> None:
+    def __init__(self, tree: Path, compiler: str | None = None) -> None:
+        """`compiler` is `g++` or `clang++`; by default the one that configured the tree."""
         self.tree = tree
+        self.compiler = compiler or _compiler_of(tree)
+        self.named = compiler is None  # a user's: it has all programs, whatever its compiler
+
+    @property
+    def compilers(self) -> list[str]:
+        """The compilers for which there may be programs."""
+        return [self.compiler]
+
+    def built_by(self, compiler: str) -> "Programs":
+        """The programs of one of `compilers`."""
+        assert compiler == self.compiler
+        return self
 
     def path(self, experiment: str, contender: str) -> Path:
         """The file of a program."""
         return self.tree / "lab" / experiment / contender
+
+    def cells(self, grid: Sequence[Cell], compilers: Sequence[str] = ()) -> list[dict[str, Value]]:
+        """The cells of a grid for whose compiler there may be programs.
+
+        `compilers` replaces those of the grid, and the compiler of a tree that a user names both.
+        """
+        found: list[dict[str, Value]] = []
+        for cell in grid:
+            if COMPILER not in cell:
+                found.append(dict(cell))
+                continue
+            wanted = self.compilers if self.named else compilers or [str(cell[COMPILER])]
+            found += [{**cell, COMPILER: each} for each in wanted if each in self.compilers]
+        return unique(found)
 
     def has(self, experiment: str, contender: str) -> bool:
         """Whether the program can be measured."""
@@ -62,12 +93,12 @@ class Programs:
 class CompiledPrograms(Programs):
     """The programs of a build tree, compiled by CMake and Ninja when they are prepared."""
 
-    def __init__(self, tree: Path) -> None:
+    def __init__(self, tree: Path, compiler: str = "g++") -> None:
         """Configures the tree, or configures it again when a CMakeLists.txt has changed."""
-        super().__init__(tree)
+        super().__init__(tree, compiler)
         configure = ["cmake", "--build", str(tree), "--target", "build.ninja"]
         if not (tree / "build.ninja").exists():
-            configure = ["cmake", "--preset", "release", "-B", str(tree), "--log-level=NOTICE"]
+            configure = ["cmake", *_SETTINGS[compiler](), "-B", str(tree), "--log-level=NOTICE"]
         _build(configure, "configuring", lambda *_: None)
         listed = tree / _PROGRAMS
         self._known = set(listed.read_text(encoding="utf-8").split()) if listed.exists() else set()
@@ -82,6 +113,8 @@ class CompiledPrograms(Programs):
     def expect(self, wanted: Mapping[str, Sequence[str]], seconds: Mapping[str, float]) -> None:
         """Asks Ninja for the steps that it will make."""
         targets = [_target(name, each) for name, names in wanted.items() for each in names]
+        if not targets:
+            return
         output = _build([*self._command(targets), "--", "-n"], "planning", lambda *_: None)
         steps = [match.group(3) for line in output if (match := _STEP.match(line))]
         self._waiting = {step: _expected_seconds(step, seconds) for step in steps}
@@ -113,14 +146,73 @@ class CompiledPrograms(Programs):
         return ["cmake", "--build", str(self.tree), *parallel, "--target", *targets]
 
 
-def programs(build: Path | None) -> Programs:
+class BothCompilers(Programs):
+    """The programs of two build trees: one of g++, one of Clang."""
+
+    def __init__(self, gcc: Programs, clang: Programs) -> None:
+        super().__init__(gcc.tree, gcc.compiler)
+        self._trees = {each.compiler: each for each in (gcc, clang)}
+
+    @property
+    def compilers(self) -> list[str]:
+        """Both."""
+        return list(self._trees)
+
+    def built_by(self, compiler: str) -> Programs:
+        """The programs of one tree."""
+        return self._trees[compiler]
+
+    def has(self, experiment: str, contender: str) -> bool:
+        """Whether a program of g++ can be measured."""
+        return self._trees["g++"].has(experiment, contender)
+
+    def seconds_left(self) -> float:
+        """The sum of both trees."""
+        return sum(each.seconds_left() for each in self._trees.values())
+
+
+def programs(build: Path | None, both: bool = False) -> Programs:
     """The programs of a command: the repository's are compiled, others used as they are.
 
-    `build` is a build tree that a user names; GYRE_LAB_BUILD names one, too.
+    `build` is a build tree that a user names; GYRE_LAB_BUILD names one, too. `both`: programs of
+    Clang are wanted as well; there are none where Clang is not installed.
     """
-    if build is not None or paths.names_build() or os.environ.get("GYRE_LAB_NO_BUILD"):
+    if build is not None or paths.names_build():
         return Programs(build or paths.build())
-    return CompiledPrograms(paths.build())
+    kind = Programs if os.environ.get("GYRE_LAB_NO_BUILD") else CompiledPrograms
+    gcc = kind(paths.build(), "g++")
+    if not both or find_clang() is None:
+        return gcc
+    return BothCompilers(gcc, kind(paths.build().with_name("clang"), "clang++"))
+
+
+def find_clang() -> str | None:
+    """The program of Clang, as the preset `clang` names it or as the system does."""
+    return next((name for name in ("clang++-19", "clang++") if shutil.which(name)), None)
+
+
+def _clang_settings() -> list[str]:
+    return [
+        "--preset",
+        "clang",
+        f"-DCMAKE_CXX_COMPILER={find_clang()}",
+        "-DGYRE_WARNINGS_AS_ERRORS=OFF",  # another version may have other warnings
+    ]
+
+
+COMPILERS = ("g++", "clang++")
+_SETTINGS: dict[str, Callable[[], list[str]]] = {
+    "g++": lambda: ["--preset", "release"],
+    "clang++": _clang_settings,
+}
+
+
+def _compiler_of(tree: Path) -> str:
+    try:
+        cache = (tree / "CMakeCache.txt").read_text(encoding="utf-8")
+    except OSError:
+        return "g++"
+    return "clang++" if re.search(r"^CMAKE_CXX_COMPILER:\w+=.*clang", cache, re.M) else "g++"
 
 
 def _target(experiment: str, contender: str) -> str:
@@ -154,6 +246,7 @@ def _build(command: list[str], doing: str, step: Callable[[int, int, str], None]
             stderr=subprocess.STDOUT,
             text=True,
             errors="replace",
+            start_new_session=True,  # its compilers end with it
         )
     except OSError as error:
         raise BuildFailure(doing, f"{command[0]}: {error.strerror}") from error
@@ -167,7 +260,8 @@ def _build(command: list[str], doing: str, step: Callable[[int, int, str], None]
                 told.append(line)
         status = process.wait()
     except BaseException:
-        process.terminate()
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGTERM)
         process.wait()
         raise
     if status != 0:

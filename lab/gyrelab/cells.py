@@ -8,6 +8,9 @@ Cell = Mapping[str, Value]
 Filter = Mapping[str, list[Value]]
 
 
+COMPILER = "compiler"  # a parameter that chooses among a contender's programs
+
+
 def key(cell: Cell) -> str:
     """The cell as a string that identifies it: `producers=4 tasks=1000000 wakeup=coalesced`."""
     return " ".join(f"{name}={value}" for name, value in sorted(cell.items()))
@@ -21,9 +24,14 @@ def matches(cell: Cell, chosen: Filter) -> bool:
 def arguments(cell: Cell) -> list[str]:
     """The cell as a contender's command-line arguments."""
     words: list[str] = []
-    for name, value in cell.items():
+    for name, value in passed(cell).items():
         words += [f"--{name.replace('_', '-')}", str(value)]
     return words
+
+
+def passed(cell: Cell) -> dict[str, Value]:
+    """The parameters that a program is told; its compiler is none of them."""
+    return {name: value for name, value in cell.items() if name != COMPILER}
 
 
 def describe(chosen: Filter) -> str:

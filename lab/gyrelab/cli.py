@@ -91,12 +91,21 @@ def run(
         ),
     ] = None,
     build_dir: BuildDir = None,
+    compiler: Annotated[
+        str | None,
+        typer.Option(
+            help="g++, clang++ or both, separated by a comma, for experiments that have compilers; "
+            "the grid's by default."
+        ),
+    ] = None,
 ) -> None:
     """Compile and measure, experiment by experiment. The same command resumes when interrupted."""
     from gyrelab import commands
 
     names = experiment or []
-    commands.run(names, grid, contenders, out, rounds, seed, fresh, strict, page, build_dir)
+    commands.run(
+        names, grid, contenders, out, rounds, seed, fresh, strict, page, build_dir, compiler
+    )
 
 
 @app.command()

@@ -25,7 +25,7 @@ from gyrelab import (
     results,
     runner,
 )
-from gyrelab.building import Programs
+from gyrelab.building import COMPILERS, Programs
 from gyrelab.cells import Value
 from gyrelab.errors import LabError, UsageProblem, did_you_mean, pick
 from gyrelab.experiments import GRIDS, Experiment
@@ -63,6 +63,7 @@ def run(
     strict: bool,
     page: Path | None,
     build: Path | None,
+    compiler: str | None,
 ) -> None:
     """Measures, and writes the report when `page` names it."""
     pick(grid, GRIDS, "grid")
@@ -70,12 +71,14 @@ def run(
     chosen = _experiments(names)
     if not names:  # the first figures come early
         chosen.sort(key=lambda each: each.compile_seconds or 0)
-    runner.check_contenders(chosen, wanted)
+    experiments.check_contenders(chosen, wanted)
     for file in (out, page):
         if file is not None:
             paths.check_writable(file)
-    programs = building.programs(build)
-    parts = runner.choose(chosen, grid, wanted, programs, rounds)
+    compilers = [] if compiler is None else _compilers(compiler)
+    in_grid = {str(c.get(cells.COMPILER)) for e in chosen for c in e.grids[grid].cells}
+    programs = building.programs(build, "clang++" in (compilers or in_grid))
+    parts = runner.choose(chosen, grid, wanted, programs, rounds, compilers)
     for part in parts:
         if part.not_built:
             warnings.print(
@@ -330,6 +333,15 @@ def test_the_lab(small: bool, full: bool, build: Path | None) -> None:
         console.print(f"{mark} [bold]{trial.title}[/]: {trial.found}", soft_wrap=True)
     if not passed:
         raise typer.Exit(1)
+
+
+def _compilers(listed: str) -> list[str]:
+    names = _names("--compiler", listed)
+    for name in names:
+        pick(name, COMPILERS, "compiler")
+    if "clang++" in names and building.find_clang() is None:
+        raise UsageProblem("--compiler: there is no clang++ here; `tools/setup all` installs it")
+    return names
 
 
 def _compile_all(chosen: list[Experiment], programs: Programs) -> None:

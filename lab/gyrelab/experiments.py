@@ -5,6 +5,7 @@ docs/lab/experiment-toml.md is the manual of the file.
 """
 
 import itertools
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -171,6 +172,16 @@ def load_all() -> dict[str, Experiment]:
     # post_task answers the first question a reader has, so it comes first.
     found.sort(key=lambda each: (each.advice is None, each.name))
     return {each.name: each for each in found}
+
+
+def check_contenders(chosen: Sequence[Experiment], contenders: Sequence[str]) -> None:
+    """A UsageProblem when one of the names is no contender of these experiments."""
+    known = list(
+        dict.fromkeys(each.name for experiment in chosen for each in experiment.contenders)
+    )
+    for name in contenders:
+        if name not in known:
+            raise UsageProblem(f"no contender '{name}': {did_you_mean(name, known)}")
 
 
 def load(path: Path) -> Experiment:

@@ -15,9 +15,10 @@ from typing import Any
 import jsonschema
 
 from gyrelab import cells, paths
-from gyrelab.cells import Cell
+from gyrelab.cells import Cell, Value
 
 _TAIL = 300
+_COMPILER_IDS: dict[Value | None, str] = {"g++": "GNU", "clang++": "Clang"}  # CMake's names
 
 
 @dataclass(frozen=True)
@@ -135,11 +136,15 @@ def _judge(
     if line["experiment"] != experiment:
         wrong = f"the result line names experiment '{line['experiment']}', not '{experiment}'"
         return Outcome("invalid", wrong, wall_seconds=wall)
-    for name, value in cell.items():
+    for name, value in cells.passed(cell).items():
         if line["parameters"].get(name) != value:
             got = line["parameters"].get(name)
             wrong = f"the result line has {name} = {got!r}, the cell {value!r}"
             return Outcome("invalid", wrong, wall_seconds=wall)
+    compiler = _COMPILER_IDS.get(cell.get(cells.COMPILER))
+    if compiler and not line.get("build", {}).get("compiler", compiler).startswith(compiler):
+        wrong = f"the program was compiled by {line['build']['compiler']}, not by {compiler}"
+        return Outcome("invalid", wrong, wall_seconds=wall)
     units = line.get("units")
     return Outcome(
         "ok",

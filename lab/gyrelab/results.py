@@ -110,6 +110,23 @@ class Results:
         return [run for run in runs if run["experiment"] == experiment and end(run["status"])]
 
 
+def _add_compilers(document: dict[str, Any]) -> None:
+    """Names the compiler in the cells of a file that was made before it became a parameter."""
+    all_known = experiments.load_all()
+    for name, facts in document["experiments"].items():
+        known = all_known.get(name)
+        there = all(cells.COMPILER in cell for cell in facts["cells"])
+        if known is None or cells.COMPILER not in known.parameters or there:
+            continue
+        builds = [each.get("build", {}) for each in facts["programs"].values()]
+        clang = any(str(build.get("compiler")).startswith("Clang") for build in builds)
+        for cell in (
+            *facts["cells"],
+            *(run["cell"] for run in document["runs"] if run["experiment"] == name),
+        ):
+            cell[cells.COMPILER] = "clang++" if clang else "g++"
+
+
 def load(path: Path) -> Results:
     """Reads a result file or a journal and checks it against the schema."""
     name = paths.shown(path)
@@ -131,6 +148,7 @@ def load(path: Path) -> Results:
     problem = next(schema().iter_errors(document), None)
     if problem is not None:
         raise UsageProblem(f"{name}: {problem.json_path}: {problem.message}"[:200])
+    _add_compilers(document)
     return Results(document, name)
 
 

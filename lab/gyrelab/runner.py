@@ -4,18 +4,18 @@
 import hashlib
 import json
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Protocol
 
-from gyrelab import cells, durations, journal, machine, paths, program, results
+from gyrelab import cells, durations, experiments, journal, machine, paths, program, results
 from gyrelab.building import Programs
 from gyrelab.cells import Cell, Value
 from gyrelab.durations import Expectation
-from gyrelab.errors import LabError, UsageProblem, did_you_mean
-from gyrelab.experiments import Experiment, Grid
+from gyrelab.errors import LabError, UsageProblem
+from gyrelab.experiments import Contender, Experiment, Grid
 from gyrelab.program import Contestant, Outcome
 from gyrelab.rounds import FIRST, Block, Sampling
 
@@ -43,9 +43,8 @@ class Part:
     @property
     def contestants(self) -> list[Contestant]:
         """The programs of this part, in order of first appearance."""
-        return list(
-            {each.name: each for place in self.places for each in place.contestants}.values()
-        )
+        programs = (each for place in self.places for each in place.contestants)
+        return list({(each.name, each.program): each for each in programs}.values())
 
 
 @dataclass(frozen=True)
@@ -88,26 +87,22 @@ class Watcher(Protocol):
         """A run has finished."""
 
 
-def check_contenders(chosen: Sequence[Experiment], contenders: Sequence[str]) -> None:
-    """A UsageProblem when one of the names is no contender of these experiments."""
-    known = list(
-        dict.fromkeys(each.name for experiment in chosen for each in experiment.contenders)
-    )
-    for name in contenders:
-        if name not in known:
-            raise UsageProblem(f"no contender '{name}': {did_you_mean(name, known)}")
-
-
 def choose(
     chosen: Sequence[Experiment],
     grid: str,
     contenders: Sequence[str],
     programs: Programs,
     rounds: int | None,
+    compilers: Sequence[str] = (),
 ) -> list[Part]:
-    """The parts of a measurement of these experiments; `contenders` empty means all of them."""
-    check_contenders(chosen, contenders)
-    parts = [_part(each, each.grids[grid], contenders, programs, rounds) for each in chosen]
+    """The parts of a measurement of these experiments; `contenders` empty means all of them.
+
+    `compilers` replaces the grid's compilers in experiments that have this parameter.
+    """
+    experiments.check_contenders(chosen, contenders)
+    parts = [
+        _part(each, each.grids[grid], contenders, programs, rounds, compilers) for each in chosen
+    ]
     parts = [part for part in parts if part.contestants or part.not_built]
     if not any(part.contestants for part in parts):
         missing = f"not built: {', '.join(contenders)}" if contenders else "no contender is built"
@@ -124,22 +119,33 @@ def _part(
     contenders: Sequence[str],
     programs: Programs,
     rounds: int | None,
+    compilers: Sequence[str],
 ) -> Part:
     wanted = [each for each in experiment.contenders if not contenders or each.name in contenders]
-    built = [each for each in wanted if programs.has(experiment.name, each.name)]
-    files = {each.name: programs.path(experiment.name, each.name) for each in built}
-    places = (
-        Place(cell, tuple(Contestant(e.name, files[e.name]) for e in built if e.runs_in(cell)))
-        for cell in grid.cells
-    )
+    places = [
+        Place(cell, _contestants(experiment, cell, wanted, programs))
+        for cell in programs.cells(grid.cells, compilers)
+    ]
+    built = {each.name for each in wanted if programs.has(experiment.name, each.name)}
     return Part(
         experiment,
         rounds or min(grid.rounds, FIRST),
         grid.warmup_rounds,
         tuple(place for place in places if place.contestants),
-        tuple(each.name for each in wanted if each not in built),
+        tuple(each.name for each in wanted if each.name not in built),
         grid.run_seconds,
         0 if rounds or grid.rounds < FIRST else grid.rounds,
+    )
+
+
+def _contestants(
+    experiment: Experiment, cell: Cell, wanted: Sequence[Contender], programs: Programs
+) -> tuple[Contestant, ...]:
+    tree = programs.built_by(str(cell.get(cells.COMPILER, programs.compiler)))
+    return tuple(
+        Contestant(each.name, tree.path(experiment.name, each.name))
+        for each in wanted
+        if each.runs_in(cell) and tree.has(experiment.name, each.name)
     )
 
 
@@ -188,6 +194,14 @@ def _describe(part: Part) -> list[Any]:
     ]
 
 
+def _digests(part: Part) -> dict[str, str]:
+    """The digest of each contender's program; those of two compilers, joined by a plus."""
+    found: dict[str, list[str]] = {}
+    for each in part.contestants:
+        found.setdefault(each.name, []).append(_digest(each.program))
+    return {name: "+".join(digests) for name, digests in found.items()}
+
+
 def _digest(file: Path) -> str:
     return hashlib.sha256(file.read_bytes()).hexdigest()[:16]
 
@@ -211,6 +225,7 @@ def new_document(grid: str, parts: Sequence[Part], seed: int) -> dict[str, Any]:
 
 def _facts(part: Part) -> dict[str, Any]:
     """The experiment's entry in the result document, when its programs are there."""
+    digests = _digests(part)
     return {
         "definition": part.experiment.raw,
         "rounds": part.rounds,
@@ -218,7 +233,7 @@ def _facts(part: Part) -> dict[str, Any]:
         "warmup_rounds": part.warmup_rounds,
         "cells": [place.cell for place in part.places],
         "programs": {
-            each.name: {"sha256": _digest(each.program), "extra": list(each.extra)}
+            each.name: {"sha256": digests[each.name], "extra": list(each.extra)}
             for each in part.contestants
         },
         "not_built": list(part.not_built),
@@ -269,7 +284,7 @@ def _resumes(document: dict[str, Any], grid: str, parts: Sequence[Part], prepare
         if begun := document["experiments"].get(part.experiment.name):
             prepare(part)
             digests = {name: each["sha256"] for name, each in begun["programs"].items()}
-            if digests != {each.name: _digest(each.program) for each in part.contestants}:
+            if digests != _digests(part):
                 return False
     return True
 
@@ -317,9 +332,8 @@ def measure(
         raise
     for run in document["runs"]:
         if build := run.pop("build", None):
-            document["experiments"][run["experiment"]]["programs"][run["contender"]]["build"] = (
-                build
-            )
+            facts = document["experiments"][run["experiment"]]["programs"][run["contender"]]
+            facts["build"] = _merged(facts.get("build", build), build)
     load = {**document["load"], "after": machine.load()}
     record.finish(finished=_now(), load=load)
     return results.Results(document)
@@ -327,11 +341,11 @@ def measure(
 
 def announce(parts: Sequence[Part], programs: Programs) -> None:
     """Tells which programs a measurement will need, for the estimate of its duration."""
-    experiments = [part.experiment for part in parts]
-    programs.expect(
-        {part.experiment.name: [each.name for each in part.contestants] for part in parts},
-        {each.name: each.compile_seconds for each in experiments if each.compile_seconds},
-    )
+    chosen = [part.experiment for part in parts]
+    seconds = {each.name: each.compile_seconds for each in chosen if each.compile_seconds}
+    for compiler in programs.compilers:
+        tree = programs.built_by(compiler)
+        tree.expect({part.experiment.name: _names_in(tree, part) for part in parts}, seconds)
 
 
 def prepare(
@@ -345,7 +359,14 @@ def prepare(
     def watch(done: int, steps: int) -> None:
         watcher.compiling(part, done, steps, left() if left else None)
 
-    programs.prepare(part.experiment.name, [each.name for each in part.contestants], watch)
+    for compiler in programs.compilers:
+        tree = programs.built_by(compiler)
+        if names := _names_in(tree, part):
+            tree.prepare(part.experiment.name, names, watch)
+
+
+def _names_in(tree: Programs, part: Part) -> list[str]:
+    return [each.name for each in part.contestants if each.program.is_relative_to(tree.tree)]
 
 
 def _make(
@@ -356,7 +377,7 @@ def _make(
     seconds: Expectation,
 ) -> None:
     """Makes the runs that are not in `made`."""
-    seen = {key[:2] for key in made}
+    seen = {_program(run) for run in record.document["runs"]}
     for planned in [run for run in runs if run.key not in made]:
         watcher.before(planned, seconds.left())
         experiment = planned.part.experiment
@@ -368,9 +389,12 @@ def _make(
             experiment.timeout_seconds,
             experiment.memory_limit_mib,
         )
-        record.append(_row(planned, outcome, first=planned.key[:2] not in seen))
+        row = _row(planned, outcome)
+        if _program(row) not in seen:
+            row["build"] = outcome.build
+        record.append(row)
         made.add(planned.key)
-        seen.add(planned.key[:2])
+        seen.add(_program(row))
         seconds.learn(planned.key[:3], outcome.wall_seconds)
         watcher.after(planned, outcome)
 
@@ -386,7 +410,18 @@ def _expected_later(parts: Sequence[Part]) -> list[PlannedRun]:
     ]
 
 
-def _row(planned: PlannedRun, outcome: Outcome, first: bool) -> dict[str, Any]:
+def _program(run: Mapping[str, Any]) -> tuple[str, str, Value | None]:
+    """The run's program: a contender has one of each compiler."""
+    return (run["experiment"], run["contender"], run["cell"].get(cells.COMPILER))
+
+
+def _merged(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
+    """The facts about two programs of a contender."""
+    compilers = dict.fromkeys(each["compiler"] for each in (one, other) if "compiler" in each)
+    return {**other, **one, "compiler": ", ".join(compilers)} if compilers else one
+
+
+def _row(planned: PlannedRun, outcome: Outcome) -> dict[str, Any]:
     row: dict[str, Any] = {
         "experiment": planned.part.experiment.name,
         "contender": planned.contestant.name,
@@ -399,8 +434,6 @@ def _row(planned: PlannedRun, outcome: Outcome, first: bool) -> dict[str, Any]:
     for name in ("reason", "metrics", "checks"):
         if value := getattr(outcome, name):
             row[name] = value
-    if first:
-        row["build"] = outcome.build
     return row
 
 

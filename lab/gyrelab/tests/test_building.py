@@ -4,12 +4,13 @@
 A fake cmake makes fake contenders, so nothing is compiled.
 """
 
+import json
 import sys
 from pathlib import Path
 
 import pytest
 
-from gyrelab import building, journal, paths, results
+from gyrelab import building, experiments, journal, paths, results, runner
 from gyrelab.tests import fakes
 from gyrelab.tests.conftest import Lab
 
@@ -28,6 +29,8 @@ if "--target" not in words or "build.ninja" in words:
 targets = words[words.index("--target") + 1 :]
 dry = targets[-2:] == ["--", "-n"]
 targets = targets[:-2] if dry else targets
+if not targets:
+    sys.exit("CMake Error: Invalid value used with --target")
 names = {{"lab_" + name.replace("/", "_"): name for name in {built!r}}}
 missing = [each for each in targets if not (tree / "lab" / names[each]).exists()]
 for number, target in enumerate(missing, 1):
@@ -151,3 +154,85 @@ def test_estimate_of_compiling_follows_the_machine(
     monkeypatch.setattr(building.time, "monotonic", lambda: next(clock))
     programs.prepare("timers", ["gyre", "asio"], lambda *_: None)  # twice as slow as expected
     assert programs.seconds_left() == pytest.approx(2 * 7)
+
+
+def compiled_by(tree: Path, compiler: str, figure: float) -> None:
+    """A contender of coroutine_chain as that compiler makes it."""
+    file = fakes.make(tree, "coroutine_chain", "gyre_noinline", figure=figure)
+    if compiler == "clang++":
+        file.write_text(file.read_text().replace("GNU 12.2.0", "Clang 19.1.7"))
+
+
+@pytest.fixture
+def both(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, build: Path) -> None:
+    """Build trees of both compilers, to be used as they are."""
+    monkeypatch.setenv("GYRE_LAB_NO_BUILD", "1")
+    monkeypatch.setattr(paths, "names_build", lambda: False)
+    monkeypatch.setattr(building, "find_clang", lambda: "clang++")
+    compiled_by(build, "g++", 80)
+    compiled_by(build.with_name("clang"), "clang++", 40)
+
+
+def test_both_compilers_run_beside_each_other(lab: Lab, both: None, tmp_path: Path) -> None:
+    words = ("run", "coroutine_chain", "--grid", "smoke", "--out", tmp_path / "r.json")
+    assert lab(*words, "--compiler", "g++,clang++").status == 0
+    measured = results.load(tmp_path / "r.json")
+    assert not measured.failures("coroutine_chain")
+    figures = {
+        run["cell"]["compiler"]: run["metrics"]["ns_per_link"] for run in measured.document["runs"]
+    }
+    assert figures["g++"] > 1.5 * figures["clang++"]
+    facts = measured.document["experiments"]["coroutine_chain"]["programs"]["gyre_noinline"]
+    assert facts["build"]["compiler"] in ("GNU 12.2.0, Clang 19.1.7", "Clang 19.1.7, GNU 12.2.0")
+    assert facts["sha256"].count("+") == 1
+
+
+def test_program_of_the_other_compiler_is_not_believed(
+    lab: Lab, both: None, build: Path, tmp_path: Path
+) -> None:
+    compiled_by(build.with_name("clang"), "g++", 80)
+    words = ("run", "coroutine_chain", "--grid", "smoke", "--out", tmp_path / "r.json")
+    assert lab(*words, "--compiler", "clang++").status == 0
+    failures = results.load(tmp_path / "r.json").failures("coroutine_chain")
+    assert {run["reason"] for run in failures} == {
+        "the program was compiled by GNU 12.2.0, not by Clang"
+    }
+
+
+def test_quick_grid_has_one_compiler_and_the_full_one_both(both: None, build: Path) -> None:
+    chain = experiments.load_all()["coroutine_chain"]
+    programs = building.programs(None, both=True)
+    for grid, compilers in (("quick", {"g++"}), ("full", {"g++", "clang++"})):
+        (part,) = runner.choose([chain], grid, [], programs, None)
+        assert {place.cell["compiler"] for place in part.places} == compilers
+
+
+def test_build_tree_that_a_user_names_has_its_own_compiler(build: Path) -> None:
+    compiled_by(build, "clang++", 40)
+    (build / "CMakeCache.txt").write_text("CMAKE_CXX_COMPILER:STRING=clang++-19\n")
+    chain = experiments.load_all()["coroutine_chain"]
+    (part,) = runner.choose([chain], "quick", [], building.programs(build), None)
+    assert {place.cell["compiler"] for place in part.places} == {"clang++"}
+
+
+def test_clang_that_is_missing_is_told(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(building, "find_clang", lambda: None)
+    said = lab("run", "coroutine_chain", "--compiler", "clang++")
+    assert said.status == 2
+    assert "there is no clang++ here" in said.err
+    assert "did you mean 'clang++'?" in lab("run", "--compiler", "clang").err
+
+
+def test_older_files_get_the_compiler_of_their_programs(
+    lab: Lab, both: None, tmp_path: Path
+) -> None:
+    file = tmp_path / "r.json"
+    assert lab("run", "coroutine_chain", "--grid", "smoke", "--out", file).status == 0
+    document = json.loads(file.read_text())
+    facts = document["experiments"]["coroutine_chain"]
+    for cell in (*facts["cells"], *(run["cell"] for run in document["runs"])):
+        del cell["compiler"]
+    file.write_text(json.dumps(document))
+    measured = results.load(file)
+    assert {cell["compiler"] for cell in measured.cells("coroutine_chain")} == {"g++"}
+    assert {run["cell"]["compiler"] for run in measured.document["runs"]} == {"g++"}
