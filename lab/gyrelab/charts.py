@@ -81,9 +81,10 @@ _PREFERRED = {
 def looks(kinds: Mapping[str, str]) -> dict[str, Look]:
     """A look for each contender of these kinds; known ones look the same in every experiment.
 
-    Two builds of one contender, NAME and NAME_noinline, look the same.
+    Two builds of one contender, NAME and NAME_noinline, look the same, and so do a library and its
+    design, one of which usually runs.
     """
-    builds = {name: name.removesuffix("_noinline") for name in kinds}
+    builds = {name: name.removesuffix("_noinline").removesuffix("_design") for name in kinds}
     chosen = {name: _PREFERRED[name] for name in builds.values() if name in _PREFERRED}
     every = [look for drawn in _LOOKS.values() for look in drawn]
     for full, name in builds.items():

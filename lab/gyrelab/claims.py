@@ -4,7 +4,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from gyrelab import cells, comparison, published
+from gyrelab import cells, comparison, designs, published
 from gyrelab.comparison import Comparison
 from gyrelab.experiments import Claim, Experiment
 from gyrelab.results import Results
@@ -60,9 +60,10 @@ def _with_cost(results: Results, experiment: Experiment, claim: Claim) -> Verdic
 
 
 def _judge(results: Results, experiment: Experiment, claim: Claim) -> Verdict:
-    found, ratios, overall = _ratios(results, experiment, claim)
     stated = published.ratio(experiment, claim) if claim.source == "published" else None
-    missing, dead = _missing(results, experiment, claim), _dead(results, experiment, claim)
+    judged, substitutes = _as_built(results, experiment, claim)
+    missing, dead = _missing(results, experiment, judged), _dead(results, experiment, judged)
+    found, ratios, overall = _ratios(results, experiment, judged)
     if overall is None:
         why = "; ".join(filter(None, (missing, dead))) or "not measured in these cells"
         return Verdict(claim, UNDECIDED, None, stated, why)
@@ -72,7 +73,25 @@ def _judge(results: Results, experiment: Experiment, claim: Claim) -> Verdict:
         answer, overall, note = _every_cell(ratios, claim, found)
     if missing and answer == HOLDS and found.gaps:
         answer = UNDECIDED
-    return Verdict(claim, answer, overall, stated, "; ".join(filter(None, (note, missing, dead))))
+    notes = "; ".join(filter(None, (note, substitutes, missing, dead)))
+    return Verdict(claim, answer, overall, stated, notes)
+
+
+def _as_built(results: Results, experiment: Experiment, claim: Claim) -> tuple[Claim, str]:
+    """The claim about the programs that were built, and a note on the differences.
+
+    A design takes the row of a library that was not built; a rival with neither is left out.
+    """
+    measured, absent = results.contenders(experiment.name), results.not_built(experiment.name)
+    rows = {name: designs.row(experiment, name, measured) for name in (*claim.of, *claim.over)}
+    kept = [rows[name] for name in claim.over if rows[name] not in absent]
+    gone = [name for name in claim.over if rows[name] in absent] if kept else []
+    notes = [f"{name} is measured as {row}" for name, row in rows.items() if row != name]
+    if gone:
+        notes.append(f"not built: {', '.join(gone)}")
+    of = tuple(rows[name] for name in claim.of)
+    over = tuple(kept) or tuple(rows[name] for name in claim.over)
+    return replace(claim, of=of, over=over), "; ".join(notes)
 
 
 def _ratios(
@@ -80,7 +99,16 @@ def _ratios(
 ) -> tuple[Comparison, list[tuple[cells.Cell, Ratio]], Ratio | None]:
     """The comparison that a claim is about, and its ratios as the claim states them."""
     metric = experiment.find_metric(claim.metric)
-    found = comparison.compare(results, experiment.name, metric, claim.of, claim.over, claim.where)
+    rows = {each.name: each for each in experiment.contenders}
+    found = comparison.compare(
+        results,
+        experiment.name,
+        metric,
+        claim.of,
+        claim.over,
+        claim.where,
+        lambda name, cell: rows[name].runs_in(cell),
+    )
     ratios = [(each.cell, each.ratio) for each in found.cells]
     if found.ratio is None or claim.ratio != "value" or metric.better != "lower":
         return found, ratios, found.ratio
@@ -96,7 +124,7 @@ def open_cells(results: Results, experiment: Experiment) -> dict[str, int]:
     """
     found: dict[str, int] = {}
     for claim in experiment.claims:
-        _, ratios, overall = _ratios(results, experiment, claim)
+        _, ratios, overall = _ratios(results, experiment, _as_built(results, experiment, claim)[0])
         if overall is None:
             continue
         judged = [(ratio, [cell]) for cell, ratio in ratios]

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Comparison of contenders over cells: the slowest of one group against the best of another."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from gyrelab import cells, statistics
-from gyrelab.cells import Filter, Value
+from gyrelab.cells import Cell, Filter, Value
 from gyrelab.experiments import Metric
 from gyrelab.results import Results, Series
 from gyrelab.statistics import Ratio
@@ -37,11 +37,13 @@ def compare(
     of: Sequence[str],
     over: Sequence[str],
     where: Filter | None = None,
+    can_run: Callable[[str, Cell], bool] = lambda name, cell: True,
 ) -> Comparison:
     """The slowest of `of` relative to the best of `over`, over the chosen cells; above 1 is better.
 
     Slowest and best are by median in each cell. A cell counts only when every contender in `of` and
-    at least one in `over` was measured in it; `gaps` lists the missing figures.
+    at least one in `over` was measured in it; `gaps` lists the missing figures, without those in cells
+    in which a contender of `over` cannot run.
     """
     found, strata, gaps = [], [], []
     chosen = [cell for cell in results.cells(experiment) if cells.matches(cell, where or {})]
@@ -53,7 +55,9 @@ def compare(
         missing = [name for name in of if name not in ours]
         gaps += [f"{name} has no figure at {cells.key(cell)}" for name in missing]
         gaps += [
-            f"{name} has no figure at {cells.key(cell)}" for name in over if name not in theirs
+            f"{name} has no figure at {cells.key(cell)}"
+            for name in over
+            if name not in theirs and can_run(name, cell)
         ]
         if missing or not theirs:
             continue

@@ -38,6 +38,7 @@ class Contender:
     about: str
     kind: str
     needs: tuple[str, ...]
+    stands_for: str | None  # the library whose row this design takes where that is not built
     only: Filter
     skip: Filter
 
@@ -100,6 +101,7 @@ class Published:
     factor: float
     divide_by_x: bool
     collapse: dict[str, Value] | None
+    names: dict[str, str]  # contenders' names in the series that differ from those here
 
 
 @dataclass(frozen=True)
@@ -200,8 +202,9 @@ def parse(top: Table) -> Experiment:
     parameters = _parameters(top.table("parameters"))
     metric = _metric(top.table("metric"))
     secondary = tuple(_metric(each) for each in top.tables("secondary", []))
-    contenders = tuple(_contender(each, parameters) for each in top.tables("contenders"))
-    names = [each.name for each in contenders]
+    rows = top.tables("contenders")
+    names = [each.text("name") for each in rows]
+    contenders = tuple(_contender(each, names, parameters) for each in rows)
     if repeated := next((name for name in names if names.count(name) > 1), None):
         raise top.wrong("contenders", f"'{repeated}' appears twice")
     metrics = [metric.name, *(each.name for each in secondary)]
@@ -304,13 +307,14 @@ def _values(table: Table, key: str, parameter: Parameter) -> list[Value]:
     return values
 
 
-def _contender(table: Table, parameters: dict[str, Parameter]) -> Contender:
+def _contender(table: Table, names: list[str], parameters: dict[str, Parameter]) -> Contender:
     contender = Contender(
         name=table.text("name"),
         label=table.text("label"),
         about=table.text("about"),
         kind=table.choice("kind", KINDS),
         needs=tuple(table.words("needs", default=[])),
+        stands_for=table.choice("stands_for", names, None),
         only=_filter(table, "only", parameters),
         skip=_filter(table, "skip", parameters),
     )
@@ -395,6 +399,7 @@ def _claim(
 
 def _published(table: Table, parameters: dict[str, Parameter]) -> Published:
     collapse = _filter(table, "collapse_to", parameters)
+    renamed = table.table("names", {})
     published = Published(
         series=table.text("series"),
         report=table.text("report", None) if "report" in table else None,
@@ -404,6 +409,7 @@ def _published(table: Table, parameters: dict[str, Parameter]) -> Published:
         factor=table.number("factor"),
         divide_by_x=table.flag("divide_by_x", False),
         collapse={name: values[0] for name, values in collapse.items()} or None,
+        names={key: renamed.text(key) for key in renamed.keys()},
     )
     if published.collapse is None and published.x not in parameters:
         raise table.wrong(

@@ -37,14 +37,16 @@ def points(experiment: Experiment) -> list[Point]:
         point
         for published in experiment.published
         for series in figures()
-        if series["experiment"] == published.series and series["contender"] in known
+        if series["experiment"] == published.series
         if published.report in (None, series["report"])
+        if published.names.get(series["contender"], series["contender"]) in known
         for point in _series(experiment, published, series)
     ]
 
 
 def _series(experiment: Experiment, published: Published, series: dict[str, Any]) -> list[Point]:
     """The points of a series; parameters that the series states also fix their cells."""
+    contender = published.names.get(series["contender"], series["contender"])
     fixed = {name: values[0] for name, values in published.where.items() if len(values) == 1}
     fixed |= {name: series[name] for name in experiment.parameters if name in series}
     pairs = list(zip(series["x"], series["y"], strict=True))
@@ -54,7 +56,7 @@ def _series(experiment: Experiment, published: Published, series: dict[str, Any]
     else:
         places = [({published.x: x}, y) for (x, _), y in zip(pairs, scaled, strict=True)]
     return [
-        Point(series["contender"], {**fixed, **place}, y, published.title, series["setup"])
+        Point(contender, {**fixed, **place}, y, published.title, series["setup"])
         for place, y in places
     ]
 

@@ -10,7 +10,17 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Protocol
 
-from gyrelab import cells, durations, experiments, journal, machine, paths, program, results
+from gyrelab import (
+    cells,
+    designs,
+    durations,
+    experiments,
+    journal,
+    machine,
+    paths,
+    program,
+    results,
+)
 from gyrelab.building import Programs
 from gyrelab.cells import Cell, Value
 from gyrelab.durations import Expectation
@@ -122,17 +132,19 @@ def _part(
     compilers: Sequence[str],
 ) -> Part:
     wanted = [each for each in experiment.contenders if not contenders or each.name in contenders]
+    built = [each for each in wanted if programs.has(experiment.name, each.name)]
+    measured = designs.without_idle(built, contenders)
     places = [
-        Place(cell, _contestants(experiment, cell, wanted, programs))
+        Place(cell, _contestants(experiment, cell, measured, programs))
         for cell in programs.cells(grid.cells, compilers)
     ]
-    built = {each.name for each in wanted if programs.has(experiment.name, each.name)}
+    names = {each.name for each in built}
     return Part(
         experiment,
         rounds or min(grid.rounds, FIRST),
         grid.warmup_rounds,
         tuple(place for place in places if place.contestants),
-        tuple(each.name for each in wanted if each.name not in built),
+        tuple(each.name for each in wanted if each.name not in names),
         grid.run_seconds,
         0 if rounds or grid.rounds < FIRST else grid.rounds,
     )

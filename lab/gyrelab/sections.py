@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from gyrelab import charts, claims, growth, published
+from gyrelab import charts, claims, designs, growth, published
 from gyrelab.cells import Cell, Value, key
 from gyrelab.charts import Axes
 from gyrelab.claims import Verdict
@@ -71,7 +71,8 @@ class Section:
         """Every chart by its name."""
         found = [(panel.id, panel.chart) for panel in self.panels]
         if self.published is not None:
-            found += [(name, chart) for name, _, chart in self.published.charts]
+            drawings = (*self.published.charts, *self.published.alone)
+            found += [(name, chart) for name, _, chart in drawings]
         return found
 
 
@@ -79,14 +80,17 @@ class Section:
 class PublishedView:
     """The published figures beside those measured here: charts on the same axes and a table."""
 
-    charts: list[tuple[str, str, dict[str, Any]]]
+    charts: list["Drawing"]
+    alone: list["Drawing"]  # of cells that were not measured
     setup: str
+    stand_ins: list[str]  # the rows that designs have here, in words
     contenders: list[Contender]
     rows: list[tuple[str, list[tuple[str, str]]]]
 
 
 # A cell with the published figures and the measured ones, by contender.
 Pair = tuple[Cell, dict[str, float], dict[str, Entry]]
+Drawing = tuple[str, str, dict[str, Any]]  # a chart's name, its title, and the chart
 
 
 def make(results: Results, experiment: Experiment) -> Section:
@@ -118,7 +122,7 @@ def make(results: Results, experiment: Experiment) -> Section:
         looks=looks,
         panels=panels,
         verdicts=claims.judge(results, experiment),
-        published=_published(results, experiment, taking_part, looks),
+        published=_published(results, experiment, looks),
         noisy=noisy,
         compared=len(entries),
         failures=_end_lines(results.failures(experiment.name)),
@@ -309,20 +313,25 @@ def _point(
 def _published(
     results: Results,
     experiment: Experiment,
-    contenders: list[Contender],
     looks: dict[str, charts.Look],
 ) -> PublishedView | None:
     points = published.points(experiment)
-    ours = {each.name: each for each in contenders}
-    shown = [
-        ours[name] for name in dict.fromkeys(point.contender for point in points) if name in ours
-    ]
+    names = {point.contender for point in points}
+    shown = [each for each in experiment.contenders if each.name in names]
+    measured = results.contenders(experiment.name)
+    rows = {
+        each.name: experiment.contender(designs.row(experiment, each.name, measured))
+        for each in shown
+    }
     pairs: list[Pair] = []
-    for cell in results.cells(experiment.name):
+    for cell in _published_cells(points, results.cells(experiment.name)):
         theirs = {p.contender: p.value for p in points if p.cell.items() <= cell.items()}
-        entries = {c.name: _entry(results, experiment, c, cell) for c in shown if c.name in theirs}
-        if entries:
-            pairs.append((cell, theirs, entries))
+        entries = {
+            name: _entry(results, experiment, rows[name], cell)
+            for name in theirs
+            if results.runs(experiment.name, rows[name].name, cell)
+        }
+        pairs.append((cell, theirs, entries))
     if not pairs:
         return None
     parameter = experiment.parameters[experiment.x]
@@ -336,30 +345,48 @@ def _published(
         groups.setdefault(title, []).append(pair)
         name = parameter.shown(cell[experiment.x])
         texts = [
-            (figure(theirs[c.name]), entries[c.name].text) if c.name in entries else ("–", "–")
+            (
+                figure(theirs[c.name]) if c.name in theirs else "–",
+                entries[c.name].text if c.name in entries else "–",
+            )
             for c in shown
         ]
         table.append((f"{title}: {name}" if title else name, texts))
-    views = [
-        view
-        for title, group in groups.items()
-        for view in _published_charts(results, experiment, shown, looks, title, group)
-    ]
+    drawn: list[Drawing] = []
+    alone: list[Drawing] = []
+    for title, group in groups.items():
+        views = _published_charts(results, experiment, rows, looks, title, group)
+        (drawn if len(views) > 1 else alone).extend(views)
     setups = dict.fromkeys(point.setup for point in points)
-    return PublishedView(views, "; ".join(setups), shown, table)
+    stand_ins = [
+        f"{experiment.contender(name).label}'s figures are those of {row.label}"
+        for name, row in rows.items()
+        if row.name != name
+    ]
+    return PublishedView(drawn, alone, "; ".join(setups), stand_ins, shown, table)
+
+
+def _published_cells(points: Sequence[published.Point], measured: Sequence[Cell]) -> list[Cell]:
+    """The measured cells of each published figure, or where there are none the figure's own cell."""
+    found: dict[str, Cell] = {}
+    for point in points:
+        matching = [cell for cell in measured if point.cell.items() <= cell.items()]
+        found |= {key(cell): cell for cell in matching or [point.cell]}
+    return list(found.values())
 
 
 def _published_charts(
     results: Results,
     experiment: Experiment,
-    shown: list[Contender],
+    rows: dict[str, Contender],
     looks: dict[str, charts.Look],
     of: str,
     pairs: list[Pair],
-) -> list[tuple[str, str, dict[str, Any]]]:
-    """The published chart, and the measured one on the same axes."""
+) -> list[Drawing]:
+    """The published chart and, where something was measured, that on the same axes."""
     parameter, metric = experiment.parameters[experiment.x], experiment.metric
-    labels = {each.label: looks[each.name] for each in shown}
+    shown = [experiment.contender(name) for name in rows]
+    labels = {each.label: looks[each.name] for each in (*shown, *rows.values())}
     rows_theirs, rows_ours = [], []
     for cell, theirs, entries in pairs:
         for each in shown:
@@ -377,7 +404,8 @@ def _published_charts(
                     }
                 )
             if each.name in entries and entries[each.name].median is not None:
-                rows_ours.append(_point(results, experiment, each, cell, entries[each.name]))
+                row = rows[each.name]
+                rows_ours.append(_point(results, experiment, row, cell, entries[each.name]))
     everything = [row["y"] for row in (*rows_theirs, *rows_ours)]
     axes = Axes(
         parameter.label,
@@ -386,13 +414,15 @@ def _published_charts(
         (min(everything) * 0.8, max(everything) * 1.25),
     )
     found = []
-    for part, title, rows in (
+    for part, title, points in (
         ("published", "As published", rows_theirs),
         ("published-cells-here", "On this machine", rows_ours),
     ):
+        if not points:
+            continue
         name = f"{experiment.name}-{part}" + (f"-{_slug(of)}" if of else "")
         full = f"{of}: {title}" if of else title
-        chart = charts.lines(rows, labels, axes, f"{experiment.title}: {full}")
+        chart = charts.lines(points, labels, axes, f"{experiment.title}: {full}")
         found.append((name, full, charts.finished(chart, list(labels))))
     return found
 

@@ -5,7 +5,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from gyrelab import comparison, statistics
+from gyrelab import comparison, designs, statistics
 from gyrelab.cells import Filter, matches
 from gyrelab.experiments import Contender, Experiment, Metric
 from gyrelab.results import Results
@@ -174,7 +174,8 @@ def _state(duel: Ratio | None) -> str:
 def highlight(experiment: Experiment, results: Results) -> Highlight:
     """gyre's default contender, the first of [highlight], against the best of its rivals."""
     contest, names = experiment.contest, results.contenders(experiment.name)
-    peers = [name for name in contest.over if name in names]
+    rows = (designs.row(experiment, name, names) for name in contest.over)
+    peers = [name for name in rows if name in names]
 
     def against_peers(name: str, metric: Metric | None) -> Ratio | None:
         if metric is None or name not in names:

@@ -60,6 +60,11 @@ for (const button of document.querySelectorAll(".legend button")) {
   });
 }
 
+// A chart in closed details has no width, so it is drawn anew when they open.
+for (const details of document.querySelectorAll("details.charts")) {
+  details.addEventListener("toggle", () => details.open && details.querySelectorAll(".chart").forEach((chart) => draw(chart.id)));
+}
+
 dark.addEventListener("change", drawAll);
 drawAll();
 

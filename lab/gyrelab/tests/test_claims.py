@@ -69,10 +69,19 @@ def test_a_cell_that_is_level_but_for_noise_leaves_a_claim_on_every_cell_undecid
     assert "1 undecided of " in everywhere.note
 
 
-def test_claim_without_its_contender_is_undecided() -> None:
+def test_claim_is_judged_against_the_rivals_that_were_built() -> None:
     measured = synthetic.results(("post_task",), absent=("moodycamel", "libuv"))
     verdicts = {v.claim.id: v for v in claims.judge(measured, measured.experiment("post_task"))}
     assert verdicts["moodycamel_over_mutex"].answer == claims.UNDECIDED
+    assert verdicts["moodycamel_over_mutex"].note == "not measured: moodycamel"
+    assert verdicts["both_ahead_everywhere"].answer == claims.HOLDS
+    assert "not built: moodycamel, libuv" in verdicts["both_ahead_everywhere"].note
+
+
+def test_claim_without_a_rival_that_was_built_but_not_chosen_is_undecided() -> None:
+    measured = synthetic.results(("post_task",), absent=("moodycamel", "libuv"))
+    measured.document["experiments"]["post_task"]["not_built"] = []
+    verdicts = {v.claim.id: v for v in claims.judge(measured, measured.experiment("post_task"))}
     assert verdicts["both_ahead_everywhere"].answer == claims.UNDECIDED
     assert "not measured: moodycamel, libuv" in verdicts["both_ahead_everywhere"].note
 

@@ -278,4 +278,5 @@ def test_written_results_follow_the_schema(
         (name, contender.name)
         for name, experiment in experiments.load_all().items()
         for contender in experiment.contenders
+        if contender.stands_for is None
     }
