@@ -47,6 +47,16 @@ def test_claim_is_undecided_without_the_library_and_its_design() -> None:
     assert (found.answer, found.note) == (claims.UNDECIDED, "not measured: evpp")
 
 
+def test_cell_in_which_a_design_cannot_run_leaves_no_gap() -> None:
+    absent = tuple(f"{name}_noinline" for name in ("async_simple", "cppcoro", "folly"))
+    measured = synthetic.results(
+        ("coroutine_collect_all",), absent=absent, faster={"gyre_noinline": 3}
+    )
+    found = verdicts(measured, "coroutine_collect_all")["ahead_of_peers"]
+    assert found.answer == claims.HOLDS
+    assert "folly_noinline is measured as folly_design_noinline" in found.note
+
+
 def test_library_takes_the_row_of_its_design_unless_the_design_is_named(build: Path) -> None:
     fakes.make_all(build)
     io_event = experiments.load_all()["io_event"]
