@@ -4,7 +4,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from gyrelab import cells, comparison, designs, published
+import numpy as np
+
+from gyrelab import cells, comparison, designs, growth, published, statistics
 from gyrelab.comparison import Comparison
 from gyrelab.experiments import Claim, Experiment
 from gyrelab.results import Results
@@ -63,17 +65,22 @@ def _judge(results: Results, experiment: Experiment, claim: Claim) -> Verdict:
     stated = published.ratio(experiment, claim) if claim.source == "published" else None
     judged, substitutes = _as_built(results, experiment, claim)
     missing, dead = _missing(results, experiment, judged), _dead(results, experiment, judged)
-    found, ratios, overall = _ratios(results, experiment, judged)
+    if claim.per_doubling:
+        gaps, ratios, overall = [], [], _per_doubling(results, experiment, judged)
+    else:
+        found, ratios, overall = _ratios(results, experiment, judged)
+        gaps = found.gaps
     if overall is None:
         why = "; ".join(filter(None, (missing, dead))) or "not measured in these cells"
         return Verdict(claim, UNDECIDED, None, stated, why)
     if claim.scope == "mean":
         answer, note = within(overall, claim.low, claim.high), _side(overall, claim)
     else:
-        answer, overall, note = _every_cell(ratios, claim, found)
-    if missing and answer == HOLDS and found.gaps:
+        answer, overall, note = _every_cell(ratios, claim, gaps)
+    if missing and answer == HOLDS and gaps:
         answer = UNDECIDED
-    notes = "; ".join(filter(None, (note, substitutes, missing, dead)))
+    growing = f"for each doubling of {claim.per_doubling}" if claim.per_doubling else ""
+    notes = "; ".join(filter(None, (growing, note, substitutes, missing, dead)))
     return Verdict(claim, answer, overall, stated, notes)
 
 
@@ -92,6 +99,31 @@ def _as_built(results: Results, experiment: Experiment, claim: Claim) -> tuple[C
     of = tuple(rows[name] for name in claim.of)
     over = tuple(kept) or tuple(rows[name] for name in claim.over)
     return replace(claim, of=of, over=over), "; ".join(notes)
+
+
+def _per_doubling(results: Results, experiment: Experiment, claim: Claim) -> Ratio | None:
+    """The factor by which a ratio, or without `over` a figure, grows per doubling of a parameter.
+
+    Each round has a slope of its own, as a round's cells ran within moments of each other.
+    """
+    metric, name = experiment.find_metric(claim.metric), claim.per_doubling
+    chosen = [cell for cell in results.cells(experiment.name) if cells.matches(cell, claim.where)]
+    strata = []
+    for group in growth.groups(experiment, chosen, name).values() if chosen else ():
+        logs = []
+        for cell in group:
+            ours, *theirs = (
+                results.series(experiment.name, each, cell, metric.name)
+                for each in (*claim.of, *claim.over)
+            )
+            one = dict.fromkeys(ours, 1.0)
+            logs.append(statistics.logs_by_round(ours, theirs[0] if theirs else one, metric.better))
+        sizes = np.log2([float(cell[name]) for cell in group])
+        rounds = sorted(set.intersection(*(set(each) for each in logs)))
+        if rounds:
+            slopes = [np.polyfit(sizes, [each[turn] for each in logs], 1)[0] for turn in rounds]
+            strata.append(slopes)
+    return statistics.ratio(strata) if strata else None
 
 
 def _ratios(
@@ -124,6 +156,8 @@ def open_cells(results: Results, experiment: Experiment) -> dict[str, int]:
     """
     found: dict[str, int] = {}
     for claim in experiment.claims:
+        if claim.per_doubling:
+            continue
         _, ratios, overall = _ratios(results, experiment, _as_built(results, experiment, claim)[0])
         if overall is None:
             continue
@@ -154,7 +188,7 @@ def within(ratio: Ratio, low: float, high: float) -> str:
 # Noise refutes nothing: a cell whose interval reaches into the range leaves the claim undecided.
 # The note counts the cells outside the range and the undecided ones.
 def _every_cell(
-    ratios: list[tuple[dict, Ratio]], claim: Claim, found: Comparison
+    ratios: list[tuple[dict, Ratio]], claim: Claim, gaps: Sequence[str]
 ) -> tuple[str, Ratio, str]:
     answers = [within(ratio, claim.low, claim.high) for _, ratio in ratios]
     cell, worst = min(ratios, key=lambda each: each[1].low)
@@ -165,7 +199,7 @@ def _every_cell(
         note = f"{note}; {exceptions} of {len(answers)} cells"
     if FAILS in answers:
         return FAILS, worst, note
-    if UNDECIDED in answers or found.gaps:
+    if UNDECIDED in answers or gaps:
         return UNDECIDED, worst, note
     return HOLDS, worst, note
 

@@ -87,6 +87,7 @@ class Claim:
     ratio: str
     scope: str
     metric: str
+    per_doubling: str | None  # the ratio is the factor for each doubling of this parameter
 
 
 @dataclass(frozen=True)
@@ -383,16 +384,19 @@ def _claim(
         sentence=table.text("sentence"),
         source=table.choice("source", ("published", "gyre")),
         of=tuple(table.words("of", names)),
-        over=tuple(table.words("over", names)),
+        over=tuple(table.words("over", names, [])),
         where=_filter(table, "where", parameters),
         low=low,
         high=high,
         ratio=table.choice("ratio", ("speed", "value"), "speed"),
         scope=table.choice("scope", ("mean", "every_cell"), "mean"),
         metric=table.choice("metric", metrics, metrics[0]),
+        per_doubling=table.choice("per_doubling", parameters, None),
     )
-    if not claim.of or not claim.over:
+    if not claim.of or not (claim.over or claim.per_doubling):
         raise table.wrong("of", "`of` and `over` must each name at least one contender")
+    if claim.per_doubling and (len(claim.of) > 1 or len(claim.over) > 1):
+        raise table.wrong("per_doubling", "needs one contender in `of`, and at most one in `over`")
     table.done()
     return claim
 

@@ -54,7 +54,7 @@ def growths(results: Results, experiment: Experiment) -> list[Growth]:
     found = []
     cells = results.cells(experiment.name)
     for parameter in experiment.parameters.values():
-        for where, group in _groups(experiment, cells, parameter.name).items():
+        for where, group in groups(experiment, cells, parameter.name).items():
             exponents = [
                 exponent
                 for contender in experiment.contenders
@@ -66,7 +66,7 @@ def growths(results: Results, experiment: Experiment) -> list[Growth]:
     return found
 
 
-def _groups(experiment: Experiment, cells: list[Cell], name: str) -> dict[str, list[Cell]]:
+def groups(experiment: Experiment, cells: list[Cell], name: str) -> dict[str, list[Cell]]:
     """The cells by the values of the other parameters; groups with one value of `name` are out.
 
     A parameter that only follows from `name`, such as each producer's share of a total, does not

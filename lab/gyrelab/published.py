@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+import numpy as np
+
 from gyrelab import cells, paths, statistics
 from gyrelab.cells import Value
 from gyrelab.experiments import Claim, Experiment, Published
@@ -64,6 +66,8 @@ def _series(experiment: Experiment, published: Published, series: dict[str, Any]
 def ratio(experiment: Experiment, claim: Claim) -> float | None:
     """The claim's ratio from the published figures: a geometric mean over its cells, or None."""
     found = [point for point in points(experiment) if cells.matches(point.cell, claim.where)]
+    if claim.per_doubling:
+        return _per_doubling(experiment, claim, found)
     by_cell: dict[tuple[str, str], dict[str, float]] = {}
     for point in found:
         place = (point.title, cells.key(point.cell))
@@ -74,6 +78,27 @@ def ratio(experiment: Experiment, claim: Claim) -> float | None:
         if all(name in values for name in (*claim.of, *claim.over))
     ]
     return math.exp(sum(logs) / len(logs)) if logs else None
+
+
+def _per_doubling(experiment: Experiment, claim: Claim, found: Sequence[Point]) -> float | None:
+    """The factor for each doubling of the claim's parameter: a mean over the published series."""
+    by_series: dict[tuple[str, str], dict[float, dict[str, float]]] = {}
+    for point in found:
+        rest = {name: value for name, value in point.cell.items() if name != claim.per_doubling}
+        series = by_series.setdefault((point.title, cells.key(rest)), {})
+        series.setdefault(float(point.cell[claim.per_doubling]), {})[point.contender] = point.value
+    sign = -1.0 if experiment.metric.better == "lower" else 1.0
+    slopes = []
+    for series in by_series.values():
+        logs = {
+            math.log2(x): sign * math.log(math.prod([ours, *(1 / values[n] for n in claim.over)]))
+            for x, values in series.items()
+            if all(name in values for name in (*claim.of, *claim.over))
+            for ours in [values[claim.of[0]]]
+        }
+        if len(logs) > 1:
+            slopes.append(np.polyfit(list(logs), list(logs.values()), 1)[0])
+    return math.exp(sum(slopes) / len(slopes)) if slopes else None
 
 
 def _log_ratio(

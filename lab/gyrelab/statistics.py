@@ -134,9 +134,14 @@ def log_ratios(of: dict[int, float], over: dict[int, float], better: str) -> lis
 
     Rounds with a figure of zero have no ratio and are left out.
     """
+    return list(logs_by_round(of, over, better).values())
+
+
+def logs_by_round(of: dict[int, float], over: dict[int, float], better: str) -> dict[int, float]:
+    """The same by round."""
     sign = -1.0 if better == "lower" else 1.0
     rounds = [each for each in sorted(of.keys() & over.keys()) if of[each] > 0 and over[each] > 0]
-    return [sign * math.log(of[each] / over[each]) for each in rounds]
+    return {each: sign * math.log(of[each] / over[each]) for each in rounds}
 
 
 def median(values: Sequence[float]) -> float:

@@ -86,6 +86,29 @@ def test_claim_without_a_rival_that_was_built_but_not_chosen_is_undecided() -> N
     assert "not measured: moodycamel, libuv" in verdicts["both_ahead_everywhere"].note
 
 
+def test_lead_that_grows_with_a_parameter_is_stated_per_doubling() -> None:
+    measured = synthetic.results(("post_task",), rounds=7)
+    for run in measured.document["runs"]:
+        if run["contender"] in ("mutex", "moodycamel"):
+            exponent = 0.5 + run["round"] / 10_000 if run["contender"] == "mutex" else 0
+            run["metrics"]["ns_per_task"] = 100 * run["cell"]["producers"] ** exponent
+    verdicts = {v.claim.id: v for v in claims.judge(measured, measured.experiment("post_task"))}
+    lead = verdicts["moodycamel_lead_grows"]
+    assert lead.answer == claims.HOLDS
+    assert lead.ratio is not None
+    assert lead.ratio.value == pytest.approx(2**0.5, rel=0.001)
+    assert lead.published == pytest.approx(1.12, rel=0.01)
+    assert lead.note == "for each doubling of producers"
+
+
+def test_growth_of_a_figure_needs_two_values_of_its_parameter() -> None:
+    threads = experiments.load_all()["throughput_threads"]
+    for grid, answer in (("smoke", claims.UNDECIDED), ("full", claims.FAILS)):
+        measured = synthetic.results(("throughput_threads",), rounds=5, grid=grid)
+        verdicts = {each.claim.id: each for each in claims.judge(measured, threads)}
+        assert verdicts["evpp_scales"].answer == answer
+
+
 def test_claim_about_a_contender_that_died_is_undecided_and_says_so() -> None:
     measured = synthetic.results(("post_task",), rounds=7)
     for run in measured.document["runs"]:
