@@ -178,8 +178,7 @@ def explain(
     """Show where one contender's time goes: flame graph, system calls, allocations, switches."""
     from gyrelab import commands
 
-    build = build_dir or paths.build()
-    commands.explain(experiment, cell or [], contender, grid, page, build)
+    commands.explain(experiment, cell or [], contender, grid, page, build_dir)
 
 
 @app.command("doctor")

@@ -206,7 +206,12 @@ def _write_page(chosen: dict[str, results.Results], out: Path) -> None:
 
 
 def explain(
-    name: str, words: list[str], contender: str | None, grid: str | None, page: Path, build: Path
+    name: str,
+    words: list[str],
+    contender: str | None,
+    grid: str | None,
+    page: Path,
+    build: Path | None,
 ) -> None:
     """Prints where the time of one contender goes, and writes its page."""
     from gyrelab import explain as explaining
@@ -215,16 +220,18 @@ def explain(
     [experiment] = _experiments([name])
     cell = explaining.find_cell(experiment, words, grid)
     chosen = explaining.find_contender(experiment, contender, cell)
-    file = experiment.program(chosen.name, build)
-    if not os.access(file, os.X_OK):
-        target = f"lab_{experiment.name}_{chosen.name}"
-        raise LabError(
-            f"not built: {paths.shown(file)}; build it by `cmake --build {paths.shown(build)} "
-            f"--target {target}`"
-        )
     paths.check_writable(page)
-    with console.status("running") as status:
-        found = explaining.explain(experiment, chosen, cell, build, status.update)
+    programs = _programs_of(cell, build)
+    file = programs.path(experiment.name, chosen.name)
+    if not programs.has(experiment.name, chosen.name):
+        raise LabError(f"not built: {paths.shown(file)}")
+    with console.status("compiling") as status:
+        programs.prepare(
+            experiment.name,
+            [chosen.name],
+            lambda done, steps: status.update(f"compiling: {done} of {steps} steps"),
+        )
+        found = explaining.explain(experiment, chosen, cell, file, status.update)
     console.print(f"[bold]{chosen.name}[/] in {experiment.name}: {cells.key(cell)}")
     shares = [(each, f"{share:.1%}", "") for each, share in explained.functions(found)]
     counted_by = f"system calls (by {found.calls.by})" if found.calls else ""
@@ -238,6 +245,16 @@ def explain(
     for line in found.missing:
         console.print(f"[yellow]missing:[/] {line}", soft_wrap=True)
     console.print(f"page: {paths.shown(explained.write(found, page))}")
+
+
+def _programs_of(cell: dict[str, Value], build: Path | None) -> Programs:
+    wanted = cell.get(cells.COMPILER)
+    programs = building.programs(build, wanted == "clang++")
+    if wanted is None:
+        return programs
+    if wanted not in programs.compilers:
+        raise LabError(f"no programs of {wanted} in {paths.shown(programs.tree)}")
+    return programs.built_by(str(wanted))
 
 
 def _table(title: str, rows: list[tuple[str, str, str]], last: str) -> Table:

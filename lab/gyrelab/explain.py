@@ -153,11 +153,10 @@ def explain(
     experiment: Experiment,
     contender: Contender,
     cell: dict[str, Value],
-    build: Path,
+    file: Path,
     now: Callable[[str], None] = lambda _: None,
 ) -> Explanation:
     """Runs the contender once for each source. `now` is told what is being done."""
-    file = experiment.program(contender.name, build)
     subject = Contestant(contender.name, file)
 
     def run(*observer: str) -> Outcome:

@@ -116,11 +116,19 @@ def test_wrong_names_give_one_line(lab: Lab, words: list[str], message: str) -> 
 def test_program_that_is_not_built_or_fails_is_told(lab: Lab, build: Path, tools: Path) -> None:
     said = lab("explain", "hop", "loops=2", "callable")
     assert said.status == 1
-    assert "--target lab_hop_gyre_fifo" in said.err
+    assert "not built: " in said.err
+    assert "hop/gyre_fifo" in said.err
     fakes.make(build, "hop", "gyre_fifo", mode="lose")
     said = lab("explain", "hop", "loops=2", "callable")
     assert said.status == 1
     assert "gyre_fifo: failed: tasks_run 99, expected 100" in said.err
+
+
+def test_cell_of_another_compiler_than_the_programs_is_told(lab: Lab, build: Path) -> None:
+    fakes.make(build, "fork_join", "gyre")
+    said = lab("explain", "fork_join", "fib", "workers=1", "compiler=clang++", "--grid", "full")
+    assert said.status == 1
+    assert "no programs of clang++ in " in said.err
 
 
 def test_cells_are_found_by_parts_in_the_first_grid_that_has_them() -> None:
