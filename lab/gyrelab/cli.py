@@ -100,12 +100,13 @@ def run(
     ] = None,
 ) -> None:
     """Compile and measure, experiment by experiment. The same command resumes when interrupted."""
-    from gyrelab import commands
+    from gyrelab import commands, journal, paths
 
     names = experiment or []
-    commands.run(
-        names, grid, contenders, out, rounds, seed, fresh, strict, page, build_dir, compiler
-    )
+    with journal.only_measurement(paths.results()):
+        commands.run(
+            names, grid, contenders, out, rounds, seed, fresh, strict, page, build_dir, compiler
+        )
 
 
 @app.command()
@@ -231,14 +232,18 @@ def main() -> NoReturn:
         status = _fail(_one_line(error), getattr(error, "exit_code", 2))
     except KeyboardInterrupt:
         status = 130
+    except OSError as error:  # a full disk, a terminal that is gone
+        status = _fail(f"{error.filename or 'output'}: {error.strerror}", 1)
     sys.exit(status if isinstance(status, int) else 0)
 
 
 def _fail(message: str, status: int) -> int:
     if message:
         from rich.console import Console
+        from rich.markup import escape
 
-        Console(stderr=True, highlight=False).print(f"[red]lab:[/] {message}", soft_wrap=True)
+        line = f"[red]lab:[/] {escape(message)}"
+        Console(stderr=True, highlight=False).print(line, soft_wrap=True)
     return status
 
 

@@ -41,8 +41,9 @@ def list_experiments(build: Path) -> None:
     for experiment in experiments.load_all().values():
         console.print(f"\n[bold]{experiment.name}[/]  {experiment.question}")
         table = Table(box=None, padding=(0, 2, 0, 2), show_header=False)
-        for _ in ("name", "built"):
-            table.add_column(no_wrap=True, min_width=14)
+        longest = max(len(each.name) for each in experiment.contenders)
+        for width in (longest, len("not built")):
+            table.add_column(no_wrap=True, min_width=width)
         table.add_column(no_wrap=True, overflow="ellipsis")
         for each in experiment.contenders:
             built = os.access(experiment.program(each.name, build), os.X_OK)
@@ -75,6 +76,8 @@ def run(
     for file in (out, page):
         if file is not None:
             paths.check_writable(file)
+    if out is not None and page is not None and out.resolve() == page.resolve():
+        raise UsageProblem(f"{paths.shown(out)}: the results and the report need a file each")
     compilers = [] if compiler is None else _compilers(compiler)
     in_grid = {str(c.get(cells.COMPILER)) for e in chosen for c in e.grids[grid].cells}
     programs = building.programs(build, "clang++" in (compilers or in_grid))
@@ -92,7 +95,7 @@ def run(
         paths.check_writable(target)
         record = runner.open_journal(target, grid, parts, seed, fresh, prepare)
         measured = _measure(parts, record, view, programs, page)
-    console.print(f"results: {paths.shown(target)}")
+    console.print(f"results: {escape(paths.shown(target))}")
     if page is not None:
         _write_page({name: measured for name in measured.experiments}, page)
     if _print_failures(measured) and strict:
@@ -108,8 +111,11 @@ def _measure(
 ) -> results.Results:
     def after_part(part: runner.Part) -> None:
         if page is not None and part is parts[0]:
-            so_far = results.Results(record.document)
-            _write_page({name: so_far for name in so_far.experiments}, page)
+            so_far = results.Results(record.document, record.name)
+            try:
+                _write_page({name: so_far for name in so_far.experiments}, page)
+            except UsageProblem as error:
+                warnings.print(f"[yellow]no report yet:[/] {escape(str(error))}")
 
     try:
         return runner.measure(parts, record, view, programs, after_part)
@@ -154,7 +160,7 @@ def ratio(
         measured, subject.name, subject.find_metric(metric), ours, theirs, chosen
     )
     for gap in found.gaps[:8]:
-        warnings.print(f"[yellow]left out:[/] {gap}")
+        warnings.print(f"[yellow]left out:[/] {escape(gap)}")
     if len(found.gaps) > 8:
         warnings.print(f"[yellow]left out:[/] … and {len(found.gaps) - 8} more")
     if found.ratio is None:
@@ -202,7 +208,7 @@ def _write_page(chosen: dict[str, results.Results], out: Path) -> None:
         written = page.write(chosen, out)
     except OSError as error:
         raise UsageProblem(f"{paths.shown(out)}: cannot write: {error.strerror}") from error
-    console.print(f"report: {paths.shown(written)}")
+    console.print(f"report: {escape(paths.shown(written))}")
 
 
 def explain(
@@ -243,8 +249,8 @@ def explain(
         if rows:
             console.print(_table(title, rows, "" if rows is shares else f"per {found.unit}"))
     for line in found.missing:
-        console.print(f"[yellow]missing:[/] {line}", soft_wrap=True)
-    console.print(f"page: {paths.shown(explained.write(found, page))}")
+        console.print(f"[yellow]missing:[/] {escape(line)}", soft_wrap=True)
+    console.print(f"page: {escape(paths.shown(explained.write(found, page)))}")
 
 
 def _programs_of(cell: dict[str, Value], build: Path | None) -> Programs:
@@ -276,7 +282,7 @@ def compare(before: Path, after: Path, tolerance: float, relative_to: str | None
     _warn_about_machines(old, new)
     changes, left_out = regressions.compare(old, new, relative_to)
     for line in left_out[:5]:
-        warnings.print(f"[yellow]left out:[/] {line}")
+        warnings.print(f"[yellow]left out:[/] {escape(line)}")
     if len(left_out) > 5:
         warnings.print(f"[yellow]left out:[/] … and {len(left_out) - 5} more")
     if not changes:

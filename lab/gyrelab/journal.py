@@ -5,11 +5,15 @@ The first line is the result document without its runs. After the last run the w
 written and the journal is removed. A journal found at the start is resumed.
 """
 
+import contextlib
+import fcntl
 import json
+import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, TextIO
 
-from gyrelab.errors import UsageProblem
+from gyrelab.errors import LabError, UsageProblem
 
 SUFFIX = ".journal"
 
@@ -21,13 +25,35 @@ def beside(result: Path) -> Path:
 
 def read(path: Path) -> dict[str, Any]:
     """The document with the runs so far; a line cut short by a crash is left out."""
-    lines = path.read_text(encoding="utf-8").split("\n")
+    lines = path.read_text(encoding="utf-8", errors="replace").split("\n")
     try:
         document = json.loads(lines[0])
         document["runs"] = [json.loads(line) for line in lines[1:-1]]
-    except json.JSONDecodeError as error:
+    except (json.JSONDecodeError, TypeError) as error:
         raise UsageProblem(f"{path}: damaged journal; delete it to start anew") from error
     return document
+
+
+@contextlib.contextmanager
+def only_measurement(folder: Path) -> Iterator[None]:
+    """Keeps other measurements away that have the same folder of results: they would disturb this
+    one, and resume its journal."""
+    descriptor = -1
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(folder, os.O_RDONLY)
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        os.close(descriptor)
+        problem = "another measurement is under way; repeat the command when it has ended"
+        raise LabError(problem) from error
+    except OSError:  # a folder that cannot be made, a file system without locks
+        pass
+    try:
+        yield
+    finally:
+        if descriptor >= 0:
+            os.close(descriptor)
 
 
 class Journal:
@@ -39,6 +65,11 @@ class Journal:
         self.document = document
         result.parent.mkdir(parents=True, exist_ok=True)
         self._file: TextIO = self._write()
+
+    @property
+    def name(self) -> str:
+        """The name of the result file."""
+        return self._result.name
 
     def _write(self) -> TextIO:
         head = {name: value for name, value in self.document.items() if name != "runs"}

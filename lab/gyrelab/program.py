@@ -106,7 +106,8 @@ def _judge(
 ) -> Outcome:
     tail = " ".join(errors.split())[-_TAIL:]
     if code < 0:
-        name = signal.Signals(-code).name
+        names = {each.value: each.name for each in signal.Signals}
+        name = names.get(-code, f"signal {-code}")
         return Outcome(
             "crashed", f"killed by {name}{': ' + tail if tail else ''}", wall_seconds=wall
         )

@@ -4,6 +4,7 @@
 import time
 
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn
 
 from gyrelab.program import Outcome
@@ -110,4 +111,4 @@ class ProgressView:
     def _print(self, mark: str, run: PlannedRun, message: str) -> None:
         values = " ".join(f"{name}={value}" for name, value in run.cell.items())
         program = f"{run.part.experiment.name}/{run.contestant.name}"
-        self._console.print(f"{mark} {program} {values}: {message}", highlight=False)
+        self._console.print(f"{mark} {program} {values}: {escape(message)}", highlight=False)

@@ -348,7 +348,7 @@ def measure(
             facts["build"] = _merged(facts.get("build", build), build)
     load = {**document["load"], "after": machine.load()}
     record.finish(finished=_now(), load=load)
-    return results.Results(document)
+    return results.Results(document, record.name)
 
 
 def announce(parts: Sequence[Part], programs: Programs) -> None:

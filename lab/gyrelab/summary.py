@@ -175,7 +175,7 @@ def highlight(experiment: Experiment, results: Results) -> Highlight:
     """gyre's default contender, the first of [highlight], against the best of its rivals."""
     contest, names = experiment.contest, results.contenders(experiment.name)
     rows = (designs.row(experiment, name, names) for name in contest.over)
-    peers = [name for name in rows if name in names]
+    peers = [name for name in dict.fromkeys(rows) if name in names]
 
     def against_peers(name: str, metric: Metric | None) -> Ratio | None:
         if metric is None or name not in names:

@@ -25,6 +25,10 @@ line = {{"schema": 1, "experiment": {experiment!r}, "contender": {contender!r}, 
 mode = {mode!r}
 if mode == "crash":
     os.kill(os.getpid(), signal.SIGSEGV)
+if mode == "realtime":
+    os.kill(os.getpid(), 40)
+if mode == "markup":
+    sys.exit("no [/usr/lib/libfoo.so] for [red]")
 if mode == "hang":
     time.sleep(60)
 if mode == "chatter":

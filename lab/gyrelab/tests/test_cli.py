@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from gyrelab import paths
+from gyrelab import journal, paths
 from gyrelab.tests import fakes, synthetic
 from gyrelab.tests.conftest import Lab
 
@@ -103,6 +103,37 @@ def test_result_that_cannot_be_written_is_told_before_the_first_run(
         assert (said.status, said.err.strip().count("\n")) == (2, 0)
         assert f"lab: {paths.shown(out)}: " in said.err
     assert not file.with_name("gyre.runs").exists()
+
+
+@pytest.mark.parametrize(
+    ("mode", "shown"),
+    [("markup", "no [/usr/lib/libfoo.so] for [red]"), ("realtime", "killed by signal 40")],
+)
+def test_words_of_a_failed_program_are_shown_as_they_are(
+    lab: Lab, build: Path, mode: str, shown: str
+) -> None:
+    fakes.make(build, "timers", "gyre", mode=mode)
+    said = lab("run", "timers", "--grid", "smoke", "--strict")
+    assert said.status == 1
+    assert shown in said.out
+
+
+def test_measurement_beside_another_is_refused(lab: Lab, build: Path) -> None:
+    fakes.make(build, "timers", "gyre")
+    with journal.only_measurement(paths.results()):
+        said = lab("run", "timers", "--grid", "smoke")
+    assert said.status == 1
+    assert "another measurement is under way" in said.err
+    assert lab("run", "timers", "--grid", "smoke").status == 0
+
+
+def test_results_and_report_need_a_file_each(lab: Lab, build: Path, tmp_path: Path) -> None:
+    fakes.make(build, "timers", "gyre")
+    file = tmp_path / "one"
+    said = lab("run", "timers", "--grid", "smoke", "--out", file, "--report", file)
+    assert said.status == 2
+    assert "need a file each" in said.err
+    assert not file.exists()
 
 
 def test_version_names_the_release_and_the_commit(lab: Lab) -> None:

@@ -79,6 +79,7 @@ def test_library_takes_the_row_of_its_design_unless_the_design_is_named(build: P
 def test_design_is_a_rival_in_the_overview() -> None:
     measured = synthetic.results(("throughput",), absent=("evpp", "muduo"))
     found = summary.highlight(measured.experiment("throughput"), measured)
+    assert len(found.rivals) == len(set(found.rivals))
     assert found.rivals[:2] == ["evpp (design)", "muduo (design)"]
 
 
