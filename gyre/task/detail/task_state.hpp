@@ -57,9 +57,9 @@ class task_end {
   std::coroutine_handle<> continuation() const noexcept {
     return std::coroutine_handle<>::from_address(reinterpret_cast<void*>(word_ & ~flags));
   }
-  /// At the end of a coroutine with a plain frame: whether that is a block of a slab, and the
-  /// coroutine has a result and an awaiting coroutine.
-  bool succeeded_in_slab() const noexcept { return (word_ & (has_error | ready)) == 0; }
+  /// At the coroutine's end: whether it has a result and an awaiting coroutine, and its frame, if
+  /// that is plain, is a block of a slab.
+  bool succeeded_for_another() const noexcept { return (word_ & (has_error | ready)) == 0; }
   /// In that case the awaiting coroutine.
   template <class T>
   std::coroutine_handle<> continuation_after_success() const noexcept {
@@ -118,24 +118,29 @@ struct task_final_awaiter {
 #if GYRE_ASYNC_BACKTRACE
     promise.context->innermost = promise.awaited_by;
 #endif
-    if constexpr (has_plain_frame<Promise>) {
-      const task_end& end = *promise.end;
-      if (!end.succeeded_in_slab()) [[unlikely]]
-        return transfer_to(end_specially(promise, self));
-      const std::coroutine_handle<> next = end.continuation_after_success<T>();
-      slab_deallocate_frame(self.address());
-      return transfer_to(next);
-    } else {
-      const std::coroutine_handle<> next = promise.end->continuation();
-      task_context& context = *promise.context;
-      if (next) [[likely]] {
-        self.destroy();
-        return transfer_to(next);
-      }
-      promise.end->end_without_continuation();
+    // Equivalent; each compiler needs fewer instructions for its own.
+#ifdef __clang__
+    const std::coroutine_handle<> next = promise.end->continuation();
+    task_context& context = *promise.context;
+    if (next) [[likely]] {
       self.destroy();
-      return transfer_to(context.finished(context));
+      return transfer_to(next);
     }
+    promise.end->end_without_continuation();
+    self.destroy();
+    return transfer_to(context.finished(context));
+#else
+    const task_end& end = *promise.end;
+    if (!end.succeeded_for_another()) [[unlikely]]
+      return transfer_to(end_specially(promise, self));
+    const std::coroutine_handle<> next = end.continuation_after_success<T>();
+    if constexpr (has_plain_frame<Promise>) {
+      slab_deallocate_frame(self.address());
+    } else {
+      self.destroy();
+    }
+    return transfer_to(next);
+#endif
   }
   static constexpr void await_resume() noexcept {}
 };
