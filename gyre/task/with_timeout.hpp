@@ -7,6 +7,7 @@
 #include <gyre/task/as_expected.hpp>
 #include <gyre/task/as_task.hpp>
 #include <gyre/task/detail/deadline_stop.hpp>
+#include <gyre/task/detail/resumption.hpp>
 #include <gyre/task/detail/this_context.hpp>
 #include <gyre/task/detail/transfer.hpp>
 #include <gyre/task/stop_token.hpp>
@@ -25,15 +26,13 @@ namespace detail {
 
 /// The awaitable of with_timeout() for a task, whose error it takes without a throw.
 template <class T>
-class [[nodiscard]] limited_task final : deadline_stop {
+class [[nodiscard]] limited_task final : public suspends_always, deadline_stop {
  public:
   limited_task(task<T> work, std::chrono::nanoseconds limit) noexcept
       : deadline_stop(limit), work_(std::move(work)) {}
   /// For functions that take or return a task.
   operator task<T>() && { return as_task(std::move(*this)); }
 
-  static constexpr bool executor_affine = true;
-  static constexpr bool await_ready() noexcept { return false; }
   template <has_context Promise>
   GYRE_INLINE_IN_GCC std::coroutine_handle<> await_suspend(
       std::coroutine_handle<Promise> awaiting) {
@@ -89,7 +88,7 @@ concept single_operation =
 /// The awaitable of with_timeout() for a single operation. The operation's wait reports a stop as a
 /// value, so that only the coroutine throws.
 template <single_operation Operation>
-class [[nodiscard]] limited_operation final : deadline_stop {
+class [[nodiscard]] limited_operation final : public suspends_always, deadline_stop {
  public:
   using value_type = task_result_t<Operation>;
 
@@ -98,8 +97,6 @@ class [[nodiscard]] limited_operation final : deadline_stop {
   /// For functions that take or return a task.
   operator task<value_type>() && { return as_task(std::move(*this)); }
 
-  static constexpr bool executor_affine = true;
-  static constexpr bool await_ready() noexcept { return false; }
   template <has_context Promise>
   GYRE_INLINE_IN_GCC std::coroutine_handle<> await_suspend(
       std::coroutine_handle<Promise> awaiting) {

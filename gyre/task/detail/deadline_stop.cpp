@@ -24,9 +24,7 @@ std::coroutine_handle<> deadline_stop::begin() noexcept {
 }
 
 std::coroutine_handle<> deadline_stop::start() noexcept {
-  task_context& shared = context();
-  outer_stop_ = std::exchange(shared.stop, source_.emplace(shared.stop).get_token());
-  outer_cancellations_ = shared.cancellations;
+  replaced_stop_.emplace(context(), source_.emplace(context().stop).get_token());
   works_ = true;
   const bool at_once = limit_ <= std::chrono::nanoseconds{0};
   timers_->start_timer(*this, at_once ? steady_time::min() : later(timers_->now(), limit_));
@@ -34,17 +32,10 @@ std::coroutine_handle<> deadline_stop::start() noexcept {
   return finish_work() ? awaiting_ : std::noop_coroutine();
 }
 
-void deadline_stop::restore_stop() noexcept {
-  task_context& shared = context();
-  shared.stop = outer_stop_;
-  // Counted since were cancellations by the inner token only.
-  if (!outer_stop_.stop_requested()) shared.cancellations = outer_cancellations_;
-}
-
 // The work has ended, on any thread. True if the coroutine is to be resumed here; if not, this may
 // be gone.
 bool deadline_stop::finish_work() noexcept {
-  restore_stop();
+  replaced_stop_.reset();
   context().where = home_;
 #if GYRE_ASYNC_BACKTRACE
   context().innermost = promise_;  // the work took the stand-in for the coroutine
@@ -78,16 +69,10 @@ void deadline_stop::run(operation& posted) {
   if (self.cancel_timer()) resume(self.awaiting_);
 }
 
-// gyre::detail::resume() would start another trampoline, where one that resumed this takes the
-// coroutine's transfers.
 GYRE_MAKES_TAIL_CALLS void deadline_stop::resume_frame(void* resumed) {
   deadline_stop& self = stand_in<deadline_stop>::owner(resumed);
   if (!self.finish_work()) return;
-  if (!may_resume(self.awaiting_)) [[unlikely]]
-    return;
-  using function = void (*)(void*);
-  void* const coroutine = self.awaiting_.address();
-  GYRE_TAIL_CALL return (*static_cast<function*>(coroutine))(coroutine);
+  GYRE_TAIL_CALL return continue_with(self.awaiting_.address());
 }
 
 void deadline_stop::destroy_frame(void* destroyed) noexcept {
@@ -95,7 +80,7 @@ void deadline_stop::destroy_frame(void* destroyed) noexcept {
 }
 
 void deadline_stop::abandon() noexcept {
-  restore_stop();
+  replaced_stop_.reset();
   timers_->cancel_timer(*this);
 }
 

@@ -7,6 +7,7 @@
 #include <gyre/base/timer_operation.hpp>
 #include <gyre/task/context.hpp>
 #include <gyre/task/detail/stand_in.hpp>
+#include <gyre/task/detail/this_context.hpp>
 #include <gyre/task/detail/transfer.hpp>
 #include <gyre/task/executor.hpp>
 #include <gyre/task/stop_token.hpp>
@@ -99,7 +100,6 @@ class deadline_stop : operation, timer_operation {
   std::coroutine_handle<> start() noexcept;
   bool finish_work() noexcept;
   bool cancel_timer() noexcept;
-  void restore_stop() noexcept;
   void abandon() noexcept;
   [[noreturn, gnu::cold]] static void throw_no_timers();
   static void run(operation& posted);
@@ -116,9 +116,8 @@ class deadline_stop : operation, timer_operation {
   executor* home_ = nullptr;
   timer_service* timers_ = nullptr;
   std::optional<linked_stop_source> source_;
-  inplace_stop_token outer_stop_;
-  std::uint32_t outer_cancellations_ = 0;
-  bool works_ = false;  // the work runs, or was destroyed while it ran
+  std::optional<stopped_by> replaced_stop_;  // until the work has ended
+  bool works_ = false;                       // the work runs, or was destroyed while it ran
   bool has_worked_ = false;
   bool was_first_ = false;
   atomic<state> state_{state::started};

@@ -5,18 +5,12 @@
 
 namespace gyre::detail {
 
-// gyre::detail::resume() would start another trampoline, where one that resumed this takes the
-// coroutine's transfers.
 GYRE_MAKES_TAIL_CALLS void executor_return::resume_frame(void* resumed) {
   executor_return& self = frame::owner(resumed);
   executor& home = *self.frame_.context().where;
   if (!home.running_here()) return home.post(self);
   self.is_back();
-  if (!may_resume(self.waiting_)) [[unlikely]]
-    return;
-  using function = void (*)(void*);
-  void* const coroutine = self.waiting_.address();
-  GYRE_TAIL_CALL return (*static_cast<function*>(coroutine))(coroutine);
+  GYRE_TAIL_CALL return continue_with(self.waiting_.address());
 }
 
 void executor_return::destroy_frame(void* destroyed) noexcept {

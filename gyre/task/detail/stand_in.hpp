@@ -4,6 +4,7 @@
 #pragma once
 
 #include <gyre/task/context.hpp>
+#include <gyre/task/detail/transfer.hpp>
 
 #include <concepts>
 #include <coroutine>
@@ -20,6 +21,16 @@
 #endif
 
 namespace gyre::detail {
+
+/// The last call of a stand-in's resumption: resumes the coroutine with this frame, as
+/// gyre::detail::resume() does; but that would start another trampoline, where one that resumed the
+/// stand-in takes the coroutine's transfers.
+GYRE_MAKES_TAIL_CALLS inline void continue_with(void* frame) {
+  if (!may_resume(std::coroutine_handle<>::from_address(frame))) [[unlikely]]
+    return;
+  using function = void (*)(void* frame);
+  GYRE_TAIL_CALL return (*static_cast<function*>(frame))(frame);
+}
 
 /// Laid out as a coroutine frame of both compilers: the functions that resume and destroy it, then
 /// the promise; as libstdc++ makes std::noop_coroutine().
