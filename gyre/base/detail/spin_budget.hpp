@@ -22,9 +22,11 @@ class spin_budget {
   }
   /// None was found.
   void wasted() noexcept {
-    const bool was_retry = wasted_ != 0 && wasted_ % retry == 0;
-    ++wasted_;
-    looks_ = wasted_ % retry == 0 ? most : was_retry ? least : std::max(least, looks_ / 2);
+    if (++wasted_ % retry == 0) {
+      looks_ = most;
+    } else {
+      looks_ = wasted_ > retry ? least : std::max(least, looks_ / 2);
+    }
   }
 
  private:
