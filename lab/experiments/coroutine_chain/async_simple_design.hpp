@@ -8,7 +8,6 @@
 
 #include <coroutine>
 #include <functional>
-#include <semaphore>
 #include <utility>
 #include <vector>
 
@@ -58,76 +57,46 @@ struct async_simple_design {
       executor* executor_ = nullptr;
     };
 
-    task(task&& from) noexcept : frame_(std::exchange(from.frame_, nullptr)) {}
-    task& operator=(task&&) = delete;
-    ~task() {
-      if (frame_) frame_.destroy();
-    }
-
     awaiter await_with(executor* inherited) && {
       frame_.promise().executor_ = inherited;
-      return awaiter(std::exchange(frame_, nullptr));
+      return awaiter(std::move(frame_));
     }
-    awaiter operator co_await() && { return awaiter(std::exchange(frame_, nullptr)); }
+    awaiter operator co_await() && { return awaiter(std::move(frame_)); }
 
    private:
     using handle = std::coroutine_handle<promise_type>;
 
     class awaiter {
      public:
-      explicit awaiter(handle awaited) : awaited_(awaited) {}
-      awaiter(awaiter&& from) noexcept : awaited_(std::exchange(from.awaited_, nullptr)) {}
-      awaiter& operator=(awaiter&&) = delete;
-      ~awaiter() {
-        if (awaited_) awaited_.destroy();
-      }
+      explicit awaiter(owned_frame<promise_type> awaited) : awaited_(std::move(awaited)) {}
 
       bool await_ready() const noexcept { return false; }
       std::coroutine_handle<> await_suspend(std::coroutine_handle<> caller) noexcept {
         awaited_.promise().continuation_ = caller;
-        return awaited_;
+        return awaited_.handle();
       }
       T await_resume() {
         T value = awaited_.promise().take();
-        std::exchange(awaited_, nullptr).destroy();
+        awaited_.destroy();
         return value;
       }
 
      private:
-      handle awaited_;
+      owned_frame<promise_type> awaited_;
     };
 
     explicit task(handle frame) : frame_(frame) {}
 
-    handle frame_;
+    owned_frame<promise_type> frame_;
   };
 
   template <class T>
   T wait(task<T> awaited) {
-    outcome<T> result;
-    std::binary_semaphore ended{0};
-    run(std::move(awaited), result, ended);
-    ended.acquire();
-    return result.take();
+    return wait_for(std::move(awaited));
   }
-
   template <class T>
   static auto when_all(std::vector<task<T>> tasks) {
-    const auto start = [](task<T> each, outcome<T>& result, countdown& left) {
-      run_one(std::move(each), result, left);
-    };
-    return all_of<task<T>, T, decltype(start)>(std::move(tasks), start);
-  }
-
- private:
-  template <class T>
-  static detached run(task<T> awaited, outcome<T>& result, std::binary_semaphore& ended) {
-    try {
-      result.return_value(co_await std::move(awaited));
-    } catch (...) {
-      result.unhandled_exception();
-    }
-    ended.release();
+    return all_at_once(std::move(tasks));
   }
 };
 

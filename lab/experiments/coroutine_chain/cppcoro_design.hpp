@@ -6,7 +6,6 @@
 #include <lab/experiments/coroutine_chain/design_parts.hpp>
 
 #include <coroutine>
-#include <semaphore>
 #include <utility>
 #include <vector>
 
@@ -36,12 +35,6 @@ struct cppcoro_design {
       std::coroutine_handle<> continuation_;
     };
 
-    task(task&& from) noexcept : frame_(std::exchange(from.frame_, nullptr)) {}
-    task& operator=(task&&) = delete;
-    ~task() {
-      if (frame_) frame_.destroy();
-    }
-
     auto operator co_await() && noexcept {
       struct awaiter {
         handle awaited;
@@ -53,7 +46,7 @@ struct cppcoro_design {
         }
         T await_resume() { return awaited.promise().take(); }
       };
-      return awaiter{frame_};
+      return awaiter{frame_.handle()};
     }
 
    private:
@@ -61,35 +54,16 @@ struct cppcoro_design {
 
     explicit task(handle frame) : frame_(frame) {}
 
-    handle frame_;
+    owned_frame<promise_type> frame_;
   };
 
   template <class T>
   T wait(task<T> awaited) {
-    outcome<T> result;
-    std::binary_semaphore ended{0};
-    run(std::move(awaited), result, ended);
-    ended.acquire();
-    return result.take();
+    return wait_for(std::move(awaited));
   }
-
   template <class T>
   static auto when_all(std::vector<task<T>> tasks) {
-    const auto start = [](task<T> each, outcome<T>& result, countdown& left) {
-      run_one(std::move(each), result, left);
-    };
-    return all_of<task<T>, T, decltype(start)>(std::move(tasks), start);
-  }
-
- private:
-  template <class T>
-  static detached run(task<T> awaited, outcome<T>& result, std::binary_semaphore& ended) {
-    try {
-      result.return_value(co_await std::move(awaited));
-    } catch (...) {
-      result.unhandled_exception();
-    }
-    ended.release();
+    return all_at_once(std::move(tasks));
   }
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The parts that the coroutine designs share: the result in a promise, the awaiting of several
-// tasks, a coroutine that starts one of them.
+// The parts that the coroutine designs share: the result in a promise, the owner of a frame, the
+// waiting for one task or several.
 #pragma once
 
 #include <atomic>
@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <exception>
 #include <memory>
+#include <semaphore>
 #include <utility>
 #include <vector>
 
@@ -50,6 +51,25 @@ class outcome {
     std::exception_ptr exception_;
   };
   kind holds_ = kind::nothing;
+};
+
+/// The owner of a coroutine's frame.
+template <class Promise>
+class owned_frame {
+ public:
+  explicit owned_frame(std::coroutine_handle<Promise> frame) noexcept : frame_(frame) {}
+  owned_frame(owned_frame&& from) noexcept : frame_(std::exchange(from.frame_, nullptr)) {}
+  owned_frame& operator=(owned_frame&&) = delete;
+  ~owned_frame() {
+    if (frame_) frame_.destroy();
+  }
+
+  std::coroutine_handle<Promise> handle() const noexcept { return frame_; }
+  Promise& promise() const noexcept { return frame_.promise(); }
+  void destroy() { std::exchange(frame_, nullptr).destroy(); }
+
+ private:
+  std::coroutine_handle<Promise> frame_;
 };
 
 /// A coroutine that runs at once and frees its own frame.
@@ -126,15 +146,34 @@ class all_of {
   Start start_;
 };
 
-/// Awaits one of several tasks.
-template <class Task, class T>
-detached run_one(Task task, outcome<T>& result, countdown& left) {
+/// Awaits a task, keeps its result, then calls `at_end`.
+template <class Awaitable, class T, class AtEnd>
+detached run(Awaitable task, outcome<T>& result, AtEnd at_end) {
   try {
     result.return_value(co_await std::move(task));
   } catch (...) {
     result.unhandled_exception();
   }
-  left.arrive_and_resume();
+  at_end();
+}
+
+/// Waits for a task that may end on any thread.
+template <template <class> class Task, class T>
+T wait_for(Task<T> awaited) {
+  outcome<T> result;
+  std::binary_semaphore ended{0};
+  run(std::move(awaited), result, [&] { ended.release(); });
+  ended.acquire();
+  return result.take();
+}
+
+/// Awaits all tasks, each of which runs by itself.
+template <template <class> class Task, class T>
+auto all_at_once(std::vector<Task<T>> tasks) {
+  const auto start = [](Task<T> each, outcome<T>& result, countdown& left) {
+    run(std::move(each), result, [&left] { left.arrive_and_resume(); });
+  };
+  return all_of<Task<T>, T, decltype(start)>(std::move(tasks), start);
 }
 
 }  // namespace lab::coroutine_chain

@@ -118,15 +118,9 @@ struct folly_design {
       surroundings inherited_;
     };
 
-    task(task&& from) noexcept : frame_(std::exchange(from.frame_, nullptr)) {}
-    task& operator=(task&&) = delete;
-    ~task() {
-      if (frame_) frame_.destroy();
-    }
-
     awaiter await_in(const surroundings& inherited, stack_frame* caller) && {
       frame_.promise().inherited_ = inherited;
-      return awaiter(std::exchange(frame_, nullptr), caller);
+      return awaiter(std::move(frame_), caller);
     }
 
    private:
@@ -134,13 +128,8 @@ struct folly_design {
 
     class awaiter {
      public:
-      awaiter(handle awaited, stack_frame* caller) : awaited_(awaited), caller_(caller) {}
-      awaiter(awaiter&& from) noexcept
-          : awaited_(std::exchange(from.awaited_, nullptr)), caller_(from.caller_) {}
-      awaiter& operator=(awaiter&&) = delete;
-      ~awaiter() {
-        if (awaited_) awaited_.destroy();
-      }
+      awaiter(owned_frame<promise_type> awaited, stack_frame* caller)
+          : awaited_(std::move(awaited)), caller_(caller) {}
 
       bool await_ready() const noexcept { return false; }
       // Not inlined: the return address is the caller's place.
@@ -148,22 +137,22 @@ struct folly_design {
           std::coroutine_handle<> caller) noexcept {
         awaited_.promise().continuation_ = caller;
         awaited_.promise().entry_.push(caller_, __builtin_return_address(0));
-        return awaited_;
+        return awaited_.handle();
       }
       T await_resume() {
         T value = awaited_.promise().take();
-        std::exchange(awaited_, nullptr).destroy();
+        awaited_.destroy();
         return value;
       }
 
      private:
-      handle awaited_;
+      owned_frame<promise_type> awaited_;
       stack_frame* caller_;
     };
 
     explicit task(handle frame) : frame_(frame) {}
 
-    handle frame_;
+    owned_frame<promise_type> frame_;
   };
 
   template <class T>
@@ -171,7 +160,9 @@ struct folly_design {
     outcome<T> result;
     bool ended = false;
     executor here;
-    here.add([&] { run(std::move(awaited), {&here, {}}, result, ended); });
+    here.add([&] {
+      run(std::move(awaited).await_in({&here, {}}, nullptr), result, [&] { ended = true; });
+    });
     here.drive(ended);
     return result.take();
   }
@@ -181,31 +172,10 @@ struct folly_design {
   static auto when_all(std::vector<task<T>> tasks) {
     const auto start = [source = std::stop_source()](task<T> each, outcome<T>& result,
                                                      countdown& left) {
-      run_cancellable(std::move(each), {nullptr, source.get_token()}, result, left);
+      run(std::move(each).await_in({nullptr, source.get_token()}, nullptr), result,
+          [&left] { left.arrive_and_resume(); });
     };
     return all_of<task<T>, T, decltype(start)>(std::move(tasks), start);
-  }
-
- private:
-  template <class T>
-  static detached run(task<T> awaited, surroundings inherited, outcome<T>& result, bool& ended) {
-    try {
-      result.return_value(co_await std::move(awaited).await_in(inherited, nullptr));
-    } catch (...) {
-      result.unhandled_exception();
-    }
-    ended = true;
-  }
-
-  template <class T>
-  static detached run_cancellable(task<T> awaited, surroundings inherited, outcome<T>& result,
-                                  countdown& left) {
-    try {
-      result.return_value(co_await std::move(awaited).await_in(inherited, nullptr));
-    } catch (...) {
-      result.unhandled_exception();
-    }
-    left.arrive_and_resume();
   }
 };
 
