@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The loop of libuv's contenders, which other threads can notify and stop.
+// The loops of libuv's contenders: one by itself, and one that other threads can notify and stop.
 #pragma once
 
 #include <uv.h>
@@ -10,31 +10,45 @@
 
 namespace lab {
 
+/// A loop that closes its handles at its end. Lifetime: they must outlive it.
+class owned_libuv_loop {
+ public:
+  owned_libuv_loop() { check(uv_loop_init(&loop_)); }
+  owned_libuv_loop(const owned_libuv_loop&) = delete;
+  owned_libuv_loop& operator=(const owned_libuv_loop&) = delete;
+  ~owned_libuv_loop() {
+    uv_walk(&loop_, [](uv_handle_t* handle, void*) { uv_close(handle, nullptr); }, nullptr);
+    uv_run(&loop_, UV_RUN_DEFAULT);
+    uv_loop_close(&loop_);
+  }
+
+  uv_loop_t* get() { return &loop_; }
+  void run() { uv_run(&loop_, UV_RUN_DEFAULT); }
+
+  /// Throws std::system_error for a status below 0.
+  static void check(int status) {
+    if (status < 0) throw std::system_error(-status, std::generic_category(), "libuv");
+  }
+
+ private:
+  uv_loop_t loop_{};
+};
+
 /// Calls `on_notify` on the loop's thread after notify(); one call may serve several notifications.
 /// Thread-safety: one thread makes and destroys the object, while no other thread runs the loop.
 class libuv_loop {
  public:
   explicit libuv_loop(std::function<void()> on_notify) : on_notify_(std::move(on_notify)) {
-    check(uv_loop_init(&loop_));
-    check(uv_async_init(&loop_, &notified_, [](uv_async_t* handle) {
+    owned_libuv_loop::check(uv_async_init(loop_.get(), &notified_, [](uv_async_t* handle) {
       static_cast<libuv_loop*>(handle->data)->on_notify_();
     }));
-    check(uv_async_init(&loop_, &stopped_, [](uv_async_t* handle) { uv_stop(handle->loop); }));
+    owned_libuv_loop::check(
+        uv_async_init(loop_.get(), &stopped_, [](uv_async_t* handle) { uv_stop(handle->loop); }));
     notified_.data = this;
   }
 
-  libuv_loop(const libuv_loop&) = delete;
-  libuv_loop& operator=(const libuv_loop&) = delete;
-
-  ~libuv_loop() {
-    uv_close(reinterpret_cast<uv_handle_t*>(&notified_), nullptr);
-    uv_close(reinterpret_cast<uv_handle_t*>(&stopped_), nullptr);
-    uv_run(&loop_, UV_RUN_DEFAULT);
-    uv_loop_close(&loop_);
-  }
-
   /// Runs until stop().
-  void run() { uv_run(&loop_, UV_RUN_DEFAULT); }
+  void run() { loop_.run(); }
 
   /// Thread-safety: any thread.
   void stop() { uv_async_send(&stopped_); }
@@ -44,14 +58,10 @@ class libuv_loop {
   void notify() { uv_async_send(&notified_); }
 
  private:
-  static void check(int status) {
-    if (status < 0) throw std::system_error(-status, std::generic_category(), "libuv");
-  }
-
   std::function<void()> on_notify_;
-  uv_loop_t loop_;
   uv_async_t notified_;
   uv_async_t stopped_;
+  owned_libuv_loop loop_;
 };
 
 }  // namespace lab

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // libuv: a uv_poll_t, which is cheaper here than a stream, and a uv_timer_t per end.
 #include <lab/experiments/timeout/workload.hpp>
+#include <lab/harness/libuv_loop.hpp>
 
 #include <uv.h>
 
@@ -9,24 +10,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
-#include <system_error>
 
 namespace {
 
 class libuv_loop {
  public:
   explicit libuv_loop(lab::timeout::readers& ends) {
-    if (const int status = uv_loop_init(&loop_); status < 0) {
-      throw std::system_error(-status, std::generic_category(), "uv_loop_init");
-    }
-    for (lab::timeout::reader& each : ends) ends_.emplace_back(loop_, each);
-  }
-  libuv_loop(const libuv_loop&) = delete;
-  libuv_loop& operator=(const libuv_loop&) = delete;
-  ~libuv_loop() {
-    uv_walk(&loop_, [](uv_handle_t* handle, void*) { uv_close(handle, nullptr); }, nullptr);
-    uv_run(&loop_, UV_RUN_DEFAULT);
-    uv_loop_close(&loop_);
+    for (lab::timeout::reader& each : ends) ends_.emplace_back(*loop_.get(), each);
   }
 
   void run() {
@@ -34,7 +24,7 @@ class libuv_loop {
       uv_poll_start(&each.poll, UV_READABLE, &end::on_readable);
       each.next();
     }
-    uv_run(&loop_, UV_RUN_DEFAULT);
+    loop_.run();
   }
 
  private:
@@ -72,8 +62,8 @@ class libuv_loop {
     uv_timer_t limit{};
   };
 
-  uv_loop_t loop_{};
   std::deque<end> ends_;
+  lab::owned_libuv_loop loop_;
 };
 
 }  // namespace

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // libuv: an array of uv_timer_t. Its time is in milliseconds, so delays are rounded up.
 #include <lab/experiments/timers/workload.hpp>
+#include <lab/harness/libuv_loop.hpp>
 
 #include <uv.h>
 
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <system_error>
 #include <type_traits>
 #include <vector>
 
@@ -19,21 +19,9 @@ class libuv_loop {
 
   libuv_loop(std::uint32_t timers, lab::timers::timer_results& done)
       : done_(done), timers_(timers) {
-    if (const int status = uv_loop_init(&loop_); status < 0) {
-      throw std::system_error(-status, std::generic_category(), "uv_loop_init");
-    }
-    loop_.data = this;
-    uv_idle_init(&loop_, &begin_);
-    for (timer& each : timers_) uv_timer_init(&loop_, &each.handle);
-  }
-
-  libuv_loop(const libuv_loop&) = delete;
-  libuv_loop& operator=(const libuv_loop&) = delete;
-
-  ~libuv_loop() {
-    uv_walk(&loop_, [](uv_handle_t* handle, void*) { uv_close(handle, nullptr); }, nullptr);
-    uv_run(&loop_, UV_RUN_DEFAULT);
-    uv_loop_close(&loop_);
+    loop_.get()->data = this;
+    uv_idle_init(loop_.get(), &begin_);
+    for (timer& each : timers_) uv_timer_init(loop_.get(), &each.handle);
   }
 
   template <class Begin>
@@ -43,7 +31,7 @@ class libuv_loop {
       uv_idle_stop(handle);
       (*static_cast<Begin*>(handle->data))();
     });
-    uv_run(&loop_, UV_RUN_DEFAULT);
+    loop_.run();
   }
 
   lab::timers::entry& at(std::uint32_t index) { return timers_[index].entry; }
@@ -74,9 +62,9 @@ class libuv_loop {
   }
 
   lab::timers::timer_results& done_;
-  uv_loop_t loop_;
   uv_idle_t begin_;
   std::vector<timer> timers_;
+  lab::owned_libuv_loop loop_;
 };
 
 }  // namespace
