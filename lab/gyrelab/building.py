@@ -224,9 +224,7 @@ def _processors() -> int:
 
 
 def _expected_seconds(step: str, seconds: Mapping[str, float]) -> float:
-    if not step.startswith("Building"):
-        return LINK_SECONDS
-    if "/built_as/" in step:
+    if not step.startswith("Building") or "/built_as/" in step:
         return LINK_SECONDS
     experiment = re.search(r" lab/experiments/(\w+)/", step)
     return seconds.get(experiment.group(1), COMPILE_SECONDS) if experiment else COMPILE_SECONDS

@@ -6,10 +6,9 @@ from collections import Counter
 from html import escape
 from pathlib import Path
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from gyrelab import cells, flame
+from gyrelab import cells, flame, pages
 from gyrelab.explain import Explanation
 from gyrelab.figures import figure
 from gyrelab.stacks import brief
@@ -79,14 +78,8 @@ def write(found: Explanation, report: Path) -> Path:
     """Writes the page into the report's folder, and links it in the report if that exists."""
     values = "-".join(f"{name}-{value}" for name, value in found.cell.items())
     path = report.parent / f"explain-{found.experiment.name}-{found.contender.name}-{values}.html"
-    environment = Environment(
-        loader=PackageLoader("gyrelab"),
-        undefined=StrictUndefined,
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    page = environment.get_template("explain.html.j2").render(
+    template = pages.environment().get_template("explain.html.j2")
+    page = template.render(
         found=found,
         cell=cells.key(found.cell),
         facts=facts(found),

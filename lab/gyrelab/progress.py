@@ -65,15 +65,7 @@ class ProgressView:
 
     def compiling(self, part: Part, done: int, steps: int, seconds_left: float | None) -> None:
         """Watcher."""
-        where = f"{part.experiment.name} compiling"
-        if self._task is not None:
-            self._bar.update(
-                self._task,
-                description=where,
-                left=clock(seconds_left),
-                now=f"step {done} of {steps}",
-            )
-        self._print_line(where, seconds_left)
+        self._show(f"{part.experiment.name} compiling", f"step {done} of {steps}", seconds_left)
 
     def before(self, run: PlannedRun, seconds_left: float | None) -> None:
         """Watcher."""
@@ -81,16 +73,10 @@ class ProgressView:
         name = f"round {run.round}/{part.rounds}" if run.round > 0 else "warm-up"
         if run.round > part.rounds:
             name = "further rounds"
-        where = f"{part.experiment.name} {name}"
-        if self._task is not None:
-            values = " ".join(str(value) for value in run.cell.values())
-            self._bar.update(
-                self._task,
-                description=where,
-                left=clock(seconds_left),
-                now=f"{run.contestant.name} {values}",
-            )
-        self._print_line(where, seconds_left)
+        values = " ".join(str(value) for value in run.cell.values())
+        self._show(
+            f"{part.experiment.name} {name}", f"{run.contestant.name} {values}", seconds_left
+        )
 
     def after(self, run: PlannedRun, outcome: Outcome) -> None:
         """Watcher."""
@@ -101,8 +87,11 @@ class ProgressView:
         elif outcome.status != "ok":
             self._print("[red]✗[/]", run, f"{outcome.status}: {outcome.reason}")
 
-    def _print_line(self, where: str, seconds_left: float | None) -> None:
-        """Prints a line, instead of the bar, when the measurement comes to another place."""
+    def _show(self, where: str, now: str, seconds_left: float | None) -> None:
+        """Updates the bar; without a terminal prints a line when the measurement comes to another
+        place."""
+        if self._task is not None:
+            self._bar.update(self._task, description=where, left=clock(seconds_left), now=now)
         if not self._console.is_terminal and self._last_line != where:
             self._last_line = where
             left = "" if seconds_left is None else f", {clock(seconds_left)} left"

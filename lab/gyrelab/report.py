@@ -7,10 +7,9 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from gyrelab import charts, claims, explained, sections, summary
+from gyrelab import charts, claims, explained, pages, sections, summary
 from gyrelab.figures import figure, quality, spoken, times
 from gyrelab.results import Results
 
@@ -22,13 +21,7 @@ def write(chosen: dict[str, Results], out: Path) -> Path:
     for section in shown:
         for name, chart in section.exports():
             charts.export(chart, out.parent / "charts" / name)
-    environment = Environment(
-        loader=PackageLoader("gyrelab"),
-        undefined=StrictUndefined,
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    environment = pages.environment()
     environment.filters["log"] = math.log
     environment.globals.update(
         times=times, figure=figure, spoken=spoken, quality=quality, infinity=math.inf
