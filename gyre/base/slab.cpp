@@ -21,15 +21,25 @@ using detail::slab_heap;
 // no check.
 constinit detail::never_destroyed<slab_heap> no_heap;
 
-[[gnu::tls_model("initial-exec")]] constinit thread_local slab_heap* this_heap = &no_heap.object;
+}  // namespace
+
+constinit thread_local detail::block_cache* detail::blocks_here = &no_heap.object;
+
+namespace {
+
+slab_heap& this_heap() noexcept { return static_cast<slab_heap&>(*detail::blocks_here); }
+bool has_heap() noexcept { return detail::blocks_here != &no_heap.object; }
+
 [[gnu::tls_model("initial-exec")]] constinit thread_local bool thread_has_ended = false;
 
 // Gives the heap up when the thread's thread-locals are destroyed.
 struct heap_lease {
-  explicit heap_lease(slab_heap& heap) noexcept { this_heap = &heap; }
+  explicit heap_lease(slab_heap& heap) noexcept { detail::blocks_here = &heap; }
   ~heap_lease() {
     thread_has_ended = true;
-    std::exchange(this_heap, &no_heap.object)->abandon();
+    slab_heap& heap = this_heap();
+    detail::blocks_here = &no_heap.object;
+    heap.abandon();
   }
 };
 
@@ -46,11 +56,11 @@ free_block* allocate_on_ended_thread(std::size_t size_class) {
 }
 
 [[gnu::noinline, gnu::cold]] free_block* allocate_slowly(std::size_t size_class) {
-  if (this_heap == &no_heap.object) {
+  if (!has_heap()) {
     if (thread_has_ended) return allocate_on_ended_thread(size_class);
     static thread_local heap_lease lease{slab_heap::claim_any()};
   }
-  return this_heap->allocate(size_class);
+  return this_heap().allocate(size_class);
 }
 
 // In builds with AddressSanitizer reports memory that is freed twice.
@@ -59,7 +69,7 @@ void check_in_use([[maybe_unused]] void* memory) noexcept {
 }
 
 free_block* take_block(std::size_t size_class) {
-  free_block* block = this_heap->try_allocate(size_class);
+  free_block* block = this_heap().try_allocate(size_class);
   if (block == nullptr) [[unlikely]]
     block = allocate_slowly(size_class);
   return block;
@@ -70,7 +80,7 @@ void return_block(void* memory) noexcept {
   slab& from = slab::of(memory);
   auto* block = static_cast<free_block*>(memory);
   slab_heap& owner = from.owner();
-  if (&owner == this_heap) [[likely]] {
+  if (&owner == &this_heap()) [[likely]] {
     owner.deallocate(from, block);
   } else {
     owner.give_back(block);
@@ -99,9 +109,11 @@ void slab_deallocate(void* memory, std::size_t bytes) noexcept {
 }
 
 void* detail::slab_allocate_class(std::size_t size_class) {
-  free_block* block = this_heap->cache().pop(size_class);
-  if (block == nullptr) [[unlikely]]
+  free_block* block = blocks_here->pop(size_class);
+  if (block == nullptr) [[unlikely]] {
     block = take_block(size_class);
+    this_heap().fill_cache(size_class);
+  }
   detail::unpoison(block, detail::slab_class_bytes[size_class]);
   return block;
 }
@@ -109,11 +121,13 @@ void* detail::slab_allocate_class(std::size_t size_class) {
 void detail::slab_deallocate_class(void* memory, std::size_t size_class) noexcept {
   check_in_use(memory);
   assert(slab::of(memory).size_class() == size_class && "freed with another size than allocated");
-  if (this_heap->cache().push(static_cast<free_block*>(memory), size_class)) [[likely]] {
-    detail::poison(memory, detail::slab_class_bytes[size_class]);
-  } else {
-    return_block(memory);
+  auto* const block = static_cast<free_block*>(memory);
+  if (!blocks_here->push(block, size_class)) [[unlikely]] {
+    if (!has_heap()) return return_block(memory);
+    this_heap().halve_cache(size_class);
+    blocks_here->push(block, size_class);
   }
+  detail::poison(memory, detail::slab_class_bytes[size_class]);
 }
 
 void detail::slab_deallocate_frame(void* memory) noexcept {
@@ -121,7 +135,7 @@ void detail::slab_deallocate_frame(void* memory) noexcept {
 }
 
 void slab_trim() noexcept {
-  if (this_heap != &no_heap.object) this_heap->trim();
+  if (has_heap()) this_heap().trim();
 }
 
 slab_stats read_slab_stats() noexcept {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Tests of the per-thread slab: the reuse of blocks, and bounds on the memory that it keeps.
+#include <gyre/base/detail/block_cache.hpp>
 #include <gyre/base/detail/slab_class.hpp>
 #include <gyre/base/detail/slab_heap.hpp>
 #include <gyre/base/detail/slab_object.hpp>
@@ -402,6 +403,76 @@ TEST(SlabClass, BlocksFreedByAnotherThreadComeHomeWhenItEnds) {
       gyre::detail::slab_deallocate_class(blocks[i], size_class);
     }
   }).join();
+  gyre::slab_trim();
+  EXPECT_EQ(gyre::read_slab_stats().blocks_in_use, before);
+}
+
+TEST(SlabClass, AFullStackGivesHalfOfItsBlocksHome) {
+  gyre::slab_trim();
+  const std::size_t size_class = gyre::detail::slab_class_of(4096);
+  std::vector<void*> blocks;
+  for (int i = 0; i < 9; ++i) blocks.push_back(gyre::detail::slab_allocate_class(size_class));
+  gyre::slab_trim();
+  for (int i = 0; i < 8; ++i) gyre::detail::slab_deallocate_class(blocks[i], size_class);
+  EXPECT_EQ(gyre::read_slab_stats().bytes_parked, 8U * 4096);
+  gyre::detail::slab_deallocate_class(blocks[8], size_class);
+  EXPECT_EQ(gyre::read_slab_stats().bytes_parked, 5U * 4096);
+  for (int i = 8; i > 3; --i) {
+    EXPECT_EQ(gyre::detail::slab_allocate_class(size_class), blocks[i]);
+  }
+  for (int i = 4; i < 9; ++i) gyre::detail::slab_deallocate_class(blocks[i], size_class);
+}
+
+// As coroutines do, which look into the thread's stack themselves.
+std::vector<void*> allocate_frames(std::size_t count, std::size_t bytes) {
+  std::vector<void*> frames(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    frames[i] = gyre::detail::allocate_frame(gyre::detail::slab_class_of(bytes));
+    std::memset(frames[i], static_cast<int>(i % 256), bytes);
+  }
+  return frames;
+}
+
+void deallocate_frames(const std::vector<void*>& frames) {
+  for (void* frame : frames) gyre::detail::deallocate_frame(frame);
+}
+
+TEST(SlabFrame, FramesAreDisjointHoweverTheyCome) {
+  constexpr std::size_t bytes = 80;
+  for (int round = 0; round < 3; ++round) {
+    const std::vector<void*> frames = allocate_frames(1000, bytes);
+    for (std::size_t i = 0; i < frames.size(); ++i) {
+      const auto* const frame = static_cast<const unsigned char*>(frames[i]);
+      EXPECT_EQ(std::count(frame, frame + bytes, i % 256), static_cast<std::ptrdiff_t>(bytes));
+    }
+    deallocate_frames(frames);
+  }
+}
+
+TEST(SlabFrame, MayBeFreedByAThreadThatNeverAllocated) {
+  gyre::slab_trim();
+  const std::size_t before = gyre::read_slab_stats().blocks_in_use;
+  const std::vector<void*> frames = allocate_frames(1000, 100);
+  on_another_thread([&] { deallocate_frames(frames); });
+  gyre::slab_trim();
+  EXPECT_EQ(gyre::read_slab_stats().blocks_in_use, before);
+}
+
+struct late_frames {
+  ~late_frames() {
+    deallocate_frames(frames);
+    deallocate_frames(allocate_frames(10, 100));
+  }
+  std::vector<void*> frames;
+};
+
+TEST(SlabFrame, MayComeAndGoWhileThreadLocalsAreDestroyed) {
+  gyre::slab_trim();
+  const std::size_t before = gyre::read_slab_stats().blocks_in_use;
+  on_another_thread([] {
+    thread_local late_frames late;  // constructed before the thread's slab, so destroyed after it
+    late.frames = allocate_frames(1000, 100);
+  });
   gyre::slab_trim();
   EXPECT_EQ(gyre::read_slab_stats().blocks_in_use, before);
 }

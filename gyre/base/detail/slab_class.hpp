@@ -41,11 +41,12 @@ inline std::size_t slab_class_of(std::size_t bytes) noexcept {
 }
 
 /// As slab_allocate(), for blocks of a class that come and go in quick succession, such as
-/// coroutine frames: they pass through a small stack of the thread before the slabs.
+/// coroutine frames: they pass through a small stack of the thread, filled and emptied by halves,
+/// before the slabs.
 [[nodiscard]] void* slab_allocate_class(std::size_t size_class);
 
 /// As slab_deallocate(), for such a block; not null. The calling thread keeps some for its next
-/// allocations (of each class at most 64 and 32 KiB, but at least four), also blocks of other
+/// allocations (of each class at most 128 and 32 KiB, but at least four), also blocks of other
 /// threads; the rest goes home.
 void slab_deallocate_class(void* memory, std::size_t size_class) noexcept;
 

@@ -45,7 +45,7 @@ namespace detail {
 slab& slab::map(slab_heap& owner) {
   std::byte* memory = map_aligned(bytes);
   add_leak_root(memory, bytes);
-  return *::new (head_of(reinterpret_cast<std::uintptr_t>(memory))) slab{owner};
+  return *::new (at(reinterpret_cast<std::uintptr_t>(memory))) slab{owner};
 }
 
 void slab::unmap(slab& empty) noexcept {
@@ -57,7 +57,7 @@ void slab::unmap(slab& empty) noexcept {
 }
 
 void slab::assign(std::size_t size_class) noexcept {
-  size_class_ = static_cast<std::uint16_t>(size_class);
+  size_class_ = static_cast<std::uint32_t>(size_class);
   block_bytes_ = slab_class_bytes[size_class];
   free_ = nullptr;
   uncut_ = first_block();
@@ -89,7 +89,7 @@ slab_heap& slab_heap::claim_any() {
     if (heap->given_back_.is_orphaned() && heap->given_back_.try_claim()) return *heap;
   }
   auto* heap = new slab_heap;
-  heap->cache_.open();
+  heap->open_cache();
   static_cast<void>(heap->given_back_.try_claim());     // succeeds: no other thread knows it
   heap->next_ = heaps.load(std::memory_order_relaxed);  // relaxed: the exchange confirms it
   // Release: pairs with the acquire in first(), whose caller sees the heap constructed.
@@ -187,17 +187,44 @@ void slab_heap::give_back(free_block* block) noexcept {
   give_up_ownership();
 }
 
+void slab_heap::open_cache() noexcept {
+  constexpr std::uint32_t bytes_per_class = 32 * 1024;
+  for (std::size_t i = 0; i < slab_class_count; ++i) {
+    limits_[i] = std::clamp<std::uint32_t>(bytes_per_class / slab_class_bytes[i], 4, most);
+  }
+}
+
+void slab_heap::fill_cache(std::size_t size_class) noexcept {
+  for (std::uint32_t wanted = limits_[size_class] / 2; wanted > 0; --wanted) {
+    free_block* const block = try_allocate(size_class);
+    if (block == nullptr) return;
+    poison(block, sizeof(free_block));
+    push(block, size_class);
+  }
+}
+
+void slab_heap::halve_cache(std::size_t size_class) noexcept {
+  const std::uint32_t count = counts_[size_class].load(std::memory_order_relaxed);
+  const std::uint32_t older = count / 2;
+  free_block** const blocks = blocks_[size_class].data();
+  for (std::uint32_t i = 0; i < older; ++i) return_cached(blocks[i], size_class);
+  std::copy(blocks + older, blocks + count, blocks);
+  counts_[size_class].store(count - older, std::memory_order_relaxed);
+}
+
 void slab_heap::empty_cache() noexcept {
   for (std::size_t size_class = 0; size_class < slab_class_count; ++size_class) {
-    while (free_block* block = cache_.pop(size_class)) {
-      unpoison(block, slab_class_bytes[size_class]);
-      slab& from = slab::of(block);
-      if (&from.owner() == this) {
-        deallocate(from, block);
-      } else {
-        from.owner().give_back(block);
-      }
-    }
+    while (free_block* block = pop(size_class)) return_cached(block, size_class);
+  }
+}
+
+void slab_heap::return_cached(free_block* block, std::size_t size_class) noexcept {
+  unpoison(block, slab_class_bytes[size_class]);
+  slab& from = slab::of(block);
+  if (&from.owner() == this) {
+    deallocate(from, block);
+  } else {
+    from.owner().give_back(block);
   }
 }
 
@@ -229,8 +256,13 @@ void slab_heap::add_to(slab_stats& stats) const noexcept {
   const std::uint64_t unmapped = unmapped_.get();
   stats.bytes_held += static_cast<std::size_t>(mapped - unmapped) * slab::bytes;
   stats.bytes_cached += static_cast<std::size_t>(cached_.get());
-  stats.bytes_parked += cache_.bytes();
-  stats.blocks_in_use += static_cast<std::size_t>(in_use_.get() - cache_.size());
+  std::uint64_t cached_frames = 0;
+  for (std::size_t i = 0; i < slab_class_count; ++i) {
+    const std::uint32_t count = counts_[i].load(std::memory_order_relaxed);
+    cached_frames += count;
+    stats.bytes_parked += count * std::size_t{slab_class_bytes[i]};
+  }
+  stats.blocks_in_use += static_cast<std::size_t>(in_use_.get() - cached_frames);
   stats.heaps += 1;
   stats.remote_frees += remote_frees_.get();
   stats.slabs_mapped += mapped;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <gyre/base/cache_line.hpp>
+#include <gyre/base/detail/block_cache.hpp>
 #include <gyre/base/detail/relaxed_counter.hpp>
 #include <gyre/base/detail/remote_free_list.hpp>
 #include <gyre/base/detail/sanitizer.hpp>
@@ -18,19 +19,11 @@
 
 namespace gyre::detail {
 
-/// A free block. In a list of its slab all of it is poisoned for AddressSanitizer.
-struct free_block {
-  free_block* next;
-};
-
 class slab_heap;
 
-/// The head of 64 KiB of blocks, found by a block's address alone: it stands in the first 4 KiB, at
-/// one of 64 offsets given by the number of the slab, since heads at equal offsets would compete
-/// for one set of the caches ("colouring", Bonwick 1994).
-class alignas(cache_line_size) slab : public intrusive_list_node {
+/// 64 KiB of blocks of one class, as their head knows them.
+class alignas(cache_line_size) slab : public slab_head, public intrusive_list_node {
  public:
-  static constexpr std::size_t bytes = 64 * 1024;
   /// For slab_heap::no_slab only: offers no block.
   constexpr slab() noexcept = default;
   /// Maps a slab. Throws std::bad_alloc.
@@ -38,14 +31,11 @@ class alignas(cache_line_size) slab : public intrusive_list_node {
   /// Returns a slab without used blocks to the system.
   static void unmap(slab& empty) noexcept;
   /// The slab that `block` was cut from.
-  static slab& of(void* block) noexcept {
-    return *head_of(reinterpret_cast<std::uintptr_t>(block));
-  }
+  static slab& of(void* block) noexcept { return static_cast<slab&>(slab_head::of(block)); }
   /// Makes a slab without used blocks one of `size_class`.
   void assign(std::size_t size_class) noexcept;
 
   slab_heap& owner() const noexcept { return *owner_; }
-  std::size_t size_class() const noexcept { return size_class_; }
   bool has_free() const noexcept { return free_ != nullptr; }
   /// Takes a free block, all of it poisoned; null when the list is empty.
   free_block* pop() noexcept {
@@ -80,16 +70,10 @@ class alignas(cache_line_size) slab : public intrusive_list_node {
   }
 
  private:
-  static constexpr std::size_t colours = 64;
   static constexpr std::int32_t full_bias = 1 << 20;  // more than blocks in a slab
 
   explicit slab(slab_heap& owner) noexcept : owner_{&owner} {}
 
-  static slab* head_of(std::uintptr_t address) noexcept {
-    const std::uintptr_t start = address & ~std::uintptr_t{bytes - 1};
-    const std::uintptr_t colour = (address / bytes) % colours;
-    return reinterpret_cast<slab*>(start + colour * cache_line_size);
-  }
   std::byte* start() noexcept {
     return reinterpret_cast<std::byte*>(reinterpret_cast<std::uintptr_t>(this) &
                                         ~std::uintptr_t{bytes - 1});
@@ -109,7 +93,6 @@ class alignas(cache_line_size) slab : public intrusive_list_node {
   std::byte* end_ = nullptr;
   std::int32_t used_ = 0;
   std::uint16_t block_bytes_ = 0;
-  std::uint16_t size_class_ = 0;
 };
 
 static_assert(sizeof(slab) == cache_line_size);
@@ -125,62 +108,11 @@ union never_destroyed {
 /// The current slab of a class that has none; never written.
 inline constinit never_destroyed<slab> no_slab;
 
-/// Blocks of each class that a thread freed and may use again, the last first. Their slabs count
-/// them as in use.
-class block_cache {
- public:
-  /// Null when there is none.
-  free_block* pop(std::size_t size_class) noexcept {
-    const std::uint32_t count = counts_[size_class].load(std::memory_order_relaxed);
-    if (count == 0) [[unlikely]]
-      return nullptr;
-    counts_[size_class].store(count - 1, std::memory_order_relaxed);
-    return blocks_[size_class][count - 1];
-  }
-  /// False when the class is full.
-  bool push(free_block* block, std::size_t size_class) noexcept {
-    const std::uint32_t count = counts_[size_class].load(std::memory_order_relaxed);
-    if (count >= limits_[size_class]) [[unlikely]]
-      return false;
-    blocks_[size_class][count] = block;
-    counts_[size_class].store(count + 1, std::memory_order_relaxed);
-    return true;
-  }
-  /// Sets the limits, which are zero before.
-  void open() noexcept {
-    for (std::size_t i = 0; i < slab_class_count; ++i) {
-      limits_[i] = std::clamp<std::uint32_t>(bytes_per_class / slab_class_bytes[i], 4, most);
-    }
-  }
-  /// The number of blocks, and their bytes. Any thread.
-  std::uint64_t size() const noexcept {
-    std::uint64_t sum = 0;
-    for (const auto& each : counts_) sum += each.load(std::memory_order_relaxed);
-    return sum;
-  }
-  std::size_t bytes() const noexcept {
-    std::size_t sum = 0;
-    for (std::size_t i = 0; i < slab_class_count; ++i) {
-      sum += counts_[i].load(std::memory_order_relaxed) * slab_class_bytes[i];
-    }
-    return sum;
-  }
-
- private:
-  static constexpr std::uint32_t most = 64;
-  static constexpr std::uint32_t bytes_per_class = 32 * 1024;
-
-  // Written by the owner. relaxed: statistics.
-  std::array<std::atomic<std::uint32_t>, slab_class_count> counts_{};
-  std::array<std::uint32_t, slab_class_count> limits_{};
-  std::array<std::array<free_block*, most>, slab_class_count> blocks_{};
-};
-
 /// The slabs of one thread. Heaps are never destroyed: one whose thread has ended is adopted by a
 /// later thread, or, for one operation, by a thread that frees one of its blocks.
 ///
 /// Thread-safety: members marked "any thread" may be called from any thread, the rest by the owner.
-class slab_heap {
+class slab_heap : public block_cache {
  public:
   constexpr slab_heap() noexcept { current_.fill(&no_slab.object); }
   slab_heap& operator=(slab_heap&&) = delete;
@@ -210,8 +142,11 @@ class slab_heap {
   void give_back(free_block* block) noexcept;
   /// Takes home the blocks that others gave back, and unmaps all unused slabs.
   void trim() noexcept;
-  /// The thread's own stack of blocks, of this heap and others.
-  block_cache& cache() noexcept { return cache_; }
+  /// Moves blocks of the current slab into the cache, which has none of the class, until it is half
+  /// full.
+  void fill_cache(std::size_t size_class) noexcept;
+  /// Returns the older half of the class's cached blocks, of this heap and others, to their slabs.
+  void halve_cache(std::size_t size_class) noexcept;
   /// Trims and gives up ownership.
   void abandon() noexcept;
   /// Adds the counters of this heap. Any thread.
@@ -219,7 +154,9 @@ class slab_heap {
 
  private:
   void drain() noexcept;
+  void open_cache() noexcept;
   void empty_cache() noexcept;
+  void return_cached(free_block* block, std::size_t size_class) noexcept;
   void rearrange(slab& changed) noexcept;
   void retire_current(std::size_t size_class) noexcept;
   slab& next_slab(std::size_t size_class);
@@ -232,8 +169,6 @@ class slab_heap {
   std::size_t empty_count_ = 0;
 
   relaxed_counter in_use_, remote_frees_, mapped_, unmapped_, cached_;
-
-  block_cache cache_;
 
   slab_heap* next_ = nullptr;
   alignas(false_sharing_range) remote_free_list<free_block> given_back_;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <gyre/base/cache_line.hpp>
+#include <gyre/base/detail/block_cache.hpp>
 #include <gyre/base/detail/slab_class.hpp>
 #include <gyre/base/slab.hpp>
 
@@ -39,14 +40,13 @@ struct slab_object {
   }
 };
 
-/// Base of promises whose frames live in slabs. The compiler knows the size class. The rest is out
-/// of line, as the address of a thread-local must not be kept across a suspension. No other form of
+/// Base of promises whose frames live in slabs. The compiler knows the size class. No other form of
 /// `new`: a coroutine's parameters could select it.
 struct slab_frame {
   static void* operator new(std::size_t bytes) {
     if (bytes > slab_max_bytes) [[unlikely]]
       return slab_allocate(bytes);
-    return slab_allocate_class(slab_class_of(bytes));
+    return allocate_frame(slab_class_of(bytes));
   }
   static void operator delete(void* frame, std::size_t bytes) noexcept {
     if (bytes > slab_max_bytes) [[unlikely]] {

@@ -2,6 +2,7 @@
 // task_state: the coroutine of a task, its promise and its result.
 #pragma once
 
+#include <gyre/base/detail/block_cache.hpp>
 #include <gyre/task/context.hpp>
 #include <gyre/task/detail/await_transform.hpp>
 #include <gyre/task/detail/frame.hpp>
@@ -135,7 +136,7 @@ struct task_final_awaiter {
       return transfer_to(end_specially(promise, self));
     const std::coroutine_handle<> next = end.continuation_after_success<T>();
     if constexpr (has_plain_frame<Promise>) {
-      slab_deallocate_frame(self.address());
+      deallocate_frame(self.address());
     } else {
       self.destroy();
     }

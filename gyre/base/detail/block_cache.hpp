@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+// block_cache: the blocks that a thread freed and may use again, and the short paths to them, which
+// coroutines inline.
+#pragma once
+
+#include <gyre/base/cache_line.hpp>
+#include <gyre/base/detail/sanitizer.hpp>
+#include <gyre/base/detail/slab_class.hpp>
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+namespace gyre::detail {
+
+/// A free block. In a list of its slab, and in a cache, all of it is poisoned for AddressSanitizer.
+struct free_block {
+  free_block* next;
+};
+
+/// The head of 64 KiB of blocks, found by a block's address alone: it stands in the first 4 KiB, at
+/// one of 64 offsets given by the number of the slab, since heads at equal offsets would compete
+/// for one set of the caches ("colouring", Bonwick 1994). Base of slab.
+class slab_head {
+ public:
+  static constexpr std::size_t bytes = 64 * 1024;
+  /// The head of the slab that `block` was cut from.
+  static slab_head& of(void* block) noexcept {
+    return *at(reinterpret_cast<std::uintptr_t>(block));
+  }
+  std::size_t size_class() const noexcept { return size_class_; }
+
+ protected:
+  constexpr slab_head() noexcept = default;
+  static slab_head* at(std::uintptr_t address) noexcept {
+    constexpr std::uintptr_t colours = 64;
+    const std::uintptr_t start = address & ~std::uintptr_t{bytes - 1};
+    return reinterpret_cast<slab_head*>(start + address / bytes % colours * cache_line_size);
+  }
+
+  std::uint32_t size_class_ = 0;
+};
+
+/// Blocks of each class that a thread freed and may use again, the last first. Their slabs count
+/// them as in use.
+class block_cache {
+ public:
+  static constexpr std::uint32_t most = 128;
+
+  /// Null when there is none.
+  free_block* pop(std::size_t size_class) noexcept {
+    const std::uint32_t count = counts_[size_class].load(std::memory_order_relaxed);
+    if (count == 0) [[unlikely]]
+      return nullptr;
+    counts_[size_class].store(count - 1, std::memory_order_relaxed);
+    return blocks_[size_class][count - 1];
+  }
+  /// False when the class is full.
+  bool push(free_block* block, std::size_t size_class) noexcept {
+    const std::uint32_t count = counts_[size_class].load(std::memory_order_relaxed);
+    if (count >= limits_[size_class]) [[unlikely]]
+      return false;
+    blocks_[size_class][count] = block;
+    counts_[size_class].store(count + 1, std::memory_order_relaxed);
+    return true;
+  }
+
+ protected:
+  constexpr block_cache() noexcept = default;
+
+  // Written by the owner. relaxed: statistics.
+  std::array<std::atomic<std::uint32_t>, slab_class_count> counts_{};
+  std::array<std::uint32_t, slab_class_count> limits_{};
+  std::array<std::array<free_block*, most>, slab_class_count> blocks_{};
+};
+
+/// The calling thread's. A thread that has none yet, or none any more, shares one that is empty and
+/// takes nothing.
+[[gnu::tls_model("initial-exec")]] extern constinit thread_local block_cache* blocks_here;
+
+/// Whether coroutines look into their thread's cache inline. A chain of a thousand different ones
+/// then has two branches fewer in each, and fits into the processor's table of branches. Clang may
+/// keep the address of a thread-local across a suspension, after which the coroutine may be on
+/// another thread; AddressSanitizer and the model checker are told of each block.
+#if defined(__clang__) || defined(GYRE_MODEL_CHECK)
+inline constexpr bool caches_frames_inline = false;
+#else
+inline constexpr bool caches_frames_inline = !asan_is_on;
+#endif
+
+/// slab_allocate_class() for the frame of a coroutine.
+[[gnu::always_inline]] inline void* allocate_frame(std::size_t size_class) {
+  if constexpr (caches_frames_inline) {
+    free_block* const block = blocks_here->pop(size_class);
+    if (block != nullptr) [[likely]]
+      return block;
+  }
+  return slab_allocate_class(size_class);
+}
+
+/// slab_deallocate_frame().
+[[gnu::always_inline]] inline void deallocate_frame(void* frame) noexcept {
+  if constexpr (caches_frames_inline) {
+    auto* const block = static_cast<free_block*>(frame);
+    if (blocks_here->push(block, slab_head::of(frame).size_class())) [[likely]]
+      return;
+  }
+  slab_deallocate_frame(frame);
+}
+
+}  // namespace gyre::detail
