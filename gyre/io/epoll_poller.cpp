@@ -117,8 +117,8 @@ void detail::epoll_requests::remove(handle& watched) noexcept {
 
 void detail::epoll_requests::use(int epoll) {
   epoll_ = epoll;
-  for (handle* const each : handles()) {
-    if (each != nullptr) add(*each);
+  for (std::size_t index = 0; index < handles().size(); ++index) {
+    if (handle* const each = handles()[index]) add(*each);
   }
 }
 

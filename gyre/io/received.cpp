@@ -12,6 +12,7 @@ receive_memory::receive_memory(std::size_t block_bytes, std::size_t limit) noexc
       limit_(limit) {}
 
 receive_memory::~receive_memory() {
+  arrived_.reset();
   assert(!lent() && "received bytes outlived their loop");
   if (current_ != nullptr) deallocate(*current_);
   while (block* each = free_.pop_front()) deallocate(*each);

@@ -103,6 +103,8 @@ class receive_memory {
     ++current_->leases;
     return received(*current_, bytes);
   }
+  /// The bytes that a transient_receive_request has received; empty after its callback.
+  received& arrived() noexcept { return arrived_; }
   /// Sets the function that is called when receiving can go on: see `function`.
   void on_return(function callback, void* context) noexcept {
     on_return_ = callback;
@@ -141,6 +143,7 @@ class receive_memory {
   intrusive_list<block> free_;
   std::size_t free_count_ = 0;
   bool exhausted_ = false;
+  received arrived_;
   function on_return_ = nullptr;
   void* context_ = nullptr;
 };

@@ -82,13 +82,17 @@ enum class handle_kind : std::uint8_t {
   other,
 };
 
-/// A non-blocking descriptor that a loop serves, embedded in the descriptor's owner; 32 bytes.
+/// A non-blocking descriptor that a loop serves, embedded in the descriptor's owner; 32 bytes, of
+/// which a derived class may use the last two.
 ///
 /// Thread-safety: as backend. Lifetime: once attached, must live until backend::detach().
 class handle {
+  friend class backend;
+  int fd_;  // in front, so that no padding but the last bytes is left
+
  public:
   explicit handle(int fd = -1, handle_kind kind = handle_kind::stream_socket) noexcept
-      : kind_(kind), fd_(fd) {}
+      : fd_(fd), kind_(kind), attached_(false) {}
   handle(const handle&) = delete;
   handle& operator=(const handle&) = delete;
 
@@ -100,17 +104,15 @@ class handle {
   bool writing() const noexcept { return writer != nullptr; }
 
   // For the backend.
+  std::uint32_t index = 0;  // among the backend's handles
   request* reader = nullptr;
   request* writer = nullptr;
-  std::uint32_t index = 0;        // among the backend's handles
   std::uint32_t queue_index = 0;  // among the handles that it serves next
   gyre::detail::flag_set<detail::handle_flag> flags;
 
  private:
-  friend class backend;
-  handle_kind kind_;
-  bool attached_ = false;
-  int fd_;
+  handle_kind kind_ : 7;
+  bool attached_ : 1;
 };
 
 /// A direction of a handle.
@@ -120,6 +122,7 @@ enum class direction : bool { read, write };
 /// read direction.
 enum class request_kind : std::uint8_t {
   receive,
+  receive_transient,
   read,
   scatter,
   receive_message,
@@ -151,6 +154,8 @@ class request {
   request_kind kind() const noexcept { return kind_; }
   handle& target() const noexcept { return *target_; }
   bool writes() const noexcept { return kind_ >= request_kind::connect; }
+  /// Whether it receives into the loop's memory.
+  bool receives() const noexcept { return kind_ <= request_kind::receive_transient; }
   direction way() const noexcept { return writes() ? direction::write : direction::read; }
   /// Whether it completes repeatedly until it is cancelled; errors, and 0 bytes received, end it.
   bool repeats() const noexcept { return repeats_; }
@@ -185,6 +190,16 @@ struct receive_request : request {
 
   /// The received bytes: move them out in the callback; a repeated receive overwrites them.
   received data;
+};
+
+/// As receive_request, but has no member for the bytes, so that an idle connection has no memory for
+/// them. When its callback is called, or backend::start() returns an outcome, the bytes are in
+/// receive_memory::arrived() of backend::memory(): move them out at once. After the callback they
+/// are given back.
+struct transient_receive_request : request {
+  transient_receive_request(handle& source, function callback, repeat mode = repeat::once) noexcept
+      : request(source, request_kind::receive_transient, callback,
+                mode == repeat::until_cancelled) {}
 };
 
 /// Reads into the caller's memory. Completes with the count of bytes; 0 is the end of the stream,

@@ -7,6 +7,7 @@
 #include <cassert>
 #include <cstring>
 #include <new>
+#include <utility>
 
 namespace gyre::io::detail {
 namespace {
@@ -41,7 +42,7 @@ int buffer_ring::provide_to(io_uring& ring) noexcept {
   const int failed = io_uring_register_buf_ring(&ring, &registration, 0);
   if (failed < 0) return -failed;
   io_uring_buf_ring_init(shared_);
-  for (std::uint16_t index = 0; index < buffers; ++index) {
+  for (std::uint16_t index = 0; index < used_; ++index) {
     if (states_[index].leases == 0) recycle(index);
   }
   return 0;
@@ -53,11 +54,16 @@ void buffer_ring::recycle(std::uint16_t index) noexcept {
   io_uring_buf_ring_advance(shared_, 1);
 }
 
+void buffer_ring::add_buffer() noexcept {
+  if (used_ < buffers) recycle(static_cast<std::uint16_t>(used_++));
+}
+
 buffer_ring::buffer& buffer_ring::begin_loan(std::uint16_t index) noexcept {
   buffer& lent = states_[index];
   assert(lent.leases == 0 && "handed out twice");
   ++lent.leases;
-  ++lent_;
+  if (++lent_ == used_) [[unlikely]]
+    add_buffer();
   return lent;
 }
 
@@ -74,26 +80,28 @@ void buffer_ring::give_back(receive_block& returned) noexcept {
 void buffer_ring::queue::push(buffer_ring& ring, std::uint16_t index, std::size_t count) noexcept {
   buffer& added = ring.begin_loan(index);
   added.kept = {ring.bytes_of(index), count};
-  added.next = nullptr;
-  (first_ == nullptr ? first_ : last_->next) = &added;
-  last_ = &added;
+  added.next = index;
+  if (!empty()) std::swap(added.next, ring.states_[newest_].next);
+  newest_ = index;
 }
 
-received buffer_ring::queue::pop() noexcept {
-  buffer& oldest = *first_;
-  first_ = oldest.next;
+received buffer_ring::queue::pop(buffer_ring& ring) noexcept {
+  buffer& newest = ring.states_[newest_];
+  buffer& oldest = ring.states_[newest.next];
+  newest.next = oldest.next;
+  if (&oldest == &newest) newest_ = none;
   return received(oldest, oldest.kept);  // passes the queue's loan on
 }
 
-std::size_t buffer_ring::queue::read(std::span<std::byte> memory) noexcept {
+std::size_t buffer_ring::queue::read(buffer_ring& ring, std::span<std::byte> memory) noexcept {
   std::size_t done = 0;
   while (!empty() && done < memory.size()) {
-    std::span<const std::byte>& oldest = first_->kept;
+    std::span<const std::byte>& oldest = ring.states_[ring.states_[newest_].next].kept;
     const std::size_t count = std::min(oldest.size(), memory.size() - done);
     std::memcpy(memory.data() + done, oldest.data(), count);
     oldest = oldest.subspan(count);
     done += count;
-    if (oldest.empty()) pop();
+    if (oldest.empty()) pop(ring);
   }
   return done;
 }

@@ -20,13 +20,16 @@ class buffer_ring {
   /// As many as may be filled between two turns of the loop. Larger messages are better received by
   /// a call, into large blocks; docs/design/uring.md has the figures.
   static constexpr unsigned buffers = 256;
+  /// In use at first: the kernel takes them in turn, so each of them soon has pages of its own.
+  static constexpr unsigned first_buffers = 64;
   static constexpr std::size_t bytes_each = 8192;
   static constexpr std::uint16_t group = 0;
   /// Throws std::bad_alloc.
   buffer_ring();
   buffer_ring& operator=(buffer_ring&&) = delete;
   ~buffer_ring();
-  /// Gives a new ring all buffers that are not on loan. 0, or errno's number.
+  /// Gives a new ring the buffers in use that are not on loan: `first_buffers`, or more after
+  /// add_buffer(). 0, or errno's number.
   int provide_to(io_uring& ring) noexcept;
   /// The buffer that a completion names.
   static std::uint16_t named_by(const io_uring_cqe& completion) noexcept {
@@ -36,9 +39,11 @@ class buffer_ring {
   received lend(std::uint16_t buffer, std::size_t count) noexcept;
   /// Gives a buffer back to the kernel.
   void recycle(std::uint16_t buffer) noexcept;
+  /// Gives the ring one more buffer, unless it has all. For each receive that found none.
+  void add_buffer() noexcept;
   /// Whether all buffers are on loan, so that the kernel has none.
   bool exhausted() const noexcept { return lent_ == buffers; }
-  /// A queue of received bytes; intrusive, so it needs no memory.
+  /// A queue of received bytes; intrusive, so it needs no memory. Two bytes.
   class queue;
 
  private:
@@ -51,6 +56,7 @@ class buffer_ring {
   io_uring_buf_ring* shared_ = nullptr;  // with the kernel
   std::byte* data_ = nullptr;
   std::unique_ptr<buffer[]> states_;
+  unsigned used_ = first_buffers;  // the others have not been given to a ring yet
   unsigned lent_ = 0;
 };
 
@@ -59,25 +65,27 @@ struct buffer_ring::buffer : receive_block {
 
   buffer_ring* home = nullptr;
   // While it is in a queue.
-  buffer* next = nullptr;
+  std::uint16_t next = 0;  // the oldest behind the newest
   std::span<const std::byte> kept;
 };
 
 class buffer_ring::queue {
  public:
-  bool empty() const noexcept { return first_ == nullptr; }
+  bool empty() const noexcept { return newest_ == none; }
+  /// Each call names the same ring.
   void push(buffer_ring& ring, std::uint16_t buffer, std::size_t count) noexcept;
   /// Lends the oldest piece; there must be one.
-  received pop() noexcept;
+  received pop(buffer_ring& ring) noexcept;
   /// Copies the oldest bytes into `memory`, drops them, and returns their count.
-  std::size_t read(std::span<std::byte> memory) noexcept;
-  void clear() noexcept {
-    while (!empty()) pop();
+  std::size_t read(buffer_ring& ring, std::span<std::byte> memory) noexcept;
+  void clear(buffer_ring& ring) noexcept {
+    while (!empty()) pop(ring);
   }
 
  private:
-  buffer* first_ = nullptr;
-  buffer* last_ = nullptr;
+  static constexpr std::uint16_t none = buffers;
+
+  std::uint16_t newest_ = none;
 };
 
 }  // namespace gyre::io::detail

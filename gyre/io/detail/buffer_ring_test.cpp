@@ -122,13 +122,13 @@ TEST_F(BufferRing, AQueueKeepsBytesInOrderUntilTheyAreReadOrLent) {
   std::string got;
   std::array<std::byte, 7> some;
   while (got.size() < 200) {
-    const std::size_t count = queue.read(some);
+    const std::size_t count = queue.read(buffers_, some);
     ASSERT_EQ(count, some.size());
     got.append(reinterpret_cast<const char*>(some.data()), count);
   }
-  while (!queue.empty()) got += queue.pop().text();
+  while (!queue.empty()) got += queue.pop(buffers_).text();
   EXPECT_EQ(got, expected);
-  EXPECT_EQ(queue.read(some), 0u);
+  EXPECT_EQ(queue.read(buffers_, some), 0u);
   // All buffers are back.
   for (std::size_t i = 0; i < 300; ++i) EXPECT_FALSE(lend(numbered(i)).empty());
 }
@@ -138,7 +138,7 @@ TEST_F(BufferRing, DroppedAndRecycledBuffersCanBeUsedAgain) {
     buffer_ring::queue queue;
     const auto [kept, count] = receive(numbered(i)).value();
     queue.push(buffers_, kept, count);
-    queue.clear();
+    queue.clear(buffers_);
     const auto refused = receive(numbered(i));
     ASSERT_TRUE(refused);
     buffers_.recycle(refused->first);

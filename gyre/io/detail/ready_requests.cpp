@@ -89,8 +89,7 @@ bool may_be_ready(const handle& target, direction way) noexcept {
 }
 
 bool ends(const request& request, result outcome) noexcept {
-  return !request.repeats() || !outcome ||
-         (request.kind() == request_kind::receive && outcome.count() == 0);
+  return !request.repeats() || !outcome || (request.receives() && outcome.count() == 0);
 }
 
 result accept(accept_request& request) noexcept {
@@ -135,16 +134,10 @@ void ready_requests::attach(handle& added) {
   const std::size_t room = handles_.size() + 1 + vacated_;
   if (again_.capacity() < room) again_.reserve(2 * room);
   if (serving_.capacity() < room) serving_.reserve(2 * room);
-  if (free_.empty()) {
-    free_.reserve(2 * room);
-    handles_.push_back(nullptr);
-    free_.push_back(static_cast<std::uint32_t>(handles_.size() - 1));
-  }
-  added.index = free_.back();
+  added.index = handles_.next_index();
   added.flags = handle_flag::may_write;
   add(added);
-  free_.pop_back();
-  handles_[added.index] = &added;
+  handles_.insert(added);
   set_attached(added, true);
 }
 
@@ -161,8 +154,7 @@ void ready_requests::detach(handle& removed) noexcept {
     }
   }
   if (current_ == &removed) current_ = nullptr;
-  handles_[removed.index] = nullptr;
-  free_.push_back(removed.index);
+  handles_.erase(removed);
   removed.reader = removed.writer = nullptr;
   removed.flags.clear();
   set_attached(removed, false);
@@ -220,6 +212,10 @@ void ready_requests::hand_over(request& request, result outcome, std::size_t& co
 void ready_requests::report(request& request, result outcome, std::size_t& completed) {
   if (ends(request, outcome)) slot_of(request) = nullptr;
   ++completed;
+  struct end_of_loan {
+    received& bytes;
+    ~end_of_loan() { bytes.reset(); }
+  } const after{memory_.arrived()};
   request.complete(outcome);
 }
 
@@ -273,8 +269,7 @@ void ready_requests::serve_writer(handle& ready, std::size_t& completed) {
 void ready_requests::serve_reader(handle& ready, std::size_t& completed) {
   io::request* const reader = ready.reader;
   if (reader == nullptr) return;
-  const bool receives = reader->kind() == request_kind::receive;
-  for (int left = receives ? most_receives : most_accepts; left > 0; --left) {
+  for (int left = reader->receives() ? most_receives : most_accepts; left > 0; --left) {
     if (!ready.flags.has(handle_flag::may_read)) return wait_for(ready, direction::read);
     const result outcome = perform(*reader);
     if (outcome.would_block()) return wait_unless_ready(ready, direction::read);
@@ -294,7 +289,8 @@ void ready_requests::serve_later(handle& ready) noexcept {
 }
 
 void ready_requests::retry_starved() noexcept {
-  for (handle* each : handles_) {
+  for (std::size_t index = 0; index < handles_.size(); ++index) {
+    handle* const each = handles_[index];
     if (each == nullptr || !each->flags.has(handle_flag::awaits_memory)) continue;
     each->flags.erase(handle_flag::awaits_memory);
     serve_later(*each);
@@ -334,7 +330,8 @@ result ready_requests::perform(request& request) noexcept {
     return outcome;
   }
   switch (request.kind()) {
-    case request_kind::receive: return receive(static_cast<receive_request&>(request));
+    case request_kind::receive:
+    case request_kind::receive_transient: return receive(request);
     case request_kind::read: return transfer(static_cast<read_request&>(request), may_read);
     case request_kind::write: return transfer(static_cast<write_request&>(request), may_write);
     case request_kind::scatter: {
@@ -388,9 +385,9 @@ result ready_requests::perform(request& request) noexcept {
   return result::failure(EINVAL);
 }
 
-result ready_requests::receive(receive_request& request) noexcept {
+result ready_requests::receive(request& request) noexcept {
   handle& from = request.target();
-  request.data.reset();
+  data_of(request).reset();
   const std::span<std::byte> room = memory_.room();
   if (room.empty()) {
     if (!memory_.lent()) return result::failure(ENOMEM);
@@ -400,7 +397,7 @@ result ready_requests::receive(receive_request& request) noexcept {
   const result outcome = note_read(from, read_some(request, room), room.size());
   if (outcome && outcome.count() > 0) {
     last_receive_ = outcome.count();
-    request.data = memory_.lend(outcome.count());
+    lend_to(request, memory_.lend(outcome.count()));
   }
   return outcome;
 }

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <gyre/io/backend.hpp>
+#include <gyre/io/detail/handle_table.hpp>
 #include <gyre/io/request.hpp>
 
 #include <poll.h>
@@ -51,9 +52,8 @@ class ready_requests : public backend {
   receive_memory& memory() noexcept final { return memory_; }
 
   // The poller's.
-  std::size_t attached() const noexcept { return handles_.size() - free_.size(); }
-  /// All handles by their index; null where there is none.
-  std::span<handle* const> handles() const noexcept { return handles_; }
+  std::size_t attached() const noexcept { return handles_.count(); }
+  const handle_table& handles() const noexcept { return handles_; }
   /// Serves the requests of a handle that was reported as ready. `events`: poll(2)'s.
   void serve(handle& ready, std::uint32_t events, std::size_t& completed);
   /// How many handles have something to do that is not reported.
@@ -86,6 +86,8 @@ class ready_requests : public backend {
   virtual result take_early(request& reader) noexcept = 0;
   /// The count of bytes of the last call that received; once, then 0.
   std::size_t take_last_receive() noexcept { return std::exchange(last_receive_, 0); }
+  /// Hands received bytes to a request that receives.
+  void lend_to(request& receiver, received bytes) noexcept { data_of(receiver) = std::move(bytes); }
   /// Completes a request with a result that came by another way than a call.
   void hand_over(request& request, result outcome, std::size_t& completed);
   /// Has the handle's requests tried in the loop's next turn.
@@ -114,12 +116,16 @@ class ready_requests : public backend {
   void serve_requests(handle& ready, std::size_t& completed);
   void serve_reader(handle& ready, std::size_t& completed);
   void serve_writer(handle& ready, std::size_t& completed);
-  static void report(request& request, result outcome, std::size_t& completed);
+  void report(request& request, result outcome, std::size_t& completed);
+  received& data_of(request& receiver) noexcept {
+    return receiver.kind() == request_kind::receive ? static_cast<receive_request&>(receiver).data
+                                                    : memory_.arrived();
+  }
   void wait_unless_ready(handle& waiting, direction way) noexcept;
   void retry_starved() noexcept;
 
   result perform(request& request) noexcept;
-  result receive(receive_request& request) noexcept;
+  result receive(request& request) noexcept;
   template <class Request>
   result transfer(Request& request, handle_flag readiness) noexcept;
   // Keep in the handle what a call tells about the next one, and return the call's outcome.
@@ -140,9 +146,8 @@ class ready_requests : public backend {
   unsigned at_once_ = most_at_once;
   std::size_t bytes_left_ = most_bytes;
   std::size_t last_receive_ = 0;
-  handle* current_ = nullptr;     // being served; null once it was detached
-  std::vector<handle*> handles_;  // by their index; null: free
-  std::vector<std::uint32_t> free_;
+  handle* current_ = nullptr;  // being served; null once it was detached
+  handle_table handles_;
   // The pending handles, and those of them whose turn it is, from `served_` on; null: was detached.
   // Both have room for all handles, and for the `vacated_` entries of again_.
   std::vector<handle*> again_;

@@ -4,7 +4,9 @@
 
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <utility>
 
 namespace gyre::io::detail {
 namespace {
@@ -23,21 +25,6 @@ bool fill_peer(accept_request& acceptor, int connection) noexcept {
   acceptor.peer_size = sizeof acceptor.peer;
   return ::getpeername(connection, reinterpret_cast<sockaddr*>(&acceptor.peer),
                        &acceptor.peer_size) == 0;
-}
-
-std::size_t scatter(buffer_ring::queue& from, std::span<const iovec> pieces) noexcept {
-  std::size_t count = 0;
-  for (const iovec& piece : pieces) {
-    count += from.read({static_cast<std::byte*>(piece.iov_base), piece.iov_len});
-  }
-  return count;
-}
-
-std::size_t read_message(buffer_ring::queue& from, msghdr& message) noexcept {
-  message.msg_namelen = 0;
-  message.msg_controllen = 0;
-  message.msg_flags = 0;
-  return scatter(from, {message.msg_iov, message.msg_iovlen});
 }
 
 // The kernel cannot watch a descriptor, for want of memory or because of its kind.
@@ -73,18 +60,17 @@ bool uring_requests::deliver_bytes(handle& target, const io_uring_cqe& completio
   registration& entry = registrations_[target.index];
   request* const reader = target.reader;
   if (subscription_of(completion) != subscription::receive || completion.res <= 0) return false;
-  if (!entry.early.bytes.empty() || reader == nullptr || !can_receive(*reader)) return false;
+  if (!entry.early_bytes.empty() || reader == nullptr || !can_receive(*reader)) return false;
   const auto count = static_cast<std::size_t>(completion.res);
   if (is_last(completion)) entry.end(subscription_of(completion));
   if (count >= large_message) {
     entry.prefers_calls = true;
     entry.small_messages = 0;
-    unsubscribe(entry, subscription::receive);
+    unsubscribe(target, subscription::receive);
   }
-  update_flags(entry);
+  update_flags(target);
   if (is_last(completion)) wait_for(target, direction::read);
-  static_cast<receive_request&>(*reader).data =
-      buffers_.lend(buffer_ring::named_by(completion), count);
+  lend_to(*reader, buffers_.lend(buffer_ring::named_by(completion), count));
   return true;
 }
 
@@ -92,9 +78,9 @@ bool uring_requests::deliver_connection(handle& target, const io_uring_cqe& comp
   registration& entry = registrations_[target.index];
   request* const reader = target.reader;
   if (subscription_of(completion) != subscription::accept || completion.res < 0) return false;
-  if (!entry.early.empty() || reader == nullptr || !can_accept(*reader)) return false;
+  if (entry.has_early_data() || reader == nullptr || !can_accept(*reader)) return false;
   if (is_last(completion)) entry.end(subscription_of(completion));
-  update_flags(entry);
+  update_flags(target);
   if (is_last(completion)) wait_for(target, direction::read);
   return true;
 }
@@ -113,27 +99,28 @@ void uring_requests::record_for(handle& target, const io_uring_cqe& completion) 
   switch (subscription_of(completion)) {
     case subscription::readable:
     case subscription::writable:
-      unconfirmed_.erase(target.index);
+      entry.is_unconfirmed = false;
       if (completion.res >= 0) note_events(target, events_of(completion));
-      if (target.writer == nullptr) unsubscribe(entry, subscription::writable);
+      if (target.writer == nullptr) unsubscribe(target, subscription::writable);
       break;
-    case subscription::receive: record_received(entry, completion); break;
-    case subscription::accept: record_accepted(entry, completion); break;
+    case subscription::receive: record_received(target, completion); break;
+    case subscription::accept: record_accepted(target, completion); break;
   }
-  update_flags(entry);
+  update_flags(target);
 }
 
-void uring_requests::record_received(registration& entry, const io_uring_cqe& completion) noexcept {
+void uring_requests::record_received(handle& target, const io_uring_cqe& completion) noexcept {
+  registration& entry = registrations_[target.index];
   if (completion.res > 0) {
-    entry.early.bytes.push(buffers_, buffer_ring::named_by(completion),
+    entry.early_bytes.push(buffers_, buffer_ring::named_by(completion),
                            static_cast<std::size_t>(completion.res));
-    return unsubscribe(entry, subscription::receive);
+    return unsubscribe(target, subscription::receive);
   }
   if (has_buffer(completion)) buffers_.recycle(buffer_ring::named_by(completion));
   switch (-completion.res) {
+    case ENOBUFS: buffers_.add_buffer(); break;
     case 0:
     case ECANCELED:
-    case ENOBUFS:
     case ENOMEM:
     case EAGAIN:
     case EINTR: break;  // a call tells it again, or what there is now
@@ -142,17 +129,17 @@ void uring_requests::record_received(registration& entry, const io_uring_cqe& co
       entry.prefers_calls = true;
       entry.small_messages = 0;
       break;
-    default: entry.early.error = -completion.res;
+    default: entry.early_error = static_cast<std::uint8_t>(-completion.res);
   }
 }
 
-void uring_requests::record_accepted(registration& entry, const io_uring_cqe& completion) noexcept {
+void uring_requests::record_accepted(handle& target, const io_uring_cqe& completion) noexcept {
   if (completion.res < 0) return;  // a call tells it again
-  unsubscribe(entry, subscription::accept);
+  unsubscribe(target, subscription::accept);
   unique_fd accepted(completion.res);
   try {
-    connections_.push_back({entry.watched->index, std::move(accepted)});
-    ++entry.early.connections;
+    connections_.push_back({target.index, std::move(accepted)});
+    registrations_[target.index].early_connections = true;
   } catch (...) {
     return;  // closes the connection
   }
@@ -167,30 +154,50 @@ void uring_requests::discard(const io_uring_cqe& completion) noexcept {
 
 // ---- early data
 
-std::optional<result> early_data::read(request& reader) noexcept {
-  if (bytes.empty()) return std::nullopt;
+std::size_t uring_requests::scatter_early(registration& entry,
+                                          std::span<const iovec> pieces) noexcept {
+  std::size_t count = 0;
+  for (const iovec& piece : pieces) {
+    count +=
+        entry.early_bytes.read(buffers_, {static_cast<std::byte*>(piece.iov_base), piece.iov_len});
+  }
+  return count;
+}
+
+std::size_t uring_requests::read_early_message(registration& entry, msghdr& message) noexcept {
+  message.msg_namelen = 0;
+  message.msg_controllen = 0;
+  message.msg_flags = 0;
+  return scatter_early(entry, {message.msg_iov, message.msg_iovlen});
+}
+
+std::optional<result> uring_requests::read_early(request& reader) noexcept {
+  registration& entry = registrations_[reader.target().index];
+  if (entry.early_bytes.empty()) return std::nullopt;
   switch (reader.kind()) {
-    case request_kind::receive: {
-      auto& receiving = static_cast<receive_request&>(reader);
-      receiving.data = bytes.pop();
-      return result::of(receiving.data.size());
+    case request_kind::receive:
+    case request_kind::receive_transient: {
+      received oldest = entry.early_bytes.pop(buffers_);
+      const std::size_t count = oldest.size();
+      lend_to(reader, std::move(oldest));
+      return result::of(count);
     }
     case request_kind::read: {
       auto& reading = static_cast<read_request&>(reader);
-      const std::size_t count = bytes.read(reading.rest);
+      const std::size_t count = entry.early_bytes.read(buffers_, reading.rest);
       reading.rest = reading.rest.subspan(count);
       reading.done += count;
       if (reading.whole() && !reading.rest.empty()) return std::nullopt;
       return result::of(reading.done);
     }
     case request_kind::scatter:
-      return result::of(scatter(bytes, static_cast<scatter_request&>(reader).pieces));
+      return result::of(scatter_early(entry, static_cast<scatter_request&>(reader).pieces));
     case request_kind::receive_message:
       return result::of(
-          read_message(bytes, *static_cast<receive_message_request&>(reader).message));
+          read_early_message(entry, *static_cast<receive_message_request&>(reader).message));
     case request_kind::receive_messages: {
       mmsghdr& first = static_cast<receive_messages_request&>(reader).messages.front();
-      first.msg_len = static_cast<unsigned>(read_message(bytes, first.msg_hdr));
+      first.msg_len = static_cast<unsigned>(read_early_message(entry, first.msg_hdr));
       return result::of(1);
     }
     default: return result::of(0);  // reads no bytes
@@ -200,17 +207,18 @@ std::optional<result> early_data::read(request& reader) noexcept {
 // The listener's oldest connection whose peer is still there.
 std::optional<result> uring_requests::accept_early(accept_request& acceptor) noexcept {
   const std::uint32_t listener = acceptor.target().index;
-  for (auto each = connections_.begin(); each != connections_.end();) {
-    if (each->listener != listener) {
-      ++each;
-      continue;
-    }
-    unique_fd fd = std::move(each->fd);
-    each = connections_.erase(each);
-    --registrations_[listener].early.connections;
-    if (fill_peer(acceptor, fd.get())) return result::of(static_cast<std::size_t>(fd.release()));
+  const auto is_its = [listener](const early_connection& each) {
+    return each.listener == listener;
+  };
+  std::optional<result> outcome;
+  auto next = std::ranges::find_if(connections_, is_its);
+  while (next != connections_.end() && !outcome) {
+    unique_fd fd = std::move(next->fd);
+    next = std::find_if(connections_.erase(next), connections_.end(), is_its);
+    if (fill_peer(acceptor, fd.get())) outcome = result::of(static_cast<std::size_t>(fd.release()));
   }
-  return std::nullopt;
+  registrations_[listener].early_connections = next != connections_.end();
+  return outcome;
 }
 
 result uring_requests::take_early(request& reader) noexcept {
@@ -218,25 +226,26 @@ result uring_requests::take_early(request& reader) noexcept {
   std::optional<result> outcome;
   switch (reader.kind()) {
     case request_kind::wait_readable:
-      if (!entry.early.empty()) outcome = result::of(0);
+      if (entry.has_early_data()) outcome = result::of(0);
       break;
     case request_kind::accept: outcome = accept_early(static_cast<accept_request&>(reader)); break;
-    default: outcome = entry.early.read(reader);
+    default: outcome = read_early(reader);
   }
-  if (!outcome && entry.early.error != 0) {
-    outcome = result::failure(std::exchange(entry.early.error, 0));
+  if (!outcome && entry.early_error != 0) {
+    outcome = result::failure(std::exchange(entry.early_error, 0));
   }
-  update_flags(entry);
+  update_flags(reader.target());
   return outcome.value_or(result::failure(EAGAIN));
 }
 
 // While the kernel receives, a call would overtake it.
-void uring_requests::update_flags(registration& entry) noexcept {
+void uring_requests::update_flags(handle& target) noexcept {
   using enum handle_flag;
-  auto& flags = entry.watched->flags;
+  const registration& entry = registrations_[target.index];
+  auto& flags = target.flags;
   const bool receives =
       entry.armed.has_any(subscription_set(subscription::receive) | subscription::accept);
-  if (!entry.early.empty()) {
+  if (entry.has_early_data()) {
     flags.insert(kernel_receives);
     flags.insert(may_read);
   } else if (receives) {
@@ -248,14 +257,22 @@ void uring_requests::update_flags(registration& entry) noexcept {
   }
 }
 
+bool uring_requests::all_reads_confirmed() noexcept {
+  while (!unconfirmed_.empty() && !registrations_[unconfirmed_.back()].is_unconfirmed) {
+    registrations_[unconfirmed_.back()].in_unconfirmed = false;
+    unconfirmed_.pop_back();
+  }
+  return unconfirmed_.empty();
+}
+
 // A read stops at urgent data, and bytes behind it are not reported. Most completions show urgent
 // data, but not all (see events_of()). To read until nothing is left would cost each message a call
 // in vain; so a short read is doubted only when nothing comes for a while.
 void uring_requests::retry_short_reads() noexcept {
-  while (!unconfirmed_.empty()) {
-    const std::uint32_t index = unconfirmed_.any();
-    unconfirmed_.erase(index);
-    handle& waiting = *registrations_[index].watched;
+  while (!all_reads_confirmed()) {
+    const std::uint32_t index = unconfirmed_.back();
+    registrations_[index].is_unconfirmed = false;  // drops it from the list
+    handle& waiting = *handles()[index];
     waiting.flags.erase(handle_flag::trusts_short_read);
     const int at_urgent_data = ::sockatmark(waiting.fd());  // negative if it cannot be known
     if (at_urgent_data != 0) waiting.flags.insert(handle_flag::may_read);

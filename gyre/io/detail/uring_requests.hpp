@@ -23,43 +23,6 @@ class uring_poller;
 
 namespace gyre::io::detail {
 
-/// Integers below a limit, in no order. Only reserve() allocates.
-class index_set {
- public:
-  /// Allows integers below `limit`. Throws std::bad_alloc.
-  void reserve(std::size_t limit) {
-    if (limit <= positions_.size()) return;
-    positions_.resize(limit, nowhere);
-    members_.reserve(positions_.capacity());  // not one by one
-  }
-
-  bool empty() const noexcept { return members_.empty(); }
-  /// A member; there must be one.
-  std::uint32_t any() const noexcept { return members_.back(); }
-
-  void insert(std::uint32_t index) noexcept {
-    if (positions_[index] != nowhere) return;
-    positions_[index] = static_cast<std::uint32_t>(members_.size());
-    members_.push_back(index);
-  }
-
-  void erase(std::uint32_t index) noexcept {
-    const std::uint32_t position = positions_[index];
-    if (position == nowhere) return;
-    const std::uint32_t last = members_.back();
-    members_[position] = last;
-    positions_[last] = position;
-    members_.pop_back();
-    positions_[index] = nowhere;
-  }
-
- private:
-  static constexpr std::uint32_t nowhere = UINT32_MAX;
-
-  std::vector<std::uint32_t> members_;
-  std::vector<std::uint32_t> positions_;  // of each integer in members_
-};
-
 /// A service of the kernel for a handle. Each is in one of these states; in brackets: the sets of
 /// the handle's registration that hold it. Submit: the loop submits all changes.
 ///
@@ -119,19 +82,6 @@ inline bool is_last(const io_uring_cqe& completion) noexcept {
   return (completion.flags & IORING_CQE_F_MORE) == 0;
 }
 
-/// The data of a handle that the kernel received or accepted before a request asked for it, in the
-/// order in which it came.
-struct early_data {
-  buffer_ring::queue bytes;
-  int error = 0;                  // came after `bytes`
-  std::uint32_t connections = 0;  // in uring_requests::connections_
-
-  bool empty() const noexcept { return bytes.empty() && error == 0 && connections == 0; }
-  /// Carries out a request that reads bytes. Nothing if there are none, or too few for a whole
-  /// buffer.
-  std::optional<result> read(request& reader) noexcept;
-};
-
 class uring_requests final : public ready_requests {
  public:
   /// Throws std::bad_alloc.
@@ -156,7 +106,7 @@ class uring_requests final : public ready_requests {
   /// Notes what a completion tells, and keeps what it brings as early data. Completes no request.
   void record(const io_uring_cqe& completion) noexcept;
   /// Whether no request waits only because a short read told that there was nothing more.
-  bool all_reads_confirmed() const noexcept { return unconfirmed_.empty(); }
+  bool all_reads_confirmed() noexcept;
   /// Tries such requests again.
   void retry_short_reads() noexcept;
   /// How many completions were looked at before they were taken, to close handles.
@@ -169,23 +119,33 @@ class uring_requests final : public ready_requests {
   static constexpr std::size_t small_message = buffer_ring::bytes_each / 2;
   static constexpr std::uint8_t many_small = 16;
 
-  // The subscriptions of a handle, and its early data.
+  // The subscriptions of a handle, and its early data: what the kernel received or accepted before
+  // a request asked for it, in the order in which it came.
   struct registration {
-    handle* watched = nullptr;
-    std::uint32_t generation = 0;
+    std::uint16_t generation = 0;
+    buffer_ring::queue early_bytes;
+    std::uint8_t early_error = 0;         // errno's number; came after the bytes
+    bool early_connections : 1 = false;   // there are some in connections_
+    bool prefers_calls : 1 = false;       // to receive
+    std::uint8_t small_messages : 5 = 0;  // in a row
     subscription_set wanted;
     subscription_set armed;  // that the kernel has
     subscription_set cancelled;
-    subscription_set ended;           // their last completion is ready to be taken
-    bool prefers_calls = false;       // to receive
-    std::uint8_t small_messages = 0;  // in a row
-    early_data early;
+    subscription_set ended;  // their last completion is ready to be taken
+    // Whether the index is in these lists. One of unconfirmed_ may be out of date.
+    bool in_changed : 1 = false;
+    bool in_unconfirmed : 1 = false;
+    bool is_unconfirmed : 1 = false;
 
+    bool has_early_data() const noexcept {
+      return !early_bytes.empty() || early_error != 0 || early_connections;
+    }
     void end(subscription which) noexcept {
       for (subscription_set* const each : {&wanted, &armed, &cancelled, &ended}) each->erase(which);
     }
     bool has_live() const noexcept { return !(armed - ended).empty(); }
   };
+  static_assert(sizeof(registration) <= 12, "each idle connection has one");
 
   struct early_connection {
     std::uint32_t listener;  // its index
@@ -197,17 +157,20 @@ class uring_requests final : public ready_requests {
   void wait_for(handle& waiting, direction way) noexcept override;
   result take_early(request& reader) noexcept override;
 
-  void subscribe(registration& entry, subscription which) noexcept;
-  void unsubscribe(registration& entry, subscription which) noexcept;
-  bool submit(registration& entry, subscription which) noexcept;
-  bool submit_cancel(registration& entry, subscription which) noexcept;
-  bool cancel_all_of(registration& entry) noexcept;
-  bool is_waited_for(const registration& entry, subscription which) const noexcept;
+  void subscribe(handle& target, subscription which) noexcept;
+  void unsubscribe(handle& target, subscription which) noexcept;
+  void note_change(handle& target) noexcept;
+  bool submit_changes_of(std::uint32_t index) noexcept;
+  bool submit(handle& target, subscription which) noexcept;
+  bool submit_cancel(std::uint32_t index, subscription which) noexcept;
+  bool cancel_all_of(std::uint32_t index) noexcept;
+  bool is_waited_for(const handle& target, subscription which) const noexcept;
+  void doubt(handle& waiting) noexcept;
   bool can_receive(const request& reader) const noexcept;
   bool can_accept(const request& reader) const noexcept;
   bool prefers_to_receive(const request& reader, registration& entry) noexcept;
 
-  void await_end_of(registration& entry) noexcept;
+  void await_end_of(std::uint32_t index) noexcept;
   void examine_completions() noexcept;
   void discard_completions_of(std::uint32_t index) noexcept;
   void discard_oldest_stale() noexcept;
@@ -215,8 +178,7 @@ class uring_requests final : public ready_requests {
   // The handle that a completion is for; null if that was removed.
   handle* target_of(const io_uring_cqe& completion) const noexcept {
     const subscription_id id = detail::id_of(completion);
-    const registration& entry = registrations_[id.index];
-    return entry.generation == id.generation ? entry.watched : nullptr;
+    return registrations_[id.index].generation == id.generation ? handles()[id.index] : nullptr;
   }
   void record_for(handle& target, const io_uring_cqe& completion) noexcept;
   // Gives back what a completion of a removed handle brings.
@@ -225,20 +187,27 @@ class uring_requests final : public ready_requests {
   bool deliver_bytes(handle& target, const io_uring_cqe& completion) noexcept;
   // Records a connection that a request waits for, which takes its descriptor. False: as above.
   bool deliver_connection(handle& target, const io_uring_cqe& completion) noexcept;
-  void record_received(registration& entry, const io_uring_cqe& completion) noexcept;
-  void record_accepted(registration& entry, const io_uring_cqe& completion) noexcept;
+  void record_received(handle& target, const io_uring_cqe& completion) noexcept;
+  void record_accepted(handle& target, const io_uring_cqe& completion) noexcept;
+  // Carries out a request that reads bytes. Nothing if there are none, or too few for a whole
+  // buffer.
+  std::optional<result> read_early(request& reader) noexcept;
+  std::size_t scatter_early(registration& entry, std::span<const iovec> pieces) noexcept;
+  std::size_t read_early_message(registration& entry, msghdr& message) noexcept;
   std::optional<result> accept_early(accept_request& acceptor) noexcept;
-  static void update_flags(registration& entry) noexcept;
-  static subscription_id id_of(const registration& entry, subscription which) noexcept {
-    return {which, entry.generation, entry.watched->index};
+  void update_flags(handle& target) noexcept;
+  subscription_id id_of(std::uint32_t index, subscription which) const noexcept {
+    return {which, registrations_[index].generation, index};
   }
 
   uring_poller& owner_;
   uring& ring_;
   uring_features features_;
-  std::vector<registration> registrations_;  // by the handle's index
-  index_set changed_;                        // handles with other subscriptions wanted than armed
-  index_set unconfirmed_;                    // handles that wait because a read was short
+  chunked_array<registration> registrations_;  // by the handle's index
+  // Indices of handles, with room for all: those that may want other subscriptions than are armed,
+  // and those that wait because a read was short.
+  std::vector<std::uint32_t> changed_;
+  std::vector<std::uint32_t> unconfirmed_;
   std::vector<early_connection> connections_;
   std::uint64_t examined_until_ = 0;  // the number of the first completion not examined
   std::uint64_t examined_ = 0;

@@ -46,43 +46,46 @@ file_service* uring_requests::files() noexcept { return owner_.files(); }
 // ---- handles
 
 void uring_requests::add(handle& watched) {
-  const std::uint32_t index = watched.index;
-  if (index >= registrations_.size()) registrations_.resize(index + 1);
-  changed_.reserve(index + 1);
-  unconfirmed_.reserve(index + 1);
+  const std::size_t count = watched.index + std::size_t{1};
+  registrations_.grow_to(count);
+  for (std::vector<std::uint32_t>* const each : {&changed_, &unconfirmed_}) {
+    if (each->capacity() < count) each->reserve(2 * count);
+  }
   // Requests tell of a descriptor that is no socket, or none at all.
   if (watched.kind() == handle_kind::other) check_descriptor(watched.fd());
-  registrations_[index].watched = &watched;
 }
 
 void uring_requests::remove(handle& watched) noexcept {
   registration& entry = registrations_[watched.index];
   entry.wanted.clear();
+  entry.is_unconfirmed = false;
   // Accepted connections end with their listener, and not only when their turn comes.
   const bool accepts = entry.armed.has(subscription::accept);
-  await_end_of(entry);
-  changed_.erase(watched.index);
-  unconfirmed_.erase(watched.index);
-  entry.early.bytes.clear();
-  if (entry.early.connections != 0) {
+  await_end_of(watched.index);
+  entry.early_bytes.clear(buffers_);
+  if (entry.early_connections) {
     std::erase_if(connections_, [&](const auto& each) { return each.listener == watched.index; });
   }
-  const std::uint32_t generation = (entry.generation + 1) & subscription_id::generation_mask;
+  const auto generation = static_cast<std::uint16_t>(entry.generation + 1);
   // From now on completions are known by their generation as those of a closed handle; when
   // generations begin anew, there must be none left of the handle that had this one before.
   if (accepts || generation == 0) discard_completions_of(watched.index);
-  entry = registration();
-  entry.generation = generation;
+  registration next;
+  next.generation = generation;
+  next.in_changed = entry.in_changed;
+  next.in_unconfirmed = entry.in_unconfirmed;
+  entry = next;
   discard_oldest_stale();
 }
 
 // The kernel holds the file of each subscription, so that closing the descriptor would end nothing.
-void uring_requests::await_end_of(registration& entry) noexcept {
+void uring_requests::await_end_of(std::uint32_t index) noexcept {
   constexpr int most_attempts = 1000;
+  const registration& entry = registrations_[index];
   if (!entry.armed.empty()) examine_completions();
   for (int attempt = 0; entry.has_live(); ++attempt) {
     if (!ring_.usable_here() || attempt == most_attempts) return owner_.abandon_ring();
-    cancel_all_of(entry);
+    cancel_all_of(index);
     ring_.enter();
     examine_completions();
     if (entry.has_live() && ring_.full() && !ring_.set_aside()) return owner_.abandon_ring();
@@ -132,24 +135,33 @@ void uring_requests::discard_oldest_stale() noexcept {
 
 void uring_requests::wait_for(handle& waiting, direction way) noexcept {
   registration& entry = registrations_[waiting.index];
-  if (way == direction::write) return subscribe(entry, subscription::writable);
+  if (way == direction::write) return subscribe(waiting, subscription::writable);
   const request& reader = *waiting.reader;
-  if (can_accept(reader)) return subscribe(entry, subscription::accept);
+  if (can_accept(reader)) return subscribe(waiting, subscription::accept);
   if (prefers_to_receive(reader, entry)) {
-    unsubscribe(entry, subscription::readable);
-    return subscribe(entry, subscription::receive);
+    unsubscribe(waiting, subscription::readable);
+    return subscribe(waiting, subscription::receive);
   }
   // Bytes that the kernel receives in between come first; its last completion tells, too.
   if (entry.armed.has_any(subscription_set(subscription::receive) | subscription::accept)) {
-    unsubscribe(entry, subscription::receive);
-    return unsubscribe(entry, subscription::accept);
+    unsubscribe(waiting, subscription::receive);
+    return unsubscribe(waiting, subscription::accept);
   }
-  subscribe(entry, subscription::readable);
-  if (waiting.flags.has(handle_flag::trusts_short_read)) unconfirmed_.insert(waiting.index);
+  subscribe(waiting, subscription::readable);
+  if (waiting.flags.has(handle_flag::trusts_short_read)) doubt(waiting);
+}
+
+// Has the handle's read tried again if nothing comes for a while.
+void uring_requests::doubt(handle& waiting) noexcept {
+  registration& entry = registrations_[waiting.index];
+  entry.is_unconfirmed = true;
+  if (entry.in_unconfirmed) return;
+  entry.in_unconfirmed = true;
+  unconfirmed_.push_back(waiting.index);
 }
 
 bool uring_requests::can_receive(const request& reader) const noexcept {
-  return has_buffers_ && reader.kind() == request_kind::receive && reader.repeats() &&
+  return has_buffers_ && reader.receives() && reader.repeats() &&
          reader.target().kind() == handle_kind::stream_socket;
 }
 
@@ -169,48 +181,63 @@ bool uring_requests::prefers_to_receive(const request& reader, registration& ent
   return !entry.prefers_calls && !buffers_.exhausted();
 }
 
-void uring_requests::subscribe(registration& entry, subscription which) noexcept {
+void uring_requests::subscribe(handle& target, subscription which) noexcept {
+  registration& entry = registrations_[target.index];
   entry.wanted.insert(which);
-  if (!entry.armed.has(which)) changed_.insert(entry.watched->index);
+  if (!entry.armed.has(which)) note_change(target);
 }
 
-void uring_requests::unsubscribe(registration& entry, subscription which) noexcept {
+void uring_requests::unsubscribe(handle& target, subscription which) noexcept {
+  registration& entry = registrations_[target.index];
   entry.wanted.erase(which);
-  if (entry.armed.has(which)) changed_.insert(entry.watched->index);
+  if (entry.armed.has(which)) note_change(target);
+}
+
+void uring_requests::note_change(handle& target) noexcept {
+  registration& entry = registrations_[target.index];
+  if (entry.in_changed) return;
+  entry.in_changed = true;
+  changed_.push_back(target.index);
 }
 
 bool uring_requests::submit_changes() noexcept {
   while (!changed_.empty()) {
-    const std::uint32_t index = changed_.any();
-    registration& entry = registrations_[index];
-    for (const subscription each : all_subscriptions) {
-      if (entry.wanted.has(each) && !is_waited_for(entry, each)) entry.wanted.erase(each);
-      const bool wanted = entry.wanted.has(each);
-      const bool armed = entry.armed.has(each);
-      if (wanted && !armed && !submit(entry, each)) return false;
-      if (!wanted && armed && !entry.cancelled.has(each) && !submit_cancel(entry, each))
-        return false;
-    }
-    changed_.erase(index);
+    const std::uint32_t index = changed_.back();
+    if (handles()[index] != nullptr && !submit_changes_of(index)) return false;
+    registrations_[index].in_changed = false;
+    changed_.pop_back();
   }
   return true;
 }
 
-bool uring_requests::is_waited_for(const registration& entry, subscription which) const noexcept {
-  const request* const reader = entry.watched->reader;
+bool uring_requests::submit_changes_of(std::uint32_t index) noexcept {
+  handle& target = *handles()[index];
+  registration& entry = registrations_[index];
+  for (const subscription each : all_subscriptions) {
+    if (entry.wanted.has(each) && !is_waited_for(target, each)) entry.wanted.erase(each);
+    const bool wanted = entry.wanted.has(each);
+    const bool armed = entry.armed.has(each);
+    if (wanted && !armed && !submit(target, each)) return false;
+    if (!wanted && armed && !entry.cancelled.has(each) && !submit_cancel(index, each)) return false;
+  }
+  return true;
+}
+
+bool uring_requests::is_waited_for(const handle& target, subscription which) const noexcept {
+  const request* const reader = target.reader;
   switch (which) {
     case subscription::readable: return reader != nullptr;
-    case subscription::writable: return entry.watched->writer != nullptr;
+    case subscription::writable: return target.writer != nullptr;
     case subscription::receive: return reader != nullptr && can_receive(*reader);
     case subscription::accept: return reader != nullptr && can_accept(*reader);
   }
   return false;
 }
 
-bool uring_requests::submit(registration& entry, subscription which) noexcept {
+bool uring_requests::submit(handle& target, subscription which) noexcept {
   io_uring_sqe* const next = ring_.next_submission();
   if (next == nullptr) return false;
-  const int fd = entry.watched->fd();
+  const int fd = target.fd();
   switch (which) {
     case subscription::readable: io_uring_prep_poll_multishot(next, fd, readable_events); break;
     // Multishot here, too: a peer that has ended its direction is reported again and again.
@@ -224,56 +251,62 @@ bool uring_requests::submit(registration& entry, subscription which) noexcept {
       io_uring_prep_multishot_accept(next, fd, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
       break;
   }
-  next->user_data = std::uint64_t{id_of(entry, which)};
-  entry.armed.insert(which);
-  update_flags(entry);
+  next->user_data = std::uint64_t{id_of(target.index, which)};
+  registrations_[target.index].armed.insert(which);
+  update_flags(target);
   return true;
 }
 
-bool uring_requests::submit_cancel(registration& entry, subscription which) noexcept {
+bool uring_requests::submit_cancel(std::uint32_t index, subscription which) noexcept {
   io_uring_sqe* const next = ring_.next_submission();
   if (next == nullptr) return false;
-  io_uring_prep_cancel64(next, std::uint64_t{id_of(entry, which)}, 0);
+  io_uring_prep_cancel64(next, std::uint64_t{id_of(index, which)}, 0);
   next->user_data = ignored;
-  entry.cancelled.insert(which);
+  registrations_[index].cancelled.insert(which);
   return true;
 }
 
-bool uring_requests::cancel_all_of(registration& entry) noexcept {
+bool uring_requests::cancel_all_of(std::uint32_t index) noexcept {
+  const registration& entry = registrations_[index];
   const subscription_set live = entry.armed - (entry.cancelled | entry.ended);
   for (const subscription each : all_subscriptions) {
-    if (live.has(each) && !submit_cancel(entry, each)) return false;
+    if (live.has(each) && !submit_cancel(index, each)) return false;
   }
   return true;
 }
 
 bool uring_requests::cancel_all() noexcept {
   bool any = false;
-  for (registration& each : registrations_) {
-    if (each.armed.empty()) continue;
+  for (std::uint32_t index = 0; index < registrations_.size(); ++index) {
+    if (registrations_[index].armed.empty()) continue;
     any = true;
-    if (!cancel_all_of(each)) break;
+    if (!cancel_all_of(index)) break;
   }
   return any;
 }
 
 void uring_requests::restart() noexcept {
   examined_until_ = ring_.taken();
-  while (!changed_.empty()) changed_.erase(changed_.any());
-  for (registration& each : registrations_) {
-    if (each.watched == nullptr) continue;
-    each.wanted = each.armed = each.cancelled = each.ended = {};
-    each.watched->flags.insert(handle_flag::may_read);
-    each.watched->flags.insert(handle_flag::may_write);
-    update_flags(each);
-    if (each.watched->reading() || each.watched->writing()) serve_later(*each.watched);
+  changed_.clear();
+  for (std::uint32_t index = 0; index < registrations_.size(); ++index) {
+    registration& entry = registrations_[index];
+    entry.in_changed = false;
+    handle* const each = handles()[index];
+    if (each == nullptr) continue;
+    entry.wanted = entry.armed = entry.cancelled = entry.ended = {};
+    each->flags.insert(handle_flag::may_read);
+    each->flags.insert(handle_flag::may_write);
+    update_flags(*each);
+    if (each->reading() || each->writing()) serve_later(*each);
   }
 }
 
 void uring_requests::discard_early_data() noexcept {
-  for (registration& each : registrations_) {
-    each.early.bytes.clear();
-    each.early = {};
+  for (std::uint32_t index = 0; index < registrations_.size(); ++index) {
+    registration& each = registrations_[index];
+    each.early_bytes.clear(buffers_);
+    each.early_error = 0;
+    each.early_connections = false;
   }
   connections_.clear();
 }

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// handle_table: the handles that a backend serves, by their index.
+#pragma once
+
+#include <gyre/io/detail/chunked_array.hpp>
+#include <gyre/io/request.hpp>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace gyre::io::detail {
+
+/// Eight bytes for each handle. A free entry has the index of the next free one.
+///
+/// Thread-safety: none.
+class handle_table {
+ public:
+  /// One more than the largest index that was ever in use.
+  std::size_t size() const noexcept { return entries_.size(); }
+  /// How many handles there are.
+  std::size_t count() const noexcept { return count_; }
+  /// The handle of an index below size(), or null.
+  handle* operator[](std::size_t index) const noexcept {
+    const std::uintptr_t entry = entries_[index];
+    return is_free(entry) ? nullptr : reinterpret_cast<handle*>(entry);
+  }
+  /// The index that insert() will use. Throws std::bad_alloc.
+  std::uint32_t next_index() {
+    if (free_ == none) {
+      const auto added = static_cast<std::uint32_t>(entries_.size());
+      entries_.grow_to(entries_.size() + 1);
+      push_free(added);
+    }
+    return free_;
+  }
+  /// Adds a handle, whose index is the next one.
+  void insert(handle& added) noexcept {
+    free_ = static_cast<std::uint32_t>(entries_[added.index] >> 1);
+    entries_[added.index] = reinterpret_cast<std::uintptr_t>(&added);
+    ++count_;
+  }
+  void erase(const handle& removed) noexcept {
+    push_free(removed.index);
+    --count_;
+  }
+
+ private:
+  static constexpr std::uint32_t none = UINT32_MAX;
+
+  static bool is_free(std::uintptr_t entry) noexcept { return (entry & 1) != 0; }
+  void push_free(std::uint32_t index) noexcept {
+    entries_[index] = std::uintptr_t{free_} << 1 | 1;
+    free_ = index;
+  }
+
+  chunked_array<std::uintptr_t> entries_;
+  std::uint32_t free_ = none;
+  std::size_t count_ = 0;
+};
+
+}  // namespace gyre::io::detail
