@@ -2,6 +2,7 @@
 // A connection's calls from the loop, beginning and end; tcp_connection_output.cpp sends.
 #include <gyre/net/tcp_connection.hpp>
 
+#include <gyre/base/slab.hpp>
 #include <gyre/io/error.hpp>
 #include <gyre/net/detail/connection_extra.hpp>
 #include <gyre/net/detail/connection_group.hpp>
@@ -12,40 +13,80 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <new>
+
 namespace gyre::net {
 
 tcp_connection::tcp_connection(detail::connection_group& group, int fd, std::uint64_t id,
                                const endpoint& peer)
     // On a Unix socket, recv stops behind bytes that came with descriptors.
     : io::handle(fd, peer.is_ip() ? io::handle_kind::stream_socket : io::handle_kind::socket),
+      peer_port_(peer.port()),
       group_(&group),
       receiving_(*this, &on_done<&tcp_connection::received>, io::repeat::until_cancelled),
-      id_(id),
-      peer_address_(peer.is_ip() ? peer.address() : ip_address()),
-      peer_port_(peer.port()),
-      peer_is_ip_(peer.is_ip()) {
-  static_assert(sizeof(tcp_connection) == 256 && alignof(tcp_connection) == 64);
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Winvalid-offsetof"  // which both compilers support here
-  static_assert(
-      offsetof(tcp_connection, receiving_) == 64 && offsetof(tcp_connection, group_node_) == 128,
-      "what a message touches is in front, in two lines of the cache");
-#pragma GCC diagnostic pop
+      peer_form_(form_of(peer)),
+      id_(id) {
+  static_assert(sizeof(tcp_connection) == 128 && alignof(tcp_connection) == 64,
+                "an idle connection takes two cache lines");
+  if (!peer_is_ip()) return;
+  const ip_address address = peer.address();
+  if (peer_form_ == peer_form::v6) {
+    new (this + 1) ip_address(address);
+  } else {
+    std::ranges::copy(address.unmapped().bytes(), peer_v4_.begin());
+  }
 }
 
 tcp_connection::~tcp_connection() {
-  if (control_ != nullptr) {
-    control_->connection = nullptr;
-    control_->drop();
+  if (extra_ != nullptr && extra_->control != nullptr) {
+    extra_->control->connection = nullptr;
+    extra_->control->drop();
   }
   delete extra_;
+}
+
+tcp_connection::peer_form tcp_connection::form_of(const endpoint& peer) noexcept {
+  if (!peer.is_ip()) return peer_form::kernel;
+  const ip_address address = peer.address();
+  if (address.is_v4()) return peer_form::v4;
+  return address.is_v4_mapped() && address.scope() == 0 ? peer_form::mapped_v4 : peer_form::v6;
+}
+
+// Whole cache lines, so that the slab aligns them.
+std::size_t tcp_connection::bytes_with(peer_form form) noexcept {
+  static_assert(sizeof(ip_address) <= 64);
+  return sizeof(tcp_connection) + (form == peer_form::v6 ? 64 : 0);
+}
+
+tcp_connection* tcp_connection::make(detail::connection_group& group, int fd, std::uint64_t id,
+                                     const endpoint& peer) {
+  void* const memory = slab_allocate(bytes_with(form_of(peer)));
+  return new (memory) tcp_connection(group, fd, id, peer);
+}
+
+void tcp_connection::destroy(tcp_connection& connection) noexcept {
+  const std::size_t bytes = bytes_with(connection.peer_form_);
+  connection.~tcp_connection();
+  slab_deallocate(&connection, bytes);
 }
 
 event_loop& tcp_connection::loop() const noexcept { return group_->loop(); }
 io::backend& tcp_connection::io() const noexcept { return group_->io(); }
 
 endpoint tcp_connection::peer_endpoint() const {
-  if (peer_is_ip_) return endpoint(peer_address_, peer_port_);
+  switch (peer_form_) {
+    case peer_form::v4: return endpoint(ip_address(peer_v4_), peer_port_);
+    case peer_form::mapped_v4: {
+      ip_address::v6_bytes mapped{};
+      mapped[10] = mapped[11] = 0xff;
+      std::ranges::copy(peer_v4_, mapped.begin() + 12);
+      return endpoint(ip_address(mapped), peer_port_);
+    }
+    case peer_form::v6:
+      return endpoint(*std::launder(reinterpret_cast<const ip_address*>(this + 1)), peer_port_);
+    case peer_form::kernel: break;
+  }
   return is_open() ? socket_ref(handle::fd()).peer_endpoint() : endpoint();
 }
 endpoint tcp_connection::local_endpoint() const {
@@ -58,15 +99,30 @@ void tcp_connection::on_timer(timer_operation& timer) {
   self.from_loop([&self] { (self.*Expired)(); });
 }
 
-detail::connection_extra::connection_extra(tcp_connection& owner) noexcept
+detail::connection_backlog::connection_backlog(tcp_connection& owner) noexcept
     : writing(owner, {}, &tcp_connection::on_done<&tcp_connection::written>),
       timer(owner, &tcp_connection::on_timer<&tcp_connection::timer_expired>),
       message_timer(owner, &tcp_connection::on_timer<&tcp_connection::message_timer_expired>),
       write_timer(owner, &tcp_connection::on_timer<&tcp_connection::write_timer_expired>) {}
 
 detail::connection_extra& tcp_connection::extra() {
-  if (extra_ == nullptr) extra_ = new detail::connection_extra(*this);
+  if (extra_ == nullptr) extra_ = new detail::connection_extra;
   return *extra_;
+}
+
+detail::connection_backlog& tcp_connection::make_backlog() {
+  auto& backlog = extra().backlog;
+  if (backlog == nullptr) backlog = std::make_unique<detail::connection_backlog>(*this);
+  return *backlog;
+}
+
+std::any& tcp_connection::context() { return extra().context; }
+std::any* tcp_connection::attached_context() noexcept {
+  return extra_ == nullptr ? nullptr : &extra_->context;
+}
+
+std::error_code tcp_connection::failure() const noexcept {
+  return failed_ ? extra_->failure : std::error_code();
 }
 
 // --- What the loop calls ---
@@ -84,12 +140,12 @@ void tcp_connection::received(io::result result) {
   if (!result) return receiving_failed(result.error());
   if (result.count() == 0) return on_peer_end();
   // Given back when the message has been dealt with, so that the next comes to the same place.
-  const io::received data = std::move(receiving_.data);
+  const io::received data = std::move(group_->receive_memory().arrived());
   receive(data.bytes());
 }
 
 void tcp_connection::receiving_failed(std::error_code why) noexcept {
-  end(has_failed() ? why_ : why, ending::in_order);
+  end(has_failed() ? failure() : why, ending::in_order);
 }
 
 void tcp_connection::receive(std::span<const std::byte> bytes) {
@@ -98,18 +154,19 @@ void tcp_connection::receive(std::span<const std::byte> bytes) {
   auto& message = group_->handlers().message;
   if (phase_ != phase::open || !message) return;
   ++messages_;
-  if (extra_ != nullptr && !extra_->rest.empty()) return receive_after_rest(bytes);
+  if (backlog() != nullptr && !backlog()->rest.empty()) return receive_after_rest(bytes);
   io::input in(bytes);
   message(*this, in);
   if (!in.empty() && is_open()) keep_rest(in.bytes());
 }
 
 void tcp_connection::receive_after_rest(std::span<const std::byte> bytes) {
-  io::buffer& rest = extra_->rest;
+  detail::connection_backlog& own = *backlog();
+  io::buffer& rest = own.rest;
   rest.append(bytes);
   const std::size_t before = rest.size();
   group_->handlers().message(*this, rest);
-  if (rest.size() < before) ++extra_->consumptions;
+  if (rest.size() < before) ++own.consumptions;
   if (rest.empty()) {
     rest = io::buffer();
     update_held_bytes();
@@ -119,20 +176,20 @@ void tcp_connection::receive_after_rest(std::span<const std::byte> bytes) {
 }
 
 void tcp_connection::keep_rest(std::span<const std::byte> unconsumed) {
-  io::buffer& rest = extra().rest;
+  detail::connection_backlog& own = make_backlog();
+  io::buffer& rest = own.rest;
   rest.append(unconsumed);
   const connection_options& limits = group_->options();
   if (rest.size() > limits.input_limit || !update_held_bytes()) {
     return abort(std::make_error_code(std::errc::no_buffer_space));
   }
-  detail::connection_extra& own = *extra_;
   if (own.message_timer.linked() || limits.message_timeout.count() == 0) return;
   own.message_timer.watch(limits.message_timeout, own.consumptions);
   start_timer(own.message_timer);
 }
 
 void tcp_connection::message_timer_expired() {
-  detail::connection_extra& own = *extra_;
+  detail::connection_backlog& own = *backlog();
   if (phase_ != phase::open || own.rest.empty()) return;
   if (reading_paused()) {
     own.message_timer.watch(group_->options().message_timeout, own.consumptions);
@@ -144,20 +201,21 @@ void tcp_connection::message_timer_expired() {
 
 // Counts what waits; false if its group's memory has no room for that.
 bool tcp_connection::update_held_bytes() noexcept {
-  if (extra_ == nullptr) return true;
-  const detail::attached_output* const attached = extra_->attached.get();
+  detail::connection_backlog* const own = backlog();
+  if (own == nullptr) return true;
+  const detail::attached_output* const attached = own->attached.get();
   const std::size_t descriptors = attached == nullptr ? 0 : attached->descriptors();
   const std::size_t held = phase_ == phase::ended ? 0
-                                                  : pending_output() + extra_->rest.size() +
+                                                  : pending_output() + own->rest.size() +
                                                         group_->held_as_descriptors(descriptors);
-  const std::size_t before = std::exchange(extra_->counted, held);
+  const std::size_t before = std::exchange(own->counted, held);
   return group_->count_held(before, held);
 }
 
 // Receives no sooner, so that what comes stays behind.
 void tcp_connection::deliver_rest() {
   if (reading_paused()) return;
-  if (phase_ == phase::open && extra_ != nullptr && !extra_->rest.empty()) {
+  if (phase_ == phase::open && backlog() != nullptr && !backlog()->rest.empty()) {
     ++messages_;
     group_->count_received(0);
     receive_after_rest({});
@@ -167,7 +225,7 @@ void tcp_connection::deliver_rest() {
 
 void tcp_connection::on_peer_end() {
   peer_done_ = true;
-  if (has_failed()) return end(why_, ending::in_order);
+  if (has_failed()) return end(failure(), ending::in_order);
   switch (phase_) {
     case phase::open:
       if (auto& ended = group_->handlers().peer_ended) {
@@ -177,7 +235,7 @@ void tcp_connection::on_peer_end() {
         close();
       }
       return;
-    case phase::lingering: return end(why_, ending::in_order);
+    case phase::lingering: return end({}, ending::in_order);
     case phase::flushing:
     case phase::ended: return;
   }
@@ -185,14 +243,15 @@ void tcp_connection::on_peer_end() {
 
 void tcp_connection::timer_expired() {
   if (phase_ != phase::open) return closing_timer_expired();
-  if (has_failed()) return end(why_, ending::in_order);
-  if (extra_->timer.stalled(bytes_received_ + bytes_taken_by_peer())) {
+  if (has_failed()) return end(failure(), ending::in_order);
+  detail::progress_timer& timer = backlog()->timer;
+  if (timer.stalled(bytes_received_ + bytes_taken_by_peer())) {
     return end(io::errc::idle_timeout, ending::in_order);
   }
-  start_timer(extra_->timer);
+  start_timer(timer);
 }
 
-void tcp_connection::end_if_idle(std::uint32_t present) noexcept {
+void tcp_connection::end_if_idle(std::uint8_t present) noexcept {
   auto moved = static_cast<std::uint32_t>(bytes_received_ + bytes_sent_);
   // Bytes that the peer has taken stay taken: for most connections this needs no system call.
   if (moved != idle_moved_) {
@@ -202,13 +261,14 @@ void tcp_connection::end_if_idle(std::uint32_t present) noexcept {
     idle_moved_ = moved;
     idle_since_ = present;
   } else if (phase_ == phase::open && !has_failed() && !has_own_idle_timeout_ &&
-             present - idle_since_ > detail::connection_group::idle_clock_per_timeout) {
+             static_cast<std::uint8_t>(present - idle_since_) >
+                 detail::connection_group::idle_clock_per_timeout) {
     end(io::errc::idle_timeout, ending::in_order);
   }
 }
 
 void tcp_connection::closing_timer_expired() {
-  detail::connection_extra& own = *extra_;
+  detail::connection_backlog& own = *backlog();
   if (!own.timer.stalled(bytes_taken_by_peer()) && loop().now() < own.close_by) {
     const steady_time next = loop().deadline_after(own.timer.quarter());
     loop().start_timer(own.timer, std::min(next, own.close_by));
@@ -217,7 +277,7 @@ void tcp_connection::closing_timer_expired() {
   } else if (bytes_in_kernel() > 1) {  // which it goes on sending
     end(std::make_error_code(std::errc::timed_out), ending::in_order);
   } else {
-    end(why_, ending::in_order);
+    end({}, ending::in_order);
   }
 }
 
@@ -227,11 +287,9 @@ std::uint64_t tcp_connection::bytes_in_kernel() const noexcept {
   return ::ioctl(handle::fd(), SIOCOUTQ, &count) == 0 ? static_cast<std::uint64_t>(count) : 0;
 }
 
-void tcp_connection::on_scheduled(operation& scheduled) {
-  tcp_connection& self = *static_cast<group_node&>(scheduled).self;
-  self.scheduled_ = false;
-  self.from_loop([&self] { self.run_due(); });
-  if (self.phase_ == phase::ended && !self.scheduled_) self.finish();
+void tcp_connection::on_scheduled() {
+  scheduled_ = false;
+  from_loop([this] { run_due(); });
 }
 
 void tcp_connection::run_due() {
@@ -252,14 +310,14 @@ void tcp_connection::run_due() {
   }
 }
 
-void tcp_connection::finish() {
+void tcp_connection::finish(std::error_code why) {
   detail::connection_group& group = *group_;
   const detail::callback_gate::pass passing(group.gate());
   if (!passing) return;  // then the group frees it
   group.connection_ends(*this);
   std::exception_ptr thrown;
   try {
-    if (auto& closed = group.handlers().closed) closed(*this, why_);
+    if (auto& closed = group.handlers().closed) closed(*this, why);
   } catch (...) {
     thrown = std::current_exception();
   }
@@ -272,8 +330,8 @@ void tcp_connection::finish() {
 
 void tcp_connection::start_receiving() noexcept {
   if (!is_open() || reading_paused() || peer_done_ || handle::reading()) return;
-  if (extra_ != nullptr && extra_->descriptors != nullptr) {
-    if (io().start(extra_->descriptors->readable)) schedule(call::readable);
+  if (backlog() != nullptr && backlog()->descriptors != nullptr) {
+    if (io().start(backlog()->descriptors->readable)) schedule(call::readable);
   } else {
     // One that repeats does not complete at once.
     static_cast<void>(io().start(receiving_));
@@ -312,7 +370,7 @@ void tcp_connection::close(std::chrono::nanoseconds timeout) noexcept {
 void tcp_connection::close(std::chrono::nanoseconds timeout,
                            std::chrono::nanoseconds limit) noexcept {
   if (phase_ == phase::ended) return;
-  if (has_failed()) return end(why_, ending::in_order);
+  if (has_failed()) return end(failure(), ending::in_order);
   if (phase_ == phase::open) {
     phase_ = phase::flushing;
     stop_timers();
@@ -329,7 +387,7 @@ void tcp_connection::close(std::chrono::nanoseconds timeout,
 
 void tcp_connection::limit_closing(std::chrono::nanoseconds timeout,
                                    std::chrono::nanoseconds limit) {
-  detail::connection_extra& own = extra();
+  detail::connection_backlog& own = make_backlog();
   const steady_time close_by = loop().deadline_after(limit);
   if (!own.timer.linked()) {
     own.timer.watch(timeout, bytes_taken_by_peer());
@@ -343,7 +401,8 @@ void tcp_connection::limit_closing(std::chrono::nanoseconds timeout,
 }
 
 void tcp_connection::send_fin() noexcept {
-  if (std::exchange(fin_sent_, true)) return;
+  if (fin_sent_) return;
+  fin_sent_ = true;
   // Fails where the connection has been reset, which reading tells.
   static_cast<void>(::shutdown(handle::fd(), SHUT_WR));
 }
@@ -364,31 +423,33 @@ void tcp_connection::linger() noexcept {
 void tcp_connection::end(std::error_code why, ending kind) noexcept {
   if (phase_ == phase::ended) return;
   phase_ = phase::ended;
-  why_ = why;
   stop_timers();
   drop_output();
   // release: pairs with the acquire in alive().
-  if (control_ != nullptr) control_->alive.store(false, std::memory_order_release);
+  if (extra_ != nullptr && extra_->control != nullptr) {
+    extra_->control->alive.store(false, std::memory_order_release);
+  }
   io().detach(*this);
   if (kind == ending::reset) detail::reset_when_closed(handle::fd());
   ::close(handle::fd());
-  if (group_->gate().is_open()) schedule({});
+  if (group_->gate().is_open()) group_->schedule_finish(*this, why);
 }
 
 void tcp_connection::schedule(calls due) noexcept {
   due_.insert(due);
-  if (std::exchange(scheduled_, true)) return;
-  loop().post(group_node_);
+  if (scheduled_) return;
+  scheduled_ = true;
+  group_->schedule(*this);
 }
 
 void tcp_connection::set_idle_timeout(std::chrono::nanoseconds timeout) {
   if (phase_ != phase::open || has_failed()) return;
   has_own_idle_timeout_ = true;
   if (timeout.count() <= 0) {
-    if (extra_ != nullptr && extra_->timer.linked()) loop().cancel_timer(extra_->timer);
+    if (backlog() != nullptr && backlog()->timer.linked()) loop().cancel_timer(backlog()->timer);
     return;
   }
-  detail::connection_extra& own = extra();
+  detail::connection_backlog& own = make_backlog();
   own.timer.watch(timeout, bytes_received_ + bytes_taken_by_peer());
   start_timer(own.timer);
 }
@@ -398,9 +459,9 @@ void tcp_connection::start_timer(detail::progress_timer& timer) {
 }
 
 void tcp_connection::stop_timers() noexcept {
-  if (extra_ == nullptr) return;
-  for (detail::progress_timer* each :
-       {&extra_->timer, &extra_->message_timer, &extra_->write_timer}) {
+  detail::connection_backlog* const own = backlog();
+  if (own == nullptr) return;
+  for (detail::progress_timer* each : {&own->timer, &own->message_timer, &own->write_timer}) {
     if (each->linked()) loop().cancel_timer(*each);
   }
 }

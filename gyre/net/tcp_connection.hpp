@@ -8,10 +8,9 @@
 #pragma once
 
 #include <gyre/base/detail/flag_set.hpp>
-#include <gyre/base/detail/slab_object.hpp>
 #include <gyre/base/intrusive_list.hpp>
 #include <gyre/base/move_only_function.hpp>
-#include <gyre/base/operation.hpp>
+#include <gyre/base/timer_operation.hpp>
 #include <gyre/base/unique_fd.hpp>
 #include <gyre/exec/event_loop.hpp>
 #include <gyre/io/buffer.hpp>
@@ -43,8 +42,9 @@ namespace detail {
 class attached_output;
 class connection_group;
 class progress_timer;
-struct connection_extra;
+struct connection_backlog;
 struct connection_control;
+struct connection_extra;
 }  // namespace detail
 
 /// Counts since a connection, or all connections of a server or client, began.
@@ -80,10 +80,11 @@ struct connection_metrics {
 /// Lifetime: owned by its server or client; valid from the call of on_connection until on_close
 /// returns.
 /// Errors: given to on_close; members that throw say so.
-/// Complexity: 256 bytes of the slab, and 512 bytes more from the first time that output or an
-/// incomplete message waits, or with an idle timeout of its own. It receives into memory of the
-/// loop, so that an idle connection holds no buffer.
-class alignas(64) tcp_connection : private io::handle, private gyre::detail::slab_object {
+/// Complexity: 128 bytes of the slab, 192 if the peer has an IPv6 address; 48 bytes more with a
+/// context or a ref(); and 512 bytes more from the first time that output or an incomplete message
+/// waits, or with an idle timeout of its own. It receives into memory of the loop, so that an idle
+/// connection holds no buffer.
+class alignas(64) tcp_connection : private intrusive_list_node, private io::handle {
  public:
   tcp_connection(const tcp_connection&) = delete;
   tcp_connection& operator=(const tcp_connection&) = delete;
@@ -185,12 +186,12 @@ class alignas(64) tcp_connection : private io::handle, private gyre::detail::sla
   endpoint local_endpoint() const;
 
   /// A copyable value that the program attaches: `c.context() = session{…}`. It is destroyed
-  /// with the connection, after on_close.
-  std::any& context() noexcept { return context_; }
+  /// with the connection, after on_close. The first call allocates; throws std::bad_alloc.
+  std::any& context();
   /// The attached value; null if there is none or it is no T.
   template <class T>
   T* context() noexcept {
-    return std::any_cast<T>(&context_);
+    return std::any_cast<T>(attached_context());
   }
 
   connection_metrics metrics() const noexcept {
@@ -203,8 +204,9 @@ class alignas(64) tcp_connection : private io::handle, private gyre::detail::sla
 
  private:
   friend class detail::connection_group;
+  friend class intrusive_list<tcp_connection>;
   friend class tcp_connection_ref;
-  friend struct detail::connection_extra;
+  friend struct detail::connection_backlog;
 
   enum class phase : std::uint8_t {
     open,
@@ -225,7 +227,20 @@ class alignas(64) tcp_connection : private io::handle, private gyre::detail::sla
     readable = 16,  // receiving: the kernel has reported input already
   };
   using calls = gyre::detail::flag_set<call>;
+  // The place of the peer's address.
+  enum class peer_form : std::uint8_t {
+    kernel,     // a Unix socket: the kernel tells
+    v4,         // here
+    mapped_v4,  // the IPv4 address of an IPv6 one is here
+    v6,         // behind the connection
+  };
 
+  // In memory of the slab. Throws std::bad_alloc.
+  static tcp_connection* make(detail::connection_group& group, int fd, std::uint64_t id,
+                              const endpoint& peer);
+  static void destroy(tcp_connection& connection) noexcept;
+  static peer_form form_of(const endpoint& peer) noexcept;
+  static std::size_t bytes_with(peer_form form) noexcept;
   tcp_connection(detail::connection_group& group, int fd, std::uint64_t id, const endpoint& peer);
   ~tcp_connection();
 
@@ -233,7 +248,7 @@ class alignas(64) tcp_connection : private io::handle, private gyre::detail::sla
   static void on_done(io::request& request, io::result result);
   template <void (tcp_connection::*Expired)()>
   static void on_timer(timer_operation& timer);
-  static void on_scheduled(operation& scheduled);
+  void on_scheduled();
 
   // Receiving.
   void begin();
@@ -245,10 +260,10 @@ class alignas(64) tcp_connection : private io::handle, private gyre::detail::sla
   void receiving_failed(std::error_code why) noexcept;
   void on_peer_end();
   void timer_expired();
-  void end_if_idle(std::uint32_t present) noexcept;
+  void end_if_idle(std::uint8_t present) noexcept;
   void message_timer_expired();
   void run_due();
-  void finish();
+  void finish(std::error_code why);
   template <class Work>
   void from_loop(Work&& work);
 
@@ -264,7 +279,8 @@ class alignas(64) tcp_connection : private io::handle, private gyre::detail::sla
   void written(io::result result);
   bool refuse(std::error_code why) noexcept;
   void sending_failed(std::error_code why) noexcept;
-  bool has_failed() const noexcept { return static_cast<bool>(why_); }
+  bool has_failed() const noexcept { return failed_; }
+  std::error_code failure() const noexcept;
 
   std::span<iovec> next_output() noexcept;
   void on_output_shrunk() noexcept;
@@ -301,42 +317,36 @@ class alignas(64) tcp_connection : private io::handle, private gyre::detail::sla
   void start_timer(detail::progress_timer& timer);
   void stop_timers() noexcept;
   detail::connection_extra& extra();
+  std::any* attached_context() noexcept;
+  bool peer_is_ip() const noexcept { return peer_form_ != peer_form::kernel; }
+  // Null while nothing has had to wait.
+  inline detail::connection_backlog* backlog() const noexcept;
+  detail::connection_backlog& make_backlog();
   io::backend& io() const noexcept;
 
-  // Touched by a message: two cache lines, the first of which begins with the handle.
+  // Two cache lines in all, without padding: the group's list, the handle, and these.
+  std::uint16_t peer_port_;
   detail::connection_group* group_;
   detail::connection_extra* extra_ = nullptr;  // members that few connections need
-  std::uint64_t messages_ = 0;
+  [[no_unique_address]] io::transient_receive_request receiving_;
   phase phase_ = phase::open;
   pausers paused_;
-  bool shutdown_requested_ = false;  // or sending has failed
-  bool fin_sent_ = false;            // or sending has failed
-  bool peer_done_ = false;           // it sends no more
-  bool above_high_water_ = false;
   calls due_;
-  bool scheduled_ = false;  // on_scheduled() is in the loop's inbox
-  io::receive_request receiving_;
+  bool shutdown_requested_ : 1 = false;  // or sending has failed
+  bool fin_sent_ : 1 = false;            // or sending has failed
+  bool failed_ : 1 = false;              // sending has; the extra members have the error
+  bool peer_done_ : 1 = false;           // it sends no more
+  bool above_high_water_ : 1 = false;
+  bool scheduled_ : 1 = false;  // the group will call on_scheduled()
+  bool has_own_idle_timeout_ : 1 = false;
+  peer_form peer_form_;
+  std::uint8_t idle_since_ = 0;  // the group's idle_clock() when end_if_idle() saw a change
   std::uint64_t bytes_received_ = 0;
   std::uint64_t bytes_sent_ = 0;
-
-  // The rest.
-  struct group_node final : intrusive_list_node, operation {
-    explicit group_node(tcp_connection& owner) noexcept
-        : operation(&tcp_connection::on_scheduled), self(&owner) {}
-    tcp_connection* self;
-  };
-  group_node group_node_{*this};  // among its group's connections, and in the loop's inbox
-  detail::connection_control* control_ = nullptr;
-  std::any context_;
+  std::uint64_t messages_ = 0;
   std::uint64_t id_;
-  std::error_code why_;  // the connection ended, or sending failed
-  ip_address peer_address_;
-  std::uint16_t peer_port_;
-  bool peer_is_ip_;  // and known; else a system call finds it
-  bool has_own_idle_timeout_ = false;
-  // The count of bytes that end_if_idle() saw last, and since when.
-  std::uint32_t idle_moved_ = 0;
-  std::uint32_t idle_since_ = 0;
+  std::uint32_t idle_moved_ = 0;  // the count of bytes that end_if_idle() saw last
+  ip_address::v4_bytes peer_v4_{};
 };
 
 /// A weak reference to a connection, for other threads. Calls are posted, also on the loop's own

@@ -41,7 +41,7 @@ constexpr std::size_t received_at_once = std::size_t{16} << 10;
 
 // The first attachment, as far as the kernel takes it at once; whether that was all of it.
 bool tcp_connection::send_attachment() noexcept {
-  detail::attached_output& attached = *extra_->attached;
+  detail::attached_output& attached = *backlog()->attached;
   for (;;) {
     bool done = false;
     const std::error_code failed =
@@ -62,7 +62,7 @@ bool tcp_connection::send_attachment() noexcept {
 }
 
 std::error_code tcp_connection::send_file_part(bool& done) noexcept {
-  detail::output_attachment& part = extra_->attached->first();
+  detail::output_attachment& part = backlog()->attached->first();
   const std::size_t count = std::min(part.left, most_of_file_at_once);
   const io::result sent =
       io::detail::send_file_part(handle::fd(), part.file.get(), part.offset, count);
@@ -74,13 +74,13 @@ std::error_code tcp_connection::send_file_part(bool& done) noexcept {
   part.left -= sent.count();
   done = part.left == 0;
   if (!done) return {};
-  extra_->attached->remove_first();
+  backlog()->attached->remove_first();
   on_output_shrunk();
   return {};
 }
 
 std::error_code tcp_connection::send_descriptors(bool& done) noexcept {
-  const std::vector<unique_fd>& owned = extra_->attached->first().fds;
+  const std::vector<unique_fd>& owned = backlog()->attached->first().fds;
   std::array<int, detail::message_with_fds::most_fds> fds;
   std::ranges::transform(owned, fds.begin(), &unique_fd::get);
   detail::message_with_fds message(next_output());
@@ -90,7 +90,7 @@ std::error_code tcp_connection::send_descriptors(bool& done) noexcept {
   if (sent.would_block()) return {};
   if (!sent) return sent.error();
   done = true;
-  extra_->attached->remove_first();
+  backlog()->attached->remove_first();
   consume_output(sent.count());
   return {};
 }
@@ -98,15 +98,15 @@ std::error_code tcp_connection::send_descriptors(bool& done) noexcept {
 // --- Receiving ---
 
 void tcp_connection::prepare_for_descriptors() {
-  if (peer_is_ip_ || group_->options().fd_limit == 0) return;
+  if (peer_is_ip() || group_->options().fd_limit == 0) return;
   io::handle& self = *this;  // make_unique() may not see the base
-  extra().descriptors =
+  make_backlog().descriptors =
       std::make_unique<detail::descriptor_input>(self, &on_done<&tcp_connection::readable>);
 }
 
 std::vector<unique_fd> tcp_connection::take_fds() noexcept {
-  if (extra_ == nullptr || extra_->descriptors == nullptr) return {};
-  return std::exchange(extra_->descriptors->fds, {});
+  if (backlog() == nullptr || backlog()->descriptors == nullptr) return {};
+  return std::exchange(backlog()->descriptors->fds, {});
 }
 
 void tcp_connection::readable(io::result result) {
@@ -136,7 +136,7 @@ void tcp_connection::receive_with_descriptors() {
 
 // False if too many descriptors would wait for the program. A closed connection drops them.
 bool tcp_connection::keep_descriptors(std::vector<unique_fd> came) {
-  std::vector<unique_fd>& held = extra_->descriptors->fds;
+  std::vector<unique_fd>& held = backlog()->descriptors->fds;
   if (phase_ != phase::open || !group_->handlers().message) return true;
   if (came.size() > group_->options().fd_limit - held.size()) return false;
   held.insert(held.end(), std::move_iterator(came.begin()), std::move_iterator(came.end()));

@@ -50,9 +50,10 @@ std::vector<unique_fd> copies_of(std::span<const int> fds) {
 }  // namespace
 
 std::size_t tcp_connection::pending_output() const noexcept {
-  if (extra_ == nullptr) return 0;
-  const detail::attached_output* const attached = extra_->attached.get();
-  return extra_->output.size() + (attached == nullptr ? 0 : attached->cost());
+  const detail::connection_backlog* const own = backlog();
+  if (own == nullptr) return 0;
+  const detail::attached_output* const attached = own->attached.get();
+  return own->output.size() + (attached == nullptr ? 0 : attached->cost());
 }
 
 // The bytes of `request` that the kernel took; after a failure the connection can be sent on no
@@ -137,7 +138,7 @@ bool tcp_connection::send(std::span<const std::span<const std::byte>> pieces) {
 }
 
 detail::attached_output& tcp_connection::attached() {
-  auto& attached = extra().attached;
+  auto& attached = make_backlog().attached;
   if (attached == nullptr) {
     io::handle& self = *this;  // make_unique() may not see the base
     attached = std::make_unique<detail::attached_output>(self, &on_done<&tcp_connection::written>);
@@ -161,7 +162,7 @@ bool tcp_connection::send_file(unique_fd file, std::uint64_t offset, std::uint64
 }
 
 bool tcp_connection::send_fds(std::span<const std::byte> bytes, std::span<const int> fds) {
-  if (bytes.empty() || fds.size() > detail::message_with_fds::most_fds || peer_is_ip_) {
+  if (bytes.empty() || fds.size() > detail::message_with_fds::most_fds || peer_is_ip()) {
     gyre::detail::throw_system_error(EINVAL, "tcp_connection::send_fds");
   }
   check_descriptors(fds);
@@ -201,7 +202,7 @@ bool tcp_connection::queue_output(std::size_t more, Append&& append) noexcept {
     return refuse(no_space);
   }
   try {
-    append(extra().output);
+    append(make_backlog().output);
   } catch (const std::bad_alloc&) {
     return refuse(detail::no_memory());
   }
@@ -218,7 +219,7 @@ bool tcp_connection::queue_output(std::size_t more, Append&& append) noexcept {
 }
 
 void tcp_connection::watch_output() noexcept {
-  detail::connection_extra& own = *extra_;
+  detail::connection_backlog& own = *backlog();
   const std::chrono::nanoseconds timeout = group_->options().write_timeout;
   if (timeout.count() == 0 || own.write_timer.linked() || pending_output() == 0) return;
   own.write_timer.watch(timeout, bytes_taken_by_peer());
@@ -226,7 +227,7 @@ void tcp_connection::watch_output() noexcept {
 }
 
 void tcp_connection::write_timer_expired() {
-  detail::connection_extra& own = *extra_;
+  detail::connection_backlog& own = *backlog();
   if (phase_ != phase::open || pending_output() == 0) return;
   if (own.write_timer.stalled(bytes_taken_by_peer())) {
     return abort(std::make_error_code(std::errc::timed_out));
@@ -236,7 +237,7 @@ void tcp_connection::write_timer_expired() {
 
 // Writes what waits, as long as the kernel takes it at once.
 void tcp_connection::flush() noexcept {
-  detail::connection_extra& waiting = *extra_;
+  detail::connection_backlog& waiting = *backlog();
   while (pending_output() > 0) {
     if (waiting.attached != nullptr && waiting.attached->is_due()) {
       if (!send_attachment()) return;
@@ -255,7 +256,7 @@ void tcp_connection::flush() noexcept {
 
 // The output up to the next attachment.
 std::span<iovec> tcp_connection::next_output() noexcept {
-  detail::connection_extra& waiting = *extra_;
+  detail::connection_backlog& waiting = *backlog();
   const std::span<iovec> pieces =
       std::span(waiting.pieces).first(waiting.output.gather(waiting.pieces));
   if (waiting.attached == nullptr) return pieces;
@@ -271,8 +272,9 @@ void tcp_connection::written(io::result result) {
 
 void tcp_connection::consume_output(std::size_t bytes) noexcept {
   count_sent(bytes);
-  extra_->output.consume(bytes);
-  if (extra_->attached != nullptr) extra_->attached->consume(bytes);
+  detail::connection_backlog& own = *backlog();
+  own.output.consume(bytes);
+  if (own.attached != nullptr) own.attached->consume(bytes);
   on_output_shrunk();
 }
 
@@ -295,9 +297,10 @@ void tcp_connection::schedule_water_mark(call due, call other) noexcept {
 }
 
 void tcp_connection::drop_output() noexcept {
-  if (extra_ == nullptr) return;
-  extra_->output.clear();
-  if (extra_->attached != nullptr) extra_->attached->clear();
+  detail::connection_backlog* const own = backlog();
+  if (own == nullptr) return;
+  own->output.clear();
+  if (own->attached != nullptr) own->attached->clear();
   update_held_bytes();
 }
 
@@ -307,14 +310,15 @@ void tcp_connection::drop_output() noexcept {
 void tcp_connection::sending_failed(std::error_code why) noexcept {
   resume(pauser::output);
   if (phase_ != phase::open || reading_paused() || peer_done_) return end(why, ending::in_order);
-  why_ = why;
   shutdown_requested_ = fin_sent_ = true;
   // Nothing but reading goes on.
   due_.erase(calls(call::write_complete) | call::high_water | call::low_water);
   drop_output();
   try {
     const steady_time give_up = loop().deadline_after(group_->options().close_timeout);
-    loop().start_timer(extra().timer, give_up);
+    loop().start_timer(make_backlog().timer, give_up);
+    extra().failure = why;
+    failed_ = true;
   } catch (const std::bad_alloc&) {
     end(why, ending::in_order);
   }

@@ -8,11 +8,12 @@
 namespace gyre::net {
 
 tcp_connection_ref tcp_connection::ref() {
-  if (control_ == nullptr) {
-    control_ = new detail::connection_control(*this, group_->options().output_limit);
-    control_->alive.store(is_open(), std::memory_order_relaxed);  // nobody else has it yet
+  detail::connection_control*& control = extra().control;
+  if (control == nullptr) {
+    control = new detail::connection_control(*this, group_->options().output_limit);
+    control->alive.store(is_open(), std::memory_order_relaxed);  // nobody else has it yet
   }
-  return tcp_connection_ref(*control_);
+  return tcp_connection_ref(*control);
 }
 
 tcp_connection_ref::tcp_connection_ref(detail::connection_control& control) noexcept

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// connection_extra: members that only busy connections need, kept apart from idle ones.
+// connection_extra, connection_backlog: members that few connections need, kept apart from them.
 #pragma once
 
 #include <gyre/base/atomic.hpp>
 #include <gyre/base/clock.hpp>
+#include <gyre/base/detail/slab_object.hpp>
 #include <gyre/base/timer_operation.hpp>
 #include <gyre/io/output_queue.hpp>
 #include <gyre/net/detail/byte_quota.hpp>
@@ -12,6 +13,7 @@
 #include <sys/types.h>
 
 #include <algorithm>
+#include <any>
 #include <array>
 #include <deque>
 #include <limits>
@@ -132,8 +134,8 @@ struct descriptor_input {
 };
 
 /// Members of a connection once it waits: with output, with an incomplete message, for a timeout.
-struct connection_extra {
-  explicit connection_extra(tcp_connection& owner) noexcept;
+struct connection_backlog {
+  explicit connection_backlog(tcp_connection& owner) noexcept;
 
   static constexpr std::size_t most_pieces = 8;
 
@@ -153,7 +155,17 @@ struct connection_extra {
   progress_timer write_timer;      // restarted while there is output when it expires
 };
 
-static_assert(sizeof(connection_extra) <= 512, "tcp_connection says so");
+static_assert(sizeof(connection_backlog) <= 512, "tcp_connection says so");
+
+/// Members of a connection with a context, references or a backlog.
+struct connection_extra : gyre::detail::slab_object {
+  std::any context;
+  connection_control* control = nullptr;
+  std::error_code failure;  // of sending
+  std::unique_ptr<connection_backlog> backlog;
+};
+
+static_assert(sizeof(connection_extra) <= 48, "tcp_connection says so");
 
 /// State that a connection shares with its references.
 struct connection_control {
@@ -177,3 +189,7 @@ struct connection_control {
 };
 
 }  // namespace gyre::net::detail
+
+inline gyre::net::detail::connection_backlog* gyre::net::tcp_connection::backlog() const noexcept {
+  return extra_ == nullptr ? nullptr : extra_->backlog.get();
+}

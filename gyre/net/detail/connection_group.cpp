@@ -33,6 +33,7 @@ connection_group::connection_group(event_loop& loop, connection_handlers& handle
                                    const connection_options& options, limits bounds)
     : loop_(loop),
       io_(io::backend_of(loop)),
+      receive_memory_(io_.memory()),
       handlers_(handlers),
       options_(options),
       low_water_(options.low_water.value_or(options.high_water / 4)),
@@ -54,14 +55,15 @@ bool connection_group::adopt(unique_fd socket, const endpoint& peer, std::uint64
   if (!passing) return false;
   tcp_connection* connection = nullptr;
   try {
-    connection = new tcp_connection(*this, socket.get(), id, peer);
+    for (calls_due* const each : {&due_, &running_}) each->reserve(size_ + 1);
+    connection = tcp_connection::make(*this, socket.get(), id, peer);
     io_.attach(*connection);
   } catch (const std::exception&) {  // no memory, or too many descriptors watched
-    delete connection;
+    if (connection != nullptr) tcp_connection::destroy(*connection);
     return false;
   }
   static_cast<void>(socket.release());
-  list_.push_back(connection->group_node_);
+  list_.push_back(*connection);
   ++size_;
   start_idle_timer();
   connection_begins(*connection);
@@ -70,11 +72,67 @@ bool connection_group::adopt(unique_fd socket, const endpoint& peer, std::uint64
 }
 
 void connection_group::remove(tcp_connection& ended) noexcept {
-  ended.group_node_.unlink();
+  ended.unlink();
   --size_;
-  delete &ended;
+  tcp_connection::destroy(ended);
   if (empty() && idle_timer_) idle_timer_->cancel();
 }
+
+// --- Calls in a turn of their own ---
+
+void connection_group::calls_due::reserve(std::size_t connections) {
+  if (scheduled.capacity() < connections) scheduled.reserve(2 * connections);
+  if (ended.capacity() < connections) ended.reserve(2 * connections);
+}
+
+void connection_group::schedule(tcp_connection& due) noexcept {
+  due_.scheduled.push_back(&due);
+  post_due_calls();
+}
+
+void connection_group::schedule_finish(tcp_connection& ended, std::error_code why) noexcept {
+  due_.ended.push_back({&ended, why});
+  post_due_calls();
+}
+
+void connection_group::post_due_calls() noexcept {
+  if (!std::exchange(run_posted_, true)) loop_.post(run_operation_);
+}
+
+// Each function may throw; then the next turn goes on with the others.
+void connection_group::run_due_calls() {
+  struct turn {
+    connection_group& self;
+    ~turn() {
+      if (!self.due_.empty() || !self.running_.empty()) self.post_due_calls();
+    }
+  } const present{*this};
+  run_posted_ = false;
+  if (running_.empty()) std::swap(due_, running_);
+  constexpr int most_calls = 64;  // so that they do not keep the loop from the sockets
+  for (int left = most_calls; left > 0 && run_next_call();) --left;
+}
+
+bool connection_group::run_next_call() {
+  if (next_scheduled_ < running_.scheduled.size()) {
+    running_.scheduled[next_scheduled_++]->on_scheduled();
+    return true;
+  }
+  if (next_ended_ < running_.ended.size()) {
+    const calls_due::ending next = running_.ended[next_ended_++];
+    if (next.connection->scheduled_) {
+      due_.ended.push_back(next);  // behind that call
+    } else {
+      next.connection->finish(next.why);
+    }
+    return true;
+  }
+  running_.clear();
+  next_scheduled_ = next_ended_ = 0;
+  return false;
+}
+
+// --- Idle connections ---
 
 void connection_group::start_idle_timer() {
   if (idle_timeout_.count() == 0 || idle_timer_->active()) return;
@@ -87,12 +145,12 @@ void connection_group::start_idle_timer() {
 void connection_group::end_some_idle() {
   const callback_gate::pass passing(gate_);
   if (!passing) return;
-  const std::uint32_t present = idle_clock();
+  const std::uint8_t present = idle_clock();
   if (idle_part_++ % looks_in_parts == 0) idle_part_size_ = size_ / looks_in_parts + 1;
   for (std::size_t left = std::min(idle_part_size_, size_); left > 0; --left) {
-    group_node& next = *list_.pop_front();
+    tcp_connection& next = *list_.pop_front();
     list_.push_back(next);
-    next.self->end_if_idle(present);
+    next.end_if_idle(present);
   }
   start_idle_timer();
 }
@@ -100,9 +158,7 @@ void connection_group::end_some_idle() {
 void connection_group::close_all() noexcept {
   close_others();
   idle_timer_.reset();
-  for (group_node& each : list_) {
-    each.self->end(cancelled(), tcp_connection::ending::in_order);
-  }
+  for (tcp_connection& each : list_) each.end(cancelled(), tcp_connection::ending::in_order);
 }
 
 void connection_group::release(std::shared_ptr<connection_group> group,
@@ -110,12 +166,11 @@ void connection_group::release(std::shared_ptr<connection_group> group,
   connection_group& self = *group;
   const bool loop_goes_on = point != gyre::detail::release_point::loop_end;
   self.close_all();
-  for (auto next = self.list_.begin(); next != self.list_.end();) {
-    tcp_connection& connection = *next++->self;
-    // A connection that is in the loop's inbox must stay until it has run.
-    if (!connection.scheduled_ || !loop_goes_on) self.remove(connection);
-  }
-  if (!self.empty()) self.release_.post(self.loop(), std::move(group));
+  for (calls_due* const each : {&self.due_, &self.running_}) each->clear();
+  self.next_scheduled_ = self.next_ended_ = 0;
+  while (!self.empty()) self.remove(self.list_.front());
+  // An operation in the loop's inbox must stay until it has run.
+  if (self.run_posted_ && loop_goes_on) self.release_.post(self.loop(), std::move(group));
 }
 
 void connection_group::abandon(std::shared_ptr<connection_group> group) noexcept {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <gyre/base/detail/relaxed_counter.hpp>
+#include <gyre/base/operation.hpp>
 #include <gyre/exec/detail/deferred_release.hpp>
 #include <gyre/exec/timer.hpp>
 #include <gyre/io/backend.hpp>
@@ -16,6 +17,8 @@
 #include <limits>
 #include <memory>
 #include <new>
+#include <system_error>
+#include <vector>
 
 namespace gyre::net::detail {
 
@@ -27,8 +30,6 @@ void apply(const connection_options& options, const socket_ref& to) noexcept;
 ///
 /// Thread-safety: members belong to the loop's thread, but for those marked for any thread.
 class connection_group {
-  using group_node = tcp_connection::group_node;
-
  public:
   /// Limits for the connections of servers.
   struct limits {
@@ -70,8 +71,7 @@ class connection_group {
   void for_each(Function&& function) {
     std::exception_ptr thrown;
     // No connection leaves the list here: each does so in a turn of its own.
-    for (group_node& each : list_) {
-      tcp_connection& connection = *each.self;
+    for (tcp_connection& connection : list_) {
       try {
         if (connection.is_open()) connection.from_loop([&] { function(connection); });
       } catch (...) {
@@ -106,15 +106,20 @@ class connection_group {
     return count <= 1 ? 0 : (count - 1) * limits_.further_descriptor;
   }
   /// The loop's time in parts of the idle timeout, for connections that note when something moved.
-  std::uint32_t idle_clock() const noexcept {
-    return static_cast<std::uint32_t>(loop_.now().time_since_epoch() / idle_clock_tick_);
+  std::uint8_t idle_clock() const noexcept {
+    return static_cast<std::uint8_t>(loop_.now().time_since_epoch() / idle_clock_tick_);
   }
-  static constexpr std::uint32_t idle_clock_per_timeout = 1 << 16;
+  static constexpr std::uint8_t idle_clock_per_timeout = 32;
   /// Called before `connected`, before `closed`, and when the connection has been freed.
   virtual void connection_begins(tcp_connection&) {}
   virtual void connection_ends(tcp_connection&) noexcept {}
   virtual void connection_gone() {}
   void remove(tcp_connection& ended) noexcept;
+  io::receive_memory& receive_memory() const noexcept { return receive_memory_; }
+  /// Has the connection's on_scheduled() called in a turn of its own; at most once at a time.
+  void schedule(tcp_connection& due) noexcept;
+  /// Likewise finish(why), after that; once.
+  void schedule_finish(tcp_connection& ended, std::error_code why) noexcept;
 
   /// Any thread.
   connection_metrics metrics() const noexcept {
@@ -128,6 +133,32 @@ class connection_group {
   virtual void close_others() noexcept {}
 
  private:
+  // Calls that wait for the loop. Both lists have room for all connections, so that adding to them
+  // needs no memory; an operation in each connection would take more.
+  struct calls_due {
+    struct ending {
+      tcp_connection* connection;
+      std::error_code why;
+    };
+    void reserve(std::size_t connections);
+    bool empty() const noexcept { return scheduled.empty() && ended.empty(); }
+    void clear() noexcept {
+      scheduled.clear();
+      ended.clear();
+    }
+    std::vector<tcp_connection*> scheduled;
+    std::vector<ending> ended;
+  };
+  struct run_operation final : operation {
+    explicit run_operation(connection_group& of) noexcept
+        : operation([](operation& due) { static_cast<run_operation&>(due).self.run_due_calls(); }),
+          self(of) {}
+    connection_group& self;
+  };
+
+  void post_due_calls() noexcept;
+  void run_due_calls();
+  bool run_next_call();
   void start_idle_timer();
   void end_some_idle();
   void close_all() noexcept;
@@ -136,6 +167,7 @@ class connection_group {
 
   event_loop& loop_;
   io::backend& io_;
+  io::receive_memory& receive_memory_;
   connection_handlers& handlers_;
   const connection_options& options_;
   const std::size_t low_water_;
@@ -147,9 +179,15 @@ class connection_group {
   std::size_t idle_part_size_ = 0;   // connections that are looked at each time
   callback_gate gate_;
   gyre::detail::published_counter bytes_received_, bytes_sent_, messages_;
-  intrusive_list<group_node> list_;
+  intrusive_list<tcp_connection> list_;
   std::size_t size_ = 0;
-  std::size_t held_ = 0;  // bytes, by all connections
+  calls_due due_;      // in later turns
+  calls_due running_;  // in this turn, or where this turn's share was used up, the next
+  std::size_t next_scheduled_ = 0;  // of running_
+  std::size_t next_ended_ = 0;
+  run_operation run_operation_{*this};
+  bool run_posted_ = false;  // run_operation_ is in the loop's inbox
+  std::size_t held_ = 0;     // bytes, by all connections
   gyre::detail::deferred_release<connection_group> release_{&connection_group::release};
 };
 
