@@ -11,10 +11,11 @@
 
 namespace gyre::detail {
 
-/// Block sizes: above 64 bytes less than a third of a block is lost to rounding.
-inline constexpr std::array<std::uint16_t, 22> slab_class_bytes{
-    16,  32,  48,  64,  80,  96,  112,  128,  160,  192,  224,
-    256, 320, 384, 512, 640, 768, 1024, 1536, 2048, 3072, 4096};
+/// Block sizes: in steps of 16 to 256 bytes, where frames and connections are; above, less than a
+/// third of a block is lost to rounding.
+inline constexpr std::array<std::uint16_t, 26> slab_class_bytes{
+    16,  32,  48,  64,  80,  96,  112, 128, 144,  160,  176,  192,  208,
+    224, 240, 256, 320, 384, 512, 640, 768, 1024, 1536, 2048, 3072, 4096};
 inline constexpr std::size_t slab_class_count = slab_class_bytes.size();
 static_assert(slab_class_bytes.back() == slab_max_bytes);
 // Slabs begin with a cache line, so the blocks of a class of whole lines are aligned to lines, and
