@@ -1,49 +1,45 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/task/spawn.hpp>
 
-#include <gyre/base/detail/slab_object.hpp>
 #include <gyre/base/error.hpp>
+#include <gyre/base/slab.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <new>
+#include <utility>
 
 namespace gyre::detail {
 namespace {
 
-// Owns itself: from spawn() until its coroutine has finished.
-class detached_task final : public slab_object, task_context, operation {
+/// The Handler of a coroutine without one for its exception.
+struct no_handler {
+  explicit operator bool() const noexcept { return false; }
+  void operator()(std::exception_ptr) const noexcept {}
+};
+
+/// A coroutine that was started. Owns itself and its memory.
+template <class Handler>
+class running_task final : task_context {
  public:
-  detached_task(executor& target, task<>&& work, spawn_options&& options) noexcept
-      : operation([](operation& self) { static_cast<detached_task&>(self).start(); }),
-        work_(std::move(work)),
-        on_error_(std::move(options.on_error)) {
+  running_task(executor& target, inplace_stop_token token, task<>&& work, Handler&& on_error,
+               [[maybe_unused]] const char* shown) noexcept
+      : work_(std::move(work)), on_error_(std::move(on_error)) {
     where = &target;
-    stop = options.stop;
+    stop = token;
     finished = [](task_context& self) noexcept -> std::coroutine_handle<> {
-      static_cast<detached_task&>(self).end();
+      static_cast<running_task&>(self).end();
       return std::noop_coroutine();
     };
 #if GYRE_ASYNC_BACKTRACE
-    name = options.name;
+    name = shown;
 #endif
   }
 
-  // Runs it on its executor, or destroys it together with that.
-  void post() {
-    where->post_discardable(
-        *this, [](operation& self) noexcept { delete &static_cast<detached_task&>(self); });
-  }
-
- private:
   void start() { task_access::state(work_).start(*this); }
 
-  void end() noexcept {
-    if (std::exception_ptr error = task_access::state(work_).take_error()) {
-      if (on_error_) {
-        on_error_(error_outside(std::move(error)));
-      } else if (error != cancellation()) {
-        terminate(error);
-      }
-    }
-    delete this;
-  }
+ private:
+  void end() noexcept;
 
   // Within a handler, where a std::terminate_handler finds the exception.
   [[noreturn]] static void terminate(const std::exception_ptr& error) noexcept {
@@ -55,14 +51,86 @@ class detached_task final : public slab_object, task_context, operation {
   }
 
   task<> work_;
-  move_only_function<void(std::exception_ptr)> on_error_;
+  [[no_unique_address]] Handler on_error_;
 };
+
+/// A coroutine that waits in its executor's queue for its start, with memory for what it becomes.
+template <class Handler>
+class posted_task final : operation {
+ public:
+  static constexpr std::size_t bytes() noexcept {
+    return std::max(sizeof(posted_task), sizeof(running_task<Handler>));
+  }
+  static void post(executor& target, task<>&& work, inplace_stop_token stop, Handler&& on_error,
+                   const char* shown) {
+    void* const memory = slab_allocate(bytes());
+    auto* const posted =
+        new (memory) posted_task(target, std::move(work), stop, std::move(on_error), shown);
+    // Runs it, or destroys it together with the executor.
+    target.post_discardable(*posted, [](operation& self) noexcept {
+      auto& discarded = static_cast<posted_task&>(self);
+      discarded.~posted_task();
+      slab_deallocate(&discarded, bytes());
+    });
+  }
+
+ private:
+  posted_task(executor& target, task<>&& work, inplace_stop_token stop, Handler&& on_error,
+              const char* shown) noexcept
+      : operation(&on_start),
+        where_(&target),
+        stop_(stop),
+        work_(std::move(work)),
+        on_error_(std::move(on_error)),
+        shown_(shown) {}
+
+  static void on_start(operation& self) {
+    auto& posted = static_cast<posted_task&>(self);
+    executor& where = *posted.where_;
+    const inplace_stop_token stop = posted.stop_;
+    task<> work = std::move(posted.work_);
+    Handler on_error = std::move(posted.on_error_);
+    const char* const shown = posted.shown_;
+    posted.~posted_task();
+    (new (&posted) running_task<Handler>(where, stop, std::move(work), std::move(on_error), shown))
+        ->start();
+  }
+
+  executor* where_;
+  inplace_stop_token stop_;
+  task<> work_;
+  [[no_unique_address]] Handler on_error_;
+  const char* shown_;
+};
+
+template <class Handler>
+void running_task<Handler>::end() noexcept {
+  if (std::exception_ptr error = task_access::state(work_).take_error()) {
+    if (on_error_) {
+      on_error_(error_outside(std::move(error)));
+    } else if (error != cancellation()) {
+      terminate(error);
+    }
+  }
+  this->~running_task();
+  slab_deallocate(this, posted_task<Handler>::bytes());
+}
+
+#if !GYRE_ASYNC_BACKTRACE
+static_assert(posted_task<no_handler>::bytes() <= 64, "spawn() says so");
+#endif
 
 }  // namespace
 
 void spawn_task(executor& where, task<> detached, spawn_options options) {
   if (!detached.valid()) throw_empty_task();
-  (new detached_task(where, std::move(detached), std::move(options)))->post();
+  if (options.on_error) {
+    using handler = move_only_function<void(std::exception_ptr)>;
+    posted_task<handler>::post(where, std::move(detached), options.stop,
+                               std::move(options.on_error), options.name);
+  } else {
+    posted_task<no_handler>::post(where, std::move(detached), options.stop, {}, options.name);
+  }
 }
 
 }  // namespace gyre::detail

@@ -42,7 +42,7 @@ void spawn_task(executor& where, task<> detached, spawn_options options);
 /// Lifetime: `where` must outlive the coroutine. Only a loop may be destroyed before the coroutine
 /// has started; it then destroys the coroutine.
 /// Errors: std::bad_alloc; std::logic_error for an empty task; spawn_options::on_error gets others.
-/// Complexity: a coroutine frame and some 100 bytes from the slab.
+/// Complexity: a coroutine frame and 64 bytes from the slab, 96 with on_error.
 template <awaitable Awaitable>
 void spawn(executor& where, Awaitable awaitable, spawn_options options = {}) {
   detail::spawn_task(where, detail::as_task_without_result(std::move(awaitable)),

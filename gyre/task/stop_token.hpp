@@ -25,6 +25,7 @@ class inplace_stop_callback;
 namespace detail {
 
 class linked_stop_source;
+class bare_stop_callback;
 
 /// A callback as a node in the list of its source.
 class stop_callback_base {
@@ -81,6 +82,7 @@ class inplace_stop_token {
  private:
   friend inplace_stop_source;
   friend detail::linked_stop_source;
+  friend detail::bare_stop_callback;
   template <typename CallbackFn>
   friend class inplace_stop_callback;
 
@@ -218,6 +220,18 @@ template <typename CallbackFn>
 inplace_stop_callback(inplace_stop_token, CallbackFn) -> inplace_stop_callback<CallbackFn>;
 
 namespace detail {
+
+/// As inplace_stop_callback, with a plain function that finds the callback's owner by the address
+/// of the callback: four words, of which none is a pointer to the owner.
+class bare_stop_callback : public stop_callback_base {
+ public:
+  bare_stop_callback(inplace_stop_token token,
+                     void (*function)(stop_callback_base& self) noexcept) noexcept
+      : stop_callback_base(token.source_, function) {
+    attach();
+  }
+  ~bare_stop_callback() { detach(); }
+};
 
 /// A stop callback that passes the stop on to `source`.
 struct request_stop_of {
