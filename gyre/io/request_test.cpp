@@ -208,6 +208,26 @@ TEST_F(Request, ReceivesIntoTheLoopsMemoryAgainAndAgain) {
   EXPECT_EQ(receiving.results.back().count(), 0u);
 }
 
+TEST_F(Request, ATransientReceiveLeavesItsBytesWithTheLoopDuringTheCallback) {
+  noted<transient_receive_request> receiving(target(), repeat::until_cancelled);
+  received& arrived = here->io().memory().arrived();
+  std::string all;
+  std::vector<received> kept;
+  receiving.then = [&] {
+    all += text_of(arrived);
+    if (arrived.text() == "two ") kept.push_back(std::move(arrived));
+  };
+  ASSERT_FALSE(here->start(receiving));
+  for (const char* each : {"one ", "two ", "three"}) {
+    peer_sends(each);
+    settle();
+    EXPECT_TRUE(arrived.empty()) << "the bytes are given back after the callback";
+  }
+  EXPECT_EQ(all, "one two three");
+  ASSERT_EQ(kept.size(), 1u);
+  EXPECT_EQ(kept[0].text(), "two ");
+}
+
 TEST_F(Request, ALoanThatIsKeptIsNotOverwritten) {
   noted<receive_request> receiving(target(), repeat::until_cancelled);
   std::vector<received> kept;

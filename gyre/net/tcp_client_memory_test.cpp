@@ -11,6 +11,7 @@
 #include <gyre/net/read_frame.hpp>
 #include <gyre/net/tcp_listener.hpp>
 #include <gyre/net/tcp_server.hpp>
+#include <gyre/net/tcp_stream.hpp>
 #include <gyre/task/as_expected.hpp>
 #include <gyre/task/spawn.hpp>
 #include <tests/support/full_inbox.hpp>
@@ -143,6 +144,48 @@ TEST(IdleConnection, TakesLittleMemory) {
   add(connections);
   EXPECT_LE(bytes_allocated, allocated + 16 * connections);
   EXPECT_EQ(gyre::read_slab_stats().blocks_in_use, blocks + connections);
+}
+
+TEST(IdleConnection, InACoroutineTakesThreeBlocksOfTheSlab) {
+  gyre::loop loop;
+  gyre::net::tcp_listener listener(loop, any_port());
+  std::size_t echoed = 0;
+  const auto answer = [&echoed](gyre::net::tcp_stream peer) -> gyre::task<> {
+    for (;;) {
+      gyre::io::received data = co_await peer.receive();
+      if (data.empty()) co_return;
+      co_await peer.write_all(std::move(data));
+      ++echoed;
+    }
+  };
+  const auto accept = [&](gyre::net::tcp_listener& from) -> gyre::task<> {
+    for (;;) {
+      gyre::net::tcp_stream accepted = co_await from.accept();
+      gyre::spawn(loop, answer(std::move(accepted)));
+    }
+  };
+  gyre::inplace_stop_source stop;
+  gyre::spawn(loop, accept(listener), {.stop = stop.get_token()});
+  std::vector<peer> clients;
+  const auto add = [&](std::size_t count) {
+    for (std::size_t i = 0; i < count; ++i) {
+      clients.emplace_back(listener.local_endpoint()).send("x");
+    }
+    turn_until(loop, [&] { return echoed == clients.size(); });
+  };
+  clients.reserve(300);
+  add(130);  // the tables have room for 256
+  const std::size_t allocated = bytes_allocated;
+  const std::size_t blocks = gyre::read_slab_stats().blocks_in_use;
+  const std::size_t connections = 120;
+  add(connections);
+  EXPECT_LE(bytes_allocated, allocated + 32 * connections);
+  // Its frame, spawn()'s state and the stream's descriptor; their sizes are asserted where they are
+  // defined.
+  EXPECT_EQ(gyre::read_slab_stats().blocks_in_use, blocks + 3 * connections);
+  clients.clear();
+  stop.request_stop();
+  settle(loop);
 }
 
 TEST(TcpClientWithoutMemory, IsClosedByItsLoopAllTheSame) {

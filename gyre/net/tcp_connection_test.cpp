@@ -7,6 +7,7 @@
 #include <gyre/net/tcp_server.hpp>
 #include <tests/support/idle_time_poller.hpp>
 #include <tests/support/io_in_virtual_time.hpp>
+#include <tests/support/socket_pairs.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -87,6 +88,54 @@ class TcpConnection : public testing::Test {
 void echo(tcp_connection& c, input& in) {
   EXPECT_TRUE(c.send(in.bytes()));
   in.consume_all();
+}
+
+TEST_F(TcpConnection, KnowsItsPeerUntilOnCloseReturnsThoughThatHasGone) {
+  using gyre::net::ip_address;
+  struct {
+    ip_address server, client;
+  } const families[] = {
+      {ip_address::loopback_v4(), ip_address::loopback_v4()},
+      {ip_address::loopback_v6(), ip_address::loopback_v6()},
+      {ip_address::any_v6(), ip_address::loopback_v4()},  // an IPv4 peer of an IPv6 socket
+  };
+  for (const auto& [at, by] : families) {
+    make({});
+    gyre::net::endpoint seen;
+    server->on_close([&](tcp_connection& c, std::error_code) { seen = c.peer_endpoint(); });
+    server->listen(gyre::net::endpoint(at, 0));
+    server->start();
+    peer client(gyre::net::endpoint(by, server->local_endpoint().port()));
+    turn_until(loop, [&] { return connection != nullptr; });
+    const gyre::net::endpoint before = std::exchange(connection, nullptr)->peer_endpoint();
+    const gyre::net::endpoint own = gyre::net::socket_ref(client.fd()).local_endpoint();
+    EXPECT_EQ(before.address().unmapped(), own.address());
+    EXPECT_EQ(before.address().is_v6(), at.is_v6()) << "as the socket sees it";
+    EXPECT_EQ(before.port(), own.port());
+    client.reset();
+    turn_until(loop, [&] { return seen.is_ip(); });
+    EXPECT_EQ(seen, before);
+  }
+}
+
+TEST_F(TcpConnection, AThrowingHandlerDelaysNoOtherCall) {
+  constexpr std::size_t count = 200;
+  std::size_t closed = 0;
+  server->on_close([&](tcp_connection&, std::error_code) {
+    if (++closed % 50 == 0) throw std::runtime_error("each fiftieth");
+  });
+  server->start();
+  std::vector<gyre::unique_fd> clients;
+  for (std::size_t i = 0; i < count; ++i) {
+    auto [left, right] = gyre::test::unix_pair();
+    clients.push_back(std::move(right));
+    server->adopt(std::move(left));
+  }
+  turn_until(loop, [&] { return server->metrics().connections == count; });
+  server->for_each([](tcp_connection& each) { each.abort(); });
+  turn_until(loop, [&] { return server->metrics().connections == 0; });
+  EXPECT_EQ(closed, count);
+  EXPECT_EQ(thrown.size(), count / 50);
 }
 
 TEST_F(TcpConnection, EchoesAndCounts) {
