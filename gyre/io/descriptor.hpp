@@ -24,23 +24,26 @@ unique_fd made_non_blocking(unique_fd fd);
 ///
 /// Thread-safety: the loop's thread; while none runs the loop, one thread at a time.
 /// Lifetime: must not outlive the loop. The destructor is close().
-class descriptor {
+class descriptor : private io::handle {
  public:
   /// `fd` must be non-blocking. One system call. Throws as backend_of() and backend::attach(); then
   /// `fd` is closed.
   descriptor(event_loop& loop, unique_fd fd, handle_kind kind)
-      : loop_(&loop), io_(&backend_of(loop)), handle_(fd.get(), kind), fd_(std::move(fd)) {
-    io_->attach(handle_);
+      : io::handle(fd.get(), kind), loop_(&loop), io_(&backend_of(loop)) {
+    io_->attach(*this);
+    static_cast<void>(fd.release());
   }
   descriptor(const descriptor&) = delete;
   descriptor& operator=(const descriptor&) = delete;
   ~descriptor() { close(); }
 
   /// -1 once it is closed.
-  int fd() const noexcept { return fd_.get(); }
-  bool is_open() const noexcept { return static_cast<bool>(fd_); }
+  int fd() const noexcept { return is_open() ? io::handle::fd() : -1; }
+  bool is_open() const noexcept { return attached(); }
   event_loop& loop() const noexcept { return *loop_; }
-  io::handle& handle() noexcept { return handle_; }
+  io::handle& handle() noexcept { return *this; }
+  /// The descriptor that a handle is part of.
+  static descriptor& of(io::handle& part) noexcept { return static_cast<descriptor&>(part); }
   backend& io() const noexcept { return *io_; }
 
   /// As backend::start() and backend::cancel().
@@ -50,23 +53,21 @@ class descriptor {
   std::optional<result> cancel(request& request) noexcept { return io_->cancel(request); }
 
   /// Closes the descriptor. Ends its requests without their callbacks, as detach(). Idempotent.
-  void close() noexcept {
-    io_->detach(handle_);
-    fd_.reset();
-  }
+  void close() noexcept { static_cast<void>(release()); }
   /// As close(), but returns the descriptor instead of closing it: for another loop, or a child
   /// process. After a repeating receive was cancelled, the backend may still hold bytes that it had
   /// received and not reported. Reads deliver them, release() loses them: read until EAGAIN first.
   [[nodiscard]] unique_fd release() noexcept {
-    io_->detach(handle_);
-    return std::move(fd_);
+    unique_fd released(fd());
+    io_->detach(*this);
+    return released;
   }
 
  private:
   event_loop* loop_;
   backend* io_;
-  io::handle handle_;
-  unique_fd fd_;
 };
+
+static_assert(sizeof(descriptor) <= 48, "each idle stream has one");
 
 }  // namespace gyre::io

@@ -192,8 +192,8 @@ struct receive_request : request {
   received data;
 };
 
-/// As receive_request, but has no member for the bytes, so that an idle connection has no memory for
-/// them. When its callback is called, or backend::start() returns an outcome, the bytes are in
+/// As receive_request, but has no member for the bytes, so that an idle connection has no memory
+/// for them. When its callback is called, or backend::start() returns an outcome, the bytes are in
 /// receive_memory::arrived() of backend::memory(): move them out at once. After the callback they
 /// are given back.
 struct transient_receive_request : request {

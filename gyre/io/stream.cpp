@@ -184,15 +184,6 @@ std::optional<result> read_until_operation::take(io::result outcome) noexcept {
   return std::nullopt;
 }
 
-std::optional<result> write_received_operation::continue_with_copy() noexcept {
-  if (const std::optional<io::result> outcome = cancel()) return outcome;
-  copy_.reset(new (std::nothrow) std::byte[rest.size()]);
-  if (copy_ == nullptr) return io::result::failure(ENOMEM);
-  std::memcpy(copy_.get(), rest.data(), rest.size());
-  rest = {copy_.get(), rest.size()};
-  return single_request::begin();
-}
-
 std::optional<result> gather_operation::begin() noexcept {
   for (;;) {
     // Skips empty pieces; the kernel refuses more than IOV_MAX.

@@ -15,6 +15,7 @@
 #include <gyre/io/buffer.hpp>
 #include <gyre/io/detail/request_awaiter.hpp>
 #include <gyre/io/detail/stream_operations.hpp>
+#include <gyre/io/detail/write_received_awaiter.hpp>
 #include <gyre/io/received.hpp>
 #include <gyre/io/request.hpp>
 
@@ -162,7 +163,7 @@ class stream {
   /// the rest into an allocated block and gives the loop's memory back, so that slow peers hold
   /// none of that. Errors: std::errc::not_enough_memory if there is none for the block.
   auto write_all(received&& bytes) noexcept {
-    return awaiter<detail::write_received_operation>(std::move(bytes));
+    return detail::write_received_awaiter<>(descriptor_.get(), std::move(bytes));
   }
   /// sendfile(2): writes `count` bytes of `file` from `offset` on, without bringing them into the
   /// program. Gives their count: less if the file ends before. `file` must stay open; the system

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// open_descriptor: the descriptor of a stream or socket for coroutines.
-// request_awaiter: the awaiter of its requests, for all that reads, writes, accepts or connects.
+// request_awaiter: the awaiter of an open_descriptor's requests, for all that reads, writes,
+// accepts or connects.
 //
 // All of it happens on the loop's thread, but for a stop, which comes from any. That posts an
 // operation to the loop, which ends the request there. If the request has completed meanwhile, that
@@ -11,11 +11,10 @@
 #pragma once
 
 #include <gyre/base/atomic.hpp>
-#include <gyre/base/detail/slab_object.hpp>
 #include <gyre/base/operation.hpp>
 #include <gyre/base/timer_operation.hpp>
 #include <gyre/exec/event_loop.hpp>
-#include <gyre/io/descriptor.hpp>
+#include <gyre/io/detail/open_descriptor.hpp>
 #include <gyre/io/request.hpp>
 #include <gyre/task/context.hpp>
 #include <gyre/task/detail/cancelled.hpp>
@@ -37,41 +36,8 @@
 #include <system_error>
 #include <type_traits>
 #include <utility>
-#include <variant>
 
 namespace gyre::io::detail {
-
-/// The descriptor of a stream or socket, in memory of its own, so that the stream can be moved
-/// while coroutines wait for it. Its requests are those of awaiters; closing it completes them.
-class open_descriptor : public descriptor, public gyre::detail::slab_object {
- public:
-  using descriptor::descriptor;
-  ~open_descriptor() { close(); }
-  /// Requests under way complete with ECANCELED. Idempotent.
-  void close() noexcept;
-  /// As close(), but returns the descriptor instead of closing it.
-  [[nodiscard]] unique_fd release() noexcept;
-};
-
-using owned_descriptor = std::unique_ptr<open_descriptor>;
-
-/// The handle of a descriptor; of null, a handle that no loop serves.
-handle& target_of(open_descriptor* descriptor) noexcept;
-
-/// The descriptor; throws std::errc::bad_file_descriptor if it is null or closed.
-open_descriptor& opened(const owned_descriptor& descriptor, const char* operation);
-
-/// Why a request was not begun.
-enum class refusal : std::uint8_t { none, closed, elsewhere, busy };
-
-/// Throws as gyre::detail::throw_failure(). `operation`: for the message of the std::system_error.
-[[noreturn, gnu::cold]] void throw_failure(std::error_code error, const task_context* context,
-                                           refusal reason, const char* operation);
-/// The error of the exception being handled.
-[[gnu::cold]] std::error_code current_error() noexcept;
-/// Whether a coroutine of another executor than the loop is on the loop's thread all the same, as
-/// far as is known.
-[[gnu::cold]] bool may_use(const event_loop& loop, const executor& executor) noexcept;
 
 /// One request of an open descriptor as an Operation of request_awaiter, or as the base of one.
 template <class Request>
@@ -79,19 +45,15 @@ class single_request : public Request {
  public:
   template <class... Arguments>
   explicit single_request(open_descriptor* descriptor, Arguments&&... arguments) noexcept
-      : Request(target_of(descriptor), std::forward<Arguments>(arguments)...),
-        descriptor_(descriptor) {}
+      : Request(target_of(descriptor), std::forward<Arguments>(arguments)...) {}
 
-  open_descriptor* descriptor() const noexcept { return descriptor_; }
+  open_descriptor* descriptor() const noexcept { return descriptor_of(this->target()); }
   /// Whether another request of that direction is under way.
   bool busy() const noexcept {
-    return this->writes() ? descriptor_->handle().writing() : descriptor_->handle().reading();
+    return this->writes() ? this->target().writing() : this->target().reading();
   }
-  std::optional<result> begin() noexcept { return descriptor_->start(*this); }
-  std::optional<result> cancel() noexcept { return descriptor_->cancel(*this); }
-
- private:
-  open_descriptor* descriptor_;
+  std::optional<result> begin() noexcept { return descriptor()->start(*this); }
+  std::optional<result> cancel() noexcept { return descriptor()->cancel(*this); }
 };
 
 /// The time limit of an awaiter.
@@ -113,6 +75,64 @@ class time_limit<true> : public timer_operation {
   std::chrono::nanoseconds limit_;
 };
 
+/// Whether an operation's value is the bytes that a transient_receive_request brings.
+template <class Operation>
+inline constexpr bool brings_bytes = requires { Operation::brings_bytes; };
+
+/// The operation of an awaiter, and flags, which fill the padding of its request.
+template <class Operation>
+struct awaited_operation : Operation {
+  enum class stage : std::uint8_t { idle, waiting, ended, posted, deferred };
+  enum class resumer : std::uint8_t { undecided, request, stop };
+  enum class held : std::uint8_t { nothing, stop_callback, outcome, timer };
+
+  using Operation::Operation;
+  explicit awaited_operation(Operation&& other) noexcept : Operation(std::move(other)) {}
+  explicit awaited_operation(const Operation& other) noexcept
+    requires std::copy_constructible<Operation>
+      : Operation(other) {}
+
+  stage stage_ = stage::idle;
+  refusal refusal_ = refusal::none;
+  held holds_ = held::nothing;  // the member of the awaiter_slot that lives
+  std::uint8_t deferred_error_ = 0;
+  gyre::detail::atomic<resumer> resumer_{resumer::undecided};
+};
+
+/// The members that an awaiter needs at different times: while it waits, the stop callback; at the
+/// end, the outcome; or before, while its coroutine is deferred, the timer.
+template <class Operation>
+struct awaiter_slot {
+  struct plain_end {
+    explicit plain_end(io::result result) noexcept : outcome(result) {}
+    io::result outcome;
+  };
+  struct end_with_bytes : plain_end {
+    using plain_end::plain_end;
+    end_with_bytes(io::result result, received&& brought) noexcept
+        : plain_end(result), bytes(std::move(brought)) {}
+    received bytes;
+  };
+  using end = std::conditional_t<brings_bytes<Operation>, end_with_bytes, plain_end>;
+
+  awaiter_slot() noexcept {}
+  awaiter_slot(const awaiter_slot&) = delete;
+  ~awaiter_slot() {}
+  // The slot that a member of it belongs to.
+  static awaiter_slot& of(gyre::detail::stop_callback_base& member) noexcept {
+    return reinterpret_cast<awaiter_slot&>(member);
+  }
+  static awaiter_slot& of(timer_operation& member) noexcept {
+    return reinterpret_cast<awaiter_slot&>(member);
+  }
+
+  union {
+    gyre::detail::bare_stop_callback stop_callback_;
+    end ended_;
+    timer_operation timer_;
+  };
+};
+
 /// Awaited, begins an Operation and gives its value. An Operation is a request that has
 ///
 ///     Operation(descriptor, arguments…)   without a callback, which the awaiter sets
@@ -125,6 +145,7 @@ class time_limit<true> : public timer_operation {
 ///                               operation: begins the next one, or gives the outcome of all
 ///     check(result) -> error_code       optional, where a result that is no error may be a failure
 ///     value(result) -> value_type       the coroutine's value; may throw
+///     brings_bytes              optional, for transient_receive_request: value(received) instead
 ///     name                      for messages: "gyre::io::stream: read"
 ///
 /// Its stages:
@@ -135,17 +156,26 @@ class time_limit<true> : public timer_operation {
 ///     posted to its executor           <── another executor ────────────────────────┤
 ///     deferred to the loop's next turn <── the descriptor is being closed ──────────┘
 ///
+/// Its parts that are needed in turn share memory: a coroutine's frame keeps each awaiter apart,
+/// also while the connection is idle.
+///
 /// A stop and the request's end race on `resumer_`, which changes once: from `undecided` to `stop`,
 /// whose operation then resumes the coroutine, or to `request`, and the stop does nothing.
 template <class Operation, bool Timed = false>
-class [[nodiscard]] request_awaiter : Operation, gyre::operation, time_limit<Timed> {
+class [[nodiscard]] request_awaiter : awaited_operation<Operation>,
+                                      gyre::operation,
+                                      time_limit<Timed>,
+                                      awaiter_slot<Operation> {
+  using awaited = awaited_operation<Operation>;
+  using slot = awaiter_slot<Operation>;
+
  public:
   using value_type = typename Operation::value_type;
 
   template <class... Arguments>
   explicit request_awaiter(std::in_place_t, open_descriptor* descriptor,
                            Arguments&&... arguments) noexcept
-      : Operation(descriptor, std::forward<Arguments>(arguments)...),
+      : awaited(descriptor, std::forward<Arguments>(arguments)...),
         gyre::operation(&on_post),
         time_limit<Timed>(&on_expiry) {
     this->set_callback(&on_completion);
@@ -160,6 +190,9 @@ class [[nodiscard]] request_awaiter : Operation, gyre::operation, time_limit<Tim
   ~request_awaiter() {
     if (stage_ == stage::waiting || stage_ == stage::deferred) [[unlikely]]
       abandon();
+    if constexpr (has_bytes) {
+      if (holds_ == held::outcome) std::destroy_at(&this->ended_);
+    }
   }
   /// Ends with std::errc::timed_out when `limit` has passed. An operation that can be done at once
   /// is done with any limit, unless it is put off so that others get their turn. Costs a timer, no
@@ -183,24 +216,22 @@ class [[nodiscard]] request_awaiter : Operation, gyre::operation, time_limit<Tim
     return wait(context.stop) || gyre::detail::gives_way(context, awaiting_coroutine);
   }
   value_type await_resume() {
-    disarm_stop();
     if (const std::error_code failed = error()) [[unlikely]]
       throw_failure(failed, context_, refusal_, Operation::name);
-    return this->value(outcome_);
+    return final_value();
   }
   /// For as_expected().
   std::expected<value_type, std::error_code> result() {
-    disarm_stop();
     if (const std::error_code failed = error()) [[unlikely]]
       return std::unexpected(gyre::detail::failure_value(failed, context_));
     if constexpr (std::is_void_v<value_type>) {
-      this->value(outcome_);
+      final_value();
       return {};
-    } else if constexpr (noexcept(this->value(outcome_))) {
-      return this->value(outcome_);
+    } else if constexpr (noexcept(final_value())) {
+      return final_value();
     } else {
       try {
-        return this->value(outcome_);
+        return final_value();
       } catch (...) {
         return std::unexpected(current_error());
       }
@@ -211,23 +242,19 @@ class [[nodiscard]] request_awaiter : Operation, gyre::operation, time_limit<Tim
   template <class, bool>
   friend class request_awaiter;
 
-  struct on_stop {
-    request_awaiter* self;
-    void operator()() const noexcept { self->stop(); }
-  };
-  using stop_callback = inplace_stop_callback<on_stop>;
-  struct deferred_resume : gyre::timer_operation {
-    explicit deferred_resume(request_awaiter& awaiter) noexcept
-        : timer_operation(&on_deferred_resume), self(&awaiter) {}
-    request_awaiter* self;
-  };
-  enum class stage : std::uint8_t { idle, waiting, ended, posted, deferred };
-  enum class resumer : std::uint8_t { undecided, request, stop };
+  using stage = typename awaited::stage;
+  using resumer = typename awaited::resumer;
+  using held = typename awaited::held;
+  using awaited::holds_;
+  using awaited::refusal_;
+  using awaited::resumer_;
+  using awaited::stage_;
+  static constexpr bool has_bytes = brings_bytes<Operation>;
 
   template <class Other>
   request_awaiter(Other&& other, std::chrono::nanoseconds limit) noexcept
-      : Operation(static_cast<std::conditional_t<std::is_lvalue_reference_v<Other>,
-                                                 const Operation&, Operation&&>>(other)),
+      : awaited(static_cast<std::conditional_t<std::is_lvalue_reference_v<Other>, const Operation&,
+                                               Operation&&>>(other)),
         gyre::operation(&on_post),
         time_limit<Timed>(&on_expiry, limit) {
     this->set_callback(&on_completion);
@@ -236,8 +263,11 @@ class [[nodiscard]] request_awaiter : Operation, gyre::operation, time_limit<Tim
 
   bool is_idle() const noexcept { return stage_ == stage::idle; }
   bool refuse(int error, refusal reason = refusal::none) noexcept {
-    outcome_ = io::result::failure(error);
     refusal_ = reason;
+    return end_at_once(io::result::failure(error));
+  }
+  bool end_at_once(io::result outcome) noexcept {
+    set_outcome(outcome);
     return false;
   }
 
@@ -249,13 +279,13 @@ class [[nodiscard]] request_awaiter : Operation, gyre::operation, time_limit<Tim
     if (&where() != loop_ && !may_use(*loop_, where())) return refuse(EPERM, refusal::elsewhere);
     if (stop.stop_requested()) return refuse(ECANCELED);
     if (this->busy()) return refuse(EINPROGRESS, refusal::busy);
-    if (const std::optional<io::result> outcome = this->begin()) {
-      outcome_ = *outcome;
-      return false;
-    }
+    if (const std::optional<io::result> outcome = this->begin()) return end_at_once(*outcome);
     stage_ = stage::waiting;
     if constexpr (Timed) loop_->start_timer(*this, loop_->deadline_after(this->limit()));
-    if (stop.stop_possible()) hooks_.template emplace<stop_callback>(stop, on_stop{this});
+    if (stop.stop_possible()) {
+      holds_ = held::stop_callback;
+      std::construct_at(&this->stop_callback_, stop, &on_stop);
+    }
     return true;
   }
 
@@ -274,16 +304,20 @@ class [[nodiscard]] request_awaiter : Operation, gyre::operation, time_limit<Tim
       self.end(self.cancel().value_or(io::result::failure(ETIMEDOUT)));
     }
   }
+  static request_awaiter& owner_of(auto& member) noexcept {
+    return static_cast<request_awaiter&>(slot::of(member));
+  }
   // Any thread.
-  void stop() noexcept {
+  static void on_stop(gyre::detail::stop_callback_base& callback) noexcept {
+    request_awaiter& self = owner_of(callback);
     resumer expected = resumer::undecided;
     // acq_rel: pairs with that of end(), so that one of both decides.
-    if (resumer_.compare_exchange_strong(expected, resumer::stop, std::memory_order_acq_rel,
-                                         std::memory_order_relaxed)) {
-      loop_->post(static_cast<gyre::operation&>(*this));
+    if (self.resumer_.compare_exchange_strong(expected, resumer::stop, std::memory_order_acq_rel,
+                                              std::memory_order_relaxed)) {
+      self.loop_->post(static_cast<gyre::operation&>(self));
     }
   }
-  // Posted by stop() to the loop, or to the coroutine's executor.
+  // Posted by on_stop() to the loop, or to the coroutine's executor.
   static void on_post(gyre::operation& posted) {
     auto& self = static_cast<request_awaiter&>(posted);
     if (self.stage_ == stage::posted) return gyre::detail::resume(self.waiting_);
@@ -293,22 +327,35 @@ class [[nodiscard]] request_awaiter : Operation, gyre::operation, time_limit<Tim
     self.resume();
   }
 
+  // Waits while the stop callback runs on another thread, which only posts then.
   void finish(io::result outcome) noexcept {
-    outcome_ = outcome;
+    if (holds_ == held::stop_callback) std::destroy_at(&this->stop_callback_);
+    set_outcome(outcome);
     stage_ = stage::ended;
     if constexpr (Timed) loop_->cancel_timer(*this);
   }
-  // Also called within close().
-  void end(io::result outcome) {
-    finish(outcome);
-    if (hooks_.index() != 0) {
-      resumer expected = resumer::undecided;
-      // acq_rel: pairs with that of stop().
-      if (!resumer_.compare_exchange_strong(expected, resumer::request, std::memory_order_acq_rel,
-                                            std::memory_order_relaxed)) {
+  void set_outcome(io::result outcome) noexcept {
+    holds_ = held::outcome;
+    if constexpr (has_bytes) {
+      if (outcome && outcome.count() > 0) {
+        std::construct_at(&this->ended_, outcome,
+                          std::move(this->descriptor()->io().memory().arrived()));
         return;
       }
     }
+    std::construct_at(&this->ended_, outcome);
+  }
+  // Also called within close().
+  void end(io::result outcome) {
+    bool stopped = false;
+    if (holds_ == held::stop_callback) {
+      resumer expected = resumer::undecided;
+      // acq_rel: pairs with that of on_stop().
+      stopped = !resumer_.compare_exchange_strong(
+          expected, resumer::request, std::memory_order_acq_rel, std::memory_order_relaxed);
+    }
+    finish(outcome);
+    if (stopped) return;
     if (this->descriptor()->is_open()) [[likely]] {
       resume();
     } else {
@@ -323,12 +370,19 @@ class [[nodiscard]] request_awaiter : Operation, gyre::operation, time_limit<Tim
   }
   [[gnu::noinline]] void resume_later() noexcept {
     if (!resumes_here()) return post_to(where());
+    // Closing makes it fail.
+    deferred_error_ = static_cast<std::uint8_t>(this->ended_.outcome.error_number());
+    assert(deferred_error_ != 0);
+    std::destroy_at(&this->ended_);
+    std::construct_at(&this->timer_, &on_deferred_resume);
+    holds_ = held::timer;
     stage_ = stage::deferred;
-    loop_->start_timer(hooks_.template emplace<deferred_resume>(*this),
-                       loop_->deadline_after(std::chrono::nanoseconds::zero()));
+    loop_->start_timer(this->timer_, loop_->deadline_after(std::chrono::nanoseconds::zero()));
   }
   static void on_deferred_resume(timer_operation& expired) {
-    request_awaiter& self = *static_cast<deferred_resume&>(expired).self;
+    request_awaiter& self = owner_of(expired);
+    std::destroy_at(&self.timer_);
+    self.set_outcome(io::result::failure(self.deferred_error_));
     self.stage_ = stage::ended;
     gyre::detail::resume(self.waiting_);
   }
@@ -337,39 +391,46 @@ class [[nodiscard]] request_awaiter : Operation, gyre::operation, time_limit<Tim
     where.post(static_cast<gyre::operation&>(*this));
   }
 
-  void disarm_stop() noexcept {
-    if (hooks_.index() != 0) hooks_.template emplace<std::monostate>();
-  }
   // The coroutine is destroyed while it waits, on the loop's thread.
   [[gnu::noinline]] void abandon() noexcept {
     if (stage_ == stage::deferred) {
-      loop_->cancel_timer(std::get<deferred_resume>(hooks_));
+      loop_->cancel_timer(this->timer_);
       return;
     }
-    disarm_stop();
+    if (holds_ == held::stop_callback) std::destroy_at(&this->stop_callback_);
     assert(resumer_.load() != resumer::stop && "destroyed while it was about to be cancelled");
     static_cast<void>(this->cancel());
     if constexpr (Timed) loop_->cancel_timer(*this);
   }
 
   std::error_code error() const noexcept {
-    if (!outcome_) return outcome_.error();
-    if constexpr (requires { this->check(outcome_); }) {
-      return this->check(outcome_);
+    const io::result outcome = this->ended_.outcome;
+    if (!outcome) return outcome.error();
+    if constexpr (requires { this->check(outcome); }) {
+      return this->check(outcome);
     } else {
       return {};
     }
   }
+  static constexpr bool value_is_noexcept = [] {
+    if constexpr (has_bytes) {
+      return noexcept(std::declval<Operation&>().value(std::declval<received>()));
+    } else {
+      return noexcept(std::declval<Operation&>().value(std::declval<io::result>()));
+    }
+  }();
+  value_type final_value() noexcept(value_is_noexcept) {
+    if constexpr (has_bytes) {
+      return this->value(std::move(this->ended_.bytes));
+    } else {
+      return this->value(this->ended_.outcome);
+    }
+  }
 
+  using awaited::deferred_error_;
   std::coroutine_handle<> waiting_;
   const task_context* context_ = nullptr;  // once it is awaited
   event_loop* loop_ = nullptr;
-  io::result outcome_ = io::result::of(0);
-  stage stage_ = stage::idle;
-  refusal refusal_ = refusal::none;
-  gyre::detail::atomic<resumer> resumer_{resumer::undecided};
-  // While it waits, the callback; while it is deferred, the timer.
-  std::variant<std::monostate, stop_callback, deferred_resume> hooks_;
 };
 
 }  // namespace gyre::io::detail

@@ -42,16 +42,15 @@ struct read_operation : counting_request<read_request> {
   }
 };
 
-struct receive_operation : single_request<receive_request> {
+struct receive_operation : single_request<transient_receive_request> {
   using value_type = received;
   static constexpr const char* name = "gyre::io::stream: receive";
+  static constexpr bool brings_bytes = true;
 
   explicit receive_operation(open_descriptor* descriptor) noexcept
       : single_request(descriptor, nullptr) {}
-  receive_operation(const receive_operation& other) noexcept
-      : receive_operation(other.descriptor()) {}
 
-  received value(io::result) noexcept { return std::move(data); }
+  static received value(received bytes) noexcept { return bytes; }
 };
 
 /// Receives, and appends to a buffer, until a delimiter is there. Here, and in the operations below
@@ -95,28 +94,6 @@ struct write_operation : counting_request<write_request> {
     if (rest.empty()) return io::result::of(0);
     return single_request::begin();
   }
-};
-
-/// Writes out of the loop's memory, and gives it back before it waits.
-struct write_received_operation : counting_request<write_request> {
-  static constexpr const char* name = "gyre::io::stream: write";
-
-  write_received_operation(open_descriptor* descriptor, received&& bytes) noexcept
-      : counting_request(descriptor, bytes.bytes(), nullptr, true), bytes_(std::move(bytes)) {}
-
-  std::optional<io::result> begin() noexcept {
-    std::optional<io::result> outcome = io::result::of(0);
-    if (!rest.empty()) outcome = single_request::begin();
-    if (!outcome) outcome = continue_with_copy();
-    bytes_.reset();
-    return outcome;
-  }
-
- private:
-  std::optional<io::result> continue_with_copy() noexcept;
-
-  received bytes_;
-  std::unique_ptr<std::byte[]> copy_;
 };
 
 struct gather_operation : counting_request<gather_request> {

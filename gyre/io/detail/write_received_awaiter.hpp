@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+// write_received_awaiter: the awaiter of stream::write_all(received&&). A write that need not wait
+// leaves nothing behind; one that must wait does so in allocated memory, together with a copy of
+// the bytes. So the coroutine's frame, which keeps the awaiter while the connection is idle, has
+// four words for it.
+#pragma once
+
+#include <gyre/io/detail/request_awaiter.hpp>
+#include <gyre/io/detail/stream_operations.hpp>
+#include <gyre/io/received.hpp>
+#include <gyre/io/request.hpp>
+#include <gyre/task/context.hpp>
+
+#include <cerrno>
+#include <chrono>
+#include <coroutine>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <expected>
+#include <memory>
+#include <new>
+#include <optional>
+#include <span>
+#include <system_error>
+#include <utility>
+
+namespace gyre::io::detail {
+
+/// Writes the rest of some bytes, of which `before` were written already.
+struct write_rest_operation : write_operation {
+  write_rest_operation(open_descriptor* descriptor, std::span<const std::byte> bytes,
+                       std::size_t before) noexcept
+      : write_operation(descriptor, bytes, true) {
+    done = before;
+  }
+};
+
+/// Why an awaited operation did not begin, if so, as request_awaiter has it.
+struct begin_check {
+  int error = 0;
+  refusal reason = refusal::none;
+};
+inline begin_check check_begin(const open_descriptor* target, bool busy,
+                               const task_context& context) noexcept {
+  if (target == nullptr || !target->is_open()) return {EBADF, refusal::closed};
+  const event_loop& loop = target->loop();
+  if (context.where != &loop && !may_use(loop, *context.where)) return {EPERM, refusal::elsewhere};
+  if (context.stop.stop_requested()) return {ECANCELED, refusal::none};
+  if (busy) return {EINPROGRESS, refusal::busy};
+  return {};
+}
+
+/// | state   | tag | members                                                |
+/// |---------|-----|--------------------------------------------------------|
+/// | idle    | 0   | the descriptor and the bytes                           |
+/// | ended   | 1   | the outcome, and the context for the error's exception |
+/// | waiting | 2   | the allocated wait                                     |
+///
+/// Thread-safety, Lifetime: as request_awaiter.
+/// Complexity: allocates if it must wait.
+template <bool Timed = false>
+class [[nodiscard]] write_received_awaiter : time_limit<Timed> {
+ public:
+  using value_type = std::size_t;
+
+  write_received_awaiter(open_descriptor* descriptor, received&& bytes) noexcept
+      : write_received_awaiter(descriptor, std::move(bytes), std::chrono::nanoseconds{}) {}
+  // Before it is awaited.
+  write_received_awaiter(write_received_awaiter&& other) noexcept
+      : write_received_awaiter(other.descriptor(), std::move(other.bytes_), other.limit()) {}
+  write_received_awaiter& operator=(write_received_awaiter&&) = delete;
+  ~write_received_awaiter() {
+    if (tag() == idle) {
+      std::destroy_at(&bytes_);
+    } else if (tag() == waiting) {
+      destroy_wait();
+    }
+  }
+  /// As request_awaiter's.
+  write_received_awaiter<true> within(std::chrono::nanoseconds limit) && noexcept {
+    return write_received_awaiter<true>(descriptor(), std::move(bytes_), limit);
+  }
+
+  static constexpr bool executor_affine = true;
+  static constexpr bool await_ready() noexcept { return false; }
+  template <class Promise>
+  bool await_suspend(std::coroutine_handle<Promise> awaiting_coroutine) noexcept {
+    const task_context& context = gyre::detail::context_of(awaiting_coroutine);
+    if (begins_to_wait(context)) return wait_->awaiter.await_suspend(awaiting_coroutine);
+    return gyre::detail::gives_way(context, awaiting_coroutine);
+  }
+  std::size_t await_resume() {
+    if (tag() == waiting) [[unlikely]]
+      return wait_->awaiter.await_resume();
+    if (!ended_.outcome) [[unlikely]]
+      throw_failure(ended_.outcome.error(), ended_.context, ended_.reason, write_operation::name);
+    return ended_.outcome.count();
+  }
+  /// For as_expected().
+  std::expected<std::size_t, std::error_code> result() {
+    if (tag() == waiting) [[unlikely]]
+      return wait_->awaiter.result();
+    if (!ended_.outcome) [[unlikely]] {
+      return std::unexpected(gyre::detail::failure_value(ended_.outcome.error(), ended_.context));
+    }
+    return ended_.outcome.count();
+  }
+
+ private:
+  template <bool>
+  friend class write_received_awaiter;
+
+  // The copied bytes stand behind it.
+  struct wait {
+    wait(open_descriptor* descriptor, std::span<const std::byte> copy, std::size_t before,
+         std::chrono::nanoseconds limit) noexcept
+        : awaiter(make(descriptor, copy, before, limit)) {}
+    static auto make(open_descriptor* descriptor, std::span<const std::byte> copy,
+                     std::size_t before, std::chrono::nanoseconds limit) noexcept {
+      request_awaiter<write_rest_operation> plain(std::in_place, descriptor, copy, before);
+      if constexpr (Timed) {
+        return std::move(plain).within(limit);
+      } else {
+        static_cast<void>(limit);
+        return plain;
+      }
+    }
+    request_awaiter<write_rest_operation, Timed> awaiter;
+  };
+  struct end {
+    io::result outcome;
+    const task_context* context;
+    refusal reason;
+  };
+
+  static constexpr std::uintptr_t idle = 0;
+  static constexpr std::uintptr_t ended = 1;
+  static constexpr std::uintptr_t waiting = 2;
+  static constexpr std::uintptr_t tags = 3;
+
+  write_received_awaiter(open_descriptor* descriptor, received&& bytes,
+                         std::chrono::nanoseconds limit) noexcept
+      : time_limit<Timed>(nullptr, limit),
+        word_(reinterpret_cast<std::uintptr_t>(descriptor)),
+        bytes_(std::move(bytes)) {}
+
+  std::uintptr_t tag() const noexcept { return word_ & tags; }
+  open_descriptor* descriptor() const noexcept {
+    return reinterpret_cast<open_descriptor*>(word_ & ~tags);
+  }
+
+  // False: it has ended. Gives the loop's memory back in any case.
+  bool begins_to_wait(const task_context& context) noexcept {
+    const received bytes = std::move(bytes_);
+    std::destroy_at(&bytes_);
+    open_descriptor* const target = descriptor();
+    const bool busy = target != nullptr && target->handle().writing();
+    const begin_check check = check_begin(target, busy, context);
+    if (check.error != 0) [[unlikely]]
+      return ends(io::result::failure(check.error), context, check.reason);
+    if (bytes.empty()) return ends(io::result::of(0), context);
+    write_request writing(target->handle(), bytes.bytes(), nullptr, true);
+    std::optional<io::result> outcome = target->start(writing);
+    if (outcome) [[likely]]
+      return ends(*outcome, context);
+    outcome = target->cancel(writing);
+    if (outcome) return ends(*outcome, context);
+    return allocates_wait(writing, context);
+  }
+  [[gnu::noinline]] bool allocates_wait(const write_request& begun,
+                                        const task_context& context) noexcept {
+    const std::size_t count = begun.rest.size();
+    void* const memory = ::operator new(sizeof(wait) + count, std::nothrow);
+    if (memory == nullptr) return ends(io::result::failure(ENOMEM), context);
+    auto* const copy = static_cast<std::byte*>(memory) + sizeof(wait);
+    std::memcpy(copy, begun.rest.data(), count);
+    wait_ = new (memory)
+        wait(descriptor(), std::span<const std::byte>(copy, count), begun.done, this->limit());
+    word_ = waiting;
+    return true;
+  }
+  bool ends(io::result outcome, const task_context& context,
+            refusal reason = refusal::none) noexcept {
+    std::construct_at(&ended_, outcome, &context, reason);
+    word_ = ended;
+    return false;
+  }
+  [[gnu::noinline]] void destroy_wait() noexcept {
+    std::destroy_at(wait_);
+    ::operator delete(wait_);
+  }
+
+  std::uintptr_t word_;  // the descriptor, if idle, and the tag
+  union {
+    received bytes_;
+    end ended_;
+    wait* wait_;
+  };
+};
+
+static_assert(sizeof(write_received_awaiter<>) <= 32 &&
+                  sizeof(request_awaiter<receive_operation>) <= 96,
+              "each idle connection has both in the frame of its coroutine");
+
+}  // namespace gyre::io::detail

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+// A connection's memory: its block of the slab, the peer's address, and members that few need.
+#include <gyre/base/slab.hpp>
+#include <gyre/net/detail/connection_extra.hpp>
+#include <gyre/net/detail/connection_group.hpp>
+#include <gyre/net/socket.hpp>
+#include <gyre/net/tcp_connection.hpp>
+
+#include <algorithm>
+#include <memory>
+#include <new>
+
+namespace gyre::net {
+
+tcp_connection::tcp_connection(detail::connection_group& group, int fd, std::uint64_t id,
+                               const endpoint& peer)
+    // On a Unix socket, recv stops behind bytes that came with descriptors.
+    : io::handle(fd, peer.is_ip() ? io::handle_kind::stream_socket : io::handle_kind::socket),
+      peer_port_(peer.port()),
+      group_(&group),
+      receiving_(*this, &on_done<&tcp_connection::received>, io::repeat::until_cancelled),
+      peer_form_(form_of(peer)),
+      id_(id) {
+  static_assert(sizeof(tcp_connection) == 128 && alignof(tcp_connection) == 64,
+                "an idle connection takes two cache lines");
+  if (!peer_is_ip()) return;
+  const ip_address address = peer.address();
+  if (peer_form_ == peer_form::v6) {
+    new (this + 1) ip_address(address);
+  } else {
+    std::ranges::copy(address.unmapped().bytes(), peer_v4_.begin());
+  }
+}
+
+tcp_connection::~tcp_connection() {
+  if (extra_ != nullptr && extra_->control != nullptr) {
+    extra_->control->connection = nullptr;
+    extra_->control->drop();
+  }
+  delete extra_;
+}
+
+tcp_connection::peer_form tcp_connection::form_of(const endpoint& peer) noexcept {
+  if (!peer.is_ip()) return peer_form::kernel;
+  const ip_address address = peer.address();
+  if (address.is_v4()) return peer_form::v4;
+  return address.is_v4_mapped() && address.scope() == 0 ? peer_form::mapped_v4 : peer_form::v6;
+}
+
+// Whole cache lines, so that the slab aligns them.
+std::size_t tcp_connection::bytes_with(peer_form form) noexcept {
+  static_assert(sizeof(ip_address) <= 64);
+  return sizeof(tcp_connection) + (form == peer_form::v6 ? 64 : 0);
+}
+
+tcp_connection* tcp_connection::make(detail::connection_group& group, int fd, std::uint64_t id,
+                                     const endpoint& peer) {
+  void* const memory = slab_allocate(bytes_with(form_of(peer)));
+  return new (memory) tcp_connection(group, fd, id, peer);
+}
+
+void tcp_connection::destroy(tcp_connection& connection) noexcept {
+  const std::size_t bytes = bytes_with(connection.peer_form_);
+  connection.~tcp_connection();
+  slab_deallocate(&connection, bytes);
+}
+
+endpoint tcp_connection::peer_endpoint() const {
+  switch (peer_form_) {
+    case peer_form::v4: return endpoint(ip_address(peer_v4_), peer_port_);
+    case peer_form::mapped_v4: {
+      ip_address::v6_bytes mapped{};
+      mapped[10] = mapped[11] = 0xff;
+      std::ranges::copy(peer_v4_, mapped.begin() + 12);
+      return endpoint(ip_address(mapped), peer_port_);
+    }
+    case peer_form::v6:
+      return endpoint(*std::launder(reinterpret_cast<const ip_address*>(this + 1)), peer_port_);
+    case peer_form::kernel: break;
+  }
+  return is_open() ? socket_ref(handle::fd()).peer_endpoint() : endpoint();
+}
+endpoint tcp_connection::local_endpoint() const {
+  return is_open() ? socket_ref(handle::fd()).local_endpoint() : endpoint();
+}
+
+detail::connection_extra& tcp_connection::extra() {
+  if (extra_ == nullptr) extra_ = new detail::connection_extra;
+  return *extra_;
+}
+
+detail::connection_backlog& tcp_connection::make_backlog() {
+  auto& backlog = extra().backlog;
+  if (backlog == nullptr) backlog = std::make_unique<detail::connection_backlog>(*this);
+  return *backlog;
+}
+
+std::any& tcp_connection::context() { return extra().context; }
+std::any* tcp_connection::attached_context() noexcept {
+  return extra_ == nullptr ? nullptr : &extra_->context;
+}
+
+std::error_code tcp_connection::failure() const noexcept {
+  return failed_ ? extra_->failure : std::error_code();
+}
+
+}  // namespace gyre::net
