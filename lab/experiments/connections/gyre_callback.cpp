@@ -1,16 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// gyre's callbacks: a watch on the listener, and a tcp_server that adopts the accepted sockets, as
-// a tcp_server makes its own listeners.
+// gyre's callbacks: a tcp_server that accepts on the harness's listener.
 #include <gyre/base/unique_fd.hpp>
-#include <gyre/exec/fd_watch.hpp>
 #include <gyre/exec/loop.hpp>
-#include <gyre/exec/poller.hpp>
 #include <gyre/io/input.hpp>
+#include <gyre/net/socket.hpp>
 #include <gyre/net/tcp_server.hpp>
 #include <lab/experiments/connections/workload.hpp>
 #include <lab/harness/gyre_io.hpp>
-
-#include <sys/socket.h>
 
 namespace {
 
@@ -26,14 +22,8 @@ struct gyre_server {
       peer.send(in.bytes());
       in.consume_all();
     });
-    gyre::fd_watch accepting(loop, listener, [&](gyre::readiness) {
-      for (;;) {
-        const int fd = accept4(listener, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
-        if (fd < 0) return;
-        server.adopt(gyre::unique_fd(fd));
-      }
-    });
-    accepting.start(gyre::readiness::readable);
+    server.listen(gyre::net::socket(gyre::unique_fd(listener)));
+    server.start();
     loop.run();
   }
 };
