@@ -212,11 +212,8 @@ void ready_requests::hand_over(request& request, result outcome, std::size_t& co
 void ready_requests::report(request& request, result outcome, std::size_t& completed) {
   if (ends(request, outcome)) slot_of(request) = nullptr;
   ++completed;
-  struct end_of_loan {
-    received& bytes;
-    ~end_of_loan() { bytes.reset(); }
-  } const after{memory_.arrived()};
   request.complete(outcome);
+  memory_.arrived().reset();
 }
 
 // A handle that may be ready is not reported: something else keeps its request waiting.
@@ -387,7 +384,8 @@ result ready_requests::perform(request& request) noexcept {
 
 result ready_requests::receive(request& request) noexcept {
   handle& from = request.target();
-  data_of(request).reset();
+  received& place = data_of(request);
+  place.reset();
   const std::span<std::byte> room = memory_.room();
   if (room.empty()) {
     if (!memory_.lent()) return result::failure(ENOMEM);
@@ -397,7 +395,7 @@ result ready_requests::receive(request& request) noexcept {
   const result outcome = note_read(from, read_some(request, room), room.size());
   if (outcome && outcome.count() > 0) {
     last_receive_ = outcome.count();
-    lend_to(request, memory_.lend(outcome.count()));
+    place = memory_.lend(outcome.count());
   }
   return outcome;
 }

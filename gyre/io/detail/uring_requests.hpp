@@ -87,6 +87,9 @@ class uring_requests final : public ready_requests {
   /// Throws std::bad_alloc.
   uring_requests(uring_poller& owner, uring& ring, const uring_features& features);
 
+  // Bytes of a callback that threw may be left, in a buffer of the ring.
+  ~uring_requests() { memory().arrived().reset(); }
+
   file_service* files() noexcept override;
 
   // For the poller: the ring's life.
