@@ -4,6 +4,7 @@
 #include <gyre/task/sync_wait.hpp>
 
 #include <gyre/task/collect.hpp>
+#include <gyre/task/fork.hpp>
 #include <gyre/task/schedule.hpp>
 #include <gyre/task/scope.hpp>
 #include <gyre/task/shared_task.hpp>
@@ -231,6 +232,19 @@ TEST_F(DeadlockReport, NamesTheChildrenOfARangeOfWhenAll) {
 TEST_F(DeadlockReport, NamesTheChildrenOfWhenAny) {
   const std::string report =
       report_of(gyre::when_any(first_to_hang(alive_), opens_a_scope(alive_)));
+  EXPECT_THAT(report, AllOf(HasSubstr("first_to_hang"), HasSubstr("second_to_hang")));
+  EXPECT_EQ(alive(), 0);
+}
+
+TEST_F(DeadlockReport, NamesForkedChildrenAlsoBesideAnotherWait) {
+  const auto parent = [](life token) -> task<> {
+    auto first = co_await gyre::fork(first_to_hang(token));
+    auto second = co_await gyre::fork(returns(token));
+    co_await second_to_hang(token);
+    co_await std::move(first);
+    co_await std::move(second);
+  };
+  const std::string report = report_of(parent(alive_));
   EXPECT_THAT(report, AllOf(HasSubstr("first_to_hang"), HasSubstr("second_to_hang")));
   EXPECT_EQ(alive(), 0);
 }

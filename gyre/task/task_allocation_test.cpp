@@ -5,6 +5,7 @@
 
 #include <gyre/base/slab.hpp>
 #include <gyre/task/executor.hpp>
+#include <gyre/task/fork.hpp>
 #include <gyre/task/schedule.hpp>
 #include <gyre/task/spawn.hpp>
 #include <gyre/task/sync_wait.hpp>
@@ -51,6 +52,18 @@ task<> yields_and_hops(gyre::executor& there, int times) {
 
 TEST(TaskAllocation, ChainAllocatesNothing) {
   EXPECT_EQ(allocations_of([] { EXPECT_EQ(sync_wait(links(1000)), 1000); }), 0);
+}
+
+task<int> forks(int depth) {
+  if (depth == 0) co_return 1;
+  auto child = co_await gyre::fork(forks(depth - 1));
+  const int other = co_await forks(depth - 1);
+  const int result = co_await std::move(child);
+  co_return result + other;
+}
+
+TEST(TaskAllocation, ForksAllocateNothing) {
+  EXPECT_EQ(allocations_of([] { EXPECT_EQ(sync_wait(forks(8)), 256); }), 0);
 }
 
 TEST(TaskAllocation, AwaitsInARowAllocateNothing) {

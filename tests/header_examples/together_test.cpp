@@ -38,6 +38,20 @@ TEST(TaskExamples, CollectGivesResultsInOrder) {
             (std::vector<std::string>{"page of one", "page of two"}));
 }
 
+// gyre/task/fork.hpp
+gyre::task<int> fibonacci(int n) {
+  if (n < 2) co_return n;
+  auto left = co_await gyre::fork(fibonacci(n - 1));  // another thread may take it
+  int right = co_await fibonacci(n - 2);
+  co_return co_await std::move(left) + right;
+}
+
+TEST(TaskExamples, ForkComputesFibonacciNumbers) {
+  EXPECT_EQ(gyre::sync_wait(fibonacci(10)), 55);
+  gyre::thread_pool pool(2);
+  EXPECT_EQ(gyre::sync_wait(gyre::on(pool, fibonacci(20))), 6765);
+}
+
 // gyre/task/operation_cancelled.hpp
 struct job_server {
   using job = std::string;

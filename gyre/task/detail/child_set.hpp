@@ -13,7 +13,8 @@ namespace gyre::detail {
 
 #if GYRE_ASYNC_BACKTRACE
 
-/// Base of holders of a coroutine's children: fork_join, child_group, scope. Listed once attached.
+/// Base of holders of a coroutine's children: fork_join, forked_child, child_group, scope. Listed
+/// once attached.
 ///
 /// Thread-safety: attached and destroyed by the parent; all else needs a program with one thread.
 /// Lifetime: the parent's context outlives the set.
@@ -38,10 +39,11 @@ class child_set {
   /// Lists the set with the coroutine `parent`, once.
   template <class Promise>
   void attach(std::coroutine_handle<Promise> parent) noexcept {
-    if constexpr (has_context<Promise>) {
-      parent_ = &context_of(parent);
-      outer_ = std::exchange(parent_->child_sets, this);
-    }
+    if constexpr (has_context<Promise>) attach(context_of(parent));
+  }
+  void attach(task_context& parent) noexcept {
+    parent_ = &parent;
+    outer_ = std::exchange(parent.child_sets, this);
   }
 
  private:

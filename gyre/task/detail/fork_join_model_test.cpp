@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Model tests of a join whose loop changes threads: each child runs once, the parent resumes once,
-// when all children have finished, and sees their writes.
+// Model tests of a join whose loop changes threads, and of a forked child that does: each child
+// runs once, the parent resumes once, when all children have finished, and sees their writes.
 //
 // Each of these mutations, tried by hand, makes a test fail: finish() or child_finished() lacks
 // either half of acq_rel; each starter counts the loop's end; contexts are not kept, or are kept by
-// a store; a child's end is not reported to its starter.
+// a store; a child's end is not reported to its starter. In forked_child: end() lacks either half
+// of acq_rel; has_ended() or wait_for_end() lacks acquire, or the latter release; a child that was
+// taken back ends as one that was stolen.
 #include <gyre/task/detail/fork_join.hpp>
 
+#include <gyre/task/fork.hpp>
 #include <gyre/task/when_all.hpp>
 #include <tests/model/model.hpp>
 
@@ -42,6 +45,10 @@ struct one_offer_each final : gyre::executor, gyre::fork_queue {
   void steal(std::size_t from, std::size_t as) {
     here = as;
     if (gyre::operation* const stolen = take(from)) stolen->execute();
+    run_own(as);
+  }
+  // Runs, as thread `as`, what it has left itself.
+  void run_own(std::size_t as) {
     while (gyre::operation* const left = take(as)) left->execute();
   }
   gyre::operation* take(std::size_t from) {
@@ -220,6 +227,96 @@ TEST(ForkJoinModel, ErrorsOnSeveralThreads) {
     {
       model::thread thief([&] { executor.steal(0, 1); });
       parent.start();
+    }
+    parent.check_end();
+  });
+  EXPECT_TRUE(checked) << checked;
+}
+
+// Forked children.
+
+task<> forks_one(run_counts& runs) {
+  {
+    auto child = co_await gyre::fork(counts(runs[0]));
+    ++runs[1];
+    co_await std::move(child);
+    ++runs[2];
+  }
+  model::assert_that(runs == each_once, "each ran once, and is seen");
+}
+
+TEST(ForkJoinModel, AForkedChildAndAThief) {
+  const auto checked = model::check({.preemptions = model::unlimited}, [] {
+    one_offer_each executor;
+    run_counts runs{};
+    started parent(executor, forks_one(runs));
+    {
+      model::thread thief([&] { executor.steal(0, 1); });
+      parent.start();
+      executor.run_own(0);
+    }
+    parent.check_end();
+  });
+  EXPECT_TRUE(checked) << checked;
+}
+
+task<> forks_one_that_waits(gate& until, run_counts& runs) {
+  {
+    auto child = co_await gyre::fork(waits(until, runs[0]));
+    ++runs[1];
+    co_await child.join();
+    ++runs[2];
+  }
+  model::assert_that(runs == each_once, "each ran once, and is seen");
+}
+
+TEST(ForkJoinModel, AForkedChildThatWaitsEndsOnAThirdThread) {
+  const auto checked = model::check({.preemptions = 4}, [] {
+    one_offer_each executor;
+    gate until;
+    run_counts runs{};
+    started parent(executor, forks_one_that_waits(until, runs));
+    {
+      model::thread thief([&] { executor.steal(0, 1); });
+      model::thread opener([&] { until.open(); });
+      parent.start();
+      executor.run_own(0);
+    }
+    parent.check_end();
+  });
+  EXPECT_TRUE(checked) << checked;
+}
+
+// The thief forks in turn; the parent awaits in the order of the forks.
+task<> forks_forkers(run_counts& runs) {
+  const auto forker = [](int& inner, int& outer) -> task<> {
+    auto child = co_await gyre::fork(counts(inner));
+    ++outer;
+    co_await std::move(child);
+    model::assert_that(inner == 1, "the inner child is seen");
+  };
+  auto child = co_await gyre::fork(forker(runs[0], runs[1]));
+  auto other = co_await gyre::fork(fails(runs[2]));
+  co_await std::move(child);
+  bool caught = false;
+  try {
+    co_await std::move(other);
+  } catch (const std::runtime_error&) {
+    caught = true;
+  }
+  model::assert_that(caught && runs == each_once, "each ran once, and is seen");
+}
+
+TEST(ForkJoinModel, AForkedChildForksOnItsThief) {
+  const auto checked = model::check({.preemptions = 3}, [] {
+    one_offer_each executor;
+    run_counts runs{};
+    started parent(executor, forks_forkers(runs));
+    {
+      model::thread one([&] { executor.steal(0, 1); });
+      model::thread other([&] { executor.steal(1, 2); });
+      parent.start();
+      executor.run_own(0);
     }
     parent.check_end();
   });

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gyre/task/detail/forked_child.hpp>
+
+#include <gyre/task/detail/task_state.hpp>
+
+#include <cstdio>
+#include <cstdlib>
+
+namespace gyre::detail {
+
+forked_child::forked_child(const forking_coroutine& from) noexcept
+    : operation(&run), parent_context_(*from.context), stop_(parent_context_.stop) {
+  fork_context(*this, parent_context_);
+  task_context::stop = stop_.get_token();
+  finished = &end;
+#if GYRE_ASYNC_BACKTRACE
+  awaited_by = from.awaits_child;
+  if (from.lists_children != nullptr) attach(*from.lists_children);
+#endif
+}
+
+void forked_child::start(std::coroutine_handle<> first) noexcept {
+  first_ = first;
+  if (fork_queue* const queue = where->fork_queue_here()) {
+    queue_ = queue;
+    if (queue->push(*this)) return;
+    queue_ = nullptr;
+  }
+  start_nested(first, *where);
+}
+
+// The child starts on a thief; or the parent resumes on its own executor.
+void forked_child::run(operation& self) noexcept {
+  auto& child = static_cast<forked_child&>(self);
+  // relaxed: set before the parent was posted.
+  const bool has_ended = child.progress_.load(std::memory_order_relaxed) == progress::ended;
+  resume(has_ended ? child.parent_ : child.first_);
+}
+
+std::coroutine_handle<> forked_child::wait_for_end(std::coroutine_handle<> awaiting,
+                                                   executor& home) noexcept {
+  parent_ = awaiting;
+  home_ = &home;
+  // The thread's own queue, as the parent may have come to another thread.
+  if (queue_ != nullptr && home.fork_queue_here() == queue_ && queue_->take_back(*this)) {
+    queue_ = nullptr;
+    finished = &end_taken_back;
+    return first_;
+  }
+  progress expected = progress::runs;
+  // release: pairs with the acquire in end(): the end sees how to resume the parent. acquire: pairs
+  // with the release there: the parent, which need not wait, sees the result.
+  if (progress_.compare_exchange_strong(expected, progress::is_awaited, std::memory_order_release,
+                                        std::memory_order_acquire)) {
+    return std::noop_coroutine();
+  }
+  return awaiting;
+}
+
+// On the thread of the end. Unless the parent waits the child may be gone after the exchange.
+std::coroutine_handle<> forked_child::end(task_context& self) noexcept {
+  auto& child = static_cast<forked_child&>(self);
+  const executor* const here = child.where;
+  // acquire and release: pair with those in wait_for_end(); release: also with has_ended().
+  if (child.progress_.exchange(progress::ended, std::memory_order_acq_rel) == progress::runs) {
+    return std::noop_coroutine();
+  }
+  return child.parent_after_end(here);
+}
+
+// No other thread had a part in it.
+std::coroutine_handle<> forked_child::end_taken_back(task_context& self) noexcept {
+  auto& child = static_cast<forked_child&>(self);
+  child.progress_.store(progress::ended, std::memory_order_relaxed);  // relaxed: the same chain
+  return child.parent_after_end(child.where);
+}
+
+std::coroutine_handle<> forked_child::parent_after_end(const executor* here) noexcept {
+  if (here == home_) return parent_;
+  home_->post(*this);
+  return std::noop_coroutine();
+}
+
+void forked_child::abort_running() noexcept {
+  std::fputs(
+      "gyre: the handle of a fork() was destroyed before its child had ended; await it, "
+      "or its join(), on every path\n",
+      stderr);
+  std::abort();
+}
+
+#if GYRE_ASYNC_BACKTRACE
+void forked_child::append_children(std::vector<task_context*>& to) { to.push_back(this); }
+#endif
+
+}  // namespace gyre::detail

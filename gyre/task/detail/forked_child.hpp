@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+// forked_child: one child of a coroutine, which starts before the coroutine waits for it.
+#pragma once
+
+#include <gyre/base/atomic.hpp>
+#include <gyre/base/operation.hpp>
+#include <gyre/task/context.hpp>
+#include <gyre/task/detail/child_set.hpp>
+#include <gyre/task/detail/resumption.hpp>
+#include <gyre/task/detail/transfer.hpp>
+#include <gyre/task/executor.hpp>
+#include <gyre/task/stop_token.hpp>
+
+#include <concepts>
+#include <coroutine>
+#include <vector>
+
+namespace gyre::detail {
+
+/// The coroutine that forks, without the type of its promise.
+struct forking_coroutine {
+  template <class Promise>
+  explicit forking_coroutine(std::coroutine_handle<Promise> parent) noexcept
+      : context(&context_of(parent)) {
+#if GYRE_ASYNC_BACKTRACE
+    if constexpr (has_context<Promise>) lists_children = &context_of(parent);
+    if constexpr (std::derived_from<Promise, promise_base>) awaits_child = &parent.promise();
+#endif
+  }
+  forking_coroutine() noexcept = default;
+
+  const task_context* context = nullptr;
+#if GYRE_ASYNC_BACKTRACE
+  task_context* lists_children = nullptr;
+  const promise_base* awaits_child = nullptr;
+#endif
+};
+
+/// The context of a forked child, and the meeting of its end with its parent's wait.
+///
+/// Where the executor forks, the child lies in the queue of the parent's thread until a thread
+/// steals it, or the parent, which waits for it, takes it back and transfers to it. Elsewhere the
+/// child starts at once. An end on another thread than the parent's wait meets it in one atomic
+/// word.
+///
+/// Thread-safety: belongs to the parent, one thread at a time; the child ends on any thread.
+/// Lifetime: from the fork until the child has ended; the parent's context outlives it.
+class forked_child : operation, task_context, child_set {
+ public:
+  forked_child& operator=(forked_child&&) = delete;
+
+  /// Asks the child to stop.
+  bool request_stop() noexcept { return stop_.request_stop(); }
+  /// Whether it has ended; if so, its result is seen.
+  bool has_ended() const noexcept {
+    // acquire: pairs with the release in end().
+    return progress_.load(std::memory_order_acquire) == progress::ended;
+  }
+  /// For await_suspend() of the parent: the coroutine to transfer to.
+  template <class Promise>
+  std::coroutine_handle<> wait(std::coroutine_handle<Promise> awaiting) noexcept {
+    return wait_for_end(awaiting, *context_of(awaiting).where);
+  }
+
+ protected:
+  explicit forked_child(const forking_coroutine& from) noexcept;
+  ~forked_child() = default;
+
+  /// Lets the child run from now on. `first` is its coroutine, prepared in context().
+  void start(std::coroutine_handle<> first) noexcept;
+  /// For the destructor, while the child's task exists: ends the program if the child has not.
+  void check_ended() const noexcept {
+    if (!has_ended()) [[unlikely]]
+      abort_running();
+  }
+
+  task_context& context() noexcept { return *this; }
+  const task_context& parent_context() const noexcept { return parent_context_; }
+
+ private:
+  enum class progress : unsigned char { runs, is_awaited, ended };
+
+  [[noreturn, gnu::cold]] static void abort_running() noexcept;
+  static void run(operation& self) noexcept;
+  static std::coroutine_handle<> end(task_context& self) noexcept;
+  static std::coroutine_handle<> end_taken_back(task_context& self) noexcept;
+  std::coroutine_handle<> wait_for_end(std::coroutine_handle<> awaiting, executor& home) noexcept;
+  std::coroutine_handle<> parent_after_end(const executor* here) noexcept;
+#if GYRE_ASYNC_BACKTRACE
+  void append_children(std::vector<task_context*>& to) override;
+#endif
+
+  const task_context& parent_context_;
+  linked_stop_source stop_;
+  std::coroutine_handle<> first_;
+  fork_queue* queue_ = nullptr;     // has or had the child; null if that started at once
+  std::coroutine_handle<> parent_;  // from its wait on
+  executor* home_ = nullptr;        // the parent's, likewise
+  atomic<progress> progress_{progress::runs};
+};
+
+/// Awaited, waits for the child's end.
+class forked_child_end {
+ public:
+  explicit forked_child_end(forked_child& child) noexcept : child_(child) {}
+
+  static constexpr bool executor_affine = true;
+  bool await_ready() const noexcept { return child_.has_ended(); }
+  template <class Promise>
+  GYRE_INLINE_IN_GCC std::coroutine_handle<> await_suspend(
+      std::coroutine_handle<Promise> parent) const noexcept {
+    return transfer_to(child_.wait(parent));
+  }
+  static constexpr void await_resume() noexcept {}
+
+ private:
+  forked_child& child_;
+};
+
+}  // namespace gyre::detail

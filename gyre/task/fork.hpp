@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+// fork: starts a child of a coroutine now, which the coroutine awaits later.
+//
+//     gyre::task<int> fibonacci(int n) {
+//       if (n < 2) co_return n;
+//       auto left = co_await gyre::fork(fibonacci(n - 1));  // another thread may take it
+//       int right = co_await fibonacci(n - 2);
+//       co_return co_await std::move(left) + right;
+//     }
+//
+// Source: Frigo, Leiserson and Randall, "The implementation of the Cilk-5 multithreaded language",
+// 1998 (spawn and sync).
+#pragma once
+
+#include <gyre/task/as_task.hpp>
+#include <gyre/task/detail/cancelled.hpp>
+#include <gyre/task/detail/forked_child.hpp>
+#include <gyre/task/task.hpp>
+
+#include <coroutine>
+#include <exception>
+#include <type_traits>
+#include <utility>
+
+namespace gyre {
+namespace detail {
+
+template <class T>
+class fork_awaiter;
+
+}  // namespace detail
+
+/// A child that `co_await fork(…)` has started. Awaited, once, it gives the child's result or
+/// throws its exception. Several handles may be awaited in any order; the reverse of that of the
+/// forks is the fastest. The handle stays in place, in the coroutine's frame.
+///
+/// Awaiting it is due on every path, also that of an exception: a destructor cannot wait. If the
+/// child has not ended by the destructor, the program ends with a message. So where something may
+/// throw between the fork and the await, as every wait does after a stop, await `join()` by
+/// finally(), or use when_all().
+///
+/// Thread-safety: one thread at a time. The coroutine that awaits it resumes on its own executor.
+/// Lifetime: the coroutine must not be destroyed before the child has ended.
+/// Errors: awaiting it again throws std::logic_error. An exception of a child whose handle is only
+/// joined is dropped.
+/// Complexity: some 250 bytes of the coroutine's frame. Awaiting a child that no other thread has
+/// taken needs no atomic operation.
+template <class T>
+class [[nodiscard]] forked : detail::forked_child {
+ public:
+  using value_type = T;
+
+  ~forked() { check_ended(); }
+
+  /// Asks the child to stop; so does a stop of the coroutine. False if it was asked before.
+  using detail::forked_child::request_stop;
+  /// Awaited, waits until the child has ended. Its result stays in the handle.
+  [[nodiscard]] auto join() noexcept { return detail::forked_child_end(*this); }
+
+  static constexpr bool executor_affine = true;
+  bool await_ready() const noexcept { return has_ended(); }
+  template <class Promise>
+  GYRE_INLINE_IN_GCC std::coroutine_handle<> await_suspend(
+      std::coroutine_handle<Promise> awaiting) noexcept {
+    return detail::transfer_to(wait(awaiting));
+  }
+  T await_resume() {
+    auto& ended = detail::task_access::state(work_);
+    if (ended.empty()) [[unlikely]]
+      detail::throw_empty_task();
+    if (ended.failed()) [[unlikely]]
+      std::rethrow_exception(detail::error_for(parent_context(), ended.take_error()));
+    return ended.take_result();
+  }
+
+ private:
+  friend detail::fork_awaiter<T>;
+  forked(const detail::forking_coroutine& from, task<T>&& work) noexcept
+      : forked_child(from), work_(std::move(work)) {
+    start(detail::task_access::state(work_).prepare(context()));
+  }
+
+  task<T> work_;
+};
+
+namespace detail {
+
+/// The awaitable of fork(). The coroutine does not wait: the handle starts the child when it is
+/// made, in its final place.
+template <class T>
+class [[nodiscard]] fork_awaiter {
+ public:
+  explicit fork_awaiter(task<T>&& work) noexcept : work_(std::move(work)) {}
+
+  static constexpr bool executor_affine = true;
+  static constexpr bool await_ready() noexcept { return false; }
+  template <class Promise>
+  bool await_suspend(std::coroutine_handle<Promise> parent) {
+    if (!work_.valid()) throw_empty_task();
+    parent_ = forking_coroutine(parent);
+    return false;
+  }
+  forked<T> await_resume() noexcept { return forked<T>(parent_, std::move(work_)); }
+
+ private:
+  task<T> work_;
+  forking_coroutine parent_;
+};
+
+}  // namespace detail
+
+/// Awaited, starts `awaitable` beside the coroutine and gives the handle by which the coroutine
+/// awaits it: `auto child = co_await gyre::fork(…)`. The coroutine does not wait.
+///
+/// On an executor that forks, such as a thread_pool that steals, another thread may take the child
+/// from now on; if none does, the child runs when its handle is awaited, or when the thread has
+/// nothing newer to do. On other executors it starts at once, up to its first wait. It begins with
+/// the coroutine's executor, stop token and task-local values, as a child of when_all() does, but
+/// its error stops nobody.
+///
+/// Errors: std::logic_error for an empty task.
+/// Complexity: allocates nothing but a frame if `awaitable` is no task.
+template <awaitable Awaitable>
+[[nodiscard]] auto fork(Awaitable awaitable) {
+  return detail::fork_awaiter<task_result_t<Awaitable>>(as_task(std::move(awaitable)));
+}
+
+}  // namespace gyre
