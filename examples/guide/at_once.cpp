@@ -4,6 +4,8 @@
 #include <gyre/exec/sync_wait.hpp>
 #include <gyre/sync/channel.hpp>
 #include <gyre/task/collect.hpp>
+#include <gyre/task/finally.hpp>
+#include <gyre/task/fork.hpp>
 #include <gyre/task/sleep.hpp>
 #include <gyre/task/task.hpp>
 #include <gyre/task/when_all.hpp>
@@ -15,6 +17,7 @@
 #include <string>
 #include <system_error>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 using namespace std::chrono_literals;
@@ -27,6 +30,14 @@ gyre::task<std::string> fetch(std::string page, std::chrono::milliseconds takes)
 gyre::task<> both() {
   auto [index, news] = co_await gyre::when_all(fetch("index", 20ms), fetch("news", 10ms));
   std::cout << index << news << '\n';
+}
+
+gyre::task<> news_last() {
+  auto news = co_await gyre::fork(fetch("news", 20ms));
+  const std::string index = co_await gyre::finally(fetch("index", 10ms), news.join());
+  std::cout << index;
+  const std::string last = co_await std::move(news);
+  std::cout << last << '\n';
 }
 
 gyre::task<> either() {
@@ -72,6 +83,7 @@ gyre::task<> not_longer() {
 
 gyre::task<> all_of_it() {
   co_await both();
+  co_await news_last();
   co_await either();
   co_await fill_and_drain();
   co_await many();

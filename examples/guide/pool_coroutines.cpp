@@ -3,6 +3,7 @@
 #include <gyre/exec/loop.hpp>
 #include <gyre/exec/sync_wait.hpp>
 #include <gyre/pool/thread_pool.hpp>
+#include <gyre/task/fork.hpp>
 #include <gyre/task/schedule.hpp>
 #include <gyre/task/sleep.hpp>
 #include <gyre/task/sync_wait.hpp>
@@ -36,6 +37,14 @@ gyre::task<std::uint64_t> forked(unsigned n) {
   co_return one + other;
 }
 
+gyre::task<std::uint64_t> forked_first(unsigned n) {
+  if (n < 10) co_return fibonacci(n);
+  auto one = co_await gyre::fork(forked_first(n - 1));
+  const std::uint64_t other = co_await forked_first(n - 2);
+  const std::uint64_t first = co_await std::move(one);
+  co_return first + other;
+}
+
 gyre::task<std::uint64_t> after_a_while() {
   co_await gyre::sleep_for(1ms);
   co_return 3;
@@ -47,5 +56,6 @@ int main() {
   gyre::sync_wait(loop, answer_from_the_loop(pool));
   std::cout << gyre::sync_wait(count_on(pool)) << '\n';
   std::cout << gyre::sync_wait(gyre::on(pool, forked(20))) << '\n';
+  std::cout << gyre::sync_wait(gyre::on(pool, forked_first(20))) << '\n';
   std::cout << gyre::sync_wait(gyre::on(pool, after_a_while())) << '\n';
 }
