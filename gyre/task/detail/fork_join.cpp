@@ -120,22 +120,29 @@ bool fork_join::finish_with_others(share& mine, std::size_t children) noexcept {
   return pending_.fetch_sub(mine.events, std::memory_order_acq_rel) == mine.events;
 }
 
-std::coroutine_handle<> fork_join::child_finished(task_context& context) noexcept {
-  auto& self = static_cast<child&>(context);
-  if (starts_here.innermost == &self) {
-    starts_here.innermost = nullptr;
-    return std::noop_coroutine();
-  }
-  fork_join& join = *self.join;
+std::coroutine_handle<> fork_join::end_elsewhere(child& ended) noexcept {
+  fork_join& join = *ended.join;
+  ended.end->end_without_continuation();
   // The stop source lives until the count.
-  if (self.end->failed()) join.child_failed(*self.end);
-  executor* const there = self.where;
+  if (ended.end->failed()) join.child_failed(*ended.end);
+  executor* const there = ended.where;
   // release: the last to count, who acquires for the parent, sees our result.
-  if (join.pending_.fetch_sub(1, std::memory_order_acq_rel) != 1) return std::noop_coroutine();
+  if (join.pending_.fetch_sub(1, std::memory_order_acq_rel) != 1) return nullptr;
   executor* const home = join.parent_context_->where;
   if (there == home) return join.parent();
   home->post(join.all_);
-  return std::noop_coroutine();
+  return nullptr;
+}
+
+GYRE_MAKES_TAIL_CALLS void fork_join::after_child(void* frame) {
+  child& ended = stand_in<child>::owner(frame);
+  if (starts_here.innermost == &ended) [[likely]] {
+    starts_here.innermost = nullptr;
+    return;
+  }
+  const std::coroutine_handle<> parent = end_elsewhere(ended);
+  if (!parent) return;
+  GYRE_TAIL_CALL return continue_with(parent.address());
 }
 
 }  // namespace gyre::detail

@@ -6,6 +6,7 @@
 #include <gyre/base/operation.hpp>
 #include <gyre/task/context.hpp>
 #include <gyre/task/detail/child_set.hpp>
+#include <gyre/task/detail/stand_in.hpp>
 #include <gyre/task/detail/transfer.hpp>
 #include <gyre/task/executor.hpp>
 #include <gyre/task/stop_token.hpp>
@@ -53,11 +54,31 @@ class fork_join : protected child_set {
 #endif
 
  protected:
+  // A context, and the frame to which the child's end transfers.
   struct child : task_context {
-    explicit child(fork_join& of) noexcept : join(&of) { finished = &child_finished; }
+    explicit child(fork_join& of) noexcept : frame(&after_child, [](void*) {}), join(&of) {
+      frame.stand_in_context(*this, *this);
+#if GYRE_ASYNC_BACKTRACE
+      finished = [](task_context& self) noexcept -> std::coroutine_handle<> {
+        return static_cast<child&>(self).frame.get_handle();
+      };
+#endif
+    }
+    // The coroutine to resume, of the task whose child this is.
+    template <class T>
+    std::coroutine_handle<> prepare(task_state<T>& task) {
+      end = &task;
+#if GYRE_ASYNC_BACKTRACE
+      return task.prepare(static_cast<task_context&>(*this));
+#else
+      return task.prepare(frame.get_handle());
+#endif
+    }
+
+    stand_in<child> frame;
     fork_join* join;
-    const task_end* end = nullptr;
-    child* next = nullptr;
+    task_end* end;
+    child* next;
   };
 
   // Starts children; one thread has it at a time. When the join's own loop has nothing left to
@@ -162,7 +183,10 @@ class fork_join : protected child_set {
   child* new_context();
   bool finish_with_others(share& mine, std::size_t children) noexcept;
   void free_shared() noexcept;
-  static std::coroutine_handle<> child_finished(task_context& context) noexcept;
+  // Returns the parent, if it is to be resumed here.
+  static std::coroutine_handle<> end_elsewhere(child& ended) noexcept;
+  // The resumption of a child's frame, when the child has ended.
+  static void after_child(void* frame);
 
   const on_error policy_;
   std::coroutine_handle<> parent_;
@@ -258,11 +282,8 @@ class join_awaiter : public fork_join {
       std::coroutine_handle<> first;
       try {
         child& its = next_context(mine);
-        first = visit_task(tasks_, rest.next, [&](auto& task) {
-          auto& state = task_access::state(task);
-          its.end = &state;
-          return state.prepare(its);
-        });
+        first = visit_task(tasks_, rest.next,
+                           [&](auto& task) { return its.prepare(task_access::state(task)); });
       } catch (...) {
         const task_end* const empty = visit_task(tasks_, rest.next, [](auto& task) {
           return task_access::state(task).fail_if_empty(std::current_exception());
@@ -287,8 +308,10 @@ class join_awaiter : public fork_join {
       mine.events += 2;
       if (starts.innermost != nullptr) [[unlikely]] {
         keep_context(mine);
-      } else if (mine.context->end->failed()) [[unlikely]] {
-        child_failed(*mine.context->end);
+      } else {
+        mine.context->end->end_without_continuation();
+        if (mine.context->end->failed()) [[unlikely]]
+          child_failed(*mine.context->end);
       }
       has_loop = !forked || queue->take_back(rest);
       if (has_loop && rest.end - rest.next > 1 && queue != nullptr && queue->take_request())

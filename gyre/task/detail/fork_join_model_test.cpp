@@ -2,7 +2,7 @@
 // Model tests of a join whose loop changes threads, and of a forked child that does: each child
 // runs once, the parent resumes once, when all children have finished, and sees their writes.
 //
-// Each of these mutations, tried by hand, makes a test fail: finish() or child_finished() lacks
+// Each of these mutations, tried by hand, makes a test fail: finish() or end_elsewhere() lacks
 // either half of acq_rel; each starter counts the loop's end; contexts are not kept, or are kept by
 // a store; a child's end is not reported to its starter. In forked_child: end() lacks either half
 // of acq_rel; has_ended() or wait_for_end() lacks acquire, or the latter release; a child that was

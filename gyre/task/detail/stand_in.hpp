@@ -56,6 +56,12 @@ class stand_in {
     }
     return get_handle();
   }
+  /// The same for no coroutine, in a context of its own.
+  handle stand_in_context(task_context& context, Owner& owner) noexcept {
+    owner_ = &owner;
+    promise_.context = &context;
+    return get_handle();
+  }
   handle get_handle() noexcept { return handle::from_address(this); }
   static Owner& owner(void* frame) noexcept { return *static_cast<stand_in*>(frame)->owner_; }
   task_context& context() const noexcept { return *promise_.context; }
