@@ -115,7 +115,12 @@ class CompiledPrograms(Programs):
         targets = [_target(name, each) for name, names in wanted.items() for each in names]
         if not targets:
             return
-        output = _build([*self._command(targets), "--", "-n"], "planning", lambda *_: None)
+        # By its own file Ninja would have CMake run again first, and tell of nothing behind that.
+        planned = self.tree / "planned.ninja"
+        shutil.copyfile(self.tree / "build.ninja", planned)
+        command = [*self._command(targets), "--", "-f", planned.name, "-n"]
+        output = _build(command, "planning", lambda *_: None)
+        planned.unlink()
         steps = [match.group(3) for line in output if (match := _STEP.match(line))]
         self._waiting = {step: _expected_seconds(step, seconds) for step in steps}
 

@@ -27,8 +27,11 @@ if "--target" not in words or "build.ninja" in words:
     (tree / "lab" / "programs.txt").write_text("\\n".join({built!r}) + "\\n")
     sys.exit(0)
 targets = words[words.index("--target") + 1 :]
-dry = targets[-2:] == ["--", "-n"]
-targets = targets[:-2] if dry else targets
+dry = targets[-1] == "-n"
+if dry:
+    targets, options = targets[: targets.index("--")], targets[targets.index("--") :]
+    if options != ["--", "-f", "planned.ninja", "-n"] or not (tree / "planned.ninja").exists():
+        sys.exit(print("[1/2] Re-running CMake..."))
 if not targets:
     sys.exit("CMake Error: Invalid value used with --target")
 names = {{"lab_" + name.replace("/", "_"): name for name in {built!r}}}
