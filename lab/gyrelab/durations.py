@@ -100,6 +100,6 @@ def earlier(folder: Path, machine: Mapping[str, Any]) -> dict[Kind, float]:
             )
             for run in document["runs"] if same else []:
                 found.setdefault(kind_of(run), []).append(run["wall_seconds"])
-        except (OSError, ValueError, KeyError, TypeError):
+        except (OSError, ValueError, KeyError, TypeError, RecursionError):
             continue  # not a result file: it says nothing about durations
     return {kind: statistics.median(seconds) for kind, seconds in found.items()}

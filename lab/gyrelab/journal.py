@@ -29,7 +29,7 @@ def read(path: Path) -> dict[str, Any]:
     try:
         document = json.loads(lines[0])
         document["runs"] = [json.loads(line) for line in lines[1:-1]]
-    except (json.JSONDecodeError, TypeError) as error:
+    except (json.JSONDecodeError, TypeError, RecursionError) as error:
         raise UsageProblem(f"{path}: damaged journal; delete it to start anew") from error
     return document
 

@@ -113,7 +113,7 @@ def _judge(
         )
     try:
         line = json.loads(output)
-    except json.JSONDecodeError:
+    except (json.JSONDecodeError, RecursionError):
         printed = tail or " ".join(output.split())[-_TAIL:] or "nothing"
         status = "invalid" if code == 0 else "crashed"
         return Outcome(

@@ -137,7 +137,7 @@ def load(path: Path) -> Results:
             document = journal.read(journal.beside(path))
         else:
             document = json.loads(path.read_text(encoding="utf-8"))
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+    except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise UsageProblem(f"{name}: not a result file: {error}") from error
     except IsADirectoryError as error:
         raise UsageProblem(f"{name}: is a folder, not a result file") from error

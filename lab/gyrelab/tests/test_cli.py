@@ -93,6 +93,13 @@ def test_damaged_result_file_is_told(lab: Lab, tmp_path: Path) -> None:
     assert "bad.json: $: 'grid' is a required property" in said.err
 
 
+def test_result_file_nested_without_end_is_told(lab: Lab, tmp_path: Path) -> None:
+    (tmp_path / "deep.json").write_text("[" * 100_000)
+    said = lab("report", tmp_path / "deep.json")
+    assert said.status == 2
+    assert "deep.json: not a result file" in said.err
+
+
 def test_result_that_cannot_be_written_is_told_before_the_first_run(
     lab: Lab, build: Path, tmp_path: Path
 ) -> None:
