@@ -10,6 +10,7 @@
 #include <gyre/task/context.hpp>
 #include <gyre/task/detail/await_transform.hpp>
 #include <gyre/task/detail/frame.hpp>
+#include <gyre/task/detail/new_coroutine.hpp>
 #include <gyre/task/detail/transfer.hpp>
 #include <gyre/task/task.hpp>
 
@@ -137,7 +138,8 @@ class [[nodiscard]] async_generator {
  public:
   struct promise_type : detail::async_generator_promise<T> {
     async_generator get_return_object() noexcept {
-      return async_generator(handle::from_promise(*this));
+      using promise = detail::async_generator_promise<T>;
+      return async_generator(detail::handle_of_new<promise>(*this));
     }
   };
   using value_type = std::remove_cvref_t<T>;

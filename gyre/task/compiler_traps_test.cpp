@@ -146,6 +146,37 @@ TEST(CompilerTraps, AwaitThatIsNotReachedDoesNotRun) {
   EXPECT_EQ(runs, 1);
 }
 
+// GCC before 12.3 misplaces the frame of a coroutine that awaits in a condition and has no local
+// variable (106188); without a word from gyre it would hang or crash.
+task<int> one() { co_return 1; }
+task<> awaits_in_an_if() {
+  if (co_await one() != 1) ADD_FAILURE();
+}
+task<> awaits_in_a_loop() {
+  while (co_await one() != 1) ADD_FAILURE();
+}
+task<> awaits_in_a_switch() {
+  switch (co_await one()) {
+    case 1: co_return;
+    default: ADD_FAILURE();
+  }
+}
+task<> names_the_result() {
+  const int result = co_await one();
+  if (result != 1) ADD_FAILURE();
+}
+
+TEST(CompilerTrapsDeathTest, AwaitInAConditionWorksOrIsRefused) {
+  for (auto* const coroutine : {&awaits_in_an_if, &awaits_in_a_loop, &awaits_in_a_switch}) {
+#if GYRE_MISPLACES_FRAMES
+    EXPECT_DEATH(sync_wait(coroutine()), "GCC bug 106188");
+#else
+    sync_wait(coroutine());
+#endif
+  }
+  sync_wait(names_the_result());
+}
+
 // In Debug builds, GCC 12 copies an awaiter that an await_transform() passes on by reference; a
 // copy of this awaiter would never be resumed.
 struct set_by_hand {

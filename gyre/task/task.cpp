@@ -3,6 +3,8 @@
 
 #include <gyre/task/detail/cancelled.hpp>
 
+#include <cstdio>
+#include <cstdlib>
 #include <stdexcept>
 
 namespace gyre::detail {
@@ -11,6 +13,17 @@ void throw_empty_task() {
   throw std::logic_error(
       "gyre::task: awaited a task that is empty (moved from, or awaited before)");
 }
+
+#if GYRE_MISPLACES_FRAMES
+void abort_for_misplaced_frame() noexcept {
+  std::fputs(
+      "gyre::task: a coroutine without local variables awaits in a condition, for which this "
+      "version of GCC makes wrong code (GCC bug 106188). Give the result a name: "
+      "const auto result = co_await ...; if (result) ...\n",
+      stderr);
+  std::abort();
+}
+#endif
 
 void rethrow_and_clear(std::exception_ptr& error) {
   const std::exception_ptr thrown = std::move(error);

@@ -73,7 +73,7 @@ namespace detail {
 
 template <class T>
 task<T> task_state<T>::promise_type::get_return_object(bool large_frame) noexcept {
-  return task<T>(handle::from_promise(*this), large_frame);
+  return task<T>(handle_of_new(*this), large_frame);
 }
 
 }  // namespace detail

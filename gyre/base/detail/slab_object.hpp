@@ -44,9 +44,9 @@ struct slab_object {
 /// `new`: a coroutine's parameters could select it.
 struct slab_frame {
   static void* operator new(std::size_t bytes) {
-    if (bytes > slab_max_bytes) [[unlikely]]
-      return slab_allocate(bytes);
-    return allocate_frame(slab_class_of(bytes));
+    void* const frame =
+        bytes > slab_max_bytes ? slab_allocate(bytes) : allocate_frame(slab_class_of(bytes));
+    return __builtin_assume_aligned(frame, slab_alignment);
   }
   static void operator delete(void* frame, std::size_t bytes) noexcept {
     if (bytes > slab_max_bytes) [[unlikely]] {

@@ -6,6 +6,7 @@
 #include <gyre/task/context.hpp>
 #include <gyre/task/detail/await_transform.hpp>
 #include <gyre/task/detail/frame.hpp>
+#include <gyre/task/detail/new_coroutine.hpp>
 #include <gyre/task/detail/transfer.hpp>
 
 #include <concepts>
