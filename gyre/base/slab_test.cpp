@@ -413,14 +413,18 @@ TEST(SlabClass, AFullStackGivesHalfOfItsBlocksHome) {
   std::vector<void*> blocks;
   for (int i = 0; i < 9; ++i) blocks.push_back(gyre::detail::slab_allocate_class(size_class));
   gyre::slab_trim();
-  for (int i = 0; i < 8; ++i) gyre::detail::slab_deallocate_class(blocks[i], size_class);
+  for (std::size_t i = 0; i < 8; ++i) {
+    gyre::detail::slab_deallocate_class(blocks[i], size_class);
+  }
   EXPECT_EQ(gyre::read_slab_stats().bytes_parked, 8U * 4096);
   gyre::detail::slab_deallocate_class(blocks[8], size_class);
   EXPECT_EQ(gyre::read_slab_stats().bytes_parked, 5U * 4096);
-  for (int i = 8; i > 3; --i) {
+  for (std::size_t i = 8; i > 3; --i) {
     EXPECT_EQ(gyre::detail::slab_allocate_class(size_class), blocks[i]);
   }
-  for (int i = 4; i < 9; ++i) gyre::detail::slab_deallocate_class(blocks[i], size_class);
+  for (std::size_t i = 4; i < 9; ++i) {
+    gyre::detail::slab_deallocate_class(blocks[i], size_class);
+  }
 }
 
 // As coroutines do, which look into the thread's stack themselves.

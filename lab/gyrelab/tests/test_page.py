@@ -157,16 +157,17 @@ def test_no_label_of_a_chart_is_cut(
 def test_memory_is_told_as_times_as_much(
     browser: Browser, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    measured = synthetic.results(("connections",), faster={"gyre_epoll": 4})
+    forms = ("gyre_epoll", "gyre_epoll_coroutine", "gyre_uring_coroutine")
+    measured = synthetic.results(("connections",), faster=dict.fromkeys(forms, 4))
     out = tmp_path_factory.mktemp("memory") / "index.html"
     page = visit(browser, report.write({"connections": measured}, out))
     half = re.compile(r"0\.5\d× \(0\.5\d to 0\.5\d\) as much memory")
     quarter = re.compile(r"0\.2\d× \(0\.2\d to 0\.2\d\) as much memory")
     expect(page.locator(".overview-table tbody tr")).to_contain_text(half)  # of libuv
     expect(page.locator(".card-figure")).to_have_text(re.compile(r"0\.5\d×"))
-    claim = page.locator(".claim", has_text="With callbacks, an idle connection")
+    claim = page.locator(".claim", has_text="With coroutines, an idle connection")
     expect(claim).to_contain_text("Goal: at most 1")
-    expect(claim).to_contain_text(quarter)
+    expect(claim).to_contain_text(quarter)  # of asio and libevent
     page.locator("#connections details.figures summary").first.click()
     table = page.locator("#connections table.matrix").first
     expect(table).to_contain_text(re.compile(r"0\.2\d×"))
