@@ -138,8 +138,7 @@ class [[nodiscard]] async_generator {
  public:
   struct promise_type : detail::async_generator_promise<T> {
     async_generator get_return_object() noexcept {
-      using promise = detail::async_generator_promise<T>;
-      return async_generator(detail::handle_of_new<promise>(*this));
+      return async_generator(detail::handle_of_new<detail::async_generator_promise<T>>(*this));
     }
   };
   using value_type = std::remove_cvref_t<T>;
