@@ -42,8 +42,8 @@ int buffer_ring::provide_to(io_uring& ring) noexcept {
   const int failed = io_uring_register_buf_ring(&ring, &registration, 0);
   if (failed < 0) return -failed;
   io_uring_buf_ring_init(shared_);
-  for (std::uint16_t index = 0; index < used_; ++index) {
-    if (states_[index].leases == 0) recycle(index);
+  for (unsigned index = 0; index < used_; ++index) {
+    if (states_[index].leases == 0) recycle(static_cast<std::uint16_t>(index));
   }
   return 0;
 }
