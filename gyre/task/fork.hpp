@@ -41,9 +41,9 @@ class fork_awaiter;
 ///
 /// Thread-safety: one thread at a time. The coroutine that awaits it resumes on its own executor.
 /// Lifetime: the coroutine must not be destroyed before the child has ended.
-/// Errors: awaiting it again throws std::logic_error. An exception of a child whose handle is only
-/// joined is dropped.
-/// Complexity: some 250 bytes of the coroutine's frame. Awaiting a child that no other thread has
+/// Errors: awaiting it again, or while another coroutine waits for it, throws std::logic_error. An
+/// exception of a child whose handle is only joined is dropped.
+/// Complexity: some 300 bytes of the coroutine's frame. Awaiting a child that no other thread has
 /// taken needs no atomic operation.
 template <class T>
 class [[nodiscard]] forked : detail::forked_child {
@@ -52,19 +52,21 @@ class [[nodiscard]] forked : detail::forked_child {
 
   ~forked() { check_ended(); }
 
-  /// Asks the child to stop; so does a stop of the coroutine. False if it was asked before.
+  /// Asks the child to stop; so does a stop of the coroutine, or of the wait alone, as by
+  /// with_timeout(child.join(), 1s). False if it was asked before.
   using detail::forked_child::request_stop;
-  /// Awaited, waits until the child has ended. Its result stays in the handle.
+  /// Awaited, waits until the child has ended, also after a stop. Its result stays in the handle.
   [[nodiscard]] auto join() noexcept { return detail::forked_child_end(*this); }
 
   static constexpr bool executor_affine = true;
   bool await_ready() const noexcept { return has_ended(); }
   template <class Promise>
   GYRE_INLINE_IN_GCC std::coroutine_handle<> await_suspend(
-      std::coroutine_handle<Promise> awaiting) noexcept {
+      std::coroutine_handle<Promise> awaiting) {
     return detail::transfer_to(wait(awaiting));
   }
   T await_resume() {
+    end_wait();
     auto& ended = detail::task_access::state(work_);
     if (ended.empty()) [[unlikely]]
       detail::throw_empty_task();

@@ -12,6 +12,7 @@
 #include <gyre/task/sync_wait.hpp>
 #include <gyre/task/task_local.hpp>
 #include <gyre/task/when_all.hpp>
+#include <gyre/task/with_timeout.hpp>
 #include <tests/support/forking_executor.hpp>
 #include <tests/support/manual_executor.hpp>
 #include <tests/support/run_in_virtual_time.hpp>
@@ -147,6 +148,31 @@ TEST(Fork, AnEmptyTaskAndASecondAwaitAreErrors) {
   EXPECT_THROW(sync_wait(awaits_twice()), std::logic_error);
 }
 
+// Two children of one parent wait for one handle.
+template <class Wait>
+task<int> awaited_by_two(Wait wait) {
+  std::vector<int> order;
+  auto child = co_await gyre::fork(after(order, 1, 10ms));
+  const auto outcomes = co_await gyre::when_all_ready(wait(child), wait(child));
+  EXPECT_TRUE(std::get<0>(outcomes).has_value());
+  EXPECT_FALSE(std::get<1>(outcomes).has_value());
+  if (!std::get<1>(outcomes)) {
+    EXPECT_THROW(std::rethrow_exception(std::get<1>(outcomes).error()), std::logic_error);
+  }
+  co_return order.back();
+}
+
+TEST(Fork, AwaitedWhileAnotherCoroutineWaitsIsAnError) {
+  manual_executor executor;
+  EXPECT_EQ(run_in_virtual_time(executor, awaited_by_two([](auto& child) -> task<> {
+                                  static_cast<void>(co_await std::move(child));
+                                })),
+            1);
+  EXPECT_EQ(run_in_virtual_time(
+                executor, awaited_by_two([](auto& child) -> task<> { co_await child.join(); })),
+            1);
+}
+
 TEST(Fork, JoinWaitsAndLeavesTheResult) {
   manual_executor executor;
   std::vector<int> order;
@@ -222,6 +248,39 @@ TEST(Fork, AStopOfTheCoroutineStopsTheChildAndTheWait) {
   stop.request_stop();
   executor.run_all();
   EXPECT_EQ(order, (std::vector{-1, 2}));
+}
+
+TEST(Fork, AWaitWithATimeLimitStopsTheChild) {
+  manual_executor executor;
+  const auto parent = []() -> task<std::error_code> {
+    std::vector<int> order;
+    auto child = co_await gyre::fork(after(order, 1, 1h));
+    const auto wait = [](auto& awaited) -> task<> {
+      static_cast<void>(co_await std::move(awaited));
+    };
+    std::error_code code;
+    try {
+      co_await gyre::with_timeout(wait(child), 20ms);
+    } catch (const std::system_error& error) {
+      code = error.code();
+    }
+    EXPECT_EQ(order, std::vector{-1});
+    co_return code;
+  };
+  EXPECT_EQ(run_in_virtual_time(executor, parent()), std::errc::timed_out);
+}
+
+TEST(Fork, AWaiterThatHasBeenStoppedStopsTheChild) {
+  manual_executor executor;
+  const auto parent = []() -> task<int> {
+    std::vector<int> order;
+    auto child = co_await gyre::fork(after(order, 1, 1h));
+    gyre::inplace_stop_source stop;
+    stop.request_stop();
+    co_await gyre::stop_when(child.join(), stop.get_token());
+    co_return order.back();
+  };
+  EXPECT_EQ(run_in_virtual_time(executor, parent()), -1);
 }
 
 TEST(Fork, AChildThatWasAskedToStopAloneGivesAnError) {

@@ -253,6 +253,9 @@ class linked_stop_source : public inplace_stop_source {
     if (claimed_.load(std::memory_order_relaxed)) link_.~link();  // relaxed: no other thread
   }
 
+  /// Whether `token` is its parent's.
+  bool follows(inplace_stop_token token) const noexcept { return token == parent_; }
+
  private:
   friend inplace_stop_source;
   using link = inplace_stop_callback<request_stop_of>;

@@ -5,6 +5,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <stdexcept>
 
 namespace gyre::detail {
 
@@ -38,11 +39,15 @@ void forked_child::run(operation& self) noexcept {
 }
 
 std::coroutine_handle<> forked_child::wait_for_end(std::coroutine_handle<> awaiting,
-                                                   executor& home) noexcept {
+                                                   const task_context& waiter) {
+  if (parent_) [[unlikely]]
+    throw std::logic_error("gyre::forked: awaited while another coroutine waits for it");
   parent_ = awaiting;
-  home_ = &home;
+  home_ = waiter.where;
+  if (!stop_.follows(waiter.stop)) [[unlikely]]
+    stop_by_waiter_.emplace(waiter.stop, request_stop_of{&stop_});
   // The thread's own queue, as the parent may have come to another thread.
-  if (queue_ != nullptr && home.fork_queue_here() == queue_ && queue_->take_back(*this)) {
+  if (queue_ != nullptr && home_->fork_queue_here() == queue_ && queue_->take_back(*this)) {
     queue_ = nullptr;
     finished = &end_taken_back;
     return first_;

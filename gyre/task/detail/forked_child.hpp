@@ -13,6 +13,7 @@
 
 #include <concepts>
 #include <coroutine>
+#include <optional>
 #include <vector>
 
 namespace gyre::detail {
@@ -57,9 +58,15 @@ class forked_child : operation, task_context, child_set {
     return progress_.load(std::memory_order_acquire) == progress::ended;
   }
   /// For await_suspend() of the parent: the coroutine to transfer to.
+  /// Throws std::logic_error if another coroutine waits already.
   template <class Promise>
-  std::coroutine_handle<> wait(std::coroutine_handle<Promise> awaiting) noexcept {
-    return wait_for_end(awaiting, *context_of(awaiting).where);
+  std::coroutine_handle<> wait(std::coroutine_handle<Promise> awaiting) {
+    return wait_for_end(awaiting, context_of(awaiting));
+  }
+  /// For await_resume(): the wait is over.
+  void end_wait() noexcept {
+    if (stop_by_waiter_) [[unlikely]]
+      stop_by_waiter_.reset();
   }
 
  protected:
@@ -84,7 +91,8 @@ class forked_child : operation, task_context, child_set {
   static void run(operation& self) noexcept;
   static std::coroutine_handle<> end(task_context& self) noexcept;
   static std::coroutine_handle<> end_taken_back(task_context& self) noexcept;
-  std::coroutine_handle<> wait_for_end(std::coroutine_handle<> awaiting, executor& home) noexcept;
+  std::coroutine_handle<> wait_for_end(std::coroutine_handle<> awaiting,
+                                       const task_context& waiter);
   std::coroutine_handle<> parent_after_end(const executor* here) noexcept;
 #if GYRE_ASYNC_BACKTRACE
   void append_children(std::vector<task_context*>& to) override;
@@ -92,6 +100,8 @@ class forked_child : operation, task_context, child_set {
 
   const task_context& parent_context_;
   linked_stop_source stop_;
+  // The stop of a wait within the parent, as by with_timeout().
+  std::optional<inplace_stop_callback<request_stop_of>> stop_by_waiter_;
   std::coroutine_handle<> first_;
   fork_queue* queue_ = nullptr;     // has or had the child; null if that started at once
   std::coroutine_handle<> parent_;  // from its wait on
@@ -108,10 +118,10 @@ class forked_child_end {
   bool await_ready() const noexcept { return child_.has_ended(); }
   template <class Promise>
   GYRE_INLINE_IN_GCC std::coroutine_handle<> await_suspend(
-      std::coroutine_handle<Promise> parent) const noexcept {
+      std::coroutine_handle<Promise> parent) const {
     return transfer_to(child_.wait(parent));
   }
-  static constexpr void await_resume() noexcept {}
+  void await_resume() const noexcept { child_.end_wait(); }
 
  private:
   forked_child& child_;
