@@ -14,7 +14,7 @@ void throw_empty_task() {
       "gyre::task: awaited a task that is empty (moved from, or awaited before)");
 }
 
-#if GYRE_MISPLACES_FRAMES
+// The program's compiler may be an older one than the library's.
 void abort_for_misplaced_frame() noexcept {
   std::fputs(
       "gyre::task: a coroutine without local variables awaits in a condition, for which this "
@@ -23,7 +23,6 @@ void abort_for_misplaced_frame() noexcept {
       stderr);
   std::abort();
 }
-#endif
 
 void rethrow_and_clear(std::exception_ptr& error) {
   const std::exception_ptr thrown = std::move(error);

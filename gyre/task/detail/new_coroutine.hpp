@@ -14,10 +14,10 @@ namespace gyre::detail {
 #define GYRE_MISPLACES_FRAMES 0
 #endif
 
-#if GYRE_MISPLACES_FRAMES
-
 /// Says on stderr how to write the coroutine instead, and ends the program.
 [[noreturn, gnu::cold]] void abort_for_misplaced_frame() noexcept;
+
+#if GYRE_MISPLACES_FRAMES
 
 /// A coroutine without local variables that awaits in the condition of an `if`, a loop or a
 /// `switch` gets a frame in which something stands before the address that resumes it; some of its
