@@ -134,8 +134,8 @@ std::size_t event_loop::run_tasks() {
     if (batch_.ran() == 0) return;
     wait_strategy_.record_batch(batch_.ran());
     tasks_run_.add(batch_.ran());
-    had_tasks_ = true;
-    gate_.note_posts();
+    tasks_since_sleep_ += batch_.ran();
+    if (tasks_since_sleep_ >= detail::sleep_gate::many_tasks) gate_.note_many_tasks();
   });
   if (timed && batch_.ran() > 0) adapt_batch(now() - started);
   return batch_.ran();
@@ -201,12 +201,12 @@ inline void event_loop::wait_for_work(steady_time deadline) {
 void event_loop::sleep_until(steady_time deadline) {
   // A busy loop cannot tell its own tasks from those of others, so it finds out now and then.
   constexpr unsigned busy_sleeps = 64;
-  const bool had_tasks = std::exchange(had_tasks_, false);
+  const bool had_many = std::exchange(tasks_since_sleep_, 0) >= detail::sleep_gate::many_tasks;
   struct awake {
     detail::sleep_gate& gate;
     bool busy;
     ~awake() { gate.wake_up(busy); }
-  } const afterwards{gate_, gate_.fall_asleep() && had_tasks && ++busy_sleeps_ % busy_sleeps != 0};
+  } const afterwards{gate_, gate_.fall_asleep() && had_many && ++busy_sleeps_ % busy_sleeps != 0};
   // Looked at once more: a task posted before the fence is seen here, a later one wakes the loop.
   if (has_tasks() || stopped()) return;
   sleeps_.add(1);

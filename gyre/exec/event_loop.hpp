@@ -237,7 +237,7 @@ class event_loop : public executor, public timer_service, public posting<event_l
   std::optional<steady_time> looked_for_io_;  // in this turn, at that time
   intrusive_list<delayed_task> delayed_;
   std::size_t batch_size_;
-  bool had_tasks_ = false;  // since the last sleep
+  std::size_t tasks_since_sleep_ = 0;
   unsigned busy_sleeps_ = 0;
   inbox::batch batch_{0};
   intrusive_queue<operation> drained_;  // operations of unstored_, in the loop's hands

@@ -6,6 +6,7 @@
 #include <gyre/base/atomic.hpp>
 #include <gyre/base/fence.hpp>
 
+#include <cstddef>
 #include <cstdint>
 
 namespace gyre::detail {
@@ -14,19 +15,22 @@ namespace gyre::detail {
 /// tasks once more, then waits (or not), then wake_up().
 ///
 /// Each side writes one location and then reads the other's (Dekker), so neither side's store and
-/// load may be exchanged. In a loop to which no other thread posts, each side has a full fence. One
-/// that others post to is busy: producers have the light fence, as it passes with every task, and
-/// the loop's next sleep has the heavy one, after which no producer takes the loop for busy any
-/// more. The loop's own tasks need no fence. must_wake() is true for one of several producers.
+/// load may be exchanged. At first each side has a full fence. A loop that runs many tasks of other
+/// threads between two sleeps is busy: producers have the light fence, and the loop's next sleep
+/// the heavy one, after which no producer takes the loop for busy any more. The loop's own tasks
+/// need no fence. must_wake() is true for one of several producers.
 ///
-/// | state | fall_asleep() | must_wake() | note_posts() | wake_up() |
+/// | state | fall_asleep() | must_wake() | note_many_tasks() | wake_up() |
 /// |---|---|---|---|---|
 /// | awake | asleep, full fence | false, full fence | busy, if others have posted | - |
 /// | busy | asleep, heavy fence | false, light fence | busy | - |
-/// | asleep | - | awake, true once | - | busy if others have posted or it says so, else awake |
+/// | asleep | - | awake, true once | - | busy if it says so, else awake |
 /// | always | always | true | always | always |
 class sleep_gate {
  public:
+  /// So many tasks between two sleeps are many: as many full fences cost as much as a heavy one.
+  static constexpr std::size_t many_tasks = 256;
+
   /// With `always`, every must_wake() is true: one wake-up per task, as in the published report.
   explicit sleep_gate(bool always) noexcept : state_(always ? state::always : state::awake) {}
 
@@ -52,8 +56,8 @@ class sleep_gate {
     return seen != state::awake && seen != state::busy && must_wake_sleeper();
   }
 
-  /// Loop, awake: for after a batch of tasks.
-  void note_posts() noexcept {
+  /// Loop, awake: it has run many tasks since it slept last.
+  void note_many_tasks() noexcept {
     if (others_have_posted() && state_.load(std::memory_order_relaxed) == state::awake) {
       state_.store(state::busy, std::memory_order_relaxed);
     }
@@ -67,10 +71,9 @@ class sleep_gate {
     before == state::busy ? asymmetric_heavy_fence() : full_fence();
     return before == state::busy;
   }
-  /// With `busy`, other threads are expected to post as before.
+  /// With `busy`, other threads are expected to post as many as before.
   void wake_up(bool busy = false) noexcept {
     if (state_.load(std::memory_order_relaxed) == state::always) return;
-    if (others_have_posted()) busy = true;
     // relaxed: a producer that still reads `asleep` wakes once too often, which costs a turn.
     state_.store(busy ? state::busy : state::awake, std::memory_order_relaxed);
   }

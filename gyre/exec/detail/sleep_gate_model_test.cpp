@@ -50,7 +50,7 @@ struct sleeper {
       each.store(false, std::memory_order_relaxed);
       ++ran;
     }
-    if (ran > 0) gate.note_posts();
+    if (ran > 0) gate.note_many_tasks();
     return ran;
   }
   void run(int expected) {

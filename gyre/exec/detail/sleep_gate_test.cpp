@@ -53,12 +53,12 @@ TEST(SleepGate, AsksOneOfManyThreads) {
   }
 }
 
-TEST(SleepGate, IsBusyWhileOtherThreadsPost) {
+TEST(SleepGate, IsBusyWhileOtherThreadsPostMuch) {
   sleep_gate gate(false);
-  gate.note_posts();
+  gate.note_many_tasks();
   EXPECT_FALSE(gate.is_busy());
   EXPECT_FALSE(gate.must_wake());
-  gate.note_posts();
+  gate.note_many_tasks();
   EXPECT_TRUE(gate.is_busy());
   EXPECT_TRUE(gate.fall_asleep());
   EXPECT_FALSE(gate.is_busy());
@@ -70,13 +70,15 @@ TEST(SleepGate, IsBusyWhileOtherThreadsPost) {
   EXPECT_FALSE(gate.fall_asleep());
   EXPECT_TRUE(gate.must_wake());
   gate.wake_up();
+  EXPECT_FALSE(gate.is_busy()) << "one wake-up is not much";
+  gate.note_many_tasks();
   EXPECT_TRUE(gate.is_busy()) << "another thread has woken it";
 }
 
 TEST(SleepGate, IsNotBusyWithItsOwnThreadsPosts) {
   sleep_gate gate(false);
   EXPECT_FALSE(gate.must_wake_own_thread());
-  gate.note_posts();
+  gate.note_many_tasks();
   EXPECT_FALSE(gate.is_busy());
   EXPECT_FALSE(gate.fall_asleep());
   EXPECT_TRUE(gate.must_wake_own_thread()) << "a signal handler's, which calls stop()";
@@ -119,7 +121,7 @@ TEST(SleepGate, LosesNoWakeUp) {
       if (posted.load(std::memory_order_acquire) != round) sleeper.acquire();
       gate.wake_up(was_busy && round % 3 != 0);
     }
-    gate.note_posts();
+    gate.note_many_tasks();
     taken.store(round, std::memory_order_release);
   }
   producer.join();

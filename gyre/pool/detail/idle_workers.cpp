@@ -3,15 +3,18 @@
 
 #include <gyre/base/detail/futex.hpp>
 
+#include <algorithm>
+
 namespace gyre::detail {
 
 bool idle_workers::start_searching(parker& self) noexcept {
   if (self.searching_) return true;
   // relaxed, here and wherever the state changes: it publishes nothing; the fences see to it that a
   // notifier's work and a worker's last look do not miss each other.
-  std::uint32_t state = state_.load(std::memory_order_relaxed);
+  std::uint64_t state = state_.load(std::memory_order_relaxed);
+  const std::uint32_t most = std::max(2U, workers_.load(std::memory_order_relaxed) / 2);
   do {
-    if (searchers_in(state) >= most_searchers_.load(std::memory_order_relaxed)) return false;
+    if (searchers_in(state) >= most) return false;
   } while (!state_.compare_exchange_weak(state, state + searcher, std::memory_order_relaxed,
                                          std::memory_order_relaxed));
   self.searching_ = true;
@@ -26,12 +29,36 @@ bool idle_workers::stop_searching(parker& self) noexcept {
   return needs_searcher(state_.fetch_sub(searcher, std::memory_order_acq_rel) - searcher);
 }
 
-void idle_workers::add_sleeper(parker& self) noexcept {
+// With the full fence, as a worker may fall asleep at the same time. The count is shared, but as no
+// more than `many_` are counted that is soon over.
+std::uint64_t idle_workers::state_while_not_busy() noexcept {
+  full_fence();
+  // relaxed, and not exact: it decides only what the next fences cost.
+  const std::uint32_t count = notifications_.load(std::memory_order_relaxed) + 1;
+  notifications_.store(count, std::memory_order_relaxed);
+  if (count < many_) return state_.load(std::memory_order_relaxed);
+  return state_.fetch_or(busy, std::memory_order_relaxed);
+}
+
+// Whether the workers were busy. A worker that falls asleep while others stay busy has the heavy
+// fence, too; if it ends the business, after it no notifier takes them for busy any more.
+bool idle_workers::add_sleeper(parker& self) noexcept {
+  constexpr unsigned between_doubts = 64;
   const std::lock_guard lock(mutex_);
   self.notified_.store(0, std::memory_order_relaxed);  // relaxed: notifiers come after, by mutex_
   sleepers_.push_front(self);
-  state_.fetch_add(self.searching_ ? sleeper - searcher : sleeper, std::memory_order_relaxed);
+  notifications_.store(0, std::memory_order_relaxed);
+  const bool in_doubt = ++parks_ % between_doubts == 0;
+  const std::uint64_t leaves = self.searching_ ? searcher : 0;
   self.searching_ = false;
+  std::uint64_t before = state_.load(std::memory_order_relaxed);
+  std::uint64_t after = 0;
+  do {
+    after = before + sleeper - leaves;
+    if (in_doubt || sleepers_in(after) >= workers_.load(std::memory_order_relaxed)) after &= ~busy;
+  } while (!state_.compare_exchange_weak(before, after, std::memory_order_relaxed,
+                                         std::memory_order_relaxed));
+  return (before & busy) != 0;
 }
 
 // False when the deadline has passed; a notification may have come all the same.
@@ -68,7 +95,7 @@ void idle_workers::wake_one() noexcept {
   parker* chosen = nullptr;
   {
     const std::lock_guard lock(mutex_);
-    std::uint32_t state = state_.load(std::memory_order_relaxed);
+    std::uint64_t state = state_.load(std::memory_order_relaxed);
     do {
       if (!needs_searcher(state)) return;
     } while (!state_.compare_exchange_weak(state, state + searcher - sleeper,

@@ -10,7 +10,6 @@
 #include <gyre/base/fence.hpp>
 #include <gyre/base/intrusive_list.hpp>
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
@@ -42,25 +41,37 @@ class parker : private intrusive_list_node {
 /// look in park(). In return the last searcher that finds work wakes the next worker, as there may
 /// be more work. So k pieces of work wake k workers, with one system call each.
 ///
+/// Fences, as sleep_gate's: at first full ones on both sides. Once many notifications have come
+/// while no worker fell asleep the workers are busy: notify() has the light fence then, and a
+/// worker that falls asleep the heavy one. The last that falls asleep ends this, and every 64th.
+///
 /// Thread-safety: members with a parker by its worker, all others by any thread.
 class idle_workers {
  public:
-  /// For a pool of `workers` workers, at most 65535.
-  explicit idle_workers(std::size_t workers) noexcept { resize(workers); }
+  /// So many notifications are many: as many full fences cost as much as a heavy one.
+  static constexpr std::uint32_t many_notifications = 256;
+
+  /// For a pool of `workers` workers, at most 65535, which are busy after `many` notifications.
+  explicit idle_workers(std::size_t workers, std::uint32_t many = many_notifications) noexcept
+      : many_(many) {
+    resize(workers);
+  }
 
   /// Lets half of `workers`, at least two, search at a time.
   void resize(std::size_t workers) noexcept {
     // relaxed: the limit may take effect a little later.
-    most_searchers_.store(static_cast<std::uint32_t>(std::max<std::size_t>(2, workers / 2)),
-                          std::memory_order_relaxed);
+    workers_.store(static_cast<std::uint32_t>(workers), std::memory_order_relaxed);
   }
 
   /// After work was made visible: wakes one sleeper, which becomes a searcher, unless a worker
   /// searches already. One of several notifiers wakes. A load if no worker sleeps, a
-  /// read-modify-write if one searches, else a lock and a system call.
+  /// read-modify-write if one searches, else a lock and a system call; and a full fence while the
+  /// workers are not busy.
   void notify() noexcept {
     asymmetric_light_fence();
-    std::uint32_t state = state_.load(std::memory_order_relaxed);  // relaxed: ordered by the fences
+    std::uint64_t state = state_.load(std::memory_order_relaxed);  // relaxed: ordered by the fences
+    if ((state & busy) == 0) [[unlikely]]
+      state = state_while_not_busy();
     if (sleepers_in(state) == 0) [[likely]]
       return;
     // A searcher on which this relies must not have stopped. acq_rel: pairs with that in
@@ -91,12 +102,11 @@ class idle_workers {
   /// Sleeps until notified or until `deadline`, unless `has_work()`, which is called once the
   /// worker counts as a sleeper and no longer as a searcher. True: notified, or there is work; the
   /// worker is a searcher now. False: the deadline has passed; it is none. The last sleeper is
-  /// woken first. A heavy fence, and a system call to sleep.
+  /// woken first. A full fence, or a heavy one while they are busy; a system call to sleep.
   template <class HasWork>
   [[nodiscard]] bool park(parker& self, HasWork&& has_work,
                           steady_time deadline = steady_time::max()) noexcept {
-    add_sleeper(self);
-    asymmetric_heavy_fence();
+    add_sleeper(self) ? asymmetric_heavy_fence() : full_fence();
     if (has_work()) {
       remove_sleeper(self, true);
     } else if (!sleep(self, deadline)) {
@@ -112,37 +122,45 @@ class idle_workers {
   [[nodiscard]] std::size_t searchers() const noexcept {
     return searchers_in(state_.load(std::memory_order_relaxed));  // relaxed: statistics
   }
+  [[nodiscard]] bool are_busy() const noexcept {
+    return (state_.load(std::memory_order_relaxed) & busy) != 0;  // relaxed: statistics
+  }
   /// How often a notification has ended a sleep.
   [[nodiscard]] std::uint64_t wakes() const noexcept {
     return wakes_.load(std::memory_order_relaxed);  // relaxed: statistics
   }
 
  private:
-  // The state: sleepers in the lower half, searchers in the upper.
-  static constexpr std::uint32_t sleeper = 1;
-  static constexpr std::uint32_t searcher = 1U << 16;
-  static constexpr std::uint32_t sleepers_in(std::uint32_t state) noexcept {
+  // The state: sleepers in the lower half, searchers in the upper, and whether they are busy.
+  static constexpr std::uint64_t sleeper = 1;
+  static constexpr std::uint64_t searcher = std::uint64_t{1} << 32;
+  static constexpr std::uint64_t busy = std::uint64_t{1} << 63;
+  static constexpr std::uint64_t sleepers_in(std::uint64_t state) noexcept {
     return state % searcher;
   }
-  static constexpr std::uint32_t searchers_in(std::uint32_t state) noexcept {
-    return state / searcher;
+  static constexpr std::uint64_t searchers_in(std::uint64_t state) noexcept {
+    return (state & ~busy) / searcher;
   }
-  static constexpr bool needs_searcher(std::uint32_t state) noexcept {
+  static constexpr bool needs_searcher(std::uint64_t state) noexcept {
     return sleepers_in(state) != 0 && searchers_in(state) == 0;
   }
 
+  std::uint64_t state_while_not_busy() noexcept;
   parker& pop_sleeper() noexcept;
   void wake_one() noexcept;
   bool stop_searching(parker& self) noexcept;
-  void add_sleeper(parker& self) noexcept;
+  bool add_sleeper(parker& self) noexcept;
   bool sleep(parker& self, steady_time deadline) noexcept;
   void remove_sleeper(parker& self, bool searches) noexcept;
 
-  alignas(false_sharing_range) gyre::detail::atomic<std::uint32_t> state_{0};
-  gyre::detail::atomic<std::uint32_t> most_searchers_{1};
+  alignas(false_sharing_range) gyre::detail::atomic<std::uint64_t> state_{0};
+  gyre::detail::atomic<std::uint32_t> notifications_{0};  // about, while not busy
+  gyre::detail::atomic<std::uint32_t> workers_{0};
+  const std::uint32_t many_;
 
   alignas(false_sharing_range) std::mutex mutex_;
   intrusive_list<parker> sleepers_;  // the last one in front; by mutex_
+  unsigned parks_ = 0;               // by mutex_
   gyre::detail::atomic<std::uint64_t> wakes_{0};
 };
 

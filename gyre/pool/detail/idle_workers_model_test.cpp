@@ -3,11 +3,12 @@
 // Model tests of the sleep of a pool's workers, within bounds: no worker sleeps through a task, and
 // tasks that need each other get a worker each.
 //
-// Each of these mutations, tried by hand, makes a test fail: the light or the heavy fence is
-// omitted; a notifier relies on a searcher without a read-modify-write of the state; park() does
-// not look for work again; the last searcher that found work wakes no worker; a notifier does not
-// check again under the lock whether a worker searches; a worker ends its sleep without checking
-// whether it was notified.
+// Each of these mutations, tried by hand, makes a test fail: the light fence is omitted; so is a
+// notifier's full fence; park() has no fence, or a full one where the workers were busy; a worker
+// that falls asleep has the heavy fence only if they stay busy; a notifier relies on a searcher
+// without a read-modify-write of the state; park() does not look for work again; the last searcher
+// that found work wakes no worker; a notifier does not check again under the lock whether a worker
+// searches; a worker ends its sleep without checking whether it was notified.
 #include <gyre/pool/detail/idle_workers.hpp>
 
 #include <gyre/base/atomic.hpp>
@@ -42,6 +43,10 @@ enum class chain { always, if_there_is_more };
 // task is missed no worker does, which the checker reports as a deadlock.
 template <int Tasks>
 struct pool {
+  // The workers are busy from the first notification on, or hardly ever.
+  pool(std::size_t workers, bool soon_busy)
+      : idle(workers, soon_busy ? 1 : idle_workers::many_notifications) {}
+
   void post(std::size_t task) {
     ready[task].store(true, std::memory_order_release);
     idle.notify();
@@ -93,15 +98,19 @@ struct pool {
 
   chain chaining = chain::always;
   bool tasks_meet = false;
-  idle_workers idle{2};
+  idle_workers idle;
   std::array<gyre::detail::atomic<bool>, Tasks> ready{};
   gyre::detail::atomic<int> started{0};
   gyre::detail::atomic<bool> over{false};
 };
 
-TEST(IdleWorkersModel, NoTaskIsSleptThrough) {
+class IdleWorkersModel : public testing::TestWithParam<bool> {};
+INSTANTIATE_TEST_SUITE_P(Each, IdleWorkersModel, testing::Bool(),
+                         [](const auto& soon_busy) { return soon_busy.param ? "busy" : "quiet"; });
+
+TEST_P(IdleWorkersModel, NoTaskIsSleptThrough) {
   const auto checked = model::check({.preemptions = 4}, [] {
-    pool<1> tested;
+    pool<1> tested(1, GetParam());
     {
       model::thread producer([&] { tested.post(0); });
       tested.work();
@@ -111,9 +120,9 @@ TEST(IdleWorkersModel, NoTaskIsSleptThrough) {
   EXPECT_TRUE(checked) << checked;
 }
 
-TEST(IdleWorkersModel, ASearcherThatGivesUpAsWorkArrivesLooksOnceMore) {
+TEST_P(IdleWorkersModel, ASearcherThatGivesUpAsWorkArrivesLooksOnceMore) {
   const auto checked = model::check({.preemptions = 3}, [] {
-    pool<2> tested;
+    pool<2> tested(1, GetParam());
     {
       model::thread producer([&] {
         tested.post(0);
@@ -126,9 +135,9 @@ TEST(IdleWorkersModel, ASearcherThatGivesUpAsWorkArrivesLooksOnceMore) {
   EXPECT_TRUE(checked) << checked;
 }
 
-TEST(IdleWorkersModel, TwoProducersAndTwoWorkersMissNothing) {
+TEST_P(IdleWorkersModel, TwoProducersAndTwoWorkersMissNothing) {
   const auto checked = model::check({.preemptions = 1, .stale_reads = 1}, [] {
-    pool<2> tested;
+    pool<2> tested(2, GetParam());
     {
       model::thread one([&] { tested.post(0); });
       model::thread other([&] { tested.post(1); });
@@ -141,9 +150,9 @@ TEST(IdleWorkersModel, TwoProducersAndTwoWorkersMissNothing) {
 }
 
 // Each task waits for the other to run: were the second worker not woken, it would wait for ever.
-void check_tasks_meet(chain chaining) {
-  const auto checked = model::check({.preemptions = 2, .stale_reads = 1}, [chaining] {
-    pool<2> tested;
+void check_tasks_meet(chain chaining, bool soon_busy) {
+  const auto checked = model::check({.preemptions = 2, .stale_reads = 1}, [=] {
+    pool<2> tested(2, soon_busy);
     tested.chaining = chaining;
     tested.tasks_meet = true;
     {
@@ -157,15 +166,15 @@ void check_tasks_meet(chain chaining) {
   EXPECT_TRUE(checked) << checked;
 }
 
-TEST(IdleWorkersModel, TwoTasksWakeTwoWorkers) { check_tasks_meet(chain::always); }
+TEST_P(IdleWorkersModel, TwoTasksWakeTwoWorkers) { check_tasks_meet(chain::always, GetParam()); }
 
-TEST(IdleWorkersModel, TwoTasksWakeTwoWorkersIfTheFirstLooksForMore) {
-  check_tasks_meet(chain::if_there_is_more);
+TEST_P(IdleWorkersModel, TwoTasksWakeTwoWorkersIfTheFirstLooksForMore) {
+  check_tasks_meet(chain::if_there_is_more, GetParam());
 }
 
-TEST(IdleWorkersModel, ADeadlineThatPassesAsANotificationComesLosesNeither) {
+TEST_P(IdleWorkersModel, ADeadlineThatPassesAsANotificationComesLosesNeither) {
   const auto checked = model::check({.preemptions = model::unlimited}, [] {
-    idle_workers idle(2);
+    idle_workers idle(2, GetParam() ? 1 : idle_workers::many_notifications);
     gyre::detail::atomic<bool> work{false};
     parker me;
     bool searching = false;
@@ -185,9 +194,9 @@ TEST(IdleWorkersModel, ADeadlineThatPassesAsANotificationComesLosesNeither) {
   EXPECT_TRUE(checked.exhaustive);
 }
 
-TEST(IdleWorkersModel, OneOfTwoNotifiersWakes) {
+TEST_P(IdleWorkersModel, OneOfTwoNotifiersWakes) {
   const auto checked = model::check({.preemptions = 1, .stale_reads = 1}, [] {
-    idle_workers idle(2);
+    idle_workers idle(2, GetParam() ? 1 : idle_workers::many_notifications);
     gyre::detail::atomic<bool> over{false};
     const auto sleep = [&] {
       parker me;

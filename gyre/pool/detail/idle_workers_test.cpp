@@ -10,6 +10,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <thread>
 #include <vector>
@@ -210,11 +211,57 @@ TEST(IdleWorkers, AreAllWokenByNotifyAll) {
   EXPECT_EQ(idle.wakes(), 3);
 }
 
+TEST(IdleWorkers, AreBusyOnceManyNotificationsHaveCome) {
+  idle_workers idle(2, 3);
+  idle.notify();
+  idle.notify();
+  EXPECT_FALSE(idle.are_busy());
+  idle.notify();
+  EXPECT_TRUE(idle.are_busy());
+  idle.notify();
+  EXPECT_TRUE(idle.are_busy());
+}
+
+TEST(IdleWorkers, AreNotBusyIfOneFallsAsleepBetweenNotifications) {
+  idle_workers idle(2, 2);
+  parker me;
+  for (int sleep = 0; sleep < 3; ++sleep) {
+    idle.notify();
+    EXPECT_FALSE(idle.park(me, nothing, gyre::steady_time{}));
+    EXPECT_FALSE(idle.are_busy());
+  }
+}
+
+TEST(IdleWorkers, AreBusyUntilTheLastFallsAsleep) {
+  idle_workers idle(2, 1);
+  idle.notify();
+  sleeping_worker first(idle);
+  wait_for_sleepers(idle, 1);
+  EXPECT_TRUE(idle.are_busy());
+  sleeping_worker second(idle);
+  wait_for_sleepers(idle, 2);
+  EXPECT_FALSE(idle.are_busy());
+  idle.notify_all();
+}
+
+TEST(IdleWorkers, DoubtNowAndThenThatTheyAreBusy) {
+  idle_workers idle(2, 1);
+  idle.notify();
+  parker me;
+  int sleeps = 0;
+  while (idle.are_busy() && sleeps < 1'000) {
+    ++sleeps;
+    EXPECT_FALSE(idle.park(me, nothing, gyre::steady_time{}));
+  }
+  EXPECT_EQ(sleeps, 64);
+}
+
 // The workers sleep again and again, as each producer waits until its task has run. Hangs if a
 // wake-up is lost.
-void run_tasks(std::size_t producers, std::size_t workers, bool with_deadlines) {
+void run_tasks(std::size_t producers, std::size_t workers, bool with_deadlines,
+               std::uint32_t many = idle_workers::many_notifications) {
   constexpr int tasks_each = 3'000;
-  idle_workers idle(workers);
+  idle_workers idle(workers, many);
   std::vector<std::atomic<int>> asked(producers);
   std::vector<std::atomic<int>> done(producers);
   std::atomic<bool> over{false};
@@ -268,6 +315,8 @@ void run_tasks(std::size_t producers, std::size_t workers, bool with_deadlines) 
 }
 
 TEST(IdleWorkersStress, LoseNoWakeUp) { run_tasks(2, 2, false); }
+
+TEST(IdleWorkersStress, LoseNoWakeUpWhileTheyAreBusyNowAndThen) { run_tasks(2, 2, false, 4); }
 
 TEST(IdleWorkersStress, LoseNoWakeUpAmongMany) { run_tasks(3, 4, false); }
 
