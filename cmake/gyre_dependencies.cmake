@@ -11,7 +11,8 @@
 #   gyre_deps::libevent         libevent's core
 #   gyre_deps::tbb              oneTBB
 #   gyre_deps::bs_thread_pool   BS::thread_pool 5, a single header
-#   gyre_deps::muduo, evpp      event loop libraries, where they are installed
+#   gyre_deps::muduo, evpp, usockets
+#                               event loop libraries, where they are installed
 #   gyre_deps::benchmark        Google Benchmark
 #   gyre_deps::async_simple, cppcoro, folly, libcoro, libfork, toomanycooks
 #                               coroutine libraries, where their packages are installed
@@ -80,6 +81,7 @@ if(GYRE_BUILD_LAB)
   find_package(bs_thread_pool QUIET MODULE)
   find_package(muduo QUIET MODULE)
   find_package(evpp QUIET MODULE)
+  find_package(usockets QUIET MODULE)
 endif()
 
 if(GYRE_BUILD_TESTS)

@@ -213,6 +213,7 @@ def test_dependencies_page_names_every_experiment_of_a_peer():
         "libevent": "libevent",
         "muduo": "muduo",
         "evpp": "evpp",
+        "usockets": "uSockets",
         "tbb": "oneTBB",
         "bs_thread_pool": "BS::thread_pool",
     }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The output buffer of the bare loops: bytes that the kernel did not accept yet.
+// The output buffer of the bare loops and of uSockets' contenders, as uSockets has none: bytes that
+// the kernel did not accept yet.
 #pragma once
 
 #include <algorithm>
