@@ -9,6 +9,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 
 namespace {
 
@@ -19,12 +20,21 @@ using lab::fork_join::product;
 using lab::fork_join::shape;
 using lab::fork_join::tree;
 
+// libfork takes brackets where the compiler has subscripts of several arguments, else parentheses.
+#if __cpp_multidimensional_subscript >= 202211L
+constexpr auto fork = [](auto&&... to) { return lf::fork[std::forward<decltype(to)>(to)...]; };
+constexpr auto call = [](auto&&... to) { return lf::call[std::forward<decltype(to)>(to)...]; };
+#else
+constexpr auto& fork = lf::fork;
+constexpr auto& call = lf::call;
+#endif
+
 constexpr auto fibonacci = [](auto self, std::uint32_t n) -> lf::task<std::uint64_t> {
   if (n < 2) co_return n;
   std::uint64_t a = 0;
   std::uint64_t b = 0;
-  co_await lf::fork(&a, self)(n - 1);
-  co_await lf::call(&b, self)(n - 2);
+  co_await fork(&a, self)(n - 1);
+  co_await call(&b, self)(n - 2);
   co_await lf::join;
   co_return a + b;
 };
@@ -33,9 +43,9 @@ constexpr auto sum_of = [](auto self, const tree* node) -> lf::task<std::uint64_
   if (node->children.empty()) co_return node->value;
   std::array<std::uint64_t, tree::width> sums{};
   for (std::size_t i = 0; i + 1 < tree::width; ++i) {
-    co_await lf::fork(&sums[i], self)(&node->children[i]);
+    co_await fork(&sums[i], self)(&node->children[i]);
   }
-  co_await lf::call(&sums.back(), self)(&node->children.back());
+  co_await call(&sums.back(), self)(&node->children.back());
   co_await lf::join;
   std::uint64_t all = node->value;
   for (const std::uint64_t each : sums) all += each;
@@ -48,9 +58,9 @@ constexpr auto solutions = [](auto self, board from) -> lf::task<std::uint64_t> 
   if (further.count == 0) co_return 0;
   std::array<std::uint64_t, board::largest> counts{};
   for (std::size_t i = 0; i + 1 < further.count; ++i) {
-    co_await lf::fork(&counts[i], self)(further.each[i]);
+    co_await fork(&counts[i], self)(further.each[i]);
   }
-  co_await lf::call(&counts[further.count - 1], self)(further.each[further.count - 1]);
+  co_await call(&counts[further.count - 1], self)(further.each[further.count - 1]);
   co_await lf::join;
   std::uint64_t all = 0;
   for (std::size_t i = 0; i < further.count; ++i) all += counts[i];
@@ -64,8 +74,8 @@ constexpr auto multiply_from = [](auto self, product* matrices, std::size_t firs
     co_return;
   }
   const std::size_t middle = first + (last - first) / 2;
-  co_await lf::fork(self)(matrices, first, middle);
-  co_await lf::call(self)(matrices, middle, last);
+  co_await fork(self)(matrices, first, middle);
+  co_await call(self)(matrices, middle, last);
   co_await lf::join;
 };
 
