@@ -77,14 +77,7 @@ free_block* take_block(std::size_t size_class) {
 
 void return_block(void* memory) noexcept {
   check_in_use(memory);
-  slab& from = slab::of(memory);
-  auto* block = static_cast<free_block*>(memory);
-  slab_heap& owner = from.owner();
-  if (&owner == &this_heap()) [[likely]] {
-    owner.deallocate(from, block);
-  } else {
-    owner.give_back(block);
-  }
+  this_heap().return_block(static_cast<free_block*>(memory));
 }
 
 }  // namespace

@@ -220,12 +220,7 @@ void slab_heap::empty_cache() noexcept {
 
 void slab_heap::return_cached(free_block* block, std::size_t size_class) noexcept {
   unpoison(block, slab_class_bytes[size_class]);
-  slab& from = slab::of(block);
-  if (&from.owner() == this) {
-    deallocate(from, block);
-  } else {
-    from.owner().give_back(block);
-  }
+  return_block(block);
 }
 
 void slab_heap::trim() noexcept {

@@ -140,6 +140,16 @@ class slab_heap : public block_cache {
   }
   /// Frees a block of a slab of this heap. Any thread that does not own the heap.
   void give_back(free_block* block) noexcept;
+  /// Frees a block of any heap's slab: by deallocate() or give_back().
+  void return_block(free_block* block) noexcept {
+    slab& from = slab::of(block);
+    slab_heap& owner = from.owner();
+    if (&owner == this) [[likely]] {
+      deallocate(from, block);
+    } else {
+      owner.give_back(block);
+    }
+  }
   /// Takes home the blocks that others gave back, and unmaps all unused slabs.
   void trim() noexcept;
   /// Moves blocks of the current slab into the cache, which has none of the class, until it is half
