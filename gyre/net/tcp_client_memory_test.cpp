@@ -115,7 +115,19 @@ TEST(TcpClientWithoutMemory, ConnectsInTheEnd) {
   }
 }
 
-// A block of the slab, without the loss of aligned operator new; the loop's tables have room.
+// The connections that `add` makes: blocks of the slab, and other memory.
+template <class Add>
+void expect_memory_of_each(Add&& add, std::size_t blocks, std::size_t bytes) {
+  add(130);  // the loop's tables have room for 256
+  const std::size_t allocated = bytes_allocated;
+  const std::size_t in_use = gyre::read_slab_stats().blocks_in_use;
+  const std::size_t connections = 120;
+  add(connections);
+  EXPECT_LE(bytes_allocated, allocated + bytes * connections);
+  EXPECT_EQ(gyre::read_slab_stats().blocks_in_use, in_use + blocks * connections);
+}
+
+// A block of the slab, without the loss of aligned operator new.
 TEST(IdleConnection, TakesLittleMemory) {
   gyre::loop loop;
   tcp_server server(loop);
@@ -137,13 +149,7 @@ TEST(IdleConnection, TakesLittleMemory) {
     turn_until(loop, [&] { return echoed == clients.size(); });
   };
   clients.reserve(300);
-  add(130);  // the tables have room for 256
-  const std::size_t allocated = bytes_allocated;
-  const std::size_t blocks = gyre::read_slab_stats().blocks_in_use;
-  const std::size_t connections = 120;
-  add(connections);
-  EXPECT_LE(bytes_allocated, allocated + 16 * connections);
-  EXPECT_EQ(gyre::read_slab_stats().blocks_in_use, blocks + connections);
+  expect_memory_of_each(add, 1, 16);
 }
 
 TEST(IdleConnection, InACoroutineTakesThreeBlocksOfTheSlab) {
@@ -178,15 +184,9 @@ TEST(IdleConnection, InACoroutineTakesThreeBlocksOfTheSlab) {
     turn_until(loop, [&] { return echoed == clients.size(); });
   };
   clients.reserve(300);
-  add(130);  // the tables have room for 256
-  const std::size_t allocated = bytes_allocated;
-  const std::size_t blocks = gyre::read_slab_stats().blocks_in_use;
-  const std::size_t connections = 120;
-  add(connections);
-  EXPECT_LE(bytes_allocated, allocated + 32 * connections);
   // Its frame, spawn()'s state and the stream's descriptor; their sizes are asserted where they are
   // defined.
-  EXPECT_EQ(gyre::read_slab_stats().blocks_in_use, blocks + 3 * connections);
+  expect_memory_of_each(add, 3, 32);
   clients.clear();
   stop.request_stop();
   settle(loop);

@@ -9,12 +9,12 @@
 #include <gyre/task/stop_when.hpp>
 #include <gyre/task/sync_wait.hpp>
 #include <gyre/task/when_all.hpp>
+#include <tests/support/forking_tree.hpp>
 
 #include <gtest/gtest.h>
 
 #include <atomic>
 #include <chrono>
-#include <stdexcept>
 #include <system_error>
 #include <utility>
 
@@ -42,38 +42,11 @@ TEST(PoolFork, WorkersStealWhatTheyCan) {
   }
 }
 
-// Yields, sleeps and failures on the way; handles are awaited in both orders, by several threads.
-task<int> tree(int depth, std::atomic<int>& failed) {
-  if (depth == 0) co_return 1;
-  if (depth % 4 == 3) co_await gyre::yield();
-  auto first = co_await gyre::fork(tree(depth - 1, failed));
-  auto second = co_await gyre::fork(tree(depth - 1, failed));
-  auto bad = co_await gyre::fork([](int waits) -> task<int> {
-    for (int i = 0; i < waits; ++i) co_await gyre::yield();
-    throw std::runtime_error("failed");
-  }(depth % 3));
-  if (depth % 4 == 1) co_await gyre::yield();  // perhaps on another worker
-  int sum = 0;
-  if (depth % 2 == 0) {
-    sum += co_await std::move(first);
-    sum += co_await std::move(second);
-  } else {
-    sum += co_await std::move(second);
-    sum += co_await std::move(first);
-  }
-  try {
-    sum += co_await std::move(bad);
-  } catch (const std::runtime_error&) {
-    ++failed;
-  }
-  co_return sum;
-}
-
 TEST(PoolFork, ComesTogetherOverAndOver) {
   gyre::thread_pool pool(3);
   for (int round = 0; round < 50; ++round) {
     std::atomic<int> failed = 0;
-    EXPECT_EQ(sync_wait(gyre::on(pool, tree(8, failed))), 256);
+    EXPECT_EQ(sync_wait(gyre::on(pool, gyre::test::forking_tree(8, failed))), 256);
     EXPECT_EQ(failed, 255);
   }
 }

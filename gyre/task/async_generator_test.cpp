@@ -277,8 +277,9 @@ TEST(AsyncGenerator, IsDroppedWithACoroutineThatWaitsForItsNextElement) {
     co_await forever{};
   };
   auto consume = [](async_generator<int> from) -> task<> {
-    while (co_await from.next() != nullptr) {
-    }
+    const int* element = nullptr;
+    do element = co_await from.next();
+    while (element != nullptr);
   };
   {
     const started_task waiting(consume(stuck(alive)));

@@ -14,12 +14,14 @@
 #include <gyre/task/when_all.hpp>
 #include <gyre/task/with_timeout.hpp>
 #include <tests/support/forking_executor.hpp>
+#include <tests/support/forking_tree.hpp>
 #include <tests/support/manual_executor.hpp>
 #include <tests/support/run_in_virtual_time.hpp>
 #include <tests/support/thread_executor.hpp>
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <chrono>
 #include <memory>
 #include <stdexcept>
@@ -434,33 +436,12 @@ TEST(Fork, ForksWithinTheChildrenOfWhenAllAndTheReverse) {
   }
 }
 
-// Every third generation waits, some fail; awaits in the order of the forks and the reverse.
-task<int> mixed_tree(int depth) {
-  if (depth == 0) co_return 1;
-  if (depth % 3 == 0) co_await gyre::yield();
-  auto first = co_await gyre::fork(mixed_tree(depth - 1));
-  auto second = co_await gyre::fork(mixed_tree(depth - 1));
-  auto bad = co_await gyre::fork(failing("leaf"));
-  int sum = 0;
-  if (depth % 2 == 0) {
-    sum += co_await std::move(first);
-    sum += co_await std::move(second);
-  } else {
-    sum += co_await std::move(second);
-    sum += co_await std::move(first);
-  }
-  try {
-    sum += co_await std::move(bad);
-  } catch (const std::runtime_error&) {
-    ++sum;
-  }
-  co_return sum;
-}
-
 TEST(Fork, ComesTogetherWhereChildrenWaitFailAndAreStolen) {
   forking_executor executor(3);
   for (int round = 0; round < 5; ++round) {
-    EXPECT_EQ(sync_wait(gyre::on(executor, mixed_tree(7))), 255);
+    std::atomic<int> failed = 0;
+    EXPECT_EQ(sync_wait(gyre::on(executor, gyre::test::forking_tree(7, failed))), 128);
+    EXPECT_EQ(failed, 127);
   }
 }
 

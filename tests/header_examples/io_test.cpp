@@ -110,8 +110,9 @@ gyre::task<> send_in_pieces(gyre::net::endpoint to) {
   co_await peer.write_all(message.bytes().subspan(7));
   peer.shutdown(gyre::net::shutdown_side::send);
   std::array<std::byte, 1> room;
-  while (co_await peer.read_some(room) != 0) {
-  }
+  std::size_t read = 0;
+  do read = co_await peer.read_some(room);
+  while (read != 0);
 }
 
 TEST(IoExamples, InputWaitsForTheRestOfAMessage) {
