@@ -200,6 +200,28 @@ TEST_P(EveryFile, ReadsAllOfFilesWithoutASize) {
   EXPECT_EQ(error_of(read_whole("/dev/zero", 100'000)), std::errc::file_too_large);
 }
 
+// Files of sysfs have the size of a page.
+TEST_P(EveryFile, ReadsAllOfFilesThatAreShorterThanTheirSize) {
+  constexpr const char* processors = "/sys/devices/system/cpu/online";
+  const gyre::unique_fd fd(::open(processors, O_RDONLY | O_CLOEXEC));
+  if (!fd) GTEST_SKIP() << "no " << processors;
+  std::string expected(4096, '\0');
+  const auto count = ::pread(fd.get(), expected.data(), expected.size(), 0);
+  ASSERT_GT(count, 0);
+  expected.resize(static_cast<std::size_t>(count));
+  EXPECT_EQ(run(read_whole(processors)).text(), expected);
+  EXPECT_EQ(run(read_whole(processors, expected.size())).text(), expected);
+  EXPECT_EQ(error_of(read_whole(processors, expected.size() - 1)), std::errc::file_too_large);
+}
+
+TEST_P(EveryFile, IsRefusedIfItIsFarTooLarge) {
+  const file there = open();
+  run(there.truncate(std::uint64_t{1} << 35));
+  EXPECT_EQ(error_of(there.read_whole()), std::errc::file_too_large);
+  EXPECT_EQ(error_of(there.read_whole(0)), std::errc::file_too_large);
+  EXPECT_EQ(error_of(read_whole(path(), 10)), std::errc::file_too_large);
+}
+
 TEST_P(EveryFile, IsOpenedAsAsked) {
   EXPECT_EQ(error_of(file::open(path())), std::errc::no_such_file_or_directory);
   EXPECT_EQ(error_of(file::open(path(), {.read = false})), std::errc::invalid_argument);
@@ -285,6 +307,7 @@ TEST_P(EveryFile, TellsWhatTheSystemDoesNotDo) {
   std::array<std::byte, 4> part{};
   EXPECT_EQ(error_of(directory.read_at(part, 0)), std::errc::is_a_directory);
   EXPECT_EQ(error_of(read_whole(folder())), std::errc::is_a_directory);
+  EXPECT_EQ(error_of(read_whole(folder(), 0)), std::errc::is_a_directory);
   const file there = holding("text");
   // The largest offset, which for a ring would mean "no offset".
   EXPECT_EQ(error_of(there.write_at("x"sv, ~std::uint64_t{0})), std::errc::invalid_argument);

@@ -149,16 +149,20 @@ read_whole_steps::read_whole_steps(int fd, std::size_t limit) noexcept
     : fd_(fd), limit_(std::min(limit, buffer_options().max_size - 1)) {}
 
 // The size is only a hint, so a file system need not be asked for its newest: files whose size the
-// system does not know, as in /proc, have the size zero.
+// system does not know have the size zero, as in /proc, or that of a page, as in /sys.
 file_steps::next read_whole_steps::begin() noexcept try {
   if (::lseek(fd_, 0, SEEK_CUR) < 0) return fail(errno);  // not a file
   struct ::statx status;
   if (::statx(fd_, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_SIZE, &status) < 0) {
     return fail(errno);
   }
-  if (status.stx_size > limit_) return fail(EFBIG);
   // One byte more, which tells that the file ends or is too large.
   all_ = buffer({.prepend = 0, .max_size = limit_ + 1});
+  if (status.stx_size > limit_) {
+    // So that a file that is too large is not read up to the limit.
+    probes_limit_ = true;
+    return file_command::read(fd_, free_room().first(1), limit_);
+  }
   if (status.stx_size > 0) all_.reserve(static_cast<std::size_t>(status.stx_size) + 1);
   return read_more();
 } catch (const std::bad_alloc&) {
@@ -167,6 +171,7 @@ file_steps::next read_whole_steps::begin() noexcept try {
 
 file_steps::next read_whole_steps::advance(result outcome) noexcept try {
   if (!outcome) return fail(outcome.error_number());
+  if (std::exchange(probes_limit_, false)) return outcome.count() > 0 ? fail(EFBIG) : read_more();
   if (outcome.count() == 0) return {};
   all_.commit(outcome.count());
   return all_.size() > limit_ ? fail(EFBIG) : read_more();
@@ -175,10 +180,13 @@ file_steps::next read_whole_steps::advance(result outcome) noexcept try {
 }
 
 file_steps::next read_whole_steps::read_more() {
+  return file_command::read(fd_, free_room(), all_.size());
+}
+
+std::span<std::byte> read_whole_steps::free_room() {
   constexpr std::size_t least_read = std::size_t{16} << 10;
   const std::size_t room = all_.tail_room();
-  const std::size_t count = room > 0 ? room : std::min(least_read, limit_ + 1 - all_.size());
-  return file_command::read(fd_, all_.prepare(count), all_.size());
+  return all_.prepare(room > 0 ? room : std::min(least_read, limit_ + 1 - all_.size()));
 }
 
 file_steps::next read_path_steps::advance(result outcome) noexcept {

@@ -182,8 +182,10 @@ class read_whole_steps final : public file_steps {
 
  private:
   next read_more();
+  std::span<std::byte> free_room();
 
   int fd_;
+  bool probes_limit_ = false;  // the present call reads the byte behind the limit
   std::size_t limit_;
   buffer all_;
 };
