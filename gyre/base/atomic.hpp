@@ -9,6 +9,9 @@
 #if !defined(__GXX_RTTI)
 #error "gyre needs run-time type information: compile without -fno-rtti"
 #endif
+#if !defined(__cpp_exceptions)
+#error "gyre reports errors and cancellation by exceptions: compile without -fno-exceptions"
+#endif
 
 #if defined(GYRE_MODEL_CHECK)
 #include <tests/model/model.hpp>

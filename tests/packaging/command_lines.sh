@@ -70,9 +70,11 @@ for i in 0 1; do
   done
 done
 
-# libstdc++'s debug mode, which changes containers, and programs without RTTI, which gyre needs,
-# must be refused, too.
+# libstdc++'s debug mode, which changes containers, and programs without RTTI or exceptions, which
+# gyre needs, must be refused, too.
 flags=(-std=c++23 "-I${prefixes[0]}/include")
 must_fail library_built_with_glibcxx_debug "$compiler" "${flags[@]}" -D_GLIBCXX_DEBUG \
   uses_nothing.cpp -o mixed "-L${prefixes[0]}/$library_directory" -lgyre_task -lgyre_base -pthread
-must_fail "without -fno-rtti" "$compiler" "${flags[@]}" -fno-rtti -fsyntax-only uses_nothing.cpp
+for flag in -fno-rtti -fno-exceptions; do
+  must_fail "without $flag" "$compiler" "${flags[@]}" $flag -fsyntax-only uses_nothing.cpp
+done
