@@ -93,9 +93,9 @@ int flags_of(const open_options& options) noexcept;
 class file {
  public:
   file() noexcept = default;
-  /// Takes over an open descriptor of a file. Makes lseek(2) and fcntl(2), which do not wait. Pipes
-  /// and other descriptors without offsets are left to the pool, where operations fail with
-  /// std::errc::invalid_seek.
+  /// Takes over an open descriptor of a file. Makes lseek(2), fcntl(2) and statx(2), which do not
+  /// wait. Pipes, event descriptors and others without offsets are left to the pool, where
+  /// operations fail with std::errc::invalid_seek.
   explicit file(unique_fd fd) noexcept : file(std::move(fd), nullptr) {}
   /// All operations run on `pool`.
   file(unique_fd fd, executor& pool) noexcept : file(std::move(fd), &pool) {}

@@ -25,9 +25,13 @@
 #include <gtest/gtest.h>
 
 #include <fcntl.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/signalfd.h>
 #include <sys/stat.h>
+#include <sys/timerfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -341,6 +345,31 @@ TEST_P(EveryFile, IsNoPipe) {
   EXPECT_EQ(error_of(reading.read_whole()), std::errc::invalid_seek);
   EXPECT_EQ(error_of(writing.write_at("x"sv, 0)), std::errc::invalid_seek);
   EXPECT_EQ(::read(reading.fd(), part.data(), 4), 4) << "still there";
+}
+
+// lseek(2) succeeds with these descriptors, which have no offsets all the same.
+TEST_P(EveryFile, IsNoEventDescriptor) {
+  static_cast<void>(holding("a file"));
+  const file events(gyre::unique_fd(::eventfd(1, EFD_CLOEXEC)));
+  ::sigset_t none{};
+  const file signals(gyre::unique_fd(::signalfd(-1, &none, SFD_CLOEXEC)));
+  const file timer(gyre::unique_fd(::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC)));
+  const file set(gyre::unique_fd(::epoll_create1(EPOLL_CLOEXEC)));
+  for (const file* const each : {&events, &signals, &timer, &set}) {
+    ASSERT_TRUE(*each);
+    ASSERT_FALSE(gyre::io::detail::suits_ring(each->fd()));
+  }
+  std::array<std::byte, 8> part{};
+  EXPECT_EQ(error_of(events.read_at(part, 0)), std::errc::invalid_seek);
+  EXPECT_EQ(error_of(events.read_whole()), std::errc::invalid_seek);
+  EXPECT_EQ(error_of(events.write_at(part, 0)), std::errc::invalid_seek);
+  EXPECT_EQ(::read(events.fd(), part.data(), part.size()), 8) << "still there";
+}
+
+TEST_P(EveryFile, MayBeADirectoryOrADevice) {
+  static_cast<void>(holding("a file"));
+  EXPECT_TRUE(gyre::io::detail::suits_ring(run(file::open(folder())).fd()));
+  EXPECT_TRUE(gyre::io::detail::suits_ring(run(file::open("/dev/null")).fd()));
 }
 
 TEST_P(EveryFile, MayHaveBeenOpenedNotToWait) {

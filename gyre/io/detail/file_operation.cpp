@@ -88,7 +88,11 @@ void perform(file_steps& steps) noexcept {
 bool suits_ring(int fd) noexcept {
   if (fd < 0 || ::lseek(fd, 0, SEEK_CUR) < 0) return false;
   const int flags = ::fcntl(fd, F_GETFL);
-  return flags >= 0 && (flags & O_NONBLOCK) == 0;
+  if (flags < 0 || (flags & O_NONBLOCK) != 0) return false;
+  // Event descriptors (eventfd, timerfd, epoll) let lseek(2) pass, but are files without a type.
+  struct ::statx status;
+  return ::statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE, &status) == 0 &&
+         (status.stx_mode & S_IFMT) != 0;
 }
 
 // Not a path that open(2) would take for a shorter one.

@@ -67,8 +67,9 @@ class file_steps {
   int error_ = 0;
 };
 
-/// Whether a ring does with a descriptor what system calls do: with pipes and sockets, which have
-/// no offsets, it would read on instead of failing; from some non-blocking files it reads nothing.
+/// Whether a ring does with a descriptor what system calls do: with pipes, sockets and event
+/// descriptors, which have no offsets, it would read on instead of failing; from some non-blocking
+/// files it reads nothing.
 bool suits_ring(int fd) noexcept;
 
 /// One call without a value, nor memory, which would not move with it.
