@@ -33,7 +33,8 @@ class fd_watch {
   ~fd_watch() { stop(); }
 
   /// Begins to report, or changes the interest. One system call. Errors: std::system_error: EPERM
-  /// for a regular file, EEXIST if the loop already watches the descriptor, EBADF.
+  /// for a regular file, or a device that is always ready such as /dev/null; EEXIST if the loop
+  /// already watches the descriptor; EBADF.
   void start(readiness interest, trigger mode = trigger::level) {
     active() ? loop_.rewatch(node_, interest, mode) : loop_.watch(node_, interest, mode);
   }

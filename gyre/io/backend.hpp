@@ -28,7 +28,7 @@ class backend {
   /// io_uring: there the first two of these errors come from requests that move bytes, as ENOTSOCK
   /// and EBADF, and waits for readiness may end at once. Throws std::bad_alloc, or
   /// std::system_error:
-  /// - EPERM for a regular file,
+  /// - EPERM for a regular file, a directory or a block device,
   /// - EBADF for a descriptor that is not open,
   /// - on epoll, EEXIST for a second handle of the same descriptor, and ENOSPC at the user's limit
   ///   of watched descriptors.

@@ -35,12 +35,18 @@ void unregister(int epoll, int fd, std::uint64_t data, std::span<epoll_event> re
   }
 }
 
-// `operation`: EPOLL_CTL_ADD or EPOLL_CTL_MOD.
-void set_events(int epoll, int operation, int fd, std::uint32_t events, std::uint64_t data) {
+// `operation`: EPOLL_CTL_ADD or EPOLL_CTL_MOD. Returns an error of errno's, or 0.
+int try_set_events(int epoll, int operation, int fd, std::uint32_t events,
+                   std::uint64_t data) noexcept {
   epoll_event event{};
   event.events = events;
   event.data.u64 = data;
-  if (::epoll_ctl(epoll, operation, fd, &event) != 0) gyre::detail::throw_errno("epoll_ctl");
+  return ::epoll_ctl(epoll, operation, fd, &event) == 0 ? 0 : errno;
+}
+
+void set_events(int epoll, int operation, int fd, std::uint32_t events, std::uint64_t data) {
+  const int error = try_set_events(epoll, operation, fd, events, data);
+  if (error != 0) gyre::detail::throw_system_error(error, "epoll_ctl");
 }
 
 readiness readiness_of(std::uint32_t events) noexcept {
@@ -108,7 +114,18 @@ void readiness_set::control(int operation, readiness_operation& op, readiness in
 void detail::epoll_requests::add(handle& watched) {
   constexpr auto both_ways =
       EPOLLIN | EPOLLPRI | EPOLLOUT | EPOLLRDHUP | static_cast<std::uint32_t>(EPOLLET);
-  set_events(epoll_, EPOLL_CTL_ADD, watched.fd(), both_ways, tagged(watched));
+  const int error = try_set_events(epoll_, EPOLL_CTL_ADD, watched.fd(), both_ways, tagged(watched));
+  if (error == 0) return;
+  if (error != EPERM) gyre::detail::throw_system_error(error, "epoll_ctl");
+  refuse_file(watched.fd());
+  watched.flags.insert(handle_flag::always_ready);
+  note_events(watched, POLLIN | POLLOUT);
+}
+
+void detail::epoll_requests::wait_for(handle& waiting, direction) noexcept {
+  if (!waiting.flags.has(handle_flag::always_ready)) return;  // is reported in any case
+  note_events(waiting, POLLIN | POLLOUT);
+  serve_later(waiting);
 }
 
 void detail::epoll_requests::remove(handle& watched) noexcept {

@@ -17,7 +17,8 @@ namespace gyre::io {
 namespace detail {
 
 /// Requests on epoll: a descriptor is registered once, edge-triggered, for both directions, so that
-/// epoll_ctl(2) is not called again while it is used.
+/// epoll_ctl(2) is not called again while it is used. Devices that epoll refuses because nothing
+/// waits for them are tried in the loop's next turn instead of being waited for.
 class epoll_requests final : public ready_requests {
  public:
   /// `reported`: events that the poller has still to look at; those of removed handles are emptied.
@@ -39,7 +40,7 @@ class epoll_requests final : public ready_requests {
   }
   void add(handle& watched) override;
   void remove(handle& watched) noexcept override;
-  void wait_for(handle&, direction) noexcept override {}  // is reported in any case
+  void wait_for(handle& waiting, direction way) noexcept override;
   result take_early(request&) noexcept override { return result::failure(EINVAL); }
 
   std::span<epoll_event>& reported_;

@@ -76,9 +76,10 @@ enum class handle_kind : std::uint8_t {
   stream_socket,
   /// Other sockets, Unix stream sockets too: only EAGAIN tells that there is no more.
   socket,
-  /// Not sockets: pipes, terminals, event descriptors. They are read by read(2) and written by
-  /// write(2); to write to a pipe without a reader raises SIGPIPE, unless the program ignores that.
-  /// Not for regular files (see io::file): backend::attach() refuses them.
+  /// Not sockets: pipes, terminals, event descriptors, devices such as /dev/zero. They are read by
+  /// read(2) and written by write(2); to write to a pipe without a reader raises SIGPIPE, unless
+  /// the program ignores that. Not for files and block devices (see io::file): backend::attach()
+  /// refuses them.
   other,
 };
 

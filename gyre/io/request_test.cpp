@@ -730,6 +730,35 @@ TEST(Backend, AFileCannotBeServed) {
   }
 }
 
+TEST(Backend, ADeviceThatIsAlwaysReadyIsServedTurnByTurn) {
+  gyre::loop loop;
+  descriptor zero(loop, unique_fd(::open("/dev/zero", O_RDWR | O_NONBLOCK | O_CLOEXEC)),
+                  handle_kind::other);
+  noted<receive_request> receiving(zero.handle(), repeat::until_cancelled);
+  ASSERT_FALSE(zero.start(receiving));
+  std::size_t turns = 0;
+  for (; receiving.results.size() < 20; ++turns) loop.run_once();
+  EXPECT_GE(turns, 5u);
+  static_cast<void>(zero.cancel(receiving));
+  EXPECT_TRUE(receiving.results.back().ok());
+}
+
+TEST(Backend, ADeviceThatIsAlwaysReadyIsTriedAgain) {
+  gyre::loop loop;
+  descriptor null(loop, unique_fd(::open("/dev/null", O_RDWR | O_NONBLOCK | O_CLOEXEC)),
+                  handle_kind::other);
+  const fault write_waits("write", EAGAIN);
+  noted<write_request> writing(null.handle(), bytes("x"));
+  ASSERT_FALSE(null.start(writing));
+  const fault read_waits("read", EAGAIN);
+  std::array<std::byte, 1> to;
+  noted<read_request> reading(null.handle(), std::span<std::byte>(to));
+  ASSERT_FALSE(null.start(reading));
+  while (!writing.ended() || !reading.ended()) loop.run_once();
+  EXPECT_EQ(writing.results[0].count(), 1u);
+  EXPECT_EQ(reading.results[0].count(), 0u);
+}
+
 TEST(Backend, CountsWhatItServes) {
   gyre::loop loop;
   auto [left, right] = gyre::test::tcp_pair();

@@ -80,7 +80,7 @@ class stream {
   stream() noexcept = default;
   /// Makes `fd` non-blocking, and serves it on `loop`. A socket needs its handle_kind: as `other`
   /// its writes raise SIGPIPE. Two or three system calls, one block of the slab. Throws as
-  /// io::descriptor does (EPERM for a regular file: see io::file), and then closes `fd`.
+  /// io::descriptor does (EPERM for a file or a block device: see io::file), and then closes `fd`.
   stream(event_loop& loop, unique_fd fd, handle_kind kind = handle_kind::other);
   stream(stream&& other) noexcept = default;
   stream& operator=(stream&& other) noexcept = default;

@@ -192,6 +192,60 @@ TEST(Stream, APipeReadsAndWrites) {
                   }));
 }
 
+// Devices that poll(2) does not wait for, which epoll refuses.
+TEST(Stream, ADeviceThatIsAlwaysReadyReadsAndWrites) {
+  gyre::loop loop;
+  const auto open = [&](const char* path) {
+    return stream(loop, unique_fd(::open(path, O_RDWR | O_CLOEXEC)));
+  };
+  gyre::sync_wait(loop, gyre::invoke([&]() -> task<> {
+                    stream null = open("/dev/null");
+                    EXPECT_EQ(co_await null.write_all("nowhere"), 7u);
+                    std::array<std::byte, 100> bytes;
+                    EXPECT_EQ(co_await null.read_some(bytes), 0u);
+                    co_await null.wait_readable();
+                    co_await null.wait_writable();
+                    stream zero = open("/dev/zero");
+                    bytes.fill(std::byte{1});
+                    EXPECT_EQ(co_await zero.read_exactly(bytes), bytes.size());
+                    EXPECT_EQ(bytes, decltype(bytes){});
+                    const auto zeros = co_await zero.receive();
+                    EXPECT_FALSE(zeros.empty());
+                    stream full = open("/dev/full");
+                    const auto refused = co_await as_expected(full.write_all("x"));
+                    EXPECT_EQ(refused.error(), std::errc::no_space_on_device);
+                  }));
+}
+
+TEST(Stream, AnEndlessDeviceLeavesOthersTheirTurn) {
+  gyre::loop loop;
+  task_between_bytes other(loop);
+  gyre::sync_wait(loop, gyre::invoke([&]() -> task<> {
+                    stream zero(loop, unique_fd(::open("/dev/zero", O_RDWR | O_CLOEXEC)));
+                    while (other.running) {
+                      const auto zeros = co_await zero.receive();
+                      other.moved += zeros.size();
+                    }
+                  }));
+  EXPECT_LE(other.most, other.share);
+}
+
+TEST(Stream, RefusesFilesDirectoriesAndBlockDevices) {
+  gyre::loop loop;
+  const auto refuses = [&](int fd) {
+    try {
+      const stream none(loop, unique_fd(fd));
+      return false;
+    } catch (const std::system_error& error) {
+      return error.code() == std::errc::operation_not_permitted;
+    }
+  };
+  EXPECT_TRUE(refuses(::open("/proc/self/exe", O_RDONLY | O_CLOEXEC)));
+  EXPECT_TRUE(refuses(::open("/", O_RDONLY | O_CLOEXEC)));
+  const int block_device = ::open("/dev/loop0", O_RDONLY | O_CLOEXEC);
+  EXPECT_TRUE(block_device < 0 || refuses(block_device));
+}
+
 TEST(Stream, CarriesMuchThroughTinyBuffersBothWaysAtOnce) {
   gyre::loop loop;
   auto ends = make_ends(loop, true);

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/io/detail/ready_requests.hpp>
 
+#include <gyre/base/error.hpp>
+
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
@@ -127,6 +130,14 @@ result poll_for(const request& request, short events) noexcept {
 ready_requests::ready_requests() noexcept {
   memory_.on_return(
       [](void* self) noexcept { static_cast<ready_requests*>(self)->retry_starved(); }, this);
+}
+
+void ready_requests::refuse_file(int fd) {
+  struct ::stat status{};
+  if (::fstat(fd, &status) != 0) gyre::detail::throw_errno("fstat");
+  if (S_ISREG(status.st_mode) || S_ISDIR(status.st_mode) || S_ISBLK(status.st_mode)) {
+    gyre::detail::throw_system_error(EPERM, "a file is no stream: use gyre::io::file");
+  }
 }
 
 void ready_requests::attach(handle& added) {

@@ -27,6 +27,7 @@ enum class handle_flag : std::uint8_t {
   awaits_memory = 16,      // all receive memory was on loan
   kernel_receives = 32,    // reads are served by take_early()
   trusts_short_read = 64,  // a short read is why `may_read` is missing
+  always_ready = 128,      // a device that nothing waits for, such as /dev/zero
 };
 
 /// Notes events of poll(2).
@@ -75,6 +76,9 @@ class ready_requests : public backend {
 
  protected:
   ~ready_requests() = default;
+  /// Throws std::system_error (EPERM) for files and block devices, which are always ready although
+  /// their reads and writes wait for a disk.
+  static void refuse_file(int fd);
   /// Begins to watch a handle, whose index is set. Throws.
   virtual void add(handle& watched) = 0;
   /// Ends that; nothing refers to the handle any more.

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/io/detail/uring_requests.hpp>
 
-#include <gyre/base/error.hpp>
 #include <gyre/io/uring_poller.hpp>
 
 #include <sys/socket.h>
-#include <sys/stat.h>
 
 #include <cerrno>
 
@@ -19,15 +17,6 @@ constexpr std::uint64_t ignored = 0;
 // that. Where two wake-ups made one completion, as with urgent data, it has the socket's own state:
 // POLLPRI for urgent data, POLLRDBAND never.
 constexpr unsigned readable_events = POLLIN | POLLRDHUP | POLLPRI | POLLRDBAND;
-
-// As epoll_ctl(2) does: what is always ready cannot be waited for.
-void check_descriptor(int fd) {
-  struct ::stat status{};
-  if (::fstat(fd, &status) != 0) gyre::detail::throw_errno("fstat");
-  if (S_ISREG(status.st_mode) || S_ISDIR(status.st_mode)) {
-    gyre::detail::throw_system_error(EPERM, "a file is always ready");
-  }
-}
 
 }  // namespace
 
@@ -52,7 +41,7 @@ void uring_requests::add(handle& watched) {
     if (each->capacity() < count) each->reserve(2 * count);
   }
   // Requests tell of a descriptor that is no socket, or none at all.
-  if (watched.kind() == handle_kind::other) check_descriptor(watched.fd());
+  if (watched.kind() == handle_kind::other) refuse_file(watched.fd());
 }
 
 void uring_requests::remove(handle& watched) noexcept {
