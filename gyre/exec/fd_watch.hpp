@@ -20,7 +20,8 @@ namespace gyre {
 /// Thread-safety: all members belong to the loop's thread; while none runs the loop, to one thread
 /// at a time.
 /// Lifetime: the loop must outlive the watch, and the watch must be stopped before its descriptor
-/// is closed. The destructor stops. The function may stop, change and destroy any watch, its own
+/// is closed: otherwise, while a duplicate keeps the file open, events still reach the watch's
+/// memory. The destructor stops. The function may stop, change and destroy any watch, its own
 /// included; a stopped watch is not called any more, not even for events that came before.
 class fd_watch {
  public:

@@ -33,7 +33,8 @@ class backend {
   /// - on epoll, EEXIST for a second handle of the same descriptor, and ENOSPC at the user's limit
   ///   of watched descriptors.
   virtual void attach(handle& added) = 0;
-  /// Stops serving a handle; must be called before its descriptor is closed. Ends its requests
+  /// Stops serving a handle; must be called before its descriptor is closed: otherwise, while a
+  /// duplicate keeps the file open, events still reach the handle's memory. Ends its requests
   /// without calling their callbacks; nothing touches them or their memory from then on.
   virtual void detach(handle& removed) noexcept = 0;
 

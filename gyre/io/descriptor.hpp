@@ -23,7 +23,8 @@ unique_fd made_non_blocking(unique_fd fd);
 /// The owner of a file descriptor, non-blocking, that one loop serves. Does not move.
 ///
 /// Thread-safety: the loop's thread; while none runs the loop, one thread at a time.
-/// Lifetime: must not outlive the loop. The destructor is close().
+/// Lifetime: must not outlive the loop. The destructor is close(). Only close() may close fd(), or
+/// its next owner after release() (see backend::detach()).
 class descriptor : private io::handle {
  public:
   /// `fd` must be non-blocking. One system call. Throws as backend_of() and backend::attach(); then

@@ -59,11 +59,12 @@ namespace gyre::io {
 ///
 /// Thread-safety: for coroutines on the loop's thread (resume_on() takes them there); while no
 /// thread runs the loop, also for one thread at a time. A stop may be requested on any thread.
-/// Lifetime: the stream must not outlive the loop. It may be moved, and destroyed, while operations
-/// are under way. Memory that an operation uses must live until it has ended. A waiting coroutine
-/// may be destroyed on the loop's thread if its executor is the loop or inline_executor() and no
-/// stop was requested. Otherwise its wake-up may be in a queue already: let the coroutine be
-/// resumed.
+/// Lifetime: the stream must not outlive the loop. Only the stream may close its descriptor, or
+/// its next owner after release(): otherwise events may reach a stream that is gone. The stream
+/// may be moved, and destroyed, while operations are under way. Memory that an operation uses must
+/// live until it has ended. A waiting coroutine may be destroyed on the loop's thread if its
+/// executor is the loop or inline_executor() and no stop was requested. Otherwise its wake-up may
+/// be in a queue already: let the coroutine be resumed.
 /// Errors: those of the system, such as connection_reset and broken_pipe. A stop of the coroutine
 /// (by its stop token, not event_loop::stop()) throws gyre::operation_cancelled, which is no
 /// std::exception, also out of as_expected(): let it pass. Further errors:
