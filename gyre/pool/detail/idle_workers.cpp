@@ -29,8 +29,8 @@ bool idle_workers::stop_searching(parker& self) noexcept {
   return needs_searcher(state_.fetch_sub(searcher, std::memory_order_acq_rel) - searcher);
 }
 
-// With the full fence, as a worker may fall asleep at the same time. The count is shared, but as no
-// more than `many_` are counted that is soon over.
+// With the full fence, as a worker may fall asleep at the same time. The count is shared by all
+// notifiers, but only for `many_` notifications.
 std::uint64_t idle_workers::state_while_not_busy() noexcept {
   full_fence();
   // relaxed, and not exact: it decides only what the next fences cost.
@@ -40,22 +40,23 @@ std::uint64_t idle_workers::state_while_not_busy() noexcept {
   return state_.fetch_or(busy, std::memory_order_relaxed);
 }
 
-// Whether the workers were busy. A worker that falls asleep while others stay busy has the heavy
-// fence, too; if it ends the business, after it no notifier takes them for busy any more.
+// Whether the workers were busy, so that the worker needs the heavy fence: after that, if they are
+// no longer busy, no notifier takes them for busy any more. Now and then they cease to be busy
+// although some are awake, as only notifications that are counted show whether many still come.
 bool idle_workers::add_sleeper(parker& self) noexcept {
-  constexpr unsigned between_doubts = 64;
+  constexpr unsigned parks_per_recount = 64;
   const std::lock_guard lock(mutex_);
   self.notified_.store(0, std::memory_order_relaxed);  // relaxed: notifiers come after, by mutex_
   sleepers_.push_front(self);
   notifications_.store(0, std::memory_order_relaxed);
-  const bool in_doubt = ++parks_ % between_doubts == 0;
+  const bool recounts = ++parks_ % parks_per_recount == 0;
   const std::uint64_t leaves = self.searching_ ? searcher : 0;
   self.searching_ = false;
   std::uint64_t before = state_.load(std::memory_order_relaxed);
   std::uint64_t after = 0;
   do {
     after = before + sleeper - leaves;
-    if (in_doubt || sleepers_in(after) >= workers_.load(std::memory_order_relaxed)) after &= ~busy;
+    if (recounts || sleepers_in(after) >= workers_.load(std::memory_order_relaxed)) after &= ~busy;
   } while (!state_.compare_exchange_weak(before, after, std::memory_order_relaxed,
                                          std::memory_order_relaxed));
   return (before & busy) != 0;

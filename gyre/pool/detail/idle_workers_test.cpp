@@ -244,7 +244,7 @@ TEST(IdleWorkers, AreBusyUntilTheLastFallsAsleep) {
   idle.notify_all();
 }
 
-TEST(IdleWorkers, DoubtNowAndThenThatTheyAreBusy) {
+TEST(IdleWorkers, CountNotificationsAnewNowAndThen) {
   idle_workers idle(2, 1);
   idle.notify();
   parker me;
