@@ -3,6 +3,7 @@
 #include <gyre/exec/loop.hpp>
 
 #include <gyre/exec/timer.hpp>
+#include <tests/support/signal_sender.hpp>
 #include <tests/support/virtual_poller.hpp>
 
 #include <gmock/gmock.h>
@@ -13,6 +14,7 @@
 #include <atomic>
 #include <chrono>
 #include <csignal>
+#include <optional>
 #include <thread>
 #include <vector>
 
@@ -223,8 +225,8 @@ TEST_F(EventLoopStop, FromASignalHandlerThatInterruptsTheWait) {
   gyre::loop loop;  // on the real poller
   const stop_on_signal handler(loop);
   const pthread_t runner = pthread_self();
-  std::jthread sender;
-  loop.post([&] { sender = std::jthread([runner] { pthread_kill(runner, SIGUSR1); }); });
+  std::optional<gyre::test::signal_sender> sender;
+  loop.post([&] { sender.emplace(runner, SIGUSR1); });
   loop.run();
   EXPECT_TRUE(loop.stopped());
 }

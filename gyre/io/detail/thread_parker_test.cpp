@@ -3,6 +3,7 @@
 #include <gyre/io/detail/thread_parker.hpp>
 
 #include <gyre/base/clock.hpp>
+#include <tests/support/signal_sender.hpp>
 #include <tests/support/system_call_faults.hpp>
 
 #include <gtest/gtest.h>
@@ -165,7 +166,7 @@ TEST(ThreadParker, IsWokenFromASignalHandler) {
   const handles_sigusr1 scope([](int) { signalled->unpark(); });
   raise(SIGUSR1);
   parker.park(for_ever);
-  std::jthread sender([parker = pthread_self()] { pthread_kill(parker, SIGUSR1); });
+  const gyre::test::signal_sender sender(pthread_self(), SIGUSR1);
   parker.park(for_ever);
 }
 
