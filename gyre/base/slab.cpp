@@ -13,7 +13,6 @@ namespace gyre {
 namespace {
 
 using detail::free_block;
-using detail::slab;
 using detail::slab_class_of;
 using detail::slab_heap;
 
@@ -96,7 +95,7 @@ void slab_deallocate(void* memory, std::size_t bytes) noexcept {
     ::operator delete(memory, bytes);
     return;
   }
-  assert(slab::of(memory).size_class() == slab_class_of(bytes) &&
+  assert(detail::slab::of(memory).size_class() == slab_class_of(bytes) &&
          "freed with another size than allocated");
   return_block(memory);
 }
