@@ -42,8 +42,6 @@ std::size_t uring_poller::wait(steady_time deadline) {
   }
   if (std::exchange(woken_, false) || pending() > 0) deadline = steady_time::min();
   deadline = bound_by_retry(deadline);
-  // relaxed, here and in wake(): a waker that reads a stale value wakes by the eventfd.
-  has_waited_.store(true, std::memory_order_relaxed);
   switch (const int failed = submit_and_wait(deadline)) {
     case 0:
     case EINTR:
@@ -175,7 +173,7 @@ bool uring_poller::watch_descriptor(int fd, std::uint8_t tag) noexcept {
 
 void uring_poller::wake() noexcept {
   if (parker_.unpark()) return;
-  if (features_.message_from_anywhere && has_waited_.load(std::memory_order_relaxed)) {
+  if (features_.message_from_anywhere && ring_.takes_messages()) {
     if (!message_.begin() || detail::uring::send_message(ring_.fd(), 0, message_tag)) return;
     message_.failed();
   }

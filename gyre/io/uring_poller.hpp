@@ -2,7 +2,6 @@
 // uring_poller: the poller on io_uring(7).
 #pragma once
 
-#include <gyre/base/atomic.hpp>
 #include <gyre/base/detail/wake_event.hpp>
 #include <gyre/io/detail/file_ring.hpp>
 #include <gyre/io/detail/readiness_set.hpp>
@@ -78,11 +77,9 @@ class uring_poller final : public poller {
   detail::readiness_set watches_{reported_};
   detail::uring ring_;
   gyre::detail::pending_message message_;  // wake()'s
-  // Until its first wait the ring refuses messages.
-  gyre::detail::atomic<bool> has_waited_{false};
-  bool woken_ = false;              // by a message that came before its wait
-  unsigned unconfirmed_waits_ = 0;  // since short reads were tried again
-  unsigned to_serve_ = 0;           // completions of this turn
+  bool woken_ = false;                     // by a message that came before its wait
+  unsigned unconfirmed_waits_ = 0;         // since short reads were tried again
+  unsigned to_serve_ = 0;                  // completions of this turn
   // Whether the ring watches:
   bool wake_watched_ = false;
   bool epoll_watched_ = false;

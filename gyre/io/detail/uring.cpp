@@ -79,6 +79,7 @@ void uring::close(int replacement) noexcept {
   aside_taken_ = 0;
   open_ = false;
   thread_ = 0;
+  in_use_.store(false, std::memory_order_relaxed);
 }
 
 io_uring_cqe uring::take() noexcept {
@@ -125,6 +126,7 @@ int uring::begin_use() noexcept {
                                        IORING_REGISTER_ENABLE_RINGS, nullptr, 0);
   if (failed < 0) return -failed;
   thread_ = this_thread();
+  in_use_.store(true, std::memory_order_relaxed);
   return 0;
 }
 

@@ -46,6 +46,11 @@ class uring {
   /// Replaces a closed ring by a new one, which belongs to no thread yet. Throws as the
   /// constructor.
   void open();
+  /// Whether the owner has begun to use the ring, which refuses messages before. Any thread, which
+  /// may read a stale value; async-signal-safe.
+  bool takes_messages() const noexcept {
+    return in_use_.load(std::memory_order_relaxed);  // relaxed: a hint
+  }
   /// Posts a completion to a ring, of any process, without a ring of the caller's. Returns whether
   /// that succeeded. Any thread; async-signal-safe.
   static bool send_message(int ring, unsigned result, std::uint64_t user_data) noexcept;
@@ -86,7 +91,8 @@ class uring {
   uring_features features_;
   int fd_ = -1;
   io_uring ring_{};
-  std::uint64_t thread_ = 0;  // the owner; 0: none yet
+  std::uint64_t thread_ = 0;         // the owner; 0: none yet
+  std::atomic<bool> in_use_{false};  // whether there is an owner
   bool open_ = false;
   std::vector<io_uring_cqe> aside_;  // older than those in the ring
   std::size_t aside_taken_ = 0;
