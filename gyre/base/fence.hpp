@@ -27,6 +27,9 @@ extern constinit std::atomic<bool> light_fence_is_free;
 
 void heavy_fence() noexcept;
 
+/// So many full fences cost about as much as a heavy one: some two microseconds.
+inline constexpr unsigned full_fences_per_heavy_one = 256;
+
 /// For tests: makes both sides use full fences (true) or what the system offers (false). No other
 /// thread may use either fence meanwhile.
 void force_symmetric_fences(bool forced) noexcept;

@@ -28,8 +28,8 @@ namespace gyre::detail {
 /// | always | always | true | always | always |
 class sleep_gate {
  public:
-  /// So many tasks between two sleeps are many: as many full fences cost as much as a heavy one.
-  static constexpr std::size_t many_tasks = 256;
+  /// So many tasks between two sleeps are many.
+  static constexpr std::size_t many_tasks = full_fences_per_heavy_one;
 
   /// With `always`, every must_wake() is true: one wake-up per task, as in the published report.
   explicit sleep_gate(bool always) noexcept : state_(always ? state::always : state::awake) {}

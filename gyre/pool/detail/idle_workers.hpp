@@ -48,8 +48,7 @@ class parker : private intrusive_list_node {
 /// Thread-safety: members with a parker by its worker, all others by any thread.
 class idle_workers {
  public:
-  /// So many notifications are many: as many full fences cost as much as a heavy one.
-  static constexpr std::uint32_t many_notifications = 256;
+  static constexpr std::uint32_t many_notifications = full_fences_per_heavy_one;
 
   /// For a pool of `workers` workers, at most 65535, which are busy after `many` notifications.
   explicit idle_workers(std::size_t workers, std::uint32_t many = many_notifications) noexcept

@@ -38,7 +38,7 @@ namespace gyre::detail {
 /// ones: the two ways then have cost about the same (Karlin et al., 1991).
 ///
 /// Thread-safety: members marked as the owner's by one thread, all others by any.
-template <class T, std::size_t Smallest = 256, unsigned Patience = 256>
+template <class T, std::size_t Smallest = 256, unsigned Patience = full_fences_per_heavy_one>
 class work_deque {
   static_assert(std::is_trivially_copyable_v<T> && sizeof(T) == 8 && std::has_single_bit(Smallest));
 
