@@ -226,7 +226,7 @@ TEST_F(EventLoopStop, FromASignalHandlerThatInterruptsTheWait) {
   const stop_on_signal handler(loop);
   const pthread_t runner = pthread_self();
   std::optional<gyre::test::signal_sender> sender;
-  loop.post([&] { sender.emplace(runner, SIGUSR1); });
+  loop.post([&] { sender.emplace(runner, SIGUSR1, gyre::test::sends::once); });
   loop.run();
   EXPECT_TRUE(loop.stopped());
 }

@@ -7,12 +7,12 @@
 #include <gyre/base/unique_fd.hpp>
 #include <gyre/io/uring_poller.hpp>
 #include <tests/support/refused_system_calls.hpp>
+#include <tests/support/signal_sender.hpp>
 #include <tests/support/uring_variants.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <pthread.h>
 #include <sys/eventfd.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -32,7 +32,6 @@
 #include <optional>
 #include <ostream>
 #include <stdexcept>
-#include <stop_token>
 #include <string>
 #include <system_error>
 #include <thread>
@@ -217,17 +216,10 @@ TEST_P(PollerWait, ReturnsWhenASignalHandlerRan) {
   struct sigaction before{};
   action.sa_handler = [](int) {};
   sigaction(SIGUSR1, &action, &before);
-  const pthread_t waiting = pthread_self();
-  std::jthread sender([&](const std::stop_token& stop) {
-    // Sends repeatedly: the first signal may come before the wait begins.
-    while (!stop.stop_requested()) {
-      pthread_kill(waiting, SIGUSR1);
-      std::this_thread::yield();
-    }
-  });
-  EXPECT_EQ(poller_.wait(for_ever), 0u);
-  sender.request_stop();
-  sender.join();
+  {
+    const gyre::test::signal_sender sender(pthread_self(), SIGUSR1, gyre::test::sends::repeatedly);
+    EXPECT_EQ(poller_.wait(for_ever), 0u);
+  }
   sigaction(SIGUSR1, &before, nullptr);
 }
 

@@ -12,17 +12,20 @@
 
 namespace gyre::test {
 
-/// Sends `signal` to `receiver` once. With ThreadSanitizer, which holds a signal back until the
-/// receiver's next call and may so let it begin a wait before the handler runs, again and again
-/// until the sender is destroyed.
+/// `repeatedly`: until the sender is destroyed, where the first signals may come too early.
+enum class sends { once, repeatedly };
+
+/// Sends `signal` to `receiver`. ThreadSanitizer holds a signal back until the receiver's next call
+/// and may so let it begin a wait before the handler runs: with it, `once` is `repeatedly`.
 class signal_sender {
  public:
-  signal_sender(pthread_t receiver, int signal)
-      : thread_([receiver, signal](const std::stop_token& stop) {
+  signal_sender(pthread_t receiver, int signal, sends times)
+      : thread_([=](const std::stop_token& stop) {
           do {
             pthread_kill(receiver, signal);
             std::this_thread::yield();
-          } while (thread_sanitizer_is_on && !stop.stop_requested());
+          } while ((times == sends::repeatedly || thread_sanitizer_is_on) &&
+                   !stop.stop_requested());
         }) {}
 
  private:

@@ -15,7 +15,6 @@
 #include <chrono>
 #include <csignal>
 #include <cstdint>
-#include <stop_token>
 #include <thread>
 #include <vector>
 
@@ -26,6 +25,8 @@ using namespace std::chrono_literals;
 using gyre::steady_time;
 using gyre::detail::monotonic_now;
 using gyre::detail::thread_parker;
+using gyre::test::sends;
+using gyre::test::signal_sender;
 
 constexpr steady_time for_ever = steady_time::max();
 
@@ -146,14 +147,8 @@ TEST(ThreadParker, ReturnsAfterASignal) {
   handled = 0;
   const handles_sigusr1 scope([](int) { ++handled; });
   thread_parker parker;
-  const pthread_t owner = pthread_self();
-  // Sends repeatedly: a signal that comes before the park does not end it.
-  std::jthread sender([owner](const std::stop_token& stop) {
-    while (!stop.stop_requested()) {
-      pthread_kill(owner, SIGUSR1);
-      std::this_thread::yield();
-    }
-  });
+  // A signal that comes before the park does not end it.
+  const signal_sender sender(pthread_self(), SIGUSR1, sends::repeatedly);
   parker.park(for_ever);
   EXPECT_GE(handled, 1);
 }
@@ -166,7 +161,7 @@ TEST(ThreadParker, IsWokenFromASignalHandler) {
   const handles_sigusr1 scope([](int) { signalled->unpark(); });
   raise(SIGUSR1);
   parker.park(for_ever);
-  const gyre::test::signal_sender sender(pthread_self(), SIGUSR1);
+  const signal_sender sender(pthread_self(), SIGUSR1, sends::once);
   parker.park(for_ever);
 }
 
