@@ -64,10 +64,7 @@ class forked_child : operation, task_context, child_set {
     return wait_for_end(awaiting, context_of(awaiting));
   }
   /// For await_resume(): the wait is over.
-  void end_wait() noexcept {
-    if (stop_by_waiter_) [[unlikely]]
-      stop_by_waiter_.reset();
-  }
+  void end_wait() noexcept { stop_by_waiter_.reset(); }
 
  protected:
   explicit forked_child(const forking_coroutine& from) noexcept;
