@@ -145,7 +145,9 @@ class receive_case : public receive_node<T> {
 
   spin_lock& lock() noexcept { return from_->lock(); }
   bool attempt(select_wait*& woken) noexcept {
-    return from_->pop(this->value, woken) != channel_status::empty;
+    if (from_->pop(this->value, woken) == channel_status::empty) return false;
+    this->ends_turn = from_->ends_turn();
+    return true;
   }
   void enlist() noexcept { from_->enlist(*this); }
   static std::error_code error() noexcept { return {}; }
@@ -166,8 +168,10 @@ class send_case : public send_node<T> {
   spin_lock& lock() noexcept { return to_->lock(); }
   bool attempt(select_wait*& woken) noexcept {
     const channel_status status = to_->push(value_, woken);
+    if (status == channel_status::full) return false;
     this->closed = status == channel_status::closed;
-    return status != channel_status::full;
+    this->ends_turn = to_->ends_turn();
+    return true;
   }
   void enlist() noexcept {
     this->source = std::addressof(value_);
@@ -230,8 +234,8 @@ struct channel_access {
 /// Values are received in the order in which they were sent, and the coroutine that has waited
 /// longest is served first. After close(), receivers get the values that were sent, then nullopt.
 ///
-/// A send or receive that need not wait takes place whether or not a stop was requested, and
-/// returns at once: a coroutine that always finds values should yield() now and then.
+/// A send or receive that need not wait takes place whether or not a stop was requested. A
+/// coroutine that always finds values gives way to others after one in 256.
 ///
 /// Thread-safety: every member may be called from any thread. T is moved while a lock is held: its
 /// move constructor and destructor must not throw, and must not use the channel.

@@ -218,14 +218,23 @@ class select_awaiter {
 
   static constexpr bool executor_affine = true;
   bool await_ready() noexcept {
-    const auto now = cases_.first([](auto& one) { return attempt_now(one); });
+    const auto now = cases_.first([this](auto& one) {
+      const bool done = attempt_now(one);
+      ends_turn_ = one.ends_turn;
+      return done;
+    });
     if (now) chosen_ = *now;
-    return now.has_value();
+    return now && !ends_turn_;
   }
 
   template <class Promise>
   bool await_suspend(std::coroutine_handle<Promise> awaiting) noexcept {
     wait_.emplace(awaiting);
+    if (ends_turn_) {
+      if (wait_->give_way(chosen_)) return true;
+      wait_.reset();
+      return false;
+    }
     const task_context& context = context_of(awaiting);
     const inplace_stop_token stop = context.stop;
     if constexpr (has_timeout) {
@@ -284,7 +293,11 @@ class select_awaiter {
     });
     select_wait* woken = nullptr;
     locks.lock();
-    const auto now = cases_.first([&](auto& one) { return one.attempt(woken); });
+    const auto now = cases_.first([&](auto& one) {
+      const bool done = one.attempt(woken);
+      ends_turn_ = one.ends_turn;
+      return done;
+    });
     if (!now) {
       cases_.each_waiting([](auto& one, auto) { one.enlist(); });
       const bool suspended = wait_->publish();
@@ -292,8 +305,9 @@ class select_awaiter {
       return suspended;
     }
     locks.unlock();
-    end_wait(*now);
     if (woken != nullptr) woken->wake();
+    if (ends_turn_ && wait_->give_way(*now)) return true;
+    end_wait(*now);
     return false;
   }
 
@@ -357,6 +371,7 @@ class select_awaiter {
                                            std::monostate> begin_at_home_;
   std::optional<select_wait> wait_;
   select_wait::index chosen_ = 0;
+  bool ends_turn_ = false;  // the case that completed at once says so
   std::error_code error_;
 };
 

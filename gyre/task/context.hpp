@@ -38,6 +38,8 @@ struct task_context {
   /// How often a wait has thrown gyre::operation_cancelled since `stop` was requested. Mutable, as
   /// waits refer to a const context: coroutines without a context share a constant one.
   mutable std::uint32_t cancellations = 0;
+  /// How often consume_budget() was awaited since it last gave way.
+  std::uint8_t budget_used = 0;
 
 #if GYRE_ASYNC_BACKTRACE
   detail::promise_base* innermost = nullptr;         // the coroutine that runs or waits

@@ -20,6 +20,7 @@
 #include <gyre/base/intrusive_queue.hpp>
 #include <gyre/task/context.hpp>
 #include <gyre/task/detail/resumption.hpp>
+#include <gyre/task/executor.hpp>
 #include <gyre/task/stop_token.hpp>
 
 #include <coroutine>
@@ -84,6 +85,17 @@ class select_wait : public resumption {
   /// Resumes the coroutine on its executor. Once; the wait may be gone afterwards.
   void wake() noexcept { where().post(*this); }
 
+  /// Ends the wait with the case `chosen`, which has completed at once, and resumes the coroutine
+  /// in its executor's queue all the same. False if a stop has ended the wait before, or the
+  /// executor has no queue; the coroutine then goes on.
+  [[nodiscard]] bool give_way(index chosen) noexcept {
+    if (&where() == &inline_executor()) return false;
+    static_cast<void>(decide(chosen));
+    if (outcome() != chosen) return false;
+    wake();
+    return true;
+  }
+
   /// Prevents claims, for the destructor of a waiting coroutine. False if it was claimed before.
   bool abandon() noexcept { return claim(cancelled); }
 
@@ -115,7 +127,8 @@ class select_wait : public resumption {
 struct select_node : intrusive_list_node {
   select_wait* wait;
   select_wait::index index;
-  bool closed = false;  // the wait ended because the primitive was closed
+  bool closed = false;     // the wait ended because the primitive was closed
+  bool ends_turn = false;  // it completed at once, as many before it: the coroutine gives way
 };
 
 /// The nodes of a primitive, the oldest first; all members with its lock held. Waits that ended

@@ -64,12 +64,14 @@ class single_wait {
   }
 
   static constexpr bool executor_affine = true;
-  bool await_ready() noexcept { return attempt_now(case_); }
+  bool await_ready() noexcept { return attempt_now(case_) && !case_.ends_turn; }
 
   template <class Promise>
   bool await_suspend(std::coroutine_handle<Promise> awaiting) noexcept {
     const task_context& context = context_of(awaiting);
-    wait_.emplace(awaiting).cancel_on(context.stop);
+    wait_.emplace(awaiting);
+    if (case_.ends_turn) return give_way();
+    wait_->cancel_on(context.stop);
     return suspend() || gives_way(context, awaiting);
   }
 
@@ -104,8 +106,15 @@ class single_wait {
       return suspended;
     }
     lock.unlock();
-    wait_.reset();
     if (woken != nullptr) woken->wake();
+    if (case_.ends_turn) return give_way();
+    wait_.reset();
+    return false;
+  }
+
+  bool give_way() noexcept {
+    if (wait_->give_way(0)) return true;
+    wait_.reset();
     return false;
   }
 

@@ -7,6 +7,7 @@
 #include <gyre/sync/detail/spin_lock.hpp>
 
 #include <cassert>
+#include <cstdint>
 #include <mutex>
 #include <optional>
 #include <system_error>
@@ -38,12 +39,18 @@ class subscribers {
 
   void enlist(select_node& receiver) noexcept { receivers_.push_back(receiver); }
   [[nodiscard]] bool is_closed() const noexcept { return closed_; }
+  /// For each case that completes at once: whether its coroutine gives way to others. One in 256
+  /// does (a cooperative budget), as a coroutine that always finds its channel full or empty would
+  /// hold its executor for ever. The count is of the primitive, whose memory is in the cache.
+  /// Source: Lerche, "Reducing tail latencies with automatic cooperative task yielding", 2020.
+  [[nodiscard]] bool ends_turn() noexcept { return ++completed_at_once_ == 0; }
 
  protected:
   ~subscribers() { assert(receivers_.empty() && "destroyed while waited for"); }
 
   mutable spin_lock lock_;
   bool closed_ = false;
+  std::uint8_t completed_at_once_ = 0;
   select_queue receivers_;
 };
 
@@ -57,7 +64,11 @@ class receiver_case : public select_node {
   explicit receiver_case(Receiver& receiver) noexcept : receiver_(&receiver) {}
 
   spin_lock& lock() noexcept { return receiver_->core_->lock(); }
-  bool attempt(select_wait*&) noexcept { return receiver_->ready(); }
+  bool attempt(select_wait*&) noexcept {
+    if (!receiver_->ready()) return false;
+    this->ends_turn = receiver_->core_->ends_turn();
+    return true;
+  }
   void enlist() noexcept { receiver_->core_->enlist(*this); }
   static std::error_code error() noexcept { return {}; }
   result take() {
