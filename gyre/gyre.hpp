@@ -21,6 +21,7 @@
 #include <gyre/base/timer_wheel.hpp>
 #include <gyre/base/unique_fd.hpp>
 #include <gyre/exec/event_loop.hpp>
+#include <gyre/exec/executor_watchdog.hpp>
 #include <gyre/exec/fd_watch.hpp>
 #include <gyre/exec/inbox/fifo.hpp>
 #include <gyre/exec/inbox/inbox.hpp>

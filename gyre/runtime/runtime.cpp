@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <mutex>
 #include <stdexcept>
+#include <string>
+#include <utility>
 
 namespace gyre {
 namespace {
@@ -58,6 +60,14 @@ std::unique_ptr<signal_set> runtime::take_signals() {
   });
 }
 
+void runtime::watch_threads() {
+  watchdog_.emplace(std::move(*options_.watchdog));
+  for (std::size_t each = 0; each < loops_.size(); ++each) {
+    watchdog_->watch(loops_[each], "loop " + std::to_string(each));
+  }
+  watchdog_->watch(pool_, "pool");
+}
+
 int runtime::run_main(task<int> body) {
   if (std::exchange(ran_, true)) throw std::logic_error("gyre::runtime: it can be run only once");
   int code = 0;
@@ -97,6 +107,7 @@ void runtime::end() {
   if (std::exchange(ended_, true)) return;
   sequence_.run();
   signals_.reset();
+  watchdog_.reset();
   // A loop stops after the tasks that were posted before.
   for (std::size_t each = 0; each < loops_.size(); ++each) {
     loop& last = loops_[each];

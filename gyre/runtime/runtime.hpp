@@ -18,6 +18,7 @@
 
 #include <gyre/base/error.hpp>
 #include <gyre/base/move_only_function.hpp>
+#include <gyre/exec/executor_watchdog.hpp>
 #include <gyre/exec/loop.hpp>
 #include <gyre/pool/pool_options.hpp>
 #include <gyre/pool/thread_pool.hpp>
@@ -40,6 +41,7 @@
 #include <exception>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -68,6 +70,8 @@ struct runtime_options {
   /// The time limit of `force`. Then the program prints the number of tasks and hooks that are left
   /// and calls std::_Exit(EXIT_FAILURE), as running tasks cannot be destroyed. `max()`: no limit.
   std::chrono::nanoseconds force_time = std::chrono::seconds{5};
+  /// Lets an executor_watchdog tell when a loop or the pool is held for too long. Empty: none.
+  std::optional<executor_watchdog_options> watchdog = {};
   /// Receives exceptions of spawned tasks on the threads where they end, several at once. Must not
   /// throw. Empty: the first exception shuts the runtime down, and run() throws it.
   move_only_function<void(std::exception_ptr)> on_exception = {};
@@ -106,7 +110,9 @@ class runtime {
         sigpipe_(options_.ignore_sigpipe),
         signals_(take_signals()),
         loops_(options_.loops, std::move(options_.each_loop)),
-        pool_(std::move(options_.pool)) {}
+        pool_(std::move(options_.pool)) {
+    if (options_.watchdog) watch_threads();
+  }
   runtime& operator=(runtime&&) = delete;
   ~runtime();
 
@@ -296,6 +302,7 @@ class runtime {
   }
 
   std::unique_ptr<signal_set> take_signals();
+  void watch_threads();
   void report(std::exception_ptr error) noexcept;
   void report_hook(const std::exception_ptr& error) noexcept;
   void end();
@@ -307,6 +314,7 @@ class runtime {
   std::unique_ptr<signal_set> signals_;  // blocked before the threads start
   loop_pool loops_;
   thread_pool pool_;
+  std::optional<executor_watchdog> watchdog_;
   bool ran_ = false;
   bool ended_ = false;
 };

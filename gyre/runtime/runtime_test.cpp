@@ -22,6 +22,7 @@
 #include <cstddef>
 #include <cstdlib>
 #include <exception>
+#include <future>
 #include <mutex>
 #include <optional>
 #include <set>
@@ -171,6 +172,22 @@ TEST(Runtime, SumsWhatLoopsAndPoolCount) {
   EXPECT_GE(rt.metrics().loops.tasks_run, 10u);
   EXPECT_EQ(rt.metrics().pool.finished, 10u);
   EXPECT_EQ(rt.metrics().tasks, 0u);
+}
+
+TEST(Runtime, WatchesItsLoopsIfAsked) {
+  std::promise<std::string> held;
+  std::atomic<bool> first = true;
+  runtime_options options = two_loops();
+  options.watchdog = {.limit = std::chrono::milliseconds(1),
+                      .on_hold = [&](const gyre::held_executor& each) {
+                        if (first.exchange(false)) held.set_value(std::string(each.name));
+                      }};
+  runtime rt(std::move(options));
+  const int code = rt.run([&held](runtime&) -> task<int> {
+    // Holds the loop of the main task until that is reported.
+    co_return held.get_future().get().empty() ? 1 : 0;
+  });
+  EXPECT_EQ(code, 0);
 }
 
 TEST(RuntimeSpawn, StartsTasksOnTheLoopsInTurnAndAwaitsThem) {

@@ -106,6 +106,14 @@ TEST(ExecExamples, LoopThreadRunsPosts) {
   EXPECT_NE(ran.get_future().get(), std::this_thread::get_id());
 }
 
+// gyre/exec/executor_watchdog.hpp
+TEST(ExecExamples, WatchdogWatchesALoop) {
+  gyre::loop loop;
+  gyre::executor_watchdog watchdog({.limit = 100ms});
+  watchdog.watch(loop, "network");
+  loop.poll();
+}
+
 // gyre/pool/parallel.hpp
 struct picture {
   std::vector<int> rows;

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gyre/exec/executor_watchdog.hpp>
+
+#include <gyre/base/atomic.hpp>
+#include <gyre/base/operation.hpp>
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <new>
+#include <stdexcept>
+#include <utility>
+
+namespace gyre {
+namespace {
+
+void print(const held_executor& held) {
+  const auto duration = std::chrono::duration_cast<std::chrono::milliseconds>(held.duration);
+  static_cast<void>(std::fprintf(
+      stderr,
+      "gyre: '%.*s' has been held for %lld ms (thread %d): a task, handler or coroutine blocks or "
+      "computes there; move that to a thread_pool\n",
+      static_cast<int>(held.name.size()), held.name.data(),
+      static_cast<long long>(duration.count()), static_cast<int>(held.thread)));
+}
+
+executor_watchdog_options checked(executor_watchdog_options settings) {
+  if (settings.limit <= std::chrono::nanoseconds::zero()) {
+    throw std::invalid_argument("gyre::executor_watchdog: the limit must be positive");
+  }
+  if (!settings.on_hold) settings.on_hold = &print;
+  return settings;
+}
+
+}  // namespace
+
+/// An operation that is posted again and again. Keeps itself alive while an executor has it.
+class executor_watchdog::heartbeat final : public operation {
+ public:
+  heartbeat() noexcept : operation(&run) {}
+
+  /// Posts it. By the watchdog's thread, if it is not posted.
+  void post(const std::shared_ptr<heartbeat>& self, executor& where, steady_time now) noexcept {
+    posted_at_ = now;
+    is_posted_.store(true, std::memory_order_relaxed);  // the post orders
+    self_ = self;
+    try {
+      where.post_discardable(
+          *this, [](operation& op) noexcept { static_cast<heartbeat&>(op).finish(steady_time{}); });
+    } catch (const std::bad_alloc&) {  // NOLINT: it was discarded, and is posted again
+    }
+  }
+  bool is_posted() const noexcept {
+    // acquire: pairs with the release in finish().
+    return is_posted_.load(std::memory_order_acquire);
+  }
+  std::chrono::nanoseconds delay_at(steady_time now) const noexcept { return now - posted_at_; }
+
+  // While it is not posted.
+  steady_time ran_at() const noexcept { return ran_at_; }
+
+  pid_t thread() const noexcept {
+    return thread_.load(std::memory_order_relaxed);  // a number, for people
+  }
+
+  bool is_reported = false;  // the present delay; by the watchdog's thread
+
+ private:
+  static void run(operation& op) {
+    auto& self = static_cast<heartbeat&>(op);
+    self.thread_.store(::gettid(), std::memory_order_relaxed);
+    self.finish(detail::monotonic_now());
+  }
+  void finish(steady_time now) noexcept {
+    const std::shared_ptr<heartbeat> last = std::move(self_);
+    ran_at_ = now;
+    // release: pairs with the acquire in is_posted().
+    is_posted_.store(false, std::memory_order_release);
+  }
+
+  std::shared_ptr<heartbeat> self_;
+  steady_time posted_at_{};
+  steady_time ran_at_{};
+  detail::atomic<pid_t> thread_{0};
+  detail::atomic<bool> is_posted_{false};
+};
+
+executor_watchdog::executor_watchdog(options settings)
+    : options_(checked(std::move(settings))), thread_("watchdog", {}, [this] { run(); }) {}
+
+executor_watchdog::~executor_watchdog() {
+  {
+    const std::lock_guard lock(mutex_);
+    stops_ = true;
+  }
+  stopping_.notify_one();
+  thread_.join();
+}
+
+void executor_watchdog::watch(executor& where, std::string name) {
+  auto beat = std::make_shared<heartbeat>();
+  const std::lock_guard lock(mutex_);
+  const auto same = std::ranges::find(watched_, &where, &watched::where);
+  if (same != watched_.end()) {
+    same->name = std::move(name);
+  } else {
+    watched_.push_back({&where, std::move(name), std::move(beat)});
+  }
+}
+
+void executor_watchdog::forget(executor& where) noexcept {
+  const std::lock_guard lock(mutex_);
+  std::erase_if(watched_, [&where](const watched& each) { return each.where == &where; });
+}
+
+std::uint64_t executor_watchdog::holds() const noexcept {
+  const std::lock_guard lock(mutex_);
+  return holds_;
+}
+
+void executor_watchdog::run() {
+  std::unique_lock lock(mutex_);
+  while (!stops_) {
+    for (watched& each : watched_) check(each, detail::monotonic_now());
+    stopping_.wait_for(lock, options_.limit, [this] { return stops_; });
+  }
+}
+
+void executor_watchdog::check(watched& each, steady_time now) {
+  heartbeat& beat = *each.beat;
+  const bool is_late = beat.is_posted();
+  if (is_late && !beat.is_reported && beat.delay_at(now) >= options_.limit) {
+    beat.is_reported = true;
+    ++holds_;
+    options_.on_hold({each.name, each.where, beat.delay_at(now), beat.thread()});
+  }
+  if (is_late) return;
+  if (std::exchange(beat.is_reported, false) && options_.on_release) {
+    options_.on_release({each.name, each.where, beat.delay_at(beat.ran_at()), beat.thread()});
+  }
+  beat.post(each.beat, *each.where, now);
+}
+
+}  // namespace gyre

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+// executor_watchdog: tells when a loop or a pool has run nothing for too long, because a task, a
+// handler or a coroutine holds its threads.
+//
+//     gyre::executor_watchdog watchdog({.limit = 100ms});
+//     watchdog.watch(loop, "network");
+//
+// After 100 ms in which one function keeps the loop, it prints:
+//
+// > gyre: 'network' has been held for 100 ms (thread 4711): a task, handler or coroutine blocks or
+// > computes there; move that to a thread_pool
+#pragma once
+
+#include <gyre/base/clock.hpp>
+#include <gyre/base/detail/named_thread.hpp>
+#include <gyre/base/move_only_function.hpp>
+#include <gyre/task/executor.hpp>
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace gyre {
+
+/// An executor that has not run what was posted to it.
+struct held_executor {
+  /// As watch() was told; valid during the call.
+  std::string_view name;
+  executor* where = nullptr;
+  /// The time since the post, at least the limit; for on_release until the run.
+  std::chrono::nanoseconds duration{0};
+  /// The kernel's id of the thread that ran the executor's last heartbeat, as in `top -H`; 0 if
+  /// there was none. The thread that is held, unless the executor has several or changed it.
+  pid_t thread = 0;
+};
+
+/// Settings of an executor_watchdog.
+struct executor_watchdog_options {
+  /// The delay that is reported. The watchdog posts a heartbeat to each executor once in this time,
+  /// so it wakes an idle loop that often, and notices a delay of `limit` after twice the limit at
+  /// the latest. Must be positive.
+  std::chrono::nanoseconds limit = std::chrono::milliseconds{100};
+  /// Called once for each delay, while it lasts, on the watchdog's thread; must not throw, and must
+  /// not call the watchdog. Empty: prints one line to stderr. To see where the thread is, send it a
+  /// signal whose handler prints the stack, or attach a debugger.
+  move_only_function<void(const held_executor&)> on_hold = {};
+  /// Called when a reported delay has ended, in the same way. Empty: nothing is done.
+  move_only_function<void(const held_executor&)> on_release = {};
+};
+
+/// Finds executors whose threads are held: by a heartbeat, an operation that is posted now and
+/// then, and that runs late if a function blocks, computes for long or never yields, or if there is
+/// more work than the threads can do, or if no thread runs the loop. For production, in Release
+/// builds, as well as for tests. runtime_options::watchdog sets one up.
+///
+/// Thread-safety: every member may be called from any thread.
+/// Lifetime: an executor that is watched outlives the watchdog, or forget() is called before its
+/// end. The destructor does not wait for executors that are held.
+/// Complexity: a thread, and a post per executor and `limit`.
+class executor_watchdog {
+ public:
+  using options = executor_watchdog_options;
+
+  /// Throws std::invalid_argument for a limit that is not positive; std::system_error (EAGAIN) if
+  /// there are too many threads.
+  explicit executor_watchdog(options settings = {});
+  executor_watchdog& operator=(executor_watchdog&&) = delete;
+  ~executor_watchdog();
+
+  /// Watches `where` from now on. Twice is once, with the new name. Throws std::bad_alloc.
+  void watch(executor& where, std::string name);
+  /// Ends that: `where` is not used afterwards. Does nothing if it is not watched.
+  void forget(executor& where) noexcept;
+
+  /// The number of delays that were reported.
+  [[nodiscard]] std::uint64_t holds() const noexcept;
+
+ private:
+  class heartbeat;
+  struct watched {
+    executor* where;
+    std::string name;
+    std::shared_ptr<heartbeat> beat;
+  };
+
+  void run();
+  void check(watched& each, steady_time now);
+
+  options options_;
+  mutable std::mutex mutex_;
+  std::condition_variable stopping_;
+  bool stops_ = false;
+  std::uint64_t holds_ = 0;
+  std::vector<watched> watched_;
+  detail::named_thread thread_;
+};
+
+}  // namespace gyre
