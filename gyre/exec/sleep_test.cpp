@@ -5,6 +5,8 @@
 #include <gyre/exec/loop.hpp>
 #include <gyre/exec/loop_thread.hpp>
 #include <gyre/exec/sync_wait.hpp>
+#include <gyre/exec/timer.hpp>
+#include <gyre/task/interval.hpp>
 #include <gyre/task/schedule.hpp>
 #include <gyre/task/spawn.hpp>
 #include <tests/support/virtual_poller.hpp>
@@ -14,6 +16,7 @@
 #include <chrono>
 #include <system_error>
 #include <thread>
+#include <vector>
 
 namespace sleep_test {
 namespace {
@@ -78,6 +81,23 @@ TEST(SleepOnALoop, HappensWhereTheCoroutineWent) {
     co_await sleep_for(1us);
     EXPECT_TRUE(other.in_loop_thread());
   }(there.loop()));
+}
+
+TEST(SleepOnALoop, IntervalOnALoopThatWasBusyLeavesOutTheMissedTicks) {
+  virtual_time_loop<> virtual_time;
+  const gyre::steady_time start = virtual_time.loop.now();
+  gyre::timer busy(virtual_time.loop, [&] { virtual_time.time.advance(35ms); });
+  busy.start_at(start + 5ms);
+  const auto ticks = [](std::vector<nanoseconds>& due, gyre::steady_time begin) -> task<> {
+    gyre::interval every(10ms);
+    for (int i = 0; i < 4; ++i) {
+      const gyre::steady_time each = co_await every.tick();
+      due.push_back(each - begin);
+    }
+  };
+  std::vector<nanoseconds> due;
+  gyre::sync_wait(virtual_time.loop, ticks(due, start));
+  EXPECT_EQ(due, (std::vector<nanoseconds>{0ms, 10ms, 50ms, 60ms}));
 }
 
 TEST(SleepOnALoop, LeavesNoTimerWhenItIsStopped) {

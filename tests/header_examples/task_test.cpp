@@ -232,6 +232,29 @@ TEST(TaskExamples, GeneratorWalksATree) {
   EXPECT_EQ(used, (std::vector<int>{1, 2, 3}));
 }
 
+// gyre/task/interval.hpp
+gyre::task<> publish_measurements(std::vector<gyre::steady_time>& published) {
+  const auto measure = [] { return 42; };
+  const auto publish = [&](int, gyre::steady_time due) { published.push_back(due); };
+  gyre::interval every(1s);
+  for (;;) {
+    const gyre::steady_time due = co_await every.tick();
+    publish(measure(), due);
+  }
+}
+
+TEST(TaskExamples, IntervalTicksOncePerSecond) {
+  gyre::test::manual_executor executor;
+  const gyre::steady_time start = executor.now();
+  std::vector<gyre::steady_time> published;
+  gyre::inplace_stop_source source;
+  gyre::spawn(executor, publish_measurements(published), {.stop = source.get_token()});
+  executor.advance(2s + 1ms);
+  source.request_stop();
+  executor.run_all();
+  EXPECT_EQ(published, (std::vector{start, start + 1s, start + 2s}));
+}
+
 // gyre/task/invoke.hpp
 std::string greeted;
 void greet(const std::string& name) { greeted = name; }

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gyre/task/interval.hpp>
+
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+namespace gyre {
+
+interval::interval(std::chrono::nanoseconds period, interval_options options)
+    : period_(period), first_delay_(options.first_delay), missed_(options.missed) {
+  if (period <= std::chrono::nanoseconds{0}) {
+    throw std::invalid_argument("gyre::interval: the period is " + std::to_string(period.count()) +
+                                " ns; it must be positive");
+  }
+  if (options.first_delay < std::chrono::nanoseconds{0}) {
+    throw std::invalid_argument("gyre::interval: first_delay is " +
+                                std::to_string(options.first_delay.count()) +
+                                " ns; it must not be negative");
+  }
+}
+
+void interval::reset() noexcept {
+  due_.reset();
+  first_delay_ = period_;
+}
+
+// The tick after the one that was due at `given`, which is given `now`.
+steady_time interval::next_due(steady_time given, steady_time now, bool is_late) const noexcept {
+  const steady_time next = detail::later(given, period_);
+  const bool is_next_due = now >= next;
+  switch (missed_) {
+    case missed_ticks::burst: return next;
+    case missed_ticks::delay: return is_late || is_next_due ? detail::later(now, period_) : next;
+    case missed_ticks::skip: break;
+  }
+  if (!is_next_due) return next;
+  const auto periods = (now - given) / period_;
+  return detail::later(given + periods * period_, period_);
+}
+
+namespace detail {
+
+sleep_awaiter& interval_tick::begin(executor& where) noexcept {
+  timers_ = where.timers();
+  if (timers_ != nullptr) {
+    const steady_time now = timers_->now();
+    if (!of_->due_) of_->due_ = later(now, of_->first_delay_);
+    due_ = *of_->due_;
+    is_late_ = due_ < now;
+  }
+  return sleep_.emplace(due_);
+}
+
+std::expected<steady_time, std::error_code> interval_tick::result() {
+  if (const auto slept = sleep_->result(); !slept) return std::unexpected(slept.error());
+  of_->due_ = of_->next_due(due_, timers_->now(), is_late_);
+  return due_;
+}
+
+steady_time interval_tick::await_resume() {
+  const auto given = result();
+  if (given) [[likely]]
+    return *given;
+  if (given.error() != std::errc::operation_not_supported) throw std::system_error(given.error());
+  throw std::system_error(given.error(),
+                          "gyre::interval: no timers here: use sync_wait(loop, ...)");
+}
+
+}  // namespace detail
+}  // namespace gyre

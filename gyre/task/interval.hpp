@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+// interval: ticks at a fixed period, without drift.
+//
+//     gyre::interval every(1s);
+//     for (;;) {
+//       const gyre::steady_time due = co_await every.tick();
+//       publish(measure(), due);
+//     }
+#pragma once
+
+#include <gyre/base/clock.hpp>
+#include <gyre/task/context.hpp>
+#include <gyre/task/executor.hpp>
+#include <gyre/task/sleep.hpp>
+
+#include <chrono>
+#include <coroutine>
+#include <expected>
+#include <optional>
+#include <system_error>
+
+namespace gyre {
+
+class interval;
+
+/// The schedule of an interval after ticks that were missed, because work between the ticks took
+/// longer than a period or the executor was busy.
+///
+/// With a period of 10 ms, and a tick() for the tick of 10 ms that is awaited at 35 ms:
+///
+/// | policy | ticks are given at | and tell their scheduled times |
+/// |---|---|---|
+/// | skip | 35, 40, 50, 60 | 10, 40, 50, 60 |
+/// | burst | 35, 35, 35, 40 | 10, 20, 30, 40 |
+/// | delay | 35, 45, 55, 65 | 10, 45, 55, 65 |
+///
+/// Source: Tokio's MissedTickBehavior.
+enum class missed_ticks {
+  /// Leaves out the missed ticks, and keeps to multiples of the period. The default: a program that
+  /// cannot keep up does not fall behind further and further.
+  skip,
+  /// Makes up for the missed ticks one after the other, so that none is left out.
+  burst,
+  /// Starts a new schedule at the late tick, so that ticks are at least one period apart.
+  delay,
+};
+
+/// Options of an interval.
+struct interval_options {
+  missed_ticks missed = missed_ticks::skip;
+  /// The time from the first tick() until it ends. Zero, the default: at once.
+  std::chrono::nanoseconds first_delay{0};
+};
+
+namespace detail {
+
+/// The awaiter of interval::tick().
+class interval_tick {
+ public:
+  explicit interval_tick(interval& of) noexcept : of_(&of) {}
+
+  static constexpr bool executor_affine = true;
+  static constexpr bool await_ready() noexcept { return false; }
+  template <class Promise>
+  bool await_suspend(std::coroutine_handle<Promise> awaiting) noexcept {
+    return begin(*context_of(awaiting).where).await_suspend(awaiting);
+  }
+  steady_time await_resume();
+  std::expected<steady_time, std::error_code> result();
+
+ private:
+  sleep_awaiter& begin(executor& where) noexcept;
+
+  interval* of_;
+  timer_service* timers_ = nullptr;
+  steady_time due_{};
+  bool is_late_ = false;  // was due before it was awaited
+  std::optional<sleep_awaiter> sleep_;
+};
+
+}  // namespace detail
+
+/// A schedule of ticks that a coroutine awaits one by one. The first tick() starts the schedule.
+/// The n-th tick is due n periods later, however late a tick is given and however long the work
+/// between two of them takes. For a callback instead of a coroutine use gyre::timer.
+///
+/// Thread-safety: belongs to one coroutine at a time, whose executor's timers give the time; a
+/// coroutine that moves between executors needs executors with the same clock.
+/// Lifetime: must outlive its ticks.
+/// Errors: the constructor throws std::invalid_argument unless `period` > 0 and `first_delay` >= 0.
+/// Complexity: a tick is one timer in the awaiter; no allocation.
+class interval {
+ public:
+  /// The awaitable of tick(), which gives a steady_time.
+  using tick_operation = detail::interval_tick;
+
+  explicit interval(std::chrono::nanoseconds period, interval_options options = {});
+
+  /// Awaited, suspends the coroutine until the next tick is due, and gives the time at which it was
+  /// scheduled. A tick that is overdue is given in the executor's next turn. One at a time.
+  ///
+  /// Lifetime: as sleep_for().
+  /// Errors: throws gyre::operation_cancelled when asked to stop, and the next tick() gives the
+  /// tick that was not given; so does one after a with_timeout() has expired.
+  /// std::errc::operation_not_supported if the executor has no timers.
+  tick_operation tick() noexcept { return tick_operation(*this); }
+
+  /// Starts a new schedule: the next tick() waits for one period. Not while one is awaited.
+  void reset() noexcept;
+  /// Starts a new schedule, whose first tick is due at `first`. Not while one is awaited.
+  void reset_at(steady_time first) noexcept { due_ = first; }
+
+  [[nodiscard]] std::chrono::nanoseconds period() const noexcept { return period_; }
+
+ private:
+  friend tick_operation;
+
+  steady_time next_due(steady_time given, steady_time now, bool is_late) const noexcept;
+
+  std::chrono::nanoseconds period_;
+  std::chrono::nanoseconds first_delay_;
+  missed_ticks missed_;
+  std::optional<steady_time> due_;  // the next tick; none: the schedule has not begun
+};
+
+}  // namespace gyre
