@@ -9,6 +9,7 @@
 #include <gyre/base/clock.hpp>
 #include <gyre/base/endian.hpp>
 #include <gyre/base/error.hpp>
+#include <gyre/base/exponential_backoff.hpp>
 #include <gyre/base/fence.hpp>
 #include <gyre/base/histogram.hpp>
 #include <gyre/base/intrusive_list.hpp>

@@ -5,9 +5,29 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <random>
+#include <vector>
 
 namespace base_test {
 namespace {
+
+// gyre/base/exponential_backoff.hpp
+TEST(BaseExamples, ExponentialBackoffLimitsItsDelays) {
+  using namespace std::chrono_literals;
+  constexpr std::uint64_t seed = 1;
+  std::vector<std::chrono::nanoseconds> waits;
+  const auto wait = [&](std::chrono::nanoseconds delay) { waits.push_back(delay); };
+  const auto try_again = [&] { return waits.size() == 10; };
+  gyre::exponential_backoff backoff{.initial = 100ms, .longest = 10s};
+  std::mt19937_64 random(seed);
+  for (std::size_t retry = 1; !try_again(); ++retry) {
+    wait(backoff.jittered_delay(retry, random));
+  }
+  EXPECT_LE(waits.front(), 100ms);
+  EXPECT_LE(waits.back(), 10s);
+}
 
 // gyre/base/histogram.hpp
 TEST(BaseExamples, HistogramTellsQuantiles) {

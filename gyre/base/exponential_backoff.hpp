@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// exponential_backoff: delays between retries that double each time, with or without jitter.
+//
+//     gyre::exponential_backoff backoff{.initial = 100ms, .longest = 10s};
+//     std::mt19937_64 random(seed);
+//     for (std::size_t retry = 1; !try_again(); ++retry) {
+//       wait(backoff.jittered_delay(retry, random));
+//     }
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <random>
+
+namespace gyre {
+
+/// The delays before retries: min(longest, initial * 2^(n-1)) before the n-th, or with full jitter
+/// a random time of at most that. Jitter spreads the retries of many clients that failed together,
+/// so that they do not come back together.
+///
+/// Source: Brooker, "Exponential backoff and jitter", AWS Architecture Blog, 2015.
+///
+/// Lifetime: a plain value without a state: the caller counts the retries.
+/// Complexity: O(1), no allocation.
+struct exponential_backoff {
+  /// The delay before the first retry, before jitter. Zero: all delays are zero.
+  std::chrono::nanoseconds initial = std::chrono::milliseconds{100};
+  /// The limit of all delays, the first included.
+  std::chrono::nanoseconds longest = std::chrono::seconds{30};
+
+  /// The delay before retry `number`, counted from 1, without jitter. Negative options count as
+  /// zero.
+  [[nodiscard]] constexpr std::chrono::nanoseconds delay(std::size_t number) const noexcept {
+    using std::chrono::nanoseconds;
+    constexpr std::size_t bits = std::numeric_limits<nanoseconds::rep>::digits;
+    if (initial <= nanoseconds{0} || longest <= nanoseconds{0}) return nanoseconds{0};
+    const std::size_t doublings = number > 0 ? number - 1 : 0;
+    if (doublings >= bits || initial.count() > (longest.count() >> doublings)) return longest;
+    return nanoseconds{initial.count() << doublings};
+  }
+  /// With full jitter: a time between zero and delay(number), by one number of `random`, which
+  /// gives 64 random bits.
+  template <std::uniform_random_bit_generator Random>
+    requires(Random::min() == 0 && Random::max() == std::numeric_limits<std::uint64_t>::max())
+  [[nodiscard]] std::chrono::nanoseconds jittered_delay(std::size_t number, Random& random) const {
+    const auto most = static_cast<std::uint64_t>(delay(number).count());
+    const std::uint64_t chosen = static_cast<std::uint64_t>(random()) % (most + 1);
+    return std::chrono::nanoseconds{static_cast<std::int64_t>(chosen)};
+  }
+};
+
+}  // namespace gyre
