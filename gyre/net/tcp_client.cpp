@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/net/tcp_client.hpp>
 
+#include <gyre/base/exponential_backoff.hpp>
 #include <gyre/net/detail/client_core.hpp>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
-#include <random>
 #include <stdexcept>
 
 namespace gyre::net {
@@ -32,7 +32,7 @@ tcp_client::core::core(event_loop& loop, tcp_client_options options)
     : detail::client_settings{.client_options = checked(std::move(options)), .client_handlers = {}},
       connection_group(loop, client_handlers, client_options.connections, {}),
       posted(client_options.connections.output_limit),
-      random_(client_options.seed ? *client_options.seed : std::random_device()()) {
+      random_(client_options.seed ? *client_options.seed : gyre::detail::random_seed()) {
   connect_failed_handler = [this](std::error_code why, std::size_t attempts, bool last) {
     if (attempts == 1 || last) print_failure(why);
   };
@@ -237,20 +237,10 @@ void tcp_client::core::attempt_later() {
   retry_->start_after(next_delay());
 }
 
-// Full jitter: anything up to the exponential delay. The numbers are SplitMix64's (Steele, Lea and
-// Flood, "Fast splittable pseudorandom number generators", 2014).
 std::chrono::nanoseconds tcp_client::core::next_delay() noexcept {
-  const tcp_client_options& options = client_options;
-  const auto longest = static_cast<std::uint64_t>(options.longest_delay.count());
-  auto delay = static_cast<std::uint64_t>(options.initial_delay.count());
-  for (std::size_t i = 1; i < fruitless_ && delay < longest; ++i) delay *= 2;
-  delay = std::min(delay, longest);
-  random_ += 0x9E37'79B9'7F4A'7C15u;
-  std::uint64_t mixed = random_;
-  mixed = (mixed ^ (mixed >> 30)) * 0xBF58'476D'1CE4'E5B9u;
-  mixed = (mixed ^ (mixed >> 27)) * 0x94D0'49BB'1331'11EBu;
-  mixed ^= mixed >> 31;
-  return std::chrono::nanoseconds(static_cast<std::int64_t>(mixed % (delay + 1)));
+  const exponential_backoff backoff{.initial = client_options.initial_delay,
+                                    .longest = client_options.longest_delay};
+  return backoff.jittered_delay(fruitless_, random_);
 }
 
 void tcp_client::core::attempt_failed(std::error_code why) {

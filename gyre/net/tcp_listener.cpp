@@ -23,23 +23,22 @@ bool is_out_of_descriptors(int error) noexcept { return error == EMFILE || error
 accept_policy::accept_policy(std::chrono::nanoseconds shortest,
                              std::chrono::nanoseconds longest) noexcept
     : reserve_(open_reserve()),
-      shortest_(std::max(shortest, minimum_pause)),
-      longest_(std::max(longest, shortest_)) {}
+      backoff_{.initial = std::max(shortest, minimum_pause),
+               .longest = std::max({longest, shortest, minimum_pause})} {}
 
 bool accept_policy::is_exhaustion(int error) noexcept {
   return is_out_of_descriptors(error) || error == ENOBUFS || error == ENOMEM;
 }
 
 accept_policy::pause accept_policy::begin_pause(int listening_fd, int error) noexcept {
-  const bool first = last_pause_ == std::chrono::nanoseconds::zero();
-  last_pause_ = first ? shortest_ : std::min(2 * last_pause_, longest_);
+  const std::chrono::nanoseconds length = backoff_.delay(++pauses_);
   std::size_t refused = 0;
   if (is_out_of_descriptors(error)) {
     for (std::size_t left = most_refused_at_once; left > 0; --left) {
       if (!refuse_one(listening_fd, refused)) break;
     }
   }
-  return {.length = last_pause_, .refused = refused, .first = first};
+  return {.length = length, .refused = refused, .first = pauses_ == 1};
 }
 
 // Whether another connection may wait.

@@ -3,6 +3,7 @@
 // want of descriptors or memory. tcp_server and the listeners of coroutines share it.
 #pragma once
 
+#include <gyre/base/exponential_backoff.hpp>
 #include <gyre/base/unique_fd.hpp>
 
 #include <chrono>
@@ -44,14 +45,14 @@ class accept_policy {
   /// that wait if descriptors are short.
   pause begin_pause(int listening_fd, int error) noexcept;
   /// Notes that accept(2) succeeded: the next pause is a short one.
-  void reset() noexcept { last_pause_ = {}; }
+  void reset() noexcept { pauses_ = 0; }
 
  private:
   bool refuse_one(int listening_fd, std::size_t& refused) noexcept;
 
   unique_fd reserve_;
-  std::chrono::nanoseconds shortest_, longest_;
-  std::chrono::nanoseconds last_pause_{0};  // zero: accepting succeeded since
+  exponential_backoff backoff_;
+  std::size_t pauses_ = 0;  // in a row
 };
 
 }  // namespace gyre::net::detail

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <gyre/base/atomic.hpp>
+#include <gyre/base/detail/splitmix64.hpp>
 #include <gyre/io/descriptor.hpp>
 #include <gyre/net/detail/byte_quota.hpp>
 #include <gyre/net/detail/connect_attempt.hpp>
@@ -191,7 +192,7 @@ class tcp_client::core final : public detail::client_settings,
   tcp_connection* connection_ = nullptr;
   std::optional<attempt_under_way> connecting_;
   std::optional<timer> retry_;
-  std::uint64_t random_;
+  gyre::detail::splitmix64 random_;
   io::buffer kept_;  // to be sent first
   gyre::detail::published_counter attempts_, failed_, succeeded_, is_connected_;
 };
