@@ -11,7 +11,6 @@
 #include <gyre/task/task.hpp>
 #include <gyre/task/when_all.hpp>
 
-#include <cassert>
 #include <concepts>
 #include <cstddef>
 #include <deque>
@@ -108,13 +107,9 @@ class collection {
   auto release() { return results_.release(); }
 
  private:
-  struct slot : child_group::child {
-    explicit slot(child_group& of) noexcept { group = &of; }
-    ~slot() {
-      assert(group->may_drop(*this) && "a child was dropped while it was on another executor");
-    }
+  struct slot : child_task<T> {
+    using child_task<T>::child_task;
     std::size_t index = 0;
-    task<T> work;
   };
 
   void start(task<T> work) {
@@ -123,7 +118,7 @@ class collection {
     auto& taken = static_cast<slot&>(*std::exchange(free_, free_->next));
     taken.index = started_++;
     taken.work = std::move(work);
-    group_.start(taken, taken.work);
+    taken.start();
   }
   void fail(std::exception_ptr error) noexcept {
     if (error_ != nullptr) return;

@@ -65,7 +65,7 @@ class race {
     std::size_t first = none;
     std::size_t completed = none;
     for_each([&](std::size_t index, auto& child) {
-      if (&child.context == first_) {
+      if (&child == first_) {
         first = index;
         error = task_access::state(child.work).take_error();
       } else if (completed == none && has_value(child.work)) {
@@ -109,7 +109,7 @@ task<when_any_result<element_t<Ts>...>> when_any_of(task<Ts>... tasks) {
   std::apply(
       [&group](auto&... each) {
         // Until one has ended.
-        static_cast<void>(((group.start(each.context, each.work), !group.has_ended()) && ...));
+        static_cast<void>(((each.start(), !group.has_ended()) && ...));
       },
       racers);
   race ends;
@@ -142,7 +142,7 @@ task<when_any_range_result<element_t<T>>> when_any_tasks(std::vector<task<T>> ta
   result.values.reserve(tasks.size());  // nothing may fail once there are values
   co_await group.adopt();
   for (child_task<T>& each : racers) {
-    group.start(each.context, each.work);
+    each.start();
     if (group.has_ended()) break;
   }
   race ends;

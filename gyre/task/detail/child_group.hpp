@@ -127,17 +127,18 @@ class child_group final : resumption, public child_set {
 
 /// A task as a child.
 template <class T>
-struct child_task {
-  explicit child_task(const child_group& of, task<T>&& started) noexcept
-      : group(&of), work(std::move(started)) {}
+struct child_task : child_group::child {
+  explicit child_task(child_group& of, task<T>&& started = {}) noexcept : work(std::move(started)) {
+    group = &of;
+  }
   child_task(child_task&&) = default;
   child_task& operator=(child_task&&) = delete;
   ~child_task() {
-    assert(group->may_drop(context) && "a child was dropped while it was on another executor");
+    assert(group->may_drop(*this) && "a child was dropped while it was on another executor");
   }
 
-  const child_group* group;
-  child_group::child context;
+  void start() { group->start(*this, work); }
+
   task<T> work;
 };
 
