@@ -98,6 +98,7 @@
 #include <gyre/sync/shared_mutex.hpp>
 #include <gyre/sync/watch.hpp>
 #include <gyre/task/as_expected.hpp>
+#include <gyre/task/as_result.hpp>
 #include <gyre/task/as_task.hpp>
 #include <gyre/task/async_backtrace.hpp>
 #include <gyre/task/async_generator.hpp>

@@ -9,6 +9,7 @@
 #include <chrono>
 #include <cstddef>
 #include <deque>
+#include <exception>
 #include <expected>
 #include <functional>
 #include <future>
@@ -50,6 +51,24 @@ gyre::task<bool> sleep_a_second() {
 TEST(TaskExamples, AsExpectedTellsWhetherItSlept) {
   gyre::test::manual_executor executor;
   EXPECT_TRUE(run_in_virtual_time(executor, sleep_a_second()));
+}
+
+// gyre/task/as_result.hpp
+namespace result_of_asking {
+struct reply {
+  int code;
+};
+struct peer {};
+gyre::task<reply> ask(peer) { co_return reply{.code = 7}; }
+
+gyre::task<int> code_of_reply(peer server) {
+  std::expected<reply, std::exception_ptr> got = co_await gyre::as_result(ask(server));
+  co_return got ? got->code : 0;
+}
+}  // namespace result_of_asking
+
+TEST(TaskExamples, AsResultGivesTheReply) {
+  EXPECT_EQ(gyre::sync_wait(result_of_asking::code_of_reply({})), 7);
 }
 
 // gyre/task/async_backtrace.hpp
