@@ -106,6 +106,7 @@
 #include <gyre/task/context.hpp>
 #include <gyre/task/executor.hpp>
 #include <gyre/task/finally.hpp>
+#include <gyre/task/first_success.hpp>
 #include <gyre/task/fork.hpp>
 #include <gyre/task/from_callback.hpp>
 #include <gyre/task/from_future.hpp>

@@ -38,6 +38,16 @@ TEST(TaskExamples, CollectGivesResultsInOrder) {
             (std::vector<std::string>{"page of one", "page of two"}));
 }
 
+// gyre/task/first_success.hpp
+gyre::task<std::string> fetch_from_mirrors(std::string mirror, std::string other_mirror) {
+  std::string page = co_await gyre::first_success(fetch(mirror), fetch(other_mirror));
+  co_return page;
+}
+
+TEST(TaskExamples, FirstSuccessGivesOnePage) {
+  EXPECT_EQ(gyre::sync_wait(fetch_from_mirrors("one", "two")), "page of one");
+}
+
 // gyre/task/fork.hpp
 gyre::task<int> fibonacci(int n) {
   if (n < 2) co_return n;
