@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// when_any: a race of several awaitables, which gives the results of those that completed.
+// when_any: a race of several awaitables, which gives the results of those that completed. If the
+// first to end failed, its error is thrown and the results of the others are lost: where a failure
+// should not end the race use first_success(), to lose nothing in any case when_all_ready().
 //
 //     auto first = co_await gyre::when_any(jobs.receive(), gyre::sleep_for(1s));
 //     if (auto& job = std::get<0>(first.values)) handle(*job);  // even if the second ended first
@@ -175,12 +177,21 @@ auto when_any_valid(task<Ts>&&... tasks) {
 /// its first wait, until one has ended. The others are then asked to stop, and awaited to their
 /// ends: a loser that ignores stops, such as from_future(), holds up the result.
 ///
+/// | the first to end | when_any() | results of the others that completed |
+/// |---|---|---|
+/// | succeeded | gives them all | are in `values` |
+/// | failed | throws its error | are lost |
+/// | was stopped with the coroutine | gives them all, if there is any | are in `values` |
+///
+/// So an awaitable that takes something out of a shared place, such as a receive, must not race one
+/// that may fail: wrap the latter in as_result(), whose error is a value.
+///
 /// Thread-safety: starts the awaitables and resumes on the coroutine's executor.
 /// Lifetime: on an executor of one thread, the coroutine may be destroyed on that thread while it
 /// waits, if no child is on another executor (asserted in debug builds).
-/// Errors: that of the first; values of others are then lost. Errors of awaitables that were asked
-/// to stop are dropped. After a stop of the coroutine, one with a value wins over a cancelled
-/// first; without a value, throws gyre::operation_cancelled. Empty tasks: std::logic_error at once.
+/// Errors: that of the first. Errors of awaitables that were asked to stop are dropped. After a
+/// stop of the coroutine, one with a value wins over a cancelled first; without a value, throws
+/// gyre::operation_cancelled. Empty tasks: std::logic_error at once.
 /// Complexity: a coroutine frame, and one for each awaitable that is not a task.
 template <awaitable... Awaitables>
   requires(sizeof...(Awaitables) > 0)
