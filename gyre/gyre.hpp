@@ -111,6 +111,7 @@
 #include <gyre/task/from_callback.hpp>
 #include <gyre/task/from_future.hpp>
 #include <gyre/task/generator.hpp>
+#include <gyre/task/hedge.hpp>
 #include <gyre/task/interval.hpp>
 #include <gyre/task/invoke.hpp>
 #include <gyre/task/operation_cancelled.hpp>

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <cstddef>
 #include <exception>
 #include <optional>
 #include <ranges>
@@ -327,6 +328,20 @@ TEST(TaskExamples, WithTimeoutThrowsWhenTimeIsUp) {
   gyre::test::manual_executor executor;
   EXPECT_EQ(run_in_virtual_time(executor, ask_for_two_seconds({1s})), "reply");
   EXPECT_THROW(run_in_virtual_time(executor, ask_for_two_seconds({3s})), std::system_error);
+}
+
+// gyre/task/hedge.hpp
+gyre::task<std::string> ask_replicas(std::vector<slow_server> replicas) {
+  auto reply = co_await gyre::hedge([&](std::size_t i) { return ask(replicas[i]); },
+                                    {.delay = 10ms, .attempts = 2});
+  co_return reply;
+}
+
+TEST(TaskExamples, HedgeAsksAnotherReplica) {
+  gyre::test::manual_executor executor;
+  const gyre::steady_time start = executor.now();
+  EXPECT_EQ(run_in_virtual_time(executor, ask_replicas({{3600s}, {0s}})), "reply");
+  EXPECT_LT(executor.now(), start + 1s);
 }
 
 }  // namespace

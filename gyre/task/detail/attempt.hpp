@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// Functions that make the attempts of retry() and hedge(): called with the number of the attempt,
+// counted from 0, if they take one.
+#pragma once
+
+#include <gyre/task/as_task.hpp>
+
+#include <concepts>
+#include <cstddef>
+#include <functional>
+#include <utility>
+
+namespace gyre::detail {
+
+template <class Make>
+decltype(auto) make_attempt(Make& make, std::size_t number) {
+  if constexpr (std::invocable<Make&, std::size_t>) {
+    return std::invoke(make, number);
+  } else {
+    return std::invoke(make);
+  }
+}
+
+template <class Make>
+using attempt_t = decltype(make_attempt(std::declval<Make&>(), std::size_t{0}));
+
+template <class Make>
+concept attempt_maker =
+    (std::invocable<Make&, std::size_t> || std::invocable<Make&>) && awaitable<attempt_t<Make>>;
+
+template <class Make>
+using attempt_result_t = task_result_t<attempt_t<Make>>;
+
+}  // namespace gyre::detail
