@@ -115,6 +115,7 @@
 #include <gyre/task/interval.hpp>
 #include <gyre/task/invoke.hpp>
 #include <gyre/task/operation_cancelled.hpp>
+#include <gyre/task/retry.hpp>
 #include <gyre/task/schedule.hpp>
 #include <gyre/task/scope.hpp>
 #include <gyre/task/shared_task.hpp>

@@ -344,5 +344,17 @@ TEST(TaskExamples, HedgeAsksAnotherReplica) {
   EXPECT_LT(executor.now(), start + 1s);
 }
 
+// gyre/task/retry.hpp
+gyre::task<std::string> fetch_stubbornly(std::string url) {
+  const auto attempt = [&] { return gyre::with_timeout(fetch(url), 1s); };
+  std::string page = co_await gyre::retry(attempt, {.attempts = 3, .time_limit = 10s});
+  co_return page;
+}
+
+TEST(TaskExamples, RetryGivesThePage) {
+  gyre::test::manual_executor executor;
+  EXPECT_EQ(run_in_virtual_time(executor, fetch_stubbornly("one")), "page of one");
+}
+
 }  // namespace
 }  // namespace together_test

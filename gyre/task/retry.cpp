@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gyre/task/retry.hpp>
+
+#include <stdexcept>
+#include <string>
+#include <system_error>
+#include <type_traits>
+
+namespace gyre {
+
+bool is_retryable(const std::exception_ptr& error) noexcept {
+  if (error == nullptr || error == detail::cancellation()) return false;
+  try {
+    std::rethrow_exception(error);
+  } catch (const std::system_error& failure) {
+    return failure.code() != std::errc::operation_canceled;
+  } catch (const std::runtime_error&) {
+    return true;
+  } catch (...) {
+    return false;
+  }
+}
+
+namespace detail {
+namespace {
+
+// Braced options in an awaited expression would be destroyed twice by GCC 12.
+static_assert(std::is_trivially_destructible_v<retry_options>);
+
+void check_not_negative(std::chrono::nanoseconds time, const char* name) {
+  if (time >= std::chrono::nanoseconds{0}) return;
+  throw std::invalid_argument("gyre::retry: " + std::string(name) + " is " +
+                              std::to_string(time.count()) + " ns; it must not be negative");
+}
+
+timer_service& timers_of(const task_context& context) {
+  timer_service* const timers = context.where->timers();
+  if (timers != nullptr) return *timers;
+  throw std::system_error(std::make_error_code(std::errc::operation_not_supported),
+                          "gyre::retry: no timers here: use sync_wait(loop, ...)");
+}
+
+}  // namespace
+
+void check(const retry_options& options) {
+  if (options.attempts == 0)
+    throw std::invalid_argument("gyre::retry: attempts is zero; it must be at least 1");
+  check_not_negative(options.delay.initial, "delay.initial");
+  check_not_negative(options.delay.longest, "delay.longest");
+  if (options.time_limit) check_not_negative(*options.time_limit, "time_limit");
+}
+
+retry_schedule::retry_schedule(const retry_options& options, const task_context& context)
+    : options_(options),
+      timers_(timers_of(context)),
+      last_start_(options.time_limit ? later(timers_.now(), *options.time_limit)
+                                     : steady_time::max()) {}
+
+std::optional<std::chrono::nanoseconds> retry_schedule::next_delay(std::size_t failed) noexcept {
+  if (failed >= options_.attempts) return std::nullopt;
+  std::chrono::nanoseconds delay = options_.delay.delay(failed);
+  if (options_.jitter) {
+    if (!random_) random_.emplace(options_.seed ? *options_.seed : random_seed());
+    delay = options_.delay.jittered_delay(failed, *random_);
+  }
+  if (later(timers_.now(), delay) > last_start_) return std::nullopt;
+  return delay;
+}
+
+}  // namespace detail
+}  // namespace gyre

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+// retry: awaits an operation again after it has failed, with exponential backoff and jitter.
+//
+//     const auto attempt = [&] { return gyre::with_timeout(fetch(url), 1s); };
+//     std::string page = co_await gyre::retry(attempt, {.attempts = 3, .time_limit = 10s});
+#pragma once
+
+#include <gyre/base/clock.hpp>
+#include <gyre/base/detail/splitmix64.hpp>
+#include <gyre/base/exponential_backoff.hpp>
+#include <gyre/task/as_task.hpp>
+#include <gyre/task/context.hpp>
+#include <gyre/task/detail/attempt.hpp>
+#include <gyre/task/detail/cancelled.hpp>
+#include <gyre/task/detail/this_context.hpp>
+#include <gyre/task/executor.hpp>
+#include <gyre/task/sleep.hpp>
+#include <gyre/task/task.hpp>
+
+#include <chrono>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <optional>
+#include <type_traits>
+#include <utility>
+
+namespace gyre {
+
+/// Options of retry().
+struct retry_options {
+  /// The most attempts, the first included; at least one.
+  std::size_t attempts = 5;
+  /// The delays between them.
+  exponential_backoff delay = {};
+  /// Whether each delay is a random time of at most that of `delay` (full jitter).
+  bool jitter = true;
+  /// The time from the first attempt's start after which no other starts. Does not stop an attempt
+  /// that runs, as with_timeout() around the attempt or the whole does. None: no limit.
+  std::optional<std::chrono::nanoseconds> time_limit = {};
+  /// Seed of the random delays; the same seed gives the same delays. None: a random one.
+  std::optional<std::uint64_t> seed = {};
+};
+
+/// Whether retry() tries again after `error`, unless it is given another condition: after a
+/// std::runtime_error, which by its definition has causes outside of the program, such as a
+/// std::system_error; but not after std::errc::operation_canceled, as somebody cancelled on
+/// purpose. Not after others, such as std::logic_error, a bug, or std::bad_alloc.
+[[nodiscard]] bool is_retryable(const std::exception_ptr& error) noexcept;
+
+namespace detail {
+
+/// Throws std::invalid_argument for options that make no sense.
+void check(const retry_options& options);
+
+/// The delays of a retry().
+class retry_schedule {
+ public:
+  /// Throws std::errc::operation_not_supported without timers.
+  retry_schedule(const retry_options& options, const task_context& context);
+
+  /// The delay after `failed` attempts; none if no other attempt may start.
+  std::optional<std::chrono::nanoseconds> next_delay(std::size_t failed) noexcept;
+
+ private:
+  const retry_options& options_;
+  timer_service& timers_;
+  const steady_time last_start_;
+  std::optional<splitmix64> random_;
+};
+
+template <class T, class Make, class RetryIf>
+task<T> retry_with(Make make, retry_options options, RetryIf retry_if) {
+  const task_context& context = co_await this_context();
+  retry_schedule schedule(options, context);
+  for (std::size_t failed = 0;;) {
+    task<T> attempt;
+    std::exception_ptr error;
+    try {
+      attempt = as_task(make_attempt(make, failed));
+    } catch (...) {
+      error = caught_error();
+    }
+    if (error == nullptr) {
+      co_await await_ready_state(attempt);
+      error = task_access::state(attempt).take_error();
+      if (error == nullptr) co_return co_await take_result(attempt);
+    }
+    std::optional<std::chrono::nanoseconds> delay = schedule.next_delay(++failed);
+    if (error == cancellation() || (delay && !retry_if(std::as_const(error)))) delay.reset();
+    if (!delay) co_await fail_with(error);
+    co_await sleep_for(*delay);
+  }
+}
+
+using retry_condition = bool (*)(const std::exception_ptr& error) noexcept;
+
+}  // namespace detail
+
+/// Awaits an attempt, an awaitable that `make` returns, and after each failure another, until one
+/// succeeds, and gives its result. `make` is called without an argument or with the number of the
+/// attempt, counted from 0. `retry_if(error)` tells whether there may be another attempt after that
+/// std::exception_ptr; the default is is_retryable(). It is not asked about a stop: one ends the
+/// attempt, or the delay, and thus all, at once.
+///
+/// Lifetime: `make` and `retry_if` live until the end.
+/// Errors: the error of the last attempt, which may be an exception of `make`; exceptions of
+/// `retry_if`; gyre::operation_cancelled when asked to stop. std::invalid_argument at once for no
+/// attempts or a negative time. std::errc::operation_not_supported if the executor has no timers.
+/// Complexity: a coroutine frame, and one for each attempt that is no task; a failed attempt throws
+/// nothing again except for is_retryable(), which rethrows to see the type.
+template <detail::attempt_maker Make,
+          std::predicate<const std::exception_ptr&> RetryIf = detail::retry_condition>
+[[nodiscard]] auto retry(Make make, retry_options options = {}, RetryIf retry_if = &is_retryable) {
+  detail::check(options);
+  return detail::retry_with<detail::attempt_result_t<Make>>(std::move(make), options,
+                                                            std::move(retry_if));
+}
+
+}  // namespace gyre
