@@ -126,7 +126,6 @@ template <class T>
 class broadcast_receiver {
  public:
   using value_type = T;
-  using received = broadcast_value<T>;
 
   /// Awaited, waits for the next value and gives a std::optional<broadcast_value<T>>; nullopt when
   /// the broadcast is closed and all values were seen. After an error (operation_cancelled, or an

@@ -260,7 +260,7 @@ class select_awaiter {
     if (const std::error_code error = finish(context)) {
       return std::unexpected(failure_value(error, context));
     }
-    return cases_.take(chosen_);
+    return expected_of([this] { return cases_.take(chosen_); });
   }
 
  private:
@@ -377,8 +377,8 @@ class select_awaiter {
 
 }  // namespace detail
 
-/// A case of select(): receives from `channel`, with the result of its receive(). broadcast.hpp and
-/// watch.hpp have cases of their own.
+/// A case of select(): receives from `channel`, with the result of its receive(). broadcast.hpp,
+/// watch.hpp and oneshot.hpp have cases of their own.
 template <class T, class Buffer>
 [[nodiscard]] auto on_receive(detail::channel_interface<T, Buffer>& channel) noexcept {
   return detail::receive_case(detail::channel_access::core(channel));

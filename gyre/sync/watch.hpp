@@ -109,7 +109,6 @@ template <class T>
 class watch_receiver {
  public:
   using value_type = T;
-  using received = T;
 
   /// Awaited, waits for a change since this receiver saw the value last, and gives the newest one
   /// as a std::optional<T>; nullopt when the watch is closed and the last change was seen. After an

@@ -206,6 +206,31 @@ TEST(SyncExamples, OnceConnectsOnce) {
   EXPECT_TRUE(one.connected.done());
 }
 
+// gyre/sync/oneshot.hpp
+struct query {
+  std::string question;
+  gyre::oneshot_sender<int> reply;
+};
+
+gyre::task<> answer_all(gyre::channel<query>& jobs) {
+  while (std::optional<query> next = co_await jobs.receive()) next->reply.send(42);
+}
+
+gyre::task<int> ask(gyre::channel<query>& jobs, std::string question) {
+  auto [reply, answer] = gyre::make_oneshot<int>();
+  co_await jobs.emplace(question, std::move(reply));  // elsewhere: next->reply.send(42)
+  jobs.close();
+  std::optional<int> received = co_await answer.receive();  // nullopt: dropped without a reply
+  co_return received.value();
+}
+
+TEST(SyncExamples, OneshotBringsTheReply) {
+  gyre::channel<query> jobs(8);
+  auto [nothing, answer] =
+      gyre::sync_wait(gyre::when_all(answer_all(jobs), ask(jobs, "life, the universe")));
+  EXPECT_EQ(answer, 42);
+}
+
 // gyre/sync/select.hpp
 struct too_slow : std::exception {};
 

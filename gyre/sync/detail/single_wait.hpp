@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// single_wait: the awaiter of a single case, for channels, broadcast and watch.
+// single_wait: the awaiter of a single case, for channels, broadcast, watch and oneshot.
 #pragma once
 
 #include <gyre/sync/detail/primitive_wait.hpp>
@@ -12,8 +12,10 @@
 #include <coroutine>
 #include <expected>
 #include <mutex>
+#include <new>
 #include <optional>
 #include <system_error>
+#include <type_traits>
 #include <utility>
 
 namespace gyre::detail {
@@ -45,6 +47,24 @@ bool attempt_now(Case& candidate) noexcept {
   lock.unlock();
   if (woken != nullptr) woken->wake();
   return done;
+}
+
+/// The result of taking a completed case's result, as as_expected() gives it.
+template <class Take>
+auto expected_of(Take take) noexcept(noexcept(take()))
+    -> std::expected<std::invoke_result_t<Take>, std::error_code> {
+  try {
+    if constexpr (std::is_void_v<std::invoke_result_t<Take>>) {
+      take();
+      return {};
+    } else {
+      return take();
+    }
+  } catch (const std::system_error& error) {
+    return std::unexpected(error.code());
+  } catch (const std::bad_alloc&) {
+    return std::unexpected(std::make_error_code(std::errc::not_enough_memory));
+  }
 }
 
 /// Awaits one case. Must not be destroyed between its wake-up and its resumption.
@@ -85,11 +105,7 @@ class single_wait {
   std::expected<result_type, std::error_code> result() {
     if (const task_context* const context = finish()) return cancelled_result(*context);
     if (const std::error_code error = case_.error()) return std::unexpected(error);
-    if constexpr (std::is_void_v<result_type>) {
-      return {};
-    } else {
-      return case_.take();
-    }
+    return expected_of([this]() noexcept(noexcept(case_.take())) { return case_.take(); });
   }
 
  private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// subscribers: the lock and the waiting receivers of a channel, a broadcast or a watch.
+// subscribers: the lock and the waiting receivers of a channel, a broadcast, a watch or a oneshot.
 #pragma once
 
 #include <gyre/base/intrusive_queue.hpp>
@@ -9,7 +9,6 @@
 #include <cassert>
 #include <cstdint>
 #include <mutex>
-#include <optional>
 #include <system_error>
 #include <utility>
 
@@ -60,7 +59,7 @@ class subscribers {
 template <class Receiver>
 class receiver_case : public select_node {
  public:
-  using result = std::optional<typename Receiver::received>;
+  using result = decltype(std::declval<Receiver&>().next());
   explicit receiver_case(Receiver& receiver) noexcept : receiver_(&receiver) {}
 
   spin_lock& lock() noexcept { return receiver_->core_->lock(); }

@@ -1,0 +1,325 @@
+// SPDX-License-Identifier: Apache-2.0
+// oneshot: a channel for a single value, from one sender to one receiver, such as a reply.
+//
+//     auto [reply, answer] = gyre::make_oneshot<int>();
+//     co_await jobs.emplace(question, std::move(reply));  // elsewhere: next->reply.send(42)
+//
+//     std::optional<int> received = co_await answer.receive();  // nullopt: dropped without a reply
+#pragma once
+
+#include <gyre/base/detail/slab_object.hpp>
+#include <gyre/base/intrusive_queue.hpp>
+#include <gyre/base/operation.hpp>
+#include <gyre/sync/channel.hpp>
+#include <gyre/sync/detail/select_wait.hpp>
+#include <gyre/sync/detail/single_wait.hpp>
+#include <gyre/sync/detail/subscribers.hpp>
+
+#include <cassert>
+#include <concepts>
+#include <exception>
+#include <expected>
+#include <mutex>
+#include <optional>
+#include <stdexcept>
+#include <system_error>
+#include <type_traits>
+#include <utility>
+#include <variant>
+
+namespace gyre {
+
+template <class T>
+class oneshot_sender;
+template <class T>
+class oneshot_receiver;
+
+/// Both ends of a oneshot.
+template <class T = void>
+struct oneshot {
+  oneshot_sender<T> sender;
+  oneshot_receiver<T> receiver;
+};
+
+/// Makes the two ends of a oneshot for a T, which may be void. Throws std::bad_alloc.
+template <class T = void>
+[[nodiscard]] oneshot<T> make_oneshot();
+
+namespace detail {
+
+[[noreturn, gnu::cold]] inline void throw_empty_oneshot_sender() {
+  throw std::logic_error("gyre::oneshot_sender: is empty: it has sent, or was moved from");
+}
+[[noreturn, gnu::cold]] inline void throw_empty_oneshot_receiver() {
+  throw std::logic_error("gyre::oneshot_receiver: is empty: it was moved from");
+}
+
+/// The state that both ends share. The end that leaves last destroys it. As to the waits of the
+/// receiver, the oneshot is closed once the sender has left.
+template <class T>
+class oneshot_core : public subscribers, public slab_object {
+ public:
+  using value_type = std::conditional_t<std::is_void_v<T>, std::monostate, T>;
+
+  ~oneshot_core() { assert(senders_.empty() && "a sender was destroyed while waited for"); }
+
+  /// By the sender, which leaves. Calls `store`, with the lock held, if the receiver is still there
+  /// to get a result, and returns whether it is.
+  template <class Store>
+  bool leave_sender(Store store) noexcept {
+    intrusive_queue<operation> woken;
+    lock_.lock();
+    const bool deliverable = !receiver_left_;
+    if (deliverable) store(*this);
+    closed_ = true;
+    receivers_.claim_all(woken, false);
+    lock_.unlock();  // from here on, if deliverable, this may be gone
+    if (!deliverable) delete this;
+    wake_all(woken);
+    return deliverable;
+  }
+  /// By the receiver, which leaves.
+  void leave_receiver() noexcept {
+    intrusive_queue<operation> woken;
+    lock_.lock();
+    receiver_left_ = true;
+    const bool last = closed_;
+    senders_.claim_all(woken, false);
+    lock_.unlock();  // from here on, unless it is the last, this may be gone
+    if (last) delete this;
+    wake_all(woken);
+  }
+  bool receiver_left() const noexcept {
+    const std::lock_guard hold(lock_);
+    return receiver_left_;
+  }
+
+  // With the lock held:
+
+  void store(value_type&& value) noexcept { value_.emplace(std::move(value)); }
+  void store_error(std::exception_ptr&& error) noexcept { error_ = std::move(error); }
+  /// Once it is closed: the value, or nullopt; or throws the error. Further calls give nullopt.
+  std::optional<value_type> take() {
+    if (error_ != nullptr) [[unlikely]]
+      std::rethrow_exception(std::exchange(error_, nullptr));
+    return std::exchange(value_, std::nullopt);
+  }
+  bool has_receiver_left() const noexcept { return receiver_left_; }
+  void enlist_sender(select_node& sender) noexcept { senders_.push_back(sender); }
+
+ private:
+  bool receiver_left_ = false;
+  select_queue senders_;  // the wait for the receiver to leave
+  std::optional<value_type> value_;
+  std::exception_ptr error_;
+};
+
+/// The case of a receiver that leaves.
+template <class T>
+class oneshot_closed_case : public select_node {
+ public:
+  using result = void;
+  explicit oneshot_closed_case(oneshot_core<T>& of) noexcept : core_(&of) {}
+
+  spin_lock& lock() noexcept { return core_->lock(); }
+  bool attempt(select_wait*&) noexcept { return core_->has_receiver_left(); }
+  void enlist() noexcept { core_->enlist_sender(*this); }
+  static std::error_code error() noexcept { return {}; }
+  static void take() noexcept {}
+
+ private:
+  oneshot_core<T>* core_;
+};
+
+/// Access of select() to the case that an end of a oneshot waits for.
+struct oneshot_access {
+  template <class End>
+  static auto case_of(End& end) {
+    return end.waited_case();
+  }
+};
+
+}  // namespace detail
+
+/// The end of a oneshot that sends. To send consumes it. If it is dropped without sending, the
+/// receiver gets nullopt.
+///
+/// Thread-safety: both ends may be used at once, each by one coroutine at a time, on any thread. T
+/// is moved while a lock is held: its move constructor and destructor must not use the oneshot.
+/// Lifetime: independent of the receiver; but must not be moved, sent or destroyed while a
+/// coroutine waits in closed().
+/// Errors: std::logic_error for an empty sender.
+/// Complexity: no allocation.
+template <class T = void>
+class oneshot_sender {
+  static_assert(std::is_void_v<T> || detail::channel_value<T>,
+                "T moves without failing, and is aligned to 16 bytes at most");
+  using core_type = detail::oneshot_core<T>;
+
+ public:
+  using value_type = T;
+
+  /// An empty sender.
+  oneshot_sender() noexcept = default;
+  oneshot_sender(oneshot_sender&& other) noexcept : core_(std::exchange(other.core_, nullptr)) {}
+  oneshot_sender& operator=(oneshot_sender other) noexcept {
+    std::swap(core_, other.core_);
+    return *this;
+  }
+  ~oneshot_sender() {
+    if (core_ != nullptr) core_->leave_sender([](core_type&) noexcept {});
+  }
+
+  /// Sends `value`. False if the receiver is gone; `value` is then not moved from.
+  template <class U = T>
+    requires std::same_as<U, T> && std::is_object_v<U>
+  bool send(std::type_identity_t<U>&& value) {
+    return leave([&](core_type& to) noexcept { to.store(std::move(value)); });
+  }
+  template <class U = T>
+    requires std::same_as<U, T> && std::copy_constructible<U>
+  bool send(const std::type_identity_t<U>& value) {
+    return send(U(value));
+  }
+  /// The same for T = void.
+  bool send()
+    requires std::is_void_v<T>
+  {
+    return leave([](core_type& to) noexcept { to.store({}); });
+  }
+  /// Lets the receiver's wait throw `error`, which is not null. False if the receiver is gone.
+  bool send_error(std::exception_ptr error) {
+    return leave([&](core_type& to) noexcept { to.store_error(std::move(error)); });
+  }
+
+  /// Whether it can send; false once it has.
+  [[nodiscard]] bool valid() const noexcept { return core_ != nullptr; }
+  /// Whether the receiver is gone, so that no value would be sent.
+  [[nodiscard]] bool is_closed() const { return core().receiver_left(); }
+  /// Awaited, waits until the receiver is gone: nobody needs the value any more.
+  [[nodiscard]] auto closed() {
+    return detail::single_wait<detail::oneshot_closed_case<T>>(std::in_place, waited_case());
+  }
+
+ private:
+  friend oneshot<T> make_oneshot<T>();
+  friend detail::oneshot_access;
+
+  explicit oneshot_sender(core_type* core) noexcept : core_(core) {}
+  core_type& core() const {
+    if (core_ == nullptr) [[unlikely]]
+      detail::throw_empty_oneshot_sender();
+    return *core_;
+  }
+  auto waited_case() const { return detail::oneshot_closed_case<T>(core()); }
+  template <class Store>
+  bool leave(Store store) {
+    core_type& left = core();
+    core_ = nullptr;
+    return left.leave_sender(store);
+  }
+
+  core_type* core_ = nullptr;
+};
+
+/// The end of a oneshot that receives. Once it is destroyed, the sender is told that it sends in
+/// vain.
+///
+/// Thread-safety: both ends may be used at once, each by one coroutine at a time, on any thread.
+/// Lifetime: independent of the sender. Must not be moved or destroyed while it is waited on; the
+/// waiting coroutine may be destroyed, on its executor, unless it has been woken.
+/// Errors: std::logic_error for an empty receiver; the error of send_error(); operation_cancelled
+/// when a wait is asked to stop, and a value that was or will be sent can still be received.
+/// Complexity: no allocation.
+template <class T = void>
+class oneshot_receiver {
+  using core_type = detail::oneshot_core<T>;
+
+ public:
+  using value_type = T;
+
+  /// An empty receiver.
+  oneshot_receiver() noexcept = default;
+  oneshot_receiver(oneshot_receiver&& other) noexcept
+      : core_(std::exchange(other.core_, nullptr)) {}
+  oneshot_receiver& operator=(oneshot_receiver other) noexcept {
+    std::swap(core_, other.core_);
+    return *this;
+  }
+  ~oneshot_receiver() {
+    if (core_ != nullptr) core_->leave_receiver();
+  }
+
+  /// Awaited, waits for the value and gives it as a std::optional<T>; nullopt when the sender was
+  /// dropped without sending, or the value was received before. If T is void gives a bool, false
+  /// where another T has nullopt.
+  [[nodiscard]] auto receive() {
+    return detail::single_wait<detail::receiver_case<oneshot_receiver>>(std::in_place,
+                                                                        waited_case());
+  }
+  /// Gives the value without waiting; or empty, or closed where receive() gives nullopt.
+  [[nodiscard]] std::expected<T, channel_status> try_receive() {
+    core_type& shared = core();
+    const std::lock_guard hold(shared.lock());
+    if (!ready()) return std::unexpected(channel_status::empty);
+    auto value = shared.take();
+    if (!value) return std::unexpected(channel_status::closed);
+    if constexpr (std::is_void_v<T>) {
+      return {};
+    } else {
+      return std::move(*value);
+    }
+  }
+
+  /// Whether it belongs to a oneshot: it was not moved from.
+  [[nodiscard]] bool valid() const noexcept { return core_ != nullptr; }
+
+ private:
+  friend oneshot<T> make_oneshot<T>();
+  friend detail::receiver_case<oneshot_receiver>;
+  friend detail::oneshot_access;
+
+  explicit oneshot_receiver(core_type* core) noexcept : core_(core) {}
+  core_type& core() const {
+    if (core_ == nullptr) [[unlikely]]
+      detail::throw_empty_oneshot_receiver();
+    return *core_;
+  }
+  auto waited_case() {
+    static_cast<void>(core());
+    return detail::receiver_case<oneshot_receiver>(*this);
+  }
+
+  // Both with the lock held.
+  [[nodiscard]] bool ready() const noexcept { return core_->is_closed(); }
+  auto next() {
+    if constexpr (std::is_void_v<T>) {
+      return core_->take().has_value();
+    } else {
+      return core_->take();
+    }
+  }
+
+  core_type* core_ = nullptr;
+};
+
+/// Complexity: one allocation, from the slab.
+template <class T>
+oneshot<T> make_oneshot() {
+  auto* const core = new detail::oneshot_core<T>();
+  return {.sender = oneshot_sender<T>(core), .receiver = oneshot_receiver<T>(core)};
+}
+
+/// A case of select(): receives from `receiver`, with the result of its receive().
+template <class T>
+[[nodiscard]] auto on_receive(oneshot_receiver<T>& receiver) {
+  return detail::oneshot_access::case_of(receiver);
+}
+
+/// A case of select(): waits as `sender`'s closed() does. The result is std::monostate.
+template <class T>
+[[nodiscard]] auto on_closed(oneshot_sender<T>& sender) {
+  return detail::oneshot_access::case_of(sender);
+}
+
+}  // namespace gyre
