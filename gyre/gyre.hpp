@@ -97,6 +97,7 @@
 #include <gyre/sync/select.hpp>
 #include <gyre/sync/semaphore.hpp>
 #include <gyre/sync/shared_mutex.hpp>
+#include <gyre/sync/single_flight.hpp>
 #include <gyre/sync/watch.hpp>
 #include <gyre/task/as_expected.hpp>
 #include <gyre/task/as_result.hpp>

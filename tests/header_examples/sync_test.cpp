@@ -295,6 +295,28 @@ TEST(SyncExamples, SharedMutexLetsReadersInTogether) {
   mutex.unlock();
 }
 
+// gyre/sync/single_flight.hpp
+using page = std::string;
+
+gyre::task<page> load_page(std::string name) {
+  static int loads = 0;
+  ++loads;
+  co_await gyre::yield();
+  co_return name + std::to_string(loads);
+}
+
+gyre::task<page> show_start(gyre::single_flight<std::string, page>& flights) {
+  page start = co_await flights.run("index", load_page);  // task<page> load_page(std::string)
+  co_return start;
+}
+
+TEST(SyncExamples, SingleFlightLoadsOncePerFlight) {
+  gyre::single_flight<std::string, page> flights;
+  auto [one, other] = gyre::sync_wait(gyre::when_all(show_start(flights), show_start(flights)));
+  EXPECT_EQ(one, other);
+  EXPECT_NE(gyre::sync_wait(show_start(flights)), one);
+}
+
 // gyre/sync/watch.hpp
 struct settings {
   int version;

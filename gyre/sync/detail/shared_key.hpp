@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// shared_key, shared_key_map: keys that a table shares with the work that runs for them.
+#pragma once
+
+#include <concepts>
+#include <cstddef>
+#include <memory>
+#include <unordered_map>
+
+namespace gyre::detail {
+
+/// A key with an identity: tables of shared_key find an equal key, and tell whether it is the same.
+template <class Key>
+using shared_key = std::shared_ptr<const Key>;
+
+/// Hashes a shared_key as the key, or anything that `Hash` accepts beside it.
+template <class Key, class Hash>
+struct shared_key_hash {
+  using is_transparent = void;
+  std::size_t operator()(const shared_key<Key>& key) const { return hash(*key); }
+  template <class K>
+  std::size_t operator()(const K& key) const {
+    return hash(key);
+  }
+  [[no_unique_address]] Hash hash;
+};
+
+template <class Key, class Equal>
+struct shared_key_equal {
+  using is_transparent = void;
+  bool operator()(const shared_key<Key>& one, const shared_key<Key>& other) const {
+    return one == other || equal(*one, *other);
+  }
+  template <class K>
+  bool operator()(const shared_key<Key>& one, const K& other) const {
+    return equal(*one, other);
+  }
+  template <class K>
+  bool operator()(const K& one, const shared_key<Key>& other) const {
+    return equal(one, *other);
+  }
+  [[no_unique_address]] Equal equal;
+};
+
+template <class Key, class Value, class Hash, class Equal>
+using shared_key_map = std::unordered_map<shared_key<Key>, Value, shared_key_hash<Key, Hash>,
+                                          shared_key_equal<Key, Equal>>;
+
+/// A type other than the key's by which a key is found.
+template <class K, class Hash, class Equal>
+concept finds_key = requires(const K& key, const Hash& hash) {
+  typename Hash::is_transparent;
+  typename Equal::is_transparent;
+  { hash(key) } -> std::convertible_to<std::size_t>;
+};
+
+}  // namespace gyre::detail

@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+// single_flight: runs a function once for all coroutines that need its result at the same time.
+//
+//     gyre::single_flight<std::string, page> flights;
+//
+//     page start = co_await flights.run("index", load_page);  // task<page> load_page(std::string)
+#pragma once
+
+#include <gyre/sync/detail/shared_key.hpp>
+#include <gyre/task/as_task.hpp>
+#include <gyre/task/executor.hpp>
+#include <gyre/task/shared_task.hpp>
+#include <gyre/task/task.hpp>
+
+#include <cassert>
+#include <concepts>
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <system_error>
+#include <type_traits>
+#include <utility>
+
+namespace gyre {
+
+namespace detail {
+template <class Key, class T, class Hash, class Equal>
+class async_cache_core;
+}  // namespace detail
+
+/// Suppresses duplicate work, as Go's golang.org/x/sync/singleflight: while a function runs for a
+/// key, further calls with the key wait for its result, which all of them get. Nothing is kept: a
+/// call that begins after the end runs the function again. To keep results see async_cache.
+///
+/// The function runs as a shared_task: on the executor of its first caller, or the one named to the
+/// constructor, with a stop token of its own, and without task-local values. A caller that is asked
+/// to stop leaves at once while others wait; if the last one is, the function is asked to stop, and
+/// the caller waits for its end. A call that comes meanwhile runs its own function.
+///
+/// Thread-safety: every member may be called from any thread. Hash and Equal run while a lock is
+/// held, and must not throw; no other code of the user does.
+/// Lifetime: must outlive its calls. If the first caller's executor may be destroyed before the
+/// function has ended, name one to the constructor.
+/// Complexity: O(1). A call takes a lock twice, for a look into a hash table.
+template <class Key, class T = void, class Hash = std::hash<Key>, class Equal = std::equal_to<Key>>
+class single_flight {
+  static_assert(std::copy_constructible<Key>);
+  static_assert(std::is_void_v<T> || (std::is_object_v<T> && std::copy_constructible<T>),
+                "each caller gets a copy of the result: share large ones as shared_ptr<const T>");
+
+ public:
+  using key_type = Key;
+  using value_type = T;
+
+  single_flight() = default;
+  /// Runs the functions on `where`, which must outlive them.
+  explicit single_flight(executor& where) : single_flight(&where) {}
+  single_flight& operator=(single_flight&&) = delete;
+  ~single_flight() { assert(executions_.empty() && "destroyed while a call waits"); }
+
+  /// Awaited, gives the result of `function(key)`, an awaitable or a value: of the execution that
+  /// runs for `key`, else of a new one. The argument is a copy of `key` that lives as long as the
+  /// execution.
+  ///
+  /// Lifetime: an execution may outlive its first caller, if that is stopped. It owns a copy of the
+  /// function; objects that the function refers to must outlive it. A function that calls run()
+  /// with the same key waits for itself.
+  /// Errors: the function's exception, the same object for all callers; operation_cancelled when
+  /// the caller is asked to stop.
+  /// Complexity: a coroutine frame; the first caller also makes the execution: its key, its state
+  /// and two frames.
+  template <std::copy_constructible Function>
+    requires std::invocable<Function&, const Key&>
+  task<T> run(Key key, Function function) {
+    return run_with_identity(
+        std::move(key),
+        [function = std::move(function)](const identity& own_key) mutable -> decltype(auto) {
+          return std::invoke(function, *own_key);
+        });
+  }
+
+  /// Lets later calls with `key` run their function again, instead of waiting for the execution
+  /// that runs now; its callers still get its result. False if there is none.
+  bool forget(const Key& key) { return !extract(key).empty(); }
+  /// The same for a key of another type, if Hash and Equal are transparent.
+  template <detail::finds_key<Hash, Equal> K>
+  bool forget(const K& key) {
+    return !extract(key).empty();
+  }
+
+  /// The number of executions that calls wait for.
+  [[nodiscard]] std::size_t size() const {
+    const std::lock_guard hold(mutex_);
+    return executions_.size();
+  }
+
+ private:
+  template <class, class, class, class>
+  friend class detail::async_cache_core;
+
+  explicit single_flight(executor* where) : where_(where) {}
+
+  // The key of an execution; its address tells executions for equal keys apart.
+  using identity = detail::shared_key<Key>;
+  struct execution {
+    shared_task<T> work;
+    std::size_t callers = 0;
+  };
+  using table = detail::shared_key_map<Key, execution, Hash, Equal>;
+  using node = typename table::node_type;
+
+  /// A call's part in an execution, which leaves the table with its last caller.
+  class participation {
+   public:
+    template <class Function>
+    participation(single_flight& flights, const Key& key, const Function& function)
+        : flights_(flights) {
+      if (join(key)) return;
+      // Without the lock, as this copies the key and the function.
+      key_ = std::make_shared<const Key>(key);
+      task<T> call = execute(key_, function);
+      work_ = flights.where_ != nullptr ? shared_task<T>(std::move(call), *flights.where_)
+                                        : shared_task<T>(std::move(call));
+      join_or_add();
+    }
+    participation& operator=(participation&&) = delete;
+    ~participation() { flights_.leave(key_); }
+
+    const shared_task<T>& work() const noexcept { return work_; }
+
+   private:
+    bool join(const Key& key) {
+      const std::lock_guard hold(flights_.mutex_);
+      return join(flights_.executions_.find(key));
+    }
+    // With the lock held. Not an execution that has ended, or is being stopped.
+    bool join(typename table::iterator found) {
+      if (found == flights_.executions_.end()) return false;
+      execution& running = found->second;
+      if (running.work.is_done() || running.work.is_abandoned()) return false;
+      key_ = found->first;
+      work_ = running.work;
+      ++running.callers;
+      return true;
+    }
+    void join_or_add() {
+      node ended;
+      const shared_task<T> unneeded = work_;  // both are destroyed without the lock
+      const std::lock_guard hold(flights_.mutex_);
+      const auto found = flights_.executions_.find(key_);
+      if (join(found)) return;
+      if (found != flights_.executions_.end()) ended = flights_.executions_.extract(found);
+      flights_.executions_.try_emplace(key_, execution{.work = work_, .callers = 1});
+    }
+
+    single_flight& flights_;
+    identity key_;
+    shared_task<T> work_;
+  };
+
+  template <class Function>
+  static task<T> execute(identity key, Function function) {
+    if constexpr (awaitable<std::invoke_result_t<Function&, const identity&>>) {
+      decltype(auto) called = std::invoke(function, key);
+      co_return co_await static_cast<decltype(called)&&>(called);
+    } else {
+      co_return std::invoke(function, key);
+    }
+  }
+
+  /// As run(), for a function of the execution's identity.
+  template <class Function>
+  task<T> run_with_identity(Key key, Function function) {
+    for (;;) {
+      const participation part(*this, key, function);
+      try {
+        co_return co_await part.work();
+      } catch (const std::system_error& error) {
+        if (error.code() != std::errc::owner_dead) throw;
+      }
+      // The last caller was just leaving, or this is the function's own error.
+      if (!part.work().is_abandoned()) co_return co_await part.work();
+    }
+  }
+
+  void leave(const identity& key) noexcept {
+    node last;  // destroyed without the lock
+    const std::lock_guard hold(mutex_);
+    const auto found = executions_.find(key);
+    if (found == executions_.end() || found->first != key) return;
+    if (--found->second.callers == 0) last = executions_.extract(found);
+  }
+  /// Whether later calls join the execution `key`.
+  bool is_current(const identity& key) const {
+    const std::lock_guard hold(mutex_);
+    const auto found = executions_.find(key);
+    return found != executions_.end() && found->first == key;
+  }
+  /// Takes the execution for `key` out of the table, for the caller to destroy.
+  template <class K>
+  node extract(const K& key) {
+    const std::lock_guard hold(mutex_);
+    const auto found = executions_.find(key);
+    return found == executions_.end() ? node() : executions_.extract(found);
+  }
+  /// Moves all executions to `to`, which is empty.
+  void extract_all(table& to) {
+    const std::lock_guard hold(mutex_);
+    executions_.swap(to);
+  }
+
+  executor* where_ = nullptr;
+  mutable std::mutex mutex_;
+  table executions_;  // belongs to the lock
+};
+
+}  // namespace gyre
