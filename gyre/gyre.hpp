@@ -84,6 +84,7 @@
 #include <gyre/runtime/runtime.hpp>
 #include <gyre/runtime/shutdown.hpp>
 #include <gyre/runtime/signal_set.hpp>
+#include <gyre/sync/async_cache.hpp>
 #include <gyre/sync/barrier.hpp>
 #include <gyre/sync/broadcast.hpp>
 #include <gyre/sync/channel.hpp>

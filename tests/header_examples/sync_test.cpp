@@ -9,6 +9,7 @@
 #include <cmath>
 #include <cstddef>
 #include <deque>
+#include <memory>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -19,6 +20,31 @@ namespace sync_test {
 namespace {
 
 using namespace std::chrono_literals;
+
+// gyre/sync/async_cache.hpp
+using page = std::string;
+
+gyre::task<page> load_page(std::string name) {
+  static int loads = 0;
+  ++loads;
+  co_await gyre::yield();
+  co_return name + std::to_string(loads);
+}
+
+gyre::task<page> load_twice(gyre::loop& loop) {
+  gyre::async_cache<std::string, page> pages(
+      {.capacity = 1000, .time_to_live = 5min, .clock = loop.timers()});
+  std::shared_ptr<const page> start = co_await pages.get("index", load_page);
+  pages.invalidate("index");
+  std::shared_ptr<const page> again = co_await pages.get("index", load_page);
+  EXPECT_NE(*start, *again);
+  co_return *pages.try_get("index");
+}
+
+TEST(SyncExamples, CacheLoadsWhatWasInvalidated) {
+  gyre::loop loop;
+  EXPECT_EQ(gyre::sync_wait(loop, load_twice(loop)).substr(0, 5), "index");
+}
 
 // gyre/sync/barrier.hpp
 class heat_grid {
@@ -296,15 +322,6 @@ TEST(SyncExamples, SharedMutexLetsReadersInTogether) {
 }
 
 // gyre/sync/single_flight.hpp
-using page = std::string;
-
-gyre::task<page> load_page(std::string name) {
-  static int loads = 0;
-  ++loads;
-  co_await gyre::yield();
-  co_return name + std::to_string(loads);
-}
-
 gyre::task<page> show_start(gyre::single_flight<std::string, page>& flights) {
   page start = co_await flights.run("index", load_page);  // task<page> load_page(std::string)
   co_return start;

@@ -1,0 +1,358 @@
+// SPDX-License-Identifier: Apache-2.0
+// async_cache: an LRU cache whose values are loaded by coroutines, once for all that wait for them.
+//
+//     gyre::async_cache<std::string, page> pages(
+//         {.capacity = 1000, .time_to_live = 5min, .clock = loop.timers()});
+//
+//     std::shared_ptr<const page> start = co_await pages.get("index", load_page);
+//     pages.invalidate("index");
+#pragma once
+
+#include <gyre/base/clock.hpp>
+#include <gyre/base/intrusive_list.hpp>
+#include <gyre/sync/detail/shared_key.hpp>
+#include <gyre/sync/single_flight.hpp>
+#include <gyre/task/as_task.hpp>
+#include <gyre/task/executor.hpp>
+#include <gyre/task/task.hpp>
+
+#include <chrono>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <memory>
+#include <mutex>
+#include <stdexcept>
+#include <type_traits>
+#include <utility>
+
+namespace gyre {
+
+/// The settings of an async_cache.
+template <class Key, class T>
+struct async_cache_options {
+  /// The largest number of entries: required, at least 1.
+  std::size_t capacity = 0;
+  /// The largest sum of the entries' weights, in the unit of `weigher`, such as bytes.
+  std::size_t weight_limit = std::numeric_limits<std::size_t>::max();
+  /// Gives the weight of an entry. Called without a lock, on any thread. Null: each weighs 1.
+  std::function<std::size_t(const Key&, const T&)> weigher = nullptr;
+  /// An entry is given out for this long after it was stored; more than zero.
+  std::chrono::nanoseconds time_to_live = std::chrono::nanoseconds::max();
+  /// Measures the time to live, which needs one. Must outlive the cache and its loads.
+  const timer_service* clock = nullptr;
+  /// Runs the loads, and must outlive them. Null: the executor of a load's first caller does.
+  executor* where = nullptr;
+};
+
+/// Numbers of events in an async_cache since its construction.
+struct async_cache_statistics {
+  std::uint64_t hits = 0;       ///< lookups that found a value
+  std::uint64_t misses = 0;     ///< lookups that found none, or one past its time to live
+  std::uint64_t loads = 0;      ///< loads that were begun
+  std::uint64_t failures = 0;   ///< loads that ended with an error or a stop
+  std::uint64_t evictions = 0;  ///< entries that had to make room
+};
+
+namespace detail {
+
+/// The entries of an async_cache and its loads, which share it.
+template <class Key, class T, class Hash, class Equal>
+class async_cache_core {
+ public:
+  using options = async_cache_options<Key, T>;
+  using value = std::shared_ptr<const T>;
+  using identity = shared_key<Key>;
+  using flights = single_flight<Key, value, Hash, Equal>;
+
+  explicit async_cache_core(options&& settings)
+      : settings_(std::move(settings)), loads_(settings_.where) {
+    if (settings_.capacity == 0)
+      throw std::invalid_argument("gyre::async_cache: the capacity is 0; needs 1 at least");
+    if (settings_.time_to_live <= std::chrono::nanoseconds::zero())
+      throw std::invalid_argument("gyre::async_cache: the time to live is not positive");
+    if (has_time_to_live() && settings_.clock == nullptr) {
+      throw std::invalid_argument(
+          "gyre::async_cache: the time to live needs a clock, such as loop.timers()");
+    }
+  }
+
+  /// The value for `key`, or null. Counted, and the newest in use from now on.
+  template <class K>
+  value find(const K& key) {
+    const steady_time now = this->now();
+    node expired;  // destroyed without the lock, as all that leaves the table
+    const std::lock_guard hold(mutex_);
+    const auto found = entries_.find(key);
+    if (found != entries_.end() && found->second.expiry > now) {
+      ++statistics_.hits;
+      use(found->second);
+      return found->second.content;
+    }
+    ++statistics_.misses;
+    if (found != entries_.end()) expired = remove(found);
+    return nullptr;
+  }
+
+  /// The value of the load for `key` that runs, or of a new one.
+  template <class Loader>
+  static task<value> share_load(const std::shared_ptr<async_cache_core>& self, Key key,
+                                Loader loader) {
+    return self->loads_.run_with_identity(
+        std::move(key), [self, loader = std::move(loader)](const identity& own_key) {
+          return load(self, own_key, loader);
+        });
+  }
+
+  /// Stores a value; one that was loaded only if later calls would still wait for the execution
+  /// with the same key, else in place of what it loads.
+  void store(const identity& key, value content, bool loaded) {
+    const std::size_t weight = settings_.weigher ? settings_.weigher(*key, *content) : 1;
+    const steady_time expiry =
+        has_time_to_live() ? later(now(), settings_.time_to_live) : steady_time::max();
+    for (bool stored = false; !stored;) {
+      node dropped;
+      typename flights::node replaced;
+      const std::lock_guard hold(mutex_);
+      if (loaded && !loads_.is_current(key)) return;
+      if (!loaded) replaced = loads_.extract(*key);
+      stored = store_or_make_room(key, content, weight, expiry, dropped);
+    }
+  }
+
+  template <class K>
+  bool invalidate(const K& key) {
+    node removed;
+    typename flights::node forgotten;
+    const std::lock_guard hold(mutex_);
+    forgotten = loads_.extract(key);
+    const auto found = entries_.find(key);
+    if (found == entries_.end()) return false;
+    removed = remove(found);
+    return true;
+  }
+
+  void clear() {
+    typename flights::table forgotten;
+    table removed;
+    intrusive_list<entry> removed_by_use;
+    const std::lock_guard hold(mutex_);
+    loads_.extract_all(forgotten);
+    entries_.swap(removed);
+    removed_by_use.splice_back(by_use_);
+    weight_ = 0;
+  }
+
+  std::size_t size() const {
+    const std::lock_guard hold(mutex_);
+    return entries_.size();
+  }
+  std::size_t weight() const {
+    const std::lock_guard hold(mutex_);
+    return weight_;
+  }
+  async_cache_statistics statistics() const {
+    const std::lock_guard hold(mutex_);
+    return statistics_;
+  }
+
+ private:
+  struct entry : intrusive_list_node {
+    const identity* key = nullptr;  // that of the table
+    value content;
+    std::size_t weight = 0;
+    steady_time expiry;
+  };
+  using table = shared_key_map<Key, entry, Hash, Equal>;
+  using node = typename table::node_type;
+
+  /// A load that counts as a failure unless it succeeds.
+  class attempt {
+   public:
+    explicit attempt(async_cache_core& core) : core_(core) {
+      const std::lock_guard hold(core_.mutex_);
+      ++core_.statistics_.loads;
+    }
+    attempt& operator=(attempt&&) = delete;
+    ~attempt() {
+      if (succeeded_) return;
+      const std::lock_guard hold(core_.mutex_);
+      ++core_.statistics_.failures;
+    }
+    void succeed() noexcept { succeeded_ = true; }
+
+   private:
+    async_cache_core& core_;
+    bool succeeded_ = false;
+  };
+
+  // Runs as the execution `key`, and stores the value unless that was forgotten meanwhile.
+  template <class Loader>
+  static task<value> load(std::shared_ptr<async_cache_core> self, identity key, Loader loader) {
+    // Stored by a load that has ended since the caller's lookup.
+    if (value present = self->peek(key)) co_return present;
+    attempt counted(*self);
+    value loaded;
+    if constexpr (awaitable<std::invoke_result_t<Loader&, const Key&>>) {
+      decltype(auto) loading = std::invoke(loader, *key);
+      auto result = co_await static_cast<decltype(loading)&&>(loading);
+      loaded = std::make_shared<const T>(std::move(result));
+    } else {
+      loaded = std::make_shared<const T>(std::invoke(loader, *key));
+    }
+    self->store(key, loaded, true);
+    counted.succeed();
+    co_return loaded;
+  }
+
+  bool has_time_to_live() const noexcept {
+    return settings_.time_to_live != std::chrono::nanoseconds::max();
+  }
+  steady_time now() const noexcept {
+    return has_time_to_live() ? settings_.clock->now() : steady_time::min();
+  }
+
+  value peek(const identity& key) const {
+    const steady_time now = this->now();
+    const std::lock_guard hold(mutex_);
+    const auto found = entries_.find(key);
+    const bool valid = found != entries_.end() && found->second.expiry > now;
+    return valid ? found->second.content : nullptr;
+  }
+
+  // With the lock held:
+
+  void use(entry& used) noexcept {
+    used.unlink();
+    by_use_.push_back(used);
+  }
+  node remove(typename table::iterator found) {
+    entry& removed = found->second;
+    removed.unlink();
+    weight_ -= removed.weight;
+    return entries_.extract(found);
+  }
+
+  // True if `content` was exchanged with the entry's, or is too heavy to be stored. False if an
+  // entry was dropped to make room: to be called again.
+  bool store_or_make_room(const identity& key, value& content, std::size_t weight,
+                          steady_time expiry, node& dropped) {
+    auto found = entries_.find(key);
+    const bool is_new = found == entries_.end();
+    if (weight > settings_.weight_limit) {
+      if (!is_new) dropped = remove(found);
+      return true;
+    }
+    const std::size_t others = weight_ - (is_new ? 0 : found->second.weight);
+    const bool fits = entries_.size() + (is_new ? 1 : 0) <= settings_.capacity &&
+                      others <= settings_.weight_limit - weight;
+    if (!fits) {
+      dropped = remove(entries_.find(*by_use_.front().key));
+      ++statistics_.evictions;
+      return false;
+    }
+    if (is_new) found = entries_.try_emplace(key).first;
+    entry& stored = found->second;
+    stored.key = &found->first;
+    stored.content.swap(content);
+    stored.weight = weight;
+    stored.expiry = expiry;
+    weight_ = others + weight;
+    use(stored);
+    return true;
+  }
+
+  const options settings_;
+  flights loads_;
+  mutable std::mutex mutex_;
+  // These belong to the lock. An entry leaves the list before the table.
+  table entries_;
+  intrusive_list<entry> by_use_;  // the newest last
+  std::size_t weight_ = 0;
+  async_cache_statistics statistics_;
+};
+
+}  // namespace detail
+
+/// A cache of at most `capacity` entries, which drops those that were not used for longest. A value
+/// that is missing is loaded by a coroutine, once for all callers that need it at the same time: a
+/// load is an execution of a single_flight, whose page says where it runs and how it stops.
+///
+/// Values are shared, not copied: callers get a std::shared_ptr<const T>, which stays valid when
+/// the entry is dropped. Errors are not kept. invalidate(), clear() and put() during a load let its
+/// callers have the result, but it is not stored, and later callers load anew.
+///
+/// Thread-safety: every member may be called from any thread. Hash and Equal run while a lock is
+/// held, and must not throw; no other code of the user does.
+/// Lifetime: must outlive the calls of get(); not its loads, which may go on after their callers
+/// were destroyed.
+/// Errors: the constructor throws std::invalid_argument for a capacity of 0, and for a time to live
+/// that is not positive or has no clock.
+/// Complexity: O(1), a lock for a lookup in a hash table; storing a heavy value may drop several.
+template <class Key, class T, class Hash = std::hash<Key>, class Equal = std::equal_to<Key>>
+class async_cache {
+  static_assert(std::copy_constructible<Key> && std::is_object_v<T>);
+  using core = detail::async_cache_core<Key, T, Hash, Equal>;
+
+ public:
+  using key_type = Key;
+  using value_type = T;
+  using options = async_cache_options<Key, T>;
+
+  explicit async_cache(options settings) : core_(std::make_shared<core>(std::move(settings))) {}
+  async_cache& operator=(async_cache&&) = delete;
+
+  /// Awaited, gives the value for `key`: a stored one, or that of the load which runs, or that of
+  /// `loader(key)`, an awaitable or a value that T can be made from.
+  ///
+  /// Lifetime: a load owns copies of key and loader, and may outlive its first caller, if that is
+  /// stopped; objects that the loader refers to must outlive it.
+  /// Errors: the loader's exception, the same object for all callers; an exception of the weigher;
+  /// operation_cancelled when the caller is asked to stop.
+  /// Complexity: a coroutine frame, which try_get() saves; for a load some more, and the value.
+  template <std::copy_constructible Loader>
+    requires std::invocable<Loader&, const Key&>
+  task<std::shared_ptr<const T>> get(Key key, Loader loader) {
+    std::shared_ptr<const T> found = core_->find(key);
+    if (found != nullptr) co_return found;
+    co_return co_await core::share_load(core_, std::move(key), std::move(loader));
+  }
+
+  /// The value for `key` if it is stored, else null. Does not wait for a load that runs.
+  [[nodiscard]] std::shared_ptr<const T> try_get(const Key& key) { return core_->find(key); }
+  /// The same for a key of another type, if Hash and Equal are transparent.
+  template <detail::finds_key<Hash, Equal> K>
+  [[nodiscard]] std::shared_ptr<const T> try_get(const K& key) {
+    return core_->find(key);
+  }
+
+  /// Stores `value` for `key`, also in place of a value that is being loaded. One that is heavier
+  /// than the limit is not stored. Throws std::bad_alloc, and exceptions of the weigher.
+  void put(Key key, T value) {
+    core_->store(std::make_shared<const Key>(std::move(key)),
+                 std::make_shared<const T>(std::move(value)), false);
+  }
+
+  /// Drops the value for `key`, also one that is being loaded. Whether there was a stored one.
+  bool invalidate(const Key& key) { return core_->invalidate(key); }
+  /// The same for a key of another type, if Hash and Equal are transparent.
+  template <detail::finds_key<Hash, Equal> K>
+  bool invalidate(const K& key) {
+    return core_->invalidate(key);
+  }
+  /// Drops all values, also those that are being loaded.
+  void clear() { core_->clear(); }
+
+  /// The number of entries, and the sum of their weights; with those whose time to live is over,
+  /// until they are looked up or dropped.
+  [[nodiscard]] std::size_t size() const { return core_->size(); }
+  [[nodiscard]] std::size_t weight() const { return core_->weight(); }
+  [[nodiscard]] async_cache_statistics statistics() const { return core_->statistics(); }
+
+ private:
+  const std::shared_ptr<core> core_;
+};
+
+}  // namespace gyre
