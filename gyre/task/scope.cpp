@@ -6,8 +6,19 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <memory>
+#include <stdexcept>
 
 namespace gyre {
+namespace {
+
+[[noreturn, gnu::cold]] void throw_ended() {
+  throw std::logic_error(
+      "gyre::async_scope: a task was spawned after join() and the end of the last task; spawn it "
+      "before, or into another scope");
+}
+
+}  // namespace
 
 const char* scope_error::what() const noexcept { return "tasks of a gyre::scope failed"; }
 
@@ -15,7 +26,7 @@ const char* scope_error::what() const noexcept { return "tasks of a gyre::scope 
 class scope::child final : public detail::slab_object,
                            public task_context,
                            public operation,
-                           public intrusive_list_node {
+                           public detail::scope_entry {
  public:
   child(scope& owner, executor& target, task<>&& work,
         [[maybe_unused]] const char* task_name) noexcept
@@ -44,12 +55,7 @@ class scope::child final : public detail::slab_object,
     if (std::exception_ptr error = detail::task_access::state(self.work_).take_error()) {
       owner.add_error(std::move(error));
     }
-#if GYRE_ASYNC_BACKTRACE
-    {
-      const std::lock_guard lock(owner.mutex_);
-      self.unlink();
-    }
-#endif
+    owner.unlist(self);
     delete &self;
     return owner.finish_task(here);
   }
@@ -58,54 +64,79 @@ class scope::child final : public detail::slab_object,
   task<> work_;
 };
 
-scope::scope(inplace_stop_token parent, scope_errors policy) noexcept
-    : stop_(parent), policy_(policy) {}
+scope::scope(inplace_stop_token parent, scope_errors policy, end_function* end) noexcept
+    : stop_(parent), end_(end), policy_(policy) {}
 
-scope::~scope() {
-  // relaxed: the tasks have ended before, and are seen, or the program is lost.
-  if (open_.load(std::memory_order_relaxed) < one_task) return;
-  std::fputs("gyre: with_scope() was destroyed while tasks of the scope were running\n", stderr);
+void scope::abort_if_running(const char* name, const char* advice) const noexcept {
+  const std::size_t running = size();
+  if (running == 0) return;
+  static_cast<void>(std::fprintf(
+      stderr, "gyre: %s was destroyed while tasks of the scope were running: %zu; %s\n", name,
+      running, advice));
   std::abort();
+}
+
+void scope::add_task(detail::scope_entry& entry, task_context& context) {
+  // relaxed: the end of the task is ordered by finish_task(), and the end of the scope is final.
+  std::size_t seen = open_.load(std::memory_order_relaxed);
+  do {
+    if (seen == 0) throw_ended();
+  } while (!open_.compare_exchange_weak(seen, seen + one_task, std::memory_order_relaxed,
+                                        std::memory_order_relaxed));
+#if GYRE_ASYNC_BACKTRACE
+  entry.listed_task = &context;
+  const std::lock_guard lock(mutex_);
+  children_.push_back(entry);
+#else
+  static_cast<void>(entry);
+  static_cast<void>(context);
+#endif
+}
+
+void scope::unlist([[maybe_unused]] detail::scope_entry& entry) noexcept {
+#if GYRE_ASYNC_BACKTRACE
+  const std::lock_guard lock(mutex_);
+  entry.unlink();
+#endif
 }
 
 void scope::spawn_task(executor& where, task<> work, const char* name) {
   if (!work.valid()) detail::throw_empty_task();
-  auto* const spawned = new child(*this, where, std::move(work), name);
-  // relaxed: the caller keeps the scope open; the end of the task is ordered by finish_task().
-  open_.fetch_add(one_task, std::memory_order_relaxed);
-#if GYRE_ASYNC_BACKTRACE
-  {
-    const std::lock_guard lock(mutex_);
-    children_.push_back(*spawned);
-  }
-#endif
-  where.post(spawned->starter());
+  auto spawned = std::make_unique<child>(*this, where, std::move(work), name);
+  add_task(*spawned, *spawned);
+  where.post(spawned.release()->starter());
 }
 
 std::vector<async_backtrace> scope::live_tasks() {
   std::vector<async_backtrace> traces;
 #if GYRE_ASYNC_BACKTRACE
   const std::lock_guard lock(mutex_);
-  for (const child& each : children_) traces.emplace_back(each);
+  for (const detail::scope_entry& each : children_) traces.emplace_back(*each.listed_task);
 #endif
   return traces;
 }
 
 #if GYRE_ASYNC_BACKTRACE
 void scope::append_children(std::vector<task_context*>& to) {
-  for (child& each : children_) to.push_back(&each);
+  for (detail::scope_entry& each : children_) to.push_back(each.listed_task);
 }
 #endif
 
 // A task's end. The scope may be gone when it returns.
 std::coroutine_handle<> scope::finish_task(const executor* here) noexcept {
-  // release: pairs with the acquire of the last task, or of the join: the errors are seen.
-  // acquire: pairs with the release in the join: this sees how to resume the parent.
+  // release: pairs with the acquire of the last task, or of close(): the errors are seen.
+  // acquire: pairs with the release in close(): this sees how to resume the parent.
   if (open_.fetch_sub(one_task, std::memory_order_acq_rel) != one_task) {
     return std::noop_coroutine();
   }
-  if (here == home_) return parent_.waiting;
-  home_->post(parent_);
+  return end_(*this, here);
+}
+
+std::coroutine_handle<> detail::open_scope::resume_parent(scope& self,
+                                                          const executor* here) noexcept {
+  auto& ended = static_cast<open_scope&>(self);
+  if (here == ended.home_) return ended.parent_.waiting;
+  ended.home_->post(ended.parent_);
   return std::noop_coroutine();
 }
 
@@ -126,16 +157,18 @@ void scope::add_error(std::exception_ptr error) noexcept {
   if (policy_ == scope_errors::stop_at_first) stop_.request_stop();
 }
 
-std::exception_ptr detail::open_scope::take_error(const task_context& parent) {
+std::exception_ptr scope::final_error(const task_context& joining, bool was_counted) const {
   if (first_error_ != nullptr) {
-    if (policy_ == scope_errors::stop_at_first) return error_for(parent, std::move(first_error_));
-    more_errors_.insert(more_errors_.begin(), std::move(first_error_));
-    return std::make_exception_ptr(scope_error(std::move(more_errors_)));
+    if (policy_ == scope_errors::stop_at_first) return detail::error_for(joining, first_error_);
+    std::vector<std::exception_ptr> all;
+    all.reserve(1 + more_errors_.size());
+    all.push_back(first_error_);
+    all.insert(all.end(), more_errors_.begin(), more_errors_.end());
+    return std::make_exception_ptr(scope_error(std::move(all)));
   }
-  if (!cancelled_ || !parent.stop.stop_requested()) return nullptr;
-  const bool body_counted = parent.cancellations != inherited_.cancellations;  // in this context
-  if (!body_counted) count_cancellation(parent);
-  return cancellation();
+  if (!cancelled_ || !joining.stop.stop_requested()) return nullptr;
+  if (!was_counted) detail::count_cancellation(joining);
+  return detail::cancellation();
 }
 
 }  // namespace gyre

@@ -56,17 +56,34 @@ class scope_error : public std::exception {
   std::vector<std::exception_ptr> errors_;
 };
 
-/// The set of tasks that a with_scope() waits for.
+namespace detail {
+
+struct scope_access;
+
+/// A task in the list of its scope, which only backtraces need.
+#if GYRE_ASYNC_BACKTRACE
+struct scope_entry : intrusive_list_node {
+  task_context* listed_task = nullptr;
+};
+#else
+struct scope_entry {};
+#endif
+
+}  // namespace detail
+
+/// The set of tasks that a with_scope(), or the join() of an async_scope, waits for.
 ///
 /// Thread-safety: every member may be called from any thread.
 /// Lifetime: until the body of with_scope() and all tasks, which may use the scope, have ended.
 class scope : detail::child_set {
  public:
-  /// Starts `awaitable`, by an executor::post() to the executor where with_scope() was awaited. Its
-  /// result is dropped, its error handled according to scope_errors. After a stop it starts all the
-  /// same, with a stopped token. `name` is shown by backtraces and must outlive the task.
+  /// Starts `awaitable`, by an executor::post() to the executor where with_scope() was awaited, or
+  /// that of the async_scope. Its result is dropped, its error handled according to scope_errors.
+  /// After a stop it starts all the same, with a stopped token. `name` is shown by backtraces and
+  /// must outlive the task.
   ///
-  /// Errors: std::bad_alloc; std::logic_error for an empty task.
+  /// Errors: std::bad_alloc; std::logic_error for an empty task, and when an async_scope was joined
+  /// and its last task has ended.
   /// Complexity: some 100 bytes from the slab, and a frame unless `awaitable` is a task.
   template <awaitable Awaitable>
   void spawn(Awaitable awaitable, const char* name = nullptr) {
@@ -95,46 +112,90 @@ class scope : detail::child_set {
 
  protected:
   using detail::child_set::attach;
-  scope(inplace_stop_token parent, scope_errors policy) noexcept;
-  ~scope();
+  /// Called once the scope is closed and its last task has ended, on the executor `here`; returns
+  /// the coroutine to resume. The scope may be gone afterwards.
+  using end_function = std::coroutine_handle<>(scope& self, const executor* here) noexcept;
+
+  scope(inplace_stop_token parent, scope_errors policy, end_function* end) noexcept;
+  ~scope() = default;
+
+  /// Admits no tasks once the last one has ended. True, and `end` is not called, if none is left.
+  bool close() noexcept {
+    // release: pairs with the acquire in finish_task(), which calls `end`; acquire: pairs with the
+    // release there: the errors are seen.
+    return open_.fetch_and(~not_closed, std::memory_order_acq_rel) == not_closed;
+  }
+  /// In the destructor of `name`: if tasks are running, ends the program with a message and
+  /// `advice`.
+  void abort_if_running(const char* name, const char* advice) const noexcept;
 
   // Keeps the error of the body or of a task, unless that was asked to stop and did.
   void add_error(std::exception_ptr error) noexcept;
+  /// After the end: the exception for the coroutine of `joining`, of the errors or its stop; null
+  /// if there is none. Counts a cancellation unless that `was_counted`.
+  std::exception_ptr final_error(const task_context& joining, bool was_counted) const;
 
-  task_context inherited_;
-  detail::linked_stop_source stop_;
-  detail::resumption parent_;  // resumes the coroutine that joins
-  executor* home_ = nullptr;   // and where
-  // The body, and one_task for each task that has not ended.
-  detail::atomic<std::size_t> open_{1};
-  static constexpr std::size_t one_task = 2;
-  const scope_errors policy_;
-  // The rest belongs to the lock until all have ended.
-  bool cancelled_ = false;  // the body or a task ended because of the stop
-  std::exception_ptr first_error_;
-  std::vector<std::exception_ptr> more_errors_;  // if they are collected
-
- private:
-  class child;
-
-  void spawn_task(executor& where, task<> work, const char* name);
-  std::coroutine_handle<> finish_task(const executor* here) noexcept;
 #if GYRE_ASYNC_BACKTRACE
   void append_children(std::vector<task_context*>& to) override;
 #endif
 
+  task_context inherited_;
+  detail::linked_stop_source stop_;
+
+ private:
+  friend detail::scope_access;
+  class child;
+
+  void spawn_task(executor& where, task<> work, const char* name);
+  // Counts a task, or throws std::logic_error after the end; from then on it is listed.
+  void add_task(detail::scope_entry& entry, task_context& context);
+  void unlist(detail::scope_entry& entry) noexcept;
+  std::coroutine_handle<> finish_task(const executor* here) noexcept;
+
+  static constexpr std::size_t not_closed = 1;
+  static constexpr std::size_t one_task = 2;
+  // Both, one_task for each task that has not ended. Zero is the end.
+  detail::atomic<std::size_t> open_{not_closed};
+  end_function* const end_;
+  const scope_errors policy_;
+  // The rest belongs to the lock until the end.
+  bool cancelled_ = false;  // the body or a task ended because of the stop
+  std::exception_ptr first_error_;
+  std::vector<std::exception_ptr> more_errors_;  // if they are collected
   std::mutex mutex_;
 #if GYRE_ASYNC_BACKTRACE
-  intrusive_list<child> children_;  // those that have not ended
+  intrusive_list<detail::scope_entry> children_;  // those that have not ended
 #endif
 };
 
 namespace detail {
 
+/// A scope's interface for tasks of other kinds than those of scope::spawn().
+struct scope_access {
+  static const task_context& inherited(const scope& of) noexcept { return of.inherited_; }
+  /// Counts the task of `context`, and lists it. Throws std::logic_error after the end.
+  static void add_task(scope& to, scope_entry& entry, task_context& context) {
+    to.add_task(entry, context);
+  }
+  static void unlist(scope& from, scope_entry& entry) noexcept { from.unlist(entry); }
+  static void add_error(scope& to, std::exception_ptr error) noexcept {
+    to.add_error(std::move(error));
+  }
+  /// A task's end on `here`, after unlist(): returns the coroutine to resume. With a null pointer
+  /// none is resumed on this thread.
+  static std::coroutine_handle<> finish_task(scope& of, const executor* here) noexcept {
+    return of.finish_task(here);
+  }
+};
+
 /// A scope with the members for the coroutine that waits for it.
 class open_scope final : public scope {
  public:
-  open_scope(inplace_stop_token parent, scope_errors policy) noexcept : scope(parent, policy) {}
+  open_scope(inplace_stop_token parent, scope_errors policy) noexcept
+      : scope(parent, policy, &resume_parent) {}
+  ~open_scope() {
+    abort_if_running("with_scope()", "let the coroutine end, by a stop request if need be");
+  }
 
   /// Awaited before anything else: makes the coroutine the parent.
   auto adopt() noexcept {
@@ -150,15 +211,22 @@ class open_scope final : public scope {
     return suspension([this](auto parent) noexcept {
       parent_.waiting = parent;
       home_ = context_of(parent).where;
-      // release: pairs with the acquire in finish_task(), which resumes; acquire: pairs with the
-      // release there: the errors are seen.
-      return open_.fetch_sub(1, std::memory_order_acq_rel) != 1;
+      return !close();
     });
   }
   /// After that: the exception for the coroutine, of the errors or its stop; null if there is none.
-  std::exception_ptr take_error(const task_context& parent);
+  std::exception_ptr take_error(const task_context& parent) const {
+    const bool was_counted = parent.cancellations != inherited_.cancellations;  // in the body
+    return final_error(parent, was_counted);
+  }
 
   using scope::add_error;
+
+ private:
+  static std::coroutine_handle<> resume_parent(scope& self, const executor* here) noexcept;
+
+  resumption parent_;  // resumes the coroutine that joins
+  executor* home_ = nullptr;
 };
 
 template <class Body>
