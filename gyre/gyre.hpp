@@ -105,6 +105,7 @@
 #include <gyre/task/as_task.hpp>
 #include <gyre/task/async_backtrace.hpp>
 #include <gyre/task/async_generator.hpp>
+#include <gyre/task/async_scope.hpp>
 #include <gyre/task/collect.hpp>
 #include <gyre/task/context.hpp>
 #include <gyre/task/executor.hpp>

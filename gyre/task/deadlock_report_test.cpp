@@ -3,6 +3,7 @@
 // them, and throws, whichever object owns them.
 #include <gyre/task/sync_wait.hpp>
 
+#include <gyre/task/async_scope.hpp>
 #include <gyre/task/collect.hpp>
 #include <gyre/task/fork.hpp>
 #include <gyre/task/schedule.hpp>
@@ -127,6 +128,21 @@ TEST_F(DeadlockReport, NamesTheTasksOfAScopeWhoseBodyWaitsToo) {
     co_await second_to_hang(alive_);
   }));
   EXPECT_THAT(report, AllOf(HasSubstr("first_to_hang"), HasSubstr("second_to_hang")));
+  EXPECT_EQ(alive(), 0);
+}
+
+task<> joins_an_async_scope(life token) {
+  gyre::executor& here = co_await gyre::current_executor();
+  gyre::async_scope tasks(here);
+  tasks.spawn(first_to_hang(token), "the first");
+  tasks.spawn(second_to_hang(token));
+  co_await tasks.join();
+}
+
+TEST_F(DeadlockReport, NamesTheTasksOfAnAsyncScopeThatIsJoined) {
+  const std::string report = report_of(joins_an_async_scope(alive_));
+  EXPECT_THAT(report, AllOf(HasSubstr("first_to_hang"), HasSubstr("second_to_hang"),
+                            HasSubstr("joins_an_async_scope"), HasSubstr("the first")));
   EXPECT_EQ(alive(), 0);
 }
 

@@ -154,6 +154,42 @@ TEST(TaskExamples, ScopeEndsWhenAllWereServed) {
   EXPECT_EQ(gyre::sync_wait(serve_all(clients)), (std::vector<std::string>{"one", "two"}));
 }
 
+// gyre/task/async_scope.hpp
+class price_feed {
+ public:
+  explicit price_feed(gyre::executor& where) : tasks_(where) {}
+
+  void follow(std::string symbol) { tasks_.spawn(poll(std::move(symbol))); }
+  gyre::task<> stop() {
+    tasks_.request_stop();
+    co_await tasks_.join();  // no task uses this object any more
+  }
+
+  int polls = 0;
+
+ private:
+  gyre::task<> poll(std::string symbol);
+
+  gyre::async_scope tasks_;
+};
+
+gyre::task<> price_feed::poll(std::string symbol) {
+  while (!symbol.empty()) {
+    ++polls;
+    co_await gyre::sleep_for(1h);
+  }
+}
+
+TEST(TaskExamples, FeedStopsItsTasks) {
+  gyre::loop loop;
+  price_feed feed(loop);
+  feed.follow("GYR");
+  feed.follow("SLB");
+  gyre::sync_wait(loop, gyre::yield());
+  gyre::sync_wait(loop, feed.stop());
+  EXPECT_EQ(feed.polls, 2);
+}
+
 // gyre/task/shared_task.hpp
 struct config {
   int loads;

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gyre/task/async_scope.hpp>
+
+#include <cstdio>
+#include <cstdlib>
+#include <utility>
+
+namespace gyre {
+namespace detail {
+
+// False if all tasks have ended. If it waits it may be gone.
+bool scope_join::wait() noexcept {
+  if (context_->stop.stop_possible()) {
+    on_stop_.emplace(context_->stop, request_stop_of{&scope_->stop_});
+  }
+  if (scope_->close()) {
+    for (scope_join* other = scope_->take_joiners(); other != nullptr;) {
+      scope_join& woken = *std::exchange(other, other->next_);
+      woken.context_->where->post(woken);
+    }
+    return false;
+  }
+  waits_ = true;
+  const auto self = reinterpret_cast<std::uintptr_t>(this);
+  // acquire, here and below: pairs with the release in take_joiners(): the errors are seen.
+  std::uintptr_t seen = scope_->joiners_.load(std::memory_order_acquire);
+  do {
+    if (seen == async_scope::ended) {
+      waits_ = false;
+      return false;
+    }
+    next_ = reinterpret_cast<scope_join*>(seen);
+    // release: pairs with the acquire in take_joiners(), by the thread that resumes this.
+  } while (!scope_->joiners_.compare_exchange_weak(seen, self, std::memory_order_release,
+                                                   std::memory_order_acquire));
+  return true;
+}
+
+void scope_join::await_resume() {
+  waits_ = false;
+  on_stop_.reset();
+#if GYRE_ASYNC_BACKTRACE
+  tasks_.reset();
+#endif
+  if (std::exception_ptr error = scope_->final_error(*context_, false)) [[unlikely]]
+    std::rethrow_exception(std::move(error));
+}
+
+void scope_join::end_program() noexcept {
+  static_cast<void>(std::fputs(
+      "gyre: a coroutine was destroyed that awaits async_scope::join(); let it end, by a "
+      "stop request if need be\n",
+      stderr));
+  std::abort();
+}
+
+#if GYRE_ASYNC_BACKTRACE
+void scope_join::children::append_children(std::vector<task_context*>& to) {
+  scope_.append_children(to);
+}
+#endif
+
+}  // namespace detail
+
+async_scope::async_scope(executor& where, inplace_stop_token parent, scope_errors errors) noexcept
+    : scope(parent, errors, &resume_joiners) {
+  inherited_.where = &where;
+  inherited_.stop = get_token();
+}
+
+async_scope::~async_scope() { abort_if_running("async_scope", "co_await its join() before"); }
+
+// Once, after the last task: then the scope may be gone, unless the caller is one that joins it.
+detail::scope_join* async_scope::take_joiners() noexcept {
+  // acquire, release: pair with those in scope_join::wait().
+  return reinterpret_cast<detail::scope_join*>(joiners_.exchange(ended, std::memory_order_acq_rel));
+}
+
+std::coroutine_handle<> async_scope::resume_joiners(scope& self, const executor* here) noexcept {
+  // One that waits on the executor of the last task resumes at once.
+  std::coroutine_handle<> resumed;
+  for (detail::scope_join* each = static_cast<async_scope&>(self).take_joiners();
+       each != nullptr;) {
+    detail::scope_join& joiner = *std::exchange(each, each->next_);
+    executor* const where = joiner.context_->where;
+    if (where == here && !resumed) {
+      resumed = joiner.waiting;
+    } else {
+      where->post(joiner);
+    }
+  }
+  return resumed ? resumed : std::noop_coroutine();
+}
+
+}  // namespace gyre

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+// async_scope: structured concurrency for classes; a scope that is a member and ends by join().
+//
+//     class price_feed {
+//      public:
+//       explicit price_feed(gyre::executor& where) : tasks_(where) {}
+//
+//       void follow(std::string symbol) { tasks_.spawn(poll(std::move(symbol))); }
+//       gyre::task<> stop() {
+//         tasks_.request_stop();
+//         co_await tasks_.join();  // no task uses this object any more
+//       }
+//
+//      private:
+//       gyre::task<> poll(std::string symbol);
+//
+//       gyre::async_scope tasks_;
+//     };
+//
+// Source: Baker and others, "P3149: async_scope, Creating scopes for non-sequential concurrency".
+#pragma once
+
+#include <gyre/base/atomic.hpp>
+#include <gyre/task/context.hpp>
+#include <gyre/task/detail/cancelled.hpp>
+#include <gyre/task/detail/child_set.hpp>
+#include <gyre/task/detail/resumption.hpp>
+#include <gyre/task/executor.hpp>
+#include <gyre/task/scope.hpp>
+#include <gyre/task/stop_token.hpp>
+
+#include <coroutine>
+#include <cstdint>
+#include <exception>
+#include <optional>
+#include <vector>
+
+namespace gyre {
+
+class async_scope;
+
+namespace detail {
+
+/// The awaiter of async_scope::join(); once it waits, one of the scope's joiners.
+class [[nodiscard]] scope_join : resumption {
+ public:
+  explicit scope_join(async_scope& of) noexcept : scope_(&of) {}
+  // Before it is awaited.
+  scope_join(const scope_join& other) noexcept : scope_join(*other.scope_) {}
+  scope_join& operator=(const scope_join&) = delete;
+  ~scope_join() {
+    if (waits_) [[unlikely]]
+      end_program();
+  }
+
+  static constexpr bool executor_affine = true;
+  static constexpr bool await_ready() noexcept { return false; }
+  template <class Promise>
+  bool await_suspend(std::coroutine_handle<Promise> awaiting) noexcept {
+    waiting = awaiting;
+    const task_context& context = *(context_ = &context_of(awaiting));
+#if GYRE_ASYNC_BACKTRACE
+    tasks_.emplace(*scope_, awaiting);
+#endif
+    return wait() || gives_way(context, awaiting);
+  }
+  /// Throws the errors of the scope.
+  void await_resume();
+
+ private:
+  friend async_scope;
+#if GYRE_ASYNC_BACKTRACE
+  // The tasks of the scope as children of a coroutine that joins it.
+  class children final : public child_set {
+   public:
+    template <class Promise>
+    children(async_scope& of, std::coroutine_handle<Promise> joining) noexcept : scope_(of) {
+      attach(joining);
+    }
+    void append_children(std::vector<task_context*>& to) override;
+
+   private:
+    async_scope& scope_;
+  };
+#endif
+
+  bool wait() noexcept;
+  [[noreturn]] static void end_program() noexcept;
+
+  async_scope* scope_;
+  const task_context* context_ = nullptr;
+  scope_join* next_ = nullptr;
+  bool waits_ = false;
+  std::optional<inplace_stop_callback<request_stop_of>> on_stop_;
+#if GYRE_ASYNC_BACKTRACE
+  std::optional<children> tasks_;
+#endif
+};
+
+}  // namespace detail
+
+/// A gyre::scope with the lifetime of an object: tasks are started until a coroutine joins it, and
+/// join() waits for them all. Use with_scope() where a block of code is the lifetime.
+///
+/// Thread-safety: every member may be called from any thread, and several coroutines may join.
+/// Lifetime: the scope outlives its tasks and every call of its members. Destroy it once all calls
+/// of join() and spawn() have returned, or when no task was ever spawned. A destructor that finds
+/// tasks running ends the program with a message. A task of the scope must not join it, as it would
+/// wait for itself.
+/// Errors: join() throws the errors of the tasks, see scope_errors. They are dropped if the scope
+/// is destroyed without a join(), after its last task.
+/// Complexity: construction and joining allocate nothing, spawn() as scope::spawn().
+class async_scope final : public scope {
+ public:
+  /// Tasks start on `where` unless spawn() names another executor; it must outlive the tasks. They
+  /// have no task-local values. A stop of `parent`, whose source must outlive the scope, asks all
+  /// tasks to stop, as request_stop() does.
+  explicit async_scope(executor& where, inplace_stop_token parent = {},
+                       scope_errors errors = scope_errors::stop_at_first) noexcept;
+  async_scope(executor& where, scope_errors errors) noexcept : async_scope(where, {}, errors) {}
+  async_scope(const async_scope&) = delete;
+  async_scope& operator=(const async_scope&) = delete;
+  ~async_scope();
+
+  /// Awaited, closes the scope and waits until all tasks have ended; then throws their errors.
+  /// Until the last has ended more tasks may be spawned, which the wait includes; then spawn()
+  /// throws std::logic_error. A further join(), at the same time or later, gives the same result.
+  ///
+  /// A stop of the awaiting coroutine asks all tasks to stop, and the wait goes on until they have
+  /// ended, as in with_scope(). So no task is running when join() has returned or thrown.
+  ///
+  /// Thread-safety: the coroutine resumes on its own executor.
+  /// Lifetime: the coroutine must not be destroyed while it waits; if it is, the program ends with
+  /// a message.
+  /// Errors: those of the tasks. Throws gyre::operation_cancelled if the coroutine was asked to
+  /// stop and a task ended with that. Tasks that end so after request_stop() are no error.
+  /// Complexity: no allocation.
+  detail::scope_join join() noexcept { return detail::scope_join(*this); }
+
+ private:
+  friend detail::scope_join;
+
+  static std::coroutine_handle<> resume_joiners(scope& self, const executor* here) noexcept;
+  detail::scope_join* take_joiners() noexcept;
+
+  // No joiner has this address.
+  static constexpr std::uintptr_t ended = 1;
+
+  // The stack of coroutines that wait, the newest first; then `ended`.
+  detail::atomic<std::uintptr_t> joiners_{0};
+};
+
+}  // namespace gyre
