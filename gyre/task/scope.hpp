@@ -35,6 +35,9 @@
 
 namespace gyre {
 
+template <class T>
+class join_handle;
+
 /// A scope's reaction to an error.
 enum class scope_errors {
   /// The first error asks the body and all tasks to stop; when they have ended, it alone is thrown.
@@ -94,6 +97,16 @@ class scope : detail::child_set {
   void spawn(executor& where, Awaitable awaitable, const char* name = nullptr) {
     spawn_task(where, detail::as_task_without_result(std::move(awaitable)), name);
   }
+
+  /// As spawn(), but returns a handle by which the task's result is awaited, see join_handle.hpp,
+  /// which defines this. The scope waits for the task, and asks it to stop, but its error goes to
+  /// the handle alone, unless that is detached before.
+  template <awaitable Awaitable>
+  join_handle<task_result_t<Awaitable>> spawn_joinable(Awaitable awaitable,
+                                                       const char* name = nullptr);
+  template <awaitable Awaitable>
+  join_handle<task_result_t<Awaitable>> spawn_joinable(executor& where, Awaitable awaitable,
+                                                       const char* name = nullptr);
 
   /// Asks the body and all tasks to stop. Their gyre::operation_cancelled, or a std::system_error
   /// (std::errc::operation_canceled), is then no error. False if they were asked before.
@@ -178,7 +191,9 @@ struct scope_access {
     to.add_task(entry, context);
   }
   static void unlist(scope& from, scope_entry& entry) noexcept { from.unlist(entry); }
-  static void add_error(scope& to, std::exception_ptr error) noexcept {
+  /// Gives `to` the error of `task`, unless something else than the scope has stopped that task.
+  static void add_error_of(const task_context& task, scope& to, std::exception_ptr error) noexcept {
+    if (task.stop.stop_requested() && !to.stop_.stop_requested() && is_cancelled(error)) return;
     to.add_error(std::move(error));
   }
   /// A task's end on `here`, after unlist(): returns the coroutine to resume. With a null pointer

@@ -63,14 +63,41 @@ void shared_waiter::leave() noexcept {
   work_->release();
 }
 
-shared_work::shared_work(executor* target) noexcept
+shared_work::shared_work(executor* target, bool has_owner) noexcept
     : operation([](operation& self) {
         auto& work = static_cast<shared_work&>(self);
         resume(work.start(work));
       }),
-      target_(target) {
+      target_(target),
+      awaiting_(has_owner ? 1 : 0) {
   stop = stop_source_.get_token();
-  finished = [](task_context& self) noexcept { return static_cast<shared_work&>(self).end(); };
+  finished = [](task_context& self) noexcept -> std::coroutine_handle<> {
+    const std::coroutine_handle<> resumed = static_cast<shared_work&>(self).wake_awaiters();
+    return resumed ? resumed : std::noop_coroutine();
+  };
+}
+
+void shared_work::start_owned(void (*discard)(operation& self) noexcept) {
+  // relaxed: not shared yet.
+  phase_.store(phase::running, std::memory_order_relaxed);
+  where = target_;
+  acquire();  // for the time it runs
+  target_->post_discardable(*this, discard);
+}
+
+void shared_work::disown() noexcept {
+  std::unique_lock lock(mutex_);
+  // relaxed: changes under the lock only.
+  if (--awaiting_ == 0 && phase_.load(std::memory_order_relaxed) < phase::done) {
+    stop_unlocked(lock);
+  }
+}
+
+bool shared_work::request_stop() noexcept {
+  acquire();  // all owners may leave in it
+  const bool is_first = stop_source_.request_stop();
+  release();
+  return is_first;
 }
 
 // The coroutine that goes on: that of `waiter` if it need not wait, the work's if it is the first,
@@ -148,7 +175,7 @@ void shared_work::stop_unlocked(std::unique_lock<std::mutex>& lock) noexcept {
   }
 }
 
-std::coroutine_handle<> shared_work::end() noexcept {
+std::coroutine_handle<> shared_work::wake_awaiters() noexcept {
   intrusive_list<shared_waiter> woken;
   {
     const std::lock_guard lock(mutex_);
@@ -168,7 +195,7 @@ std::coroutine_handle<> shared_work::end() noexcept {
     }
   }
   release();
-  return here ? here : std::noop_coroutine();
+  return here;
 }
 
 }  // namespace gyre::detail

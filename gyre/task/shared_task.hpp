@@ -84,6 +84,8 @@ class shared_waiter : public resumption, public intrusive_list_node {
     if (progress_ != progress::ready) end_wait();
   }
   shared_work& work() const noexcept { return *work_; }
+  /// Null unless it has suspended, as it does whenever the work has not ended.
+  const task_context* context() const noexcept { return context_; }
 
  private:
   friend shared_work;
@@ -115,7 +117,7 @@ class shared_waiter : public resumption, public intrusive_list_node {
 
 /// A task with its awaiters and a reference count. Runs in a context of its own.
 // NOLINTNEXTLINE(cppcoreguidelines-virtual-class-destructor): it deletes itself
-class shared_work : public slab_object, protected task_context, operation {
+class shared_work : public slab_object, protected task_context, protected operation {
  public:
   void acquire() noexcept {
     owners_.fetch_add(1, std::memory_order_relaxed);  // relaxed: the caller is or has an owner
@@ -139,8 +141,21 @@ class shared_work : public slab_object, protected task_context, operation {
 
  protected:
   /// Null: runs on the executor of the first awaiter.
-  explicit shared_work(executor* target) noexcept;
+  explicit shared_work(executor* target, bool has_owner = false) noexcept;
   virtual ~shared_work() = default;
+
+  // For work with an owner (join_handle), which counts as an awaiter: so the work goes on when the
+  // others are asked to stop, until the owner has left as well.
+
+  /// Starts it on its executor, by the owner. Throws what executor::post_discardable() throws.
+  void start_owned(void (*discard)(operation& self) noexcept);
+  /// The owner leaves. As the last awaiter it asks the work to stop.
+  void disown() noexcept;
+  /// Asks it to stop; awaiting it gives its result all the same. False if it was asked before.
+  bool request_stop() noexcept;
+  /// At the end of the work: wakes the awaiters. Returns the one that the caller resumes, or null.
+  /// This may be gone.
+  std::coroutine_handle<> wake_awaiters() noexcept;
 
  private:
   friend shared_waiter;
@@ -165,7 +180,6 @@ class shared_work : public slab_object, protected task_context, operation {
   std::coroutine_handle<> enter(shared_waiter& waiter) noexcept;
   void cancel(shared_waiter& waiter) noexcept;
   void abandon(shared_waiter& waiter) noexcept;
-  std::coroutine_handle<> end() noexcept;
   void stop_unlocked(std::unique_lock<std::mutex>& lock) noexcept;
 
   executor* const target_;
@@ -175,7 +189,7 @@ class shared_work : public slab_object, protected task_context, operation {
   atomic<phase> phase_{phase::unstarted};  // set under the lock
   std::mutex mutex_;
   intrusive_list<shared_waiter> waiters_;  // belongs to the lock
-  std::size_t awaiting_ = 0;               // the length of the list
+  std::size_t awaiting_;                   // the length of the list, and one for an owner
 };
 
 template <class T>
@@ -207,6 +221,8 @@ class shared_state final : public shared_work {
 /// with: name one if the first awaiter's may be destroyed before the work has ended. The work has a
 /// stop token of its own, and no task-local values.
 ///
+/// Handles do not cancel the work: the last awaiter that leaves does. For work that one handle owns
+/// and stops, see join_handle (gyre/task/join_handle.hpp).
 /// A stop ends the wait of one awaiter at once while others wait. The last awaiter asks the work to
 /// stop and waits for its end; if the last awaiter's coroutine is destroyed, the work is asked to
 /// stop as well. The work is then abandoned: awaiting it fails at once with std::errc::owner_dead.

@@ -41,15 +41,6 @@ class running_task final : task_context {
  private:
   void end() noexcept;
 
-  // Within a handler, where a std::terminate_handler finds the exception.
-  [[noreturn]] static void terminate(const std::exception_ptr& error) noexcept {
-    try {
-      std::rethrow_exception(error);
-    } catch (...) {
-      terminate_with(error, "left a detached coroutine");
-    }
-  }
-
   task<> work_;
   [[no_unique_address]] Handler on_error_;
 };
@@ -109,7 +100,7 @@ void running_task<Handler>::end() noexcept {
     if (on_error_) {
       on_error_(error_outside(std::move(error)));
     } else if (error != cancellation()) {
-      terminate(error);
+      terminate_detached(error);
     }
   }
   this->~running_task();
@@ -121,6 +112,15 @@ static_assert(posted_task<no_handler>::bytes() <= 64, "spawn() says so");
 #endif
 
 }  // namespace
+
+// Within a handler, where a std::terminate_handler finds the exception.
+void terminate_detached(const std::exception_ptr& error) noexcept {
+  try {
+    std::rethrow_exception(error);
+  } catch (...) {
+    terminate_with(error, "left a detached coroutine");
+  }
+}
 
 void spawn_task(executor& where, task<> detached, spawn_options options) {
   if (!detached.valid()) throw_empty_task();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // spawn, spawn_future: start a detached coroutine from ordinary code. Prefer a scope, which waits.
+// spawn_future is for threads that block; join_handle.hpp has its form for coroutines.
 //
 //     gyre::spawn(loop, handle(std::move(connection)));
 #pragma once
@@ -33,6 +34,8 @@ struct spawn_options {
 namespace detail {
 
 void spawn_task(executor& where, task<> detached, spawn_options options);
+/// Prints the exception that left a detached coroutine, and terminates the program.
+[[noreturn, gnu::cold]] void terminate_detached(const std::exception_ptr& error) noexcept;
 
 }  // namespace detail
 
@@ -51,7 +54,8 @@ void spawn(executor& where, Awaitable awaitable, spawn_options options = {}) {
 
 /// As spawn(), with the result, or the exception, in a future. No thread of `where` may block on
 /// the future. It holds std::future_errc::broken_promise if the coroutine never started, and
-/// std::errc::operation_canceled if a stop ended the coroutine.
+/// std::errc::operation_canceled if a stop ended the coroutine. A coroutine that awaits the result
+/// uses spawn_joinable() instead: its join_handle is awaited without a thread, and stops the task.
 template <awaitable Awaitable>
 std::future<task_result_t<Awaitable>> spawn_future(executor& where, Awaitable awaitable,
                                                    inplace_stop_token stop = {}) {

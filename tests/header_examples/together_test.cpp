@@ -190,6 +190,20 @@ TEST(TaskExamples, FeedStopsItsTasks) {
   EXPECT_EQ(feed.polls, 2);
 }
 
+// gyre/task/join_handle.hpp
+gyre::task<std::string> fetch_both(gyre::executor& workers) {
+  gyre::join_handle<std::string> first = gyre::spawn_joinable(workers, fetch("one"));
+  std::string second = co_await fetch("two");  // while the first is fetched
+  std::string joined = co_await first.join();
+  co_return joined + second;
+}
+
+TEST(TaskExamples, JoinHandleGivesTheResultOfAStartedTask) {
+  gyre::thread_pool workers(1);
+  gyre::loop loop;
+  EXPECT_FALSE(gyre::sync_wait(loop, fetch_both(workers)).empty());
+}
+
 // gyre/task/shared_task.hpp
 struct config {
   int loads;

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gyre/task/join_handle.hpp>
+
+#include <gyre/task/spawn.hpp>
+
+#include <stdexcept>
+#include <system_error>
+
+namespace gyre::detail {
+
+void throw_empty_join_handle() {
+  throw std::logic_error(
+      "gyre::join_handle: has no task: default-constructed, moved from, or "
+      "detached");
+}
+
+void throw_joined_twice() {
+  throw std::logic_error("gyre::join_handle: the result has been taken by another join()");
+}
+
+joinable_work::joinable_work(executor& target, scope* owner,
+                             const joinable_options& options) noexcept
+    : shared_work(&target, true),
+      owner_(owner),
+      parent_(owner != nullptr ? owner->get_token() : options.stop) {
+  task_context& context = *this;
+  if (owner != nullptr) {
+    const inplace_stop_token own = stop;
+    context = scope_access::inherited(*owner);
+    stop = own;
+  }
+  finished = &on_end;
+#if GYRE_ASYNC_BACKTRACE
+  name = options.name;
+#endif
+}
+
+void joinable_work::launch() {
+  if (owner_ != nullptr) scope_access::add_task(*owner_, *this, *this);
+  if (parent_.stop_possible()) on_stop_.emplace(parent_, pass_on_stop{this});
+  start_owned(&discard);
+}
+
+void joinable_work::detach() noexcept {
+  // release: pairs with the acquire in on_end().
+  detached_.store(true, std::memory_order_release);
+  release();
+}
+
+std::coroutine_handle<> joinable_work::on_end(task_context& context) noexcept {
+  auto& self = static_cast<joinable_work&>(context);
+  scope* const owner = self.owner_;
+  const executor* const here = self.where;
+  self.on_stop_.reset();
+  // acquire: pairs with the release in detach().
+  if (self.detached_.load(std::memory_order_acquire)) self.report_error();
+  if (owner == nullptr) {
+    const std::coroutine_handle<> resumed = self.wake_awaiters();
+    return resumed ? resumed : std::noop_coroutine();
+  }
+  scope_access::unlist(*owner, self);
+  const std::coroutine_handle<> resumed = self.wake_awaiters();
+  // The end of the task comes before that of the scope; only one of them resumes a coroutine here.
+  const std::coroutine_handle<> joins_scope =
+      scope_access::finish_task(*owner, resumed ? nullptr : here);
+  return resumed ? resumed : joins_scope;
+}
+
+// The executor was destroyed, or is out of memory.
+void joinable_work::discard(operation& starter) noexcept {
+  auto& self = static_cast<joinable_work&>(starter);
+#if GYRE_ASYNC_BACKTRACE
+  self.innermost = nullptr;
+  self.outermost = nullptr;
+#endif
+  self.fail_unstarted(make_error(std::errc::operation_canceled));
+  resume(on_end(self));
+}
+
+void joinable_work::report_error() noexcept {
+  std::exception_ptr error = take_error();
+  if (error == nullptr) return;
+  if (owner_ == nullptr) {
+    if (error != cancellation()) terminate_detached(error);
+    return;
+  }
+  scope_access::add_error_of(*this, *owner_, std::move(error));
+}
+
+}  // namespace gyre::detail

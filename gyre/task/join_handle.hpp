@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: Apache-2.0
+// join_handle: a task that has started, whose result one coroutine awaits later.
+//
+//     gyre::join_handle<std::string> first = gyre::spawn_joinable(workers, fetch("one"));
+//     std::string second = co_await fetch("two");  // while the first is fetched
+//     std::string joined = co_await first.join();
+#pragma once
+
+#include <gyre/base/atomic.hpp>
+#include <gyre/task/as_task.hpp>
+#include <gyre/task/context.hpp>
+#include <gyre/task/detail/cancelled.hpp>
+#include <gyre/task/executor.hpp>
+#include <gyre/task/scope.hpp>
+#include <gyre/task/shared_task.hpp>
+#include <gyre/task/stop_token.hpp>
+#include <gyre/task/task.hpp>
+
+#include <coroutine>
+#include <exception>
+#include <optional>
+#include <utility>
+
+namespace gyre {
+
+/// Settings of a task that spawn_joinable() starts.
+struct joinable_options {
+  /// Asks the task to stop, besides its handle; the source must outlive the task.
+  inplace_stop_token stop = {};
+  /// Shown by backtraces where they are on; must outlive the task.
+  const char* name = nullptr;
+};
+
+namespace detail {
+
+/// Throws std::logic_error.
+[[noreturn, gnu::cold]] void throw_empty_join_handle();
+[[noreturn, gnu::cold]] void throw_joined_twice();
+
+/// A started task and its join_handle: shared work, with the handle as its owner.
+// NOLINTNEXTLINE(cppcoreguidelines-virtual-class-destructor): it deletes itself
+class joinable_work : public shared_work, scope_entry {
+ public:
+  /// Once, by the handle, which leaves if this throws.
+  void launch();
+  using shared_work::request_stop;
+  /// The handle leaves: the task is asked to stop, and its result dropped.
+  void drop() noexcept {
+    disown();
+    release();
+  }
+  /// The handle leaves, and the task goes on.
+  void detach() noexcept;
+
+ protected:
+  // In `owner`, unless that is null.
+  joinable_work(executor& target, scope* owner, const joinable_options& options) noexcept;
+
+  /// Whether the caller is the first to take the result.
+  bool claim_result() noexcept {
+    // relaxed: the result was seen by waiting for it.
+    return !claimed_.exchange(true, std::memory_order_relaxed);
+  }
+
+ private:
+  struct pass_on_stop {
+    joinable_work* self;
+    void operator()() const noexcept { self->request_stop(); }
+  };
+
+  /// Ends the task, which has not started, with `error`.
+  virtual void fail_unstarted(std::exception_ptr error) noexcept = 0;
+  virtual std::exception_ptr take_error() noexcept = 0;
+
+  static std::coroutine_handle<> on_end(task_context& context) noexcept;
+  static void discard(operation& starter) noexcept;
+  void report_error() noexcept;
+
+  scope* const owner_;
+  const inplace_stop_token parent_;
+  std::optional<inplace_stop_callback<pass_on_stop>> on_stop_;  // until the task has ended
+  atomic<bool> detached_{false};
+  atomic<bool> claimed_{false};
+};
+
+template <class T>
+class joinable_state final : public joinable_work {
+ public:
+  joinable_state(task<T>&& work, executor& target, scope* owner, const joinable_options& options)
+      : joinable_work(target, owner, options), work_(std::move(work)) {
+#if GYRE_ASYNC_BACKTRACE
+    // So that the task is known before it begins.
+    task_access::state(work_).prepare(static_cast<task_context&>(*this));
+#endif
+  }
+
+  /// Whether it has ended, with a result.
+  bool has_result() const noexcept { return is_ready() && !has_failed(); }
+  /// The result, once, of a task that has ended, for a coroutine in `context`, or in none (null).
+  T take(const task_context* context) {
+    if (!claim_result()) throw_joined_twice();
+    if (std::exception_ptr error = take_error()) [[unlikely]] {
+      std::rethrow_exception(context != nullptr ? error_for(*context, std::move(error))
+                                                : error_outside(std::move(error)));
+    }
+    return task_access::state(work_).take_result();
+  }
+
+ private:
+  std::coroutine_handle<> start(task_context& in) noexcept override {
+    return task_access::state(work_).prepare(in);
+  }
+  bool has_failed() const noexcept override { return task_access::state(work_).failed(); }
+  std::exception_ptr take_error() noexcept override {
+    return task_access::state(work_).take_error();
+  }
+  void fail_unstarted(std::exception_ptr error) noexcept override {
+    work_ = task<T>();
+    task_access::state(work_).fail_if_empty(std::move(error));
+  }
+
+  task<T> work_;
+};
+
+/// The awaiter of a join_handle.
+template <class T>
+class [[nodiscard]] join_wait : public shared_waiter {
+ public:
+  explicit join_wait(joinable_state<T>& work) noexcept : shared_waiter(work) {}
+  // A failed task needs the context, which await_suspend() finds.
+  bool await_ready() const noexcept { return state().has_result(); }
+  T await_resume() {
+    finish();
+    return state().take(context());
+  }
+
+ private:
+  joinable_state<T>& state() const noexcept { return static_cast<joinable_state<T>&>(work()); }
+};
+
+}  // namespace detail
+
+/// A move-only handle of a task that spawn_joinable() or scope::spawn_joinable() has started: the
+/// coroutine's form of std::jthread, or Tokio's JoinHandle. The task runs in any case; join() gives
+/// its result to one coroutine, once, on any thread.
+///
+/// Destroying the handle of a task that has not ended asks the task to stop, without waiting for
+/// its end, and drops its result or error. (Tokio's JoinHandle detaches: see detach(). std::jthread
+/// waits: see scope.) So a coroutine that fails or is stopped between start and join() leaves
+/// nothing behind that works in vain.
+///
+/// | | the task is asked to stop | its result | its error |
+/// |---|---|---|---|
+/// | join() | no | to the caller | to the caller |
+/// | the destructor | yes | dropped | dropped |
+/// | detach() | no | dropped | as of spawn(), or scope::spawn() |
+///
+/// Thread-safety: one thread at a time; request_stop() and is_done() also during a join().
+/// Lifetime: the task may outlive its handle, and the handle the executor and the scope of its
+/// task. A handle may be destroyed or moved while it is joined.
+/// Errors: members throw std::logic_error if the handle is empty.
+/// Complexity: some 250 bytes from the slab and a frame for each task; joining is a load if the
+/// task has a result, else a short lock, without allocation.
+template <class T = void>
+class [[nodiscard]] join_handle {
+ public:
+  using value_type = T;
+
+  /// An empty handle.
+  join_handle() noexcept = default;
+  join_handle(join_handle&& other) noexcept : state_(std::exchange(other.state_, nullptr)) {}
+  join_handle& operator=(join_handle&& other) noexcept {
+    join_handle(std::move(other)).swap(*this);
+    return *this;
+  }
+  ~join_handle() {
+    if (state_ != nullptr) state_->drop();
+  }
+  void swap(join_handle& other) noexcept { std::swap(state_, other.state_); }
+
+  /// Whether the handle is not empty: it has a task, which may have been joined.
+  [[nodiscard]] bool valid() const noexcept { return state_ != nullptr; }
+  /// Whether the task has ended, so that join() does not wait.
+  [[nodiscard]] bool is_done() const { return state().is_done(); }
+
+  /// Awaited, waits for the task's end and returns its result or throws its exception, once. A stop
+  /// of the awaiting coroutine ends the wait at once; the task goes on, and can be joined again.
+  ///
+  /// Thread-safety: the coroutine resumes on its own executor.
+  /// Errors: those of the task; std::system_error (std::errc::operation_canceled) if the task was
+  /// asked to stop and did, or its executor was destroyed before the task had started;
+  /// gyre::operation_cancelled if the awaiting coroutine was asked to stop; std::logic_error if the
+  /// result has been taken.
+  /// Lifetime: await it, or convert it to a task, while the handle exists.
+  detail::join_wait<T> join() const { return detail::join_wait<T>(state()); }
+  /// `co_await std::move(handle)` is join(), for combinators, which keep the handle:
+  /// `with_timeout(std::move(handle), 1s)` asks the task to stop after a second.
+  detail::join_wait<T> operator co_await() && { return join(); }
+
+  /// Asks the task to stop (Tokio: abort), and returns false if that was done before. The handle
+  /// can be joined, which waits for the end. A task that ends with a result all the same gives it.
+  bool request_stop() const { return state().request_stop(); }
+  /// Lets the task go on without a handle, as if it had been started by spawn() or scope::spawn().
+  /// An error that has come before is dropped; a later one goes to the scope, or terminates the
+  /// program.
+  void detach() {
+    state().detach();
+    state_ = nullptr;
+  }
+
+ private:
+  friend scope;
+  template <awaitable Awaitable>
+  friend join_handle<task_result_t<Awaitable>> spawn_joinable(executor& where, Awaitable awaitable,
+                                                              joinable_options options);
+
+  static join_handle start(task<T>&& work, executor& where, scope* owner,
+                           const joinable_options& options) {
+    if (!work.valid()) detail::throw_empty_task();
+    join_handle started;
+    started.state_ = new detail::joinable_state<T>(std::move(work), where, owner, options);
+    started.state_->launch();
+    return started;
+  }
+
+  detail::joinable_state<T>& state() const {
+    if (state_ == nullptr) [[unlikely]]
+      detail::throw_empty_join_handle();
+    return *state_;
+  }
+
+  detail::joinable_state<T>* state_ = nullptr;
+};
+
+/// Starts `awaitable`, by executor::post_discardable() on `where`, and returns the handle by which
+/// it is joined. Its context is its own: without task-local values, and asked to stop by the handle
+/// and `options.stop` only.
+///
+/// Thread-safety: any thread.
+/// Lifetime: `where` must outlive the task. Only a loop may be destroyed before the task has
+/// started; it then destroys the task.
+/// Errors: std::bad_alloc; std::logic_error for an empty task.
+/// Complexity: as join_handle says; the frame is that of `awaitable` if that is a task.
+template <awaitable Awaitable>
+join_handle<task_result_t<Awaitable>> spawn_joinable(executor& where, Awaitable awaitable,
+                                                     joinable_options options = {}) {
+  return join_handle<task_result_t<Awaitable>>::start(as_task(std::move(awaitable)), where, nullptr,
+                                                      options);
+}
+
+template <awaitable Awaitable>
+join_handle<task_result_t<Awaitable>> scope::spawn_joinable(Awaitable awaitable, const char* name) {
+  return spawn_joinable(*inherited_.where, std::move(awaitable), name);
+}
+
+template <awaitable Awaitable>
+join_handle<task_result_t<Awaitable>> scope::spawn_joinable(executor& where, Awaitable awaitable,
+                                                            const char* name) {
+  return join_handle<task_result_t<Awaitable>>::start(as_task(std::move(awaitable)), where, this,
+                                                      {.name = name});
+}
+
+}  // namespace gyre
