@@ -91,6 +91,7 @@
 #include <gyre/sync/condition_variable.hpp>
 #include <gyre/sync/event.hpp>
 #include <gyre/sync/guard.hpp>
+#include <gyre/sync/join_set.hpp>
 #include <gyre/sync/latch.hpp>
 #include <gyre/sync/mutex.hpp>
 #include <gyre/sync/once.hpp>

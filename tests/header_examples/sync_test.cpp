@@ -164,6 +164,30 @@ TEST(SyncExamples, EventWakesItsWaiter) {
   EXPECT_TRUE(ready.is_set());
 }
 
+// gyre/sync/join_set.hpp
+gyre::task<std::string> fetch(std::string url) {
+  co_await gyre::sleep_for(url == "slow" ? 2s : 1s);
+  co_return url;
+}
+
+gyre::task<std::vector<std::string>> fetch_as_they_come(std::vector<std::string> urls) {
+  auto body = [&](gyre::scope& scope) -> gyre::task<std::vector<std::string>> {
+    std::vector<std::string> shown;
+    const auto show = [&](std::string page) { shown.push_back(std::move(page)); };
+    gyre::join_set<std::string> downloads(scope);
+    for (const std::string& url : urls) downloads.spawn(fetch(url));
+    while (auto page = co_await downloads.next()) show(*page);  // the fastest first
+    co_return shown;
+  };
+  co_return co_await gyre::with_scope(body);
+}
+
+TEST(SyncExamples, JoinSetGivesTheFastestFirst) {
+  gyre::test::manual_executor executor;
+  EXPECT_EQ(run_in_virtual_time(executor, fetch_as_they_come({"slow", "quick"})),
+            (std::vector<std::string>{"quick", "slow"}));
+}
+
 // gyre/sync/latch.hpp
 gyre::task<std::size_t> wait_for_servers(gyre::latch& started, std::size_t& ready) {
   co_await started.wait();  // each server: started.count_down()

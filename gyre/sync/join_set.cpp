@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gyre/sync/join_set.hpp>
+
+namespace gyre::detail {
+
+join_set_task::join_set_task(join_set_core& set, executor& target, function run,
+                             [[maybe_unused]] const char* shown) noexcept
+    : task_context(scope_access::inherited(set.owner())), operation(run), set_(set) {
+  where = &target;
+  stop = set.get_token();
+  finished = &on_end;
+#if GYRE_ASYNC_BACKTRACE
+  name = shown;
+#endif
+}
+
+void join_set_task::start(std::unique_ptr<join_set_task> spawned) {
+  join_set_core& set = spawned->set_;
+  scope_access::add_task(set.owner(), *spawned, *spawned);
+  set.acquire();
+  set.add_one();
+  executor& target = *spawned->where;
+  target.post(*spawned.release());
+}
+
+std::coroutine_handle<> join_set_task::on_end(task_context& context) noexcept {
+  auto& self = static_cast<join_set_task&>(context);
+  join_set_core& set = self.set_;
+  scope& owner = set.owner();
+  const executor* const here = self.where;
+  scope_access::unlist(owner, self);
+  if (!set.push(self)) {  // from then on it may be gone
+    if (std::exception_ptr error = self.take_error()) {
+      scope_access::add_error_of(self, owner, std::move(error));
+    }
+    delete &self;
+  }
+  set.release();  // before the scope, whose token it follows, may end
+  return scope_access::finish_task(owner, here);
+}
+
+bool join_set_core::push(join_set_task& task) noexcept {
+  {
+    const std::lock_guard lock(lock_);
+    if (closed_) return false;
+    queue_.push_back(task);
+  }
+  ended_.release();
+  return true;
+}
+
+std::unique_ptr<join_set_task> join_set_core::pop() noexcept {
+  const std::lock_guard lock(lock_);
+  return std::unique_ptr<join_set_task>(static_cast<join_set_task*>(queue_.pop_front()));
+}
+
+void join_set_core::close() noexcept {
+  intrusive_queue<operation> dropped;
+  {
+    const std::lock_guard lock(lock_);
+    closed_ = true;
+    dropped.splice_back(queue_);
+  }
+  while (operation* const each = dropped.pop_front()) delete static_cast<join_set_task*>(each);
+}
+
+}  // namespace gyre::detail

@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: Apache-2.0
+// join_set: tasks of a scope whose results are taken in the order in which the tasks end.
+//
+//     gyre::join_set<std::string> downloads(scope);
+//     for (const std::string& url : urls) downloads.spawn(fetch(url));
+//     while (auto page = co_await downloads.next()) show(*page);  // the fastest first
+#pragma once
+
+#include <gyre/base/atomic.hpp>
+#include <gyre/base/detail/slab_object.hpp>
+#include <gyre/base/intrusive_queue.hpp>
+#include <gyre/base/operation.hpp>
+#include <gyre/sync/detail/spin_lock.hpp>
+#include <gyre/sync/semaphore.hpp>
+#include <gyre/task/as_task.hpp>
+#include <gyre/task/context.hpp>
+#include <gyre/task/detail/cancelled.hpp>
+#include <gyre/task/executor.hpp>
+#include <gyre/task/scope.hpp>
+#include <gyre/task/stop_token.hpp>
+#include <gyre/task/task.hpp>
+
+#include <coroutine>
+#include <cstddef>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <type_traits>
+#include <utility>
+
+namespace gyre {
+namespace detail {
+
+class join_set_core;
+
+/// A task of a join_set: its context while it runs, then an element of the queue of ended tasks.
+/// Owned by itself until it has ended, then by the set.
+// NOLINTNEXTLINE(cppcoreguidelines-virtual-class-destructor): the destructor is virtual
+class join_set_task : public slab_object, public task_context, public operation, scope_entry {
+ public:
+  join_set_task& operator=(join_set_task&&) = delete;
+  virtual ~join_set_task() = default;
+
+  /// Starts the task `spawned` in the scope of `set`. Throws std::logic_error after its end.
+  static void start(std::unique_ptr<join_set_task> spawned);
+
+  virtual std::exception_ptr take_error() noexcept = 0;
+
+ protected:
+  join_set_task(join_set_core& set, executor& target, function run, const char* shown) noexcept;
+
+ private:
+  static std::coroutine_handle<> on_end(task_context& context) noexcept;
+
+  join_set_core& set_;
+};
+
+/// The part of a join_set that its tasks share, which the last of them, or the set, deletes.
+class join_set_core : public slab_object {
+ public:
+  explicit join_set_core(scope& of) noexcept : scope_(of), stop_(of.get_token()) {}
+
+  void acquire() noexcept {
+    owners_.fetch_add(1, std::memory_order_relaxed);  // relaxed: the caller is or has an owner
+  }
+  void release() noexcept {
+    // release: pairs with the acquire, here as well, of the last to go.
+    if (owners_.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;
+  }
+
+  scope& owner() const noexcept { return scope_; }
+  inplace_stop_token get_token() const noexcept { return stop_.get_token(); }
+  bool request_stop() noexcept {
+    acquire();  // all owners may leave in it
+    const bool is_first = stop_.request_stop();
+    release();
+    return is_first;
+  }
+  /// Tasks that were started and not taken.
+  std::size_t size() const noexcept {
+    // relaxed: a number; only the one consumer decreases it.
+    return size_.load(std::memory_order_relaxed);
+  }
+  void add_one() noexcept { size_.fetch_add(1, std::memory_order_relaxed); }
+  void remove_one() noexcept { size_.fetch_sub(1, std::memory_order_relaxed); }
+
+  /// By a task that has ended. False if the set is gone: the task deletes itself.
+  bool push(join_set_task& task) noexcept;
+  /// The permits of pop(): one for each task in the queue.
+  semaphore& ended() noexcept { return ended_; }
+  /// By the holder of a permit: the task that ended first.
+  std::unique_ptr<join_set_task> pop() noexcept;
+  /// By the set, when it goes: drops all results.
+  void close() noexcept;
+
+ private:
+  ~join_set_core() = default;
+
+  scope& scope_;
+  linked_stop_source stop_;
+  atomic<unsigned> owners_{1};
+  atomic<std::size_t> size_{0};
+  semaphore ended_{0};
+  spin_lock lock_;
+  bool closed_ = false;               // belongs to the lock
+  intrusive_queue<operation> queue_;  // the same; of join_set_task
+};
+
+template <class T>
+class join_set_task_of final : public join_set_task {
+ public:
+  join_set_task_of(join_set_core& set, executor& target, task<T>&& work, const char* shown) noexcept
+      : join_set_task(
+            set, target,
+            [](operation& self) {
+              auto& started = static_cast<join_set_task_of&>(self);
+              task_access::state(started.work_).start(started);
+            },
+            shown),
+        work_(std::move(work)) {
+#if GYRE_ASYNC_BACKTRACE
+    task_access::state(work_).prepare(static_cast<task_context&>(*this));  // known from the start
+#endif
+  }
+
+  std::exception_ptr take_error() noexcept override {
+    return task_access::state(work_).take_error();
+  }
+  T take_result() { return task_access::state(work_).take_result(); }
+
+ private:
+  task<T> work_;
+};
+
+}  // namespace detail
+
+/// Tasks of one result type in a scope, from which one coroutine takes the results in the order in
+/// which the tasks end, as from Tokio's JoinSet. When all must have ended anyway, when_all() is
+/// simpler; to limit how many run at a time, collect().
+///
+/// The scope awaits the tasks, and its stop stops them. Their errors go to the set, not to the
+/// scope: next() throws them. A set that is destroyed leaves its tasks to the scope, as if
+/// scope::spawn() had started them: results and errors that were not taken are dropped, later
+/// errors go to the scope. (Tokio's JoinSet aborts the tasks: call request_stop() first for that.)
+///
+/// Thread-safety: spawn(), size() and request_stop() from any thread; next() and try_next() by one
+/// coroutine at a time.
+/// Lifetime: the scope outlives the set; the set may end before its tasks.
+/// Errors: see next().
+/// Complexity: the set is one block of the slab. A task takes some 150 bytes from the slab, and a
+/// frame unless the awaitable is a task; its end is O(1), and a wait allocates nothing.
+template <class T = void>
+class join_set {
+  class next_operation;
+
+ public:
+  using value_type = T;
+  /// The result of next(): an optional, of std::reference_wrapper for references; bool for void.
+  using next_result =
+      std::conditional_t<std::is_void_v<T>, bool, std::optional<detail::element_t<T>>>;
+
+  /// A set of tasks that run in `of`, on its executor. Throws std::bad_alloc.
+  explicit join_set(scope& of) : core_(new detail::join_set_core(of)) {}
+  join_set(const join_set&) = delete;
+  join_set& operator=(const join_set&) = delete;
+  ~join_set() {
+    core_->close();
+    core_->release();
+  }
+
+  /// Starts `awaitable` as scope::spawn() does. Throws what that throws.
+  template <awaitable Awaitable>
+    requires std::is_same_v<task_result_t<Awaitable>, T>
+  void spawn(Awaitable awaitable, const char* name = nullptr) {
+    spawn(*detail::scope_access::inherited(core_->owner()).where, std::move(awaitable), name);
+  }
+  /// The same on `where`, which must outlive the scope.
+  template <awaitable Awaitable>
+    requires std::is_same_v<task_result_t<Awaitable>, T>
+  void spawn(executor& where, Awaitable awaitable, const char* name = nullptr) {
+    task<T> work = as_task(std::move(awaitable));
+    if (!work.valid()) detail::throw_empty_task();
+    detail::join_set_task::start(
+        std::make_unique<detail::join_set_task_of<T>>(*core_, where, std::move(work), name));
+  }
+
+  /// Awaited, gives the result of the task that ended first of those not taken yet; waits if none
+  /// has ended. std::nullopt (false) if all were taken. A stop of the awaiting coroutine ends the
+  /// wait at once, and takes nothing.
+  ///
+  /// Errors: throws the exception of the task, which is thereby taken: next() goes on with the
+  /// others. That of a task that was asked to stop is std::system_error
+  /// (std::errc::operation_canceled). Throws gyre::operation_cancelled if the awaiting coroutine
+  /// was asked to stop.
+  [[nodiscard]] auto next() noexcept { return next_operation(*core_); }
+  /// As next(), but std::nullopt (false) also if no task has ended.
+  [[nodiscard]] next_result try_next() {
+    if (!core_->ended().try_acquire()) return next_result{};
+    return take(*core_, nullptr);
+  }
+
+  /// The number of tasks that were not taken; of those, some may have ended.
+  [[nodiscard]] std::size_t size() const noexcept { return core_->size(); }
+  /// Asks the tasks to stop, also those started later; not the scope. False if done before.
+  bool request_stop() noexcept { return core_->request_stop(); }
+
+ private:
+  static next_result take(detail::join_set_core& core, const task_context* context) {
+    const std::unique_ptr<detail::join_set_task> ended = core.pop();
+    core.remove_one();
+    if (std::exception_ptr error = ended->take_error()) [[unlikely]] {
+      std::rethrow_exception(context != nullptr ? detail::error_for(*context, std::move(error))
+                                                : detail::error_outside(std::move(error)));
+    }
+    auto& task = static_cast<detail::join_set_task_of<T>&>(*ended);
+    if constexpr (std::is_void_v<T>) {
+      task.take_result();
+      return true;
+    } else {
+      return next_result(task.take_result());
+    }
+  }
+
+  detail::join_set_core* core_;
+};
+
+template <class T>
+class [[nodiscard]] join_set<T>::next_operation {
+ public:
+  explicit next_operation(detail::join_set_core& core) noexcept
+      : core_(core), wait_(core.ended().acquire()) {}
+
+  static constexpr bool executor_affine = true;
+  static constexpr bool await_ready() noexcept { return false; }
+  template <class Promise>
+  bool await_suspend(std::coroutine_handle<Promise> awaiting) noexcept {
+    context_ = &detail::context_of(awaiting);
+    is_empty_ = core_.size() == 0;
+    if (is_empty_ || wait_.await_ready()) return detail::gives_way(*context_, awaiting);
+    return wait_.await_suspend(awaiting);
+  }
+  next_result await_resume() {
+    if (is_empty_) return next_result{};
+    wait_.await_resume();
+    return take(core_, context_);
+  }
+
+ private:
+  detail::join_set_core& core_;
+  semaphore::acquire_operation wait_;
+  const task_context* context_ = nullptr;
+  bool is_empty_ = false;
+};
+
+}  // namespace gyre
