@@ -3,6 +3,7 @@
 // default, 32 with a pointer, so that two fill a cache line. Larger callables live in the slab.
 #pragma once
 
+#include <gyre/base/detail/misuse.hpp>
 #include <gyre/base/detail/slab_object.hpp>
 
 #include <cstddef>
@@ -179,6 +180,12 @@ class basic_move_only_function {
   basic_move_only_function(F&& function) noexcept(
       detail::callable_fits<std::decay_t<F>, InlineBytes> &&
       std::is_nothrow_constructible_v<std::decay_t<F>, F>) {
+    if constexpr (std::is_void_v<R>) {
+      static_assert(
+          !detail::lazy_awaitable<std::invoke_result_t<std::decay_t<F>&, Args...>>,
+          "the callable only makes a coroutine, which would never run: use gyre::spawn(executor, "
+          "coroutine()) in an ordinary lambda");
+    }
     if (!detail::is_null_callable<std::decay_t<F>>(function)) {
       emplace<std::decay_t<F>>(std::forward<F>(function));
     }

@@ -6,6 +6,7 @@
 #include <gyre/base/atomic.hpp>
 #include <gyre/base/cache_line.hpp>
 #include <gyre/base/clock.hpp>
+#include <gyre/base/detail/misuse.hpp>
 #include <gyre/base/detail/relaxed_counter.hpp>
 #include <gyre/base/intrusive_list.hpp>
 #include <gyre/base/intrusive_stack.hpp>
@@ -65,6 +66,8 @@ class event_loop : public executor, public timer_service, public posting<event_l
   bool poll();
   /// Runs until stop(), but at most for `duration`; stopped() tells which.
   void run_for(std::chrono::nanoseconds duration) { run_until(deadline_after(duration)); }
+  // Explains wrong arguments: see base/detail/misuse.hpp.
+  void run_for(detail::misused_duration explained);
   /// Runs until stop(), but at most until `deadline`.
   void run_until(steady_time deadline);
 
@@ -100,19 +103,24 @@ class event_loop : public executor, public timer_service, public posting<event_l
   /// As post(callable), but not before `delay` has passed. Cannot be cancelled, and allocates,
   /// unlike a timer: std::bad_alloc goes to the caller or, later, to on_exception. Any thread.
   template <class F>
-    requires std::is_invocable_v<std::decay_t<F>&>
+    requires detail::postable<F>
   void post_after(std::chrono::nanoseconds delay, F&& callable) {
     post_at(deadline_after(delay), std::forward<F>(callable));
   }
   /// As post_after(), at `deadline`.
   template <class F>
-    requires std::is_invocable_v<std::decay_t<F>&>
+    requires detail::postable<F>
   void post_at(steady_time deadline, F&& callable) {
     dispatch(
         [this, deadline, task = move_only_function<void()>(std::forward<F>(callable))]() mutable {
           start_delayed(deadline, std::move(task));
         });
   }
+  // Explains wrong arguments: see base/detail/misuse.hpp.
+  void post_after(std::chrono::nanoseconds delay, detail::misused_callable explained);
+  template <class F>
+  void post_after(detail::misused_duration explained, F&& callable);
+  void post_at(steady_time deadline, detail::misused_callable explained);
 
   /// The time, read from the poller now. Any thread.
   steady_time now() const noexcept final { return poller_->now(); }

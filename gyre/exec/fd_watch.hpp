@@ -6,6 +6,7 @@
 #pragma once
 
 #include <gyre/base/detail/callback.hpp>
+#include <gyre/base/detail/misuse.hpp>
 #include <gyre/base/move_only_function.hpp>
 #include <gyre/exec/event_loop.hpp>
 #include <gyre/exec/poller.hpp>
@@ -13,6 +14,12 @@
 #include <utility>
 
 namespace gyre {
+namespace detail {
+
+GYRE_MISUSED_CALLBACK(misused_watch_callback, "the callback of an fd_watch takes (gyre::readiness)",
+                      void(readiness));
+
+}  // namespace detail
 
 /// A callback on the loop's thread whenever a borrowed descriptor is ready, until stopped. A
 /// descriptor has one watch per loop, for reading and writing together.
@@ -30,6 +37,8 @@ class fd_watch {
   /// `callback` gets the events, and error and hang_up unasked; its exceptions go to on_exception.
   fd_watch(event_loop& target, int fd, function callback) noexcept
       : loop_(target), node_(*this, fd), callback_(std::move(callback)) {}
+  // Explains wrong arguments: see base/detail/misuse.hpp.
+  fd_watch(event_loop& target, int fd, detail::misused_watch_callback explained);
   fd_watch& operator=(fd_watch&&) = delete;
   ~fd_watch() { stop(); }
 

@@ -2,7 +2,8 @@
 // posting: the part of a loop's interface that takes callables.
 #pragma once
 
-#include <type_traits>
+#include <gyre/base/detail/misuse.hpp>
+
 #include <utility>
 
 namespace gyre {
@@ -23,7 +24,7 @@ class posting {
   /// Runs `callable` on the loop's thread, in the inbox's order; if posted by that thread, after
   /// post() has returned.
   template <class F>
-    requires std::is_invocable_v<std::decay_t<F>&>
+    requires detail::postable<F>
   void post(F&& callable) {
     auto slot = self().take_slot();
     self().push(std::forward<F>(callable));
@@ -32,7 +33,7 @@ class posting {
   /// As post(), but returns false if loop_options::inbox_limit tasks wait; `callable` is then not
   /// moved from.
   template <class F>
-    requires std::is_invocable_v<std::decay_t<F>&>
+    requires detail::postable<F>
   [[nodiscard]] bool try_post(F&& callable) {
     auto slot = self().try_take_slot();
     if (!slot) return false;
@@ -42,7 +43,7 @@ class posting {
   }
   /// Calls `callable` at once on the loop's thread, and passes its exceptions on; else posts it.
   template <class F>
-    requires std::is_invocable_v<std::decay_t<F>&>
+    requires detail::postable<F>
   void dispatch(F&& callable) {
     if (self().in_loop_thread()) {
       std::forward<F>(callable)();
@@ -50,6 +51,17 @@ class posting {
       post(std::forward<F>(callable));
     }
   }
+
+  // Explains wrong arguments: see base/detail/misuse.hpp.
+  void post(detail::misused_callable explained);
+  template <class F, class... More>
+  void post(F&& callable, detail::misused_argument explained, More&&... more);
+  bool try_post(detail::misused_callable explained);
+  template <class F, class... More>
+  bool try_post(F&& callable, detail::misused_argument explained, More&&... more);
+  void dispatch(detail::misused_callable explained);
+  template <class F, class... More>
+  void dispatch(F&& callable, detail::misused_argument explained, More&&... more);
 
  private:
   friend Loop;

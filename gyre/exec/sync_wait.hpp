@@ -54,11 +54,15 @@ class waiting_loop : task_context {
 /// gyre::operation_cancelled (no std::exception), a cancelled I/O request
 /// std::errc::operation_canceled; for both, sync_wait() throws std::system_error
 /// (std::errc::operation_canceled).
-template <class Awaitable>
+template <awaitable Awaitable>
+  requires detail::well_awaited<Awaitable>
 decltype(auto) sync_wait(event_loop& target, Awaitable&& awaitable, inplace_stop_token stop = {}) {
   detail::waiting_loop here(target, stop);  // outlives the coroutines, also abandoned ones
   auto task = as_task(std::forward<Awaitable>(awaitable));
   return here.run(detail::task_access::state(task));
 }
+// Explains wrong arguments: see base/detail/misuse.hpp.
+void sync_wait(event_loop& target, detail::misused_awaitable explained,
+               inplace_stop_token stop = {});
 
 }  // namespace gyre

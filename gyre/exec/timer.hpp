@@ -7,6 +7,7 @@
 
 #include <gyre/base/clock.hpp>
 #include <gyre/base/detail/callback.hpp>
+#include <gyre/base/detail/misuse.hpp>
 #include <gyre/base/move_only_function.hpp>
 #include <gyre/exec/event_loop.hpp>
 
@@ -14,6 +15,12 @@
 #include <utility>
 
 namespace gyre {
+namespace detail {
+
+GYRE_MISUSED_CALLBACK(misused_timer_callback,
+                      "the callback of a timer takes no parameters: capture what it needs", void());
+
+}  // namespace detail
 
 /// A one-shot or periodic timer, which calls a function on the loop's thread.
 ///
@@ -31,12 +38,16 @@ class timer {
   /// Exceptions of `callback` go to the loop's on_exception.
   timer(event_loop& target, move_only_function<void()> callback) noexcept
       : loop_(target), callback_(std::move(callback)) {}
+  // Explains wrong arguments: see base/detail/misuse.hpp.
+  timer(event_loop& target, detail::misused_timer_callback explained);
   timer& operator=(timer&&) = delete;
   ~timer() { cancel(); }
 
   /// Fires once, after `delay`; in the loop's next turn if that is zero or less. Every start
   /// replaces an earlier one. A deadline past steady_time::max() is never reached.
   void start_after(std::chrono::nanoseconds delay) { start_at(loop_.deadline_after(delay)); }
+  // Explains wrong arguments: see base/detail/misuse.hpp.
+  void start_after(detail::misused_duration explained);
   /// Fires once, at `deadline`.
   void start_at(steady_time deadline);
   /// Fires every `period`, first after one period. The n-th deadline is n periods after the start,
@@ -45,6 +56,8 @@ class timer {
   void start_every(std::chrono::nanoseconds period) {
     start_every(period, loop_.deadline_after(period));
   }
+  // Explains wrong arguments: see base/detail/misuse.hpp.
+  void start_every(detail::misused_duration explained);
   /// Fires at `first`, and every `period` after it.
   void start_every(std::chrono::nanoseconds period, steady_time first);
 

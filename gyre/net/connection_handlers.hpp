@@ -2,6 +2,7 @@
 // connection_handlers: callbacks of a tcp_connection, and their setters in servers and clients.
 #pragma once
 
+#include <gyre/base/detail/misuse.hpp>
 #include <gyre/base/move_only_function.hpp>
 #include <gyre/io/input.hpp>
 
@@ -42,6 +43,27 @@ struct connection_handlers {
   move_only_function<void(tcp_connection&, std::error_code why)> closed;
 };
 
+namespace detail {
+
+GYRE_MISUSED_CALLBACK(misused_connection_callback,
+                      "the callback takes (gyre::net::tcp_connection&)", void(tcp_connection&));
+GYRE_MISUSED_CALLBACK(misused_message_callback,
+                      "the callback takes (gyre::net::tcp_connection&, gyre::io::input&)",
+                      void(tcp_connection&, io::input&));
+GYRE_MISUSED_CALLBACK(misused_mark_callback,
+                      "the callback takes (gyre::net::tcp_connection&, std::size_t)",
+                      void(tcp_connection&, std::size_t));
+GYRE_MISUSED_CALLBACK(misused_close_callback,
+                      "the callback takes (gyre::net::tcp_connection&, std::error_code)",
+                      void(tcp_connection&, std::error_code));
+GYRE_MISUSED_CALLBACK(misused_error_callback, "the callback takes (std::error_code)",
+                      void(std::error_code));
+GYRE_MISUSED_CALLBACK(misused_attempt_callback,
+                      "the callback takes (std::error_code, std::size_t attempts, bool last)",
+                      void(std::error_code, std::size_t, bool));
+
+}  // namespace detail
+
 /// CRTP base of tcp_server and tcp_client: setters of their connection_handlers, which return the
 /// owner for chaining. Errors: std::logic_error after start(), or after the first connect().
 template <class Owner>
@@ -68,6 +90,15 @@ class connection_handler_setters {
   Owner& on_close(move_only_function<void(tcp_connection&, std::error_code)> callback) {
     return set(&connection_handlers::closed, std::move(callback));
   }
+
+  // Explains wrong arguments: see base/detail/misuse.hpp.
+  Owner& on_connection(detail::misused_connection_callback explained);
+  Owner& on_message(detail::misused_message_callback explained);
+  Owner& on_write_complete(detail::misused_connection_callback explained);
+  Owner& on_high_water(detail::misused_mark_callback explained);
+  Owner& on_low_water(detail::misused_connection_callback explained);
+  Owner& on_peer_ended(detail::misused_connection_callback explained);
+  Owner& on_close(detail::misused_close_callback explained);
 
  private:
   friend Owner;

@@ -7,6 +7,7 @@
 //     client.connect(server);  // such as *gyre::net::endpoint::parse("127.0.0.1:7")
 #pragma once
 
+#include <gyre/base/detail/misuse.hpp>
 #include <gyre/base/move_only_function.hpp>
 #include <gyre/exec/event_loop.hpp>
 #include <gyre/exec/loop_thread.hpp>
@@ -94,6 +95,8 @@ class tcp_client : public connection_handler_setters<tcp_client> {
   /// and the last. After an exception of a handler the client reconnects all the same.
   tcp_client& on_connect_failed(
       move_only_function<void(std::error_code why, std::size_t attempts, bool last)> callback);
+  // Explains wrong arguments: see base/detail/misuse.hpp.
+  tcp_client& on_connect_failed(detail::misused_attempt_callback explained);
 
   /// Connects to `server`, now and (with `reconnect`) whenever the connection has ended, until
   /// disconnect(). No effect if the client is connected to `server` already. A connection to

@@ -12,6 +12,7 @@
 #pragma once
 
 #include <gyre/base/clock.hpp>
+#include <gyre/base/detail/misuse.hpp>
 #include <gyre/base/move_only_function.hpp>
 #include <gyre/base/unique_fd.hpp>
 #include <gyre/exec/event_loop.hpp>
@@ -152,6 +153,8 @@ class tcp_server : public connection_handler_setters<tcp_server> {
   /// Accepting pauses (see accept_backoff). Called on the accepting loop, once for each series of
   /// failures. The default prints a line to stderr. Throws std::logic_error after start().
   tcp_server& on_accept_error(move_only_function<void(std::error_code)> callback);
+  // Explains wrong arguments: see base/detail/misuse.hpp.
+  tcp_server& on_accept_error(detail::misused_error_callback explained);
 
   /// Binds and listens, so that peers can connect; connections are accepted after start(). May be
   /// called for several endpoints, also after start(); no effect after stop(). Port 0: the kernel

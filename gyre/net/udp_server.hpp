@@ -8,6 +8,7 @@
 //     server.start();
 #pragma once
 
+#include <gyre/base/detail/misuse.hpp>
 #include <gyre/base/move_only_function.hpp>
 #include <gyre/exec/event_loop.hpp>
 #include <gyre/exec/loop_group.hpp>
@@ -96,6 +97,10 @@ class udp_server {
 
   using datagram_function =
       move_only_function<void(channel& by, std::span<const std::byte> bytes, const endpoint& from)>;
+  GYRE_MISUSED_CALLBACK(misused_datagram_callback,
+                        "the callback takes (gyre::net::udp_server::channel&, "
+                        "std::span<const std::byte>, const gyre::net::endpoint&)",
+                        void(channel&, std::span<const std::byte>, const endpoint&));
 
   /// Throws std::invalid_argument if there is no loop or one is null, std::system_error for a
   /// loop without io.
@@ -116,6 +121,8 @@ class udp_server {
   /// destroy the server. Its exceptions go to the loop's on_exception, and the next datagram is
   /// delivered in the next turn. Throws std::logic_error after start().
   udp_server& on_datagram(datagram_function callback);
+  // Explains wrong arguments: see base/detail/misuse.hpp.
+  udp_server& on_datagram(misused_datagram_callback explained);
 
   /// Binds. Port 0: the kernel chooses. The file of a Unix socket that is gone is replaced, and
   /// stays when the server ends. Throws std::system_error.

@@ -10,6 +10,7 @@
 #pragma once
 
 #include <gyre/base/clock.hpp>
+#include <gyre/base/detail/misuse.hpp>
 #include <gyre/base/operation.hpp>
 #include <gyre/pool/detail/submission_awaiter.hpp>
 #include <gyre/pool/detail/task_builder.hpp>
@@ -78,7 +79,7 @@ class thread_pool final : public executor {
   /// of up to 24 bytes and normal priority is stored in the queue if it comes from outside a
   /// `stealing` pool without `record_times`; that takes about 10 ns.
   template <class F>
-    requires std::invocable<std::decay_t<F>&>
+    requires detail::postable<F>
   void post(F&& callable, task_priority priority = task_priority::normal) {
     detail::submit(*core_, detail::task_builder(std::forward<F>(callable)), priority);
   }
@@ -89,14 +90,14 @@ class thread_pool final : public executor {
   /// - under `drop_oldest`, unless delayed tasks, which are not dropped, have all slots,
   /// - from a worker under `block`.
   template <class F>
-    requires std::invocable<std::decay_t<F>&>
+    requires detail::postable<F>
   [[nodiscard]] bool try_post(F&& callable, task_priority priority = task_priority::normal) {
     return detail::try_submit(*core_, detail::task_builder(std::forward<F>(callable)), priority);
   }
   /// As post(), but returns a future for the result or the exception; that of a dropped task is
   /// std::errc::operation_canceled. Allocates a block of the slab, beside that of post() if any.
   template <class F>
-    requires std::invocable<std::decay_t<F>&>
+    requires detail::postable<F>
   [[nodiscard]] future<detail::submitted_result_t<std::decay_t<F>>> submit(
       F&& callable, task_priority priority = task_priority::normal) {
     auto submission = detail::make_future_task(std::forward<F>(callable));
@@ -118,7 +119,7 @@ class thread_pool final : public executor {
   /// and then the task was not submitted.
   /// Complexity: waiting allocates nothing.
   template <class F>
-    requires std::invocable<std::decay_t<F>&>
+    requires detail::postable<F>
   [[nodiscard]] auto async_post(F&& callable, task_priority priority = task_priority::normal) {
     return detail::submission_awaiter<std::decay_t<F>>(*core_, std::forward<F>(callable), priority);
   }
@@ -127,7 +128,7 @@ class thread_pool final : public executor {
   ///     auto submitting = pool.async_submit([] { return 6 * 7; });
   ///     gyre::future<int> answer = co_await std::move(submitting);
   template <class F>
-    requires std::invocable<std::decay_t<F>&>
+    requires detail::postable<F>
   [[nodiscard]] auto async_submit(F&& callable, task_priority priority = task_priority::normal) {
     auto submission = detail::make_future_task(std::forward<F>(callable));
     submission.task.set_pool(core_.get());
@@ -151,16 +152,32 @@ class thread_pool final : public executor {
   /// priority. It has its slot from the call on, and is dropped if the pool ends before. A full
   /// pool refuses it under `caller_runs` too, and from a worker under `block`.
   template <class F>
-    requires std::invocable<std::decay_t<F>&>
+    requires detail::postable<F>
   void post_after(std::chrono::nanoseconds delay, F&& callable) {
     post_at(detail::later(detail::monotonic_now(), delay), std::forward<F>(callable));
   }
   /// As post_after(), at `deadline`.
   template <class F>
-    requires std::invocable<std::decay_t<F>&>
+    requires detail::postable<F>
   void post_at(steady_time deadline, F&& callable) {
     detail::submit_at(*core_, detail::task_builder(std::forward<F>(callable)), deadline);
   }
+  // Explains wrong arguments: see base/detail/misuse.hpp.
+  void post(detail::misused_callable explained, task_priority priority = {});
+  template <class F, class... More>
+  void post(F&& callable, detail::misused_argument explained, More&&... more);
+  bool try_post(detail::misused_callable explained, task_priority priority = {});
+  template <class F, class... More>
+  bool try_post(F&& callable, detail::misused_argument explained, More&&... more);
+  future<> submit(detail::misused_callable explained, task_priority priority = {});
+  template <class F, class... More>
+  future<> submit(F&& callable, detail::misused_argument explained, More&&... more);
+  future<> async_post(detail::misused_callable explained, task_priority priority = {});
+  future<> async_submit(detail::misused_callable explained, task_priority priority = {});
+  void post_after(std::chrono::nanoseconds delay, detail::misused_callable explained);
+  template <class F>
+  void post_after(detail::misused_duration explained, F&& callable);
+  void post_at(steady_time deadline, detail::misused_callable explained);
 
   /// executor: runs `op` once on a worker, or on the calling thread once the workers have ended.
   /// In a pool of one worker, the operations that a thread posts start in their order: a `stealing`

@@ -171,6 +171,9 @@ class runtime {
     gyre::spawn(where, run_task(*this, std::move(membership), std::move(awaitable)),
                 {.stop = stop_token(stop_in)});
   }
+  // Explains wrong arguments: see base/detail/misuse.hpp.
+  void spawn(detail::misused_awaitable explained, shutdown_phase stop_in = {});
+  void spawn(executor& where, detail::misused_awaitable explained, shutdown_phase stop_in = {});
 
   /// Posts `hook` to `where`, which must outlive it, when `phase` begins; at once if it or a later
   /// phase has begun; never if it is skipped or not reached. The phase lasts until the hook ends:

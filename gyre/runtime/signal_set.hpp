@@ -4,6 +4,7 @@
 //     gyre::signal_set quit(loop, {SIGINT, SIGTERM}, [&](const gyre::signal_info&) { loop.stop(); });
 #pragma once
 
+#include <gyre/base/detail/misuse.hpp>
 #include <gyre/base/move_only_function.hpp>
 #include <gyre/base/unique_fd.hpp>
 #include <gyre/exec/fd_watch.hpp>
@@ -19,6 +20,14 @@ namespace gyre {
 
 /// A signal's number, sender and value; see signalfd(2).
 using signal_info = signalfd_siginfo;
+
+namespace detail {
+
+GYRE_MISUSED_CALLBACK(misused_signal_callback,
+                      "the callback of a signal_set takes (const gyre::signal_info&)",
+                      void(const signal_info&));
+
+}  // namespace detail
 
 /// A subscription to POSIX signals: calls a function on the loop's thread for each signal of a set
 /// that the process receives, by signalfd(2).
@@ -47,6 +56,11 @@ class signal_set {
   signal_set(event_loop& target, std::initializer_list<int> signals, function callback)
       : signal_set(target, std::span(signals.begin(), signals.size()), std::move(callback)) {}
   signal_set(event_loop& loop, std::span<const int> signals, function callback);
+  // Explains wrong arguments: see base/detail/misuse.hpp.
+  signal_set(event_loop& target, std::initializer_list<int> signals,
+             detail::misused_signal_callback explained);
+  signal_set(event_loop& target, std::span<const int> signals,
+             detail::misused_signal_callback explained);
   signal_set& operator=(signal_set&&) = delete;
 
  private:

@@ -90,7 +90,9 @@ class broadcast_core : public subscribers {
 /// Complexity: one allocation, by the constructor; a send is O(waiting receivers).
 template <class T>
 class broadcast {
-  static_assert(detail::channel_value<T> && std::copy_constructible<T>);
+  static_assert(detail::channel_value<T> && std::copy_constructible<T>,
+                "the values of a broadcast are copied, and move without failing: declare T(T&&) "
+                "noexcept, or send a std::shared_ptr<const T>");
 
  public:
   using value_type = T;

@@ -190,7 +190,9 @@ class send_case : public send_node<T> {
 /// The members that all channels have.
 template <class T, class Buffer>
 class channel_interface {
-  static_assert(channel_value<T>);
+  static_assert(channel_value<T>,
+                "the values of a channel move without failing, and no reference is one: declare "
+                "T(T&&) noexcept, or send a std::unique_ptr<T>");
 
  public:
   using value_type = T;

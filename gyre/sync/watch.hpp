@@ -70,7 +70,8 @@ template <class T>
 class watch {
   static_assert(std::copy_constructible<T> && std::is_nothrow_move_constructible_v<T> &&
                     std::is_nothrow_swappable_v<T> && alignof(T) <= 16,
-                "set() cannot fail; compilers do not align coroutine frames beyond 16 bytes");
+                "the value of a watch is copied, and moves without failing: declare T(T&&) "
+                "noexcept, or use a std::shared_ptr<const T>");
 
  public:
   using value_type = T;

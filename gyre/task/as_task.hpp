@@ -2,6 +2,7 @@
 // awaitable, as_task: the concept of awaitable types, and their conversion to a task.
 #pragma once
 
+#include <gyre/task/detail/misuse.hpp>
 #include <gyre/task/task.hpp>
 
 #include <concepts>
@@ -20,11 +21,6 @@ concept awaiter = requires(T& object, std::coroutine_handle<task<>::promise_type
   object.await_suspend(h);
   object.await_resume();
 };
-
-template <class T>
-inline constexpr bool is_task = false;
-template <class T>
-inline constexpr bool is_task<task<T>> = true;
 
 /// A result as an element of a tuple, a vector or a variant.
 template <class T>
@@ -59,9 +55,9 @@ using task_result_t = std::conditional_t<std::is_rvalue_reference_v<await_result
 /// Lifetime: rvalues are moved into the task; lvalues must outlive the task.
 /// Complexity: a coroutine frame, unless `object` is a task.
 template <awaitable T>
+  requires detail::well_awaited<T>
 auto as_task(T&& object) {
   if constexpr (detail::is_task<std::remove_cvref_t<T>>) {
-    static_assert(!std::is_lvalue_reference_v<T>, "a task is handed over: use std::move");
     return std::remove_cvref_t<T>(std::forward<T>(object));
   } else {
     return [](T held) -> task<task_result_t<T>> {
@@ -69,6 +65,8 @@ auto as_task(T&& object) {
     }(std::forward<T>(object));
   }
 }
+// Explains wrong arguments: see base/detail/misuse.hpp.
+void as_task(detail::misused_awaitable explained);
 
 namespace detail {
 

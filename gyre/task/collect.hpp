@@ -12,6 +12,7 @@
 #include <gyre/task/when_all.hpp>
 
 #include <concepts>
+#include <coroutine>
 #include <cstddef>
 #include <deque>
 #include <exception>
@@ -175,6 +176,8 @@ template <awaitable_range Range>
   return detail::collect_range<task_result_t<element>, std::remove_cvref_t<Range>>(
       std::forward<Range>(range), limit);
 }
+// Explains wrong arguments: see base/detail/misuse.hpp.
+std::suspend_never collect(detail::misused_awaitable explained, std::size_t limit);
 
 /// The same for the awaitables `make(0)` to `make(count - 1)`, each made when it starts. `make`
 /// lives until all have ended.

@@ -13,6 +13,7 @@
 #include <gyre/task/task.hpp>
 
 #include <concepts>
+#include <coroutine>
 #include <type_traits>
 #include <utility>
 
@@ -53,5 +54,8 @@ task<task_result_t<Body>> finally(Body body, Cleanup cleanup) {
   if (!detail::task_access::state(work).failed()) co_await detail::take_result(last);
   co_return co_await detail::take_result(work);
 }
+// Explains wrong arguments: see base/detail/misuse.hpp.
+template <class Cleanup>
+std::suspend_never finally(detail::misused_awaitable explained, Cleanup&& cleanup);
 
 }  // namespace gyre

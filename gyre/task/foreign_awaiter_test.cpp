@@ -20,6 +20,7 @@
 
 #include <chrono>
 #include <coroutine>
+#include <future>
 #include <stdexcept>
 #include <thread>
 #include <tuple>
@@ -445,6 +446,22 @@ TEST(ForeignAwaiter, OperatorsForTypesOfAnotherNamespaceAreFound) {
     co_return co_await std::chrono::milliseconds(10) + co_await variable;
   };
   EXPECT_EQ(sync_wait(awaits()), 17);
+}
+
+// The value of a future that has one.
+struct finished {
+  std::future<int> from;
+  static bool await_ready() noexcept { return true; }
+  static void await_suspend(std::coroutine_handle<>) noexcept {}
+  int await_resume() { return from.get(); }
+};
+finished operator co_await(std::future<int>&& from) noexcept { return finished{std::move(from)}; }
+
+TEST(ForeignAwaiter, OperatorsForFuturesAreFound) {
+  auto awaits = [](std::future<int> result) -> task<int> { co_return co_await std::move(result); };
+  std::promise<int> promise;
+  promise.set_value(17);
+  EXPECT_EQ(sync_wait(awaits(promise.get_future())), 17);
 }
 
 // An await of gyre's own awaitables must not pay for a stand-in.

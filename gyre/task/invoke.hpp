@@ -12,11 +12,27 @@
 #include <gyre/task/task.hpp>
 
 #include <concepts>
+#include <coroutine>
 #include <functional>
 #include <type_traits>
 #include <utility>
 
 namespace gyre {
+namespace detail {
+
+/// In place of the function of invoke().
+class misused_coroutine {
+ public:
+  GYRE_MISUSE_FAILS(misused_coroutine);
+
+  template <class F>
+  GYRE_MISUSE(
+      "invoke() needs a function that takes the arguments and returns an awaitable, such as "
+      "[](int number) -> gyre::task<> { … }, and moves what it is given: use std::move()")
+  misused_coroutine(F&&) {}
+};
+
+}  // namespace detail
 
 /// Returns a task that calls `function`, as an lvalue, with `arguments` as rvalues, awaits the
 /// returned awaitable and gives its result. std::ref passes a reference.
@@ -33,5 +49,8 @@ task<task_result_t<std::invoke_result_t<Function&, Arguments...>>> invoke(Functi
   decltype(auto) returned = std::invoke(function, std::move(arguments)...);
   co_return co_await static_cast<decltype(returned)&&>(returned);
 }
+// Explains wrong arguments: see base/detail/misuse.hpp.
+template <class... Arguments>
+std::suspend_never invoke(detail::misused_coroutine explained, Arguments&&... arguments);
 
 }  // namespace gyre

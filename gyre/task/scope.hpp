@@ -97,6 +97,9 @@ class scope : detail::child_set {
   void spawn(executor& where, Awaitable awaitable, const char* name = nullptr) {
     spawn_task(where, detail::as_task_without_result(std::move(awaitable)), name);
   }
+  // Explains wrong arguments: see base/detail/misuse.hpp.
+  void spawn(detail::misused_awaitable explained, const char* name = nullptr);
+  void spawn(executor& where, detail::misused_awaitable explained, const char* name = nullptr);
 
   /// As spawn(), but returns a handle by which the task's result is awaited, see join_handle.hpp,
   /// which defines this. The scope waits for the task, and asks it to stop, but its error goes to
@@ -244,6 +247,18 @@ class open_scope final : public scope {
   executor* home_ = nullptr;
 };
 
+/// In place of the body of with_scope().
+class misused_body {
+ public:
+  GYRE_MISUSE_FAILS(misused_body);
+
+  template <class Body>
+  GYRE_MISUSE(
+      "the body of with_scope() takes the scope and returns an awaitable: write "
+      "[&](gyre::scope& scope) -> gyre::task<> { … }")
+  misused_body(Body&&) {}
+};
+
 template <class Body>
 using scope_result_t = task_result_t<std::invoke_result_t<Body&, scope&>>;
 
@@ -290,5 +305,7 @@ task<detail::scope_result_t<Body>> with_scope(Body body,
   if (!has_result) detail::throw_cancelled(context);
   co_return co_await detail::take_result(work);
 }
+// Explains wrong arguments: see base/detail/misuse.hpp.
+std::suspend_never with_scope(detail::misused_body explained, scope_errors errors = {});
 
 }  // namespace gyre

@@ -13,6 +13,7 @@
 #include <gyre/task/with_timeout.hpp>
 
 #include <chrono>
+#include <coroutine>
 #include <utility>
 
 namespace gyre {
@@ -36,5 +37,8 @@ template <awaitable Awaitable>
 task<task_result_t<Awaitable>> shielded(Awaitable awaitable, std::chrono::nanoseconds limit) {
   return shielded(with_timeout(std::move(awaitable), limit));
 }
+// Explains wrong arguments: see base/detail/misuse.hpp.
+std::suspend_never shielded(detail::misused_awaitable explained);
+std::suspend_never shielded(detail::misused_awaitable explained, std::chrono::nanoseconds limit);
 
 }  // namespace gyre

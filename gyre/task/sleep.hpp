@@ -5,6 +5,7 @@
 #pragma once
 
 #include <gyre/base/clock.hpp>
+#include <gyre/base/detail/misuse.hpp>
 #include <gyre/base/timer_operation.hpp>
 #include <gyre/task/context.hpp>
 #include <gyre/task/detail/stoppable_wait.hpp>
@@ -73,6 +74,8 @@ class sleep_awaiter final : stoppable_wait, timer_operation {
 [[nodiscard]] inline auto sleep_for(std::chrono::nanoseconds delay) noexcept {
   return detail::sleep_awaiter(delay);
 }
+// Explains wrong arguments: see base/detail/misuse.hpp.
+std::suspend_never sleep_for(detail::misused_duration explained);
 
 /// As sleep_for(), until `deadline` by the clock of the executor's timers.
 [[nodiscard]] inline auto sleep_until(steady_time deadline) noexcept {

@@ -51,6 +51,8 @@ void spawn(executor& where, Awaitable awaitable, spawn_options options = {}) {
   detail::spawn_task(where, detail::as_task_without_result(std::move(awaitable)),
                      std::move(options));
 }
+// Explains wrong arguments: see base/detail/misuse.hpp.
+void spawn(executor& where, detail::misused_awaitable explained, spawn_options options = {});
 
 /// As spawn(), with the result, or the exception, in a future. No thread of `where` may block on
 /// the future. It holds std::future_errc::broken_promise if the coroutine never started, and
@@ -78,5 +80,8 @@ std::future<task_result_t<Awaitable>> spawn_future(executor& where, Awaitable aw
         {.stop = stop});
   return future;
 }
+// Explains wrong arguments: see base/detail/misuse.hpp.
+void spawn_future(executor& where, detail::misused_awaitable explained,
+                  inplace_stop_token stop = {});
 
 }  // namespace gyre

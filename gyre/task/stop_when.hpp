@@ -9,6 +9,7 @@
 #include <gyre/task/stop_token.hpp>
 #include <gyre/task/task.hpp>
 
+#include <coroutine>
 #include <exception>
 #include <optional>
 #include <utility>
@@ -59,5 +60,7 @@ task<task_result_t<Awaitable>> stop_when(Awaitable awaitable, inplace_stop_token
   co_await detail::fail_with(error);
   std::unreachable();
 }
+// Explains wrong arguments: see base/detail/misuse.hpp.
+std::suspend_never stop_when(detail::misused_awaitable explained, inplace_stop_token token);
 
 }  // namespace gyre

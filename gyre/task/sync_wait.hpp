@@ -95,7 +95,8 @@ class waiting_thread : public slab_object, task_context {
 ///   that wait for it and all that they hold.
 /// - A coroutine that goes to an executor whose only thread is in the sync_wait() that waits for it
 ///   gets the same error, with a backtrace.
-template <class Awaitable>
+template <awaitable Awaitable>
+  requires detail::well_awaited<Awaitable>
 decltype(auto) sync_wait(Awaitable&& awaitable, inplace_stop_token stop = {}) {
   // Outlives the coroutines, also those left suspended.
 #if GYRE_ASYNC_BACKTRACE
@@ -108,5 +109,7 @@ decltype(auto) sync_wait(Awaitable&& awaitable, inplace_stop_token stop = {}) {
   auto task = as_task(std::forward<Awaitable>(awaitable));
   return here.run(detail::task_access::state(task));
 }
+// Explains wrong arguments: see base/detail/misuse.hpp.
+void sync_wait(detail::misused_awaitable explained, inplace_stop_token stop = {});
 
 }  // namespace gyre

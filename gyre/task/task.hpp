@@ -4,8 +4,10 @@
 //     gyre::task<int> twice(gyre::task<int> number) { co_return 2 * co_await std::move(number); }
 #pragma once
 
+#include <gyre/task/detail/misuse.hpp>
 #include <gyre/task/detail/task_state.hpp>
 
+#include <concepts>
 #include <coroutine>
 #include <type_traits>
 
@@ -53,6 +55,10 @@ class [[nodiscard]] GYRE_CORO_AWAIT_ELIDABLE task : private detail::task_state<T
   task() noexcept = default;
   task(task&& other) noexcept = default;
   task& operator=(task&& other) noexcept = default;
+  // No copy constructor, but a better match for a task with a name.
+  template <std::same_as<task> Self>
+  GYRE_MISUSE("a task is awaited once: hand it over by std::move(task)")
+  task(Self&) {}
   ~task() = default;
 
   /// Whether the task can be awaited.

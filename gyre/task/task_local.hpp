@@ -125,7 +125,8 @@ class bound_awaiter {
 /// Complexity: binding allocates nothing; a lookup is O(values bound above).
 template <class T>
 class task_local {
-  static_assert(std::is_object_v<T> && !std::is_const_v<T>);
+  static_assert(std::is_object_v<T> && !std::is_const_v<T>,
+                "a task_local holds an object: use a pointer for a reference, and no const");
 
  public:
   /// T() where no value is bound.
@@ -142,6 +143,8 @@ class task_local {
     return detail::bound_awaiter<T, Awaitable>(this, std::move(value),
                                                std::forward<Awaitable>(object));
   }
+  // Explains wrong arguments: see base/detail/misuse.hpp.
+  std::suspend_never with(T value, detail::misused_awaitable explained) const;
 
   /// Awaited, gives a `const T&` to the bound value, or to the key's own, without waiting. A bound
   /// value lives until the end of its await.

@@ -11,6 +11,7 @@
 
 #include <array>
 #include <concepts>
+#include <coroutine>
 #include <cstddef>
 #include <exception>
 #include <expected>
@@ -214,5 +215,21 @@ template <awaitable_range Range>
   return detail::when_all_ready_awaiter<detail::tasks_of_t<Range>>(
       detail::tasks_of(std::forward<Range>(range)));
 }
+
+// Explains wrong arguments: see base/detail/misuse.hpp.
+template <class... More>
+std::suspend_never when_all(detail::misused_awaitable explained, More&&... more);
+template <awaitable First, class... More>
+std::suspend_never when_all(First first, detail::misused_awaitable explained, More&&... more);
+template <awaitable First, awaitable Second, class... More>
+std::suspend_never when_all(First first, Second second, detail::misused_awaitable explained,
+                            More&&... more);
+template <class... More>
+std::suspend_never when_all_ready(detail::misused_awaitable explained, More&&... more);
+template <awaitable First, class... More>
+std::suspend_never when_all_ready(First first, detail::misused_awaitable explained, More&&... more);
+template <awaitable First, awaitable Second, class... More>
+std::suspend_never when_all_ready(First first, Second second, detail::misused_awaitable explained,
+                                  More&&... more);
 
 }  // namespace gyre

@@ -15,6 +15,7 @@
 #include <gyre/task/when_all.hpp>
 
 #include <algorithm>
+#include <coroutine>
 #include <cstddef>
 #include <exception>
 #include <optional>
@@ -209,5 +210,14 @@ template <awaitable_range Range>
   if (!std::ranges::all_of(tasks, is_valid)) detail::throw_empty_task();
   return detail::when_any_tasks(std::move(tasks));
 }
+
+// Explains wrong arguments: see base/detail/misuse.hpp.
+template <class... More>
+std::suspend_never when_any(detail::misused_awaitable explained, More&&... more);
+template <awaitable First, class... More>
+std::suspend_never when_any(First first, detail::misused_awaitable explained, More&&... more);
+template <awaitable First, awaitable Second, class... More>
+std::suspend_never when_any(First first, Second second, detail::misused_awaitable explained,
+                            More&&... more);
 
 }  // namespace gyre

@@ -158,5 +158,10 @@ template <awaitable Awaitable>
     return detail::limited_task<task_result_t<Awaitable>>(as_task(std::move(awaitable)), limit);
   }
 }
+// Explains wrong arguments: see base/detail/misuse.hpp.
+std::suspend_never with_timeout(detail::misused_awaitable explained,
+                                std::chrono::nanoseconds limit);
+template <awaitable Awaitable>
+std::suspend_never with_timeout(Awaitable&& awaitable, detail::misused_duration explained);
 
 }  // namespace gyre

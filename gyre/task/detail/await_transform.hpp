@@ -6,7 +6,9 @@
 #pragma once
 
 #include <gyre/task/context.hpp>
+#include <gyre/task/detail/awaiter_of.hpp>
 #include <gyre/task/detail/foreign_awaiter.hpp>
+#include <gyre/task/detail/misuse.hpp>
 #include <gyre/task/detail/transfer.hpp>
 
 #include <coroutine>
@@ -15,18 +17,6 @@
 #include <utility>
 
 namespace gyre::detail {
-
-/// The awaiter of `co_await awaitable`.
-template <class Awaitable>
-GYRE_INLINE_IN_GCC inline decltype(auto) awaiter_of(Awaitable&& awaitable) {
-  if constexpr (requires { std::forward<Awaitable>(awaitable).operator co_await(); }) {
-    return std::forward<Awaitable>(awaitable).operator co_await();
-  } else if constexpr (requires { operator co_await(std::forward<Awaitable>(awaitable)); }) {
-    return operator co_await(std::forward<Awaitable>(awaitable));
-  } else {
-    return std::forward<Awaitable>(awaitable);
-  }
-}
 
 /// Refers to an awaiter: a variable, or a temporary of the awaited expression.
 template <class Awaiter>
@@ -56,11 +46,6 @@ inline constexpr bool copies_returned_awaiters = false;
 inline constexpr bool copies_returned_awaiters = true;
 #endif
 
-/// Whether `Awaiter` is an awaiter. awaiter_of() returns none if the operator is only visible where
-/// the await is; the language finds it.
-template <class Awaiter>
-concept is_awaiter = requires(std::remove_reference_t<Awaiter>& awaiter) { awaiter.await_ready(); };
-
 /// A small temporary, which is cheaper to copy than to refer to.
 template <class Awaiter>
 concept cheap_to_copy = std::is_rvalue_reference_v<Awaiter> &&
@@ -71,6 +56,7 @@ concept cheap_to_copy = std::is_rvalue_reference_v<Awaiter> &&
 struct awaiting_promise : promise_base {
 #if GYRE_ASYNC_BACKTRACE
   template <class Awaitable>
+    requires(!never_awaited<Awaitable>)
   GYRE_INLINE_IN_GCC decltype(auto) await_transform(
       Awaitable&& awaitable, std::source_location from = std::source_location::current()) {
     where = from;
@@ -80,16 +66,20 @@ struct awaiting_promise : promise_base {
   }
 #else
   template <class Awaitable>
+    requires(!never_awaited<Awaitable>)
   GYRE_INLINE_IN_GCC decltype(auto) await_transform(Awaitable&& awaitable) {
     return back_on_executor(std::forward<Awaitable>(awaitable));
   }
 #endif
+  std::suspend_never await_transform(misused_awaitable explained);
 
  private:
   template <class Awaitable>
   GYRE_INLINE_IN_GCC static decltype(auto) back_on_executor(Awaitable&& awaitable) {
     using awaiter = decltype(awaiter_of(std::forward<Awaitable>(awaitable)));
-    if constexpr (!is_awaiter<awaiter>) {
+    if constexpr (perhaps_awaited<Awaitable>) {
+      return without_awaiter<std::remove_cvref_t<Awaitable>>(std::forward<Awaitable>(awaitable));
+    } else if constexpr (!is_awaiter<awaiter>) {
       return static_cast<Awaitable&&>(awaitable);
     } else if constexpr (!resumes_on_executor<awaiter>) {
       return foreign_awaiter<awaiter>(
