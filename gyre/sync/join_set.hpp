@@ -184,6 +184,9 @@ class join_set {
     detail::join_set_task::start(
         std::make_unique<detail::join_set_task_of<T>>(*core_, where, std::move(work), name));
   }
+  // Explains wrong arguments: see base/detail/misuse.hpp.
+  void spawn(detail::misused_awaitable explained, const char* name = nullptr);
+  void spawn(executor& where, detail::misused_awaitable explained, const char* name = nullptr);
 
   /// Awaited, gives the result of the task that ended first of those not taken yet; waits if none
   /// has ended. std::nullopt (false) if all were taken. A stop of the awaiting coroutine ends the

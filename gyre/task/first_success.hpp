@@ -14,6 +14,7 @@
 #include <algorithm>
 #include <array>
 #include <concepts>
+#include <coroutine>
 #include <cstddef>
 #include <exception>
 #include <ranges>
@@ -103,5 +104,10 @@ template <awaitable_range Range>
     throw std::invalid_argument("gyre::first_success: needs at least one awaitable");
   return detail::valid_first_success_of<task_result_t<element>>(std::move(tasks));
 }
+// Explains wrong arguments: see base/detail/misuse.hpp.
+template <class... More>
+std::suspend_never first_success(detail::misused_awaitable explained, More&&... more);
+template <awaitable First, class... More>
+std::suspend_never first_success(First first, detail::misused_awaitable explained, More&&... more);
 
 }  // namespace gyre

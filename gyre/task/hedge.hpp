@@ -20,6 +20,7 @@
 #include <gyre/task/task.hpp>
 
 #include <chrono>
+#include <coroutine>
 #include <cstddef>
 #include <deque>
 #include <exception>
@@ -165,5 +166,7 @@ template <detail::attempt_maker Make>
   detail::check(options);
   return detail::hedge_with<detail::attempt_result_t<Make>>(std::move(make), options);
 }
+// Explains wrong arguments: see base/detail/misuse.hpp.
+std::suspend_never hedge(detail::misused_attempt explained, hedge_options options);
 
 }  // namespace gyre

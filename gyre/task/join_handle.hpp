@@ -259,5 +259,8 @@ join_handle<task_result_t<Awaitable>> scope::spawn_joinable(executor& where, Awa
   return join_handle<task_result_t<Awaitable>>::start(as_task(std::move(awaitable)), where, this,
                                                       {.name = name});
 }
+// Explains wrong arguments: see base/detail/misuse.hpp.
+std::suspend_never spawn_joinable(executor& where, detail::misused_awaitable explained,
+                                  joinable_options options = {});
 
 }  // namespace gyre

@@ -19,6 +19,7 @@
 
 #include <chrono>
 #include <concepts>
+#include <coroutine>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
@@ -117,5 +118,9 @@ template <detail::attempt_maker Make,
   return detail::retry_with<detail::attempt_result_t<Make>>(std::move(make), options,
                                                             std::move(retry_if));
 }
+// Explains wrong arguments: see base/detail/misuse.hpp.
+template <class... More>
+std::suspend_never retry(detail::misused_attempt explained, retry_options options = {},
+                         More&&... more);
 
 }  // namespace gyre

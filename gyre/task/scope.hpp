@@ -110,6 +110,11 @@ class scope : detail::child_set {
   template <awaitable Awaitable>
   join_handle<task_result_t<Awaitable>> spawn_joinable(executor& where, Awaitable awaitable,
                                                        const char* name = nullptr);
+  // Explains wrong arguments: see base/detail/misuse.hpp.
+  std::suspend_never spawn_joinable(detail::misused_awaitable explained,
+                                    const char* name = nullptr);
+  std::suspend_never spawn_joinable(executor& where, detail::misused_awaitable explained,
+                                    const char* name = nullptr);
 
   /// Asks the body and all tasks to stop. Their gyre::operation_cancelled, or a std::system_error
   /// (std::errc::operation_canceled), is then no error. False if they were asked before.

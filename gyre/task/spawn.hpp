@@ -12,6 +12,7 @@
 #include <gyre/task/stop_token.hpp>
 #include <gyre/task/task.hpp>
 
+#include <coroutine>
 #include <exception>
 #include <future>
 #include <type_traits>
@@ -81,7 +82,7 @@ std::future<task_result_t<Awaitable>> spawn_future(executor& where, Awaitable aw
   return future;
 }
 // Explains wrong arguments: see base/detail/misuse.hpp.
-void spawn_future(executor& where, detail::misused_awaitable explained,
-                  inplace_stop_token stop = {});
+std::suspend_never spawn_future(executor& where, detail::misused_awaitable explained,
+                                inplace_stop_token stop = {});
 
 }  // namespace gyre

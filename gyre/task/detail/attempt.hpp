@@ -3,6 +3,7 @@
 // counted from 0, if they take one.
 #pragma once
 
+#include <gyre/base/detail/misuse.hpp>
 #include <gyre/task/as_task.hpp>
 
 #include <concepts>
@@ -30,5 +31,18 @@ concept attempt_maker =
 
 template <class Make>
 using attempt_result_t = task_result_t<attempt_t<Make>>;
+
+/// In place of a function that makes attempts.
+class misused_attempt {
+ public:
+  GYRE_MISUSE_FAILS(misused_attempt);
+
+  template <class Make>
+    requires(!attempt_maker<Make>)
+  GYRE_MISUSE(
+      "each attempt needs a new awaitable: pass a function that returns one, as in "
+      "[&] { return fetch(url); }")
+  misused_attempt(Make&&) {}
+};
 
 }  // namespace gyre::detail
