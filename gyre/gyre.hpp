@@ -96,6 +96,7 @@
 #include <gyre/sync/mutex.hpp>
 #include <gyre/sync/once.hpp>
 #include <gyre/sync/oneshot.hpp>
+#include <gyre/sync/rate_limiter.hpp>
 #include <gyre/sync/select.hpp>
 #include <gyre/sync/semaphore.hpp>
 #include <gyre/sync/shared_mutex.hpp>

@@ -5,7 +5,11 @@
 
 #include <gyre/base/slab.hpp>
 #include <gyre/exec/inbox/sharded.hpp>
+#include <gyre/exec/sync_wait.hpp>
 #include <gyre/exec/timer.hpp>
+#include <gyre/sync/rate_limiter.hpp>
+#include <gyre/task/interval.hpp>
+#include <gyre/task/task.hpp>
 #include <tests/support/counted_allocations.hpp>
 #include <tests/support/virtual_poller.hpp>
 
@@ -125,6 +129,22 @@ TEST(TimerAllocation, StartingFiringAndCancellingNeedNone) {
             }),
             0u);
   EXPECT_GE(fired, 4 * 5);
+}
+
+TEST(TimerAllocation, TicksAndTokensNeedNone) {
+  virtual_time_loop<> virtual_time;
+  const auto waits = []() -> gyre::task<std::size_t> {
+    gyre::interval every(1ms);
+    gyre::rate_limiter limit({.tokens = 700, .per = 1s});
+    std::size_t before = 0;
+    for (int i = 0; i < 100; ++i) {
+      if (i == 3) before = allocations;
+      co_await every.tick();
+      co_await limit.acquire();
+    }
+    co_return allocations - before;
+  };
+  EXPECT_EQ(gyre::sync_wait(virtual_time.loop, waits()), 0u);
 }
 
 }  // namespace

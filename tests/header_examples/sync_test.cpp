@@ -281,6 +281,30 @@ TEST(SyncExamples, OneshotBringsTheReply) {
   EXPECT_EQ(answer, 42);
 }
 
+// gyre/sync/rate_limiter.hpp
+gyre::task<> send_requests(std::vector<gyre::steady_time>& sent, gyre::test::manual_executor& on) {
+  const int request = 1;
+  const auto send = [&](int) -> gyre::task<> {
+    sent.push_back(on.now());
+    co_return;
+  };
+  gyre::rate_limiter limit({.tokens = 100, .per = 1s, .burst = 10});
+
+  for (int i = 0; i < 12; ++i) {
+    co_await limit.acquire();
+    co_await send(request);  // at most 100 times a second, and 10 at once
+  }
+}
+
+TEST(SyncExamples, RateLimiterSpreadsRequests) {
+  gyre::test::manual_executor executor;
+  const gyre::steady_time start = executor.now();
+  std::vector<gyre::steady_time> sent;
+  run_in_virtual_time(executor, send_requests(sent, executor));
+  EXPECT_EQ(sent.at(9), start);
+  EXPECT_GE(sent.at(11), start + 20ms);
+}
+
 // gyre/sync/select.hpp
 struct too_slow : std::exception {};
 

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gyre/sync/rate_limiter.hpp>
+
+#include <gyre/task/detail/cancelled.hpp>
+#include <gyre/task/detail/this_context.hpp>
+#include <gyre/task/executor.hpp>
+
+#include <algorithm>
+#include <mutex>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+namespace gyre {
+namespace {
+
+// Within this sums and products of times fit in 128 bits.
+std::uint64_t checked(std::uint64_t value, const char* name) {
+  constexpr std::uint64_t most = std::uint64_t{1} << 62U;
+  if (value > 0 && value <= most) return value;
+  throw std::invalid_argument("gyre::rate_limiter: " + std::string(name) + " is " +
+                              std::to_string(value) + "; it must be from 1 to 2^62");
+}
+
+std::uint64_t checked_period(std::chrono::nanoseconds per) {
+  if (per > std::chrono::nanoseconds{0})
+    return checked(static_cast<std::uint64_t>(per.count()), "per (in ns)");
+  throw std::invalid_argument("gyre::rate_limiter: per is " + std::to_string(per.count()) +
+                              " ns; it must be positive");
+}
+
+}  // namespace
+
+rate_limiter::rate_limiter(rate_limiter_options options)
+    : rate_(checked(options.tokens, "tokens")),
+      period_(checked_period(options.per)),
+      burst_(checked(options.burst, "burst")),
+      full_at_(scaled(steady_time::min())) {}
+
+void rate_limiter::check(std::uint64_t tokens) const {
+  if (tokens <= burst_) return;
+  throw std::invalid_argument("gyre::rate_limiter: " + std::to_string(tokens) +
+                              " tokens are more than the burst of " + std::to_string(burst_) +
+                              " and would never be there at once");
+}
+
+bool rate_limiter::try_acquire(steady_time now, std::uint64_t tokens) {
+  check(tokens);
+  const mutex::guard head(line_, std::try_to_lock);
+  if (!head || ready_at(tokens, now) > now) return false;
+  take(tokens, now);
+  return true;
+}
+
+rate_limiter::scaled_time rate_limiter::scaled(steady_time time) const noexcept {
+  return scaled_time{time.time_since_epoch().count()} * static_cast<scaled_time>(rate_);
+}
+
+rate_limiter::scaled_time rate_limiter::cost(std::uint64_t tokens) const noexcept {
+  return static_cast<scaled_time>(tokens) * static_cast<scaled_time>(period_);
+}
+
+// The time, not before `now`, at which there are so many.
+steady_time rate_limiter::ready_at(std::uint64_t tokens, steady_time now) const noexcept {
+  const scaled_time ready = full_at_ - cost(burst_ - tokens);
+  if (ready <= scaled(now)) return now;
+  const auto rate = static_cast<scaled_time>(rate_);
+  const scaled_time nanoseconds = ready / rate + (ready % rate > 0 ? 1 : 0);
+  const scaled_time latest = steady_time::max().time_since_epoch().count();
+  return steady_time(std::chrono::nanoseconds(
+      static_cast<std::chrono::nanoseconds::rep>(std::min(nanoseconds, latest))));
+}
+
+// When they are ready.
+void rate_limiter::take(std::uint64_t tokens, steady_time now) noexcept {
+  full_at_ = std::max(full_at_, scaled(now)) + cost(tokens);
+}
+
+namespace detail {
+
+// Keeps the error of a wait, if any, for await_resume(), which may throw.
+template <class Wait>
+auto acquire_tokens::result_of(Wait& wait) noexcept {
+  const stopped_by nobody(frame_.context(), inplace_stop_token());
+  auto ended = wait.result();
+  if (!ended) error_ = static_cast<std::errc>(ended.error().value());
+  return ended;
+}
+
+// Whether the coroutine waits; if so, this may be gone. As each of the following.
+bool acquire_tokens::begin() noexcept {
+  line_wait_.emplace(limiter_->line_.lock());
+  if (!line_wait_->await_ready() && line_wait_->await_suspend(frame_.get_handle())) return true;
+  return reach_head();
+}
+
+bool acquire_tokens::reach_head() noexcept {
+  auto head = result_of(*line_wait_);
+  if (!head) return false;
+  head_ = *std::move(head);
+  timer_service* const timers = frame_.context().where->timers();
+  if (timers == nullptr) {
+    error_ = std::errc::operation_not_supported;
+    head_.unlock();
+    return false;
+  }
+  const steady_time now = timers->now();
+  const steady_time ready = limiter_->ready_at(tokens_, now);
+  if (ready <= now) return take_tokens();
+  token_wait_.emplace(ready);
+  return token_wait_->await_suspend(frame_.get_handle()) || take_tokens();
+}
+
+bool acquire_tokens::take_tokens() noexcept {
+  if (!token_wait_ || result_of(*token_wait_)) {
+    limiter_->take(tokens_, frame_.context().where->timers()->now());
+  }
+  head_.unlock();
+  return false;
+}
+
+GYRE_MAKES_TAIL_CALLS void acquire_tokens::resume_frame(void* resumed) {
+  acquire_tokens& self = stand_in<acquire_tokens>::owner(resumed);
+  if (self.token_wait_ ? self.take_tokens() : self.reach_head()) return;
+  GYRE_TAIL_CALL return continue_with(self.awaiting_.address());
+}
+
+void acquire_tokens::destroy_frame(void* destroyed) noexcept {
+  stand_in<acquire_tokens>::owner(destroyed).awaiting_.destroy();
+}
+
+std::expected<void, std::error_code> acquire_tokens::result() {
+  if (error_ == std::errc{}) return {};
+  return std::unexpected(failure_value(std::make_error_code(error_), &frame_.context()));
+}
+
+void acquire_tokens::await_resume() {
+  if (error_ == std::errc{}) [[likely]]
+    return;
+  throw_failure(std::make_error_code(error_), &frame_.context(),
+                error_ == std::errc::operation_not_supported
+                    ? "gyre::rate_limiter: no timers here: use sync_wait(loop, ...)"
+                    : nullptr);
+}
+
+}  // namespace detail
+}  // namespace gyre
