@@ -3,6 +3,7 @@
 #pragma once
 
 #include <gyre/base/atomic.hpp>
+#include <gyre/base/detail/mpsc_queue.hpp>
 #include <gyre/base/intrusive_queue.hpp>
 #include <gyre/task/context.hpp>
 #include <gyre/task/executor.hpp>
@@ -26,59 +27,25 @@ class basic_blocking_queue {
  public:
   /// Any thread. Makes a system call only if the owner sleeps.
   void push(operation& op) noexcept {
-    // release: pairs with the acquire in take(), for the operation's contents.
-    std::uintptr_t seen = newest_.load(std::memory_order_relaxed);
-    do {
-      op.next = seen == asleep ? nullptr : to_operation(seen);
-    } while (!newest_.compare_exchange_weak(seen, to_word(op), std::memory_order_release,
-                                            std::memory_order_relaxed));
-    // From here on the queue may be gone.
-    if (seen == asleep) Futex::wake_one(&newest_);
+    const atomic<std::uintptr_t>* const word = &queue_.word();
+    // After the push the queue may be gone.
+    if (queue_.push(op)) Futex::wake_one(word);
   }
 
   /// All operations there are, the oldest first. The owner.
-  intrusive_queue<operation> take() noexcept {
-    intrusive_queue<operation> taken;
-    // relaxed: a hint; acquire follows.
-    if (newest_.load(std::memory_order_relaxed) == 0) return taken;
-    // acquire: pairs with the release in push(); each push continues the release sequence.
-    operation* each = to_operation(newest_.exchange(0, std::memory_order_acquire));
-    while (each != nullptr) {
-      operation& op = *each;
-      each = static_cast<operation*>(op.next);
-      op.next = nullptr;
-      taken.push_front(op);
-    }
-    return taken;
-  }
+  intrusive_queue<operation> take() noexcept { return queue_.take(); }
 
   /// Whether no operation waits. The owner.
-  bool empty() const noexcept {
-    return newest_.load(std::memory_order_relaxed) == 0;  // relaxed: only a look
-  }
+  bool empty() const noexcept { return queue_.empty(); }
 
   /// Waits until there is an operation. The owner.
   void sleep() noexcept {
-    std::uintptr_t seen = 0;
-    // relaxed, all: take() reads with acquire what was pushed.
-    if (!newest_.compare_exchange_strong(seen, asleep, std::memory_order_relaxed,
-                                         std::memory_order_relaxed)) {
-      return;
-    }
-    while (newest_.load(std::memory_order_relaxed) == asleep) Futex::wait(newest_, asleep);
+    if (!queue_.go_idle()) return;
+    while (queue_.is_idle()) Futex::wait(queue_.word(), mpsc_queue::idle);
   }
 
  private:
-  // No operation has this address, nor its lower half.
-  static constexpr std::uintptr_t asleep = 1;
-  static operation* to_operation(std::uintptr_t word) noexcept {
-    return reinterpret_cast<operation*>(word);
-  }
-  static std::uintptr_t to_word(operation& op) noexcept {
-    return reinterpret_cast<std::uintptr_t>(&op);
-  }
-
-  atomic<std::uintptr_t> newest_{0};
+  mpsc_queue queue_;
 };
 
 /// Throws std::system_error (std::errc::resource_deadlock_would_occur).

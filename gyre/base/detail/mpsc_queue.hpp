@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+// mpsc_queue: a lock-free queue of operations with many producers and one consumer, which can go
+// idle.
+#pragma once
+
+#include <gyre/base/atomic.hpp>
+#include <gyre/base/intrusive_queue.hpp>
+#include <gyre/base/operation.hpp>
+
+#include <cstdint>
+
+namespace gyre::detail {
+
+/// A stack of pushed operations, which the consumer takes as a whole (Treiber, 1986), with a mark
+/// for an idle consumer in place of an empty stack. A push does not touch the queue once its
+/// operation can be taken.
+///
+/// | word | push() | take() | go_idle() |
+/// |---|---|---|---|
+/// | empty | operations, false | empty | idle, true |
+/// | operations | operations, false | empty | false |
+/// | idle | operations, true | - | - |
+class mpsc_queue {
+ public:
+  constexpr mpsc_queue() noexcept = default;
+  mpsc_queue& operator=(mpsc_queue&&) = delete;
+
+  /// Any thread. True if the consumer was idle: then the caller, alone, must wake it.
+  [[nodiscard]] bool push(operation& op) noexcept {
+    // relaxed: only compared, and stored in the operation.
+    std::uintptr_t seen = newest_.load(std::memory_order_relaxed);
+    do {
+      op.next = to_operation(seen);
+      // release: pairs with the acquire in take(), for the operation's contents.
+    } while (!newest_.compare_exchange_weak(seen, to_word(op), std::memory_order_release,
+                                            std::memory_order_relaxed));
+    return seen == idle;
+  }
+
+  /// All operations there are, the oldest first. The consumer.
+  intrusive_queue<operation> take() noexcept {
+    intrusive_queue<operation> taken;
+    // relaxed: a hint; acquire follows.
+    if (newest_.load(std::memory_order_relaxed) == 0) return taken;
+    // acquire: pairs with the release in push(); each push continues the release sequence.
+    operation* each = to_operation(newest_.exchange(0, std::memory_order_acquire));
+    while (each != nullptr) {
+      operation& op = *each;
+      each = static_cast<operation*>(op.next);
+      op.next = nullptr;
+      taken.push_front(op);
+    }
+    return taken;
+  }
+
+  /// Whether no operation waits. The consumer.
+  bool empty() const noexcept {
+    return newest_.load(std::memory_order_relaxed) == 0;  // relaxed: only a look
+  }
+
+  /// False if an operation waits. Otherwise the next push() wakes. The consumer.
+  [[nodiscard]] bool go_idle() noexcept {
+    std::uintptr_t seen = 0;
+    // relaxed, both: take() acquires. A consumer that goes on elsewhere orders its own data.
+    return newest_.compare_exchange_strong(seen, idle, std::memory_order_relaxed,
+                                           std::memory_order_relaxed);
+  }
+  /// Whether no operation was pushed since go_idle().
+  bool is_idle() const noexcept {
+    return newest_.load(std::memory_order_relaxed) == idle;  // relaxed: take() acquires
+  }
+
+  /// The word that changes when an idle consumer is woken, for a futex, and its value until then.
+  const atomic<std::uintptr_t>& word() const noexcept { return newest_; }
+  static constexpr std::uintptr_t idle = 1;  // no operation has this address, nor its lower half
+
+ private:
+  static operation* to_operation(std::uintptr_t word) noexcept {
+    return word == idle ? nullptr : reinterpret_cast<operation*>(word);
+  }
+  static std::uintptr_t to_word(operation& op) noexcept {
+    return reinterpret_cast<std::uintptr_t>(&op);
+  }
+
+  atomic<std::uintptr_t> newest_{0};
+};
+
+}  // namespace gyre::detail
