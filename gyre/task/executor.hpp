@@ -22,7 +22,8 @@ namespace gyre {
 class timer_service {
  public:
   /// Expires `timer` once at `deadline` or soon after, on a thread of the executor and not within
-  /// this call. Replaces an earlier start.
+  /// this call. Replaces an earlier start. On a strand, the timer expires outside of its
+  /// operations, maybe while one runs: its function posts what belongs to the strand.
   virtual void start_timer(timer_operation& timer, steady_time deadline) noexcept = 0;
   /// True if `timer` was started and now does not expire. False if it was not started, has expired,
   /// or is expiring on another thread; its function must then tell when `timer` may be destroyed.

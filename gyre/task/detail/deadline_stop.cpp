@@ -57,16 +57,17 @@ bool deadline_stop::cancel_timer() noexcept {
 void deadline_stop::on_expiry(timer_operation& expired) {
   auto& self = static_cast<deadline_stop&>(expired);
   self.was_first_ = self.source_->request_stop();
-  if (self.state_.exchange(state::expired, std::memory_order_acq_rel) == state::awaited) {
-    resume(self.awaiting_);
-  }
+  if (self.state_.exchange(state::expired, std::memory_order_acq_rel) != state::awaited) return;
+  // A strand's timers expire outside of it.
+  self.home_->running_here() ? resume(self.awaiting_) : self.home_->post(self);
 }
 
-// On the executor: the work is to be started, or has ended elsewhere.
+// On the executor: the work is to be started, or has ended elsewhere, or the timer has expired
+// elsewhere and the coroutine waited for that.
 void deadline_stop::run(operation& posted) {
   auto& self = static_cast<deadline_stop&>(posted);
   if (!self.has_worked_) return resume(self.start());
-  if (self.cancel_timer()) resume(self.awaiting_);
+  if (!self.works_ || self.cancel_timer()) resume(self.awaiting_);
 }
 
 GYRE_MAKES_TAIL_CALLS void deadline_stop::resume_frame(void* resumed) {

@@ -53,7 +53,8 @@ bool stoppable_wait::exit_wait(unsigned parties) noexcept {
 
 void stoppable_wait::resume_coroutine() noexcept {
   executor& where = *context_->where;
-  if (&where == home_ || where.running_here()) return resume(waiting_);
+  // The event may have come outside of the home, if that is a strand.
+  if (where.running_here()) return resume(waiting_);
   step_ = step::resume;
   where.post(*this);
 }

@@ -28,7 +28,7 @@ class many_threads final : public gyre::executor {
  public:
   explicit many_threads(bool runs_here) : runs_here_(runs_here) {}
   void post(gyre::operation& op) noexcept override {
-    model::assert_that(posts_ < runners_.size(), "at most a start and a stop");
+    model::assert_that(posts_ < runners_.size(), "at most a start, a stop and a resumption");
     runners_[posts_++].emplace([&op] { op.execute(); });
   }
   bool running_here() const noexcept override { return runs_here_; }
@@ -40,7 +40,7 @@ class many_threads final : public gyre::executor {
  private:
   bool runs_here_;
   std::size_t posts_ = 0;
-  std::array<std::optional<model::thread>, 2> runners_;
+  std::array<std::optional<model::thread>, 3> runners_;
 };
 
 // An event that is completed or cancelled, by the first to claim it. Outlives the wait.
