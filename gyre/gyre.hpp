@@ -35,6 +35,7 @@
 #include <gyre/exec/loop_thread.hpp>
 #include <gyre/exec/poller.hpp>
 #include <gyre/exec/posting.hpp>
+#include <gyre/exec/strand.hpp>
 #include <gyre/exec/sync_wait.hpp>
 #include <gyre/exec/timer.hpp>
 #include <gyre/io/backend.hpp>

@@ -28,6 +28,8 @@ class operation : public intrusive_node {
 
   /// Runs the operation on the calling thread.
   void execute() { execute_(*this); }
+  /// Whether `run` is the function that execute() calls.
+  bool executes(function run) const noexcept { return execute_ == run; }
 
  protected:
   ~operation() = default;

@@ -222,6 +222,25 @@ TEST(ExecExamples, SignalSetStopsTheLoop) {
   EXPECT_TRUE(received);
 }
 
+// gyre/exec/strand.hpp
+TEST(ExecExamples, StrandRunsOneAtATime) {
+  int balance = 0;
+  std::promise<void> done;
+  const auto deposit = [&](int amount) {
+    return [](int& to, int added, std::promise<void>& full) -> gyre::task<> {
+      to += added;
+      if (to == 30) full.set_value();
+      co_return;
+    }(balance, amount, done);
+  };
+  gyre::thread_pool pool({.workers = 2});
+  gyre::strand account(pool);
+  gyre::spawn(account, deposit(10));  // on any thread of the pool, but never both at once:
+  gyre::spawn(account, deposit(20));  // the balance needs no lock
+  done.get_future().get();
+  EXPECT_EQ(balance, 30);
+}
+
 // gyre/exec/sync_wait.hpp
 gyre::task<> serve(gyre::loop& loop) {
   co_await gyre::yield();

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gyre/exec/strand.hpp>
+
+#include <gyre/base/detail/droppable_operation.hpp>
+#include <gyre/base/detail/slab_object.hpp>
+#include <gyre/exec/detail/strand_core.hpp>
+
+#include <new>
+#include <utility>
+
+namespace gyre {
+namespace detail {
+namespace {
+
+/// An operation that the strand's end discards. Owns itself until it has run.
+class discardable_post final : public slab_object, public operation {
+ public:
+  discardable_post(operation& op, run_or_discard::discard_function discard) noexcept
+      : operation(&run), work_(op, discard) {}
+
+  /// Discards `left` if it is of this class.
+  static void discard_if_possible(operation& left) noexcept {
+    if (left.executes(&run)) delete static_cast<discardable_post*>(&left);
+  }
+
+ private:
+  static void run(operation& self) {
+    auto* const queued = static_cast<discardable_post*>(&self);
+    run_or_discard work = std::move(queued->work_);
+    delete queued;
+    work();
+  }
+
+  run_or_discard work_;
+};
+
+}  // namespace
+
+strand_core::strand_core(executor& target, std::size_t most_per_turn) noexcept
+    : operation(&run), target_(target), most_per_turn_(static_cast<std::uint8_t>(most_per_turn)) {
+  static_cast<void>(queue_.go_idle());
+}
+
+/// A turn of the core on a thread of the target; its end leaves the core idle, or posted again.
+class strand_core::turn {
+ public:
+  explicit turn(strand_core& core) noexcept : core_(core) {
+    // seq_cst, with the look at closed_ after it: close() sets closed_ and then looks here, so that
+    // one of both sees the other. Its acquire pairs with the release at the end of the last turn.
+    core_.running_on_.exchange(this_thread(), std::memory_order_seq_cst);
+  }
+  turn& operator=(turn&&) = delete;
+  ~turn() {
+    const bool closed = is_closed();
+    const bool has_more = !closed && !core_.taken_.empty();
+    // release: pairs with the acquire in close(), and with that of the next turn.
+    core_.running_on_.store(nullptr, std::memory_order_release);
+    if (has_more || (!closed && !core_.queue_.go_idle())) core_.schedule();
+    core_.release();
+  }
+
+  /// The next operation; null if there is none.
+  operation* next() noexcept {
+    if (is_closed()) return nullptr;
+    if (core_.taken_.empty()) core_.taken_ = core_.queue_.take();
+    return core_.taken_.pop_front();
+  }
+
+ private:
+  bool is_closed() const noexcept { return core_.closed_.load(std::memory_order_seq_cst); }
+
+  strand_core& core_;
+};
+
+// Out of line, because coroutines change threads and compilers cache addresses of thread-locals.
+[[gnu::noinline]] const void* strand_core::this_thread() noexcept {
+  static constinit thread_local const char mark = 0;
+  return &mark;
+}
+
+void strand_core::run(operation& self) {
+  auto& core = static_cast<strand_core&>(self);
+  turn here(core);
+  for (unsigned left = core.most_per_turn_; left > 0; --left) {
+    operation* const next = here.next();
+    if (next == nullptr) return;
+    next->execute();
+  }
+}
+
+// The caller has a share of its own.
+void strand_core::schedule() noexcept {
+  const auto discard = [](operation& self) noexcept { static_cast<strand_core&>(self).release(); };
+  // relaxed: the caller has a share.
+  shares_.fetch_add(1, std::memory_order_relaxed);
+  try {
+    target_.post_discardable(*this, discard);
+  } catch (const std::bad_alloc&) {
+    shares_.fetch_add(1, std::memory_order_relaxed);  // that of the posting was discarded
+    target_.post(*this);
+  }
+}
+
+void strand_core::release() noexcept {
+  // release: pairs with the acquire, here as well, of the last to go.
+  if (shares_.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;
+}
+
+intrusive_queue<operation> strand_core::close() noexcept {
+  closed_.store(true, std::memory_order_seq_cst);  // as in turn()
+  const void* const here = this_thread();
+  for (;;) {
+    // seq_cst, as above; its acquire pairs with the release in ~turn().
+    const void* const running = running_on_.load(std::memory_order_seq_cst);
+    if (running == nullptr || running == here) break;
+    thread_yield();
+  }
+  intrusive_queue<operation> left = std::move(taken_);
+  intrusive_queue<operation> pushed = queue_.take();
+  left.splice_back(pushed);
+  return left;
+}
+
+}  // namespace detail
+
+strand::strand(executor& target)
+    : target_(target), core_(new detail::strand_core(target, most_per_turn)) {}
+
+strand::~strand() {
+  intrusive_queue<operation> left = core_->close();
+  while (operation* const next = left.pop_front()) {
+    detail::discardable_post::discard_if_possible(*next);
+  }
+  core_->release();
+}
+
+void strand::post(operation& op) noexcept { core_->post(op); }
+
+void strand::post_discardable(operation& op, void (*discard)(operation& op) noexcept) {
+  detail::discardable_post* queued = nullptr;
+  try {
+    queued = new detail::discardable_post(op, discard);
+  } catch (const std::bad_alloc&) {
+    discard(op);
+    throw;
+  }
+  core_->post(*queued);
+}
+
+bool strand::running_here() const noexcept { return core_->running_here(); }
+
+}  // namespace gyre

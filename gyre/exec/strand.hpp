@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// strand: a serial executor on top of another executor, as asio's strand.
+//
+//     gyre::strand account(pool);
+//     gyre::spawn(account, deposit(10));  // on any thread of the pool, but never both at once:
+//     gyre::spawn(account, deposit(20));  // the balance needs no lock
+#pragma once
+
+#include <gyre/task/executor.hpp>
+
+#include <cstddef>
+
+namespace gyre {
+namespace detail {
+
+class strand_core;
+
+}  // namespace detail
+
+/// Runs operations on another executor, a pool or a loop, but never two at once: in the order of
+/// their posts, each one after the end of the one before, which happens before it. Coroutines of a
+/// strand need no lock for data that only they use, until their next co_await; a strand has no
+/// thread of its own and blocks none.
+///
+/// After `most_per_turn` operations the strand goes to the end of the other executor's queue, so
+/// that it cannot starve others there.
+///
+/// timers() are those of the other executor, so sleep_for(), with_timeout() and their like work,
+/// and continue on the strand. A stop that a time limit requests may run its callbacks while an
+/// operation of the strand runs elsewhere. Sockets work where the other executor is their loop.
+/// Children of when_all() and fork() run on the strand as well, so one after the other.
+///
+/// Thread-safety: any thread, but for the destructor.
+/// Lifetime: the other executor must outlive the strand, and the strand must outlive the coroutines
+/// that have started on it. It may be destroyed by one of its operations, or as soon as the last
+/// one has given its result. The destructor destroys spawned coroutines that have not started.
+/// Suspended coroutines are not resumed, and leak. It waits for an operation that still runs on
+/// another thread.
+/// Errors: an exception of an operation goes to the other executor; the next operations run.
+/// Complexity: a block of 64 bytes from the slab. post(): one compare-and-swap, no allocation, and
+/// a post to the other executor if the strand was idle. spawn() costs 32 bytes more than elsewhere.
+class strand final : public executor {
+ public:
+  /// After this many operations in a turn of the other executor, others get their turn.
+  static constexpr std::size_t most_per_turn = 64;
+
+  /// Throws std::bad_alloc.
+  explicit strand(executor& target);
+  strand& operator=(strand&&) = delete;
+  ~strand();
+
+  void post(operation& op) noexcept override;
+  void post_discardable(operation& op, void (*discard)(operation& op) noexcept) override;
+  /// Whether the calling thread is in an operation of the strand.
+  bool running_here() const noexcept override;
+  bool runs_only_here() const noexcept override { return target_.runs_only_here(); }
+  timer_service* timers() noexcept override { return target_.timers(); }
+
+  /// The executor below.
+  executor& target() const noexcept { return target_; }
+
+ private:
+  executor& target_;
+  detail::strand_core* core_;
+};
+
+}  // namespace gyre
