@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
+#include <stdexcept>
 
 namespace gyre {
 namespace {
@@ -63,11 +64,19 @@ signal_set::blocked_signals::~blocked_signals() {
   ::pthread_sigmask(SIG_UNBLOCK, &unblocked, nullptr);
 }
 
+signal_set::signal_set(event_loop& loop, std::span<const int> signals)
+    : blocked_(set_of(signals)),
+      descriptor_(open_signalfd(set_of(signals))),
+      callback_(nullptr),
+      watch_(loop, descriptor_.get(), [this](readiness) { receive(); }),
+      waits_(loop, descriptor_.get(), *this) {}
+
 signal_set::signal_set(event_loop& loop, std::span<const int> signals, function callback)
     : blocked_(set_of(signals)),
       descriptor_(open_signalfd(set_of(signals))),
       callback_(std::move(callback)),
-      watch_(loop, descriptor_.get(), [this](readiness) { receive(); }) {
+      watch_(loop, descriptor_.get(), [this](readiness) { receive(); }),
+      waits_(loop, descriptor_.get(), *this) {
   watch_.start(readiness::readable);
 }
 
@@ -77,11 +86,21 @@ void unblock_signals() noexcept {
   ::pthread_sigmask(SIG_SETMASK, &none, nullptr);
 }
 
+void signal_set::throw_has_function() {
+  throw std::logic_error(
+      "gyre::signal_set: wait() needs a set without a function, which would get the signals");
+}
+
+std::optional<std::expected<signal_info, std::error_code>> signal_set::try_take() noexcept {
+  signal_info info;
+  if (::read(descriptor_.get(), &info, sizeof info) != sizeof info) return std::nullopt;
+  return info;
+}
+
 // One signal per call: the function may destroy this set, and a level-triggered watch reports what
 // is left in the next turn.
 void signal_set::receive() {
-  signal_info info;
-  if (::read(descriptor_.get(), &info, sizeof info) == sizeof info) callback_(info);
+  if (const auto info = try_take()) callback_(**info);
 }
 
 }  // namespace gyre

@@ -2,18 +2,32 @@
 // signal_set: POSIX signals as events of a loop.
 //
 //     gyre::signal_set quit(loop, {SIGINT, SIGTERM}, [&](const gyre::signal_info&) { loop.stop(); });
+//
+// The same for coroutines:
+//
+//     gyre::signal_set hang_up(loop, {SIGHUP});
+//     for (;;) {
+//       co_await hang_up.wait();
+//       reload();
+//     }
 #pragma once
 
+#include <gyre/base/detail/callback.hpp>
 #include <gyre/base/detail/misuse.hpp>
 #include <gyre/base/move_only_function.hpp>
 #include <gyre/base/unique_fd.hpp>
+#include <gyre/exec/detail/readable_line.hpp>
+#include <gyre/exec/event_loop.hpp>
 #include <gyre/exec/fd_watch.hpp>
 
 #include <sys/signalfd.h>
 
 #include <csignal>
+#include <expected>
 #include <initializer_list>
+#include <optional>
 #include <span>
+#include <system_error>
 #include <utility>
 
 namespace gyre {
@@ -29,8 +43,9 @@ GYRE_MISUSED_CALLBACK(misused_signal_callback,
 
 }  // namespace detail
 
-/// A subscription to POSIX signals: calls a function on the loop's thread for each signal of a set
-/// that the process receives, by signalfd(2).
+/// A subscription to POSIX signals by signalfd(2): calls a function on the loop's thread for each
+/// signal of a set that the process receives or, made without a function, lets coroutines wait for
+/// the signals.
 ///
 /// The constructor blocks the signals in the calling thread, and every other thread must have them
 /// blocked as well. gyre's own threads block all asynchronous signals. Other threads inherit the
@@ -41,12 +56,17 @@ GYRE_MISUSED_CALLBACK(misused_signal_callback,
 /// merged into one. A signal that is directed at one thread, as by std::raise(), reaches a set only
 /// if that thread runs the loop. A signal of several sets reaches one of them.
 ///
+/// Signals that arrive while no coroutine waits stay pending, and end the next waits. Each signal
+/// ends one wait, the oldest.
+///
 /// Thread-safety: one thread makes and destroys the set, as the mask is that thread's: the loop's
-/// thread, or another while none runs the loop (else a data race).
-/// Lifetime: the loop must outlive the set. The destructor unblocks the signals that were not
+/// thread, or another while none runs the loop (else a data race). wait(): any thread.
+/// Lifetime: the loop must outlive the set, and the set the coroutines that wait for its signals.
+/// The destructor unblocks the signals that were not
 /// blocked before, unless another set of the thread receives them; a signal that is pending then
 /// takes its ordinary effect. The function may destroy a set that was made on the loop's thread.
 /// Errors: exceptions of the function go to the loop's on_exception.
+/// Complexity: a signal costs one system call, and two more for a wait that did not find one.
 class signal_set {
  public:
   using function = move_only_function<void(const signal_info&)>;
@@ -61,9 +81,28 @@ class signal_set {
              detail::misused_signal_callback explained);
   signal_set(event_loop& target, std::span<const int> signals,
              detail::misused_signal_callback explained);
+  /// For wait(). Errors as above.
+  signal_set(event_loop& target, std::initializer_list<int> signals)
+      : signal_set(target, std::span(signals.begin(), signals.size())) {}
+  signal_set(event_loop& loop, std::span<const int> signals);
   signal_set& operator=(signal_set&&) = delete;
 
+  /// Awaited, gives the next signal as a signal_info, and resumes on the coroutine's executor. A
+  /// stop takes no signal.
+  ///
+  /// Errors: throws gyre::operation_cancelled when asked to stop; std::system_error if the loop
+  /// cannot watch the descriptor; std::logic_error if the set calls a function.
+  /// Complexity: no allocation.
+  [[nodiscard]] detail::readable_wait<signal_set, signal_info> wait() {
+    if (watch_.active()) throw_has_function();
+    return detail::readable_wait<signal_set, signal_info>(waits_);
+  }
+
  private:
+  friend detail::readable_line<signal_set, signal_info>;
+  friend detail::readable_wait<signal_set, signal_info>;
+  static constexpr const char* wait_name = "gyre::signal_set: wait";
+
   // Restores the thread's mask after the descriptor is closed.
   class blocked_signals {
    public:
@@ -75,12 +114,15 @@ class signal_set {
     sigset_t signals_;
   };
 
+  [[noreturn]] static void throw_has_function();
+  std::optional<std::expected<signal_info, std::error_code>> try_take() noexcept;
   void receive();
 
   blocked_signals blocked_;
   unique_fd descriptor_;
   detail::callback<const signal_info&> callback_;
-  fd_watch watch_;
+  fd_watch watch_;  // for the function, if there is one
+  detail::readable_line<signal_set, signal_info> waits_;
 };
 
 /// Unblocks all signals in the calling thread, also those that the program blocked itself. For the

@@ -4,8 +4,15 @@
 
 #include <gyre/exec/loop.hpp>
 #include <gyre/exec/loop_thread.hpp>
+#include <gyre/exec/sync_wait.hpp>
 #include <gyre/pool/thread_pool.hpp>
 #include <gyre/runtime/loop_pool.hpp>
+#include <gyre/task/as_expected.hpp>
+#include <gyre/task/schedule.hpp>
+#include <gyre/task/spawn.hpp>
+#include <gyre/task/stop_token.hpp>
+#include <gyre/task/task.hpp>
+#include <gyre/task/with_timeout.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -15,6 +22,8 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
+#include <coroutine>
 #include <csignal>
 #include <cstdint>
 #include <exception>
@@ -240,6 +249,161 @@ TEST(SignalSetException, GoesToTheLoopsHandlerAndTheSetGoesOn) {
     EXPECT_TRUE(loop.poll());
     EXPECT_EQ(exceptions, i);
   }
+}
+
+// ---- waits of coroutines
+
+gyre::task<int> next_of(signal_set& signals) {
+  const signal_info info = co_await signals.wait();
+  co_return static_cast<int>(info.ssi_signo);
+}
+
+TEST_F(SignalSet, GivesSignalsToACoroutine) {
+  signal_set signals(loop_, {SIGUSR1, SIGUSR2});
+  std::raise(SIGUSR2);
+  EXPECT_EQ(gyre::sync_wait(loop_, next_of(signals)), SIGUSR2) << "it arrived before the wait";
+  auto received = gyre::spawn_future(loop_, next_of(signals));
+  serve();
+  std::raise(SIGUSR1);
+  serve();
+  EXPECT_EQ(received.get(), SIGUSR1) << "it arrived during the wait";
+  EXPECT_EQ(loop_.metrics().descriptors_watched, 0u);
+}
+
+TEST_F(SignalSet, LosesNoSignalBetweenTwoWaits) {
+  signal_set signals(loop_, {SIGRTMIN});
+  for (int i = 1; i <= 5; ++i) {
+    sigval value{};
+    value.sival_int = i;
+    ASSERT_EQ(sigqueue(getpid(), SIGRTMIN, value), 0);
+  }
+  const auto values = gyre::sync_wait(loop_, [](signal_set& from) -> gyre::task<std::vector<int>> {
+    std::vector<int> seen;
+    for (int i = 0; i < 5; ++i) {
+      const signal_info info = co_await from.wait();
+      seen.push_back(info.ssi_int);
+      co_await gyre::yield();
+    }
+    co_return seen;
+  }(signals));
+  EXPECT_THAT(values, ElementsAre(1, 2, 3, 4, 5));
+}
+
+TEST_F(SignalSet, WakesALoopThatSleepsForACoroutine) {
+  signal_set signals(loop_, {SIGUSR1});
+  std::jthread sender([] { kill(getpid(), SIGUSR1); });
+  EXPECT_EQ(gyre::sync_wait(loop_, next_of(signals)), SIGUSR1);
+}
+
+TEST_F(SignalSet, EndsOneWaitForEachSignalTheOldestFirst) {
+  signal_set signals(loop_, {SIGRTMIN, SIGRTMIN + 1});
+  auto first = gyre::spawn_future(loop_, next_of(signals));
+  auto second = gyre::spawn_future(loop_, next_of(signals));
+  serve();
+  std::raise(SIGRTMIN + 1);
+  serve();
+  EXPECT_EQ(first.get(), SIGRTMIN + 1);
+  EXPECT_NE(second.wait_for(std::chrono::seconds(0)), std::future_status::ready);
+  std::raise(SIGRTMIN);
+  serve();
+  EXPECT_EQ(second.get(), SIGRTMIN);
+}
+
+TEST_F(SignalSet, WaitThatIsStoppedTakesNoSignal) {
+  signal_set signals(loop_, {SIGUSR1});
+  gyre::inplace_stop_source stop;
+  auto waits = gyre::spawn_future(loop_, next_of(signals), stop.get_token());
+  serve();
+  EXPECT_EQ(loop_.metrics().descriptors_watched, 1u);
+  std::jthread([&] { stop.request_stop(); }).join();
+  std::raise(SIGUSR1);
+  serve();
+  EXPECT_THROW(waits.get(), std::system_error);
+  EXPECT_EQ(gyre::sync_wait(loop_, next_of(signals)), SIGUSR1);
+}
+
+TEST_F(SignalSet, SignalBeforeTheStopEndsTheWait) {
+  signal_set signals(loop_, {SIGUSR1});
+  gyre::inplace_stop_source stop;
+  auto waits = gyre::spawn_future(loop_, next_of(signals), stop.get_token());
+  serve();
+  std::raise(SIGUSR1);
+  loop_.poll();
+  stop.request_stop();
+  serve();
+  EXPECT_EQ(waits.get(), SIGUSR1);
+}
+
+TEST_F(SignalSet, StopBeforeTheWaitTakesNoSignal) {
+  signal_set signals(loop_, {SIGUSR1});
+  std::raise(SIGUSR1);
+  gyre::inplace_stop_source stop;
+  stop.request_stop();
+  auto waits = gyre::spawn_future(loop_, next_of(signals), stop.get_token());
+  serve();
+  EXPECT_THROW(waits.get(), std::system_error);
+  EXPECT_EQ(gyre::sync_wait(loop_, next_of(signals)), SIGUSR1);
+}
+
+TEST_F(SignalSet, WaitMayBeDestroyedBeforeItsSignal) {
+  signal_set signals(loop_, {SIGUSR1});
+  {
+    auto wait = signals.wait();
+    EXPECT_TRUE(wait.await_suspend(std::noop_coroutine()));
+    serve();
+    EXPECT_EQ(loop_.metrics().descriptors_watched, 1u);
+  }
+  serve();
+  EXPECT_EQ(loop_.metrics().descriptors_watched, 0u);
+  std::raise(SIGUSR1);
+  EXPECT_EQ(gyre::sync_wait(loop_, next_of(signals)), SIGUSR1);
+}
+
+TEST_F(SignalSet, WaitEndsAtATimeLimit) {
+  signal_set signals(loop_, {SIGUSR1});
+  const auto waits = [](signal_set& from) -> gyre::task<> {
+    co_await gyre::with_timeout(next_of(from), std::chrono::milliseconds(1));
+  };
+  EXPECT_THROW(gyre::sync_wait(loop_, waits(signals)), std::system_error);
+}
+
+gyre::task<bool> next_on(signal_set& signals, gyre::thread_pool& pool) {
+  co_await signals.wait();
+  co_return pool.running_here();
+}
+
+TEST_F(SignalSet, CoroutinesOnOtherExecutorsWaitAndResumeThere) {
+  signal_set signals(loop_, {SIGRTMIN});
+  gyre::thread_pool pool({.workers = 2});
+  std::vector<std::future<bool>> waits;
+  constexpr int count = 20;
+  for (int i = 0; i < count; ++i) {
+    waits.push_back(gyre::spawn_future(pool, next_on(signals, pool)));
+  }
+  std::jthread sender([] {
+    for (int i = 0; i < count; ++i) {
+      while (sigqueue(getpid(), SIGRTMIN, {}) != 0) std::this_thread::yield();
+    }
+  });
+  for (auto& each : waits) {
+    while (each.wait_for(std::chrono::seconds(0)) != std::future_status::ready) loop_.poll();
+    EXPECT_TRUE(each.get());
+  }
+}
+
+TEST_F(SignalSet, GivesErrorsAsValues) {
+  signal_set signals(loop_, {SIGUSR1});
+  std::raise(SIGUSR1);
+  const auto number = gyre::sync_wait(loop_, [](signal_set& from) -> gyre::task<int> {
+    const auto info = co_await gyre::as_expected(from.wait());
+    co_return info ? static_cast<int>(info->ssi_signo) : 0;
+  }(signals));
+  EXPECT_EQ(number, SIGUSR1);
+}
+
+TEST_F(SignalSet, WithAFunctionRefusesWaits) {
+  signal_set signals(loop_, {SIGUSR1}, record());
+  EXPECT_THROW(static_cast<void>(signals.wait()), std::logic_error);
 }
 
 }  // namespace

@@ -222,6 +222,28 @@ TEST(ExecExamples, SignalSetStopsTheLoop) {
   EXPECT_TRUE(received);
 }
 
+// The same header.
+gyre::task<> reload_at_hang_up(gyre::loop& loop, int& reloads) {
+  const auto reload = [&] {
+    if (++reloads == 2) throw header_examples::seen_enough();
+    std::raise(SIGHUP);
+  };
+  loop.post([] { std::raise(SIGHUP); });
+  gyre::signal_set hang_up(loop, {SIGHUP});
+  for (;;) {
+    co_await hang_up.wait();
+    reload();
+  }
+}
+
+TEST(ExecExamples, SignalSetGivesSignalsToACoroutine) {
+  gyre::loop loop;
+  int reloads = 0;
+  EXPECT_THROW(gyre::sync_wait(loop, reload_at_hang_up(loop, reloads)),
+               header_examples::seen_enough);
+  EXPECT_EQ(reloads, 2);
+}
+
 // gyre/exec/strand.hpp
 TEST(ExecExamples, StrandRunsOneAtATime) {
   int balance = 0;
