@@ -83,6 +83,7 @@
 #include <gyre/pool/thread_pool.hpp>
 #include <gyre/runtime/loop_pool.hpp>
 #include <gyre/runtime/runtime.hpp>
+#include <gyre/runtime/sharded.hpp>
 #include <gyre/runtime/shutdown.hpp>
 #include <gyre/runtime/signal_set.hpp>
 #include <gyre/sync/async_cache.hpp>

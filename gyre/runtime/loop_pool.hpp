@@ -79,10 +79,12 @@ class basic_loop_pool {
     return (*this)[next_.fetch_add(1, std::memory_order_relaxed) % size()];
   }
   /// The same loop for the same hash and size(). The hash need not be good: its bits are mixed.
-  Loop& for_hash(std::uint64_t hash) noexcept {
+  Loop& for_hash(std::uint64_t hash) noexcept { return (*this)[index_for_hash(hash)]; }
+  /// The index of for_hash().
+  std::size_t index_for_hash(std::uint64_t hash) const noexcept {
     // Fibonacci hashing (Knuth, 1973), and the high half scaled to the range (Lemire, 2019).
     const std::uint64_t mixed = (hash * 0x9E37'79B9'7F4A'7C15u) >> 32;
-    return (*this)[static_cast<std::size_t>((mixed * size()) >> 32)];
+    return static_cast<std::size_t>((mixed * size()) >> 32);
   }
 
   /// Stops each loop after its current turn (see event_loop::stop()); returns at once.

@@ -263,6 +263,32 @@ TEST(ExecExamples, StrandRunsOneAtATime) {
   EXPECT_EQ(balance, 30);
 }
 
+// gyre/runtime/sharded.hpp
+class session_table {
+ public:
+  explicit session_table(std::size_t room) { sessions_.reserve(room); }
+  void insert(int user, const std::string& session) { sessions_.emplace_back(user, session); }
+  std::size_t size() const { return sessions_.size(); }
+
+ private:
+  std::vector<std::pair<int, std::string>> sessions_;
+};
+
+gyre::task<std::size_t> use_tables(gyre::loop_pool& loops, int user_id, std::string session) {
+  gyre::sharded<session_table> tables(loops);
+  co_await tables.start(std::size_t{1024});  // session_table(1024) on each loop
+  auto insert = [&](session_table& table) { table.insert(user_id, session); };
+  co_await tables.call(user_id, insert);
+  std::size_t sessions = co_await tables.map_reduce(&session_table::size, std::size_t{0});
+  co_await tables.stop();
+  co_return sessions;
+}
+
+TEST(ExecExamples, ShardedTakesCallsToTheData) {
+  gyre::loop_pool loops(2);
+  EXPECT_EQ(gyre::sync_wait(use_tables(loops, 7, "session")), 1U);
+}
+
 // gyre/exec/sync_wait.hpp
 gyre::task<> serve(gyre::loop& loop) {
   co_await gyre::yield();

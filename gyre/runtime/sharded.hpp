@@ -1,0 +1,310 @@
+// SPDX-License-Identifier: Apache-2.0
+// sharded: one instance of a class on each loop of a loop_pool, as Seastar's sharded.
+//
+//     gyre::sharded<session_table> tables(loops);
+//     co_await tables.start(std::size_t{1024});  // session_table(1024) on each loop
+//     auto insert = [&](session_table& table) { table.insert(user_id, session); };
+//     co_await tables.call(user_id, insert);
+//     std::size_t sessions = co_await tables.map_reduce(&session_table::size, std::size_t{0});
+//     co_await tables.stop();
+#pragma once
+
+#include <gyre/base/cache_line.hpp>
+#include <gyre/exec/event_loop.hpp>
+#include <gyre/runtime/loop_pool.hpp>
+#include <gyre/sync/event.hpp>
+#include <gyre/task/as_task.hpp>
+#include <gyre/task/schedule.hpp>
+#include <gyre/task/shielded.hpp>
+#include <gyre/task/sync_wait.hpp>
+#include <gyre/task/task.hpp>
+#include <gyre/task/when_all.hpp>
+
+#include <atomic>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <expected>
+#include <functional>
+#include <memory>
+#include <stdexcept>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace gyre {
+namespace detail {
+
+/// A key's hash. Strings of any kind are equal if their characters are.
+template <class Key>
+std::uint64_t shard_hash(const Key& key) {
+  if constexpr (std::convertible_to<const Key&, std::string_view>) {
+    return std::hash<std::string_view>()(key);
+  } else {
+    return std::hash<Key>()(key);
+  }
+}
+
+/// The result of a call with an instance, awaited if it is awaitable.
+template <class F, class T>
+struct shard_call_result {
+  using type = std::invoke_result_t<F&, T&>;
+};
+template <class F, class T>
+  requires awaitable<std::invoke_result_t<F&, T&>>
+struct shard_call_result<F, T> {
+  using type = task_result_t<std::invoke_result_t<F&, T&>>;
+};
+
+/// A service with a stop() of its own.
+template <class T>
+concept stops_asynchronously = requires(T& instance) {
+  { instance.stop() } -> awaitable;
+};
+
+}  // namespace detail
+
+/// One instance of T for each loop of a pool, made, used and destroyed on that loop's thread only:
+/// T needs no lock. Functions go to the data, and results come back.
+///
+/// A function is called with a T& on the instance's loop; it may be or return an awaitable, which
+/// runs there, in turns with other calls. Its result, or exception, comes back to the executor of
+/// the awaiting coroutine. Results are values: a reference to a loop's data must not leave it.
+///
+/// Thread-safety: any thread or executor, but start() and stop() only one at a time. Calls may run
+/// meanwhile: those that come too early or too late fail.
+/// Lifetime: the pool must outlive the shards, and must not be stopped before them. The destructor
+/// stops as stop() does, and blocks for that; so destroyed on a thread of the pool while it is
+/// started, or after the pool was stopped, it ends the program with a message. An exception of an
+/// instance's stop() then ends the program, too.
+/// Errors: those of functions; std::logic_error before start() and once stop() has begun.
+/// Complexity: a call costs one hop to the loop and one back, none if the coroutine is there, and
+/// two frames from the slab, three for an awaitable; no lock.
+template <class T, class Loop = gyre::loop>
+class sharded {
+ public:
+  using pool_type = basic_loop_pool<Loop>;
+
+  /// Throws std::bad_alloc.
+  explicit sharded(pool_type& loops) : loops_(loops), shards_(loops.size()) {}
+  sharded& operator=(sharded&&) = delete;
+  ~sharded() {
+    if (!is_started()) return;
+    check_end();
+    sync_wait(stop());
+  }
+
+  /// Awaited, makes all instances concurrently: T(loop, arguments…) if there is such a constructor,
+  /// else T(arguments…), of copies that live until all are made. From ordinary code:
+  /// `sync_wait(shards.start(…))`. A stop does not prevent it.
+  ///
+  /// Errors: an exception of a constructor; instances that were made are destroyed again.
+  /// std::logic_error if it is started already.
+  template <class... Arguments>
+  task<> start(Arguments... arguments) {
+    if (is_started()) throw std::logic_error("gyre::sharded: started twice");
+    // relaxed, all: the shards themselves are looked at on their loops.
+    started_.store(true, std::memory_order_relaxed);
+    std::vector<task<>> starts;
+    starts.reserve(size());
+    for (std::size_t index = 0; index < size(); ++index) {
+      starts.push_back(on(loops_[index], make_instance(index, arguments...)));
+    }
+    const auto ends = co_await when_all_ready(std::move(starts));
+    const std::exception_ptr error = first_error(ends);
+    if (error == nullptr) co_return;
+    co_await stop();
+    std::rethrow_exception(error);
+  }
+
+  /// Awaited, refuses further calls; awaits `instance.stop()`, if there is such an awaitable; lets
+  /// running calls end; and destroys the instances, each on its loop. Not by a call, which would
+  /// wait for itself. Nothing to do unless started. A stop request does not prevent it.
+  ///
+  /// Errors: the first exception of an instance's stop(), once all are destroyed.
+  task<> stop() {
+    if (!is_started()) co_return;
+    std::vector<task<>> stops;
+    stops.reserve(size());
+    for (std::size_t index = 0; index < size(); ++index) {
+      stops.push_back(on(loops_[index], shielded(end_instance(index))));
+    }
+    const auto ends = co_await when_all_ready(std::move(stops));
+    started_.store(false, std::memory_order_relaxed);
+    const std::exception_ptr error = first_error(ends);
+    if (error != nullptr) std::rethrow_exception(error);
+  }
+
+  /// Whether start() was called, and stop() has not ended since.
+  bool is_started() const noexcept { return started_.load(std::memory_order_relaxed); }
+  /// The number of loops.
+  std::size_t size() const noexcept { return shards_.size(); }
+
+  /// Awaited, calls `function` with the instance that `key` belongs to: always the same one, by
+  /// std::hash and loop_pool::for_hash().
+  template <class Key, std::invocable<T&> F>
+  auto call(const Key& key, F function) {
+    return call_on(loops_.index_for_hash(detail::shard_hash(key)), std::move(function));
+  }
+  /// Awaited, calls `function` with the instance of the loop with that index in the pool. Throws
+  /// std::out_of_range.
+  template <std::invocable<T&> F>
+  auto call_on(std::size_t index, F function) {
+    check_started();
+    if (index >= size()) throw std::out_of_range("gyre::sharded: no loop has this index");
+    return on(loops_[index], run(index, std::move(function)));
+  }
+  /// Awaited, calls a copy of `function` with each instance, concurrently, and drops the results.
+  /// The first exception is thrown when all have ended.
+  template <std::invocable<T&> F>
+  task<> on_each(F function) {
+    std::vector<task<result_of<F>>> calls = calls_of_all(function);
+    static_cast<void>(co_await when_all(std::move(calls)));
+  }
+  /// Awaited, calls a copy of `map` with each instance, concurrently, and then gives
+  /// reduce(… reduce(reduce(initial, first), second) …, last), in the order of the loops.
+  template <std::invocable<T&> Map, class Value, class Reduce = std::plus<>>
+  task<Value> map_reduce(Map map, Value initial, Reduce reduce = {}) {
+    std::vector<task<result_of<Map>>> calls = calls_of_all(map);
+    auto mapped = co_await when_all(std::move(calls));
+    for (auto& each : mapped) initial = std::invoke(reduce, std::move(initial), std::move(each));
+    co_return initial;
+  }
+
+  /// The instance of the loop that the calling thread runs. Throws std::logic_error elsewhere.
+  /// O(loops).
+  // Out of line, because coroutines change threads and compilers cache addresses of thread-locals.
+  [[gnu::noinline]] T& local() {
+    for (std::size_t index = 0; index < size(); ++index) {
+      if (&loops_[index] == event_loop::current() && shards_[index] != nullptr) {
+        return shards_[index]->instance;
+      }
+    }
+    throw std::logic_error(
+        "gyre::sharded: local() needs a thread of the pool, and a start() before");
+  }
+
+ private:
+  // Belongs to its loop's thread.
+  struct alignas(false_sharing_range) shard {
+    template <class... Arguments>
+    explicit shard(Loop& home, const Arguments&... arguments)
+      requires std::constructible_from<T, Loop&, const Arguments&...>
+        : instance(home, arguments...) {}
+    template <class... Arguments>
+    explicit shard(Loop&, const Arguments&... arguments)
+      requires(!std::constructible_from<T, Loop&, const Arguments&...>)
+        : instance(arguments...) {}
+
+    T instance;
+    std::size_t running_calls = 0;
+    bool stopping = false;
+    manual_reset_event calls_ended;
+  };
+
+  // A running call, from its first to its last moment on the loop.
+  class running_call {
+   public:
+    explicit running_call(shard& of) noexcept : shard_(&of) { ++of.running_calls; }
+    running_call& operator=(running_call&&) = delete;
+    ~running_call() { end(); }
+    void end() noexcept {
+      shard* const ended = std::exchange(shard_, nullptr);
+      if (ended == nullptr || --ended->running_calls > 0) return;
+      if (ended->stopping) ended->calls_ended.set();
+    }
+
+   private:
+    shard* shard_;
+  };
+
+  template <class F>
+  using result_of = typename detail::shard_call_result<F, T>::type;
+
+  template <class... Arguments>
+  task<> make_instance(std::size_t index, const Arguments&... arguments) {
+    shards_[index] = std::make_unique<shard>(loops_[index], arguments...);
+    co_return;
+  }
+
+  task<> end_instance(std::size_t index) {
+    shard* const ending = shards_[index].get();
+    if (ending == nullptr) co_return;  // its constructor threw
+    ending->stopping = true;
+    std::exception_ptr error;
+    if constexpr (detail::stops_asynchronously<T>) {
+      try {
+        co_await ending->instance.stop();
+      } catch (...) {
+        error = std::current_exception();
+      }
+      co_await resume_on(loops_[index]);
+    }
+    if (ending->running_calls > 0) co_await ending->calls_ended.wait();
+    shards_[index].reset();
+    if (error) std::rethrow_exception(error);
+  }
+
+  template <class F>
+  task<result_of<F>> run(std::size_t index, F function) {
+    static_assert(!std::is_reference_v<result_of<F>>,
+                  "gyre::sharded: a function must not return a reference to a loop's data");
+    shard* const here = shards_[index].get();
+    if (here == nullptr || here->stopping) throw_not_started();
+    running_call call(*here);
+    if constexpr (awaitable<std::invoke_result_t<F&, T&>>) {
+      task<result_of<F>> work = as_task(std::invoke(function, here->instance));
+      co_await detail::await_ready_state(work);
+      co_await resume_on(loops_[index]);  // the function may have gone elsewhere
+      call.end();
+      co_return co_await detail::take_result(work);
+    } else {
+      co_return std::invoke(function, here->instance);
+    }
+  }
+
+  template <class F>
+  std::vector<task<result_of<F>>> calls_of_all(const F& function) {
+    check_started();
+    std::vector<task<result_of<F>>> calls;
+    calls.reserve(size());
+    for (std::size_t index = 0; index < size(); ++index) calls.push_back(call_on(index, function));
+    return calls;
+  }
+
+  static std::exception_ptr first_error(
+      const std::vector<std::expected<void, std::exception_ptr>>& ends) noexcept {
+    for (const auto& each : ends) {
+      if (!each) return each.error();
+    }
+    return nullptr;
+  }
+  void check_started() const {
+    if (!is_started()) [[unlikely]]
+      throw_not_started();
+  }
+  [[noreturn, gnu::cold]] static void throw_not_started() {
+    throw std::logic_error("gyre::sharded: not started, or stopped");
+  }
+
+  void check_end() noexcept {
+    for (std::size_t index = 0; index < size(); ++index) {
+      if (!loops_[index].in_loop_thread() && !loops_[index].stopped()) continue;
+      std::fputs(
+          "gyre::sharded: destroyed while it was started, on a thread of its loops or after they "
+          "were stopped; await stop() before\n",
+          stderr);
+      std::abort();
+    }
+  }
+
+  pool_type& loops_;
+  std::vector<std::unique_ptr<shard>> shards_;  // each element belongs to its loop's thread
+  std::atomic<bool> started_{false};
+};
+
+}  // namespace gyre
