@@ -44,10 +44,12 @@
 #include <gyre/io/descriptor.hpp>
 #include <gyre/io/epoll_poller.hpp>
 #include <gyre/io/error.hpp>
+#include <gyre/io/exit_status.hpp>
 #include <gyre/io/file.hpp>
 #include <gyre/io/file_service.hpp>
 #include <gyre/io/input.hpp>
 #include <gyre/io/output_queue.hpp>
+#include <gyre/io/process.hpp>
 #include <gyre/io/received.hpp>
 #include <gyre/io/request.hpp>
 #include <gyre/io/stream.hpp>

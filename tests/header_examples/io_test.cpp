@@ -212,5 +212,23 @@ TEST(IoExamples, UringSupportSaysWhyNot) {
   EXPECT_NE(here.usable, !here.reason.empty());
 }
 
+// gyre/io/process.hpp
+gyre::task<bool> sort_in_reverse(gyre::loop& loop, gyre::io::buffer& sorted) {
+  gyre::io::process sort(loop, {"sort", "-r"},
+                         {.input = gyre::io::stdio::pipe(), .output = gyre::io::stdio::pipe()});
+  co_await sort.input().write_all("a\nb\n");
+  sort.input().close();  // the end of its input
+  co_await sort.output().read_until(sorted, "a\n");
+  gyre::io::exit_status status = co_await sort.wait();
+  co_return status.success();
+}
+
+TEST(IoExamples, ProcessSorts) {
+  gyre::loop loop;
+  gyre::io::buffer sorted;
+  EXPECT_TRUE(gyre::sync_wait(loop, sort_in_reverse(loop, sorted)));
+  EXPECT_EQ(sorted.size(), 4U);
+}
+
 }  // namespace
 }  // namespace io_test

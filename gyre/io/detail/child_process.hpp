@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// child_process: a child's pidfd, its status once it was reaped, and the waits for that.
+#pragma once
+
+#include <gyre/base/detail/slab_object.hpp>
+#include <gyre/base/unique_fd.hpp>
+#include <gyre/exec/detail/readable_line.hpp>
+#include <gyre/exec/event_loop.hpp>
+#include <gyre/io/exit_status.hpp>
+
+#include <sys/types.h>
+
+#include <expected>
+#include <optional>
+#include <system_error>
+#include <utility>
+
+namespace gyre::io::detail {
+
+/// Thread-safety: the loop's thread, but for send() and id().
+class child_process : public gyre::detail::slab_object {
+ public:
+  using line = gyre::detail::readable_line<child_process, exit_status>;
+  using wait = gyre::detail::readable_wait<child_process, exit_status>;
+  static constexpr const char* wait_name = "gyre::io::process: wait";
+
+  /// Takes the child over; kills and reaps it on error. Throws std::system_error (EMFILE).
+  child_process(event_loop& loop, pid_t id);
+  child_process& operator=(child_process&&) = delete;
+  /// Kills the child and lets it be reaped, unless that has happened.
+  ~child_process();
+
+  pid_t id() const noexcept { return id_; }
+  line& waits() noexcept { return waits_; }
+  /// False if it was reaped. Throws std::system_error.
+  bool send(int signal);
+  /// Reaps the child, if it has ended.
+  std::optional<std::expected<exit_status, std::error_code>> try_take() noexcept;
+  unique_fd release() noexcept { return std::move(descriptor_); }
+
+ private:
+  const pid_t id_;
+  unique_fd descriptor_;
+  std::optional<exit_status> status_;
+  line waits_;
+};
+
+}  // namespace gyre::io::detail

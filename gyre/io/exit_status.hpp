@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// exit_status: how a child process ended.
+#pragma once
+
+#include <optional>
+
+namespace gyre::io {
+
+/// The exit code of a process, or the signal that ended it.
+class exit_status {
+ public:
+  /// It ended by exit(), or by returning from main().
+  static constexpr exit_status exited(int code) noexcept { return {code, 0}; }
+  /// A signal ended it.
+  static constexpr exit_status killed(int signal) noexcept { return {0, signal}; }
+
+  /// Whether it exited with code 0.
+  constexpr bool success() const noexcept { return code_ == 0 && signal_ == 0; }
+  /// The code with which it exited, 0 to 255; nothing if a signal ended it.
+  constexpr std::optional<int> code() const noexcept {
+    return signal_ == 0 ? std::optional(code_) : std::nullopt;
+  }
+  /// The signal that ended it; nothing if it exited.
+  constexpr std::optional<int> signal() const noexcept {
+    return signal_ != 0 ? std::optional(signal_) : std::nullopt;
+  }
+
+  friend constexpr bool operator==(exit_status, exit_status) noexcept = default;
+
+ private:
+  constexpr exit_status(int code, int signal) noexcept : code_(code), signal_(signal) {}
+
+  int code_;
+  int signal_;
+};
+
+}  // namespace gyre::io

@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gyre/io/process.hpp>
+
+#include <gyre/base/error.hpp>
+#include <gyre/io/blocking_pool.hpp>
+
+#include <fcntl.h>
+#include <spawn.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstddef>
+#include <stdexcept>
+#include <utility>
+
+namespace gyre::io {
+namespace detail {
+namespace {
+
+// Known to the C library's headers only from glibc 2.36 on.
+constexpr auto by_pidfd = static_cast<idtype_t>(3);  // P_PIDFD
+
+int open_pidfd(pid_t id) noexcept {
+  return static_cast<int>(::syscall(SYS_pidfd_open, id, 0));  // with FD_CLOEXEC
+}
+
+// 0, or the error's number.
+int send_signal(int pidfd, int signal) noexcept {
+  return ::syscall(SYS_pidfd_send_signal, pidfd, signal, nullptr, 0) == 0 ? 0 : errno;
+}
+
+exit_status status_of(const siginfo_t& info) noexcept {
+  return info.si_code == CLD_EXITED ? exit_status::exited(info.si_status)
+                                    : exit_status::killed(info.si_status);
+}
+
+void reap(idtype_t kind, id_t id) noexcept {
+  siginfo_t info{};
+  while (::waitid(kind, id, &info, WEXITED) != 0 && errno == EINTR) continue;
+}
+
+void reap(int pidfd) noexcept { reap(by_pidfd, static_cast<id_t>(pidfd)); }
+
+unique_fd open_or_kill(pid_t id) {
+  unique_fd descriptor(open_pidfd(id));
+  if (descriptor) return descriptor;
+  const int error = errno;
+  ::kill(id, SIGKILL);
+  reap(P_PID, static_cast<id_t>(id));
+  gyre::detail::throw_system_error(error, "gyre::io::process: pidfd_open");
+}
+
+}  // namespace
+
+child_process::child_process(event_loop& loop, pid_t id)
+    : id_(id), descriptor_(open_or_kill(id)), waits_(loop, descriptor_.get(), *this) {}
+
+child_process::~child_process() {
+  if (!descriptor_ || status_) return;
+  send_signal(descriptor_.get(), SIGKILL);
+  if (try_take()) return;
+  // The kernel frees the child's memory first, so the loop must not wait.
+  const int pidfd = descriptor_.release();
+  try {
+    blocking_pool().post([pidfd] {
+      reap(pidfd);
+      ::close(pidfd);
+    });
+  } catch (...) {
+    reap(pidfd);
+    ::close(pidfd);
+  }
+}
+
+bool child_process::send(int signal) {
+  const int error = send_signal(descriptor_.get(), signal);
+  if (error != 0 && error != ESRCH) {
+    gyre::detail::throw_system_error(error, "gyre::io::process: kill");
+  }
+  return error == 0;
+}
+
+std::optional<std::expected<exit_status, std::error_code>> child_process::try_take() noexcept {
+  if (status_) return *status_;
+  siginfo_t info{};
+  if (::waitid(by_pidfd, static_cast<id_t>(descriptor_.get()), &info, WEXITED | WNOHANG) != 0) {
+    return std::unexpected(std::error_code(errno, std::system_category()));
+  }
+  if (info.si_pid == 0) return std::nullopt;
+  return *(status_ = status_of(info));
+}
+
+}  // namespace detail
+
+namespace {
+
+constexpr int standard_streams = 3;
+
+void check(int error, const std::string& call) {
+  if (error != 0) gyre::detail::throw_system_error(error, call.c_str());
+}
+
+/// posix_spawn_file_actions_t.
+class file_actions {
+ public:
+  file_actions() { check(::posix_spawn_file_actions_init(&actions_), "posix_spawn"); }
+  file_actions& operator=(file_actions&&) = delete;
+  ~file_actions() { ::posix_spawn_file_actions_destroy(&actions_); }
+
+  void duplicate(int from, int to) {
+    check(::posix_spawn_file_actions_adddup2(&actions_, from, to), "posix_spawn");
+  }
+  void change_directory(const std::string& to) {
+    check(::posix_spawn_file_actions_addchdir_np(&actions_, to.c_str()), "posix_spawn");
+  }
+  /// Descriptors of this program that lack FD_CLOEXEC.
+  void close_others() {
+#if defined(__GLIBC_PREREQ)
+#if __GLIBC_PREREQ(2, 34)
+    check(::posix_spawn_file_actions_addclosefrom_np(&actions_, standard_streams), "posix_spawn");
+#endif
+#endif
+  }
+  const posix_spawn_file_actions_t* get() const noexcept { return &actions_; }
+
+ private:
+  posix_spawn_file_actions_t actions_{};
+};
+
+/// posix_spawnattr_t: no signal is blocked, and SIGPIPE is not ignored.
+class spawn_attributes {
+ public:
+  spawn_attributes() {
+    check(::posix_spawnattr_init(&attributes_), "posix_spawn");
+    sigset_t signals;
+    ::sigemptyset(&signals);
+    ::posix_spawnattr_setsigmask(&attributes_, &signals);
+    ::sigaddset(&signals, SIGPIPE);
+    ::posix_spawnattr_setsigdefault(&attributes_, &signals);
+    ::posix_spawnattr_setflags(&attributes_, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+  }
+  spawn_attributes& operator=(spawn_attributes&&) = delete;
+  ~spawn_attributes() { ::posix_spawnattr_destroy(&attributes_); }
+  const posix_spawnattr_t* get() const noexcept { return &attributes_; }
+
+ private:
+  posix_spawnattr_t attributes_{};
+};
+
+/// The array of pointers that exec() takes. Throws std::invalid_argument for a text with a null
+/// character, which would end it.
+std::vector<char*> pointers_to(const std::vector<std::string>& texts) {
+  std::vector<char*> pointers;
+  pointers.reserve(texts.size() + 1);
+  for (const std::string& each : texts) {
+    if (each.find('\0') != std::string::npos) {
+      throw std::invalid_argument(
+          "gyre::io::process: an argument, or a variable, has a null character");
+    }
+    pointers.push_back(const_cast<char*>(each.c_str()));  // NOLINT: exec() does not change it
+  }
+  pointers.push_back(nullptr);
+  return pointers;
+}
+
+unique_fd opened(int descriptor, const char* call) {
+  unique_fd owned(descriptor);
+  if (!owned) gyre::detail::throw_errno(call);
+  return owned;
+}
+
+/// A copy that no standard stream of the child replaces.
+unique_fd copy_above_standard_streams(int descriptor) {
+  return opened(::fcntl(descriptor, F_DUPFD_CLOEXEC, standard_streams),
+                "gyre::io::process: a descriptor for the child");
+}
+
+}  // namespace
+
+/// A child that is about to start: its ends of the standard streams, and this process's.
+class process::starter {
+ public:
+  starter(event_loop& loop, const process_options& options) : loop_(loop), options_(options) {
+    using kind = stdio::kind;
+    if (options.input.kind_ == kind::with_output || options.output.kind_ == kind::with_output) {
+      throw std::invalid_argument("gyre::io::stdio: with_output() is for the error output only");
+    }
+    connect(options.input, STDIN_FILENO);
+    connect(options.output, STDOUT_FILENO);
+    if (options.error.kind_ != kind::with_output) {
+      connect(options.error, STDERR_FILENO);
+    } else if (const unique_fd& output = childs_[STDOUT_FILENO]) {
+      childs_[STDERR_FILENO] = copy_above_standard_streams(output.get());
+    } else {
+      childs_[STDERR_FILENO] = copy_above_standard_streams(STDOUT_FILENO);
+    }
+  }
+
+  pid_t start(const std::vector<std::string>& arguments) {
+    if (arguments.empty()) {
+      throw std::invalid_argument("gyre::io::process: needs the name of a program");
+    }
+    const std::vector<char*> argument_pointers = pointers_to(arguments);
+    std::vector<char*> variables;
+    if (options_.environment) variables = pointers_to(*options_.environment);
+    file_actions actions;
+    for (int number = 0; number < standard_streams; ++number) {
+      const unique_fd& end = childs_[static_cast<std::size_t>(number)];
+      if (end) actions.duplicate(end.get(), number);
+    }
+    if (!options_.directory.empty()) actions.change_directory(options_.directory);
+    actions.close_others();
+    const spawn_attributes attributes;
+    pid_t id = -1;
+    check(
+        ::posix_spawnp(&id, argument_pointers[0], actions.get(), attributes.get(),
+                       argument_pointers.data(), options_.environment ? variables.data() : environ),
+        "gyre::io::process: start " + arguments[0]);
+    return id;
+  }
+
+  stream take(int number) noexcept { return std::move(ours_[static_cast<std::size_t>(number)]); }
+  event_loop& loop() const noexcept { return loop_; }
+
+ private:
+  void connect(stdio to, int number) {
+    const auto index = static_cast<std::size_t>(number);
+    const bool reads = number == STDIN_FILENO;
+    switch (to.kind_) {
+      case stdio::kind::inherit:
+      case stdio::kind::with_output: break;
+      case stdio::kind::descriptor:
+        childs_[index] = copy_above_standard_streams(to.descriptor_);
+        break;
+      case stdio::kind::null: {
+        const unique_fd null =
+            opened(::open("/dev/null", (reads ? O_RDONLY : O_WRONLY) | O_CLOEXEC), "/dev/null");
+        childs_[index] = copy_above_standard_streams(null.get());
+        break;
+      }
+      case stdio::kind::pipe: {
+        std::array<int, 2> ends{};
+        if (::pipe2(ends.data(), O_CLOEXEC) != 0) gyre::detail::throw_errno("pipe2");
+        unique_fd read_end(ends[0]);
+        unique_fd write_end(ends[1]);
+        childs_[index] = copy_above_standard_streams(reads ? read_end.get() : write_end.get());
+        ours_[index] = stream(loop_, std::move(reads ? write_end : read_end));
+        break;
+      }
+    }
+  }
+
+  event_loop& loop_;
+  const process_options& options_;
+  std::array<unique_fd, standard_streams> childs_;
+  std::array<stream, standard_streams> ours_;
+};
+
+process::process(event_loop& loop, const std::vector<std::string>& arguments,
+                 const process_options& options) {
+  starter starts(loop, options);
+  auto child = std::make_unique<detail::child_process>(loop, starts.start(arguments));
+  child_ = std::move(child);
+  input_ = starts.take(STDIN_FILENO);
+  output_ = starts.take(STDOUT_FILENO);
+  error_ = starts.take(STDERR_FILENO);
+}
+
+detail::child_process& process::child() const {
+  if (child_ == nullptr) {
+    throw std::logic_error("gyre::io::process: has no child after release(), or once moved from");
+  }
+  return *child_;
+}
+
+unique_fd process::release() noexcept {
+  if (child_ == nullptr) return unique_fd();
+  unique_fd pidfd = child_->release();
+  child_.reset();
+  return pidfd;
+}
+
+}  // namespace gyre::io

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+// process: a child process for coroutines.
+//
+//     gyre::io::process sort(loop, {"sort", "-r"},
+//                            {.input = gyre::io::stdio::pipe(), .output = gyre::io::stdio::pipe()});
+//     co_await sort.input().write_all("a\nb\n");
+//     sort.input().close();  // the end of its input
+//     co_await sort.output().read_until(sorted, "a\n");
+//     gyre::io::exit_status status = co_await sort.wait();
+#pragma once
+
+#include <gyre/base/unique_fd.hpp>
+#include <gyre/exec/event_loop.hpp>
+#include <gyre/io/detail/child_process.hpp>
+#include <gyre/io/exit_status.hpp>
+#include <gyre/io/stream.hpp>
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace gyre::io {
+
+/// A standard stream of a child process.
+class stdio {
+ public:
+  /// That of this process.
+  static constexpr stdio inherit() noexcept { return stdio(kind::inherit); }
+  /// /dev/null: the end of input at once, output is dropped.
+  static constexpr stdio null() noexcept { return stdio(kind::null); }
+  /// A pipe, whose other end is a stream of the process object.
+  static constexpr stdio pipe() noexcept { return stdio(kind::pipe); }
+  /// A copy of `descriptor`, which must be open until the constructor of process returns.
+  static constexpr stdio copy_of(int descriptor) noexcept {
+    return stdio(kind::descriptor, descriptor);
+  }
+  /// For the error output: to where the child's output goes, as `2>&1` in a shell.
+  static constexpr stdio with_output() noexcept { return stdio(kind::with_output); }
+
+ private:
+  friend class process;
+  enum class kind : std::uint8_t { inherit, null, pipe, descriptor, with_output };
+  constexpr explicit stdio(kind where, int descriptor = -1) noexcept
+      : kind_(where), descriptor_(descriptor) {}
+
+  kind kind_;
+  int descriptor_;
+};
+
+/// Settings of a child process.
+struct process_options {
+  stdio input = stdio::inherit();
+  stdio output = stdio::inherit();
+  stdio error = stdio::inherit();
+  /// The environment, as "NAME=value". Nothing: that of this process.
+  std::optional<std::vector<std::string>> environment = {};
+  /// The working directory. Empty: that of this process.
+  std::string directory = {};
+};
+
+/// A child process, which starts with the constructor and ends, at the latest, with the destructor.
+///
+/// The child has an empty signal mask, the default action for SIGPIPE, and no descriptors besides
+/// its standard streams. It runs in the process group of this process, so a terminal's Ctrl-C
+/// reaches it, too.
+///
+/// A program that reads all input before it writes, or the reverse, works in any order. With one
+/// that does both at once, such as cat, write and read concurrently (when_all), or both wait for
+/// ever once the pipes are full. Writing to a child that reads no more raises SIGPIPE, as any pipe
+/// without a reader: see stream.
+///
+/// Thread-safety: kill() and pid(): any thread, but not during the destruction. wait(): any thread.
+/// The rest: the loop's thread; while no thread runs the loop, one thread at a time.
+/// Lifetime: the loop must outlive the object, and the object the coroutines that wait for it. The
+/// destructor kills a child that has not ended (SIGKILL), and lets blocking_pool() reap it:
+/// without a call that blocks, and without a zombie. To let a child run on, release() it. No other
+/// code of the program may reap all children, as by wait(2), or ignore SIGCHLD.
+/// Complexity: the constructor blocks until the child runs its program, some 1 ms, with vfork's
+/// cost, whatever memory this process has; a descriptor and a block of the slab for each child.
+class process {
+ public:
+  /// Starts `arguments[0]`, which is looked up in this process's PATH unless it has a slash, with
+  /// the arguments `arguments`.
+  ///
+  /// Errors: std::invalid_argument without arguments. std::system_error: ENOENT if there is no such
+  /// program or directory, EACCES if it may not be executed, E2BIG, EAGAIN (RLIMIT_NPROC), EMFILE,
+  /// ENOMEM, EBADF for a descriptor that is not open, ENOSYS on Linux before 5.4.
+  process(event_loop& loop, const std::vector<std::string>& arguments,
+          const process_options& options = {});
+  process(process&& other) noexcept = default;
+  process& operator=(process&& other) noexcept = default;
+  ~process() = default;
+
+  /// The process id; -1 after release(), and once moved from.
+  pid_t pid() const noexcept { return child_ != nullptr ? child_->id() : -1; }
+
+  /// The other end of the child's standard streams that are pipes; closed streams otherwise. Close
+  /// input() to end the child's input.
+  stream& input() noexcept { return input_; }
+  stream& output() noexcept { return output_; }
+  stream& error() noexcept { return error_; }
+
+  /// Awaited, gives the exit_status once the child has ended, at once if it was given before. A
+  /// stop ends the wait only: the child runs on, and can be awaited again. Several coroutines may
+  /// wait.
+  ///
+  /// Errors: throws gyre::operation_cancelled when asked to stop; std::system_error: ECHILD if
+  /// other code has reaped the child; std::logic_error after release().
+  /// Complexity: two system calls to watch, one to reap; no allocation.
+  [[nodiscard]] detail::child_process::wait wait() {
+    return detail::child_process::wait(child().waits());
+  }
+
+  /// Sends `signal`, such as SIGTERM. False if a wait() has given the child's end. Throws
+  /// std::system_error: EINVAL, EPERM; std::logic_error after release().
+  bool kill(int signal) { return child().send(signal); }
+
+  /// Lets the child run on: nothing kills or reaps it any more. Returns its pidfd, for
+  /// waitid(P_PIDFD, …): the child stays a zombie from its end until the caller reaps it. The
+  /// standard streams stay open. Not while a coroutine waits.
+  [[nodiscard]] unique_fd release() noexcept;
+
+ private:
+  class starter;
+
+  /// Throws std::logic_error without a child.
+  detail::child_process& child() const;
+
+  std::unique_ptr<detail::child_process> child_;
+  stream input_;
+  stream output_;
+  stream error_;
+};
+
+}  // namespace gyre::io

@@ -1,0 +1,463 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tests of child processes: start, standard streams, end, and what a child inherits.
+#include <gyre/io/process.hpp>
+
+#include <gyre/base/unique_fd.hpp>
+#include <gyre/exec/loop.hpp>
+#include <gyre/exec/sync_wait.hpp>
+#include <gyre/io/buffer.hpp>
+#include <gyre/pool/thread_pool.hpp>
+#include <gyre/task/as_expected.hpp>
+#include <gyre/task/schedule.hpp>
+#include <gyre/task/spawn.hpp>
+#include <gyre/task/stop_token.hpp>
+#include <gyre/task/task.hpp>
+#include <gyre/task/when_all.hpp>
+#include <gyre/task/with_timeout.hpp>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fcntl.h>
+#include <sys/types.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstddef>
+#include <cstring>
+#include <future>
+#include <memory>
+#include <optional>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace process_test {
+namespace {
+
+using gyre::sync_wait;
+using gyre::task;
+using gyre::io::exit_status;
+using gyre::io::process;
+using gyre::io::process_options;
+using gyre::io::stdio;
+using gyre::io::stream;
+
+std::vector<std::string> shell(std::string script) { return {"/bin/sh", "-c", std::move(script)}; }
+
+task<std::string> read_all(stream& from) {
+  std::string all;
+  std::array<char, 4096> room;
+  for (;;) {
+    const std::size_t count = co_await from.read_some(std::as_writable_bytes(std::span(room)));
+    if (count == 0) co_return all;
+    all.append(room.data(), count);
+  }
+}
+
+task<> write_and_close(stream& to, std::string_view text) {
+  co_await to.write_all(text);
+  to.close();
+}
+
+// Whether there is such a process, a zombie counts.
+bool exists(pid_t id) { return ::kill(id, 0) == 0; }
+
+class Process : public testing::Test {
+ protected:
+  exit_status run(std::vector<std::string> arguments, const process_options& options = {}) {
+    process child(loop_, arguments, options);
+    return sync_wait(loop_, child.wait());
+  }
+  std::string output_of(std::vector<std::string> arguments, process_options options = {}) {
+    options.output = stdio::pipe();
+    process child(loop_, arguments, options);
+    std::string all = sync_wait(loop_, read_all(child.output()));
+    sync_wait(loop_, child.wait());
+    return all;
+  }
+  void serve() {
+    while (loop_.poll()) continue;
+  }
+  // Whether the pidfd is watched, besides the pipe of the child's input.
+  bool is_waiting() const { return loop_.metrics().descriptors_watched == 2; }
+  // Serves the loop until `id` has ended, and has not been reaped.
+  static void wait_for_zombie(pid_t id) {
+    siginfo_t info{};
+    ASSERT_EQ(::waitid(P_PID, static_cast<id_t>(id), &info, WEXITED | WNOWAIT), 0);
+  }
+
+  gyre::loop loop_;
+};
+
+int error_of_start(gyre::event_loop& loop, const std::vector<std::string>& arguments,
+                   const process_options& options = {}) {
+  try {
+    const process child(loop, arguments, options);
+  } catch (const std::system_error& error) {
+    return error.code().value();
+  }
+  return 0;
+}
+
+// ---- the end
+
+TEST_F(Process, GivesTheExitCode) {
+  EXPECT_EQ(run({"true"}), exit_status::exited(0)) << "found in PATH";
+  EXPECT_TRUE(run({"true"}).success());
+  const exit_status seven = run(shell("exit 7"));
+  EXPECT_EQ(seven, exit_status::exited(7));
+  EXPECT_EQ(seven.code(), 7);
+  EXPECT_EQ(seven.signal(), std::nullopt);
+  EXPECT_FALSE(seven.success());
+}
+
+TEST_F(Process, GivesTheSignalThatEndedIt) {
+  const exit_status killed = run(shell("kill -KILL $$"));
+  EXPECT_EQ(killed, exit_status::killed(SIGKILL));
+  EXPECT_EQ(killed.code(), std::nullopt);
+  EXPECT_EQ(killed.signal(), SIGKILL);
+  EXPECT_FALSE(killed.success());
+}
+
+TEST_F(Process, IsEndedByKill) {
+  process child(loop_, {"sleep", "1000"});
+  EXPECT_TRUE(exists(child.pid()));
+  EXPECT_TRUE(child.kill(SIGTERM));
+  EXPECT_EQ(sync_wait(loop_, child.wait()), exit_status::killed(SIGTERM));
+  EXPECT_FALSE(child.kill(SIGTERM)) << "its end is known";
+  EXPECT_FALSE(exists(child.pid())) << "reaped";
+}
+
+TEST_F(Process, GivesItsEndToLaterWaits) {
+  process child(loop_, shell("exit 3"));
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(sync_wait(loop_, child.wait()), exit_status::exited(3));
+}
+
+TEST_F(Process, GivesItsEndToSeveralCoroutines) {
+  process child(loop_, {"cat"}, {.input = stdio::pipe()});
+  gyre::thread_pool pool({.workers = 2});
+  std::vector<std::future<bool>> waits;
+  const auto waits_on = [](process& of, gyre::executor& home) -> task<bool> {
+    const exit_status status = co_await of.wait();
+    co_return status.success() && home.running_here();
+  };
+  waits.push_back(gyre::spawn_future(loop_, waits_on(child, loop_)));
+  for (int i = 0; i < 3; ++i) waits.push_back(gyre::spawn_future(pool, waits_on(child, pool)));
+  serve();
+  child.input().close();
+  for (auto& each : waits) {
+    while (each.wait_for(std::chrono::seconds(0)) != std::future_status::ready) loop_.poll();
+    EXPECT_TRUE(each.get());
+  }
+  EXPECT_EQ(loop_.metrics().descriptors_watched, 0u);
+}
+
+TEST_F(Process, StopEndsTheWaitAndTheChildRunsOn) {
+  process child(loop_, {"cat"}, {.input = stdio::pipe()});
+  gyre::inplace_stop_source stop;
+  auto first = gyre::spawn_future(loop_, child.wait(), stop.get_token());
+  serve();
+  EXPECT_TRUE(is_waiting());
+  std::jthread([&] { stop.request_stop(); }).join();
+  serve();
+  EXPECT_THROW(first.get(), std::system_error);
+  EXPECT_FALSE(is_waiting());
+  EXPECT_TRUE(exists(child.pid()));
+  child.input().close();
+  EXPECT_EQ(sync_wait(loop_, child.wait()), exit_status::exited(0));
+}
+
+TEST_F(Process, EndBeforeTheStopIsGiven) {
+  process child(loop_, {"cat"}, {.input = stdio::pipe()});
+  gyre::inplace_stop_source stop;
+  auto end = gyre::spawn_future(loop_, child.wait(), stop.get_token());
+  serve();
+  child.input().close();
+  wait_for_zombie(child.pid());
+  while (loop_.metrics().descriptors_watched > 0) loop_.poll();
+  stop.request_stop();
+  serve();
+  EXPECT_EQ(end.get(), exit_status::exited(0));
+}
+
+TEST_F(Process, StopBeforeTheEndIsServedLeavesTheEndToTheNextWait) {
+  process child(loop_, {"cat"}, {.input = stdio::pipe()});
+  gyre::inplace_stop_source stop;
+  auto end = gyre::spawn_future(loop_, child.wait(), stop.get_token());
+  serve();
+  child.input().close();
+  wait_for_zombie(child.pid());
+  stop.request_stop();
+  while (end.wait_for(std::chrono::seconds(0)) != std::future_status::ready) loop_.poll();
+  try {
+    EXPECT_EQ(end.get(), exit_status::exited(0));
+  } catch (const std::system_error& error) {
+    EXPECT_EQ(error.code(), std::errc::operation_canceled);
+  }
+  EXPECT_EQ(sync_wait(loop_, child.wait()), exit_status::exited(0));
+}
+
+TEST_F(Process, WaitEndsAtATimeLimit) {
+  process child(loop_, {"sleep", "1000"});
+  const auto waits = [](process& of) -> task<exit_status> {
+    try {
+      co_await gyre::with_timeout(of.wait(), std::chrono::milliseconds(1));
+    } catch (const std::system_error&) {
+      of.kill(SIGKILL);
+    }
+    co_return co_await of.wait();
+  };
+  EXPECT_EQ(sync_wait(loop_, waits(child)), exit_status::killed(SIGKILL));
+}
+
+TEST_F(Process, WaitMayBeDestroyedBeforeTheEnd) {
+  process child(loop_, {"cat"}, {.input = stdio::pipe()});
+  {
+    auto wait = child.wait();
+    EXPECT_TRUE(wait.await_suspend(std::noop_coroutine()));
+    serve();
+    EXPECT_TRUE(is_waiting());
+  }
+  EXPECT_FALSE(is_waiting());
+}
+
+TEST_F(Process, TellsThatOtherCodeHasReapedTheChild) {
+  process child(loop_, {"true"});
+  ASSERT_EQ(::waitpid(child.pid(), nullptr, 0), child.pid());
+  const auto waits = [](process& of) -> task<int> {
+    const auto status = co_await gyre::as_expected(of.wait());
+    co_return status ? 0 : status.error().value();
+  };
+  EXPECT_EQ(sync_wait(loop_, waits(child)), ECHILD);
+}
+
+// ---- the object
+
+TEST_F(Process, DestructorKillsAndReapsTheChild) {
+  pid_t id = -1;
+  {
+    process child(loop_, {"sleep", "1000"});
+    id = child.pid();
+  }
+  while (exists(id)) std::this_thread::yield();  // also as a zombie
+}
+
+TEST_F(Process, DestructorReapsAChildThatHasEnded) {
+  pid_t id = -1;
+  {
+    process child(loop_, {"true"});
+    id = child.pid();
+    wait_for_zombie(id);
+  }
+  EXPECT_FALSE(exists(id));
+}
+
+TEST_F(Process, ReleasedChildRunsOn) {
+  std::optional<process> child(std::in_place, loop_, std::vector<std::string>{"cat"},
+                               process_options{.input = stdio::pipe()});
+  const pid_t id = child->pid();
+  const gyre::unique_fd pidfd = child->release();
+  EXPECT_EQ(child->pid(), -1);
+  EXPECT_THROW(static_cast<void>(child->wait()), std::logic_error);
+  EXPECT_THROW(child->kill(SIGTERM), std::logic_error);
+  EXPECT_TRUE(exists(id));
+  child.reset();  // closes its input
+  siginfo_t info{};
+  ASSERT_EQ(::waitid(static_cast<idtype_t>(3), static_cast<id_t>(pidfd.get()), &info, WEXITED), 0);
+  EXPECT_EQ(info.si_code, CLD_EXITED);
+}
+
+TEST_F(Process, MayBeMovedWhileItIsAwaited) {
+  process child(loop_, {"cat"}, {.input = stdio::pipe()});
+  auto end = gyre::spawn_future(loop_, child.wait());
+  serve();
+  process moved = std::move(child);
+  EXPECT_EQ(child.pid(), -1);  // NOLINT: it is meant
+  moved.input().close();
+  while (end.wait_for(std::chrono::seconds(0)) != std::future_status::ready) loop_.poll();
+  EXPECT_TRUE(end.get().success());
+}
+
+// ---- errors of the start
+
+TEST_F(Process, ThrowsIfTheProgramCannotStart) {
+  EXPECT_EQ(error_of_start(loop_, {"/no/such/program"}), ENOENT);
+  EXPECT_EQ(error_of_start(loop_, {"gyre-has-no-such-program"}), ENOENT);
+  EXPECT_EQ(error_of_start(loop_, {"/etc/passwd"}), EACCES);
+  EXPECT_EQ(error_of_start(loop_, {"true"}, {.directory = "/no/such/directory"}), ENOENT);
+  EXPECT_EQ(error_of_start(loop_, {"true"}, {.output = stdio::copy_of(-1)}), EBADF);
+  EXPECT_EQ(error_of_start(loop_, {"true", std::string(10'000'000, 'x')}), E2BIG);
+}
+
+TEST_F(Process, NamesTheProgramThatIsMissing) {
+  try {
+    const process child(loop_, {"gyre-has-no-such-program"});
+    FAIL();
+  } catch (const std::system_error& error) {
+    EXPECT_THAT(error.what(), testing::HasSubstr("start gyre-has-no-such-program"));
+  }
+}
+
+TEST_F(Process, RefusesArgumentsThatCannotBePassed) {
+  EXPECT_THROW(process(loop_, {}), std::invalid_argument);
+  EXPECT_THROW(process(loop_, {"echo", std::string("a\0b", 3)}), std::invalid_argument);
+  EXPECT_THROW(process(loop_, {"true"}, {.input = stdio::with_output()}), std::invalid_argument);
+}
+
+// ---- standard streams
+
+TEST_F(Process, PipesItsOutput) {
+  EXPECT_EQ(output_of({"echo", "a word", "and $more"}), "a word and $more\n");
+}
+
+TEST_F(Process, PipesEachStream) {
+  process child(loop_, shell("read line; echo \"out $line\"; echo \"err $line\" >&2"),
+                {.input = stdio::pipe(), .output = stdio::pipe(), .error = stdio::pipe()});
+  sync_wait(loop_, write_and_close(child.input(), "text\n"));
+  EXPECT_EQ(sync_wait(loop_, read_all(child.output())), "out text\n");
+  EXPECT_EQ(sync_wait(loop_, read_all(child.error())), "err text\n");
+  EXPECT_TRUE(sync_wait(loop_, child.wait()).success());
+}
+
+TEST_F(Process, StreamsThatAreNoPipesAreClosed) {
+  process child(loop_, {"true"});
+  EXPECT_FALSE(child.input().is_open() || child.output().is_open() || child.error().is_open());
+}
+
+TEST_F(Process, ErrorsGoWithTheOutput) {
+  EXPECT_EQ(output_of(shell("echo out; echo err >&2"), {.error = stdio::with_output()}),
+            "out\nerr\n");
+}
+
+TEST_F(Process, NullInputEndsAtOnce) {
+  EXPECT_EQ(output_of({"cat"}, {.input = stdio::null()}), "");
+  EXPECT_TRUE(run(shell("echo dropped; echo dropped >&2"),
+                  {.output = stdio::null(), .error = stdio::null()})
+                  .success());
+}
+
+TEST_F(Process, ClosedInputEndsTheChild) {
+  process child(loop_, {"cat"}, {.input = stdio::pipe(), .output = stdio::pipe()});
+  child.input().close();
+  EXPECT_EQ(sync_wait(loop_, read_all(child.output())), "");
+  EXPECT_TRUE(sync_wait(loop_, child.wait()).success());
+}
+
+TEST_F(Process, CopiesDescriptors) {
+  std::array<int, 2> ends{};
+  ASSERT_EQ(::pipe2(ends.data(), O_CLOEXEC), 0);
+  gyre::unique_fd read_end(ends[0]);
+  gyre::unique_fd write_end(ends[1]);
+  EXPECT_TRUE(run({"echo", "text"}, {.output = stdio::copy_of(write_end.get())}).success());
+  write_end.reset();
+  stream from(loop_, std::move(read_end));
+  EXPECT_EQ(sync_wait(loop_, read_all(from)), "text\n");
+}
+
+TEST_F(Process, StandardStreamsMayBeSwapped) {
+  // The error output becomes the output of this process, and the other way round.
+  process child(loop_, shell("test -e /dev/fd/1 && test -e /dev/fd/2"),
+                {.output = stdio::copy_of(STDERR_FILENO), .error = stdio::copy_of(STDOUT_FILENO)});
+  EXPECT_TRUE(sync_wait(loop_, child.wait()).success());
+}
+
+TEST_F(Process, BigOutputIsReadAsItComes) {
+  constexpr std::size_t bytes = 3'000'000;
+  const std::string all = output_of({"head", "-c", std::to_string(bytes), "/dev/zero"});
+  EXPECT_EQ(all.size(), bytes);
+}
+
+task<std::string> round_trip(process& through, std::string_view text) {
+  auto [written, read] =
+      co_await gyre::when_all(write_and_close(through.input(), text), read_all(through.output()));
+  static_cast<void>(written);
+  co_return read;
+}
+
+TEST_F(Process, WritesAndReadsAtOnceMoreThanPipesHold) {
+  process child(loop_, {"cat"}, {.input = stdio::pipe(), .output = stdio::pipe()});
+  std::string text;
+  for (int i = 0; text.size() < 2'000'000; ++i) text += std::to_string(i) + '\n';
+  EXPECT_EQ(sync_wait(loop_, round_trip(child, text)), text);
+  EXPECT_TRUE(sync_wait(loop_, child.wait()).success());
+}
+
+// ---- inheritance
+
+TEST_F(Process, HasTheGivenEnvironmentAndDirectory) {
+  EXPECT_EQ(output_of(shell("echo $GYRE_ONE-$HOME; pwd"),
+                      {.environment = {{"GYRE_ONE=1"}}, .directory = "/"}),
+            "1-\n/\n");
+  ASSERT_EQ(::setenv("GYRE_INHERITED", "yes", 1), 0);
+  EXPECT_EQ(output_of(shell("echo $GYRE_INHERITED")), "yes\n");
+  EXPECT_EQ(output_of(shell("echo $GYRE_INHERITED"), {.environment = {{}}}), "\n");
+}
+
+TEST_F(Process, InheritsNoOtherDescriptor) {
+  const gyre::unique_fd open(::open("/dev/null", O_RDONLY));  // NOLINT: without O_CLOEXEC
+  const std::string path = "/proc/self/fd/" + std::to_string(open.get());
+  EXPECT_EQ(run(shell("test -e " + path)), exit_status::exited(1));
+}
+
+TEST_F(Process, HasNoBlockedSignalsAndTheDefaultForSigpipe) {
+  sigset_t blocked;
+  sigset_t before;
+  sigemptyset(&blocked);
+  sigaddset(&blocked, SIGTERM);
+  sigaddset(&blocked, SIGPIPE);
+  pthread_sigmask(SIG_BLOCK, &blocked, &before);
+  const auto ignored_before = std::signal(SIGPIPE, SIG_IGN);
+  const exit_status terminated = run(shell("kill -TERM $$"));
+  const exit_status broken = run(shell("kill -PIPE $$"));
+  std::signal(SIGPIPE, ignored_before);
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  EXPECT_EQ(terminated, exit_status::killed(SIGTERM));
+  EXPECT_EQ(broken, exit_status::killed(SIGPIPE));
+}
+
+// ---- many
+
+task<int> run_one(gyre::event_loop& loop, int code) {
+  process child(loop, shell("read line; exit $line"), {.input = stdio::pipe()});
+  co_await write_and_close(child.input(), std::to_string(code) + "\n");
+  const exit_status status = co_await child.wait();
+  co_return status.code() == code ? 1 : 0;
+}
+
+TEST_F(Process, ManyChildrenRunAtOnce) {
+  std::vector<task<int>> children;
+  for (int i = 0; i < 40; ++i) children.push_back(run_one(loop_, i));
+  const auto runs = [](std::vector<task<int>> all) -> task<int> {
+    int right = 0;
+    const std::vector<int> ends = co_await gyre::when_all(std::move(all));
+    for (const int each : ends) right += each;
+    co_return right;
+  };
+  EXPECT_EQ(sync_wait(loop_, runs(std::move(children))), 40);
+}
+
+TEST_F(Process, ThreadsStartChildrenAtOnce) {
+  std::vector<std::jthread> threads;
+  std::array<int, 3> right{};
+  for (int& mine : right) {
+    threads.emplace_back([&mine] {
+      gyre::loop loop;
+      for (int i = 0; i < 5; ++i) mine += sync_wait(loop, run_one(loop, i));
+    });
+  }
+  threads.clear();
+  EXPECT_THAT(right, testing::Each(5));
+}
+
+}  // namespace
+}  // namespace process_test
