@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Guide to pools, part 4: coroutines and pools.
 #include <gyre/exec/loop.hpp>
+#include <gyre/exec/strand.hpp>
 #include <gyre/exec/sync_wait.hpp>
 #include <gyre/pool/thread_pool.hpp>
 #include <gyre/task/fork.hpp>
@@ -50,6 +51,20 @@ gyre::task<std::uint64_t> after_a_while() {
   co_return 3;
 }
 
+gyre::task<> deposit(int& balance, int amount) {
+  balance += amount;
+  co_return;
+}
+
+gyre::task<int> two_deposits(gyre::thread_pool& pool) {
+  int balance = 0;
+  gyre::strand account(pool);
+  auto one = gyre::on(account, deposit(balance, 10));
+  auto other = gyre::on(account, deposit(balance, 20));
+  co_await gyre::when_all(std::move(one), std::move(other));
+  co_return balance;
+}
+
 int main() {
   gyre::thread_pool pool(2);
   gyre::loop loop;
@@ -58,4 +73,5 @@ int main() {
   std::cout << gyre::sync_wait(gyre::on(pool, forked(20))) << '\n';
   std::cout << gyre::sync_wait(gyre::on(pool, forked_first(20))) << '\n';
   std::cout << gyre::sync_wait(gyre::on(pool, after_a_while())) << '\n';
+  std::cout << gyre::sync_wait(gyre::on(pool, two_deposits(pool))) << '\n';
 }
