@@ -101,24 +101,26 @@ struct callable_operations {
   void (*destroy)(storage&) noexcept;
 };
 
-template <typename F, std::size_t Bytes, bool Noexcept, typename R, typename... Args>
-inline constexpr callable_operations<Bytes, Noexcept, R, Args...> callable_operations_of = [] {
+/// The relocation and the destruction of a stored F; null as in callable_operations.
+template <typename F, std::size_t Bytes>
+inline constexpr auto relocate_of = [] {
   using storage = callable_storage<Bytes>;
-  callable_operations<Bytes, Noexcept, R, Args...> operations{
-      .invoke = [](storage& held, Args&&... args) noexcept(Noexcept) -> R {
-        return std::invoke_r<R>(held.template get<F>(), std::forward<Args>(args)...);
-      },
-      .relocate = nullptr,
-      .destroy = nullptr};
+  void (*relocate)(storage& to, storage& from) noexcept = nullptr;
   if constexpr (!storage::template relocates_as_bytes<F>) {
-    operations.relocate = [](storage& to, storage& from) noexcept {
+    relocate = [](storage& to, storage& from) noexcept {
       F& object = from.template get<F>();
       to.template emplace<F>(std::move(object));
       object.~F();  // NOLINT: a moved-from object is still to be destroyed
     };
   }
+  return relocate;
+}();
+template <typename F, std::size_t Bytes>
+inline constexpr auto destroy_of = [] {
+  using storage = callable_storage<Bytes>;
+  void (*destroy)(storage&) noexcept = nullptr;
   if constexpr (!callable_fits<F, Bytes> || !std::is_trivially_destructible_v<F>) {
-    operations.destroy = [](storage& held) noexcept {
+    destroy = [](storage& held) noexcept {
       if constexpr (callable_fits<F, Bytes>) {
         held.template get<F>().~F();
       } else {
@@ -126,8 +128,16 @@ inline constexpr callable_operations<Bytes, Noexcept, R, Args...> callable_opera
       }
     };
   }
-  return operations;
+  return destroy;
 }();
+
+template <typename F, std::size_t Bytes, bool Noexcept, typename R, typename... Args>
+inline constexpr callable_operations<Bytes, Noexcept, R, Args...> callable_operations_of{
+    .invoke = [](callable_storage<Bytes>& held, Args&&... args) noexcept(Noexcept) -> R {
+      return std::invoke_r<R>(held.template get<F>(), std::forward<Args>(args)...);
+    },
+    .relocate = relocate_of<F, Bytes>,
+    .destroy = destroy_of<F, Bytes>};
 
 [[noreturn, gnu::noinline, gnu::cold]] inline void throw_bad_function_call() {
   throw std::bad_function_call{};

@@ -9,6 +9,7 @@
 
 #include <gyre/base/detail/flag_set.hpp>
 #include <gyre/base/intrusive_list.hpp>
+#include <gyre/base/move_only_any.hpp>
 #include <gyre/base/move_only_function.hpp>
 #include <gyre/base/timer_operation.hpp>
 #include <gyre/base/unique_fd.hpp>
@@ -22,7 +23,6 @@
 
 #include <sys/uio.h>
 
-#include <any>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -185,13 +185,14 @@ class alignas(64) tcp_connection : private intrusive_list_node, private io::hand
   /// std::system_error.
   endpoint local_endpoint() const;
 
-  /// A copyable value that the program attaches: `c.context() = session{…}`. It is destroyed
-  /// with the connection, after on_close. The first call allocates; throws std::bad_alloc.
-  std::any& context();
+  /// A value that the program attaches, which need not be copyable: `c.context() = session{…}`. It
+  /// is destroyed with the connection, after on_close. The first call allocates; throws
+  /// std::bad_alloc.
+  move_only_any& context();
   /// The attached value; null if there is none or it is no T.
   template <class T>
   T* context() noexcept {
-    return std::any_cast<T>(attached_context());
+    return any_cast<T>(attached_context());
   }
 
   connection_metrics metrics() const noexcept {
@@ -317,7 +318,7 @@ class alignas(64) tcp_connection : private intrusive_list_node, private io::hand
   void start_timer(detail::progress_timer& timer);
   void stop_timers() noexcept;
   detail::connection_extra& extra();
-  std::any* attached_context() noexcept;
+  move_only_any* attached_context() noexcept;
   bool peer_is_ip() const noexcept { return peer_form_ != peer_form::kernel; }
   // Null while nothing has had to wait.
   inline detail::connection_backlog* backlog() const noexcept;

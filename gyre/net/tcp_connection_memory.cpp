@@ -95,8 +95,8 @@ detail::connection_backlog& tcp_connection::make_backlog() {
   return *backlog;
 }
 
-std::any& tcp_connection::context() { return extra().context; }
-std::any* tcp_connection::attached_context() noexcept {
+move_only_any& tcp_connection::context() { return extra().context; }
+move_only_any* tcp_connection::attached_context() noexcept {
   return extra_ == nullptr ? nullptr : &extra_->context;
 }
 

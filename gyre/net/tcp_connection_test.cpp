@@ -1250,6 +1250,23 @@ TEST_F(TcpConnection, KeepsWhatTheProgramWantsToKeepWithIt) {
   EXPECT_EQ(held.use_count(), 1);
 }
 
+TEST_F(TcpConnection, KeepsAValueThatCannotBeCopied) {
+  struct session {
+    std::unique_ptr<int> number;
+    std::string name;
+  };
+  start();
+  peer client = connect();
+  connection->context() = std::make_unique<int>(7);
+  EXPECT_EQ(**connection->context<std::unique_ptr<int>>(), 7);
+  connection->context() = session{.number = std::make_unique<int>(8), .name = "guest"};
+  EXPECT_EQ(connection->context<std::unique_ptr<int>>(), nullptr);
+  EXPECT_EQ(*connection->context<session>()->number, 8);
+  EXPECT_EQ(connection->context().emplace<session>().number, nullptr);
+  connection->context().reset();
+  EXPECT_FALSE(connection->context().has_value());
+}
+
 TEST_F(TcpConnection, AnExceptionEndsItAndGoesToTheLoop) {
   server->on_message([](tcp_connection&, input&) { throw std::runtime_error("message"); });
   start();

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <random>
 #include <vector>
 
@@ -37,6 +38,15 @@ TEST(BaseExamples, HistogramTellsQuantiles) {
   took.record(end - begin);
   const std::chrono::nanoseconds high = took.quantile(0.99);
   EXPECT_EQ(high, std::chrono::nanoseconds(20));
+}
+
+// gyre/base/move_only_any.hpp
+TEST(BaseExamples, MoveOnlyAnyHoldsAUniquePtr) {
+  int used = 0;
+  const auto use = [&](int number) { used = number; };
+  gyre::move_only_any attached = std::make_unique<int>(7);
+  if (auto* number = attached.get_if<std::unique_ptr<int>>()) use(**number);
+  EXPECT_EQ(used, 7);
 }
 
 // gyre/base/operation.hpp

@@ -5,6 +5,7 @@
 #include <gyre/base/atomic.hpp>
 #include <gyre/base/clock.hpp>
 #include <gyre/base/detail/slab_object.hpp>
+#include <gyre/base/move_only_any.hpp>
 #include <gyre/base/timer_operation.hpp>
 #include <gyre/io/output_queue.hpp>
 #include <gyre/net/detail/byte_quota.hpp>
@@ -13,7 +14,6 @@
 #include <sys/types.h>
 
 #include <algorithm>
-#include <any>
 #include <array>
 #include <deque>
 #include <limits>
@@ -159,7 +159,7 @@ static_assert(sizeof(connection_backlog) <= 512, "tcp_connection says so");
 
 /// Members of a connection with a context, references or a backlog.
 struct connection_extra : gyre::detail::slab_object {
-  std::any context;
+  move_only_any context;
   connection_control* control = nullptr;
   std::error_code failure;  // of sending
   std::unique_ptr<connection_backlog> backlog;
