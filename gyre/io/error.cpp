@@ -1,27 +1,82 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/io/error.hpp>
 
+#include <gyre/io/request.hpp>
+
+#include <algorithm>
+#include <array>
 #include <string>
 
 namespace gyre::io {
 namespace {
 
+struct entry {
+  errc error;
+  std::errc equal_to;  // none: 0
+  const char* message;
+};
+
+constexpr std::array<entry, 23> entries{{
+    {errc::unexpected_end, {}, "the stream ended before all requested bytes had come"},
+    {errc::limit_exceeded, {}, "the delimiter or frame is not within the limit"},
+    {errc::idle_timeout, std::errc::timed_out,
+     "the connection was idle for longer than its idle timeout"},
+    {errc::operation_timeout, std::errc::timed_out,
+     "the operation did not end within its time limit"},
+    {errc::closed, std::errc::operation_canceled, "it was closed while an operation waited"},
+    {errc::not_open, std::errc::bad_file_descriptor, "it is closed, or was moved from"},
+    {errc::busy, std::errc::operation_in_progress,
+     "another coroutine reads, writes or accepts there already"},
+    {errc::wrong_thread, std::errc::operation_not_permitted,
+     "not on the thread of its loop; resume_on() takes a coroutine there"},
+    {errc::message_timeout, std::errc::timed_out,
+     "a message was incomplete for longer than message_timeout"},
+    {errc::write_timeout, std::errc::timed_out,
+     "the peer took no output for longer than write_timeout"},
+    {errc::close_timeout, std::errc::timed_out,
+     "the peer did not take all output within close_timeout or close_limit"},
+    {errc::connect_timeout, std::errc::timed_out,
+     "the server did not answer within connect_timeout"},
+    {errc::output_limit, std::errc::no_buffer_space,
+     "more output would wait for the peer than output_limit"},
+    {errc::input_limit, std::errc::no_buffer_space, "more input is unconsumed than input_limit"},
+    {errc::memory_limit, std::errc::no_buffer_space,
+     "the connection holds more than its share of the server's memory_limit"},
+    {errc::fd_limit, std::errc::too_many_files_open,
+     "the peer sent more descriptors than fd_limit, or than the process may open"},
+    {errc::aborted, std::errc::connection_aborted,
+     "the program aborted the connection, or a handler threw an exception"},
+    {errc::connected_to_itself, std::errc::connection_refused,
+     "no server listens there: the kernel connected the socket to itself"},
+    {errc::frame_too_long, std::errc::message_size,
+     "the message is longer than the maximum of its framing"},
+    {errc::bad_frame_length, std::errc::bad_message,
+     "the length of a message counts itself, but is smaller"},
+    {errc::wrong_frame_size, std::errc::message_size,
+     "the payload has another size than the frames of fixed size"},
+    {errc::bad_proxy_header, std::errc::protocol_error,
+     "the stream does not begin with a valid header of the PROXY protocol"},
+    {errc::proxy_header_too_long, std::errc::message_size,
+     "the header of the PROXY protocol is longer than the limit"},
+}};
+
+const entry* find(int error) noexcept {
+  const auto* const found = std::ranges::find(
+      entries, error, [](const entry& each) { return static_cast<int>(each.error); });
+  return found == entries.end() ? nullptr : found;
+}
+
 class category final : public std::error_category {
  public:
   const char* name() const noexcept override { return "gyre.io"; }
   std::string message(int error) const override {
-    switch (static_cast<errc>(error)) {
-      case errc::unexpected_end: return "the stream ended before all requested bytes had come";
-      case errc::limit_exceeded: return "the delimiter or frame is not within the limit";
-      case errc::idle_timeout: return "the connection was idle for longer than its idle timeout";
-    }
-    return "unknown error";
+    const entry* const found = find(error);
+    return found != nullptr ? found->message : "unknown error";
   }
   std::error_condition default_error_condition(int error) const noexcept override {
-    if (error == static_cast<int>(errc::idle_timeout)) {
-      return std::make_error_condition(std::errc::timed_out);
-    }
-    return {error, *this};
+    const entry* const found = find(error);
+    if (found == nullptr || found->equal_to == std::errc()) return {error, *this};
+    return std::make_error_condition(found->equal_to);
   }
 };
 
@@ -30,6 +85,12 @@ class category final : public std::error_category {
 const std::error_category& error_category() noexcept {
   static const category only;
   return only;
+}
+
+std::error_code result::error() const noexcept {
+  const int number = error_number();
+  if (number > own_errors) return static_cast<errc>(number - own_errors);
+  return {number, std::system_category()};
 }
 
 }  // namespace gyre::io

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <gyre/base/detail/flag_set.hpp>
+#include <gyre/io/error.hpp>
 #include <gyre/io/received.hpp>
 
 #include <sys/socket.h>
@@ -36,6 +37,10 @@ class result {
   }
   /// `error` is one of errno's, not 0.
   static constexpr result failure(int error) noexcept { return result(-error); }
+  /// An error that gyre decided on.
+  static constexpr result failure(errc error) noexcept {
+    return failure(own_errors + static_cast<int>(error));
+  }
   /// The outcome of a system call that returned a count, or -1 and errno.
   static result of_call(std::int64_t returned) noexcept {
     return returned >= 0 ? result(returned) : failure(errno);
@@ -46,13 +51,17 @@ class result {
   /// Requires ok(), as fd() does.
   constexpr std::size_t count() const noexcept { return static_cast<std::size_t>(value_); }
   constexpr int fd() const noexcept { return static_cast<int>(value_); }
-  /// errno's number, or 0.
+  /// errno's number, or 0; for an errc a number above errno's, below 256.
   constexpr int error_number() const noexcept { return ok() ? 0 : static_cast<int>(-value_); }
-  std::error_code error() const noexcept { return {error_number(), std::system_category()}; }
+  [[gnu::cold]] std::error_code error() const noexcept;
   /// Whether the system call would have had to wait (EAGAIN).
   constexpr bool would_block() const noexcept { return value_ == -EAGAIN; }
 
  private:
+  // The numbers of errno end below it.
+  static constexpr int own_errors = 192;
+  static_assert(own_errors > EHWPOISON);
+
   constexpr explicit result(std::int64_t value) noexcept : value_(value) {}
   std::int64_t value_;
 };

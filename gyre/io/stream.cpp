@@ -44,7 +44,7 @@ std::array<request*, 2> requests_under_way(const handle& target) noexcept {
 
 void cancel_all(std::span<request* const> requests) {
   for (request* const each : requests) {
-    if (each != nullptr) each->complete(result::failure(ECANCELED));
+    if (each != nullptr) each->complete(result::failure(errc::closed));
   }
 }
 
@@ -70,18 +70,9 @@ handle& target_of(open_descriptor* descriptor) noexcept {
 
 open_descriptor& opened(const owned_descriptor& descriptor, const char* operation) {
   if (descriptor == nullptr || !descriptor->is_open()) {
-    gyre::detail::throw_system_error(EBADF, operation);
+    throw std::system_error(make_error_code(errc::not_open), operation);
   }
   return *descriptor;
-}
-
-void throw_failure(std::error_code error, const task_context* context, refusal reason,
-                   const char* operation) {
-  if (reason == refusal::none) gyre::detail::throw_failure(error, context, operation);
-  const char* const why = reason == refusal::closed      ? ": it is closed"
-                          : reason == refusal::elsewhere ? ": not on the thread of its loop"
-                                                         : ": another coroutine does so already";
-  throw std::system_error(error, operation + std::string(why));
 }
 
 std::error_code current_error() noexcept {

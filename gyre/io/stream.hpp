@@ -34,16 +34,16 @@ namespace gyre::io {
 ///
 /// Each operation returns an object to be awaited, once, as it is, which throws errors; by
 /// as_expected(), which gives errors as values; and either of these within() a time limit, after
-/// which the operation ends with std::errc::timed_out:
+/// which the operation ends with errc::operation_timeout:
 ///
 ///     std::size_t first = co_await stream.read_some(room);              // throws system_error
 ///     auto second = co_await gyre::as_expected(stream.read_some(room));  // gives std::expected
-///     std::size_t third = co_await stream.read_some(room).within(2s);   // std::errc::timed_out
+///     std::size_t third = co_await stream.read_some(room).within(2s);   // operation_timeout
 ///
 /// An operation that can be done at once does not suspend the coroutine. Otherwise the loop resumes
 /// it, directly if the loop is its executor. After 64 operations in a row that need not wait, or
 /// after 1 MiB, one is put off to the loop's next turn all the same, so that other coroutines get
-/// theirs. A limit as short as a turn, such as `within(0s)`, may then end it with timed_out
+/// theirs. A limit as short as a turn, such as `within(0s)`, may then end it with operation_timeout
 /// although it could have been done.
 ///
 /// At most one coroutine reads and one writes at a time; waiting to be readable or writable counts
@@ -68,11 +68,11 @@ namespace gyre::io {
 /// Errors: those of the system, such as connection_reset and broken_pipe. A stop of the coroutine
 /// (by its stop token, not event_loop::stop()) throws gyre::operation_cancelled, which is no
 /// std::exception, also out of as_expected(): let it pass. Further errors:
-/// - std::errc::operation_canceled when the stream is closed, released or destroyed,
-/// - std::errc::timed_out after the limit of within(),
-/// - std::errc::bad_file_descriptor if the stream is closed, or was moved from,
-/// - std::errc::operation_in_progress if another coroutine reads (or writes) already,
-/// - std::errc::operation_not_permitted on another thread than the one that runs the loop.
+/// - errc::closed when the stream is closed, released or destroyed: std::errc::operation_canceled,
+/// - errc::operation_timeout after the limit of within(): std::errc::timed_out,
+/// - errc::not_open if the stream is closed, or was moved from: std::errc::bad_file_descriptor,
+/// - errc::busy if another coroutine reads (or writes) already: std::errc::operation_in_progress,
+/// - errc::wrong_thread on another thread than the loop's: std::errc::operation_not_permitted.
 ///
 /// Complexity: only read_until() and write_all(received&&) allocate.
 class stream {
@@ -92,11 +92,11 @@ class stream {
   }
   /// -1 when it is closed.
   [[nodiscard]] int fd() const noexcept { return is_open() ? descriptor_->fd() : -1; }
-  /// Throws std::errc::bad_file_descriptor when it is closed.
+  /// Throws errc::not_open when it is closed.
   [[nodiscard]] event_loop& loop() const;
 
-  /// Closes the descriptor. Coroutines that wait get std::errc::operation_canceled in the loop's
-  /// next turn. The kernel still sends the bytes that were written. Idempotent.
+  /// Closes the descriptor. Coroutines that wait get errc::closed in the loop's next turn. The
+  /// kernel still sends the bytes that were written. Idempotent.
   void close() noexcept {
     if (descriptor_ != nullptr) descriptor_->close();
   }

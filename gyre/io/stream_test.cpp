@@ -384,6 +384,7 @@ TEST(Stream, AllowsOneReaderAndOneWriter) {
       ADD_FAILURE() << "two readers";
     } catch (const std::system_error& error) {
       EXPECT_EQ(error.code(), std::errc::operation_in_progress);
+      EXPECT_EQ(error.code(), gyre::io::errc::busy);
       EXPECT_NE(std::string(error.what()).find("another coroutine"), std::string::npos);
     }
     co_await ends.one.write_all("may write");
@@ -398,8 +399,10 @@ TEST(Stream, RefusesWhoIsNotOnItsLoopsThread) {
   auto ends = make_ends(loop);
   const auto read = [&]() -> task<> { co_await ends.one.receive(); };
   EXPECT_EQ(error_of(other, read()), std::errc::operation_not_permitted);
+  EXPECT_EQ(error_of(other, read()), gyre::io::errc::wrong_thread);
   ends.one.close();
   EXPECT_EQ(error_of(loop, read()), std::errc::bad_file_descriptor);
+  EXPECT_EQ(error_of(loop, read()), gyre::io::errc::not_open);
   stream empty;
   EXPECT_FALSE(empty.is_open());
   const auto read_nothing = [&]() -> task<> { co_await empty.receive(); };
@@ -452,6 +455,7 @@ TEST(Stream, CloseEndsWhoWaitsInTheNextTurn) {
       ADD_FAILURE() << "not cancelled";
     } catch (const std::system_error& error) {
       EXPECT_EQ(error.code(), std::errc::operation_canceled);
+      EXPECT_EQ(error.code(), gyre::io::errc::closed);
     }
     EXPECT_FALSE(closing);
   };
@@ -570,6 +574,7 @@ TEST_F(Waiting, IsEndedByATimeout) {
   }
   const auto within = [&]() -> task<> { co_await ends_.one.receive().within(1ms); };
   EXPECT_EQ(error_of(loop_, within()), std::errc::timed_out);
+  EXPECT_EQ(error_of(loop_, within()), gyre::io::errc::operation_timeout);
   const auto write_within = [&]() -> task<> { co_await ends_.one.write_all("x").within(1ms); };
   EXPECT_EQ(error_of(loop_, write_within()), std::errc::timed_out);
 }

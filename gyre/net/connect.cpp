@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/net/connect.hpp>
 
+#include <gyre/io/error.hpp>
 #include <gyre/net/detail/connect_attempt.hpp>
 #include <gyre/net/resolver.hpp>
 #include <gyre/sync/event.hpp>
@@ -29,17 +30,13 @@ socket open_to_connect(const endpoint& to, const endpoint& local, const socket_o
 std::error_code check_connected(socket_ref connected) noexcept try {
   const endpoint local = connected.local_endpoint();
   if (!local.is_ip() || local != connected.peer_endpoint()) return {};
-  return std::make_error_code(std::errc::connection_refused);
+  return io::errc::connected_to_itself;
 } catch (const std::system_error& error) {
   return error.code();
 }
 
-void throw_not_connected(std::error_code error, const event_loop& loop, const endpoint& to) {
-  std::string what = "connect " + to.to_string();
-  if (error == std::errc::operation_not_permitted && !loop.in_loop_thread()) {
-    what += ", not on the thread of its loop";
-  }
-  throw std::system_error(error, what);
+void throw_not_connected(std::error_code error, const endpoint& to) {
+  throw std::system_error(error, "connect " + to.to_string());
 }
 
 event_loop& loop_of(const task_context& context) {
@@ -58,9 +55,9 @@ task<tcp_stream> connect(event_loop& loop, endpoint to, connect_options options)
   auto connecting = as_expected(io::detail::request_awaiter<detail::connect_operation>(
       std::in_place, on.get(), std::as_const(to).data(), to.size()));
   const auto connected = co_await std::move(connecting);
-  if (!connected) detail::throw_not_connected(connected.error(), loop, to);
+  if (!connected) detail::throw_not_connected(connected.error(), to);
   if (const std::error_code error = detail::check_connected(socket_ref(on->fd()))) {
-    detail::throw_not_connected(error, loop, to);
+    detail::throw_not_connected(error, to);
   }
   co_return detail::stream_maker::make<tcp_stream>(std::move(on));
 }

@@ -41,8 +41,8 @@ static_assert(std::is_trivially_destructible_v<connect_options>);
 /// Thread-safety: to be awaited on the loop's thread; a stop may be requested from any thread.
 /// Errors: gyre::operation_cancelled when a stop is requested, else std::system_error; no socket is
 /// left open:
-/// - std::errc::connection_refused, also if the kernel connected the socket to itself, as it can
-///   where nothing listens at a local port;
+/// - std::errc::connection_refused; io::errc::connected_to_itself, which equals it, if the kernel
+///   connected the socket to itself, as it can where nothing listens at a local port;
 /// - network_unreachable, host_unreachable, too_many_files_open;
 /// - timed_out at the kernel's limit of about two minutes (with_timeout() sets another one);
 /// - operation_not_permitted if the coroutine runs on no loop, or on another one than `loop`.

@@ -19,7 +19,7 @@ class tcp_connection;
 ///
 /// Thread-safety: called on the connection's loop, from its turns only, never within a member
 /// function of a connection. The loops of a server call the same functions at the same time.
-/// Errors: an exception aborts the connection (on_close gets std::errc::connection_aborted), and
+/// Errors: an exception aborts the connection (on_close gets io::errc::aborted), and
 /// goes to the loop's on_exception; from on_close it only goes there. std::bad_alloc, and a lack of
 /// memory for received bytes, ends the connection with std::errc::not_enough_memory instead.
 struct connection_handlers {

@@ -20,22 +20,23 @@ struct connection_options {
   std::size_t high_water = std::size_t{1} << 20;
   std::optional<std::size_t> low_water = std::nullopt;
   /// Bytes of output that may wait. A send() above that ends the connection with
-  /// std::errc::no_buffer_space.
+  /// io::errc::output_limit (std::errc::no_buffer_space).
   std::size_t output_limit = std::size_t{4} << 20;
-  /// Bytes that on_message may leave unconsumed. More end the connection with the same error.
+  /// Bytes that on_message may leave unconsumed. More end the connection with io::errc::input_limit
+  /// (std::errc::no_buffer_space).
   std::size_t input_limit = std::size_t{4} << 20;
   /// Received descriptors that a Unix connection holds until take_fds(), or else closes at its end.
-  /// More end it with std::errc::too_many_files_open. Zero: it receives none.
+  /// More end it with io::errc::fd_limit (std::errc::too_many_files_open). Zero: it receives none.
   std::size_t fd_limit = 0;
   /// Time in which no byte has moved in either direction; the error is io::errc::idle_timeout.
   /// Default: ten minutes in a server, as connections hold descriptors, and never in a client.
   std::optional<std::chrono::nanoseconds> idle_timeout = std::nullopt;
   /// Time for which a message may be incomplete, however many of its bytes come meanwhile; the
-  /// error is std::errc::timed_out. It runs from when on_message leaves bytes until it consumes
-  /// some; a pause of reading restarts it.
+  /// error is io::errc::message_timeout. It runs from when on_message leaves bytes until it
+  /// consumes some; a pause of reading restarts it.
   std::chrono::nanoseconds message_timeout = std::chrono::minutes{1};
   /// Time in which output waits and the peer takes none of it, whatever the peer sends meanwhile;
-  /// the error is std::errc::timed_out. Bytes are taken when the peer's kernel has acknowledged
+  /// the error is io::errc::write_timeout. Bytes are taken when the peer's kernel has acknowledged
   /// them; on a Unix socket, when the peer has read the whole kernel buffer that they are in, of up
   /// to 40,000 bytes. So a Unix peer that reads less than that counts as one that takes none.
   std::chrono::nanoseconds write_timeout = std::chrono::minutes{1};

@@ -83,7 +83,7 @@ class datagram_socket {
   /// -1 once it is closed.
   [[nodiscard]] int fd() const noexcept { return is_open() ? on_->fd() : -1; }
   [[nodiscard]] event_loop& loop() const;
-  /// Operations that wait end with std::errc::operation_canceled. Idempotent.
+  /// Operations that wait end with io::errc::closed. Idempotent.
   void close() noexcept {
     if (on_ != nullptr) on_->close();
   }

@@ -2,6 +2,7 @@
 #include <gyre/net/framing.hpp>
 
 #include <gyre/base/endian.hpp>
+#include <gyre/io/error.hpp>
 #include <gyre/net/detail/errors.hpp>
 #include <gyre/net/read_frame.hpp>
 
@@ -64,7 +65,7 @@ std::uint64_t encoded_length(std::size_t payload, const length_prefix_options& f
   const std::size_t own = format.counts_itself ? format.width : 0;
   if (payload > format.maximum || payload > longest(format.width) ||
       own > longest(format.width) - payload) {
-    detail::fail(std::errc::message_size, "payload of a length-prefixed frame");
+    detail::fail(io::errc::frame_too_long, "gyre::net::length_prefixed::encode");
   }
   return payload + own;
 }
@@ -80,10 +81,10 @@ decoded_frame length_prefixed::decode(io::input& in) const noexcept {
   if (in.size() < format_.width) return std::nullopt;
   std::uint64_t length = load_length(in.data(), format_);
   if (format_.counts_itself) {
-    if (length < format_.width) return detail::failure(std::errc::bad_message);
+    if (length < format_.width) return detail::failure(io::errc::bad_frame_length);
     length -= format_.width;
   }
-  if (length > format_.maximum) return detail::failure(std::errc::message_size);
+  if (length > format_.maximum) return detail::failure(io::errc::frame_too_long);
   if (length > in.size() - format_.width) return std::nullopt;
   in.consume(format_.width);
   return in.take(static_cast<std::size_t>(length));
@@ -115,7 +116,7 @@ decoded_frame delimited::decode(io::input& in) noexcept {
   const std::size_t end = searched.find(delimiter_, std::min(searched_, searched.size()));
   if (end == io::input::npos) {
     searched_ = searched.size() - std::min(searched.size(), delimiter_.size() - 1);
-    if (too_long) return detail::failure(std::errc::message_size);
+    if (too_long) return detail::failure(io::errc::frame_too_long);
     return std::nullopt;
   }
   searched_ = 0;
@@ -126,7 +127,7 @@ decoded_frame delimited::decode(io::input& in) noexcept {
 
 void delimited::encode(io::buffer& out, std::span<const std::byte> payload) const {
   if (payload.size() > maximum_)
-    detail::fail(std::errc::message_size, "payload of a delimited frame");
+    detail::fail(io::errc::frame_too_long, "gyre::net::delimited::encode");
   const std::span<std::byte> frame = prepare(out, payload.size() + delimiter_.size(), payload);
   if (!payload.empty()) std::memcpy(frame.data(), payload.data(), payload.size());
   std::memcpy(frame.data() + payload.size(), delimiter_.data(), delimiter_.size());
@@ -146,7 +147,7 @@ decoded_frame fixed::decode(io::input& in) const noexcept {
 }
 
 void fixed::encode(io::buffer& out, std::span<const std::byte> payload) const {
-  if (payload.size() != size_) detail::fail(std::errc::message_size, "payload of a fixed frame");
+  if (payload.size() != size_) detail::fail(io::errc::wrong_frame_size, "gyre::net::fixed::encode");
   out.append(payload);
 }
 

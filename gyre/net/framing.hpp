@@ -85,12 +85,12 @@ class length_prefixed {
   /// Throws std::invalid_argument for another width.
   explicit length_prefixed(options format = {});
 
-  /// Errors: std::errc::message_size for a payload beyond the maximum, once its length is there;
-  /// bad_message for a length that counts itself and is less than `width`. Complexity: O(1).
+  /// Errors: io::errc::frame_too_long for a payload beyond the maximum, once its length is there;
+  /// bad_frame_length for a length that counts itself and is less than `width`. Complexity: O(1).
   [[nodiscard]] decoded_frame decode(io::input& in) const noexcept;
 
   /// Appends the length and the payload, which may be a part of `out`. Throws std::system_error
-  /// (std::errc::message_size) for a payload beyond the maximum, or too long for `width` bytes of
+  /// (io::errc::frame_too_long) for a payload beyond the maximum, or too long for `width` bytes of
   /// length, and the exceptions of io::buffer; `out` is then as it was.
   void encode(io::buffer& out, std::span<const std::byte> payload) const;
   void encode(io::buffer& out, std::string_view payload) const {
@@ -115,7 +115,7 @@ class delimited {
   /// `maximum`: the longest payload, in bytes. Throws std::invalid_argument for an empty delimiter.
   explicit delimited(std::string delimiter, std::size_t maximum = default_maximum);
 
-  /// Errors: std::errc::message_size once no delimiter can come within the maximum. Looks at each
+  /// Errors: io::errc::frame_too_long once no delimiter can come within the maximum. Looks at each
   /// byte once, however many calls it takes to complete a frame: it remembers how far it has
   /// looked. So between two calls bytes may only be added at the end of `in`; for other changes,
   /// and for another connection, call restart().
@@ -124,7 +124,7 @@ class delimited {
   void restart() noexcept { searched_ = 0; }
 
   /// Appends the payload, which may be a part of `out`, and the delimiter. Throws
-  /// std::system_error: std::errc::message_size for a payload beyond the maximum,
+  /// std::system_error: io::errc::frame_too_long for a payload beyond the maximum,
   /// std::errc::invalid_argument for one in which the delimiter occurs, or at whose end it begins;
   /// and the exceptions of io::buffer. `out` is then as it was.
   void encode(io::buffer& out, std::span<const std::byte> payload) const;
@@ -150,8 +150,8 @@ class fixed {
   /// Never fails. Complexity: O(1).
   [[nodiscard]] decoded_frame decode(io::input& in) const noexcept;
 
-  /// Appends the payload. Throws std::system_error (std::errc::message_size) for another size, and
-  /// the exceptions of io::buffer; `out` is then as it was.
+  /// Appends the payload. Throws std::system_error (io::errc::wrong_frame_size) for another size,
+  /// and the exceptions of io::buffer; `out` is then as it was.
   void encode(io::buffer& out, std::span<const std::byte> payload) const;
   void encode(io::buffer& out, std::string_view payload) const {
     encode(out, std::as_bytes(std::span(payload)));

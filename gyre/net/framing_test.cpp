@@ -126,6 +126,7 @@ TEST(LengthPrefixed, RefusesALengthThatDoesNotCountItself) {
   const auto frame = framing.decode(in);
   ASSERT_FALSE(frame.has_value());
   EXPECT_EQ(frame.error(), std::errc::bad_message);
+  EXPECT_EQ(frame.error(), gyre::io::errc::bad_frame_length);
 }
 
 TEST(LengthPrefixed, RefusesPayloadsThatTheLengthCannotTell) {
@@ -250,6 +251,7 @@ TEST(Fixed, DecodesWhatItEncodes) {
   EXPECT_EQ(frames_of(framing, stream), (texts{"abc", "def"}));
   EXPECT_EQ(stream.text(), "gh");
   EXPECT_EQ(error_of([&] { framing.encode(stream, "four"sv); }), std::errc::message_size);
+  EXPECT_EQ(error_of([&] { framing.encode(stream, "four"sv); }), gyre::io::errc::wrong_frame_size);
   EXPECT_THROW(fixed(0), std::invalid_argument);
 }
 
@@ -355,6 +357,7 @@ TEST(ReadFrame, TellsOfAMessageThatIsTooLong) {
   std::error_code end;
   EXPECT_TRUE(frames_of({std::string(64, 'x')}, end).empty());
   EXPECT_EQ(end, std::errc::message_size);
+  EXPECT_EQ(end, gyre::io::errc::frame_too_long);
 }
 
 }  // namespace

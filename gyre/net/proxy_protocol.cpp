@@ -24,7 +24,7 @@ constexpr std::size_t fixed_2 = 16;     // signature, version and command, famil
 constexpr std::size_t path_size = 108;  // as in sockaddr_un
 constexpr std::uint8_t type_crc32c = 0x03;
 
-std::unexpected<std::error_code> nonsense() { return failure(std::errc::protocol_error); }
+std::unexpected<std::error_code> nonsense() { return failure(io::errc::bad_proxy_header); }
 
 bool begins_alike(std::string_view text, std::string_view signature) {
   const std::size_t common = std::min(text.size(), signature.size());
@@ -70,7 +70,7 @@ parsed_proxy_header parse_version_1(std::string_view text, std::size_t limit) {
   limit = std::min(limit, longest_1);
   const std::size_t end = text.substr(0, limit).find('\n');
   if (end == std::string_view::npos) {
-    if (text.size() >= limit) return failure(std::errc::message_size);
+    if (text.size() >= limit) return failure(io::errc::proxy_header_too_long);
     return std::nullopt;
   }
   const std::string_view line = text.substr(0, end);
@@ -165,7 +165,7 @@ parsed_proxy_header parse_version_2(std::string_view text, std::size_t limit) {
   const std::size_t size = fixed_2 + number_in(text.substr(14, 2));
   const bool is_local = version_and_command == 0x20;
   if (!is_local && version_and_command != 0x21) return nonsense();
-  if (size > limit) return failure(std::errc::message_size);
+  if (size > limit) return failure(io::errc::proxy_header_too_long);
   if (text.size() < size) return std::nullopt;
   proxy_header header{.size = size};
   // The rest of a local connection's header is to be ignored, and so are addresses of no family.

@@ -53,8 +53,8 @@ using parsed_proxy_header = std::expected<std::optional<proxy_header>, std::erro
 /// Strict parser of the header with which `bytes` begin: as the specification asks, nothing is
 /// guessed, and a checksum is verified.
 ///
-/// Errors: std::errc::protocol_error if `bytes` do not begin with a header, message_size for a
-/// header of more than `limit` bytes. Throws std::bad_alloc.
+/// Errors: io::errc::bad_proxy_header if `bytes` do not begin with a header, proxy_header_too_long
+/// for a header of more than `limit` bytes. Throws std::bad_alloc.
 /// Complexity: linear in the header's size.
 [[nodiscard]] parsed_proxy_header parse_proxy_header(std::span<const std::byte> bytes,
                                                      std::size_t limit = 4096);

@@ -99,6 +99,9 @@ TEST(ProxyHeader, Version1IsRefusedUnlessItIsExact) {
   }
   EXPECT_TRUE(header_in("PROXY UNKNOWN " + std::string(107 - 16, 'x') + "\r\n"));
   EXPECT_EQ(parse("PROXY UNKNOWN " + std::string(200, 'x')).error(), std::errc::message_size);
+  EXPECT_EQ(parse("PROXY UNKNOWN " + std::string(200, 'x')).error(),
+            gyre::io::errc::proxy_header_too_long);
+  EXPECT_EQ(parse("GET / HTTP/1.1\r\n"sv).error(), gyre::io::errc::bad_proxy_header);
 }
 
 TEST(ProxyHeader, Version2IsParsed) {

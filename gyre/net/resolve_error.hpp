@@ -7,7 +7,7 @@
 
 namespace gyre::net {
 
-/// Errors of name lookups, besides std::errc::operation_canceled and not_enough_memory.
+/// Errors of name lookups, besides std::errc::not_enough_memory.
 enum class resolve_errc {
   host_not_found = 1,  ///< there is no such name
   no_data,             ///< the name exists, but has no address, or none of the kind asked for
@@ -17,7 +17,8 @@ enum class resolve_errc {
   bad_name,            ///< it cannot be a name: empty, too long, a label of more than 63 bytes
   bad_response,        ///< the answer makes no sense
   no_server,           ///< no server could be reached, or each of several failed
-  service_not_found,   ///< /etc/services has no port of that name
+  service_not_found,   ///< no port of that name is known
+  resolver_destroyed,  ///< while the lookup waited; also equal to std::errc::operation_canceled
 };
 
 /// The category of resolve_errc, named "resolve".

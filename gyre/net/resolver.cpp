@@ -31,15 +31,18 @@ class category final : public std::error_category {
       case resolve_errc::bad_response: return "the name server's answer makes no sense";
       case resolve_errc::no_server: return "no name server gave an answer";
       case resolve_errc::service_not_found: return "service not found";
+      case resolve_errc::resolver_destroyed: return "the resolver was destroyed during the lookup";
     }
     return "unknown error";
   }
 
   std::error_condition default_error_condition(int value) const noexcept override {
-    if (value == static_cast<int>(resolve_errc::timed_out)) {
-      return std::make_error_condition(std::errc::timed_out);
+    switch (static_cast<resolve_errc>(value)) {
+      case resolve_errc::timed_out: return std::make_error_condition(std::errc::timed_out);
+      case resolve_errc::resolver_destroyed:
+        return std::make_error_condition(std::errc::operation_canceled);
+      default: return {value, *this};
     }
-    return {value, *this};
   }
 };
 
@@ -232,7 +235,7 @@ bool resolve_awaiter::start() noexcept {
   std::optional<resolve_result> known;
   try {
     if (engine_->closed()) {
-      known = std::unexpected(cancelled());
+      known = failure(resolve_errc::resolver_destroyed);
     } else {
       known = engine_->resolve_locally(*this, host_, service_);
     }

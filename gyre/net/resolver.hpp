@@ -206,10 +206,10 @@ class [[nodiscard]] lookup {
 /// Thread-safety: the coroutine forms may be called on any thread; all other members belong to the
 /// loop's thread, or one other thread while none runs the loop.
 /// Lifetime: must not outlive its loop. The destructor completes all lookups with
-/// std::errc::operation_canceled: it calls their callbacks, which must neither use the resolver nor
-/// throw, and has waiting coroutines resumed on their executors.
-/// Errors: a resolve_errc, std::errc::not_enough_memory, std::errc::operation_canceled. Callbacks
-/// get them as values; coroutines as std::system_error, or as values by as_expected().
+/// resolve_errc::resolver_destroyed: it calls their callbacks, which must neither use the resolver
+/// nor throw, and has waiting coroutines resumed on their executors.
+/// Errors: a resolve_errc, std::errc::not_enough_memory. Callbacks get them as values; coroutines
+/// as std::system_error, or as values by as_expected().
 class resolver {
  public:
   using callback = move_only_function<void(resolve_result)>;

@@ -734,6 +734,7 @@ TEST_F(Resolver, TellsAllWhenItIsDestroyedOnce) {
   names().resolve("both.test", 80, record()).detach();
   names_.reset();
   EXPECT_THAT(told_, testing::Each(FailsWith(std::errc::operation_canceled)));
+  EXPECT_THAT(told_, testing::Each(FailsWith(resolve_errc::resolver_destroyed)));
   EXPECT_EQ(told_.size(), 5u);
   for (lookup& each : lookups) EXPECT_FALSE(each.cancel());
   EXPECT_EQ(loop_.metrics().timers_pending, 0u);

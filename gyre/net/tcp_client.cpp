@@ -182,7 +182,8 @@ void tcp_client::core::try_next() {
 
 tcp_client::core::attempt_under_way::attempt_under_way(core& by)
     : deadline(by.loop(), [&by] {
-        by.end_connecting(by.connecting_->early_result.value_or(io::result::failure(ETIMEDOUT)));
+        by.end_connecting(
+            by.connecting_->early_result.value_or(io::result::failure(io::errc::connect_timeout)));
       }) {}
 
 // Ends in a turn of the loop, never in here.

@@ -89,10 +89,10 @@ class tcp_client : public connection_handler_setters<tcp_client> {
   tcp_client& operator=(const tcp_client&) = delete;
   ~tcp_client();
 
-  /// An attempt to connect has failed with `why`: an error of connect(), std::errc::timed_out after
-  /// connect_timeout, a resolve_errc. `attempts` have failed in a row; after the `last` the client
-  /// gives up until the next connect(). The default prints a line to stderr, for the first in a row
-  /// and the last. After an exception of a handler the client reconnects all the same.
+  /// An attempt to connect has failed with `why`: an error of connect(), io::errc::connect_timeout,
+  /// a resolve_errc. `attempts` have failed in a row; after the `last` the client gives up until
+  /// the next connect(). The default prints a line to stderr, for the first in a row and the last.
+  /// After an exception of a handler the client reconnects all the same.
   tcp_client& on_connect_failed(
       move_only_function<void(std::error_code why, std::size_t attempts, bool last)> callback);
   // Explains wrong arguments: see base/detail/misuse.hpp.

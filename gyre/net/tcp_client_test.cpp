@@ -301,6 +301,7 @@ TEST_F(TcpClient, ConnectingTakesNoLongerThanItsTimeout) {
   make({.connect_timeout = 10ms}).connect(full.local_endpoint());
   turn_until(loop, [&] { return gave_up; });
   EXPECT_THAT(failures, testing::ElementsAre(std::errc::timed_out));
+  EXPECT_EQ(failures[0], gyre::io::errc::connect_timeout);
 }
 
 TEST_F(TcpClient, KeepsWhatIsSentMeanwhileWithinItsLimit) {

@@ -86,9 +86,8 @@ void tcp_connection::keep_rest(std::span<const std::byte> unconsumed) {
   io::buffer& rest = own.rest;
   rest.append(unconsumed);
   const connection_options& limits = group_->options();
-  if (rest.size() > limits.input_limit || !update_held_bytes()) {
-    return abort(std::make_error_code(std::errc::no_buffer_space));
-  }
+  if (rest.size() > limits.input_limit) return abort(io::errc::input_limit);
+  if (!update_held_bytes()) return abort(io::errc::memory_limit);
   if (own.message_timer.linked() || limits.message_timeout.count() == 0) return;
   own.message_timer.watch(limits.message_timeout, own.consumptions);
   start_timer(own.message_timer);
@@ -100,7 +99,7 @@ void tcp_connection::message_timer_expired() {
   if (reading_paused()) {
     own.message_timer.watch(group_->options().message_timeout, own.consumptions);
   } else if (own.message_timer.stalled(own.consumptions)) {
-    return end(std::make_error_code(std::errc::timed_out), ending::in_order);
+    return end(io::errc::message_timeout, ending::in_order);
   }
   start_timer(own.message_timer);
 }
@@ -179,9 +178,9 @@ void tcp_connection::closing_timer_expired() {
     const steady_time next = loop().deadline_after(own.timer.quarter());
     loop().start_timer(own.timer, std::min(next, own.close_by));
   } else if (phase_ == phase::flushing) {
-    abort(std::make_error_code(std::errc::timed_out));
+    abort(io::errc::close_timeout);
   } else if (bytes_in_kernel() > 1) {  // which it goes on sending
-    end(std::make_error_code(std::errc::timed_out), ending::in_order);
+    end(io::errc::close_timeout, ending::in_order);
   } else {
     end({}, ending::in_order);
   }

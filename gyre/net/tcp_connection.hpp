@@ -15,6 +15,7 @@
 #include <gyre/base/unique_fd.hpp>
 #include <gyre/exec/event_loop.hpp>
 #include <gyre/io/buffer.hpp>
+#include <gyre/io/error.hpp>
 #include <gyre/io/input.hpp>
 #include <gyre/io/request.hpp>
 #include <gyre/net/connection_handlers.hpp>
@@ -164,15 +165,15 @@ class alignas(64) tcp_connection : private intrusive_list_node, private io::hand
   /// FIN has come (closing earlier could make the kernel reset the connection, and lose output on
   /// its way). on_message is not called any more. Gives up when the peer has taken nothing for
   /// `close_timeout`, and after `close_limit` in all; if the peer has not taken all output by then,
-  /// on_close gets std::errc::timed_out.
+  /// on_close gets io::errc::close_timeout.
   void close() noexcept;
   /// As above, with `timeout` for close_timeout, and `limit` for close_limit. A further call can
   /// only make the end earlier.
   void close(std::chrono::nanoseconds timeout) noexcept;
   void close(std::chrono::nanoseconds timeout, std::chrono::nanoseconds limit) noexcept;
   /// Ends the connection at once: drops waiting output, and resets the connection (RST). on_close
-  /// gets std::errc::connection_aborted, or `why`. Idempotent.
-  void abort() noexcept { abort(std::make_error_code(std::errc::connection_aborted)); }
+  /// gets io::errc::aborted (std::errc::connection_aborted), or `why`. Idempotent.
+  void abort() noexcept { abort(io::errc::aborted); }
   void abort(std::error_code why) noexcept { end(why, ending::reset); }
 
   /// As connection_options::idle_timeout, for this connection alone, from now on; zero: never.

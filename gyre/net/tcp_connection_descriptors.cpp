@@ -127,7 +127,7 @@ void tcp_connection::receive_with_descriptors() {
     if (came.count() == 0) return on_peer_end();
     io().charge(came.count());
     if (message.is_truncated() || !keep_descriptors(std::move(fds))) {
-      return abort(std::make_error_code(std::errc::too_many_files_open));
+      return abort(io::errc::fd_limit);
     }
     receive(std::span(room).first(came.count()));
   }

@@ -431,6 +431,7 @@ TEST_F(PassedDescriptors, AboveTheLimitEndTheConnection) {
   EXPECT_TRUE(pass("x", pipe.in));
   turn_until(loop, [&] { return end.has_value(); });
   EXPECT_EQ(*end, std::errc::too_many_files_open);
+  EXPECT_EQ(*end, gyre::io::errc::fd_limit);
   settle(loop);
   EXPECT_TRUE(pipe.is_at_end());
 }

@@ -197,9 +197,8 @@ bool tcp_connection::refuse(std::error_code why) noexcept {
 template <class Append>
 bool tcp_connection::queue_output(std::size_t more, Append&& append) noexcept {
   const connection_options& limits = group_->options();
-  const auto no_space = std::make_error_code(std::errc::no_buffer_space);
   if (more > limits.output_limit || pending_output() > limits.output_limit - more) {
-    return refuse(no_space);
+    return refuse(io::errc::output_limit);
   }
   try {
     append(make_backlog().output);
@@ -208,7 +207,7 @@ bool tcp_connection::queue_output(std::size_t more, Append&& append) noexcept {
   }
   if (!handle::writing()) flush();
   if (!can_send()) return false;
-  if (!update_held_bytes()) return refuse(no_space);
+  if (!update_held_bytes()) return refuse(io::errc::memory_limit);
   watch_output();
   if (!above_high_water_ && pending_output() >= limits.high_water) {
     above_high_water_ = true;
@@ -230,7 +229,7 @@ void tcp_connection::write_timer_expired() {
   detail::connection_backlog& own = *backlog();
   if (phase_ != phase::open || pending_output() == 0) return;
   if (own.write_timer.stalled(bytes_taken_by_peer())) {
-    return abort(std::make_error_code(std::errc::timed_out));
+    return abort(io::errc::write_timeout);
   }
   start_timer(own.write_timer);
 }

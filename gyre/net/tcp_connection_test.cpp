@@ -189,6 +189,7 @@ TEST_F(TcpConnection, UnconsumedBytesAreLimited) {
   }
   wait_for_end();
   EXPECT_EQ(ends[0], std::errc::no_buffer_space);
+  EXPECT_EQ(ends[0], gyre::io::errc::input_limit);
 }
 
 TEST_F(TcpConnection, BytesThatTheKernelDoesNotAcceptAreSentLater) {
@@ -241,6 +242,7 @@ TEST_F(TcpConnection, ASlowReaderIsGivenUpAtTheLimit) {
   EXPECT_TRUE(ends.empty()) << "not within send()";
   wait_for_end();
   EXPECT_EQ(ends[0], std::errc::no_buffer_space);
+  EXPECT_EQ(ends[0], gyre::io::errc::output_limit);
 }
 
 TEST_F(TcpConnection, TellsOfHighAndLowWater) {
@@ -417,7 +419,7 @@ TEST_F(TcpConnectionWithMessages, EndWhenOneTakesTooLongThoughBytesCome) {
     hear("x");
     pass(1001ms);
   }
-  EXPECT_EQ(end, std::make_error_code(std::errc::timed_out));
+  EXPECT_EQ(end, std::error_code(gyre::io::errc::message_timeout));
 }
 
 TEST_F(TcpConnectionWithMessages, GoOnWhileMessagesAreCompleted) {
@@ -650,6 +652,7 @@ TEST_F(TcpConnection, CloseGivesUpWhenThePeerTakesNothing) {
   connection->close();
   wait_for_end();
   EXPECT_EQ(ends[0], std::errc::timed_out);
+  EXPECT_EQ(ends[0], gyre::io::errc::close_timeout);
 }
 
 TEST_F(TcpConnection, CloseTellsThatThePeerHasNotTakenBytesOfTheKernel) {
@@ -662,6 +665,7 @@ TEST_F(TcpConnection, CloseTellsThatThePeerHasNotTakenBytesOfTheKernel) {
   connection->close();
   wait_for_end();
   EXPECT_EQ(ends[0], std::errc::timed_out);
+  EXPECT_EQ(ends[0], gyre::io::errc::close_timeout);
 }
 
 // A connection with more to send than the kernel takes, to a peer that reads a little now and then.
@@ -733,7 +737,7 @@ TEST_F(ClosedTcpConnection, EndsWhenThePeerTakesNothingForTheTimeout) {
     virtual_time.advance(251ms);
     virtual_time.settle();
   }
-  EXPECT_EQ(end, std::make_error_code(std::errc::timed_out));
+  EXPECT_EQ(end, std::error_code(gyre::io::errc::close_timeout));
 }
 
 TEST_F(ClosedTcpConnection, EndsAtTheLimitThoughThePeerGoesOnReading) {
@@ -744,7 +748,7 @@ TEST_F(ClosedTcpConnection, EndsAtTheLimitThoughThePeerGoesOnReading) {
     virtual_time.advance(501ms);
     virtual_time.settle();
   }
-  EXPECT_EQ(end, std::make_error_code(std::errc::timed_out));
+  EXPECT_EQ(end, std::error_code(gyre::io::errc::close_timeout));
 }
 
 TEST_F(ClosedTcpConnection, EndsWithItsServersDeadlineThoughThePeerGoesOnReading) {
@@ -780,13 +784,13 @@ TEST_F(TcpConnectionWithOutput, EndsWhenThePeerTakesNothingForTheTimeout) {
     client->send("it goes on asking");
     pass(1001ms);
   }
-  EXPECT_EQ(end, std::make_error_code(std::errc::timed_out));
+  EXPECT_EQ(end, std::error_code(gyre::io::errc::write_timeout));
 }
 
 TEST_F(TcpConnectionWithOutput, IsLimitedByDefault) {
   open_one({});
   for (int quarters = 0; quarters < 1000 && !end; ++quarters) pass(15'001ms);
-  EXPECT_EQ(end, std::make_error_code(std::errc::timed_out));
+  EXPECT_EQ(end, std::error_code(gyre::io::errc::write_timeout));
 }
 
 TEST_F(TcpConnectionWithOutput, StaysWhileThePeerTakesSome) {
@@ -848,7 +852,7 @@ TEST_F(UnixConnectionToASlowPeer, EndsWhenItTakesNothingForTheTimeout) {
   for (int seconds = 0; seconds < 3; ++seconds) pass(1001ms);
   EXPECT_FALSE(end) << "before its time";
   for (int seconds = 0; seconds < 2; ++seconds) pass(1001ms);
-  EXPECT_EQ(end, std::make_error_code(std::errc::timed_out));
+  EXPECT_EQ(end, std::error_code(gyre::io::errc::write_timeout));
 }
 
 TEST_F(UnixConnectionToASlowPeer, EndsWhenItTakesNoMoreForTheTimeout) {
@@ -857,7 +861,7 @@ TEST_F(UnixConnectionToASlowPeer, EndsWhenItTakesNoMoreForTheTimeout) {
   for (int seconds = 0; seconds < 3; ++seconds) pass(1001ms);
   EXPECT_FALSE(end) << "before its time";
   for (int seconds = 0; seconds < 3; ++seconds) pass(1001ms);
-  EXPECT_EQ(end, std::make_error_code(std::errc::timed_out));
+  EXPECT_EQ(end, std::error_code(gyre::io::errc::write_timeout));
 }
 
 TEST_F(UnixConnectionToASlowPeer, StaysWhileItTakesAPieceWithinTheTimeout) {
@@ -894,7 +898,7 @@ TEST_F(UnixConnectionToASlowPeer, GetsEverythingFromOneThatCloses) {
 TEST_F(UnixConnectionToASlowPeer, IsLeftByOneThatClosesWhenItTakesNothing) {
   open_local({.close_timeout = 4s}, true);
   for (int seconds = 0; seconds < 5; ++seconds) pass(1001ms);
-  EXPECT_EQ(end, std::make_error_code(std::errc::timed_out));
+  EXPECT_EQ(end, std::error_code(gyre::io::errc::close_timeout));
 }
 
 TEST_F(TcpConnectionWithOutput, MayWaitForEverIfItIsTo) {
@@ -927,6 +931,7 @@ TEST_F(TcpConnection, AbortResets) {
   EXPECT_TRUE(ends.empty()) << "not within abort()";
   wait_for_end();
   EXPECT_EQ(ends[0], std::errc::connection_aborted);
+  EXPECT_EQ(ends[0], gyre::io::errc::aborted);
   client.receive(loop, std::string::npos);
   EXPECT_EQ(client.error, ECONNRESET);
 }

@@ -59,13 +59,13 @@ listening_socket::listening_socket(event_loop& loop, socket listening)
 void listening_socket::close() noexcept {
   accept_operation* const waiter = end_pause();
   open_descriptor::close();
-  if (waiter != nullptr) waiter->complete(io::result::failure(ECANCELED));
+  if (waiter != nullptr) waiter->complete(io::result::failure(io::errc::closed));
 }
 
 unique_fd listening_socket::release() noexcept {
   accept_operation* const waiter = end_pause();
   unique_fd released = open_descriptor::release();
-  if (waiter != nullptr) waiter->complete(io::result::failure(ECANCELED));
+  if (waiter != nullptr) waiter->complete(io::result::failure(io::errc::closed));
   return released;
 }
 

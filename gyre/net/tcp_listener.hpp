@@ -54,8 +54,8 @@ struct listener_options {
 /// Thread-safety: as io::stream.
 /// Lifetime: as io::stream; movable, also while a coroutine accepts. `peer` must outlive accept().
 /// Errors: accept() throws gyre::operation_cancelled when a stop is requested, else
-/// std::system_error: std::errc::operation_canceled when the listener is closed, timed_out after
-/// the limit of within(), operation_in_progress if another coroutine accepts. A lack of descriptors
+/// std::system_error: io::errc::closed when the listener is closed, operation_timeout after the
+/// limit of within(), busy if another coroutine accepts. A lack of descriptors
 /// (EMFILE, ENFILE) or memory does not end accept(): waiting connections are refused, by closing
 /// them, which is reported once on stderr, and accept() tries again after 10 ms, 20 ms and so on up
 /// to a second. A connection that the loop cannot serve (ENOSPC: too many watches; no memory) is

@@ -79,7 +79,7 @@ struct tcp_server_options {
   /// Bytes that all connections may hold: waiting output and unconsumed input. Each loop has a
   /// budget of memory_limit / loops. While the connections of a loop together hold no more than
   /// half of its budget, none is limited. Beyond that, one that grows may hold no more than (half
-  /// the budget) / (connections of the loop), or ends with std::errc::no_buffer_space.
+  /// the budget) / (connections of the loop), or ends with io::errc::memory_limit.
   /// Descriptors that wait to be sent, and files that send_file() holds open, count as
   /// memory_limit / (RLIMIT_NOFILE / 2) bytes each, except the first one of each connection.
   std::size_t memory_limit = std::size_t{512} << 20;

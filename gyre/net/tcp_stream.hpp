@@ -25,7 +25,7 @@ class stream_maker;
 /// A connected socket as an io::stream with addresses and options.
 ///
 /// Thread-safety, Lifetime, Errors: as io::stream; members that are not awaited belong to the
-/// loop's thread, and throw std::system_error (std::errc::bad_file_descriptor once the stream is
+/// loop's thread, and throw std::system_error (io::errc::not_open once the stream is
 /// closed).
 class socket_stream : public io::stream {
  public:

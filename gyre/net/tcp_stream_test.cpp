@@ -284,6 +284,7 @@ TEST(Tcp, ConnectToItselfIsRefused) {
     co_await connect(itself, from_there);
   };
   EXPECT_EQ(error_of(loop, run()), std::errc::connection_refused);
+  EXPECT_EQ(error_of(loop, run()), gyre::io::errc::connected_to_itself);
 }
 
 TEST(Tcp, ConnectAndAcceptCanBeStopped) {

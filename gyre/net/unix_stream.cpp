@@ -129,7 +129,7 @@ task<unix_stream> connect_unix(event_loop& loop, endpoint to) {
   auto connecting = as_expected(io::detail::request_awaiter<detail::connect_operation>(
       std::in_place, on.get(), std::as_const(to).data(), to.size()));
   const auto connected = co_await std::move(connecting);
-  if (!connected) detail::throw_not_connected(connected.error(), loop, to);
+  if (!connected) detail::throw_not_connected(connected.error(), to);
   co_return detail::stream_maker::make<unix_stream>(std::move(on));
 }
 

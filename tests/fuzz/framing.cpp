@@ -3,6 +3,7 @@
 // decoder that reads the whole stream; and encoded frames decode to themselves.
 #include <tests/fuzz/fuzz.hpp>
 
+#include <gyre/io/error.hpp>
 #include <gyre/net/framing.hpp>
 
 #include <bit>
@@ -39,12 +40,12 @@ decoded plain(const gyre::net::length_prefix_options& how, std::string_view stre
       length = length << 8 | static_cast<std::uint8_t>(stream[at]);
     }
     if (how.counts_itself && length < how.width) {
-      all.error = std::make_error_code(std::errc::bad_message);
+      all.error = gyre::io::errc::bad_frame_length;
       break;
     }
     if (how.counts_itself) length -= how.width;
     if (length > how.maximum) {
-      all.error = std::make_error_code(std::errc::message_size);
+      all.error = gyre::io::errc::frame_too_long;
       break;
     }
     if (length > stream.size() - how.width) break;
@@ -61,7 +62,7 @@ decoded plain(std::string_view delimiter, std::size_t maximum, std::string_view 
     const std::size_t end = stream.find(delimiter);
     const bool found = end != std::string_view::npos;
     if (found ? end > maximum : stream.size() >= maximum + delimiter.size()) {
-      all.error = std::make_error_code(std::errc::message_size);
+      all.error = gyre::io::errc::frame_too_long;
       break;
     }
     if (!found) break;

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// open_descriptor: the descriptor of a stream or socket for coroutines, and the errors of its
-// users.
+// open_descriptor: the descriptor of a stream or socket for coroutines.
 #pragma once
 
 #include <gyre/base/detail/slab_object.hpp>
@@ -8,10 +7,8 @@
 #include <gyre/exec/event_loop.hpp>
 #include <gyre/io/descriptor.hpp>
 #include <gyre/io/request.hpp>
-#include <gyre/task/context.hpp>
 #include <gyre/task/executor.hpp>
 
-#include <cstdint>
 #include <memory>
 #include <system_error>
 
@@ -23,7 +20,7 @@ class open_descriptor : public descriptor, public gyre::detail::slab_object {
  public:
   using descriptor::descriptor;
   ~open_descriptor() { close(); }
-  /// Requests under way complete with ECANCELED. Idempotent.
+  /// Requests under way complete with errc::closed. Idempotent.
   void close() noexcept;
   /// As close(), but returns the descriptor instead of closing it.
   [[nodiscard]] unique_fd release() noexcept;
@@ -39,15 +36,9 @@ inline open_descriptor* descriptor_of(handle& target) noexcept {
   return &static_cast<open_descriptor&>(descriptor::of(target));
 }
 
-/// The descriptor; throws std::errc::bad_file_descriptor if it is null or closed.
+/// The descriptor; throws errc::not_open if it is null or closed.
 open_descriptor& opened(const owned_descriptor& descriptor, const char* operation);
 
-/// Why a request was not begun.
-enum class refusal : std::uint8_t { none, closed, elsewhere, busy };
-
-/// Throws as gyre::detail::throw_failure(). `operation`: for the message of the std::system_error.
-[[noreturn, gnu::cold]] void throw_failure(std::error_code error, const task_context* context,
-                                           refusal reason, const char* operation);
 /// The error of the exception being handled.
 [[gnu::cold]] std::error_code current_error() noexcept;
 /// Whether a coroutine of another executor than the loop is on the loop's thread all the same, as

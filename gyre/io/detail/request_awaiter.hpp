@@ -93,7 +93,6 @@ struct awaited_operation : Operation {
       : Operation(other) {}
 
   stage stage_ = stage::idle;
-  refusal refusal_ = refusal::none;
   held holds_ = held::nothing;  // the member of the awaiter_slot that lives
   std::uint8_t deferred_error_ = 0;
   gyre::detail::atomic<resumer> resumer_{resumer::undecided};
@@ -194,9 +193,9 @@ class [[nodiscard]] request_awaiter : awaited_operation<Operation>,
       if (holds_ == held::outcome) std::destroy_at(&this->ended_);
     }
   }
-  /// Ends with std::errc::timed_out when `limit` has passed. An operation that can be done at once
-  /// is done with any limit, unless it is put off so that others get their turn. Costs a timer, no
-  /// allocation.
+  /// Ends with errc::operation_timeout when `limit` has passed. An operation that can be done at
+  /// once is done with any limit, unless it is put off so that others get their turn. Costs a
+  /// timer, no allocation.
   request_awaiter<Operation, true> within(std::chrono::nanoseconds limit) && noexcept {
     return request_awaiter<Operation, true>(std::move(*this), limit);
   }
@@ -217,7 +216,7 @@ class [[nodiscard]] request_awaiter : awaited_operation<Operation>,
   }
   value_type await_resume() {
     if (const std::error_code failed = error()) [[unlikely]]
-      throw_failure(failed, context_, refusal_, Operation::name);
+      gyre::detail::throw_failure(failed, context_, Operation::name);
     return final_value();
   }
   /// For as_expected().
@@ -246,7 +245,6 @@ class [[nodiscard]] request_awaiter : awaited_operation<Operation>,
   using resumer = typename awaited::resumer;
   using held = typename awaited::held;
   using awaited::holds_;
-  using awaited::refusal_;
   using awaited::resumer_;
   using awaited::stage_;
   static constexpr bool has_bytes = brings_bytes<Operation>;
@@ -262,10 +260,7 @@ class [[nodiscard]] request_awaiter : awaited_operation<Operation>,
   }
 
   bool is_idle() const noexcept { return stage_ == stage::idle; }
-  bool refuse(int error, refusal reason = refusal::none) noexcept {
-    refusal_ = reason;
-    return end_at_once(io::result::failure(error));
-  }
+  bool refuse(auto error) noexcept { return end_at_once(io::result::failure(error)); }
   bool end_at_once(io::result outcome) noexcept {
     set_outcome(outcome);
     return false;
@@ -274,11 +269,11 @@ class [[nodiscard]] request_awaiter : awaited_operation<Operation>,
   // False: there is nothing to wait for.
   bool wait(inplace_stop_token stop) noexcept {
     const open_descriptor* const target = this->descriptor();
-    if (target == nullptr || !target->is_open()) return refuse(EBADF, refusal::closed);
+    if (target == nullptr || !target->is_open()) return refuse(errc::not_open);
     loop_ = &target->loop();
-    if (&where() != loop_ && !may_use(*loop_, where())) return refuse(EPERM, refusal::elsewhere);
+    if (&where() != loop_ && !may_use(*loop_, where())) return refuse(errc::wrong_thread);
     if (stop.stop_requested()) return refuse(ECANCELED);
-    if (this->busy()) return refuse(EINPROGRESS, refusal::busy);
+    if (this->busy()) return refuse(errc::busy);
     if (const std::optional<io::result> outcome = this->begin()) return end_at_once(*outcome);
     stage_ = stage::waiting;
     if constexpr (Timed) loop_->start_timer(*this, loop_->deadline_after(this->limit()));
@@ -301,7 +296,7 @@ class [[nodiscard]] request_awaiter : awaited_operation<Operation>,
   static void on_expiry(timer_operation& expired) {
     if constexpr (Timed) {
       auto& self = static_cast<request_awaiter&>(expired);
-      self.end(self.cancel().value_or(io::result::failure(ETIMEDOUT)));
+      self.end(self.cancel().value_or(io::result::failure(errc::operation_timeout)));
     }
   }
   static request_awaiter& owner_of(auto& member) noexcept {

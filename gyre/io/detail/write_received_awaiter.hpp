@@ -36,19 +36,17 @@ struct write_rest_operation : write_operation {
   }
 };
 
-/// Why an awaited operation did not begin, if so, as request_awaiter has it.
-struct begin_check {
-  int error = 0;
-  refusal reason = refusal::none;
-};
-inline begin_check check_begin(const open_descriptor* target, bool busy,
-                               const task_context& context) noexcept {
-  if (target == nullptr || !target->is_open()) return {EBADF, refusal::closed};
+/// The failure of an awaited operation that may not begin, as request_awaiter has it; or success.
+inline io::result check_begin(const open_descriptor* target, bool busy,
+                              const task_context& context) noexcept {
+  if (target == nullptr || !target->is_open()) return io::result::failure(errc::not_open);
   const event_loop& loop = target->loop();
-  if (context.where != &loop && !may_use(loop, *context.where)) return {EPERM, refusal::elsewhere};
-  if (context.stop.stop_requested()) return {ECANCELED, refusal::none};
-  if (busy) return {EINPROGRESS, refusal::busy};
-  return {};
+  if (context.where != &loop && !may_use(loop, *context.where)) {
+    return io::result::failure(errc::wrong_thread);
+  }
+  if (context.stop.stop_requested()) return io::result::failure(ECANCELED);
+  if (busy) return io::result::failure(errc::busy);
+  return io::result::of(0);
 }
 
 /// | state   | tag | members                                                |
@@ -94,7 +92,7 @@ class [[nodiscard]] write_received_awaiter : time_limit<Timed> {
     if (tag() == waiting) [[unlikely]]
       return wait_->awaiter.await_resume();
     if (!ended_.outcome) [[unlikely]]
-      throw_failure(ended_.outcome.error(), ended_.context, ended_.reason, write_operation::name);
+      gyre::detail::throw_failure(ended_.outcome.error(), ended_.context, write_operation::name);
     return ended_.outcome.count();
   }
   /// For as_expected().
@@ -131,7 +129,6 @@ class [[nodiscard]] write_received_awaiter : time_limit<Timed> {
   struct end {
     io::result outcome;
     const task_context* context;
-    refusal reason;
   };
 
   static constexpr std::uintptr_t idle = 0;
@@ -156,9 +153,9 @@ class [[nodiscard]] write_received_awaiter : time_limit<Timed> {
     std::destroy_at(&bytes_);
     open_descriptor* const target = descriptor();
     const bool busy = target != nullptr && target->handle().writing();
-    const begin_check check = check_begin(target, busy, context);
-    if (check.error != 0) [[unlikely]]
-      return ends(io::result::failure(check.error), context, check.reason);
+    const io::result check = check_begin(target, busy, context);
+    if (!check) [[unlikely]]
+      return ends(check, context);
     if (bytes.empty()) return ends(io::result::of(0), context);
     write_request writing(target->handle(), bytes.bytes(), nullptr, true);
     std::optional<io::result> outcome = target->start(writing);
@@ -180,9 +177,8 @@ class [[nodiscard]] write_received_awaiter : time_limit<Timed> {
     word_ = waiting;
     return true;
   }
-  bool ends(io::result outcome, const task_context& context,
-            refusal reason = refusal::none) noexcept {
-    std::construct_at(&ended_, outcome, &context, reason);
+  bool ends(io::result outcome, const task_context& context) noexcept {
+    std::construct_at(&ended_, outcome, &context);
     word_ = ended;
     return false;
   }

@@ -32,14 +32,13 @@ struct connect_operation : io::detail::single_request<io::connect_request> {
 socket open_to_connect(const endpoint& to, const endpoint& local = {},
                        const socket_options& options = {});
 
-/// Whether a socket that has connected is of use. std::errc::connection_refused: it is a TCP socket
+/// Whether a socket that has connected is of use. io::errc::connected_to_itself: it is a TCP socket
 /// and its own peer, as the kernel can choose a local port that is just being connected to (RFC
 /// 793's simultaneous open, with itself). Another error: it is connected no more.
 std::error_code check_connected(socket_ref connected) noexcept;
 
-/// Throws std::system_error for an attempt of a coroutine on `loop` that has failed.
-[[noreturn, gnu::cold]] void throw_not_connected(std::error_code error, const event_loop& loop,
-                                                 const endpoint& to);
+/// Throws std::system_error for an attempt that has failed.
+[[noreturn, gnu::cold]] void throw_not_connected(std::error_code error, const endpoint& to);
 
 /// The loop that a coroutine of this context runs on. Throws std::system_error
 /// (std::errc::operation_not_permitted) if there is none.

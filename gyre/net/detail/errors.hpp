@@ -46,8 +46,11 @@ inline void require_loops(std::span<event_loop* const> loops, const std::string&
   require(std::ranges::count(loops, nullptr) == 0, (server + ": a loop is null").c_str());
 }
 /// Throws std::system_error.
+[[noreturn, gnu::cold]] inline void fail(std::error_code error, const char* what) {
+  throw std::system_error(error, what);
+}
 [[noreturn, gnu::cold]] inline void fail(std::errc error, const char* what) {
-  throw std::system_error(std::make_error_code(error), what);
+  fail(std::make_error_code(error), what);
 }
 
 /// Cuts off the text before the first of `ends`, and returns it; drops that one, too.

@@ -72,7 +72,8 @@ void name_engine::close() noexcept {
   const auto alive = shared_from_this();
   closed_ = true;
   channels_.clear();
-  while (question* entry = queue_.pop_front()) end(*entry, failure(cancelled()));
+  while (question* entry = queue_.pop_front())
+    end(*entry, failure(resolve_errc::resolver_destroyed));
   while (waiting_lookup* lookup = completed_.pop_front()) {
     --pending_;
     lookup->complete(*lookup);
@@ -290,13 +291,14 @@ void name_engine::advance(question& entry) noexcept {
 }
 
 resolve_result name_engine::result_of(const question& entry) {
-  if (closed_) return failure(cancelled());
+  if (closed_) return failure(resolve_errc::resolver_destroyed);
   if (const auto found = entry.addresses(); !found.empty()) return select_addresses(found, 0);
   if (entry.key->second != 0) {
     if (entry.has_answer()) return {};
     return failure(entry.failure);
   }
-  if (options_.order == lookup_order::dns_then_hosts && entry.failure != cancelled()) {
+  if (options_.order == lookup_order::dns_then_hosts &&
+      entry.failure != std::errc::operation_canceled) {
     if (const auto found = from_hosts(host_key(entry.key->first)))
       return select_addresses(*found, 0);
   }
