@@ -64,11 +64,13 @@
 #include <gyre/net/datagram_socket.hpp>
 #include <gyre/net/endpoint.hpp>
 #include <gyre/net/framing.hpp>
+#include <gyre/net/host_port.hpp>
 #include <gyre/net/passed_sockets.hpp>
 #include <gyre/net/proxy_protocol.hpp>
 #include <gyre/net/read_frame.hpp>
 #include <gyre/net/resolve_error.hpp>
 #include <gyre/net/resolver.hpp>
+#include <gyre/net/service.hpp>
 #include <gyre/net/socket.hpp>
 #include <gyre/net/socket_options.hpp>
 #include <gyre/net/tcp_client.hpp>

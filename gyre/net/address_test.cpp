@@ -4,6 +4,7 @@
 #include <gyre/net/address.hpp>
 #include <gyre/net/detail/server_core.hpp>
 #include <gyre/net/endpoint.hpp>
+#include <gyre/net/resolve_error.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -19,7 +20,9 @@
 #include <cstring>
 #include <random>
 #include <string>
+#include <string_view>
 #include <system_error>
+#include <type_traits>
 #include <unordered_set>
 
 namespace address_test {
@@ -138,9 +141,29 @@ TEST(Endpoint, IsWrittenAsItWasRead) {
 }
 
 TEST(Endpoint, MalformedTextIsRefused) {
-  for (const char* text : {"", "none", "1.2.3.4", "1.2.3.4:", ":80", "1.2.3.4:65536", "1.2.3.4:-1",
-                           "1.2.3.4:+1", "1.2.3.4: 1", "::1:80", "[::1]", "[::1]:", "[::1:80",
-                           "::1]:80", "[1.2.3.4]:80", "[]:80", "[:80", "localhost:80"}) {
+  for (const char* text : {"",
+                           "none",
+                           "1.2.3.4",
+                           "1.2.3.4:",
+                           "1.2.3.4:65536",
+                           "1.2.3.4:-1",
+                           "1.2.3.4:+1",
+                           "1.2.3.4: 1",
+                           "::1:80",
+                           "[::1]",
+                           "[::1]:",
+                           "[::1:80",
+                           "::1]:80",
+                           "[1.2.3.4]:80",
+                           "[]:80",
+                           "[:80",
+                           "example.org:80",
+                           "[*]:80",
+                           "[localhost]:80",
+                           "1.2.3.4:http ",
+                           "1.2.3.4:ht/tp",
+                           "http://1.2.3.4:80",
+                           "**:1"}) {
     const auto parsed = endpoint::parse(text);
     ASSERT_FALSE(parsed) << text;
     EXPECT_EQ(parsed.error(), std::errc::invalid_argument) << text;
@@ -148,6 +171,30 @@ TEST(Endpoint, MalformedTextIsRefused) {
   EXPECT_EQ(endpoint::parse(std::string("unix:").append(108, 'x')).error(),
             std::errc::filename_too_long);
   EXPECT_EQ(endpoint::parse("[::1%nosuchdevice]:1").error(), std::errc::no_such_device);
+}
+
+TEST(Endpoint, IsReadAsPeopleTypeIt) {
+  EXPECT_EQ(endpoint("localhost:7000"), endpoint(ip_address::loopback_v4(), 7000));
+  EXPECT_EQ(endpoint("LocalHost:7000"), endpoint(ip_address::loopback_v4(), 7000));
+  EXPECT_EQ(endpoint("[::1]:http"), endpoint(ip_address::loopback_v6(), 80));
+  EXPECT_EQ(endpoint("192.0.2.1:domain").port(), 53);
+  EXPECT_EQ(endpoint(":7000"), endpoint::any(7000));
+  EXPECT_EQ(endpoint("*:https"), endpoint::any(443));
+  EXPECT_TRUE(endpoint::any(1).address().is_any());
+  EXPECT_EQ(endpoint::parse("1.2.3.4:no-such-service-here").error(),
+            gyre::net::resolve_errc::service_not_found);
+}
+
+TEST(Endpoint, IsConvertedFromEachKindOfText) {
+  const auto port_of = [](const endpoint& at) { return at.port(); };
+  const std::string owned = "192.0.2.1:81";
+  EXPECT_EQ(port_of("192.0.2.1:80"), 80);
+  EXPECT_EQ(port_of(owned), 81);
+  EXPECT_EQ(port_of(std::string_view(owned)), 81);
+  EXPECT_EQ(port_of({ip_address::any_v4(), 82}), 82);
+  EXPECT_TRUE(owned == endpoint(ip_address("192.0.2.1"), 81));
+  static_assert(!std::is_convertible_v<int, endpoint>);
+  static_assert(!std::is_convertible_v<ip_address, endpoint>, "without a port");
 }
 
 TEST(Endpoint, HasTheAddressItWasMadeOf) {
@@ -254,7 +301,7 @@ TEST(Endpoint, ComparesWhatItNamesAndNoMore) {
 
 TEST(Endpoint, IsMadeOfTextOrSaysWhatIsWrongWithIt) {
   EXPECT_EQ(endpoint("192.0.2.1:80"), endpoint(ip_address("192.0.2.1"), 80));
-  for (const std::string text : {"localhost:80", "7007", ":80", "unix:"}) {
+  for (const std::string text : {"example.org:80", "7007", "[::1:80", "unix:"}) {
     const bool local = text == "unix:";
     const std::string given = local ? text + std::string("a\0b", 3) : text;
     try {

@@ -214,4 +214,57 @@ task<tcp_stream> connect(resolver& names, std::string host, service port, race_o
   co_return race.result();
 }
 
+namespace {
+
+// To the endpoints that are known without a resolver.
+task<tcp_stream> connect_known(event_loop& loop, std::vector<endpoint> known,
+                               race_options options) {
+  if (known.front().is_unix()) {
+    throw std::system_error(
+        std::make_error_code(std::errc::invalid_argument),
+        "gyre::net::connect " + known.front().to_string() + ": use connect_unix()");
+  }
+  if (known.size() == 1) return connect(loop, known.front(), std::move(options.each));
+  return connect(loop, std::move(known), std::move(options));
+}
+
+}  // namespace
+
+task<tcp_stream> connect(resolver& names, host_port to, race_options options) {
+  if (to.is_name()) {
+    task<tcp_stream> by_name = connect(names, to.host(), to.port(), std::move(options));
+    co_return co_await std::move(by_name);
+  }
+  const task_context& context = co_await gyre::detail::this_context();
+  task<tcp_stream> direct =
+      connect_known(detail::loop_of(context), to.known_endpoints(), std::move(options));
+  co_return co_await std::move(direct);
+}
+
+task<tcp_stream> connect(host_port to, race_options options) {
+  const task_context& context = co_await gyre::detail::this_context();
+  event_loop& loop = detail::loop_of(context);
+  std::vector<endpoint> known = to.known_endpoints();
+  if (!known.empty()) {
+    task<tcp_stream> direct = connect_known(loop, std::move(known), std::move(options));
+    co_return co_await std::move(direct);
+  }
+  resolver names(loop);
+  task<tcp_stream> by_name = connect(names, to.host(), to.port(), std::move(options));
+  co_return co_await std::move(by_name);
+}
+
+namespace detail {
+
+task<tcp_stream> connect_text(std::string to, race_options options) {
+  task<tcp_stream> connecting = connect(host_port(to), std::move(options));
+  co_return co_await std::move(connecting);
+}
+
+task<tcp_stream> connect_text(resolver& names, std::string to, race_options options) {
+  task<tcp_stream> connecting = connect(names, host_port(to), std::move(options));
+  co_return co_await std::move(connecting);
+}
+
+}  // namespace detail
 }  // namespace gyre::net

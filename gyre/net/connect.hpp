@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // connect: TCP connections for coroutines, to an endpoint or by Happy Eyeballs to a host.
 //
+//     auto typed = co_await gyre::net::connect(text);  // such as "localhost:7000"
+//
 //     auto direct = co_await gyre::net::connect(server);  // an endpoint
 //
 //     auto named = co_await gyre::net::connect(resolver, "example.org", "https");
@@ -8,20 +10,23 @@
 
 #include <gyre/exec/event_loop.hpp>
 #include <gyre/net/endpoint.hpp>
+#include <gyre/net/host_port.hpp>
 #include <gyre/net/socket_options.hpp>
 #include <gyre/net/tcp_stream.hpp>
 #include <gyre/task/task.hpp>
 
 #include <chrono>
+#include <concepts>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 namespace gyre::net {
 
 class resolver;
-class service;
 
 /// Options of connect().
 struct connect_options {
@@ -75,5 +80,26 @@ static_assert(std::is_trivially_destructible_v<race_options>);
 /// other is late (see `resolution_delay`). Errors also: those of resolver::resolve().
 [[nodiscard]] task<tcp_stream> connect(resolver& names, std::string host, service port,
                                        race_options options = {});
+/// As above, to a host_port, such as "example.org:https".
+[[nodiscard]] task<tcp_stream> connect(resolver& names, host_port to, race_options options = {});
+/// As above, with a resolver of its own for each call, if `to` is a name other than "localhost".
+/// That resolver reads resolv.conf and the hosts file, which blocks, and remembers no answers: to
+/// connect often, keep a resolver. Errors also: std::errc::invalid_argument for a Unix socket.
+[[nodiscard]] task<tcp_stream> connect(host_port to, race_options options = {});
+
+namespace detail {
+task<tcp_stream> connect_text(std::string to, race_options options);
+task<tcp_stream> connect_text(resolver& names, std::string to, race_options options);
+}  // namespace detail
+
+/// As above, for a text as host_port reads it. Errors also: those of its constructor, when awaited.
+template <std::convertible_to<std::string_view> Text>
+[[nodiscard]] task<tcp_stream> connect(const Text& to, race_options options = {}) {
+  return detail::connect_text(std::string(std::string_view(to)), std::move(options));
+}
+template <std::convertible_to<std::string_view> Text>
+[[nodiscard]] task<tcp_stream> connect(resolver& names, const Text& to, race_options options = {}) {
+  return detail::connect_text(names, std::string(std::string_view(to)), std::move(options));
+}
 
 }  // namespace gyre::net

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/net/endpoint.hpp>
 
+#include <gyre/base/unique_fd.hpp>
 #include <gyre/net/detail/errors.hpp>
+#include <gyre/net/detail/host_text.hpp>
 
 #include <arpa/inet.h>
 
 #include <algorithm>
 #include <bit>
+#include <cerrno>
 #include <cstring>
 #include <ostream>
 
@@ -73,30 +76,31 @@ endpoint endpoint::unix_unnamed() noexcept {
   return unnamed;
 }
 
-endpoint::endpoint(std::string_view text) : endpoint() {
-  const auto read = parse(text);
-  if (!read) {
-    std::string what = "gyre::net::endpoint '" + std::string(text) + '\'';
-    if (read.error() == std::errc::invalid_argument && !text.starts_with(unix_prefix)) {
-      what += ", expected ADDRESS:PORT; a name needs a resolver";
-    }
-    throw std::system_error(read.error(), what);
-  }
-  *this = *read;
+// Asked once: only booting with ipv6.disable=1 takes IPv6 away.
+endpoint endpoint::any(std::uint16_t port) noexcept {
+  static const bool has_v6 = [] {
+    const unique_fd probe(::socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+    return static_cast<bool>(probe) || errno != EAFNOSUPPORT;
+  }();
+  return {has_v6 ? ip_address::any_v6() : ip_address::any_v4(), port};
+}
+
+endpoint endpoint::read(std::string_view text) {
+  auto parsed = parse(text);
+  if (parsed) return *parsed;
+  throw std::system_error(parsed.error(),
+                          "gyre::net::endpoint " + detail::expected_forms(text, false));
 }
 
 std::expected<endpoint, std::error_code> endpoint::parse(std::string_view text) {
   if (text.starts_with(unix_prefix)) return parse_unix(text.substr(unix_prefix.size()));
-  const std::size_t colon = text.rfind(':');
-  if (colon == std::string_view::npos) return detail::failure(std::errc::invalid_argument);
-  const auto port = detail::parse_number<std::uint16_t>(text.substr(colon + 1));
-  std::string_view host = text.substr(0, colon);
-  const bool bracketed = host.starts_with('[') && host.ends_with(']');
-  if (bracketed) host = host.substr(1, host.size() - 2);
-  if (!port || bracketed != host.contains(':')) return detail::failure(std::errc::invalid_argument);
-  const auto address = ip_address::parse(host);
+  const auto split = detail::split_host_text(text);
+  if (!split) return std::unexpected(split.error());
+  if (split->is_any()) return any(split->port);
+  if (split->is_localhost()) return endpoint(ip_address::loopback_v4(), split->port);
+  const auto address = ip_address::parse(split->host);
   if (!address) return std::unexpected(address.error());
-  return endpoint(*address, *port);
+  return endpoint(*address, split->port);
 }
 
 std::string endpoint::to_string() const {

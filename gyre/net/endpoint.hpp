@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // endpoint: a socket address, either an IP address and a port or a Unix socket's name.
 //
-//     gyre::net::endpoint web(gyre::net::ip_address::any_v6(), 80);
+//     gyre::net::endpoint web = "192.0.2.1:80";
+//     gyre::net::endpoint secure(gyre::net::ip_address::any_v6(), 443);
 //     auto control = gyre::net::endpoint::unix_path("/run/service.sock");
 //     auto given = gyre::net::endpoint::parse(argv[1]);
 #pragma once
@@ -13,6 +14,7 @@
 #include <sys/un.h>
 
 #include <compare>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <expected>
@@ -56,13 +58,32 @@ class endpoint {
   /// abstract name.
   static endpoint unix_unnamed() noexcept;
 
-  /// Reads "192.0.2.1:80", "[2001:db8::7]:80", "[fe80::1%eth0]:80", "unix:/run/service.sock",
-  /// "unix:@name", or "unix:" for unnamed. For host names use a resolver. Errors:
-  /// std::errc::invalid_argument, and the errors of ip_address::parse() and of the functions above.
+  /// The wildcard address, which stands for every local address when a server binds: [::]:port,
+  /// which IPv4 peers reach, too, unless the server takes IPv6 only; 0.0.0.0:port on a machine
+  /// without IPv6.
+  static endpoint any(std::uint16_t port) noexcept;
+
+  /// Reads an address with a port:
+  ///
+  /// | text | endpoint |
+  /// |---|---|
+  /// | "192.0.2.1:80", "[2001:db8::7]:80", "[fe80::1%eth0]:80" | an IP address and a port |
+  /// | ":80", "*:80" | any(80) |
+  /// | "localhost:80" | 127.0.0.1:80 |
+  /// | "[::1]:http" | the port of a service, see net::service |
+  /// | "unix:/run/service.sock", "unix:@name", "unix:" | a Unix socket: path, abstract, unnamed |
+  ///
+  /// Looks up no other host name: see host_port, connect() and tcp_client.
+  ///
+  /// Errors: std::errc::invalid_argument, resolve_errc::service_not_found, and the errors of
+  /// ip_address::parse() and of the functions above. Complexity: reads /etc/services for the name
+  /// of a service that is not built in, which blocks; system calls for the name of an interface.
   [[nodiscard]] static std::expected<endpoint, std::error_code> parse(std::string_view text);
-  /// As parse(); throws std::system_error with the text and the form it should have.
-  explicit endpoint(std::string_view text);
-  /// The text that parse() reads; "none", which it does not read, for no address.
+  /// As parse(), so that a text does wherever an endpoint is taken: `server.listen(":7000")`.
+  /// Throws std::system_error with the text and the forms that are accepted.
+  template <std::convertible_to<std::string_view> Text>
+  endpoint(const Text& text) : endpoint(read(text)) {}
+  /// A text that parse() reads; "none", which it does not read, for no address.
   [[nodiscard]] std::string to_string() const;
 
   address_family family() const noexcept {
@@ -120,6 +141,7 @@ class endpoint {
   static constexpr socklen_t name_offset = offsetof(sockaddr_un, sun_path);
 
   endpoint(bool abstract, std::string_view name);
+  static endpoint read(std::string_view text);
   static bool fits(const storage& address, socklen_t size) noexcept;
   std::string_view name() const noexcept;
 

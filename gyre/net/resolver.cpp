@@ -4,12 +4,7 @@
 #include <gyre/net/detail/errors.hpp>
 #include <gyre/net/detail/name_engine.hpp>
 
-#include <netdb.h>
-#include <netinet/in.h>
-
-#include <array>
 #include <cassert>
-#include <cerrno>
 #include <new>
 #include <type_traits>
 
@@ -51,20 +46,6 @@ class category final : public std::error_category {
 const std::error_category& resolve_category() noexcept {
   static const category one;
   return one;
-}
-
-std::optional<std::uint16_t> service::find(std::string_view name) {
-  if (const auto number = detail::parse_number<std::uint16_t>(name)) return number;
-  const std::string terminated(name);
-  std::vector<char> room(1024);
-  servent entry{};
-  servent* found = nullptr;
-  while (::getservbyname_r(terminated.c_str(), nullptr, &entry, room.data(), room.size(), &found) ==
-         ERANGE) {
-    room.resize(room.size() * 2);
-  }
-  if (found == nullptr || name.contains('\0')) return std::nullopt;
-  return ntohs(static_cast<std::uint16_t>(found->s_port));
 }
 
 namespace detail {

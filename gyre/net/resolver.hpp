@@ -13,12 +13,12 @@
 #include <gyre/exec/event_loop.hpp>
 #include <gyre/net/endpoint.hpp>
 #include <gyre/net/resolve_error.hpp>
+#include <gyre/net/service.hpp>
 #include <gyre/task/context.hpp>
 #include <gyre/task/detail/cancelled.hpp>
 #include <gyre/task/detail/stoppable_wait.hpp>
 
 #include <chrono>
-#include <concepts>
 #include <coroutine>
 #include <cstddef>
 #include <cstdint>
@@ -101,22 +101,6 @@ struct resolver_options {
   /// lookups (see abandoned()), further lookups wait for these, too.
   std::size_t max_concurrent = 256;
   dns_cache_options cache = {};
-};
-
-/// A port, as resolve() and connect() take it: a number, or the name of a service in /etc/services
-/// ("https"; of any protocol). The conversion of a name reads that file, which blocks.
-class service {
- public:
-  service(std::uint16_t port) noexcept : port_(port) {}
-  template <std::convertible_to<std::string_view> Text>
-  service(const Text& name) : port_(find(name)) {}
-
-  /// Nothing if there is no service of that name.
-  std::optional<std::uint16_t> port() const noexcept { return port_; }
-
- private:
-  static std::optional<std::uint16_t> find(std::string_view name);
-  std::optional<std::uint16_t> port_;
 };
 
 using resolve_result = std::expected<std::vector<endpoint>, std::error_code>;

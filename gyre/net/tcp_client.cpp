@@ -93,10 +93,10 @@ void tcp_client::core::connect(const endpoint& server) {
   if (connection_ == nullptr) attempt();
 }
 
-void tcp_client::core::connect(resolver& names, std::string host, service port) {
+void tcp_client::core::connect(resolver* names, std::string host, service port) {
   if (host_ && host == host_->name && port.port() == host_->port.port() && is_connected_to_target())
     return;
-  set_target(named_host{&names, std::move(host), port});
+  set_target(named_host{names, std::move(host), port});
   if (connection_ == nullptr) attempt();
 }
 
@@ -143,15 +143,27 @@ void tcp_client::core::attempt() {
   try {
     const named_host& host = *host_;
     const auto on_result = [this](const resolve_result& found) { resolved(found); };
+    resolver& names = names_of(host);
     first_family_ = detail::resolver_access::resolve_first_family(
-        *host.names, host.name, host.port, client_options.resolution_delay, on_result);
-    all_addresses_ = host.names->resolve(host.name, host.port, on_result);
+        names, host.name, host.port, client_options.resolution_delay, on_result);
+    all_addresses_ = names.resolve(host.name, host.port, on_result);
   } catch (const std::bad_alloc&) {
     end_lookups();
-    // Reported by the loop, as any failure.
-    retry_.emplace(loop(), [this] { attempt_failed(detail::no_memory()); });
-    retry_->start_after({});
+    fail_attempt_later(detail::no_memory());
+  } catch (const std::system_error& error) {  // of a resolver's construction
+    fail_attempt_later(error.code());
   }
+}
+
+// Reported by the loop, as any failure.
+void tcp_client::core::fail_attempt_later(std::error_code why) {
+  retry_.emplace(loop(), [this, why] { attempt_failed(why); });
+  retry_->start_after({});
+}
+
+resolver& tcp_client::core::names_of(const named_host& host) {
+  if (host.names != nullptr) return *host.names;
+  return own_names_ ? *own_names_ : own_names_.emplace(loop());
 }
 
 void tcp_client::core::end_lookups() noexcept {
@@ -295,6 +307,10 @@ void tcp_client::core::connection_gone() {
 
 tcp_client::tcp_client(event_loop& loop, tcp_client_options options)
     : core_(std::make_shared<core>(loop, std::move(options))) {}
+tcp_client::tcp_client(host_port server, event_loop& loop, tcp_client_options options)
+    : tcp_client(loop, std::move(options)) {
+  core_->constructed_for = std::move(server);
+}
 tcp_client::~tcp_client() { detail::connection_group::abandon(core_); }
 
 connection_handlers& tcp_client::settable_handlers() {
@@ -315,10 +331,27 @@ void tcp_client::connect(const endpoint& server) {
                           [this] { core_->post_commands(); });
 }
 void tcp_client::connect(resolver& names, std::string host, service port) {
+  connect(&names, std::move(host), port);
+}
+void tcp_client::connect(resolver& names, const host_port& server) {
+  if (!server.is_name()) return connect(server.direct());
+  connect(&names, server.host(), server.port());
+}
+void tcp_client::connect(const host_port& server) {
+  if (!server.is_name()) return connect(server.direct());
+  connect(nullptr, server.host(), server.port());
+}
+void tcp_client::connect() {
+  if (!core_->constructed_for) {
+    throw std::logic_error("gyre::net::tcp_client::connect: the constructor got no server");
+  }
+  connect(*core_->constructed_for);
+}
+void tcp_client::connect(resolver* names, std::string host, service port) {
   core_->in_use.store(true, std::memory_order_relaxed);  // relaxed: see check_settable()
   if (core_->loop().in_loop_thread()) return core_->connect(names, std::move(host), port);
-  core_->commands.connect([names = &names, host = std::move(host), port](
-                              core& self) mutable { self.connect(*names, std::move(host), port); },
+  core_->commands.connect([names, host = std::move(host), port](
+                              core& self) mutable { self.connect(names, std::move(host), port); },
                           [this] { core_->post_commands(); });
 }
 void tcp_client::disconnect() {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // tcp_client: a callback-driven, reconnecting client with one TCP (or Unix stream) connection.
 //
-//     gyre::net::tcp_client client(loop, {.reconnect = true});
+//     gyre::net::tcp_client client(loop, server, {.reconnect = true});  // such as "localhost:7000"
 //     client.on_connection([](gyre::net::tcp_connection& up) { up.send("hello\n"); });
 //     client.on_message([](gyre::net::tcp_connection&, gyre::io::input& in) { … });
-//     client.connect(server);  // such as *gyre::net::endpoint::parse("127.0.0.1:7")
+//     client.connect();
 #pragma once
 
 #include <gyre/base/detail/misuse.hpp>
@@ -13,10 +13,12 @@
 #include <gyre/exec/loop_thread.hpp>
 #include <gyre/io/buffer.hpp>
 #include <gyre/net/endpoint.hpp>
+#include <gyre/net/host_port.hpp>
 #include <gyre/net/resolver.hpp>
 #include <gyre/net/tcp_connection.hpp>
 
 #include <chrono>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -85,6 +87,14 @@ class tcp_client : public connection_handler_setters<tcp_client> {
   template <class Loop>
   explicit tcp_client(basic_loop_thread<Loop>& thread, tcp_client_options options = {})
       : tcp_client(thread.loop(), std::move(options)) {}
+  /// For `server`: an endpoint, or a text as host_port reads it ("localhost:7000"). Set the
+  /// handlers, and call connect(). Throws also the exceptions of host_port.
+  template <std::convertible_to<host_port> Server>
+  tcp_client(event_loop& loop, const Server& server, tcp_client_options options = {})
+      : tcp_client(host_port(server), loop, std::move(options)) {}
+  template <class Loop, std::convertible_to<host_port> Server>
+  tcp_client(basic_loop_thread<Loop>& thread, const Server& server, tcp_client_options options = {})
+      : tcp_client(host_port(server), thread.loop(), std::move(options)) {}
   tcp_client(const tcp_client&) = delete;
   tcp_client& operator=(const tcp_client&) = delete;
   ~tcp_client();
@@ -98,6 +108,8 @@ class tcp_client : public connection_handler_setters<tcp_client> {
   // Explains wrong arguments: see base/detail/misuse.hpp.
   tcp_client& on_connect_failed(detail::misused_attempt_callback explained);
 
+  /// Connects to the server that the constructor got. Throws std::logic_error if it got none.
+  void connect();
   /// Connects to `server`, now and (with `reconnect`) whenever the connection has ended, until
   /// disconnect(). No effect if the client is connected to `server` already. A connection to
   /// another server is closed first, and an attempt under way dropped; kept bytes go to `server`.
@@ -106,6 +118,15 @@ class tcp_client : public connection_handler_setters<tcp_client> {
   /// the other, IPv6 and IPv4 in turns, beginning with the first that are known (see
   /// `resolution_delay`). `names` must be on the client's loop, and must outlive the client.
   void connect(resolver& names, std::string host, service port);
+  /// As above, for a host_port, or a text as it reads them. Throws also its exceptions. Without
+  /// `names` the client makes a resolver of its own when it first needs one, and keeps it; a
+  /// failure to make it is reported as that of an attempt.
+  void connect(resolver& names, const host_port& server);
+  void connect(const host_port& server);
+  template <std::convertible_to<std::string_view> Text>
+  void connect(const Text& server) {
+    connect(host_port(server));
+  }
   /// Closes the connection as tcp_connection::close() does, or drops the attempt to connect, and
   /// does not connect again. Drops kept bytes. Idempotent.
   void disconnect();
@@ -128,7 +149,10 @@ class tcp_client : public connection_handler_setters<tcp_client> {
   friend connection_handler_setters;
   class core;
 
+  tcp_client(host_port server, event_loop& loop, tcp_client_options options);
+
   connection_handlers& settable_handlers();
+  void connect(resolver* names, std::string host, service port);
 
   std::shared_ptr<core> core_;
 };

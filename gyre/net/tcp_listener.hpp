@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // tcp_listener: a listening TCP socket for coroutines.
 //
-//     gyre::net::tcp_listener listener(loop, at);  // such as {gyre::net::ip_address::any_v6(), 7}
+//     gyre::net::tcp_listener listener(loop, at);  // such as ":7000"
 //     for (;;) {
 //       auto peer = co_await listener.accept();
 //       scope.spawn(serve(std::move(peer)));

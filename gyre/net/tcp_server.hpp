@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // tcp_server: a callback-driven TCP (or Unix stream) server on one loop or several.
 //
-//     gyre::net::tcp_server server(loop, {.name = "echo"});
+//     gyre::net::tcp_server server(loop, at, {.name = "echo"});  // such as ":7000"
 //     server.on_message([](gyre::net::tcp_connection& from, gyre::io::input& in) {
 //       from.send(in.bytes());
 //       in.consume_all();
 //     });
-//     server.listen(at);  // such as {gyre::net::ip_address::any_v6(), 7}
 //     server.start();
 //     loop.run();
 #pragma once
@@ -26,6 +25,7 @@
 #include <gyre/task/from_callback.hpp>
 
 #include <chrono>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -146,6 +146,23 @@ class tcp_server : public connection_handler_setters<tcp_server> {
   explicit tcp_server(basic_loop_thread<Loop>& thread, tcp_server_options options = {})
       : tcp_server(thread.loop(), std::move(options)) {}
   explicit tcp_server(std::vector<event_loop*> loops, tcp_server_options options = {});
+  /// As above, and listens at `at`: an endpoint, or a text as endpoint::parse() reads it (":7000").
+  /// Throws also the exceptions of listen(), and std::system_error for another text.
+  template <std::convertible_to<endpoint> At>
+  tcp_server(event_loop& loop, const At& at, tcp_server_options options = {})
+      : tcp_server(loop, std::move(options)) {
+    listen(at);
+  }
+  template <loop_group Group, std::convertible_to<endpoint> At>
+  tcp_server(Group& loops, const At& at, tcp_server_options options = {})
+      : tcp_server(loops.loops(), std::move(options)) {
+    listen(at);
+  }
+  template <class Loop, std::convertible_to<endpoint> At>
+  tcp_server(basic_loop_thread<Loop>& thread, const At& at, tcp_server_options options = {})
+      : tcp_server(thread.loop(), std::move(options)) {
+    listen(at);
+  }
   tcp_server(const tcp_server&) = delete;
   tcp_server& operator=(const tcp_server&) = delete;
   ~tcp_server();

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // udp_server: a callback-driven UDP (or Unix datagram) server on one loop or several.
 //
-//     gyre::net::udp_server server(loop);
+//     gyre::net::udp_server server(loop, at);  // such as ":7000"
 //     server.on_datagram([](gyre::net::udp_server::channel& by, std::span<const std::byte> bytes,
 //                           const gyre::net::endpoint& from) { by.send_to(bytes, from); });
-//     server.listen(at);  // such as {gyre::net::ip_address::any_v6(), 7}
 //     server.start();
 #pragma once
 
@@ -15,6 +14,7 @@
 #include <gyre/exec/loop_thread.hpp>
 #include <gyre/net/endpoint.hpp>
 
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -112,6 +112,23 @@ class udp_server {
   explicit udp_server(basic_loop_thread<Loop>& thread, udp_server_options options = {})
       : udp_server(thread.loop(), std::move(options)) {}
   explicit udp_server(std::vector<event_loop*> loops, udp_server_options options = {});
+  /// As above, and binds to `at`: an endpoint, or a text as endpoint::parse() reads it (":7000").
+  /// Throws also the exceptions of listen(), and std::system_error for another text.
+  template <std::convertible_to<endpoint> At>
+  udp_server(event_loop& loop, const At& at, udp_server_options options = {})
+      : udp_server(loop, std::move(options)) {
+    listen(at);
+  }
+  template <loop_group Group, std::convertible_to<endpoint> At>
+  udp_server(Group& loops, const At& at, udp_server_options options = {})
+      : udp_server(loops.loops(), std::move(options)) {
+    listen(at);
+  }
+  template <class Loop, std::convertible_to<endpoint> At>
+  udp_server(basic_loop_thread<Loop>& thread, const At& at, udp_server_options options = {})
+      : udp_server(thread.loop(), std::move(options)) {
+    listen(at);
+  }
   udp_server(const udp_server&) = delete;
   udp_server& operator=(const udp_server&) = delete;
   ~udp_server();

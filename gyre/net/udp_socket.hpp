@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // udp_socket: a UDP socket for coroutines.
 //
-//     gyre::net::udp_socket socket(loop, at);  // such as {gyre::net::ip_address::any_v6(), 7}
+//     gyre::net::udp_socket socket(loop, at);  // such as ":7000"
 //     std::array<std::byte, 1500> room;
 //     for (;;) {
 //       auto got = co_await socket.receive_from(room);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // unix_stream, unix_listener: Unix stream sockets for coroutines, with SCM_RIGHTS.
 //
-//     gyre::net::unix_listener listener(loop, gyre::net::endpoint::unix_path(path));
+//     gyre::net::unix_listener listener(loop, at);  // such as "unix:/run/service.sock"
 //     auto peer = co_await listener.accept();
 //     auto message = co_await peer.receive_fds(room);
 #pragma once

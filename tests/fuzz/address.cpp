@@ -6,6 +6,7 @@
 #include <gyre/net/address.hpp>
 #include <gyre/net/detail/name_engine.hpp>
 #include <gyre/net/endpoint.hpp>
+#include <gyre/net/host_port.hpp>
 
 #include <sys/socket.h>
 
@@ -18,6 +19,7 @@
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <vector>
 
 namespace {
 
@@ -28,10 +30,11 @@ using gyre::net::ip_address;
 
 // Joins pieces of addresses, so that some of the texts are addresses.
 std::string make_text(decisions& decide) {
-  static constexpr std::array<std::string_view, 24> pieces{
-      "1.2.3.4", "0.0.0.0", "255.", "256", "01",  "::",     "::1", ":",
-      "ffff:",   "2001:",   "fe80", "%1",  "%lo", "[",      "]",   "unix:",
-      "@",       "/a",      ":80",  ".",   ":0",  ":65536", "\t",  "\n"};
+  static constexpr std::array<std::string_view, 32> pieces{
+      "1.2.3.4", "0.0.0.0",   "255.",   "256",   "01",  "::",     "::1", ":",
+      "ffff:",   "2001:",     "fe80",   "%1",    "%lo", "[",      "]",   "unix:",
+      "@",       "/a",        ":80",    ".",     ":0",  ":65536", "\t",  "\n",
+      "*",       "localhost", "a.test", ":http", "-",   "_",      "\0",  ":domain"};
   std::string text;
   for (std::size_t count = decide.below(12); count > 0; --count) {
     if (decide.below(8) == 0) {
@@ -84,6 +87,28 @@ void check_endpoint(decisions& decide) {
   require(endpoint::from_sockaddr(parsed->data(), parsed->size()) == *parsed);
 }
 
+// A text is an endpoint, a name with a port, or neither; and the two readers agree.
+void check_host_port(decisions& decide) {
+  const std::string text = make_text(decide);
+  const auto direct = endpoint::parse(text);
+  const auto parsed = gyre::net::host_port::parse(text);
+  require(parsed || !direct);
+  if (!parsed) return;
+  require(gyre::net::host_port::parse(parsed->to_string()) == *parsed);
+  if (parsed->is_name()) {
+    require(!parsed->host().empty() && !gyre::net::ip_address::parse(parsed->host()));
+    require(parsed->direct() == endpoint());
+    for (const endpoint& each : parsed->known_endpoints()) {
+      require(each.address().is_loopback() && each.port() == parsed->port());
+    }
+    // Only the names of this machine are endpoints.
+    require(!direct || (!parsed->known_endpoints().empty() && direct->port() == parsed->port()));
+  } else {
+    require(direct == parsed->direct());
+    require(parsed->known_endpoints() == std::vector<endpoint>{*direct});
+  }
+}
+
 // Checks socket addresses, valid ones and ones that no kernel would write.
 void check_sockaddr(decisions& decide) {
   static constexpr std::array<sa_family_t, 4> families{AF_INET, AF_INET6, AF_UNIX, AF_UNSPEC};
@@ -124,10 +149,11 @@ void check_hosts(decisions& decide) {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   decisions decide(data, size);
-  switch (decide.below(4)) {
+  switch (decide.below(5)) {
     case 0: check_address(decide); break;
     case 1: check_endpoint(decide); break;
     case 2: check_sockaddr(decide); break;
+    case 3: check_host_port(decide); break;
     default: check_hosts(decide);
   }
   return 0;

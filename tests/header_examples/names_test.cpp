@@ -43,6 +43,11 @@ gyre::task<> connect_directly(gyre::net::endpoint server) {
   EXPECT_TRUE(direct.is_open());
 }
 
+gyre::task<> connect_to_text(std::string text) {
+  auto typed = co_await gyre::net::connect(text);  // such as "localhost:7000"
+  EXPECT_TRUE(typed.is_open());
+}
+
 gyre::task<> connect_by_name(gyre::net::resolver& resolver) {
   auto named = co_await gyre::net::connect(resolver, "example.org", "https");
   EXPECT_TRUE(named.is_open());
@@ -52,6 +57,7 @@ TEST(NetExamples, ConnectTakesAnEndpointOrAName) {
   gyre::loop loop;
   const gyre::net::socket listening = gyre::net::listening_socket(any_port());
   gyre::sync_wait(loop, connect_directly(listening.local_endpoint()));
+  gyre::sync_wait(loop, connect_to_text(listening.local_endpoint().to_string()));
   fake_dns_server dns(loop);
   dns["example.org"].addresses = {loopback};
   gyre::net::resolver resolver(loop, only(dns));
@@ -116,12 +122,37 @@ TEST(NetExamples, ServiceRecordsNameServers) {
 // gyre/net/endpoint.hpp
 TEST(NetExamples, EndpointIsMadeOrRead) {
   const std::array<const char*, 2> argv{"program", "[::1]:80"};
-  gyre::net::endpoint web(gyre::net::ip_address::any_v6(), 80);
+  gyre::net::endpoint web = "192.0.2.1:80";
+  gyre::net::endpoint secure(gyre::net::ip_address::any_v6(), 443);
   auto control = gyre::net::endpoint::unix_path("/run/service.sock");
   auto given = gyre::net::endpoint::parse(argv[1]);
   EXPECT_EQ(web.port(), 80);
+  EXPECT_EQ(secure.port(), 443);
   EXPECT_EQ(control.family(), gyre::net::address_family::local);
   EXPECT_EQ(given.value().to_string(), "[::1]:80");
+}
+
+// gyre/net/host_port.hpp
+gyre::task<std::vector<gyre::net::endpoint>> addresses_of_server(gyre::net::resolver& names) {
+  std::vector<gyre::net::endpoint> addresses;
+  gyre::net::host_port server = "example.org:https";
+  if (server.is_name()) addresses = co_await names.resolve(server.host(), server.port());
+  co_return addresses;
+}
+
+TEST(NetExamples, HostPortIsAnEndpointOrAName) {
+  gyre::loop loop;
+  fake_dns_server dns(loop);
+  dns["example.org"].addresses = {loopback};
+  gyre::net::resolver names(loop, only(dns));
+  const auto found = gyre::sync_wait(loop, addresses_of_server(names));
+  EXPECT_EQ(found.at(0), gyre::net::endpoint(loopback, 443));
+}
+
+// gyre/net/service.hpp
+TEST(NetExamples, ServiceHasAPort) {
+  gyre::net::service secure = "https";
+  EXPECT_EQ(secure.port(), 443);
 }
 
 // gyre/net/resolver.hpp
@@ -175,10 +206,9 @@ TEST(NetExamples, UdpServerAnswersAClient) {
   gyre::loop& loop = thread.loop();
   const gyre::net::endpoint at = any_port();
   // clang-format off
-  gyre::net::udp_server server(loop);
+  gyre::net::udp_server server(loop, at);  // such as ":7000"
   server.on_datagram([](gyre::net::udp_server::channel& by, std::span<const std::byte> bytes,
                         const gyre::net::endpoint& from) { by.send_to(bytes, from); });
-  server.listen(at);  // such as {gyre::net::ip_address::any_v6(), 7}
   server.start();
   // clang-format on
   EXPECT_EQ(ask_for_time(server.local_endpoint()), "time?");
@@ -186,7 +216,7 @@ TEST(NetExamples, UdpServerAnswersAClient) {
 
 // gyre/net/udp_socket.hpp
 gyre::task<> echo_for_ever(gyre::loop& loop, header_examples::bound_already& at) {
-  gyre::net::udp_socket socket(loop, at);  // such as {gyre::net::ip_address::any_v6(), 7}
+  gyre::net::udp_socket socket(loop, at);  // such as ":7000"
   std::array<std::byte, 1500> room;
   for (;;) {
     auto got = co_await socket.receive_from(room);

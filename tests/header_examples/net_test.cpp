@@ -156,11 +156,13 @@ TEST(NetExamples, TcpClientSpeaksWhenItIsConnected) {
   });
   echo.listen(any_port());
   echo.start();
-  const gyre::net::endpoint server = echo.local_endpoint();
-  gyre::net::tcp_client client(loop, {.reconnect = true});
+  const std::string server = echo.local_endpoint().to_string();
+  // clang-format off
+  gyre::net::tcp_client client(loop, server, {.reconnect = true});  // such as "localhost:7000"
   client.on_connection([](gyre::net::tcp_connection& up) { up.send("hello\n"); });
   client.on_message([](gyre::net::tcp_connection&, gyre::io::input& in) { received = in.text(); });
-  client.connect(server);  // such as *gyre::net::endpoint::parse("127.0.0.1:7")
+  client.connect();
+  // clang-format on
   while (received != "hello\n") loop.run_once();
 }
 
@@ -185,7 +187,7 @@ gyre::task<> accept_for_ever(gyre::event_loop& loop, listening_already& at) {
     co_return;
   };
   const auto accept = [&](gyre::scope& scope) -> gyre::task<> {
-    gyre::net::tcp_listener listener(loop, at);  // such as {gyre::net::ip_address::any_v6(), 7}
+    gyre::net::tcp_listener listener(loop, at);  // such as ":7000"
     for (;;) {
       auto peer = co_await listener.accept();
       scope.spawn(serve(std::move(peer)));
@@ -215,13 +217,12 @@ TEST(NetExamples, TcpServerEchoes) {
   const auto at = gyre::net::endpoint::unix_path(directory.file("echo"));
   gyre::loop loop;
   std::string said;
-  gyre::spawn(loop, talk_and_stop(loop, at, said));  // begins when the loop runs
-  gyre::net::tcp_server server(loop, {.name = "echo"});
+  gyre::spawn(loop, talk_and_stop(loop, at, said));          // begins when the loop runs
+  gyre::net::tcp_server server(loop, at, {.name = "echo"});  // such as ":7000"
   server.on_message([](gyre::net::tcp_connection& from, gyre::io::input& in) {
     from.send(in.bytes());
     in.consume_all();
   });
-  server.listen(at);  // such as {gyre::net::ip_address::any_v6(), 7}
   server.start();
   loop.run();
   EXPECT_EQ(said, "hello");
@@ -251,7 +252,8 @@ TEST(NetExamples, TcpStreamGetsAReply) {
 // gyre/net/unix_stream.hpp
 gyre::task<std::size_t> accept_fds(gyre::loop& loop, const std::string& path) {
   std::array<std::byte, 16> room;
-  gyre::net::unix_listener listener(loop, gyre::net::endpoint::unix_path(path));
+  const std::string at = "unix:" + path;
+  gyre::net::unix_listener listener(loop, at);  // such as "unix:/run/service.sock"
   auto peer = co_await listener.accept();
   auto message = co_await peer.receive_fds(room);
   co_return message.fds.size();

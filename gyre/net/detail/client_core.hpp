@@ -114,7 +114,8 @@ class tcp_client::core final : public detail::client_settings,
   void post_commands();
 
   void connect(const endpoint& server);
-  void connect(resolver& names, std::string host, service port);
+  /// Without `names`: with a resolver of the client's own.
+  void connect(resolver* names, std::string host, service port);
   void disconnect() noexcept;
   bool send(std::span<const std::byte> bytes);
 
@@ -127,6 +128,7 @@ class tcp_client::core final : public detail::client_settings,
   void check_settable() const;
 
   move_only_function<void(std::error_code, std::size_t, bool)> connect_failed_handler;
+  std::optional<host_port> constructed_for;  // the server of connect() without one
   gyre::detail::atomic<bool> in_use{false};  // since the first connect()
   detail::byte_quota posted;                 // bytes of other threads that wait for the loop
   detail::client_commands<core> commands;    // calls of other threads that wait for the loop
@@ -135,11 +137,14 @@ class tcp_client::core final : public detail::client_settings,
   void connection_begins(tcp_connection& begun) override;
   void connection_ends(tcp_connection& ended) noexcept override;
   void connection_gone() override;
-  void close_others() noexcept override { reset_target(); }
+  void close_others() noexcept override {
+    reset_target();
+    own_names_.reset();
+  }
 
   // A host whose name is to be looked up; else there is just the endpoint.
   struct named_host {
-    resolver* names;
+    resolver* names;  // null: the client's own
     std::string name;
     service port;
   };
@@ -167,6 +172,8 @@ class tcp_client::core final : public detail::client_settings,
     return wanted_ && connection_ != nullptr && connection_->can_send();
   }
   void attempt();
+  void fail_attempt_later(std::error_code why);
+  resolver& names_of(const named_host& host);
   void resolved(const resolve_result& found);
   void try_next();
   void try_server();
@@ -179,6 +186,7 @@ class tcp_client::core final : public detail::client_settings,
   void end_lookups() noexcept;
 
   std::optional<named_host> host_;
+  std::optional<resolver> own_names_;
   lookup first_family_;  // and all addresses, which join in: as connect() looks hosts up
   lookup all_addresses_;
   detail::candidate_list candidates_;  // of this attempt

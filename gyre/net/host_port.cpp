@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gyre/net/host_port.hpp>
+
+#include <gyre/net/detail/errors.hpp>
+#include <gyre/net/detail/host_text.hpp>
+#include <gyre/net/resolve_error.hpp>
+
+#include <algorithm>
+#include <ostream>
+#include <utility>
+
+namespace gyre::net {
+namespace detail {
+namespace {
+
+constexpr std::size_t longest_name = 255;  // more than DNS allows
+
+bool is_digit(char each) noexcept { return each >= '0' && each <= '9'; }
+bool is_letter(char each) noexcept {
+  return (each >= 'a' && each <= 'z') || (each >= 'A' && each <= 'Z');
+}
+
+bool equals_ignoring_case(std::string_view text, std::string_view lower) noexcept {
+  return std::ranges::equal(text, lower, [](char left, char right) {
+    return left == right || (is_letter(left) && (left | 0x20) == right);
+  });
+}
+
+bool may_be_service(std::string_view text) noexcept {
+  const auto may_occur = [](char each) {
+    return is_letter(each) || is_digit(each) || std::string_view("-_.+").contains(each);
+  };
+  return std::ranges::all_of(text, may_occur) && std::ranges::any_of(text, is_letter);
+}
+
+bool may_be_name(std::string_view host) noexcept {
+  const auto may_occur = [](char each) {
+    return is_letter(each) || is_digit(each) || each == '-' || each == '_' || each == '.' ||
+           static_cast<unsigned char>(each) >= 0x80;
+  };
+  if (host.empty() || host.size() > longest_name || !std::ranges::all_of(host, may_occur)) {
+    return false;
+  }
+  if (host.ends_with('.')) host.remove_suffix(1);
+  const std::string_view last = host.substr(host.rfind('.') + 1);
+  return !last.empty() && !std::ranges::all_of(last, is_digit);
+}
+
+}  // namespace
+
+bool host_text::is_localhost() const noexcept {
+  constexpr std::string_view name = "localhost";
+  if (host.size() < name.size()) return false;
+  const std::string_view before = host.substr(0, host.size() - name.size());
+  return equals_ignoring_case(host.substr(before.size()), name) &&
+         (before.empty() || before.ends_with('.'));
+}
+
+std::expected<host_text, std::error_code> split_host_text(std::string_view text) {
+  const std::size_t colon = text.rfind(':');
+  if (colon == std::string_view::npos) return failure(std::errc::invalid_argument);
+  const std::string_view port_text = text.substr(colon + 1);
+  std::string_view host = text.substr(0, colon);
+  const bool bracketed = host.starts_with('[') && host.ends_with(']');
+  if (bracketed) host = host.substr(1, host.size() - 2);
+  if (bracketed != host.contains(':')) return failure(std::errc::invalid_argument);
+  auto port = parse_number<std::uint16_t>(port_text);
+  if (!port) {
+    if (!may_be_service(port_text)) return failure(std::errc::invalid_argument);
+    port = service(port_text).port();
+    if (!port) return failure(resolve_errc::service_not_found);
+  }
+  return host_text{.host = host, .port = *port, .bracketed = bracketed};
+}
+
+std::string expected_forms(std::string_view text, bool names) {
+  std::string forms = '\'' + std::string(text) + '\'';
+  if (text.starts_with("unix:")) return forms;
+  forms += names ? ", expected HOST:PORT, such as example.org:https, 192.0.2.1:80"
+                 : ", expected ADDRESS:PORT, such as 192.0.2.1:80, localhost:http, :80";
+  forms += " or [2001:db8::7]:80, or unix:PATH";
+  if (!names) forms += "; another host name needs a resolver";
+  return forms;
+}
+
+}  // namespace detail
+
+namespace {
+
+constexpr std::string_view localhost = "localhost";
+
+}  // namespace
+
+std::expected<host_port, std::error_code> host_port::made_of(std::string_view host,
+                                                             std::uint16_t port) {
+  const auto address = ip_address::parse(host);
+  if (address) return host_port(endpoint(*address, port));
+  if (!detail::may_be_name(host)) return std::unexpected(address.error());
+  host_port named;
+  named.host_ = host;
+  named.port_ = port;
+  return named;
+}
+
+std::expected<host_port, std::error_code> host_port::parse(std::string_view text) {
+  if (text.starts_with("unix:")) return endpoint::parse(text);
+  const auto split = detail::split_host_text(text);
+  if (!split) return std::unexpected(split.error());
+  return made_of(split->is_any() ? localhost : split->host, split->port);
+}
+
+host_port host_port::read(std::string_view text) {
+  auto parsed = parse(text);
+  if (parsed) return *std::move(parsed);
+  throw std::system_error(parsed.error(),
+                          "gyre::net::host_port " + detail::expected_forms(text, true));
+}
+
+host_port::host_port(std::string host, service port) {
+  if (!port.port()) {
+    throw std::system_error(resolve_errc::service_not_found, "gyre::net::host_port " + host);
+  }
+  auto made = made_of(host, *port.port());
+  if (!made) {
+    throw std::system_error(made.error(),
+                            "gyre::net::host_port: neither an address nor a name: '" + host + '\'');
+  }
+  *this = *std::move(made);
+}
+
+std::string host_port::to_string() const {
+  return is_name() ? host_ + ':' + std::to_string(port_) : direct_.to_string();
+}
+
+std::vector<endpoint> host_port::known_endpoints() const {
+  if (!is_name()) return {direct_};
+  const detail::host_text text{.host = host_, .port = port_, .bracketed = false};
+  if (!text.is_localhost()) return {};
+  return {{ip_address::loopback_v6(), port_}, {ip_address::loopback_v4(), port_}};
+}
+
+std::ostream& operator<<(std::ostream& out, const host_port& printed) {
+  return out << printed.to_string();
+}
+
+}  // namespace gyre::net

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// host_port: "HOST:SERVICE" as people type it, which is an endpoint or a name to resolve.
+//
+//     gyre::net::host_port server = "example.org:https";
+//     if (server.is_name()) addresses = co_await names.resolve(server.host(), server.port());
+#pragma once
+
+#include <gyre/net/endpoint.hpp>
+#include <gyre/net/service.hpp>
+
+#include <concepts>
+#include <cstdint>
+#include <expected>
+#include <iosfwd>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <vector>
+
+namespace gyre::net {
+
+/// A destination of clients: an endpoint, or the name of a host and a port. A value; made of any
+/// text that endpoint::parse() reads, and of names: "example.org:80", "localhost:http".
+///
+/// Without a host (":80", "*:80") it is "localhost", which stands for both loopback addresses; an
+/// endpoint, which a server binds, is the wildcard address or 127.0.0.1 instead.
+class host_port {
+ public:
+  /// As parse(). Throws std::system_error with the text and the forms that are accepted.
+  template <std::convertible_to<std::string_view> Text>
+  host_port(const Text& text) : host_port(read(text)) {}
+  host_port(const endpoint& server) noexcept : direct_(server), port_(server.port()) {}
+  /// `host`: an address, or a name. Throws std::system_error: resolve_errc::service_not_found,
+  /// std::errc::invalid_argument for a text that can be neither.
+  host_port(std::string host, service port);
+
+  /// Reads what endpoint::parse() reads, and "NAME:SERVICE". A name consists of ASCII letters,
+  /// digits, '-', '_' and '.', and of bytes beyond ASCII; its last label is not a number, so that
+  /// "300.1.1.1:80" is no name. Whether there is such a host, the resolver tells.
+  ///
+  /// Errors: as endpoint::parse(). Complexity: as endpoint::parse().
+  [[nodiscard]] static std::expected<host_port, std::error_code> parse(std::string_view text);
+  /// A text that parse() reads.
+  [[nodiscard]] std::string to_string() const;
+
+  /// Whether there is a name to be resolved, instead of an endpoint().
+  bool is_name() const noexcept { return !host_.empty(); }
+  /// The name; empty unless is_name().
+  const std::string& host() const noexcept { return host_; }
+  /// In host order; 0 for a Unix socket.
+  std::uint16_t port() const noexcept { return port_; }
+  /// None if is_name().
+  const endpoint& direct() const noexcept { return direct_; }
+  /// The endpoints that are known without a resolver: direct(), or those of "localhost" and names
+  /// under it ([::1] and 127.0.0.1, RFC 6761); for other names nothing. Allocates.
+  [[nodiscard]] std::vector<endpoint> known_endpoints() const;
+
+  friend bool operator==(const host_port&, const host_port&) = default;
+  friend std::ostream& operator<<(std::ostream& out, const host_port& printed);
+
+ private:
+  host_port() noexcept = default;
+  static host_port read(std::string_view text);
+  static std::expected<host_port, std::error_code> made_of(std::string_view host,
+                                                           std::uint16_t port);
+
+  endpoint direct_;
+  std::string host_;
+  std::uint16_t port_ = 0;
+};
+
+}  // namespace gyre::net
