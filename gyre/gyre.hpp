@@ -63,6 +63,7 @@
 #include <gyre/net/datagram_batch.hpp>
 #include <gyre/net/datagram_socket.hpp>
 #include <gyre/net/endpoint.hpp>
+#include <gyre/net/framed.hpp>
 #include <gyre/net/framing.hpp>
 #include <gyre/net/host_port.hpp>
 #include <gyre/net/passed_sockets.hpp>

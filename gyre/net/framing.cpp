@@ -4,6 +4,7 @@
 #include <gyre/base/endian.hpp>
 #include <gyre/io/error.hpp>
 #include <gyre/net/detail/errors.hpp>
+#include <gyre/net/framed.hpp>
 #include <gyre/net/read_frame.hpp>
 
 #include <algorithm>
@@ -175,6 +176,18 @@ void append_received(io::buffer& held, std::span<const std::byte> bytes) {
   } catch (const std::bad_alloc&) {
     fail(std::errc::not_enough_memory, "gyre::net::read_frame");
   }
+}
+
+task<> write_buffer(io::stream& to, io::buffer& from) {
+  while (!from.empty()) {
+    const std::size_t written = co_await to.write_some(from.bytes());
+    from.consume(written);
+  }
+}
+
+void release_memory(io::buffer& sent) noexcept {
+  constexpr std::size_t most_kept = 4096;
+  if (sent.empty() && sent.capacity() > most_kept) sent = io::buffer();
 }
 
 }  // namespace detail

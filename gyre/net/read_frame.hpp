@@ -16,7 +16,9 @@
 #include <cstddef>
 #include <optional>
 #include <span>
+#include <string_view>
 #include <system_error>
+#include <type_traits>
 
 namespace gyre::net {
 
@@ -28,6 +30,38 @@ namespace detail {
 std::span<std::byte> limited_room(io::buffer& held);
 /// Throws std::system_error (std::errc::not_enough_memory).
 void append_received(io::buffer& held, std::span<const std::byte> bytes);
+
+template <class Payload>
+Payload payload_as(std::span<const std::byte> bytes) noexcept {
+  if constexpr (std::is_same_v<Payload, std::string_view>) {
+    return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+  } else {
+    return bytes;
+  }
+}
+
+/// read_frame() with a payload of either kind.
+template <class Payload, framing Framing>
+task<std::optional<Payload>> read_frame_as(io::stream& from, Framing& frames, io::buffer& held) {
+  for (;;) {
+    decoded_frame frame = frames.decode(held);
+    if (!frame) throw std::system_error(frame.error(), "gyre::net::read_frame");
+    if (*frame) co_return payload_as<Payload>(**frame);
+    std::size_t count = 0;
+    if (const std::span<std::byte> room = detail::limited_room(held); !room.empty()) {
+      count = co_await from.read_some(room);
+      held.commit(count);
+    } else {
+      const io::received more = co_await from.receive();
+      count = more.size();
+      detail::append_received(held, more.bytes());
+    }
+    if (count == 0) {
+      if (held.empty()) co_return std::nullopt;
+      throw std::system_error(make_error_code(io::errc::unexpected_end), "gyre::net::read_frame");
+    }
+  }
+}
 
 }  // namespace detail
 
@@ -56,24 +90,7 @@ template <framing Framing>
 [[nodiscard]] task<std::optional<std::span<const std::byte>>> read_frame(io::stream& from,
                                                                          Framing& frames,
                                                                          io::buffer& held) {
-  for (;;) {
-    decoded_frame frame = frames.decode(held);
-    if (!frame) throw std::system_error(frame.error(), "gyre::net::read_frame");
-    if (*frame) co_return **frame;
-    std::size_t count = 0;
-    if (const std::span<std::byte> room = detail::limited_room(held); !room.empty()) {
-      count = co_await from.read_some(room);
-      held.commit(count);
-    } else {
-      const io::received more = co_await from.receive();
-      count = more.size();
-      detail::append_received(held, more.bytes());
-    }
-    if (count == 0) {
-      if (held.empty()) co_return std::nullopt;
-      throw std::system_error(make_error_code(io::errc::unexpected_end), "gyre::net::read_frame");
-    }
-  }
+  return detail::read_frame_as<std::span<const std::byte>>(from, frames, held);
 }
 
 }  // namespace gyre::net

@@ -81,6 +81,25 @@ TEST(NetExamples, FramingPutsLengthsInFront) {
   EXPECT_EQ(out.text(), std::string_view("\0\5hello", 7));
 }
 
+// gyre/net/framed.hpp
+gyre::task<> echo_lines(gyre::net::unix_stream peer) {
+  gyre::net::framed lines(std::move(peer), gyre::net::delimited("\n"));
+  while (auto line = co_await lines.next()) {  // a std::string_view
+    co_await lines.send(*line);
+  }
+}
+
+TEST(NetExamples, FramedEchoesLines) {
+  gyre::loop loop;
+  auto [left, right] = gyre::net::stream_pair(loop);
+  std::string said;
+  const auto ask = [&said](gyre::net::unix_stream to) -> gyre::task<> {
+    said = co_await talk(to, "one\ntwo\n");
+  };
+  gyre::sync_wait(loop, gyre::when_all(echo_lines(std::move(left)), ask(std::move(right))));
+  EXPECT_EQ(said, "one\ntwo\n");
+}
+
 // gyre/net/passed_sockets.hpp
 TEST(NetExamples, PassedSocketsAreServed) {
   const int first_passed = 3;
