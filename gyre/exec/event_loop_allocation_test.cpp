@@ -10,8 +10,8 @@
 #include <gyre/sync/rate_limiter.hpp>
 #include <gyre/task/interval.hpp>
 #include <gyre/task/task.hpp>
+#include <gyre/testing/virtual_time_loop.hpp>
 #include <tests/support/counted_allocations.hpp>
-#include <tests/support/virtual_poller.hpp>
 
 #include <gtest/gtest.h>
 
@@ -26,7 +26,7 @@ namespace {
 
 using gyre::test::allocations;
 using namespace std::chrono_literals;
-using gyre::test::virtual_time_loop;
+using gyre::testing::virtual_time_loop;
 
 // The number of allocations of `action` after a few repetitions.
 template <class Action>

@@ -4,7 +4,7 @@
 
 #include <gyre/exec/inbox/mutex.hpp>
 #include <gyre/exec/inbox/sharded.hpp>
-#include <tests/support/virtual_poller.hpp>
+#include <gyre/testing/virtual_time_loop.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -21,7 +21,7 @@ namespace {
 using namespace std::chrono_literals;
 using gyre::event_loop;
 using gyre::steady_time;
-using gyre::test::virtual_time_loop;
+using gyre::testing::virtual_time_loop;
 using testing::ElementsAre;
 
 template <class Inbox>

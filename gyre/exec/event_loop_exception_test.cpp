@@ -5,7 +5,7 @@
 #include <gyre/base/unique_fd.hpp>
 #include <gyre/exec/fd_watch.hpp>
 #include <gyre/exec/timer.hpp>
-#include <tests/support/virtual_poller.hpp>
+#include <gyre/testing/virtual_time_loop.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -26,7 +26,7 @@ namespace {
 
 using namespace std::chrono_literals;
 using gyre::readiness;
-using gyre::test::virtual_time_loop;
+using gyre::testing::virtual_time_loop;
 using testing::ElementsAre;
 
 std::string message_of(const std::exception_ptr& error) {

@@ -7,7 +7,7 @@
 #include <gyre/exec/inbox/mutex.hpp>
 #include <gyre/exec/inbox/sharded.hpp>
 #include <gyre/exec/timer.hpp>
-#include <tests/support/virtual_poller.hpp>
+#include <gyre/testing/virtual_time_loop.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -26,7 +26,7 @@ namespace event_loop_fairness_test {
 namespace {
 
 using namespace std::chrono_literals;
-using gyre::test::virtual_time_loop;
+using gyre::testing::virtual_time_loop;
 
 gyre::unique_fd always_readable() {
   return gyre::unique_fd(eventfd(1, EFD_CLOEXEC | EFD_NONBLOCK));
@@ -199,7 +199,7 @@ TEST_F(BatchTime, WithNothingElseToServeItStaysLarge) {
 // meanwhile.
 struct slow_to_look_into {
   static constexpr auto order = gyre::inbox::ordering::total;
-  static inline gyre::test::virtual_poller* time = nullptr;
+  static inline gyre::testing::virtual_poller* time = nullptr;
   static inline int looks = 0;
 
   void push(auto&&) {}

@@ -6,8 +6,8 @@
 #include <gyre/exec/inbox/mutex.hpp>
 #include <gyre/exec/sync_wait.hpp>
 #include <gyre/task/schedule.hpp>
+#include <gyre/testing/virtual_time_loop.hpp>
 #include <tests/support/thread_executor.hpp>
-#include <tests/support/virtual_poller.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -23,7 +23,7 @@
 namespace event_loop_left_over_test {
 namespace {
 
-using gyre::test::virtual_time_loop;
+using gyre::testing::virtual_time_loop;
 using testing::ElementsAre;
 
 // An inbox that finds no memory while the test says so.

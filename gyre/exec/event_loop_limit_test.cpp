@@ -4,7 +4,7 @@
 
 #include <gyre/exec/inbox/mutex.hpp>
 #include <gyre/exec/inbox/sharded.hpp>
-#include <tests/support/virtual_poller.hpp>
+#include <gyre/testing/virtual_time_loop.hpp>
 
 #include <gtest/gtest.h>
 
@@ -21,7 +21,7 @@ namespace event_loop_limit_test {
 namespace {
 
 using gyre::event_loop;
-using gyre::test::virtual_time_loop;
+using gyre::testing::virtual_time_loop;
 
 template <class Inbox>
 class EventLoopLimit : public testing::Test {

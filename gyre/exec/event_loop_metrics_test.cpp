@@ -7,7 +7,7 @@
 #include <gyre/exec/inbox/mutex.hpp>
 #include <gyre/exec/inbox/sharded.hpp>
 #include <gyre/exec/timer.hpp>
-#include <tests/support/virtual_poller.hpp>
+#include <gyre/testing/virtual_time_loop.hpp>
 
 #include <gtest/gtest.h>
 
@@ -25,7 +25,7 @@ namespace {
 
 using namespace std::chrono_literals;
 using gyre::loop_metrics;
-using gyre::test::virtual_time_loop;
+using gyre::testing::virtual_time_loop;
 
 template <class Inbox>
 class EventLoopWakeups : public testing::Test {

@@ -7,7 +7,7 @@
 #include <gyre/exec/timer.hpp>
 #include <gyre/task/spawn.hpp>
 #include <gyre/task/task.hpp>
-#include <tests/support/virtual_poller.hpp>
+#include <gyre/testing/virtual_time_loop.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -27,7 +27,7 @@ namespace event_loop_post_test {
 namespace {
 
 using gyre::event_loop;
-using gyre::test::virtual_time_loop;
+using gyre::testing::virtual_time_loop;
 using testing::ElementsAre;
 
 template <class Inbox>

@@ -3,7 +3,7 @@
 #include <gyre/exec/loop.hpp>
 
 #include <gyre/exec/timer.hpp>
-#include <tests/support/virtual_poller.hpp>
+#include <gyre/testing/virtual_time_loop.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@ namespace {
 using namespace std::chrono_literals;
 using gyre::event_loop;
 using gyre::steady_time;
-using gyre::test::virtual_time_loop;
+using gyre::testing::virtual_time_loop;
 
 class EventLoopRun : public testing::Test {
  protected:

@@ -3,8 +3,8 @@
 #include <gyre/exec/loop.hpp>
 
 #include <gyre/exec/timer.hpp>
+#include <gyre/testing/virtual_time_loop.hpp>
 #include <tests/support/signal_sender.hpp>
-#include <tests/support/virtual_poller.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -22,7 +22,7 @@ namespace event_loop_stop_test {
 namespace {
 
 using namespace std::chrono_literals;
-using gyre::test::virtual_time_loop;
+using gyre::testing::virtual_time_loop;
 using testing::ElementsAre;
 
 class EventLoopStop : public testing::Test {

@@ -9,7 +9,7 @@
 #include <gyre/task/interval.hpp>
 #include <gyre/task/schedule.hpp>
 #include <gyre/task/spawn.hpp>
-#include <tests/support/virtual_poller.hpp>
+#include <gyre/testing/virtual_time_loop.hpp>
 
 #include <gtest/gtest.h>
 
@@ -25,7 +25,7 @@ using namespace std::chrono_literals;
 using gyre::inplace_stop_source;
 using gyre::sleep_for;
 using gyre::task;
-using gyre::test::virtual_time_loop;
+using gyre::testing::virtual_time_loop;
 using std::chrono::nanoseconds;
 
 task<> sleep_often(int times, nanoseconds each) {

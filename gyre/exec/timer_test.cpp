@@ -3,7 +3,7 @@
 #include <gyre/exec/timer.hpp>
 
 #include <gyre/exec/loop.hpp>
-#include <tests/support/virtual_poller.hpp>
+#include <gyre/testing/virtual_time_loop.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -23,7 +23,7 @@ namespace {
 using namespace std::chrono_literals;
 using gyre::steady_time;
 using gyre::timer;
-using gyre::test::virtual_time_loop;
+using gyre::testing::virtual_time_loop;
 using std::chrono::nanoseconds;
 using testing::ElementsAre;
 

@@ -5,10 +5,10 @@
 #include <gyre/exec/fd_watch.hpp>
 #include <gyre/exec/loop.hpp>
 #include <gyre/io/descriptor.hpp>
+#include "gyre/testing/virtual_time_loop.hpp"
 #include "tests/support/io_facts.hpp"
 #include "tests/support/socket_pairs.hpp"
 #include "tests/support/system_call_faults.hpp"
-#include "tests/support/virtual_poller.hpp"
 
 #include <gtest/gtest.h>
 
@@ -707,7 +707,7 @@ TEST(ReadyDescriptors, AreWaitedFor) {
 }
 
 TEST(Backend, ALoopThatCannotReadSaysSo) {
-  gyre::test::virtual_time_loop virtual_time;
+  gyre::testing::virtual_time_loop virtual_time;
   auto [left, right] = gyre::test::tcp_pair();
   const int before = gyre::test::open_descriptors();
   try {

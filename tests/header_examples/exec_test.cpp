@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The examples in the comments of exec's headers.
 #include <gyre/gyre.hpp>
+#include <gyre/testing/virtual_time_loop.hpp>
 #include <tests/header_examples/support.hpp>
 #include <tests/support/socket_pairs.hpp>
-#include <tests/support/virtual_poller.hpp>
 
 #include <gtest/gtest.h>
 
@@ -326,7 +326,7 @@ TEST(ExecExamples, ThreadPoolRunsTasks) {
 
 // gyre/exec/timer.hpp
 TEST(ExecExamples, TimerPingsAgainAndAgain) {
-  gyre::test::virtual_time_loop virtual_time;
+  gyre::testing::virtual_time_loop virtual_time;
   gyre::loop& loop = virtual_time.loop;
   struct {
     int pings = 0;

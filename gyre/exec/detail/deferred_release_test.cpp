@@ -4,8 +4,8 @@
 #include <gyre/exec/detail/deferred_release.hpp>
 
 #include <gyre/exec/loop.hpp>
+#include <gyre/testing/virtual_time_loop.hpp>
 #include <tests/support/full_inbox.hpp>
-#include <tests/support/virtual_poller.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -23,7 +23,7 @@ namespace deferred_release_test {
 namespace {
 
 using gyre::detail::release_point;
-using gyre::test::virtual_time_loop;
+using gyre::testing::virtual_time_loop;
 using testing::ElementsAre;
 
 using loop_type = gyre::basic_loop<gyre::test::inbox_that_may_be_full>;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A poller for tests in virtual time: time passes only when the loop waits, at once and exactly to
-// the deadline, and the test defines what happens while the loop sleeps.
+// virtual_time_loop: a loop in virtual time, which passes only when the loop waits, at once and
+// exactly to the next deadline.
 //
-//     gyre::test::virtual_time_loop virtual_time;
+//     gyre::testing::virtual_time_loop virtual_time;
 //     gyre::timer timer(virtual_time.loop, [&] { … });
 //     timer.start_after(1h);
 //     virtual_time.loop.run_once();  // an hour later, at once
@@ -20,19 +20,21 @@
 #include <system_error>
 #include <utility>
 
-namespace gyre::test {
+namespace gyre::testing {
 
-/// Virtual time and counted wake-ups, without descriptors. A wait with a deadline ends at the
-/// deadline; a wait without one blocks until wake().
+/// A poller with virtual time, counted wake-ups and no descriptors. A wait with a deadline ends at
+/// the deadline; a wait without one blocks until wake(), for which another thread is needed.
+///
+/// Thread-safety: as poller; advance(), waits() and wakes() on any thread.
+/// Errors: to watch a descriptor throws std::errc::operation_not_supported.
 class virtual_poller final : public poller {
  public:
-  /// Advances the time by `elapsed`, as if the calling task took that long. Thread-safety: any
-  /// thread.
+  /// Advances the time by `elapsed`, as if the calling task took that long.
   void advance(std::chrono::nanoseconds elapsed) noexcept { since_epoch_ += elapsed.count(); }
   /// Sets a function that is called on the loop's thread each time the loop sleeps, not when it
   /// polls.
   void on_sleep(move_only_function<void()> function) { on_sleep_ = std::move(function); }
-  /// Calls of wait() and wake() so far. Thread-safety: any thread.
+  /// Calls of wait() and wake() so far.
   std::size_t waits() const noexcept { return waits_; }
   std::size_t wakes() const noexcept { return wakes_; }
 
@@ -57,7 +59,7 @@ class virtual_poller final : public poller {
   }
   void watch(readiness_operation&, readiness, trigger) override {
     throw std::system_error(std::make_error_code(std::errc::operation_not_supported),
-                            "virtual_poller has no descriptors");
+                            "virtual_poller: watches no descriptors; use io_in_virtual_time");
   }
   void rewatch(readiness_operation& op, readiness interest, trigger how) override {
     watch(op, interest, how);
@@ -78,7 +80,10 @@ class virtual_poller final : public poller {
   move_only_function<void()> on_sleep_;
 };
 
-/// A loop in virtual time.
+/// A loop in virtual time, and its poller. Timers and sleeping coroutines run in the order of their
+/// deadlines; `time.advance()` makes timers due that the next turn of the loop runs.
+///
+/// Thread-safety, Lifetime: as the loop.
 template <class Loop = gyre::loop>
 class virtual_time_loop {
  public:
@@ -93,4 +98,4 @@ class virtual_time_loop {
       : time(*poller), loop(std::move(options), std::move(poller)) {}
 };
 
-}  // namespace gyre::test
+}  // namespace gyre::testing
