@@ -14,9 +14,9 @@
 #include <gyre/task/spawn.hpp>
 #include <gyre/task/sync_wait.hpp>
 #include <gyre/task/when_all.hpp>
+#include <gyre/testing/manual_executor.hpp>
 #include <tests/support/droppable.hpp>
 #include <tests/support/file_ring_poller.hpp>
-#include <tests/support/manual_executor.hpp>
 #include <tests/support/sanitizers.hpp>
 #include <tests/support/stubborn_coroutines.hpp>
 #include <tests/support/system_call_faults.hpp>
@@ -589,8 +589,8 @@ class FileStopped : public File {
   }
 
   gyre::inplace_stop_source source_;
-  gyre::test::manual_executor pool_;
-  gyre::test::manual_executor home_;
+  gyre::testing::manual_executor pool_;
+  gyre::testing::manual_executor home_;
   bool ended_ = false;
   std::error_code error_;
 };
@@ -729,7 +729,7 @@ TEST(BlockingCall, RunsToItsEndOnceItHasBegun) {
 }
 
 TEST(BlockingCall, IsNotMadeWhenTheCoroutineIsDestroyedBefore) {
-  gyre::test::manual_executor pool;
+  gyre::testing::manual_executor pool;
   bool made = false;
   {
     auto waiting = call(pool, [&]() noexcept { made = true; });
@@ -780,8 +780,8 @@ gyre::test::droppable coroutine_that_calls(gyre::executor&, gyre::inplace_stop_t
 }
 
 TEST(BlockingCall, MayHaveEndedWhenTheCoroutineIsDestroyed) {
-  gyre::test::manual_executor pool;
-  gyre::test::manual_executor home;
+  gyre::testing::manual_executor pool;
+  gyre::testing::manual_executor home;
   bool made = false;
   auto waiting = coroutine_that_calls(home, {}, pool, [&]() noexcept { made = true; });
   pool.run_all();
@@ -792,8 +792,8 @@ TEST(BlockingCall, MayHaveEndedWhenTheCoroutineIsDestroyed) {
 }
 
 TEST(BlockingCall, MayHaveBeenStoppedWhenTheCoroutineIsDestroyed) {
-  gyre::test::manual_executor pool;
-  gyre::test::manual_executor home;
+  gyre::testing::manual_executor pool;
+  gyre::testing::manual_executor home;
   gyre::inplace_stop_source source;
   bool made = false;
   auto waiting =
@@ -809,7 +809,7 @@ TEST(BlockingCall, MayHaveBeenStoppedWhenTheCoroutineIsDestroyed) {
 TEST(BlockingCall, MayEndWhileTheCoroutineIsDestroyed) {
   gyre::test::thread_executor pool;
   for (int round = 0; round < 300; ++round) {
-    gyre::test::manual_executor home;
+    gyre::testing::manual_executor home;
     std::atomic<bool> made = false;
     auto waiting = coroutine_that_calls(home, {}, pool, [&]() noexcept { made = true; });
     while (!made) std::this_thread::yield();

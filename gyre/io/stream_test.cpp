@@ -15,8 +15,8 @@
 #include <gyre/task/when_all.hpp>
 #include <gyre/task/when_any.hpp>
 #include <gyre/task/with_timeout.hpp>
+#include <gyre/testing/manual_executor.hpp>
 #include <tests/support/droppable.hpp>
-#include <tests/support/manual_executor.hpp>
 #include <tests/support/sanitizers.hpp>
 #include <tests/support/stubborn_coroutines.hpp>
 
@@ -733,7 +733,7 @@ TEST_F(Waiting, LosesNothingToAStopThatComesWithTheBytes) {
 
 TEST(Stream, ResumesOnTheCoroutinesExecutor) {
   gyre::loop loop;
-  gyre::test::manual_executor elsewhere;
+  gyre::testing::manual_executor elsewhere;
   auto ends = make_ends(loop);
   std::string got;
   const auto read = [&](gyre::executor&) -> droppable {

@@ -6,7 +6,7 @@
 #include <gyre/task/schedule.hpp>
 #include <gyre/task/spawn.hpp>
 #include <gyre/task/sync_wait.hpp>
-#include <tests/support/manual_executor.hpp>
+#include <gyre/testing/manual_executor.hpp>
 #include <tests/support/stubborn_coroutines.hpp>
 #include <tests/support/thread_executor.hpp>
 
@@ -306,7 +306,7 @@ class FutureAwaited : public Future {
   }
 
   gyre::inplace_stop_source source_;
-  gyre::test::manual_executor executor_;
+  gyre::testing::manual_executor executor_;
   bool ended_ = false;
   int value_ = 0;
   std::error_code error_;

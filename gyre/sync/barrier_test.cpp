@@ -5,7 +5,7 @@
 #include <gyre/sync/sync_test_support.hpp>
 #include <gyre/task/spawn.hpp>
 #include <gyre/task/sync_wait.hpp>
-#include <tests/support/manual_executor.hpp>
+#include <gyre/testing/manual_executor.hpp>
 #include <tests/support/thread_executor.hpp>
 
 #include <gmock/gmock.h>
@@ -23,10 +23,10 @@ namespace {
 using gyre::barrier;
 using gyre::inplace_stop_source;
 using gyre::task;
-using gyre::test::manual_executor;
 using gyre::test::started;
 using gyre::test::thread_executor;
 using gyre::test::unless_sanitized;
+using gyre::testing::manual_executor;
 
 constinit barrier<> static_barrier(1);  // needs no start-up code
 
@@ -156,7 +156,7 @@ struct lets_wait {
 };
 
 TEST(Barrier, AWaitThatComesWhileThePhaseCompletesIsNotForgotten) {
-  gyre::test::manual_executor executor;
+  gyre::testing::manual_executor executor;
   std::function<void()> wait;
   gyre::barrier<lets_wait> barrier(2, lets_wait{&wait});
   bool through = false;

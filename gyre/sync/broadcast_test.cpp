@@ -6,7 +6,7 @@
 #include <gyre/task/spawn.hpp>
 #include <gyre/task/sync_wait.hpp>
 #include <gyre/task/task.hpp>
-#include <tests/support/manual_executor.hpp>
+#include <gyre/testing/manual_executor.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -31,7 +31,7 @@ using gyre::broadcast_receiver;
 using gyre::broadcast_value;
 using gyre::channel_status;
 using gyre::task;
-using gyre::test::manual_executor;
+using gyre::testing::manual_executor;
 using testing::ElementsAre;
 
 // Records values as they arrive, gaps as minus the number of missed values, and the end as 0.

@@ -8,8 +8,8 @@
 #include <gyre/task/task.hpp>
 #include <gyre/task/when_any.hpp>
 #include <gyre/task/with_timeout.hpp>
-#include <tests/support/manual_executor.hpp>
-#include <tests/support/run_in_virtual_time.hpp>
+#include <gyre/testing/manual_executor.hpp>
+#include <gyre/testing/run_in_virtual_time.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -35,8 +35,8 @@ using gyre::channel;
 using gyre::channel_status;
 using gyre::task;
 using gyre::unbounded_channel;
-using gyre::test::manual_executor;
-using gyre::test::run_in_virtual_time;
+using gyre::testing::manual_executor;
+using gyre::testing::run_in_virtual_time;
 using testing::ElementsAre;
 
 // Receives until the end, which it records as -1.

@@ -6,7 +6,7 @@
 #include <gyre/task/as_expected.hpp>
 #include <gyre/task/spawn.hpp>
 #include <gyre/task/sync_wait.hpp>
-#include <tests/support/manual_executor.hpp>
+#include <gyre/testing/manual_executor.hpp>
 #include <tests/support/thread_executor.hpp>
 
 #include <gmock/gmock.h>
@@ -27,10 +27,10 @@ using gyre::condition_variable;
 using gyre::inplace_stop_source;
 using gyre::mutex;
 using gyre::task;
-using gyre::test::manual_executor;
 using gyre::test::started;
 using gyre::test::thread_executor;
 using gyre::test::unless_sanitized;
+using gyre::testing::manual_executor;
 using ::testing::ElementsAre;
 
 static_assert(sizeof(condition_variable) == 24);

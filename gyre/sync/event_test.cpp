@@ -7,7 +7,7 @@
 #include <gyre/task/schedule.hpp>
 #include <gyre/task/spawn.hpp>
 #include <gyre/task/sync_wait.hpp>
-#include <tests/support/manual_executor.hpp>
+#include <gyre/testing/manual_executor.hpp>
 #include <tests/support/thread_executor.hpp>
 
 #include <gmock/gmock.h>
@@ -24,10 +24,10 @@ namespace {
 using gyre::auto_reset_event;
 using gyre::manual_reset_event;
 using gyre::task;
-using gyre::test::manual_executor;
 using gyre::test::started;
 using gyre::test::thread_executor;
 using gyre::test::unless_sanitized;
+using gyre::testing::manual_executor;
 using ::testing::ElementsAre;
 
 static_assert(sizeof(manual_reset_event) == 24 && sizeof(auto_reset_event) == 24);

@@ -5,7 +5,7 @@
 #include <gyre/sync/sync_test_support.hpp>
 #include <gyre/task/spawn.hpp>
 #include <gyre/task/sync_wait.hpp>
-#include <tests/support/manual_executor.hpp>
+#include <gyre/testing/manual_executor.hpp>
 #include <tests/support/thread_executor.hpp>
 
 #include <gtest/gtest.h>
@@ -20,10 +20,10 @@ namespace {
 using gyre::latch;
 using gyre::task;
 using gyre::test::foreign;
-using gyre::test::manual_executor;
 using gyre::test::started;
 using gyre::test::thread_executor;
 using gyre::test::unless_sanitized;
+using gyre::testing::manual_executor;
 
 constinit latch static_latch(0);  // needs no start-up code
 

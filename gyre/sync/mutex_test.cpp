@@ -9,7 +9,7 @@
 #include <gyre/task/spawn.hpp>
 #include <gyre/task/sync_wait.hpp>
 #include <gyre/task/when_all.hpp>
-#include <tests/support/manual_executor.hpp>
+#include <gyre/testing/manual_executor.hpp>
 #include <tests/support/sanitizers.hpp>
 #include <tests/support/thread_executor.hpp>
 
@@ -32,10 +32,10 @@ using gyre::mutex;
 using gyre::sync_wait;
 using gyre::task;
 using gyre::test::foreign;
-using gyre::test::manual_executor;
 using gyre::test::started;
 using gyre::test::thread_executor;
 using gyre::test::unless_sanitized;
+using gyre::testing::manual_executor;
 using ::testing::ElementsAre;
 
 static_assert(sizeof(mutex) == 24);

@@ -7,7 +7,7 @@
 #include <gyre/task/schedule.hpp>
 #include <gyre/task/spawn.hpp>
 #include <gyre/task/sync_wait.hpp>
-#include <tests/support/manual_executor.hpp>
+#include <gyre/testing/manual_executor.hpp>
 #include <tests/support/thread_executor.hpp>
 
 #include <gmock/gmock.h>
@@ -28,10 +28,10 @@ using gyre::inplace_stop_source;
 using gyre::manual_reset_event;
 using gyre::once_flag;
 using gyre::task;
-using gyre::test::manual_executor;
 using gyre::test::started;
 using gyre::test::thread_executor;
 using gyre::test::unless_sanitized;
+using gyre::testing::manual_executor;
 
 static_assert(sizeof(once_flag) == 24);
 constinit once_flag static_flag;  // needs no start-up code

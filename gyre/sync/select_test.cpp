@@ -6,7 +6,7 @@
 #include <gyre/task/spawn.hpp>
 #include <gyre/task/sync_wait.hpp>
 #include <gyre/task/task.hpp>
-#include <tests/support/manual_executor.hpp>
+#include <gyre/testing/manual_executor.hpp>
 #include <tests/support/stubborn_coroutines.hpp>
 
 #include <gmock/gmock.h>
@@ -41,7 +41,7 @@ using gyre::on_send_from;
 using gyre::on_timeout;
 using gyre::task;
 using gyre::timed_out;
-using gyre::test::manual_executor;
+using gyre::testing::manual_executor;
 
 // The value that one of several channels returned.
 struct received {

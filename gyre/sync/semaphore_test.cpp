@@ -6,7 +6,7 @@
 #include <gyre/task/schedule.hpp>
 #include <gyre/task/spawn.hpp>
 #include <gyre/task/sync_wait.hpp>
-#include <tests/support/manual_executor.hpp>
+#include <gyre/testing/manual_executor.hpp>
 #include <tests/support/thread_executor.hpp>
 
 #include <gmock/gmock.h>
@@ -26,10 +26,10 @@ using gyre::inplace_stop_source;
 using gyre::semaphore;
 using gyre::semaphore_permit;
 using gyre::task;
-using gyre::test::manual_executor;
 using gyre::test::started;
 using gyre::test::thread_executor;
 using gyre::test::unless_sanitized;
+using gyre::testing::manual_executor;
 using ::testing::ElementsAre;
 
 static_assert(sizeof(semaphore) == 24);

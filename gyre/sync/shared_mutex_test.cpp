@@ -5,7 +5,7 @@
 #include <gyre/sync/sync_test_support.hpp>
 #include <gyre/task/schedule.hpp>
 #include <gyre/task/spawn.hpp>
-#include <tests/support/manual_executor.hpp>
+#include <gyre/testing/manual_executor.hpp>
 #include <tests/support/thread_executor.hpp>
 
 #include <gmock/gmock.h>
@@ -23,10 +23,10 @@ namespace {
 using gyre::inplace_stop_source;
 using gyre::shared_mutex;
 using gyre::task;
-using gyre::test::manual_executor;
 using gyre::test::started;
 using gyre::test::thread_executor;
 using gyre::test::unless_sanitized;
+using gyre::testing::manual_executor;
 
 static_assert(sizeof(shared_mutex) == 24);
 constinit shared_mutex static_mutex;  // needs no start-up code

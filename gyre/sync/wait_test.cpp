@@ -11,7 +11,7 @@
 #include <gyre/task/as_expected.hpp>
 #include <gyre/task/spawn.hpp>
 #include <gyre/task/sync_wait.hpp>
-#include <tests/support/manual_executor.hpp>
+#include <gyre/testing/manual_executor.hpp>
 #include <tests/support/stubborn_coroutines.hpp>
 #include <tests/support/thread_executor.hpp>
 
@@ -32,9 +32,9 @@ using gyre::inplace_stop_token;
 using gyre::sync_wait;
 using gyre::task;
 using gyre::test::foreign;
-using gyre::test::manual_executor;
 using gyre::test::started;
 using gyre::test::thread_executor;
+using gyre::testing::manual_executor;
 
 // Each structure has a primitive in a state in which wait() waits; let_go() lets one waiter pass,
 // which does not let the next waiter pass.

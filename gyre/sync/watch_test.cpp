@@ -6,7 +6,7 @@
 #include <gyre/task/spawn.hpp>
 #include <gyre/task/sync_wait.hpp>
 #include <gyre/task/task.hpp>
-#include <tests/support/manual_executor.hpp>
+#include <gyre/testing/manual_executor.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -26,7 +26,7 @@ namespace {
 using gyre::task;
 using gyre::watch;
 using gyre::watch_receiver;
-using gyre::test::manual_executor;
+using gyre::testing::manual_executor;
 using testing::ElementsAre;
 
 // Records changes, and the end as -1.

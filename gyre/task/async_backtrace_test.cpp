@@ -5,7 +5,7 @@
 #include <gyre/task/spawn.hpp>
 #include <gyre/task/sync_wait.hpp>
 #include <gyre/task/when_all.hpp>
-#include <tests/support/manual_executor.hpp>
+#include <gyre/testing/manual_executor.hpp>
 #include <tests/support/sanitizers.hpp>
 
 #include <gmock/gmock.h>
@@ -105,7 +105,7 @@ TEST_F(AsyncBacktrace, GoesOnFromAConcurrentChildToItsParent) {
 task<> keep(gyre::async_backtrace& to) { to = co_await gyre::current_backtrace(); }
 
 TEST_F(AsyncBacktrace, KnowsTheNameGivenToSpawn) {
-  gyre::test::manual_executor executor;
+  gyre::testing::manual_executor executor;
   gyre::async_backtrace trace;
   gyre::spawn(executor, keep(trace), {.name = "keeper"});
   executor.run_all();
@@ -114,11 +114,11 @@ TEST_F(AsyncBacktrace, KnowsTheNameGivenToSpawn) {
 
 constexpr bool has_a_thread_of_its_own = gyre::test::thread_sanitizer_is_on;
 
-task<> wait_for(gyre::test::manual_executor& there) { co_await gyre::schedule(there); }
+task<> wait_for(gyre::testing::manual_executor& there) { co_await gyre::schedule(there); }
 
 TEST_F(AsyncBacktrace, AScopeListsItsLiveTasks) {
-  gyre::test::manual_executor here;
-  gyre::test::manual_executor there;
+  gyre::testing::manual_executor here;
+  gyre::testing::manual_executor there;
   std::vector<gyre::async_backtrace> traces;
   std::vector<gyre::async_backtrace> afterwards;
   gyre::spawn(here, gyre::with_scope([&](gyre::scope& scope) -> task<> {

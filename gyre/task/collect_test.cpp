@@ -6,7 +6,7 @@
 #include <gyre/task/schedule.hpp>
 #include <gyre/task/sleep.hpp>
 #include <gyre/task/sync_wait.hpp>
-#include <tests/support/run_in_virtual_time.hpp>
+#include <gyre/testing/run_in_virtual_time.hpp>
 #include <tests/support/sanitizers.hpp>
 #include <tests/support/thread_executor.hpp>
 
@@ -36,10 +36,10 @@ using gyre::inplace_stop_source;
 using gyre::sleep_for;
 using gyre::sync_wait;
 using gyre::task;
-using gyre::test::manual_executor;
-using gyre::test::run_in_virtual_time;
 using gyre::test::thread_executor;
 using gyre::test::unless_sanitized;
+using gyre::testing::manual_executor;
+using gyre::testing::run_in_virtual_time;
 using std::chrono::nanoseconds;
 using testing::ElementsAre;
 

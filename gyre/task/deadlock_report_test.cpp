@@ -12,7 +12,7 @@
 #include <gyre/task/task.hpp>
 #include <gyre/task/when_all.hpp>
 #include <gyre/task/when_any.hpp>
-#include <tests/support/manual_executor.hpp>
+#include <gyre/testing/manual_executor.hpp>
 #include <tests/support/sanitizers.hpp>
 #include <tests/support/thread_executor.hpp>
 
@@ -35,7 +35,7 @@ using gyre::scope;
 using gyre::sync_wait;
 using gyre::task;
 using gyre::with_scope;
-using gyre::test::manual_executor;
+using gyre::testing::manual_executor;
 using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;

@@ -5,7 +5,7 @@
 #include <gyre/base/operation.hpp>
 #include <gyre/task/context.hpp>
 #include <gyre/task/schedule.hpp>
-#include <tests/support/manual_executor.hpp>
+#include <gyre/testing/manual_executor.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -119,12 +119,12 @@ gyre::task<int> gives_way_and_returns(int value) {
 with_context awaits_a_task(gyre::executor&, int& result) {
   const int first = co_await gives_way_and_returns(40);
   gyre::executor& where = co_await gyre::current_executor();
-  co_await gyre::schedule(static_cast<gyre::test::manual_executor&>(where));
+  co_await gyre::schedule(static_cast<gyre::testing::manual_executor&>(where));
   result = first + 2;
 }
 
 TEST(ForeignCoroutine, WithAContextAwaitsTasks) {
-  gyre::test::manual_executor executor;
+  gyre::testing::manual_executor executor;
   int result = 0;
   awaits_a_task(executor, result);
   EXPECT_EQ(executor.run_all(), 2);

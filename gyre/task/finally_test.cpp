@@ -4,8 +4,8 @@
 #include <gyre/task/schedule.hpp>
 #include <gyre/task/sleep.hpp>
 #include <gyre/task/sync_wait.hpp>
-#include <tests/support/manual_executor.hpp>
-#include <tests/support/run_in_virtual_time.hpp>
+#include <gyre/testing/manual_executor.hpp>
+#include <gyre/testing/run_in_virtual_time.hpp>
 
 #include <gtest/gtest.h>
 
@@ -22,8 +22,8 @@ using namespace std::chrono_literals;
 using gyre::inplace_stop_source;
 using gyre::sleep_for;
 using gyre::task;
-using gyre::test::manual_executor;
-using gyre::test::run_in_virtual_time;
+using gyre::testing::manual_executor;
+using gyre::testing::run_in_virtual_time;
 
 task<> sleeps(std::chrono::nanoseconds duration) { co_await sleep_for(duration); }
 

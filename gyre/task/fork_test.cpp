@@ -13,10 +13,10 @@
 #include <gyre/task/task_local.hpp>
 #include <gyre/task/when_all.hpp>
 #include <gyre/task/with_timeout.hpp>
+#include <gyre/testing/manual_executor.hpp>
+#include <gyre/testing/run_in_virtual_time.hpp>
 #include <tests/support/forking_executor.hpp>
 #include <tests/support/forking_tree.hpp>
-#include <tests/support/manual_executor.hpp>
-#include <tests/support/run_in_virtual_time.hpp>
 #include <tests/support/thread_executor.hpp>
 
 #include <gtest/gtest.h>
@@ -38,10 +38,10 @@ using namespace std::chrono_literals;
 using gyre::sync_wait;
 using gyre::task;
 using gyre::test::forking_executor;
-using gyre::test::manual_executor;
-using gyre::test::run_in_virtual_time;
 using gyre::test::stealing;
 using gyre::test::this_thread_id;
+using gyre::testing::manual_executor;
+using gyre::testing::run_in_virtual_time;
 
 task<int> noted(std::vector<int>& order, int value) {
   order.push_back(value);

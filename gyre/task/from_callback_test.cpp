@@ -6,7 +6,7 @@
 #include <gyre/task/sync_wait.hpp>
 #include <gyre/task/task.hpp>
 #include <gyre/task/when_all.hpp>
-#include <tests/support/manual_executor.hpp>
+#include <gyre/testing/manual_executor.hpp>
 #include <tests/support/thread_executor.hpp>
 
 #include <gtest/gtest.h>
@@ -32,8 +32,8 @@ using gyre::completion;
 using gyre::from_callback;
 using gyre::sync_wait;
 using gyre::task;
-using gyre::test::manual_executor;
 using gyre::test::thread_executor;
+using gyre::testing::manual_executor;
 
 // A library that keeps its callback.
 struct library {

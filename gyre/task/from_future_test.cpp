@@ -5,7 +5,7 @@
 #include <gyre/task/spawn.hpp>
 #include <gyre/task/sync_wait.hpp>
 #include <gyre/task/task.hpp>
-#include <tests/support/manual_executor.hpp>
+#include <gyre/testing/manual_executor.hpp>
 #include <tests/support/thread_executor.hpp>
 
 #include <gtest/gtest.h>
@@ -22,8 +22,8 @@ namespace {
 using gyre::from_future;
 using gyre::sync_wait;
 using gyre::task;
-using gyre::test::manual_executor;
 using gyre::test::thread_executor;
+using gyre::testing::manual_executor;
 
 TEST(FromFuture, GivesTheValueOfAReadyOneWithoutWaitingElsewhere) {
   manual_executor nowhere;

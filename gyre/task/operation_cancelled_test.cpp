@@ -19,8 +19,8 @@
 #include <gyre/task/when_all.hpp>
 #include <gyre/task/when_any.hpp>
 #include <gyre/task/with_timeout.hpp>
-#include <tests/support/manual_executor.hpp>
-#include <tests/support/run_in_virtual_time.hpp>
+#include <gyre/testing/manual_executor.hpp>
+#include <gyre/testing/run_in_virtual_time.hpp>
 #include <tests/support/sanitizers.hpp>
 #include <tests/support/stubborn_coroutines.hpp>
 
@@ -50,8 +50,8 @@ using gyre::sleep_for;
 using gyre::task;
 using gyre::detail::most_cancellations;
 using gyre::test::log_errors;
-using gyre::test::manual_executor;
 using gyre::test::unless_sanitized;
+using gyre::testing::manual_executor;
 
 static_assert(!std::is_base_of_v<std::exception, operation_cancelled>);
 
@@ -237,7 +237,7 @@ TEST_F(Cancelled, IsNoNameForAnOperationThatSomebodyElseCancelled) {
     }
     co_return false;
   };
-  EXPECT_TRUE(gyre::test::run_in_virtual_time(executor_, outer(work())));
+  EXPECT_TRUE(gyre::testing::run_in_virtual_time(executor_, outer(work())));
 }
 
 // A pending yield always completes: the next yield throws if a stop was requested meanwhile.
@@ -312,7 +312,7 @@ TEST_F(Cancelled, StaysWithinTheWorkThatWasAskedToStop) {
     }
     co_return std::errc{};
   };
-  EXPECT_EQ(gyre::test::run_in_virtual_time(executor_, timed()), std::errc::timed_out);
+  EXPECT_EQ(gyre::testing::run_in_virtual_time(executor_, timed()), std::errc::timed_out);
 
   auto stopped = [](inplace_stop_source& stop) -> task<std::errc> {
     stop.request_stop();
@@ -323,7 +323,7 @@ TEST_F(Cancelled, StaysWithinTheWorkThatWasAskedToStop) {
     }
     co_return std::errc{};
   };
-  EXPECT_EQ(gyre::test::run_in_virtual_time(executor_, stopped(stop_)),
+  EXPECT_EQ(gyre::testing::run_in_virtual_time(executor_, stopped(stop_)),
             std::errc::operation_canceled);
 
   auto scoped = []() -> task<int> {
@@ -336,14 +336,14 @@ TEST_F(Cancelled, StaysWithinTheWorkThatWasAskedToStop) {
     co_await std::move(all);
     co_return 1;
   };
-  EXPECT_EQ(gyre::test::run_in_virtual_time(executor_, scoped()), 1);
+  EXPECT_EQ(gyre::testing::run_in_virtual_time(executor_, scoped()), 1);
 
   auto raced = []() -> task<std::size_t> {
     auto both = gyre::when_any(sleeps(1h), sleeps(1s));
     const auto first = co_await std::move(both);
     co_return first.index;
   };
-  EXPECT_EQ(gyre::test::run_in_virtual_time(executor_, raced()), 1u);
+  EXPECT_EQ(gyre::testing::run_in_virtual_time(executor_, raced()), 1u);
 }
 
 TEST_F(Cancelled, LetsCleanUpWait) {
@@ -371,7 +371,7 @@ TEST_F(Cancelled, IsNotCountedBeyondTheWorkThatWasAskedToStop) {
     }
     co_return (co_await gyre::detail::this_context()).cancellations;
   };
-  EXPECT_EQ(gyre::test::run_in_virtual_time(executor_, work()), 0u);
+  EXPECT_EQ(gyre::testing::run_in_virtual_time(executor_, work()), 0u);
 }
 
 // Rethrowing through many levels does not count as swallowed either.

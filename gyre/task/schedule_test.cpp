@@ -4,7 +4,7 @@
 
 #include <gyre/task/spawn.hpp>
 #include <gyre/task/sync_wait.hpp>
-#include <tests/support/manual_executor.hpp>
+#include <gyre/testing/manual_executor.hpp>
 #include <tests/support/thread_executor.hpp>
 
 #include <gmock/gmock.h>
@@ -22,9 +22,9 @@ namespace {
 
 using gyre::sync_wait;
 using gyre::task;
-using gyre::test::manual_executor;
 using gyre::test::this_thread_id;
 using gyre::test::thread_executor;
+using gyre::testing::manual_executor;
 using testing::ElementsAre;
 
 task<> writes(std::vector<int>& log, int first, int last) {

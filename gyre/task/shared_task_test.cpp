@@ -9,7 +9,7 @@
 #include <gyre/task/sync_wait.hpp>
 #include <gyre/task/task_local.hpp>
 #include <gyre/task/when_all.hpp>
-#include <tests/support/manual_executor.hpp>
+#include <gyre/testing/manual_executor.hpp>
 #include <tests/support/small_stack.hpp>
 #include <tests/support/thread_executor.hpp>
 
@@ -35,9 +35,9 @@ namespace {
 using gyre::shared_task;
 using gyre::sync_wait;
 using gyre::task;
-using gyre::test::manual_executor;
 using gyre::test::on_small_stack;
 using gyre::test::thread_executor;
+using gyre::testing::manual_executor;
 
 shared_task<std::string> greeting(int& runs) {
   ++runs;

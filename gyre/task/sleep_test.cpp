@@ -5,7 +5,7 @@
 #include <gyre/task/schedule.hpp>
 #include <gyre/task/spawn.hpp>
 #include <gyre/task/sync_wait.hpp>
-#include <tests/support/manual_executor.hpp>
+#include <gyre/testing/manual_executor.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -54,7 +54,7 @@ class Sleep : public testing::Test {
   }
 
   inplace_stop_source source_;
-  gyre::test::manual_executor executor_;
+  gyre::testing::manual_executor executor_;
   const steady_time start_ = executor_.now();
   bool ended_ = false;
   std::error_code error_;

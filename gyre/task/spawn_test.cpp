@@ -6,8 +6,8 @@
 #include <gyre/task/schedule.hpp>
 #include <gyre/task/stop_token.hpp>
 #include <gyre/task/task.hpp>
+#include <gyre/testing/manual_executor.hpp>
 #include <tests/support/destruction_promise.hpp>
-#include <tests/support/manual_executor.hpp>
 #include <tests/support/thread_executor.hpp>
 
 #include <gtest/gtest.h>
@@ -25,9 +25,9 @@ namespace spawn_test {
 namespace {
 
 using gyre::task;
-using gyre::test::manual_executor;
 using gyre::test::this_thread_id;
 using gyre::test::thread_executor;
+using gyre::testing::manual_executor;
 
 task<> sets(bool& flag) {
   flag = true;

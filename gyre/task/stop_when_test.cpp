@@ -4,7 +4,7 @@
 #include <gyre/task/schedule.hpp>
 #include <gyre/task/sleep.hpp>
 #include <gyre/task/sync_wait.hpp>
-#include <tests/support/run_in_virtual_time.hpp>
+#include <gyre/testing/run_in_virtual_time.hpp>
 #include <tests/support/thread_executor.hpp>
 
 #include <gtest/gtest.h>
@@ -25,9 +25,9 @@ using gyre::inplace_stop_token;
 using gyre::sleep_for;
 using gyre::stop_when;
 using gyre::task;
-using gyre::test::manual_executor;
-using gyre::test::run_in_virtual_time;
 using gyre::test::thread_executor;
+using gyre::testing::manual_executor;
+using gyre::testing::run_in_virtual_time;
 
 task<bool> was_asked_to_stop() {
   const inplace_stop_token token = co_await gyre::current_stop_token();
@@ -140,7 +140,7 @@ TEST(StopWhen, BothSourcesMayStopAtOnce) {
 }
 
 TEST(StopWhen, MayBeDroppedWhileItWaits) {
-  gyre::test::manual_executor executor;
+  gyre::testing::manual_executor executor;
   gyre::inplace_stop_source outer;
   gyre::inplace_stop_source inner;
   gyre::task_context context;

@@ -6,7 +6,7 @@
 #include <gyre/task/schedule.hpp>
 #include <gyre/task/stop_token.hpp>
 #include <gyre/task/task.hpp>
-#include <tests/support/manual_executor.hpp>
+#include <gyre/testing/manual_executor.hpp>
 #include <tests/support/sanitizers.hpp>
 #include <tests/support/thread_executor.hpp>
 

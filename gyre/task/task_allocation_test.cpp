@@ -9,8 +9,8 @@
 #include <gyre/task/schedule.hpp>
 #include <gyre/task/spawn.hpp>
 #include <gyre/task/sync_wait.hpp>
+#include <gyre/testing/manual_executor.hpp>
 #include <tests/support/counted_allocations.hpp>
-#include <tests/support/manual_executor.hpp>
 
 #include <gtest/gtest.h>
 
@@ -82,7 +82,7 @@ TEST(TaskAllocation, OnAllocatesNothing) {
 }
 
 TEST(TaskAllocation, SpawnAllocatesNothing) {
-  gyre::test::manual_executor executor;
+  gyre::testing::manual_executor executor;
   auto spawns = [&] {
     for (int i = 0; i < 1000; ++i) gyre::spawn(executor, links(3));
     EXPECT_EQ(executor.run_all(), 1000);

@@ -8,7 +8,7 @@
 #include <gyre/task/schedule.hpp>
 #include <gyre/task/sync_wait.hpp>
 #include <gyre/task/with_timeout.hpp>
-#include <tests/support/run_in_virtual_time.hpp>
+#include <gyre/testing/run_in_virtual_time.hpp>
 #include <tests/support/sanitizers.hpp>
 #include <tests/support/small_stack.hpp>
 
@@ -143,9 +143,9 @@ task<long> limited(long count) {
 
 TEST(TaskDepth, TimeLimitsOfReadyTasksRunInConstantStack) {
   constexpr long count = unless_sanitized(many / 10, 10L);
-  gyre::test::manual_executor executor;
+  gyre::testing::manual_executor executor;
   long sum = 0;
-  on_small_stack([&] { sum = gyre::test::run_in_virtual_time(executor, limited(count)); });
+  on_small_stack([&] { sum = gyre::testing::run_in_virtual_time(executor, limited(count)); });
   EXPECT_EQ(sum, count);
 }
 

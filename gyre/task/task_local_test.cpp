@@ -7,7 +7,7 @@
 #include <gyre/task/sync_wait.hpp>
 #include <gyre/task/task.hpp>
 #include <gyre/task/when_all.hpp>
-#include <tests/support/manual_executor.hpp>
+#include <gyre/testing/manual_executor.hpp>
 #include <tests/support/thread_executor.hpp>
 
 #include <gtest/gtest.h>
@@ -143,7 +143,7 @@ TEST(TaskLocal, IsInheritedByChildrenThatRunBesideEachOther) {
 }
 
 TEST(TaskLocal, IsNotInheritedByWhatIsDetached) {
-  gyre::test::manual_executor loop;
+  gyre::testing::manual_executor loop;
   int seen = -1;
   auto read_into = [](int& to) -> task<> { to = co_await read_number(); };
   auto detach = [&](int& to) -> task<> {

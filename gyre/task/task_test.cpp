@@ -4,7 +4,7 @@
 
 #include <gyre/task/schedule.hpp>
 #include <gyre/task/sync_wait.hpp>
-#include <tests/support/manual_executor.hpp>
+#include <gyre/testing/manual_executor.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -410,7 +410,7 @@ TEST(Task, FinishedTaskMovesWithItsResult) {
 
 // The coroutines of a chain are one thread of control: a hop of the innermost moves all.
 TEST(Task, CoroutinesThatAwaitEachOtherShareOneContext) {
-  gyre::test::manual_executor there;
+  gyre::testing::manual_executor there;
   gyre::executor* outer_before = nullptr;
   gyre::executor* outer_after = nullptr;
   auto hops = [](gyre::executor& to) -> task<> { co_await gyre::resume_on(to); };

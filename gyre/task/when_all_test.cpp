@@ -3,7 +3,7 @@
 
 #include <gyre/task/schedule.hpp>
 #include <gyre/task/sync_wait.hpp>
-#include <tests/support/manual_executor.hpp>
+#include <gyre/testing/manual_executor.hpp>
 #include <tests/support/thread_executor.hpp>
 
 #include <gtest/gtest.h>
@@ -193,7 +193,7 @@ TEST(WhenAllReady, GivesEachResultOrExceptionAndStopsNobody) {
 task<> drop_midway(bool& reached) {
   auto all = gyre::as_task(gyre::when_all(later(1), later(2)));
   gyre::task_context context;
-  gyre::test::manual_executor executor;
+  gyre::testing::manual_executor executor;
   context.where = &executor;
   gyre::detail::task_access::state(all).start(context);
   reached = true;

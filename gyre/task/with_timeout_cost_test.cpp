@@ -5,7 +5,7 @@
 #include <gyre/task/as_expected.hpp>
 #include <gyre/task/sleep.hpp>
 #include <gyre/task/task.hpp>
-#include <tests/support/run_in_virtual_time.hpp>
+#include <gyre/testing/run_in_virtual_time.hpp>
 
 #include <gtest/gtest.h>
 
@@ -53,8 +53,8 @@ std::size_t throws_of(Limited limited) {
     EXPECT_TRUE(timed_out);
     co_return throws - before;
   };
-  gyre::test::manual_executor executor;
-  return gyre::test::run_in_virtual_time(executor, handles(limited));
+  gyre::testing::manual_executor executor;
+  return gyre::testing::run_in_virtual_time(executor, handles(limited));
 }
 template <class Limited>
 std::size_t throws_of_value(Limited limited) {
@@ -65,8 +65,8 @@ std::size_t throws_of_value(Limited limited) {
     EXPECT_EQ(ended.error(), std::errc::timed_out);
     co_return throws - before;
   };
-  gyre::test::manual_executor executor;
-  return gyre::test::run_in_virtual_time(executor, handles(limited));
+  gyre::testing::manual_executor executor;
+  return gyre::testing::run_in_virtual_time(executor, handles(limited));
 }
 
 TEST(WithTimeoutCost, ThrowsOnceForASingleOperation) {

@@ -8,7 +8,7 @@
 #include <gyre/task/schedule.hpp>
 #include <gyre/task/sleep.hpp>
 #include <gyre/task/sync_wait.hpp>
-#include <tests/support/run_in_virtual_time.hpp>
+#include <gyre/testing/run_in_virtual_time.hpp>
 #include <tests/support/thread_executor.hpp>
 
 #include <gtest/gtest.h>
@@ -31,7 +31,7 @@ using gyre::inplace_stop_source;
 using gyre::sleep_for;
 using gyre::task;
 using gyre::with_timeout;
-using gyre::test::manual_executor;
+using gyre::testing::manual_executor;
 using std::chrono::nanoseconds;
 
 // A plain number does not convert: intended milliseconds must not become nanoseconds.
@@ -50,7 +50,7 @@ class WithTimeout : public testing::Test {
  protected:
   template <gyre::awaitable Awaitable>
   gyre::task_result_t<Awaitable> run(Awaitable work) {
-    return gyre::test::run_in_virtual_time(executor_, std::move(work));
+    return gyre::testing::run_in_virtual_time(executor_, std::move(work));
   }
   template <gyre::awaitable Awaitable>
   std::error_code error_of(Awaitable work) {
@@ -191,8 +191,8 @@ TEST_F(WithTimeout, StopOfTheCoroutineIsNoTimeout) {
 TEST_F(WithTimeout, StopThatCameBeforeIsNoTimeoutEither) {
   inplace_stop_source source;
   source.request_stop();
-  EXPECT_THROW(gyre::test::run_in_virtual_time(executor_, with_timeout(sleep_for(1h), 0ns),
-                                               source.get_token()),
+  EXPECT_THROW(gyre::testing::run_in_virtual_time(executor_, with_timeout(sleep_for(1h), 0ns),
+                                                  source.get_token()),
                std::system_error);
   EXPECT_EQ(elapsed(), 0ns);
 }
@@ -339,7 +339,7 @@ TEST_F(WithTimeout, ExpiryResumesTheCoroutineByOnePost) {
 
 // Starts the task, destroys it while it waits, and checks that nothing of it is left.
 void check_dropped(task<> work) {
-  gyre::test::manual_executor executor;
+  gyre::testing::manual_executor executor;
   gyre::inplace_stop_source outer;
   gyre::task_context context;
   context.where = &executor;

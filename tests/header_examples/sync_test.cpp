@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The examples in the comments of sync's headers.
 #include <gyre/gyre.hpp>
-#include <tests/support/run_in_virtual_time.hpp>
+#include <gyre/testing/run_in_virtual_time.hpp>
 
 #include <gtest/gtest.h>
 
@@ -323,7 +323,7 @@ gyre::task<> select_once(gyre::channel<job>& jobs, gyre::channel<std::string>& l
 }
 
 TEST(SyncExamples, SelectTakesTheFirstOfThree) {
-  gyre::test::manual_executor executor;
+  gyre::testing::manual_executor executor;
   gyre::channel<job> jobs(1);
   gyre::channel<std::string> log(1);
   std::string ran;

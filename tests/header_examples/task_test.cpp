@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The examples in the comments of task's headers, except those about running coroutines together.
 #include <gyre/gyre.hpp>
-#include <tests/support/manual_executor.hpp>
-#include <tests/support/run_in_virtual_time.hpp>
+#include <gyre/testing/manual_executor.hpp>
+#include <gyre/testing/run_in_virtual_time.hpp>
 
 #include <gtest/gtest.h>
 
@@ -49,7 +49,7 @@ gyre::task<bool> sleep_a_second() {
 }
 
 TEST(TaskExamples, AsExpectedTellsWhetherItSlept) {
-  gyre::test::manual_executor executor;
+  gyre::testing::manual_executor executor;
   EXPECT_TRUE(run_in_virtual_time(executor, sleep_a_second()));
 }
 
@@ -331,13 +331,13 @@ TEST(TaskExamples, SyncWaitGivesTheResult) {
 }
 
 // gyre/task/sleep.hpp
-gyre::task<gyre::steady_time> sleep_and_tell(gyre::test::manual_executor& executor) {
+gyre::task<gyre::steady_time> sleep_and_tell(gyre::testing::manual_executor& executor) {
   co_await gyre::sleep_for(250ms);
   co_return executor.now();
 }
 
 TEST(TaskExamples, SleepLetsTimePass) {
-  gyre::test::manual_executor executor;
+  gyre::testing::manual_executor executor;
   const gyre::steady_time begin = executor.now();
   EXPECT_GE(run_in_virtual_time(executor, sleep_and_tell(executor)) - begin, 250ms);
 }

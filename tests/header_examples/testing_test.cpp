@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The examples in the comments of testing's headers.
 #include <gyre/gyre.hpp>
+#include <gyre/testing/manual_executor.hpp>
+#include <gyre/testing/run_in_virtual_time.hpp>
 #include <gyre/testing/virtual_time_loop.hpp>
 
 #include <gtest/gtest.h>
@@ -11,6 +13,31 @@ namespace testing_test {
 namespace {
 
 using namespace std::chrono_literals;
+
+gyre::task<> sleeps_for(std::chrono::nanoseconds duration, bool& done) {
+  co_await gyre::sleep_for(duration);
+  done = true;
+}
+
+// gyre/testing/manual_executor.hpp
+TEST(TestingExamples, ACoroutineSleepsUntilTheTestAdvancesTheTime) {
+  bool done = false;
+  gyre::testing::manual_executor executor;
+  gyre::spawn(executor, sleeps_for(1h, done));
+  executor.run_all();
+  executor.advance(1h);  // at once
+  EXPECT_TRUE(done);
+}
+
+gyre::task<int> answer_after(std::chrono::nanoseconds duration) {
+  co_await gyre::sleep_for(duration);
+  co_return 42;
+}
+
+// gyre/testing/run_in_virtual_time.hpp
+TEST(TestingExamples, ACoroutineOfADayEndsAtOnce) {
+  EXPECT_EQ(gyre::testing::run_in_virtual_time(answer_after(24h)), 42);  // at once
+}
 
 // gyre/testing/virtual_time_loop.hpp
 TEST(TestingExamples, ATimerFiresAnHourLaterAtOnce) {

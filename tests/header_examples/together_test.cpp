@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The examples in the comments of task's headers about running and stopping coroutines together.
 #include <gyre/gyre.hpp>
-#include <tests/support/manual_executor.hpp>
-#include <tests/support/run_in_virtual_time.hpp>
+#include <gyre/testing/manual_executor.hpp>
+#include <gyre/testing/run_in_virtual_time.hpp>
 
 #include <gtest/gtest.h>
 
@@ -85,7 +85,7 @@ struct job_server {
 };
 
 TEST(TaskExamples, StopEndsALoopThatLogsErrors) {
-  gyre::test::manual_executor executor;
+  gyre::testing::manual_executor executor;
   gyre::channel<job_server::job> jobs(1);
   ASSERT_EQ(jobs.try_send("failed"), gyre::channel_status::ok);
   job_server server;
@@ -244,7 +244,7 @@ gyre::shared_task<int> load_after(gyre::manual_reset_event& ready) {
 }
 
 TEST(TaskExamples, SharedTaskThatWasAbandonedIsReplaced) {
-  gyre::test::manual_executor executor;
+  gyre::testing::manual_executor executor;
   gyre::manual_reset_event never;
   gyre::manual_reset_event ready;
   ready.set();
@@ -276,7 +276,7 @@ gyre::task<> close_session(session& of) {
 }
 
 TEST(TaskExamples, ShieldedSaysGoodbyeInSpiteOfAStop) {
-  gyre::test::manual_executor executor;
+  gyre::testing::manual_executor executor;
   session one;
   gyre::inplace_stop_source stop;
   stop.request_stop();
@@ -352,7 +352,7 @@ gyre::task<int> receive_within_a_second(gyre::channel<int>& jobs) {
 }
 
 TEST(TaskExamples, WhenAnyGivesTheFirst) {
-  gyre::test::manual_executor executor;
+  gyre::testing::manual_executor executor;
   gyre::channel<int> jobs(1);
   EXPECT_EQ(run_in_virtual_time(executor, receive_within_a_second(jobs)), 0);
   ASSERT_EQ(jobs.try_send(7), gyre::channel_status::ok);
@@ -375,7 +375,7 @@ gyre::task<std::string> ask_for_two_seconds(slow_server server) {
 }
 
 TEST(TaskExamples, WithTimeoutThrowsWhenTimeIsUp) {
-  gyre::test::manual_executor executor;
+  gyre::testing::manual_executor executor;
   EXPECT_EQ(run_in_virtual_time(executor, ask_for_two_seconds({1s})), "reply");
   EXPECT_THROW(run_in_virtual_time(executor, ask_for_two_seconds({3s})), std::system_error);
 }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// An executor whose operations run, and whose time passes, only when the test says so.
+// manual_executor: an executor whose operations run, and whose time passes, only when the test says
+// so.
 //
-//     gyre::test::manual_executor executor;
-//     gyre::spawn(executor, sleeps_for(1h));
+//     gyre::testing::manual_executor executor;
+//     gyre::spawn(executor, sleeps_for(1h, done));
 //     executor.run_all();
 //     executor.advance(1h);  // at once
 #pragma once
@@ -22,11 +23,16 @@
 #include <optional>
 #include <thread>
 
-namespace gyre::test {
+namespace gyre::testing {
 
 /// Runs operations in the order of their posts, on the thread that calls run_one(), run_all() or
 /// advance(). Operations left at the end are not run.
-/// Thread-safety: one thread, except for the members of executor.
+///
+/// Thread-safety: one thread, except for post(), running_here(), now(), pending() and posts().
+/// Lifetime: outlives the coroutines that it runs; a coroutine that is still suspended then must
+/// not be resumed.
+/// Errors: exceptions of operations and timers pass out of the member that runs them.
+/// Complexity: as many operations as are posted, in memory of their owners; allocates nothing.
 class manual_executor final : public executor, public timer_service {
  public:
   manual_executor() = default;
@@ -68,20 +74,25 @@ class manual_executor final : public executor, public timer_service {
   /// Lets `duration` pass: runs all operations, then each timer that expires meanwhile at its own
   /// time, followed by the operations that are pending then. Returns the number of expired timers.
   std::size_t advance(std::chrono::nanoseconds duration) {
-    const steady_time end = detail::later(now(), duration);
+    const steady_time end = gyre::detail::later(now(), duration);
     // A timer leaves the wheel at the end of its tick.
-    const steady_time last_tick = detail::later(end, detail::timer_wheel::tick_length);
+    const steady_time last_tick = gyre::detail::later(end, gyre::detail::timer_wheel::tick_length);
     std::size_t expired = 0;
     run_all();
     for (auto next = wheel_.next_wakeup(); next && *next < last_tick; next = wheel_.next_wakeup()) {
-      expired += wheel_.advance(*next, 1, [this](detail::timer_node& node) {
-        pass_until(node.deadline());
-        as_running([&] { static_cast<timer_operation&>(node).expire(); });
-      });
+      expired += expire_at(*next);
       run_all();
     }
     pass_until(end);
     return expired;
+  }
+  /// Lets the time pass to the earliest deadline of a timer, and expires that timer alone. Runs no
+  /// operation. False if no timer is started.
+  bool expire_next() {
+    for (auto next = wheel_.next_wakeup(); next; next = wheel_.next_wakeup()) {
+      if (expire_at(*next) > 0) return true;
+    }
+    return false;
   }
 
   /// Operations that are pending.
@@ -106,9 +117,20 @@ class manual_executor final : public executor, public timer_service {
   }
   template <class Function>
   void as_running(Function&& function) {
-    const std::thread::id outer = running_on_.exchange(std::this_thread::get_id());
+    struct restore {
+      std::atomic<std::thread::id>& where;
+      std::thread::id outer;
+      ~restore() { where = outer; }
+    };
+    const restore at_end{running_on_, running_on_.exchange(std::this_thread::get_id())};
     function();
-    running_on_ = outer;
+  }
+  // Turns the wheel to `moment`: expires one timer, or none if its slot had to move down first.
+  std::size_t expire_at(steady_time moment) {
+    return wheel_.advance(moment, 1, [this](gyre::detail::timer_node& node) {
+      pass_until(node.deadline());
+      as_running([&] { static_cast<timer_operation&>(node).expire(); });
+    });
   }
   void pass_until(steady_time moment) noexcept {
     since_epoch_ = std::max(since_epoch_.load(), moment.time_since_epoch().count());
@@ -123,7 +145,7 @@ class manual_executor final : public executor, public timer_service {
   std::size_t posts_ = 0;
   std::atomic<std::thread::id> running_on_{};
   std::atomic<std::chrono::nanoseconds::rep> since_epoch_{start.count()};
-  detail::timer_wheel wheel_{steady_time{start}};
+  gyre::detail::timer_wheel wheel_{steady_time{start}};
 };
 
-}  // namespace gyre::test
+}  // namespace gyre::testing
