@@ -19,23 +19,29 @@
 #include <atomic>
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <mutex>
 #include <optional>
+#include <random>
 #include <thread>
 
 namespace gyre::testing {
 
-/// Runs operations in the order of their posts, on the thread that calls run_one(), run_all() or
-/// advance(). Operations left at the end are not run.
+/// Runs operations on the thread that calls run_one(), run_all() or advance(): in the order of
+/// their posts or, made from a seed, in a pseudo-random order, which the seed decides on every
+/// machine. Operations left at the end are not run.
 ///
 /// Thread-safety: one thread, except for post(), running_here(), now(), pending() and posts().
 /// Lifetime: outlives the coroutines that it runs; a coroutine that is still suspended then must
 /// not be resumed.
 /// Errors: exceptions of operations and timers pass out of the member that runs them.
-/// Complexity: as many operations as are posted, in memory of their owners; allocates nothing.
+/// Complexity: allocates nothing. With a seed, each operation costs O(pending()).
 class manual_executor final : public executor, public timer_service {
  public:
+  /// Runs operations in the order of their posts.
   manual_executor() = default;
+  /// Runs operations in a pseudo-random order.
+  explicit manual_executor(std::uint64_t seed) : random_(seed) {}
   manual_executor(const manual_executor&) = delete;
   manual_executor& operator=(const manual_executor&) = delete;
 
@@ -58,7 +64,7 @@ class manual_executor final : public executor, public timer_service {
     return steady_time{std::chrono::nanoseconds{since_epoch_.load()}};
   }
 
-  /// Runs the oldest operation. False if there is none.
+  /// Runs the oldest operation, or any with a seed. False if there is none.
   bool run_one() {
     operation* const next = take();
     if (next == nullptr) return false;
@@ -111,9 +117,12 @@ class manual_executor final : public executor, public timer_service {
  private:
   operation* take() {
     const std::lock_guard lock(mutex_);
-    operation* const oldest = waiting_.pop_front();
-    if (oldest != nullptr) --pending_;
-    return oldest;
+    if (pending_ == 0) return nullptr;
+    for (std::size_t skipped = random_ ? (*random_)() % pending_ : 0; skipped > 0; --skipped) {
+      waiting_.push_back(*waiting_.pop_front());
+    }
+    --pending_;
+    return waiting_.pop_front();
   }
   template <class Function>
   void as_running(Function&& function) {
@@ -140,6 +149,7 @@ class manual_executor final : public executor, public timer_service {
   static constexpr std::chrono::nanoseconds start{3'600'000'000'357};
 
   mutable std::mutex mutex_;
+  std::optional<std::mt19937_64> random_;
   intrusive_queue<operation> waiting_;
   std::size_t pending_ = 0;
   std::size_t posts_ = 0;

@@ -9,6 +9,8 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <cstdint>
+#include <exception>
 #include <stdexcept>
 #include <thread>
 #include <vector>
@@ -59,6 +61,19 @@ TEST(ManualExecutor, RunsOperationsInTheOrderOfTheirPosts) {
   executor.run_all();
   EXPECT_EQ(log, (std::vector{1, 2, 1, 2}));
   EXPECT_EQ(executor.pending(), 0u);
+}
+
+TEST(ManualExecutor, ASeedDecidesTheOrder) {
+  const auto order_of = [](std::uint64_t seed) {
+    manual_executor executor(seed);
+    std::vector<int> log;
+    for (int i = 0; i < 10; ++i) gyre::spawn(executor, note(log, i));
+    executor.run_all();
+    return log;
+  };
+  EXPECT_EQ(order_of(7), order_of(7));
+  EXPECT_NE(order_of(7), order_of(8));
+  EXPECT_EQ(order_of(7).size(), 10u);
 }
 
 TEST(ManualExecutor, CountsPostsOfOtherThreads) {

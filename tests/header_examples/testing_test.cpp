@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The examples in the comments of testing's headers.
 #include <gyre/gyre.hpp>
+#include <gyre/testing/explore.hpp>
 #include <gyre/testing/manual_executor.hpp>
 #include <gyre/testing/run_in_virtual_time.hpp>
 #include <gyre/testing/virtual_time_loop.hpp>
@@ -8,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <stdexcept>
 
 namespace testing_test {
 namespace {
@@ -47,6 +49,24 @@ TEST(TestingExamples, ATimerFiresAnHourLaterAtOnce) {
   timer.start_after(1h);
   virtual_time.loop.run_once();  // an hour later, at once
   EXPECT_TRUE(fired);
+}
+
+gyre::task<> add_one(gyre::mutex& mutex, int& count) {
+  auto guard = co_await mutex.lock();
+  const int seen = count;
+  co_await gyre::yield();
+  count = seen + 1;
+}
+
+// gyre/testing/explore.hpp
+TEST(TestingExamples, NoScheduleLosesAnUpdate) {
+  const auto found = gyre::testing::explore(1000, [](gyre::executor&) -> gyre::task<> {
+    gyre::mutex mutex;
+    int count = 0;
+    co_await gyre::when_all(add_one(mutex, count), add_one(mutex, count));
+    if (count != 2) throw std::logic_error("an update was lost");
+  });
+  EXPECT_TRUE(found.passed()) << found.message;
 }
 
 }  // namespace

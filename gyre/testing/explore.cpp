@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gyre/testing/explore.hpp>
+
+#include <gyre/task/spawn.hpp>
+#include <gyre/task/stop_token.hpp>
+#include <gyre/testing/manual_executor.hpp>
+
+#include <charconv>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <future>
+#include <limits>
+#include <memory>
+#include <random>
+#include <stdexcept>
+#include <string_view>
+#include <system_error>
+
+namespace gyre::testing {
+namespace {
+
+constexpr std::size_t never = std::numeric_limits<std::size_t>::max();
+
+std::optional<std::uint64_t> seed_of_environment() {
+  const char* const text = std::getenv("GYRE_TESTING_SEED");
+  if (text == nullptr) return std::nullopt;
+  const std::string_view digits(text);
+  std::uint64_t seed = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), seed);
+  if (error != std::errc() || end != digits.data() + digits.size()) {
+    throw std::invalid_argument("explore: GYRE_TESTING_SEED is not a number: '" +
+                                std::string(digits) + "'");
+  }
+  return seed;
+}
+
+std::string describe(const std::exception_ptr& error) {
+  if (error == nullptr) return "explore_options::has_failed returned true";
+  try {
+    std::rethrow_exception(error);
+  } catch (const std::exception& failure) {
+    return failure.what();
+  } catch (...) {
+    return "an exception that is not derived from std::exception";
+  }
+}
+
+/// One run of the program.
+class schedule {
+ public:
+  schedule(std::uint64_t seed, const explore_options& options)
+      : options_(options), choices_(seed), executor_(choices_()) {
+    // Early steps are as likely as late ones, however long the program runs.
+    if (options.stops) stop_at_ = choices_() % (std::size_t{1} << (choices_() % 12));
+  }
+
+  std::exception_ptr run(const std::function<task<>(executor&)>& program) {
+    result_ = gyre::spawn_future(executor_, program(executor_), stop_.get_token());
+    std::exception_ptr error = run_to_end();
+    if (error != nullptr) end_the_rest();
+    return error;
+  }
+  /// Whether coroutines of the schedule may still refer to it.
+  bool is_left_suspended() const { return result_.valid() && !has_ended(); }
+
+ private:
+  bool has_ended() const {
+    return result_.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
+  }
+  std::exception_ptr run_to_end() {
+    for (std::size_t step = 0; !has_ended() || executor_.pending() > 0; ++step) {
+      if (step == options_.step_limit) {
+        return failure("the program has not ended after " + std::to_string(step) + " steps");
+      }
+      if (step == stop_at_) stop_.request_stop();
+      if (!take_step()) {
+        return failure(
+            "deadlock: the program waits, but no operation is pending and no timer is "
+            "started");
+      }
+    }
+    return error_of_result();
+  }
+  bool take_step() {
+    const bool jumps = options_.early_timers && choices_() % 8 == 0;
+    if (jumps && executor_.expire_next()) return true;
+    return executor_.run_one() || executor_.expire_next();
+  }
+  std::exception_ptr error_of_result() {
+    try {
+      result_.get();
+    } catch (const std::system_error& error) {
+      if (stop_.stop_requested() && error.code() == std::errc::operation_canceled) return nullptr;
+      return std::current_exception();
+    } catch (...) {
+      return std::current_exception();
+    }
+    return nullptr;
+  }
+  void end_the_rest() {
+    stop_.request_stop();
+    for (std::size_t step = 0; step < options_.step_limit && take_step(); ++step) {
+    }
+  }
+  static std::exception_ptr failure(const std::string& reason) {
+    return std::make_exception_ptr(std::logic_error("explore: " + reason));
+  }
+
+  const explore_options& options_;
+  std::mt19937_64 choices_;
+  manual_executor executor_;
+  inplace_stop_source stop_;
+  std::size_t stop_at_ = never;
+  std::future<void> result_;
+};
+
+}  // namespace
+
+exploration explore(std::size_t schedules, const std::function<task<>(executor&)>& program,
+                    const explore_options& options) {
+  if (!program) throw std::invalid_argument("explore: the program is empty");
+  std::uint64_t seed = options.first_seed;
+  if (const std::optional<std::uint64_t> only = seed_of_environment()) {
+    seed = *only;
+    schedules = 1;
+  }
+  exploration found;
+  for (; found.schedules < schedules; ++seed) {
+    auto next = std::make_unique<schedule>(seed, options);
+    found.error = next->run(program);
+    ++found.schedules;
+    const bool failed = found.error != nullptr || (options.has_failed && options.has_failed());
+    // Suspended coroutines refer to the executor and the stop source.
+    if (next->is_left_suspended()) static_cast<void>(next.release());
+    if (!failed) continue;
+    found.failed_seed = seed;
+    found.message = "schedule " + std::to_string(found.schedules) + " of " +
+                    std::to_string(schedules) + " failed, seed " + std::to_string(seed) + ": " +
+                    describe(found.error) +
+                    "; to replay it, set GYRE_TESTING_SEED=" + std::to_string(seed);
+    std::fprintf(stderr, "gyre::testing::explore: %s\n", found.message.c_str());
+    break;
+  }
+  return found;
+}
+
+}  // namespace gyre::testing
