@@ -12,18 +12,22 @@
 #include <gyre/base/move_only_function.hpp>
 #include <gyre/exec/loop.hpp>
 #include <gyre/exec/poller.hpp>
+#include <gyre/exec/sync_wait.hpp>
+#include <gyre/task/stop_token.hpp>
 
 #include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <memory>
+#include <stdexcept>
 #include <system_error>
 #include <utility>
 
 namespace gyre::testing {
 
-/// A poller with virtual time, counted wake-ups and no descriptors. A wait with a deadline ends at
-/// the deadline; a wait without one blocks until wake(), for which another thread is needed.
+/// A poller with virtual time, counted wake-ups and no descriptors; scripted_peer.hpp has streams
+/// for it. A wait with a deadline ends at the deadline; a wait without one blocks until wake(), for
+/// which another thread is needed.
 ///
 /// Thread-safety: as poller; advance(), waits() and wakes() on any thread.
 /// Errors: to watch a descriptor throws std::errc::operation_not_supported.
@@ -34,6 +38,11 @@ class virtual_poller final : public poller {
   /// Sets a function that is called on the loop's thread each time the loop sleeps, not when it
   /// polls.
   void on_sleep(move_only_function<void()> function) { on_sleep_ = std::move(function); }
+  /// Lets the next wait without a deadline throw std::logic_error instead of blocking, if no wake()
+  /// came before: for programs that have no other thread.
+  void set_report_deadlock(bool reports) noexcept { reports_deadlock_ = reports; }
+  /// Sets the backend that carries out the requests of streams.
+  void set_io(std::shared_ptr<io::backend> requests) noexcept { io_ = std::move(requests); }
   /// Calls of wait() and wake() so far.
   std::size_t waits() const noexcept { return waits_; }
   std::size_t wakes() const noexcept { return wakes_; }
@@ -45,7 +54,15 @@ class virtual_poller final : public poller {
     ++waits_;
     const bool sleeps = deadline > now();
     if (sleeps && on_sleep_) on_sleep_();
-    if (deadline == steady_time::max()) woken_.wait(0);
+    if (deadline == steady_time::max()) {
+      if (woken_ == 0 && std::exchange(reports_deadlock_, false)) {
+        throw std::logic_error(
+            "virtual_poller: the loop waits, but no timer is started and nothing is posted: "
+            "nothing "
+            "on this thread can wake it");
+      }
+      woken_.wait(0);
+    }
     if (woken_.exchange(0) == 0 && deadline > now()) {
       since_epoch_ = deadline.time_since_epoch().count();
     }
@@ -66,6 +83,7 @@ class virtual_poller final : public poller {
   }
   void unwatch(readiness_operation&) noexcept override {}
   std::size_t watched() const noexcept override { return 0; }
+  io::backend* io() noexcept override { return io_.get(); }
   void after_fork() override {}
   const char* name() const noexcept override { return "virtual"; }
 
@@ -78,6 +96,8 @@ class virtual_poller final : public poller {
   std::atomic<std::size_t> wakes_{0};
   std::atomic<int> woken_{0};
   move_only_function<void()> on_sleep_;
+  bool reports_deadlock_ = false;
+  std::shared_ptr<io::backend> io_;
 };
 
 /// A loop in virtual time, and its poller. Timers and sleeping coroutines run in the order of their
@@ -89,6 +109,20 @@ class virtual_time_loop {
  public:
   explicit virtual_time_loop(loop_options options = {})
       : virtual_time_loop(std::move(options), std::make_unique<virtual_poller>()) {}
+
+  /// As sync_wait(loop, work, stop), for a program without other threads: if the loop would wait
+  /// for ever, throws std::logic_error after it has asked `work` to stop. Work that ignores the
+  /// stop blocks the thread.
+  template <class Awaitable>
+  decltype(auto) run(Awaitable&& work, inplace_stop_token stop = {}) {
+    struct until_end {
+      virtual_poller& of;
+      ~until_end() { of.set_report_deadlock(false); }
+    };
+    const until_end end{time};
+    time.set_report_deadlock(true);
+    return sync_wait(loop, std::forward<Awaitable>(work), stop);
+  }
 
   virtual_poller& time;
   Loop loop;

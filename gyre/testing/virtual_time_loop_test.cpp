@@ -6,6 +6,7 @@
 #include <gyre/exec/loop.hpp>
 #include <gyre/exec/sync_wait.hpp>
 #include <gyre/exec/timer.hpp>
+#include <gyre/sync/event.hpp>
 #include <gyre/task/sleep.hpp>
 #include <gyre/task/task.hpp>
 #include <gyre/task/when_all.hpp>
@@ -15,6 +16,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <stdexcept>
 #include <system_error>
 #include <thread>
 #include <vector>
@@ -95,6 +97,17 @@ TEST(VirtualTimeLoop, CallsTheHookWhenTheLoopSleepsNotWhenItPolls) {
   timer.start_after(1h);
   virtual_time.loop.run_once();
   EXPECT_GE(sleeps, 1);
+}
+
+gyre::task<> wait_for(gyre::manual_reset_event& event) { co_await event.wait(); }
+
+TEST(VirtualTimeLoop, RunReportsACoroutineThatNothingCanResume) {
+  virtual_time_loop virtual_time;
+  gyre::manual_reset_event never;
+  EXPECT_THROW(virtual_time.run(wait_for(never)), std::logic_error);
+  std::vector<int> log;
+  virtual_time.run(note_after(1h, log));
+  EXPECT_EQ(log, std::vector{1});
 }
 
 TEST(VirtualTimeLoop, RefusesToWatchADescriptor) {

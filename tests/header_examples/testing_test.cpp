@@ -4,12 +4,14 @@
 #include <gyre/testing/explore.hpp>
 #include <gyre/testing/manual_executor.hpp>
 #include <gyre/testing/run_in_virtual_time.hpp>
+#include <gyre/testing/scripted_peer.hpp>
 #include <gyre/testing/virtual_time_loop.hpp>
 
 #include <gtest/gtest.h>
 
 #include <chrono>
 #include <stdexcept>
+#include <string>
 
 namespace testing_test {
 namespace {
@@ -39,6 +41,25 @@ gyre::task<int> answer_after(std::chrono::nanoseconds duration) {
 // gyre/testing/run_in_virtual_time.hpp
 TEST(TestingExamples, ACoroutineOfADayEndsAtOnce) {
   EXPECT_EQ(gyre::testing::run_in_virtual_time(answer_after(24h)), 42);  // at once
+}
+
+// Greets by a name that comes in pieces, and says goodbye.
+gyre::task<> session(gyre::io::stream& stream) {
+  gyre::io::buffer name;
+  co_await stream.read_until(name, "\n");
+  co_await stream.write_all("hello, " + std::string(name.text()));
+  co_await stream.write_all("bye\n");
+  co_await stream.receive();
+}
+
+// gyre/testing/scripted_peer.hpp
+TEST(TestingExamples, APeerFollowsItsScript) {
+  gyre::testing::virtual_time_loop virtual_time;
+  gyre::testing::scripted_peer peer(virtual_time);
+  peer.send("hel").wait(50ms).send("lo\n").expect("bye\n").end();
+  gyre::io::stream stream = peer.connect();
+  virtual_time.run(session(stream));
+  EXPECT_EQ(peer.received(), "hello, hello\nbye\n");
 }
 
 // gyre/testing/virtual_time_loop.hpp

@@ -1,0 +1,291 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gyre/testing/detail/scripted_backend.hpp>
+
+#include <gyre/base/error.hpp>
+#include <gyre/testing/virtual_time_loop.hpp>
+
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <new>
+#include <stdexcept>
+#include <system_error>
+#include <utility>
+
+namespace gyre::testing::detail {
+namespace {
+
+const io::result must_wait = io::result::failure(EAGAIN);
+
+io::request*& slot_of(const io::request& request) noexcept {
+  return request.writes() ? request.target().writer : request.target().reader;
+}
+
+}  // namespace
+
+unique_fd scripted_connection::open() {
+  if (peer_socket_) throw std::logic_error("scripted_peer: it is connected already");
+  int ends[2];
+  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends) != 0) {
+    gyre::detail::throw_errno("socketpair");
+  }
+  unique_fd opened(ends[0]);
+  peer_socket_ = unique_fd(ends[1]);
+  fd_ = opened.get();
+  backend_.add(*this);
+  continue_script();
+  return opened;
+}
+
+void scripted_connection::close() noexcept {
+  for (timer_operation* const each :
+       {static_cast<timer_operation*>(&pause_), static_cast<timer_operation*>(&write_delay_),
+        static_cast<timer_operation*>(&service_)}) {
+    loop_.cancel_timer(*each);
+  }
+  backend_.remove(*this);
+  handle = nullptr;
+}
+
+void scripted_connection::add(action next) {
+  script_.push_back(std::move(next));
+  continue_script();
+}
+
+bool scripted_connection::has_seen_end() const noexcept {
+  char byte = 0;
+  return peer_socket_ && ::recv(peer_socket_.get(), &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
+}
+
+void scripted_connection::start(timer_operation& op, std::chrono::nanoseconds delay) noexcept {
+  loop_.start_timer(op, loop_.deadline_after(delay));
+}
+
+void scripted_connection::serve_soon() noexcept { start(service_, {}); }
+
+// Performs the peer's actions up to one that has to wait.
+void scripted_connection::continue_script() {
+  if (!peer_socket_) return;
+  while (!pausing_ && !script_.empty()) {
+    action& next = script_.front();
+    if (const auto* const waits = std::get_if<pause>(&next)) {
+      pausing_ = true;
+      start(pause_, waits->duration);
+      return;
+    }
+    if (const auto* const awaited = std::get_if<expected>(&next)) {
+      const std::size_t at = received_.find(awaited->text, matched_);
+      if (at == std::string::npos) return;
+      matched_ = at + awaited->text.size();
+    } else {
+      arrived_.push_back(std::move(next));
+      serve_soon();
+    }
+    script_.pop_front();
+  }
+}
+
+void scripted_connection::end_pause() {
+  pausing_ = false;
+  script_.pop_front();
+  continue_script();
+}
+
+void scripted_connection::end_write_delay() {
+  write_waits_ = false;
+  write_script_.pop_front();
+  serve();
+}
+
+void scripted_connection::serve() {
+  // A callback may close the stream, or destroy the peer.
+  const auto alive = shared_from_this();
+  while (handle != nullptr && handle->reader != nullptr && serve_one(handle->reader)) {
+  }
+  while (handle != nullptr && handle->writer != nullptr && serve_one(handle->writer)) {
+  }
+}
+
+bool scripted_connection::serve_one(io::request*& slot) {
+  io::request& served = *slot;
+  const io::result outcome = perform(served, backend_.memory());
+  if (outcome.would_block()) return false;
+  const bool at_end = served.receives() && outcome && outcome.count() == 0;
+  if (!served.repeats() || !outcome || at_end) slot = nullptr;
+  served.complete(outcome);
+  backend_.memory().arrived().reset();
+  return true;
+}
+
+io::result scripted_connection::perform(io::request& request, io::receive_memory& memory) noexcept {
+  switch (request.kind()) {
+    case io::request_kind::receive:
+    case io::request_kind::receive_transient: return receive(request, memory);
+    case io::request_kind::read: {
+      auto& reading = static_cast<io::read_request&>(request);
+      return reading.whole() ? read_whole(reading) : take_arrived(reading.rest);
+    }
+    case io::request_kind::scatter:
+      return scatter(static_cast<io::scatter_request&>(request).pieces);
+    case io::request_kind::wait_readable: return arrived_.empty() ? must_wait : io::result::of(0);
+    case io::request_kind::write: return write_all(static_cast<io::write_request&>(request));
+    case io::request_kind::gather: return write(static_cast<io::gather_request&>(request).pieces);
+    case io::request_kind::wait_writable: return has_room() ? io::result::of(0) : must_wait;
+    default: return io::result::failure(EOPNOTSUPP);
+  }
+}
+
+// One piece at most; nothing of a failure or an end is left for later reads but the end.
+io::result scripted_connection::take_arrived(std::span<std::byte> to) noexcept {
+  if (to.empty()) return io::result::of(0);
+  if (arrived_.empty()) return must_wait;
+  action& first = arrived_.front();
+  if (auto* const piece = std::get_if<sent>(&first)) {
+    const std::size_t count = std::min(to.size(), piece->bytes.size());
+    std::memcpy(to.data(), piece->bytes.data(), count);
+    piece->bytes.erase(0, count);
+    if (piece->bytes.empty()) arrived_.pop_front();
+    return io::result::of(count);
+  }
+  if (const auto* const failed = std::get_if<failure>(&first)) {
+    const int error = failed->error;
+    arrived_.pop_front();
+    return io::result::failure(error);
+  }
+  return io::result::of(0);
+}
+
+io::result scripted_connection::read_whole(io::read_request& request) noexcept {
+  while (!request.rest.empty()) {
+    const io::result part = take_arrived(request.rest);
+    if (!part) return part;
+    if (part.count() == 0) break;
+    request.rest = request.rest.subspan(part.count());
+    request.done += part.count();
+  }
+  return io::result::of(request.done);
+}
+
+io::result scripted_connection::receive(io::request& request, io::receive_memory& memory) noexcept {
+  if (arrived_.empty()) return must_wait;
+  const std::span<std::byte> room = memory.room();
+  if (room.empty()) return io::result::failure(ENOBUFS);
+  const io::result outcome = take_arrived(room);
+  if (!outcome || outcome.count() == 0) return outcome;
+  io::received& data = request.kind() == io::request_kind::receive
+                           ? static_cast<io::receive_request&>(request).data
+                           : memory.arrived();
+  data = memory.lend(outcome.count());
+  return outcome;
+}
+
+io::result scripted_connection::scatter(std::span<const iovec> pieces) noexcept {
+  for (const iovec& piece : pieces) {
+    if (piece.iov_len == 0) continue;
+    return take_arrived({static_cast<std::byte*>(piece.iov_base), piece.iov_len});
+  }
+  return io::result::of(0);
+}
+
+bool scripted_connection::has_room() noexcept {
+  if (write_script_.empty()) return true;
+  const auto* const delay = std::get_if<pause>(&write_script_.front());
+  if (delay == nullptr) return true;
+  if (!std::exchange(write_waits_, true)) start(write_delay_, delay->duration);
+  return false;
+}
+
+io::result scripted_connection::write(std::span<const iovec> pieces) noexcept {
+  if (!has_room()) return must_wait;
+  std::size_t room = received_.max_size();
+  if (!write_script_.empty()) {
+    const write_action next = write_script_.front();
+    write_script_.pop_front();
+    if (const auto* const failed = std::get_if<failure>(&next)) {
+      return io::result::failure(failed->error);
+    }
+    room = std::get<short_write>(next).most;
+  }
+  std::size_t count = 0;
+  try {
+    for (const iovec& piece : pieces) {
+      const std::size_t part = std::min(piece.iov_len, room - count);
+      received_.append(static_cast<const char*>(piece.iov_base), part);
+      count += part;
+    }
+    continue_script();
+  } catch (const std::bad_alloc&) {
+    return io::result::failure(ENOMEM);
+  }
+  return io::result::of(count);
+}
+
+io::result scripted_connection::write_all(io::write_request& request) noexcept {
+  while (!request.rest.empty()) {
+    const iovec rest{const_cast<std::byte*>(request.rest.data()), request.rest.size()};
+    const io::result part = write({&rest, 1});
+    if (!part || !request.whole()) return part;
+    request.rest = request.rest.subspan(part.count());
+    request.done += part.count();
+  }
+  return io::result::of(request.done);
+}
+
+scripted_backend& scripted_backend::of(virtual_poller& time) {
+  if (time.io() == nullptr) time.set_io(std::make_shared<scripted_backend>());
+  return static_cast<scripted_backend&>(*time.io());
+}
+
+scripted_connection* scripted_backend::connection_of(const io::handle& handle) const noexcept {
+  const auto found = std::ranges::find(connections_, &handle, &scripted_connection::handle);
+  return found == connections_.end() ? nullptr : *found;
+}
+
+void scripted_backend::attach(io::handle& added) {
+  for (scripted_connection* const each : connections_) {
+    if (each->fd() != added.fd() || each->handle != nullptr) continue;
+    each->handle = &added;
+    set_attached(added, true);
+    return;
+  }
+  throw std::system_error(std::make_error_code(std::errc::operation_not_supported),
+                          "a loop in virtual time serves only streams of scripted_peer");
+}
+
+void scripted_backend::detach(io::handle& removed) noexcept {
+  if (scripted_connection* const closed = connection_of(removed)) {
+    closed->handle = nullptr;
+    remove(*closed);
+  }
+  removed.reader = nullptr;
+  removed.writer = nullptr;
+  set_attached(removed, false);
+}
+
+std::optional<io::result> scripted_backend::start(io::request& request) noexcept {
+  scripted_connection* const target = connection_of(request.target());
+  if (target == nullptr) return io::result::failure(EBADF);
+  io::request*& slot = slot_of(request);
+  if (slot != nullptr) return io::result::failure(EINPROGRESS);
+  if (request.repeats()) {
+    target->serve_soon();
+  } else if (const io::result outcome = target->perform(request, memory_); !outcome.would_block()) {
+    return outcome;
+  }
+  slot = &request;
+  return std::nullopt;
+}
+
+io::result scripted_backend::attempt(io::request& request) noexcept {
+  scripted_connection* const target = connection_of(request.target());
+  return target == nullptr ? io::result::failure(EBADF) : target->perform(request, memory_);
+}
+
+std::optional<io::result> scripted_backend::cancel(io::request& request) noexcept {
+  if (request.under_way()) slot_of(request) = nullptr;
+  return std::nullopt;
+}
+
+}  // namespace gyre::testing::detail

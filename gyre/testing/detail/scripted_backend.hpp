@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+// scripted_backend: the I/O of a loop in virtual time; carries out requests by the scripts of
+// scripted_peers.
+#pragma once
+
+#include <gyre/base/timer_operation.hpp>
+#include <gyre/base/unique_fd.hpp>
+#include <gyre/exec/event_loop.hpp>
+#include <gyre/io/backend.hpp>
+#include <gyre/io/received.hpp>
+#include <gyre/io/request.hpp>
+
+#include <sys/uio.h>
+
+#include <chrono>
+#include <cstddef>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace gyre::testing {
+class virtual_poller;
+}  // namespace gyre::testing
+
+namespace gyre::testing::detail {
+
+class scripted_backend;
+
+/// The script of a connection, and its state.
+///
+/// The peer performs its actions until it has to wait; bytes, errors and the end become arrivals,
+/// which reads take. A timer ends a wait, and another one completes requests in the loop.
+class scripted_connection : public std::enable_shared_from_this<scripted_connection> {
+ public:
+  struct sent {
+    std::string bytes;
+  };
+  struct pause {
+    std::chrono::nanoseconds duration;
+  };
+  struct expected {
+    std::string text;
+  };
+  struct failure {
+    int error;
+  };
+  struct end_of_stream {};
+  using action = std::variant<sent, pause, expected, failure, end_of_stream>;
+  struct short_write {
+    std::size_t most;
+  };
+  using write_action = std::variant<short_write, pause, failure>;
+
+  scripted_connection(scripted_backend& backend, event_loop& loop) noexcept
+      : backend_(backend), loop_(loop) {}
+  scripted_connection(const scripted_connection&) = delete;
+  scripted_connection& operator=(const scripted_connection&) = delete;
+
+  unique_fd open();
+  /// Ends the connection: nothing refers to it any more.
+  void close() noexcept;
+  void add(action next);
+  void add(write_action next) { write_script_.push_back(next); }
+
+  const std::string& received() const noexcept { return received_; }
+  bool is_done() const noexcept { return script_.empty() && arrived_.empty(); }
+  bool has_seen_end() const noexcept;
+
+  // The backend's.
+  /// Carries out what can be done at once. EAGAIN: nothing can.
+  io::result perform(io::request& request, io::receive_memory& memory) noexcept;
+  /// Completes the requests of the handle that can be carried out.
+  void serve();
+  void serve_soon() noexcept;
+  int fd() const noexcept { return fd_; }
+  io::handle* handle = nullptr;
+
+ private:
+  template <void (scripted_connection::*Function)()>
+  struct timer : timer_operation {
+    explicit timer(scripted_connection& of) noexcept
+        : timer_operation(
+              [](timer_operation& expired) { (static_cast<timer&>(expired).owner.*Function)(); }),
+          owner(of) {}
+    scripted_connection& owner;
+  };
+
+  void continue_script();
+  void end_pause();
+  void end_write_delay();
+  void start(timer_operation& op, std::chrono::nanoseconds delay) noexcept;
+  bool serve_one(io::request*& slot);
+  io::result take_arrived(std::span<std::byte> to) noexcept;
+  io::result read_whole(io::read_request& request) noexcept;
+  io::result receive(io::request& request, io::receive_memory& memory) noexcept;
+  io::result scatter(std::span<const iovec> pieces) noexcept;
+  io::result write(std::span<const iovec> pieces) noexcept;
+  io::result write_all(io::write_request& request) noexcept;
+  /// Whether a write need not wait; otherwise begins the delay.
+  bool has_room() noexcept;
+
+  scripted_backend& backend_;
+  event_loop& loop_;
+  int fd_ = -1;            // the program's end of a Unix socket that stands for the connection
+  unique_fd peer_socket_;  // the other end
+  bool pausing_ = false;
+  bool write_waits_ = false;
+  std::deque<action> script_;
+  std::deque<action> arrived_;  // bytes, failures and the end
+  std::deque<write_action> write_script_;
+  std::string received_;
+  std::size_t matched_ = 0;  // the bytes of received_ up to the end of the last expected text
+  timer<&scripted_connection::end_pause> pause_{*this};
+  timer<&scripted_connection::end_write_delay> write_delay_{*this};
+  timer<&scripted_connection::serve> service_{*this};
+};
+
+/// Finds a handle's connection by its descriptor.
+class scripted_backend final : public io::backend {
+ public:
+  /// The backend of a loop; made at the first call.
+  static scripted_backend& of(virtual_poller& time);
+
+  void add(scripted_connection& opened) { connections_.push_back(&opened); }
+  void remove(scripted_connection& closed) noexcept { std::erase(connections_, &closed); }
+
+  void attach(io::handle& added) override;
+  void detach(io::handle& removed) noexcept override;
+  std::optional<io::result> start(io::request& request) noexcept override;
+  io::result attempt(io::request& request) noexcept override;
+  void charge(std::size_t) noexcept override {}
+  std::optional<io::result> cancel(io::request& request) noexcept override;
+  io::receive_memory& memory() noexcept override { return memory_; }
+
+ private:
+  scripted_connection* connection_of(const io::handle& handle) const noexcept;
+
+  std::vector<scripted_connection*> connections_;
+  io::receive_memory memory_;
+};
+
+}  // namespace gyre::testing::detail

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+// scripted_peer: the other end of a stream, which follows a script in virtual time: it sends
+// pieces, waits, fails and ends the stream, takes short writes, and keeps the bytes that were
+// written.
+//
+//     gyre::testing::virtual_time_loop virtual_time;
+//     gyre::testing::scripted_peer peer(virtual_time);
+//     peer.send("hel").wait(50ms).send("lo\n").expect("bye\n").end();
+//     gyre::io::stream stream = peer.connect();
+//     virtual_time.run(session(stream));
+//     EXPECT_EQ(peer.received(), "hello, hello\nbye\n");
+#pragma once
+
+#include <gyre/base/unique_fd.hpp>
+#include <gyre/exec/event_loop.hpp>
+#include <gyre/io/stream.hpp>
+#include <gyre/testing/virtual_time_loop.hpp>
+
+#include <chrono>
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <system_error>
+
+namespace gyre::testing {
+
+namespace detail {
+class scripted_connection;
+}  // namespace detail
+
+/// One connection of a loop in virtual time to a peer in the same process. No byte passes through
+/// the kernel, so the order of all events is the same in every run. A program under test gets the
+/// stream that connect() returns, an ordinary io::stream or net::tcp_stream.
+///
+/// The script has two parts, which are independent of each other:
+/// - The peer's actions, in order: send(), wait(), expect(), end(), fail(). They begin with
+///   connect(), whether or not the program reads. A read gives bytes of one send() at most. After
+///   the last action, reads wait; more actions may be added at any time.
+/// - The fate of the program's writes, in order: take_at_most(), delay_write(), fail_write(). Later
+///   writes take all bytes at once.
+///
+/// These operations of streams are scripted: reading, writing and waiting for readiness. Others,
+/// such as options and shutdown(), act on a Unix socket that stands for the connection; send_file()
+/// writes to that socket, past the script. Messages with descriptors fail with
+/// std::errc::operation_not_supported.
+///
+/// Thread-safety: the thread that runs the loop.
+/// Lifetime: must not outlive the virtual_time_loop, but an operation of its stream that waits. New
+/// operations then fail with std::errc::bad_file_descriptor.
+/// Complexity: allocates the script and the bytes written. A stream costs two descriptors.
+class scripted_peer {
+ public:
+  template <class Loop>
+  explicit scripted_peer(virtual_time_loop<Loop>& where) : scripted_peer(where.time, where.loop) {}
+  scripted_peer(const scripted_peer&) = delete;
+  scripted_peer& operator=(const scripted_peer&) = delete;
+  ~scripted_peer();
+
+  /// Sends a piece of bytes.
+  scripted_peer& send(std::string_view bytes);
+  /// Lets time pass before the next action.
+  scripted_peer& wait(std::chrono::nanoseconds duration);
+  /// Waits until the program has written `text`, after the text of an earlier expect(), before the
+  /// next action.
+  scripted_peer& expect(std::string_view text);
+  /// Ends the stream: reads give 0 bytes.
+  scripted_peer& end();
+  /// Lets one read fail with `error`, such as std::errc::connection_reset, and ends the stream.
+  scripted_peer& fail(std::errc error);
+
+  /// Lets one write take `bytes` bytes at most; at least one.
+  scripted_peer& take_at_most(std::size_t bytes);
+  /// Lets one write wait, as if the peer did not read.
+  scripted_peer& delay_write(std::chrono::nanoseconds duration);
+  /// Lets one write fail with `error`, such as std::errc::broken_pipe.
+  scripted_peer& fail_write(std::errc error);
+
+  /// The stream under test. Throws std::logic_error when called twice, and std::system_error if
+  /// there is no descriptor.
+  template <class Stream = io::stream>
+  [[nodiscard]] Stream connect() {
+    return Stream(loop_, open());
+  }
+
+  /// All bytes that the program has written.
+  [[nodiscard]] const std::string& received() const noexcept;
+  /// Whether the script has no action left, and the program has read all that was sent.
+  [[nodiscard]] bool is_done() const noexcept;
+  /// Whether the program has closed the stream, or shut down its sending side.
+  [[nodiscard]] bool has_seen_end() const noexcept;
+
+ private:
+  scripted_peer(virtual_poller& time, event_loop& loop);
+  unique_fd open();
+
+  event_loop& loop_;
+  std::shared_ptr<detail::scripted_connection> connection_;
+};
+
+}  // namespace gyre::testing
