@@ -8,7 +8,8 @@ get_property(gyre_rooms GLOBAL PROPERTY GYRE_ROOMS)
 get_property(gyre_optional_headers GLOBAL PROPERTY GYRE_OPTIONAL_HEADERS)
 set(gyre_cmake_dir "${CMAKE_INSTALL_LIBDIR}/cmake/gyre")
 
-set(gyre_installed_targets ${gyre_rooms})
+get_property(gyre_replacements GLOBAL PROPERTY GYRE_REPLACEMENTS)
+set(gyre_installed_targets ${gyre_rooms} ${gyre_replacements})
 list(TRANSFORM gyre_installed_targets PREPEND gyre_)
 install(TARGETS ${gyre_installed_targets} gyre EXPORT gyre_targets FILE_SET HEADERS)
 

@@ -15,11 +15,11 @@
 #include <gyre/task/sync_wait.hpp>
 #include <gyre/task/when_all.hpp>
 #include <gyre/testing/manual_executor.hpp>
+#include <gyre/testing/system_call_faults.hpp>
 #include <tests/support/droppable.hpp>
 #include <tests/support/file_ring_poller.hpp>
 #include <tests/support/sanitizers.hpp>
 #include <tests/support/stubborn_coroutines.hpp>
-#include <tests/support/system_call_faults.hpp>
 #include <tests/support/thread_executor.hpp>
 
 #include <gtest/gtest.h>
@@ -466,11 +466,11 @@ class FileFaults : public File {
   template <class Make>
   void expect_handled(std::string_view call, Make make) {
     {
-      const gyre::test::fault broken(call, EIO);
+      const gyre::testing::fault broken(call, EIO);
       EXPECT_EQ(error_of(make()), std::errc::io_error) << call;
       EXPECT_EQ(broken.hits(), 1) << call;
     }
-    const gyre::test::fault interrupted(call, EINTR, {.times = 3});
+    const gyre::testing::fault interrupted(call, EINTR, {.times = 3});
     EXPECT_EQ(error_of(make()), std::error_code()) << call;
     EXPECT_EQ(interrupted.hits(), 3) << call;
   }
@@ -491,49 +491,49 @@ TEST_F(FileFaults, AreToldAndInterruptedCallsAreMadeAgain) {
 }
 
 TEST_F(FileFaults, OpenReportsItsError) {
-  const int before = gyre::test::open_descriptors();
+  const int before = gyre::testing::open_descriptors();
   expect_handled("open", [&] { return file::open(gyre::inline_executor(), path(), for_writing); });
-  EXPECT_EQ(gyre::test::open_descriptors(), before);
+  EXPECT_EQ(gyre::testing::open_descriptors(), before);
 }
 
 TEST_F(FileFaults, CloseReportsEveryErrorButAnInterruption) {
-  const int before = gyre::test::open_descriptors();
+  const int before = gyre::testing::open_descriptors();
   for (const auto& [failure, told] : {std::pair(EIO, EIO), std::pair(EINTR, 0)}) {
     file of = there();
-    const gyre::test::fault broken("close", failure);
+    const gyre::testing::fault broken("close", failure);
     EXPECT_EQ(error_of(of.close()).value(), told);
     EXPECT_EQ(broken.hits(), 1);
-    EXPECT_EQ(gyre::test::open_descriptors(), before) << "it is closed all the same";
+    EXPECT_EQ(gyre::testing::open_descriptors(), before) << "it is closed all the same";
   }
 }
 
 TEST_F(FileFaults, ReadWholeReportsAnUnknownOffset) {
   const file of = there();
-  const gyre::test::fault broken("lseek", EIO);
+  const gyre::testing::fault broken("lseek", EIO);
   EXPECT_EQ(error_of(of.read_whole()), std::errc::io_error);
   EXPECT_EQ(broken.hits(), 1);
 }
 
 TEST_F(FileFaults, SizeAndStatusReportTheirErrors) {
   const file of = there();
-  const gyre::test::fault broken("statx", EIO, {.times = -1});
+  const gyre::testing::fault broken("statx", EIO, {.times = -1});
   EXPECT_EQ(error_of(of.size()), std::errc::io_error);
   EXPECT_EQ(error_of(of.status()), std::errc::io_error);
   EXPECT_EQ(error_of(of.read_whole()), std::errc::io_error);
 }
 
 TEST_F(FileFaults, LeaveNoDescriptorOpen) {
-  const int before = gyre::test::open_descriptors();
+  const int before = gyre::testing::open_descriptors();
   const auto reading = [](std::string path) -> task<std::error_code> {
     auto whole = file::open(gyre::inline_executor(), path, for_writing);
     const file of = co_await std::move(whole);
-    const gyre::test::fault broken("pread", EIO);
+    const gyre::testing::fault broken("pread", EIO);
     auto all = of.read_whole();
     const auto ended = co_await as_expected(std::move(all));
     co_return ended ? std::error_code() : ended.error();
   };
   EXPECT_EQ(sync_wait(reading(path())), std::errc::io_error);
-  EXPECT_EQ(gyre::test::open_descriptors(), before);
+  EXPECT_EQ(gyre::testing::open_descriptors(), before);
 }
 
 // The same faults in calls that a ring makes.
@@ -541,7 +541,7 @@ class FileFaultsOnRing : public EveryFile {
  protected:
   template <class Make>
   void expect_told(std::string_view call, Make make) {
-    const gyre::test::fault broken(call, EIO);
+    const gyre::testing::fault broken(call, EIO);
     EXPECT_EQ(error_of(make()), std::errc::io_error) << call;
     EXPECT_EQ(broken.hits(), 1) << call;
   }
@@ -553,7 +553,7 @@ INSTANTIATE_TEST_SUITE_P(, FileFaultsOnRing, testing::Values(carried_out::by_the
 TEST_P(FileFaultsOnRing, AreToldAndLeaveNoDescriptorOpen) {
   std::array<std::byte, 2> part{};
   std::optional<file> of = holding("text");
-  const int before = gyre::test::open_descriptors();
+  const int before = gyre::testing::open_descriptors();
   expect_told("open", [&] { return file::open(path(), for_writing); });
   expect_told("pread", [&] { return of->read_some_at(part, 0); });
   expect_told("pread", [&] { return of->read_at(part, 0); });
@@ -563,9 +563,9 @@ TEST_P(FileFaultsOnRing, AreToldAndLeaveNoDescriptorOpen) {
   expect_told("fdatasync", [&] { return of->sync_data(); });
   expect_told("statx", [&] { return of->size(); });
   expect_told("statx", [&] { return of->status(); });
-  EXPECT_EQ(gyre::test::open_descriptors(), before);
+  EXPECT_EQ(gyre::testing::open_descriptors(), before);
   expect_told("close", [&] { return of->close(); });
-  EXPECT_EQ(gyre::test::open_descriptors(), before - 1);
+  EXPECT_EQ(gyre::testing::open_descriptors(), before - 1);
   EXPECT_EQ(content(), "text");
 }
 

@@ -4,9 +4,9 @@
 
 #include <gyre/exec/loop.hpp>
 #include <gyre/io/uring_support.hpp>
+#include <gyre/testing/system_call_faults.hpp>
 #include <tests/support/few_descriptors.hpp>
 #include <tests/support/refused_system_calls.hpp>
-#include <tests/support/system_call_faults.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -113,7 +113,7 @@ TEST(MakePoller, IsHowLoopsGetTheirs) {
   bool as_it_should = false;
   {
     const environment silent(nullptr);
-    const gyre::test::fault unknown(call, EINVAL);
+    const gyre::testing::fault unknown(call, EINVAL);
     as_it_should = made_for(io_interface::automatic) == "epoll" && unknown.hits() == 1;
   }
   as_it_should = as_it_should && made_for(io_interface::uring) == "uring";

@@ -5,10 +5,10 @@
 #include <gyre/exec/fd_watch.hpp>
 #include <gyre/exec/loop.hpp>
 #include <gyre/io/descriptor.hpp>
+#include "gyre/testing/system_call_faults.hpp"
 #include "gyre/testing/virtual_time_loop.hpp"
 #include "tests/support/io_facts.hpp"
 #include "tests/support/socket_pairs.hpp"
-#include "tests/support/system_call_faults.hpp"
 
 #include <gtest/gtest.h>
 
@@ -36,7 +36,7 @@ namespace {
 using namespace gyre::io;
 using namespace std::chrono_literals;
 using gyre::unique_fd;
-using gyre::test::fault;
+using gyre::testing::fault;
 
 std::span<const std::byte> bytes(std::string_view text) { return std::as_bytes(std::span(text)); }
 std::string text_of(std::span<const std::byte> bytes) {
@@ -472,7 +472,7 @@ TEST(Backend, AFailedForkLeavesItAsItWas) {
   auto [watched, other] = gyre::test::pipe_pair();
   gyre::fd_watch watch(loop, watched.get(), [](gyre::readiness) {});
   watch.start(gyre::readiness::readable);
-  const int before = gyre::test::open_descriptors();
+  const int before = gyre::testing::open_descriptors();
   for (const char* call : {"epoll_create1", "eventfd", "epoll_ctl"}) {
     int failures = 0;
     for (bool failed = true; failed; failures += failed) {
@@ -484,7 +484,7 @@ TEST(Backend, AFailedForkLeavesItAsItWas) {
         EXPECT_EQ(error.code().value(), EMFILE);
       }
       EXPECT_EQ(failing.hits(), failed ? 1 : 0) << call;
-      EXPECT_EQ(gyre::test::open_descriptors(), before) << call;
+      EXPECT_EQ(gyre::testing::open_descriptors(), before) << call;
     }
     EXPECT_GT(failures, 0) << call;
   }
@@ -709,14 +709,14 @@ TEST(ReadyDescriptors, AreWaitedFor) {
 TEST(Backend, ALoopThatCannotReadSaysSo) {
   gyre::testing::virtual_time_loop virtual_time;
   auto [left, right] = gyre::test::tcp_pair();
-  const int before = gyre::test::open_descriptors();
+  const int before = gyre::testing::open_descriptors();
   try {
     descriptor none(virtual_time.loop, std::move(left), handle_kind::stream_socket);
     FAIL();
   } catch (const std::system_error& error) {
     EXPECT_EQ(error.code(), std::errc::operation_not_supported);
   }
-  EXPECT_EQ(gyre::test::open_descriptors(), before - 1) << "the descriptor was ours to close";
+  EXPECT_EQ(gyre::testing::open_descriptors(), before - 1) << "the descriptor was ours to close";
 }
 
 TEST(Backend, AFileCannotBeServed) {
@@ -785,7 +785,7 @@ void PrintTo(const failing_call& what, std::ostream* out) {
 class FailingCall : public testing::TestWithParam<failing_call> {};
 
 TEST_P(FailingCall, IsReportedOnceAndLeaksNothing) {
-  const int before = gyre::test::open_descriptors();
+  const int before = gyre::testing::open_descriptors();
   const std::string_view call = GetParam().call;
   {
     gyre::loop loop;
@@ -839,7 +839,7 @@ TEST_P(FailingCall, IsReportedOnceAndLeaksNothing) {
     }
     if (call == "sendmmsg") ask(send_messages);
   }
-  EXPECT_EQ(gyre::test::open_descriptors(), before);
+  EXPECT_EQ(gyre::testing::open_descriptors(), before);
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -873,12 +873,12 @@ TEST_P(InterruptedCall, IsMadeAgain) {
 INSTANTIATE_TEST_SUITE_P(Calls, InterruptedCall, testing::Values("recv", "send"));
 
 TEST(FailingSetUp, ALoopOnEpollLeaksNothing) {
-  const int before = gyre::test::open_descriptors();
+  const int before = gyre::testing::open_descriptors();
   for (const char* call : {"epoll_create1", "eventfd", "epoll_ctl"}) {
     const fault failing(call, EMFILE);
     EXPECT_THROW(gyre::loop({.io = gyre::io_interface::epoll}), std::system_error) << call;
     EXPECT_EQ(failing.hits(), 1);
-    EXPECT_EQ(gyre::test::open_descriptors(), before) << call;
+    EXPECT_EQ(gyre::testing::open_descriptors(), before) << call;
   }
 }
 
@@ -886,14 +886,14 @@ TEST(FailingSetUp, ADescriptorLeaksNothing) {
   gyre::loop loop;
   const char* const watch = gyre::test::facts_of(loop).watch;
   if (watch == nullptr) GTEST_SKIP() << "a loop on io_uring serves every socket";
-  const int before = gyre::test::open_descriptors();
+  const int before = gyre::testing::open_descriptors();
   auto [left, right] = gyre::test::tcp_pair();
   {
     const fault failing(watch, ENOSPC);
     EXPECT_THROW(descriptor(loop, std::move(left), handle_kind::stream_socket), std::system_error);
   }
   descriptor still(loop, std::move(right), handle_kind::stream_socket);
-  EXPECT_EQ(gyre::test::open_descriptors(), before + 1);
+  EXPECT_EQ(gyre::testing::open_descriptors(), before + 1);
 }
 
 TEST(FailingWait, LeavesRunAndTheLoopGoesOn) {

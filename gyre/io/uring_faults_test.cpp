@@ -8,8 +8,8 @@
 #include <gyre/io/request.hpp>
 #include <gyre/io/uring_poller.hpp>
 #include <gyre/io/uring_support.hpp>
+#include <gyre/testing/system_call_faults.hpp>
 #include <tests/support/socket_pairs.hpp>
-#include <tests/support/system_call_faults.hpp>
 
 #include <gtest/gtest.h>
 
@@ -41,8 +41,8 @@ namespace {
 using namespace gyre::io;
 using namespace std::chrono_literals;
 using gyre::unique_fd;
-using gyre::test::fault;
-using gyre::test::open_descriptors;
+using gyre::testing::fault;
+using gyre::testing::open_descriptors;
 
 constexpr fault::plan always{.times = -1};
 

@@ -7,8 +7,8 @@
 
 #include <gyre/exec/loop.hpp>
 #include <gyre/io/descriptor.hpp>
+#include "gyre/testing/system_call_faults.hpp"
 #include "tests/support/socket_pairs.hpp"
-#include "tests/support/system_call_faults.hpp"
 #include "tests/support/uring_variants.hpp"
 
 #include <gtest/gtest.h>
@@ -650,14 +650,14 @@ TEST_P(Uring, AShortReadIsRepeatedOnlyWhereItMayHaveStoppedAtUrgentData) {
     first.then = [&](result later) { made = later; };
     ASSERT_EQ(::send(right.get(), "abc", 3, 0), 3);
     run_until([&] { return made.has_value(); });
-    const gyre::test::fault failing("sockatmark", ENOTTY, {.times = known ? 0 : -1});
+    const gyre::testing::fault failing("sockatmark", ENOTTY, {.times = known ? 0 : -1});
     asking<read_request> second(here.handle(), std::span<std::byte>(room), false);
     ASSERT_FALSE(here.start(second));
-    const std::size_t questions = gyre::test::calls_made("sockatmark");
-    const std::size_t reads = gyre::test::calls_made("recv");
-    poll_until([&] { return gyre::test::calls_made("sockatmark") != questions; }, 20'000);
+    const std::size_t questions = gyre::testing::calls_made("sockatmark");
+    const std::size_t reads = gyre::testing::calls_made("recv");
+    poll_until([&] { return gyre::testing::calls_made("sockatmark") != questions; }, 20'000);
     settle();
-    EXPECT_EQ(gyre::test::calls_made("recv") - reads, known ? 0u : 1u);
+    EXPECT_EQ(gyre::testing::calls_made("recv") - reads, known ? 0u : 1u);
     here.cancel(second);
   }
 }
@@ -818,7 +818,7 @@ TEST_P(Uring, EventsLeftInAnAbandonedRingAreReportedByTheNextOne) {
   settle();
   all.make_ready();
   std::thread([&] {
-    const gyre::test::fault failing("io_uring_get_events", EBUSY, {.times = -1});
+    const gyre::testing::fault failing("io_uring_get_events", EBUSY, {.times = -1});
     loop().poll();
     EXPECT_EQ(failing.hits(), GetParam().features.deferred_task_running ? 0 : 1);
   }).join();
@@ -879,7 +879,7 @@ TEST_P(Uring, ConnectionsThatCameDuringAPauseComeAfterIt) {
 }
 
 TEST_P(Uring, ConnectionsThatNobodyTookEndWithTheirListener) {
-  const int before = gyre::test::open_descriptors();
+  const int before = gyre::testing::open_descriptors();
   {
     std::optional<listening_end> server(std::in_place, loop());
     std::vector<unique_fd> clients;
@@ -893,7 +893,7 @@ TEST_P(Uring, ConnectionsThatNobodyTookEndWithTheirListener) {
     server.reset();
     for (const unique_fd& each : clients) EXPECT_TRUE(is_over(each));
   }
-  EXPECT_EQ(gyre::test::open_descriptors(), before);
+  EXPECT_EQ(gyre::testing::open_descriptors(), before);
 }
 
 TEST_P(Uring, AListenerWithoutDescriptorsSaysSoAndGoesOnLater) {
@@ -1004,7 +1004,7 @@ TEST_P(Uring, NoByteIsLostWhenThreadsTakeTurns) {
 }
 
 TEST_P(Uring, NoConnectionIsLostWhenThreadsTakeTurns) {
-  const int before = gyre::test::open_descriptors();
+  const int before = gyre::testing::open_descriptors();
   std::optional<listening_end> server(std::in_place, loop());
   std::vector<unique_fd> clients;
   server->begin();
@@ -1020,11 +1020,11 @@ TEST_P(Uring, NoConnectionIsLostWhenThreadsTakeTurns) {
   server.reset();
   clients.clear();
   settle();
-  EXPECT_EQ(gyre::test::open_descriptors(), before);
+  EXPECT_EQ(gyre::testing::open_descriptors(), before);
 }
 
 TEST_P(Uring, HandlesMayBeClosedByAnyThreadWhileNoneRunsTheLoop) {
-  const int before = gyre::test::open_descriptors();
+  const int before = gyre::testing::open_descriptors();
   for (int i = 0; i < 10; ++i) {
     std::vector<std::unique_ptr<receiving_end>> all;
     for (std::uint64_t n = 0; n < 5; ++n) {
@@ -1040,7 +1040,7 @@ TEST_P(Uring, HandlesMayBeClosedByAnyThreadWhileNoneRunsTheLoop) {
       return std::ranges::all_of(all, [](const auto& each) { return each->stream.all_came(); });
     });
   }
-  EXPECT_EQ(gyre::test::open_descriptors(), before);
+  EXPECT_EQ(gyre::testing::open_descriptors(), before);
 }
 
 // A thread that leaves the loop without a turn must not drop the requests of another thread.

@@ -3,10 +3,10 @@
 #include <gyre/io/uring_support.hpp>
 
 #include <gyre/base/unique_fd.hpp>
+#include <gyre/testing/system_call_faults.hpp>
 #include <tests/support/few_descriptors.hpp>
 #include <tests/support/refused_system_calls.hpp>
 #include <tests/support/sanitizers.hpp>
-#include <tests/support/system_call_faults.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -240,7 +240,7 @@ TEST_F(UringProbeDeathTest, AsksAgainAfterAShortage) {
 
 // Prints the result of a probe in which only the first `call` fails.
 [[noreturn]] void find_where_one_fails(const char* call, int error) {
-  std::optional<gyre::test::fault> failing(std::in_place, call, error);
+  std::optional<gyre::testing::fault> failing(std::in_place, call, error);
   const uring_support first = probe_uring();
   const int hits = failing->hits();
   failing.reset();
@@ -293,15 +293,15 @@ TEST_F(UringProbeFaultsDeathTest, AFailedProbeMeansThatTheKernelIsTooOld) {
 }
 
 TEST_F(UringProbeFaultsDeathTest, AnUnreadableSysctlLeavesTheRestOfTheReason) {
-  const int before = gyre::test::open_descriptors();
+  const int before = gyre::testing::open_descriptors();
   const std::system_error refusal(EPERM, std::system_category());
   for (const char* call : {"open", "read"}) {
-    const gyre::test::fault failing(call, EACCES);
+    const gyre::testing::fault failing(call, EACCES);
     EXPECT_EQ(gyre::io::detail::why_no_uring(refusal),
               "forbidden (seccomp, or a container's policy): Operation not permitted");
     EXPECT_EQ(failing.hits(), 1) << call;
   }
-  EXPECT_EQ(gyre::test::open_descriptors(), before);
+  EXPECT_EQ(gyre::testing::open_descriptors(), before);
 }
 
 }  // namespace

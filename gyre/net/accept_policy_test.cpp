@@ -4,7 +4,7 @@
 
 #include <gyre/net/endpoint.hpp>
 #include <gyre/net/socket.hpp>
-#include <tests/support/system_call_faults.hpp>
+#include <gyre/testing/system_call_faults.hpp>
 
 #include <gtest/gtest.h>
 
@@ -75,10 +75,10 @@ TEST_F(AcceptPolicy, NeverSpins) {
 
 TEST_F(AcceptPolicy, RefusesAllThatWaitWhenThereAreNoDescriptors) {
   connect(3);
-  const int descriptors = gyre::test::open_descriptors();
+  const int descriptors = gyre::testing::open_descriptors();
   EXPECT_EQ(begin_pause(EMFILE).refused, 3u);
   EXPECT_EQ(begin_pause(EMFILE).refused, 0u);
-  EXPECT_EQ(gyre::test::open_descriptors(), descriptors);
+  EXPECT_EQ(gyre::testing::open_descriptors(), descriptors);
   for (const socket& each : clients_) {
     char byte;
     EXPECT_EQ(::recv(each.fd(), &byte, 1, 0), 0) << "its peer is told";

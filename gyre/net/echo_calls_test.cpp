@@ -10,7 +10,7 @@
 #include <gyre/task/schedule.hpp>
 #include <gyre/task/spawn.hpp>
 #include <gyre/task/task.hpp>
-#include <tests/support/system_call_faults.hpp>
+#include <gyre/testing/system_call_faults.hpp>
 
 #include <gtest/gtest.h>
 
@@ -36,7 +36,7 @@ using gyre::task;
 using gyre::net::tcp_listener;
 using gyre::net::tcp_server;
 using gyre::net::tcp_stream;
-using gyre::test::calls_made;
+using gyre::testing::calls_made;
 
 enum class written_with { callbacks, coroutines };
 enum class loop_that { only_looks, sleeps };

@@ -12,9 +12,9 @@
 #include <gyre/net/udp_socket.hpp>
 #include <gyre/net/unix_stream.hpp>
 #include <gyre/task/task.hpp>
+#include <gyre/testing/system_call_faults.hpp>
 #include <tests/support/idle_time_poller.hpp>
 #include <tests/support/io_facts.hpp>
-#include <tests/support/system_call_faults.hpp>
 
 #include <gtest/gtest.h>
 
@@ -44,8 +44,8 @@ using gyre::net::ip_address;
 using gyre::net::tcp_listener;
 using gyre::net::tcp_stream;
 using gyre::net::udp_socket;
-using gyre::test::fault;
-using gyre::test::open_descriptors;
+using gyre::testing::fault;
+using gyre::testing::open_descriptors;
 
 const endpoint any_port(ip_address::loopback_v4(), 0);
 

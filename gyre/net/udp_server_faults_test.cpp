@@ -4,9 +4,9 @@
 #include <gyre/net/callback_test_support.hpp>
 #include <gyre/net/udp_client.hpp>
 #include <gyre/net/udp_server.hpp>
+#include <gyre/testing/system_call_faults.hpp>
 #include <tests/support/full_inbox.hpp>
 #include <tests/support/io_facts.hpp>
-#include <tests/support/system_call_faults.hpp>
 
 #include <gtest/gtest.h>
 
@@ -35,8 +35,8 @@ using gyre::net::endpoint;
 using gyre::net::udp_client;
 using gyre::net::udp_server;
 using gyre::net::udp_server_options;
-using gyre::test::fault;
-using gyre::test::open_descriptors;
+using gyre::testing::fault;
+using gyre::testing::open_descriptors;
 using bytes = std::span<const std::byte>;
 
 int code_of(const std::function<void()>& action) {

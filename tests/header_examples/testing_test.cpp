@@ -5,10 +5,14 @@
 #include <gyre/testing/manual_executor.hpp>
 #include <gyre/testing/run_in_virtual_time.hpp>
 #include <gyre/testing/scripted_peer.hpp>
+#include <gyre/testing/system_call_faults.hpp>
 #include <gyre/testing/virtual_time_loop.hpp>
 
 #include <gtest/gtest.h>
 
+#include <sys/socket.h>
+
+#include <cerrno>
 #include <chrono>
 #include <stdexcept>
 #include <string>
@@ -60,6 +64,18 @@ TEST(TestingExamples, APeerFollowsItsScript) {
   gyre::io::stream stream = peer.connect();
   virtual_time.run(session(stream));
   EXPECT_EQ(peer.received(), "hello, hello\nbye\n");
+}
+
+// gyre/testing/system_call_faults.hpp
+TEST(TestingExamples, SystemCallsFail) {
+  const gyre::testing::fault full("accept4", EMFILE);  // the next accept4 fails
+  const gyre::testing::fault late("send", ENOBUFS, {.after = 2, .times = 3});
+  EXPECT_EQ(::accept4(-1, nullptr, nullptr, 0), -1);
+  EXPECT_EQ(errno, EMFILE);
+  for (const int error : {EBADF, EBADF, ENOBUFS, ENOBUFS, ENOBUFS, EBADF}) {
+    EXPECT_EQ(::send(-1, "x", 1, 0), -1);
+    EXPECT_EQ(errno, error);
+  }
 }
 
 // gyre/testing/virtual_time_loop.hpp

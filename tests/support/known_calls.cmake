@@ -12,9 +12,8 @@ set(others
   sigtimedwait stderr)
 
 file(READ "${FAULTS}" source)
-string(REGEX MATCH " names{[^}]*}" names "${source}")
-string(REGEX MATCHALL "\"[a-z0-9_]+\"" known "${names}")
-list(TRANSFORM known REPLACE "\"" "")
+string(REGEX MATCHALL "X\\([a-z0-9_]+\\)" known "${source}")
+list(TRANSFORM known REPLACE "X\\((.+)\\)" "\\1")
 
 execute_process(COMMAND "${NM}" -u "${LIBRARY}" OUTPUT_VARIABLE undefined
   COMMAND_ERROR_IS_FATAL ANY)

@@ -13,10 +13,10 @@
 #include <gyre/task/spawn.hpp>
 #include <gyre/task/stop_token.hpp>
 #include <gyre/task/when_all.hpp>
+#include <gyre/testing/system_call_faults.hpp>
 #include <tests/support/droppable.hpp>
 #include <tests/support/file_ring_poller.hpp>
 #include <tests/support/refused_system_calls.hpp>
-#include <tests/support/system_call_faults.hpp>
 
 #include <gtest/gtest.h>
 
@@ -594,13 +594,13 @@ TEST_F(FilesOfALoop, AreLeftToThePoolWhereARingCannotBeMadeOrCannotSayWhatItCan)
     return gyre::io::blocking_pool().metrics().submitted - before;
   };
   for (const char* call : {"io_uring_queue_init", "io_uring_get_probe_ring"}) {
-    const gyre::test::fault failing(call, ENOMEM);
+    const gyre::testing::fault failing(call, ENOMEM);
     EXPECT_EQ(reads(), 1U) << call;
     EXPECT_EQ(failing.hits(), 1) << call;
   }
-  const int before = gyre::test::open_descriptors();
+  const int before = gyre::testing::open_descriptors();
   EXPECT_EQ(reads(), 1U) << "as it has a ring that can do nothing";
-  EXPECT_EQ(gyre::test::open_descriptors(), before);
+  EXPECT_EQ(gyre::testing::open_descriptors(), before);
 }
 
 TEST_F(FilesOfALoop, AreLeftToThePoolWhereThereIsNoDescriptorForARing) {

@@ -3,8 +3,8 @@
 #include <gyre/io/detail/thread_parker.hpp>
 
 #include <gyre/base/clock.hpp>
+#include <gyre/testing/system_call_faults.hpp>
 #include <tests/support/signal_sender.hpp>
-#include <tests/support/system_call_faults.hpp>
 
 #include <gtest/gtest.h>
 
@@ -43,7 +43,7 @@ TEST(ThreadParker, ParksUntilTheDeadline) {
 TEST(ThreadParker, MayReturnEarlyWhereTheKernelDoesNotWait) {
   thread_parker parker;
   for (const int error : {EINTR, EAGAIN, ENOMEM}) {
-    const gyre::test::fault failing("syscall", error);
+    const gyre::testing::fault failing("syscall", error);
     parker.park(for_ever);
     EXPECT_EQ(failing.hits(), 1);
   }

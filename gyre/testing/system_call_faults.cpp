@@ -1,0 +1,351 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gyre/testing/system_call_faults.hpp>
+
+#include <liburing.h>
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/sendfile.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdarg>
+#include <cstdint>
+#include <filesystem>
+#include <iterator>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace gyre::testing {
+namespace {
+
+#define GYRE_TESTING_CALLS(X)                                                                 \
+  X(accept4), X(bind), X(close), X(connect), X(dup3), X(epoll_create1), X(epoll_ctl),         \
+      X(epoll_pwait2), X(epoll_wait), X(eventfd), X(fcntl), X(fdatasync), X(fstat), X(fsync), \
+      X(ftruncate), X(getpeername), X(getsockname), X(getsockopt), X(io_uring_get_events),    \
+      X(io_uring_get_probe_ring), X(io_uring_queue_init), X(io_uring_queue_init_params),      \
+      X(io_uring_register), X(io_uring_register_buf_ring), X(io_uring_register_sync_cancel),  \
+      X(io_uring_submit), X(io_uring_submit_and_get_events), X(io_uring_submit_and_wait),     \
+      X(io_uring_submit_and_wait_timeout), X(io_uring_wait_cqe_timeout), X(listen), X(lseek), \
+      X(mmap), X(open), X(pipe2), X(poll), X(pread), X(pwrite), X(read), X(readv), X(recv),   \
+      X(recvmmsg), X(recvmsg), X(send), X(sendfile), X(sendmmsg), X(sendmsg), X(setsockopt),  \
+      X(shutdown), X(sockatmark), X(socket), X(socketpair), X(statx), X(syscall), X(write),   \
+      X(writev)
+
+#define GYRE_TESTING_NUMBER(name) name##_call
+enum call : int { GYRE_TESTING_CALLS(GYRE_TESTING_NUMBER), calls };
+
+#define GYRE_TESTING_NAME(name) #name
+constexpr std::array<std::string_view, calls> names{GYRE_TESTING_CALLS(GYRE_TESTING_NAME)};
+
+struct armed {
+  fault::plan plan;
+  int error = 0;
+  int hits = 0;
+  bool active = false;
+};
+constinit thread_local std::array<armed, calls> faults{};
+constinit thread_local std::array<std::size_t, calls> made{};
+
+// Whether this call must fail; sets errno if so.
+bool is_made_to_fail(call which) noexcept {
+  armed& fault = faults[static_cast<std::size_t>(which)];
+  if (!fault.active) return false;
+  if (fault.plan.after > 0) {
+    --fault.plan.after;
+    return false;
+  }
+  if (fault.plan.times == 0) return false;
+  if (fault.plan.times > 0) --fault.plan.times;
+  ++fault.hits;
+  errno = fault.error;
+  return true;
+}
+
+// Counts a call and returns whether it must fail; sets errno if so.
+bool fails(call which) noexcept {
+  ++made[static_cast<std::size_t>(which)];
+  return is_made_to_fail(which);
+}
+
+// Whether further calls will fail.
+bool is_failing(call which) noexcept {
+  const armed& fault = faults[static_cast<std::size_t>(which)];
+  return fault.active && fault.plan.times != 0;
+}
+
+// A completion's result that replaces the kernel's.
+struct answer {
+  std::uint64_t user_data;
+  int result;
+};
+thread_local std::vector<answer> answers;
+
+// The system call that corresponds to a file request of a ring; `calls` if there is none.
+call file_call_of(const io_uring_sqe& request) noexcept {
+  constexpr int opcode_ftruncate = 55;
+  switch (request.opcode) {
+    case IORING_OP_OPENAT: return open_call;
+    case IORING_OP_CLOSE: return close_call;
+    case IORING_OP_READ: return pread_call;
+    case IORING_OP_WRITE: return pwrite_call;
+    case IORING_OP_STATX: return statx_call;
+    case IORING_OP_FSYNC:
+      return (request.fsync_flags & IORING_FSYNC_DATASYNC) != 0 ? fdatasync_call : fsync_call;
+    case opcode_ftruncate: return ftruncate_call;
+    default: return calls;
+  }
+}
+
+void spoil_file_call(io_uring_sqe& request) {
+  const call equivalent = file_call_of(request);
+  if (equivalent == calls || !is_made_to_fail(equivalent)) return;
+  const std::uint64_t name = request.user_data;
+  answers.push_back({name, -errno});
+  if (equivalent == close_call) return;  // a failing close still closes
+  io_uring_prep_nop(&request);
+  request.user_data = name;
+}
+
+void spoil_completions(std::span<io_uring_cqe* const> came) noexcept {
+  for (io_uring_cqe* const each : came) {
+    const auto found = std::ranges::find(answers, each->user_data, &answer::user_data);
+    if (found == answers.end()) continue;
+    each->res = found->result;
+    answers.erase(found);
+  }
+}
+
+// Makes those requests of a ring invalid whose equivalent system call must fail: gyre then falls
+// back to the system call, which fails as the test says.
+void spoil_submissions(const io_uring& ring) {
+  const bool accepting = is_failing(accept4_call);
+  const bool receiving = is_failing(recv_call);
+  for (unsigned each = ring.sq.sqe_head; each != ring.sq.sqe_tail; ++each) {
+    io_uring_sqe& request = ring.sq.sqes[each & *ring.sq.kring_mask];
+    spoil_file_call(request);
+    if (accepting && request.opcode == IORING_OP_ACCEPT) request.fd = -1;
+    if (receiving && request.opcode == IORING_OP_RECV) request.buf_group = 0xffff;
+    // A multishot poll has no equivalent system call: its waiter gets the error.
+    const bool watches =
+        request.opcode == IORING_OP_POLL_ADD && (request.len & IORING_POLL_ADD_MULTI) != 0;
+    if (watches && is_made_to_fail(epoll_ctl_call)) request.fd = -1;
+  }
+}
+
+template <class Function>
+Function* next(Function*, const char* name) noexcept {
+  return reinterpret_cast<Function*>(::dlsym(RTLD_NEXT, name));
+}
+
+int number_of(std::string_view call) {
+  const auto* const found = std::ranges::find(names, call);
+  if (found == names.end())
+    throw std::invalid_argument("fault: no known call: '" + std::string(call) + "'");
+  return static_cast<int>(found - names.begin());
+}
+
+}  // namespace
+
+fault::fault(std::string_view call, int error, plan when) : call_(number_of(call)) {
+  faults[static_cast<std::size_t>(call_)] = {
+      .plan = when, .error = error, .hits = 0, .active = true};
+}
+fault::~fault() { faults[static_cast<std::size_t>(call_)].active = false; }
+int fault::hits() const noexcept { return faults[static_cast<std::size_t>(call_)].hits; }
+std::span<const std::string_view> fault::known_calls() noexcept { return names; }
+
+std::size_t calls_made(std::string_view call) {
+  return made[static_cast<std::size_t>(number_of(call))];
+}
+
+int open_descriptors() {
+  // The directory's own descriptor is listed, too.
+  const std::filesystem::directory_iterator all("/proc/self/fd");
+  return static_cast<int>(std::distance(begin(all), end(all))) - 1;
+}
+
+}  // namespace gyre::testing
+
+// Functions with the C library's names. Each looks up the original function once.
+#define GYRE_TESTING_CALL(result, name, parameters, arguments)                            \
+  extern "C" result name parameters {                                                     \
+    static auto* const next_##name = gyre::testing::next(&name, #name);                   \
+    if (gyre::testing::fails(gyre::testing::name##_call)) return static_cast<result>(-1); \
+    return next_##name arguments;                                                         \
+  }
+
+GYRE_TESTING_CALL(int, accept4, (int fd, sockaddr* peer, socklen_t* size, int flags),
+                  (fd, peer, size, flags))
+GYRE_TESTING_CALL(int, bind, (int fd, const sockaddr* name, socklen_t size) noexcept,
+                  (fd, name, size))
+// A close that fails has closed the descriptor.
+extern "C" int close(int fd) {
+  static auto* const next_close = gyre::testing::next(&close, "close");
+  if (!gyre::testing::fails(gyre::testing::close_call)) return next_close(fd);
+  const int error = errno;
+  next_close(fd);
+  errno = error;
+  return -1;
+}
+GYRE_TESTING_CALL(int, connect, (int fd, const sockaddr* peer, socklen_t size), (fd, peer, size))
+GYRE_TESTING_CALL(int, dup3, (int from, int to, int flags) noexcept, (from, to, flags))
+GYRE_TESTING_CALL(int, epoll_create1, (int flags) noexcept, (flags))
+GYRE_TESTING_CALL(int, epoll_ctl, (int epoll, int what, int fd, epoll_event* event) noexcept,
+                  (epoll, what, fd, event))
+GYRE_TESTING_CALL(int, epoll_pwait2,
+                  (int epoll, epoll_event* events, int most, const timespec* timeout,
+                   const sigset_t* signals),
+                  (epoll, events, most, timeout, signals))
+GYRE_TESTING_CALL(int, epoll_wait, (int epoll, epoll_event* events, int most, int timeout),
+                  (epoll, events, most, timeout))
+GYRE_TESTING_CALL(int, eventfd, (unsigned value, int flags) noexcept, (value, flags))
+extern "C" int fcntl(int fd, int what, ...) {
+  static auto* const next_fcntl = gyre::testing::next(&fcntl, "fcntl");
+  if (gyre::testing::fails(gyre::testing::fcntl_call)) return -1;
+  va_list rest;
+  va_start(rest, what);
+  void* const argument = va_arg(rest, void*);
+  va_end(rest);
+  return next_fcntl(fd, what, argument);
+}
+GYRE_TESTING_CALL(int, fdatasync, (int fd), (fd))
+GYRE_TESTING_CALL(int, fstat, (int fd, struct stat* to) noexcept, (fd, to))
+GYRE_TESTING_CALL(int, fsync, (int fd), (fd))
+GYRE_TESTING_CALL(int, ftruncate, (int fd, off_t size) noexcept, (fd, size))
+GYRE_TESTING_CALL(int, getpeername, (int fd, sockaddr* name, socklen_t* size) noexcept,
+                  (fd, name, size))
+GYRE_TESTING_CALL(int, getsockname, (int fd, sockaddr* name, socklen_t* size) noexcept,
+                  (fd, name, size))
+GYRE_TESTING_CALL(int, getsockopt,
+                  (int fd, int level, int option, void* to, socklen_t* size) noexcept,
+                  (fd, level, option, to, size))
+GYRE_TESTING_CALL(int, listen, (int fd, int backlog) noexcept, (fd, backlog))
+GYRE_TESTING_CALL(off_t, lseek, (int fd, off_t offset, int from) noexcept, (fd, offset, from))
+// GCC's ThreadSanitizer calls this function before a look-up is possible.
+#if !defined(__SANITIZE_THREAD__) || defined(__clang__)
+extern "C" void* mmap(void* at, size_t size, int access, int flags, int fd, off_t offset) noexcept {
+  static auto* const next_mmap = gyre::testing::next(&mmap, "mmap");
+  if (gyre::testing::fails(gyre::testing::mmap_call)) return MAP_FAILED;
+  return next_mmap(at, size, access, flags, fd, offset);
+}
+#endif
+extern "C" int open(const char* path, int flags, ...) {
+  static auto* const next_open = gyre::testing::next(&open, "open");
+  if (gyre::testing::fails(gyre::testing::open_call)) return -1;
+  va_list rest;
+  va_start(rest, flags);
+  const mode_t mode = (flags & (O_CREAT | O_TMPFILE)) != 0 ? va_arg(rest, mode_t) : 0;
+  va_end(rest);
+  return next_open(path, flags, mode);
+}
+GYRE_TESTING_CALL(int, pipe2, (int* ends, int flags) noexcept, (ends, flags))
+GYRE_TESTING_CALL(int, poll, (pollfd * all, nfds_t count, int timeout), (all, count, timeout))
+GYRE_TESTING_CALL(ssize_t, pread, (int fd, void* to, size_t size, off_t offset),
+                  (fd, to, size, offset))
+GYRE_TESTING_CALL(ssize_t, pwrite, (int fd, const void* from, size_t size, off_t offset),
+                  (fd, from, size, offset))
+GYRE_TESTING_CALL(ssize_t, read, (int fd, void* to, size_t size), (fd, to, size))
+GYRE_TESTING_CALL(ssize_t, readv, (int fd, const iovec* to, int count), (fd, to, count))
+GYRE_TESTING_CALL(ssize_t, recv, (int fd, void* to, size_t size, int flags), (fd, to, size, flags))
+GYRE_TESTING_CALL(int, recvmmsg,
+                  (int fd, mmsghdr* to, unsigned count, int flags, timespec* timeout),
+                  (fd, to, count, flags, timeout))
+GYRE_TESTING_CALL(ssize_t, recvmsg, (int fd, msghdr* to, int flags), (fd, to, flags))
+GYRE_TESTING_CALL(ssize_t, send, (int fd, const void* from, size_t size, int flags),
+                  (fd, from, size, flags))
+GYRE_TESTING_CALL(ssize_t, sendfile, (int to, int from, off_t* offset, size_t count) noexcept,
+                  (to, from, offset, count))
+GYRE_TESTING_CALL(int, sendmmsg, (int fd, mmsghdr* from, unsigned count, int flags),
+                  (fd, from, count, flags))
+GYRE_TESTING_CALL(ssize_t, sendmsg, (int fd, const msghdr* from, int flags), (fd, from, flags))
+GYRE_TESTING_CALL(int, setsockopt,
+                  (int fd, int level, int option, const void* from, socklen_t size) noexcept,
+                  (fd, level, option, from, size))
+GYRE_TESTING_CALL(int, shutdown, (int fd, int how) noexcept, (fd, how))
+GYRE_TESTING_CALL(int, sockatmark, (int fd) noexcept, (fd))
+GYRE_TESTING_CALL(int, socket, (int family, int type, int protocol) noexcept,
+                  (family, type, protocol))
+GYRE_TESTING_CALL(int, socketpair, (int family, int type, int protocol, int* ends) noexcept,
+                  (family, type, protocol, ends))
+GYRE_TESTING_CALL(int, statx,
+                  (int folder, const char* path, int flags, unsigned mask,
+                   struct statx* to) noexcept,
+                  (folder, path, flags, mask, to))
+// Only futex(2), with which gyre waits, can fail. Passes on six arguments even if there are fewer.
+extern "C" [[gnu::no_sanitize_address]] long syscall(long number, ...) noexcept {
+  static auto* const next_syscall = gyre::testing::next(&syscall, "syscall");
+  if (number == SYS_futex && gyre::testing::fails(gyre::testing::syscall_call)) return -1;
+  va_list rest;
+  va_start(rest, number);
+  std::array<long, 6> with;
+  for (long& each : with) each = va_arg(rest, long);
+  va_end(rest);
+  return next_syscall(number, with[0], with[1], with[2], with[3], with[4], with[5]);
+}
+GYRE_TESTING_CALL(ssize_t, write, (int fd, const void* from, size_t size), (fd, from, size))
+GYRE_TESTING_CALL(ssize_t, writev, (int fd, const iovec* from, int count), (fd, from, count))
+
+// Functions of liburing, which return the error.
+#define GYRE_TESTING_RING_CALL(name, parameters, arguments)              \
+  extern "C" int name parameters {                                       \
+    static auto* const next_##name = gyre::testing::next(&name, #name);  \
+    if (gyre::testing::fails(gyre::testing::name##_call)) return -errno; \
+    return next_##name arguments;                                        \
+  }
+// Functions of liburing that submit.
+#define GYRE_TESTING_SUBMIT_CALL(name, parameters, arguments)            \
+  extern "C" int name parameters {                                       \
+    static auto* const next_##name = gyre::testing::next(&name, #name);  \
+    if (gyre::testing::fails(gyre::testing::name##_call)) return -errno; \
+    gyre::testing::spoil_submissions(*ring);                             \
+    return next_##name arguments;                                        \
+  }
+
+GYRE_TESTING_RING_CALL(io_uring_get_events, (io_uring * ring), (ring))
+extern "C" io_uring_probe* io_uring_get_probe_ring(io_uring* ring) {
+  static auto* const next_probe =
+      gyre::testing::next(&io_uring_get_probe_ring, "io_uring_get_probe_ring");
+  if (gyre::testing::fails(gyre::testing::io_uring_get_probe_ring_call)) return nullptr;
+  return next_probe(ring);
+}
+extern "C" unsigned io_uring_peek_batch_cqe(io_uring* ring, io_uring_cqe** found, unsigned most) {
+  static auto* const next_peek =
+      gyre::testing::next(&io_uring_peek_batch_cqe, "io_uring_peek_batch_cqe");
+  const unsigned count = next_peek(ring, found, most);
+  gyre::testing::spoil_completions(std::span(found, count));
+  return count;
+}
+GYRE_TESTING_RING_CALL(io_uring_queue_init, (unsigned entries, io_uring* ring, unsigned flags),
+                       (entries, ring, flags))
+GYRE_TESTING_RING_CALL(io_uring_queue_init_params,
+                       (unsigned entries, io_uring* ring, io_uring_params* how),
+                       (entries, ring, how))
+GYRE_TESTING_RING_CALL(io_uring_register,
+                       (unsigned fd, unsigned what, const void* with, unsigned count),
+                       (fd, what, with, count))
+GYRE_TESTING_RING_CALL(io_uring_register_buf_ring,
+                       (io_uring * ring, io_uring_buf_reg* how, unsigned flags), (ring, how, flags))
+GYRE_TESTING_RING_CALL(io_uring_register_sync_cancel,
+                       (io_uring * ring, io_uring_sync_cancel_reg* what), (ring, what))
+GYRE_TESTING_RING_CALL(io_uring_wait_cqe_timeout,
+                       (io_uring * ring, io_uring_cqe** first, __kernel_timespec* timeout),
+                       (ring, first, timeout))
+GYRE_TESTING_SUBMIT_CALL(io_uring_submit, (io_uring * ring), (ring))
+GYRE_TESTING_SUBMIT_CALL(io_uring_submit_and_get_events, (io_uring * ring), (ring))
+GYRE_TESTING_SUBMIT_CALL(io_uring_submit_and_wait, (io_uring * ring, unsigned count), (ring, count))
+GYRE_TESTING_SUBMIT_CALL(io_uring_submit_and_wait_timeout,
+                         (io_uring * ring, io_uring_cqe** first, unsigned count,
+                          __kernel_timespec* timeout, sigset_t* signals),
+                         (ring, first, count, timeout, signals))

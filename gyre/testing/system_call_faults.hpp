@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// fault: makes system calls of the calling thread fail, and counts them. Link gyre::testing_faults.
+//
+//     const gyre::testing::fault full("accept4", EMFILE);  // the next accept4 fails
+//     const gyre::testing::fault late("send", ENOBUFS, {.after = 2, .times = 3});
+//
+// How it works: the library has functions with the names of the C library's and of liburing, which
+// call the original ones unless a fault says otherwise. The linker takes them into a program that
+// uses a name of this header, for gyre's code and all other code of the program.
+//
+// Limits:
+// - The program must be linked with a shared C library and a shared liburing; system calls that the
+//   C library makes itself, as in getaddrinfo(3) or fopen(3), do not fail.
+// - A fault concerns the thread that made it: for a loop on another thread, make it by a task of
+//   that loop.
+// - On io_uring, requests are not system calls. While a fault for accept4 or recv is active, a ring
+//   refuses new multishot accepts and receives, and gyre makes the call instead; those that the
+//   ring has begun go on. A file operation on a ring fails as the corresponding call would. A fault
+//   for epoll_ctl makes a ring refuse multishot polls, with EBADF whatever the error. To test other
+//   errors, run the loop on epoll (GYRE_IO=epoll).
+// - GCC's ThreadSanitizer needs mmap for itself, which then never fails.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string_view>
+
+namespace gyre::testing {
+
+/// Makes calls of one system call fail, on the calling thread, until the object is destroyed. A
+/// second fault for the same call replaces the first.
+///
+/// Thread-safety: the thread that made it.
+/// Complexity: a call without a fault costs some nanoseconds more than the original.
+class fault {
+ public:
+  struct plan {
+    int after = 0;  ///< calls that succeed before the first failure
+    int times = 1;  ///< calls that fail; negative: all
+  };
+  /// `call` is one of known_calls(), and fails with `error`, one of errno's. Errors:
+  /// std::invalid_argument for another call.
+  fault(std::string_view call, int error, plan when);
+  fault(std::string_view call, int error) : fault(call, error, plan{}) {}
+  fault(const fault&) = delete;
+  fault& operator=(const fault&) = delete;
+  ~fault();
+
+  /// Calls that the fault has failed so far.
+  int hits() const noexcept;
+
+  /// The names of the calls that can fail.
+  static std::span<const std::string_view> known_calls() noexcept;
+
+ private:
+  int call_;
+};
+
+/// The number of calls of one system call by the calling thread so far; for syscall(2), only calls
+/// of futex(2) count. `call` as for a fault.
+std::size_t calls_made(std::string_view call);
+
+/// The number of descriptors that the process has open: equal before and after a test, no
+/// descriptor leaked. Throws std::filesystem::filesystem_error without /proc.
+int open_descriptors();
+
+}  // namespace gyre::testing
