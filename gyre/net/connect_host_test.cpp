@@ -9,7 +9,7 @@
 #include <gyre/net/tcp_listener.hpp>
 #include <gyre/task/as_expected.hpp>
 #include <gyre/task/spawn.hpp>
-#include <tests/support/fake_dns_server.hpp>
+#include <gyre/testing/fake_dns_server.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -82,9 +82,9 @@ class ConnectByName : public testing::Test {
   }
 
   gyre::loop loop_;
-  gyre::test::fake_dns_server server_{loop_};
+  gyre::testing::fake_dns_server server_{loop_};
   gyre::net::resolver names_{loop_,
-                             {.servers = {server_.at()},
+                             {.servers = {server_.local_endpoint()},
                               .timeout = 1h,
                               .hosts_file = {},
                               .search_domains = std::vector<std::string>{}}};
@@ -145,7 +145,7 @@ TEST_F(ConnectByName, AddressesThatComeLateJoinIn) {
 
 TEST_F(ConnectByName, SaysWhyThereIsNoAddress) {
   listen_on(v4);
-  server_["host.test"] = {.manner = gyre::test::fake_dns_server::manner::refusing};
+  server_["host.test"] = {.reply = gyre::testing::fake_dns_server::reply_kind::refused};
   begin({});
   EXPECT_EQ(connection().error(), gyre::net::resolve_errc::refused);
 }

@@ -13,8 +13,8 @@
 #include <gyre/task/spawn.hpp>
 #include <gyre/task/task.hpp>
 #include <gyre/task/with_timeout.hpp>
+#include <gyre/testing/fake_dns_server.hpp>
 #include <tests/support/coroutine_sockets.hpp>
-#include <tests/support/fake_dns_server.hpp>
 #include <tests/support/stubborn_coroutines.hpp>
 
 #include <gmock/gmock.h>
@@ -55,10 +55,10 @@ using gyre::net::resolve_errc;
 using gyre::net::resolve_result;
 using gyre::net::resolver;
 using gyre::net::resolver_options;
-using gyre::test::fake_dns_server;
+using gyre::testing::fake_dns_server;
 using testing::ElementsAre;
 using testing::UnorderedElementsAre;
-using manner = fake_dns_server::manner;
+using reply_kind = fake_dns_server::reply_kind;
 
 const ip_address some_v4("192.0.2.7");
 const ip_address some_v6("2001:db8::7");
@@ -87,12 +87,12 @@ class Resolver : public testing::Test {
     server_["v4.test"] = {.addresses = {some_v4}};
     server_["v6.test"] = {.addresses = {some_v6}};
     server_["none.test"] = {};
-    server_["silent.test"] = {.manner = manner::silently};
+    server_["silent.test"] = {.reply = reply_kind::none};
   }
 
   // Options with only the fake server, and without a hosts file.
   resolver_options options() const {
-    return {.servers = {server_.at()},
+    return {.servers = {server_.local_endpoint()},
             .timeout = 20s,
             .hosts_file = {},
             .search_domains = std::vector<std::string>{},
@@ -160,8 +160,8 @@ TEST_F(Resolver, AsksNobodyForNumbersAndTheLocalHost) {
 }
 
 TEST_F(Resolver, SaysWhyThereIsNoAddress) {
-  server_["broken.test"] = {.manner = manner::failing};
-  server_["secret.test"] = {.manner = manner::refusing};
+  server_["broken.test"] = {.reply = reply_kind::server_failure};
+  server_["secret.test"] = {.reply = reply_kind::refused};
   EXPECT_EQ(error_of("unknown.test"), resolve_errc::host_not_found);
   EXPECT_EQ(error_of("none.test"), resolve_errc::no_data);
   EXPECT_EQ(error_of("broken.test"), resolve_errc::server_failure);
@@ -180,11 +180,11 @@ TEST_F(Resolver, AsksByTcpForWhatIsTooLongForUdp) {
   std::vector<ip_address> many;
   for (int i = 0; i < 100; ++i)
     many.push_back(ip_address::v4(10, 0, 0, static_cast<std::uint8_t>(i)));
-  server_["large.test"] = {.addresses = many, .manner = manner::cut_off_by_udp};
+  server_["large.test"] = {.addresses = many, .reply = reply_kind::truncated};
   const auto found = find("large.test");
   ASSERT_TRUE(found) << found.error().message();
   EXPECT_EQ(found->size(), 100u);
-  EXPECT_GE(server_.asked_by_tcp(), 1u);
+  EXPECT_GE(server_.tcp_questions(), 1u);
 }
 
 volatile std::sig_atomic_t sigpipes_raised = 0;
@@ -208,8 +208,8 @@ class counted_sigpipes {
 
 TEST_F(Resolver, SurvivesAServerThatHangsUpOnTcpWithoutSigpipe) {
   const counted_sigpipes counting;
-  server_["one.test"] = {.addresses = {some_v4}, .manner = manner::cut_off_by_udp};
-  server_["two.test"] = {.addresses = {some_v4}, .manner = manner::cut_off_by_udp};
+  server_["one.test"] = {.addresses = {some_v4}, .reply = reply_kind::truncated};
+  server_["two.test"] = {.addresses = {some_v4}, .reply = reply_kind::truncated};
   const lookup unanswered = names().resolve("silent.test", 80, record());  // keeps c-ares connected
   ASSERT_TRUE(find("one.test"));
   ASSERT_EQ(server_.tcp_connections(), 1u);
@@ -221,7 +221,7 @@ TEST_F(Resolver, SurvivesAServerThatHangsUpOnTcpWithoutSigpipe) {
 }
 
 TEST_F(Resolver, IsNotConfusedByGarbage) {
-  server_["garbage.test"] = {.addresses = {some_v4}, .manner = manner::with_garbage};
+  server_["garbage.test"] = {.addresses = {some_v4}, .reply = reply_kind::malformed};
   EXPECT_EQ(error_of("garbage.test"), resolve_errc::bad_response);
   EXPECT_TRUE(find("v4.test"));
 }
@@ -241,17 +241,17 @@ TEST_F(Resolver, AsksTheNextServerWhenOneFails) {
   fake_dns_server good(loop_);
   good["both.test"] = {.addresses = {some_v4}};
   auto how = options();
-  how.servers = {server_.at(), good.at()};
-  for (const manner bad : {manner::silently, manner::failing, manner::refusing}) {
+  how.servers = {server_.local_endpoint(), good.local_endpoint()};
+  for (const reply_kind bad : {reply_kind::none, reply_kind::server_failure, reply_kind::refused}) {
     // Only a silent server is detected by a timeout.
-    how.timeout = bad == manner::silently ? 1s : 1h;
-    server_["both.test"] = {.manner = bad};
+    how.timeout = bad == reply_kind::none ? 1s : 1h;
+    server_["both.test"] = {.reply = bad};
     make(how);
     const auto found = find("both.test");
     ASSERT_TRUE(found) << found.error().message();
     EXPECT_THAT(*found, ElementsAre(endpoint(some_v4, 80)));
   }
-  good["both.test"] = {.manner = manner::failing};
+  good["both.test"] = {.reply = reply_kind::server_failure};
   make(how);
   EXPECT_EQ(error_of("both.test"), resolve_errc::no_server);
 }
@@ -450,7 +450,7 @@ TEST_F(Resolver, LookupThatIsCancelledGivesItsPlaceToAnotherAtOnce) {
   how.max_concurrent = 2;
   how.timeout = 1h;
   make(how);
-  server_["silent2.test"] = {.manner = manner::silently};
+  server_["silent2.test"] = {.reply = reply_kind::none};
   lookup kept = names().resolve("silent.test", 80, record());
   lookup cancelled = names().resolve("silent2.test", 80, record());
   const lookup waiting = names().resolve("v4.test", 80, record());
@@ -472,7 +472,7 @@ TEST_F(Resolver, SilenceDoesNotAccumulate) {
   const lookup kept = names().resolve("silent.test", 80, record());
   for (std::size_t i = 0; i < 50; ++i) {
     const std::string name = "silent" + std::to_string(i) + ".test";
-    server_[name] = {.manner = manner::silently};
+    server_[name] = {.reply = reply_kind::none};
     lookup cancelled = names().resolve(name, 80, record());
     while (server_.questions().size() < 2 * (i + 2)) loop_.run_once();
     EXPECT_TRUE(cancelled.cancel());
@@ -494,7 +494,7 @@ TEST_F(Resolver, SilenceHasNoMoreThanEightChannels) {
   std::size_t asked = 0;
   const auto ask_silence = [&] {
     const std::string name = "silent" + std::to_string(asked) + ".test";
-    server_[name] = {.manner = manner::silently};
+    server_[name] = {.reply = reply_kind::none};
     lookup begun = names().resolve(name, 80, record());
     ++asked;
     while (server_.questions().size() < 2 * asked) loop_.run_once();
@@ -538,7 +538,7 @@ TEST_F(Resolver, KeepsAnswersForAsLongAsTheyAllow) {
 TEST_F(Resolver, DoesNotKeepWhatMayNotBeKept) {
   with_cache();
   server_["both.test"].ttl = 0;
-  server_["broken.test"] = {.manner = manner::failing};
+  server_["broken.test"] = {.reply = reply_kind::server_failure};
   for (const char* name : {"both.test", "broken.test", "none.test", "unknown.test"}) {
     const std::size_t asked = server_.questions().size();
     static_cast<void>(find(name));
@@ -662,7 +662,7 @@ TEST_F(Resolver, ReadsResolvConfAgainWhenItHasChanged) {
   how.cache = {};
   make(how);
   server_["v4.nowhere.test"] = {.negative_ttl = 60, .exists = false};
-  server_["silent.nowhere.test"] = {.manner = manner::silently};
+  server_["silent.nowhere.test"] = {.reply = reply_kind::none};
   const lookup before = names().resolve("silent", 80, record());
   EXPECT_EQ(error_of("v4"), resolve_errc::host_not_found);
   file.write("nameserver 127.0.0.1\nsearch test\n");
@@ -932,8 +932,9 @@ TEST(ResolverOfAnotherThread, ServesCoroutinesOnAPool) {
   network.loop().post([&] {
     server.emplace(network.loop());
     (*server)["v4.test"] = {.addresses = {some_v4}};
-    names.emplace(network.loop(),
-                  resolver_options{.servers = {server->at()}, .timeout = 20s, .hosts_file = {}});
+    names.emplace(
+        network.loop(),
+        resolver_options{.servers = {server->local_endpoint()}, .timeout = 20s, .hosts_file = {}});
     ready.set_value();
   });
   ready.get_future().wait();

@@ -7,7 +7,7 @@
 #include <gyre/net/detail/client_core.hpp>
 #include <gyre/net/resolver.hpp>
 #include <gyre/net/tcp_server.hpp>
-#include <tests/support/fake_dns_server.hpp>
+#include <gyre/testing/fake_dns_server.hpp>
 #include <tests/support/io_in_virtual_time.hpp>
 
 #include <gmock/gmock.h>
@@ -355,9 +355,9 @@ class TcpClientOfAHost : public TcpClient {
   static constexpr ip_address v4 = ip_address::loopback_v4();
   static constexpr ip_address v6 = ip_address::loopback_v6();
 
-  gyre::test::fake_dns_server name_server{loop};
+  gyre::testing::fake_dns_server name_server{loop};
   gyre::net::resolver names{loop,
-                            {.servers = {name_server.at()},
+                            {.servers = {name_server.local_endpoint()},
                              .timeout = 1h,
                              .hosts_file = {},
                              .search_domains = std::vector<std::string>{}}};

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The examples in the comments of net's headers about addresses, names and datagrams.
 #include <gyre/gyre.hpp>
+#include <gyre/testing/fake_dns_server.hpp>
 #include <tests/header_examples/support.hpp>
-#include <tests/support/fake_dns_server.hpp>
 
 #include <gtest/gtest.h>
 
@@ -20,14 +20,14 @@ namespace names_test {
 namespace {
 
 using namespace std::chrono_literals;
-using gyre::test::fake_dns_server;
+using gyre::testing::fake_dns_server;
 using header_examples::any_port;
 using header_examples::seen_enough;
 
 const gyre::net::ip_address loopback = gyre::net::ip_address::loopback_v4();
 
 gyre::net::resolver_options only(const fake_dns_server& dns) {
-  return {.servers = {dns.at()}, .order = gyre::net::lookup_order::dns_only};
+  return {.servers = {dns.local_endpoint()}, .order = gyre::net::lookup_order::dns_only};
 }
 
 // gyre/net/address.hpp
@@ -178,6 +178,22 @@ TEST(NetExamples, ResolverFindsAddresses) {
   };
   auto pending = names.resolve("example.org", 443, [&](auto found) { expect(found.has_value()); });
   loop.run();
+}
+
+// gyre/testing/fake_dns_server.hpp
+TEST(TestingExamples, AFakeServerAnswersAsTheTestSays) {
+  gyre::loop loop;
+  gyre::testing::fake_dns_server dns(loop);
+  dns["www.example.org"] = {.addresses = {gyre::net::ip_address::loopback_v4()}};
+  dns["broken.example.org"] = {.reply = gyre::testing::fake_dns_server::reply_kind::none};
+  gyre::net::resolver resolver(loop, {.servers = {dns.local_endpoint()}});
+  std::size_t count = 0;
+  auto pending = resolver.resolve("www.example.org", 80, [&](const auto& found) {
+    count = found.value().size();
+    loop.stop();
+  });
+  loop.run();
+  EXPECT_EQ(count, 1U);
 }
 
 // gyre/net/socket_options.hpp

@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gyre/testing/fake_dns_server.hpp>
+
+#include <gyre/base/unique_fd.hpp>
+
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <system_error>
+
+namespace gyre::testing {
+namespace {
+
+constexpr std::size_t header_size = 12;
+constexpr unsigned type_a = 1;
+constexpr unsigned type_soa = 6;
+constexpr unsigned type_ptr = 12;
+constexpr unsigned type_txt = 16;
+constexpr unsigned type_aaaa = 28;
+constexpr unsigned type_srv = 33;
+constexpr unsigned class_internet = 1;
+
+std::string name_of_type(unsigned type) {
+  switch (type) {
+    case type_a: return "A ";
+    case type_aaaa: return "AAAA ";
+    case type_ptr: return "PTR ";
+    case type_txt: return "TXT ";
+    case type_srv: return "SRV ";
+    default: return std::to_string(type) + ' ';
+  }
+}
+
+unsigned byte_at(std::string_view text, std::size_t at) {
+  return static_cast<unsigned char>(text[at]);
+}
+unsigned number_at(std::string_view text, std::size_t at) {
+  return byte_at(text, at) * 256u + byte_at(text, at + 1);
+}
+void append_number(std::string& text, std::size_t number) {
+  text += static_cast<char>(number >> 8 & 0xff);
+  text += static_cast<char>(number & 0xff);
+}
+void append_long(std::string& text, unsigned number) {
+  append_number(text, number >> 16);
+  append_number(text, number & 0xffff);
+}
+void append_name(std::string& text, std::string_view name) {
+  while (!name.empty()) {
+    const std::string_view label = name.substr(0, name.find('.'));
+    (text += static_cast<char>(label.size())) += label;
+    name.remove_prefix(std::min(label.size() + 1, name.size()));
+  }
+  text += '\0';
+}
+// An SOA record of the root.
+void append_soa(std::string& text, unsigned ttl) {
+  text += '\0';
+  append_number(text, type_soa);
+  append_number(text, class_internet);
+  append_long(text, ttl);
+  append_number(text, 22);
+  text.append(18, '\0');  // two names, four numbers
+  append_long(text, ttl);
+}
+
+/// The question of a message; nothing if the message has none.
+struct question {
+  std::string name;
+  unsigned type;
+  std::string_view bytes;
+};
+std::optional<question> question_in(std::string_view message) {
+  question found{};
+  std::size_t at = header_size;
+  while (at < message.size() && message[at] != 0) {
+    const std::size_t length = byte_at(message, at);
+    if (at + 1 + length >= message.size()) return std::nullopt;
+    if (!found.name.empty()) found.name += '.';
+    found.name += message.substr(at + 1, length);
+    at += 1 + length;
+  }
+  if (at + 5 > message.size()) return std::nullopt;
+  found.type = number_at(message, at + 1);
+  found.bytes = message.substr(header_size, at + 5 - header_size);
+  return found;
+}
+
+unsigned response_code(const fake_dns_server::host& host) {
+  switch (host.reply) {
+    case fake_dns_server::reply_kind::server_failure: return 2;
+    case fake_dns_server::reply_kind::refused: return 5;
+    default: return host.exists ? 0 : 3;
+  }
+}
+
+/// The data of the records that a host has for a type.
+std::vector<std::string> records_of(const fake_dns_server::host& host, unsigned type) {
+  std::vector<std::string> found;
+  for (const net::ip_address& each : host.addresses) {
+    if (type == (each.is_v4() ? type_a : type_aaaa)) {
+      found.emplace_back(each.bytes().begin(), each.bytes().end());
+    }
+  }
+  for (const fake_dns_server::record& each : host.records) {
+    if (each.type == type) found.push_back(each.data);
+  }
+  return found;
+}
+
+net::socket bound_udp() {
+  auto socket = net::socket::open(net::address_family::ipv4, net::socket_type::datagram);
+  socket.bind({net::ip_address::loopback_v4(), 0});
+  return socket;
+}
+// A TCP socket at the port of `udp`; if that port is taken, both sockets move to another one.
+net::socket bound_tcp(net::socket& udp) {
+  for (;;) {
+    auto socket = net::socket::open(net::address_family::ipv4, net::socket_type::stream);
+    try {
+      socket.set_reuse_address(true);
+      socket.bind(udp.local_endpoint());
+      socket.listen();
+      return socket;
+    } catch (const std::system_error& error) {
+      if (error.code() != std::errc::address_in_use) throw;
+      udp = bound_udp();
+    }
+  }
+}
+
+}  // namespace
+
+fake_dns_server::connection::connection(fake_dns_server& server, net::socket accepted)
+    : socket(std::move(accepted)),
+      watch(server.loop_, socket.fd(), [this, &server](readiness) { server.serve_tcp(*this); }) {
+  watch.start(readiness::readable);
+}
+
+fake_dns_server::fake_dns_server(event_loop& loop)
+    : loop_(loop), udp_(bound_udp()), tcp_(bound_tcp(udp_)) {
+  watch_udp_.emplace(loop_, udp_.fd(), [this](readiness) { serve_udp(); });
+  watch_udp_->start(readiness::readable);
+  watch_tcp_.emplace(loop_, tcp_.fd(), [this](readiness) { accept(); });
+  watch_tcp_->start(readiness::readable);
+}
+
+fake_dns_server::record fake_dns_server::srv(unsigned priority, unsigned weight, unsigned port,
+                                             std::string_view target) {
+  record made{type_srv, {}};
+  for (const unsigned each : {priority, weight, port}) append_number(made.data, each);
+  append_name(made.data, target);
+  return made;
+}
+fake_dns_server::record fake_dns_server::txt(const std::vector<std::string>& parts) {
+  record made{type_txt, {}};
+  for (const std::string& each : parts) (made.data += static_cast<char>(each.size())) += each;
+  return made;
+}
+fake_dns_server::record fake_dns_server::ptr(std::string_view name) {
+  record made{type_ptr, {}};
+  append_name(made.data, name);
+  return made;
+}
+
+void fake_dns_server::release() {
+  holds_.reset();
+  for (const auto& [answer, to] : std::exchange(held_, {})) send(answer, to);
+}
+
+void fake_dns_server::serve_udp() {
+  std::array<char, 2048> room;
+  net::endpoint from;
+  for (;;) {
+    socklen_t size = net::endpoint::capacity();
+    const ssize_t length = ::recvfrom(udp_.fd(), room.data(), room.size(), 0, from.data(), &size);
+    if (length < 0) return;
+    from.resize(size);
+    const auto answer = reply_to({room.data(), static_cast<std::size_t>(length)}, true);
+    if (!answer) continue;
+    if (holds_ && questions_.back().starts_with(*holds_)) {
+      held_.emplace_back(*answer, from);
+    } else {
+      send(*answer, from);
+    }
+  }
+}
+
+void fake_dns_server::send(const std::string& answer, const net::endpoint& to) {
+  ::sendto(udp_.fd(), answer.data(), answer.size(), 0, to.data(), to.size());
+  if (std::exchange(resets_tcp_, false)) reset_tcp();
+}
+
+void fake_dns_server::reset_tcp() {
+  for (const connection& each : connections_) {
+    each.socket.shutdown(net::shutdown_side::send);
+    const linger at_once{.l_onoff = 1, .l_linger = 0};
+    ::setsockopt(each.socket.fd(), SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+  }
+  connections_.clear();
+}
+
+void fake_dns_server::accept() {
+  unique_fd accepted(::accept4(tcp_.fd(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+  if (accepted) connections_.emplace_back(*this, net::socket(std::move(accepted)));
+}
+
+void fake_dns_server::serve_tcp(connection& from) {
+  const auto drop = [&] {
+    connections_.remove_if([&](const connection& each) { return &each == &from; });
+  };
+  std::array<char, 2048> room;
+  const ssize_t length = ::read(from.socket.fd(), room.data(), room.size());
+  if (length <= 0) return drop();
+  from.input.append(room.data(), static_cast<std::size_t>(length));
+  while (from.input.size() >= 2 && from.input.size() >= 2 + number_at(from.input, 0)) {
+    const std::string message = from.input.substr(2, number_at(from.input, 0));
+    from.input.erase(0, 2 + message.size());
+    ++tcp_questions_;
+    const auto answer = reply_to(message, false);
+    if (!answer) continue;
+    std::string framed;
+    append_number(framed, answer->size());
+    framed += *answer;
+    // A few answers fit into the socket's buffer.
+    const ssize_t sent = ::send(from.socket.fd(), framed.data(), framed.size(), MSG_NOSIGNAL);
+    if (sent != static_cast<ssize_t>(framed.size())) return drop();
+  }
+}
+
+std::optional<std::string> fake_dns_server::reply_to(std::string_view message, bool by_udp) {
+  const std::optional<question> asked = question_in(message);
+  if (!asked) return std::nullopt;
+  questions_.push_back(name_of_type(asked->type) + asked->name);
+  const auto known = hosts_.find(asked->name);
+  const host answered = known == hosts_.end() ? host{.exists = false} : known->second;
+  if (answered.reply == reply_kind::none) return std::nullopt;
+
+  std::vector<std::string> records = records_of(answered, asked->type);
+  const bool truncated = answered.reply == reply_kind::truncated && by_udp;
+  if (truncated) records.clear();
+  const bool has_soa = records.empty() && answered.negative_ttl;
+
+  std::string answer(message.substr(0, 2));
+  append_number(answer, 0x8180u | (truncated ? 0x200u : 0u) | response_code(answered));
+  append_number(answer, 1);
+  append_number(answer, records.size());
+  append_number(answer, has_soa ? 1 : 0);
+  append_number(answer, 0);
+  answer += asked->bytes;
+  for (const std::string& each : records) {
+    append_number(answer, 0xc000u | header_size);  // the name: a pointer to the question's
+    append_number(answer, asked->type);
+    append_number(answer, class_internet);
+    append_long(answer, answered.ttl);
+    append_number(answer, each.size());
+    answer += each;
+  }
+  if (has_soa) append_soa(answer, *answered.negative_ttl);
+  if (answered.reply == reply_kind::malformed) {
+    answer.replace(6, 2, "\xff\xff");  // counts of records that are missing
+    answer += "\xc0\xff garbage";
+  }
+  return answer;
+}
+
+}  // namespace gyre::testing
