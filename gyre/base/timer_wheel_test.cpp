@@ -31,7 +31,7 @@ struct alarm : timer_node {
 int id_of(timer_node& timer) { return static_cast<alarm&>(timer).id; }
 
 /// A wheel and alarms 0 … count-1; `advance` returns the ids that fired.
-class TimerWheel : public testing::Test {
+class TimerWheel : public ::testing::Test {
  protected:
   static constexpr int count = 200;
 
@@ -357,7 +357,7 @@ TEST_F(TimerWheel, DestroyedWheelLetsGoOfItsTimers) {
 
 /// Random starts, restarts, cancels and advances, also from within calls, compared with a simple
 /// reference model.
-class TimerWheelModel : public testing::TestWithParam<unsigned> {
+class TimerWheelModel : public ::testing::TestWithParam<unsigned> {
  protected:
   static constexpr int count = 2000;
   static constexpr int steps = 500'000;
@@ -515,7 +515,7 @@ TEST_P(TimerWheelModel, RandomStepsAgreeWithAMultimap) {
   ASSERT_EQ(wheel.next_wakeup(), std::nullopt);
 }
 
-INSTANTIATE_TEST_SUITE_P(Seeds, TimerWheelModel, testing::Values(1U, 2U, 3U, 4U, 5U, 6U));
+INSTANTIATE_TEST_SUITE_P(Seeds, TimerWheelModel, ::testing::Values(1U, 2U, 3U, 4U, 5U, 6U));
 
 }  // namespace
 }  // namespace timer_wheel_test

@@ -10,8 +10,8 @@
 #include <gyre/sync/rate_limiter.hpp>
 #include <gyre/task/interval.hpp>
 #include <gyre/task/task.hpp>
+#include <gyre/testing/allocations.hpp>
 #include <gyre/testing/virtual_time_loop.hpp>
-#include <tests/support/counted_allocations.hpp>
 
 #include <gtest/gtest.h>
 
@@ -24,7 +24,7 @@
 namespace event_loop_allocation_test {
 namespace {
 
-using gyre::test::allocations;
+using gyre::testing::allocations;
 using namespace std::chrono_literals;
 using gyre::testing::virtual_time_loop;
 
@@ -32,9 +32,9 @@ using gyre::testing::virtual_time_loop;
 template <class Action>
 std::size_t allocations_of(Action&& action) {
   for (int warm_up = 0; warm_up < 3; ++warm_up) action();
-  const std::size_t before = allocations;
+  const std::size_t before = allocations();
   action();
-  return allocations - before;
+  return allocations() - before;
 }
 
 template <class Inbox>

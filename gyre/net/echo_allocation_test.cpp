@@ -4,7 +4,7 @@
 #include <gyre/net/callback_test_support.hpp>
 #include <gyre/net/tcp_server.hpp>
 #include <gyre/net/udp_server.hpp>
-#include <tests/support/counted_allocations.hpp>
+#include <gyre/testing/allocations.hpp>
 
 #include <gtest/gtest.h>
 
@@ -14,19 +14,19 @@
 namespace echo_allocation_test {
 namespace {
 
-using gyre::test::allocations;
+using gyre::testing::allocations;
 using namespace gyre::net::test;
 using gyre::net::endpoint;
 
 // Lets `client` send and receive `count` messages; returns the number of allocations.
 std::size_t allocations_of(gyre::loop& loop, int client, int count) {
-  const std::size_t before = allocations;
+  const std::size_t before = allocations();
   for (int i = 0; i < count; ++i) {
     std::array<char, 1024> message{};
     EXPECT_EQ(::send(client, message.data(), message.size(), MSG_NOSIGNAL), 1024);
     turn_until(loop, [&] { return ::recv(client, message.data(), message.size(), 0) == 1024; });
   }
-  return allocations - before;
+  return allocations() - before;
 }
 
 TEST(EchoAllocation, TcpMessagesAllocateNothing) {

@@ -4,7 +4,7 @@
 
 #include <gyre/pool/detail/capacity.hpp>
 #include <gyre/pool/detail/submissions.hpp>
-#include <tests/support/counted_allocations.hpp>
+#include <gyre/testing/allocations.hpp>
 
 #include <gtest/gtest.h>
 
@@ -17,15 +17,15 @@ namespace {
 
 using gyre::scheduler;
 using gyre::thread_pool;
-using gyre::test::bytes_held;
-using gyre::test::no_memory;
+using gyre::testing::bytes_held;
+using gyre::testing::failing_allocations;
 
 TEST(ThreadPoolMemory, EndsWithoutAny) {
   for (const scheduler each : {scheduler::stealing, scheduler::blocking, scheduler::spinning}) {
     std::optional<thread_pool> pool(std::in_place,
                                     gyre::thread_pool_options{.workers = 3, .scheduler = each});
     pool->post([] {});
-    const no_memory here;
+    const failing_allocations here;
     EXPECT_THROW(pool->resize(64), std::bad_alloc);
     pool->drain();
     pool.reset();

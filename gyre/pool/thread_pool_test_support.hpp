@@ -15,7 +15,7 @@
 
 namespace gyre::test {
 
-inline std::string scheduler_name(const testing::TestParamInfo<scheduler>& of) {
+inline std::string scheduler_name(const ::testing::TestParamInfo<scheduler>& of) {
   switch (of.param) {
     case scheduler::stealing: return "Stealing";
     case scheduler::blocking: return "Blocking";

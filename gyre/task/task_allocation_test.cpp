@@ -9,8 +9,8 @@
 #include <gyre/task/schedule.hpp>
 #include <gyre/task/spawn.hpp>
 #include <gyre/task/sync_wait.hpp>
+#include <gyre/testing/allocations.hpp>
 #include <gyre/testing/manual_executor.hpp>
-#include <tests/support/counted_allocations.hpp>
 
 #include <gtest/gtest.h>
 
@@ -22,17 +22,17 @@ namespace {
 
 using gyre::sync_wait;
 using gyre::task;
-using gyre::test::allocations;
+using gyre::testing::allocations;
 
 // The number of allocations, and of slabs taken from the system, by a repeated `action` after a
 // warm-up: the first up to five repetitions may take slabs, depending on addresses.
 template <class Action>
 std::size_t allocations_of(Action&& action) {
   for (int warm_up = 0; warm_up < 20; ++warm_up) action();
-  const std::size_t before = allocations;
+  const std::size_t before = allocations();
   const std::size_t slabs_before = gyre::read_slab_stats().slabs_mapped;
   action();
-  return allocations - before + (gyre::read_slab_stats().slabs_mapped - slabs_before);
+  return allocations() - before + (gyre::read_slab_stats().slabs_mapped - slabs_before);
 }
 
 [[gnu::noinline]] task<int> links(int depth) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The examples in the comments of testing's headers.
 #include <gyre/gyre.hpp>
+#include <gyre/testing/allocations.hpp>
 #include <gyre/testing/explore.hpp>
 #include <gyre/testing/manual_executor.hpp>
 #include <gyre/testing/run_in_virtual_time.hpp>
@@ -76,6 +77,17 @@ TEST(TestingExamples, SystemCallsFail) {
     EXPECT_EQ(::send(-1, "x", 1, 0), -1);
     EXPECT_EQ(errno, error);
   }
+}
+
+void answer(std::string& message) { message[0] = 'y'; }
+
+// gyre/testing/allocations.hpp
+TEST(TestingExamples, AnAnswerAllocatesNothing) {
+  std::string message = "x";
+  const gyre::testing::allocation_count during;
+  answer(message);
+  EXPECT_EQ(during.allocations(), 0U);
+  EXPECT_EQ(during.slab_blocks(), 0);  // every frame was given back
 }
 
 // gyre/testing/virtual_time_loop.hpp

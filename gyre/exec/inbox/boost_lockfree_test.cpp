@@ -17,7 +17,7 @@ namespace gyre::inbox::suite {
 template <>
 inline constexpr bool counts_pending<boost_lockfree> = false;
 
-using boost_lockfree_inboxes = testing::Types<boost_lockfree>;
+using boost_lockfree_inboxes = ::testing::Types<boost_lockfree>;
 INSTANTIATE_TYPED_TEST_SUITE_P(boost_lockfree, InboxSuite, boost_lockfree_inboxes);
 INSTANTIATE_TYPED_TEST_SUITE_P(boost_lockfree, InboxStressSuite, boost_lockfree_inboxes);
 

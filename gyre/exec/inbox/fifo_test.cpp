@@ -12,7 +12,7 @@
 
 namespace gyre::inbox::suite {
 
-using fifo_inboxes = testing::Types<fifo, basic_fifo<2>, basic_fifo<4>, basic_fifo<7>>;
+using fifo_inboxes = ::testing::Types<fifo, basic_fifo<2>, basic_fifo<4>, basic_fifo<7>>;
 INSTANTIATE_TYPED_TEST_SUITE_P(fifo, InboxSuite, fifo_inboxes);
 INSTANTIATE_TYPED_TEST_SUITE_P(fifo, InboxStressSuite, fifo_inboxes);
 

@@ -7,7 +7,7 @@
 #include <gyre/exec/inbox/inbox_test_support.hpp>
 #include <gyre/exec/inbox/mutex.hpp>
 #include <gyre/exec/inbox/sharded.hpp>
-#include <tests/support/counted_allocations.hpp>
+#include <gyre/testing/allocations.hpp>
 #include <tests/support/sanitizers.hpp>
 
 #include <gtest/gtest.h>
@@ -29,7 +29,7 @@ extern "C" {
 void* __libc_malloc(std::size_t);
 
 void* malloc(std::size_t size) noexcept {
-  ++gyre::test::allocations;
+  gyre::testing::detail::count_allocation();
   return __libc_malloc(size);
 }
 
@@ -39,27 +39,27 @@ void* malloc(std::size_t size) noexcept {
 namespace gyre::inbox::suite {
 namespace {
 
-using gyre::test::allocations;
-using gyre::test::bytes_held;
-using gyre::test::bytes_in_use;
-using gyre::test::no_memory;
+using gyre::testing::allocations;
+using gyre::testing::bytes_held;
+using gyre::testing::bytes_in_use;
+using gyre::testing::failing_allocations;
 
 TEST(InboxMemoryTest, SeesAllocations) {
-  const std::uint64_t before = allocations;
-  const std::int64_t bytes = bytes_in_use;
+  const std::uint64_t before = allocations();
+  const std::int64_t bytes = bytes_in_use();
   {
     const auto owned = std::make_unique<std::array<char, 1000>>();
-    EXPECT_GT(allocations, before);
-    EXPECT_GE(bytes_in_use, bytes + 1000);
+    EXPECT_GT(allocations(), before);
+    EXPECT_GE(bytes_in_use(), bytes + 1000);
   }
-  EXPECT_EQ(bytes_in_use, bytes);
-  const no_memory here;
+  EXPECT_EQ(bytes_in_use(), bytes);
+  const failing_allocations here;
   EXPECT_THROW(static_cast<void>(std::make_unique<int>()), std::bad_alloc);
 }
 
 template <class Inbox>
-class InboxMemory : public testing::Test {};
-using our_inboxes = testing::Types<fifo, sharded>;
+class InboxMemory : public ::testing::Test {};
+using our_inboxes = ::testing::Types<fifo, sharded>;
 TYPED_TEST_SUITE(InboxMemory, our_inboxes);
 
 constexpr int warm_up = 60;
@@ -80,14 +80,14 @@ std::uint64_t allocations_in_steady_state(Inbox& inbox, PostSome post_some) {
   });
   std::uint64_t before = 0;
   for (int round = 0; round < rounds; ++round) {
-    if (round == warm_up) before = allocations;
+    if (round == warm_up) before = allocations();
     go.release();
     // The threads run concurrently in every other round, and one after the other in the rest.
     if (round % 2 == 0) run(inbox);
     posted.acquire();
     run(inbox);
   }
-  return allocations - before;
+  return allocations() - before;
 }
 
 TYPED_TEST(InboxMemory, PostingACallableThatFitsCellsAllocatesNothing) {
@@ -227,8 +227,8 @@ TYPED_TEST(InboxMemory, AThreadThatPostsToOneInboxAfterAnotherDoesNotGrow) {
 }
 
 template <class Inbox>
-class InboxOfSmallSegments : public testing::Test {};
-using inboxes_of_small_segments = testing::Types<basic_fifo<7>, basic_sharded<3>>;
+class InboxOfSmallSegments : public ::testing::Test {};
+using inboxes_of_small_segments = ::testing::Types<basic_fifo<7>, basic_sharded<3>>;
 TYPED_TEST_SUITE(InboxOfSmallSegments, inboxes_of_small_segments);
 
 TYPED_TEST(InboxOfSmallSegments, OnceLongDoesNotStayLarge) {
@@ -280,9 +280,9 @@ TEST(ShardedMemory, AShardThatWasEmptyWhenItsThreadEndedIsFreedByTheNextRun) {
 }
 
 template <class Inbox>
-class InboxWithoutMemory : public testing::Test {};
-using inboxes_without_memory = testing::Types<fifo, basic_fifo<2>, basic_fifo<7>, sharded,
-                                              basic_sharded<3>, basic_sharded<5>, mutex>;
+class InboxWithoutMemory : public ::testing::Test {};
+using inboxes_without_memory = ::testing::Types<fifo, basic_fifo<2>, basic_fifo<7>, sharded,
+                                                basic_sharded<3>, basic_sharded<5>, mutex>;
 TYPED_TEST_SUITE(InboxWithoutMemory, inboxes_without_memory);
 
 // More failures than positions in a fifo segment, except in sanitizer builds, where a throw costs
@@ -302,7 +302,7 @@ TYPED_TEST(InboxWithoutMemory, StaysIntactWhenItCannotGrow) {
   int failures = 0;
   for (int round = 0; round < 3; ++round) {
     for (int i = 0; i < 10 * round; ++i) post();
-    const no_memory here;
+    const failing_allocations here;
     for (const int enough = failures + 5; failures < enough;) {
       try {
         post();
@@ -330,7 +330,7 @@ TYPED_TEST(InboxWithoutMemory, StaysIntactHoweverOftenItCannotGrow) {
   };
   post();
   {
-    const no_memory here;
+    const failing_allocations here;
     for (int failures = 0; failures < many_failures;) {
       try {
         post();
@@ -371,7 +371,7 @@ TYPED_TEST(InboxWithoutMemory, StaysIntactWhenCallablesOfDifferentSizesFail) {
   for (int round = 0; round < 8; ++round) {
     for (int i = 0; i < round; ++i) post(std::array<char, 30>{});
     {
-      const no_memory here;
+      const failing_allocations here;
       for (const int enough = failures + 8; failures < enough;) {
         failures += post_or_fail(std::array<char, 90>{});
         failures += post_or_fail(std::array<char, 50>{});
@@ -392,7 +392,7 @@ TYPED_TEST(InboxWithoutMemory, StaysIntactWhenCallablesOfDifferentSizesFail) {
 TYPED_TEST(InboxWithoutMemory, AFirstPostThatFailsLeavesNothing) {
   TypeParam inbox;
   std::thread([&] {
-    const no_memory here;
+    const failing_allocations here;
     try {
       inbox.push([] {});
       inbox.push([] {});

@@ -54,7 +54,7 @@ void post(Inbox& inbox, ledger& book, std::size_t producer, int number) {
     std::array<int, 30> filling;
     filling.fill(number);
     inbox.push([enter, number, filling] {
-      EXPECT_THAT(filling, testing::Each(number));
+      EXPECT_THAT(filling, ::testing::Each(number));
       enter();
     });
   } else {
@@ -71,7 +71,7 @@ void run_until(Inbox& inbox, const ledger& book, std::size_t count) {
 }
 
 template <class Inbox>
-class InboxStressSuite : public testing::Test {};
+class InboxStressSuite : public ::testing::Test {};
 TYPED_TEST_SUITE_P(InboxStressSuite);
 
 TYPED_TEST_P(InboxStressSuite, NothingIsLostDuplicatedOrOvertakenByItsOwnThreadsTasks) {

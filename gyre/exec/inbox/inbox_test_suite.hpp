@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // InboxSuite: tests of every inbox on one thread, which each inbox instantiates:
-//     INSTANTIATE_TYPED_TEST_SUITE_P(fifo, InboxSuite, testing::Types<gyre::inbox::fifo>);
+//     INSTANTIATE_TYPED_TEST_SUITE_P(fifo, InboxSuite, ::testing::Types<gyre::inbox::fifo>);
 #pragma once
 
 #include <gyre/exec/inbox/inbox.hpp>
@@ -54,7 +54,7 @@ struct chain_link {
 };
 
 template <class Inbox>
-class InboxSuite : public testing::Test {};
+class InboxSuite : public ::testing::Test {};
 TYPED_TEST_SUITE_P(InboxSuite);
 
 TYPED_TEST_P(InboxSuite, AFreshInboxHoldsNothing) {

@@ -14,7 +14,7 @@ extern "C" const char* __tsan_default_suppressions() {
 
 namespace gyre::inbox::suite {
 
-using moodycamel_inboxes = testing::Types<moodycamel>;
+using moodycamel_inboxes = ::testing::Types<moodycamel>;
 INSTANTIATE_TYPED_TEST_SUITE_P(moodycamel, InboxSuite, moodycamel_inboxes);
 INSTANTIATE_TYPED_TEST_SUITE_P(moodycamel, InboxStressSuite, moodycamel_inboxes);
 

@@ -6,7 +6,7 @@
 
 namespace gyre::inbox::suite {
 
-using mutex_inboxes = testing::Types<mutex>;
+using mutex_inboxes = ::testing::Types<mutex>;
 INSTANTIATE_TYPED_TEST_SUITE_P(mutex, InboxSuite, mutex_inboxes);
 INSTANTIATE_TYPED_TEST_SUITE_P(mutex, InboxStressSuite, mutex_inboxes);
 

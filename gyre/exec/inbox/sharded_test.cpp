@@ -13,14 +13,14 @@
 
 namespace gyre::inbox::suite {
 
-using sharded_inboxes = testing::Types<sharded, basic_sharded<3>>;
+using sharded_inboxes = ::testing::Types<sharded, basic_sharded<3>>;
 INSTANTIATE_TYPED_TEST_SUITE_P(sharded, InboxSuite, sharded_inboxes);
 INSTANTIATE_TYPED_TEST_SUITE_P(sharded, InboxStressSuite, sharded_inboxes);
 
 static_assert(sharded::order == ordering::per_producer);
 
 template <class Inbox>
-class Sharded : public testing::Test {};
+class Sharded : public ::testing::Test {};
 TYPED_TEST_SUITE(Sharded, sharded_inboxes);
 
 TYPED_TEST(Sharded, ALoopThatPostsToItselfPassesTheHighWaterMark) {

@@ -104,8 +104,8 @@ struct pool {
   gyre::detail::atomic<bool> over{false};
 };
 
-class IdleWorkersModel : public testing::TestWithParam<bool> {};
-INSTANTIATE_TEST_SUITE_P(Each, IdleWorkersModel, testing::Bool(),
+class IdleWorkersModel : public ::testing::TestWithParam<bool> {};
+INSTANTIATE_TEST_SUITE_P(Each, IdleWorkersModel, ::testing::Bool(),
                          [](const auto& soon_busy) { return soon_busy.param ? "busy" : "quiet"; });
 
 TEST_P(IdleWorkersModel, NoTaskIsSleptThrough) {

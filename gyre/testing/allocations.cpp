@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gyre/testing/allocations.hpp>
+
+#include <malloc.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <new>
+
+#if defined(__SANITIZE_THREAD__)
+#define GYRE_TESTING_COUNTS 0
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define GYRE_TESTING_COUNTS 0
+#endif
+#endif
+#if !defined(GYRE_TESTING_COUNTS)
+#define GYRE_TESTING_COUNTS 1
+#endif
+
+namespace gyre::testing {
+namespace {
+
+constinit std::atomic<std::size_t> allocation_total = 0;
+constinit std::atomic<std::int64_t> byte_total = 0;
+constinit thread_local bool allocations_fail = false;
+
+#if GYRE_TESTING_COUNTS
+// Both are out of line: otherwise GCC inlines new and delete and finds aligned_alloc and free.
+[[gnu::noinline]] void* counted_allocation(std::size_t size, std::size_t alignment) {
+  ++allocation_total;
+  if (allocations_fail) throw std::bad_alloc();
+  const std::size_t rounded = (size + alignment - 1) / alignment * alignment;
+  void* const memory = std::aligned_alloc(alignment, rounded);
+  if (memory == nullptr) throw std::bad_alloc();
+  byte_total += static_cast<std::int64_t>(malloc_usable_size(memory));
+  return memory;
+}
+[[gnu::noinline]] void release_counted(void* memory) noexcept {
+  byte_total -= static_cast<std::int64_t>(malloc_usable_size(memory));
+  std::free(memory);
+}
+#endif
+
+}  // namespace
+
+bool allocations_are_counted() noexcept { return GYRE_TESTING_COUNTS != 0; }
+std::size_t allocations() noexcept { return allocation_total; }
+std::int64_t bytes_in_use() noexcept { return byte_total; }
+std::int64_t bytes_held() noexcept {
+  slab_trim();
+  return byte_total + static_cast<std::int64_t>(read_slab_stats().bytes_held);
+}
+
+allocation_count::allocation_count() noexcept
+    : allocations_(testing::allocations()),
+      bytes_(testing::bytes_in_use()),
+      slabs_(read_slab_stats()) {}
+
+std::size_t allocation_count::allocations() const noexcept {
+  return testing::allocations() - allocations_;
+}
+std::int64_t allocation_count::bytes_in_use() const noexcept {
+  return testing::bytes_in_use() - bytes_;
+}
+std::int64_t allocation_count::slab_blocks() const noexcept {
+  return static_cast<std::int64_t>(read_slab_stats().blocks_in_use) -
+         static_cast<std::int64_t>(slabs_.blocks_in_use);
+}
+std::size_t allocation_count::slabs_mapped() const noexcept {
+  return read_slab_stats().slabs_mapped - slabs_.slabs_mapped;
+}
+
+failing_allocations::failing_allocations() noexcept { allocations_fail = true; }
+failing_allocations::~failing_allocations() { allocations_fail = false; }
+
+void detail::count_allocation() noexcept { ++allocation_total; }
+
+}  // namespace gyre::testing
+
+#if GYRE_TESTING_COUNTS
+void* operator new(std::size_t size) {
+  return gyre::testing::counted_allocation(size, alignof(std::max_align_t));
+}
+void* operator new(std::size_t size, std::align_val_t alignment) {
+  return gyre::testing::counted_allocation(size, static_cast<std::size_t>(alignment));
+}
+void* operator new(std::size_t size, std::align_val_t alignment, const std::nothrow_t&) noexcept {
+  if (gyre::testing::allocations_fail) return nullptr;
+  return gyre::testing::counted_allocation(size, static_cast<std::size_t>(alignment));
+}
+void operator delete(void* memory) noexcept { gyre::testing::release_counted(memory); }
+void operator delete(void* memory, std::size_t) noexcept { gyre::testing::release_counted(memory); }
+void operator delete(void* memory, std::align_val_t) noexcept {
+  gyre::testing::release_counted(memory);
+}
+void operator delete(void* memory, std::size_t, std::align_val_t) noexcept {
+  gyre::testing::release_counted(memory);
+}
+#endif
