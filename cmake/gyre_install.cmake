@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Install rules: libraries, headers, the CMake package and the pkg-config file.
+# Install rules: libraries, headers, the CMake package and the pkg-config files.
 
 include(CMakePackageConfigHelpers)
 include(GNUInstallDirs)
@@ -46,7 +46,7 @@ install(
 set(gyre_pc_libraries "")
 foreach(room IN LISTS gyre_rooms)
   if(room STREQUAL "testing")
-    continue()  # has a file of its own
+    continue()  # has gyre-testing.pc
   endif()
   get_target_property(type gyre_${room} TYPE)
   if(NOT type STREQUAL "INTERFACE_LIBRARY")
@@ -65,5 +65,8 @@ foreach(dir IN ITEMS INCLUDEDIR LIBDIR)
     set(${variable} "\${prefix}/${CMAKE_INSTALL_${dir}}")
   endif()
 endforeach()
-configure_file("${CMAKE_CURRENT_LIST_DIR}/gyre.pc.in" "${PROJECT_BINARY_DIR}/gyre.pc" @ONLY)
-install(FILES "${PROJECT_BINARY_DIR}/gyre.pc" DESTINATION "${gyre_pc_dir}")
+foreach(package IN ITEMS gyre gyre-testing)
+  configure_file("${CMAKE_CURRENT_LIST_DIR}/${package}.pc.in" "${PROJECT_BINARY_DIR}/${package}.pc"
+    @ONLY)
+  install(FILES "${PROJECT_BINARY_DIR}/${package}.pc" DESTINATION "${gyre_pc_dir}")
+endforeach()
