@@ -17,8 +17,8 @@
 #include <gyre/task/task.hpp>
 #include <gyre/task/when_all.hpp>
 #include <gyre/task/with_timeout.hpp>
-#include <tests/support/manual_executor.hpp>
-#include <tests/support/virtual_poller.hpp>
+#include <gyre/testing/manual_executor.hpp>
+#include <gyre/testing/virtual_time_loop.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -43,7 +43,7 @@ namespace {
 
 using namespace std::chrono_literals;
 using gyre::strand;
-using gyre::test::manual_executor;
+using gyre::testing::manual_executor;
 using testing::ElementsAre;
 
 struct call : gyre::operation {
@@ -350,7 +350,7 @@ TEST(StrandCoroutines, HaveChildrenOnTheStrandOnly) {
 }
 
 TEST(StrandCoroutines, RunOnALoopInVirtualTime) {
-  gyre::test::virtual_time_loop virtual_time;
+  gyre::testing::virtual_time_loop virtual_time;
   strand serial(virtual_time.loop);
   EXPECT_TRUE(gyre::sync_wait(virtual_time.loop, gyre::on(serial, sleeps_twice(serial))));
 }

@@ -12,7 +12,7 @@
 #include <gyre/task/stop_token.hpp>
 #include <gyre/task/sync_wait.hpp>
 #include <gyre/task/with_timeout.hpp>
-#include <tests/support/run_in_virtual_time.hpp>
+#include <gyre/testing/run_in_virtual_time.hpp>
 #include <tests/support/thread_executor.hpp>
 
 #include <gtest/gtest.h>
@@ -41,9 +41,9 @@ using gyre::sleep_for;
 using gyre::sync_wait;
 using gyre::task;
 using gyre::with_scope;
-using gyre::test::manual_executor;
-using gyre::test::run_in_virtual_time;
 using gyre::test::thread_executor;
+using gyre::testing::manual_executor;
+using gyre::testing::run_in_virtual_time;
 using std::chrono::nanoseconds;
 
 static_assert(std::is_same_v<join_set<int>::next_result, std::optional<int>>);

@@ -10,8 +10,8 @@
 #include <gyre/task/sync_wait.hpp>
 #include <gyre/task/task.hpp>
 #include <gyre/task/with_timeout.hpp>
-#include <tests/support/manual_executor.hpp>
-#include <tests/support/run_in_virtual_time.hpp>
+#include <gyre/testing/manual_executor.hpp>
+#include <gyre/testing/run_in_virtual_time.hpp>
 #include <tests/support/thread_executor.hpp>
 
 #include <gtest/gtest.h>
@@ -41,9 +41,9 @@ using gyre::make_oneshot;
 using gyre::oneshot_receiver;
 using gyre::oneshot_sender;
 using gyre::task;
-using gyre::test::manual_executor;
 using gyre::test::started;
 using gyre::test::thread_executor;
+using gyre::testing::manual_executor;
 
 static_assert(std::is_nothrow_move_constructible_v<oneshot_sender<int>>);
 static_assert(std::is_nothrow_move_assignable_v<oneshot_receiver<std::string>>);

@@ -9,7 +9,7 @@
 #include <gyre/task/spawn.hpp>
 #include <gyre/task/sync_wait.hpp>
 #include <gyre/task/with_timeout.hpp>
-#include <tests/support/run_in_virtual_time.hpp>
+#include <gyre/testing/run_in_virtual_time.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -43,7 +43,7 @@ class RateLimiter : public testing::Test {
  public:
   template <gyre::awaitable Awaitable>
   gyre::task_result_t<Awaitable> run(Awaitable work) {
-    return gyre::test::run_in_virtual_time(executor_, std::move(work));
+    return gyre::testing::run_in_virtual_time(executor_, std::move(work));
   }
   milliseconds now() const {
     return std::chrono::duration_cast<milliseconds>(executor_.now() - start_);
@@ -57,7 +57,7 @@ class RateLimiter : public testing::Test {
     for (int i = 0; i < times; ++i) co_await takes(from, 1);
   }
 
-  gyre::test::manual_executor executor_;
+  gyre::testing::manual_executor executor_;
   const gyre::steady_time start_ = executor_.now();
   std::vector<int> order_;
   std::vector<milliseconds> taken_;

@@ -10,7 +10,7 @@
 #include <gyre/task/task.hpp>
 #include <gyre/task/when_all.hpp>
 #include <gyre/task/with_timeout.hpp>
-#include <tests/support/manual_executor.hpp>
+#include <gyre/testing/manual_executor.hpp>
 #include <tests/support/thread_executor.hpp>
 
 #include <gtest/gtest.h>
@@ -40,9 +40,9 @@ using namespace std::chrono_literals;
 using gyre::single_flight;
 using gyre::sync_wait;
 using gyre::task;
-using gyre::test::manual_executor;
 using gyre::test::started;
 using gyre::test::thread_executor;
+using gyre::testing::manual_executor;
 
 // A load that takes an hour and counts how it went.
 struct counted_load {

@@ -13,7 +13,7 @@
 #include <gyre/task/sync_wait.hpp>
 #include <gyre/task/when_all.hpp>
 #include <gyre/task/with_timeout.hpp>
-#include <tests/support/manual_executor.hpp>
+#include <gyre/testing/manual_executor.hpp>
 
 #include <gtest/gtest.h>
 
@@ -33,8 +33,8 @@ using gyre::channel;
 using gyre::inplace_stop_source;
 using gyre::mutex;
 using gyre::task;
-using gyre::test::manual_executor;
 using gyre::test::started;
+using gyre::testing::manual_executor;
 
 constexpr unsigned waits_per_turn = 256;
 // Far more than a turn has.

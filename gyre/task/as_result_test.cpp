@@ -8,7 +8,7 @@
 #include <gyre/task/sync_wait.hpp>
 #include <gyre/task/when_any.hpp>
 #include <gyre/task/with_timeout.hpp>
-#include <tests/support/run_in_virtual_time.hpp>
+#include <gyre/testing/run_in_virtual_time.hpp>
 
 #include <gtest/gtest.h>
 
@@ -32,8 +32,8 @@ using namespace std::chrono_literals;
 using gyre::as_result;
 using gyre::sync_wait;
 using gyre::task;
-using gyre::test::manual_executor;
-using gyre::test::run_in_virtual_time;
+using gyre::testing::manual_executor;
+using gyre::testing::run_in_virtual_time;
 
 task<std::unique_ptr<int>> gives(int value) { co_return std::make_unique<int>(value); }
 template <class T, class Error>

@@ -13,7 +13,7 @@
 #include <gyre/task/task_local.hpp>
 #include <gyre/task/when_all.hpp>
 #include <gyre/task/with_timeout.hpp>
-#include <tests/support/run_in_virtual_time.hpp>
+#include <gyre/testing/run_in_virtual_time.hpp>
 #include <tests/support/thread_executor.hpp>
 
 #include <gtest/gtest.h>
@@ -39,9 +39,9 @@ using gyre::scope_errors;
 using gyre::sleep_for;
 using gyre::sync_wait;
 using gyre::task;
-using gyre::test::manual_executor;
-using gyre::test::run_in_virtual_time;
 using gyre::test::thread_executor;
+using gyre::testing::manual_executor;
+using gyre::testing::run_in_virtual_time;
 using std::chrono::nanoseconds;
 
 task<> sleeps(nanoseconds delay, int& ended) {

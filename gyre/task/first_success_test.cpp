@@ -8,7 +8,7 @@
 #include <gyre/task/spawn.hpp>
 #include <gyre/task/sync_wait.hpp>
 #include <gyre/task/with_timeout.hpp>
-#include <tests/support/run_in_virtual_time.hpp>
+#include <gyre/testing/run_in_virtual_time.hpp>
 #include <tests/support/thread_executor.hpp>
 
 #include <gtest/gtest.h>
@@ -31,9 +31,9 @@ using gyre::inplace_stop_source;
 using gyre::sleep_for;
 using gyre::sync_wait;
 using gyre::task;
-using gyre::test::manual_executor;
-using gyre::test::run_in_virtual_time;
 using gyre::test::thread_executor;
+using gyre::testing::manual_executor;
+using gyre::testing::run_in_virtual_time;
 using std::chrono::nanoseconds;
 
 // Counts the coroutines that started and those that ended, by a return or an exception.

@@ -7,7 +7,7 @@
 #include <gyre/task/sleep.hpp>
 #include <gyre/task/spawn.hpp>
 #include <gyre/task/sync_wait.hpp>
-#include <tests/support/run_in_virtual_time.hpp>
+#include <gyre/testing/run_in_virtual_time.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -43,7 +43,7 @@ class Hedge : public testing::Test {
  public:
   template <gyre::awaitable Awaitable>
   gyre::task_result_t<Awaitable> run(Awaitable work) {
-    return gyre::test::run_in_virtual_time(executor_, std::move(work));
+    return gyre::testing::run_in_virtual_time(executor_, std::move(work));
   }
   task<std::size_t> attempt(std::size_t number, script does) {
     started_.push_back(now());
@@ -64,7 +64,7 @@ class Hedge : public testing::Test {
     return std::chrono::duration_cast<milliseconds>(executor_.now() - start_);
   }
 
-  gyre::test::manual_executor executor_;
+  gyre::testing::manual_executor executor_;
   const gyre::steady_time start_ = executor_.now();
   std::vector<milliseconds> started_;
   std::size_t ended_ = 0;

@@ -7,7 +7,7 @@
 #include <gyre/task/spawn.hpp>
 #include <gyre/task/sync_wait.hpp>
 #include <gyre/task/with_timeout.hpp>
-#include <tests/support/run_in_virtual_time.hpp>
+#include <gyre/testing/run_in_virtual_time.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -48,7 +48,7 @@ class Interval : public testing::Test {
  public:
   template <gyre::awaitable Awaitable>
   gyre::task_result_t<Awaitable> run(Awaitable work) {
-    return gyre::test::run_in_virtual_time(executor_, std::move(work));
+    return gyre::testing::run_in_virtual_time(executor_, std::move(work));
   }
   // Rounded down: a timer may fire some 1.024 µs late.
   std::chrono::milliseconds now() const {
@@ -77,7 +77,7 @@ class Interval : public testing::Test {
     }
   }
 
-  gyre::test::manual_executor executor_;
+  gyre::testing::manual_executor executor_;
   const steady_time start_ = executor_.now();
   std::vector<std::chrono::milliseconds> given_;
   std::vector<std::chrono::milliseconds> due_;

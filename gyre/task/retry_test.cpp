@@ -6,7 +6,7 @@
 #include <gyre/task/spawn.hpp>
 #include <gyre/task/sync_wait.hpp>
 #include <gyre/task/with_timeout.hpp>
-#include <tests/support/run_in_virtual_time.hpp>
+#include <gyre/testing/run_in_virtual_time.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -40,7 +40,7 @@ class Retry : public testing::Test {
  public:
   template <gyre::awaitable Awaitable>
   gyre::task_result_t<Awaitable> run(Awaitable work) {
-    return gyre::test::run_in_virtual_time(executor_, std::move(work));
+    return gyre::testing::run_in_virtual_time(executor_, std::move(work));
   }
   // Succeeds after so many failures, each after so much time.
   auto fails(std::size_t times, nanoseconds duration = 0ns) {
@@ -58,7 +58,7 @@ class Retry : public testing::Test {
     return std::chrono::duration_cast<milliseconds>(executor_.now() - start_);
   }
 
-  gyre::test::manual_executor executor_;
+  gyre::testing::manual_executor executor_;
   const gyre::steady_time start_ = executor_.now();
   std::vector<milliseconds> started_;
 };

@@ -183,7 +183,7 @@ gyre::task<std::vector<std::string>> fetch_as_they_come(std::vector<std::string>
 }
 
 TEST(SyncExamples, JoinSetGivesTheFastestFirst) {
-  gyre::test::manual_executor executor;
+  gyre::testing::manual_executor executor;
   EXPECT_EQ(run_in_virtual_time(executor, fetch_as_they_come({"slow", "quick"})),
             (std::vector<std::string>{"quick", "slow"}));
 }
@@ -282,7 +282,8 @@ TEST(SyncExamples, OneshotBringsTheReply) {
 }
 
 // gyre/sync/rate_limiter.hpp
-gyre::task<> send_requests(std::vector<gyre::steady_time>& sent, gyre::test::manual_executor& on) {
+gyre::task<> send_requests(std::vector<gyre::steady_time>& sent,
+                           gyre::testing::manual_executor& on) {
   const int request = 1;
   const auto send = [&](int) -> gyre::task<> {
     sent.push_back(on.now());
@@ -297,7 +298,7 @@ gyre::task<> send_requests(std::vector<gyre::steady_time>& sent, gyre::test::man
 }
 
 TEST(SyncExamples, RateLimiterSpreadsRequests) {
-  gyre::test::manual_executor executor;
+  gyre::testing::manual_executor executor;
   const gyre::steady_time start = executor.now();
   std::vector<gyre::steady_time> sent;
   run_in_virtual_time(executor, send_requests(sent, executor));

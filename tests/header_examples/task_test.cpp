@@ -263,7 +263,7 @@ gyre::task<> publish_measurements(std::vector<gyre::steady_time>& published) {
 }
 
 TEST(TaskExamples, IntervalTicksOncePerSecond) {
-  gyre::test::manual_executor executor;
+  gyre::testing::manual_executor executor;
   const gyre::steady_time start = executor.now();
   std::vector<gyre::steady_time> published;
   gyre::inplace_stop_source source;

@@ -388,7 +388,7 @@ gyre::task<std::string> ask_replicas(std::vector<slow_server> replicas) {
 }
 
 TEST(TaskExamples, HedgeAsksAnotherReplica) {
-  gyre::test::manual_executor executor;
+  gyre::testing::manual_executor executor;
   const gyre::steady_time start = executor.now();
   EXPECT_EQ(run_in_virtual_time(executor, ask_replicas({{3600s}, {0s}})), "reply");
   EXPECT_LT(executor.now(), start + 1s);
@@ -402,7 +402,7 @@ gyre::task<std::string> fetch_stubbornly(std::string url) {
 }
 
 TEST(TaskExamples, RetryGivesThePage) {
-  gyre::test::manual_executor executor;
+  gyre::testing::manual_executor executor;
   EXPECT_EQ(run_in_virtual_time(executor, fetch_stubbornly("one")), "page of one");
 }
 
