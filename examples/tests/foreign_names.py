@@ -1,25 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes C++ that compiles only if all of gyre's names in the migration guide exist.
+"""Writes C++ that compiles only if all of gyre's names in a page of other libraries' names exist.
 
-    python3 migration_names.py PAGE HEADERS OUTPUT
+    python3 foreign_names.py PAGE HEADERS OUTPUT FEWEST
 
 Every `name` in the last column of the tables of PAGE becomes a declaration in OUTPUT that uses it.
 So does every name in the text that is spelt as gyre's are, unless a table has it already.
 HEADERS is the folder with the public headers, which tell classes from enumerations. Fails where a
 row says nothing in that column, or something in code font that is no name; and where there are
-fewer names than there must be, so that a page that is read wrongly does not pass.
+fewer than FEWEST names, so that a page that is read wrongly does not pass.
 """
 
 import re
 import sys
 from pathlib import Path
 
-FEWEST_NAMES = 200
 NAME = re.compile(r"(?:[a-z_][a-z0-9_]*::)*(?:[a-z_][a-z0-9_]*|operator\[\])")
 OTHERS = {"double", "shared_ptr", "std::chrono"}  # in the text, but not gyre's
 LITERAL = re.compile(r"[0-9]+[a-z]+|[A-Z_]+")  # 1ms, TCP_INFO
 
-page, headers, output = (Path(each) for each in sys.argv[1:])
+page, headers, output = (Path(each) for each in sys.argv[1:4])
+fewest = int(sys.argv[4])
 
 names: dict[str, int] = {}
 in_text: dict[str, int] = {}
@@ -57,7 +57,7 @@ parts = {part for name in names for part in name.split("::")} | OTHERS
 names |= {
     name: number for name, number in in_text.items() if name not in names and name not in parts
 }
-if len(names) < FEWEST_NAMES:
+if len(names) < fewest:
     sys.exit(f"{page}: {len(names)} names only")
 
 enumerations = {
@@ -67,7 +67,7 @@ enumerations = {
 }
 
 lines = [
-    "// Made from the migration guide; each line uses one of its names.",
+    f"// Made from {page.name}; each line uses one of its names.",
     "#include <gyre/gyre.hpp>",
     *(f"#include <{each}>" for each in ("any", "chrono", "optional", "span", "string")),
     "#include <string_view>",
