@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+// asio: a channel of capacity one as a oneshot, a steady_timer whose expiry moves on by the period,
+// coroutines that send their results to a channel, and asio's strand.
+#include <lab/experiments/coroutine_tools/workload.hpp>
+#include <lab/harness/boost_version.hpp>
+
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/bind_executor.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <boost/asio/experimental/channel.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/strand.hpp>
+#include <boost/asio/thread_pool.hpp>
+#include <boost/asio/use_awaitable.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <utility>
+
+namespace {
+
+namespace asio = boost::asio;
+
+using boost::system::error_code;
+using executor = asio::io_context::executor_type;
+using channel = asio::experimental::channel<executor, void(error_code, std::uint64_t)>;
+using timer = asio::basic_waitable_timer<std::chrono::steady_clock,
+                                         asio::wait_traits<std::chrono::steady_clock>, executor>;
+
+constexpr asio::use_awaitable_t<executor> use_awaitable;
+
+asio::awaitable<void, executor> ask(executor loop, std::uint64_t count, std::uint64_t& sum) {
+  for (std::uint64_t number = 1; number <= count; ++number) {
+    channel reply(loop, 1);
+    asio::post(loop, [&reply, number] { reply.try_send(error_code(), number); });
+    sum += co_await reply.async_receive(use_awaitable);
+  }
+}
+
+asio::awaitable<void, executor> tick(executor loop, std::uint64_t count, std::uint64_t& ticks) {
+  timer every(loop, std::chrono::steady_clock::now());
+  for (; ticks < count; ++ticks) {
+    co_await every.async_wait(use_awaitable);
+    every.expires_at(every.expiry() + std::chrono::nanoseconds(1));
+  }
+}
+
+asio::awaitable<void, executor> finish(executor loop, channel& results, std::uint64_t number) {
+  co_await asio::post(loop, use_awaitable);
+  results.try_send(error_code(), number);
+}
+
+asio::awaitable<void, executor> join(executor loop, std::uint64_t count, std::uint64_t& sum) {
+  channel results(loop, lab::coroutine_tools::tasks_in_set);
+  for (std::uint64_t started = 0; started < count;) {
+    const std::uint64_t batch = std::min(count - started, lab::coroutine_tools::tasks_in_set);
+    for (std::uint64_t each = 0; each < batch; ++each) {
+      asio::co_spawn(loop, finish(loop, results, ++started), asio::detached);
+    }
+    for (std::uint64_t each = 0; each < batch; ++each) {
+      sum += co_await results.async_receive(use_awaitable);
+    }
+  }
+}
+
+using pool_executor = asio::thread_pool::executor_type;
+using pool_strand = asio::strand<pool_executor>;
+
+asio::awaitable<void> visit(pool_executor pool, pool_strand strand, std::uint64_t count,
+                            std::uint64_t& number) {
+  for (std::uint64_t visits = 0; visits < count; ++visits) {
+    co_await asio::post(asio::bind_executor(strand, asio::use_awaitable));
+    ++number;
+    co_await asio::post(asio::bind_executor(pool, asio::use_awaitable));
+  }
+}
+
+class asio_tools {
+ public:
+  std::uint64_t oneshots(std::uint64_t count) { return run(&ask, count); }
+  std::uint64_t ticks(std::uint64_t count) { return run(&tick, count); }
+  std::uint64_t joins(std::uint64_t count) { return run(&join, count); }
+
+  std::uint64_t visits(std::uint64_t count) {
+    asio::thread_pool pool(2);
+    pool_strand strand(pool.get_executor());
+    std::uint64_t number = 0;
+    for (std::uint64_t visitor = 0; visitor < lab::coroutine_tools::visitors; ++visitor) {
+      const std::uint64_t before = count * visitor / lab::coroutine_tools::visitors;
+      const std::uint64_t until = count * (visitor + 1) / lab::coroutine_tools::visitors;
+      asio::co_spawn(pool, visit(pool.get_executor(), strand, until - before, number),
+                     asio::detached);
+    }
+    pool.join();
+    return number;
+  }
+
+ private:
+  template <class Work>
+  static std::uint64_t run(Work work, std::uint64_t count) {
+    asio::io_context loop(BOOST_ASIO_CONCURRENCY_HINT_UNSAFE);
+    std::uint64_t total = 0;
+    asio::co_spawn(loop, work(loop.get_executor(), count, total), asio::detached);
+    loop.run();
+    return total;
+  }
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return lab::coroutine_tools::contender_main<asio_tools>(argc, argv, {lab::boost_version()});
+}
