@@ -52,7 +52,7 @@ gyre::task<std::size_t> crawl(gyre::scope& scope, int start) {
 
 int main() {
   gyre::loop loop;
-  const std::size_t fetched = gyre::sync_wait(
-      loop, gyre::with_scope([](gyre::scope& scope) { return crawl(scope, 1); }));
+  const std::size_t fetched =
+      gyre::sync_wait(loop, gyre::with_scope([](gyre::scope& scope) { return crawl(scope, 1); }));
   std::cout << fetched << " pages\n";
 }

@@ -24,7 +24,7 @@ struct parameters {
   std::uint64_t operations = 100'000;
 };
 
-/// What the numbers 1 to `count` add up to.
+/// The sum of the numbers from 1 to `count`.
 constexpr std::uint64_t sum_to(std::uint64_t count) { return count * (count + 1) / 2; }
 
 // A contender is a class with some of these members:
