@@ -2,9 +2,9 @@
 // Model tests of the end of an async_scope: it comes once, after the last task, every coroutine
 // that joins is resumed and sees the errors, and the one that joined may destroy the scope.
 //
-// Each of these mutations, tried by hand, makes a test fail: a joiner enters the stack before it
-// closes the scope; a spawn adds its task without a look at the count; a joiner whose stack has
-// ended waits; the end reads the joiners without the exchange.
+// Each of these mutations, tried by hand, makes a test fail: the end of a task is counted with a
+// relaxed order; a spawn adds its task without a look at the count; a joiner that finds the end
+// waits; the end reads the joiners without the exchange.
 #include <gyre/task/async_scope.hpp>
 
 #include <gyre/task/task.hpp>
