@@ -5,6 +5,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <exception>
 #include <stdexcept>
 
 namespace gyre::detail {
@@ -13,6 +14,13 @@ void throw_empty_task() {
   throw std::logic_error(
       "gyre::task: awaited a task that is empty (moved from, or awaited before)");
 }
+
+#if GYRE_ASYNC_BACKTRACE
+std::exception_ptr missing_result() {
+  return std::make_exception_ptr(
+      std::logic_error("gyre::task: the coroutine ended without co_return"));
+}
+#endif
 
 // The program's compiler may be an older one than the library's.
 void abort_for_misplaced_frame() noexcept {

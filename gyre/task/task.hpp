@@ -35,7 +35,9 @@ namespace gyre {
 /// coroutine in its queue, as after schedule(), yield() or the end of a wait. A task must not be
 /// moved once it is awaited, nor destroyed while its coroutine runs.
 /// Errors: awaiting an empty task (moved from, or awaited before) throws std::logic_error. Calling
-/// the coroutine throws std::bad_alloc.
+/// the coroutine throws std::bad_alloc. A coroutine that should give a T but ends without co_return
+/// fails with std::logic_error where backtraces are on (async_backtrace.hpp); elsewhere that is
+/// undefined, as in the language. Clang warns of it (-Wreturn-type), GCC does not.
 /// Complexity: the frame comes from the thread's slab (some nanoseconds, no lock), or from an
 /// allocator as in `task<int> f(std::allocator_arg_t, Allocator, …)`. Awaiting allocates nothing.
 template <class T>

@@ -211,6 +211,37 @@ TEST(Task, ThrowsWhatMovingTheResultThrows) {
   EXPECT_EQ(alive, 0);
 }
 
+#if GYRE_ASYNC_BACKTRACE
+#ifdef __clang__
+#pragma clang diagnostic push
+#pragma clang diagnostic ignored "-Wreturn-type"
+#endif
+template <class T>
+task<T> gives(std::optional<T> known) {
+  if (known) co_return *std::move(known);
+}
+#ifdef __clang__
+#pragma clang diagnostic pop
+#endif
+
+TEST(Task, ThrowsWhereItsCoroutineEndsWithoutAResult) {
+  EXPECT_EQ(sync_wait(gives<int>(3)), 3);
+  EXPECT_EQ(sync_wait(gives<std::string>("three")), "three");
+  EXPECT_THROW(sync_wait(gives<int>(std::nullopt)), std::logic_error);
+  EXPECT_THROW(sync_wait(gives<std::string>(std::nullopt)), std::logic_error);
+  auto awaits = []() -> task<std::string> {
+    std::string got;
+    try {
+      got = co_await gives<std::string>(std::nullopt);
+    } catch (const std::logic_error& error) {
+      got = error.what();
+    }
+    co_return got;
+  };
+  EXPECT_EQ(sync_wait(awaits()), "gyre::task: the coroutine ended without co_return");
+}
+#endif
+
 TEST(Task, DoesNotStartBeforeItIsAwaited) {
   bool ran = false;
   auto lazy = [](bool& flag) -> task<> {

@@ -109,6 +109,11 @@ struct task_promise_base : awaiting_promise, slab_frame {
 [[gnu::noinline]] std::coroutine_handle<> end_specially(task_promise_base& promise,
                                                         std::coroutine_handle<> self) noexcept;
 
+#if GYRE_ASYNC_BACKTRACE
+/// The std::logic_error of a coroutine that ended without its result.
+[[gnu::cold]] std::exception_ptr missing_result();
+#endif
+
 /// Frees the frame, as the task has the result, and transfers to the awaiting coroutine.
 template <class T>
 struct task_final_awaiter {
@@ -119,6 +124,10 @@ struct task_final_awaiter {
     task_promise_base& promise = self.promise();
 #if GYRE_ASYNC_BACKTRACE
     promise.context->innermost = promise.awaited_by;
+    if constexpr (!std::is_void_v<T>) {
+      if (!self.promise().has_returned && !promise.end->failed()) [[unlikely]]
+        self.promise().fail(missing_result());
+    }
 #endif
     // Equivalent; each compiler needs fewer instructions for its own.
 #ifdef __clang__
@@ -157,7 +166,13 @@ class task_promise_result : public task_promise_base {
     requires std::convertible_to<U, T>
   void return_value(U&& value) noexcept(std::is_nothrow_constructible_v<T, U>) {
     static_cast<task_state<T>*>(this->end)->emplace(std::forward<U>(value));
+#if GYRE_ASYNC_BACKTRACE
+    has_returned = true;
+#endif
   }
+#if GYRE_ASYNC_BACKTRACE
+  bool has_returned = false;
+#endif
 };
 
 template <>
