@@ -69,9 +69,9 @@ consteval await_misuse find_await_misuse() {
   }
 }
 
-/// T, as a forwarding reference deduces it, is awaited for `reason`.
-template <class T, await_misuse reason>
-concept await_misused_as = find_await_misuse<T>() == reason;
+/// T, as a forwarding reference deduces it, is awaited by the mistake `Reason`.
+template <class T, await_misuse Reason>
+concept await_misused_as = find_await_misuse<T>() == Reason;
 /// For functions that take their awaitable by a forwarding reference.
 template <class T>
 concept well_awaited = await_misused_as<T, await_misuse::none>;
