@@ -4,18 +4,22 @@
 //
 // Each of these mutations, tried by hand, makes a test fail: the exchange of cancel_timer() or that
 // of on_expiry() lacks either half of acq_rel; cancel_timer() does not wait for the expiry;
-// on_expiry() resumes a coroutine that does not wait for it.
+// on_expiry() resumes a coroutine that does not wait for it, or outside of its executor.
 #include <gyre/task/detail/deadline_stop.hpp>
 
 #include <tests/model/model.hpp>
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <chrono>
 #include <coroutine>
+#include <cstddef>
 #include <exception>
 #include <memory>
+#include <mutex>
 #include <new>
+#include <optional>
 
 namespace {
 
@@ -42,6 +46,42 @@ class any_thread final : public gyre::executor, public gyre::timer_service {
 
   model::atomic<bool> claimed_{false};
   std::unique_ptr<model::thread> expires_;
+};
+
+// The same, but the timer expires outside of the executor, as those of a strand do. Each operation
+// runs on a thread of its own.
+class serial_threads final : public gyre::executor, public gyre::timer_service {
+ public:
+  void post(gyre::operation& op) noexcept override {
+    const std::lock_guard lock(mutex_);
+    model::assert_that(posts_ < runners_.size(), "the end of the work, and the expiry");
+    runners_[posts_++].emplace([&op] { op.execute(); });
+  }
+  bool running_here() const noexcept override { return !is_outside; }
+  gyre::timer_service* timers() noexcept override { return this; }
+
+  void start_timer(gyre::timer_operation& timer, gyre::steady_time) noexcept override {
+    expires_ = std::make_unique<model::thread>([this, &timer] {
+      is_outside = true;
+      if (claim()) timer.expire();
+    });
+  }
+  bool cancel_timer(gyre::timer_operation&) noexcept override { return claim(); }
+  gyre::steady_time now() const noexcept override { return {}; }
+  void join() {
+    expires_.reset();
+    for (auto& each : runners_) each.reset();
+  }
+
+ private:
+  static inline thread_local bool is_outside = false;
+  bool claim() { return !claimed_.exchange(true, std::memory_order_acq_rel); }
+
+  model::atomic<bool> claimed_{false};
+  std::unique_ptr<model::thread> expires_;
+  std::mutex mutex_;
+  std::size_t posts_ = 0;
+  std::array<std::optional<model::thread>, 2> runners_;
 };
 
 // The end of the work: by a thread of its own or, if it heeds them, by stops, within the request.
@@ -111,15 +151,17 @@ detached wait_for(gyre::task_context& context, work_end& by, model::event& ended
   {
     limited_work limited(by);
     by.timed_out = co_await limited;
+    model::assert_that(context.where->running_here(), "it resumes on its executor");
     ++by.resumptions;
   }
   model::assert_that(!context.stop.stop_possible(), "the coroutine has its own stop token again");
   ended.wake();
 }
 
+template <class Executor>
 void check_race(bool heeds_stops) {
   const auto checked = model::check({.preemptions = 2, .spurious_failures = 0}, [&] {
-    any_thread executor;
+    Executor executor;
     gyre::task_context context;
     context.where = &executor;
     model::event ended;
@@ -134,7 +176,15 @@ void check_race(bool heeds_stops) {
   EXPECT_TRUE(checked) << checked;
 }
 
-TEST(DeadlineStopModel, ExpiresWhileItsWorkEndsAndResumesOnce) { check_race(false); }
-TEST(DeadlineStopModel, ExpiresWhileItsWorkEndsOrIsStoppedAndResumesOnce) { check_race(true); }
+TEST(DeadlineStopModel, ExpiresWhileItsWorkEndsAndResumesOnce) { check_race<any_thread>(false); }
+TEST(DeadlineStopModel, ExpiresWhileItsWorkEndsOrIsStoppedAndResumesOnce) {
+  check_race<any_thread>(true);
+}
+TEST(DeadlineStopModel, ExpiresOutsideOfAStrandAndResumesOnItOnce) {
+  check_race<serial_threads>(false);
+}
+TEST(DeadlineStopModel, ExpiresOutsideOfAStrandWhoseWorkIsStoppedAndResumesOnItOnce) {
+  check_race<serial_threads>(true);
+}
 
 }  // namespace
