@@ -65,8 +65,8 @@ struct process_options {
 /// A child process, which starts with the constructor and ends, at the latest, with the destructor.
 ///
 /// The child has an empty signal mask, the default action for SIGPIPE, and no descriptors besides
-/// its standard streams. It runs in the process group of this process, so a terminal's Ctrl-C
-/// reaches it, too.
+/// its standard streams (before glibc 2.34, also those without FD_CLOEXEC). It runs in the process
+/// group of this process, so a terminal's Ctrl-C reaches it, too.
 ///
 /// A program that reads all input before it writes, or the reverse, works in any order. With one
 /// that does both at once, such as cat, write and read concurrently (when_all), or both wait for
@@ -83,8 +83,8 @@ struct process_options {
 /// cost, whatever memory this process has; a descriptor and a block of the slab for each child.
 class process {
  public:
-  /// Starts `arguments[0]`, which is looked up in this process's PATH unless it has a slash, with
-  /// the arguments `arguments`.
+  /// Starts the program `arguments[0]`, with all of `arguments`. Without a slash in its name it is
+  /// looked up in this process's PATH; a relative path begins at process_options::directory.
   ///
   /// Errors: std::invalid_argument without arguments. std::system_error: ENOENT if there is no such
   /// program or directory, EACCES if it may not be executed, E2BIG, EAGAIN (RLIMIT_NPROC), EMFILE,
