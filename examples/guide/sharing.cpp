@@ -3,6 +3,7 @@
 #include <gyre/exec/loop.hpp>
 #include <gyre/exec/loop_thread.hpp>
 #include <gyre/exec/sync_wait.hpp>
+#include <gyre/sync/async_cache.hpp>
 #include <gyre/sync/mutex.hpp>
 #include <gyre/task/schedule.hpp>
 #include <gyre/task/shared_task.hpp>
@@ -13,6 +14,7 @@
 #include <chrono>
 #include <iostream>
 #include <map>
+#include <memory>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -69,7 +71,15 @@ class page_cache {
   std::map<std::string, gyre::shared_task<std::string>> pages_;
 };
 
-gyre::task<> all_of_it(gyre::executor& other_loop) {
+gyre::task<> read_news(gyre::loop& loop, gyre::executor& other_loop) {
+  gyre::async_cache<std::string, std::string> pages(
+      {.capacity = 1000, .time_to_live = 5min, .clock = loop.timers()});
+  auto [one, other] = co_await gyre::when_all(pages.get("news", load),
+                                              gyre::on(other_loop, pages.get("news", load)));
+  std::cout << *one << *other << '\n';
+}
+
+gyre::task<> all_of_it(gyre::loop& loop, gyre::executor& other_loop) {
   int counter = 0;
   co_await gyre::when_all(count_on_one_loop(counter), count_on_one_loop(counter));
   std::cout << counter << '\n';
@@ -81,10 +91,12 @@ gyre::task<> all_of_it(gyre::executor& other_loop) {
   page_cache cache;
   auto [one, other] = co_await gyre::when_all(cache.get("index"), cache.get("index"));
   std::cout << one << other << '\n';
+
+  co_await read_news(loop, other_loop);
 }
 
 int main() {
   gyre::loop_thread other;
   gyre::loop loop;
-  gyre::sync_wait(loop, all_of_it(other.loop()));
+  gyre::sync_wait(loop, all_of_it(loop, other.loop()));
 }

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// channel: a queue between coroutines; each value goes to one receiver.
+// channel, unbounded_channel: queues between coroutines; each value goes to one receiver.
 //
 //     gyre::channel<job> jobs(64);
 //
 //     co_await jobs.emplace(id, std::move(payload));  // waits while 64 are on their way
 //
 //     while (std::optional<job> next = co_await jobs.receive()) run(*next);  // until jobs.close()
+//
+// For a single value, such as the reply to a request that a channel carries, see oneshot.hpp.
 #pragma once
 
 #include <gyre/sync/detail/ring_buffer.hpp>
@@ -289,8 +291,9 @@ class channel : public detail::channel_interface<T, detail::ring_buffer<T>> {
   [[nodiscard]] std::size_t capacity() const noexcept { return core_.capacity(); }
 };
 
-/// A channel without a limit: sending never waits, and values take memory until they are received.
-/// Senders that may be faster than the receivers for long should use channel<T>.
+/// A channel without a limit: sending never waits, so that callbacks and other code outside of
+/// coroutines can send, and values take memory until they are received. Senders that may be faster
+/// than the receivers for long should use channel<T>.
 ///
 /// Thread-safety, Lifetime, Errors: as channel.
 /// Complexity: allocates blocks of 2 KiB, or of eight values if those are larger, and frees them
