@@ -123,7 +123,8 @@ void executor_watchdog::run() {
   std::unique_lock lock(mutex_);
   while (!stops_) {
     for (watched& each : watched_) check(each, detail::monotonic_now());
-    stopping_.wait_for(lock, options_.limit, [this] { return stops_; });
+    const steady_time next = detail::later(detail::monotonic_now(), options_.limit);
+    stopping_.wait_until(lock, next, [this] { return stops_; });
   }
 }
 

@@ -106,8 +106,8 @@ class async_cache_core {
         });
   }
 
-  /// Stores a value; one that was loaded only if later calls would still wait for the execution
-  /// with the same key, else in place of what it loads.
+  /// Stores a value, in place of the load that runs for its key. A value that was `loaded` is stored
+  /// only if its own load is still the one for the key.
   void store(const identity& key, value content, bool loaded) {
     const std::size_t weight = settings_.weigher ? settings_.weigher(*key, *content) : 1;
     const steady_time expiry =
@@ -249,6 +249,7 @@ class async_cache_core {
     const bool fits = entries_.size() + (is_new ? 1 : 0) <= settings_.capacity &&
                       others <= settings_.weight_limit - weight;
     if (!fits) {
+      if (!is_new) use(found->second);  // the one to be replaced is not dropped for itself
       dropped = remove(entries_.find(*by_use_.front().key));
       ++statistics_.evictions;
       return false;
@@ -294,6 +295,8 @@ class async_cache_core {
 template <class Key, class T, class Hash = std::hash<Key>, class Equal = std::equal_to<Key>>
 class async_cache {
   static_assert(std::copy_constructible<Key> && std::is_object_v<T>);
+  static_assert(alignof(Key) <= 16 && alignof(T) <= 16,
+                "compilers do not align coroutine frames beyond 16 bytes");
   using core = detail::async_cache_core<Key, T, Hash, Equal>;
 
  public:

@@ -187,9 +187,12 @@ class oneshot_sender {
   {
     return leave([](core_type& to) noexcept { to.store({}); });
   }
-  /// Lets the receiver's wait throw `error`, which is not null. False if the receiver is gone.
+  /// Lets the receiver's wait throw `error`, which is not null. False if the receiver is gone. A
+  /// gyre::operation_cancelled arrives as std::system_error (std::errc::operation_canceled), as it
+  /// was not the receiver that was asked to stop.
   bool send_error(std::exception_ptr error) {
-    return leave([&](core_type& to) noexcept { to.store_error(std::move(error)); });
+    std::exception_ptr told = detail::error_for_others(std::move(error));
+    return leave([&](core_type& to) noexcept { to.store_error(std::move(told)); });
   }
 
   /// Whether it can send; false once it has.

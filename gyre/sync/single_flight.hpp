@@ -46,6 +46,7 @@ class async_cache_core;
 template <class Key, class T = void, class Hash = std::hash<Key>, class Equal = std::equal_to<Key>>
 class single_flight {
   static_assert(std::copy_constructible<Key>);
+  static_assert(alignof(Key) <= 16, "compilers do not align coroutine frames beyond 16 bytes");
   static_assert(std::is_void_v<T> || (std::is_object_v<T> && std::copy_constructible<T>),
                 "each caller gets a copy of the result: share large ones as shared_ptr<const T>");
 

@@ -13,6 +13,7 @@
 #include <gyre/task/executor.hpp>
 #include <gyre/task/sleep.hpp>
 
+#include <algorithm>
 #include <chrono>
 #include <coroutine>
 #include <expected>
@@ -41,7 +42,8 @@ enum class missed_ticks {
   skip,
   /// Makes up for the missed ticks one after the other, so that none is left out.
   burst,
-  /// Starts a new schedule at the late tick, so that ticks are at least one period apart.
+  /// Starts a new schedule at a tick that was missed, or awaited late, so that the next one is a
+  /// period after it.
   delay,
 };
 
@@ -107,8 +109,9 @@ class interval {
 
   /// Starts a new schedule: the next tick() waits for one period. Not while one is awaited.
   void reset() noexcept;
-  /// Starts a new schedule, whose first tick is due at `first`. Not while one is awaited.
-  void reset_at(steady_time first) noexcept { due_ = first; }
+  /// Starts a new schedule, whose first tick is due at `first`; a time before the clock's epoch is
+  /// the epoch. Not while one is awaited.
+  void reset_at(steady_time first) noexcept { due_ = std::max(first, steady_time{}); }
 
   [[nodiscard]] std::chrono::nanoseconds period() const noexcept { return period_; }
 

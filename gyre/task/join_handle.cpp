@@ -15,7 +15,8 @@ void throw_empty_join_handle() {
 }
 
 void throw_joined_twice() {
-  throw std::logic_error("gyre::join_handle: the result has been taken by another join()");
+  throw std::logic_error(
+      "gyre::join_handle: the result has been taken by another join(), or by detach()");
 }
 
 joinable_work::joinable_work(executor& target, scope* owner,
@@ -52,8 +53,11 @@ std::coroutine_handle<> joinable_work::on_end(task_context& context) noexcept {
   scope* const owner = self.owner_;
   const executor* const here = self.where;
   self.on_stop_.reset();
-  // acquire: pairs with the release in detach().
-  if (self.detached_.load(std::memory_order_acquire)) self.report_error();
+  // acquire: pairs with the release in detach(). A coroutine that joins gets the error itself.
+  if (self.detached_.load(std::memory_order_acquire) && !self.has_waiters() &&
+      self.claim_result()) {
+    self.report_error();
+  }
   if (owner == nullptr) {
     const std::coroutine_handle<> resumed = self.wake_awaiters();
     return resumed ? resumed : std::noop_coroutine();
@@ -73,6 +77,7 @@ void joinable_work::discard(operation& starter) noexcept {
   self.innermost = nullptr;
   self.outermost = nullptr;
 #endif
+  self.where = nullptr;  // no coroutine resumes within the executor's end
   self.fail_unstarted(make_error(std::errc::operation_canceled));
   resume(on_end(self));
 }

@@ -152,12 +152,15 @@ class [[nodiscard]] join_wait : public shared_waiter {
 /// | | the task is asked to stop | its result | its error |
 /// |---|---|---|---|
 /// | join() | no | to the caller | to the caller |
-/// | the destructor | yes | dropped | dropped |
+/// | the destructor | yes, unless a coroutine joins it | dropped | dropped |
 /// | detach() | no | dropped | as of spawn(), or scope::spawn() |
+///
+/// A handle that is destroyed or detached while a coroutine joins it leaves the result, or error, to
+/// that coroutine. After the destructor a stop of that coroutine asks the task to stop.
 ///
 /// Thread-safety: one thread at a time; request_stop() and is_done() also during a join().
 /// Lifetime: the task may outlive its handle, and the handle the executor and the scope of its
-/// task. A handle may be destroyed or moved while it is joined.
+/// task. A handle may be destroyed, detached or moved while it is joined.
 /// Errors: members throw std::logic_error if the handle is empty.
 /// Complexity: some 250 bytes from the slab and a frame for each task; joining is a load if the
 /// task has a result, else a short lock, without allocation.
@@ -201,8 +204,8 @@ class [[nodiscard]] join_handle {
   /// can be joined, which waits for the end. A task that ends with a result all the same gives it.
   bool request_stop() const { return state().request_stop(); }
   /// Lets the task go on without a handle, as if it had been started by spawn() or scope::spawn().
-  /// An error that has come before is dropped; a later one goes to the scope, or terminates the
-  /// program.
+  /// An error that has come before is dropped; a later one goes to a coroutine that joins the task,
+  /// else to the scope, or terminates the program.
   void detach() {
     state().detach();
     state_ = nullptr;

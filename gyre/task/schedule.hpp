@@ -142,8 +142,9 @@ template <std::derived_from<executor> Executor>
 /// Awaited in a loop that computes for long, moves the coroutine to the end of its executor's queue
 /// once in 256 times, as yield() does every time: a cooperative budget.
 ///
-/// Channels and their like count by themselves: a coroutine that always finds a value gives way
-/// after one in 256. A lock that is free, or an event that is set, does not count. Reads and writes
+/// A channel, broadcast or watch counts by itself: one in 256 of the waits at it that are over at
+/// once gives way, so a coroutine that always finds a value does not hold its thread. A lock that is
+/// free, an event that is set, or a oneshot, which has one value, does not count. Reads and writes
 /// have a budget per turn of their loop (io/backend.hpp).
 ///
 /// Errors: throws gyre::operation_cancelled as yield() does, where it gives way.

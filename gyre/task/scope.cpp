@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
+#include <new>
 #include <stdexcept>
 
 namespace gyre {
@@ -68,7 +69,8 @@ scope::scope(inplace_stop_token parent, scope_errors policy, end_function* end) 
     : stop_(parent), end_(end), policy_(policy) {}
 
 void scope::abort_if_running(const char* name, const char* advice) const noexcept {
-  const std::size_t running = size();
+  // acquire: pairs with the release in finish_task(): the errors, which are destroyed next, are seen.
+  const std::size_t running = open_.load(std::memory_order_acquire) / one_task;
   if (running == 0) return;
   static_cast<void>(std::fprintf(
       stderr, "gyre: %s was destroyed while tasks of the scope were running: %zu; %s\n", name,
@@ -151,7 +153,10 @@ void scope::add_error(std::exception_ptr error) noexcept {
     if (first_error_ == nullptr) {
       first_error_ = std::move(error);
     } else if (policy_ == scope_errors::collect) {
-      more_errors_.push_back(std::move(error));
+      try {
+        more_errors_.push_back(std::move(error));
+      } catch (const std::bad_alloc&) {  // NOLINT: without memory, the first ones are kept
+      }
     }
   }
   if (policy_ == scope_errors::stop_at_first) stop_.request_stop();

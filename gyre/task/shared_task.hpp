@@ -151,6 +151,11 @@ class shared_work : public slab_object, protected task_context, protected operat
   void start_owned(void (*discard)(operation& self) noexcept);
   /// The owner leaves. As the last awaiter it asks the work to stop.
   void disown() noexcept;
+  /// Whether a coroutine waits for its end.
+  bool has_waiters() noexcept {
+    const std::lock_guard lock(mutex_);
+    return !waiters_.empty();
+  }
   /// Asks it to stop; awaiting it gives its result all the same. False if it was asked before.
   bool request_stop() noexcept;
   /// At the end of the work: wakes the awaiters. Returns the one that the caller resumes, or null.

@@ -117,6 +117,14 @@ std::exception_ptr error_outside(std::exception_ptr error) noexcept {
   return error == cancellation() ? make_error(std::errc::operation_canceled) : error;
 }
 
+std::exception_ptr error_for_others(std::exception_ptr error) noexcept {
+  try {
+    std::rethrow_exception(std::move(error));
+  } catch (...) {
+    return current_exception_outside();
+  }
+}
+
 std::exception_ptr current_exception_outside() noexcept { return error_outside(caught_error()); }
 
 }  // namespace gyre::detail

@@ -66,6 +66,8 @@ inline bool gives_way(const task_context& context, std::coroutine_handle<> await
                                            std::exception_ptr error) noexcept;
 /// `error` for ordinary code: std::system_error in place of cancellation().
 [[gnu::cold]] std::exception_ptr error_outside(std::exception_ptr error) noexcept;
+/// `error`, which another coroutine gets: std::system_error in place of any operation_cancelled.
+[[gnu::cold]] std::exception_ptr error_for_others(std::exception_ptr error) noexcept;
 /// The exception being handled, for ordinary code.
 [[gnu::cold]] std::exception_ptr current_exception_outside() noexcept;
 
