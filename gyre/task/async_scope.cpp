@@ -63,7 +63,7 @@ void scope_join::children::append_children(std::vector<task_context*>& to) {
 }  // namespace detail
 
 async_scope::async_scope(executor& where, inplace_stop_token parent, scope_errors errors) noexcept
-    : scope(parent, errors, &resume_joiners) {
+    : scope(parent, errors, &resume_joiners, true) {
   inherited_.where = &where;
   inherited_.stop = get_token();
 }

@@ -65,8 +65,9 @@ class scope::child final : public detail::slab_object,
   task<> work_;
 };
 
-scope::scope(inplace_stop_token parent, scope_errors policy, end_function* end) noexcept
-    : stop_(parent), end_(end), policy_(policy) {}
+scope::scope(inplace_stop_token parent, scope_errors policy, end_function* end,
+             bool outlives_end) noexcept
+    : stop_(parent), end_(end), policy_(policy), outlives_end_(outlives_end) {}
 
 void scope::abort_if_running(const char* name, const char* advice) const noexcept {
   // acquire: pairs with the release in finish_task(): the errors, which are destroyed next, are seen.
@@ -80,11 +81,15 @@ void scope::abort_if_running(const char* name, const char* advice) const noexcep
 
 void scope::add_task(detail::scope_entry& entry, task_context& context) {
   // relaxed: the end of the task is ordered by finish_task(), and the end of the scope is final.
-  std::size_t seen = open_.load(std::memory_order_relaxed);
-  do {
-    if (seen == 0) throw_ended();
-  } while (!open_.compare_exchange_weak(seen, seen + one_task, std::memory_order_relaxed,
-                                        std::memory_order_relaxed));
+  if (!outlives_end_) {
+    open_.fetch_add(one_task, std::memory_order_relaxed);  // the caller keeps the scope open
+  } else {
+    std::size_t seen = open_.load(std::memory_order_relaxed);
+    do {
+      if (seen == 0) throw_ended();
+    } while (!open_.compare_exchange_weak(seen, seen + one_task, std::memory_order_relaxed,
+                                          std::memory_order_relaxed));
+  }
 #if GYRE_ASYNC_BACKTRACE
   entry.listed_task = &context;
   const std::lock_guard lock(mutex_);

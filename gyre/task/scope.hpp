@@ -137,14 +137,18 @@ class scope : detail::child_set {
   /// the coroutine to resume. The scope may be gone afterwards.
   using end_function = std::coroutine_handle<>(scope& self, const executor* here) noexcept;
 
-  scope(inplace_stop_token parent, scope_errors policy, end_function* end) noexcept;
+  // `outlives_end`: spawn() and close() may be called after the end, which costs them a loop.
+  scope(inplace_stop_token parent, scope_errors policy, end_function* end,
+        bool outlives_end) noexcept;
   ~scope() = default;
 
   /// Admits no tasks once the last one has ended. True, and `end` is not called, if none is left.
   bool close() noexcept {
     // release: pairs with the acquire in finish_task(), which calls `end`; acquire: pairs with the
     // release there: the errors are seen.
-    return open_.fetch_and(~not_closed, std::memory_order_acq_rel) == not_closed;
+    const std::size_t seen = outlives_end_ ? open_.fetch_and(~not_closed, std::memory_order_acq_rel)
+                                           : open_.fetch_sub(not_closed, std::memory_order_acq_rel);
+    return seen == not_closed;
   }
   /// In the destructor of `name`: if tasks are running, ends the program with a message and
   /// `advice`.
@@ -179,6 +183,7 @@ class scope : detail::child_set {
   detail::atomic<std::size_t> open_{not_closed};
   end_function* const end_;
   const scope_errors policy_;
+  const bool outlives_end_;
   // The rest belongs to the lock until the end.
   bool cancelled_ = false;  // the body or a task ended because of the stop
   std::exception_ptr first_error_;
@@ -215,7 +220,7 @@ struct scope_access {
 class open_scope final : public scope {
  public:
   open_scope(inplace_stop_token parent, scope_errors policy) noexcept
-      : scope(parent, policy, &resume_parent) {}
+      : scope(parent, policy, &resume_parent, false) {}
   ~open_scope() {
     abort_if_running("with_scope()", "let the coroutine end, by a stop request if need be");
   }
