@@ -138,11 +138,11 @@ TEST(TimerAllocation, TicksAndTokensNeedNone) {
     gyre::rate_limiter limit({.tokens = 700, .per = 1s});
     std::size_t before = 0;
     for (int i = 0; i < 100; ++i) {
-      if (i == 3) before = allocations;
+      if (i == 3) before = allocations();
       co_await every.tick();
       co_await limit.acquire();
     }
-    co_return allocations - before;
+    co_return allocations() - before;
   };
   EXPECT_EQ(gyre::sync_wait(virtual_time.loop, waits()), 0u);
 }
