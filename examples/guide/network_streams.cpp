@@ -9,6 +9,7 @@
 #include <gyre/io/received.hpp>
 #include <gyre/net/connect.hpp>
 #include <gyre/net/endpoint.hpp>
+#include <gyre/net/framed.hpp>
 #include <gyre/net/framing.hpp>
 #include <gyre/net/read_frame.hpp>
 #include <gyre/net/tcp_listener.hpp>
@@ -17,6 +18,7 @@
 #include <gyre/task/as_expected.hpp>
 #include <gyre/task/scope.hpp>
 #include <gyre/task/task.hpp>
+#include <gyre/task/when_all.hpp>
 #include <gyre/task/when_any.hpp>
 #include <gyre/task/with_timeout.hpp>
 
@@ -124,9 +126,34 @@ gyre::task<> send_packets(gyre::event_loop& loop) {
   co_await print_packets(other);
 }
 
+gyre::task<> greet_guests(gyre::net::unix_stream peer) {
+  gyre::net::framed lines(std::move(peer), gyre::net::delimited("\n"));
+  while (auto name = co_await lines.next()) {  // a std::string_view
+    co_await lines.send("hello, " + std::string(*name));
+  }
+}
+
+gyre::task<> be_a_guest(gyre::net::unix_stream peer) {
+  gyre::net::framed lines(std::move(peer), gyre::net::delimited("\n"));
+  co_await lines.send("Ada");
+  const auto greeting = co_await lines.next();
+  std::cout << greeting.value() << '\n';
+}
+
+gyre::task<> connect_by_text(gyre::event_loop& loop) {
+  gyre::net::tcp_listener listener(loop, "localhost:0");  // or ":7000", or "[::1]:http"
+  const std::string server = listener.local_endpoint().to_string();
+  const auto peer = co_await gyre::net::connect(server);  // or "example.org:https"
+  std::cout << "connected to " << peer.peer_endpoint().address() << '\n';
+}
+
 int main() {
   gyre::loop loop;
   gyre::sync_wait(loop, say_and_hang_up(loop));
+  gyre::sync_wait(loop, connect_by_text(loop));
+  auto [one, other] = gyre::net::stream_pair(loop);
+  auto party = gyre::when_all(greet_guests(std::move(one)), be_a_guest(std::move(other)));
+  gyre::sync_wait(loop, std::move(party));
   gyre::sync_wait(loop, serve_for_a_while(loop));
   gyre::sync_wait(loop, send_packets(loop));
 }
