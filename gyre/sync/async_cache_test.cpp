@@ -141,6 +141,17 @@ TEST_F(AsyncCache, PutReplacesAValue) {
   EXPECT_EQ(get(cache, "a"), "2");
 }
 
+TEST_F(AsyncCache, ReplacedValueIsNotEvictedToMakeRoomForItself) {
+  const auto length = [](const std::string&, const std::string& value) { return value.size(); };
+  text_cache cache({.capacity = 10, .weight_limit = 4, .weigher = length});
+  cache.put("a", "1");
+  cache.put("b", "22");
+  cache.put("a", "333");
+  EXPECT_EQ(cache.statistics().evictions, 1U);
+  EXPECT_EQ(cache.try_get("b"), nullptr);
+  EXPECT_EQ(*cache.try_get("a"), "333");
+}
+
 TEST_F(AsyncCache, InvalidatedValueIsLoadedAnew) {
   text_cache cache({.capacity = 10});
   EXPECT_FALSE(cache.invalidate("a"));

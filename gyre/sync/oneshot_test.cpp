@@ -122,6 +122,20 @@ TEST(Oneshot, ErrorIsThrownByTheWait) {
   EXPECT_EQ(ends.receiver.try_receive(), std::unexpected(channel_status::closed));
 }
 
+TEST(Oneshot, StopOfTheSenderIsAnErrorForTheReceiver) {
+  auto ends = make_oneshot<int>();
+  try {
+    throw gyre::operation_cancelled();
+  } catch (...) {
+    EXPECT_TRUE(ends.sender.send_error(std::current_exception()));
+  }
+  const auto wait = [](oneshot_receiver<int> answer) -> task<std::error_code> {
+    auto result = co_await gyre::as_expected(answer.receive());
+    co_return result.error();
+  };
+  EXPECT_EQ(gyre::sync_wait(wait(std::move(ends.receiver))), std::errc::operation_canceled);
+}
+
 TEST(Oneshot, SystemErrorIsAValueForAsExpected) {
   const auto wait = [](oneshot_receiver<int> answer) -> task<std::error_code> {
     auto result = co_await gyre::as_expected(answer.receive());

@@ -4,6 +4,8 @@
 
 #include <gyre/base/operation.hpp>
 #include <gyre/base/slab.hpp>
+#include <gyre/task/as_expected.hpp>
+#include <gyre/task/as_result.hpp>
 #include <gyre/task/async_backtrace.hpp>
 #include <gyre/task/async_scope.hpp>
 #include <gyre/task/executor.hpp>
@@ -319,7 +321,7 @@ TEST_F(JoinHandle, CoroutineThatJoinsMayBeDestroyed) {
 
 // As a loop that is destroyed before it runs.
 struct discarding_executor final : gyre::executor {
-  void post(gyre::operation&) noexcept override {}
+  void post(gyre::operation& op) noexcept override { resumption = &op; }
   void post_discardable(gyre::operation& op, void (*discard)(gyre::operation&) noexcept) override {
     posted = &op;
     discard_posted = discard;
@@ -328,6 +330,7 @@ struct discarding_executor final : gyre::executor {
   void discard_all() const { discard_posted(*posted); }
 
   gyre::operation* posted = nullptr;
+  gyre::operation* resumption = nullptr;
   void (*discard_posted)(gyre::operation&) noexcept = nullptr;
 };
 
@@ -338,6 +341,55 @@ TEST_F(JoinHandle, DestroyedExecutorEndsATaskThatHasNotStarted) {
   EXPECT_TRUE(handle.is_done());
   EXPECT_EQ(error_of([&] { run(handle.join()); }), std::errc::operation_canceled);
   EXPECT_EQ(ended_, 0);
+}
+
+// A coroutine of the executor that joins is left to its queue.
+TEST_F(JoinHandle, EndOfAnExecutorResumesNoCoroutineWithinIt) {
+  discarding_executor loop;
+  join_handle<> handle = spawn_joinable(loop, sleeps(1h, ended_));
+  bool resumed = false;
+  const auto joins = [](join_handle<>& joined, bool& ended) -> task<> {
+    const auto result = co_await gyre::as_expected(joined.join());
+    ended = true;
+    EXPECT_FALSE(result);
+  };
+  gyre::task_context context;
+  context.where = &loop;
+  context.finished = [](gyre::task_context&) noexcept -> std::coroutine_handle<> {
+    return std::noop_coroutine();
+  };
+  task<> joining = joins(handle, resumed);
+  gyre::detail::task_access::state(joining).start(context);
+  loop.discard_all();
+  EXPECT_FALSE(resumed);
+  ASSERT_NE(loop.resumption, nullptr);
+  loop.resumption->execute();
+  EXPECT_TRUE(resumed);
+}
+
+TEST_F(JoinHandle, DetachedWhileItIsJoinedLeavesTheErrorToTheCoroutine) {
+  join_handle<> handle = spawn_joinable(executor_, fails_after(1s));
+  std::future<void> joined = gyre::spawn_future(executor_, handle.join());
+  executor_.run_all();
+  handle.detach();
+  executor_.advance(2s);
+  EXPECT_EQ(message_of([&] { joined.get(); }), "failed later");
+}
+
+TEST_F(JoinHandle, DetachedWhileItIsJoinedLeavesTheErrorOfAScopeToTheCoroutine) {
+  const auto waits = [](gyre::detail::join_wait<void> wait) -> task<std::string> {
+    const auto result = co_await gyre::as_result(std::move(wait));
+    co_return message_of([&] { std::rethrow_exception(result.error()); });
+  };
+  const auto body = [&waits](gyre::scope& scope) -> task<std::string> {
+    join_handle<> handle = scope.spawn_joinable(fails_after(1s));
+    join_handle<std::string> joining = scope.spawn_joinable(waits(handle.join()));
+    co_await gyre::yield();
+    handle.detach();
+    std::string told = co_await joining.join();
+    co_return told;
+  };
+  EXPECT_EQ(run(gyre::with_scope(body)), "failed later");
 }
 
 TEST_F(JoinHandle, LeavesNoMemoryBehind) {
