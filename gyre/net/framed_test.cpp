@@ -139,18 +139,18 @@ TEST(Framed, GoesOnReceivingAfterAStopInTheMiddleOfAMessage) {
   gyre::loop loop;
   auto [left, right] = gyre::net::stream_pair(loop);
   framed lines(std::move(right), delimited("\n"));
-  const auto run = [](unix_stream& peer, framed<delimited, unix_stream>& lines) -> task<> {
+  const auto run = [](unix_stream& peer, framed<delimited, unix_stream>& from) -> task<> {
     co_await peer.write_all("first li");
     for (int i = 0; i < 2; ++i) {
-      auto early = as_expected(gyre::with_timeout(lines.next(), 1ms));
+      auto early = as_expected(gyre::with_timeout(from.next(), 1ms));
       const auto none = co_await std::move(early);
       EXPECT_EQ(none.error(), std::errc::timed_out);
     }
-    EXPECT_EQ(lines.received().text(), "first li");
+    EXPECT_EQ(from.received().text(), "first li");
     co_await peer.write_all("ne\nsecond\n");
-    const auto first = co_await lines.next();
+    const auto first = co_await from.next();
     EXPECT_EQ(first, "first line");
-    const auto second = co_await lines.next();
+    const auto second = co_await from.next();
     EXPECT_EQ(second, "second");
   };
   gyre::sync_wait(loop, run(left, lines));
