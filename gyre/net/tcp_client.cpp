@@ -331,15 +331,15 @@ void tcp_client::connect(const endpoint& server) {
                           [this] { core_->post_commands(); });
 }
 void tcp_client::connect(resolver& names, std::string host, service port) {
-  connect(&names, std::move(host), port);
+  connect_by_name(&names, std::move(host), port);
 }
 void tcp_client::connect(resolver& names, const host_port& server) {
   if (!server.is_name()) return connect(server.direct());
-  connect(&names, server.host(), server.port());
+  connect_by_name(&names, server.host(), server.port());
 }
 void tcp_client::connect(const host_port& server) {
   if (!server.is_name()) return connect(server.direct());
-  connect(nullptr, server.host(), server.port());
+  connect_by_name(nullptr, server.host(), server.port());
 }
 void tcp_client::connect() {
   if (!core_->constructed_for) {
@@ -347,7 +347,7 @@ void tcp_client::connect() {
   }
   connect(*core_->constructed_for);
 }
-void tcp_client::connect(resolver* names, std::string host, service port) {
+void tcp_client::connect_by_name(resolver* names, std::string host, service port) {
   core_->in_use.store(true, std::memory_order_relaxed);  // relaxed: see check_settable()
   if (core_->loop().in_loop_thread()) return core_->connect(names, std::move(host), port);
   core_->commands.connect([names, host = std::move(host), port](

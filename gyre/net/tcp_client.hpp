@@ -152,7 +152,7 @@ class tcp_client : public connection_handler_setters<tcp_client> {
   tcp_client(host_port server, event_loop& loop, tcp_client_options options);
 
   connection_handlers& settable_handlers();
-  void connect(resolver* names, std::string host, service port);
+  void connect_by_name(resolver* names, std::string host, service port);
 
   std::shared_ptr<core> core_;
 };

@@ -3,7 +3,7 @@
 //
 //     gyre::join_set<std::string> downloads(scope);
 //     for (const std::string& url : urls) downloads.spawn(fetch(url));
-//     while (auto page = co_await downloads.next()) show(*page);  // the fastest first
+//     while (auto done = co_await downloads.next()) show(*done);  // the fastest first
 #pragma once
 
 #include <gyre/base/atomic.hpp>

@@ -173,10 +173,10 @@ gyre::task<std::string> fetch(std::string url) {
 gyre::task<std::vector<std::string>> fetch_as_they_come(std::vector<std::string> urls) {
   auto body = [&](gyre::scope& scope) -> gyre::task<std::vector<std::string>> {
     std::vector<std::string> shown;
-    const auto show = [&](std::string page) { shown.push_back(std::move(page)); };
+    const auto show = [&](std::string text) { shown.push_back(std::move(text)); };
     gyre::join_set<std::string> downloads(scope);
     for (const std::string& url : urls) downloads.spawn(fetch(url));
-    while (auto page = co_await downloads.next()) show(*page);  // the fastest first
+    while (auto done = co_await downloads.next()) show(*done);  // the fastest first
     co_return shown;
   };
   co_return co_await gyre::with_scope(body);
