@@ -36,6 +36,13 @@ constinit thread_local bool allocations_fail = false;
   byte_total += static_cast<std::int64_t>(malloc_usable_size(memory));
   return memory;
 }
+void* counted_or_null(std::size_t size, std::size_t alignment) noexcept {
+  try {
+    return counted_allocation(size, alignment);
+  } catch (const std::bad_alloc&) {
+    return nullptr;
+  }
+}
 [[gnu::noinline]] void release_counted(void* memory) noexcept {
   byte_total -= static_cast<std::int64_t>(malloc_usable_size(memory));
   std::free(memory);
@@ -79,22 +86,31 @@ void detail::count_allocation() noexcept { ++allocation_total; }
 }  // namespace gyre::testing
 
 #if GYRE_TESTING_COUNTS
-void* operator new(std::size_t size) {
-  return gyre::testing::counted_allocation(size, alignof(std::max_align_t));
-}
-void* operator new(std::size_t size, std::align_val_t alignment) {
-  return gyre::testing::counted_allocation(size, static_cast<std::size_t>(alignment));
-}
-void* operator new(std::size_t size, std::align_val_t alignment, const std::nothrow_t&) noexcept {
-  if (gyre::testing::allocations_fail) return nullptr;
-  return gyre::testing::counted_allocation(size, static_cast<std::size_t>(alignment));
-}
-void operator delete(void* memory) noexcept { gyre::testing::release_counted(memory); }
-void operator delete(void* memory, std::size_t) noexcept { gyre::testing::release_counted(memory); }
-void operator delete(void* memory, std::align_val_t) noexcept {
-  gyre::testing::release_counted(memory);
-}
-void operator delete(void* memory, std::size_t, std::align_val_t) noexcept {
-  gyre::testing::release_counted(memory);
-}
+// All forms: AddressSanitizer's runtime has its own, which do not call each other.
+#define GYRE_TESTING_OPERATORS(suffix)                                                           \
+  void* operator new suffix(std::size_t size) {                                                  \
+    return gyre::testing::counted_allocation(size, alignof(std::max_align_t));                   \
+  }                                                                                              \
+  void* operator new suffix(std::size_t size, std::align_val_t alignment) {                      \
+    return gyre::testing::counted_allocation(size, static_cast<std::size_t>(alignment));         \
+  }                                                                                              \
+  void* operator new suffix(std::size_t size, const std::nothrow_t&) noexcept {                  \
+    return gyre::testing::counted_or_null(size, alignof(std::max_align_t));                      \
+  }                                                                                              \
+  void* operator new suffix(std::size_t size, std::align_val_t alignment,                        \
+                            const std::nothrow_t&) noexcept {                                    \
+    return gyre::testing::counted_or_null(size, static_cast<std::size_t>(alignment));            \
+  }                                                                                              \
+  void operator delete suffix(void* memory) noexcept { gyre::testing::release_counted(memory); } \
+  void operator delete suffix(void* memory, std::size_t) noexcept {                              \
+    gyre::testing::release_counted(memory);                                                      \
+  }                                                                                              \
+  void operator delete suffix(void* memory, std::align_val_t) noexcept {                         \
+    gyre::testing::release_counted(memory);                                                      \
+  }                                                                                              \
+  void operator delete suffix(void* memory, std::size_t, std::align_val_t) noexcept {            \
+    gyre::testing::release_counted(memory);                                                      \
+  }
+GYRE_TESTING_OPERATORS()
+GYRE_TESTING_OPERATORS([])
 #endif
