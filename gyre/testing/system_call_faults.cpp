@@ -181,7 +181,7 @@ int open_descriptors() {
 // Functions with the C library's names. Each looks up the original function once.
 #define GYRE_TESTING_CALL(result, name, parameters, arguments)                            \
   extern "C" result name parameters {                                                     \
-    static auto* const next_##name = gyre::testing::next(&name, #name);                   \
+    static auto* const next_##name = gyre::testing::next(&(name), #name);                 \
     if (gyre::testing::fails(gyre::testing::name##_call)) return static_cast<result>(-1); \
     return next_##name arguments;                                                         \
   }
@@ -298,19 +298,19 @@ GYRE_TESTING_CALL(ssize_t, write, (int fd, const void* from, size_t size), (fd, 
 GYRE_TESTING_CALL(ssize_t, writev, (int fd, const iovec* from, int count), (fd, from, count))
 
 // Functions of liburing, which return the error.
-#define GYRE_TESTING_RING_CALL(name, parameters, arguments)              \
-  extern "C" int name parameters {                                       \
-    static auto* const next_##name = gyre::testing::next(&name, #name);  \
-    if (gyre::testing::fails(gyre::testing::name##_call)) return -errno; \
-    return next_##name arguments;                                        \
+#define GYRE_TESTING_RING_CALL(name, parameters, arguments)               \
+  extern "C" int name parameters {                                        \
+    static auto* const next_##name = gyre::testing::next(&(name), #name); \
+    if (gyre::testing::fails(gyre::testing::name##_call)) return -errno;  \
+    return next_##name arguments;                                         \
   }
 // Functions of liburing that submit.
-#define GYRE_TESTING_SUBMIT_CALL(name, parameters, arguments)            \
-  extern "C" int name parameters {                                       \
-    static auto* const next_##name = gyre::testing::next(&name, #name);  \
-    if (gyre::testing::fails(gyre::testing::name##_call)) return -errno; \
-    gyre::testing::spoil_submissions(*ring);                             \
-    return next_##name arguments;                                        \
+#define GYRE_TESTING_SUBMIT_CALL(name, parameters, arguments)             \
+  extern "C" int name parameters {                                        \
+    static auto* const next_##name = gyre::testing::next(&(name), #name); \
+    if (gyre::testing::fails(gyre::testing::name##_call)) return -errno;  \
+    gyre::testing::spoil_submissions(*ring);                              \
+    return next_##name arguments;                                         \
   }
 
 GYRE_TESTING_RING_CALL(io_uring_get_events, (io_uring * ring), (ring))

@@ -122,6 +122,8 @@ class scripted_connection : public std::enable_shared_from_this<scripted_connect
 /// Finds a handle's connection by its descriptor.
 class scripted_backend final : public io::backend {
  public:
+  scripted_backend() = default;
+  virtual ~scripted_backend() = default;
   /// The backend of a loop; made at the first call.
   static scripted_backend& of(virtual_poller& time);
 
