@@ -106,8 +106,8 @@ class async_cache_core {
         });
   }
 
-  /// Stores a value, in place of the load that runs for its key. A value that was `loaded` is stored
-  /// only if its own load is still the one for the key.
+  /// Stores a value, in place of the load that runs for its key. A value that was `loaded` is
+  /// stored only if its own load is still the one for the key.
   void store(const identity& key, value content, bool loaded) {
     const std::size_t weight = settings_.weigher ? settings_.weigher(*key, *content) : 1;
     const steady_time expiry =

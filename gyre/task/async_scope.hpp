@@ -103,9 +103,9 @@ class [[nodiscard]] scope_join : resumption {
 /// join() waits for them all. Use with_scope() where a block of code is the lifetime.
 ///
 /// Thread-safety: every member may be called from any thread, and several coroutines may join.
-/// Lifetime: the scope outlives its tasks and every call of its members. To know that the tasks have
-/// ended, await join() before the destructor, which ends the program with a message if it finds
-/// tasks running. A task of the scope must not join it, as it would
+/// Lifetime: the scope outlives its tasks and every call of its members. To know that the tasks
+/// have ended, await join() before the destructor, which ends the program with a message if it
+/// finds tasks running. A task of the scope must not join it, as it would
 /// wait for itself.
 /// Errors: join() throws the errors of the tasks, see scope_errors. They are dropped if the scope
 /// is destroyed without a join(), after its last task.

@@ -155,8 +155,8 @@ class [[nodiscard]] join_wait : public shared_waiter {
 /// | the destructor | yes, unless a coroutine joins it | dropped | dropped |
 /// | detach() | no | dropped | as of spawn(), or scope::spawn() |
 ///
-/// A handle that is destroyed or detached while a coroutine joins it leaves the result, or error, to
-/// that coroutine. After the destructor a stop of that coroutine asks the task to stop.
+/// A handle that is destroyed or detached while a coroutine joins it leaves the result, or error,
+/// to that coroutine. After the destructor a stop of that coroutine asks the task to stop.
 ///
 /// Thread-safety: one thread at a time; request_stop() and is_done() also during a join().
 /// Lifetime: the task may outlive its handle, and the handle the executor and the scope of its

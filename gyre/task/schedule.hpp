@@ -143,9 +143,9 @@ template <std::derived_from<executor> Executor>
 /// once in 256 times, as yield() does every time: a cooperative budget.
 ///
 /// A channel, broadcast or watch counts by itself: one in 256 of the waits at it that are over at
-/// once gives way, so a coroutine that always finds a value does not hold its thread. A lock that is
-/// free, an event that is set, or a oneshot, which has one value, does not count. Reads and writes
-/// have a budget per turn of their loop (io/backend.hpp).
+/// once gives way, so a coroutine that always finds a value does not hold its thread. A lock that
+/// is free, an event that is set, or a oneshot, which has one value, does not count. Reads and
+/// writes have a budget per turn of their loop (io/backend.hpp).
 ///
 /// Errors: throws gyre::operation_cancelled as yield() does, where it gives way.
 /// Complexity: two nanoseconds; no allocation.

@@ -70,7 +70,7 @@ scope::scope(inplace_stop_token parent, scope_errors policy, end_function* end,
     : stop_(parent), end_(end), policy_(policy), outlives_end_(outlives_end) {}
 
 void scope::abort_if_running(const char* name, const char* advice) const noexcept {
-  // acquire: pairs with the release in finish_task(): the errors, which are destroyed next, are seen.
+  // acquire: pairs with the release in finish_task(): the errors, which go next, are seen.
   const std::size_t running = open_.load(std::memory_order_acquire) / one_task;
   if (running == 0) return;
   static_cast<void>(std::fprintf(
