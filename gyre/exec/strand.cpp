@@ -127,9 +127,11 @@ strand::strand(executor& target)
     : target_(target), core_(new detail::strand_core(target, most_per_turn)) {}
 
 strand::~strand() {
-  intrusive_queue<operation> left = core_->close();
-  while (operation* const next = left.pop_front()) {
-    detail::discardable_post::discard_if_possible(*next);
+  // Destructors of discarded coroutines may post again.
+  for (auto left = core_->close(); !left.empty(); left = core_->close()) {
+    while (operation* const next = left.pop_front()) {
+      detail::discardable_post::discard_if_possible(*next);
+    }
   }
   core_->release();
 }

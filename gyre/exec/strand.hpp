@@ -32,10 +32,10 @@ class strand_core;
 ///
 /// Thread-safety: any thread, but for the destructor.
 /// Lifetime: the other executor must outlive the strand, and the strand must outlive the coroutines
-/// that have started on it. It may be destroyed by one of its operations, or as soon as the last
-/// one has given its result. The destructor destroys spawned coroutines that have not started.
-/// Suspended coroutines are not resumed, and leak. It waits for an operation that still runs on
-/// another thread.
+/// that have started on it, with their sleeps, time limits and other waits, which would resume them
+/// there. It may be destroyed by one of its operations, or as soon as the last one has given its
+/// result. The destructor destroys spawned coroutines that have not started, and waits for an
+/// operation that still runs on another thread.
 /// Errors: an exception of an operation goes to the other executor; the next operations run.
 /// Complexity: a block of 64 bytes from the slab. post(): one compare-and-swap, no allocation, and
 /// a post to the other executor if the strand was idle. spawn() costs 32 bytes more than elsewhere.
@@ -44,7 +44,8 @@ class strand final : public executor {
   /// After this many operations in a turn of the other executor, others get their turn.
   static constexpr std::size_t most_per_turn = 64;
 
-  /// Throws std::bad_alloc.
+  /// `target` may be a strand: strand(static_cast<executor&>(other)), as strand(other) would be a
+  /// copy. Throws std::bad_alloc.
   explicit strand(executor& target);
   strand& operator=(strand&&) = delete;
   ~strand();

@@ -401,6 +401,31 @@ TEST(StrandEnd, DestroysCoroutinesBehindTheOperationThatEndsIt) {
   EXPECT_EQ(held.use_count(), 1);
 }
 
+// Spawns when it is destroyed.
+struct spawns_at_end {
+  strand* serial;
+  std::shared_ptr<int> held;
+  spawns_at_end(strand& on, std::shared_ptr<int> shared) : serial(&on), held(std::move(shared)) {}
+  spawns_at_end(spawns_at_end&& other) noexcept
+      : serial(std::exchange(other.serial, nullptr)), held(std::move(other.held)) {}
+  spawns_at_end& operator=(spawns_at_end&&) = delete;
+  ~spawns_at_end() {
+    if (serial != nullptr) gyre::spawn(*serial, holds(held));
+  }
+};
+gyre::task<> keeps(spawns_at_end) { co_return; }
+
+TEST(StrandEnd, DestroysCoroutinesThatItsDestructorMakesStart) {
+  auto held = std::make_shared<int>();
+  manual_executor below;
+  {
+    strand serial(below);
+    gyre::spawn(serial, keeps(spawns_at_end(serial, held)));
+  }
+  EXPECT_EQ(held.use_count(), 1);
+  below.run_all();
+}
+
 TEST(StrandEnd, BeforeThatOfItsLoopLeaksNothing) {
   auto held = std::make_shared<int>();
   {

@@ -14,7 +14,10 @@
 #include <cerrno>
 #include <csignal>
 #include <cstddef>
+#include <memory>
+#include <new>
 #include <stdexcept>
+#include <string>
 #include <utility>
 
 namespace gyre::io {
@@ -115,6 +118,9 @@ class file_actions {
     check(::posix_spawn_file_actions_adddup2(&actions_, from, to), "posix_spawn");
   }
   void change_directory(const std::string& to) {
+    if (to.find('\0') != std::string::npos) {
+      throw std::invalid_argument("gyre::io::process: the directory has a null character");
+    }
     check(::posix_spawn_file_actions_addchdir_np(&actions_, to.c_str()), "posix_spawn");
   }
   /// Descriptors of this program that lack FD_CLOEXEC.
@@ -263,8 +269,14 @@ class process::starter {
 process::process(event_loop& loop, const std::vector<std::string>& arguments,
                  const process_options& options) {
   starter starts(loop, options);
-  auto child = std::make_unique<detail::child_process>(loop, starts.start(arguments));
-  child_ = std::move(child);
+  const pid_t id = starts.start(arguments);
+  try {
+    child_ = std::make_unique<detail::child_process>(loop, id);
+  } catch (const std::bad_alloc&) {
+    ::kill(id, SIGKILL);
+    detail::reap(P_PID, static_cast<id_t>(id));
+    throw;
+  }
   input_ = starts.take(STDIN_FILENO);
   output_ = starts.take(STDOUT_FILENO);
   error_ = starts.take(STDERR_FILENO);

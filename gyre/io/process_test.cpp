@@ -312,6 +312,8 @@ TEST_F(Process, RefusesArgumentsThatCannotBePassed) {
   EXPECT_THROW(process(loop_, {}), std::invalid_argument);
   EXPECT_THROW(process(loop_, {"echo", std::string("a\0b", 3)}), std::invalid_argument);
   EXPECT_THROW(process(loop_, {"true"}, {.input = stdio::with_output()}), std::invalid_argument);
+  const gyre::io::process_options cut{.directory = std::string("/tmp\0/b", 7)};
+  EXPECT_THROW(process(loop_, {"true"}, cut), std::invalid_argument);
 }
 
 // ---- standard streams

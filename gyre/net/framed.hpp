@@ -66,7 +66,12 @@ void release_memory(io::buffer& sent) noexcept;
 /// One coroutine receives and one sends at a time. To give up in the middle is safe:
 /// - next() after a stop, or after a time limit, goes on where the earlier one was;
 /// - a send() that is stopped once it has begun leaves the rest of its message, which the next
-///   send() or a flush() writes first: the peer never gets half a message, and then another.
+///   send() or a flush() writes first: the peer never gets half a message, and then another. While
+///   pending_output() is not 0, flush() first: a send() that is stopped while it writes such a rest
+///   has not taken its own message.
+///
+/// next() does not meet a stop while complete messages are buffered. A server that is to end
+/// between two pipelined requests asks current_stop_token().
 ///
 /// Memory: of received bytes, as read_frame() says; of bytes to send, one message, as send() waits
 /// until it is written.

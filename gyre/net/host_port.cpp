@@ -41,6 +41,8 @@ bool may_be_name(std::string_view host) noexcept {
   if (host.empty() || host.size() > longest_name || !std::ranges::all_of(host, may_occur)) {
     return false;
   }
+  const bool has_empty_label = host.starts_with('.') || host.find("..") != host.npos;
+  if (has_empty_label) return false;
   if (host.ends_with('.')) host.remove_suffix(1);
   const std::string_view last = host.substr(host.rfind('.') + 1);
   return !last.empty() && !std::ranges::all_of(last, is_digit);
@@ -50,7 +52,7 @@ bool may_be_name(std::string_view host) noexcept {
 
 bool host_text::is_localhost() const noexcept {
   constexpr std::string_view name = "localhost";
-  if (host.size() < name.size()) return false;
+  if (host.size() < name.size() || !may_be_name(host)) return false;
   const std::string_view before = host.substr(0, host.size() - name.size());
   return equals_ignoring_case(host.substr(before.size()), name) &&
          (before.empty() || before.ends_with('.'));

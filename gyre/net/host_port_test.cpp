@@ -54,14 +54,35 @@ TEST(HostPort, MeansBothLoopbackAddressesByLocalhostOrNoHost) {
 
 TEST(HostPort, RefusesTextThatCanBeNeither) {
   using namespace std::string_view_literals;
-  for (const std::string_view text :
-       {""sv, "example.org"sv, "example.org:"sv, "example.org:65536"sv, "example.org:-1"sv,
-        "300.1.1.1:80"sv, "1.2.3:80"sv, "10:80"sv, "::1:80"sv, "[::1]"sv, "[example.org]:80"sv,
-        "http://example.org:80"sv, "user@example.org:80"sv, "example.org:80/path"sv,
-        "exa mple.org:80"sv, " :80"sv, ".:80"sv, "a\n:80"sv, "a\0b:80"sv}) {
+  for (const std::string_view text : {""sv,
+                                      "example.org"sv,
+                                      "example.org:"sv,
+                                      "example.org:65536"sv,
+                                      "example.org:-1"sv,
+                                      "300.1.1.1:80"sv,
+                                      "1.2.3:80"sv,
+                                      "10:80"sv,
+                                      "::1:80"sv,
+                                      "[::1]"sv,
+                                      "[example.org]:80"sv,
+                                      "http://example.org:80"sv,
+                                      "user@example.org:80"sv,
+                                      "example.org:80/path"sv,
+                                      "exa mple.org:80"sv,
+                                      " :80"sv,
+                                      ".:80"sv,
+                                      "a\n:80"sv,
+                                      "a\0b:80"sv,
+                                      "a..b:80"sv,
+                                      ".localhost:80"sv,
+                                      "a..localhost:80"sv,
+                                      " x.localhost:80"sv,
+                                      "//x.localhost:80"sv,
+                                      "a\0b.localhost:80"sv}) {
     const auto parsed = host_port::parse(text);
     ASSERT_FALSE(parsed) << text;
     EXPECT_EQ(parsed.error(), std::errc::invalid_argument) << text;
+    EXPECT_FALSE(gyre::net::endpoint::parse(text)) << text;
   }
   EXPECT_FALSE(host_port::parse(std::string(256, 'a') + ":80"));
   EXPECT_EQ(host_port::parse("example.org:no-such-service-here").error(),

@@ -13,6 +13,7 @@
 #include <gyre/exec/event_loop.hpp>
 #include <gyre/runtime/loop_pool.hpp>
 #include <gyre/sync/event.hpp>
+#include <gyre/task/as_result.hpp>
 #include <gyre/task/as_task.hpp>
 #include <gyre/task/schedule.hpp>
 #include <gyre/task/shielded.hpp>
@@ -117,7 +118,7 @@ class sharded {
     const auto ends = co_await when_all_ready(std::move(starts));
     const std::exception_ptr error = first_error(ends);
     if (error == nullptr) co_return;
-    co_await stop();
+    static_cast<void>(co_await as_result(stop()));  // the first error is the one to tell
     std::rethrow_exception(error);
   }
 

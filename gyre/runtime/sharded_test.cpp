@@ -334,6 +334,21 @@ TEST_F(Sharded, StopGivesAnExceptionOnceAllAreDestroyed) {
   EXPECT_EQ(counter::alive, 0);
 }
 
+struct fails_to_stop : fails_on_the_second {
+  using fails_on_the_second::fails_on_the_second;
+  gyre::task<> stop() {
+    throw std::logic_error("stop");
+    co_return;
+  }
+};
+
+TEST_F(Sharded, StartThrowsTheErrorOfTheConstructorAlsoIfAStopFails) {
+  sharded<fails_to_stop> all(loops_);
+  std::atomic<int> made{0};
+  EXPECT_THROW(sync_wait(all.start(&made)), std::runtime_error);
+  EXPECT_EQ(counter::alive, 0);
+}
+
 TEST_F(Sharded, DestructorStops) {
   {
     sharded<counter> counters(loops_);

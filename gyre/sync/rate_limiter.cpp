@@ -47,7 +47,7 @@ void rate_limiter::check(std::uint64_t tokens) const {
 bool rate_limiter::try_acquire(steady_time now, std::uint64_t tokens) {
   check(tokens);
   const mutex::guard head(line_, std::try_to_lock);
-  if (!head || ready_at(tokens, now) > now) return false;
+  if (!head || full_at_ - cost(burst_ - tokens) > scaled(now)) return false;
   take(tokens, now);
   return true;
 }

@@ -233,6 +233,12 @@ TEST_F(RateLimiter, ATimeoutTakesNothing) {
   EXPECT_THAT(taken_, ElementsAre(0ms, 10ms));
 }
 
+TEST_F(RateLimiter, KeepsItsLimitAtTheEndOfTime) {
+  rate_limiter slow({.tokens = 1, .per = 24h, .burst = 1});
+  EXPECT_TRUE(slow.try_acquire(gyre::steady_time::max()));
+  EXPECT_FALSE(slow.try_acquire(gyre::steady_time::max()));
+}
+
 TEST_F(RateLimiter, MayBeDestroyedWhileItWaits) {
   rate_limiter limit({.tokens = 100, .per = 1s, .burst = 5});
   ASSERT_TRUE(limit.try_acquire(start_, 5));

@@ -144,6 +144,8 @@ class [[nodiscard]] join_wait : public shared_waiter {
 /// coroutine's form of std::jthread, or Tokio's JoinHandle. The task runs in any case; join() gives
 /// its result to one coroutine, once, on any thread.
 ///
+/// A class that owns tasks which use the class has an async_scope instead: its end can be awaited.
+///
 /// Destroying the handle of a task that has not ended asks the task to stop, without waiting for
 /// its end, and drops its result or error. (Tokio's JoinHandle detaches: see detach(). std::jthread
 /// waits: see scope.) So a coroutine that fails or is stopped between start and join() leaves

@@ -13,7 +13,8 @@ bool is_retryable(const std::exception_ptr& error) noexcept {
   try {
     std::rethrow_exception(error);
   } catch (const std::system_error& failure) {
-    return failure.code() != std::errc::operation_canceled;
+    return failure.code() != std::errc::operation_canceled &&
+           failure.code() != std::errc::invalid_argument;
   } catch (const std::runtime_error&) {
     return true;
   } catch (...) {

@@ -47,7 +47,8 @@ struct retry_options {
 /// Whether retry() tries again after `error`, unless it is given another condition: after a
 /// std::runtime_error, which by its definition has causes outside of the program, such as a
 /// std::system_error; but not after std::errc::operation_canceled, as somebody cancelled on
-/// purpose. Not after others, such as std::logic_error, a bug, or std::bad_alloc.
+/// purpose, or std::errc::invalid_argument, as of a malformed address, which stays wrong. Not after
+/// others, such as std::logic_error, a bug, or std::bad_alloc.
 [[nodiscard]] bool is_retryable(const std::exception_ptr& error) noexcept;
 
 namespace detail {

@@ -146,6 +146,8 @@ TEST_F(Retry, RetriesFailuresAndNoBugs) {
       is_retryable(error_of(std::system_error(std::make_error_code(std::errc::timed_out)))));
   EXPECT_FALSE(is_retryable(
       error_of(std::system_error(std::make_error_code(std::errc::operation_canceled)))));
+  EXPECT_FALSE(
+      is_retryable(error_of(std::system_error(std::make_error_code(std::errc::invalid_argument)))));
   EXPECT_FALSE(is_retryable(error_of(gyre::operation_cancelled())));
   EXPECT_FALSE(is_retryable(error_of(std::logic_error("bug"))));
   EXPECT_FALSE(is_retryable(error_of(std::bad_alloc())));

@@ -52,13 +52,20 @@ class schedule {
   schedule(std::uint64_t seed, const explore_options& options)
       : options_(options), choices_(seed), executor_(choices_()) {
     // Early steps are as likely as late ones, however long the program runs.
-    if (options.stops) stop_at_ = choices_() % (std::size_t{1} << (choices_() % 12));
+    if (!options.stops) return;
+    const std::uint64_t bits = choices_() % 12;
+    stop_at_ = choices_() % (std::size_t{1} << bits);
   }
 
   std::exception_ptr run(const std::function<task<>(executor&)>& program) {
-    result_ = gyre::spawn_future(executor_, program(executor_), stop_.get_token());
-    std::exception_ptr error = run_to_end();
-    if (error != nullptr) end_the_rest();
+    std::exception_ptr error;
+    try {
+      result_ = gyre::spawn_future(executor_, program(executor_), stop_.get_token());
+      error = run_to_end();
+      if (error != nullptr) end_the_rest();
+    } catch (...) {  // of `program` itself, or of an operation that was posted
+      error = std::current_exception();
+    }
     return error;
   }
   /// Whether coroutines of the schedule may still refer to it.

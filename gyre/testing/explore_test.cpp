@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/testing/explore.hpp>
 
+#include <gyre/base/operation.hpp>
 #include <gyre/sync/event.hpp>
 #include <gyre/sync/mutex.hpp>
+#include <gyre/task/as_task.hpp>
+#include <gyre/task/executor.hpp>
 #include <gyre/task/schedule.hpp>
 #include <gyre/task/sleep.hpp>
+#include <gyre/task/task.hpp>
 #include <gyre/task/when_all.hpp>
 #include <gyre/task/with_timeout.hpp>
 
@@ -121,6 +125,30 @@ TEST(Explore, ReportsADeadlockAndEndsItsCoroutines) {
   ASSERT_FALSE(found.passed());
   EXPECT_THAT(found.message, HasSubstr("deadlock"));
   EXPECT_EQ(alive.use_count(), 1);
+}
+
+TEST(Explore, ReportsTheSeedOfAnExceptionOutsideOfTheCoroutine) {
+  const exploration at_once =
+      explore(3, [](gyre::executor&) -> gyre::task<> { throw std::runtime_error("no program"); });
+  EXPECT_EQ(at_once.schedules, 1u);
+  EXPECT_THAT(at_once.message, HasSubstr("no program"));
+  struct failing : gyre::operation {
+    failing() : operation([](operation&) { throw std::runtime_error("posted"); }) {}
+  } fails;
+  const exploration later = explore(3, [&fails](gyre::executor& where) -> gyre::task<> {
+    where.post(fails);
+    co_return;
+  });
+  EXPECT_THAT(later.message, HasSubstr("posted"));
+}
+
+TEST(Explore, ReportsACoroutineThatSleepsForEver) {
+  const auto sleeps = [](gyre::executor&) {
+    return gyre::as_task(gyre::sleep_for(std::chrono::nanoseconds::max()));
+  };
+  const exploration found = explore(3, sleeps);
+  ASSERT_FALSE(found.passed());
+  EXPECT_THAT(found.message, HasSubstr("deadlock"));
 }
 
 TEST(Explore, ReportsAProgramThatDoesNotEnd) {

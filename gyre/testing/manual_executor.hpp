@@ -93,9 +93,10 @@ class manual_executor final : public executor, public timer_service {
     return expired;
   }
   /// Lets the time pass to the earliest deadline of a timer, and expires that timer alone. Runs no
-  /// operation. False if no timer is started.
+  /// operation. False if no timer is started, or only such that never expire (steady_time::max()).
   bool expire_next() {
     for (auto next = wheel_.next_wakeup(); next; next = wheel_.next_wakeup()) {
+      if (*next == steady_time::max()) return false;
       if (expire_at(*next) > 0) return true;
     }
     return false;

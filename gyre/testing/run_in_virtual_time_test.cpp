@@ -68,6 +68,16 @@ TEST(RunInVirtualTime, ReportsACoroutineThatNothingCanResume) {
   executor.run_all();
 }
 
+TEST(RunInVirtualTime, ReportsACoroutineThatSleepsForEver) {
+  manual_executor executor;
+  gyre::inplace_stop_source source;
+  EXPECT_THROW(run_in_virtual_time(executor, gyre::sleep_for(std::chrono::nanoseconds::max()),
+                                   source.get_token()),
+               std::logic_error);
+  source.request_stop();
+  executor.run_all();
+}
+
 TEST(RunInVirtualTime, ReportsACoroutineThatTicksForEver) {
   manual_executor executor;
   gyre::inplace_stop_source source;
