@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/base/detail/futex.hpp>
 
+#include <gyre/base/clock.hpp>
+
 #include <linux/futex.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -16,10 +18,13 @@ static_assert(sizeof(atomic<std::uint32_t>) == 4 && atomic<std::uint32_t>::is_al
 // FUTEX_WAIT_BITSET: its timeout is a point of CLOCK_MONOTONIC, not a duration, and not negative.
 void futex_wait_until(const atomic<std::uint32_t>& word, std::uint32_t expected,
                       steady_time deadline) noexcept {
+  // The kernel would add the timer slack of the thread, 50 us, to a time that has passed.
+  const bool ends = deadline != steady_time::max();
+  if (ends && deadline <= monotonic_now()) return;
   const std::timespec until =
       to_timespec(std::max(deadline.time_since_epoch(), std::chrono::nanoseconds{0}));
-  ::syscall(SYS_futex, &word, FUTEX_WAIT_BITSET_PRIVATE, expected,
-            deadline == steady_time::max() ? nullptr : &until, nullptr, FUTEX_BITSET_MATCH_ANY);
+  ::syscall(SYS_futex, &word, FUTEX_WAIT_BITSET_PRIVATE, expected, ends ? &until : nullptr, nullptr,
+            FUTEX_BITSET_MATCH_ANY);
 }
 
 void futex_wake_one(const atomic<std::uint32_t>* word) noexcept {
