@@ -2,6 +2,7 @@
 #include <gyre/sync/rate_limiter.hpp>
 
 #include <gyre/task/detail/cancelled.hpp>
+#include <gyre/task/detail/needed_timers.hpp>
 #include <gyre/task/detail/this_context.hpp>
 #include <gyre/task/executor.hpp>
 
@@ -137,10 +138,8 @@ std::expected<void, std::error_code> acquire_tokens::result() {
 void acquire_tokens::await_resume() {
   if (error_ == std::errc{}) [[likely]]
     return;
-  throw_failure(std::make_error_code(error_), &frame_.context(),
-                error_ == std::errc::operation_not_supported
-                    ? "gyre::rate_limiter: no timers here: use sync_wait(loop, ...)"
-                    : nullptr);
+  if (error_ == std::errc::operation_not_supported) throw_no_timers("gyre::rate_limiter");
+  throw_failure(std::make_error_code(error_), &frame_.context());
 }
 
 }  // namespace detail

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/task/hedge.hpp>
 
+#include <gyre/task/detail/needed_timers.hpp>
+
 #include <stdexcept>
 #include <string>
-#include <system_error>
 
 namespace gyre::detail {
 
@@ -19,10 +20,7 @@ void check(const hedge_options& options) {
 }
 
 timer_service& timers_for_hedge(const child_group& group) {
-  timer_service* const timers = group.parent().where->timers();
-  if (timers != nullptr) return *timers;
-  throw std::system_error(std::make_error_code(std::errc::operation_not_supported),
-                          "gyre::hedge: no timers here: use sync_wait(loop, ...)");
+  return needed_timers(group.parent(), "gyre::hedge");
 }
 
 }  // namespace gyre::detail

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/task/interval.hpp>
 
+#include <gyre/task/detail/needed_timers.hpp>
+
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -63,8 +65,7 @@ steady_time interval_tick::await_resume() {
   if (given) [[likely]]
     return *given;
   if (given.error() != std::errc::operation_not_supported) throw std::system_error(given.error());
-  throw std::system_error(given.error(),
-                          "gyre::interval: no timers here: use sync_wait(loop, ...)");
+  throw_no_timers("gyre::interval");
 }
 
 }  // namespace detail

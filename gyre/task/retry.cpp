@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/task/retry.hpp>
 
+#include <gyre/task/detail/needed_timers.hpp>
+
 #include <stdexcept>
 #include <string>
 #include <system_error>
@@ -34,13 +36,6 @@ void check_not_negative(std::chrono::nanoseconds time, const char* name) {
                               std::to_string(time.count()) + " ns; it must not be negative");
 }
 
-timer_service& timers_of(const task_context& context) {
-  timer_service* const timers = context.where->timers();
-  if (timers != nullptr) return *timers;
-  throw std::system_error(std::make_error_code(std::errc::operation_not_supported),
-                          "gyre::retry: no timers here: use sync_wait(loop, ...)");
-}
-
 }  // namespace
 
 void check(const retry_options& options) {
@@ -53,7 +48,7 @@ void check(const retry_options& options) {
 
 retry_schedule::retry_schedule(const retry_options& options, const task_context& context)
     : options_(options),
-      timers_(timers_of(context)),
+      timers_(needed_timers(context, "gyre::retry")),
       last_start_(options.time_limit ? later(timers_.now(), *options.time_limit)
                                      : steady_time::max()) {}
 

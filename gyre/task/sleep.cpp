@@ -2,6 +2,7 @@
 #include <gyre/task/sleep.hpp>
 
 #include <gyre/task/detail/cancelled.hpp>
+#include <gyre/task/detail/needed_timers.hpp>
 #include <gyre/task/executor.hpp>
 
 namespace gyre::detail {
@@ -40,10 +41,7 @@ std::expected<void, std::error_code> sleep_awaiter::result() {
 
 void sleep_awaiter::await_resume() {
   end();
-  if (error_ == std::errc::operation_not_supported) {
-    throw std::system_error(std::make_error_code(error_),
-                            "gyre::sleep_for: no timers here: use sync_wait(loop, ...)");
-  }
+  if (error_ == std::errc::operation_not_supported) throw_no_timers("gyre::sleep_for");
   if (error_ != std::errc{}) throw_failure(std::make_error_code(error_), context());
 }
 

@@ -3,6 +3,7 @@
 
 #include <gyre/base/clock.hpp>
 #include <gyre/task/detail/cancelled.hpp>
+#include <gyre/task/detail/needed_timers.hpp>
 #include <gyre/task/detail/task_state.hpp>
 
 #include <new>
@@ -85,10 +86,7 @@ void deadline_stop::abandon() noexcept {
   timers_->cancel_timer(*this);
 }
 
-void deadline_stop::throw_no_timers() {
-  throw std::system_error(no_timers(),
-                          "gyre::with_timeout: no timers here: use sync_wait(loop, ...)");
-}
+void deadline_stop::throw_no_timers() { detail::throw_no_timers("gyre::with_timeout"); }
 
 void deadline_stop::throw_error_of_work(std::exception_ptr error) const {
   if (was_first_ && is_cancelled(error)) throw_error(std::errc::timed_out);
