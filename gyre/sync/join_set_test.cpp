@@ -13,6 +13,7 @@
 #include <gyre/task/sync_wait.hpp>
 #include <gyre/task/with_timeout.hpp>
 #include <gyre/testing/run_in_virtual_time.hpp>
+#include <tests/support/in_virtual_time.hpp>
 #include <tests/support/thread_executor.hpp>
 
 #include <gtest/gtest.h>
@@ -41,8 +42,10 @@ using gyre::sleep_for;
 using gyre::sync_wait;
 using gyre::task;
 using gyre::with_scope;
+using gyre::test::error_of;
+using gyre::test::message_of;
+using gyre::test::sleeps;
 using gyre::test::thread_executor;
-using gyre::testing::manual_executor;
 using gyre::testing::run_in_virtual_time;
 using std::chrono::nanoseconds;
 
@@ -53,13 +56,6 @@ task<int> gives_after(int value, nanoseconds delay) {
   co_await sleep_for(delay);
   co_return value;
 }
-task<> sleeps(nanoseconds delay, int& ended) {
-  struct at_end {
-    int& count;
-    ~at_end() { ++count; }
-  } const count{ended};
-  co_await sleep_for(delay);
-}
 task<int> fails_after(const char* what, nanoseconds delay) {
   co_await sleep_for(delay);
   throw std::runtime_error(what);
@@ -69,35 +65,8 @@ task<std::vector<int>> take_all(join_set<int>& set) {
   while (auto each = co_await set.next()) taken.push_back(*each);
   co_return taken;
 }
-std::error_code error_of(auto&& call) {
-  try {
-    call();
-  } catch (const std::system_error& error) {
-    return error.code();
-  }
-  return {};
-}
-std::string message_of(auto&& call) {
-  try {
-    call();
-  } catch (const std::exception& error) {
-    return error.what();
-  }
-  return {};
-}
 
-class JoinSet : public testing::Test {
- protected:
-  template <gyre::awaitable Awaitable>
-  gyre::task_result_t<Awaitable> run(Awaitable work, gyre::inplace_stop_token stop = {}) {
-    return run_in_virtual_time(executor_, std::move(work), stop);
-  }
-  nanoseconds elapsed() const { return executor_.now() - start_; }
-
-  manual_executor executor_;
-  const gyre::steady_time start_ = executor_.now();
-  int ended_ = 0;
-};
+using JoinSet = gyre::test::in_virtual_time;
 
 TEST_F(JoinSet, GivesResultsInTheOrderOfTheEnds) {
   async_scope tasks(executor_);

@@ -14,6 +14,7 @@
 #include <gyre/task/when_all.hpp>
 #include <gyre/task/with_timeout.hpp>
 #include <gyre/testing/run_in_virtual_time.hpp>
+#include <tests/support/in_virtual_time.hpp>
 #include <tests/support/thread_executor.hpp>
 
 #include <gtest/gtest.h>
@@ -39,51 +40,23 @@ using gyre::scope_errors;
 using gyre::sleep_for;
 using gyre::sync_wait;
 using gyre::task;
+using gyre::test::counts;
+using gyre::test::message_of;
+using gyre::test::sleeps;
 using gyre::test::thread_executor;
 using gyre::testing::manual_executor;
 using gyre::testing::run_in_virtual_time;
-using std::chrono::nanoseconds;
 
-task<> sleeps(nanoseconds delay, int& ended) {
-  struct at_end {
-    int& count;
-    ~at_end() { ++count; }
-  } const count{ended};
-  co_await sleep_for(delay);
-}
 task<> fails(const char* what) {
   throw std::runtime_error(what);
-  co_return;
-}
-task<> counts(std::atomic<int>& count) {
-  ++count;
   co_return;
 }
 task<> joins(async_scope& joined, int& returned) {
   co_await joined.join();
   ++returned;
 }
-std::string message_of(auto&& call) {
-  try {
-    call();
-  } catch (const std::exception& error) {
-    return error.what();
-  }
-  return {};
-}
 
-class AsyncScope : public testing::Test {
- protected:
-  template <gyre::awaitable Awaitable>
-  gyre::task_result_t<Awaitable> run(Awaitable work, gyre::inplace_stop_token stop = {}) {
-    return run_in_virtual_time(executor_, std::move(work), stop);
-  }
-  nanoseconds elapsed() const { return executor_.now() - start_; }
-
-  manual_executor executor_;
-  const gyre::steady_time start_ = executor_.now();
-  int ended_ = 0;
-};
+using AsyncScope = gyre::test::in_virtual_time;
 
 TEST_F(AsyncScope, JoinWaitsForAllTasks) {
   async_scope tasks(executor_);

@@ -20,6 +20,7 @@
 #include <gyre/task/when_all.hpp>
 #include <gyre/task/with_timeout.hpp>
 #include <gyre/testing/run_in_virtual_time.hpp>
+#include <tests/support/in_virtual_time.hpp>
 #include <tests/support/thread_executor.hpp>
 
 #include <gtest/gtest.h>
@@ -51,6 +52,9 @@ using gyre::spawn_joinable;
 using gyre::sync_wait;
 using gyre::task;
 using gyre::with_scope;
+using gyre::test::error_of;
+using gyre::test::message_of;
+using gyre::test::sleeps;
 using gyre::test::thread_executor;
 using gyre::testing::manual_executor;
 using gyre::testing::run_in_virtual_time;
@@ -62,13 +66,6 @@ task<int> answers_after(nanoseconds delay) {
   co_await sleep_for(delay);
   co_return 42;
 }
-task<> sleeps(nanoseconds delay, int& ended) {
-  struct at_end {
-    int& count;
-    ~at_end() { ++count; }
-  } const count{ended};
-  co_await sleep_for(delay);
-}
 task<int> fails(const char* what) {
   throw std::runtime_error(what);
   co_return 0;
@@ -77,35 +74,8 @@ task<> fails_after(nanoseconds delay) {
   co_await sleep_for(delay);
   throw std::runtime_error("failed later");
 }
-std::error_code error_of(auto&& call) {
-  try {
-    call();
-  } catch (const std::system_error& error) {
-    return error.code();
-  }
-  return {};
-}
-std::string message_of(auto&& call) {
-  try {
-    call();
-  } catch (const std::exception& error) {
-    return error.what();
-  }
-  return {};
-}
 
-class JoinHandle : public testing::Test {
- protected:
-  template <gyre::awaitable Awaitable>
-  gyre::task_result_t<Awaitable> run(Awaitable work, gyre::inplace_stop_token stop = {}) {
-    return run_in_virtual_time(executor_, std::move(work), stop);
-  }
-  nanoseconds elapsed() const { return executor_.now() - start_; }
-
-  manual_executor executor_;
-  const gyre::steady_time start_ = executor_.now();
-  int ended_ = 0;
-};
+using JoinHandle = gyre::test::in_virtual_time;
 
 TEST_F(JoinHandle, StartsTheTaskAtOnceAndGivesItsResult) {
   join_handle<int> answer = spawn_joinable(executor_, answers_after(1s));
