@@ -110,7 +110,9 @@ gyre::task<> use(gyre::executor& where, std::string address) {
   std::vector<gyre::task<std::string>> requests;
   for (int i = 1; i <= 100; ++i) {
     const std::string number = std::to_string(i);
-    requests.push_back(keys.ask("SET key" + number + " value" + number));
+    std::string set = "SET key" + number;
+    set += " value" + number;
+    requests.push_back(keys.ask(std::move(set)));
     requests.push_back(keys.ask("GET key" + number));
   }
   const std::vector<std::string> replies = co_await gyre::when_all(std::move(requests));

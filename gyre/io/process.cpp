@@ -48,12 +48,17 @@ void reap(idtype_t kind, id_t id) noexcept {
 
 void reap(int pidfd) noexcept { reap(by_pidfd, static_cast<id_t>(pidfd)); }
 
+/// For a child that has no pidfd.
+void kill_and_reap(pid_t id) noexcept {
+  ::kill(id, SIGKILL);
+  reap(P_PID, static_cast<id_t>(id));
+}
+
 unique_fd open_or_kill(pid_t id) {
   unique_fd descriptor(open_pidfd(id));
   if (descriptor) return descriptor;
   const int error = errno;
-  ::kill(id, SIGKILL);
-  reap(P_PID, static_cast<id_t>(id));
+  kill_and_reap(id);
   gyre::detail::throw_system_error(error, "gyre::io::process: pidfd_open");
 }
 
@@ -273,8 +278,7 @@ process::process(event_loop& loop, const std::vector<std::string>& arguments,
   try {
     child_ = std::make_unique<detail::child_process>(loop, id);
   } catch (const std::bad_alloc&) {
-    ::kill(id, SIGKILL);
-    detail::reap(P_PID, static_cast<id_t>(id));
+    detail::kill_and_reap(id);
     throw;
   }
   input_ = starts.take(STDIN_FILENO);
