@@ -124,6 +124,15 @@ void control(std::mt19937& random, account& in, thread_pool& pool) {
   }
 }
 
+// Blocks until nothing waits or runs. True if nothing is delayed, either, so that nothing will run.
+bool has_ended(thread_pool& pool) {
+  // A delayed task that falls due after wait_idle() is in neither figure of one moment.
+  const std::uint64_t before = pool.metrics().submitted;
+  pool.wait_idle();
+  const bool none_delayed = pool.metrics().delayed == 0;
+  return none_delayed && pool.metrics().submitted == before;
+}
+
 void live(std::uint32_t seed) {
   std::mt19937 random(seed);
   account all;
@@ -153,9 +162,7 @@ void live(std::uint32_t seed) {
       case 2: {
         // No task may wait now: it might run the destroying task on its own stack, and would resume
         // without a pool.
-        do {
-          pool->wait_idle();
-        } while (pool->metrics().delayed > 0);
+        while (!has_ended(*pool)) continue;
         std::binary_semaphore submitted(0);
         tolerate_refusal([&] {
           auto end = pool->submit([&] {
