@@ -77,6 +77,7 @@ lines = [
     "using namespace gyre::net;",
     "using namespace gyre::io;",
     "}",
+    f"namespace {page.stem} {{",
     "namespace {",
 ]
 for index, (name, number) in enumerate(names.items()):
@@ -90,5 +91,5 @@ for index, (name, number) in enumerate(names.items()):
         lines.append(f"[[maybe_unused]] constexpr auto value_{index} = {full};")
     else:
         lines.append(f"struct uses_{index} : {scope} {{ using {full}; }};")
-lines.append("}  // namespace")
+lines += ["}  // namespace", f"}}  // namespace {page.stem}"]
 output.write_text("\n".join(lines) + "\n")
