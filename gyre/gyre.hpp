@@ -129,6 +129,7 @@
 #include <gyre/task/interval.hpp>
 #include <gyre/task/invoke.hpp>
 #include <gyre/task/join_handle.hpp>
+#include <gyre/task/live_tasks.hpp>
 #include <gyre/task/operation_cancelled.hpp>
 #include <gyre/task/retry.hpp>
 #include <gyre/task/schedule.hpp>

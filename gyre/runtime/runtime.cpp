@@ -74,7 +74,7 @@ int runtime::run_main(task<int> body) {
   detail::shutdown_sequence::task_membership membership(sequence_);
   sequence_.advance();  // the main task sees earlier requests
   gyre::spawn(loops_[0], run_task(*this, std::move(membership), run_body(std::move(body), code)),
-              {.stop = stop_token()});
+              {.stop = stop_token(), .name = "main task"});
   end();
   return code;
 }

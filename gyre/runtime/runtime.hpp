@@ -42,6 +42,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <source_location>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -160,16 +161,18 @@ class runtime {
   /// refused) once `force` has begun or the shutdown is over.
   /// Complexity: as gyre::spawn(), and two atomic additions.
   template <awaitable Awaitable>
-  void spawn(Awaitable awaitable, shutdown_phase stop_in = shutdown_phase::stop_accepting) {
-    spawn(loops_.next(), std::move(awaitable), stop_in);
+  void spawn(Awaitable awaitable, shutdown_phase stop_in = shutdown_phase::stop_accepting,
+             std::source_location from = std::source_location::current()) {
+    spawn(loops_.next(), std::move(awaitable), stop_in, from);
   }
   /// Starts `awaitable` on `where`: a loop, the pool, or an executor that outlives the runtime.
   template <awaitable Awaitable>
   void spawn(executor& where, Awaitable awaitable,
-             shutdown_phase stop_in = shutdown_phase::stop_accepting) {
+             shutdown_phase stop_in = shutdown_phase::stop_accepting,
+             std::source_location from = std::source_location::current()) {
     detail::shutdown_sequence::task_membership membership(sequence_);
     gyre::spawn(where, run_task(*this, std::move(membership), std::move(awaitable)),
-                {.stop = stop_token(stop_in)});
+                {.stop = stop_token(stop_in)}, from);
   }
   // Explains wrong arguments: see base/detail/misuse.hpp.
   void spawn(detail::misused_awaitable explained, shutdown_phase stop_in = {});
@@ -290,7 +293,7 @@ class runtime {
       auto kept = std::make_unique<Hook>(std::move(hook));  // a lambda's captures
       auto work = as_task(std::invoke(*kept, std::move(step)...));
       gyre::spawn(where, run_hook(*this, std::move(until_ended), std::move(kept), std::move(work)),
-                  {.stop = stop_token(shutdown_phase::force)});
+                  {.stop = stop_token(shutdown_phase::force), .name = "shutdown hook"});
     } else {
       std::invoke(hook, std::move(step)...);
     }

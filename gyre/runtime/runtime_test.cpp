@@ -4,6 +4,7 @@
 
 #include <gyre/sync/event.hpp>
 #include <gyre/task/context.hpp>
+#include <gyre/task/live_tasks.hpp>
 #include <gyre/task/schedule.hpp>
 #include <gyre/task/shielded.hpp>
 #include <gyre/task/sleep.hpp>
@@ -26,6 +27,7 @@
 #include <mutex>
 #include <optional>
 #include <set>
+#include <source_location>
 #include <stdexcept>
 #include <string>
 #include <system_error>
@@ -75,6 +77,25 @@ class journal {
 TEST(Runtime, ReturnsWhatTheMainTaskReturns) {
   EXPECT_EQ(runtime::main(two_loops(), [](runtime&) -> task<int> { co_return 7; }), 7);
   EXPECT_EQ(runtime::main(two_loops(), [](runtime&) -> task<> { co_return; }), 0);
+}
+
+TEST(Runtime, ItsTasksAreInTheRecordOfLiveTasks) {
+  gyre::record_live_tasks(true);
+  std::vector<gyre::live_task> found;
+  unsigned line = 0;
+  const int code = runtime::main(two_loops(), [&](runtime& rt) -> task<> {
+    line = std::source_location::current().line() + 1;
+    rt.spawn(for_ever());
+    found = gyre::live_tasks();
+    co_return;
+  });
+  gyre::record_live_tasks(false);
+  EXPECT_EQ(code, 0);
+  ASSERT_EQ(found.size(), 2u);
+  if (found[0].name.empty()) std::swap(found[0], found[1]);  // equally old
+  EXPECT_EQ(found[0].name, "main task");
+  EXPECT_EQ(found[1].from.line(), line);
+  EXPECT_TRUE(gyre::live_tasks().empty());
 }
 
 TEST(Runtime, HasALoopForEachCpuUnlessToldOtherwise) {

@@ -26,6 +26,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <source_location>
 #include <type_traits>
 #include <utility>
 
@@ -172,17 +173,19 @@ class join_set {
   /// Starts `awaitable` as scope::spawn() does. Throws what that throws.
   template <awaitable Awaitable>
     requires std::is_same_v<task_result_t<Awaitable>, T>
-  void spawn(Awaitable awaitable, const char* name = nullptr) {
-    spawn(*detail::scope_access::inherited(core_->owner()).where, std::move(awaitable), name);
+  void spawn(Awaitable awaitable, const char* name = nullptr,
+             std::source_location from = std::source_location::current()) {
+    spawn(*detail::scope_access::inherited(core_->owner()).where, std::move(awaitable), name, from);
   }
   /// The same on `where`, which must outlive the scope.
   template <awaitable Awaitable>
     requires std::is_same_v<task_result_t<Awaitable>, T>
-  void spawn(executor& where, Awaitable awaitable, const char* name = nullptr) {
+  void spawn(executor& where, Awaitable awaitable, const char* name = nullptr,
+             std::source_location from = std::source_location::current()) {
     task<T> work = as_task(std::move(awaitable));
     if (!work.valid()) detail::throw_empty_task();
-    detail::join_set_task::start(
-        std::make_unique<detail::join_set_task_of<T>>(*core_, where, std::move(work), name));
+    detail::join_set_task::start(std::make_unique<detail::join_set_task_of<T>>(
+        *core_, where, detail::scope_access::recorded(std::move(work), where, name, from), name));
   }
   // Explains wrong arguments: see base/detail/misuse.hpp.
   void spawn(detail::misused_awaitable explained, const char* name = nullptr);

@@ -5,6 +5,7 @@
 #include <gyre/base/slab.hpp>
 #include <gyre/task/async_backtrace.hpp>
 #include <gyre/task/async_scope.hpp>
+#include <gyre/task/live_tasks.hpp>
 #include <gyre/task/operation_cancelled.hpp>
 #include <gyre/task/schedule.hpp>
 #include <gyre/task/scope.hpp>
@@ -23,6 +24,7 @@
 #include <cstddef>
 #include <memory>
 #include <optional>
+#include <source_location>
 #include <stdexcept>
 #include <string>
 #include <system_error>
@@ -78,6 +80,24 @@ TEST_F(JoinSet, GivesResultsInTheOrderOfTheEnds) {
   EXPECT_EQ(run(take_all(set)), (std::vector{1, 2, 3}));
   EXPECT_EQ(set.size(), 0);
   run(tasks.join());
+}
+
+TEST_F(JoinSet, ItsTasksAreInTheRecordOfLiveTasksUntilTheyEnd) {
+  gyre::record_live_tasks(true);
+  async_scope scope(executor_);
+  {
+    join_set<int> set(scope);
+    const unsigned line = std::source_location::current().line() + 1;
+    set.spawn(gives_after(1, 1s), "download");
+    const std::vector<gyre::live_task> found = gyre::live_tasks();
+    ASSERT_EQ(found.size(), 1u);
+    EXPECT_EQ(found[0].name, "download");
+    EXPECT_EQ(found[0].from.line(), line);
+    EXPECT_EQ(run(take_all(set)), std::vector{1});
+    EXPECT_TRUE(gyre::live_tasks().empty());
+  }
+  run(scope.join());
+  gyre::record_live_tasks(false);
 }
 
 TEST_F(JoinSet, GivesResultsOfTasksThatEndedBefore) {

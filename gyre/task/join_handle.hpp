@@ -10,6 +10,7 @@
 #include <gyre/task/as_task.hpp>
 #include <gyre/task/context.hpp>
 #include <gyre/task/detail/cancelled.hpp>
+#include <gyre/task/detail/recorded_task.hpp>
 #include <gyre/task/executor.hpp>
 #include <gyre/task/scope.hpp>
 #include <gyre/task/shared_task.hpp>
@@ -19,6 +20,7 @@
 #include <coroutine>
 #include <exception>
 #include <optional>
+#include <source_location>
 #include <utility>
 
 namespace gyre {
@@ -27,7 +29,7 @@ namespace gyre {
 struct joinable_options {
   /// Asks the task to stop, besides its handle; the source must outlive the task.
   inplace_stop_token stop = {};
-  /// Shown by backtraces where they are on; must outlive the task.
+  /// Shown by live_tasks(), and by backtraces where they are on; must outlive the task.
   const char* name = nullptr;
 };
 
@@ -217,13 +219,15 @@ class [[nodiscard]] join_handle {
   friend scope;
   template <awaitable Awaitable>
   friend join_handle<task_result_t<Awaitable>> spawn_joinable(executor& where, Awaitable awaitable,
-                                                              joinable_options options);
+                                                              joinable_options options,
+                                                              std::source_location from);
 
   static join_handle start(task<T>&& work, executor& where, scope* owner,
-                           const joinable_options& options) {
+                           const joinable_options& options, std::source_location from) {
     if (!work.valid()) detail::throw_empty_task();
     join_handle started;
-    started.state_ = new detail::joinable_state<T>(std::move(work), where, owner, options);
+    started.state_ = new detail::joinable_state<T>(
+        detail::recorded(std::move(work), where, options.name, from), where, owner, options);
     started.state_->launch();
     return started;
   }
@@ -247,22 +251,25 @@ class [[nodiscard]] join_handle {
 /// Errors: std::bad_alloc; std::logic_error for an empty task.
 /// Complexity: as join_handle says; the frame is that of `awaitable` if that is a task.
 template <awaitable Awaitable>
-join_handle<task_result_t<Awaitable>> spawn_joinable(executor& where, Awaitable awaitable,
-                                                     joinable_options options = {}) {
+join_handle<task_result_t<Awaitable>> spawn_joinable(
+    executor& where, Awaitable awaitable, joinable_options options = {},
+    std::source_location from = std::source_location::current()) {
   return join_handle<task_result_t<Awaitable>>::start(as_task(std::move(awaitable)), where, nullptr,
-                                                      options);
+                                                      options, from);
 }
 
 template <awaitable Awaitable>
-join_handle<task_result_t<Awaitable>> scope::spawn_joinable(Awaitable awaitable, const char* name) {
-  return spawn_joinable(*inherited_.where, std::move(awaitable), name);
+join_handle<task_result_t<Awaitable>> scope::spawn_joinable(Awaitable awaitable, const char* name,
+                                                            std::source_location from) {
+  return spawn_joinable(*inherited_.where, std::move(awaitable), name, from);
 }
 
 template <awaitable Awaitable>
 join_handle<task_result_t<Awaitable>> scope::spawn_joinable(executor& where, Awaitable awaitable,
-                                                            const char* name) {
+                                                            const char* name,
+                                                            std::source_location from) {
   return join_handle<task_result_t<Awaitable>>::start(as_task(std::move(awaitable)), where, this,
-                                                      {.name = name});
+                                                      {.name = name}, from);
 }
 // Explains wrong arguments: see base/detail/misuse.hpp.
 std::suspend_never spawn_joinable(executor& where, detail::misused_awaitable explained,

@@ -17,6 +17,7 @@
 #include <gyre/task/context.hpp>
 #include <gyre/task/detail/cancelled.hpp>
 #include <gyre/task/detail/child_set.hpp>
+#include <gyre/task/detail/recorded_task.hpp>
 #include <gyre/task/detail/resumption.hpp>
 #include <gyre/task/detail/this_context.hpp>
 #include <gyre/task/executor.hpp>
@@ -29,6 +30,7 @@
 #include <exception>
 #include <functional>
 #include <mutex>
+#include <source_location>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -82,20 +84,23 @@ class scope : detail::child_set {
  public:
   /// Starts `awaitable`, by an executor::post() to the executor where with_scope() was awaited, or
   /// that of the async_scope. Its result is dropped, its error handled according to scope_errors.
-  /// After a stop it starts all the same, with a stopped token. `name` is shown by backtraces and
-  /// must outlive the task.
+  /// After a stop it starts all the same, with a stopped token. `name` is shown by
+  /// live_tasks() and backtraces, and must outlive the task.
   ///
   /// Errors: std::bad_alloc; std::logic_error for an empty task, and when an async_scope was joined
   /// and its last task has ended.
   /// Complexity: some 100 bytes from the slab, and a frame unless `awaitable` is a task.
   template <awaitable Awaitable>
-  void spawn(Awaitable awaitable, const char* name = nullptr) {
-    spawn(*inherited_.where, std::move(awaitable), name);
+  void spawn(Awaitable awaitable, const char* name = nullptr,
+             std::source_location from = std::source_location::current()) {
+    spawn(*inherited_.where, std::move(awaitable), name, from);
   }
   /// The same on `where`, which must outlive the scope.
   template <awaitable Awaitable>
-  void spawn(executor& where, Awaitable awaitable, const char* name = nullptr) {
-    spawn_task(where, detail::as_task_without_result(std::move(awaitable)), name);
+  void spawn(executor& where, Awaitable awaitable, const char* name = nullptr,
+             std::source_location from = std::source_location::current()) {
+    task<> work = detail::as_task_without_result(std::move(awaitable));
+    spawn_task(where, detail::recorded(std::move(work), where, name, from), name);
   }
   // Explains wrong arguments: see base/detail/misuse.hpp.
   void spawn(detail::misused_awaitable explained, const char* name = nullptr);
@@ -105,11 +110,13 @@ class scope : detail::child_set {
   /// which defines this. The scope waits for the task, and asks it to stop, but its error goes to
   /// the handle alone, unless that is detached before.
   template <awaitable Awaitable>
-  join_handle<task_result_t<Awaitable>> spawn_joinable(Awaitable awaitable,
-                                                       const char* name = nullptr);
+  join_handle<task_result_t<Awaitable>> spawn_joinable(
+      Awaitable awaitable, const char* name = nullptr,
+      std::source_location from = std::source_location::current());
   template <awaitable Awaitable>
-  join_handle<task_result_t<Awaitable>> spawn_joinable(executor& where, Awaitable awaitable,
-                                                       const char* name = nullptr);
+  join_handle<task_result_t<Awaitable>> spawn_joinable(
+      executor& where, Awaitable awaitable, const char* name = nullptr,
+      std::source_location from = std::source_location::current());
   // Explains wrong arguments: see base/detail/misuse.hpp.
   std::suspend_never spawn_joinable(detail::misused_awaitable explained,
                                     const char* name = nullptr);
@@ -204,6 +211,12 @@ struct scope_access {
     to.add_task(entry, context);
   }
   static void unlist(scope& from, scope_entry& entry) noexcept { from.unlist(entry); }
+  /// `work`, which is about to start on `where`, in the record of live tasks if that is on.
+  template <class T>
+  static task<T> recorded(task<T> work, const executor& where, const char* name,
+                          std::source_location from) {
+    return detail::recorded(std::move(work), where, name, from);
+  }
   /// Gives `to` the error of `task`, unless something else than the scope has stopped that task.
   static void add_error_of(const task_context& task, scope& to, std::exception_ptr error) noexcept {
     if (task.stop.stop_requested() && !to.stop_.stop_requested() && is_cancelled(error)) return;

@@ -8,6 +8,7 @@
 #include <gyre/base/move_only_function.hpp>
 #include <gyre/task/as_task.hpp>
 #include <gyre/task/detail/cancelled.hpp>
+#include <gyre/task/detail/recorded_task.hpp>
 #include <gyre/task/executor.hpp>
 #include <gyre/task/stop_token.hpp>
 #include <gyre/task/task.hpp>
@@ -15,6 +16,7 @@
 #include <coroutine>
 #include <exception>
 #include <future>
+#include <source_location>
 #include <type_traits>
 #include <utility>
 
@@ -28,7 +30,7 @@ struct spawn_options {
   /// stop ended the coroutine, that is std::system_error (std::errc::operation_canceled). The
   /// default prints the exception and terminates the program, but ignores a stop.
   move_only_function<void(std::exception_ptr)> on_error = {};
-  /// Shown by backtraces where they are on; must outlive the coroutine.
+  /// Shown by live_tasks(), and by backtraces where they are on; must outlive the coroutine.
   const char* name = nullptr;
 };
 
@@ -40,7 +42,8 @@ void spawn_task(executor& where, task<> detached, spawn_options options);
 
 }  // namespace detail
 
-/// Starts `awaitable`, by executor::post_discardable() on `where`, and drops its result.
+/// Starts `awaitable`, by executor::post_discardable() on `where`, and drops its result. `from` is
+/// shown by live_tasks().
 ///
 /// Thread-safety: any thread.
 /// Lifetime: `where` must outlive the coroutine. Only a loop may be destroyed before the coroutine
@@ -48,9 +51,11 @@ void spawn_task(executor& where, task<> detached, spawn_options options);
 /// Errors: std::bad_alloc; std::logic_error for an empty task; spawn_options::on_error gets others.
 /// Complexity: a coroutine frame and 64 bytes from the slab, 96 with on_error.
 template <awaitable Awaitable>
-void spawn(executor& where, Awaitable awaitable, spawn_options options = {}) {
-  detail::spawn_task(where, detail::as_task_without_result(std::move(awaitable)),
-                     std::move(options));
+void spawn(executor& where, Awaitable awaitable, spawn_options options = {},
+           std::source_location from = std::source_location::current()) {
+  task<> work = detail::recorded(detail::as_task_without_result(std::move(awaitable)), where,
+                                 options.name, from);
+  detail::spawn_task(where, std::move(work), std::move(options));
 }
 // Explains wrong arguments: see base/detail/misuse.hpp.
 void spawn(executor& where, detail::misused_awaitable explained, spawn_options options = {});
@@ -60,25 +65,27 @@ void spawn(executor& where, detail::misused_awaitable explained, spawn_options o
 /// std::errc::operation_canceled if a stop ended the coroutine. A coroutine that awaits the result
 /// uses spawn_joinable() instead: its join_handle is awaited without a thread, and stops the task.
 template <awaitable Awaitable>
-std::future<task_result_t<Awaitable>> spawn_future(executor& where, Awaitable awaitable,
-                                                   inplace_stop_token stop = {}) {
+std::future<task_result_t<Awaitable>> spawn_future(
+    executor& where, Awaitable awaitable, inplace_stop_token stop = {},
+    std::source_location from = std::source_location::current()) {
   using result = task_result_t<Awaitable>;
   std::promise<result> promise;
   std::future<result> future = promise.get_future();
-  spawn(where,
-        [](Awaitable held, std::promise<result> to) -> task<> {
-          try {
-            if constexpr (std::is_void_v<result>) {
-              co_await std::move(held);
-              to.set_value();
-            } else {
-              to.set_value(co_await std::move(held));
-            }
-          } catch (...) {
-            to.set_exception(detail::current_exception_outside());
+  spawn(
+      where,
+      [](Awaitable held, std::promise<result> to) -> task<> {
+        try {
+          if constexpr (std::is_void_v<result>) {
+            co_await std::move(held);
+            to.set_value();
+          } else {
+            to.set_value(co_await std::move(held));
           }
-        }(std::move(awaitable), std::move(promise)),
-        {.stop = stop});
+        } catch (...) {
+          to.set_exception(detail::current_exception_outside());
+        }
+      }(std::move(awaitable), std::move(promise)),
+      {.stop = stop}, from);
   return future;
 }
 // Explains wrong arguments: see base/detail/misuse.hpp.

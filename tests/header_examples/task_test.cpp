@@ -83,6 +83,24 @@ TEST(TaskExamples, BacktraceIsPrinted) {
   EXPECT_EQ(errors.text().empty(), !gyre::async_backtrace_is_on);
 }
 
+// gyre/task/live_tasks.hpp
+namespace live {
+gyre::task<> serve(std::string) { co_return; }
+}  // namespace live
+
+TEST(TaskExamples, LiveTasksAreSummarised) {
+  using live::serve;
+  const captured errors(std::cerr);
+  gyre::loop loop;
+  std::string connection;
+  gyre::record_live_tasks(true);  // first of all in main()
+  gyre::spawn(loop, serve(std::move(connection)), {.name = "session"});
+  std::cerr << gyre::live_tasks_summary();  // when someone asks
+  EXPECT_TRUE(errors.text().starts_with("1 live task\n  1 of \"session\" from "));
+  gyre::record_live_tasks(false);
+  loop.poll();
+}
+
 // gyre/task/async_generator.hpp
 using line = std::string;
 using tcp_stream = gyre::channel<line>;

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// recorded: a task that is in the record of live tasks until its end. See task/live_tasks.hpp.
+#pragma once
+
+#include <gyre/base/atomic.hpp>
+#include <gyre/base/clock.hpp>
+#include <gyre/base/detail/slab_object.hpp>
+#include <gyre/base/intrusive_list.hpp>
+#include <gyre/task/detail/this_context.hpp>
+#include <gyre/task/task.hpp>
+
+#include <memory>
+#include <source_location>
+#include <utility>
+
+namespace gyre {
+
+class executor;
+
+namespace detail {
+
+/// Whether tasks that start are recorded.
+extern atomic<bool> live_tasks_are_recorded;
+
+/// A task in the record.
+class live_task_entry : public slab_object, public intrusive_list_node {
+ public:
+  live_task_entry(const executor& where, const char* name, std::source_location from);
+  live_task_entry(const live_task_entry&) = delete;
+  live_task_entry& operator=(const live_task_entry&) = delete;
+  ~live_task_entry();
+
+  // relaxed: shown to people only.
+  void begin() noexcept { has_begun_.store(true, std::memory_order_relaxed); }
+  bool has_begun() const noexcept { return has_begun_.load(std::memory_order_relaxed); }
+
+  const char* name() const noexcept { return name_; }  ///< or null
+  const std::source_location& from() const noexcept { return from_; }
+  const executor* where() const noexcept { return where_; }
+  steady_time started() const noexcept { return started_; }
+
+ private:
+  const char* const name_;
+  const std::source_location from_;
+  const executor* const where_;
+  const steady_time started_;
+  const unsigned part_;  // of the record
+  atomic<bool> has_begun_{false};
+};
+
+/// `work` as a task that removes `entry` from the record at its end.
+template <class T>
+task<T> record_until_end(task<T> work, std::unique_ptr<live_task_entry> entry) {
+  entry->begin();
+  co_await await_ready_state(work);
+  co_return co_await take_result(work);
+}
+
+/// `work`, which is about to start on `where`; with an entry if tasks are recorded.
+template <class T>
+task<T> recorded(task<T> work, const executor& where, const char* name, std::source_location from) {
+  // relaxed: orders nothing.
+  if (!live_tasks_are_recorded.load(std::memory_order_relaxed) || !work.valid()) [[likely]]
+    return work;
+  return record_until_end(std::move(work), std::make_unique<live_task_entry>(where, name, from));
+}
+
+}  // namespace detail
+}  // namespace gyre

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gyre/task/live_tasks.hpp>
+
+#include <gyre/base/cache_line.hpp>
+#include <gyre/base/error.hpp>
+#include <gyre/task/detail/recorded_task.hpp>
+
+#include <pthread.h>
+
+#include <algorithm>
+#include <array>
+#include <compare>
+#include <cstdint>
+#include <ctime>
+#include <functional>
+#include <iterator>
+#include <map>
+#include <mutex>
+#include <ostream>
+#include <sstream>
+#include <string_view>
+#include <utility>
+
+namespace gyre {
+namespace detail {
+
+constinit atomic<bool> live_tasks_are_recorded{false};
+
+namespace {
+
+/// The tasks that some of the threads have started.
+struct alignas(cache_line_size) part_of_record {
+  std::mutex mutex;
+  intrusive_list<live_task_entry> entries;  // about in the order of their starts
+};
+using record = std::array<part_of_record, 16>;
+
+// Not destroyed: tasks may end when static objects are destroyed. A fork() finds no part locked.
+record& all_parts() {
+  static record& parts = *new record;
+  [[maybe_unused]] static const int registered = ::pthread_atfork(
+      [] {
+        for (part_of_record& each : parts) each.mutex.lock();
+      },
+      [] {
+        for (part_of_record& each : parts) each.mutex.unlock();
+      },
+      [] {
+        for (part_of_record& each : parts) each.mutex.unlock();
+      });
+  return parts;
+}
+
+unsigned part_of_this_thread() noexcept {
+  static constinit atomic<unsigned> threads{0};
+  // relaxed: a number of its own for each thread.
+  thread_local const unsigned part =
+      threads.fetch_add(1, std::memory_order_relaxed) % std::tuple_size_v<record>;
+  return part;
+}
+
+steady_time time_of_last_tick() noexcept {
+  std::timespec now{};
+  ::clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+  return steady_time(std::chrono::seconds(now.tv_sec) + std::chrono::nanoseconds(now.tv_nsec));
+}
+
+live_task described(const live_task_entry& entry, steady_time now) {
+  return {.name = entry.name() != nullptr ? entry.name() : "",
+          .from = entry.from(),
+          .where = entry.where(),
+          .age = std::max(now - entry.started(), std::chrono::nanoseconds(0)),
+          .has_begun = entry.has_begun()};
+}
+
+void write_place(std::ostream& out, const live_task& task) {
+  if (!task.name.empty()) out << '"' << task.name << "\" ";
+  out << "from " << task.from.file_name() << ':' << task.from.line();
+}
+
+void write_age(std::ostream& out, std::chrono::nanoseconds age) {
+  const auto tenths =
+      std::chrono::duration_cast<std::chrono::duration<std::int64_t, std::deci>>(age);
+  out << tenths.count() / 10 << '.' << tenths.count() % 10 << " s";
+}
+
+/// The tasks with one name that were started at one place.
+struct place {
+  std::string_view file;
+  unsigned line;
+  unsigned column;
+  std::string name;
+
+  friend auto operator<=>(const place&, const place&) = default;
+};
+struct tasks_of_place {
+  live_task oldest;
+  std::size_t size = 0;
+  std::size_t not_begun = 0;
+};
+
+}  // namespace
+
+live_task_entry::live_task_entry(const executor& where, const char* name, std::source_location from)
+    : name_(name),
+      from_(from),
+      where_(&where),
+      started_(time_of_last_tick()),
+      part_(part_of_this_thread()) {
+  part_of_record& part = all_parts()[part_];
+  const std::lock_guard lock(part.mutex);
+  part.entries.push_back(*this);
+}
+
+live_task_entry::~live_task_entry() {
+  const std::lock_guard lock(all_parts()[part_].mutex);
+  unlink();
+}
+
+}  // namespace detail
+
+std::ostream& operator<<(std::ostream& out, const live_task& task) {
+  std::ostringstream line;
+  detail::write_place(line, task);
+  line << ", for ";
+  detail::write_age(line, task.age);
+  if (!task.has_begun) line << ", has not begun";
+  return out << line.view();
+}
+
+void record_live_tasks(bool on) noexcept {
+  // relaxed: orders nothing.
+  detail::live_tasks_are_recorded.store(on, std::memory_order_relaxed);
+}
+
+std::vector<live_task> live_tasks(std::size_t most) {
+  const steady_time now = detail::monotonic_now();
+  std::multimap<std::chrono::nanoseconds, live_task, std::greater<>> by_age;
+  for (detail::part_of_record& part : detail::all_parts()) {
+    const std::lock_guard lock(part.mutex);
+    for (const detail::live_task_entry& each : part.entries) {
+      live_task task = detail::described(each, now);
+      by_age.emplace(task.age, std::move(task));
+      if (by_age.size() > most) by_age.erase(std::prev(by_age.end()));
+    }
+  }
+  std::vector<live_task> found;
+  found.reserve(by_age.size());
+  for (auto& [age, task] : by_age) found.push_back(std::move(task));
+  return found;
+}
+
+std::string live_tasks_summary() {
+  const steady_time now = detail::monotonic_now();
+  std::map<detail::place, detail::tasks_of_place> places;
+  std::size_t size = 0;
+  for (detail::part_of_record& part : detail::all_parts()) {
+    const std::lock_guard lock(part.mutex);
+    for (const detail::live_task_entry& each : part.entries) {
+      live_task task = detail::described(each, now);
+      auto& there = places[{.file = task.from.file_name(),
+                            .line = task.from.line(),
+                            .column = task.from.column(),
+                            .name = task.name}];
+      ++size;
+      if (!task.has_begun) ++there.not_begun;
+      if (there.size++ == 0 || task.age > there.oldest.age) there.oldest = std::move(task);
+    }
+  }
+  std::vector<const detail::tasks_of_place*> sorted;
+  for (const auto& [where, tasks] : places) sorted.push_back(&tasks);
+  std::ranges::sort(sorted, std::ranges::greater(),
+                    [](const auto* tasks) { return tasks->oldest.age; });
+  std::ostringstream text;
+  text << size << (size == 1 ? " live task\n" : " live tasks\n");
+  for (const detail::tasks_of_place* tasks : sorted) {
+    text << "  " << tasks->size << (tasks->oldest.name.empty() ? " " : " of ");
+    detail::write_place(text, tasks->oldest);
+    text << (tasks->size == 1 ? ", for " : ", the oldest for ");
+    detail::write_age(text, tasks->oldest.age);
+    if (tasks->not_begun != 0) {
+      text << ", " << tasks->not_begun << (tasks->not_begun == 1 ? " has" : " have")
+           << " not begun";
+    }
+    text << '\n';
+  }
+  return std::move(text).str();
+}
+
+}  // namespace gyre
