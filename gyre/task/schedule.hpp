@@ -127,7 +127,8 @@ template <std::derived_from<executor> Executor>
 }
 
 /// As schedule(), but continues at once if the coroutine runs on `target`. Later waits of the
-/// coroutine and of its callers end on `target` as well; to come back use on().
+/// coroutine and of its callers end on `target` as well; to come back use on(). A stream or
+/// listener of a loop refuses a coroutine that has moved away from it.
 [[nodiscard]] inline auto resume_on(executor& target) noexcept {
   return detail::resume_on_awaiter(target);
 }
