@@ -5,10 +5,15 @@
 #include <gyre/task/stop_token.hpp>
 #include <gyre/testing/manual_executor.hpp>
 
+#include <unistd.h>
+
+#include <array>
 #include <charconv>
 #include <chrono>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <future>
 #include <limits>
 #include <memory>
@@ -45,6 +50,38 @@ std::string describe(const std::exception_ptr& error) {
     return "an exception that is not derived from std::exception";
   }
 }
+
+// The text for stderr if this thread aborts in a schedule; empty outside of schedules.
+thread_local std::array<char, 128> text_of_abort{};
+
+struct sigaction handler_before;
+
+// An aborting program cannot return the seed. Calls async-signal-safe functions only.
+void on_abort(int signal) {
+  const std::size_t length = ::strnlen(text_of_abort.data(), text_of_abort.size());
+  static_cast<void>(!::write(STDERR_FILENO, text_of_abort.data(), length));
+  ::sigaction(signal, &handler_before, nullptr);
+  ::raise(signal);  // for that handler, once this one has returned
+}
+
+/// While it exists an abort of this thread, or std::terminate(), prints the seed.
+class seed_of_abort {
+ public:
+  explicit seed_of_abort(std::uint64_t seed) {
+    [[maybe_unused]] static const int once = [] {
+      struct sigaction action{};
+      action.sa_handler = &on_abort;
+      return ::sigaction(SIGABRT, &action, &handler_before);
+    }();
+    std::snprintf(text_of_abort.data(), text_of_abort.size(),
+                  "gyre::testing::explore: a schedule aborted; to replay it, set "
+                  "GYRE_TESTING_SEED=%llu\n",
+                  static_cast<unsigned long long>(seed));
+  }
+  seed_of_abort(const seed_of_abort&) = delete;
+  seed_of_abort& operator=(const seed_of_abort&) = delete;
+  ~seed_of_abort() { text_of_abort[0] = '\0'; }
+};
 
 /// One run of the program.
 class schedule {
@@ -134,6 +171,7 @@ exploration explore(std::size_t schedules, const std::function<task<>(executor&)
   }
   exploration found;
   for (; found.schedules < schedules; ++seed) {
+    const seed_of_abort announced(seed);
     auto next = std::make_unique<schedule>(seed, options);
     found.error = next->run(program);
     ++found.schedules;

@@ -64,8 +64,10 @@ struct exploration {
 ///
 /// The same seed and the same program give the same schedule, on every machine; so the program must
 /// make its state anew and use no clock, no thread and no randomness of its own. Writes the message
-/// of a failure to stderr. To replay a schedule, run one with that first_seed, or set
-/// GYRE_TESTING_SEED in the environment: then explore() runs only the schedule of that seed.
+/// of a failure to stderr, also the seed of a schedule that aborts the process (SIGABRT), such as
+/// by an error that leaves a detached coroutine. To replay a schedule, run one with that
+/// first_seed, or set GYRE_TESTING_SEED in the environment: then explore() runs only the schedule
+/// of that seed.
 ///
 /// A schedule reorders operations that are posted, on one thread: it finds wrong orders of
 /// coroutines between their suspensions, but no data race of threads. A pass is no proof.

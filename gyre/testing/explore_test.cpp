@@ -8,6 +8,7 @@
 #include <gyre/task/executor.hpp>
 #include <gyre/task/schedule.hpp>
 #include <gyre/task/sleep.hpp>
+#include <gyre/task/spawn.hpp>
 #include <gyre/task/task.hpp>
 #include <gyre/task/when_all.hpp>
 #include <gyre/task/with_timeout.hpp>
@@ -199,6 +200,21 @@ TEST(Explore, AsksTheTestFramework) {
   EXPECT_EQ(found.schedules, 3u);
   EXPECT_EQ(found.failed_seed, 3u);
   EXPECT_EQ(found.error, nullptr);
+}
+
+gyre::task<> fails_after(int yields) {
+  for (int each = 0; each < yields; ++each) co_await gyre::yield();
+  throw std::runtime_error("lost");
+}
+
+TEST(ExploreDeathTest, AScheduleThatAbortsTellsItsSeed) {
+  const auto detach = [](gyre::executor& where) -> gyre::task<> {
+    gyre::spawn(where, fails_after(2));
+    co_await gyre::yield();
+  };
+  EXPECT_DEATH(explore(10, detach, {.first_seed = 77}), "GYRE_TESTING_SEED=77");
+  EXPECT_TRUE(explore(1, [](gyre::executor&) -> gyre::task<> { co_return; }).passed());
+  EXPECT_DEATH(std::abort(), "^$") << "not within a schedule";
 }
 
 TEST(Explore, RefusesAnEmptyProgram) { EXPECT_THROW(explore(1, nullptr), std::invalid_argument); }
