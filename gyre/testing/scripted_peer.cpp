@@ -26,7 +26,8 @@ unique_fd scripted_peer::open() { return connection_->open(); }
 
 scripted_peer& scripted_peer::send(std::string_view bytes) {
   // Without bytes a read would take it for the end.
-  if (!bytes.empty()) connection_->add(detail::scripted_connection::sent{std::string(bytes)});
+  if (!bytes.empty())
+    connection_->add(detail::scripted_connection::sent{.bytes = std::string(bytes)});
   return *this;
 }
 scripted_peer& scripted_peer::wait(std::chrono::nanoseconds duration) {

@@ -194,6 +194,18 @@ TEST_F(ScriptedPeer, HoldsADialogue) {
   EXPECT_EQ(peer_.received(), "user\npassword\n");
 }
 
+gyre::task<> say_hello_and_listen(gyre::io::stream& stream) {
+  co_await write_hello_in_parts(stream);
+  gyre::io::buffer input;
+  co_await stream.read_until(input, "again\n");
+}
+
+TEST_F(ScriptedPeer, ExpectedTextsMayComeInPartsAndFollowEachOther) {
+  for (int part = 0; part < 4; ++part) peer_.take_at_most(1);
+  peer_.expect("ell").expect("o").send("again\n");
+  EXPECT_EQ(run(say_hello_and_listen), std::error_code());
+}
+
 TEST_F(ScriptedPeer, AnAnswerThatNeverComesIsReported) {
   peer_.expect("something else\n").send("password?\n");
   auto stream = peer_.connect();

@@ -76,9 +76,14 @@ void scripted_connection::continue_script() {
       return;
     }
     if (const auto* const awaited = std::get_if<expected>(&next)) {
-      const std::size_t at = received_.find(awaited->text, matched_);
-      if (at == std::string::npos) return;
-      matched_ = at + awaited->text.size();
+      const std::size_t at = received_.find(awaited->text, search_from_);
+      if (at == std::string::npos) {
+        // A later write may complete a match that has begun.
+        const std::size_t overlap = std::min(received_.size(), awaited->text.size());
+        search_from_ = std::max(search_from_, received_.size() - overlap);
+        return;
+      }
+      search_from_ = at + awaited->text.size();
     } else {
       arrived_.push_back(std::move(next));
       serve_soon();
@@ -143,10 +148,10 @@ io::result scripted_connection::take_arrived(std::span<std::byte> to) noexcept {
   if (arrived_.empty()) return must_wait;
   action& first = arrived_.front();
   if (auto* const piece = std::get_if<sent>(&first)) {
-    const std::size_t count = std::min(to.size(), piece->bytes.size());
-    std::memcpy(to.data(), piece->bytes.data(), count);
-    piece->bytes.erase(0, count);
-    if (piece->bytes.empty()) arrived_.pop_front();
+    const std::string_view rest = std::string_view(piece->bytes).substr(piece->taken);
+    const std::size_t count = rest.copy(reinterpret_cast<char*>(to.data()), to.size());
+    piece->taken += count;
+    if (count == rest.size()) arrived_.pop_front();
     return io::result::of(count);
   }
   if (const auto* const failed = std::get_if<failure>(&first)) {

@@ -38,6 +38,7 @@ class scripted_connection : public std::enable_shared_from_this<scripted_connect
  public:
   struct sent {
     std::string bytes;
+    std::size_t taken = 0;
   };
   struct pause {
     std::chrono::nanoseconds duration;
@@ -113,7 +114,7 @@ class scripted_connection : public std::enable_shared_from_this<scripted_connect
   std::deque<action> arrived_;  // bytes, failures and the end
   std::deque<write_action> write_script_;
   std::string received_;
-  std::size_t matched_ = 0;  // the bytes of received_ up to the end of the last expected text
+  std::size_t search_from_ = 0;  // the bytes of received_ that have no part in the expected text
   timer<&scripted_connection::end_pause> pause_{*this};
   timer<&scripted_connection::end_write_delay> write_delay_{*this};
   timer<&scripted_connection::serve> service_{*this};
