@@ -96,6 +96,7 @@
 #include <gyre/sync/barrier.hpp>
 #include <gyre/sync/broadcast.hpp>
 #include <gyre/sync/channel.hpp>
+#include <gyre/sync/channel_error.hpp>
 #include <gyre/sync/condition_variable.hpp>
 #include <gyre/sync/event.hpp>
 #include <gyre/sync/guard.hpp>

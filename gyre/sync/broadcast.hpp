@@ -14,6 +14,7 @@
 #include <gyre/base/intrusive_queue.hpp>
 #include <gyre/base/operation.hpp>
 #include <gyre/sync/channel.hpp>
+#include <gyre/sync/channel_error.hpp>
 #include <gyre/sync/detail/ring_buffer.hpp>
 #include <gyre/sync/detail/single_wait.hpp>
 #include <gyre/sync/detail/subscribers.hpp>
@@ -100,10 +101,10 @@ class broadcast {
   /// Keeps at least one value. Throws std::bad_alloc.
   explicit broadcast(std::size_t capacity) : core_(capacity) {}
 
-  /// Sends `value` to the receivers there are. Throws std::system_error (broken_pipe) if closed.
+  /// Sends `value` to the receivers there are. Throws std::system_error (channel_errc::closed).
   void send(T value) {
     if (try_send(std::move(value)) != channel_status::ok)
-      throw std::system_error(std::make_error_code(std::errc::broken_pipe));
+      throw std::system_error(channel_errc::closed);
   }
   /// As send(), but returns closed instead of throwing; `value` is then not moved from.
   [[nodiscard]] channel_status try_send(T&& value) noexcept { return core_.send(value); }

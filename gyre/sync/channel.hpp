@@ -10,6 +10,7 @@
 // For a single value, such as the reply to a request that a channel carries, see oneshot.hpp.
 #pragma once
 
+#include <gyre/sync/channel_error.hpp>
 #include <gyre/sync/detail/ring_buffer.hpp>
 #include <gyre/sync/detail/segment_buffer.hpp>
 #include <gyre/sync/detail/select_wait.hpp>
@@ -180,7 +181,7 @@ class send_case : public send_node<T> {
     to_->enlist_sender(*this);
   }
   std::error_code error() const noexcept {
-    return this->closed ? std::make_error_code(std::errc::broken_pipe) : std::error_code();
+    return this->closed ? make_error_code(channel_errc::closed) : std::error_code();
   }
   static void take() noexcept {}
 
@@ -246,7 +247,8 @@ struct channel_access {
 /// Lifetime: must outlive its waits. A waiting coroutine may be destroyed, on its executor, unless
 /// it has been woken.
 /// Errors: a wait that is asked to stop throws operation_cancelled, and nothing was sent or
-/// received; a send into a closed channel throws std::system_error (broken_pipe).
+/// received; a send into a closed channel throws std::system_error (channel_errc::closed, which is
+/// equal to std::errc::broken_pipe).
 /// Complexity: one allocation, by the constructor. A send or receive holds a lock for some ten
 /// instructions, and posts the coroutine that it wakes to its executor.
 template <class T>
@@ -305,10 +307,10 @@ class unbounded_channel : public detail::channel_interface<T, detail::segment_bu
  public:
   unbounded_channel() noexcept = default;
 
-  /// Sends `value`. Throws std::system_error (broken_pipe) if closed; std::bad_alloc.
+  /// Sends `value`. Throws std::system_error (channel_errc::closed); std::bad_alloc.
   void send(T value) {
     if (try_send(std::move(value)) != channel_status::ok)
-      throw std::system_error(std::make_error_code(std::errc::broken_pipe));
+      throw std::system_error(channel_errc::closed);
   }
   /// Sends `value` unless the channel is closed; moved from only if ok. Throws std::bad_alloc.
   [[nodiscard]] channel_status try_send(T&& value) {

@@ -190,12 +190,28 @@ TEST(Channel, ReceiveAfterCloseDrainsThenEnds) {
   EXPECT_EQ(numbers.try_receive(), std::unexpected(channel_status::closed));
 }
 
-TEST(Channel, SendToAClosedChannelIsABrokenPipe) {
+TEST(Channel, SendToAClosedChannelSaysSoAndIsEqualToABrokenPipe) {
   channel<int> numbers(1);
   numbers.close();
   std::optional<std::error_code> error;
   gyre::sync_wait(catch_error(numbers.send(1), error));
+  ASSERT_EQ(error, gyre::channel_errc::closed);
   EXPECT_EQ(error, std::errc::broken_pipe);
+  EXPECT_STREQ(error->category().name(), "gyre.channel");
+  EXPECT_EQ(error->message(), "the channel was closed, and takes no more values");
+  EXPECT_EQ(std::error_code(7, error->category()).message(), "unknown error");
+  EXPECT_NE(std::error_code(7, error->category()), std::errc::broken_pipe);
+}
+
+TEST(UnboundedChannel, SendAfterCloseThrowsTheSameError) {
+  gyre::unbounded_channel<int> numbers;
+  numbers.close();
+  try {
+    numbers.send(1);
+    FAIL() << "not thrown";
+  } catch (const std::system_error& thrown) {
+    EXPECT_EQ(thrown.code(), gyre::channel_errc::closed);
+  }
 }
 
 TEST(Channel, ClosingEndsAllWaits) {

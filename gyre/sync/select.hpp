@@ -425,8 +425,8 @@ template <detail::selectable... Cases>
 }
 
 /// Completes one of `cases` if one can complete now, else returns nullopt; needs no coroutine. Time
-/// limits are no cases here. Throws std::system_error (broken_pipe) for a send into a closed
-/// channel.
+/// limits are no cases here. Throws std::system_error (channel_errc::closed) for a send into a
+/// closed channel.
 template <detail::select_case... Cases>
 [[nodiscard]] auto try_select(Cases... cases)
     -> std::optional<typename detail::select_cases<Cases...>::result_type> {

@@ -189,16 +189,16 @@ TEST(Select, ClosedWhileWaitingEndsIt) {
 
   channel<int> hands(0);
   channel<int> quiet(0);
-  std::optional<std::errc> error;
+  std::optional<std::error_code> error;
   const auto send = [&]() -> task<> {
     auto chosen = co_await gyre::as_expected(gyre::select(on_receive(quiet), on_send(hands, 1)));
-    error = static_cast<std::errc>(chosen.error().value());
+    error = chosen.error();
   };
   gyre::spawn(executor, send());
   executor.run_all();
   hands.close();
   executor.run_all();
-  EXPECT_EQ(error, std::errc::broken_pipe);
+  EXPECT_EQ(error, gyre::channel_errc::closed);
 }
 
 TEST(Select, TimesOutWhenNothingElseHappens) {

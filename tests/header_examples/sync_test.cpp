@@ -101,6 +101,29 @@ TEST(SyncExamples, BroadcastTellsSubscribers) {
   EXPECT_EQ(handled, "1");  // of all the events the receiver was behind by one
 }
 
+// gyre/sync/channel_error.hpp
+namespace closed_jobs {
+struct work {
+  int number;
+};
+gyre::task<> work_until_closed(gyre::channel<work>& jobs, int& sends) {
+  for (int number = 0;; ++number) {
+    const work job{number};
+    auto sent = co_await gyre::as_expected(jobs.send(job));
+    if (!sent && sent.error() == gyre::channel_errc::closed) co_return;  // nobody works any more
+    ++sends;
+  }
+}
+}  // namespace closed_jobs
+
+TEST(SyncExamples, ASendIntoAClosedChannelIsAnErrorAsAValue) {
+  gyre::channel<closed_jobs::work> jobs(1);
+  jobs.close();
+  int sends = 0;
+  gyre::sync_wait(closed_jobs::work_until_closed(jobs, sends));
+  EXPECT_EQ(sends, 0);
+}
+
 // gyre/sync/channel.hpp
 struct job {
   int id;

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// channel_errc: the error of a send into a closed channel.
+//
+//     auto sent = co_await gyre::as_expected(jobs.send(job));
+//     if (!sent && sent.error() == gyre::channel_errc::closed) co_return;  // nobody works any more
+#pragma once
+
+#include <system_error>
+#include <type_traits>
+
+namespace gyre {
+
+/// Errors of channels and broadcasts.
+enum class channel_errc {
+  /// close() was called before the send, or while it waited for room; std::errc::broken_pipe.
+  closed = 1,
+};
+
+/// The category of channel_errc, "gyre.channel". Any thread.
+const std::error_category& channel_error_category() noexcept;
+
+inline std::error_code make_error_code(channel_errc error) noexcept {
+  return {static_cast<int>(error), channel_error_category()};
+}
+
+}  // namespace gyre
+
+template <>
+struct std::is_error_code_enum<gyre::channel_errc> : std::true_type {};
