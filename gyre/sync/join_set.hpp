@@ -184,8 +184,9 @@ class join_set {
              std::source_location from = std::source_location::current()) {
     task<T> work = as_task(std::move(awaitable));
     if (!work.valid()) detail::throw_empty_task();
-    detail::join_set_task::start(std::make_unique<detail::join_set_task_of<T>>(
-        *core_, where, detail::scope_access::recorded(std::move(work), where, name, from), name));
+    detail::scope_access::record_if_asked(work, where, name, from);
+    detail::join_set_task::start(
+        std::make_unique<detail::join_set_task_of<T>>(*core_, where, std::move(work), name));
   }
   // Explains wrong arguments: see base/detail/misuse.hpp.
   void spawn(detail::misused_awaitable explained, const char* name = nullptr);

@@ -225,9 +225,9 @@ class [[nodiscard]] join_handle {
   static join_handle start(task<T>&& work, executor& where, scope* owner,
                            const joinable_options& options, std::source_location from) {
     if (!work.valid()) detail::throw_empty_task();
+    detail::record_if_asked(work, where, options.name, from);
     join_handle started;
-    started.state_ = new detail::joinable_state<T>(
-        detail::recorded(std::move(work), where, options.name, from), where, owner, options);
+    started.state_ = new detail::joinable_state<T>(std::move(work), where, owner, options);
     started.state_->launch();
     return started;
   }

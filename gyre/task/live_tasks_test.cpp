@@ -135,7 +135,8 @@ TEST_F(LiveTasks, ATaskThatIsDiscardedBeforeItsStartIsRemoved) {
     EXPECT_THROW(gyre::spawn(*never_run, gyre::task<>()), std::logic_error);
     EXPECT_THAT(live_tasks(), IsEmpty());
   }
-  gyre::task<> alone = gyre::detail::recorded(sleeps(), executor_, "alone", {});
+  gyre::task<> alone = sleeps();
+  gyre::detail::record_if_asked(alone, executor_, "alone", {});
   EXPECT_THAT(live_tasks(), SizeIs(1));
   alone = {};
   EXPECT_THAT(live_tasks(), IsEmpty());

@@ -100,7 +100,8 @@ class scope : detail::child_set {
   void spawn(executor& where, Awaitable awaitable, const char* name = nullptr,
              std::source_location from = std::source_location::current()) {
     task<> work = detail::as_task_without_result(std::move(awaitable));
-    spawn_task(where, detail::recorded(std::move(work), where, name, from), name);
+    detail::record_if_asked(work, where, name, from);
+    spawn_task(where, std::move(work), name);
   }
   // Explains wrong arguments: see base/detail/misuse.hpp.
   void spawn(detail::misused_awaitable explained, const char* name = nullptr);
@@ -211,11 +212,11 @@ struct scope_access {
     to.add_task(entry, context);
   }
   static void unlist(scope& from, scope_entry& entry) noexcept { from.unlist(entry); }
-  /// `work`, which is about to start on `where`, in the record of live tasks if that is on.
+  /// Adds `work`, which is about to start on `where`, to the record of live tasks if that is on.
   template <class T>
-  static task<T> recorded(task<T> work, const executor& where, const char* name,
-                          std::source_location from) {
-    return detail::recorded(std::move(work), where, name, from);
+  static void record_if_asked(task<T>& work, const executor& where, const char* name,
+                              std::source_location from) {
+    detail::record_if_asked(work, where, name, from);
   }
   /// Gives `to` the error of `task`, unless something else than the scope has stopped that task.
   static void add_error_of(const task_context& task, scope& to, std::exception_ptr error) noexcept {

@@ -53,8 +53,8 @@ void spawn_task(executor& where, task<> detached, spawn_options options);
 template <awaitable Awaitable>
 void spawn(executor& where, Awaitable awaitable, spawn_options options = {},
            std::source_location from = std::source_location::current()) {
-  task<> work = detail::recorded(detail::as_task_without_result(std::move(awaitable)), where,
-                                 options.name, from);
+  task<> work = detail::as_task_without_result(std::move(awaitable));
+  detail::record_if_asked(work, where, options.name, from);
   detail::spawn_task(where, std::move(work), std::move(options));
 }
 // Explains wrong arguments: see base/detail/misuse.hpp.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// recorded: a task that is in the record of live tasks until its end. See task/live_tasks.hpp.
+// record_if_asked: a task that is in the record of live tasks until its end. See
+// task/live_tasks.hpp.
 #pragma once
 
 #include <gyre/base/atomic.hpp>
@@ -56,13 +57,20 @@ task<T> record_until_end(task<T> work, std::unique_ptr<live_task_entry> entry) {
   co_return co_await take_result(work);
 }
 
-/// `work`, which is about to start on `where`; with an entry if tasks are recorded.
 template <class T>
-task<T> recorded(task<T> work, const executor& where, const char* name, std::source_location from) {
+[[gnu::cold, gnu::noinline]] void add_to_record(task<T>& work, const executor& where,
+                                                const char* name, std::source_location from) {
+  if (!work.valid()) return;
+  work = record_until_end(std::move(work), std::make_unique<live_task_entry>(where, name, from));
+}
+
+/// Makes an entry for `work`, which is about to start on `where`, if tasks are recorded.
+template <class T>
+void record_if_asked(task<T>& work, const executor& where, const char* name,
+                     std::source_location from) {
   // relaxed: orders nothing.
-  if (!live_tasks_are_recorded.load(std::memory_order_relaxed) || !work.valid()) [[likely]]
-    return work;
-  return record_until_end(std::move(work), std::make_unique<live_task_entry>(where, name, from));
+  if (live_tasks_are_recorded.load(std::memory_order_relaxed)) [[unlikely]]
+    add_to_record(work, where, name, from);
 }
 
 }  // namespace detail
