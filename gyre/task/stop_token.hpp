@@ -190,8 +190,6 @@ inline void detail::stop_callback_base::detach() noexcept {
 /// if the token has no source.
 template <typename CallbackFn>
 class inplace_stop_callback : private detail::stop_callback_base {
-  static_assert(std::invocable<CallbackFn> && std::destructible<CallbackFn>);
-
  public:
   using callback_type = CallbackFn;
 
@@ -201,6 +199,8 @@ class inplace_stop_callback : private detail::stop_callback_base {
   explicit inplace_stop_callback(inplace_stop_token token, Initializer&& init) noexcept(
       std::is_nothrow_constructible_v<CallbackFn, Initializer>)
       : stop_callback_base(token.source_, &invoke), function_(std::forward<Initializer>(init)) {
+    // Here, as a class may have a callback that refers to the class: it is incomplete before.
+    static_assert(std::invocable<CallbackFn> && std::destructible<CallbackFn>);
     attach();
   }
 

@@ -163,6 +163,19 @@ TEST(StopCallback, IsNotCalledAfterItsEnd) {
   }
 }
 
+TEST(StopCallback, MayReferToTheClassThatHasIt) {
+  struct stoppable {
+    void operator()() noexcept { stopped = true; }
+    bool stopped = false;
+    std::optional<gyre::inplace_stop_callback<stoppable&>> callback;
+  };
+  gyre::inplace_stop_source source;
+  stoppable object;
+  object.callback.emplace(source.get_token(), object);
+  source.request_stop();
+  EXPECT_TRUE(object.stopped);
+}
+
 TEST(StopCallback, LeavesInAnyOrder) {
   std::array<std::size_t, 4> order{0, 1, 2, 3};
   do {
