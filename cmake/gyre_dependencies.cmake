@@ -6,6 +6,7 @@
 #
 #   gyre_deps::boost            Boost headers >= 1.81 (lockfree)
 #   gyre_deps::asio             the same headers, ready for boost::asio
+#   gyre_deps::stdexec          stdexec or, for the tests, its stand-in in tests/support/stdexec
 #   gyre_deps::concurrentqueue  moodycamel's queue, included as <concurrentqueue/concurrentqueue.h>
 #   gyre_deps::libuv            libuv
 #   gyre_deps::libevent         libevent's core
@@ -44,6 +45,19 @@ if(GYRE_BUILD_TESTS OR GYRE_BUILD_LAB)
   endif()
 
   find_package(concurrentqueue QUIET MODULE)
+endif()
+
+if(GYRE_BUILD_TESTS)
+  find_package(stdexec QUIET CONFIG)
+  if(NOT TARGET gyre_deps::stdexec)
+    add_library(gyre_deps::stdexec INTERFACE IMPORTED)
+    if(TARGET STDEXEC::stdexec)
+      target_link_libraries(gyre_deps::stdexec INTERFACE STDEXEC::stdexec)
+    else()
+      target_include_directories(gyre_deps::stdexec INTERFACE
+        "${PROJECT_SOURCE_DIR}/tests/support/stdexec")
+    endif()
+  endif()
 endif()
 
 if(GYRE_BUILD_LAB)
