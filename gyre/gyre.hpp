@@ -43,11 +43,14 @@
 #include <gyre/io/blocking_pool.hpp>
 #include <gyre/io/buffer.hpp>
 #include <gyre/io/descriptor.hpp>
+#include <gyre/io/directory.hpp>
 #include <gyre/io/epoll_poller.hpp>
 #include <gyre/io/error.hpp>
 #include <gyre/io/exit_status.hpp>
 #include <gyre/io/file.hpp>
 #include <gyre/io/file_service.hpp>
+#include <gyre/io/file_system.hpp>
+#include <gyre/io/file_type.hpp>
 #include <gyre/io/input.hpp>
 #include <gyre/io/output_queue.hpp>
 #include <gyre/io/process.hpp>
@@ -56,6 +59,7 @@
 #include <gyre/io/stream.hpp>
 #include <gyre/io/uring_poller.hpp>
 #include <gyre/io/uring_support.hpp>
+#include <gyre/io/walk.hpp>
 #include <gyre/net/address.hpp>
 #include <gyre/net/connect.hpp>
 #include <gyre/net/connection_handlers.hpp>

@@ -3,12 +3,14 @@
 
 #include <liburing.h>
 
+#include <dirent.h>
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
+#include <sys/random.h>
 #include <sys/sendfile.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -21,6 +23,7 @@
 #include <cerrno>
 #include <cstdarg>
 #include <cstdint>
+#include <cstdio>
 #include <filesystem>
 #include <iterator>
 #include <stdexcept>
@@ -30,18 +33,19 @@
 namespace gyre::testing {
 namespace {
 
-#define GYRE_TESTING_CALLS(X)                                                                 \
-  X(accept4), X(bind), X(close), X(connect), X(dup3), X(epoll_create1), X(epoll_ctl),         \
-      X(epoll_pwait2), X(epoll_wait), X(eventfd), X(fcntl), X(fdatasync), X(fstat), X(fsync), \
-      X(ftruncate), X(getpeername), X(getsockname), X(getsockopt), X(io_uring_get_events),    \
-      X(io_uring_get_probe_ring), X(io_uring_queue_init), X(io_uring_queue_init_params),      \
-      X(io_uring_register), X(io_uring_register_buf_ring), X(io_uring_register_sync_cancel),  \
-      X(io_uring_submit), X(io_uring_submit_and_get_events), X(io_uring_submit_and_wait),     \
-      X(io_uring_submit_and_wait_timeout), X(io_uring_wait_cqe_timeout), X(listen), X(lseek), \
-      X(mmap), X(open), X(pipe2), X(poll), X(pread), X(pwrite), X(read), X(readv), X(recv),   \
-      X(recvmmsg), X(recvmsg), X(send), X(sendfile), X(sendmmsg), X(sendmsg), X(setsockopt),  \
-      X(shutdown), X(sockatmark), X(socket), X(socketpair), X(statx), X(syscall), X(write),   \
-      X(writev)
+#define GYRE_TESTING_CALLS(X)                                                                      \
+  X(accept4), X(bind), X(close), X(connect), X(dup3), X(epoll_create1), X(epoll_ctl),              \
+      X(epoll_pwait2), X(epoll_wait), X(eventfd), X(fchmod), X(fcntl), X(fdatasync), X(fstat),     \
+      X(fsync), X(ftruncate), X(getdents64), X(getpeername), X(getrandom), X(getsockname),         \
+      X(getsockopt), X(io_uring_get_events), X(io_uring_get_probe_ring), X(io_uring_queue_init),   \
+      X(io_uring_queue_init_params), X(io_uring_register), X(io_uring_register_buf_ring),          \
+      X(io_uring_register_sync_cancel), X(io_uring_submit), X(io_uring_submit_and_get_events),     \
+      X(io_uring_submit_and_wait), X(io_uring_submit_and_wait_timeout),                            \
+      X(io_uring_wait_cqe_timeout), X(listen), X(lseek), X(madvise), X(mkdirat), X(mmap), X(open), \
+      X(openat), X(pipe2), X(poll), X(pread), X(pwrite), X(read), X(readv), X(recv), X(recvmmsg),  \
+      X(recvmsg), X(renameat2), X(send), X(sendfile), X(sendmmsg), X(sendmsg), X(setsockopt),      \
+      X(shutdown), X(sockatmark), X(socket), X(socketpair), X(statx), X(syscall), X(unlinkat),     \
+      X(write), X(writev)
 
 #define GYRE_TESTING_NUMBER(name) name##_call
 enum call : int { GYRE_TESTING_CALLS(GYRE_TESTING_NUMBER), calls };
@@ -220,12 +224,16 @@ extern "C" int fcntl(int fd, int what, ...) {
   va_end(rest);
   return next_fcntl(fd, what, argument);
 }
+GYRE_TESTING_CALL(int, fchmod, (int fd, mode_t mode) noexcept, (fd, mode))
 GYRE_TESTING_CALL(int, fdatasync, (int fd), (fd))
 GYRE_TESTING_CALL(int, fstat, (int fd, struct stat* to) noexcept, (fd, to))
 GYRE_TESTING_CALL(int, fsync, (int fd), (fd))
 GYRE_TESTING_CALL(int, ftruncate, (int fd, off_t size) noexcept, (fd, size))
+GYRE_TESTING_CALL(ssize_t, getdents64, (int folder, void* to, size_t size) noexcept,
+                  (folder, to, size))
 GYRE_TESTING_CALL(int, getpeername, (int fd, sockaddr* name, socklen_t* size) noexcept,
                   (fd, name, size))
+GYRE_TESTING_CALL(ssize_t, getrandom, (void* to, size_t size, unsigned flags), (to, size, flags))
 GYRE_TESTING_CALL(int, getsockname, (int fd, sockaddr* name, socklen_t* size) noexcept,
                   (fd, name, size))
 GYRE_TESTING_CALL(int, getsockopt,
@@ -233,6 +241,9 @@ GYRE_TESTING_CALL(int, getsockopt,
                   (fd, level, option, to, size))
 GYRE_TESTING_CALL(int, listen, (int fd, int backlog) noexcept, (fd, backlog))
 GYRE_TESTING_CALL(off_t, lseek, (int fd, off_t offset, int from) noexcept, (fd, offset, from))
+GYRE_TESTING_CALL(int, madvise, (void* at, size_t size, int advice) noexcept, (at, size, advice))
+GYRE_TESTING_CALL(int, mkdirat, (int folder, const char* path, mode_t mode) noexcept,
+                  (folder, path, mode))
 // GCC's ThreadSanitizer calls this function before a look-up is possible.
 #if !defined(__SANITIZE_THREAD__) || defined(__clang__)
 extern "C" void* mmap(void* at, size_t size, int access, int flags, int fd, off_t offset) noexcept {
@@ -250,6 +261,15 @@ extern "C" int open(const char* path, int flags, ...) {
   va_end(rest);
   return next_open(path, flags, mode);
 }
+extern "C" int openat(int folder, const char* path, int flags, ...) {
+  static auto* const next_openat = gyre::testing::next(&openat, "openat");
+  if (gyre::testing::fails(gyre::testing::openat_call)) return -1;
+  va_list rest;
+  va_start(rest, flags);
+  const mode_t mode = (flags & (O_CREAT | O_TMPFILE)) != 0 ? va_arg(rest, mode_t) : 0;
+  va_end(rest);
+  return next_openat(folder, path, flags, mode);
+}
 GYRE_TESTING_CALL(int, pipe2, (int* ends, int flags) noexcept, (ends, flags))
 GYRE_TESTING_CALL(int, poll, (pollfd * all, nfds_t count, int timeout), (all, count, timeout))
 GYRE_TESTING_CALL(ssize_t, pread, (int fd, void* to, size_t size, off_t offset),
@@ -263,6 +283,10 @@ GYRE_TESTING_CALL(int, recvmmsg,
                   (int fd, mmsghdr* to, unsigned count, int flags, timespec* timeout),
                   (fd, to, count, flags, timeout))
 GYRE_TESTING_CALL(ssize_t, recvmsg, (int fd, msghdr* to, int flags), (fd, to, flags))
+GYRE_TESTING_CALL(int, renameat2,
+                  (int from_folder, const char* from, int to_folder, const char* to,
+                   unsigned flags) noexcept,
+                  (from_folder, from, to_folder, to, flags))
 GYRE_TESTING_CALL(ssize_t, send, (int fd, const void* from, size_t size, int flags),
                   (fd, from, size, flags))
 GYRE_TESTING_CALL(ssize_t, sendfile, (int to, int from, off_t* offset, size_t count) noexcept,
@@ -294,6 +318,8 @@ extern "C" [[gnu::no_sanitize_address]] long syscall(long number, ...) noexcept 
   va_end(rest);
   return next_syscall(number, with[0], with[1], with[2], with[3], with[4], with[5]);
 }
+GYRE_TESTING_CALL(int, unlinkat, (int folder, const char* path, int flags) noexcept,
+                  (folder, path, flags))
 GYRE_TESTING_CALL(ssize_t, write, (int fd, const void* from, size_t size), (fd, from, size))
 GYRE_TESTING_CALL(ssize_t, writev, (int fd, const iovec* from, int count), (fd, from, count))
 

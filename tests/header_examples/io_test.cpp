@@ -16,11 +16,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 #include <span>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 namespace io_test {
 namespace {
@@ -91,6 +93,87 @@ TEST(IoExamples, FileIsReadAndWritten) {
   EXPECT_EQ(gyre::sync_wait(loop, write_log(bytes("entry"))), 8U);
   EXPECT_EQ(std::filesystem::file_size("log"), 8205U);
   EXPECT_EQ(gyre::sync_wait(loop, read_config()), "port = 7");
+}
+
+// gyre/io/directory.hpp
+gyre::task<> find_logs(std::vector<std::string>& logs) {
+  auto entries = gyre::io::read_directory("/var/log");
+  while (gyre::io::directory_entry* entry = co_await entries.next()) {
+    if (entry->type == gyre::io::file_type::regular) logs.push_back(entry->name);
+  }
+}
+
+gyre::task<> find_all_logs(std::vector<std::string>& logs) {
+  auto reader = co_await gyre::io::directory_reader::open("/var/log");
+  for (;;) {
+    const std::span<gyre::io::directory_entry> batch = co_await reader.next_batch();
+    if (batch.empty()) break;
+    for (gyre::io::directory_entry& entry : batch) logs.push_back(std::move(entry.name));
+  }
+}
+
+TEST(IoExamples, DirectoryGivesItsEntries) {
+  if (!std::filesystem::is_directory("/var/log")) GTEST_SKIP() << "no /var/log";
+  std::vector<std::string> logs;
+  std::vector<std::string> all;
+  gyre::sync_wait(find_logs(logs));
+  gyre::sync_wait(find_all_logs(all));
+  EXPECT_LE(logs.size(), all.size());
+}
+
+// gyre/io/file_type.hpp
+gyre::task<int> count_folders(std::string path) {
+  int folders = 0;
+  auto entries = gyre::io::read_directory(std::move(path));
+  while (const gyre::io::directory_entry* entry = co_await entries.next()) {
+    if (entry->type == gyre::io::file_type::directory) ++folders;
+  }
+  co_return folders;
+}
+
+// gyre/io/walk.hpp
+gyre::task<> find_headers(std::vector<std::string>& headers) {
+  auto tree = gyre::io::walk("src", {.descend = [](const gyre::io::walk_entry& directory) {
+                               return directory.name() != ".git";
+                             }});
+  while (gyre::io::walk_entry* entry = co_await tree.next()) {
+    if (entry->path.ends_with(".hpp")) headers.push_back(entry->path);
+  }
+}
+
+TEST(IoExamples, WalkFindsHeaders) {
+  const header_examples::own_directory directory;
+  std::filesystem::create_directories("src/.git");
+  std::filesystem::create_directories("src/io");
+  for (const char* const path : {"src/.git/no.hpp", "src/io/file.hpp", "src/io/file.cpp"}) {
+    std::ofstream(path) << path;
+  }
+  std::vector<std::string> headers;
+  gyre::sync_wait(find_headers(headers));
+  EXPECT_EQ(headers, std::vector<std::string>{"src/io/file.hpp"});
+  EXPECT_EQ(gyre::sync_wait(count_folders("src")), 2);
+}
+
+// gyre/io/file_system.hpp
+gyre::task<> rebuild_index() {
+  gyre::io::file index =
+      co_await gyre::io::file::open("cache/index.new", {.write = true, .create_new = true});
+  co_await index.write_at("index", 0);
+}
+
+gyre::task<std::uint64_t> renew_cache() {
+  co_await gyre::io::create_directories("cache/pages/7");
+  if (!co_await gyre::io::exists("cache/index")) co_await rebuild_index();
+  co_await gyre::io::rename("cache/index.new", "cache/index");
+  const std::uint64_t removed = co_await gyre::io::remove_all("cache/pages");
+  co_return removed;
+}
+
+TEST(IoExamples, FileSystemChangesNames) {
+  const header_examples::own_directory directory;
+  EXPECT_EQ(gyre::sync_wait(renew_cache()), 2U);
+  EXPECT_TRUE(std::filesystem::exists("cache/index"));
+  EXPECT_FALSE(std::filesystem::exists("cache/pages"));
 }
 
 // gyre/io/input.hpp

@@ -51,6 +51,8 @@ namespace {
   return {.tv_sec = stamp.tv_sec, .tv_nsec = stamp.tv_nsec};
 }
 
+}  // namespace
+
 struct ::stat stat_of(const struct ::statx& from) noexcept {
   struct ::stat to{};
   to.st_dev = ::makedev(from.stx_dev_major, from.stx_dev_minor);
@@ -68,8 +70,6 @@ struct ::stat stat_of(const struct ::statx& from) noexcept {
   to.st_ctim = time_of(from.stx_ctime);
   return to;
 }
-
-}  // namespace
 
 int flags_of(const open_options& options) noexcept {
   if ((!options.read && !options.write) || (options.truncate && !options.write)) return 0;

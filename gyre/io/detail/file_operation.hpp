@@ -72,6 +72,8 @@ class file_steps {
 /// files it reads nothing.
 bool suits_ring(int fd) noexcept;
 
+struct ::stat stat_of(const struct ::statx& from) noexcept;
+
 /// One call without a value, nor memory, which would not move with it.
 class single_call final : public file_steps {
  public:

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+// read_directory, directory_reader: the entries of a directory, for coroutines.
+//
+//     auto entries = gyre::io::read_directory("/var/log");
+//     while (gyre::io::directory_entry* entry = co_await entries.next()) {
+//       if (entry->type == gyre::io::file_type::regular) logs.push_back(entry->name);
+//     }
+//
+// walk.hpp reads whole trees; file_system.hpp makes, renames and removes directories.
+#pragma once
+
+#include <gyre/io/detail/directory_stack.hpp>
+#include <gyre/io/detail/path_call.hpp>
+#include <gyre/io/file_type.hpp>
+#include <gyre/task/async_generator.hpp>
+#include <gyre/task/executor.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace gyre::io {
+
+/// A name in a directory.
+struct directory_entry {
+  /// Any bytes but '/' and zero: not always UTF-8, and newlines are allowed.
+  std::string name;
+  /// That of a symlink is `symlink`; `unknown` if the name vanished before its type was known.
+  file_type type = file_type::unknown;
+  std::uint64_t inode = 0;
+};
+
+namespace detail {
+
+/// The state of a directory_reader.
+struct directory_listing {
+  explicit directory_listing(std::string opened) noexcept : path(std::move(opened)) {}
+
+  outcome_of<void> open();
+  /// Keeps the memory of the entries before.
+  outcome_of<std::span<directory_entry>> read();
+
+  std::string path;
+  open_directory directory;
+  std::vector<directory_entry> entries;
+};
+
+}  // namespace detail
+
+/// An open directory, which is read in batches. Move-only.
+///
+///     auto reader = co_await gyre::io::directory_reader::open("/var/log");
+///     for (;;) {
+///       const std::span<gyre::io::directory_entry> batch = co_await reader.next_batch();
+///       if (batch.empty()) break;
+///       for (gyre::io::directory_entry& entry : batch) logs.push_back(std::move(entry.name));
+///     }
+///
+/// The order is the file system's. An entry that is added or removed while the directory is read
+/// may be missing or not; all others come once.
+///
+/// Thread-safety: one operation at a time, on any thread.
+/// Lifetime: the entries of a batch live until the next operation, or the reader's end. The reader
+/// must outlive its operations. The destructor closes the directory.
+/// Errors: std::system_error that names the path, or values by as_expected(): those of open(2) and
+/// getdents(2), such as std::errc::not_a_directory. A stop is noticed as by a file on a pool.
+/// Complexity: a batch is one getdents(2) on a thread of the pool, and two switches between
+/// threads. It needs 32 KiB and the memory of at most some 1300 entries, however large the
+/// directory is.
+class directory_reader {
+ public:
+  directory_reader() noexcept = default;
+
+  /// Awaited, opens the directory at `path`, which may be a symlink to one, and gives its reader.
+  /// All operations run on `pool`; null: on blocking_pool().
+  static auto open(std::string path, executor* pool = nullptr) {
+    return detail::blocking_operation("read_directory", pool, opening(std::move(path), pool));
+  }
+
+  /// Whether it has a directory.
+  [[nodiscard]] explicit operator bool() const noexcept { return listing_ != nullptr; }
+
+  /// Awaited, gives the next entries, a std::span<directory_entry>: empty at the end. Their names
+  /// may be moved from.
+  auto next_batch() const {
+    return detail::blocking_operation("read_directory", pool_, reading(listing_.get()));
+  }
+
+ private:
+  class opening {
+   public:
+    using value_type = directory_reader;
+    opening(std::string path, executor* pool)
+        : listing_(std::make_unique<detail::directory_listing>(std::move(path))), pool_(pool) {}
+    detail::outcome_of<directory_reader> run() {
+      const detail::outcome_of<void> opened = listing_->open();
+      if (!opened) return std::unexpected(opened.error());
+      directory_reader reader;
+      reader.listing_ = std::move(listing_);
+      reader.pool_ = pool_;
+      return reader;
+    }
+    const std::string& path() const noexcept { return listing_->path; }
+
+   private:
+    std::unique_ptr<detail::directory_listing> listing_;
+    executor* pool_;
+  };
+
+  class reading {
+   public:
+    using value_type = std::span<directory_entry>;
+    explicit reading(detail::directory_listing* listing) noexcept : listing_(listing) {}
+    detail::outcome_of<value_type> run() const {
+      return listing_ != nullptr ? listing_->read() : detail::failure_of(EBADF);
+    }
+    std::string path() const { return listing_ != nullptr ? listing_->path : "(not open)"; }
+
+   private:
+    detail::directory_listing* listing_;
+  };
+
+  std::unique_ptr<detail::directory_listing> listing_;
+  executor* pool_ = nullptr;
+};
+
+/// The entries of the directory at `path`, as a sequence. A consumer may stop at any of them: the
+/// generator's destructor closes the directory.
+///
+/// Lifetime: as async_generator; an entry's name may be moved from.
+/// Errors: of next(), as those of directory_reader.
+/// Complexity: as directory_reader; most calls of next() only jump.
+async_generator<directory_entry&> read_directory(std::string path, executor* pool = nullptr);
+
+}  // namespace gyre::io

@@ -1,0 +1,292 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gyre/io/file_system.hpp>
+
+#include <gyre/io/detail/directory_stack.hpp>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstddef>
+#include <cstdio>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+namespace gyre::io {
+namespace detail {
+namespace {
+
+bool is_missing(int error) noexcept { return error == ENOENT || error == ENOTDIR; }
+
+// Returns an error number, or zero.
+int get_status(const char* path, unsigned flags, unsigned mask, struct ::statx& status) noexcept {
+  const auto returned = retry_interrupted([&] {
+    return ::statx(AT_FDCWD, path, static_cast<int>(flags) | AT_NO_AUTOMOUNT, mask, &status);
+  });
+  return returned < 0 ? errno : 0;
+}
+
+// Returns zero, EEXIST if the directory was there, or another error number.
+int make_directory_at(const std::string& path, ::mode_t mode) noexcept {
+  if (::mkdirat(AT_FDCWD, path.c_str(), mode) == 0) return 0;
+  return errno;
+}
+
+bool is_directory(const std::string& path) noexcept {
+  struct ::statx status;
+  return get_status(path.c_str(), 0, STATX_TYPE, status) == 0 && S_ISDIR(status.stx_mode);
+}
+
+constexpr const char* hint_of_making(int error) noexcept {
+  return error == ENOENT ? " (create_directories() also makes the directories above)" : "";
+}
+
+// The size of the path of the parent; zero if there is none.
+std::size_t parent_size(std::string_view path) noexcept {
+  const std::size_t name_end = path.find_last_not_of('/');
+  if (name_end == path.npos) return 0;
+  const std::size_t slash = path.rfind('/', name_end);
+  if (slash == path.npos) return 0;
+  const std::size_t parent_end = path.find_last_not_of('/', slash);
+  return parent_end == path.npos ? 0 : parent_end + 1;
+}
+
+}  // namespace
+
+outcome_of<struct ::stat> get_status(path_arguments& arguments) {
+  struct ::statx status;
+  const int error = get_status(arguments.path.c_str(), arguments.flags, STATX_BASIC_STATS, status);
+  if (error != 0) return failure_of(error);
+  return stat_of(status);
+}
+
+outcome_of<bool> find_name(path_arguments& arguments) {
+  struct ::statx status;
+  const int error = get_status(arguments.path.c_str(), 0, STATX_TYPE, status);
+  if (error != 0 && !is_missing(error)) return failure_of(error);
+  return error == 0;
+}
+
+outcome_of<bool> make_directory(path_arguments& arguments) {
+  const int error = make_directory_at(arguments.path, arguments.mode);
+  if (error == 0) return true;
+  if (error == EEXIST && is_directory(arguments.path)) return false;
+  arguments.hint = hint_of_making(error);
+  return failure_of(error);
+}
+
+outcome_of<bool> make_directories(path_arguments& arguments) {
+  const std::string_view whole = arguments.path;
+  // Upwards to the first directory that is there or can be made, then downwards again.
+  std::size_t size = whole.size();
+  std::vector<std::size_t> missing;
+  for (;;) {
+    const std::string path(whole.substr(0, size));
+    const int error = make_directory_at(path, arguments.mode);
+    if (error == 0 || (error == EEXIST && is_directory(path))) {
+      if (missing.empty()) return error == 0;
+      size = missing.back();
+      missing.pop_back();
+      continue;
+    }
+    const std::size_t parent = error == ENOENT ? parent_size(path) : 0;
+    // A directory whose parent was just made, and is gone again, is not tried for ever.
+    if (parent == 0 || (!missing.empty() && size > missing.front())) {
+      arguments.path = path;
+      return failure_of(error);
+    }
+    missing.push_back(size);
+    size = parent;
+  }
+}
+
+unsigned flags_of(const rename_options& options) noexcept {
+  return options.no_replace ? RENAME_NOREPLACE : 0;
+}
+
+outcome_of<void> rename_file(path_arguments& arguments) {
+  const auto& [from, to, mode, flags, hint] = arguments;
+  if (::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), flags) == 0) return {};
+  const int error = errno;
+  if (error == EEXIST && flags != 0) arguments.hint = " (no_replace)";
+  if (error == EXDEV) arguments.hint = " (copy it there, and rename the copy)";
+  return failure_of(error);
+}
+
+outcome_of<bool> remove_name(path_arguments& arguments) {
+  const char* const path = arguments.path.c_str();
+  if (::unlinkat(AT_FDCWD, path, 0) == 0) return true;
+  if (errno == EISDIR && ::unlinkat(AT_FDCWD, path, AT_REMOVEDIR) == 0) return true;
+  if (is_missing(errno)) return false;
+  const int error = errno;
+  if (error == ENOTEMPTY) arguments.hint = " (remove_all() removes all that is in it)";
+  return failure_of(error);
+}
+
+// --- remove_all() ---
+
+namespace {
+
+class tree_remover {
+ public:
+  explicit tree_remover(std::string root) : root_(std::move(root)), way_(root_) {}
+
+  /// Goes on for at most `steps` names. False: that was all.
+  outcome_of<bool> remove(std::size_t steps) {
+    if (!begun_ && !begin()) return result();
+    while (error_ == 0 && way_.depth() > 0) {
+      if (steps-- == 0) return true;
+      advance();
+    }
+    return result();
+  }
+  std::uint64_t removed() const noexcept { return removed_; }
+  const std::string& path() const noexcept { return failed_path_.empty() ? root_ : failed_path_; }
+
+ private:
+  outcome_of<bool> result() const {
+    if (error_ != 0) return failure_of(error_);
+    return false;
+  }
+
+  // False: there is no directory.
+  bool begin() {
+    begun_ = true;
+    if (const int error = refusal(); error != 0) return fail(error, root_);
+    if (::unlinkat(AT_FDCWD, root_.c_str(), 0) == 0) {
+      ++removed_;
+      return false;
+    }
+    if (is_missing(errno)) return false;
+    return errno == EISDIR ? open_root() : fail(errno, root_);
+  }
+  bool open_root() {
+    const int error = way_.open_root(O_NOFOLLOW);
+    removed_here_.push_back(0);
+    return error == 0 || (error != ENOENT && fail(error, root_));
+  }
+  // Errors that rmdir(2) would report only after all names have been removed.
+  int refusal() const noexcept {
+    if (root_.contains('\0')) return EINVAL;
+    const std::size_t name_end = root_.find_last_not_of('/');
+    if (name_end == root_.npos) return root_.empty() ? 0 : EBUSY;
+    const std::string_view path = std::string_view(root_).substr(0, name_end + 1);
+    const std::string_view name = path.substr(path.rfind('/') + 1);
+    return name == "." || name == ".." ? EINVAL : 0;
+  }
+
+  void advance() {
+    const outcome_of<std::optional<raw_entry>> entry = way_.innermost().next();
+    if (!entry) {
+      fail(entry.error().value(), way_.path());
+    } else if (!*entry) {
+      leave();
+    } else {
+      remove_entry((*entry)->name, (*entry)->type);
+    }
+  }
+
+  // The type may have changed since it was read.
+  void remove_entry(const char* name, file_type type) {
+    const bool tries_to_unlink = type != file_type::directory;
+    int error = tries_to_unlink ? unlink(name) : EISDIR;
+    if (error == EISDIR) error = enter(name);
+    if (error == ENOTDIR && !tries_to_unlink) error = unlink(name);
+    if (error != 0 && error != ENOENT) fail(error, way_.path_of(name));
+  }
+  int unlink(const char* name) {
+    if (::unlinkat(way_.innermost().fd(), name, 0) != 0) return errno;
+    count();
+    return 0;
+  }
+  int enter(const char* name) {
+    const int error = way_.enter(name, false);
+    if (error == 0) removed_here_.push_back(0);
+    return error;
+  }
+  void count() {
+    ++removed_;
+    ++removed_here_.back();
+  }
+
+  // Some file systems leave names out while others are removed: an attempt that has removed some is
+  // repeated.
+  void leave() {
+    const std::uint64_t removed_there = removed_here_.back();
+    const std::string path = way_.path();
+    if (const int error = way_.leave(); error != 0) {
+      fail(error, path);
+      return;
+    }
+    removed_here_.pop_back();
+    const bool is_root = way_.depth() == 0;
+    const std::string name = is_root ? root_ : path.substr(path.rfind('/') + 1);
+    const int directory = is_root ? AT_FDCWD : way_.innermost().fd();
+    if (::unlinkat(directory, name.c_str(), AT_REMOVEDIR) == 0) {
+      ++removed_;
+      if (!is_root) ++removed_here_.back();
+      return;
+    }
+    int error = errno;
+    if (error == ENOTEMPTY && removed_there > 0) {
+      if (is_root) {
+        static_cast<void>(open_root());
+        return;
+      }
+      error = enter(name.c_str());
+    }
+    if (error != 0 && !is_missing(error)) fail(error, path);
+  }
+  bool fail(int error, std::string path) {
+    error_ = error;
+    failed_path_ = std::move(path);
+    return false;
+  }
+
+  std::string root_;
+  directory_stack way_;
+  bool begun_ = false;
+  int error_ = 0;
+  std::string failed_path_;
+  std::uint64_t removed_ = 0;
+  std::vector<std::uint64_t> removed_here_;  // of each directory on the way
+};
+
+class removal {
+ public:
+  using value_type = bool;
+  explicit removal(tree_remover& tree) noexcept : tree_(&tree) {}
+  outcome_of<bool> run() const { return tree_->remove(1024); }
+  const std::string& path() const noexcept { return tree_->path(); }
+
+ private:
+  tree_remover* tree_;
+};
+
+}  // namespace
+
+int remove_tree(std::string path) noexcept try {
+  tree_remover tree(std::move(path));
+  for (;;) {
+    const outcome_of<bool> rest = tree.remove(1024);
+    if (!rest) return rest.error().value();
+    if (!*rest) return 0;
+  }
+} catch (const std::bad_alloc&) {
+  return ENOMEM;
+}
+
+}  // namespace detail
+
+task<std::uint64_t> remove_all(std::string path, executor* pool) {
+  detail::tree_remover tree(std::move(path));
+  for (bool rest = true; rest;) {
+    auto removing = detail::blocking_operation("remove_all", pool, detail::removal(tree));
+    rest = co_await std::move(removing);
+  }
+  co_return tree.removed();
+}
+
+}  // namespace gyre::io

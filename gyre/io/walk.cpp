@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gyre/io/walk.hpp>
+
+#include <gyre/io/detail/directory_stack.hpp>
+#include <gyre/io/detail/path_call.hpp>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <memory>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+namespace gyre::io {
+namespace {
+
+using detail::failure_of;
+using detail::outcome_of;
+using detail::raw_entry;
+
+class tree_reader {
+ public:
+  tree_reader(std::string root, const walk_options& options)
+      : way_(std::move(root)), options_(options) {}
+
+  /// An error comes after the entries found before it.
+  outcome_of<std::span<walk_entry>> read() {
+    count_ = 0;
+    if (!begun_) open_root();
+    while (error_ == 0 && way_.depth() > 0 && count_ < most_entries) advance();
+    if (count_ == 0 && error_ != 0) return failure_of(error_);
+    return std::span(entries_).first(count_);
+  }
+  /// The path of the error, or the root's.
+  const std::string& path() const noexcept { return error_ != 0 ? failed_path_ : way_.path(); }
+
+ private:
+  static constexpr std::size_t most_entries = 256;
+
+  void open_root() {
+    begun_ = true;
+    const int error = way_.path().contains('\0') ? EINVAL : way_.open_root(0);
+    if (error != 0) fail(error, way_.path());
+  }
+  void advance() {
+    const outcome_of<std::optional<raw_entry>> found = way_.innermost().next();
+    if (!found) return leave_unreadable(found.error().value());
+    if (!*found) return leave();
+    const raw_entry& entry = **found;
+    add(way_.path_of(entry.name), entry.type).inode = entry.inode;
+    if (way_.depth() < options_.max_depth) enter(entry);
+  }
+
+  walk_entry& add(std::string path, file_type type) {
+    if (count_ == entries_.size()) entries_.emplace_back();
+    walk_entry& added = entries_[count_++];
+    added.path = std::move(path);
+    added.type = type;
+    added.depth = way_.depth();
+    added.inode = 0;
+    added.error.clear();
+    return added;
+  }
+
+  void enter(const raw_entry& entry) {
+    walk_entry& added = entries_[count_ - 1];
+    const bool through_symlink = entry.type == file_type::symlink && follows(entry.name);
+    if (entry.type != file_type::directory && !through_symlink) return;
+    if (options_.descend != nullptr && !options_.descend(added)) return;
+    const int error = way_.enter(entry.name, through_symlink);
+    // It has vanished, or become another thing.
+    if (error == 0 || error == ENOENT || error == ENOTDIR) return;
+    if (!options_.report_errors) return fail(error, added.path);
+    added.error.assign(error, std::system_category());
+  }
+  bool follows(const char* symlink) {
+    struct ::statx status;
+    return options_.follow_symlinks &&
+           ::statx(way_.innermost().fd(), symlink, AT_STATX_DONT_SYNC, STATX_TYPE, &status) == 0 &&
+           S_ISDIR(status.stx_mode);
+  }
+
+  void leave_unreadable(int error) {
+    if (!options_.report_errors) return fail(error, way_.path());
+    walk_entry& added = add(way_.path(), file_type::directory);
+    --added.depth;
+    added.error.assign(error, std::system_category());
+    leave();
+  }
+  void leave() {
+    if (const int error = way_.leave(); error != 0) fail(error, way_.path());
+  }
+  void fail(int error, std::string path) {
+    error_ = error;
+    failed_path_ = std::move(path);
+  }
+
+  detail::directory_stack way_;
+  walk_options options_;
+  bool begun_ = false;
+  int error_ = 0;
+  std::string failed_path_;
+  std::vector<walk_entry> entries_;
+  std::size_t count_ = 0;
+};
+
+class reading {
+ public:
+  using value_type = std::span<walk_entry>;
+  explicit reading(tree_reader& tree) noexcept : tree_(&tree) {}
+  outcome_of<value_type> run() const { return tree_->read(); }
+  const std::string& path() const noexcept { return tree_->path(); }
+
+ private:
+  tree_reader* tree_;
+};
+
+}  // namespace
+
+async_generator<walk_entry&> walk(std::string root, walk_options options, executor* pool) {
+  tree_reader tree(std::move(root), options);
+  for (;;) {
+    auto next = detail::blocking_operation("walk", pool, reading(tree));
+    const std::span<walk_entry> batch = co_await std::move(next);
+    if (batch.empty()) co_return;
+    for (walk_entry& each : batch) co_yield each;
+  }
+}
+
+}  // namespace gyre::io
