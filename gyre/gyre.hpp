@@ -57,9 +57,11 @@
 #include <gyre/io/received.hpp>
 #include <gyre/io/request.hpp>
 #include <gyre/io/stream.hpp>
+#include <gyre/io/temporary.hpp>
 #include <gyre/io/uring_poller.hpp>
 #include <gyre/io/uring_support.hpp>
 #include <gyre/io/walk.hpp>
+#include <gyre/io/write_whole.hpp>
 #include <gyre/net/address.hpp>
 #include <gyre/net/connect.hpp>
 #include <gyre/net/connection_handlers.hpp>

@@ -23,6 +23,7 @@
 #include <gyre/task/executor.hpp>
 #include <gyre/task/task.hpp>
 
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/types.h>
 

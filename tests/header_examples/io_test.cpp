@@ -176,6 +176,45 @@ TEST(IoExamples, FileSystemChangesNames) {
   EXPECT_FALSE(std::filesystem::exists("cache/pages"));
 }
 
+// gyre/io/temporary.hpp
+gyre::task<std::uint64_t> use_scratch(std::span<const std::byte> rows) {
+  gyre::io::file scratch = co_await gyre::io::temporary_file();
+  co_await scratch.write_at(rows, 0);
+  co_return co_await scratch.size();
+}
+
+std::string unpacked;
+gyre::task<> unpack(std::string archive, std::string to) {
+  unpacked = to;
+  co_await gyre::io::create_directory(to);
+  co_await gyre::io::write_whole(to + "/1", archive);
+}
+
+gyre::task<> use_directory() {
+  auto work = co_await gyre::io::temporary_directory::create();
+  co_await unpack("pages.tar", work / "pages");
+  co_await work.remove();
+}
+
+TEST(IoExamples, TemporaryFilesAreGone) {
+  EXPECT_EQ(gyre::sync_wait(use_scratch(bytes("rows"))), 4U);
+  gyre::sync_wait(use_directory());
+  EXPECT_FALSE(std::filesystem::exists(unpacked));
+}
+
+// gyre/io/write_whole.hpp
+gyre::task<> write_files(std::string_view report, std::string_view settings) {
+  co_await gyre::io::write_whole("report.txt", report);
+  co_await gyre::io::replace_whole("settings.json", settings);  // the old ones, or the new ones
+}
+
+TEST(IoExamples, WriteWholeWritesFiles) {
+  const header_examples::own_directory directory;
+  gyre::sync_wait(write_files("all is well", "{}"));
+  EXPECT_EQ(std::filesystem::file_size("report.txt"), 11U);
+  EXPECT_EQ(std::filesystem::file_size("settings.json"), 2U);
+}
+
 // gyre/io/input.hpp
 std::string handled;
 void handle(std::span<const std::byte> message) { handled += text_of(message) + ";"; }

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gyre/io/temporary.hpp>
+
+#include <gyre/io/detail/random_name.hpp>
+#include <gyre/io/file_system.hpp>
+
+#include <fcntl.h>
+#include <stdlib.h>  // NOLINT(modernize-deprecated-headers): secure_getenv
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+namespace gyre::io {
+namespace {
+
+// In a set-user-ID program the environment is the caller's.
+std::string temporary_folder() {
+  const char* const set = ::secure_getenv("TMPDIR");
+  return set != nullptr && *set != '\0' ? set : "/tmp";
+}
+
+std::string prefix_in(const std::string& folder) {
+  return folder + (folder.ends_with('/') ? "gyre-" : "/gyre-");
+}
+
+int open_file(const std::string& path, int flags, unique_fd& opened) noexcept {
+  opened = unique_fd(detail::retry_interrupted(
+      [&] { return ::open(path.c_str(), O_RDWR | O_CLOEXEC | flags, 0600); }));
+  return opened ? 0 : errno;
+}
+
+int make_and_remove_file(const std::string& folder, unique_fd& opened) {
+  return detail::make_with_random_name(prefix_in(folder), [&](const std::string& path) {
+    int error = open_file(path, O_CREAT | O_EXCL | O_NOFOLLOW, opened);
+    if (error == 0 && ::unlinkat(AT_FDCWD, path.c_str(), 0) < 0) error = errno;
+    return error;
+  });
+}
+
+}  // namespace
+
+detail::outcome_of<file> detail::open_temporary_file(path_arguments& arguments) {
+  if (arguments.path.empty()) arguments.path = temporary_folder();
+  unique_fd opened;
+  int error = open_file(arguments.path, O_TMPFILE, opened);
+  // The second error is that of kernels and file systems to which the flag means O_DIRECTORY.
+  if (error == EOPNOTSUPP || error == EISDIR) error = make_and_remove_file(arguments.path, opened);
+  if (error != 0) return failure_of(error);
+  return file(std::move(opened));
+}
+
+detail::outcome_of<temporary_directory> detail::make_temporary_directory(
+    path_arguments& arguments) {
+  if (arguments.path.empty()) arguments.path = temporary_folder();
+  temporary_directory made;
+  const int error = make_with_random_name(prefix_in(arguments.path), [&](const std::string& path) {
+    if (::mkdirat(AT_FDCWD, path.c_str(), 0700) < 0) return errno;
+    made.path_ = path;
+    return 0;
+  });
+  if (error != 0) return failure_of(error);
+  made.process_ = ::getpid();
+  return made;
+}
+
+temporary_directory::~temporary_directory() {
+  if (path_.empty() || process_ != ::getpid()) return;
+  static_cast<void>(detail::remove_tree(std::move(path_)));
+}
+
+std::string temporary_directory::operator/(std::string_view name) const {
+  std::string path;
+  path.reserve(path_.size() + 1 + name.size());
+  return path.append(path_).append(1, '/').append(name);
+}
+
+task<> temporary_directory::remove(executor* pool) {
+  auto removing = remove_all(path_, pool);
+  co_await std::move(removing);
+  path_.clear();
+}
+
+}  // namespace gyre::io

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+// temporary_file, temporary_directory: files that are gone when they are no longer used.
+//
+//     gyre::io::file scratch = co_await gyre::io::temporary_file();
+//     co_await scratch.write_at(rows, 0);
+//
+//     auto work = co_await gyre::io::temporary_directory::create();
+//     co_await unpack("pages.tar", work / "pages");
+//     co_await work.remove();
+#pragma once
+
+#include <gyre/io/detail/path_call.hpp>
+#include <gyre/io/file.hpp>
+#include <gyre/task/executor.hpp>
+#include <gyre/task/task.hpp>
+
+#include <sys/types.h>
+
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace gyre::io {
+
+class temporary_directory;
+
+namespace detail {
+
+outcome_of<file> open_temporary_file(path_arguments& arguments);
+outcome_of<temporary_directory> make_temporary_directory(path_arguments& arguments);
+
+}  // namespace detail
+
+/// Awaited, opens a file without a name for reading and writing, and gives it, an io::file: its
+/// blocks are free as soon as the file is closed, or the program ends, however it ends. `folder`:
+/// that whose file system has it; by default $TMPDIR, or /tmp. The file is made on `pool`; null: on
+/// blocking_pool().
+///
+/// Errors: those of open(2), as std::system_error that names the folder.
+/// Complexity: one open(2) (O_TMPFILE). File systems that cannot do that, such as NFS, get a file
+/// with a random name, which is removed at once.
+inline auto temporary_file(std::string folder = {}, executor* pool = nullptr) {
+  return detail::path_operation("temporary_file", pool, &detail::open_temporary_file,
+                                {.path = std::move(folder)});
+}
+
+/// A directory with a random name that only its user can enter (mode 0700), and which is removed
+/// with all that is in it. Move-only.
+///
+/// The destructor removes it as well, on its own thread, which then waits for the disk: a removal
+/// in the background might never happen in a program that ends. A coroutine on a loop awaits
+/// remove() instead, which also tells errors.
+///
+/// Thread-safety: one thread at a time; path() at any time.
+/// Lifetime: must outlive remove(). In a forked child the destructor removes nothing. A program
+/// that is killed leaves the directory behind.
+/// Errors: those of mkdir(2), as std::system_error that names the folder, and those of
+/// remove_all(); the destructor drops errors.
+class temporary_directory {
+ public:
+  /// None.
+  temporary_directory() noexcept = default;
+  temporary_directory(temporary_directory&& other) noexcept
+      : path_(std::exchange(other.path_, {})), process_(other.process_) {}
+  temporary_directory& operator=(temporary_directory&& other) noexcept {
+    temporary_directory old(std::move(*this));
+    path_ = std::exchange(other.path_, {});
+    process_ = other.process_;
+    return *this;
+  }
+  ~temporary_directory();
+
+  /// Awaited, makes a directory in `folder`, by default $TMPDIR or /tmp, and gives its owner.
+  static auto create(std::string folder = {}, executor* pool = nullptr) {
+    return detail::path_operation("temporary_directory", pool, &detail::make_temporary_directory,
+                                  {.path = std::move(folder)});
+  }
+
+  /// Empty once it is removed or released.
+  const std::string& path() const noexcept { return path_; }
+  /// The path of a name in it.
+  [[nodiscard]] std::string operator/(std::string_view name) const;
+
+  /// Removes it, as remove_all(). After an error or a stop the destructor tries the rest again.
+  [[nodiscard]] task<> remove(executor* pool = nullptr);
+  /// Keeps the directory, and returns its path.
+  [[nodiscard]] std::string release() noexcept { return std::exchange(path_, {}); }
+
+ private:
+  friend detail::outcome_of<temporary_directory> detail::make_temporary_directory(
+      detail::path_arguments& arguments);
+
+  std::string path_;
+  ::pid_t process_ = 0;
+};
+
+}  // namespace gyre::io
