@@ -52,6 +52,7 @@
 #include <gyre/io/file_system.hpp>
 #include <gyre/io/file_type.hpp>
 #include <gyre/io/input.hpp>
+#include <gyre/io/mapped_file.hpp>
 #include <gyre/io/output_queue.hpp>
 #include <gyre/io/process.hpp>
 #include <gyre/io/received.hpp>

@@ -77,7 +77,7 @@ int replacement::replace(int folder, const std::string& name) {
     made_name = attempt;
     return make_file(folder, attempt, present_mode ? 0600 : options_.mode, made);
   });
-  if (error != 0) return error;
+  if (!made) return error;
   // Before the content is there, which others may not be allowed to see.
   if (present_mode && ::fchmod(made.get(), *present_mode) < 0) error = errno;
   if (error == 0) error = write(std::move(made));

@@ -215,6 +215,28 @@ TEST(IoExamples, WriteWholeWritesFiles) {
   EXPECT_EQ(std::filesystem::file_size("settings.json"), 2U);
 }
 
+// gyre/io/mapped_file.hpp
+std::vector<std::string_view> lines_of(std::string_view text) {
+  std::vector<std::string_view> lines;
+  for (std::size_t end = text.find('\n'); end != text.npos; end = text.find('\n')) {
+    lines.push_back(text.substr(0, end));
+    text.remove_prefix(end + 1);
+  }
+  return lines;
+}
+
+gyre::task<bool> has_word() {
+  const auto words = co_await gyre::io::mapped_file::open("words");
+  const bool has_it = std::ranges::binary_search(lines_of(words.text()), "stream");
+  co_return has_it;
+}
+
+TEST(IoExamples, MappedFileIsSearched) {
+  const header_examples::own_directory directory;
+  std::ofstream("words") << "loop\nstream\ntask\n";
+  EXPECT_TRUE(gyre::sync_wait(has_word()));
+}
+
 // gyre/io/input.hpp
 std::string handled;
 void handle(std::span<const std::byte> message) { handled += text_of(message) + ";"; }

@@ -14,7 +14,8 @@ set(others
   posix_spawn_file_actions_destroy posix_spawn_file_actions_init posix_spawnattr_destroy
   posix_spawnattr_init posix_spawnattr_setflags posix_spawnattr_setsigdefault
   posix_spawnattr_setsigmask posix_spawnp pthread_atfork pthread_sigmask sched_yield
-  secure_getenv sigaddset sigemptyset sigismember sigtimedwait stderr waitid)
+  secure_getenv sigaddset sigemptyset sigismember sigtimedwait stderr sysconf
+  waitid)
 
 file(READ "${FAULTS}" source)
 string(REGEX MATCHALL "X\\([a-z0-9_]+\\)" known "${source}")

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gyre/io/mapped_file.hpp>
+
+#include <gyre/base/error.hpp>
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+namespace gyre::io {
+namespace {
+
+int number_of(mapping_advice advice) noexcept {
+  switch (advice) {
+    case mapping_advice::normal: return MADV_NORMAL;
+    case mapping_advice::sequential: return MADV_SEQUENTIAL;
+    case mapping_advice::random: return MADV_RANDOM;
+    case mapping_advice::will_need: return MADV_WILLNEED;
+  }
+  std::unreachable();
+}
+
+}  // namespace
+
+mapped_file::mapped_file(const file& of, mapping_options options) {
+  if (const int error = map(of.fd(), options); error != 0) {
+    gyre::detail::throw_system_error(error, "map");
+  }
+}
+
+detail::outcome_of<mapped_file> mapped_file::opening::run() const {
+  if (path_.contains('\0')) return detail::failure_of(EINVAL);
+  // Not to wait for the other end of a FIFO.
+  const unique_fd fd(detail::retry_interrupted(
+      [&] { return ::open(path_.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC); }));
+  if (!fd) return detail::failure_of(errno);
+  mapped_file mapped;
+  if (const int error = mapped.map(fd.get(), options_); error != 0) {
+    return detail::failure_of(error);
+  }
+  return mapped;
+}
+
+int mapped_file::map(int fd, const mapping_options& options) noexcept {
+  struct ::statx status;
+  if (::statx(fd, "", AT_EMPTY_PATH, STATX_TYPE | STATX_SIZE, &status) < 0) return errno;
+  if (!S_ISREG(status.stx_mode)) return S_ISDIR(status.stx_mode) ? EISDIR : ENODEV;
+  const std::uint64_t rest =
+      status.stx_size - std::min<std::uint64_t>(options.offset, status.stx_size);
+  const std::uint64_t size = std::min<std::uint64_t>(rest, options.size);
+  if (size == 0) return 0;
+  const auto page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+  const std::uint64_t before = options.offset % page;
+  if (before + size > std::uint64_t{std::numeric_limits<std::ptrdiff_t>::max()}) return EFBIG;
+  const auto mapped_size = static_cast<std::size_t>(before + size);
+  void* const start = ::mmap(nullptr, mapped_size, PROT_READ, MAP_SHARED, fd,
+                             static_cast<::off_t>(options.offset - before));
+  if (start == MAP_FAILED) return errno;
+  mapping_ = {static_cast<std::byte*>(start), mapped_size};
+  bytes_ = mapping_.subspan(static_cast<std::size_t>(before));
+  if (options.advice != mapping_advice::normal) advise(options.advice);
+  return 0;
+}
+
+void mapped_file::advise(mapping_advice advice) noexcept {
+  if (!mapping_.empty()) ::madvise(mapping_.data(), mapping_.size(), number_of(advice));
+}
+
+void mapped_file::unmap() noexcept {
+  if (!mapping_.empty()) ::munmap(mapping_.data(), mapping_.size());
+}
+
+}  // namespace gyre::io
