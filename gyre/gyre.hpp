@@ -67,6 +67,7 @@
 #include <gyre/net/connect.hpp>
 #include <gyre/net/connection_handlers.hpp>
 #include <gyre/net/connection_options.hpp>
+#include <gyre/net/connection_pool.hpp>
 #include <gyre/net/datagram_batch.hpp>
 #include <gyre/net/datagram_socket.hpp>
 #include <gyre/net/endpoint.hpp>

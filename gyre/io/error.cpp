@@ -16,7 +16,7 @@ struct entry {
   const char* message;
 };
 
-constexpr std::array<entry, 23> entries{{
+constexpr std::array<entry, 24> entries{{
     {errc::unexpected_end, {}, "the stream ended before all requested bytes had come"},
     {errc::limit_exceeded, {}, "the delimiter or frame is not within the limit"},
     {errc::idle_timeout, std::errc::timed_out,
@@ -58,6 +58,8 @@ constexpr std::array<entry, 23> entries{{
      "the stream does not begin with a valid header of the PROXY protocol"},
     {errc::proxy_header_too_long, std::errc::message_size,
      "the header of the PROXY protocol is longer than the limit"},
+    {errc::waiting_limit, std::errc::resource_unavailable_try_again,
+     "more callers would wait for a connection than max_waiting; try again later"},
 }};
 
 const entry* find(int error) noexcept {

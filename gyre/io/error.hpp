@@ -40,7 +40,7 @@ enum class errc {
   message_timeout = 9,   ///< message_timeout; std::errc::timed_out
   write_timeout = 10,    ///< write_timeout; std::errc::timed_out
   close_timeout = 11,    ///< close_timeout or close_limit of close(); std::errc::timed_out
-  connect_timeout = 12,  ///< tcp_client_options::connect_timeout; std::errc::timed_out
+  connect_timeout = 12,  ///< connect_timeout of a client or a pool; std::errc::timed_out
   output_limit = 13,     ///< output_limit; std::errc::no_buffer_space
   input_limit = 14,      ///< input_limit; std::errc::no_buffer_space
   memory_limit = 15,     ///< tcp_server_options::memory_limit; std::errc::no_buffer_space
@@ -58,6 +58,12 @@ enum class errc {
   bad_proxy_header = 22,  ///< no header of the PROXY protocol; std::errc::protocol_error
   /// proxy_protocol_options::limit; std::errc::message_size.
   proxy_header_too_long = 23,
+
+  // Clients of coroutines.
+
+  /// max_waiting of a connection_pool or a reconnecting_client;
+  /// std::errc::resource_unavailable_try_again.
+  waiting_limit = 24,
 };
 
 /// The category of errc, "gyre.io". Any thread.

@@ -100,6 +100,30 @@ TEST(NetExamples, FramedEchoesLines) {
   EXPECT_EQ(said, "one\ntwo\n");
 }
 
+// gyre/net/connection_pool.hpp
+gyre::task<> greet(gyre::net::tcp_listener& listener) {
+  auto peer = co_await listener.accept();
+  const auto hello = co_await peer.receive();
+  co_await peer.write_all(hello.text());
+}
+
+TEST(NetExamples, ConnectionPoolIsGivenAConnectionBack) {
+  gyre::loop loop;
+  gyre::net::tcp_listener listener(loop, any_port());
+  const std::string server = listener.local_endpoint().to_string();
+  // clang-format off
+  gyre::net::connection_pool pool(loop, server, {.max_open = 8});  // such as "localhost:7000"
+  const auto ask = [&]() -> gyre::task<> {
+    auto connection = co_await pool.acquire();
+    co_await connection->write_all("hello\n");
+    auto reply = co_await connection->receive();
+    connection.give_back();  // else it is closed: after an exception its state is unknown
+    EXPECT_EQ(reply.text(), "hello\n");
+  };
+  // clang-format on
+  gyre::sync_wait(loop, gyre::when_all(greet(listener), ask()));
+}
+
 // gyre/net/passed_sockets.hpp
 TEST(NetExamples, PassedSocketsAreServed) {
   const int first_passed = 3;

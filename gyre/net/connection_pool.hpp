@@ -1,0 +1,429 @@
+// SPDX-License-Identifier: Apache-2.0
+// connection_pool: open connections to one server, which coroutines take in turn.
+//
+//     gyre::net::connection_pool pool(loop, server, {.max_open = 8});  // such as "localhost:7000"
+//
+//     auto connection = co_await pool.acquire();
+//     co_await connection->write_all("hello\n");
+//     auto reply = co_await connection->receive();
+//     connection.give_back();  // else it is closed: after an exception its state is unknown
+#pragma once
+
+#include <gyre/base/clock.hpp>
+#include <gyre/exec/event_loop.hpp>
+#include <gyre/exec/timer.hpp>
+#include <gyre/io/error.hpp>
+#include <gyre/net/connect.hpp>
+#include <gyre/net/detail/connector.hpp>
+#include <gyre/net/host_port.hpp>
+#include <gyre/net/tcp_stream.hpp>
+#include <gyre/sync/semaphore.hpp>
+#include <gyre/task/as_result.hpp>
+#include <gyre/task/detail/this_context.hpp>
+#include <gyre/task/stop_token.hpp>
+#include <gyre/task/stop_when.hpp>
+#include <gyre/task/task.hpp>
+
+#include <algorithm>
+#include <cassert>
+#include <chrono>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <limits>
+#include <memory>
+#include <new>
+#include <optional>
+#include <string>
+#include <system_error>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace gyre::net {
+
+/// Options of a connection_pool.
+struct connection_pool_options {
+  /// Open connections, idle ones included; at least 1. Further callers of acquire() wait.
+  std::size_t max_open = 16;
+  /// Idle connections; beyond it a connection that is given back is closed, unless a caller waits.
+  std::size_t max_idle = std::numeric_limits<std::size_t>::max();
+  /// Callers that wait; a further one fails at once with io::errc::waiting_limit.
+  std::size_t max_waiting = std::numeric_limits<std::size_t>::max();
+  /// An idle connection is closed after this time. Let it be less than the server's own limit.
+  std::chrono::nanoseconds idle_timeout = std::chrono::minutes{1};
+  /// A connection is not used again once it is this old, so that a pool follows changes of the
+  /// server's addresses.
+  std::chrono::nanoseconds max_lifetime = std::chrono::minutes{30};
+  /// Limit of a new connection: lookup, all attempts, and the handshake.
+  std::chrono::nanoseconds connect_timeout = std::chrono::seconds{5};
+  /// For the pool's own connects.
+  race_options connecting = {};
+};
+static_assert(std::is_trivially_destructible_v<connection_pool_options>);
+
+/// Counts of a connection_pool: now, and since it was constructed.
+struct connection_pool_metrics {
+  std::size_t open = 0;     ///< connections, idle or taken
+  std::size_t idle = 0;     ///< connections that wait for use
+  std::size_t waiting = 0;  ///< callers that wait until a connection may be taken or made
+  std::uint64_t created = 0;
+  std::uint64_t reused = 0;     ///< takes of an idle connection
+  std::uint64_t discarded = 0;  ///< closed: not given back, too old, or of no more use
+  std::uint64_t failed = 0;     ///< connects that failed
+};
+
+template <class Connection>
+class pooled_connection;
+
+namespace detail {
+
+/// Throws std::invalid_argument for options that make no sense.
+void check(const connection_pool_options& options);
+
+/// The state of a pool, which its connections and callers share. The loop's thread.
+template <class Connection>
+class pool_core {
+ public:
+  using lease = pooled_connection<Connection>;
+  using shared = std::shared_ptr<pool_core>;
+  using pointer = std::unique_ptr<Connection>;
+  struct entry {
+    pointer connection;
+    steady_time end_of_life;
+    steady_time expiry = {};  // of an idle one
+  };
+
+  template <class... Source>
+  explicit pool_core(event_loop& loop, const connection_pool_options& options, Source&&... source)
+      : options_(options),
+        permits_(options.max_open),
+        connector_(loop, std::forward<Source>(source)...),
+        expiry_timer_(loop, [this] { close_expired(); }) {}
+  pool_core& operator=(pool_core&&) = delete;
+
+  static task<lease> acquire(shared self) {
+    const task_context& context = co_await gyre::detail::this_context();
+    require_loop(self->loop(), context, name);
+    if (self->closed_) self->throw_closed();
+    semaphore_permit permit;
+    if (self->permits_.try_acquire()) {
+      permit = semaphore_permit(self->permits_, 1);
+      std::optional<entry> idle = self->take_idle();
+      if (idle) co_return lease(self, std::move(permit), std::move(*idle), true);
+    }
+    auto waiting =
+        as_result(stop_when(wait_and_connect(self, std::move(permit)), self->closing_.get_token()));
+    auto acquired = co_await std::move(waiting);
+    if (acquired) co_return std::move(*acquired);
+    std::exception_ptr error = std::move(acquired).error();
+    if (self->closed_) error = error_of_closed(std::move(error), self->connector_.describe(name));
+    co_await gyre::detail::fail_with(error);
+    std::unreachable();
+  }
+
+  /// Keeps a connection for the next caller, if it can serve another.
+  void give_back(entry returned) noexcept {
+    const steady_time now = loop().now();
+    const bool has_room = waiting_ > 0 || idle_.size() < options_.max_idle;
+    if (closed_ || !has_room || now >= returned.end_of_life) return discard(std::move(returned));
+    returned.expiry =
+        std::min(gyre::detail::later(now, options_.idle_timeout), returned.end_of_life);
+    try {
+      idle_.push_back(std::move(returned));
+    } catch (const std::bad_alloc&) {
+      return discard(std::move(returned));
+    }
+    const steady_time expiry = idle_.back().expiry;
+    if (!expiry_timer_.active() || expiry < expiry_timer_.deadline()) {
+      expiry_timer_.start_at(expiry);
+    }
+  }
+  void discard(entry unwanted) noexcept {
+    ++metrics_.discarded;
+    unwanted.connection.reset();
+  }
+
+  void close() noexcept {
+    if (std::exchange(closed_, true)) return;
+    expiry_timer_.cancel();
+    metrics_.discarded += idle_.size();
+    idle_.clear();
+    closing_.request_stop();
+  }
+  static task<> stop(shared self) {
+    const task_context& context = co_await gyre::detail::this_context();
+    require_loop(self->loop(), context, name);
+    self->close();
+    const semaphore_permit all = co_await self->permits_.permit(self->options_.max_open);
+  }
+
+  connection_pool_metrics metrics() const noexcept {
+    connection_pool_metrics now = metrics_;
+    now.open = static_cast<std::size_t>(now.created - now.discarded);
+    now.idle = idle_.size();
+    now.waiting = waiting_;
+    return now;
+  }
+
+ private:
+  static constexpr const char* name = "gyre::net::connection_pool";
+
+  // A caller that waits for a permit.
+  class waiter {
+   public:
+    explicit waiter(pool_core& pool) : pool_(pool) {
+      if (pool.waiting_ >= pool.options_.max_waiting) {
+        throw std::system_error(make_error_code(io::errc::waiting_limit),
+                                pool.connector_.describe(name));
+      }
+      ++pool.waiting_;
+    }
+    waiter& operator=(waiter&&) = delete;
+    ~waiter() {
+      --pool_.waiting_;
+      // A connection that was kept for this caller only, which was stopped.
+      if (pool_.waiting_ == 0 && pool_.idle_.size() > pool_.options_.max_idle) {
+        pool_.discard_oldest();
+      }
+    }
+
+   private:
+    pool_core& pool_;
+  };
+
+  event_loop& loop() const noexcept { return connector_.loop(); }
+
+  static task<lease> wait_and_connect(shared self, semaphore_permit given) {
+    semaphore_permit permit = std::move(given);
+    if (permit.count() == 0) {
+      const waiter counted(*self);
+      permit = co_await self->permits_.permit();
+      std::optional<entry> idle = self->take_idle();
+      if (idle) co_return lease(self, std::move(permit), std::move(*idle), true);
+    }
+    auto connecting = as_result(self->connector_.connect(self->options_.connect_timeout));
+    auto connected = co_await std::move(connecting);
+    if (!connected) {
+      ++self->metrics_.failed;
+      std::rethrow_exception(connected.error());
+    }
+    ++self->metrics_.created;
+    entry made{.connection = std::move(*connected),
+               .end_of_life = gyre::detail::later(self->loop().now(), self->options_.max_lifetime)};
+    co_return lease(self, std::move(permit), std::move(made), false);
+  }
+
+  // The connection that was used last, of those that can be used; the others are closed.
+  std::optional<entry> take_idle() noexcept {
+    const steady_time now = loop().now();
+    while (!idle_.empty()) {
+      entry last = std::move(idle_.back());
+      idle_.pop_back();
+      if (now < last.expiry && is_reusable(*last.connection)) {
+        ++metrics_.reused;
+        return last;
+      }
+      discard(std::move(last));
+    }
+    return std::nullopt;
+  }
+  void discard_oldest() noexcept {
+    entry oldest = std::move(idle_.front());
+    idle_.erase(idle_.begin());
+    discard(std::move(oldest));
+  }
+  void close_expired() {
+    const steady_time now = loop().now();
+    metrics_.discarded += std::erase_if(idle_, [now](entry& each) { return each.expiry <= now; });
+    if (!idle_.empty()) {
+      expiry_timer_.start_at(std::ranges::min_element(idle_, {}, &entry::expiry)->expiry);
+    }
+  }
+  [[noreturn, gnu::cold]] void throw_closed() const {
+    throw std::system_error(make_error_code(io::errc::not_open), connector_.describe(name));
+  }
+
+  const connection_pool_options options_;
+  semaphore permits_;  // of connections that are taken or being made
+  connector<Connection> connector_;
+  std::vector<entry> idle_;  // in the order in which they were given back
+  timer expiry_timer_;
+  inplace_stop_source closing_;
+  bool closed_ = false;
+  std::size_t waiting_ = 0;
+  connection_pool_metrics metrics_;
+};
+
+}  // namespace detail
+
+/// A connection that a coroutine has taken from a connection_pool; as a pointer to it. Destroyed,
+/// it closes the connection, because after an exception a reply may still be under way; one that
+/// was never looked at returns to the pool.
+///
+/// Thread-safety: the loop's thread.
+/// Lifetime: may outlive the pool, whose give_back() then closes; not the loop.
+template <class Connection>
+class [[nodiscard]] pooled_connection {
+ public:
+  /// Holds no connection.
+  pooled_connection() noexcept = default;
+  pooled_connection(pooled_connection&& other) noexcept
+      : pool_(std::move(other.pool_)),
+        permit_(std::move(other.permit_)),
+        entry_(std::move(other.entry_)),
+        reused_(other.reused_),
+        used_(other.used_) {}
+  pooled_connection& operator=(pooled_connection&& other) noexcept {
+    pooled_connection taken(std::move(other));
+    std::swap(pool_, taken.pool_);
+    std::swap(permit_, taken.permit_);
+    std::swap(entry_, taken.entry_);
+    std::swap(reused_, taken.reused_);
+    std::swap(used_, taken.used_);
+    return *this;
+  }
+  ~pooled_connection() {
+    if (!used_) give_back();
+    if (has_connection()) pool_->discard(std::move(entry_));
+  }
+
+  Connection& operator*() noexcept {
+    assert(has_connection() && "a pooled_connection was used after it had been given back");
+    used_ = true;
+    return *entry_.connection;
+  }
+  Connection* operator->() noexcept { return &**this; }
+  /// False once it was given back, detached or moved.
+  [[nodiscard]] bool has_connection() const noexcept { return entry_.connection != nullptr; }
+  /// Whether another caller had the connection before. The server may just have closed such a one,
+  /// so a request that failed on it is worth another attempt, if it may be repeated.
+  [[nodiscard]] bool is_reused() const noexcept { return reused_; }
+
+  /// Lets the next caller of acquire() have the connection. Its peer must have answered everything:
+  /// unexpected bytes close the connection. Idempotent.
+  void give_back() noexcept {
+    if (!has_connection()) return;
+    pool_->give_back(std::move(entry_));
+    permit_.release();
+  }
+  /// Takes the connection out of the pool, which may open another one in its place.
+  [[nodiscard]] std::unique_ptr<Connection> detach() noexcept {
+    std::unique_ptr<Connection> detached = std::move(entry_.connection);
+    if (detached != nullptr) pool_->discard({});
+    permit_.release();
+    return detached;
+  }
+
+ private:
+  friend detail::pool_core<Connection>;
+  using core = detail::pool_core<Connection>;
+
+  pooled_connection(std::shared_ptr<core> pool, semaphore_permit permit, typename core::entry taken,
+                    bool reused) noexcept
+      : pool_(std::move(pool)),
+        permit_(std::move(permit)),
+        entry_(std::move(taken)),
+        reused_(reused) {}
+
+  std::shared_ptr<core> pool_;
+  semaphore_permit permit_;  // released after the connection is closed
+  typename core::entry entry_;
+  bool reused_ = false;
+  bool used_ = false;
+};
+
+/// Connections to one server, at most `max_open`, which are kept open between their uses. acquire()
+/// gives the one that was used last, so that surplus ones grow idle and are closed; without one it
+/// connects. Callers beyond `max_open` wait, first come, first served.
+///
+/// An idle connection is looked at when it is taken: one that its server has closed, or sent
+/// something unexpected on, is closed and replaced. A server can still close a connection a moment
+/// later: see pooled_connection::is_reused().
+///
+/// A Connection is a tcp_stream; or the result of a `handshake` with one, such as a framed stream
+/// that is logged in; or the result of a function that connects. It is an io::stream, a framed, or
+/// a class with `bool is_reusable() const`, and may come in a std::unique_ptr.
+///
+/// Thread-safety: the loop's thread. For several loops have a pool on each:
+/// `sharded<connection_pool<>> pools(loops)`, and pools.start("localhost:7000"s).
+/// Lifetime: the loop must outlive the pool and its connections. The destructor is close(); waiting
+/// callers and taken connections may outlive the pool.
+/// Errors: the constructors throw std::invalid_argument for options that make no sense, and the
+/// exceptions of host_port.
+/// Complexity: to take an idle connection costs a coroutine frame and one system call; to wait or
+/// connect, four frames more. All idle connections together have one timer.
+template <class Connection = tcp_stream>
+class connection_pool {
+  using core = detail::pool_core<Connection>;
+
+ public:
+  using connection_type = Connection;
+
+  /// Streams to `server`: an endpoint, or a text as host_port reads it.
+  template <std::convertible_to<host_port> Server>
+    requires std::same_as<Connection, tcp_stream>
+  connection_pool(event_loop& loop, const Server& server, connection_pool_options options = {})
+      : connection_pool(loop, host_port(server), detail::no_handshake(), options) {}
+  /// As above, but each connection is the result of `handshake(tcp_stream)`, an awaitable. If it
+  /// fails, so does acquire(), with its error.
+  template <std::convertible_to<host_port> Server, detail::handshake_function Handshake>
+    requires std::same_as<detail::connection_from<Handshake, tcp_stream>, Connection>
+  connection_pool(event_loop& loop, const Server& server, Handshake handshake,
+                  connection_pool_options options = {})
+      : core_(make_core(loop, options, host_port(server), std::move(handshake),
+                        options.connecting)) {}
+  /// Connections that `connect()`, an awaitable, makes: to a Unix socket, through a proxy.
+  template <detail::connect_function Connect>
+    requires std::same_as<detail::connection_from<Connect>, Connection>
+  connection_pool(event_loop& loop, Connect connect, connection_pool_options options = {})
+      : core_(make_core(loop, options, std::move(connect))) {}
+  connection_pool(connection_pool&&) noexcept = default;
+  connection_pool& operator=(connection_pool&& other) noexcept {
+    connection_pool replaced(std::move(other));
+    std::swap(core_, replaced.core_);
+    return *this;
+  }
+  ~connection_pool() {
+    if (core_ != nullptr) core_->close();
+  }
+
+  /// Awaited, gives an idle connection, or a new one; waits while `max_open` are taken. To limit
+  /// the wait: `with_timeout(pool.acquire(), 2s)`. A caller that is stopped takes nothing.
+  ///
+  /// Errors: of connecting (see connect()) and the handshake; io::errc::connect_timeout,
+  /// waiting_limit; closed by close() meanwhile, not_open after it; wrong_thread. A failed connect
+  /// is not repeated: see retry().
+  [[nodiscard]] task<pooled_connection<Connection>> acquire() { return core::acquire(core_); }
+
+  /// Closes idle connections, ends waits of acquire(), and closes taken connections when they are
+  /// given back. Idempotent.
+  void close() noexcept { core_->close(); }
+  /// Awaited, is close(), and waits until all taken connections have been given back or closed.
+  [[nodiscard]] task<> stop() { return core::stop(core_); }
+
+  [[nodiscard]] connection_pool_metrics metrics() const noexcept { return core_->metrics(); }
+
+ private:
+  template <class... Source>
+  static std::shared_ptr<core> make_core(event_loop& loop, const connection_pool_options& options,
+                                         Source&&... source) {
+    detail::check(options);
+    return std::make_shared<core>(loop, options, std::forward<Source>(source)...);
+  }
+
+  std::shared_ptr<core> core_;
+};
+
+template <std::convertible_to<host_port> Server>
+connection_pool(event_loop&, const Server&, connection_pool_options = {})
+    -> connection_pool<tcp_stream>;
+template <std::convertible_to<host_port> Server, detail::handshake_function Handshake>
+connection_pool(event_loop&, const Server&, Handshake, connection_pool_options = {})
+    -> connection_pool<detail::connection_from<Handshake, tcp_stream>>;
+template <detail::connect_function Connect>
+connection_pool(event_loop&, Connect, connection_pool_options = {})
+    -> connection_pool<detail::connection_from<Connect>>;
+
+}  // namespace gyre::net

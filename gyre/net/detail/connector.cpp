@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gyre/net/detail/connector.hpp>
+
+#include <gyre/io/error.hpp>
+#include <gyre/net/detail/errors.hpp>
+
+#include <poll.h>
+
+namespace gyre::net::detail {
+
+bool is_quiet(int fd) noexcept {
+  pollfd idle{.fd = fd, .events = POLLIN | POLLRDHUP, .revents = 0};
+  return ::poll(&idle, 1, 0) == 0;
+}
+
+task<tcp_stream> server_address::connect() {
+  const bool needs_resolver = server_.is_name() && server_.known_endpoints().empty();
+  if (!needs_resolver) return net::connect(server_, options_);
+  if (!names_) names_.emplace(loop_);
+  return net::connect(*names_, server_, options_);
+}
+
+void require_loop(event_loop& loop, const task_context& context, const char* user) {
+  if (context.where == &loop || loop.in_loop_thread()) return;
+  fail(make_error_code(io::errc::wrong_thread), user);
+}
+
+std::exception_ptr error_of_closed(std::exception_ptr error, const std::string& user) noexcept try {
+  std::rethrow_exception(error);
+} catch (const std::system_error& failure) {
+  if (failure.code() != std::make_error_code(std::errc::operation_canceled)) return error;
+  try {
+    return std::make_exception_ptr(std::system_error(make_error_code(io::errc::closed), user));
+  } catch (...) {
+    return error;
+  }
+} catch (...) {
+  return error;
+}
+
+}  // namespace gyre::net::detail

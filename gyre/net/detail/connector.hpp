@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+// connector: makes and checks the connections of a connection_pool or a reconnecting_client.
+#pragma once
+
+#include <gyre/base/clock.hpp>
+#include <gyre/base/move_only_function.hpp>
+#include <gyre/exec/event_loop.hpp>
+#include <gyre/io/stream.hpp>
+#include <gyre/net/connect.hpp>
+#include <gyre/net/host_port.hpp>
+#include <gyre/net/resolver.hpp>
+#include <gyre/net/tcp_stream.hpp>
+#include <gyre/task/as_task.hpp>
+#include <gyre/task/context.hpp>
+#include <gyre/task/task.hpp>
+#include <gyre/task/with_timeout.hpp>
+
+#include <chrono>
+#include <concepts>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <system_error>
+#include <type_traits>
+#include <utility>
+
+namespace gyre::net::detail {
+
+/// Connections that tell themselves whether another use is possible.
+template <class Connection>
+concept tells_reusable = requires(const Connection& connection) {
+  { connection.is_reusable() } -> std::same_as<bool>;
+};
+
+/// Whether nothing has come from the peer: no byte, no end, no error. One system call.
+bool is_quiet(int fd) noexcept;
+
+/// Whether an unused connection can serve another use: by its is_reusable(); else it is open, no
+/// part of a message is left in its buffers, and nothing has come from the peer.
+template <class Connection>
+bool is_reusable(Connection& connection) {
+  if constexpr (tells_reusable<Connection>) {
+    return std::as_const(connection).is_reusable();
+  } else if constexpr (std::derived_from<Connection, io::stream>) {
+    return connection.is_open() && is_quiet(connection.fd());
+  } else if constexpr (requires { connection.pending_output(), connection.received().empty(); }) {
+    return connection.pending_output() == 0 && connection.received().empty() &&
+           is_reusable(connection.stream());
+  } else {
+    static_assert(tells_reusable<Connection>,
+                  "a connection is a stream, a framed, or a class with `bool is_reusable() const`, "
+                  "which says whether another use is possible");
+    return false;
+  }
+}
+
+/// The type of the connections that a function makes, which may return them in a unique_ptr.
+template <class Made>
+struct made_connection {
+  using type = Made;
+};
+template <class Connection>
+struct made_connection<std::unique_ptr<Connection>> {
+  using type = Connection;
+};
+template <class F, class... Arguments>
+using connection_from =
+    typename made_connection<task_result_t<std::invoke_result_t<F&, Arguments...>>>::type;
+
+/// A function of a connected stream whose awaited result is a Connection that is ready for use.
+template <class F>
+concept handshake_function =
+    std::invocable<F&, tcp_stream> && awaitable<std::invoke_result_t<F&, tcp_stream>>;
+/// A function whose awaited result is a new Connection.
+template <class F>
+concept connect_function = std::invocable<F&> && awaitable<std::invoke_result_t<F&>>;
+
+/// A server, and the resolver for its name, if that is needed.
+class server_address {
+ public:
+  server_address(event_loop& loop, host_port server, race_options options)
+      : loop_(loop), server_(std::move(server)), options_(std::move(options)) {}
+
+  task<tcp_stream> connect();
+
+ private:
+  event_loop& loop_;
+  const host_port server_;
+  const race_options options_;
+  std::optional<resolver> names_;
+};
+
+/// Makes connections to one server. Belongs to the loop's thread, and must outlive its calls.
+template <class Connection>
+class connector {
+ public:
+  using pointer = std::unique_ptr<Connection>;
+
+  /// Connections to `server`, each prepared by `handshake`.
+  template <class Handshake>
+  connector(event_loop& loop, const host_port& server, Handshake handshake, race_options options)
+      : loop_(loop),
+        server_(server.to_string()),
+        connect_([address = std::make_unique<server_address>(loop, server, std::move(options)),
+                  handshake = std::move(handshake)]() mutable {
+          return connect_and_prepare(*address, handshake);
+        }) {}
+  /// Connections that `connect` makes.
+  template <connect_function Connect>
+  connector(event_loop& loop, Connect connect)
+      : loop_(loop),
+        connect_([connect = std::move(connect)]() mutable { return connect_by(connect); }) {}
+
+  event_loop& loop() const noexcept { return loop_; }
+  /// `user`, and the server if it is known.
+  std::string describe(const char* user) const {
+    return server_.empty() ? user : user + (' ' + server_);
+  }
+
+  /// A new connection that is ready for use. Errors also: io::errc::connect_timeout.
+  task<pointer> connect(std::chrono::nanoseconds limit) {
+    const steady_time expiry = loop_.deadline_after(limit);
+    auto connecting = with_timeout(connect_(), limit);
+    try {
+      co_return co_await std::move(connecting);
+    } catch (const std::system_error& error) {
+      const bool expired = error.code() == std::make_error_code(std::errc::timed_out);
+      if (!expired || loop_.now() < expiry) throw;
+    }
+    throw std::system_error(make_error_code(io::errc::connect_timeout), describe("connect"));
+  }
+
+ private:
+  static pointer boxed(Connection&& connection) {
+    return std::make_unique<Connection>(std::move(connection));
+  }
+  static pointer boxed(pointer&& connection) { return std::move(connection); }
+
+  template <class Handshake>
+  static task<pointer> connect_and_prepare(server_address& server, Handshake& handshake) {
+    task<tcp_stream> connecting = server.connect();
+    tcp_stream connected = co_await std::move(connecting);
+    auto preparing = std::invoke(handshake, std::move(connected));
+    auto prepared = co_await std::move(preparing);
+    co_return boxed(std::move(prepared));
+  }
+  template <class Connect>
+  static task<pointer> connect_by(Connect& connect) {
+    auto connecting = std::invoke(connect);
+    auto connected = co_await std::move(connecting);
+    co_return boxed(std::move(connected));
+  }
+
+  event_loop& loop_;
+  const std::string server_;
+  move_only_function<task<pointer>()> connect_;
+};
+
+/// The handshake of connections that need none.
+struct no_handshake {
+  task<tcp_stream> operator()(tcp_stream connected) const { co_return connected; }
+};
+
+/// Throws std::system_error (io::errc::wrong_thread) unless the coroutine of `context` may use the
+/// streams of `loop`.
+void require_loop(event_loop& loop, const task_context& context, const char* user);
+/// `error`, or std::system_error (io::errc::closed) in its place if it is that of a wait which the
+/// end of `user` stopped.
+std::exception_ptr error_of_closed(std::exception_ptr error, const std::string& user) noexcept;
+
+}  // namespace gyre::net::detail
