@@ -77,6 +77,8 @@
 #include <gyre/net/passed_sockets.hpp>
 #include <gyre/net/proxy_protocol.hpp>
 #include <gyre/net/read_frame.hpp>
+#include <gyre/net/reconnecting_client.hpp>
+#include <gyre/net/reconnecting_client_options.hpp>
 #include <gyre/net/resolve_error.hpp>
 #include <gyre/net/resolver.hpp>
 #include <gyre/net/service.hpp>

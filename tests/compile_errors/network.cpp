@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Callbacks with parameters other than those that servers and clients pass.
+// Callbacks with parameters other than those that servers and clients pass, and calls with wrong
+// functions.
+#include <gyre/net/reconnecting_client.hpp>
 #include <gyre/net/tcp_client.hpp>
 #include <gyre/net/tcp_server.hpp>
 #include <gyre/net/udp_server.hpp>
@@ -8,6 +10,7 @@
 
 #include <csignal>
 #include <string_view>
+#include <utility>
 
 namespace {
 
@@ -51,6 +54,16 @@ void takes_a_failed_attempt(gyre::net::tcp_client& client) {
 void takes_a_datagram_without_its_sender(gyre::net::udp_server& server) {
   // expect: the callback takes (gyre::net::udp_server::channel&, std::span<const std::byte>
   server.on_datagram([](gyre::net::udp_server::channel&, std::string_view) {});
+}
+
+void calls_with_a_task(gyre::net::reconnecting_client<>& client, task<> work) {
+  // expect: a function that takes a reference to the connection and returns an awaitable
+  static_cast<void>(client.call(std::move(work)));
+}
+
+void calls_without_a_result_to_await(gyre::net::reconnecting_client<>& client) {
+  // expect: a function that takes a reference to the connection and returns an awaitable
+  static_cast<void>(client.call_idempotent([](gyre::net::tcp_stream&) { return 1; }));
 }
 
 void takes_a_signal_by_its_number(gyre::event_loop& loop) {

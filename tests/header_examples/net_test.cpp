@@ -124,6 +124,46 @@ TEST(NetExamples, ConnectionPoolIsGivenAConnectionBack) {
   gyre::sync_wait(loop, gyre::when_all(greet(listener), ask()));
 }
 
+// gyre/net/reconnecting_client.hpp
+namespace reconnecting {
+
+using lines = gyre::net::framed<gyre::net::delimited, gyre::net::tcp_stream>;
+
+gyre::task<std::string> ask_for(lines& peer, std::string word) {
+  co_await peer.send(word);
+  const auto answer = co_await peer.next();
+  co_return std::string(answer.value_or(""));
+}
+
+gyre::task<lines> log_in(gyre::net::tcp_stream connected) {
+  lines peer(std::move(connected), gyre::net::delimited("\n"));
+  EXPECT_EQ(co_await ask_for(peer, "my name"), "my name");
+  co_return peer;
+}
+
+gyre::task<> echo_words(gyre::net::tcp_listener& listener) {
+  lines peer(co_await listener.accept(), gyre::net::delimited("\n"));
+  while (auto word = co_await peer.next()) co_await peer.send(*word);
+}
+
+TEST(NetExamples, ReconnectingClientAsks) {
+  gyre::loop loop;
+  gyre::net::tcp_listener listener(loop, any_port());
+  const std::string server = listener.local_endpoint().to_string();
+  // clang-format off
+  gyre::net::reconnecting_client client(loop, server, log_in);  // task<lines> log_in(tcp_stream)
+  const auto use = [&]() -> gyre::task<> {
+    auto ask = [](lines& peer) { return ask_for(peer, "version"); };
+    std::string version = co_await client.call_idempotent(ask);
+    co_await client.stop();
+    EXPECT_EQ(version, "version");
+  };
+  // clang-format on
+  gyre::sync_wait(loop, gyre::when_all(echo_words(listener), use()));
+}
+
+}  // namespace reconnecting
+
 // gyre/net/passed_sockets.hpp
 TEST(NetExamples, PassedSocketsAreServed) {
   const int first_passed = 3;

@@ -1,0 +1,354 @@
+// SPDX-License-Identifier: Apache-2.0
+// reconnecting_core: the state of a reconnecting_client, which its calls share.
+#pragma once
+
+#include <gyre/base/clock.hpp>
+#include <gyre/base/detail/misuse.hpp>
+#include <gyre/base/detail/splitmix64.hpp>
+#include <gyre/exec/event_loop.hpp>
+#include <gyre/io/error.hpp>
+#include <gyre/net/detail/connector.hpp>
+#include <gyre/net/reconnecting_client_options.hpp>
+#include <gyre/sync/event.hpp>
+#include <gyre/sync/semaphore.hpp>
+#include <gyre/sync/single_flight.hpp>
+#include <gyre/task/as_result.hpp>
+#include <gyre/task/as_task.hpp>
+#include <gyre/task/detail/this_context.hpp>
+#include <gyre/task/retry.hpp>
+#include <gyre/task/shielded.hpp>
+#include <gyre/task/sleep.hpp>
+#include <gyre/task/stop_token.hpp>
+#include <gyre/task/stop_when.hpp>
+#include <gyre/task/task.hpp>
+
+#include <concepts>
+#include <cstddef>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <string>
+#include <system_error>
+#include <type_traits>
+#include <utility>
+#include <variant>
+
+namespace gyre::net::detail {
+
+/// Throws std::invalid_argument for options that make no sense.
+void check(const reconnecting_client_options& options);
+
+/// The earliest time of the next attempt to connect, after failures in a row.
+class reconnect_schedule {
+ public:
+  explicit reconnect_schedule(const reconnecting_client_options& options)
+      : options_(options), random_(options.seed ? *options.seed : gyre::detail::random_seed()) {}
+
+  void note_failure(steady_time now) noexcept;
+  void note_success() noexcept { failures_ = 0; }
+  steady_time next_attempt() const noexcept { return next_attempt_; }
+
+ private:
+  const reconnecting_client_options& options_;
+  gyre::detail::splitmix64 random_;
+  std::size_t failures_ = 0;  // in a row
+  steady_time next_attempt_ = steady_time::min();
+};
+
+/// `error` of the last of several failed attempts, told with their number if it has a code.
+std::exception_ptr error_of_attempts(std::exception_ptr error, std::size_t attempts,
+                                     const std::string& client) noexcept;
+
+/// Connections with tasks of their own, which end by an awaited stop().
+template <class Connection>
+concept stops_asynchronously = requires(Connection& connection) {
+  { connection.stop() } -> awaitable;
+};
+
+/// Functions that a call can use a connection with.
+template <class F, class Connection>
+concept use_function =
+    std::invocable<F&, Connection&> && awaitable<std::invoke_result_t<F&, Connection&>>;
+
+/// In place of such a function.
+template <class Connection>
+class misused_use_function {
+ public:
+  GYRE_MISUSE_FAILS(misused_use_function);
+
+  template <class F>
+    requires(!use_function<std::decay_t<F>, Connection>)
+  GYRE_MISUSE(
+      "a call needs a function that takes a reference to the connection and returns an awaitable, "
+      "as in [](auto& connection) { return ask(connection); }")
+  misused_use_function(F&&) {}
+};
+
+/// The state of a client, which its calls share. The loop's thread.
+template <class Connection>
+class reconnecting_core {
+ public:
+  using shared = std::shared_ptr<reconnecting_core>;
+  template <class F>
+  using result_of = task_result_t<std::invoke_result_t<F&, Connection&>>;
+
+  template <class... Source>
+  reconnecting_core(event_loop& loop, const reconnecting_client_options& options,
+                    Source&&... source)
+      : options_(options),
+        schedule_(options_),
+        permits_(options.concurrency),
+        connector_(loop, std::forward<Source>(source)...),
+        connects_(loop) {}
+  reconnecting_core& operator=(reconnecting_core&&) = delete;
+
+  template <class F>
+  static task<result_of<F>> call(shared self, F function, std::size_t uses) {
+    const task_context& context = co_await gyre::detail::this_context();
+    require_loop(self->loop(), context, name);
+    if (self->closed_) self->throw_closed();
+    const running_call counted(*self);
+    auto work =
+        stop_when(use_repeatedly(self, std::move(function), uses), self->closing_.get_token());
+    co_await gyre::detail::await_ready_state(work);
+    std::exception_ptr error = gyre::detail::task_access::state(work).take_error();
+    if (error == nullptr) co_return co_await gyre::detail::take_result(work);
+    if (self->closed_) error = error_of_closed(std::move(error), self->connector_.describe(name));
+    co_await gyre::detail::fail_with(error);
+    std::unreachable();
+  }
+
+  void close() noexcept {
+    if (std::exchange(closed_, true)) return;
+    closing_.request_stop();
+    if constexpr (!stops_asynchronously<Connection>) {
+      if (session_ == nullptr || session_->users > 0) return;
+      const session_ptr unused = session_;
+      retire(unused);
+      unused->connection.reset();
+    }
+  }
+  static task<> stop(shared self) {
+    const task_context& context = co_await gyre::detail::this_context();
+    require_loop(self->loop(), context, name);
+    self->close();
+    if (self->calls_ > 0) co_await self->calls_ended_.wait();
+    const session_ptr unused = self->session_;
+    if (unused == nullptr) co_return;
+    self->retire(unused);
+    co_await end(unused);
+  }
+
+  std::size_t uses() const noexcept { return options_.uses; }
+  client_state state() const noexcept {
+    if (closed_) return client_state::closed;
+    return session_ != nullptr ? client_state::connected : progress_;
+  }
+  reconnecting_client_metrics metrics() const noexcept { return metrics_; }
+
+ private:
+  static constexpr const char* name = "gyre::net::reconnecting_client";
+
+  /// A connection and its use.
+  struct session {
+    std::unique_ptr<Connection> connection;
+    std::size_t users = 0;
+    bool fresh = true;     // no use has ended yet
+    bool proven = false;   // a use has succeeded
+    bool retired = false;  // is replaced: its last user ends it
+  };
+  using session_ptr = std::shared_ptr<session>;
+
+  class running_call {
+   public:
+    explicit running_call(reconnecting_core& client) noexcept : client_(client) { ++client.calls_; }
+    running_call& operator=(running_call&&) = delete;
+    ~running_call() {
+      if (--client_.calls_ == 0 && client_.closed_) client_.calls_ended_.set();
+    }
+
+   private:
+    reconnecting_core& client_;
+  };
+
+  class waiter {
+   public:
+    explicit waiter(reconnecting_core& client) : metrics_(client.metrics_) {
+      if (metrics_.waiting >= client.options_.max_waiting) {
+        throw std::system_error(make_error_code(io::errc::waiting_limit),
+                                client.connector_.describe(name));
+      }
+      ++metrics_.waiting;
+    }
+    waiter& operator=(waiter&&) = delete;
+    ~waiter() { --metrics_.waiting; }
+
+   private:
+    reconnecting_client_metrics& metrics_;
+  };
+
+  /// The use of a connection by one call. If the call's coroutine is destroyed meanwhile, the
+  /// connection is of no more use.
+  class running_use {
+   public:
+    running_use(reconnecting_core& client, session_ptr on) noexcept
+        : client_(client), session_(std::move(on)) {
+      ++session_->users;
+    }
+    running_use& operator=(running_use&&) = delete;
+    ~running_use() {
+      if (session_ == nullptr) return;
+      client_.retire(session_);
+      if (--session_->users == 0) session_->connection.reset();
+    }
+    /// The session if this was its last use, and it is to be ended.
+    session_ptr end() noexcept {
+      session_ptr ended = std::move(session_);
+      ended->fresh = false;
+      return --ended->users == 0 && ended->retired ? std::move(ended) : nullptr;
+    }
+
+   private:
+    reconnecting_core& client_;
+    session_ptr session_;
+  };
+
+  event_loop& loop() const noexcept { return connector_.loop(); }
+
+  template <class F>
+  static task<result_of<F>> use_repeatedly(shared self, F function, std::size_t uses) {
+    for (std::size_t used = 1;; ++used) {
+      semaphore_permit permit;
+      task<session_ptr> waiting = wait_for_turn(self, permit);
+      const session_ptr on = co_await std::move(waiting);
+      running_use use(*self, on);
+      task<result_of<F>> work = as_task(std::invoke(function, *on->connection));
+      co_await gyre::detail::await_ready_state(work);
+      std::exception_ptr error = gyre::detail::task_access::state(work).take_error();
+      if (error == nullptr) {
+        self->note_success(*on);
+      } else {
+        self->note_error(on, error);
+      }
+      if (self->closed_) self->retire(on);
+      if (const session_ptr last = use.end()) co_await end(last);
+      permit.release();
+      if (error == nullptr) co_return co_await gyre::detail::take_result(work);
+      if (used >= uses || !is_retryable(error)) co_await gyre::detail::fail_with(error);
+      ++self->metrics_.repetitions;
+    }
+  }
+
+  // Gives a connection that is ready for use, and a permit for it.
+  static task<session_ptr> wait_for_turn(shared self, semaphore_permit& permit) {
+    const waiter counted(*self);
+    for (;;) {
+      if (self->closed_) self->throw_closed();
+      session_ptr on = self->session_;
+      if (on == nullptr) {
+        auto connecting = self->connects_.run({}, [self](std::monostate) { return connect(self); });
+        on = co_await std::move(connecting);
+      }
+      permit = co_await self->permits_.permit();
+      if (on == self->session_) {
+        if (self->is_ready(*on)) co_return on;
+        // The server has closed it since its last use.
+        if (!on->proven) self->schedule_.note_failure(self->loop().now());
+        self->retire(on);
+        if (on->users == 0) co_await end(on);
+      }
+      permit.release();
+    }
+  }
+  // A new connection may hold the server's greeting.
+  bool is_ready(session& on) const {
+    if (on.fresh || (on.users > 0 && !tells_reusable<Connection>)) return true;
+    return is_reusable(*on.connection);
+  }
+
+  // Attempts until one succeeds, for all calls that wait.
+  static task<session_ptr> connect(shared self) {
+    for (std::size_t attempt = 1;; ++attempt) {
+      const progress now(*self, client_state::waiting);
+      const steady_time start = self->schedule_.next_attempt();
+      if (start > self->loop().now()) co_await sleep_until(start);
+      self->progress_ = client_state::connecting;
+      ++self->metrics_.attempts;
+      auto connecting = as_result(self->connector_.connect(self->options_.connect_timeout));
+      auto connected = co_await std::move(connecting);
+      if (connected) {
+        ++self->metrics_.connected;
+        auto made = std::make_shared<session>();
+        made->connection = std::move(*connected);
+        // An attempt that all its calls had left may end beside another one.
+        if (!self->closed_ && self->session_ == nullptr) self->session_ = made;
+        if (self->session_ != made) co_await end(made);
+        co_return made;
+      }
+      ++self->metrics_.failures;
+      self->schedule_.note_failure(self->loop().now());
+      std::exception_ptr error = std::move(connected).error();
+      if (attempt < self->options_.attempts && is_retryable(error)) continue;
+      error = error_of_attempts(std::move(error), attempt, self->connector_.describe(name));
+      co_await gyre::detail::fail_with(error);
+    }
+  }
+  class progress {
+   public:
+    progress(reconnecting_core& client, client_state state) noexcept : client_(client) {
+      client.progress_ = state;
+    }
+    progress& operator=(progress&&) = delete;
+    ~progress() { client_.progress_ = client_state::disconnected; }
+
+   private:
+    reconnecting_core& client_;
+  };
+
+  void note_success(session& on) noexcept {
+    on.proven = true;
+    if (!on.retired) schedule_.note_success();
+  }
+  void note_error(const session_ptr& on, const std::exception_ptr& error) noexcept {
+    if (on->retired) return;  // another use has noted it
+    if constexpr (tells_reusable<Connection>) {
+      if (is_reusable(*on->connection)) return;
+    }
+    if (is_retryable(error)) schedule_.note_failure(loop().now());
+    retire(on);
+  }
+  // Lets the next call connect again.
+  void retire(const session_ptr& on) noexcept {
+    if (std::exchange(on->retired, true)) return;
+    ++metrics_.broken;
+    if (session_ == on) session_.reset();
+  }
+  // Ends a connection without users.
+  static task<> end(session_ptr retired) {
+    const std::unique_ptr<Connection> connection = std::move(retired->connection);
+    if constexpr (stops_asynchronously<Connection>) {
+      if (connection != nullptr) {
+        static_cast<void>(co_await as_result(shielded(as_task(connection->stop()))));
+      }
+    }
+    co_return;
+  }
+  [[noreturn, gnu::cold]] void throw_closed() const {
+    throw std::system_error(make_error_code(io::errc::not_open), connector_.describe(name));
+  }
+
+  const reconnecting_client_options options_;
+  reconnect_schedule schedule_;
+  semaphore permits_;  // to use the connection
+  connector<Connection> connector_;
+  single_flight<std::monostate, session_ptr> connects_;
+  session_ptr session_;
+  client_state progress_ = client_state::disconnected;
+  inplace_stop_source closing_;
+  bool closed_ = false;
+  std::size_t calls_ = 0;
+  manual_reset_event calls_ended_;
+  reconnecting_client_metrics metrics_;
+};
+
+}  // namespace gyre::net::detail

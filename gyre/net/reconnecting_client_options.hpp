@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// reconnecting_client_options: the settings, states and counters of a reconnecting_client.
+#pragma once
+
+#include <gyre/base/exponential_backoff.hpp>
+#include <gyre/net/connect.hpp>
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <type_traits>
+
+namespace gyre::net {
+
+/// Options of a reconnecting_client.
+struct reconnecting_client_options {
+  /// Calls that use the connection at the same time; at least 1. More than 1 is for connections
+  /// that carry many requests, such as a pipelining client.
+  std::size_t concurrency = 1;
+  /// Calls that wait; a further one fails at once with io::errc::waiting_limit.
+  std::size_t max_waiting = 1024;
+  /// Attempts to connect in a row, after which the calls that wait for them fail; at least 1.
+  std::size_t attempts = 5;
+  /// Uses of a connection by one call_idempotent(), the first included; at least 1.
+  std::size_t uses = 3;
+  /// Limit of an attempt: lookup, all addresses, and the handshake.
+  std::chrono::nanoseconds connect_timeout = std::chrono::seconds{5};
+  /// The delays between attempts, and after connections that break.
+  exponential_backoff delay = {};
+  /// Whether each delay is a random time of at most that of `delay` (full jitter).
+  bool jitter = true;
+  /// Seed of the random delays; the same seed gives the same delays. None: a random one.
+  std::optional<std::uint64_t> seed = {};
+  /// For the client's own connects.
+  race_options connecting = {};
+};
+static_assert(std::is_trivially_destructible_v<reconnecting_client_options>);
+
+/// States of a reconnecting_client.
+enum class client_state : std::uint8_t {
+  disconnected,  ///< the next call connects
+  waiting,       ///< until the delay before the next attempt has passed
+  connecting,    ///< an attempt is under way, or its handshake
+  connected,
+  closed,
+};
+
+/// Counts of a reconnecting_client: now, and since it was constructed.
+struct reconnecting_client_metrics {
+  std::size_t waiting = 0;        ///< calls that wait for their turn or for a connection
+  std::uint64_t attempts = 0;     ///< to connect
+  std::uint64_t failures = 0;     ///< failed attempts
+  std::uint64_t connected = 0;    ///< successful attempts
+  std::uint64_t broken = 0;       ///< connections that were given up
+  std::uint64_t repetitions = 0;  ///< uses by call_idempotent() after a failed one
+};
+
+}  // namespace gyre::net
