@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A key-value server, and a client that has many requests on their way on one connection. For
-// docs/guide/patterns.md.
+// A key-value server, and clients that share a few connections. For docs/guide/patterns.md.
 #include <gyre/gyre.hpp>
 
-#include <deque>
 #include <iostream>
 #include <map>
 #include <optional>
@@ -16,6 +14,7 @@
 namespace {
 
 using gyre::net::delimited;
+using lines = gyre::net::framed<delimited, gyre::net::tcp_stream>;
 
 class store {
  public:
@@ -43,12 +42,12 @@ class store {
 };
 
 gyre::task<> serve_client(gyre::net::tcp_stream peer, store& values) {
-  gyre::net::framed lines(std::move(peer), delimited("\n"));
+  lines client(std::move(peer), delimited("\n"));
   while (true) {
-    const std::optional<std::string_view> request = co_await lines.next();
+    const std::optional<std::string_view> request = co_await client.next();
     if (!request) co_return;
     const std::string reply = values.answer(*request);
-    co_await lines.send(reply);
+    co_await client.send(reply);
   }
 }
 
@@ -62,62 +61,30 @@ gyre::task<> serve(gyre::net::tcp_listener& listener, store& values) {
   });
 }
 
-// The server answers in the order of the requests, so the oldest waits for the next reply.
-class client {
- public:
-  client(gyre::executor& where, gyre::net::tcp_stream connection)
-      : lines_(std::move(connection), delimited("\n")), tasks_(where) {
-    tasks_.spawn(gyre::as_result(receive()));
-  }
+gyre::task<lines> prepare(gyre::net::tcp_stream connected) {
+  co_return lines(std::move(connected), delimited("\n"));  // a login would be here
+}
 
-  gyre::task<std::string> ask(std::string request) {
-    auto [reply, answer] = gyre::make_oneshot<std::string>();
-    auto turn = co_await sending_.lock();
-    waiting_.push_back(std::move(reply));
-    co_await lines_.send(request);
-    turn.unlock();
-    std::optional<std::string> received = co_await answer.receive();
-    if (!received) throw std::system_error(std::make_error_code(std::errc::connection_reset));
-    co_return std::move(*received);
-  }
+gyre::task<std::string> ask(gyre::net::connection_pool<lines>& servers, std::string request) {
+  auto server = co_await servers.acquire();
+  co_await server->send(request);
+  const std::optional<std::string_view> reply = co_await server->next();
+  if (!reply) throw std::system_error(std::make_error_code(std::errc::connection_reset));
+  std::string value(*reply);
+  server.give_back();
+  co_return value;
+}
 
-  // To be awaited before the destructor.
-  gyre::task<> stop() {
-    tasks_.request_stop();
-    co_await tasks_.join();
-  }
-
- private:
-  gyre::task<> receive() {
-    while (true) {
-      const std::optional<std::string_view> line = co_await lines_.next();
-      if (!line || waiting_.empty()) break;
-      waiting_.front().send(std::string(*line));
-      waiting_.pop_front();
-    }
-    waiting_.clear();  // these get no reply
-  }
-
-  gyre::net::framed<delimited, gyre::net::tcp_stream> lines_;
-  gyre::mutex sending_;
-  std::deque<gyre::oneshot_sender<std::string>> waiting_;
-  gyre::async_scope tasks_;
-};
-
-gyre::task<> use(gyre::executor& where, std::string address) {
-  gyre::net::tcp_stream connection = co_await gyre::net::connect(address);
-  client keys(where, std::move(connection));
+gyre::task<> use(gyre::event_loop& loop, std::string address) {
+  gyre::net::connection_pool servers(loop, address, prepare, {.max_open = 4});
   std::vector<gyre::task<std::string>> requests;
   for (int i = 1; i <= 100; ++i) {
     const std::string number = std::to_string(i);
-    std::string set = "SET key" + number;
-    set += " value" + number;
-    requests.push_back(keys.ask(std::move(set)));
-    requests.push_back(keys.ask("GET key" + number));
+    requests.push_back(ask(servers, "SET key" + number + " value" + number));
   }
   const std::vector<std::string> replies = co_await gyre::when_all(std::move(requests));
-  std::cout << replies.front() << ' ' << replies.back() << '\n';
-  co_await keys.stop();
+  const std::string value = co_await ask(servers, "GET key100");
+  std::cout << replies.front() << ' ' << value << ' ' << servers.metrics().created << '\n';
 }
 
 }  // namespace
