@@ -39,6 +39,7 @@
 #include <gyre/exec/strand.hpp>
 #include <gyre/exec/sync_wait.hpp>
 #include <gyre/exec/timer.hpp>
+#include <gyre/io/aligned_buffer.hpp>
 #include <gyre/io/backend.hpp>
 #include <gyre/io/blocking_pool.hpp>
 #include <gyre/io/buffer.hpp>

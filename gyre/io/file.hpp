@@ -8,12 +8,17 @@
 //
 //     gyre::io::buffer config = co_await gyre::io::read_whole("config.toml");
 //
+//     const gyre::io::file table = co_await gyre::io::file::open("table", {.direct = true});
+//     gyre::io::aligned_buffer block(1 << 20, table.direct_alignment());
+//     const std::size_t got = co_await table.read_at(block.bytes(), 0);
+//
 // On a loop with io_uring the operations occupy no thread of the program, and reads of cached pages
 // do not even suspend the coroutine. Elsewhere the operations are system calls that block, made on
 // a pool of threads.
 #pragma once
 
 #include <gyre/base/unique_fd.hpp>
+#include <gyre/io/aligned_buffer.hpp>
 #include <gyre/io/buffer.hpp>
 #include <gyre/io/detail/file_operation.hpp>
 #include <gyre/task/executor.hpp>
@@ -42,6 +47,9 @@ struct open_options {
   bool truncate = false;
   /// Every write goes to the end of the file, and ignores its offset (O_APPEND).
   bool append = false;
+  /// Reads and writes pass by the page cache (O_DIRECT), and need alignment: see
+  /// file::direct_alignment().
+  bool direct = false;
   ::mode_t mode = 0666;
 };
 // GCC 12 destroys an aggregate's members twice if it is made within an awaited expression.
@@ -54,6 +62,13 @@ namespace detail {
 
 /// The flags of open(2); zero for options that contradict each other.
 int flags_of(const open_options& options) noexcept;
+
+/// The binary logarithm of file::direct_alignment().
+std::uint8_t direct_alignment_shift(int fd) noexcept;
+
+[[noreturn, gnu::cold]] void throw_unaligned(const char* call, std::span<const std::byte> bytes,
+                                             std::uint64_t offset, std::size_t alignment);
+[[noreturn, gnu::cold]] void throw_direct_read_whole();
 
 }  // namespace detail
 
@@ -82,6 +97,9 @@ int flags_of(const open_options& options) noexcept;
 /// Errors: those of the system calls, as std::system_error, or as values by as_expected():
 /// bad_file_descriptor if no file is open. A call that a signal interrupts is made again. In a
 /// forked child, calls that the kernel makes for the parent end with std::errc::operation_canceled.
+/// With open_options::direct, std::invalid_argument for memory, sizes or offsets that are no
+/// multiples of direct_alignment(), and std::logic_error for read_whole(), both from the call, not
+/// from the await.
 /// Complexity:
 /// - In the kernel a call costs one io_uring_enter(2), and no allocation. Reads of up to 1 MiB of
 ///   cached pages (4 KiB in some 0.6 us) and most calls of open() and close() are done within that
@@ -115,29 +133,46 @@ class file {
   [[nodiscard]] explicit operator bool() const noexcept { return static_cast<bool>(fd_); }
   /// The descriptor, or -1: for other calls, such as sendfile(2).
   [[nodiscard]] int fd() const noexcept { return fd_ ? fd_.get() : -1; }
+  /// One, or after open_options::direct: the alignment in bytes, a power of two, of the memory, the
+  /// size and the offset of each read and write. It is the kernel's (statx(2)), or 4096 where the
+  /// kernel tells none. aligned_buffer has such memory. A read at the end of the file gives fewer
+  /// bytes. To write a file of another size, write whole blocks, and truncate() it.
+  ///
+  /// Pays for data that are read once or that the program caches itself: the pages of others stay
+  /// in the cache, and reads of 64 KiB and more need a fraction of the processor time. What the
+  /// cache would hold is read more slowly by far: see docs/design/uring.md.
+  [[nodiscard]] std::size_t direct_alignment() const noexcept {
+    return std::size_t{1} << alignment_shift_;
+  }
   /// Gives the descriptor up without closing it.
   [[nodiscard]] unique_fd release() noexcept { return std::move(fd_); }
 
   /// Awaited, reads from `offset` on up to `bytes.size()` bytes, and gives their count: zero at the
   /// end of the file. One pread(2).
   auto read_some_at(std::span<std::byte> bytes, std::uint64_t offset) const {
+    require_aligned("read_some_at", bytes, offset);
     return detail::file_operation("read", options(file_call_kind::read),
                                   detail::read_steps(fd(), bytes, offset, false));
   }
   /// Awaited, reads from `offset` on until `bytes` are full or the file ends, and gives their
   /// count.
   auto read_at(std::span<std::byte> bytes, std::uint64_t offset) const {
-    return detail::file_operation("read", options(file_call_kind::read),
-                                  detail::read_steps(fd(), bytes, offset, true));
+    require_aligned("read_at", bytes, offset);
+    return detail::file_operation(
+        "read", options(file_call_kind::read),
+        detail::read_steps(fd(), bytes, offset, true, direct_alignment()));
   }
   /// Awaited, reads the whole file into an io::buffer. Errors: std::errc::file_too_large if it is
   /// longer than `limit` bytes, std::errc::not_enough_memory.
   auto read_whole(std::size_t limit = most_read_whole) const {
+    if (alignment_shift_ != 0) [[unlikely]]
+      detail::throw_direct_read_whole();
     return detail::file_operation("read", options(file_call_kind::read),
                                   detail::read_whole_steps(fd(), limit));
   }
   /// Awaited, writes all bytes from `offset` on; gives nothing. Bytes written before an error stay.
   auto write_at(std::span<const std::byte> bytes, std::uint64_t offset) const {
+    require_aligned("write_at", bytes, offset);
     return detail::file_operation("write", options(file_call_kind::write),
                                   detail::write_steps(fd(), bytes, offset));
   }
@@ -176,9 +211,10 @@ class file {
  private:
   friend detail::open_steps;
 
-  file(unique_fd fd, executor* pool) noexcept
+  file(unique_fd fd, executor* pool, bool direct = false) noexcept
       : fd_(std::move(fd)),
         suits_ring_(pool == nullptr && detail::suits_ring(this->fd())),
+        alignment_shift_(direct ? detail::direct_alignment_shift(this->fd()) : 0),
         pool_(pool) {}
 
   static detail::file_operation<detail::open_steps> open_on(executor* pool, std::string path,
@@ -195,8 +231,17 @@ class file {
     return {.pool = pool_, .kind = kind, .suits_ring = suits_ring_};
   }
 
+  void require_aligned(const char* call, std::span<const std::byte> bytes,
+                       std::uint64_t offset) const {
+    const std::uint64_t any =
+        reinterpret_cast<std::uintptr_t>(bytes.data()) | bytes.size() | offset;
+    if ((any & (direct_alignment() - 1)) != 0) [[unlikely]]
+      detail::throw_unaligned(call, bytes, offset, direct_alignment());
+  }
+
   unique_fd fd_;
   bool suits_ring_ = false;
+  std::uint8_t alignment_shift_ = 0;
   executor* pool_ = nullptr;
 };
 

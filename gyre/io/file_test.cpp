@@ -5,6 +5,7 @@
 #include <gyre/base/detail/sanitizer.hpp>
 #include <gyre/exec/loop.hpp>
 #include <gyre/exec/sync_wait.hpp>
+#include <gyre/io/aligned_buffer.hpp>
 #include <gyre/io/blocking_pool.hpp>
 #include <gyre/io/uring_support.hpp>
 #include <gyre/pool/thread_pool.hpp>
@@ -35,8 +36,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
+#include <bit>
 #include <cerrno>
 #include <coroutine>
 #include <csignal>
@@ -48,6 +51,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -567,6 +571,111 @@ TEST_P(FileFaultsOnRing, AreToldAndLeaveNoDescriptorOpen) {
   expect_told("close", [&] { return of->close(); });
   EXPECT_EQ(gyre::testing::open_descriptors(), before - 1);
   EXPECT_EQ(content(), "text");
+}
+
+// ---- direct
+
+class DirectFile : public EveryFile {
+ protected:
+  // Null where the file system has no O_DIRECT.
+  std::optional<file> open_direct() {
+    auto opened =
+        run(as_expected(file::open(path(), {.write = true, .create = true, .direct = true})));
+    if (!opened) {
+      EXPECT_EQ(opened.error(), std::errc::invalid_argument);
+      static_cast<void>(open());
+      return std::nullopt;
+    }
+    return *std::move(opened);
+  }
+  template <class Call>
+  std::string misuse_of(Call call) {
+    try {
+      run(call());
+    } catch (const std::logic_error& error) {
+      return error.what();
+    }
+    return "";
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(CarriedOut, DirectFile,
+                         testing::Values(carried_out::by_threads, carried_out::by_the_ring),
+                         [](const auto& tested) {
+                           return tested.param == carried_out::by_threads ? "ByThreads"
+                                                                          : "ByTheRing";
+                         });
+
+TEST_P(DirectFile, ReadsAndWritesWholeBlocks) {
+  const std::optional<file> direct = open_direct();
+  if (!direct) GTEST_SKIP() << "no O_DIRECT here";
+  const std::size_t alignment = direct->direct_alignment();
+  EXPECT_TRUE(std::has_single_bit(alignment));
+  EXPECT_GT(alignment, 1U);
+  EXPECT_NE(::fcntl(direct->fd(), F_GETFL) & O_DIRECT, 0);
+  gyre::io::aligned_buffer block(3 * alignment, alignment);
+  std::ranges::fill(block.bytes(), std::byte{'x'});
+  run(direct->write_at(block.bytes(), 0));
+  run(direct->write_at(block.bytes().first(alignment), 3 * alignment));
+  EXPECT_EQ(content(), std::string(4 * alignment, 'x'));
+  std::ranges::fill(block.bytes(), std::byte{0});
+  EXPECT_EQ(run(direct->read_some_at(block.bytes(), alignment)), 3 * alignment);
+  EXPECT_EQ(text_of(block.bytes()), std::string(3 * alignment, 'x'));
+}
+
+TEST_P(DirectFile, ReadsTheRestOfABlockAtTheEnd) {
+  const std::optional<file> direct = open_direct();
+  if (!direct) GTEST_SKIP() << "no O_DIRECT here";
+  const std::size_t alignment = direct->direct_alignment();
+  const std::string text = std::string(alignment, 'a') + "the rest";
+  run(open().write_at(text, 0));
+  gyre::io::aligned_buffer block(4 * alignment, alignment);
+  EXPECT_EQ(run(direct->read_at(block.bytes(), 0)), text.size());
+  EXPECT_EQ(text_of(block.bytes()).substr(0, text.size()), text);
+  EXPECT_EQ(run(direct->read_at(block.bytes(), alignment)), 8U);
+  EXPECT_EQ(run(direct->read_at(block.bytes(), 2 * alignment)), 0U);
+  run(direct->truncate(5));
+  EXPECT_EQ(content(), "aaaaa");
+}
+
+TEST_P(DirectFile, TellsMisalignedArguments) {
+  const std::optional<file> direct = open_direct();
+  if (!direct) GTEST_SKIP() << "no O_DIRECT here";
+  const std::size_t alignment = direct->direct_alignment();
+  gyre::io::aligned_buffer block(2 * alignment, alignment);
+  const std::string rest = " is no multiple of " + std::to_string(alignment) +
+                           ", as a file opened with `direct` needs: see direct_alignment() and "
+                           "aligned_buffer";
+  EXPECT_EQ(misuse_of([&] { return direct->read_at(block.bytes(), 7); }),
+            "read_at: the offset 7" + rest);
+  EXPECT_EQ(misuse_of([&] { return direct->write_at(block.bytes().first(9), 0); }),
+            "write_at: the size 9" + rest);
+  const std::string text =
+      misuse_of([&] { return direct->read_some_at(block.bytes().subspan(1, alignment), 0); });
+  EXPECT_TRUE(text.starts_with("read_some_at: the address of the memory, ")) << text;
+  EXPECT_TRUE(text.ends_with("," + rest)) << text;
+  EXPECT_TRUE(misuse_of([&] { return direct->read_whole(); }).starts_with("read_whole: "));
+}
+
+TEST_F(FileFaults, OpenTellsThatAFileSystemMayNotHaveDirectAccess) {
+  const gyre::testing::fault unknown("open", EINVAL);
+  try {
+    sync_wait(file::open(gyre::inline_executor(), "table", {.direct = true}));
+    FAIL();
+  } catch (const std::system_error& error) {
+    EXPECT_STREQ(error.what(),
+                 "open table (its file system may not have O_DIRECT): Invalid argument");
+  }
+}
+
+TEST_F(FileFaults, TheDirectAlignmentIsThatOfAPageWhereTheSystemTellsNone) {
+  static_cast<void>(holding("text"));
+  const gyre::testing::fault unknown("statx", EINVAL);
+  const auto direct =
+      sync_wait(as_expected(file::open(gyre::inline_executor(), path(), {.direct = true})));
+  if (!direct) GTEST_SKIP() << "no O_DIRECT here";
+  EXPECT_EQ(direct->direct_alignment(), 4096U);
+  EXPECT_EQ(file().direct_alignment(), 1U);
 }
 
 // ---- stop requests

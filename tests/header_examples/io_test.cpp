@@ -85,6 +85,21 @@ gyre::task<std::string> read_config() {
   co_return std::string(config.text());
 }
 
+gyre::task<std::size_t> read_table() {
+  const gyre::io::file table = co_await gyre::io::file::open("table", {.direct = true});
+  gyre::io::aligned_buffer block(1 << 20, table.direct_alignment());
+  const std::size_t got = co_await table.read_at(block.bytes(), 0);
+  co_return got;
+}
+
+TEST(IoExamples, FileIsReadDirectly) {
+  const header_examples::own_directory directory;
+  std::ofstream("table") << "row";
+  const auto got = gyre::sync_wait(gyre::as_expected(read_table()));
+  if (!got) GTEST_SKIP() << "no O_DIRECT here: " << got.error().message();
+  EXPECT_EQ(*got, 3U);
+}
+
 TEST(IoExamples, FileIsReadAndWritten) {
   const header_examples::own_directory directory;
   std::ofstream("log") << std::string(8200, '.');

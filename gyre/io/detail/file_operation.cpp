@@ -9,7 +9,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <bit>
+#include <cstdint>
 #include <new>
+#include <stdexcept>
+#include <string>
 
 namespace gyre::io {
 namespace {
@@ -78,7 +82,42 @@ int flags_of(const open_options& options) noexcept {
   if (options.create_new) flags |= O_CREAT | O_EXCL;
   if (options.truncate) flags |= O_TRUNC;
   if (options.append) flags |= O_APPEND;
+  if (options.direct) flags |= O_DIRECT;
   return flags;
+}
+
+std::uint8_t direct_alignment_shift(int fd) noexcept {
+  std::uint32_t alignment = 0;
+#if defined(STATX_DIOALIGN)  // since Linux 6.1
+  struct ::statx status;
+  if (::statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_DIOALIGN, &status) == 0 &&
+      (status.stx_mask & STATX_DIOALIGN) != 0) {
+    alignment = std::max(status.stx_dio_mem_align, status.stx_dio_offset_align);
+  }
+#endif
+  constexpr std::uint32_t page = 4096;
+  return static_cast<std::uint8_t>(
+      std::countr_zero(alignment > 1 && std::has_single_bit(alignment) ? alignment : page));
+}
+
+void throw_unaligned(const char* call, std::span<const std::byte> bytes, std::uint64_t offset,
+                     std::size_t alignment) {
+  const auto address = reinterpret_cast<std::uintptr_t>(bytes.data());
+  const bool is_offset = offset % alignment != 0;
+  const bool is_size = !is_offset && bytes.size() % alignment != 0;
+  std::string text = call;
+  text += is_offset ? ": the offset " + std::to_string(offset)
+          : is_size ? ": the size " + std::to_string(bytes.size())
+                    : ": the address of the memory, " + std::to_string(address) + ",";
+  text += " is no multiple of " + std::to_string(alignment) +
+          ", as a file opened with `direct` needs: see direct_alignment() and aligned_buffer";
+  throw std::invalid_argument(text);
+}
+
+void throw_direct_read_whole() {
+  throw std::logic_error(
+      "read_whole: a file opened with `direct` needs aligned memory: call read_at() with an "
+      "aligned_buffer");
 }
 
 void perform(file_steps& steps) noexcept {
@@ -109,7 +148,12 @@ file_steps::next open_steps::advance(result outcome) noexcept {
 
 outcome_of<file> open_steps::outcome() noexcept {
   if (failed()) return error();
-  return file(std::move(opened_), pool_);
+  return file(std::move(opened_), pool_, (flags_ & O_DIRECT) != 0);
+}
+
+std::string open_steps::path() const {
+  const bool cannot_be_direct = (flags_ & O_DIRECT) != 0 && failed_with(EINVAL);
+  return cannot_be_direct ? path_ + " (its file system may not have O_DIRECT)" : path_;
 }
 
 file_steps::next read_steps::advance(result outcome) noexcept {
@@ -117,7 +161,8 @@ file_steps::next read_steps::advance(result outcome) noexcept {
   rest_ = rest_.subspan(outcome.count());
   offset_ += outcome.count();
   count_ += outcome.count();
-  return !whole_ || outcome.count() == 0 || rest_.empty() ? next() : read_rest();
+  const bool is_end = outcome.count() == 0 || outcome.count() % alignment_ != 0;
+  return !whole_ || is_end || rest_.empty() ? next() : read_rest();
 }
 
 file_steps::next write_steps::begin() noexcept {

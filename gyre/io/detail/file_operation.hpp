@@ -54,6 +54,7 @@ class file_steps {
   /// Fails with EINVAL if `flags` are zero.
   next open(const std::string& path, int flags, ::mode_t mode) noexcept;
   bool failed() const noexcept { return error_ != 0; }
+  bool failed_with(int error) const noexcept { return error_ == error; }
   std::unexpected<std::error_code> error() const noexcept {
     return std::unexpected(std::error_code(error_, std::system_category()));
   }
@@ -95,7 +96,7 @@ class open_steps final : public file_steps {
   next begin() noexcept override { return open(path_, flags_, mode_); }
   next advance(result outcome) noexcept override;
   outcome_of<file> outcome() noexcept;
-  const std::string& path() const noexcept { return path_; }
+  std::string path() const;
 
  private:
   executor* pool_;
@@ -105,12 +106,18 @@ class open_steps final : public file_steps {
   unique_fd opened_;
 };
 
-/// Reads once, or `whole`: until the memory is full or the file ends.
+/// Reads once, or `whole`: until the memory is full or the file ends. With `alignment`, a call that
+/// gives no multiple of it has found the end, from where none could go on.
 class read_steps final : public file_steps {
  public:
   using value_type = std::size_t;
-  read_steps(int fd, std::span<std::byte> bytes, std::uint64_t offset, bool whole) noexcept
-      : fd_(fd), rest_(bytes), offset_(offset), whole_(whole) {}
+  read_steps(int fd, std::span<std::byte> bytes, std::uint64_t offset, bool whole,
+             std::size_t alignment = 1) noexcept
+      : fd_(fd),
+        rest_(bytes),
+        offset_(offset),
+        whole_(whole),
+        alignment_(static_cast<std::uint32_t>(alignment)) {}
   next begin() noexcept override { return whole_ && rest_.empty() ? next() : read_rest(); }
   next advance(result outcome) noexcept override;
   outcome_of<std::size_t> outcome() const noexcept { return value_or_error(count_); }
@@ -123,6 +130,7 @@ class read_steps final : public file_steps {
   std::uint64_t offset_;
   std::size_t count_ = 0;
   bool whole_;
+  std::uint32_t alignment_;
 };
 
 class write_steps final : public file_steps {

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gyre/io/aligned_buffer.hpp>
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <bit>
+#include <stdexcept>
+
+namespace gyre::io {
+namespace {
+
+constexpr std::size_t huge_page = std::size_t{2} << 20;
+
+std::size_t rounded_up(std::size_t size, std::size_t alignment) {
+  if (!std::has_single_bit(alignment)) {
+    throw std::invalid_argument("aligned_buffer: the alignment must be a power of two");
+  }
+  const std::size_t rounded = (size + alignment - 1) & ~(alignment - 1);
+  if (rounded < size) throw std::bad_alloc();
+  return rounded;
+}
+
+}  // namespace
+
+aligned_buffer::aligned_buffer(std::size_t size, std::size_t alignment)
+    : size_(rounded_up(size, alignment)) {
+  const std::size_t huge = size_ & ~(huge_page - 1);
+  const std::align_val_t whole{huge > 0 ? std::max(alignment, huge_page) : alignment};
+  bytes_ = {static_cast<std::byte*>(::operator new(size_, whole)), release{whole}};
+  // Only a hint, and without effect where the administrator has switched it off.
+  if (huge > 0) ::madvise(bytes_.get(), huge, MADV_HUGEPAGE);
+}
+
+}  // namespace gyre::io
