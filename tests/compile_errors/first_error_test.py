@@ -79,8 +79,9 @@ def problems_with(compiler: str, source: Path, root: Path) -> list[str]:
     """The deviations of one compiler's output from the comments."""
     name = "clang" if "clang" in Path(compiler).name else "gcc"
     misuses = [each for each in misuses_of(source) if each.compiler in (None, name)]
+    includes = [f"-I{root}", f"-I{root}/tests/support/stdexec"]
     run = subprocess.run(
-        [compiler, *OPTIONS, *OPTIONS_OF[name], f"-I{root}", str(source)],
+        [compiler, *OPTIONS, *OPTIONS_OF[name], *includes, str(source)],
         capture_output=True,
         text=True,
         check=False,

@@ -5,7 +5,9 @@
 #include <gyre/task/schedule.hpp>
 #include <gyre/task/spawn.hpp>
 #include <gyre/task/sync_wait.hpp>
+#include <gyre/task/with_timeout.hpp>
 #include <gyre/testing/manual_executor.hpp>
+#include <gyre/testing/virtual_time_loop.hpp>
 #include <tests/support/droppable.hpp>
 #include <tests/support/senders.hpp>
 #include <tests/support/small_stack.hpp>
@@ -15,6 +17,7 @@
 
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <concepts>
 #include <exception>
 #include <memory>
@@ -44,6 +47,8 @@ using gyre::test::sender_event;
 using gyre::test::sender_outcome;
 using gyre::test::thread_executor;
 using gyre::testing::manual_executor;
+using gyre::testing::virtual_time_loop;
+using namespace std::chrono_literals;
 
 enum class ending { none, value, cancelled, failed_as_cancelled };
 
@@ -195,6 +200,25 @@ TEST(FromSender, SenderIsNotStartedAfterAStop) {
   here.run_all();
   EXPECT_EQ(end, ending::cancelled);
   EXPECT_FALSE(started);
+}
+
+TEST(FromSender, TimeLimitStopsTheSender) {
+  manual_executor here;
+  sender_event<> event;
+  bool timed_out = false;
+  gyre::spawn(here, [](sender_event<>& from, bool& expired) -> task<> {
+    try {
+      auto waiting = gyre::with_timeout(from_sender(from.sender()), 1h);
+      co_await std::move(waiting);
+    } catch (const std::system_error& error) {
+      expired = error.code() == std::errc::timed_out;
+    }
+  }(event, timed_out));
+  here.run_all();
+  EXPECT_TRUE(event.is_awaited());
+  here.advance(1h);
+  EXPECT_FALSE(event.is_awaited());
+  EXPECT_TRUE(timed_out);
 }
 
 TEST(FromSender, LoopThatSwallowsItsStopGivesWay) {
@@ -636,6 +660,17 @@ TEST(AsScheduler, IsStoppedByAnExecutorThatRefuses) {
   ex::start(refused.operation);
   EXPECT_TRUE(refused.outcome.stopped);
   EXPECT_EQ(refused.outcome.completions, 1);
+}
+
+TEST(AsScheduler, IsStoppedByALoopThatEndsBefore) {
+  std::optional<virtual_time_loop<>> ended(std::in_place);
+  connected waiting(ex::schedule(as_scheduler(ended->loop)));
+  connected working(as_sender(ended->loop, answers()));
+  ex::start(waiting.operation);
+  ex::start(working.operation);
+  ended.reset();
+  EXPECT_TRUE(waiting.outcome.stopped);
+  EXPECT_TRUE(working.outcome.stopped);
 }
 
 TEST(AsScheduler, NeverFailsAReceiverThatCannotStop) {
