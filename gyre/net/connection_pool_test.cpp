@@ -19,7 +19,7 @@
 #include <gyre/task/sync_wait.hpp>
 #include <gyre/task/when_all.hpp>
 #include <gyre/task/with_timeout.hpp>
-#include <tests/support/coroutine_sockets.hpp>
+#include <tests/support/droppable.hpp>
 #include <tests/support/idle_time_poller.hpp>
 
 #include <gmock/gmock.h>
@@ -53,7 +53,6 @@ using gyre::net::ip_address;
 using gyre::net::pooled_connection;
 using gyre::net::tcp_listener;
 using gyre::net::tcp_stream;
-using gyre::test::error_of;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
@@ -264,6 +263,32 @@ TEST_F(ConnectionPool, GivenAndStoppedAtOnceLosesNothing) {
     run(use());
     EXPECT_EQ(pool.metrics().idle, 0u);
   }
+}
+
+TEST_F(ConnectionPool, DestroyedCallersTakeNothing) {
+  int connects = 0;
+  const auto connect = [&]() -> task<tcp_stream> {
+    if (++connects == 1) co_await gyre::sleep_for(24h);
+    co_return co_await gyre::net::connect(server_);
+  };
+  const auto wait = [](gyre::executor&, connection_pool<>& from) -> gyre::test::droppable {
+    static_cast<void>(co_await from.acquire());
+    ADD_FAILURE() << "went on";
+  };
+  connection_pool pool(loop_, connect, {.max_open = 1, .connect_timeout = 48h});
+  gyre::executor& here = loop_;
+  {
+    const gyre::test::droppable connecting = wait(here, pool);
+    while (connects == 0) loop_.poll();
+  }
+  {
+    auto connection = run(pool.acquire());
+    gyre::test::droppable waiting = wait(here, pool);
+    EXPECT_EQ(pool.metrics().waiting, 1u);
+    waiting.drop();
+    EXPECT_EQ(pool.metrics().waiting, 0u);
+  }
+  EXPECT_TRUE(run(pool.acquire()).is_reused());
 }
 
 TEST_F(ConnectionPool, StoppedWhileConnectingTakesNothing) {

@@ -19,6 +19,7 @@
 #include <gyre/task/when_all.hpp>
 #include <gyre/task/when_any.hpp>
 #include <gyre/task/with_timeout.hpp>
+#include <tests/support/droppable.hpp>
 #include <tests/support/idle_time_poller.hpp>
 
 #include <gmock/gmock.h>
@@ -377,6 +378,38 @@ TEST_F(ReconnectingClient, AConnectionOfAStoppedCallIsReplacedWithoutADelay) {
   EXPECT_EQ(client.state(), client_state::disconnected);
   run(client.call(write));
   EXPECT_EQ(client.metrics().connected, 2u);
+}
+
+TEST_F(ReconnectingClient, DestroyedCallsGiveTheirTurnsBack) {
+  const auto drop_early = [](gyre::executor&, task<> work) -> gyre::test::droppable {
+    co_await std::move(work);
+    ADD_FAILURE() << "went on";
+  };
+  const auto receive = [](tcp_stream& peer) -> task<> {
+    static_cast<void>(co_await peer.receive());
+  };
+  gyre::manual_reset_event may_connect;
+  reconnecting_client client(loop_, slow_connect{may_connect, server_});
+  gyre::executor& here = loop_;
+  const auto turn_until = [&](client_state state) {
+    while (client.state() != state) loop_.poll();
+  };
+  {
+    const gyre::test::droppable connecting = drop_early(here, client.call(receive));
+    turn_until(client_state::connecting);
+  }
+  turn_until(client_state::disconnected);
+  may_connect.set();
+  {
+    const gyre::test::droppable running = drop_early(here, client.call(receive));
+    turn_until(client_state::connected);
+    while (client.metrics().waiting > 0) loop_.poll();
+    const gyre::test::droppable waiting = drop_early(here, client.call(receive));
+    EXPECT_EQ(client.metrics().waiting, 1u);
+  }
+  EXPECT_EQ(client.state(), client_state::disconnected);
+  EXPECT_EQ(client.metrics().waiting, 0u);
+  run(client.call(write));
 }
 
 TEST_F(ReconnectingClient, CompletedAndStoppedAtOnceLosesNoTurn) {
