@@ -80,7 +80,9 @@ gyre::task<> use(gyre::event_loop& loop, std::string address) {
   std::vector<gyre::task<std::string>> requests;
   for (int i = 1; i <= 100; ++i) {
     const std::string number = std::to_string(i);
-    requests.push_back(ask(servers, "SET key" + number + " value" + number));
+    std::string set = "SET key" + number;
+    set += " value" + number;
+    requests.push_back(ask(servers, std::move(set)));
   }
   const std::vector<std::string> replies = co_await gyre::when_all(std::move(requests));
   const std::string value = co_await ask(servers, "GET key100");
