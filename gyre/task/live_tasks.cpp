@@ -2,13 +2,13 @@
 #include <gyre/task/live_tasks.hpp>
 
 #include <gyre/base/cache_line.hpp>
-#include <gyre/base/error.hpp>
 #include <gyre/task/detail/recorded_task.hpp>
 
 #include <pthread.h>
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <compare>
 #include <cstdint>
 #include <ctime>
@@ -24,7 +24,7 @@
 namespace gyre {
 namespace detail {
 
-constinit atomic<bool> live_tasks_are_recorded{false};
+constinit std::atomic<bool> live_tasks_are_recorded{false};
 
 namespace {
 

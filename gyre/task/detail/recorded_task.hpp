@@ -10,6 +10,7 @@
 #include <gyre/task/detail/this_context.hpp>
 #include <gyre/task/task.hpp>
 
+#include <atomic>
 #include <memory>
 #include <source_location>
 #include <utility>
@@ -20,8 +21,8 @@ class executor;
 
 namespace detail {
 
-/// Whether tasks that start are recorded.
-extern atomic<bool> live_tasks_are_recorded;
+/// Whether tasks that start are recorded. Not modelled: it orders nothing.
+extern std::atomic<bool> live_tasks_are_recorded;
 
 /// A task in the record.
 class live_task_entry : public slab_object, public intrusive_list_node {
