@@ -16,6 +16,7 @@
 #include <new>
 #include <optional>
 #include <system_error>
+#include <utility>
 
 namespace gyre::detail {
 
@@ -53,12 +54,12 @@ class [[nodiscard]] readable_wait final : stoppable_wait, public intrusive_list_
   T await_resume() {
     end();
     if (!*outcome_) throw_failure(outcome_->error(), context(), Source::wait_name);
-    return **outcome_;
+    return *std::move(*outcome_);
   }
   std::expected<T, std::error_code> result() {
     end();
     if (!*outcome_) return std::unexpected(failure_value(outcome_->error(), context()));
-    return *outcome_;
+    return *std::move(outcome_);
   }
 
  private:
@@ -83,8 +84,11 @@ class [[nodiscard]] readable_wait final : stoppable_wait, public intrusive_list_
 ///
 ///     std::optional<std::expected<T, std::error_code>> try_take() noexcept;   // Null: not yet.
 ///     static constexpr const char* wait_name;                               // For messages.
+///     void serve_again() noexcept;   // Optional. Calls serve() in the loop's next turn.
 ///
-/// The descriptor is watched while there are waits. Each turn of the loop serves the oldest.
+/// The descriptor is watched while there are waits. Each turn of the loop serves the oldest. A
+/// Source that keeps values which it has read from the descriptor has serve_again(), which is
+/// called when waits are left.
 ///
 /// Lifetime: outlives its waits; destroyed before the descriptor is closed.
 template <class Source, class T>
@@ -94,6 +98,22 @@ class readable_line {
       : loop_(loop), source_(source), watch_(loop, fd, [this](readiness) { serve(); }) {}
   readable_line& operator=(readable_line&&) = delete;
   ~readable_line() { assert(waits_.empty() && "destroyed while a coroutine waited for it"); }
+
+  /// Gives a value to the oldest wait, if there are both. The coroutine may destroy this. The
+  /// loop's thread.
+  void serve() noexcept {
+    if (waits_.empty()) return;
+    auto value = source_.try_take();
+    if (!value) return;  // A level-triggered watch reports what is left in the next turn.
+    wait& oldest = *waits_.pop_front();
+    oldest.outcome_ = std::move(value);
+    if (waits_.empty()) {
+      watch_.stop();
+    } else if constexpr (requires { source_.serve_again(); }) {
+      source_.serve_again();
+    }
+    oldest.complete_event();
+  }
 
  private:
   friend readable_wait<Source, T>;
@@ -128,15 +148,6 @@ class readable_line {
     withdrawn.unlink();
     if (waits_.empty()) watch_.stop();
     return true;
-  }
-  // A level-triggered watch reports what is left in the next turn. The coroutine may destroy this.
-  void serve() noexcept {
-    auto value = source_.try_take();
-    if (!value) return;
-    wait& oldest = *waits_.pop_front();
-    oldest.outcome_ = std::move(value);
-    if (waits_.empty()) watch_.stop();
-    oldest.complete_event();
   }
 
   event_loop& loop_;
