@@ -49,9 +49,11 @@
 #include <gyre/io/error.hpp>
 #include <gyre/io/exit_status.hpp>
 #include <gyre/io/file.hpp>
+#include <gyre/io/file_change.hpp>
 #include <gyre/io/file_service.hpp>
 #include <gyre/io/file_system.hpp>
 #include <gyre/io/file_type.hpp>
+#include <gyre/io/file_watcher.hpp>
 #include <gyre/io/input.hpp>
 #include <gyre/io/mapped_file.hpp>
 #include <gyre/io/output_queue.hpp>

@@ -16,7 +16,7 @@ struct entry {
   const char* message;
 };
 
-constexpr std::array<entry, 24> entries{{
+constexpr std::array<entry, 25> entries{{
     {errc::unexpected_end, {}, "the stream ended before all requested bytes had come"},
     {errc::limit_exceeded, {}, "the delimiter or frame is not within the limit"},
     {errc::idle_timeout, std::errc::timed_out,
@@ -60,6 +60,9 @@ constexpr std::array<entry, 24> entries{{
      "the header of the PROXY protocol is longer than the limit"},
     {errc::waiting_limit, std::errc::resource_unavailable_try_again,
      "more callers would wait for a connection than max_waiting; try again later"},
+    {errc::watch_limit, std::errc::no_space_on_device,
+     "all inotify watches of the user are in use; the sysctl fs.inotify.max_user_watches raises "
+     "their number"},
 }};
 
 const entry* find(int error) noexcept {

@@ -64,6 +64,11 @@ enum class errc {
   /// max_waiting of a connection_pool or a reconnecting_client;
   /// std::errc::resource_unavailable_try_again.
   waiting_limit = 24,
+
+  // Files.
+
+  /// All inotify watches of the user are in use; std::errc::no_space_on_device.
+  watch_limit = 25,
 };
 
 /// The category of errc, "gyre.io". Any thread.

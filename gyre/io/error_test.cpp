@@ -51,7 +51,8 @@ TEST(IoError, EachSaysInItsOwnWordsWhatGyreDecided) {
            {errc::wrong_frame_size, std::errc::message_size, "size"},
            {errc::bad_proxy_header, std::errc::protocol_error, "PROXY"},
            {errc::proxy_header_too_long, std::errc::message_size, "limit"},
-           {errc::waiting_limit, std::errc::resource_unavailable_try_again, "max_waiting"}}) {
+           {errc::waiting_limit, std::errc::resource_unavailable_try_again, "max_waiting"},
+           {errc::watch_limit, std::errc::no_space_on_device, "fs.inotify.max_user_watches"}}) {
     const std::error_code code = error;
     EXPECT_EQ(code, equal_to) << code.message();
     EXPECT_EQ(code.default_error_condition(), equal_to);

@@ -9,6 +9,7 @@
 #include <poll.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/inotify.h>
 #include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/sendfile.h>
@@ -37,15 +38,15 @@ namespace {
   X(accept4), X(bind), X(close), X(connect), X(dup3), X(epoll_create1), X(epoll_ctl),              \
       X(epoll_pwait2), X(epoll_wait), X(eventfd), X(fchmod), X(fcntl), X(fdatasync), X(fstat),     \
       X(fsync), X(ftruncate), X(getdents64), X(getpeername), X(getrandom), X(getsockname),         \
-      X(getsockopt), X(io_uring_get_events), X(io_uring_get_probe_ring), X(io_uring_queue_init),   \
-      X(io_uring_queue_init_params), X(io_uring_register), X(io_uring_register_buf_ring),          \
-      X(io_uring_register_sync_cancel), X(io_uring_submit), X(io_uring_submit_and_get_events),     \
-      X(io_uring_submit_and_wait), X(io_uring_submit_and_wait_timeout),                            \
-      X(io_uring_wait_cqe_timeout), X(listen), X(lseek), X(madvise), X(mkdirat), X(mmap), X(open), \
-      X(openat), X(pipe2), X(poll), X(pread), X(pwrite), X(read), X(readv), X(recv), X(recvmmsg),  \
-      X(recvmsg), X(renameat2), X(send), X(sendfile), X(sendmmsg), X(sendmsg), X(setsockopt),      \
-      X(shutdown), X(sockatmark), X(socket), X(socketpair), X(statx), X(syscall), X(unlinkat),     \
-      X(write), X(writev)
+      X(getsockopt), X(inotify_add_watch), X(inotify_init1), X(io_uring_get_events),               \
+      X(io_uring_get_probe_ring), X(io_uring_queue_init), X(io_uring_queue_init_params),           \
+      X(io_uring_register), X(io_uring_register_buf_ring), X(io_uring_register_sync_cancel),       \
+      X(io_uring_submit), X(io_uring_submit_and_get_events), X(io_uring_submit_and_wait),          \
+      X(io_uring_submit_and_wait_timeout), X(io_uring_wait_cqe_timeout), X(listen), X(lseek),      \
+      X(madvise), X(mkdirat), X(mmap), X(open), X(openat), X(pipe2), X(poll), X(pread), X(pwrite), \
+      X(read), X(readv), X(recv), X(recvmmsg), X(recvmsg), X(renameat2), X(send), X(sendfile),     \
+      X(sendmmsg), X(sendmsg), X(setsockopt), X(shutdown), X(sockatmark), X(socket),               \
+      X(socketpair), X(statx), X(syscall), X(unlinkat), X(write), X(writev)
 
 #define GYRE_TESTING_NUMBER(name) name##_call
 enum call : int { GYRE_TESTING_CALLS(GYRE_TESTING_NUMBER), calls };
@@ -239,6 +240,9 @@ GYRE_TESTING_CALL(int, getsockname, (int fd, sockaddr* name, socklen_t* size) no
 GYRE_TESTING_CALL(int, getsockopt,
                   (int fd, int level, int option, void* to, socklen_t* size) noexcept,
                   (fd, level, option, to, size))
+GYRE_TESTING_CALL(int, inotify_add_watch, (int fd, const char* path, std::uint32_t mask) noexcept,
+                  (fd, path, mask))
+GYRE_TESTING_CALL(int, inotify_init1, (int flags) noexcept, (flags))
 GYRE_TESTING_CALL(int, listen, (int fd, int backlog) noexcept, (fd, backlog))
 GYRE_TESTING_CALL(off_t, lseek, (int fd, off_t offset, int from) noexcept, (fd, offset, from))
 GYRE_TESTING_CALL(int, madvise, (void* at, size_t size, int advice) noexcept, (at, size, advice))

@@ -252,6 +252,50 @@ TEST(IoExamples, MappedFileIsSearched) {
   EXPECT_TRUE(gyre::sync_wait(has_word()));
 }
 
+// gyre/io/file_watcher.hpp and file_change.hpp
+int reloads = 0;
+void reload() {
+  if (++reloads == 2) throw header_examples::seen_enough();
+  std::ofstream("config.new") << "port = 8";
+  std::filesystem::rename("config.new", "config.toml");
+}
+
+gyre::task<> reload_on_change(gyre::loop& loop) {
+  gyre::io::file_watcher watcher(loop);
+  watcher.add("config.toml", {.changes = gyre::io::file_change::closed_after_write |
+                                         gyre::io::file_change::moved_to,
+                              .by_name = true});
+  for (;;) {
+    const gyre::io::file_event event = co_await watcher.next();
+    reload();  // also when an editor has replaced the file, and after an overflow
+  }
+}
+
+gyre::task<> write_config() {
+  co_await gyre::yield();
+  std::ofstream("config.toml") << "port = 7";
+}
+
+std::string moved;
+void move_entry(const std::string& from, const std::string& to) { moved = from + " to " + to; }
+
+gyre::task<> follow_a_rename(gyre::loop& loop) {
+  gyre::io::file_watcher watcher(loop);
+  watcher.add(".");
+  std::filesystem::rename("config.toml", "config.old");
+  const gyre::io::file_event event = co_await watcher.next();
+  if (event.kind == gyre::io::file_change::renamed) move_entry(event.old_name, event.name);
+}
+
+TEST(IoExamples, FileWatcherSeesWritesAndReplacements) {
+  const header_examples::own_directory directory;
+  gyre::loop loop;
+  EXPECT_THROW(gyre::sync_wait(loop, gyre::when_all(reload_on_change(loop), write_config())),
+               header_examples::seen_enough);
+  gyre::sync_wait(loop, follow_a_rename(loop));
+  EXPECT_EQ(moved, "config.toml to config.old");
+}
+
 // gyre/io/input.hpp
 std::string handled;
 void handle(std::span<const std::byte> message) { handled += text_of(message) + ";"; }

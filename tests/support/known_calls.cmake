@@ -8,7 +8,7 @@ cmake_minimum_required(VERSION 3.25)
 # Calls that cannot fail with gyre's arguments, or whose failure does not matter, and posix_spawnp,
 # which tests make fail by a missing program.
 set(others
-  abort environ fprintf free getenv getpid io_uring_free_probe io_uring_peek_batch_cqe
+  abort environ fprintf free getenv getpid inotify_rm_watch io_uring_free_probe io_uring_peek_batch_cqe
   io_uring_queue_exit kill malloc munmap posix_spawn_file_actions_addchdir_np
   posix_spawn_file_actions_addclosefrom_np posix_spawn_file_actions_adddup2
   posix_spawn_file_actions_destroy posix_spawn_file_actions_init posix_spawnattr_destroy

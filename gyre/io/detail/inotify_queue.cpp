@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gyre/io/detail/inotify_queue.hpp>
+
+#include <gyre/base/error.hpp>
+
+#include <sys/inotify.h>
+#include <sys/types.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <climits>
+#include <cstring>
+#include <utility>
+
+namespace gyre::io::detail {
+namespace {
+
+constexpr std::size_t longest_record = sizeof(inotify_event) + NAME_MAX + 1;
+
+unique_fd open_inotify() {
+  unique_fd descriptor(::inotify_init1(IN_NONBLOCK | IN_CLOEXEC));
+  if (!descriptor) {
+    gyre::detail::throw_errno(
+        "gyre::io::file_watcher: inotify_init1 (limits: the sysctl fs.inotify.max_user_instances, "
+        "and ulimit -n)");
+  }
+  return descriptor;
+}
+
+}  // namespace
+
+inotify_queue::inotify_queue() : descriptor_(open_inotify()) {}
+
+bool inotify_queue::has_room() const noexcept {
+  return records_.size() - (end_ - first_) >= longest_record;
+}
+
+bool inotify_queue::read() {
+  if (first_ > 0) {
+    std::memmove(records_.data(), records_.data() + first_, end_ - first_);
+    end_ -= std::exchange(first_, 0);
+  }
+  while (has_room()) {
+    const ssize_t count = ::read(descriptor_.get(), records_.data() + end_, records_.size() - end_);
+    if (count > 0) {
+      end_ += static_cast<std::size_t>(count);
+      return true;
+    }
+    if (count == 0 || errno == EAGAIN) return false;
+    if (errno != EINTR) gyre::detail::throw_errno("gyre::io::file_watcher: read");
+  }
+  return false;
+}
+
+inotify_record inotify_queue::take_front() noexcept {
+  const inotify_record front = record_at(first_);
+  first_ += size_at(first_);
+  return front;
+}
+
+std::optional<inotify_record> inotify_queue::take_other_part() noexcept {
+  const std::uint32_t cookie = record_at(first_).cookie;
+  for (std::size_t position = first_; position != end_; position += size_at(position)) {
+    const inotify_record each = record_at(position);
+    if ((each.mask & IN_MOVED_TO) == 0 || each.cookie != cookie) continue;
+    constexpr std::uint32_t nothing = 0;
+    std::memcpy(records_.data() + position + offsetof(inotify_event, mask), &nothing,
+                sizeof nothing);
+    return each;
+  }
+  return std::nullopt;
+}
+
+namespace {
+
+inotify_event header_at(const std::byte* record) noexcept {
+  inotify_event header;
+  std::memcpy(&header, record, sizeof header);
+  return header;
+}
+
+}  // namespace
+
+inotify_record inotify_queue::record_at(std::size_t position) const noexcept {
+  const std::byte* const record = records_.data() + position;
+  const inotify_event header = header_at(record);
+  const char* const name = reinterpret_cast<const char*>(record + sizeof header);
+  return {.number = header.wd,
+          .mask = header.mask,
+          .cookie = header.cookie,
+          .name = {name, ::strnlen(name, header.len)}};
+}
+
+std::size_t inotify_queue::size_at(std::size_t position) const noexcept {
+  return sizeof(inotify_event) + header_at(records_.data() + position).len;
+}
+
+}  // namespace gyre::io::detail

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// file_change, file_event: the changes that a file_watcher reports.
+//
+//     if (event.kind == gyre::io::file_change::renamed) move_entry(event.old_name, event.name);
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace gyre::io {
+
+/// Kinds of changes, a set: combine with `|`.
+enum class file_change : std::uint16_t {
+  none = 0,
+  /// A file, directory or link was made, or a name was given to one by link(2).
+  created = 1u << 0,
+  /// The content was written or truncated; comes for each write(2).
+  modified = 1u << 1,
+  /// A program has closed a file that it had opened for writing: the content is complete.
+  closed_after_write = 1u << 2,
+  /// Permissions, times, owner or the number of names have changed.
+  attributes = 1u << 3,
+  removed = 1u << 4,
+  /// Renamed to a name that this watch does not concern.
+  moved_from = 1u << 5,
+  /// Renamed from a name that this watch does not concern.
+  moved_to = 1u << 6,
+  /// Renamed within this watch.
+  renamed = 1u << 7,
+  all = (1u << 8) - 1,
+  /// Reported unasked: changes were lost, of any watch.
+  overflowed = 1u << 8,
+  /// Reported unasked: the watch has ended, as there is nothing left to watch.
+  unwatched = 1u << 9,
+};
+
+constexpr file_change operator|(file_change a, file_change b) noexcept {
+  return static_cast<file_change>(static_cast<unsigned>(a) | static_cast<unsigned>(b));
+}
+constexpr file_change operator&(file_change a, file_change b) noexcept {
+  return static_cast<file_change>(static_cast<unsigned>(a) & static_cast<unsigned>(b));
+}
+/// Whether `set` contains any of `changes`.
+constexpr bool contains(file_change set, file_change changes) noexcept {
+  return (set & changes) != file_change::none;
+}
+
+/// The number of a watch, unique in its file_watcher.
+enum class file_watch : std::uint32_t { none = 0 };
+
+/// Settings of a watch.
+struct file_watch_options {
+  /// The kinds to report. A file can come into a directory by `created`, `moved_to` or `renamed`.
+  file_change changes = file_change::all;
+  /// Watches all directories below `path`, too, also those that are made later.
+  bool recursive = false;
+  /// Watches for a file of this name in its directory, instead of the file that has the name now,
+  /// if there is one. Needs the directory, and one watch for it. Events have no name.
+  bool by_name = false;
+  /// False: if `path` is a symbolic link, watches the link itself.
+  bool follow_symlink = true;
+};
+
+/// A change.
+struct file_event {
+  /// The result of add(); none for `overflowed`.
+  file_watch watch = file_watch::none;
+  /// One kind.
+  file_change kind = file_change::none;
+  /// Whether it concerns a directory. False if a watched directory itself was removed or moved, as
+  /// the kernel does not tell.
+  bool is_directory = false;
+  /// For `moved_from` and `moved_to`: equal in both if one rename has moved a file from one watch
+  /// to another.
+  std::uint32_t cookie = 0;
+  /// The entry, relative to the path of the watch: "name", or "directory/name" for a recursive
+  /// watch. Empty for the watched file or directory itself.
+  std::string name = {};
+  /// For `renamed`: the name before.
+  std::string old_name = {};
+};
+
+}  // namespace gyre::io
