@@ -62,6 +62,7 @@
 #include <gyre/io/request.hpp>
 #include <gyre/io/stream.hpp>
 #include <gyre/io/temporary.hpp>
+#include <gyre/io/terminal.hpp>
 #include <gyre/io/uring_poller.hpp>
 #include <gyre/io/uring_support.hpp>
 #include <gyre/io/walk.hpp>

@@ -6,6 +6,9 @@
 
 #include <gtest/gtest.h>
 
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/ioctl.h>
 #include <sys/types.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -21,6 +24,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -406,6 +410,43 @@ TEST(IoExamples, StreamEchoes) {
   gyre::loop loop;
   auto [left, right] = gyre::net::stream_pair(loop);
   gyre::sync_wait(loop, gyre::when_all(write_and_end(left), echo(right), read_three_times(left)));
+}
+
+// gyre/io/terminal.hpp
+gyre::task<std::byte> ask_for_a_key(gyre::loop& loop) {
+  std::array<std::byte, 1> key{};
+  gyre::io::stream keys = gyre::io::open_terminal(loop, STDIN_FILENO);
+  const gyre::io::terminal_mode raw(keys.fd(), gyre::io::terminal_setting::raw);
+  const gyre::io::terminal_extent screen = gyre::io::terminal_size(keys.fd());
+  co_await keys.write_all("\x1b[" + std::to_string(screen.rows) + ";1H> ");
+  const std::size_t count = co_await keys.read_some(key);  // Ctrl-C is a byte, too
+  EXPECT_EQ(count, 1U);
+  co_return key[0];
+}
+
+gyre::task<> type_a_key(gyre::io::stream& user) {
+  std::array<std::byte, 9> prompt{};
+  co_await user.read_exactly(prompt);
+  EXPECT_EQ(text_of(prompt), "\x1b[25;1H> ");
+  co_await user.write_all("\x03");
+}
+
+TEST(IoExamples, TerminalReadsAKey) {
+  gyre::loop loop;
+  gyre::unique_fd master(::posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC));
+  ASSERT_EQ(::grantpt(master.get()), 0);
+  ASSERT_EQ(::unlockpt(master.get()), 0);
+  const ::winsize size{.ws_row = 25, .ws_col = 80, .ws_xpixel = 0, .ws_ypixel = 0};
+  ASSERT_EQ(::ioctl(master.get(), TIOCSWINSZ, &size), 0);
+  std::array<char, 64> name{};
+  ASSERT_EQ(::ptsname_r(master.get(), name.data(), name.size()), 0);
+  const gyre::unique_fd terminal(::open(name.data(), O_RDWR | O_NOCTTY | O_CLOEXEC));
+  const gyre::unique_fd input(::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3));
+  ASSERT_EQ(::dup2(terminal.get(), STDIN_FILENO), STDIN_FILENO);
+  gyre::io::stream user(loop, std::move(master));
+  const auto keys = gyre::sync_wait(loop, gyre::when_all(ask_for_a_key(loop), type_a_key(user)));
+  EXPECT_EQ(std::get<0>(keys), std::byte{3});
+  ::dup2(input.get(), STDIN_FILENO);
 }
 
 // gyre/io/uring_support.hpp

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+// terminal_mode, open_terminal, terminal_size: a terminal that a program draws on, and reads key by
+// key.
+//
+//     gyre::io::stream keys = gyre::io::open_terminal(loop, STDIN_FILENO);
+//     const gyre::io::terminal_mode raw(keys.fd(), gyre::io::terminal_setting::raw);
+//     const gyre::io::terminal_extent screen = gyre::io::terminal_size(keys.fd());
+//     co_await keys.write_all("\x1b[" + std::to_string(screen.rows) + ";1H> ");
+//     const std::size_t count = co_await keys.read_some(key);  // Ctrl-C is a byte, too
+#pragma once
+
+#include <gyre/exec/event_loop.hpp>
+#include <gyre/io/stream.hpp>
+
+#include <cstdint>
+#include <memory>
+
+namespace gyre::io {
+
+namespace detail {
+
+class changed_terminal;
+struct delete_changed_terminal {
+  void operator()(changed_terminal* changed) const noexcept;
+};
+
+}  // namespace detail
+
+/// Whether `fd` is a terminal. False, too, if it is not open.
+[[nodiscard]] bool is_terminal(int fd) noexcept;
+
+/// The size of a terminal in characters.
+struct terminal_extent {
+  std::uint16_t columns = 0;
+  std::uint16_t rows = 0;
+  friend bool operator==(const terminal_extent&, const terminal_extent&) = default;
+};
+
+/// The size of the terminal `fd`; zeros if the terminal does not know. When the size changes, the
+/// programs in the foreground get SIGWINCH: await that with a signal_set, then call this again. One
+/// system call. Throws std::system_error (ENOTTY for a descriptor that is no terminal, EBADF).
+[[nodiscard]] terminal_extent terminal_size(int fd);
+
+/// A stream of the terminal `fd`, such as STDIN_FILENO, to read keys and to write.
+///
+/// A stream is non-blocking, which is a property of the open file, not of the descriptor: standard
+/// input, output and error on a terminal are one open file, which the shell and other programs
+/// share. stream(loop, unique_fd(::dup(STDIN_FILENO))) would make all of them non-blocking, also
+/// after the end of this program, and their writes fail with EAGAIN. So this function opens the
+/// terminal anew, and leaves `fd` as it is. `fd` may be closed afterwards.
+///
+/// Without a terminal, `program < file` and `program | other` still need care: a pipe is shared as
+/// well, and a file has no stream. Ask is_terminal() first, and read other input by io::file,
+/// whose calls block on a pool.
+///
+/// Complexity: two system calls, and those of stream().
+/// Errors: std::system_error: ENOTTY for a descriptor that is no terminal; EACCES if the terminal
+/// belongs to another user, as after su(1); EINVAL for the master of a pseudo-terminal, which
+/// cannot be opened again: make a stream of that.
+[[nodiscard]] stream open_terminal(event_loop& loop, int fd);
+
+/// A setting of a terminal.
+enum class terminal_setting : std::uint8_t {
+  /// Each byte comes as it is typed, without an echo. No key has a meaning of its own: Ctrl-C,
+  /// Ctrl-Z and Ctrl-D are bytes 3, 26 and 4, and raise no signal. Output is not processed: a new
+  /// line needs "\r\n". As cfmakeraw(3).
+  raw,
+  /// Each byte comes as it is typed, without an echo. Ctrl-C and Ctrl-Z still raise signals, and
+  /// output is processed.
+  cbreak,
+  /// Whole lines, without an echo but of the line's end: for passwords.
+  no_echo,
+};
+
+/// Changes the setting of a terminal as long as it lives. Move-only.
+///
+/// The setting belongs to the terminal, not to the program: a shell gets a terminal that stays raw.
+/// It is restored
+/// - by the destructor, and by restore(),
+/// - by exit(3), and so by the return of main(), for objects that are not destroyed.
+///
+/// A forked child restores nothing. It is not restored by a signal that ends the program, by
+/// std::terminate(), abort(3) or _exit(2). For SIGINT, SIGTERM and SIGHUP make a signal_set, or a
+/// runtime, which end the program in order; after a crash the user types `reset`.
+///
+/// A program in the background must not change the terminal. The constructor then stops the program
+/// (SIGTTOU) until it is brought to the foreground, as other programs do, also on a thread that
+/// blocks the signal, such as gyre's; unless the program ignores SIGTTOU. restore() in the
+/// background does nothing: the shell has its own setting then. A program that is stopped (SIGTSTP)
+/// and continued (SIGCONT) calls restore() before, and apply() afterwards.
+///
+/// Thread-safety: one thread at a time, any.
+/// Lifetime: the terminal is kept open, so `fd` may be closed. Nested objects end in the reverse
+/// order.
+/// Complexity: a block of memory and a descriptor; some ten system calls at either end.
+class terminal_mode {
+ public:
+  /// Throws std::system_error: ENOTTY for a descriptor that is no terminal, EBADF, EMFILE; EIO in
+  /// the background of a shell that has ended.
+  explicit terminal_mode(int fd, terminal_setting setting);
+
+  /// Restores the setting before the constructor. Idempotent.
+  void restore() noexcept;
+  /// Sets the constructor's setting again, after restore(). Throws std::system_error, as the
+  /// constructor; std::logic_error if the object was moved from.
+  void apply();
+
+ private:
+  std::unique_ptr<detail::changed_terminal, detail::delete_changed_terminal> changed_;
+};
+
+}  // namespace gyre::io
