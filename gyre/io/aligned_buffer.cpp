@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstdint>
 #include <stdexcept>
 
 namespace gyre::io {
@@ -17,7 +18,8 @@ std::size_t rounded_up(std::size_t size, std::size_t alignment) {
     throw std::invalid_argument("aligned_buffer: the alignment must be a power of two");
   }
   const std::size_t rounded = (size + alignment - 1) & ~(alignment - 1);
-  if (rounded < size) throw std::bad_alloc();
+  // operator new rounds the size up again, which must not overflow.
+  if (rounded < size || rounded > PTRDIFF_MAX) throw std::bad_alloc();
   return rounded;
 }
 

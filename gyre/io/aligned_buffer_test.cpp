@@ -52,6 +52,8 @@ TEST(AlignedBuffer, RefusesOtherAlignmentsAndSizesThatOverflow) {
   EXPECT_THROW(aligned_buffer(1, 1000), std::invalid_argument);
   const std::size_t most = std::numeric_limits<std::size_t>::max();
   EXPECT_THROW(aligned_buffer(most, 4096), std::bad_alloc);
+  EXPECT_THROW(aligned_buffer(most, 1), std::bad_alloc);
+  EXPECT_THROW(aligned_buffer(most - 4095, 4096), std::bad_alloc);
 }
 
 }  // namespace

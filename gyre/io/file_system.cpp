@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/io/file_system.hpp>
 
+#include <gyre/base/unique_fd.hpp>
 #include <gyre/io/detail/directory_stack.hpp>
 
 #include <fcntl.h>
@@ -82,11 +83,14 @@ outcome_of<bool> make_directories(path_arguments& arguments) {
   // Upwards to the first directory that is there or can be made, then downwards again.
   std::size_t size = whole.size();
   std::vector<std::size_t> missing;
+  bool has_made = false;
   for (;;) {
     const std::string path(whole.substr(0, size));
-    const int error = make_directory_at(path, arguments.mode);
+    const ::mode_t to_go_on = size < whole.size() ? S_IWUSR | S_IXUSR : 0;
+    const int error = make_directory_at(path, arguments.mode | to_go_on);
     if (error == 0 || (error == EEXIST && is_directory(path))) {
-      if (missing.empty()) return error == 0;
+      has_made = has_made || error == 0;
+      if (missing.empty()) return has_made;
       size = missing.back();
       missing.pop_back();
       continue;
@@ -110,6 +114,7 @@ outcome_of<void> rename_file(path_arguments& arguments) {
   const auto& [from, to, mode, flags, hint] = arguments;
   if (::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), flags) == 0) return {};
   const int error = errno;
+  if (to.empty()) arguments.hint = " to an empty path";
   if (error == EEXIST && flags != 0) arguments.hint = " (no_replace)";
   if (error == EXDEV) arguments.hint = " (copy it there, and rename the copy)";
   return failure_of(error);
@@ -119,8 +124,9 @@ outcome_of<bool> remove_name(path_arguments& arguments) {
   const char* const path = arguments.path.c_str();
   if (::unlinkat(AT_FDCWD, path, 0) == 0) return true;
   if (errno == EISDIR && ::unlinkat(AT_FDCWD, path, AT_REMOVEDIR) == 0) return true;
-  if (is_missing(errno)) return false;
   const int error = errno;
+  const bool demands_directory = arguments.path.ends_with('/');
+  if (error == ENOENT || (error == ENOTDIR && !demands_directory)) return false;
   if (error == ENOTEMPTY) arguments.hint = " (remove_all() removes all that is in it)";
   return failure_of(error);
 }
@@ -129,9 +135,11 @@ outcome_of<bool> remove_name(path_arguments& arguments) {
 
 namespace {
 
+/// Names below an open directory only: the parent of the root is opened once, at the beginning.
 class tree_remover {
  public:
-  explicit tree_remover(std::string root) : root_(std::move(root)), way_(root_) {}
+  explicit tree_remover(std::string root)
+      : root_(std::move(root)), name_(last_name(root_)), way_(root_) {}
 
   /// Goes on for at most `steps` names. False: that was all.
   outcome_of<bool> remove(std::size_t steps) {
@@ -146,6 +154,13 @@ class tree_remover {
   const std::string& path() const noexcept { return failed_path_.empty() ? root_ : failed_path_; }
 
  private:
+  static std::string last_name(const std::string& path) {
+    const std::size_t end = path.find_last_not_of('/');
+    if (end == path.npos) return {};
+    const std::string bare = path.substr(0, end + 1);
+    return bare.substr(bare.rfind('/') + 1);
+  }
+
   outcome_of<bool> result() const {
     if (error_ != 0) return failure_of(error_);
     return false;
@@ -155,17 +170,27 @@ class tree_remover {
   bool begin() {
     begun_ = true;
     if (const int error = refusal(); error != 0) return fail(error, root_);
-    if (::unlinkat(AT_FDCWD, root_.c_str(), 0) == 0) {
+    const std::size_t name_begin = root_.rfind(name_, root_.find_last_not_of('/'));
+    const std::string parent = name_begin == 0 ? "." : root_.substr(0, name_begin);
+    parent_ = unique_fd(retry_interrupted(
+        [&] { return ::open(parent.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC); }));
+    if (!parent_) return !is_missing(errno) && fail(errno, root_);
+    // With the slashes behind the name: they demand a directory.
+    if (::unlinkat(parent_.get(), root_.c_str() + name_begin, 0) == 0) {
       ++removed_;
       return false;
     }
-    if (is_missing(errno)) return false;
+    if (errno == ENOENT) return false;
     return errno == EISDIR ? open_root() : fail(errno, root_);
   }
   bool open_root() {
-    const int error = way_.open_root(O_NOFOLLOW);
+    const int error = way_.open_root(parent_.get(), name_.c_str(), O_NOFOLLOW);
+    if (error != 0) return error != ENOENT && fail(error, root_);
     removed_here_.push_back(0);
-    return error == 0 || (error != ENOENT && fail(error, root_));
+    if (!root_identity_) root_identity_ = way_.innermost_identity();
+    // Another directory has taken the name.
+    if (*root_identity_ != way_.innermost_identity()) return fail(ESTALE, root_);
+    return true;
   }
   // Errors that rmdir(2) would report only after all names have been removed.
   int refusal() const noexcept {
@@ -188,12 +213,13 @@ class tree_remover {
     }
   }
 
-  // The type may have changed since it was read.
+  // The type may have changed since it was read, and may change again.
   void remove_entry(const char* name, file_type type) {
-    const bool tries_to_unlink = type != file_type::directory;
-    int error = tries_to_unlink ? unlink(name) : EISDIR;
-    if (error == EISDIR) error = enter(name);
-    if (error == ENOTDIR && !tries_to_unlink) error = unlink(name);
+    int error = type == file_type::directory ? EISDIR : ENOTDIR;
+    for (int tries = 0; tries < 8 && (error == EISDIR || error == ENOTDIR); ++tries) {
+      error = error == EISDIR ? enter(name) : unlink(name);
+    }
+    if (error == EISDIR || error == ENOTDIR) error = EBUSY;
     if (error != 0 && error != ENOENT) fail(error, way_.path_of(name));
   }
   int unlink(const char* name) {
@@ -222,8 +248,8 @@ class tree_remover {
     }
     removed_here_.pop_back();
     const bool is_root = way_.depth() == 0;
-    const std::string name = is_root ? root_ : path.substr(path.rfind('/') + 1);
-    const int directory = is_root ? AT_FDCWD : way_.innermost().fd();
+    const std::string name = is_root ? name_ : path.substr(path.rfind('/') + 1);
+    const int directory = is_root ? parent_.get() : way_.innermost().fd();
     if (::unlinkat(directory, name.c_str(), AT_REMOVEDIR) == 0) {
       ++removed_;
       if (!is_root) ++removed_here_.back();
@@ -237,7 +263,8 @@ class tree_remover {
       }
       error = enter(name.c_str());
     }
-    if (error != 0 && !is_missing(error)) fail(error, path);
+    // Something else that has taken the name is found by the next pass over the directory above.
+    if (error != 0 && error != ENOENT && (is_root || error != ENOTDIR)) fail(error, path);
   }
   bool fail(int error, std::string path) {
     error_ = error;
@@ -246,6 +273,9 @@ class tree_remover {
   }
 
   std::string root_;
+  std::string name_;  // the root's, in the parent
+  unique_fd parent_;
+  std::optional<directory_stack::identity> root_identity_;
   directory_stack way_;
   bool begun_ = false;
   int error_ = 0;

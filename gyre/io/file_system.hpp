@@ -78,8 +78,9 @@ inline auto create_directory(std::string path, ::mode_t mode = 0777, executor* p
   return detail::path_operation("create_directory", pool, &detail::make_directory,
                                 {.path = std::move(path), .mode = mode});
 }
-/// As create_directory(), but also makes the directories above, as `mkdir -p`. Several may do so at
-/// once. On an error the message has the directory that failed; those above it stay.
+/// As create_directory(), but also makes the directories above, as `mkdir -p`: those get permission
+/// to write and search for their user besides `mode`. Gives whether it made any. Several may do so
+/// at once. On an error the message has the directory that failed; those above it stay.
 inline auto create_directories(std::string path, ::mode_t mode = 0777, executor* pool = nullptr) {
   return detail::path_operation("create_directories", pool, &detail::make_directories,
                                 {.path = std::move(path), .mode = mode});
@@ -97,22 +98,24 @@ inline auto rename(std::string from, std::string to, rename_options options = {}
 }
 
 /// Awaited, removes a file, a symlink (not its target), or an empty directory. Gives whether it
-/// did: false if there is none. Errors: std::errc::directory_not_empty.
+/// did: false if there is none. Errors: std::errc::directory_not_empty; not_a_directory for a path
+/// that ends in a slash, but is none.
 inline auto remove(std::string path, executor* pool = nullptr) {
   return detail::path_operation("remove", pool, &detail::remove_name, {.path = std::move(path)});
 }
 
 /// Removes what is at `path` and, if it is a directory, all that is in it; gives the count of names
-/// removed. Never follows a symlink: names are removed within an open directory, so nothing outside
-/// is touched even if others replace directories by symlinks meanwhile. Names that vanish meanwhile
-/// are no error.
+/// removed. Never follows a symlink, but those in front of the last name of `path`, which are
+/// resolved once. From then on names are removed within open directories, so nothing outside is
+/// touched even if others rename directories or replace them by symlinks meanwhile. Names that
+/// vanish meanwhile are no error.
 ///
 /// Errors: the first, after which the rest stays, as std::system_error with its path:
 /// std::errc::directory_not_empty if others add names faster than they are removed, ESTALE if a
-/// directory deeper than 16 is moved away meanwhile, std::errc::invalid_argument for a path that
-/// ends in "." or "..", std::errc::device_or_resource_busy for "/". A stop is noticed after at most
-/// 1024 names.
-/// Complexity: an unlinkat(2) for each name; at most 16 directories are open at a time, each with
+/// directory deeper than 16 is moved away meanwhile, or another one takes the place of the root,
+/// std::errc::invalid_argument for a path that ends in "." or "..",
+/// std::errc::device_or_resource_busy for "/". A stop is noticed after at most 1024 names.
+/// Complexity: an unlinkat(2) for each name; at most 17 directories are open at a time, each with
 /// 32 KiB. The memory grows with the depth.
 [[nodiscard]] task<std::uint64_t> remove_all(std::string path, executor* pool = nullptr);
 

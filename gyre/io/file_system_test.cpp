@@ -15,10 +15,13 @@
 
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <future>
+#include <iterator>
 #include <string>
 #include <system_error>
 #include <thread>
@@ -348,6 +351,77 @@ TEST(RemoveAll, NeverLeavesTheTreeWhileDirectoriesAreReplacedBySymlinks) {
     EXPECT_TRUE(!error || error == std::errc::directory_not_empty) << error.message();
     ASSERT_TRUE(folder.has("outside/kept"));
   }
+}
+
+// Lets the pool make the calls for some of the names, `meanwhile` happen, then the rest.
+std::error_code remove_with_a_break(const std::string& path, auto meanwhile) {
+  gyre::testing::manual_executor pool;
+  std::future<std::uint64_t> removed = gyre::spawn_future(pool, io::remove_all(path, &pool));
+  const auto names = [&] {
+    const std::filesystem::directory_iterator entries(path);
+    return std::distance(begin(entries), end(entries));
+  };
+  const auto before = names();
+  while (names() == before && pool.run_one()) continue;
+  meanwhile();
+  pool.run_all();
+  try {
+    removed.get();
+  } catch (const std::system_error& error) {
+    return error.code();
+  }
+  return {};
+}
+
+TEST(RemoveAll, StaysInTheDirectoryThatItHasOpened) {
+  const temporary_folder folder;
+  folder.make_files("parent/root", 1500);
+  folder.make_file("parent/root/last");
+  folder.make_folder("victim/root");
+  folder.make_file("victim/root/precious");
+  const auto swap = [&] {
+    std::filesystem::rename(folder / "parent", folder / "moved");
+    folder.link("parent", folder / "victim");
+  };
+  EXPECT_EQ(remove_with_a_break(folder / "parent/root", swap), std::error_code());
+  EXPECT_TRUE(folder.has("victim/root/precious"));
+  EXPECT_FALSE(folder.has("moved/root"));
+}
+
+TEST(RemoveAll, DoesNotGoOnWithADirectoryThatTookThePlaceOfTheRoot) {
+  const temporary_folder folder;
+  folder.make_files("root", 1500);
+  folder.make_folder("other");
+  folder.make_file("other/precious");
+  const auto swap = [&] {
+    std::filesystem::rename(folder / "root", folder / "moved");
+    std::filesystem::rename(folder / "other", folder / "root");
+  };
+  EXPECT_EQ(remove_with_a_break(folder / "root", swap).value(), ESTALE);
+  EXPECT_TRUE(folder.has("root/precious"));
+}
+
+TEST(RemoveAll, TakesASlashBehindTheNameForADemandOfADirectory) {
+  const temporary_folder folder;
+  folder.make_folder("target");
+  folder.make_file("target/precious");
+  folder.link("link", "target");
+  folder.make_file("file");
+  EXPECT_EQ(error_of(io::remove_all(folder / "link/")), std::errc::not_a_directory);
+  EXPECT_EQ(error_of(io::remove_all(folder / "file/")), std::errc::not_a_directory);
+  EXPECT_EQ(error_of(io::remove(folder / "file/")), std::errc::not_a_directory);
+  EXPECT_TRUE(folder.has("target/precious"));
+  EXPECT_EQ(sync_wait(io::remove_all(folder / "target//")), 2U);
+  EXPECT_EQ(sync_wait(io::remove_all(folder / "no/such")), 0U);
+}
+
+TEST(FileSystem, TellsIfItMadeAnyDirectoryAndMakesParentsThatCanBeUsed) {
+  const temporary_folder folder;
+  EXPECT_TRUE(sync_wait(io::create_directories(folder / "a/b/.")));
+  EXPECT_FALSE(sync_wait(io::create_directories(folder / "a/b/.")));
+  EXPECT_TRUE(sync_wait(io::create_directories(folder / "c/d", 0500)));
+  EXPECT_EQ(mode_of(folder / "c"), 0700U);
+  EXPECT_EQ(mode_of(folder / "c/d"), 0500U);
 }
 
 TEST(RemoveAll, IsStoppedBetweenSomeNamesAndOthers) {

@@ -70,9 +70,9 @@ class mapped_file {
   mapped_file(mapped_file&& other) noexcept
       : mapping_(std::exchange(other.mapping_, {})), bytes_(std::exchange(other.bytes_, {})) {}
   mapped_file& operator=(mapped_file&& other) noexcept {
-    mapped_file old(std::move(*this));
-    mapping_ = std::exchange(other.mapping_, {});
-    bytes_ = std::exchange(other.bytes_, {});
+    mapped_file taken(std::move(other));
+    std::swap(mapping_, taken.mapping_);
+    std::swap(bytes_, taken.bytes_);
     return *this;
   }
   ~mapped_file() { unmap(); }

@@ -117,6 +117,9 @@ TEST(MappedFile, OutlivesTheFileAndMoves) {
   mapped_file moved(std::move(mapped));
   EXPECT_EQ(moved.text(), "text");
   EXPECT_EQ(moved.bytes().data(), where);
+  mapped_file& same = moved;
+  moved = std::move(same);
+  EXPECT_EQ(moved.text(), "text");
   moved = mapped_file();
   EXPECT_TRUE(moved.empty());
 }

@@ -10,6 +10,9 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <filesystem>
+#include <stdexcept>
+#include <system_error>
 
 namespace gyre::io {
 namespace {
@@ -53,6 +56,11 @@ detail::outcome_of<file> detail::open_temporary_file(path_arguments& arguments) 
 detail::outcome_of<temporary_directory> detail::make_temporary_directory(
     path_arguments& arguments) {
   if (arguments.path.empty()) arguments.path = temporary_folder();
+  if (!arguments.path.starts_with('/')) {  // it must be found after a chdir(), too
+    std::error_code error;
+    arguments.path = std::filesystem::absolute(arguments.path, error);
+    if (error) return std::unexpected(error);
+  }
   temporary_directory made;
   const int error = make_with_random_name(prefix_in(arguments.path), [&](const std::string& path) {
     if (::mkdirat(AT_FDCWD, path.c_str(), 0700) < 0) return errno;
@@ -70,6 +78,11 @@ temporary_directory::~temporary_directory() {
 }
 
 std::string temporary_directory::operator/(std::string_view name) const {
+  if (path_.empty()) {
+    throw std::logic_error(
+        "gyre::io::temporary_directory: has no directory: default-constructed, moved from, removed "
+        "or released");
+  }
   std::string path;
   path.reserve(path_.size() + 1 + name.size());
   return path.append(path_).append(1, '/').append(name);

@@ -63,9 +63,9 @@ class temporary_directory {
   temporary_directory(temporary_directory&& other) noexcept
       : path_(std::exchange(other.path_, {})), process_(other.process_) {}
   temporary_directory& operator=(temporary_directory&& other) noexcept {
-    temporary_directory old(std::move(*this));
-    path_ = std::exchange(other.path_, {});
-    process_ = other.process_;
+    temporary_directory taken(std::move(other));
+    path_.swap(taken.path_);
+    std::swap(process_, taken.process_);
     return *this;
   }
   ~temporary_directory();
@@ -76,9 +76,9 @@ class temporary_directory {
                                   {.path = std::move(folder)});
   }
 
-  /// Empty once it is removed or released.
+  /// Absolute; empty once it is removed or released.
   const std::string& path() const noexcept { return path_; }
-  /// The path of a name in it.
+  /// The path of a name in it. Throws std::logic_error without a directory.
   [[nodiscard]] std::string operator/(std::string_view name) const;
 
   /// Removes it, as remove_all(). After an error or a stop the destructor tries the rest again.

@@ -20,6 +20,7 @@
 #include <cerrno>
 #include <filesystem>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -152,6 +153,25 @@ TEST(TemporaryDirectory, IsRemovedOnceWhenItWasMoved) {
   temporary_directory moved(std::move(one));
   moved = temporary_directory();
   EXPECT_TRUE(is_empty(folder));
+}
+
+TEST(TemporaryDirectory, StaysWhenItIsMovedToItself) {
+  auto directory = sync_wait(temporary_directory::create());
+  temporary_directory& same = directory;
+  directory = std::move(same);
+  EXPECT_TRUE(std::filesystem::exists(directory.path()));
+}
+
+TEST(TemporaryDirectory, WithoutADirectoryHasNoPathsInIt) {
+  const temporary_directory none;
+  EXPECT_THROW(static_cast<void>(none / "name"), std::logic_error);
+}
+
+TEST(TemporaryDirectory, HasAnAbsolutePath) {
+  const std::filesystem::path folder =
+      std::filesystem::relative(std::filesystem::temp_directory_path());
+  const auto directory = sync_wait(temporary_directory::create(folder.string()));
+  EXPECT_TRUE(directory.path().starts_with('/')) << directory.path();
 }
 
 TEST(TemporaryDirectory, StaysWhenItIsReleased) {

@@ -30,7 +30,10 @@ class tree_reader {
   outcome_of<std::span<walk_entry>> read() {
     count_ = 0;
     if (!begun_) open_root();
-    while (error_ == 0 && way_.depth() > 0 && count_ < most_entries) advance();
+    path_bytes_ = 0;
+    while (error_ == 0 && way_.depth() > 0 && count_ < most_entries && path_bytes_ < most_bytes) {
+      advance();
+    }
     if (count_ == 0 && error_ != 0) return failure_of(error_);
     return std::span(entries_).first(count_);
   }
@@ -38,12 +41,16 @@ class tree_reader {
   const std::string& path() const noexcept { return error_ != 0 ? failed_path_ : way_.path(); }
 
  private:
+  // Limits of a batch.
   static constexpr std::size_t most_entries = 256;
+  static constexpr std::size_t most_bytes = std::size_t{1} << 20;
 
   void open_root() {
     begun_ = true;
-    const int error = way_.path().contains('\0') ? EINVAL : way_.open_root(0);
-    if (error != 0) fail(error, way_.path());
+    const std::string& root = way_.path();
+    const int error = root.contains('\0') ? EINVAL : way_.open_root(AT_FDCWD, root.c_str(), 0);
+    if (error != 0) return fail(error, root);
+    if (options_.max_depth == 0) leave();
   }
   void advance() {
     const outcome_of<std::optional<raw_entry>> found = way_.innermost().next();
@@ -57,6 +64,7 @@ class tree_reader {
   walk_entry& add(std::string path, file_type type) {
     if (count_ == entries_.size()) entries_.emplace_back();
     walk_entry& added = entries_[count_++];
+    path_bytes_ += path.size();
     added.path = std::move(path);
     added.type = type;
     added.depth = way_.depth();
@@ -105,6 +113,7 @@ class tree_reader {
   std::string failed_path_;
   std::vector<walk_entry> entries_;
   std::size_t count_ = 0;
+  std::size_t path_bytes_ = 0;
 };
 
 class reading {

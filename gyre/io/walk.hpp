@@ -43,7 +43,7 @@ struct walk_entry {
 
 /// Options of walk().
 struct walk_options {
-  /// Names that are deeper are left out; one: only those in the root.
+  /// Names that are deeper are left out; one: only those in the root are found, zero: none.
   std::size_t max_depth = std::numeric_limits<std::size_t>::max();
   /// Whether symlinks to directories are followed, too. One that leads back to a directory on the
   /// way, and more than 40 within each other, are errors (ELOOP).
@@ -71,10 +71,10 @@ static_assert(std::is_trivially_destructible_v<walk_options>);
 /// Errors: next() throws std::system_error that names the path; also ESTALE if a directory deeper
 /// than 16 was moved to another one while it was read, which ends any walk. A stop is noticed
 /// between batches.
-/// Complexity: a batch of up to 256 entries is read by a thread of the pool in one go. Each
-/// directory costs an openat(2), a statx(2) and two or more getdents(2). At most 16 directories are
-/// open, and one for each symlink on the way, each with 32 KiB; the rest of the memory grows with
-/// the depth, not with the count of names.
+/// Complexity: a batch of up to 256 entries, or 1 MiB of paths, is read by a thread of the pool.
+/// Each directory costs an openat(2), a statx(2) and two or more getdents(2). At most 16
+/// directories are open, and one for each symlink on the way, each with 32 KiB; the rest of the
+/// memory grows with the depth, not with the count of names.
 async_generator<walk_entry&> walk(std::string root, walk_options options = {},
                                   executor* pool = nullptr);
 

@@ -14,6 +14,8 @@
 
 #include <gtest/gtest.h>
 
+#include <fcntl.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <cstddef>
@@ -152,6 +154,7 @@ TEST(Walk, GoesDeepWithFewDescriptors) {
 TEST(Walk, EndsAtTheMaximalDepth) {
   const temporary_folder folder;
   folder.make_folder("a/b/c");
+  EXPECT_EQ(paths_below(folder.path(), {.max_depth = 0}), std::set<std::string>());
   EXPECT_EQ(paths_below(folder.path(), {.max_depth = 1}), std::set{folder / "a"});
   EXPECT_EQ(paths_below(folder.path(), {.max_depth = 2}), (std::set{folder / "a", folder / "a/b"}));
 }
@@ -378,7 +381,7 @@ TEST(DirectoryStack, TellsThatADirectoryWasMovedAway) {
   folder.make_folder(path);
   folder.make_folder("elsewhere");
   directory_stack way(folder / "deep");
-  ASSERT_EQ(way.open_root(0), 0);
+  ASSERT_EQ(way.open_root(AT_FDCWD, way.path().c_str(), 0), 0);
   for (int each = 0; each < 20; ++each) ASSERT_EQ(way.enter("down", false), 0);
   // The parent of the third is not open, and no longer its "..".
   std::filesystem::rename(folder / "deep/down/down", folder / "elsewhere/down");
@@ -395,7 +398,7 @@ TEST(DirectoryStack, EntersNoMoreSymlinksThanAPathMayHave) {
     folder.link(name + "/next", folder / std::to_string(each + 1));
   }
   directory_stack way(folder / "0");
-  ASSERT_EQ(way.open_root(0), 0);
+  ASSERT_EQ(way.open_root(AT_FDCWD, way.path().c_str(), 0), 0);
   for (std::size_t each = 0; each < directory_stack::most_symlinks; ++each) {
     ASSERT_EQ(way.enter("next", true), 0);
   }
@@ -410,7 +413,7 @@ TEST(DirectoryStack, TellsThatItCannotComeBack) {
   folder.make_folder(path);
   for (const char* const call : {"openat", "statx", "lseek"}) {
     directory_stack way(folder / "deep");
-    ASSERT_EQ(way.open_root(0), 0);
+    ASSERT_EQ(way.open_root(AT_FDCWD, way.path().c_str(), 0), 0);
     while (way.depth() <= directory_stack::most_open) ASSERT_EQ(way.enter("down", false), 0);
     while (way.depth() > 2) ASSERT_EQ(way.leave(), 0);
     const gyre::testing::fault broken(call, EIO);

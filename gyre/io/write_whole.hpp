@@ -100,8 +100,8 @@ inline auto write_whole(std::string path, std::string_view text) {
 /// name beside it is written, flushed and renamed. A reader that has the old file open or mapped
 /// keeps it.
 ///
-/// The new file has the old one's permissions, but not its owner or its hard links. A symlink at
-/// `path` is replaced itself, not its target.
+/// The new file has the old one's permissions, but not its owner, its hard links or the set-user-ID
+/// and set-group-ID bits. A symlink or FIFO at `path` is replaced itself.
 ///
 /// Lifetime: `bytes` must outlive the operation.
 /// Errors: as write_whole(); the old content stays, and the new file is removed. An error of the

@@ -101,8 +101,8 @@ int open_directory::reopen(unique_fd fd) noexcept {
   return 0;
 }
 
-int directory_stack::open_root(int flags) {
-  unique_fd fd = open_in(AT_FDCWD, path_.c_str(), flags);
+int directory_stack::open_root(int directory, const char* name, int flags) {
+  unique_fd fd = open_in(directory, name, flags);
   if (!fd) return errno;
   level root{.path_size = path_.size()};
   if (const int error = identify(fd.get(), root.id); error != 0) return error;

@@ -75,9 +75,15 @@ class directory_stack {
 
   explicit directory_stack(std::string root) noexcept : path_(std::move(root)) {}
 
+  struct identity {
+    ::dev_t device = 0;
+    ::ino_t inode = 0;
+    friend bool operator==(const identity&, const identity&) = default;
+  };
+
   // These return an error number, or zero.
-  /// `flags`: O_NOFOLLOW, or zero.
-  int open_root(int flags);
+  /// Opens the root by its name `name` in `directory`. `flags`: O_NOFOLLOW, or zero.
+  int open_root(int directory, const char* name, int flags);
   /// ELOOP: a symlink leads to a directory that is on the way already, or there are too many.
   int enter(const char* name, bool through_symlink);
   /// After an error there is no way back: ESTALE if the innermost directory was moved elsewhere.
@@ -86,16 +92,12 @@ class directory_stack {
   /// The number of directories; zero before open_root(), and after the root was left.
   std::size_t depth() const noexcept { return levels_.size(); }
   open_directory& innermost() noexcept { return levels_.back().directory; }
+  const identity& innermost_identity() const noexcept { return levels_.back().id; }
   /// The path of the innermost directory, which begins with that of the root.
   const std::string& path() const noexcept { return path_; }
   std::string path_of(std::string_view name) const;
 
  private:
-  struct identity {
-    ::dev_t device = 0;
-    ::ino_t inode = 0;
-    friend bool operator==(const identity&, const identity&) = default;
-  };
   struct level {
     open_directory directory = {};
     identity id = {};

@@ -172,7 +172,19 @@ void file_ring::collect() noexcept {
   }
 }
 
+// Errors by which the kernel tells itself to repeat an interrupted call: a worker of the ring that
+// is cancelled within a call, such as the open(2) of a FIFO, leaves them in the completion.
+constexpr bool is_interruption(int error) noexcept {
+  constexpr int restart_sys = 512;
+  constexpr int restart_nointr = 513;
+  constexpr int restart_nohand = 514;
+  constexpr int restart_block = 516;
+  return error == restart_sys || error == restart_nointr || error == restart_nohand ||
+         error == restart_block;
+}
+
 void file_ring::finish(file_call& call, int returned) noexcept {
+  if (is_interruption(-returned)) returned = -EINTR;
   call.unlink();
   call.completion =
       returned >= 0 ? result::of(static_cast<std::size_t>(returned)) : result::failure(-returned);
