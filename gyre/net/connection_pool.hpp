@@ -105,6 +105,8 @@ class pool_core {
 
   static task<lease> acquire(shared self) {
     const task_context& context = co_await gyre::detail::this_context();
+    if (context.stop.stop_requested()) gyre::detail::throw_cancelled(context);
+    if (self == nullptr) throw_moved_from(name);
     require_loop(self->loop(), context, name);
     if (self->closed_) self->throw_closed();
     semaphore_permit permit;
@@ -126,7 +128,8 @@ class pool_core {
   /// Keeps a connection for the next caller, if it can serve another.
   void give_back(entry returned) noexcept {
     const steady_time now = loop().now();
-    const bool has_room = waiting_ > 0 || idle_.size() < options_.max_idle;
+    // One for each caller that waits, besides max_idle.
+    const bool has_room = idle_.size() < waiting_ || idle_.size() - waiting_ < options_.max_idle;
     if (closed_ || !has_room || now >= returned.end_of_life) return discard(std::move(returned));
     returned.expiry =
         std::min(gyre::detail::later(now, options_.idle_timeout), returned.end_of_life);
@@ -154,6 +157,7 @@ class pool_core {
   }
   static task<> stop(shared self) {
     const task_context& context = co_await gyre::detail::this_context();
+    if (self == nullptr) co_return;
     require_loop(self->loop(), context, name);
     self->close();
     const semaphore_permit all = co_await self->permits_.permit(self->options_.max_open);
@@ -184,9 +188,7 @@ class pool_core {
     ~waiter() {
       --pool_.waiting_;
       // A connection that was kept for this caller only, which was stopped.
-      if (pool_.waiting_ == 0 && pool_.idle_.size() > pool_.options_.max_idle) {
-        pool_.discard_oldest();
-      }
+      if (pool_.has_surplus()) pool_.discard_oldest();
     }
 
    private:
@@ -228,6 +230,9 @@ class pool_core {
       discard(std::move(last));
     }
     return std::nullopt;
+  }
+  bool has_surplus() const noexcept {
+    return idle_.size() > waiting_ && idle_.size() - waiting_ > options_.max_idle;
   }
   void discard_oldest() noexcept {
     entry oldest = std::move(idle_.front());
@@ -349,9 +354,9 @@ class [[nodiscard]] pooled_connection {
 /// Thread-safety: the loop's thread. For several loops have a pool on each:
 /// `sharded<connection_pool<>> pools(loops)`, and pools.start("localhost:7000"s).
 /// Lifetime: the loop must outlive the pool and its connections. The destructor is close(); waiting
-/// callers and taken connections may outlive the pool.
-/// Errors: the constructors throw std::invalid_argument for options that make no sense, and the
-/// exceptions of host_port.
+/// callers and taken connections may outlive the pool. A pool that was moved from is not_open.
+/// Errors: the constructors throw std::invalid_argument for options that make no sense and for
+/// "unix:PATH", and the exceptions of host_port.
 /// Complexity: to take an idle connection costs a coroutine frame and one system call; to wait or
 /// connect, four frames more. All idle connections together have one timer.
 template <class Connection = tcp_stream>
@@ -393,17 +398,21 @@ class connection_pool {
   /// the wait: `with_timeout(pool.acquire(), 2s)`. A caller that is stopped takes nothing.
   ///
   /// Errors: of connecting (see connect()) and the handshake; io::errc::connect_timeout,
-  /// waiting_limit; closed by close() meanwhile, not_open after it; wrong_thread. A failed connect
-  /// is not repeated: see retry().
+  /// waiting_limit; closed by close() meanwhile, not_open after it; wrong_thread; std::logic_error
+  /// if a function gave a null pointer. A failed connect is not repeated: see retry().
   [[nodiscard]] task<pooled_connection<Connection>> acquire() { return core::acquire(core_); }
 
   /// Closes idle connections, ends waits of acquire(), and closes taken connections when they are
   /// given back. Idempotent.
-  void close() noexcept { core_->close(); }
+  void close() noexcept {
+    if (core_ != nullptr) core_->close();
+  }
   /// Awaited, is close(), and waits until all taken connections have been given back or closed.
   [[nodiscard]] task<> stop() { return core::stop(core_); }
 
-  [[nodiscard]] connection_pool_metrics metrics() const noexcept { return core_->metrics(); }
+  [[nodiscard]] connection_pool_metrics metrics() const noexcept {
+    return core_ != nullptr ? core_->metrics() : connection_pool_metrics();
+  }
 
  private:
   template <class... Source>

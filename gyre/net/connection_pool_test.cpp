@@ -197,6 +197,53 @@ TEST_F(ConnectionPool, HandsAConnectionToAWaitingCallerAlsoWhereNoneMayBeIdle) {
   EXPECT_EQ(pool.metrics().open, 0u);
 }
 
+TEST_F(ConnectionPool, KeepsOneConnectionForEachCallerThatWaitsBesidesMaxIdle) {
+  connection_pool pool(loop_, server_, {.max_open = 3, .max_idle = 0});
+  const auto use = [&]() -> task<> {
+    auto first = co_await pool.acquire();
+    auto second = co_await pool.acquire();
+    auto third = co_await pool.acquire();
+    const auto give_back = [&]() -> task<> {
+      co_await gyre::yield();
+      first.give_back();
+      second.give_back();
+      third.give_back();
+    };
+    auto both = gyre::when_all(as_expected(pool.acquire()), give_back());
+    const auto [fourth, nothing] = co_await std::move(both);
+    EXPECT_TRUE(fourth.has_value());
+    EXPECT_EQ(pool.metrics().idle, 0u);
+  };
+  run(use());
+  EXPECT_EQ(pool.metrics().open, 0u);
+}
+
+TEST_F(ConnectionPool, ANullConnectionIsAnError) {
+  const auto connect = []() -> task<std::unique_ptr<tcp_stream>> { co_return nullptr; };
+  connection_pool pool(loop_, connect);
+  EXPECT_THROW(static_cast<void>(run(pool.acquire())), std::logic_error);
+  EXPECT_EQ(pool.metrics().open, 0u);
+}
+
+TEST_F(ConnectionPool, OneThatWasMovedFromIsNotOpen) {
+  connection_pool pool(loop_, server_);
+  const connection_pool taken = std::move(pool);
+  EXPECT_EQ(run(as_expected(pool.acquire())).error(), errc::not_open);  // NOLINT: that is tested
+  pool.close();
+  run(pool.stop());
+  EXPECT_EQ(pool.metrics().open, 0u);
+}
+
+TEST_F(ConnectionPool, ACallerThatWasStoppedBeforeTakesNothing) {
+  connection_pool pool(loop_, server_);
+  run(pool.acquire()).give_back();
+  gyre::inplace_stop_source stop;
+  stop.request_stop();
+  auto stopped = gyre::stop_when(pool.acquire(), stop.get_token());
+  EXPECT_EQ(run(as_expected(std::move(stopped))).error(), std::errc::operation_canceled);
+  EXPECT_EQ(pool.metrics().idle, 1u);
+}
+
 TEST_F(ConnectionPool, LimitsTheCallersThatWait) {
   connection_pool pool(loop_, server_, {.max_open = 1, .max_waiting = 1});
   const auto use = [&]() -> task<> {
@@ -524,6 +571,7 @@ TEST_F(ConnectionPool, RefusesOptionsThatMakeNoSense) {
   EXPECT_THROW(connection_pool(loop_, server_, {.max_lifetime = -1s}), std::invalid_argument);
   EXPECT_THROW(connection_pool(loop_, server_, {.connect_timeout = 0s}), std::invalid_argument);
   EXPECT_THROW(connection_pool(loop_, "no port"), std::system_error);
+  EXPECT_THROW(connection_pool(loop_, "unix:/tmp/x"), std::invalid_argument);
 }
 
 /// Asks 20 times through a pool; some connections are lost on the way.

@@ -12,6 +12,10 @@ void check(const reconnecting_client_options& options) {
   require(options.concurrency > 0 && options.concurrency <= semaphore::max(),
           "gyre::net::reconnecting_client: concurrency must be at least 1, and less than 2^62");
   require(options.attempts > 0, "gyre::net::reconnecting_client: attempts must be at least 1");
+  require(options.max_waiting > 0,
+          "gyre::net::reconnecting_client: max_waiting must be at least 1");
+  require(options.delay.initial >= std::chrono::nanoseconds{0},
+          "gyre::net::reconnecting_client: delay.initial is negative");
   require(options.uses > 0, "gyre::net::reconnecting_client: uses must be at least 1");
   require(options.connect_timeout > std::chrono::nanoseconds{0},
           "gyre::net::reconnecting_client: connect_timeout is not positive");

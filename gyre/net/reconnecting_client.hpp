@@ -25,13 +25,15 @@
 namespace gyre::net {
 
 /// Keeps one connection to a server for the calls of coroutines, and replaces it when it breaks. A
-/// call waits until there is a connection, and for its turn, first come, first served.
+/// call waits until there is a connection, and for its turn, first come, first served: one call at
+/// a time, or as many as the option `concurrency` says, for pipelining.
 ///
 /// Connecting: nothing runs by itself, calls connect. All calls that wait share the attempts, which
 /// end when one succeeds, when `attempts` have failed, or when all these calls were stopped. The
 /// delay before an attempt doubles with each failure, until a call has succeeded; so a server that
 /// refuses, or accepts and hangs up, is not asked more often, however many calls there are. A
-/// connection that the server closed between two calls is replaced at once.
+/// connection that the server closed between two calls is replaced at once. A call that finds the
+/// end of the stream must throw, as one that returns counts as a success.
 ///
 /// After each connect the `handshake` makes the Connection that calls use: it logs in, subscribes
 /// again, wraps the stream. No call uses the connection before.
@@ -87,8 +89,8 @@ class reconnecting_client {
   }
 
   /// Awaited, gives the result of `function(connection)`, an awaitable, which is called once. To
-  /// limit the time: `with_timeout(client.call(…), 2s)`. The function must not await another call,
-  /// which would wait for its turn for ever.
+  /// limit the time: `with_timeout(client.call(…), 2s)`. The function, and the handshake, must not
+  /// await another call, which would wait for its turn for ever.
   ///
   /// Errors: of `function`; if no connection could be made, std::system_error with the server, the
   /// number of attempts, and the code of the last; or the handshake's exception of another type,
@@ -96,25 +98,31 @@ class reconnecting_client {
   /// meanwhile, not_open after it; wrong_thread.
   template <detail::use_function<Connection> F>
   [[nodiscard]] auto call(F function) {
-    return core::call(core_, std::move(function), 1);
+    return core::call(core_, std::move(function), false);
   }
   /// As call(), for a `function` that may be repeated: after a failure (see is_retryable()) it is
   /// called again with the next connection, up to the option `uses` in all.
   template <detail::use_function<Connection> F>
   [[nodiscard]] auto call_idempotent(F function) {
-    return core::call(core_, std::move(function), core_->uses());
+    return core::call(core_, std::move(function), true);
   }
   // Explains wrong arguments: see base/detail/misuse.hpp.
   std::suspend_never call(detail::misused_use_function<Connection> explained);
   std::suspend_never call_idempotent(detail::misused_use_function<Connection> explained);
 
   /// Stops running and waiting calls, and closes the connection. Idempotent.
-  void close() noexcept { core_->close(); }
+  void close() noexcept {
+    if (core_ != nullptr) core_->close();
+  }
   /// Awaited, is close(), and waits until the calls and the connection have ended.
   [[nodiscard]] task<> stop() { return core::stop(core_); }
 
-  [[nodiscard]] client_state state() const noexcept { return core_->state(); }
-  [[nodiscard]] reconnecting_client_metrics metrics() const noexcept { return core_->metrics(); }
+  [[nodiscard]] client_state state() const noexcept {
+    return core_ != nullptr ? core_->state() : client_state::closed;
+  }
+  [[nodiscard]] reconnecting_client_metrics metrics() const noexcept {
+    return core_ != nullptr ? core_->metrics() : reconnecting_client_metrics();
+  }
 
  private:
   template <class... Source>

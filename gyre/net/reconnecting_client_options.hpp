@@ -18,7 +18,8 @@ struct reconnecting_client_options {
   /// Calls that use the connection at the same time; at least 1. More than 1 is for connections
   /// that carry many requests, such as a pipelining client.
   std::size_t concurrency = 1;
-  /// Calls that wait; a further one fails at once with io::errc::waiting_limit.
+  /// Calls that wait, those that connect included; at least 1. A further one fails at once with
+  /// io::errc::waiting_limit.
   std::size_t max_waiting = 1024;
   /// Attempts to connect in a row, after which the calls that wait for them fail; at least 1.
   std::size_t attempts = 5;

@@ -12,8 +12,11 @@
 #include <gyre/runtime/sharded.hpp>
 #include <gyre/sync/event.hpp>
 #include <gyre/task/as_expected.hpp>
+#include <gyre/task/as_result.hpp>
 #include <gyre/task/schedule.hpp>
+#include <gyre/task/shielded.hpp>
 #include <gyre/task/sleep.hpp>
+#include <gyre/task/stop_token.hpp>
 #include <gyre/task/stop_when.hpp>
 #include <gyre/task/sync_wait.hpp>
 #include <gyre/task/when_all.hpp>
@@ -373,11 +376,89 @@ TEST_F(ReconnectingClient, AConnectionOfAStoppedCallIsReplacedWithoutADelay) {
   const auto receive = [](tcp_stream& peer) -> task<> {
     static_cast<void>(co_await peer.receive());
   };
+  run(client.call(write));  // the connection serves
   EXPECT_EQ(run(as_expected(gyre::with_timeout(client.call(receive), 1ms))).error(),
             std::errc::timed_out);
   EXPECT_EQ(client.state(), client_state::disconnected);
   run(client.call(write));
   EXPECT_EQ(client.metrics().connected, 2u);
+}
+
+// Each use of a connection that has not served yet delays the next attempt, however the use ends.
+TEST_F(ReconnectingClient, AServerThatNeverServesIsNotAskedMoreOften) {
+  const auto fail_by_a_bug = [](tcp_stream&) -> task<> {
+    co_await gyre::yield();
+    throw std::logic_error("a bug");
+  };
+  const auto fail_at_once = [](tcp_stream&) -> task<> { throw std::logic_error("a bug"); };
+  const auto receive = [](tcp_stream& peer) -> task<> {
+    static_cast<void>(co_await peer.receive());
+  };
+  const auto delay_after_first = [&](auto use) {
+    reconnecting_client fresh(loop_, server_, {.delay = {.initial = 20ms}, .jitter = false});
+    static_cast<void>(run(gyre::as_result(gyre::with_timeout(fresh.call(use), 1ms))));
+    const steady_time start = loop_.now();
+    static_cast<void>(run(gyre::as_result(fresh.call(write))));
+    return loop_.now() - start;
+  };
+  EXPECT_GE(delay_after_first(fail_by_a_bug), 20ms);
+  EXPECT_GE(delay_after_first(fail_at_once), 20ms);
+  EXPECT_GE(delay_after_first(receive), 20ms);
+}
+
+TEST_F(ReconnectingClient, AFunctionMayFailBeforeItReturns) {
+  reconnecting_client client(loop_, server_, {.uses = 3, .delay = {.initial = 1ms}});
+  int calls = 0;
+  const auto fail = [&](tcp_stream&) -> task<> {
+    ++calls;
+    throw std::system_error(std::make_error_code(std::errc::connection_reset));
+  };
+  EXPECT_EQ(run(as_expected(client.call_idempotent(fail))).error(), std::errc::connection_reset);
+  EXPECT_EQ(calls, 3);
+}
+
+TEST_F(ReconnectingClient, ANullConnectionIsAnError) {
+  const auto connect = []() -> task<std::unique_ptr<tcp_stream>> { co_return nullptr; };
+  reconnecting_client client(loop_, connect);
+  EXPECT_THROW(run(client.call(write)), std::logic_error);
+}
+
+TEST_F(ReconnectingClient, ARepeatedCallIsNotRefusedForTheNumberOfCallsThatWait) {
+  reconnecting_client client(loop_, server_,
+                             {.max_waiting = 1, .uses = 2, .delay = {.initial = 1ms}});
+  int calls = 0;
+  const auto fail = [&](tcp_stream&) -> task<> {
+    ++calls;
+    while (calls == 1 && client.metrics().waiting == 0) co_await gyre::yield();
+    throw std::system_error(std::make_error_code(std::errc::connection_reset));
+  };
+  const auto wait = [&]() -> task<> {
+    while (calls == 0) co_await gyre::yield();
+    co_await client.call(write);
+  };
+  auto both = gyre::when_all(as_expected(client.call_idempotent(fail)), wait());
+  EXPECT_EQ(std::get<0>(run(std::move(both))).error(), std::errc::connection_reset);
+  EXPECT_EQ(calls, 2);
+}
+
+TEST_F(ReconnectingClient, OneThatWasMovedFromIsNotOpen) {
+  reconnecting_client client(loop_, server_);
+  const reconnecting_client taken = std::move(client);
+  EXPECT_EQ(run(as_expected(client.call(write))).error(),
+            errc::not_open);  // NOLINT: that is tested
+  client.close();
+  run(client.stop());
+  EXPECT_EQ(client.state(), client_state::closed);
+  EXPECT_EQ(client.metrics().attempts, 0u);
+}
+
+TEST_F(ReconnectingClient, ACallThatWasStoppedBeforeDoesNothing) {
+  reconnecting_client client(loop_, server_);
+  gyre::inplace_stop_source stop;
+  stop.request_stop();
+  auto stopped = gyre::stop_when(client.call(write), stop.get_token());
+  EXPECT_EQ(run(as_expected(std::move(stopped))).error(), std::errc::operation_canceled);
+  EXPECT_EQ(client.metrics().attempts, 0u);
 }
 
 TEST_F(ReconnectingClient, DestroyedCallsGiveTheirTurnsBack) {
@@ -513,6 +594,43 @@ TEST_F(ReconnectingClient, LimitsTheCallsThatWait) {
   EXPECT_EQ(std::get<0>(run(std::move(all))).error(), errc::closed);
 }
 
+struct slow_end {
+  bool& ended;
+  bool is_reusable() const { return true; }
+  task<> stop() {
+    co_await gyre::sleep_for(1ms);
+    ended = true;
+  }
+};
+
+TEST_F(ReconnectingClient, EachStopWaitsForTheEndOfTheConnection) {
+  bool ended = false;
+  const auto connect = [&]() -> task<slow_end> { co_return slow_end{ended}; };
+  reconnecting_client client(loop_, connect);
+  run(client.call([](slow_end&) -> task<> { co_return; }));
+  const auto stop = [&]() -> task<> {
+    co_await client.stop();
+    EXPECT_TRUE(ended);
+  };
+  run(gyre::when_all(stop(), stop()));
+}
+
+TEST_F(ReconnectingClient, AHandshakeThatOutlivesCloseFailsTheCallAsClosed) {
+  gyre::manual_reset_event connecting;
+  const auto connect = [&]() -> task<tcp_stream> {
+    connecting.set();
+    co_await gyre::shielded(gyre::sleep_for(1ms));
+    co_return co_await gyre::shielded(gyre::net::connect(server_));
+  };
+  reconnecting_client client(loop_, connect);
+  const auto close = [&]() -> task<> {
+    co_await connecting.wait();
+    client.close();
+  };
+  auto both = gyre::when_all(as_expected(client.call(write)), close());
+  EXPECT_EQ(std::get<0>(run(std::move(both))).error(), errc::closed);
+}
+
 /// A connection with many requests on their way, and an end of its own.
 struct many_requests {
   int& ended;
@@ -572,6 +690,10 @@ TEST_F(ReconnectingClient, RefusesOptionsThatMakeNoSense) {
   EXPECT_THROW(reconnecting_client(loop_, server_, {.concurrency = 0}), std::invalid_argument);
   EXPECT_THROW(reconnecting_client(loop_, server_, {.attempts = 0}), std::invalid_argument);
   EXPECT_THROW(reconnecting_client(loop_, server_, {.uses = 0}), std::invalid_argument);
+  EXPECT_THROW(reconnecting_client(loop_, server_, {.max_waiting = 0}), std::invalid_argument);
+  EXPECT_THROW(reconnecting_client(loop_, server_, {.delay = {.initial = -1ms}}),
+               std::invalid_argument);
+  EXPECT_THROW(reconnecting_client(loop_, "unix:/tmp/x"), std::invalid_argument);
   EXPECT_THROW(reconnecting_client(loop_, server_, {.connect_timeout = 0s}), std::invalid_argument);
   EXPECT_THROW(reconnecting_client(loop_, "no port"), std::system_error);
 }

@@ -6,6 +6,8 @@
 
 #include <poll.h>
 
+#include <stdexcept>
+
 namespace gyre::net::detail {
 
 bool is_quiet(int fd) noexcept {
@@ -19,6 +21,23 @@ task<tcp_stream> server_address::connect() {
   if (!names_) names_.emplace(loop_);
   return net::connect(*names_, server_, options_);
 }
+
+const host_port& require_tcp(const host_port& server) {
+  if (server.direct().is_unix()) {
+    throw std::invalid_argument(
+        server.to_string() + ": give a function that awaits connect_unix(), instead of a server");
+  }
+  return server;
+}
+
+void throw_no_connection() {
+  throw std::logic_error(
+      "gyre::net: the function that connects, or the handshake, gave a null pointer; let it throw "
+      "if "
+      "there is no connection");
+}
+
+void throw_moved_from(const char* user) { fail(make_error_code(io::errc::not_open), user); }
 
 void require_loop(event_loop& loop, const task_context& context, const char* user) {
   if (context.where == &loop || loop.in_loop_thread()) return;

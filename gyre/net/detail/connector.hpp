@@ -92,6 +92,13 @@ class server_address {
   std::optional<resolver> names_;
 };
 
+/// `server`; throws std::invalid_argument if it is a Unix socket.
+const host_port& require_tcp(const host_port& server);
+/// Throws std::logic_error: a user's function gave a null pointer.
+[[noreturn, gnu::cold]] void throw_no_connection();
+/// Throws std::system_error (io::errc::not_open): `user` was moved from.
+[[noreturn, gnu::cold]] void throw_moved_from(const char* user);
+
 /// Makes connections to one server. Belongs to the loop's thread, and must outlive its calls.
 template <class Connection>
 class connector {
@@ -102,7 +109,7 @@ class connector {
   template <class Handshake>
   connector(event_loop& loop, const host_port& server, Handshake handshake, race_options options)
       : loop_(loop),
-        server_(server.to_string()),
+        server_(require_tcp(server).to_string()),
         connect_([address = std::make_unique<server_address>(loop, server, std::move(options)),
                   handshake = std::move(handshake)]() mutable {
           return connect_and_prepare(*address, handshake);
@@ -136,7 +143,10 @@ class connector {
   static pointer boxed(Connection&& connection) {
     return std::make_unique<Connection>(std::move(connection));
   }
-  static pointer boxed(pointer&& connection) { return std::move(connection); }
+  static pointer boxed(pointer&& connection) {
+    if (connection == nullptr) throw_no_connection();
+    return std::move(connection);
+  }
 
   template <class Handshake>
   static task<pointer> connect_and_prepare(server_address& server, Handshake& handshake) {

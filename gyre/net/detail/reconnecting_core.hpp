@@ -103,10 +103,13 @@ class reconnecting_core {
   reconnecting_core& operator=(reconnecting_core&&) = delete;
 
   template <class F>
-  static task<result_of<F>> call(shared self, F function, std::size_t uses) {
+  static task<result_of<F>> call(shared self, F function, bool repeats) {
     const task_context& context = co_await gyre::detail::this_context();
+    if (context.stop.stop_requested()) gyre::detail::throw_cancelled(context);
+    if (self == nullptr) throw_moved_from(name);
+    const std::size_t uses = repeats ? self->options_.uses : 1;
     require_loop(self->loop(), context, name);
-    if (self->closed_) self->throw_closed();
+    if (self->closed_) self->throw_closed(io::errc::not_open);
     const running_call counted(*self);
     auto work =
         stop_when(use_repeatedly(self, std::move(function), uses), self->closing_.get_token());
@@ -130,16 +133,17 @@ class reconnecting_core {
   }
   static task<> stop(shared self) {
     const task_context& context = co_await gyre::detail::this_context();
+    if (self == nullptr) co_return;
     require_loop(self->loop(), context, name);
     self->close();
-    if (self->calls_ > 0) co_await self->calls_ended_.wait();
+    while (self->calls_ > 0) co_await self->calls_ended_.wait();
     const session_ptr unused = self->session_;
     if (unused == nullptr) co_return;
+    const running_call ending(*self);  // another stop() waits for it
     self->retire(unused);
     co_await end(unused);
   }
 
-  std::size_t uses() const noexcept { return options_.uses; }
   client_state state() const noexcept {
     if (closed_) return client_state::closed;
     return session_ != nullptr ? client_state::connected : progress_;
@@ -161,7 +165,10 @@ class reconnecting_core {
 
   class running_call {
    public:
-    explicit running_call(reconnecting_core& client) noexcept : client_(client) { ++client.calls_; }
+    explicit running_call(reconnecting_core& client) noexcept : client_(client) {
+      ++client.calls_;
+      client.calls_ended_.reset();
+    }
     running_call& operator=(running_call&&) = delete;
     ~running_call() {
       if (--client_.calls_ == 0 && client_.closed_) client_.calls_ended_.set();
@@ -173,8 +180,9 @@ class reconnecting_core {
 
   class waiter {
    public:
-    explicit waiter(reconnecting_core& client) : metrics_(client.metrics_) {
-      if (metrics_.waiting >= client.options_.max_waiting) {
+    // A call that is repeated was admitted before.
+    waiter(reconnecting_core& client, bool is_repeated) : metrics_(client.metrics_) {
+      if (!is_repeated && metrics_.waiting >= client.options_.max_waiting) {
         throw std::system_error(make_error_code(io::errc::waiting_limit),
                                 client.connector_.describe(name));
       }
@@ -198,6 +206,7 @@ class reconnecting_core {
     running_use& operator=(running_use&&) = delete;
     ~running_use() {
       if (session_ == nullptr) return;
+      client_.note_failure(session_, false);
       client_.retire(session_);
       if (--session_->users == 0) session_->connection.reset();
     }
@@ -219,12 +228,15 @@ class reconnecting_core {
   static task<result_of<F>> use_repeatedly(shared self, F function, std::size_t uses) {
     for (std::size_t used = 1;; ++used) {
       semaphore_permit permit;
-      task<session_ptr> waiting = wait_for_turn(self, permit);
+      task<session_ptr> waiting = wait_for_turn(self, permit, used > 1);
       const session_ptr on = co_await std::move(waiting);
       running_use use(*self, on);
-      task<result_of<F>> work = as_task(std::invoke(function, *on->connection));
-      co_await gyre::detail::await_ready_state(work);
-      std::exception_ptr error = gyre::detail::task_access::state(work).take_error();
+      task<result_of<F>> work;
+      std::exception_ptr error = begin(function, *on->connection, work);
+      if (error == nullptr) {
+        co_await gyre::detail::await_ready_state(work);
+        error = gyre::detail::task_access::state(work).take_error();
+      }
       if (error == nullptr) {
         self->note_success(*on);
       } else {
@@ -239,11 +251,22 @@ class reconnecting_core {
     }
   }
 
+  // The exception of a function that fails before it returns an awaitable.
+  template <class F>
+  static std::exception_ptr begin(F& function, Connection& connection, task<result_of<F>>& work) {
+    try {
+      work = as_task(std::invoke(function, connection));
+      return nullptr;
+    } catch (...) {
+      return gyre::detail::caught_error();
+    }
+  }
+
   // Gives a connection that is ready for use, and a permit for it.
-  static task<session_ptr> wait_for_turn(shared self, semaphore_permit& permit) {
-    const waiter counted(*self);
+  static task<session_ptr> wait_for_turn(shared self, semaphore_permit& permit, bool is_repeated) {
+    const waiter counted(*self, is_repeated);
     for (;;) {
-      if (self->closed_) self->throw_closed();
+      if (self->closed_) self->throw_closed(io::errc::closed);
       session_ptr on = self->session_;
       if (on == nullptr) {
         auto connecting = self->connects_.run({}, [self](std::monostate) { return connect(self); });
@@ -314,8 +337,13 @@ class reconnecting_core {
     if constexpr (tells_reusable<Connection>) {
       if (is_reusable(*on->connection)) return;
     }
-    if (is_retryable(error)) schedule_.note_failure(loop().now());
+    note_failure(on, is_retryable(error));
     retire(on);
+  }
+  // The next attempt is delayed, unless the connection has served before and its end is no fault of
+  // the server.
+  void note_failure(const session_ptr& on, bool is_fault) noexcept {
+    if (!on->retired && (is_fault || !on->proven)) schedule_.note_failure(loop().now());
   }
   // Lets the next call connect again.
   void retire(const session_ptr& on) noexcept {
@@ -333,8 +361,8 @@ class reconnecting_core {
     }
     co_return;
   }
-  [[noreturn, gnu::cold]] void throw_closed() const {
-    throw std::system_error(make_error_code(io::errc::not_open), connector_.describe(name));
+  [[noreturn, gnu::cold]] void throw_closed(io::errc error) const {
+    throw std::system_error(make_error_code(error), connector_.describe(name));
   }
 
   const reconnecting_client_options options_;
