@@ -24,6 +24,29 @@
 #include <vector>
 
 namespace gyre {
+
+/// Awaits the awaitables of a range, at most `limit` at a time, and gives a std::vector of their
+/// results in the order of the range; nothing if they are void, std::reference_wrapper for
+/// references. The next one starts as soon as one ends. `range` is moved in and read one element at
+/// a time, so it may be a view that makes tasks.
+///
+/// Thread-safety: reads the range, starts the children and resumes on the coroutine's executor.
+/// Lifetime: what a view refers to must outlive the await. Destroying the coroutine: as when_any().
+/// Errors: std::invalid_argument at once for a limit of zero. When a child fails, the range throws
+/// or the coroutine is asked to stop, no more children start and the others are asked to stop; when
+/// they have ended the first error is thrown. An empty task fails with std::logic_error.
+/// Complexity: memory for the results and `limit` children; a frame for an element that is no task.
+template <awaitable_range Range>
+[[nodiscard]] auto collect(Range&& range, std::size_t limit);
+// Explains wrong arguments: see base/detail/misuse.hpp.
+std::suspend_never collect(detail::misused_awaitable explained, std::size_t limit);
+
+/// The same for the awaitables `make(0)` to `make(count - 1)`, each made when it starts. `make`
+/// lives until all have ended.
+template <std::copy_constructible Make>
+  requires awaitable<std::invoke_result_t<Make&, std::size_t>>
+[[nodiscard]] auto collect(std::size_t count, Make make, std::size_t limit);
+
 namespace detail {
 
 /// Results that arrive in any order.
@@ -157,33 +180,17 @@ task<typename collected_results<T>::type> collect_range(Range range, std::size_t
 
 }  // namespace detail
 
-/// Awaits the awaitables of a range, at most `limit` at a time, and gives a std::vector of their
-/// results in the order of the range; nothing if they are void, std::reference_wrapper for
-/// references. The next one starts as soon as one ends. `range` is moved in and read one element at
-/// a time, so it may be a view that makes tasks.
-///
-/// Thread-safety: reads the range, starts the children and resumes on the coroutine's executor.
-/// Lifetime: what a view refers to must outlive the await. Destroying the coroutine: as when_any().
-/// Errors: std::invalid_argument at once for a limit of zero. When a child fails, the range throws
-/// or the coroutine is asked to stop, no more children start and the others are asked to stop; when
-/// they have ended the first error is thrown. An empty task fails with std::logic_error.
-/// Complexity: memory for the results and `limit` children; a frame for an element that is no task.
 template <awaitable_range Range>
-[[nodiscard]] auto collect(Range&& range, std::size_t limit) {
+auto collect(Range&& range, std::size_t limit) {
   using element = std::remove_cvref_t<std::ranges::range_rvalue_reference_t<Range>>;
   if (limit == 0)
     throw std::invalid_argument("gyre::collect: the limit is zero; it must be at least 1");
   return detail::collect_range<task_result_t<element>, std::remove_cvref_t<Range>>(
       std::forward<Range>(range), limit);
 }
-// Explains wrong arguments: see base/detail/misuse.hpp.
-std::suspend_never collect(detail::misused_awaitable explained, std::size_t limit);
-
-/// The same for the awaitables `make(0)` to `make(count - 1)`, each made when it starts. `make`
-/// lives until all have ended.
 template <std::copy_constructible Make>
   requires awaitable<std::invoke_result_t<Make&, std::size_t>>
-[[nodiscard]] auto collect(std::size_t count, Make make, std::size_t limit) {
+auto collect(std::size_t count, Make make, std::size_t limit) {
   return collect(std::views::iota(std::size_t{0}, count) | std::views::transform(std::move(make)),
                  limit);
 }

@@ -38,6 +38,25 @@ struct hedge_options {
   std::size_t attempts = 2;
 };
 
+/// Starts an attempt, an awaitable that `make` returns, and another each time the latest has not
+/// succeeded within `delay`, or has failed, up to `attempts`. Gives the result of the first that
+/// succeeds; the others are then asked to stop, and awaited to their ends. `make` is called without
+/// an argument or with the number of the attempt, counted from 0. For requests that may be carried
+/// out twice, such as reads.
+///
+/// Thread-safety: calls `make`, starts the attempts and resumes on the coroutine's executor.
+/// Lifetime: `make` lives until all attempts have ended. Destroying the coroutine: as when_any().
+/// Errors: std::invalid_argument at once for a delay that is not positive or no attempts. If all
+/// attempts fail, the error of the one that failed last; an exception of `make` is the failure of
+/// its attempt. A stop of the coroutine stops all attempts: throws gyre::operation_cancelled unless
+/// one succeeds. std::errc::operation_not_supported if the executor has no timers.
+/// Complexity: a coroutine frame, one for each delay and one for an attempt that is no task, and
+/// two allocations for the list of attempts.
+template <detail::attempt_maker Make>
+[[nodiscard]] auto hedge(Make make, hedge_options options);
+// Explains wrong arguments: see base/detail/misuse.hpp.
+std::suspend_never hedge(detail::misused_attempt explained, hedge_options options);
+
 namespace detail {
 
 /// Throws std::invalid_argument for options that make no sense.
@@ -147,26 +166,10 @@ task<T> hedge_with(Make make, hedge_options options) {
 
 }  // namespace detail
 
-/// Starts an attempt, an awaitable that `make` returns, and another each time the latest has not
-/// succeeded within `delay`, or has failed, up to `attempts`. Gives the result of the first that
-/// succeeds; the others are then asked to stop, and awaited to their ends. `make` is called without
-/// an argument or with the number of the attempt, counted from 0. For requests that may be carried
-/// out twice, such as reads.
-///
-/// Thread-safety: calls `make`, starts the attempts and resumes on the coroutine's executor.
-/// Lifetime: `make` lives until all attempts have ended. Destroying the coroutine: as when_any().
-/// Errors: std::invalid_argument at once for a delay that is not positive or no attempts. If all
-/// attempts fail, the error of the one that failed last; an exception of `make` is the failure of
-/// its attempt. A stop of the coroutine stops all attempts: throws gyre::operation_cancelled unless
-/// one succeeds. std::errc::operation_not_supported if the executor has no timers.
-/// Complexity: a coroutine frame, one for each delay and one for an attempt that is no task, and
-/// two allocations for the list of attempts.
 template <detail::attempt_maker Make>
-[[nodiscard]] auto hedge(Make make, hedge_options options) {
+auto hedge(Make make, hedge_options options) {
   detail::check(options);
   return detail::hedge_with<detail::attempt_result_t<Make>>(std::move(make), options);
 }
-// Explains wrong arguments: see base/detail/misuse.hpp.
-std::suspend_never hedge(detail::misused_attempt explained, hedge_options options);
 
 }  // namespace gyre

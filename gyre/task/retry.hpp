@@ -53,6 +53,32 @@ struct retry_options {
 
 namespace detail {
 
+using retry_condition = bool (*)(const std::exception_ptr& error) noexcept;
+
+}  // namespace detail
+
+/// Awaits an attempt, an awaitable that `make` returns, and after each failure another, until one
+/// succeeds, and gives its result. `make` is called without an argument or with the number of the
+/// attempt, counted from 0. `retry_if(error)` tells whether there may be another attempt after that
+/// std::exception_ptr; the default is is_retryable(). It is not asked about a stop: one ends the
+/// attempt, or the delay, and thus all, at once.
+///
+/// Lifetime: `make` and `retry_if` live until the end.
+/// Errors: the error of the last attempt, which may be an exception of `make`; exceptions of
+/// `retry_if`; gyre::operation_cancelled when asked to stop. std::invalid_argument at once for no
+/// attempts or a negative time. std::errc::operation_not_supported if the executor has no timers.
+/// Complexity: a coroutine frame, and one for each attempt that is no task; a failed attempt throws
+/// nothing again except for is_retryable(), which rethrows to see the type.
+template <detail::attempt_maker Make,
+          std::predicate<const std::exception_ptr&> RetryIf = detail::retry_condition>
+[[nodiscard]] auto retry(Make make, retry_options options = {}, RetryIf retry_if = &is_retryable);
+// Explains wrong arguments: see base/detail/misuse.hpp.
+template <class... More>
+std::suspend_never retry(detail::misused_attempt explained, retry_options options = {},
+                         More&&... more);
+
+namespace detail {
+
 /// Throws std::invalid_argument for options that make no sense.
 void check(const retry_options& options);
 
@@ -96,32 +122,13 @@ task<T> retry_with(Make make, retry_options options, RetryIf retry_if) {
   }
 }
 
-using retry_condition = bool (*)(const std::exception_ptr& error) noexcept;
-
 }  // namespace detail
 
-/// Awaits an attempt, an awaitable that `make` returns, and after each failure another, until one
-/// succeeds, and gives its result. `make` is called without an argument or with the number of the
-/// attempt, counted from 0. `retry_if(error)` tells whether there may be another attempt after that
-/// std::exception_ptr; the default is is_retryable(). It is not asked about a stop: one ends the
-/// attempt, or the delay, and thus all, at once.
-///
-/// Lifetime: `make` and `retry_if` live until the end.
-/// Errors: the error of the last attempt, which may be an exception of `make`; exceptions of
-/// `retry_if`; gyre::operation_cancelled when asked to stop. std::invalid_argument at once for no
-/// attempts or a negative time. std::errc::operation_not_supported if the executor has no timers.
-/// Complexity: a coroutine frame, and one for each attempt that is no task; a failed attempt throws
-/// nothing again except for is_retryable(), which rethrows to see the type.
-template <detail::attempt_maker Make,
-          std::predicate<const std::exception_ptr&> RetryIf = detail::retry_condition>
-[[nodiscard]] auto retry(Make make, retry_options options = {}, RetryIf retry_if = &is_retryable) {
+template <detail::attempt_maker Make, std::predicate<const std::exception_ptr&> RetryIf>
+auto retry(Make make, retry_options options, RetryIf retry_if) {
   detail::check(options);
   return detail::retry_with<detail::attempt_result_t<Make>>(std::move(make), options,
                                                             std::move(retry_if));
 }
-// Explains wrong arguments: see base/detail/misuse.hpp.
-template <class... More>
-std::suspend_never retry(detail::misused_attempt explained, retry_options options = {},
-                         More&&... more);
 
 }  // namespace gyre
