@@ -4,6 +4,16 @@
 //     gyre::join_set<std::string> downloads(scope);
 //     for (const std::string& url : urls) downloads.spawn(fetch(url));
 //     while (auto done = co_await downloads.next()) show(*done);  // the fastest first
+//
+// At most eight tasks at a time, and their results at once:
+//
+//     for (const std::string& url : urls) {
+//       if (downloads.size() == 8) {
+//         auto done = co_await downloads.next();
+//         show(*done);
+//       }
+//       downloads.spawn(fetch(url));
+//     }
 #pragma once
 
 #include <gyre/base/atomic.hpp>
@@ -138,7 +148,9 @@ class join_set_task_of final : public join_set_task {
 
 /// Tasks of one result type in a scope, from which one coroutine takes the results in the order in
 /// which the tasks end, as from Tokio's JoinSet. When all must have ended anyway, when_all() is
-/// simpler; to limit how many run at a time, collect().
+/// simpler. To limit how many run at a time, and how many results wait, take a result before each
+/// spawn() once size() is the limit, as in the example; or collect(), if the results are needed
+/// together and in the order of the tasks.
 ///
 /// The scope awaits the tasks, and its stop stops them. Their errors go to the set, not to the
 /// scope: next() throws them. A set that is destroyed leaves its tasks to the scope, as if

@@ -19,6 +19,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstddef>
@@ -119,6 +120,29 @@ TEST_F(JoinSet, IsEmptyAtFirstAndAfterwardsAndMayBeUsedAgain) {
   EXPECT_EQ(run(set.next()), std::nullopt);
   set.spawn(gives_after(2, 1s));
   EXPECT_EQ(run(set.next()), 2);
+}
+
+TEST_F(JoinSet, SizeLimitsHowManyRun) {
+  async_scope tasks(executor_);
+  join_set<> set(tasks);
+  int running = 0;
+  int most = 0;
+  const auto work = [&]() -> task<> {
+    most = std::max(most, ++running);
+    co_await sleep_for(1s);
+    --running;
+  };
+  const auto spawn_all = [&]() -> task<> {
+    for (int i = 0; i < 10; ++i) {
+      if (set.size() == 3) co_await set.next();
+      set.spawn(work());
+    }
+    while (co_await set.next()) continue;
+  };
+  run(spawn_all());
+  EXPECT_EQ(most, 3);
+  EXPECT_EQ(running, 0);
+  run(tasks.join());
 }
 
 TEST_F(JoinSet, CarriesReferencesVoidAndWhatOnlyMoves) {

@@ -205,6 +205,31 @@ gyre::task<std::vector<std::string>> fetch_as_they_come(std::vector<std::string>
   co_return co_await gyre::with_scope(body);
 }
 
+gyre::task<std::size_t> fetch_eight_at_a_time(std::vector<std::string> urls) {
+  auto body = [&](gyre::scope& scope) -> gyre::task<std::size_t> {
+    std::size_t shown = 0;
+    const auto show = [&](const std::string&) { ++shown; };
+    gyre::join_set<std::string> downloads(scope);
+    for (const std::string& url : urls) {
+      if (downloads.size() == 8) {
+        auto done = co_await downloads.next();
+        show(*done);
+      }
+      downloads.spawn(fetch(url));
+    }
+    while (auto done = co_await downloads.next()) show(*done);
+    co_return shown;
+  };
+  co_return co_await gyre::with_scope(body);
+}
+
+TEST(SyncExamples, JoinSetRunsEightAtATime) {
+  gyre::testing::manual_executor executor;
+  EXPECT_EQ(
+      run_in_virtual_time(executor, fetch_eight_at_a_time(std::vector<std::string>(20, "quick"))),
+      20U);
+}
+
 TEST(SyncExamples, JoinSetGivesTheFastestFirst) {
   gyre::testing::manual_executor executor;
   EXPECT_EQ(run_in_virtual_time(executor, fetch_as_they_come({"slow", "quick"})),
