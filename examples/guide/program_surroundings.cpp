@@ -10,11 +10,11 @@
 #include <gyre/task/when_all.hpp>
 
 #include <fcntl.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 #include <array>
 #include <cstddef>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
@@ -42,7 +42,7 @@ gyre::task<> index_tree(gyre::loop& loop, std::string folder) {
   gyre::io::file_watcher watcher(loop);
   watcher.add(folder, {.changes = gyre::io::file_change::created, .recursive = true});
   std::filesystem::create_directory(folder + "/new");
-  std::ofstream(folder + "/new/page");  // before anybody knows of its directory
+  std::ofstream page(folder + "/new/page");  // before anybody knows of its directory
   for (;;) {
     const gyre::io::file_event event = co_await watcher.next();
     if (event.kind == gyre::io::file_change::overflowed) continue;  // read the tree again

@@ -10,7 +10,6 @@
 #include <gtest/gtest.h>
 
 #include <fcntl.h>
-#include <stdlib.h>
 #include <sys/ioctl.h>
 #include <sys/wait.h>
 #include <termios.h>
@@ -170,8 +169,8 @@ TEST_F(Terminal, SettingMovesAndOutlivesTheDescriptor) {
   copy.reset();
   moved = std::move(raw);
   EXPECT_TRUE(is_raw());
-  EXPECT_THROW(raw.apply(), std::logic_error);  // NOLINT(bugprone-use-after-move)
-  raw.restore();
+  EXPECT_THROW(raw.apply(), std::logic_error);  // NOLINT: moved from
+  raw.restore();                                // NOLINT
   EXPECT_TRUE(is_raw()) << "belongs to the other object";
   moved.reset();
   EXPECT_TRUE(is_as_before());
@@ -183,8 +182,8 @@ TEST_F(Terminal, SettingOfADescriptorThatIsNoTerminalIsAnError) {
   const unique_fd read_end(ends[0]);
   const unique_fd write_end(ends[1]);
   const int pipe = read_end.get();
-  EXPECT_EQ(error_of([&] { terminal_mode(pipe, terminal_setting::raw); }), ENOTTY);
-  EXPECT_EQ(error_of([&] { terminal_mode(-1, terminal_setting::raw); }), EBADF);
+  EXPECT_EQ(error_of([&] { const terminal_mode refused(pipe, terminal_setting::raw); }), ENOTTY);
+  EXPECT_EQ(error_of([&] { const terminal_mode refused(-1, terminal_setting::raw); }), EBADF);
   EXPECT_EQ(error_of([&] { static_cast<void>(gyre::io::terminal_size(pipe)); }), ENOTTY);
   EXPECT_EQ(error_of([&] { static_cast<void>(gyre::io::open_terminal(loop_, pipe)); }), ENOTTY);
   EXPECT_FALSE(gyre::io::is_terminal(pipe));
