@@ -22,12 +22,13 @@ task<tcp_stream> server_address::connect() {
   return net::connect(*names_, server_, options_);
 }
 
-const host_port& require_tcp(const host_port& server) {
+std::string text_of_tcp(const host_port& server) {
+  std::string text = server.to_string();
   if (server.direct().is_unix()) {
     throw std::invalid_argument(
-        server.to_string() + ": give a function that awaits connect_unix(), instead of a server");
+        text.append(": give a function that awaits connect_unix(), instead of a server"));
   }
-  return server;
+  return text;
 }
 
 void throw_no_connection() {

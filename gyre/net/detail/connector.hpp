@@ -92,8 +92,8 @@ class server_address {
   std::optional<resolver> names_;
 };
 
-/// `server`; throws std::invalid_argument if it is a Unix socket.
-const host_port& require_tcp(const host_port& server);
+/// The text of `server`; throws std::invalid_argument if it is a Unix socket.
+std::string text_of_tcp(const host_port& server);
 /// Throws std::logic_error: a user's function gave a null pointer.
 [[noreturn, gnu::cold]] void throw_no_connection();
 /// Throws std::system_error (io::errc::not_open): `user` was moved from.
@@ -109,7 +109,7 @@ class connector {
   template <class Handshake>
   connector(event_loop& loop, const host_port& server, Handshake handshake, race_options options)
       : loop_(loop),
-        server_(require_tcp(server).to_string()),
+        server_(text_of_tcp(server)),
         connect_([address = std::make_unique<server_address>(loop, server, std::move(options)),
                   handshake = std::move(handshake)]() mutable {
           return connect_and_prepare(*address, handshake);
