@@ -35,8 +35,15 @@ namespace gyre::io {
 /// A recursive watch concerns all directories of a tree. It adds the directories that are made or
 /// moved there later, and reports the entries that were in such a directory before it was watched
 /// as `created`; one that is made just then is reported twice, none is missed. Other changes in
-/// such a directory are reported from then on. Symbolic links in the tree are not followed. When
-/// the root itself is renamed, add it again: directories that are made later would be missed.
+/// such a directory are reported from then on. Symbolic links in the tree are not followed.
+///
+/// Recursive watches have limits where directories are renamed or exchanged. When the root, or a
+/// directory above it, is renamed, directories that are made later are missed. Directories within
+/// one that is renamed while it is new and being read may stay unwatched, and after several renames
+/// in a row events may have an older path. A directory that is replaced by a symbolic link while it
+/// is being read may be left through that link. So after an event of the kind `renamed` of a
+/// directory, remove the watch and add it again where every change counts. A tree of more
+/// directories than fs.inotify.max_queued_events does not recover from an overflow.
 ///
 /// While nobody awaits next(), changes wait in the kernel, at most fs.inotify.max_queued_events
 /// (16384 by default). Further ones are lost, and told by one event of the kind `overflowed`, which
