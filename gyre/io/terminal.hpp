@@ -59,7 +59,8 @@ struct terminal_extent {
 /// cannot be opened again: make a stream of that.
 [[nodiscard]] stream open_terminal(event_loop& loop, int fd);
 
-/// A setting of a terminal.
+/// A setting of a terminal, as a change of that of a shell. Within another of these settings it
+/// only takes more away: no_echo within raw still gives each byte. Restore the other one before.
 enum class terminal_setting : std::uint8_t {
   /// Each byte comes as it is typed, without an echo. No key has a meaning of its own: Ctrl-C,
   /// Ctrl-Z and Ctrl-D are bytes 3, 26 and 4, and raise no signal. Output is not processed: a new
