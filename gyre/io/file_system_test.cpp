@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/io/file_system.hpp>
 
-#include <gyre/task/as_expected.hpp>
 #include <gyre/task/executor.hpp>
 #include <gyre/task/operation_cancelled.hpp>
 #include <gyre/task/spawn.hpp>
 #include <gyre/task/sync_wait.hpp>
 #include <gyre/testing/manual_executor.hpp>
 #include <gyre/testing/system_call_faults.hpp>
+#include <tests/support/awaited_error.hpp>
 #include <tests/support/droppable.hpp>
 #include <tests/support/temporary_folder.hpp>
 
@@ -15,14 +15,13 @@
 
 #include <sys/stat.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <future>
-#include <iterator>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <thread>
 #include <utility>
@@ -32,17 +31,11 @@ namespace file_system_test {
 namespace {
 
 namespace io = gyre::io;
-using gyre::as_expected;
 using gyre::sync_wait;
 using gyre::task;
+using gyre::test::error_of;
 using gyre::test::temporary_folder;
 using gyre::testing::open_descriptors;
-
-template <class Awaitable>
-std::error_code error_of(Awaitable&& awaitable) {
-  const auto ended = sync_wait(as_expected(std::forward<Awaitable>(awaitable)));
-  return ended ? std::error_code() : ended.error();
-}
 
 template <class Awaitable>
 std::string message_of(Awaitable&& awaitable) {
@@ -354,15 +347,13 @@ TEST(RemoveAll, NeverLeavesTheTreeWhileDirectoriesAreReplacedBySymlinks) {
 }
 
 // Lets the pool make the calls for some of the names, `meanwhile` happen, then the rest.
-std::error_code remove_with_a_break(const std::string& path, auto meanwhile) {
+std::error_code remove_with_a_break(const temporary_folder& folder, std::string_view name,
+                                    auto meanwhile) {
   gyre::testing::manual_executor pool;
-  std::future<std::uint64_t> removed = gyre::spawn_future(pool, io::remove_all(path, &pool));
-  const auto names = [&] {
-    const std::filesystem::directory_iterator entries(path);
-    return std::distance(begin(entries), end(entries));
-  };
-  const auto before = names();
-  while (names() == before && pool.run_one()) continue;
+  std::future<std::uint64_t> removed =
+      gyre::spawn_future(pool, io::remove_all(folder / name, &pool));
+  const std::size_t before = folder.entries(name);
+  while (folder.entries(name) == before && pool.run_one()) continue;
   meanwhile();
   pool.run_all();
   try {
@@ -383,7 +374,7 @@ TEST(RemoveAll, StaysInTheDirectoryThatItHasOpened) {
     std::filesystem::rename(folder / "parent", folder / "moved");
     folder.link("parent", folder / "victim");
   };
-  EXPECT_EQ(remove_with_a_break(folder / "parent/root", swap), std::error_code());
+  EXPECT_EQ(remove_with_a_break(folder, "parent/root", swap), std::error_code());
   EXPECT_TRUE(folder.has("victim/root/precious"));
   EXPECT_FALSE(folder.has("moved/root"));
 }
@@ -397,7 +388,7 @@ TEST(RemoveAll, DoesNotGoOnWithADirectoryThatTookThePlaceOfTheRoot) {
     std::filesystem::rename(folder / "root", folder / "moved");
     std::filesystem::rename(folder / "other", folder / "root");
   };
-  EXPECT_EQ(remove_with_a_break(folder / "root", swap).value(), ESTALE);
+  EXPECT_EQ(remove_with_a_break(folder, "root", swap).value(), ESTALE);
   EXPECT_TRUE(folder.has("root/precious"));
 }
 
@@ -449,8 +440,7 @@ TEST(RemoveAll, IsStoppedBetweenSomeNamesAndOthers) {
   EXPECT_TRUE(cancelled);
   pool.run_all();
   EXPECT_EQ(open_descriptors(), before);
-  const std::filesystem::directory_iterator rest(folder / "many");
-  EXPECT_EQ(std::distance(begin(rest), end(rest)), 1500 - 1024);
+  EXPECT_EQ(folder.entries("many"), 1500U - 1024U);
 }
 
 gyre::test::droppable removes(gyre::executor&, std::string path, gyre::executor* pool) {

@@ -17,6 +17,7 @@
 #include <gyre/task/when_all.hpp>
 #include <gyre/testing/manual_executor.hpp>
 #include <gyre/testing/system_call_faults.hpp>
+#include <tests/support/awaited_error.hpp>
 #include <tests/support/droppable.hpp>
 #include <tests/support/file_ring_poller.hpp>
 #include <tests/support/sanitizers.hpp>
@@ -70,17 +71,12 @@ using gyre::io::buffer;
 using gyre::io::file;
 using gyre::io::open_options;
 using gyre::io::read_whole;
+using gyre::test::error_of;
 
 constexpr open_options for_writing{.write = true, .create = true};
 
 std::string_view text_of(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-}
-
-template <class Awaitable>
-std::error_code error_of(Awaitable&& awaitable) {
-  const auto ended = sync_wait(as_expected(std::forward<Awaitable>(awaitable)));
-  return ended ? std::error_code() : ended.error();
 }
 
 class File : public testing::Test {

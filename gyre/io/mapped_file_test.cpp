@@ -3,11 +3,11 @@
 
 #include <gyre/io/file.hpp>
 #include <gyre/io/write_whole.hpp>
-#include <gyre/task/as_expected.hpp>
 #include <gyre/task/executor.hpp>
 #include <gyre/task/sync_wait.hpp>
 #include <gyre/testing/manual_executor.hpp>
 #include <gyre/testing/system_call_faults.hpp>
+#include <tests/support/awaited_error.hpp>
 #include <tests/support/droppable.hpp>
 #include <tests/support/sanitizers.hpp>
 #include <tests/support/temporary_folder.hpp>
@@ -34,19 +34,13 @@ namespace mapped_file_test {
 namespace {
 
 using namespace std::string_view_literals;
-using gyre::as_expected;
 using gyre::sync_wait;
 using gyre::io::file;
 using gyre::io::mapped_file;
 using gyre::io::mapping_advice;
 using gyre::io::mapping_options;
+using gyre::test::error_of;
 using gyre::test::temporary_folder;
-
-template <class Awaitable>
-std::error_code error_of(Awaitable&& awaitable) {
-  const auto ended = sync_wait(as_expected(std::forward<Awaitable>(awaitable)));
-  return ended ? std::error_code() : ended.error();
-}
 
 // Several pages, in which no two positions nearby look alike.
 std::string long_text() {

@@ -2,12 +2,12 @@
 #include <gyre/io/temporary.hpp>
 
 #include <gyre/io/file.hpp>
-#include <gyre/task/as_expected.hpp>
 #include <gyre/task/executor.hpp>
 #include <gyre/task/operation_cancelled.hpp>
 #include <gyre/task/sync_wait.hpp>
 #include <gyre/testing/manual_executor.hpp>
 #include <gyre/testing/system_call_faults.hpp>
+#include <tests/support/awaited_error.hpp>
 #include <tests/support/temporary_folder.hpp>
 
 #include <gtest/gtest.h>
@@ -32,20 +32,14 @@ namespace temporary_test {
 namespace {
 
 using namespace std::string_view_literals;
-using gyre::as_expected;
 using gyre::sync_wait;
 using gyre::task;
 using gyre::io::file;
 using gyre::io::temporary_directory;
 using gyre::io::temporary_file;
+using gyre::test::error_of;
 using gyre::test::temporary_folder;
 using gyre::testing::open_descriptors;
-
-template <class Awaitable>
-std::error_code error_of(Awaitable&& awaitable) {
-  const auto ended = sync_wait(as_expected(std::forward<Awaitable>(awaitable)));
-  return ended ? std::error_code() : ended.error();
-}
 
 bool is_empty(const temporary_folder& folder) { return std::filesystem::is_empty(folder.path()); }
 
@@ -148,8 +142,7 @@ TEST(TemporaryDirectory, IsRemovedOnceWhenItWasMoved) {
   EXPECT_NE(one.path(), path);
   one = std::move(two);
   EXPECT_EQ(one.path(), path);
-  const std::filesystem::directory_iterator left(folder.path());
-  EXPECT_EQ(std::distance(begin(left), end(left)), 1);
+  EXPECT_EQ(folder.entries(), 1U);
   temporary_directory moved(std::move(one));
   moved = temporary_directory();
   EXPECT_TRUE(is_empty(folder));

@@ -12,6 +12,7 @@
 #include <gyre/task/sync_wait.hpp>
 #include <gyre/testing/manual_executor.hpp>
 #include <gyre/testing/system_call_faults.hpp>
+#include <tests/support/awaited_error.hpp>
 #include <tests/support/file_ring_poller.hpp>
 #include <tests/support/temporary_folder.hpp>
 
@@ -23,7 +24,6 @@
 #include <cerrno>
 #include <filesystem>
 #include <functional>
-#include <iterator>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -43,19 +43,9 @@ using gyre::task;
 using gyre::io::replace_options;
 using gyre::io::replace_whole;
 using gyre::io::write_whole;
+using gyre::test::error_of;
 using gyre::test::temporary_folder;
 using gyre::testing::open_descriptors;
-
-template <class Awaitable>
-std::error_code error_of(Awaitable&& awaitable) {
-  const auto ended = sync_wait(as_expected(std::forward<Awaitable>(awaitable)));
-  return ended ? std::error_code() : ended.error();
-}
-
-auto names_in(const temporary_folder& folder) {
-  const std::filesystem::directory_iterator all(folder.path());
-  return std::distance(begin(all), end(all));
-}
 
 ::mode_t mode_of(const std::string& path) {
   struct ::stat status{};
@@ -112,7 +102,7 @@ TEST(ReplaceWhole, CreatesAFileOrReplacesIt) {
   EXPECT_EQ(mode_of(folder / "file") & ~037U, 0640U & ~037U);
   sync_wait(replace_whole(folder / "file", "two"sv, {.sync = false}));
   EXPECT_EQ(folder.content("file"), "two");
-  EXPECT_EQ(names_in(folder), 1);
+  EXPECT_EQ(folder.entries(), 1U);
 }
 
 TEST(ReplaceWhole, KeepsPermissions) {
@@ -166,7 +156,7 @@ TEST(ReplaceWhole, TellsErrorsAndLeavesTheOldContentAlone) {
     EXPECT_EQ(error_of(std::move(replacing)), std::errc::io_error) << call;
     EXPECT_EQ(broken.hits(), 1) << call;
     EXPECT_EQ(folder.content("file"), "old") << call;
-    EXPECT_EQ(names_in(folder), 2) << call;
+    EXPECT_EQ(folder.entries(), 2U) << call;
   }
   EXPECT_EQ(open_descriptors(), before);
 }
@@ -230,7 +220,7 @@ TEST(ReplaceWhole, ReadersFindOneContentOrTheOther) {
     EXPECT_TRUE(found.text() == a || found.text() == b) << found.size();
   }
   writers.clear();
-  EXPECT_EQ(names_in(folder), 1);
+  EXPECT_EQ(folder.entries(), 1U);
 }
 
 }  // namespace

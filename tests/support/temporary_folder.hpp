@@ -56,6 +56,11 @@ class temporary_folder {
     struct ::stat status{};
     return ::lstat((*this / name).c_str(), &status) == 0;
   }
+  /// The number of entries in the folder `name` of this one; of this one if that is empty.
+  std::size_t entries(std::string_view name = "") const {
+    const std::filesystem::directory_iterator all(*this / name);
+    return static_cast<std::size_t>(std::distance(begin(all), end(all)));
+  }
   std::string content(std::string_view name) const {
     std::ifstream file(*this / name);
     return {std::istreambuf_iterator<char>(file), {}};
