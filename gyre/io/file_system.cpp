@@ -138,8 +138,12 @@ namespace {
 /// Names below an open directory only: the parent of the root is opened once, at the beginning.
 class tree_remover {
  public:
-  explicit tree_remover(std::string root)
-      : root_(std::move(root)), name_(last_name(root_)), way_(root_) {}
+  explicit tree_remover(std::string root) : root_(std::move(root)), way_(root_) {
+    const std::string_view bare =
+        std::string_view(root_).substr(0, root_.find_last_not_of('/') + 1);
+    name_begin_ = bare.rfind('/') + 1;
+    name_ = bare.substr(name_begin_);
+  }
 
   /// Goes on for at most `steps` names. False: that was all.
   outcome_of<bool> remove(std::size_t steps) {
@@ -154,13 +158,6 @@ class tree_remover {
   const std::string& path() const noexcept { return failed_path_.empty() ? root_ : failed_path_; }
 
  private:
-  static std::string last_name(const std::string& path) {
-    const std::size_t end = path.find_last_not_of('/');
-    if (end == path.npos) return {};
-    const std::string bare = path.substr(0, end + 1);
-    return bare.substr(bare.rfind('/') + 1);
-  }
-
   outcome_of<bool> result() const {
     if (error_ != 0) return failure_of(error_);
     return false;
@@ -170,13 +167,12 @@ class tree_remover {
   bool begin() {
     begun_ = true;
     if (const int error = refusal(); error != 0) return fail(error, root_);
-    const std::size_t name_begin = root_.rfind(name_, root_.find_last_not_of('/'));
-    const std::string parent = name_begin == 0 ? "." : root_.substr(0, name_begin);
+    const std::string parent = name_begin_ == 0 ? "." : root_.substr(0, name_begin_);
     parent_ = unique_fd(retry_interrupted(
         [&] { return ::open(parent.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC); }));
     if (!parent_) return !is_missing(errno) && fail(errno, root_);
     // With the slashes behind the name: they demand a directory.
-    if (::unlinkat(parent_.get(), root_.c_str() + name_begin, 0) == 0) {
+    if (::unlinkat(parent_.get(), root_.c_str() + name_begin_, 0) == 0) {
       ++removed_;
       return false;
     }
@@ -195,11 +191,8 @@ class tree_remover {
   // Errors that rmdir(2) would report only after all names have been removed.
   int refusal() const noexcept {
     if (root_.contains('\0')) return EINVAL;
-    const std::size_t name_end = root_.find_last_not_of('/');
-    if (name_end == root_.npos) return root_.empty() ? 0 : EBUSY;
-    const std::string_view path = std::string_view(root_).substr(0, name_end + 1);
-    const std::string_view name = path.substr(path.rfind('/') + 1);
-    return name == "." || name == ".." ? EINVAL : 0;
+    if (name_.empty()) return root_.empty() ? 0 : EBUSY;
+    return name_ == "." || name_ == ".." ? EINVAL : 0;
   }
 
   void advance() {
@@ -273,6 +266,7 @@ class tree_remover {
   }
 
   std::string root_;
+  std::size_t name_begin_ = 0;
   std::string name_;  // the root's, in the parent
   unique_fd parent_;
   std::optional<directory_stack::identity> root_identity_;
