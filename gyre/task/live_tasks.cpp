@@ -73,6 +73,15 @@ live_task described(const live_task_entry& entry, steady_time now) {
           .has_begun = entry.has_begun()};
 }
 
+/// Calls `take(task)` for each recorded task, while its part is locked.
+void for_each_live_task(auto take) {
+  const steady_time now = monotonic_now();
+  for (part_of_record& part : all_parts()) {
+    const std::lock_guard lock(part.mutex);
+    for (const live_task_entry& each : part.entries) take(described(each, now));
+  }
+}
+
 void write_place(std::ostream& out, const live_task& task) {
   if (!task.name.empty()) out << '"' << task.name << "\" ";
   out << "from " << task.from.file_name() << ':' << task.from.line();
@@ -134,16 +143,12 @@ void record_live_tasks(bool on) noexcept {
 }
 
 std::vector<live_task> live_tasks(std::size_t most) {
-  const steady_time now = detail::monotonic_now();
   std::multimap<std::chrono::nanoseconds, live_task, std::greater<>> by_age;
-  for (detail::part_of_record& part : detail::all_parts()) {
-    const std::lock_guard lock(part.mutex);
-    for (const detail::live_task_entry& each : part.entries) {
-      live_task task = detail::described(each, now);
-      by_age.emplace(task.age, std::move(task));
-      if (by_age.size() > most) by_age.erase(std::prev(by_age.end()));
-    }
-  }
+  detail::for_each_live_task([&](live_task task) {
+    const std::chrono::nanoseconds age = task.age;
+    by_age.emplace(age, std::move(task));
+    if (by_age.size() > most) by_age.erase(std::prev(by_age.end()));
+  });
   std::vector<live_task> found;
   found.reserve(by_age.size());
   for (auto& [age, task] : by_age) found.push_back(std::move(task));
@@ -151,22 +156,17 @@ std::vector<live_task> live_tasks(std::size_t most) {
 }
 
 std::string live_tasks_summary() {
-  const steady_time now = detail::monotonic_now();
   std::map<detail::place, detail::tasks_of_place> places;
   std::size_t size = 0;
-  for (detail::part_of_record& part : detail::all_parts()) {
-    const std::lock_guard lock(part.mutex);
-    for (const detail::live_task_entry& each : part.entries) {
-      live_task task = detail::described(each, now);
-      auto& there = places[{.file = task.from.file_name(),
-                            .line = task.from.line(),
-                            .column = task.from.column(),
-                            .name = task.name}];
-      ++size;
-      if (!task.has_begun) ++there.not_begun;
-      if (there.size++ == 0 || task.age > there.oldest.age) there.oldest = std::move(task);
-    }
-  }
+  detail::for_each_live_task([&](live_task task) {
+    auto& there = places[{.file = task.from.file_name(),
+                          .line = task.from.line(),
+                          .column = task.from.column(),
+                          .name = task.name}];
+    ++size;
+    if (!task.has_begun) ++there.not_begun;
+    if (there.size++ == 0 || task.age > there.oldest.age) there.oldest = std::move(task);
+  });
   std::vector<const detail::tasks_of_place*> sorted;
   for (const auto& [where, tasks] : places) sorted.push_back(&tasks);
   std::ranges::sort(sorted, std::ranges::greater(),
