@@ -108,7 +108,7 @@ class pool_core {
     if (context.stop.stop_requested()) gyre::detail::throw_cancelled(context);
     if (self == nullptr) throw_moved_from(name);
     require_loop(self->loop(), context, name);
-    if (self->closed_) self->throw_closed();
+    if (self->closed_) self->connector_.fail(io::errc::not_open, name);
     semaphore_permit permit;
     if (self->permits_.try_acquire()) {
       permit = semaphore_permit(self->permits_, 1);
@@ -179,8 +179,7 @@ class pool_core {
    public:
     explicit waiter(pool_core& pool) : pool_(pool) {
       if (pool.waiting_ >= pool.options_.max_waiting) {
-        throw std::system_error(make_error_code(io::errc::waiting_limit),
-                                pool.connector_.describe(name));
+        pool.connector_.fail(io::errc::waiting_limit, name);
       }
       ++pool.waiting_;
     }
@@ -245,9 +244,6 @@ class pool_core {
     if (!idle_.empty()) {
       expiry_timer_.start_at(std::ranges::min_element(idle_, {}, &entry::expiry)->expiry);
     }
-  }
-  [[noreturn, gnu::cold]] void throw_closed() const {
-    throw std::system_error(make_error_code(io::errc::not_open), connector_.describe(name));
   }
 
   const connection_pool_options options_;

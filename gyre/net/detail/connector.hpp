@@ -5,6 +5,7 @@
 #include <gyre/base/clock.hpp>
 #include <gyre/base/move_only_function.hpp>
 #include <gyre/exec/event_loop.hpp>
+#include <gyre/io/error.hpp>
 #include <gyre/io/stream.hpp>
 #include <gyre/net/connect.hpp>
 #include <gyre/net/host_port.hpp>
@@ -126,6 +127,11 @@ class connector {
     return server_.empty() ? user : user + (' ' + server_);
   }
 
+  /// Throws std::system_error, with `user` and the server.
+  [[noreturn, gnu::cold]] void fail(io::errc error, const char* user) const {
+    throw std::system_error(make_error_code(error), describe(user));
+  }
+
   /// A new connection that is ready for use. Errors also: io::errc::connect_timeout.
   task<pointer> connect(std::chrono::nanoseconds limit) {
     const steady_time expiry = loop_.deadline_after(limit);
@@ -136,7 +142,7 @@ class connector {
       const bool expired = error.code() == std::make_error_code(std::errc::timed_out);
       if (!expired || loop_.now() < expiry) throw;
     }
-    throw std::system_error(make_error_code(io::errc::connect_timeout), describe("connect"));
+    fail(io::errc::connect_timeout, "connect");
   }
 
  private:

@@ -109,7 +109,7 @@ class reconnecting_core {
     if (self == nullptr) throw_moved_from(name);
     const std::size_t uses = repeats ? self->options_.uses : 1;
     require_loop(self->loop(), context, name);
-    if (self->closed_) self->throw_closed(io::errc::not_open);
+    if (self->closed_) self->connector_.fail(io::errc::not_open, name);
     const running_call counted(*self);
     auto work =
         stop_when(use_repeatedly(self, std::move(function), uses), self->closing_.get_token());
@@ -183,8 +183,7 @@ class reconnecting_core {
     // A call that is repeated was admitted before.
     waiter(reconnecting_core& client, bool is_repeated) : metrics_(client.metrics_) {
       if (!is_repeated && metrics_.waiting >= client.options_.max_waiting) {
-        throw std::system_error(make_error_code(io::errc::waiting_limit),
-                                client.connector_.describe(name));
+        client.connector_.fail(io::errc::waiting_limit, name);
       }
       ++metrics_.waiting;
     }
@@ -266,7 +265,7 @@ class reconnecting_core {
   static task<session_ptr> wait_for_turn(shared self, semaphore_permit& permit, bool is_repeated) {
     const waiter counted(*self, is_repeated);
     for (;;) {
-      if (self->closed_) self->throw_closed(io::errc::closed);
+      if (self->closed_) self->connector_.fail(io::errc::closed, name);
       session_ptr on = self->session_;
       if (on == nullptr) {
         auto connecting = self->connects_.run({}, [self](std::monostate) { return connect(self); });
@@ -360,9 +359,6 @@ class reconnecting_core {
       }
     }
     co_return;
-  }
-  [[noreturn, gnu::cold]] void throw_closed(io::errc error) const {
-    throw std::system_error(make_error_code(error), connector_.describe(name));
   }
 
   const reconnecting_client_options options_;
