@@ -122,8 +122,9 @@ struct task_between_bytes : gyre::operation {
     counting.running = counting.moved < enough;
     if (counting.running) counting.loop.post(counting);
   }
-  // The share of a turn, plus the bytes that one call may move beyond it.
-  static constexpr std::size_t share = (std::size_t{1} << 20) + (std::size_t{512} << 10);
+  // The share of a turn, plus the bytes that one call may move beyond it: a signal can cut a read
+  // of a device short, just before the share is used up.
+  static constexpr std::size_t share = 2 * (std::size_t{1} << 20);
   static constexpr std::size_t enough = 20 * share;
 
   gyre::event_loop& loop;
