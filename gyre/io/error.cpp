@@ -16,7 +16,7 @@ struct entry {
   const char* message;
 };
 
-constexpr std::array<entry, 25> entries{{
+constexpr std::array<entry, 26> entries{{
     {errc::unexpected_end, {}, "the stream ended before all requested bytes had come"},
     {errc::limit_exceeded, {}, "the delimiter or frame is not within the limit"},
     {errc::idle_timeout, std::errc::timed_out,
@@ -63,6 +63,9 @@ constexpr std::array<entry, 25> entries{{
     {errc::watch_limit, std::errc::no_space_on_device,
      "all inotify watches of the user are in use; the sysctl fs.inotify.max_user_watches raises "
      "their number"},
+    {errc::watch_moved, std::errc::no_such_file_or_directory,
+     "the watched directory, or one above it, was renamed: directories that are made in it are not "
+     "watched; add the watch again"},
 }};
 
 const entry* find(int error) noexcept {

@@ -69,6 +69,8 @@ enum class errc {
 
   /// All inotify watches of the user are in use; std::errc::no_space_on_device.
   watch_limit = 25,
+  /// The path of a recursive watch leads elsewhere: its directory, or one above it, was renamed.
+  watch_moved = 26,
 };
 
 /// The category of errc, "gyre.io". Any thread.

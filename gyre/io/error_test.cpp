@@ -52,7 +52,8 @@ TEST(IoError, EachSaysInItsOwnWordsWhatGyreDecided) {
            {errc::bad_proxy_header, std::errc::protocol_error, "PROXY"},
            {errc::proxy_header_too_long, std::errc::message_size, "limit"},
            {errc::waiting_limit, std::errc::resource_unavailable_try_again, "max_waiting"},
-           {errc::watch_limit, std::errc::no_space_on_device, "fs.inotify.max_user_watches"}}) {
+           {errc::watch_limit, std::errc::no_space_on_device, "fs.inotify.max_user_watches"},
+           {errc::watch_moved, std::errc::no_such_file_or_directory, "add the watch again"}}) {
     const std::error_code code = error;
     EXPECT_EQ(code, equal_to) << code.message();
     EXPECT_EQ(code.default_error_condition(), equal_to);

@@ -25,7 +25,7 @@ enum class file_change : std::uint16_t {
   moved_from = 1u << 5,
   /// Renamed from a name that this watch does not concern.
   moved_to = 1u << 6,
-  /// Renamed within this watch.
+  /// Renamed within this watch. See file_watcher for directories in a recursive one.
   renamed = 1u << 7,
   all = (1u << 8) - 1,
   /// Reported unasked: changes were lost, of any watch.
@@ -55,7 +55,8 @@ struct file_watch_options {
   /// Watches all directories below `path`, too, also those that are made later.
   bool recursive = false;
   /// Watches for a file of this name in its directory, instead of the file that has the name now,
-  /// if there is one. Needs the directory, and one watch for it. Events have no name.
+  /// if there is one. Needs the directory, and one watch for it. Events have no name. When the
+  /// directory is renamed, that is `moved_from`, and the watch stays with it.
   bool by_name = false;
   /// False: if `path` is a symbolic link, watches the link itself.
   bool follow_symlink = true;

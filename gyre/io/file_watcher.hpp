@@ -34,21 +34,27 @@ namespace gyre::io {
 ///
 /// A recursive watch concerns all directories of a tree. It adds the directories that are made or
 /// moved there later, and reports the entries that were in such a directory before it was watched
-/// as `created`; one that is made just then is reported twice, none is missed. Other changes in
-/// such a directory are reported from then on. Symbolic links in the tree are not followed.
+/// as `created`; one that is made just then is reported twice. Other changes in such a directory
+/// are reported from then on. Symbolic links in the tree are not followed. Within a tree an inode
+/// has one place: a directory that is mounted twice is reported under one of its names.
 ///
-/// Recursive watches have limits where directories are renamed or exchanged. When the root, or a
-/// directory above it, is renamed, directories that are made later are missed. Directories within
-/// one that is renamed while it is new and being read may stay unwatched, and after several renames
-/// in a row events may have an older path. A directory that is replaced by a symbolic link while it
-/// is being read may be left through that link. So after an event of the kind `renamed` of a
-/// directory, remove the watch and add it again where every change counts. A tree of more
-/// directories than fs.inotify.max_queued_events does not recover from an overflow.
+/// Directories may be renamed and exchanged at any time: each one in the tree is watched in the
+/// end, and its events have its present name. While that goes on, an event may have a name of just
+/// before or after. A rename of a directory is `renamed` if the watch is certain which one moved,
+/// else `moved_from` and `moved_to`, with everything in it `created` under the new name; so are the
+/// entries of exchanged directories. A program that must know every name reads the tree once more
+/// when the renames are over.
+///
+/// A recursive watch finds new directories by its path. When that leads elsewhere because the root
+/// or a directory above it was renamed, next() throws errc::watch_moved at the first new directory:
+/// the known ones stay watched, and all of the tree is found again if the path leads there again.
 ///
 /// While nobody awaits next(), changes wait in the kernel, at most fs.inotify.max_queued_events
 /// (16384 by default). Further ones are lost, and told by one event of the kind `overflowed`, which
-/// belongs to no watch: look at the files themselves then. Recursive watches go on with the present
-/// directories. The kernel merges equal events in a row.
+/// belongs to no watch: look at the files themselves then. Recursive watches then read their trees
+/// again, and report new directories and their entries as `created`. The kernel merges equal events
+/// in a row. A second watch of one directory may give changes from before it was added, if they
+/// wait there.
 ///
 /// inotify reports what programs of this machine do. It does not see changes by other clients of a
 /// network file system, writes through mmap(2), nor changes in /proc and /sys. fanotify(7) would
@@ -61,8 +67,8 @@ namespace gyre::io {
 /// Complexity: 8 KiB, a descriptor and an inotify instance for each watcher
 /// (fs.inotify.max_user_instances, often 128 for a user). A watch is a system call, and some 1 KiB
 /// of the kernel's memory; a recursive one is that for each directory, and add() reads all of them
-/// before it returns. One system call reads many events. A renamed directory in a recursive watch
-/// costs time in proportion to the number of watched directories.
+/// before it returns. One system call reads many events. A directory that is made, renamed or
+/// removed in a tree costs up to 13 system calls, however many are watched.
 class file_watcher {
  public:
   /// Throws std::system_error: EMFILE when all inotify instances of the user, or descriptors of the
@@ -79,6 +85,7 @@ class file_watcher {
     return watches_->add(path, options);
   }
   /// Ends a watch: next() gives none of its events any more. False if it has ended.
+  /// Complexity: a system call for each directory of the watch.
   bool remove(file_watch watch) noexcept { return watches_->remove(watch); }
 
   /// Awaited, gives the next change as a file_event, and resumes on the coroutine's executor. A
@@ -88,8 +95,10 @@ class file_watcher {
   /// part comes late, is given after 10 ms.
   ///
   /// Errors: throws gyre::operation_cancelled when asked to stop; std::system_error if a directory
-  /// that came into a recursive watch cannot be watched (errc::watch_limit, EACCES), or for want of
-  /// memory (ENOMEM): then some changes are lost, and the next wait goes on with the others.
+  /// that came into a recursive watch cannot be watched (errc::watch_limit, errc::watch_moved,
+  /// EACCES): then its changes are lost, and the next wait goes on with the others. For want of
+  /// descriptors or memory (EMFILE, ENFILE, ENOMEM) the tree is read again every 200 ms, until that
+  /// succeeds; this error is told once.
   /// Complexity: allocates nothing but the names.
   [[nodiscard]] detail::file_watches::wait next() {
     return detail::file_watches::wait(watches_->waits());

@@ -18,6 +18,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fcntl.h>
+#include <stdio.h>  // NOLINT(modernize-deprecated-headers): renameat2
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -27,6 +29,8 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <future>
+#include <random>
 #include <set>
 #include <stdexcept>
 #include <string>
@@ -51,6 +55,8 @@ using gyre::io::file_watcher;
 using gyre::testing::fault;
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::IsSupersetOf;
+using testing::UnorderedElementsAre;
 
 constexpr file_change names_only = file_change::created | file_change::removed |
                                    file_change::moved_from | file_change::moved_to |
@@ -97,7 +103,34 @@ class FileWatcher : public testing::Test {
   void serve() {
     while (loop_.poll()) continue;
   }
+  // Gives all events to `follow` until the watcher has seen all that has happened. Its wait for the
+  // other part of a rename ends by the next change, and what it doubts it looks at after that.
+  template <class Function>
+  void catch_up(const fs::path& tree, Function follow) {
+    for (int round = 0; round < 3; ++round) {
+      for (;;) {
+        auto waiting = gyre::spawn_future(loop_, watcher_.next());
+        serve();
+        const bool idle = waiting.wait_for(0s) != std::future_status::ready;
+        if (idle) write_file(tree / ("mark" + std::to_string(++marks_)));
+        while (waiting.wait_for(0s) != std::future_status::ready) loop_.poll();
+        follow(waiting.get());
+        if (idle) break;
+      }
+    }
+  }
+  // The names that are created, but for those of catch_up().
+  std::set<std::string> created_in(const fs::path& tree) {
+    std::set<std::string> names;
+    catch_up(tree, [&](const file_event& event) {
+      if (event.kind == file_change::created && !event.name.starts_with("mark")) {
+        names.insert(event.name);
+      }
+    });
+    return names;
+  }
 
+  int marks_ = 0;
   fs::path folder_;
   gyre::loop loop_;
   file_watcher watcher_{loop_};
@@ -213,6 +246,15 @@ TEST_F(FileWatcher, WatchByNameGoesOnWhenTheFileIsReplaced) {
   EXPECT_EQ(text_of(next()), "unwatched") << "the directory is gone";
 }
 
+TEST_F(FileWatcher, WatchByNameTellsThatItsDirectoryIsRenamed) {
+  fs::create_directory(folder_ / "a");
+  watch(folder_ / "a/file", {.changes = names_only, .by_name = true});
+  fs::rename(folder_ / "a", folder_ / "b");
+  EXPECT_EQ(text_of(next()), "moved from");
+  write_file(folder_ / "b/file");
+  EXPECT_EQ(text_of(next()), "created") << "the watch stays with the directory";
+}
+
 TEST_F(FileWatcher, WatchByNameOfARelativePathWatchesTheWorkingDirectory) {
   const fs::path before = fs::current_path();
   fs::current_path(folder_);
@@ -283,8 +325,7 @@ TEST_F(FileWatcher, RecursiveWatchConcernsAllDirectories) {
   fs::rename(folder_ / "a/b/file", folder_ / "a/file");
   EXPECT_EQ(text_of(next()), "renamed a/b/file to a/file");
   fs::remove_all(folder_ / "a");
-  EXPECT_THAT(next(3),
-              testing::UnorderedElementsAre("removed a/b/", "removed a/file", "removed a/"));
+  EXPECT_THAT(next(3), UnorderedElementsAre("removed a/b/", "removed a/file", "removed a/"));
 }
 
 TEST_F(FileWatcher, RecursiveWatchReportsWhatNewDirectoriesHaveAlready) {
@@ -332,10 +373,134 @@ TEST_F(FileWatcher, RecursiveWatchKnowsANewDirectoryOfTheOldName) {
   fs::create_directory(folder_ / "a");
   fs::rename(folder_ / "a", folder_ / "b");
   fs::create_directory(folder_ / "a");
-  EXPECT_THAT(next(3), ElementsAre("created a/", "renamed a to b/", "created a/"));
+  EXPECT_THAT(next(4), ElementsAre("created a/", "moved from a/", "moved to b/", "created a/"))
+      << "it never saw the first one as a";
   write_file(folder_ / "a/in-a");
   write_file(folder_ / "b/in-b");
-  EXPECT_THAT(next(2), ElementsAre("created a/in-a", "created b/in-b"));
+  EXPECT_THAT(created_in(folder_), IsSupersetOf({"a/in-a", "b/in-b"}));
+}
+
+TEST_F(FileWatcher, RecursiveWatchKnowsDirectoriesThatChangePlaces) {
+  fs::create_directories(folder_ / "a/x");
+  fs::create_directories(folder_ / "b/y");
+  watch(folder_, {.changes = names_only, .recursive = true});
+  ASSERT_EQ(::renameat2(AT_FDCWD, (folder_ / "a").c_str(), AT_FDCWD, (folder_ / "b").c_str(),
+                        RENAME_EXCHANGE),
+            0);
+  created_in(folder_);
+  for (const char* name : {"a/1", "b/2", "a/y/3", "b/x/4"}) write_file(folder_ / name);
+  EXPECT_THAT(created_in(folder_), UnorderedElementsAre("a/1", "b/2", "a/y/3", "b/x/4"));
+}
+
+TEST_F(FileWatcher, RecursiveWatchKnowsADirectoryThatIsRenamedWhileItIsRead) {
+  watch(folder_, {.changes = names_only, .recursive = true});
+  fs::create_directories(folder_ / "p/one");
+  fs::create_directories(folder_ / "p/two/inner");
+  EXPECT_THAT(next(2), ElementsAre("created p/", testing::StartsWith("created p/")));
+  fs::rename(folder_ / "p", folder_ / "q");
+  created_in(folder_);
+  for (const char* name : {"q/one/1", "q/two/2", "q/two/inner/3"}) write_file(folder_ / name);
+  EXPECT_THAT(created_in(folder_), UnorderedElementsAre("q/one/1", "q/two/2", "q/two/inner/3"));
+}
+
+TEST_F(FileWatcher, RecursiveWatchTellsApartDirectoriesThatHadOneName) {
+  watch(folder_, {.changes = names_only, .recursive = true});
+  fs::create_directory(folder_ / "p");
+  EXPECT_EQ(text_of(next()), "created p/");
+  fs::create_directories(folder_ / "p/d/old");
+  fs::rename(folder_ / "p/d", folder_ / "p/e");
+  fs::create_directories(folder_ / "p/d/new");
+  created_in(folder_);
+  write_file(folder_ / "p/d/new/1");
+  write_file(folder_ / "p/e/old/2");
+  EXPECT_THAT(created_in(folder_), UnorderedElementsAre("p/d/new/1", "p/e/old/2"));
+}
+
+TEST_F(FileWatcher, RecursiveWatchIsNotLedAwayByALinkInADirectorysPlace) {
+  fs::create_directories(folder_ / "outside/secret");
+  fs::create_directories(folder_ / "tree");
+  watch(folder_ / "tree", {.changes = names_only, .recursive = true});
+  fs::create_directory(folder_ / "tree/p");
+  EXPECT_EQ(text_of(next()), "created p/");
+  fs::remove(folder_ / "tree/p");
+  fs::create_directory_symlink("../outside", folder_ / "tree/p");
+  EXPECT_THAT(next(2), ElementsAre("removed p/", "created p"));
+  write_file(folder_ / "outside/secret/unseen");
+  write_file(folder_ / "tree/seen");
+  EXPECT_EQ(text_of(next()), "created seen");
+}
+
+TEST_F(FileWatcher, RecursiveWatchTellsThatItsPathLeadsElsewhere) {
+  fs::create_directories(folder_ / "above/root");
+  watch(folder_ / "above/root", {.changes = names_only, .recursive = true});
+  fs::rename(folder_ / "above", folder_ / "renamed");
+  fs::create_directory(folder_ / "renamed/root/new");
+  EXPECT_EQ(text_of(next()), "created new/");
+  const auto failed = sync_wait(loop_, gyre::as_expected(watcher_.next()));
+  ASSERT_FALSE(failed.has_value());
+  EXPECT_EQ(failed.error(), errc::watch_moved);
+  write_file(folder_ / "renamed/root/file");
+  EXPECT_EQ(text_of(next()), "created file") << "known directories are watched still";
+  fs::rename(folder_ / "renamed", folder_ / "above");
+  fs::create_directory(folder_ / "above/root/more");
+  EXPECT_THAT(next(2), ElementsAre("created more/", "created new/")) << "it has been found again";
+  write_file(folder_ / "above/root/new/1");
+  EXPECT_EQ(text_of(next()), "created new/1");
+}
+
+std::set<std::string> names_in(const fs::path& top) {
+  std::set<std::string> names;
+  for (const auto& entry : fs::recursive_directory_iterator(top)) {
+    names.insert(entry.path().native().substr(top.native().size() + 1));
+  }
+  return names;
+}
+
+// Makes, moves and removes directories at random.
+void change_tree(const fs::path& top, unsigned seed, int changes) {
+  std::mt19937 random(seed);
+  const auto pick = [&] {
+    fs::path path = top;
+    for (unsigned depth = 1 + random() % 4; depth > 0; --depth)
+      path /= "abc"[random() % 3] + std::string();
+    return path;
+  };
+  for (int i = 0; i < changes; ++i) {
+    const fs::path one = pick();
+    const fs::path other = pick();
+    std::error_code ignored;
+    switch (random() % 6) {
+      case 0:
+      case 1: ::mkdir(one.c_str(), 0700); break;
+      case 2: fs::create_directories(one / "a/b", ignored); break;
+      case 3:
+      case 4: fs::rename(one, other, ignored); break;
+      default: fs::remove_all(one, ignored); break;
+    }
+  }
+}
+
+TEST_F(FileWatcher, RecursiveWatchKnowsEachDirectoryHoweverTheyAreMovedMeanwhile) {
+  for (unsigned seed = 0; seed < 12; ++seed) {
+    const fs::path top = folder_ / std::to_string(seed);
+    fs::create_directory(top);
+    const file_watch watched = watch(top, {.changes = names_only, .recursive = true});
+    std::jthread changer([&] {
+      change_tree(top, seed, 150);
+      fs::create_directory(top / "end");
+    });
+    while (next().name != "end") continue;
+    changer.join();
+    created_in(top);
+    std::set<std::string> probes;
+    for (const std::string& name : names_in(top)) {
+      if (!fs::is_directory(top / name)) continue;
+      write_file(top / name / "probe");
+      probes.insert(name + "/probe");
+    }
+    EXPECT_THAT(created_in(top), testing::ContainerEq(probes)) << "seed " << seed;
+    watcher_.remove(watched);
+  }
 }
 
 TEST_F(FileWatcher, RecursiveWatchDoesNotFollowSymbolicLinks) {
@@ -394,6 +559,7 @@ TEST_F(FileWatcher, TellsAnOverflowAndGoesOnInDirectoriesItMissed) {
   for (; event.kind != file_change::overflowed; ++events) event = next();
   EXPECT_EQ(event.watch, file_watch::none);
   EXPECT_GE(events, most / 2 - 1) << "renames have two parts";
+  EXPECT_THAT(next(2), ElementsAre("created missed/", "created missed/inner/"));
   write_file(folder_ / "missed/inner/file");
   EXPECT_EQ(text_of(next()), "created missed/inner/file");
 }
@@ -425,6 +591,21 @@ TEST_F(FileWatcher, NewDirectoryThatCannotBeWatchedIsAnErrorOfNext) {
   EXPECT_EQ(failed.error(), errc::watch_limit);
   write_file(folder_ / "file");
   EXPECT_EQ(text_of(next()), "created file") << "the rest goes on";
+}
+
+TEST_F(FileWatcher, NewDirectoryIsReadAgainWhenDescriptorsAreFree) {
+  watch(folder_, {.changes = names_only, .recursive = true});
+  fs::create_directories(folder_ / "a/b");
+  {
+    const fault none_left("openat", EMFILE);
+    EXPECT_EQ(text_of(next()), "created a/");
+    const auto failed = sync_wait(loop_, gyre::as_expected(watcher_.next()));
+    ASSERT_FALSE(failed.has_value());
+    EXPECT_EQ(failed.error(), std::errc::too_many_files_open);
+  }
+  EXPECT_THAT(next(2), ElementsAre("created a/", "created a/b/"));
+  write_file(folder_ / "a/b/file");
+  EXPECT_EQ(text_of(next()), "created a/b/file");
 }
 
 TEST_F(FileWatcher, WithoutAnInstanceTheErrorNamesTheLimits) {

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gyre/io/detail/watched_inodes.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <iterator>
+#include <tuple>
+#include <utility>
+
+namespace gyre::io::detail {
+
+std::string joined_path(std::string_view directory, std::string_view name) {
+  std::string path;
+  path.reserve(directory.size() + 1 + name.size());
+  path += directory;
+  if (!directory.empty() && !name.empty() && directory.back() != '/') path += '/';
+  path += name;
+  return path;
+}
+
+watched_inode& watched_inodes::add(int number, program_watch& watch, watched_inode* parent,
+                                   std::string name) {
+  const auto entry = table_.emplace(std::piecewise_construct, std::forward_as_tuple(number),
+                                    std::forward_as_tuple(number, watch));
+  watched_inode& added = entry->second;
+  added.name = std::move(name);
+  added.generation = watch.generation;
+  if (parent == nullptr) {
+    watch.top = &added;
+    return added;
+  }
+  try {
+    parent->children.emplace(added.name, &added);
+  } catch (...) {
+    table_.erase(entry);
+    throw;
+  }
+  added.parent = parent;
+  return added;
+}
+
+void watched_inodes::move(watched_inode& moved, watched_inode& parent, std::string name,
+                          order rank) {
+  auto& siblings = moved.parent->children;
+  const auto [first, last] = siblings.equal_range(moved.name);
+  auto entry = siblings.extract(
+      std::ranges::find(first, last, &moved, &decltype(moved.children)::value_type::second));
+  moved.parent = &parent;
+  moved.name = std::move(name);
+  entry.key() = moved.name;
+  auto& entries = parent.children;
+  entries.insert(
+      rank == order::oldest ? entries.lower_bound(moved.name) : entries.upper_bound(moved.name),
+      std::move(entry));
+}
+
+void watched_inodes::detach(watched_inode& inode) noexcept {
+  if (inode.is_top()) {
+    inode.watch.top = nullptr;
+    return;
+  }
+  auto& siblings = inode.parent->children;
+  const auto [first, last] = siblings.equal_range(inode.name);
+  siblings.erase(
+      std::ranges::find(first, last, &inode, &decltype(inode.children)::value_type::second));
+}
+
+void watched_inodes::erase(watched_inode& inode) noexcept {
+  const auto [first, last] = table_.equal_range(inode.number);
+  table_.erase(std::find_if(first, last, [&](auto& entry) { return &entry.second == &inode; }));
+}
+
+watched_inode* watched_inodes::find(int number, const program_watch& watch) noexcept {
+  const auto [first, last] = table_.equal_range(number);
+  const auto found =
+      std::find_if(first, last, [&](auto& entry) { return &entry.second.watch == &watch; });
+  return found != last ? &found->second : nullptr;
+}
+
+std::vector<watched_inode*> watched_inodes::all(int number) {
+  std::vector<watched_inode*> inodes;
+  const auto [first, last] = table_.equal_range(number);
+  for (auto entry = first; entry != last; ++entry) inodes.push_back(&entry->second);
+  return inodes;
+}
+
+watched_inode* watched_inodes::child(watched_inode& parent, std::string_view name,
+                                     order rank) noexcept {
+  const auto [first, last] = parent.children.equal_range(name);
+  if (first == last) return nullptr;
+  return rank == order::oldest ? first->second : std::prev(last)->second;
+}
+
+void watched_inodes::link_all_below(watched_inode& top) noexcept {
+  watched_inode* last = &top;
+  for (watched_inode* each = &top; each != nullptr; each = each->next_below) {
+    for (const auto& [name, child] : each->children) {
+      last->next_below = child;
+      last = child;
+    }
+  }
+}
+
+bool watched_inodes::is_within(const watched_inode& inode, const watched_inode& top) noexcept {
+  for (const watched_inode* each = &inode; each != nullptr; each = each->parent) {
+    if (each == &top) return true;
+  }
+  return false;
+}
+
+bool watched_inodes::is_placed(const watched_inode& inode) noexcept {
+  for (const watched_inode* each = &inode; each != nullptr; each = each->parent) {
+    if (each->is_lost) return false;
+  }
+  return true;
+}
+
+std::vector<watched_inode*> watched_inodes::way_to(watched_inode& inode) {
+  std::vector<watched_inode*> way;
+  for (watched_inode* each = &inode; each != nullptr; each = each->parent) way.push_back(each);
+  std::ranges::reverse(way);
+  return way;
+}
+
+std::string watched_inodes::path_of(const watched_inode& inode, std::string_view entry) {
+  std::size_t size = entry.size();
+  for (const watched_inode* each = &inode; !each->is_top(); each = each->parent) {
+    size += each->name.size() + 1;
+  }
+  std::string path(size, '/');
+  std::size_t begin = size;
+  const auto put = [&](std::string_view name) {
+    begin -= name.size();
+    name.copy(path.data() + begin, name.size());
+  };
+  put(entry);
+  for (const watched_inode* each = &inode; !each->is_top(); each = each->parent) {
+    --begin;
+    put(each->name);
+  }
+  // A directory itself has no slash behind it.
+  if (entry.empty() && !inode.is_top()) path.pop_back();
+  return path;
+}
+
+}  // namespace gyre::io::detail

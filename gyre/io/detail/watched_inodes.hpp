@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+// watched_inodes: the inodes that inotify watches, each with its place in a watch of the program.
+#pragma once
+
+#include <gyre/io/file_change.hpp>
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <unordered_map>
+#include <vector>
+
+namespace gyre::io::detail {
+
+struct watched_inode;
+
+/// A watch of the program. Recursive: a tree.
+struct program_watch {
+  file_watch id;
+  std::string path;  // absolute
+  std::string only;  // the name that a watch by name concerns
+  file_change changes;
+  std::uint32_t mask;  // of inotify
+  bool is_recursive;
+  watched_inode* top = nullptr;
+
+  // For a tree.
+  unsigned generation = 0;       // counts how often all of it is read
+  std::error_code failure = {};  // of this generation
+  bool is_new = false;           // while add() reads it
+  bool is_starved = false;       // for want of descriptors or memory
+  bool is_astray = false;        // another directory, or none, has its path
+};
+
+/// How a directory is to be read.
+struct scan_extent {
+  bool reports_itself = false;
+  bool reports_all = false;  // its entries are new
+  bool reports_new = false;  // its directories that were not watched before are
+  bool is_deep = false;      // with those that were
+
+  scan_extent& operator|=(scan_extent other) noexcept {
+    reports_itself |= other.reports_itself;
+    reports_all |= other.reports_all;
+    reports_new |= other.reports_new;
+    is_deep |= other.is_deep;
+    return *this;
+  }
+};
+
+/// An inode within a watch, at the place where it was seen last.
+struct watched_inode {
+  watched_inode(int kernels, program_watch& its) noexcept : number(kernels), watch(its) {}
+
+  bool is_top() const noexcept { return parent == nullptr; }
+
+  int number;  // the kernel's
+  program_watch& watch;
+  watched_inode* parent = nullptr;
+  std::string name;  // in its parent
+  // Two may have one name, when a scan has seen what records have not told yet: the oldest first.
+  std::multimap<std::string_view, watched_inode*> children;
+
+  unsigned generation = 0;
+  scan_extent wanted;  // while it waits to be read, or could not be
+  bool is_queued = false;
+  bool is_doubted = false;
+  bool was_ended = false;  // a record has ended its name, and the one that gives it is to come
+  bool is_untold = false;  // under its present name
+  bool is_lost = false;    // its place is not known; what happens in it is told when it is found
+  bool leaves = false;
+  watched_inode* next_below = nullptr;
+};
+
+/// The kernel watches inodes: watches of the program that concern one inode share its number. In
+/// one watch a number has one place.
+class watched_inodes {
+ public:
+  enum class order { oldest, newest };  // among those of one name
+
+  /// `parent`: null for the top of a watch.
+  watched_inode& add(int number, program_watch& watch, watched_inode* parent, std::string name);
+  void move(watched_inode& moved, watched_inode& parent, std::string name, order rank);
+  /// Ends an inode's place. It is erased after that, with everything below it.
+  static void detach(watched_inode& inode) noexcept;
+  void erase(watched_inode& inode) noexcept;
+
+  bool contains(int number) const noexcept { return table_.contains(number); }
+  watched_inode* find(int number, const program_watch& watch) noexcept;
+  std::vector<watched_inode*> all(int number);
+  static watched_inode* child(watched_inode& parent, std::string_view name, order rank) noexcept;
+  /// Links an inode and everything below it, by next_below.
+  static void link_all_below(watched_inode& top) noexcept;
+  /// Whether its place is known.
+  static bool is_placed(const watched_inode& inode) noexcept;
+  static bool is_within(const watched_inode& inode, const watched_inode& top) noexcept;
+  /// The way to an inode, from the top of its watch, which is first.
+  static std::vector<watched_inode*> way_to(watched_inode& inode);
+  /// Relative to the watch.
+  static std::string path_of(const watched_inode& inode, std::string_view entry = {});
+
+ private:
+  std::unordered_multimap<int, watched_inode> table_;
+};
+
+/// With a slash between them, unless one is empty.
+std::string joined_path(std::string_view directory, std::string_view name);
+
+}  // namespace gyre::io::detail

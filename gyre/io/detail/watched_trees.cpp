@@ -1,0 +1,387 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gyre/io/detail/watched_trees.hpp>
+
+#include <gyre/io/detail/path_call.hpp>
+#include <gyre/io/error.hpp>
+
+#include <fcntl.h>
+#include <sys/inotify.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <utility>
+
+namespace gyre::io::detail {
+namespace {
+
+constexpr int directory_flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
+using order = watched_inodes::order;
+
+// Another inode, or none, has the name.
+bool is_absence(int error) noexcept {
+  return error == ENOENT || error == ENOTDIR || error == ELOOP || error == ESTALE;
+}
+
+bool is_want(int error) noexcept { return error == EMFILE || error == ENFILE || error == ENOMEM; }
+
+unique_fd open_in(int directory, const char* name, int flags) noexcept {
+  return unique_fd(
+      retry_interrupted([&] { return ::openat(directory, name, directory_flags | flags); }));
+}
+
+}  // namespace
+
+std::error_code watch_error(int number) noexcept {
+  if (number == ENOSPC) return errc::watch_limit;
+  return {number, std::system_category()};
+}
+
+// ---- the kernel's watches
+
+int watched_trees::watch_top(program_watch& watch, std::uint32_t flags) {
+  const int number =
+      ::inotify_add_watch(inotify_, watch.path.c_str(), watch.mask | flags | IN_MASK_ADD);
+  if (number < 0) return errno;
+  inodes_.add(number, watch, nullptr, {});
+  return 0;
+}
+
+// Watches the directory that is open.
+int watched_trees::number_of(int fd, const program_watch& watch) noexcept {
+  std::array<char, 40> path;
+  std::snprintf(path.data(), path.size(), "/proc/self/fd/%d", fd);
+  return ::inotify_add_watch(inotify_, path.data(), watch.mask | IN_ONLYDIR | IN_MASK_ADD);
+}
+
+// Otherwise errno tells why.
+bool watched_trees::is(int fd, const watched_inode& expected) noexcept {
+  const int number = number_of(fd, expected.watch);
+  if (number == expected.number) return true;
+  if (number >= 0) {
+    if (!inodes_.contains(number)) ::inotify_rm_watch(inotify_, number);
+    errno = ESTALE;
+  }
+  return false;
+}
+
+void watched_trees::drop(watched_inode& top) noexcept {
+  watched_inodes::link_all_below(top);
+  for (watched_inode* each = &top; each != nullptr; each = each->next_below) each->leaves = true;
+  std::erase_if(scans_, [](const scan& each) { return each.of->leaves; });
+  std::erase_if(doubted_, [](const watched_inode* each) { return each->leaves; });
+  if (top.is_top()) std::erase(again_, &top.watch);
+  watched_inodes::detach(top);
+  for (watched_inode* each = &top; each != nullptr;) {
+    watched_inode& ended = *std::exchange(each, each->next_below);
+    const int number = ended.number;
+    inodes_.erase(ended);
+    // Fails if the kernel has ended the watch; the record of that is then ignored.
+    if (!inodes_.contains(number)) ::inotify_rm_watch(inotify_, number);
+  }
+}
+
+// ---- the way to a directory
+
+std::expected<unique_fd, int> watched_trees::open(watched_inode& directory) {
+  program_watch& watch = directory.watch;
+  const std::string path = joined_path(watch.path, watched_inodes::path_of(directory));
+  const int follow = directory.is_top() ? 0 : O_NOFOLLOW;
+  unique_fd fd = open_in(AT_FDCWD, path.c_str(), follow);
+  if (fd && is(fd.get(), directory)) {
+    if (watch.is_astray) begin_again(watch);
+    return fd;
+  }
+  if (errno != ENAMETOOLONG) return std::unexpected(errno);
+  reached by_steps = reach(directory);
+  if (!by_steps.fd) return std::unexpected(by_steps.error);
+  return std::move(by_steps.fd);
+}
+
+// Goes by one name after the other, to see which one leads elsewhere.
+watched_trees::reached watched_trees::reach(watched_inode& directory) {
+  unique_fd fd = open_in(AT_FDCWD, directory.watch.path.c_str(), 0);
+  for (watched_inode* const each : watched_inodes::way_to(directory)) {
+    if (fd && !each->is_top()) fd = open_in(fd.get(), each->name.c_str(), O_NOFOLLOW);
+    if (fd && is(fd.get(), *each)) continue;
+    const int error = errno;
+    return {.fd = {}, .error = error, .missing = is_absence(error) ? each : nullptr};
+  }
+  return {.fd = std::move(fd)};
+}
+
+// ---- looks at the present
+
+watched_trees::look watched_trees::look_at(watched_inode& directory, std::string_view name) {
+  const auto fd = open(directory);
+  if (!fd) {
+    postpone(directory, {.reports_new = true}, fd.error());
+    return {.is_certain = false};
+  }
+  return enter(directory, fd->get(), std::string(name), {.reports_new = true});
+}
+
+// Watches the directory `name`, if that is one, and has it read if it is new. `fd`: of `directory`.
+watched_trees::look watched_trees::enter(watched_inode& directory, int fd, const std::string& name,
+                                         scan_extent extent) {
+  program_watch& watch = directory.watch;
+  const unique_fd opened = open_in(fd, name.c_str(), O_NOFOLLOW);
+  const int number = opened ? number_of(opened.get(), watch) : -1;
+  if (number < 0) {
+    const bool is_certain = is_absence(errno);
+    if (is_certain) {
+      doubt_others(directory, name, nullptr);
+    } else {
+      fail(watch, errno);
+    }
+    return {.is_certain = is_certain};
+  }
+  watched_inode* found = inodes_.find(number, watch);
+  const bool is_new = found == nullptr;
+  if (is_new) {
+    found = &inodes_.add(number, watch, &directory, name);
+    if (extent.reports_new) extent.reports_all = true;
+    request(*found, extent);
+  } else if (watched_inodes::is_within(directory, *found)) {
+    // Records will tell how it came there; a mount may also lead back to it.
+    return {.is_certain = false};
+  } else {
+    const bool was_elsewhere = watched_inodes::child(directory, name, order::newest) != found;
+    if (was_elsewhere) inodes_.move(*found, directory, name, order::newest);
+    if (std::exchange(found->is_lost, false) || was_elsewhere) {
+      retell(*found, !extent.reports_all);
+    }
+    if (extent.is_deep) {
+      request(*found, {.reports_all = extent.reports_all, .reports_new = true, .is_deep = true});
+    }
+  }
+  found->generation = watch.generation;
+  if (extent.reports_all) found->is_untold = found->was_ended = false;
+  doubt_others(directory, name, found);
+  return {.is_certain = true, .at = found, .is_new = is_new};
+}
+
+void watched_trees::doubt(watched_inode& inode) {
+  if (inode.is_doubted) return;
+  doubted_.push_back(&inode);
+  inode.is_doubted = true;
+}
+
+void watched_trees::doubt_others(watched_inode& directory, std::string_view name,
+                                 const watched_inode* found) {
+  const auto [first, last] = directory.children.equal_range(name);
+  for (auto entry = first; entry != last; ++entry) {
+    if (entry->second != found) doubt(*entry->second);
+  }
+}
+
+bool watched_trees::settle() {
+  if (doubted_.empty()) return false;
+  watched_inode& inode = *doubted_.back();
+  doubted_.pop_back();
+  inode.is_doubted = false;
+  const reached now = reach(inode);
+  if (now.fd) {
+    if (std::exchange(inode.is_lost, false)) retell(inode, true);
+    const scan_extent wanted = std::exchange(inode.wanted, {});
+    if (wanted.reports_all || wanted.reports_new) request(inode, wanted);
+  } else if (now.missing == nullptr) {
+    fail(inode.watch, now.error);
+  } else if (!now.missing->is_top()) {
+    drop(*now.missing);
+  } else if (!std::exchange(inode.watch.is_astray, true)) {
+    failure_ = errc::watch_moved;
+  }
+  return true;
+}
+
+void watched_trees::fail(program_watch& watch, int error) noexcept {
+  watch.failure = watch_error(error);
+  if (watch.is_new) return;
+  // Want is told once, until a tree could be read again.
+  if (is_want(error)) {
+    is_starved_ = true;
+    if (std::exchange(watch.is_starved, true)) return;
+  }
+  failure_ = watch.failure;
+}
+
+// ---- scans
+
+void watched_trees::request(watched_inode& directory, scan_extent extent) {
+  if (!directory.is_queued) scans_.push_back({.of = &directory});
+  directory.is_queued = true;
+  directory.wanted |= extent;
+}
+
+void watched_trees::postpone(watched_inode& directory, scan_extent extent, int error) {
+  directory.wanted |= extent;
+  if (is_absence(error)) {
+    doubt(directory);
+  } else {
+    fail(directory.watch, error);
+  }
+}
+
+std::error_code watched_trees::read_whole(program_watch& tree) {
+  tree.is_new = true;
+  request(*tree.top, {});
+  while (!scans_.empty()) read_entry();
+  tree.is_new = false;
+  return tree.failure;
+}
+
+void watched_trees::begin_again(program_watch& tree) {
+  ++tree.generation;
+  tree.failure.clear();
+  tree.is_astray = false;
+  tree.top->generation = tree.generation;
+  if (std::ranges::find(again_, &tree) == again_.end()) again_.push_back(&tree);
+  request(*tree.top, {.reports_new = true, .is_deep = true});
+}
+
+bool watched_trees::step() {
+  if (scans_.empty()) return sweep();
+  read_entry();
+  return true;
+}
+
+void watched_trees::read_entry() {
+  scan& present = scans_.front();
+  watched_inode& directory = *present.of;
+  if (!present.entries.is_open()) {
+    directory.is_queued = false;
+    present.extent = std::exchange(directory.wanted, {});
+    auto opened = open(directory);
+    if (!opened) {
+      const scan_extent extent = present.extent;
+      scans_.pop_front();
+      postpone(directory, extent, opened.error());
+      return;
+    }
+    present.entries = open_directory(std::move(*opened));
+    if (present.extent.reports_all) {
+      for (const auto& [name, child] : directory.children) child->is_untold = true;
+    }
+    if (present.extent.reports_itself && !directory.is_top()) {
+      report_created(*directory.parent, directory.name, true);
+    }
+  }
+  const auto entry = present.entries.next();
+  if (!entry || !*entry) {
+    if (!entry) fail(directory.watch, entry.error().value());
+    scans_.pop_front();
+    return;
+  }
+  const std::string name = (*entry)->name;
+  const bool is_directory = (*entry)->type == file_type::directory;
+  const scan_extent extent = present.extent;
+  if (extent.reports_all) report_created(directory, name, is_directory);
+  if (!is_directory) return;
+  const look now = enter(directory, present.entries.fd(), name, extent);
+  if (now.is_new && extent.reports_new && !extent.reports_all) {
+    report_created(directory, name, true);
+  }
+}
+
+// Ends the watches of directories that were not found in their tree.
+bool watched_trees::sweep() {
+  if (again_.empty()) return false;
+  program_watch& tree = *again_.back();
+  again_.pop_back();
+  if (tree.failure) return true;
+  tree.is_starved = false;
+  std::vector<watched_inode*> kept{tree.top};
+  std::vector<watched_inode*> missing;
+  for (std::size_t index = 0; index < kept.size(); ++index) {
+    for (const auto& [name, child] : kept[index]->children) {
+      (child->generation == tree.generation ? kept : missing).push_back(child);
+    }
+  }
+  for (watched_inode* const each : missing) drop(*each);
+  return true;
+}
+
+void watched_trees::report_created(const watched_inode& directory, std::string_view name,
+                                   bool is_directory) {
+  if (!contains(directory.watch.changes, file_change::created)) return;
+  found_.push_back({.watch = directory.watch.id,
+                    .kind = file_change::created,
+                    .is_directory = is_directory,
+                    .name = watched_inodes::path_of(directory, name)});
+}
+
+// ---- records
+
+void watched_trees::come(watched_inode& directory, std::string_view name) {
+  const look now = look_at(directory, name);
+  if (now.at != nullptr && std::exchange(now.at->was_ended, false)) retell(*now.at, false);
+}
+
+void watched_trees::leave(watched_inode& directory, std::string_view name) {
+  watched_inode* const left = watched_inodes::child(directory, name, order::oldest);
+  const look now = look_at(directory, name);
+  end_name(directory, name, now);
+  if (left == nullptr || now.at == left) return;
+  if (now.is_certain) {
+    drop(*left);
+  } else {
+    doubt(*left);
+  }
+}
+
+bool watched_trees::move(watched_inode& from, std::string_view old_name, watched_inode& to,
+                         std::string_view name) {
+  watched_inode* moved = watched_inodes::child(from, old_name, order::oldest);
+  if (moved != nullptr && watched_inodes::is_within(to, *moved)) moved = nullptr;
+  const bool was_told = moved != nullptr && is_told(*moved);
+  if (moved != nullptr) {
+    inodes_.move(*moved, to, std::string(name), order::oldest);
+    moved->is_untold = moved->was_ended = false;
+  }
+  const look old = look_at(from, old_name);
+  end_name(from, old_name, old);
+  const look now = look_at(to, name);
+  // Entries of one that was found there early would be taken for those of the one that moved.
+  const bool was_alone = old.at == nullptr || old.is_new;
+  if (was_told && was_alone && now.at == moved) return true;
+  if (moved != nullptr && now.at != moved && old.at != moved) {
+    moved->is_lost = true;
+    doubt(*moved);
+  }
+  if (now.at != nullptr && !now.is_new) retell(*now.at, false);
+  return false;
+}
+
+void watched_trees::remove(watched_inode& directory, std::string_view name) {
+  if (watched_inodes::child(directory, name, order::newest) == nullptr) return;
+  end_name(directory, name, look_at(directory, name));
+}
+
+// Directories that were found under a name before its records came.
+void watched_trees::end_name(watched_inode& directory, std::string_view name, const look& now) {
+  const auto [first, last] = directory.children.equal_range(name);
+  for (auto entry = first; entry != last; ++entry) {
+    watched_inode& each = *entry->second;
+    if (!now.is_new || now.at != &each) each.was_ended = true;
+  }
+}
+
+// Whether the program knows it under the name that it has here.
+bool watched_trees::is_told(const watched_inode& inode) noexcept {
+  for (const watched_inode* each = &inode; each != nullptr; each = each->parent) {
+    if (each->is_untold || each->was_ended || each->wanted.reports_all) return false;
+  }
+  return true;
+}
+
+// Everything in a directory that was found before its records came, or was told under a name that
+// records have ended since.
+void watched_trees::retell(watched_inode& directory, bool with_itself) {
+  request(
+      directory,
+      {.reports_itself = with_itself, .reports_all = true, .reports_new = true, .is_deep = true});
+}
+
+}  // namespace gyre::io::detail

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+// watched_trees: finds the directories of recursive watches, also while they are renamed.
+#pragma once
+
+#include <gyre/base/unique_fd.hpp>
+#include <gyre/io/detail/directory_stack.hpp>
+#include <gyre/io/detail/watched_inodes.hpp>
+#include <gyre/io/file_change.hpp>
+
+#include <deque>
+#include <expected>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+namespace gyre::io::detail {
+
+/// Records tell of the past, and a look at the file system shows the present, for which records are
+/// still to come. So a place that a record names is looked at once more, and a place that a look
+/// contradicts is doubted, until all records are processed: then it is looked at again, and if the
+/// directory is not there, it has left the tree, or a later record will name it anew.
+///
+/// A directory is always opened before it is watched, read and entered, so that all three concern
+/// one inode, whatever is renamed meanwhile, and symbolic links are not followed.
+///
+/// Thread-safety: the loop's thread.
+class watched_trees {
+ public:
+  /// Appends the entries of new directories to `found`.
+  watched_trees(int inotify, std::deque<file_event>& found) noexcept
+      : inotify_(inotify), found_(found) {}
+
+  watched_inodes& inodes() noexcept { return inodes_; }
+
+  /// Watches an inode outside of a tree, or the top of one. Returns an error number, or zero.
+  int watch_top(program_watch& watch, std::uint32_t flags);
+  /// Watches everything in a new tree. Returns what has failed.
+  std::error_code read_whole(program_watch& tree);
+  /// Begins to read all of a tree once more, and ends the watches of what is not found.
+  void begin_again(program_watch& tree);
+  /// Reads an entry. False if nothing is left to read.
+  bool step();
+  /// When all records are processed. False if there is nothing to look at.
+  bool settle();
+
+  // A record tells that a directory...
+  /// ...has come to be in another one.
+  void come(watched_inode& directory, std::string_view name);
+  /// ...has left the tree, perhaps.
+  void leave(watched_inode& directory, std::string_view name);
+  /// ...has been moved within its tree. False if it is not certain which one: then everything that
+  /// is found under the new name is told.
+  bool move(watched_inode& from, std::string_view old_name, watched_inode& to,
+            std::string_view name);
+
+  /// ...was removed.
+  void remove(watched_inode& directory, std::string_view name);
+
+  /// Ends the watches of an inode and of all below it.
+  void drop(watched_inode& top) noexcept;
+
+  /// The last error, once.
+  std::error_code take_failure() noexcept { return std::exchange(failure_, {}); }
+  /// Whether a tree was not read for want of descriptors or memory since the last call.
+  bool take_starved() noexcept { return std::exchange(is_starved_, false); }
+
+ private:
+  struct scan {
+    watched_inode* of;
+    scan_extent extent = {};
+    open_directory entries = {};
+  };
+  struct look {
+    bool is_certain;  // otherwise it failed
+    watched_inode* at = nullptr;
+    bool is_new = false;
+  };
+  struct reached {
+    unique_fd fd;
+    int error = 0;
+    watched_inode* missing = nullptr;  // on the way, at its place
+  };
+
+  look look_at(watched_inode& directory, std::string_view name);
+  look enter(watched_inode& directory, int fd, const std::string& name, scan_extent extent);
+  std::expected<unique_fd, int> open(watched_inode& directory);
+  reached reach(watched_inode& directory);
+  int number_of(int fd, const program_watch& watch) noexcept;
+  bool is(int fd, const watched_inode& expected) noexcept;
+  static void end_name(watched_inode& directory, std::string_view name, const look& now);
+  static bool is_told(const watched_inode& inode) noexcept;
+  void retell(watched_inode& directory, bool with_itself);
+  void request(watched_inode& directory, scan_extent extent);
+  void postpone(watched_inode& directory, scan_extent extent, int error);
+  void doubt(watched_inode& inode);
+  void doubt_others(watched_inode& directory, std::string_view name, const watched_inode* found);
+  void report_created(const watched_inode& directory, std::string_view name, bool is_directory);
+  void fail(program_watch& watch, int error) noexcept;
+  void read_entry();
+  bool sweep();
+
+  int inotify_;
+  std::deque<file_event>& found_;
+  watched_inodes inodes_;
+  std::deque<scan> scans_;
+  std::vector<program_watch*> again_;  // are read again as a whole
+  std::vector<watched_inode*> doubted_;
+  std::error_code failure_;
+  bool is_starved_ = false;
+};
+
+/// watch_limit instead of ENOSPC.
+std::error_code watch_error(int number) noexcept;
+
+}  // namespace gyre::io::detail
