@@ -47,8 +47,10 @@ bool set_attributes(int fd, const ::termios& attributes) noexcept {
   return true;
 }
 
-// False for a terminal that is not the program's controlling one, which has no job control.
+// False for a terminal that is not the program's controlling one, which has no job control. For the
+// master of a pseudo-terminal tcgetpgrp(3) tells the foreground of whichever session has it.
 bool is_in_background(int fd) noexcept {
+  if (::tcgetsid(fd) != ::getsid(0)) return false;
   const ::pid_t foreground = ::tcgetpgrp(fd);
   return foreground >= 0 && foreground != ::getpgrp();
 }

@@ -288,6 +288,38 @@ TEST_F(Terminal, RestoringInTheBackgroundLeavesTheShellsSetting) {
   EXPECT_EQ(WEXITSTATUS(status), 0);
 }
 
+TEST_F(Terminal, MasterIsRestoredWhileAnotherSessionHasTheTerminal) {
+  std::array<int, 2> ready{};
+  std::array<int, 2> done{};
+  ASSERT_EQ(::pipe2(ready.data(), O_CLOEXEC), 0);
+  ASSERT_EQ(::pipe2(done.data(), O_CLOEXEC), 0);
+  const unique_fd ready_read(ready[0]);
+  unique_fd ready_write(ready[1]);
+  const unique_fd done_read(done[0]);
+  unique_fd done_write(done[1]);
+  const pid_t session = ::fork();
+  if (session == 0) {
+    done_write.reset();
+    if (::setsid() < 0 || ::open(name_.c_str(), O_RDWR) < 0) ::_exit(1);
+    char any = 0;
+    if (::write(ready_write.get(), &any, 1) != 1) ::_exit(2);
+    ::_exit(::read(done_read.get(), &any, 1) == 0 ? 0 : 3);
+  }
+  ready_write.reset();
+  char any = 0;
+  EXPECT_EQ(::read(ready_read.get(), &any, 1), 1);
+  EXPECT_GT(::tcgetpgrp(master_.get()), 0) << "the foreground of the other session";
+  {
+    const terminal_mode raw(master_.get(), terminal_setting::raw);
+    EXPECT_TRUE(is_raw());
+  }
+  EXPECT_TRUE(is_as_before());
+  done_write.reset();
+  int status = -1;
+  ASSERT_EQ(::waitpid(session, &status, 0), session);
+  EXPECT_EQ(status, 0);
+}
+
 // ---- size
 
 TEST_F(Terminal, TellsItsSize) {
