@@ -55,6 +55,27 @@ bool is_in_background(int fd) noexcept {
   return foreground >= 0 && foreground != ::getpgrp();
 }
 
+bool handles_sigttou() noexcept {
+  struct ::sigaction action{};
+  return ::sigaction(SIGTTOU, nullptr, &action) == 0 && action.sa_handler != SIG_DFL &&
+         action.sa_handler != SIG_IGN;
+}
+
+// As set_attributes(), but a program in the background is stopped until it is in the foreground.
+// The kernel would call a handler of SIGTTOU again and again: after a handler with SA_RESTART the
+// call does not even return. So the program gets that signal once from here.
+bool set_attributes_in_foreground(int fd, const ::termios& attributes) noexcept {
+  const sigttou_mask stops_in_background(SIG_UNBLOCK);
+  if (is_in_background(fd) && handles_sigttou()) {
+    ::kill(0, SIGTTOU);  // the whole job, as the kernel does
+    if (is_in_background(fd)) {
+      errno = EINTR;
+      return false;
+    }
+  }
+  return set_attributes(fd, attributes);
+}
+
 ::termios attributes_of(int fd) {
   ::termios attributes;
   if (::tcgetattr(fd, &attributes) != 0) gyre::detail::throw_errno("gyre::io::terminal_mode");
@@ -128,11 +149,11 @@ void changed_terminal::apply() {
   const std::lock_guard hold(changed().lock);
   if (is_linked()) return;
   if (!changed().restores_at_exit) changed().restores_at_exit = std::atexit(&restore_all) == 0;
-  {
-    const sigttou_mask stops_in_background(SIG_UNBLOCK);
-    if (!set_attributes(fd_.get(), changed_by(before_, setting_))) {
-      gyre::detail::throw_errno("gyre::io::terminal_mode: tcsetattr");
-    }
+  if (!set_attributes_in_foreground(fd_.get(), changed_by(before_, setting_))) {
+    gyre::detail::throw_errno(errno == EINTR
+                                  ? "gyre::io::terminal_mode: in the background, and the handler "
+                                    "of SIGTTOU did not wait: apply() again in the foreground"
+                                  : "gyre::io::terminal_mode: tcsetattr");
   }
   changed().all.push_front(*this);
 }

@@ -86,9 +86,11 @@ enum class terminal_setting : std::uint8_t {
 ///
 /// A program in the background must not change the terminal. The constructor then stops the program
 /// (SIGTTOU) until it is brought to the foreground, as other programs do, also on a thread that
-/// blocks the signal, such as gyre's; unless the program ignores SIGTTOU. restore() in the
-/// background does nothing: the shell has its own setting then. A program that is stopped (SIGTSTP)
-/// and continued (SIGCONT) calls restore() before, and apply() afterwards.
+/// blocks the signal, such as gyre's; unless the program ignores SIGTTOU. A handler of SIGTTOU is
+/// called once, on this thread: if the program is in the background still when it returns, the
+/// constructor throws std::errc::interrupted. restore() in the background does nothing: the shell
+/// has its own setting then. A program that is stopped (SIGTSTP) and continued (SIGCONT) calls
+/// restore() before, and apply() afterwards.
 ///
 /// Thread-safety: one thread at a time, any.
 /// Lifetime: the terminal is kept open, so `fd` may be closed. Nested objects end in the reverse
@@ -97,7 +99,7 @@ enum class terminal_setting : std::uint8_t {
 class terminal_mode {
  public:
   /// Throws std::system_error: ENOTTY for a descriptor that is no terminal, EBADF, EMFILE; EIO in
-  /// the background of a shell that has ended.
+  /// the background of a shell that has ended; EINTR in the background, after a handler of SIGTTOU.
   explicit terminal_mode(int fd, terminal_setting setting);
 
   /// Restores the setting before the constructor. Idempotent.

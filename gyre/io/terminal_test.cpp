@@ -19,6 +19,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstddef>
+#include <cstdint>
 #include <cstdlib>
 #include <functional>
 #include <optional>
@@ -286,6 +287,58 @@ TEST_F(Terminal, RestoringInTheBackgroundLeavesTheShellsSetting) {
   const int status = status_of_child([&] { ::_exit(leaves_the_shells_setting(name_)); });
   ASSERT_TRUE(WIFEXITED(status));
   EXPECT_EQ(WEXITSTATUS(status), 0);
+}
+
+enum class when_handled : std::uint8_t { returns, stops };
+volatile std::sig_atomic_t handled = 0;
+volatile std::sig_atomic_t stops_when_handled = 0;
+
+// As above, for a job with a handler of SIGTTOU. `flags`: sigaction(2)'s.
+int tells_a_job_that_handles_sigttou(const std::string& name, when_handled handler, int flags) {
+  if (::setsid() < 0) return 1;
+  const int terminal = ::open(name.c_str(), O_RDWR);
+  if (terminal < 0) return 2;
+  const pid_t job = ::fork();
+  if (job == 0) {
+    ::setpgid(0, 0);
+    stops_when_handled = handler == when_handled::stops ? 1 : 0;
+    struct ::sigaction action{};
+    action.sa_flags = flags;
+    action.sa_handler = [](int) {
+      handled = handled + 1;
+      if (stops_when_handled != 0) ::raise(SIGSTOP);
+    };
+    ::sigaction(SIGTTOU, &action, nullptr);
+    const int error = error_of([&] { const terminal_mode raw(terminal, terminal_setting::raw); });
+    ::_exit(handled == 1 ? error : 100);
+  }
+  int status = 0;
+  if (handler == when_handled::stops) {
+    if (::waitpid(job, &status, WUNTRACED) != job) return 101;
+    if (!WIFSTOPPED(status) || WSTOPSIG(status) != SIGSTOP) return 102;
+    ::tcsetpgrp(terminal, job);
+    ::kill(-job, SIGCONT);
+  }
+  if (::waitpid(job, &status, 0) != job || !WIFEXITED(status)) return 103;
+  return WEXITSTATUS(status);
+}
+
+TEST_F(Terminal, JobInTheBackgroundWhoseHandlerOfSigttouReturnsIsInterrupted) {
+  for (const int flags : {0, SA_RESTART}) {
+    const int status = status_of_child(
+        [&] { ::_exit(tells_a_job_that_handles_sigttou(name_, when_handled::returns, flags)); });
+    ASSERT_TRUE(WIFEXITED(status));
+    EXPECT_EQ(WEXITSTATUS(status), EINTR) << flags;
+  }
+}
+
+TEST_F(Terminal, JobThatItsHandlerOfSigttouStopsGoesOnInTheForeground) {
+  for (const int flags : {0, SA_RESTART}) {
+    const int status = status_of_child(
+        [&] { ::_exit(tells_a_job_that_handles_sigttou(name_, when_handled::stops, flags)); });
+    ASSERT_TRUE(WIFEXITED(status));
+    EXPECT_EQ(WEXITSTATUS(status), 0) << flags;
+  }
 }
 
 TEST_F(Terminal, MasterIsRestoredWhileAnotherSessionHasTheTerminal) {

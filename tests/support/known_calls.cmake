@@ -15,8 +15,8 @@ set(others
   posix_spawn_file_actions_init posix_spawnattr_destroy posix_spawnattr_init
   posix_spawnattr_setflags posix_spawnattr_setsigdefault posix_spawnattr_setsigmask posix_spawnp
   pthread_atfork pthread_mutex_lock pthread_mutex_unlock pthread_sigmask sched_yield
-  secure_getenv sigaddset sigemptyset sigismember sigtimedwait snprintf stderr sysconf tcgetattr
-  tcgetpgrp tcgetsid tcsetattr waitid)
+  secure_getenv sigaction sigaddset sigemptyset sigismember sigtimedwait snprintf stderr sysconf
+  tcgetattr tcgetpgrp tcgetsid tcsetattr waitid)
 
 file(READ "${FAULTS}" source)
 string(REGEX MATCHALL "X\\([a-z0-9_]+\\)" known "${source}")
