@@ -67,7 +67,8 @@ enum class terminal_setting : std::uint8_t {
   /// line needs "\r\n". As cfmakeraw(3).
   raw,
   /// Each byte comes as it is typed, without an echo. Ctrl-C and Ctrl-Z still raise signals, and
-  /// output is processed.
+  /// output is processed. The terminal keeps translating input: Enter gives '\n', and Ctrl-S and
+  /// Ctrl-Q stop and continue the output instead of being read (IXON).
   cbreak,
   /// Whole lines, without an echo but of the line's end: for passwords.
   no_echo,
@@ -80,7 +81,8 @@ enum class terminal_setting : std::uint8_t {
 /// - by the destructor, and by restore(),
 /// - by exit(3), and so by the return of main(), for objects that are not destroyed.
 ///
-/// A forked child restores nothing. It is not restored by a signal that ends the program, by
+/// A forked child restores nothing, also not after an apply() of its own: a child that needs a
+/// setting makes an object. Nothing is restored by a signal that ends the program, by
 /// std::terminate(), abort(3) or _exit(2). For SIGINT, SIGTERM and SIGHUP make a signal_set, or a
 /// runtime, which end the program in order; after a crash the user types `reset`.
 ///
@@ -98,11 +100,13 @@ enum class terminal_setting : std::uint8_t {
 /// Complexity: a block of memory and a descriptor; some ten system calls at either end.
 class terminal_mode {
  public:
-  /// Throws std::system_error: ENOTTY for a descriptor that is no terminal, EBADF, EMFILE; EIO in
-  /// the background of a shell that has ended; EINTR in the background, after a handler of SIGTTOU.
+  /// Throws std::system_error: ENOTTY for a descriptor that is no terminal, EBADF, EMFILE; EIO if
+  /// the terminal has hung up, or in the background of a shell that has ended; EINTR in the
+  /// background, after a handler of SIGTTOU.
   explicit terminal_mode(int fd, terminal_setting setting);
 
-  /// Restores the setting before the constructor. Idempotent.
+  /// Restores the setting before the constructor. Idempotent. Errors are ignored, such as EIO of a
+  /// terminal that has hung up: there is nothing left to restore.
   void restore() noexcept;
   /// Sets the constructor's setting again, after restore(). Throws std::system_error, as the
   /// constructor; std::logic_error if the object was moved from.

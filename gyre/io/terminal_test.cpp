@@ -134,6 +134,14 @@ TEST_F(Terminal, CbreakTakesEachKeyAndKeepsSignalsAndOutput) {
   EXPECT_EQ(shown(3), "a\r\n");
 }
 
+TEST_F(Terminal, CbreakLeavesTheTerminalItsTranslationsOfInput) {
+  const terminal_mode cbreak(terminal_.get(), terminal_setting::cbreak);
+  ::termios attributes{};
+  ASSERT_EQ(::tcgetattr(terminal_.get(), &attributes), 0);
+  EXPECT_NE(attributes.c_iflag & IXON, 0u);
+  EXPECT_NE(attributes.c_iflag & ICRNL, 0u);
+}
+
 TEST_F(Terminal, NoEchoTakesLinesAndShowsOnlyTheirEnd) {
   const terminal_mode hidden(terminal_.get(), terminal_setting::no_echo);
   type("secret\n");
@@ -192,6 +200,15 @@ TEST_F(Terminal, SettingOfADescriptorThatIsNoTerminalIsAnError) {
   EXPECT_TRUE(gyre::io::is_terminal(terminal_.get()));
 }
 
+TEST_F(Terminal, HungUpTerminalIsAnErrorOfApplyAndNoneOfRestore) {
+  terminal_mode raw(terminal_.get(), terminal_setting::raw);
+  master_.reset();
+  raw.restore();
+  EXPECT_EQ(error_of([&] { raw.apply(); }), EIO);
+  EXPECT_EQ(error_of([&] { const terminal_mode other(terminal_.get(), terminal_setting::raw); }),
+            EIO);
+}
+
 // ---- the end of the program
 
 TEST_F(Terminal, ExitRestoresTheSetting) {
@@ -212,6 +229,16 @@ TEST_F(Terminal, ForkedChildLeavesTheSettingToItsParent) {
   const terminal_mode raw(terminal_.get(), terminal_setting::raw);
   status_of_child([] { std::exit(0); });
   EXPECT_TRUE(is_raw());
+}
+
+TEST_F(Terminal, ForkedChildThatAppliesItsParentsSettingLeavesIt) {
+  terminal_mode raw(terminal_.get(), terminal_setting::raw);
+  raw.restore();
+  status_of_child([&] {
+    raw.apply();
+    std::exit(0);
+  });
+  EXPECT_TRUE(is_raw()) << "an object of the child's own would restore it";
 }
 
 // ---- job control
