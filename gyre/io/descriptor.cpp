@@ -16,12 +16,17 @@ backend& backend_of(event_loop& loop) {
                           "this loop's poller cannot read and write");
 }
 
-unique_fd made_non_blocking(unique_fd fd) {
-  const int flags = ::fcntl(fd.get(), F_GETFL);
+int detail::set_non_blocking(int fd) {
+  const int flags = ::fcntl(fd, F_GETFL);
   if (flags < 0) gyre::detail::throw_errno("fcntl");
-  if ((flags & O_NONBLOCK) == 0 && ::fcntl(fd.get(), F_SETFL, flags | O_NONBLOCK) != 0) {
+  if ((flags & O_NONBLOCK) == 0 && ::fcntl(fd, F_SETFL, flags | O_NONBLOCK) != 0) {
     gyre::detail::throw_errno("fcntl");
   }
+  return flags;
+}
+
+unique_fd made_non_blocking(unique_fd fd) {
+  detail::set_non_blocking(fd.get());
   return fd;
 }
 

@@ -20,6 +20,13 @@ backend& backend_of(event_loop& loop);
 /// then closes `fd`.
 unique_fd made_non_blocking(unique_fd fd);
 
+namespace detail {
+
+/// As made_non_blocking(), and returns the descriptor's access mode and flags (F_GETFL).
+int set_non_blocking(int fd);
+
+}  // namespace detail
+
 /// The owner of a file descriptor, non-blocking, that one loop serves. Does not move.
 ///
 /// Thread-safety: the loop's thread; while none runs the loop, one thread at a time.

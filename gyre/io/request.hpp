@@ -92,6 +92,9 @@ enum class handle_kind : std::uint8_t {
   other,
 };
 
+/// A direction of a handle.
+enum class direction : bool { read, write };
+
 /// A non-blocking descriptor that a loop serves, embedded in the descriptor's owner; 32 bytes, of
 /// which a derived class may use the last two.
 ///
@@ -102,7 +105,7 @@ class handle {
 
  public:
   explicit handle(int fd = -1, handle_kind kind = handle_kind::stream_socket) noexcept
-      : fd_(fd), kind_(kind), attached_(false) {}
+      : fd_(fd), kind_(kind), no_reads_(false), no_writes_(false), attached_(false) {}
   handle(const handle&) = delete;
   handle& operator=(const handle&) = delete;
 
@@ -112,6 +115,16 @@ class handle {
   /// Whether a request of that direction is under way.
   bool reading() const noexcept { return reader != nullptr; }
   bool writing() const noexcept { return writer != nullptr; }
+  /// Requests that would wait for bytes of that direction end with EBADF from now on: the
+  /// descriptor is not open for it, so the kernel would never report it as ready. Waits for
+  /// readiness still wait.
+  void refuse(direction way) noexcept {
+    if (way == direction::read) no_reads_ = true;
+    if (way == direction::write) no_writes_ = true;
+  }
+  bool refuses(direction way) const noexcept {
+    return way == direction::read ? no_reads_ : no_writes_;
+  }
 
   // For the backend.
   std::uint32_t index = 0;  // among the backend's handles
@@ -121,12 +134,11 @@ class handle {
   gyre::detail::flag_set<detail::handle_flag> flags;
 
  private:
-  handle_kind kind_ : 7;
+  handle_kind kind_ : 5;
+  bool no_reads_ : 1;
+  bool no_writes_ : 1;
   bool attached_ : 1;
 };
-
-/// A direction of a handle.
-enum class direction : bool { read, write };
 
 /// The kinds of requests. The ones from `connect` on use a handle's write direction, the others its
 /// read direction.

@@ -18,9 +18,12 @@
 
 namespace gyre::io {
 
-stream::stream(event_loop& loop, unique_fd fd, handle_kind kind)
-    : descriptor_(std::make_unique<detail::open_descriptor>(loop, made_non_blocking(std::move(fd)),
-                                                            kind)) {}
+stream::stream(event_loop& loop, unique_fd fd, handle_kind kind) {
+  const int access = detail::set_non_blocking(fd.get()) & O_ACCMODE;
+  descriptor_ = std::make_unique<detail::open_descriptor>(loop, std::move(fd), kind);
+  if (access == O_WRONLY) descriptor_->handle().refuse(direction::read);
+  if (access == O_RDONLY) descriptor_->handle().refuse(direction::write);
+}
 
 event_loop& stream::loop() const {
   return detail::opened(descriptor_, "gyre::io::stream::loop").loop();

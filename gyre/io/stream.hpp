@@ -65,7 +65,8 @@ namespace gyre::io {
 /// live until it has ended. A waiting coroutine may be destroyed on the loop's thread if its
 /// executor is the loop or inline_executor() and no stop was requested. Otherwise its wake-up may
 /// be in a queue already: let the coroutine be resumed.
-/// Errors: those of the system, such as connection_reset and broken_pipe. A stop of the coroutine
+/// Errors: those of the system, such as connection_reset, broken_pipe, and bad_file_descriptor for
+/// reading what was opened only to be written, or the reverse. A stop of the coroutine
 /// (by its stop token, not event_loop::stop()) throws gyre::operation_cancelled, which is no
 /// std::exception, also out of as_expected(): let it pass. Further errors:
 /// - errc::closed when the stream is closed, released or destroyed: std::errc::operation_canceled,
@@ -173,7 +174,9 @@ class stream {
     return awaiter<detail::send_file_operation>(file, offset, count);
   }
 
-  /// Waits until there are bytes to read (or the end), or room to write; gives nothing.
+  /// Waits until there are bytes to read (or the end), or room to write; gives nothing. As poll(2),
+  /// these wait also for a descriptor that cannot be read, or written: wait_readable() of the write
+  /// end of a pipe ends when the read end is closed.
   auto wait_readable() noexcept { return awaiter<detail::waiting_for_readiness>(direction::read); }
   auto wait_writable() noexcept { return awaiter<detail::waiting_for_readiness>(direction::write); }
 

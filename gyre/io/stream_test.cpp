@@ -194,6 +194,35 @@ TEST(Stream, APipeReadsAndWrites) {
 }
 
 // Devices that poll(2) does not wait for, which epoll refuses.
+TEST(Stream, RefusesToReadAWriteEndAndToWriteAReadEnd) {
+  gyre::loop loop;
+  auto [from, to] = gyre::io::make_pipe(loop);
+  auto refused = [&](auto awaitable) {
+    return gyre::sync_wait(loop, as_expected(std::move(awaitable))).error();
+  };
+  std::array<std::byte, 4> room{};
+  EXPECT_EQ(refused(to.read_some(room)), std::errc::bad_file_descriptor);
+  EXPECT_EQ(refused(to.read_exactly(room)), std::errc::bad_file_descriptor);
+  EXPECT_EQ(refused(to.receive()), std::errc::bad_file_descriptor);
+  EXPECT_EQ(refused(to.receive().within(1h)), std::errc::bad_file_descriptor);
+  EXPECT_EQ(refused(from.write_some("text")), std::errc::bad_file_descriptor);
+  EXPECT_EQ(refused(from.write_all("text")), std::errc::bad_file_descriptor);
+  // The wait has told that the end takes no bytes.
+  EXPECT_EQ(refused(from.wait_writable().within(0s)), gyre::io::errc::operation_timeout);
+  EXPECT_EQ(refused(from.write_all("text")), std::errc::bad_file_descriptor);
+}
+
+TEST(Stream, WaitForAWriteEndToBeReadableEndsWhenTheReadEndIsClosed) {
+  gyre::loop loop;
+  auto [from, to] = gyre::io::make_pipe(loop);
+  auto waiting = [](stream& end) -> task<> { co_await end.wait_readable(); };
+  auto closing = [](stream& end) -> task<> {
+    end.close();
+    co_return;
+  };
+  gyre::sync_wait(loop, gyre::when_all(waiting(to), closing(from)));
+}
+
 TEST(Stream, ADeviceThatIsAlwaysReadyReadsAndWrites) {
   gyre::loop loop;
   const auto open = [&](const char* path) {

@@ -91,6 +91,13 @@ bool may_be_ready(const handle& target, direction way) noexcept {
   return target.flags.has(way == direction::write ? handle_flag::may_write : handle_flag::may_read);
 }
 
+// A descriptor that is not open for the request's direction is never reported as ready for it.
+bool waits_in_vain(const request& request) noexcept {
+  const bool only_waits = request.kind() == request_kind::wait_readable ||
+                          request.kind() == request_kind::wait_writable;
+  return !only_waits && request.target().refuses(request.way());
+}
+
 bool ends(const request& request, result outcome) noexcept {
   return !request.repeats() || !outcome || (request.receives() && outcome.count() == 0);
 }
@@ -189,6 +196,10 @@ std::optional<result> ready_requests::start(request& request) noexcept {
       slot = nullptr;
       return outcome;
     }
+  }
+  if (waits_in_vain(request)) [[unlikely]] {
+    slot = nullptr;
+    return result::failure(EBADF);
   }
   wait_unless_ready(target, request.way());
   return std::nullopt;
