@@ -95,8 +95,9 @@ std::uint8_t direct_alignment_shift(int fd) noexcept;
 /// operations. A waiting coroutine may be destroyed on a thread of its executor, or while the
 /// executor runs nothing; its destructor blocks until a call that cannot be cancelled has ended.
 /// Errors: those of the system calls, as std::system_error, or as values by as_expected():
-/// bad_file_descriptor if no file is open. A call that a signal interrupts is made again. In a
-/// forked child, calls that the kernel makes for the parent end with std::errc::operation_canceled.
+/// bad_file_descriptor if no file is open; invalid_argument for a path with a zero byte. A call
+/// that a signal interrupts is made again. In a forked child, calls that the kernel makes for the
+/// parent end with std::errc::operation_canceled.
 /// With open_options::direct, std::invalid_argument for memory, sizes or offsets that are no
 /// multiples of direct_alignment(), and std::logic_error for read_whole(), both from the call, not
 /// from the await.

@@ -61,6 +61,10 @@ TEST(FileSystem, TellsTheStatusOfFilesAndSymlinks) {
   EXPECT_TRUE(S_ISREG(sync_wait(io::status(folder / "link")).st_mode));
   EXPECT_TRUE(S_ISLNK(sync_wait(io::symlink_status(folder / "link")).st_mode));
   EXPECT_EQ(message_of(io::status("/no/such")), "status /no/such: No such file or directory");
+  EXPECT_EQ(message_of(io::status(std::string("/\0a\0", 4))),
+            "status /\\0a\\0 (a path cannot have a zero byte): Invalid argument");
+  EXPECT_EQ(message_of(io::rename("a", std::string("b\0", 2))),
+            "rename a to b\\0 (a path cannot have a zero byte): Invalid argument");
   EXPECT_EQ(error_of(io::status(folder / "file/x")), std::errc::not_a_directory);
 }
 

@@ -79,7 +79,8 @@ class file_watcher {
   /// Watches the file or directory at `path`, which must exist unless options.by_name.
   ///
   /// Errors: std::system_error: ENOENT; ENOTDIR for a recursive watch of a file; EACCES, also for a
-  /// directory in the tree; errc::watch_limit, for which nothing is watched.
+  /// directory in the tree; EINVAL for a path with a zero byte; errc::watch_limit, for which
+  /// nothing is watched.
   /// std::invalid_argument for both by_name and recursive, and for by_name without a name.
   file_watch add(const std::string& path, const file_watch_options& options = {}) {
     return watches_->add(path, options);

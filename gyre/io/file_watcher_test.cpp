@@ -639,13 +639,13 @@ TEST_F(FileWatcher, WrongArgumentsAreRefused) {
   };
   EXPECT_EQ(error_of(folder_ / "missing", {}), std::errc::no_such_file_or_directory);
   EXPECT_EQ(error_of("", {}), std::errc::no_such_file_or_directory);
+  EXPECT_EQ(error_of(std::string("a\0b", 3), {}), std::errc::invalid_argument);
   EXPECT_EQ(error_of(folder_ / "missing/file", {.by_name = true}),
             std::errc::no_such_file_or_directory);
   EXPECT_EQ(error_of(folder_ / "file", {.recursive = true}), std::errc::not_a_directory);
   EXPECT_THROW(watch(folder_, {.recursive = true, .by_name = true}), std::invalid_argument);
   EXPECT_THROW(watch(folder_ / "", {.by_name = true}), std::invalid_argument);
   EXPECT_THROW(watch("..", {.by_name = true}), std::invalid_argument);
-  EXPECT_THROW(watch(std::string("a\0b", 3)), std::invalid_argument);
 }
 
 // ---- waits

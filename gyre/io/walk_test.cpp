@@ -220,6 +220,13 @@ TEST(Walk, TellsErrorsOfTheRoot) {
   } catch (const std::system_error& error) {
     EXPECT_STREQ(error.what(), "walk /no/such/folder: No such file or directory");
   }
+  try {
+    sync_wait(all_below(std::string("/no\0such", 8)));
+    ADD_FAILURE();
+  } catch (const std::system_error& error) {
+    EXPECT_STREQ(error.what(),
+                 "walk /no\\0such (a path cannot have a zero byte): Invalid argument");
+  }
 }
 
 TEST(Walk, EndsWithAnErrorAfterTheEntriesBefore) {

@@ -120,6 +120,14 @@ void throw_direct_read_whole() {
       "aligned_buffer");
 }
 
+std::string path_in_message(std::string path) {
+  if (!path.contains('\0')) return path;
+  for (std::size_t at = 0; (at = path.find('\0', at)) != path.npos; at += 2) {
+    path.replace(at, 1, "\\0");
+  }
+  return path + " (a path cannot have a zero byte)";
+}
+
 void perform(file_steps& steps) noexcept {
   for (auto next = steps.begin(); next;) next = steps.advance(io::perform(*next));
 }

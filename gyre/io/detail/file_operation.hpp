@@ -257,6 +257,10 @@ class ring_operation final : file_call {
   std::optional<inplace_stop_callback<on_stop>> stop_callback_;
 };
 
+/// A path for a message. A zero byte, which no path can have and which would end the message,
+/// becomes "\\0" and is named as the fault.
+std::string path_in_message(std::string path);
+
 /// How a file operation is carried out.
 struct file_operation_options {
   /// Null: the kernel, if it can, else the default pool.
@@ -310,7 +314,7 @@ class [[nodiscard]] file_operation {
     expected ended = outcome();
     if (!ended) [[unlikely]] {
       std::string operation = name_;
-      if constexpr (requires { steps_.path(); }) operation += ' ' + steps_.path();
+      if constexpr (requires { steps_.path(); }) operation += ' ' + path_in_message(steps_.path());
       gyre::detail::throw_failure(ended.error(), context_, operation.c_str());
     }
     if constexpr (!std::is_void_v<value_type>) return *std::move(ended);

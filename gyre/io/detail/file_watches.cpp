@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/io/detail/file_watches.hpp>
 
+#include <gyre/io/detail/file_operation.hpp>
 #include <gyre/io/error.hpp>
 
 #include <sys/inotify.h>
@@ -26,7 +27,7 @@ constexpr std::chrono::milliseconds retry_interval{200};
 constexpr int steps_in_a_row = 256;
 
 [[noreturn]] void throw_watch_error(std::error_code error, const std::string& path) {
-  throw std::system_error(error, "gyre::io::file_watcher: watch " + path);
+  throw std::system_error(error, "gyre::io::file_watcher: watch " + path_in_message(path));
 }
 
 std::uint32_t mask_of(const file_watch_options& options) noexcept {
@@ -59,9 +60,7 @@ file_watches::~file_watches() { loop_.cancel_timer(timer_); }
 // ---- watches
 
 file_watch file_watches::add(const std::string& path, const file_watch_options& options) {
-  if (path.find('\0') != std::string::npos) {
-    throw std::invalid_argument("gyre::io::file_watcher: the path has a null character");
-  }
+  if (path.contains('\0')) throw_watch_error(watch_error(EINVAL), path);
   if (options.by_name && options.recursive) {
     throw std::invalid_argument(
         "gyre::io::file_watcher: a watch is by name or recursive, not both");
