@@ -48,7 +48,7 @@ struct open_options {
   /// Every write goes to the end of the file, and ignores its offset (O_APPEND).
   bool append = false;
   /// Reads and writes pass by the page cache (O_DIRECT), and need alignment: see
-  /// file::direct_alignment().
+  /// file::direct_alignment(). With `append` the file's size, too, must be a multiple of it.
   bool direct = false;
   ::mode_t mode = 0666;
 };

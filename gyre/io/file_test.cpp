@@ -664,6 +664,32 @@ TEST_F(FileFaults, OpenTellsThatAFileSystemMayNotHaveDirectAccess) {
   }
 }
 
+TEST_P(DirectFile, TellsThatItAppendsOnlyToWholeBlocks) {
+  static_cast<void>(holding("no whole block"));
+  const auto opened = run(as_expected(
+      file::open(path(), {.read = false, .write = true, .append = true, .direct = true})));
+  if (!opened) GTEST_SKIP() << "the file system has no O_DIRECT";
+  const gyre::io::aligned_buffer block(opened->direct_alignment(), opened->direct_alignment());
+  try {
+    run(opened->write_at(block.bytes(), 0));  // some file systems can
+  } catch (const std::system_error& error) {
+    EXPECT_STREQ(error.what(),
+                 "write (`direct` appends only to a file whose size is a multiple of "
+                 "direct_alignment()): Invalid argument");
+  }
+}
+
+TEST_F(FileFaults, OpenNamesTheOptionsThatContradictEachOther) {
+  try {
+    sync_wait(file::open(gyre::inline_executor(), "table", {.read = false}));
+    FAIL();
+  } catch (const std::system_error& error) {
+    EXPECT_STREQ(error.what(),
+                 "open table (needs `read` or `write`; `truncate` needs `write`): "
+                 "Invalid argument");
+  }
+}
+
 TEST_F(FileFaults, TheDirectAlignmentIsThatOfAPageWhereTheSystemTellsNone) {
   static_cast<void>(holding("text"));
   const gyre::testing::fault unknown("statx", EINVAL);

@@ -160,6 +160,7 @@ outcome_of<file> open_steps::outcome() noexcept {
 }
 
 std::string open_steps::path() const {
+  if (flags_ == 0) return path_ + " (needs `read` or `write`; `truncate` needs `write`)";
   const bool cannot_be_direct = (flags_ & O_DIRECT) != 0 && failed_with(EINVAL);
   return cannot_be_direct ? path_ + " (its file system may not have O_DIRECT)" : path_;
 }
@@ -184,6 +185,15 @@ file_steps::next write_steps::advance(result outcome) noexcept {
   rest_ = rest_.subspan(outcome.count());
   offset_ += outcome.count();
   return begin();
+}
+
+const char* write_steps::hint() const noexcept {
+  if (!failed_with(EINVAL)) return "";
+  const int flags = ::fcntl(fd_, F_GETFL);
+  const bool is_direct_append = flags >= 0 && (flags & O_APPEND) != 0 && (flags & O_DIRECT) != 0;
+  return is_direct_append ? " (`direct` appends only to a file whose size is a multiple of "
+                            "direct_alignment())"
+                          : "";
 }
 
 outcome_of<struct ::stat> status_steps::outcome() const noexcept {

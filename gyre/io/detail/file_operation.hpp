@@ -140,6 +140,8 @@ class write_steps final : public file_steps {
       : fd_(fd), rest_(bytes), offset_(offset) {}
   next begin() noexcept override;
   next advance(result outcome) noexcept override;
+  /// The likely cause of the error; may be empty.
+  const char* hint() const noexcept;
 
  private:
   int fd_;
@@ -315,6 +317,7 @@ class [[nodiscard]] file_operation {
     if (!ended) [[unlikely]] {
       std::string operation = name_;
       if constexpr (requires { steps_.path(); }) operation += ' ' + path_in_message(steps_.path());
+      if constexpr (requires { steps_.hint(); }) operation += steps_.hint();
       gyre::detail::throw_failure(ended.error(), context_, operation.c_str());
     }
     if constexpr (!std::is_void_v<value_type>) return *std::move(ended);
