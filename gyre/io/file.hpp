@@ -89,6 +89,10 @@ std::uint8_t direct_alignment_shift(int fd) noexcept;
 /// as a long read, makes no further ones, and the present call is cancelled if that is possible;
 /// bytes that were read or written before stay.
 ///
+/// A FIFO is no file: open() and read_whole() of one wait until its other end is opened, on a
+/// thread that nothing frees meanwhile, not even a stop. Where others choose the path, look at its
+/// status() first; to use a FIFO, give a descriptor that was opened with O_NONBLOCK to a stream.
+///
 /// Thread-safety: any number of operations may be under way at once, started from any threads, but
 /// none beside close() or release().
 /// Lifetime: the file, the memory that is read into or written, and the pool must outlive
