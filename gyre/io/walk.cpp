@@ -57,7 +57,9 @@ class tree_reader {
     if (!found) return leave_unreadable(found.error().value());
     if (!*found) return leave();
     const raw_entry& entry = **found;
-    add(way_.path_of(entry.name), entry.type).inode = entry.inode;
+    walk_entry& added = add(way_.path_of(entry.name), entry.type);
+    added.inode = entry.inode;
+    if (options_.sizes && entry.type == file_type::regular) added.size = size_of(entry.name);
     if (way_.depth() < options_.max_depth) enter(entry);
   }
 
@@ -69,6 +71,7 @@ class tree_reader {
     added.type = type;
     added.depth = way_.depth();
     added.inode = 0;
+    added.size = 0;
     added.error.clear();
     return added;
   }
@@ -89,6 +92,13 @@ class tree_reader {
     return options_.follow_symlinks &&
            ::statx(way_.innermost().fd(), symlink, AT_STATX_DONT_SYNC, STATX_TYPE, &status) == 0 &&
            S_ISDIR(status.stx_mode);
+  }
+
+  std::uint64_t size_of(const char* name) noexcept {
+    struct ::statx status;
+    const int error = ::statx(way_.innermost().fd(), name, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT,
+                              STATX_TYPE | STATX_SIZE, &status);
+    return error == 0 && S_ISREG(status.stx_mode) ? status.stx_size : 0;
   }
 
   void leave_unreadable(int error) {

@@ -31,6 +31,9 @@ struct walk_entry {
   /// One for the names in the root.
   std::size_t depth = 0;
   std::uint64_t inode = 0;
+  /// With walk_options::sizes: the size of a regular file in bytes; of others, and of a file that
+  /// has vanished, zero.
+  std::uint64_t size = 0;
   /// With walk_options::report_errors: the reason for which the names in this directory are
   /// missing.
   std::error_code error;
@@ -51,6 +54,9 @@ struct walk_options {
   /// Whether a directory that cannot be read is reported by walk_entry::error, and the walk goes
   /// on. Otherwise it ends the walk by an exception.
   bool report_errors = false;
+  /// Whether walk_entry::size is filled in. Costs a statx(2) for each regular file, within its open
+  /// directory, on the thread that reads the names: much less than a status() for each path.
+  bool sizes = false;
   /// Whether the names in a directory that was found are wanted; null: all. Called on a thread of
   /// the pool. Must not throw.
   bool (*descend)(const walk_entry& directory) = nullptr;

@@ -19,6 +19,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <map>
 #include <set>
@@ -98,6 +99,24 @@ TEST(Walk, FindsAllNamesWithTypesAndDepths) {
                        {folder / "a/b/c/file", {file_type::regular, 4}},
                        {folder / "a/up", {file_type::symlink, 2}},
                        {folder / "top", {file_type::regular, 1}}}));
+}
+
+TEST(Walk, TellsTheSizesOfFilesIfAsked) {
+  const temporary_folder folder;
+  folder.make_folder("a");
+  folder.make_file("a/five");
+  std::filesystem::resize_file(folder / "a/five", 5);
+  folder.make_file("empty");
+  folder.link("link", "a/five");
+  std::map<std::string, std::uint64_t> sizes;
+  for (const walk_entry& each : sync_wait(all_below(folder.path(), {.sizes = true}))) {
+    sizes.emplace(each.path, each.size);
+  }
+  EXPECT_EQ(
+      sizes,
+      (std::map<std::string, std::uint64_t>{
+          {folder / "a", 0}, {folder / "a/five", 5}, {folder / "empty", 0}, {folder / "link", 0}}));
+  for (const walk_entry& each : sync_wait(all_below(folder.path()))) EXPECT_EQ(each.size, 0U);
 }
 
 TEST(Walk, FindsADirectoryBeforeTheNamesInIt) {
