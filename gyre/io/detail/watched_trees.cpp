@@ -149,7 +149,7 @@ watched_trees::look watched_trees::enter(watched_inode& directory, int fd, const
   } else {
     const bool was_elsewhere = watched_inodes::child(directory, name, order::newest) != found;
     if (was_elsewhere) inodes_.move(*found, directory, name, order::newest);
-    if (std::exchange(found->is_lost, false) || was_elsewhere) {
+    if ((std::exchange(found->is_lost, false) || was_elsewhere) && !watch.is_new) {
       retell(*found, !extent.reports_all);
     }
     if (extent.is_deep) {
