@@ -403,6 +403,19 @@ TEST_F(FileWatcher, RecursiveWatchKnowsADirectoryThatIsRenamedWhileItIsRead) {
   EXPECT_THAT(created_in(folder_), UnorderedElementsAre("q/one/1", "q/two/2", "q/two/inner/3"));
 }
 
+TEST_F(FileWatcher, RecursiveWatchReadsADirectoryThatWasRenamedWhileItWasAdded) {
+  fs::create_directories(folder_ / "a/b");
+  {
+    // The third directory that is opened is "a" again, to be read.
+    const fault moved("openat", ENOENT, {.after = 2});
+    watch(folder_, {.changes = names_only, .recursive = true});
+    EXPECT_EQ(moved.hits(), 1);
+  }
+  EXPECT_THAT(created_in(folder_), testing::IsEmpty());
+  write_file(folder_ / "a/b/file");
+  EXPECT_THAT(created_in(folder_), UnorderedElementsAre("a/b/file"));
+}
+
 TEST_F(FileWatcher, RecursiveWatchTellsApartDirectoriesThatHadOneName) {
   watch(folder_, {.changes = names_only, .recursive = true});
   fs::create_directory(folder_ / "p");

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -55,6 +56,10 @@ struct watched_inode {
   watched_inode(int kernels, program_watch& its) noexcept : number(kernels), watch(its) {}
 
   bool is_top() const noexcept { return parent == nullptr; }
+  void want(scan_extent more) noexcept {
+    if (!wanted) wanted.emplace();
+    *wanted |= more;
+  }
 
   int number;  // the kernel's
   program_watch& watch;
@@ -64,7 +69,7 @@ struct watched_inode {
   std::multimap<std::string_view, watched_inode*> children;
 
   unsigned generation = 0;
-  scan_extent wanted;  // while it waits to be read, or could not be
+  std::optional<scan_extent> wanted;  // while it waits to be read, or could not be
   bool is_queued = false;
   bool is_doubted = false;
   bool was_ended = false;  // a record has ended its name, and the one that gives it is to come

@@ -184,8 +184,7 @@ bool watched_trees::settle() {
   const reached now = reach(inode);
   if (now.fd) {
     if (std::exchange(inode.is_lost, false)) retell(inode, true);
-    const scan_extent wanted = std::exchange(inode.wanted, {});
-    if (wanted.reports_all || wanted.reports_new) request(inode, wanted);
+    if (inode.wanted) request(inode, {});
   } else if (now.missing == nullptr) {
     fail(inode.watch, now.error);
   } else if (!now.missing->is_top()) {
@@ -212,11 +211,11 @@ void watched_trees::fail(program_watch& watch, int error) noexcept {
 void watched_trees::request(watched_inode& directory, scan_extent extent) {
   if (!directory.is_queued) scans_.push_back({.of = &directory});
   directory.is_queued = true;
-  directory.wanted |= extent;
+  directory.want(extent);
 }
 
 void watched_trees::postpone(watched_inode& directory, scan_extent extent, int error) {
-  directory.wanted |= extent;
+  directory.want(extent);
   if (is_absence(error)) {
     doubt(directory);
   } else {
@@ -252,7 +251,7 @@ void watched_trees::read_entry() {
   watched_inode& directory = *present.of;
   if (!present.entries.is_open()) {
     directory.is_queued = false;
-    present.extent = std::exchange(directory.wanted, {});
+    present.extent = std::exchange(directory.wanted, std::nullopt).value_or(scan_extent{});
     auto opened = open(directory);
     if (!opened) {
       const scan_extent extent = present.extent;
@@ -371,7 +370,8 @@ void watched_trees::end_name(watched_inode& directory, std::string_view name, co
 // Whether the program knows it under the name that it has here.
 bool watched_trees::is_told(const watched_inode& inode) noexcept {
   for (const watched_inode* each = &inode; each != nullptr; each = each->parent) {
-    if (each->is_untold || each->was_ended || each->wanted.reports_all) return false;
+    if (each->is_untold || each->was_ended) return false;
+    if (each->wanted && each->wanted->reports_all) return false;
   }
   return true;
 }
