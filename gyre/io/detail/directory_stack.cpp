@@ -35,13 +35,6 @@ file_type type_by_status(int directory, const char* name) noexcept {
   return type_of_mode(status.stx_mode);
 }
 
-constexpr int directory_flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
-
-unique_fd open_in(int directory, const char* name, int flags) noexcept {
-  return unique_fd(
-      retry_interrupted([&] { return ::openat(directory, name, directory_flags | flags); }));
-}
-
 }  // namespace
 
 file_type type_of_mode(::mode_t mode) noexcept {
@@ -55,6 +48,11 @@ file_type type_of_mode(::mode_t mode) noexcept {
     case S_IFSOCK: return file_type::socket;
     default: return file_type::unknown;
   }
+}
+
+unique_fd open_directory_in(int directory, const char* name, int flags) noexcept {
+  return unique_fd(retry_interrupted(
+      [&] { return ::openat(directory, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | flags); }));
 }
 
 const ::dirent64* open_directory::take() noexcept {
@@ -102,7 +100,7 @@ int open_directory::reopen(unique_fd fd) noexcept {
 }
 
 int directory_stack::open_root(int directory, const char* name, int flags) {
-  unique_fd fd = open_in(directory, name, flags);
+  unique_fd fd = open_directory_in(directory, name, flags);
   if (!fd) return errno;
   level root{.path_size = path_.size()};
   if (const int error = identify(fd.get(), root.id); error != 0) return error;
@@ -113,7 +111,7 @@ int directory_stack::open_root(int directory, const char* name, int flags) {
 
 int directory_stack::enter(const char* name, bool through_symlink) {
   if (through_symlink && symlinks_ == most_symlinks) return ELOOP;
-  unique_fd fd = open_in(innermost().fd(), name, through_symlink ? 0 : O_NOFOLLOW);
+  unique_fd fd = open_directory_in(innermost().fd(), name, through_symlink ? 0 : O_NOFOLLOW);
   if (!fd) return errno;
   level inner{.through_symlink = through_symlink};
   if (const int error = identify(fd.get(), inner.id); error != 0) return error;
@@ -136,7 +134,7 @@ int directory_stack::leave() noexcept {
   level& outer = levels_.back();
   path_.resize(outer.path_size);
   if (outer.directory.is_open()) return 0;
-  unique_fd fd = open_in(inner.directory.fd(), "..", 0);
+  unique_fd fd = open_directory_in(inner.directory.fd(), "..", 0);
   if (!fd) return errno;
   identity found;
   if (const int error = identify(fd.get(), found); error != 0) return error;

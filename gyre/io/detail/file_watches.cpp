@@ -188,7 +188,9 @@ bool file_watches::awaits_other_part() noexcept {
 void file_watches::report(const watched_inode& to, file_change kind, const inotify_record& about,
                           std::string_view old_name) {
   const program_watch& watch = to.watch;
-  if (!contains(watch.changes, kind) || !watched_inodes::is_placed(to)) return;
+  if (!contains(watch.changes, kind)) return;
+  if (watched_inodes::any_on_way(to, [](const watched_inode& each) { return each.is_lost; }))
+    return;
   const bool is_itself = about.name.empty();
   if (is_itself) {
     // Its parent in the tree tells of a directory, and of a watch by name only the name matters,

@@ -9,15 +9,6 @@
 
 namespace gyre::io::detail {
 
-std::string joined_path(std::string_view directory, std::string_view name) {
-  std::string path;
-  path.reserve(directory.size() + 1 + name.size());
-  path += directory;
-  if (!directory.empty() && !name.empty() && directory.back() != '/') path += '/';
-  path += name;
-  return path;
-}
-
 watched_inode& watched_inodes::add(int number, program_watch& watch, watched_inode* parent,
                                    std::string name) {
   const auto entry = table_.emplace(std::piecewise_construct, std::forward_as_tuple(number),
@@ -41,10 +32,7 @@ watched_inode& watched_inodes::add(int number, program_watch& watch, watched_ino
 
 void watched_inodes::move(watched_inode& moved, watched_inode& parent, std::string name,
                           order rank) {
-  auto& siblings = moved.parent->children;
-  const auto [first, last] = siblings.equal_range(moved.name);
-  auto entry = siblings.extract(
-      std::ranges::find(first, last, &moved, &decltype(moved.children)::value_type::second));
+  auto entry = moved.parent->children.extract(entry_of(moved));
   moved.parent = &parent;
   moved.name = std::move(name);
   entry.key() = moved.name;
@@ -59,10 +47,12 @@ void watched_inodes::detach(watched_inode& inode) noexcept {
     inode.watch.top = nullptr;
     return;
   }
-  auto& siblings = inode.parent->children;
-  const auto [first, last] = siblings.equal_range(inode.name);
-  siblings.erase(
-      std::ranges::find(first, last, &inode, &decltype(inode.children)::value_type::second));
+  inode.parent->children.erase(entry_of(inode));
+}
+
+// Among the children of its parent.
+watched_inodes::children::iterator watched_inodes::entry_of(watched_inode& inode) noexcept {
+  return std::ranges::find(named(*inode.parent, inode.name), &inode, &children::value_type::second);
 }
 
 void watched_inodes::erase(watched_inode& inode) noexcept {
@@ -86,9 +76,9 @@ std::vector<watched_inode*> watched_inodes::all(int number) {
 
 watched_inode* watched_inodes::child(watched_inode& parent, std::string_view name,
                                      order rank) noexcept {
-  const auto [first, last] = parent.children.equal_range(name);
-  if (first == last) return nullptr;
-  return rank == order::oldest ? first->second : std::prev(last)->second;
+  const auto all = named(parent, name);
+  if (all.empty()) return nullptr;
+  return (rank == order::oldest ? all.begin() : std::prev(all.end()))->second;
 }
 
 void watched_inodes::link_all_below(watched_inode& top) noexcept {
@@ -99,20 +89,6 @@ void watched_inodes::link_all_below(watched_inode& top) noexcept {
       last = child;
     }
   }
-}
-
-bool watched_inodes::is_within(const watched_inode& inode, const watched_inode& top) noexcept {
-  for (const watched_inode* each = &inode; each != nullptr; each = each->parent) {
-    if (each == &top) return true;
-  }
-  return false;
-}
-
-bool watched_inodes::is_placed(const watched_inode& inode) noexcept {
-  for (const watched_inode* each = &inode; each != nullptr; each = each->parent) {
-    if (each->is_lost) return false;
-  }
-  return true;
 }
 
 std::vector<watched_inode*> watched_inodes::way_to(watched_inode& inode) {

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <ranges>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -95,22 +96,34 @@ class watched_inodes {
   bool contains(int number) const noexcept { return table_.contains(number); }
   watched_inode* find(int number, const program_watch& watch) noexcept;
   std::vector<watched_inode*> all(int number);
+  /// The children of that name, as entries of watched_inode::children; the oldest is first.
+  static auto named(watched_inode& parent, std::string_view name) noexcept {
+    const auto [first, last] = parent.children.equal_range(name);
+    return std::ranges::subrange(first, last);
+  }
   static watched_inode* child(watched_inode& parent, std::string_view name, order rank) noexcept;
   /// Links an inode and everything below it, by next_below.
   static void link_all_below(watched_inode& top) noexcept;
-  /// Whether its place is known.
-  static bool is_placed(const watched_inode& inode) noexcept;
-  static bool is_within(const watched_inode& inode, const watched_inode& top) noexcept;
+  static bool is_within(const watched_inode& inode, const watched_inode& top) noexcept {
+    return any_on_way(inode, [&](const watched_inode& each) { return &each == &top; });
+  }
+  /// Whether `predicate` is true for an inode, or for one above it.
+  static bool any_on_way(const watched_inode& inode, auto predicate) noexcept {
+    for (const watched_inode* each = &inode; each != nullptr; each = each->parent) {
+      if (predicate(*each)) return true;
+    }
+    return false;
+  }
   /// The way to an inode, from the top of its watch, which is first.
   static std::vector<watched_inode*> way_to(watched_inode& inode);
   /// Relative to the watch.
   static std::string path_of(const watched_inode& inode, std::string_view entry = {});
 
  private:
+  using children = std::multimap<std::string_view, watched_inode*>;
+  static children::iterator entry_of(watched_inode& inode) noexcept;
+
   std::unordered_multimap<int, watched_inode> table_;
 };
-
-/// With a slash between them, unless one is empty.
-std::string joined_path(std::string_view directory, std::string_view name);
 
 }  // namespace gyre::io::detail

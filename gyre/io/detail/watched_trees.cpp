@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/io/detail/watched_trees.hpp>
 
-#include <gyre/io/detail/path_call.hpp>
 #include <gyre/io/error.hpp>
 
 #include <fcntl.h>
@@ -16,7 +15,6 @@
 namespace gyre::io::detail {
 namespace {
 
-constexpr int directory_flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
 using order = watched_inodes::order;
 
 // Another inode, or none, has the name.
@@ -25,11 +23,6 @@ bool is_absence(int error) noexcept {
 }
 
 bool is_want(int error) noexcept { return error == EMFILE || error == ENFILE || error == ENOMEM; }
-
-unique_fd open_in(int directory, const char* name, int flags) noexcept {
-  return unique_fd(
-      retry_interrupted([&] { return ::openat(directory, name, directory_flags | flags); }));
-}
 
 }  // namespace
 
@@ -86,9 +79,10 @@ void watched_trees::drop(watched_inode& top) noexcept {
 
 std::expected<unique_fd, int> watched_trees::open(watched_inode& directory) {
   program_watch& watch = directory.watch;
-  const std::string path = joined_path(watch.path, watched_inodes::path_of(directory));
+  std::string path = watch.path;
+  if (!directory.is_top()) path.append("/").append(watched_inodes::path_of(directory));
   const int follow = directory.is_top() ? 0 : O_NOFOLLOW;
-  unique_fd fd = open_in(AT_FDCWD, path.c_str(), follow);
+  unique_fd fd = open_directory_in(AT_FDCWD, path.c_str(), follow);
   if (fd && is(fd.get(), directory)) {
     if (watch.is_astray) begin_again(watch);
     return fd;
@@ -101,9 +95,9 @@ std::expected<unique_fd, int> watched_trees::open(watched_inode& directory) {
 
 // Goes by one name after the other, to see which one leads elsewhere.
 watched_trees::reached watched_trees::reach(watched_inode& directory) {
-  unique_fd fd = open_in(AT_FDCWD, directory.watch.path.c_str(), 0);
+  unique_fd fd = open_directory_in(AT_FDCWD, directory.watch.path.c_str(), 0);
   for (watched_inode* const each : watched_inodes::way_to(directory)) {
-    if (fd && !each->is_top()) fd = open_in(fd.get(), each->name.c_str(), O_NOFOLLOW);
+    if (fd && !each->is_top()) fd = open_directory_in(fd.get(), each->name.c_str(), O_NOFOLLOW);
     if (fd && is(fd.get(), *each)) continue;
     const int error = errno;
     return {.fd = {}, .error = error, .missing = is_absence(error) ? each : nullptr};
@@ -126,7 +120,7 @@ watched_trees::look watched_trees::look_at(watched_inode& directory, std::string
 watched_trees::look watched_trees::enter(watched_inode& directory, int fd, const std::string& name,
                                          scan_extent extent) {
   program_watch& watch = directory.watch;
-  const unique_fd opened = open_in(fd, name.c_str(), O_NOFOLLOW);
+  const unique_fd opened = open_directory_in(fd, name.c_str(), O_NOFOLLOW);
   const int number = opened ? number_of(opened.get(), watch) : -1;
   if (number < 0) {
     const bool is_certain = is_absence(errno);
@@ -170,9 +164,8 @@ void watched_trees::doubt(watched_inode& inode) {
 
 void watched_trees::doubt_others(watched_inode& directory, std::string_view name,
                                  const watched_inode* found) {
-  const auto [first, last] = directory.children.equal_range(name);
-  for (auto entry = first; entry != last; ++entry) {
-    if (entry->second != found) doubt(*entry->second);
+  for (const auto& [same, each] : watched_inodes::named(directory, name)) {
+    if (each != found) doubt(*each);
   }
 }
 
@@ -360,20 +353,16 @@ void watched_trees::remove(watched_inode& directory, std::string_view name) {
 
 // Directories that were found under a name before its records came.
 void watched_trees::end_name(watched_inode& directory, std::string_view name, const look& now) {
-  const auto [first, last] = directory.children.equal_range(name);
-  for (auto entry = first; entry != last; ++entry) {
-    watched_inode& each = *entry->second;
-    if (!now.is_new || now.at != &each) each.was_ended = true;
+  for (const auto& [same, each] : watched_inodes::named(directory, name)) {
+    if (!now.is_new || now.at != each) each->was_ended = true;
   }
 }
 
 // Whether the program knows it under the name that it has here.
 bool watched_trees::is_told(const watched_inode& inode) noexcept {
-  for (const watched_inode* each = &inode; each != nullptr; each = each->parent) {
-    if (each->is_untold || each->was_ended) return false;
-    if (each->wanted && each->wanted->reports_all) return false;
-  }
-  return true;
+  return !watched_inodes::any_on_way(inode, [](const watched_inode& each) {
+    return each.is_untold || each.was_ended || (each.wanted && each.wanted->reports_all);
+  });
 }
 
 // Everything in a directory that was found before its records came, or was told under a name that
