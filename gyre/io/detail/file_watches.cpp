@@ -226,14 +226,14 @@ void file_watches::process(const inotify_record& read) {
                          {IN_DELETE | IN_DELETE_SELF, file_change::removed},
                          {IN_MOVED_FROM | IN_MOVE_SELF, file_change::moved_from},
                          {IN_MOVED_TO, file_change::moved_to}};
-  const std::vector<watched_inode*> inodes = trees_.inodes().all(read.number);
-  for (const watched_inode* const each : inodes) {
+  trees_.inodes().collect(read.number, sources_);
+  for (const watched_inode* const each : sources_) {
     for (const auto& [events, kind] : kinds) {
       if ((read.mask & events) != 0) report(*each, kind, read);
     }
   }
   if ((read.mask & IN_ISDIR) == 0 || read.name.empty()) return;
-  for (watched_inode* const each : inodes) {
+  for (watched_inode* const each : sources_) {
     if (!each->watch.is_recursive) continue;
     if ((read.mask & (IN_CREATE | IN_MOVED_TO)) != 0) {
       trees_.come(*each, read.name);
@@ -245,27 +245,26 @@ void file_watches::process(const inotify_record& read) {
   }
 }
 
+// The inodes whose watches concern the name, too.
+void file_watches::collect(const inotify_record& part, std::vector<watched_inode*>& concerned) {
+  trees_.inodes().collect(part.number, concerned);
+  std::erase_if(concerned, [&](const watched_inode* each) {
+    const std::string& only = each->watch.only;
+    return !only.empty() && only != part.name;
+  });
+}
+
 void file_watches::process_rename(const inotify_record& from, const inotify_record& to) {
   const bool is_directory = (from.mask & IN_ISDIR) != 0;
-  const auto concerns = [](const watched_inode& each, const inotify_record& part) {
-    const std::string& only = each.watch.only;
-    return only.empty() || only == part.name;
-  };
-  // The watches of both directories that the names concern.
-  const auto concerned = [&](const inotify_record& part) {
-    std::vector<watched_inode*> inodes = trees_.inodes().all(part.number);
-    std::erase_if(inodes, [&](const watched_inode* each) { return !concerns(*each, part); });
-    return inodes;
-  };
   const auto in_watch_of = [](const watched_inode* one) {
     return [one](const watched_inode* other) { return &other->watch == &one->watch; };
   };
-  const std::vector<watched_inode*> sources = concerned(from);
-  const std::vector<watched_inode*> targets = concerned(to);
-  for (watched_inode* const source : sources) {
-    const auto target = std::ranges::find_if(targets, in_watch_of(source));
+  collect(from, sources_);
+  collect(to, targets_);
+  for (watched_inode* const source : sources_) {
+    const auto target = std::ranges::find_if(targets_, in_watch_of(source));
     const bool is_tree = is_directory && source->watch.is_recursive;
-    if (target == targets.end()) {
+    if (target == targets_.end()) {
       report(*source, file_change::moved_from, from);
       if (is_tree) trees_.leave(*source, from.name);
       continue;
@@ -278,8 +277,8 @@ void file_watches::process_rename(const inotify_record& from, const inotify_reco
       report(**target, file_change::moved_to, to);
     }
   }
-  for (watched_inode* const target : targets) {
-    if (std::ranges::any_of(sources, in_watch_of(target))) continue;
+  for (watched_inode* const target : targets_) {
+    if (std::ranges::any_of(sources_, in_watch_of(target))) continue;
     report(*target, file_change::moved_to, to);
     if (is_directory && target->watch.is_recursive) trees_.come(*target, to.name);
   }
@@ -287,7 +286,8 @@ void file_watches::process_rename(const inotify_record& from, const inotify_reco
 
 // The kernel has ended its watch: the inode or its file system is gone.
 void file_watches::process_end(const inotify_record& read) {
-  for (watched_inode* const each : trees_.inodes().all(read.number)) {
+  trees_.inodes().collect(read.number, sources_);
+  for (watched_inode* const each : sources_) {
     if (!each->is_top()) {
       trees_.drop(*each);
       continue;

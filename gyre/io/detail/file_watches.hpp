@@ -20,6 +20,7 @@
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <vector>
 
 namespace gyre::io::detail {
 
@@ -55,6 +56,7 @@ class file_watches : public gyre::detail::slab_object {
   void process(const inotify_record& read);
   void process_rename(const inotify_record& from, const inotify_record& to);
   void process_end(const inotify_record& read);
+  void collect(const inotify_record& part, std::vector<watched_inode*>& concerned);
   void report(const watched_inode& to, file_change kind, const inotify_record& about,
               std::string_view old_name = {});
   void retry_starved();
@@ -69,6 +71,10 @@ class file_watches : public gyre::detail::slab_object {
 
   std::deque<file_event> ready_;
   watched_trees trees_;
+  // The inodes that the present record concerns; their table changes while it is processed. For a
+  // rename, the directories of the old name and of the new one.
+  std::vector<watched_inode*> sources_;
+  std::vector<watched_inode*> targets_;
   bool has_lost_ = false;  // events were lost
 
   struct wake_timer : timer_operation {

@@ -67,11 +67,10 @@ watched_inode* watched_inodes::find(int number, const program_watch& watch) noex
   return found != last ? &found->second : nullptr;
 }
 
-std::vector<watched_inode*> watched_inodes::all(int number) {
-  std::vector<watched_inode*> inodes;
+void watched_inodes::collect(int number, std::vector<watched_inode*>& found) {
+  found.clear();
   const auto [first, last] = table_.equal_range(number);
-  for (auto entry = first; entry != last; ++entry) inodes.push_back(&entry->second);
-  return inodes;
+  for (auto entry = first; entry != last; ++entry) found.push_back(&entry->second);
 }
 
 watched_inode* watched_inodes::child(watched_inode& parent, std::string_view name,

@@ -95,7 +95,8 @@ class watched_inodes {
 
   bool contains(int number) const noexcept { return table_.contains(number); }
   watched_inode* find(int number, const program_watch& watch) noexcept;
-  std::vector<watched_inode*> all(int number);
+  /// Fills `found` with the inodes of that number, one for each watch.
+  void collect(int number, std::vector<watched_inode*>& found);
   /// The children of that name, as entries of watched_inode::children; the oldest is first.
   static auto named(watched_inode& parent, std::string_view name) noexcept {
     const auto [first, last] = parent.children.equal_range(name);
