@@ -243,23 +243,38 @@ TEST_F(Terminal, ForkedChildThatAppliesItsParentsSettingLeavesIt) {
 
 // ---- job control
 
-// Runs in a session of its own, whose controlling terminal is `name`. The status to exit with.
-int stops_in_the_background(const std::string& name) {
-  if (::setsid() < 0) return 1;
+struct started_job {
+  int terminal;
+  pid_t group;
+};
+
+// Begins a session, whose controlling terminal is `name` and whose shell is the present process.
+// `work(terminal)` runs in a job of it, in the background, and gives the status to exit with.
+template <class Function>
+started_job start_job(const std::string& name, Function work) {
+  if (::setsid() < 0) ::_exit(1);
   const int terminal = ::open(name.c_str(), O_RDWR);
-  if (terminal < 0 || ::tcgetpgrp(terminal) != ::getpgrp()) return 2;
-  const pid_t job = ::fork();
-  if (job == 0) {
+  if (terminal < 0 || ::tcgetpgrp(terminal) != ::getpgrp()) ::_exit(2);
+  const pid_t group = ::fork();
+  if (group == 0) {
     ::setpgid(0, 0);
+    ::_exit(work(terminal));
+  }
+  return {terminal, group};
+}
+
+// The status to exit with, as of the other functions with jobs.
+int stops_in_the_background(const std::string& name) {
+  const auto [terminal, job] = start_job(name, [](int own) {
     // Another thread blocks the signal, as gyre's threads do.
     ::sigset_t sigttou;
     ::sigemptyset(&sigttou);
     ::sigaddset(&sigttou, SIGTTOU);
     ::pthread_sigmask(SIG_BLOCK, &sigttou, nullptr);
-    const terminal_mode raw(terminal, terminal_setting::raw);
+    const terminal_mode raw(own, terminal_setting::raw);
     ::raise(SIGSTOP);
-    ::_exit(::tcgetpgrp(terminal) == ::getpgrp() ? 0 : 9);
-  }
+    return ::tcgetpgrp(own) == ::getpgrp() ? 0 : 9;
+  });
   int status = 0;
   if (::waitpid(job, &status, WUNTRACED) != job) return 3;
   if (!WIFSTOPPED(status) || WSTOPSIG(status) != SIGTTOU) return 4;
@@ -285,19 +300,12 @@ TEST_F(Terminal, ProgramInTheBackgroundIsStoppedBeforeItChangesTheTerminal) {
 // As above: the shell takes the terminal back before the job restores it.
 int leaves_the_shells_setting(const std::string& name) {
   ::signal(SIGTTOU, SIG_IGN);  // as a shell, to take the terminal back
-  if (::setsid() < 0) return 1;
-  const int terminal = ::open(name.c_str(), O_RDWR);
-  if (terminal < 0) return 2;
-  const pid_t job = ::fork();
-  if (job == 0) {
-    ::setpgid(0, 0);
-    ::tcsetpgrp(terminal, ::getpgrp());
-    {
-      const terminal_mode raw(terminal, terminal_setting::raw);
-      ::raise(SIGSTOP);
-    }
-    ::_exit(0);
-  }
+  const auto [terminal, job] = start_job(name, [](int own) {
+    ::tcsetpgrp(own, ::getpgrp());
+    const terminal_mode raw(own, terminal_setting::raw);
+    ::raise(SIGSTOP);
+    return 0;
+  });
   int status = 0;
   if (::waitpid(job, &status, WUNTRACED) != job || !WIFSTOPPED(status)) return 3;
   ::tcsetpgrp(terminal, ::getpgrp());
@@ -322,12 +330,7 @@ volatile std::sig_atomic_t stops_when_handled = 0;
 
 // As above, for a job with a handler of SIGTTOU. `flags`: sigaction(2)'s.
 int tells_a_job_that_handles_sigttou(const std::string& name, when_handled handler, int flags) {
-  if (::setsid() < 0) return 1;
-  const int terminal = ::open(name.c_str(), O_RDWR);
-  if (terminal < 0) return 2;
-  const pid_t job = ::fork();
-  if (job == 0) {
-    ::setpgid(0, 0);
+  const auto [terminal, job] = start_job(name, [&](int own) {
     stops_when_handled = handler == when_handled::stops ? 1 : 0;
     struct ::sigaction action{};
     action.sa_flags = flags;
@@ -336,9 +339,9 @@ int tells_a_job_that_handles_sigttou(const std::string& name, when_handled handl
       if (stops_when_handled != 0) ::raise(SIGSTOP);
     };
     ::sigaction(SIGTTOU, &action, nullptr);
-    const int error = error_of([&] { const terminal_mode raw(terminal, terminal_setting::raw); });
-    ::_exit(handled == 1 ? error : 100);
-  }
+    const int error = error_of([&] { const terminal_mode raw(own, terminal_setting::raw); });
+    return handled == 1 ? error : 100;
+  });
   int status = 0;
   if (handler == when_handled::stops) {
     if (::waitpid(job, &status, WUNTRACED) != job) return 101;
