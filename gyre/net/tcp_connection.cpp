@@ -290,6 +290,13 @@ void tcp_connection::close(std::chrono::nanoseconds timeout,
   }
 }
 
+void tcp_connection::close_without_lingering() noexcept {
+  if (phase_ == phase::ended) return;
+  lingers_ = false;
+  if (phase_ == phase::lingering) return end({}, ending::in_order);
+  close();
+}
+
 void tcp_connection::limit_closing(std::chrono::nanoseconds timeout,
                                    std::chrono::nanoseconds limit) {
   detail::connection_backlog& own = make_backlog();
@@ -319,6 +326,7 @@ void tcp_connection::end_sending() noexcept {
 }
 
 void tcp_connection::linger() noexcept {
+  if (!lingers_) return end({}, ending::in_order);
   send_fin();
   if (peer_done_) return end({}, ending::in_order);
   phase_ = phase::lingering;

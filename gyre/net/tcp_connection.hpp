@@ -67,7 +67,8 @@ struct connection_metrics {
 ///
 /// abort(), each timeout and a failure of reading lead from any state to ended.
 ///
-/// 1. Flushing without output is lingering at once; lingering after the peer's FIN, ended.
+/// 1. Flushing without output is lingering at once; lingering after the peer's FIN, or
+///    close_without_lingering(), ended.
 /// 2. on_peer_ended is called. Without that callback, or if the connection's own FIN has been sent,
 ///    the peer's FIN then works like close().
 /// 3. Ended, if the program has paused reading or the peer's FIN has come before.
@@ -171,6 +172,10 @@ class alignas(64) tcp_connection : private intrusive_list_node, private io::hand
   /// only make the end earlier.
   void close(std::chrono::nanoseconds timeout) noexcept;
   void close(std::chrono::nanoseconds timeout, std::chrono::nanoseconds limit) noexcept;
+  /// As close(), but ends once the kernel has the accepted output, without waiting for the peer's
+  /// FIN. For a peer that has announced to send no more: bytes that come nevertheless make the
+  /// kernel reset the connection, which can lose output on its way.
+  void close_without_lingering() noexcept;
   /// Ends the connection at once: drops waiting output, and resets the connection (RST). on_close
   /// gets io::errc::aborted (std::errc::connection_aborted), or `why`. Idempotent.
   void abort() noexcept { abort(io::errc::aborted); }
@@ -341,6 +346,7 @@ class alignas(64) tcp_connection : private intrusive_list_node, private io::hand
   bool above_high_water_ : 1 = false;
   bool scheduled_ : 1 = false;  // the group will call on_scheduled()
   bool has_own_idle_timeout_ : 1 = false;
+  bool lingers_ : 1 = true;  // after its output: see close_without_lingering()
   peer_form peer_form_;
   std::uint8_t idle_since_ = 0;  // the group's idle_clock() when end_if_idle() saw a change
   std::uint64_t bytes_received_ = 0;

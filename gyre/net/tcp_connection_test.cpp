@@ -644,6 +644,32 @@ TEST_F(TcpConnection, CloseSendsWhatWasAcceptedFirst) {
   EXPECT_FALSE(ends[0]) << ends[0].message();
 }
 
+TEST_F(TcpConnection, CloseWithoutLingeringEndsOnceTheOutputIsSent) {
+  start();
+  peer client = connect();
+  const std::string text = long_text(1'200'000);
+  connection->send(text);
+  connection->close_without_lingering();
+  connection->close_without_lingering();
+  EXPECT_FALSE(connection->send("no more"));
+  EXPECT_TRUE(client.receive_end(loop));
+  EXPECT_EQ(client.text, text);
+  wait_for_end();
+  EXPECT_FALSE(ends[0]) << ends[0].message();
+}
+
+TEST_F(TcpConnection, CloseWithoutLingeringEndsAConnectionThatLingers) {
+  start();
+  peer client = connect();
+  connection->send("x");
+  connection->close();
+  EXPECT_TRUE(client.receive_end(loop));
+  EXPECT_TRUE(ends.empty());
+  connection->close_without_lingering();
+  wait_for_end();
+  EXPECT_FALSE(ends[0]) << ends[0].message();
+}
+
 TEST_F(TcpConnection, CloseGivesUpWhenThePeerTakesNothing) {
   make({.connections = {.close_timeout = 20ms}});
   start();
