@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# Finds the dependencies of gyre: the required ones (threads; c-ares and liburing, as
-# PkgConfig::libcares and PkgConfig::liburing) and the optional ones. An optional dependency that is
+# Finds the dependencies of gyre: the required ones (threads; c-ares, liburing, zlib, Brotli and
+# Zstandard, as PkgConfig::libcares, liburing, zlib, brotli and zstd) and the optional ones. An optional dependency that is
 # found becomes an imported target gyre_deps::NAME; targets that list a missing gyre_deps::NAME are
 # skipped with one status line.
 #
@@ -23,12 +23,24 @@ find_package(Threads REQUIRED)
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(libcares QUIET IMPORTED_TARGET GLOBAL libcares>=1.18)
 pkg_check_modules(liburing QUIET IMPORTED_TARGET GLOBAL liburing>=2.3)
+pkg_check_modules(zlib QUIET IMPORTED_TARGET GLOBAL zlib>=1.2.11)
+pkg_check_modules(brotli QUIET IMPORTED_TARGET GLOBAL libbrotlienc>=1.0.9 libbrotlidec>=1.0.9)
+pkg_check_modules(zstd QUIET IMPORTED_TARGET GLOBAL libzstd>=1.4.8)
 set(gyre_not_here "")
 if(NOT libcares_FOUND)
   list(APPEND gyre_not_here "c-ares 1.18 or newer (Debian: libc-ares-dev)")
 endif()
 if(NOT liburing_FOUND)
   list(APPEND gyre_not_here "liburing 2.3 or newer (Debian: liburing-dev)")
+endif()
+if(NOT zlib_FOUND)
+  list(APPEND gyre_not_here "zlib 1.2.11 or newer (Debian: zlib1g-dev)")
+endif()
+if(NOT brotli_FOUND)
+  list(APPEND gyre_not_here "Brotli 1.0.9 or newer (Debian: libbrotli-dev)")
+endif()
+if(NOT zstd_FOUND)
+  list(APPEND gyre_not_here "Zstandard 1.4.8 or newer (Debian: libzstd-dev)")
 endif()
 if(gyre_not_here)
   list(JOIN gyre_not_here ", " gyre_not_here)

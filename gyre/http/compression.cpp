@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gyre/http/compression.hpp>
+
+#include <gyre/http/detail/codec.hpp>
+#include <gyre/http/format_error.hpp>
+
+#include <algorithm>
+#include <cstring>
+#include <stdexcept>
+#include <string>
+
+namespace gyre::http {
+namespace detail {
+namespace {
+
+constexpr std::size_t chunk = std::size_t{16} * 1024;
+
+compression_step copy(std::span<const std::byte> input, std::span<std::byte> output) {
+  const std::size_t size = std::min(input.size(), output.size());
+  if (size != 0) std::memcpy(output.data(), input.data(), size);
+  return {.consumed = size, .produced = size, .is_done = size == input.size()};
+}
+
+class identity_encoder final : public encoder {
+ public:
+  compression_step step(std::span<const std::byte> input, std::span<std::byte> output,
+                        compressor::operation /*what*/) override {
+    return copy(input, output);
+  }
+};
+
+class identity_decoder final : public decoder {
+ public:
+  std::optional<compression_step> step(std::span<const std::byte> input,
+                                       std::span<std::byte> output) override {
+    return copy(input, output);
+  }
+  bool is_complete() const noexcept override { return true; }
+};
+
+std::unique_ptr<encoder> make_encoder(content_coding coding, std::optional<int> level) {
+  switch (coding) {
+    case content_coding::identity: break;
+    case content_coding::gzip: return make_gzip_encoder(level);
+    case content_coding::zstd: return make_zstd_encoder(level);
+    case content_coding::br: return make_brotli_encoder(level);
+  }
+  return std::make_unique<identity_encoder>();
+}
+
+std::unique_ptr<decoder> make_decoder(content_coding coding) {
+  switch (coding) {
+    case content_coding::identity: break;
+    case content_coding::gzip: return make_gzip_decoder();
+    case content_coding::zstd: return make_zstd_decoder();
+    case content_coding::br: return make_brotli_decoder();
+  }
+  return std::make_unique<identity_decoder>();
+}
+
+}  // namespace
+
+int level_between(std::optional<int> level, int least, int most, int otherwise) {
+  const int chosen = level.value_or(otherwise);
+  if (chosen < least || chosen > most) {
+    throw std::invalid_argument("gyre::http::compressor: the level is " + std::to_string(chosen) +
+                                ", not from " + std::to_string(least) + " to " +
+                                std::to_string(most));
+  }
+  return chosen;
+}
+
+}  // namespace detail
+
+compressor::compressor(content_coding coding, compression_options options)
+    : encoder_(detail::make_encoder(coding, options.level)) {}
+compressor::compressor(compressor&& other) noexcept = default;
+compressor& compressor::operator=(compressor&& other) noexcept = default;
+compressor::~compressor() = default;
+
+compression_step compressor::step(std::span<const std::byte> input, std::span<std::byte> output,
+                                  operation what) {
+  if (finished_) throw std::logic_error("gyre::http::compressor: used after finish()");
+  if (output.empty()) return {};
+  const compression_step done = encoder_->step(input, output, what);
+  finished_ = what == operation::finish && done.is_done;
+  return done;
+}
+
+void compressor::run(std::span<const std::byte> input, io::buffer& output, operation what) {
+  for (compression_step done; !done.is_done;) {
+    done = step(input, output.prepare(detail::chunk), what);
+    output.commit(done.produced);
+    input = input.subspan(done.consumed);
+  }
+}
+
+void compressor::write(std::span<const std::byte> input, io::buffer& output) {
+  run(input, output, operation::process);
+}
+void compressor::flush(io::buffer& output) { run({}, output, operation::flush); }
+void compressor::finish(io::buffer& output) { run({}, output, operation::finish); }
+
+decompressor::decompressor(content_coding coding, decompression_options options)
+    : decoder_(detail::make_decoder(coding)), max_output_(options.max_output) {}
+decompressor::decompressor(decompressor&& other) noexcept = default;
+decompressor& decompressor::operator=(decompressor&& other) noexcept = default;
+decompressor::~decompressor() = default;
+
+std::expected<compression_step, std::error_code> decompressor::step(
+    std::span<const std::byte> input, std::span<std::byte> output) {
+  if (error_) return std::unexpected(error_);
+  if (output.empty()) return compression_step();
+  const auto done = decoder_->step(input, output);
+  if (!done) {
+    error_ = format_errc::bad_compression;
+  } else {
+    produced_ += done->produced;
+    if (produced_ > max_output_) error_ = format_errc::output_limit;
+  }
+  if (error_) return std::unexpected(error_);
+  return *done;
+}
+
+std::error_code decompressor::write(std::span<const std::byte> input, io::buffer& output) {
+  if (error_) return error_;
+  for (;;) {
+    // One byte more than the limit tells that the limit is exceeded.
+    const std::uint64_t room = max_output_ - std::min(max_output_, produced_);
+    const std::size_t size =
+        room < detail::chunk ? static_cast<std::size_t>(room) + 1 : detail::chunk;
+    const auto done = step(input, output.prepare(size).first(size));
+    if (!done) return done.error();
+    output.commit(done->produced);
+    input = input.subspan(done->consumed);
+    if (input.empty() && done->produced < size) return {};
+    if (done->consumed == 0 && done->produced == 0 && !done->is_done) {
+      return error_ = format_errc::bad_compression;
+    }
+  }
+}
+
+bool decompressor::is_complete() const noexcept { return !error_ && decoder_->is_complete(); }
+
+}  // namespace gyre::http

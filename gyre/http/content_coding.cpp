@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gyre/http/content_coding.hpp>
+
+#include <gyre/http/detail/characters.hpp>
+#include <gyre/http/detail/quality.hpp>
+
+#include <algorithm>
+#include <cstddef>
+
+namespace gyre::http {
+namespace {
+
+constexpr std::size_t coding_count = 4;
+
+// The qualities that a client gives, in thousandths; none for codings that it does not list.
+struct preferences {
+  std::array<std::optional<unsigned>, coding_count> listed = {};
+  std::optional<unsigned> others = {};
+};
+
+// False if the text is malformed. The first of equal names counts.
+bool read(std::string_view text, preferences& into) noexcept {
+  while (!text.empty()) {
+    std::string_view item = detail::trim(detail::take_until(text, ','));
+    if (item.empty()) continue;
+    const std::string_view name = detail::take_while(detail::in_token, item);
+    unsigned quality = 1000;
+    item = detail::trim(item);
+    if (name.empty() || (!item.empty() && item.front() != ';')) return false;
+    if (!item.empty()) {
+      item = detail::trim(item.substr(1));
+      if (!item.starts_with("q=") && !item.starts_with("Q=")) return false;
+      const auto given = detail::parse_quality(item.substr(2));
+      if (!given) return false;
+      quality = *given;
+    }
+    const auto coding = content_coding_of(name);
+    if (!coding && name != "*") continue;
+    auto& place = coding ? into.listed[static_cast<std::size_t>(*coding)] : into.others;
+    if (!place) place = quality;
+  }
+  return true;
+}
+
+}  // namespace
+
+std::optional<content_coding> content_coding_of(std::string_view name) noexcept {
+  for (const content_coding each :
+       {content_coding::identity, content_coding::gzip, content_coding::zstd, content_coding::br}) {
+    if (detail::equals_ignoring_case(name, to_text(each))) return each;
+  }
+  if (detail::equals_ignoring_case(name, "x-gzip")) return content_coding::gzip;
+  return std::nullopt;
+}
+
+std::optional<content_coding> negotiate_coding(std::string_view accept_encoding,
+                                               std::span<const content_coding> offered) noexcept {
+  preferences client;
+  if (!read(accept_encoding, client)) return content_coding::identity;
+  // Qualities of codings count double, so that one is free for identity when it is not listed.
+  const auto& listed_identity = client.listed[static_cast<std::size_t>(content_coding::identity)];
+  unsigned best_weight = client.others == 0U ? 0 : 1;
+  if (listed_identity) best_weight = *listed_identity * 2;
+  content_coding best = content_coding::identity;
+  for (const content_coding each : offered) {
+    if (each == content_coding::identity) continue;
+    const auto& listed = client.listed[static_cast<std::size_t>(each)];
+    const unsigned weight = listed.value_or(client.others.value_or(0)) * 2;
+    if (weight == 0 || weight < best_weight || (weight == best_weight && each < best)) continue;
+    best = each;
+    best_weight = weight;
+  }
+  if (best_weight == 0) return std::nullopt;
+  return best;
+}
+
+}  // namespace gyre::http

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+// cookies: a view of a header Cookie. set_cookie: writes a header Set-Cookie (RFC 6265bis).
+//
+//     const gyre::http::cookies sent("theme=dark; session=31d4");
+//     std::string_view session = sent.get("session").value_or("");
+//
+//     std::string header = gyre::http::set_cookie("session", "31d4").max_age(1h).to_string();
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace gyre::http {
+
+struct cookie_pair {
+  std::string_view name;
+  std::string_view value;
+
+  friend bool operator==(const cookie_pair&, const cookie_pair&) = default;
+};
+
+/// A view of the pairs of a header Cookie. Pairs that are malformed, such as "a" without '=' or
+/// with characters that the standard does not allow, are left out: other programs on the same domain may
+/// have set them. At most max_pairs are read.
+///
+/// Lifetime: the text must outlive the view.
+/// Complexity: get() and a whole iteration read the text once; nothing is allocated.
+class cookies {
+ public:
+  static constexpr std::size_t max_pairs = 200;
+
+  class iterator {
+   public:
+    using value_type = cookie_pair;
+    using difference_type = std::ptrdiff_t;
+    using iterator_concept = std::forward_iterator_tag;
+
+    iterator() noexcept = default;
+    const cookie_pair& operator*() const noexcept { return pair_; }
+    const cookie_pair* operator->() const noexcept { return &pair_; }
+    iterator& operator++() noexcept {
+      advance();
+      return *this;
+    }
+    iterator operator++(int) noexcept {
+      const iterator before = *this;
+      advance();
+      return before;
+    }
+    friend bool operator==(const iterator& left, const iterator& right) noexcept {
+      return left.at_end_ == right.at_end_ && left.rest_.size() == right.rest_.size();
+    }
+
+   private:
+    friend cookies;
+    explicit iterator(std::string_view text) noexcept : rest_(text) { advance(); }
+    void advance() noexcept;
+
+    std::string_view rest_;
+    cookie_pair pair_ = {};
+    std::size_t read_ = 0;
+    bool at_end_ = true;
+  };
+
+  explicit cookies(std::string_view header) noexcept : header_(header) {}
+
+  [[nodiscard]] iterator begin() const noexcept { return iterator(header_); }
+  [[nodiscard]] iterator end() const noexcept { return {}; }
+  /// The value of the first cookie of a name, as it was sent. Names' case matters.
+  [[nodiscard]] std::optional<std::string_view> get(std::string_view name) const noexcept;
+
+ private:
+  std::string_view header_;
+};
+
+/// Whether browsers send a cookie with requests that other sites cause.
+enum class same_site : std::uint8_t {
+  strict,  ///< never
+  lax,     ///< when the user follows a link
+  none,    ///< always; such a cookie must be secure
+};
+
+/// Builds the value of a header Set-Cookie. By default the cookie is Secure (sent over TLS and to
+/// localhost only), HttpOnly (hidden from scripts) and SameSite=Lax, is valid until the browser
+/// ends, on all paths of this host only.
+///
+/// Errors: std::invalid_argument, which names the cookie, for a name that is no token, characters
+/// that are not allowed (blanks, '"', ',', ';', '\' and bytes beyond ASCII: encode them), a name,
+/// value and attributes of more than 4096 bytes, and to_string() for contradictions: SameSite=None
+/// without Secure, and a name that begins with "__Secure-" or "__Host-" without what these promise.
+class set_cookie {
+ public:
+  static constexpr std::size_t max_size = 4096;
+
+  set_cookie(std::string_view name, std::string_view value);
+  /// Deletes a cookie. Set its path and domain, as when it was set.
+  [[nodiscard]] static set_cookie deletion(std::string_view name);
+
+  /// The cookie is sent to this path, which begins with '/', and to those below. Default: "/".
+  set_cookie& path(std::string_view path);
+  /// The cookie is sent to this host and to all hosts under it.
+  set_cookie& domain(std::string_view domain);
+  /// Zero and less: the browser deletes the cookie.
+  set_cookie& max_age(std::chrono::seconds age) noexcept;
+  set_cookie& secure(bool only_over_tls) noexcept;
+  set_cookie& http_only(bool hidden_from_scripts) noexcept;
+  set_cookie& same_site(gyre::http::same_site sites) noexcept;
+
+  [[nodiscard]] std::string to_string() const;
+
+ private:
+  [[noreturn]] void refuse(std::string_view reason) const;
+  void check() const;
+
+  std::string name_;
+  std::string value_;
+  std::string path_ = "/";
+  std::string domain_;
+  std::optional<std::chrono::seconds> max_age_;
+  bool secure_ = true;
+  bool http_only_ = true;
+  gyre::http::same_site same_site_ = gyre::http::same_site::lax;
+};
+
+}  // namespace gyre::http

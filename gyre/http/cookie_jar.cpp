@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gyre/http/cookie_jar.hpp>
+
+#include <gyre/http/detail/characters.hpp>
+#include <gyre/http/detail/cookie_text.hpp>
+#include <gyre/net/address.hpp>
+
+#include <algorithm>
+#include <functional>
+#include <utility>
+
+namespace gyre::http {
+namespace {
+
+constexpr std::size_t longest_header = 8192, longest_attribute = 1024;
+constexpr std::chrono::seconds longest_age = std::chrono::days(400);
+
+bool is_control(char each) noexcept {
+  return (static_cast<unsigned char>(each) < 0x20 && each != '\t') || each == '\x7f';
+}
+
+bool is_over_tls(const url& where) noexcept {
+  return where.scheme() == "https" || where.scheme() == "wss";
+}
+
+bool domain_matches(std::string_view host, std::string_view domain) noexcept {
+  if (host == domain) return true;
+  return host.size() > domain.size() && host.ends_with(domain) &&
+         host[host.size() - domain.size() - 1] == '.' && !net::ip_address::parse(host);
+}
+
+bool path_matches(std::string_view path, std::string_view cookie) noexcept {
+  if (!path.starts_with(cookie)) return false;
+  return path.size() == cookie.size() || cookie.ends_with('/') || path[cookie.size()] == '/';
+}
+
+// The directory of a request's path.
+std::string_view default_path(std::string_view path) noexcept {
+  const std::size_t last = path.rfind('/');
+  return last == 0 || last == path.npos ? "/" : path.substr(0, last);
+}
+
+std::optional<std::chrono::seconds> parse_age(std::string_view text) {
+  const std::string_view digits = text.substr(text.starts_with('-') ? 1 : 0);
+  if (digits.empty() || !std::ranges::all_of(digits, detail::is_digit)) return std::nullopt;
+  if (digits.size() < text.size()) return std::chrono::seconds(0);
+  const auto count = detail::parse_decimal<std::uint32_t>(digits);
+  return std::min(longest_age, std::chrono::seconds(count.value_or(UINT32_MAX)));
+}
+
+void read_attribute(std::string_view text, received_cookie& cookie) {
+  const std::string_view name = detail::trim(detail::take_until(text, '='));
+  const std::string_view value = detail::trim(text);
+  if (value.size() > longest_attribute) return;
+  const auto is = [&](std::string_view known) { return detail::equals_ignoring_case(name, known); };
+  if (is("secure")) {
+    cookie.secure = true;
+  } else if (is("httponly")) {
+    cookie.http_only = true;
+  } else if (is("path")) {
+    cookie.path = value.starts_with('/') ? value : std::string_view();
+  } else if (is("domain")) {
+    cookie.domain = value.substr(value.starts_with('.') ? 1 : 0);
+    std::ranges::transform(cookie.domain, cookie.domain.begin(), detail::lower);
+  } else if (is("max-age")) {
+    if (const auto age = parse_age(value)) cookie.max_age = age;
+  } else if (is("expires")) {
+    if (const auto date = detail::parse_cookie_date(value)) cookie.expires = date;
+  }
+}
+
+}  // namespace
+
+std::optional<received_cookie> received_cookie::parse(std::string_view header) {
+  if (header.size() > longest_header || std::ranges::any_of(header, is_control)) {
+    return std::nullopt;
+  }
+  std::string_view pair = detail::take_until(header, ';');
+  if (!pair.contains('=')) return std::nullopt;
+  const std::string_view name = detail::trim(detail::take_until(pair, '='));
+  if (name.empty()) return std::nullopt;
+  received_cookie cookie{.name = std::string(name), .value = std::string(detail::trim(pair))};
+  while (!header.empty()) read_attribute(detail::take_until(header, ';'), cookie);
+  return cookie;
+}
+
+std::optional<cookie_jar::stored> cookie_jar::accept(const url& from, received_cookie& cookie,
+                                                     time_point now) {
+  if (cookie.secure && !is_over_tls(from)) return std::nullopt;
+  const detail::cookie_prefix prefix = detail::prefix_of(cookie.name);
+  if (prefix != detail::cookie_prefix::none && !cookie.secure) return std::nullopt;
+  if (prefix == detail::cookie_prefix::host && (!cookie.domain.empty() || cookie.path != "/")) {
+    return std::nullopt;
+  }
+  bool host_only = cookie.domain.empty();
+  if (!host_only) {
+    const bool is_single_label = !cookie.domain.contains('.') || cookie.domain.ends_with('.');
+    const bool is_own_host = cookie.domain == from.host();
+    if (!domain_matches(from.host(), cookie.domain)) return std::nullopt;
+    if (is_single_label && !is_own_host) return std::nullopt;
+    host_only = is_single_label || net::ip_address::parse(cookie.domain).has_value();
+  }
+  time_point expires = time_point::max();  // the end of the jar
+  if (cookie.max_age) {
+    expires = now + *cookie.max_age;
+  } else if (cookie.expires) {
+    expires = std::min(*cookie.expires, now + longest_age);
+  }
+  if (cookie.path.empty()) cookie.path = default_path(from.path());
+  if (host_only) cookie.domain = from.host();
+  return stored{.name = std::move(cookie.name),
+                .value = std::move(cookie.value),
+                .domain = std::move(cookie.domain),
+                .path = std::move(cookie.path),
+                .expires = expires,
+                .host_only = host_only,
+                .secure = cookie.secure};
+}
+
+// A response without TLS may be forged, and must not replace or precede a Secure cookie.
+bool cookie_jar::hides_secure_cookie(const url& from, const stored& cookie) const {
+  if (is_over_tls(from)) return false;
+  return std::ranges::any_of(cookies_, [&](const stored& each) {
+    return each.secure && each.name == cookie.name && path_matches(cookie.path, each.path) &&
+           (domain_matches(each.domain, cookie.domain) ||
+            domain_matches(cookie.domain, each.domain));
+  });
+}
+
+bool cookie_jar::receive(const url& from, std::string_view set_cookie_header, time_point now) {
+  auto cookie = received_cookie::parse(set_cookie_header);
+  if (!cookie || cookie->name.size() + cookie->value.size() > options_.max_cookie_size) {
+    return false;
+  }
+  auto accepted = accept(from, *cookie, now);
+  if (!accepted || hides_secure_cookie(from, *accepted)) return false;
+  store(*std::move(accepted), now);
+  return true;
+}
+
+void cookie_jar::store(stored cookie, time_point now) {
+  std::erase_if(cookies_, [&](const stored& each) { return each.expires <= now; });
+  const auto same = std::ranges::find_if(cookies_, [&](const stored& each) {
+    return each.name == cookie.name && each.domain == cookie.domain && each.path == cookie.path &&
+           each.host_only == cookie.host_only;
+  });
+  if (same != cookies_.end()) {
+    if (cookie.expires <= now) {
+      cookies_.erase(same);
+    } else {
+      *same = std::move(cookie);  // keeps its place in the order
+    }
+    return;
+  }
+  if (cookie.expires <= now || options_.max_cookies == 0 || options_.max_cookies_per_host == 0) {
+    return;
+  }
+  const auto is_of_host = [&](const stored& each) { return each.domain == cookie.domain; };
+  const auto of_host = static_cast<std::size_t>(std::ranges::count_if(cookies_, is_of_host));
+  if (of_host >= options_.max_cookies_per_host) {
+    cookies_.erase(std::ranges::find_if(cookies_, is_of_host));
+  } else if (cookies_.size() >= options_.max_cookies) {
+    cookies_.erase(cookies_.begin());
+  }
+  cookies_.push_back(std::move(cookie));
+}
+
+std::string cookie_jar::header_for(const url& to, time_point now) {
+  std::erase_if(cookies_, [&](const stored& each) { return each.expires <= now; });
+  std::vector<const stored*> sent;
+  for (const stored& each : cookies_) {
+    const bool is_for_host =
+        each.host_only ? each.domain == to.host() : domain_matches(to.host(), each.domain);
+    if (!is_for_host || !path_matches(to.path(), each.path)) continue;
+    if (each.secure && !is_over_tls(to)) continue;
+    sent.push_back(&each);
+  }
+  std::ranges::stable_sort(sent, std::ranges::greater(),
+                           [](const stored* each) { return each->path.size(); });
+  std::string header;
+  for (const stored* each : sent) {
+    if (!header.empty()) header += "; ";
+    header.append(each->name).append("=").append(each->value);
+  }
+  return header;
+}
+
+}  // namespace gyre::http

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gyre/http/date.hpp>
+
+#include <gyre/http/detail/characters.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+namespace gyre::http {
+namespace {
+
+using std::chrono::days;
+using std::chrono::sys_days;
+using std::chrono::sys_seconds;
+using std::chrono::weekday;
+using std::chrono::year;
+using std::chrono::year_month_day;
+
+constexpr std::array<std::string_view, 7> day_names{"Sunday",   "Monday", "Tuesday", "Wednesday",
+                                                    "Thursday", "Friday", "Saturday"};
+constexpr std::string_view month_names = "JanFebMarAprMayJunJulAugSepOctNovDec";
+
+// Reads a date from the left; after the first error nothing matches.
+class reader {
+ public:
+  explicit reader(std::string_view text) noexcept : rest_(text) {}
+
+  bool skip(std::string_view expected) noexcept {
+    if (!rest_.starts_with(expected)) return fail();
+    rest_.remove_prefix(expected.size());
+    return true;
+  }
+  unsigned number(std::size_t digits) noexcept {
+    if (rest_.size() < digits) return fail();
+    const auto value = detail::parse_decimal<unsigned>(rest_.substr(0, digits));
+    if (!value) return fail();
+    rest_.remove_prefix(digits);
+    return *value;
+  }
+  unsigned month() noexcept {
+    if (rest_.size() < 3) return fail();
+    const std::size_t at = month_names.find(rest_.substr(0, 3));
+    if (at == month_names.npos || at % 3 != 0) return fail();
+    rest_.remove_prefix(3);
+    return static_cast<unsigned>(at / 3 + 1);
+  }
+  // A second of 60 is a leap second.
+  std::chrono::seconds time() noexcept {
+    const unsigned hours = number(2);
+    skip(":");
+    const unsigned minutes = number(2);
+    skip(":");
+    const unsigned seconds = number(2);
+    if (hours > 23 || minutes > 59 || seconds > 60) fail();
+    return std::chrono::hours(hours) + std::chrono::minutes(minutes) +
+           std::chrono::seconds(seconds);
+  }
+  bool is_done() const noexcept { return good_ && rest_.empty(); }
+
+ private:
+  bool fail() noexcept { return good_ = false; }
+
+  std::string_view rest_;
+  bool good_ = true;
+};
+
+struct date {
+  unsigned years = 0, month = 0, day = 0;
+  std::chrono::seconds time = {};
+};
+
+std::optional<sys_seconds> time_of(const date& read, unsigned day_of_week) {
+  const year_month_day calendar(year(static_cast<int>(read.years)), std::chrono::month(read.month),
+                                std::chrono::day(read.day));
+  if (!calendar.ok() || weekday(sys_days(calendar)).c_encoding() != day_of_week) {
+    return std::nullopt;
+  }
+  return sys_days(calendar) + read.time;
+}
+
+std::optional<sys_seconds> parse_fixdate(std::string_view text, unsigned day_of_week) {
+  date read;
+  reader in(text);
+  in.skip(", ");
+  read.day = in.number(2);
+  in.skip(" ");
+  read.month = in.month();
+  in.skip(" ");
+  read.years = in.number(4);
+  in.skip(" ");
+  read.time = in.time();
+  in.skip(" GMT");
+  return in.is_done() ? time_of(read, day_of_week) : std::nullopt;
+}
+
+std::optional<sys_seconds> parse_rfc850(std::string_view text, unsigned day_of_week,
+                                        const sys_seconds* now) {
+  date read;
+  reader in(text);
+  in.skip(", ");
+  read.day = in.number(2);
+  in.skip("-");
+  read.month = in.month();
+  in.skip("-");
+  const unsigned of_century = in.number(2);
+  in.skip(" ");
+  read.time = in.time();
+  in.skip(" GMT");
+  if (!in.is_done()) return std::nullopt;
+  const sys_seconds clock =
+      now != nullptr ? *now
+                     : std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now());
+  const year_month_day today(std::chrono::floor<days>(clock));
+  const int latest = std::clamp(static_cast<int>(today.year()), 0, 9900) + 50;
+  read.years = static_cast<unsigned>(latest / 100 * 100) + of_century;
+  if (static_cast<int>(read.years) > latest && read.years >= 100) read.years -= 100;
+  return time_of(read, day_of_week);
+}
+
+std::optional<sys_seconds> parse_asctime(std::string_view text, unsigned day_of_week) {
+  date read;
+  reader in(text);
+  in.skip(" ");
+  read.month = in.month();
+  in.skip(" ");
+  const bool one_digit = text.size() > 5 && text[5] == ' ';
+  if (one_digit) in.skip(" ");
+  read.day = in.number(one_digit ? 1 : 2);
+  in.skip(" ");
+  read.time = in.time();
+  in.skip(" ");
+  read.years = in.number(4);
+  return in.is_done() ? time_of(read, day_of_week) : std::nullopt;
+}
+
+std::optional<sys_seconds> parse(std::string_view text, const sys_seconds* now) {
+  for (unsigned day = 0; day != day_names.size(); ++day) {
+    const std::string_view name = day_names[day];
+    if (!text.starts_with(name.substr(0, 3))) continue;
+    if (text.starts_with(name)) return parse_rfc850(text.substr(name.size()), day, now);
+    text.remove_prefix(3);
+    return text.starts_with(',') ? parse_fixdate(text, day) : parse_asctime(text, day);
+  }
+  return std::nullopt;
+}
+
+void write(char*& out, std::string_view text) noexcept {
+  std::memcpy(out, text.data(), text.size());
+  out += text.size();
+}
+
+void write_number(char*& out, unsigned number, std::size_t digits) noexcept {
+  for (std::size_t i = digits; i-- > 0; number /= 10) out[i] = static_cast<char>('0' + number % 10);
+  out += digits;
+}
+
+}  // namespace
+
+std::string_view format_date(std::chrono::sys_seconds time,
+                             std::span<char, date_size> memory) noexcept {
+  constexpr sys_seconds first = sys_days(year(0) / 1 / 1), end = sys_days(year(10000) / 1 / 1);
+  time = std::clamp(time, first, end - std::chrono::seconds(1));
+  const sys_days day = std::chrono::floor<days>(time);
+  const year_month_day calendar(day);
+  const auto of_day = static_cast<unsigned>((time - day).count());
+  char* out = memory.data();
+  write(out, day_names[weekday(day).c_encoding()].substr(0, 3));
+  write(out, ", ");
+  write_number(out, static_cast<unsigned>(calendar.day()), 2);
+  write(out, " ");
+  write(out, month_names.substr(static_cast<unsigned>(calendar.month()) * 3 - 3, 3));
+  write(out, " ");
+  write_number(out, static_cast<unsigned>(static_cast<int>(calendar.year())), 4);
+  write(out, " ");
+  write_number(out, of_day / 3600, 2);
+  write(out, ":");
+  write_number(out, of_day / 60 % 60, 2);
+  write(out, ":");
+  write_number(out, of_day % 60, 2);
+  write(out, " GMT");
+  return {memory.data(), memory.size()};
+}
+
+std::string format_date(std::chrono::sys_seconds time) {
+  std::array<char, date_size> memory;
+  return std::string(format_date(time, memory));
+}
+
+std::optional<std::chrono::sys_seconds> parse_date(std::string_view text,
+                                                   std::chrono::sys_seconds now) {
+  return parse(text, &now);
+}
+
+std::optional<std::chrono::sys_seconds> parse_date(std::string_view text) {
+  return parse(text, nullptr);
+}
+
+}  // namespace gyre::http

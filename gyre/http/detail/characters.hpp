@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+// Classes of characters of HTTP (RFC 9110, 5.6) and of URLs (RFC 3986), all of ASCII and without a
+// locale; words and numbers in header values.
+#pragma once
+
+#include <array>
+#include <charconv>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <system_error>
+
+namespace gyre::http::detail {
+
+enum character_class : std::uint16_t {
+  in_token = 1,       // tchar
+  is_unreserved = 2,  // letters, digits, - . _ ~
+  in_path = 4,        // pchar without '%', and '/'
+  in_query = 8,       // as in_path, and '?'
+  in_user_info = 16,  // unreserved, sub-delims and ':', without '%'
+  in_scheme = 32,     // letters, digits, + - .
+  in_name = 64,       // letters, digits, - _ .
+  in_target = 128,    // visible, but not '#'
+  in_host = 256,      // of a reg-name (RFC 3986, 3.2.2), but ',', which joins two hosts
+  is_hex = 512,
+  is_alpha = 1024,
+};
+
+consteval std::array<std::uint16_t, 256> make_character_classes() {
+  std::array<std::uint16_t, 256> classes{};
+  const auto add = [&](std::string_view characters, unsigned bits) {
+    for (const char each : characters) {
+      const auto at = static_cast<unsigned char>(each);
+      classes[at] = static_cast<std::uint16_t>(classes[at] | bits);
+    }
+  };
+  constexpr unsigned everywhere = in_token | is_unreserved | in_path | in_query | in_user_info |
+                                  in_scheme | in_name | in_target | in_host;
+  add("ABCDEFabcdef", everywhere | is_hex | is_alpha);
+  add("GHIJKLMNOPQRSTUVWXYZghijklmnopqrstuvwxyz", everywhere | is_alpha);
+  add("0123456789", everywhere | is_hex);
+  add("!#$%&'*+-.^_`|~", in_token);
+  add("-._~", is_unreserved | in_path | in_query | in_user_info);
+  add("!$&'()*+,;=:", in_path | in_query | in_user_info);
+  add("@/", in_path | in_query);
+  add("?", in_query);
+  add("+-.", in_scheme);
+  add("-_.", in_name);
+  add("!\"$%&'()*+,-./:;<=>?@[\\]^_`{|}~", in_target);
+  add("-._~%!$&'()*+;=", in_host);
+  return classes;
+}
+
+inline constexpr std::array<std::uint16_t, 256> character_classes = make_character_classes();
+
+constexpr bool is(character_class wanted, char each) noexcept {
+  return (character_classes[static_cast<unsigned char>(each)] & wanted) != 0;
+}
+constexpr bool all_are(character_class wanted, std::string_view text) noexcept {
+  for (const char each : text) {
+    if (!is(wanted, each)) return false;
+  }
+  return true;
+}
+constexpr bool is_digit(char each) noexcept { return each >= '0' && each <= '9'; }
+constexpr bool is_blank(char each) noexcept { return each == ' ' || each == '\t'; }
+/// Whether it may stand in a header's value: visible, blank, or beyond ASCII.
+constexpr bool is_value_character(char each) noexcept {
+  const auto byte = static_cast<unsigned char>(each);
+  return byte == '\t' || (byte >= 0x20 && byte != 0x7f);
+}
+/// A token: a method, a name of a header or of a parameter.
+constexpr bool is_token(std::string_view text) noexcept {
+  return !text.empty() && all_are(in_token, text);
+}
+
+constexpr char lower(char each) noexcept {
+  return each >= 'A' && each <= 'Z' ? static_cast<char>(each | 0x20) : each;
+}
+constexpr bool equals_ignoring_case(std::string_view left, std::string_view right) noexcept {
+  if (left.size() != right.size()) return false;
+  for (std::size_t i = 0; i < left.size(); ++i) {
+    if (lower(left[i]) != lower(right[i])) return false;
+  }
+  return true;
+}
+
+/// As above; `right` has no upper case letters.
+constexpr bool equals_lower(std::string_view left, std::string_view right) noexcept {
+  if (left.size() != right.size()) return false;
+  for (std::size_t i = 0; i < left.size(); ++i) {
+    if (lower(left[i]) != right[i]) return false;
+  }
+  return true;
+}
+
+/// The value of a hexadecimal digit, or -1.
+constexpr int hex_value(char each) noexcept {
+  if (is_digit(each)) return each - '0';
+  const char small = lower(each);
+  return small >= 'a' && small <= 'f' ? small - 'a' + 10 : -1;
+}
+
+/// Without the blanks around it (OWS).
+constexpr std::string_view trim(std::string_view text) noexcept {
+  while (!text.empty() && is_blank(text.front())) text.remove_prefix(1);
+  while (!text.empty() && is_blank(text.back())) text.remove_suffix(1);
+  return text;
+}
+
+/// Cuts off the text before the first `end`, and returns it; drops the `end`, too.
+constexpr std::string_view take_until(std::string_view& text, char end) noexcept {
+  const std::size_t at = text.find(end);
+  const std::string_view taken = text.substr(0, at);
+  text.remove_prefix(at == std::string_view::npos ? text.size() : at + 1);
+  return taken;
+}
+
+/// Cuts off the characters of a class with which the text begins, and returns them.
+constexpr std::string_view take_while(character_class wanted, std::string_view& text) noexcept {
+  std::size_t size = 0;
+  while (size < text.size() && is(wanted, text[size])) ++size;
+  const std::string_view taken = text.substr(0, size);
+  text.remove_prefix(size);
+  return taken;
+}
+
+/// The decimal number that `text` is, digits and nothing else; nothing if it is none, or too large.
+template <std::unsigned_integral T>
+std::optional<T> parse_decimal(std::string_view text) noexcept {
+  T number = 0;
+  const char* const end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, number);
+  if (error != std::errc() || stop != end) return std::nullopt;
+  return number;
+}
+
+}  // namespace gyre::http::detail

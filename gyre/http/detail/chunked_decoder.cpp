@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gyre/http/detail/characters.hpp>
+#include <gyre/http/detail/message_parser.hpp>
+
+#include <algorithm>
+
+namespace gyre::http::detail {
+namespace {
+
+constexpr errc valid{};
+constexpr std::size_t longest_line = 1024;
+constexpr std::uint32_t most_extension_bytes = 16 * 1024;
+constexpr std::size_t most_digits = 16;
+constexpr std::uint64_t largest_chunk = ~std::uint64_t{0} >> 1U;
+
+// A chunk's first line as far as it has come (RFC 9112 7.1). Judged byte by byte, so that the
+// result does not depend on how the bytes are cut into reads.
+class chunk_line {
+ public:
+  explicit chunk_line(std::string_view text) noexcept
+      : begin_(text.data()), at_(begin_), end_(begin_ + text.size()) {}
+
+  // Reads the line. Returns an error of a byte that must not be there.
+  errc read() noexcept {
+    if (const errc error = read_size(); error != valid || at_ == end_) return error;
+    while (at_ != end_ && *at_ != '\r') {
+      if (const errc error = read_extension(); error != valid || at_ == end_) return error;
+    }
+    if (end_ - at_ < 2) return valid;
+    if (at_[1] != '\n') return errc::bare_line_end;
+    at_ += 2;
+    is_whole_ = true;
+    return valid;
+  }
+
+  [[nodiscard]] bool is_whole() const noexcept { return is_whole_; }
+  [[nodiscard]] std::uint64_t chunk_size() const noexcept { return chunk_size_; }
+  [[nodiscard]] std::size_t size() const noexcept { return static_cast<std::size_t>(at_ - begin_); }
+  [[nodiscard]] std::size_t digits() const noexcept { return digits_; }
+
+ private:
+  errc read_size() noexcept {
+    for (; at_ != end_ && is(is_hex, *at_); ++at_) {
+      const auto code = static_cast<unsigned>(*at_);
+      const unsigned digit = is_digit(*at_) ? code - '0' : (code | 0x20U) - 'a' + 10;
+      if (++digits_ > most_digits || chunk_size_ > largest_chunk >> 4U) return errc::bad_chunk;
+      chunk_size_ = chunk_size_ << 4U | digit;
+    }
+    return at_ != end_ && digits_ == 0 ? bad_byte() : valid;
+  }
+
+  // BWS ";" BWS name [ BWS "=" BWS value ]. The whitespace before a next ";" is read with that.
+  errc read_extension() noexcept {
+    skip_blanks();
+    if (at_ == end_) return valid;
+    if (*at_ != ';') return bad_byte();
+    ++at_;
+    skip_blanks();
+    if (const errc error = read_token(); error != valid || at_ == end_) return error;
+    const char* const after_name = at_;
+    skip_blanks();
+    if (at_ == end_) return valid;
+    if (*at_ != '=') {
+      at_ = after_name;
+      return valid;
+    }
+    ++at_;
+    skip_blanks();
+    if (at_ != end_ && *at_ == '"') return read_quoted();
+    return read_token();
+  }
+
+  errc read_token() noexcept {
+    const char* const begin = at_;
+    while (at_ != end_ && is(in_token, *at_)) ++at_;
+    return at_ == begin && at_ != end_ ? bad_byte() : valid;
+  }
+
+  errc read_quoted() noexcept {
+    for (++at_; at_ != end_; ++at_) {
+      if (*at_ == '"') {
+        ++at_;
+        return valid;
+      }
+      if (*at_ == '\\' && ++at_ == end_) return valid;
+      if (!is_value_character(*at_)) return bad_byte();
+    }
+    return valid;
+  }
+
+  void skip_blanks() noexcept {
+    while (at_ != end_ && (*at_ == ' ' || *at_ == '\t')) ++at_;
+  }
+
+  [[nodiscard]] errc bad_byte() const noexcept {
+    return *at_ == '\n' ? errc::bare_line_end : errc::bad_chunk;
+  }
+
+  const char* begin_;
+  const char* at_;
+  const char* end_;
+  std::uint64_t chunk_size_ = 0;
+  std::size_t digits_ = 0;
+  bool is_whole_ = false;
+};
+
+}  // namespace
+
+errc chunked_decoder::read_size(io::input& in) noexcept {
+  chunk_line line(in.text().substr(0, longest_line));
+  if (const errc error = line.read(); error != valid) return error;
+  if (!line.is_whole()) return in.size() < longest_line ? valid : errc::bad_chunk;
+  extension_bytes_ += static_cast<std::uint32_t>(line.size() - line.digits() - 2);
+  if (extension_bytes_ > most_extension_bytes) return errc::bad_chunk;
+  in.consume(line.size());
+  remaining_ = line.chunk_size();
+  state_ = remaining_ != 0 ? state::data : state::trailers;
+  return valid;
+}
+
+errc chunked_decoder::read_data_end(io::input& in) noexcept {
+  const std::string_view text = in.text();
+  if (text.empty()) return valid;
+  if (text[0] != '\r') return text[0] == '\n' ? errc::bare_line_end : errc::bad_chunk;
+  if (text.size() == 1) return valid;
+  if (text[1] != '\n') return errc::bare_line_end;
+  in.consume(2);
+  state_ = state::size;
+  return valid;
+}
+
+std::expected<chunked_decoder::piece, errc> chunked_decoder::next(
+    io::input& in, const head_limits& limits, std::vector<field_view>& trailers) {
+  // Each round ends in another state, or returns.
+  while (true) {
+    const state before = state_;
+    switch (state_) {
+      case state::size:
+        if (const errc error = read_size(in); error != valid) return std::unexpected(error);
+        break;
+      case state::data: {
+        const std::size_t count =
+            static_cast<std::size_t>(std::min(remaining_, static_cast<std::uint64_t>(in.size())));
+        remaining_ -= count;
+        if (remaining_ == 0) state_ = state::data_end;
+        return piece{.data = in.take(count)};
+      }
+      case state::data_end:
+        if (const errc error = read_data_end(in); error != valid) return std::unexpected(error);
+        break;
+      case state::trailers: {
+        const auto size = scanner_.find_end(in.text(), limits, true);
+        if (!size) return std::unexpected(size.error());
+        if (*size == 0) return piece{};
+        const std::string_view section = in.text().substr(0, *size);
+        const errc error = parse_trailers(section, limits, trailers);
+        if (error != valid) return std::unexpected(error);
+        in.consume(*size);
+        state_ = state::done;
+        break;
+      }
+      case state::done: return piece{.data = {}, .is_last = true};
+    }
+    if (state_ == before) return piece{};
+  }
+}
+
+}  // namespace gyre::http::detail

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// encoder, decoder: the compression libraries behind compressor and decompressor.
+#pragma once
+
+#include <gyre/http/compression.hpp>
+
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <span>
+
+namespace gyre::http::detail {
+
+class encoder {
+ public:
+  encoder() = default;
+  encoder(const encoder&) = delete;
+  encoder& operator=(const encoder&) = delete;
+  virtual ~encoder() = default;
+  virtual compression_step step(std::span<const std::byte> input, std::span<std::byte> output,
+                                compressor::operation what) = 0;
+};
+
+class decoder {
+ public:
+  decoder() = default;
+  decoder(const decoder&) = delete;
+  decoder& operator=(const decoder&) = delete;
+  virtual ~decoder() = default;
+  /// Nothing if the data are malformed.
+  virtual std::optional<compression_step> step(std::span<const std::byte> input,
+                                               std::span<std::byte> output) = 0;
+  /// Whether the data that were consumed end here.
+  virtual bool is_complete() const noexcept = 0;
+};
+
+/// They throw std::bad_alloc, and the encoders' std::invalid_argument for a bad level.
+std::unique_ptr<encoder> make_gzip_encoder(std::optional<int> level);
+std::unique_ptr<decoder> make_gzip_decoder();
+std::unique_ptr<encoder> make_brotli_encoder(std::optional<int> level);
+std::unique_ptr<decoder> make_brotli_decoder();
+std::unique_ptr<encoder> make_zstd_encoder(std::optional<int> level);
+std::unique_ptr<decoder> make_zstd_decoder();
+
+/// The level, or `otherwise`. Throws std::invalid_argument unless it is from `least` to `most`.
+int level_between(std::optional<int> level, int least, int most, int otherwise);
+
+}  // namespace gyre::http::detail

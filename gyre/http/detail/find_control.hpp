@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// find_control: the first control character of a text, sixteen bytes at a time where the CPU can.
+#pragma once
+
+#include <bit>
+
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
+
+namespace gyre::http::detail {
+
+/// The first byte below 0x20 or equal to 0x7F at or after `at`, or `end`.
+[[nodiscard]] inline const char* find_control(const char* at, const char* end) noexcept {
+#if defined(__SSE2__)
+  const __m128i highest = _mm_set1_epi8(0x1F);
+  const __m128i del = _mm_set1_epi8(0x7F);
+  for (; end - at >= 16; at += 16) {
+    const __m128i block = _mm_loadu_si128(reinterpret_cast<const __m128i*>(at));
+    const __m128i low = _mm_cmpeq_epi8(_mm_min_epu8(block, highest), block);
+    const __m128i found = _mm_or_si128(low, _mm_cmpeq_epi8(block, del));
+    const auto mask = static_cast<unsigned>(_mm_movemask_epi8(found));
+    if (mask != 0) return at + std::countr_zero(mask);
+  }
+#endif
+  for (; at != end; ++at) {
+    const auto code = static_cast<unsigned char>(*at);
+    if (code < 0x20 || code == 0x7F) return at;
+  }
+  return end;
+}
+
+}  // namespace gyre::http::detail

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gyre/http/detail/codec.hpp>
+
+#define ZLIB_CONST
+#include <zlib.h>
+
+#include <algorithm>
+#include <limits>
+#include <new>
+
+namespace gyre::http::detail {
+namespace {
+
+constexpr int gzip_only = 15 + 16;  // the largest window, and the format of gzip
+
+uInt counted(std::size_t size) {
+  return static_cast<uInt>(std::min<std::size_t>(size, std::numeric_limits<uInt>::max()));
+}
+
+// Lends the spans to zlib for one call.
+class lent {
+ public:
+  lent(z_stream& stream, std::span<const std::byte> input, std::span<std::byte> output)
+      : stream_(stream), input_(counted(input.size())), output_(counted(output.size())) {
+    stream.next_in = reinterpret_cast<const Bytef*>(input.data());
+    stream.avail_in = input_;
+    stream.next_out = reinterpret_cast<Bytef*>(output.data());
+    stream.avail_out = output_;
+  }
+  compression_step step(bool is_done) const {
+    return {.consumed = input_ - stream_.avail_in,
+            .produced = output_ - stream_.avail_out,
+            .is_done = is_done};
+  }
+
+ private:
+  const z_stream& stream_;
+  uInt input_;
+  uInt output_;
+};
+
+class gzip_encoder final : public encoder {
+ public:
+  explicit gzip_encoder(int level) {
+    if (deflateInit2(&stream_, level, Z_DEFLATED, gzip_only, 8, Z_DEFAULT_STRATEGY) != Z_OK) {
+      throw std::bad_alloc();
+    }
+  }
+  ~gzip_encoder() override { deflateEnd(&stream_); }
+
+  compression_step step(std::span<const std::byte> input, std::span<std::byte> output,
+                        compressor::operation what) override {
+    const lent memory(stream_, input, output);
+    const bool all = stream_.avail_in == input.size();
+    if (what == compressor::operation::finish && all) {
+      const int result = deflate(&stream_, Z_FINISH);
+      return memory.step(result == Z_STREAM_END);
+    }
+    deflate(&stream_, what == compressor::operation::flush && all ? Z_SYNC_FLUSH : Z_NO_FLUSH);
+    return memory.step(all && stream_.avail_in == 0 && stream_.avail_out != 0);
+  }
+
+ private:
+  z_stream stream_ = {};
+};
+
+// A body may consist of several members (RFC 1952, 2.2).
+class gzip_decoder final : public decoder {
+ public:
+  gzip_decoder() {
+    if (inflateInit2(&stream_, gzip_only) != Z_OK) throw std::bad_alloc();
+  }
+  ~gzip_decoder() override { inflateEnd(&stream_); }
+
+  std::optional<compression_step> step(std::span<const std::byte> input,
+                                       std::span<std::byte> output) override {
+    if (complete_) {
+      if (input.empty()) return compression_step{.is_done = true};
+      inflateReset(&stream_);
+      complete_ = false;
+    }
+    const lent memory(stream_, input, output);
+    const int result = inflate(&stream_, Z_NO_FLUSH);
+    if (result == Z_MEM_ERROR) throw std::bad_alloc();
+    if (result != Z_OK && result != Z_STREAM_END && result != Z_BUF_ERROR) return std::nullopt;
+    complete_ = result == Z_STREAM_END;
+    return memory.step(complete_);
+  }
+  bool is_complete() const noexcept override { return complete_; }
+
+ private:
+  z_stream stream_ = {};
+  bool complete_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<encoder> make_gzip_encoder(std::optional<int> level) {
+  return std::make_unique<gzip_encoder>(level_between(level, 1, 9, 6));
+}
+std::unique_ptr<decoder> make_gzip_decoder() { return std::make_unique<gzip_decoder>(); }
+
+}  // namespace gyre::http::detail

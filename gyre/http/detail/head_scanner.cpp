@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gyre/http/detail/find_control.hpp>
+#include <gyre/http/detail/message_parser.hpp>
+
+#include <algorithm>
+
+namespace gyre::http::detail {
+namespace {
+
+constexpr std::size_t highest_limit = std::size_t{1} << 30U;  // offsets have 32 bits
+
+}  // namespace
+
+// Bytes are judged in their order, limits included, so that the result does not depend on how the
+// bytes are cut into reads.
+std::expected<std::size_t, errc> head_scanner::find_end(std::string_view bytes,
+                                                        const head_limits& limits,
+                                                        bool trailers) noexcept {
+  const char* const begin = bytes.data();
+  const char* const end = begin + bytes.size();
+  const char* line = begin + line_;
+  // The offset of the first byte that the current line must not have, unless it is an empty line.
+  const auto limit_of_line = [&]() -> std::size_t {
+    if (!trailers && fields_ == 0) return line_ + std::min(limits.start_line, highest_limit);
+    return fields_ + std::min(limits.fields, highest_limit);
+  };
+  const auto too_large = [&] {
+    return std::unexpected(!trailers && fields_ == 0 ? errc::target_too_long
+                                                     : errc::fields_too_large);
+  };
+
+  const char* at = begin + scanned_;
+  while (true) {
+    at = find_control(at, end);
+    const auto offset = static_cast<std::size_t>(at - begin);
+    if (at == end) {
+      if (offset > limit_of_line()) return too_large();
+      scanned_ = static_cast<std::uint32_t>(offset);
+      return 0;
+    }
+    const bool is_empty_line = at == line && *at == '\r';
+    if (!is_empty_line && offset >= limit_of_line()) return too_large();
+    if (*at != '\r') {
+      if (*at == '\n') return std::unexpected(errc::bare_line_end);
+      if (*at == '\0') {
+        const bool in_start_line = !trailers && fields_ == 0;
+        return std::unexpected(in_start_line ? errc::bad_start_line : errc::bad_field);
+      }
+      ++at;  // the parser refuses the other control characters
+      continue;
+    }
+    if (at + 1 == end) {
+      scanned_ = static_cast<std::uint32_t>(offset);
+      return 0;
+    }
+    if (at[1] != '\n') return std::unexpected(errc::bare_line_end);
+    if (!is_empty_line && offset + 1 >= limit_of_line()) return too_large();
+
+    at += 2;
+    const auto next = static_cast<std::uint32_t>(offset + 2);
+    if (is_empty_line && (trailers || fields_ != 0)) {
+      reset();
+      return next;
+    }
+    if (is_empty_line) {
+      if (line_ != 0) return std::unexpected(errc::bad_start_line);  // a second empty line
+    } else if (trailers || fields_ != 0) {
+      if (++lines_ > limits.field_count) return std::unexpected(errc::fields_too_large);
+    } else {
+      fields_ = next;
+    }
+    line_ = next;
+    line = at;
+    scanned_ = next;
+  }
+}
+
+}  // namespace gyre::http::detail

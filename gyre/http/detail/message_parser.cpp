@@ -1,0 +1,386 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gyre/http/detail/message_parser.hpp>
+
+#include <gyre/http/detail/characters.hpp>
+#include <gyre/http/detail/find_control.hpp>
+#include <gyre/http/detail/host_field.hpp>
+
+#include <algorithm>
+#include <array>
+
+namespace gyre::http::detail {
+namespace {
+
+constexpr errc valid{};
+constexpr std::size_t longest_method = 32;
+
+constexpr bool is_blank(char each) noexcept { return each == ' ' || each == '\t'; }
+
+std::string_view trimmed(std::string_view text) noexcept {
+  while (!text.empty() && is_blank(text.front())) text.remove_prefix(1);
+  while (!text.empty() && is_blank(text.back())) text.remove_suffix(1);
+  return text;
+}
+
+std::string_view between(const char* begin, const char* end) noexcept {
+  return {begin, static_cast<std::size_t>(end - begin)};
+}
+
+// Takes the next element off a list of comma-separated elements; they may be empty.
+std::string_view take_element(std::string_view& list) noexcept {
+  const std::size_t comma = std::min(list.find(','), list.size());
+  const std::string_view element = trimmed(list.substr(0, comma));
+  list.remove_prefix(std::min(comma + 1, list.size()));
+  return element;
+}
+
+// The fields that decide of the framing, as one pass over the field lines collects them.
+struct framing_fields {
+  std::string_view host;
+  std::string_view length;
+  std::string_view coding;
+  unsigned hosts = 0;
+  unsigned lengths = 0;
+  unsigned codings = 0;
+  bool close = false;
+  bool keep_alive = false;
+  bool upgrade_option = false;
+  bool upgrade_field = false;
+  bool expect_continue = false;
+  bool other_expectation = false;
+
+  void note_connection(std::string_view value) noexcept {
+    do {
+      const std::string_view option = take_element(value);
+      if (equals_lower(option, "close")) close = true;
+      if (equals_lower(option, "keep-alive")) keep_alive = true;
+      if (equals_lower(option, "upgrade")) upgrade_option = true;
+    } while (!value.empty());
+  }
+
+  void note(std::string_view name, std::string_view value) noexcept {
+    switch (name.size()) {
+      case 4:
+        if (equals_lower(name, "host")) {
+          host = value;
+          ++hosts;
+        }
+        break;
+      case 6:
+        if (equals_lower(name, "expect")) {
+          (equals_lower(value, "100-continue") ? expect_continue : other_expectation) = true;
+        }
+        break;
+      case 7:
+        if (equals_lower(name, "upgrade")) upgrade_field = !value.empty();
+        break;
+      case 10:
+        if (equals_lower(name, "connection")) note_connection(value);
+        break;
+      case 14:
+        if (equals_lower(name, "content-length")) {
+          length = value;
+          ++lengths;
+        }
+        break;
+      case 17:
+        if (equals_lower(name, "transfer-encoding")) {
+          coding = value;
+          ++codings;
+        }
+        break;
+      default: break;
+    }
+  }
+};
+
+// Reads the field line at `at`, which a CR LF ends before `end`, and goes behind it.
+errc read_field(const char*& at, const char* end, field_view& field) noexcept {
+  const char* const name = at;
+  while (is(in_token, *at)) ++at;  // stops at the CR at the latest
+  if (at == name || *at != ':') return errc::bad_field;
+  field.name = between(name, at);
+  ++at;
+  while (is_blank(*at)) ++at;
+  const char* const value = at;
+  at = find_control(at, end);
+  while (at != end && *at == '\t') at = find_control(at + 1, end);
+  if (at == end || *at == '\n') return errc::bare_line_end;
+  if (*at != '\r') return errc::bad_field;
+  if (end - at < 2 || at[1] != '\n') return errc::bare_line_end;
+  const char* last = at;
+  while (last != value && is_blank(last[-1])) --last;
+  field.value = between(value, last);
+  at += 2;
+  return valid;
+}
+
+// Reads all field lines of `section`, which ends in an empty line.
+template <class Note>
+errc read_fields(std::string_view section, const head_limits& limits, Note note) {
+  const char* at = section.data();
+  const char* const end = at + section.size();
+  for (std::size_t count = 0;; ++count) {
+    if (end - at >= 2 && at[0] == '\r' && at[1] == '\n') {
+      return end - at == 2 ? valid : errc::bad_field;
+    }
+    if (count == limits.field_count) return errc::fields_too_large;
+    field_view field;
+    const errc error = read_field(at, end, field);
+    if (error != valid) return error;
+    note(field);
+  }
+}
+
+// HTTP-version (RFC 9112 2.3). Its name is case-sensitive.
+errc read_version(std::string_view text, std::uint8_t& minor) noexcept {
+  if (text.size() != 8 || !text.starts_with("HTTP/") || !is_digit(text[5]) || text[6] != '.' ||
+      !is_digit(text[7])) {
+    return errc::bad_start_line;
+  }
+  if (text[5] != '1' || text[7] > '1') return errc::unsupported_version;
+  minor = static_cast<std::uint8_t>(text[7] - '0');
+  return valid;
+}
+
+// absolute-form (RFC 9112 3.2.2), with an authority: the URIs that a server or proxy can serve.
+bool is_absolute_form(std::string_view target) noexcept {
+  const std::size_t colon = target.find("://");
+  if (colon == std::string_view::npos || !is(is_alpha, target.front())) return false;
+  const auto is_of_scheme = [](char each) {
+    return is(is_alpha, each) || is_digit(each) || each == '+' || each == '-' || each == '.';
+  };
+  if (!std::ranges::all_of(target.substr(0, colon), is_of_scheme)) return false;
+  const std::string_view rest = target.substr(colon + 3);
+  const std::string_view authority = rest.substr(0, rest.find_first_of("/?"));
+  return !authority.empty() && is_host_field(authority);
+}
+
+errc check_target(std::string_view method, std::string_view target) noexcept {
+  if (method == "CONNECT") return is_authority_form(target) ? valid : errc::bad_target;
+  if (target.front() == '/') return valid;
+  if (target == "*") return method == "OPTIONS" ? valid : errc::bad_target;
+  return is_absolute_form(target) ? valid : errc::bad_target;
+}
+
+// request-line (RFC 9112 3): single spaces, whatever a lenient recipient may accept.
+errc read_request_line(std::string_view line, request_head& parsed) noexcept {
+  const char* at = line.data();
+  const char* const end = at + line.size();
+  while (at != end && is(in_token, *at)) ++at;
+  if (at == line.data() || at == end || *at != ' ') return errc::bad_start_line;
+  parsed.method = between(line.data(), at);
+  const char* const target = ++at;
+  while (at != end && is(in_target, *at)) ++at;
+  if (at == target || at == end) return errc::bad_start_line;
+  if (*at != ' ') return errc::bad_target;
+  parsed.target = between(target, at);
+  const errc error = read_version(between(at + 1, end), parsed.framing.minor_version);
+  if (error != valid) return error;
+  if (parsed.method.size() > longest_method) return errc::bad_method;
+  return check_target(parsed.method, parsed.target);
+}
+
+// status-line (RFC 9112 4). The space behind the status is required, also without a reason.
+errc read_status_line(std::string_view line, response_head& parsed) noexcept {
+  if (line.size() < 13 || line[8] != ' ') return errc::bad_start_line;
+  const errc error = read_version(line.substr(0, 8), parsed.framing.minor_version);
+  if (error != valid) return error;
+  const bool is_number = line[9] >= '1' && line[9] <= '5' && is_digit(line[10]) &&
+                         is_digit(line[11]) && line[12] == ' ';
+  if (!is_number) return errc::bad_start_line;
+  parsed.status =
+      static_cast<unsigned>((line[9] - '0') * 100 + (line[10] - '0') * 10 + (line[11] - '0'));
+  parsed.reason = line.substr(13);
+  return std::ranges::all_of(parsed.reason, is_value_character) ? valid : errc::bad_start_line;
+}
+
+// Content-Length (RFC 9110 8.6): digits only. Numbers that off_t cannot hold overflow.
+errc read_length(std::string_view text, std::uint64_t& length) noexcept {
+  if (text.empty()) return errc::bad_length;
+  constexpr std::uint64_t highest = ~std::uint64_t{0} >> 1U;
+  std::uint64_t number = 0;
+  for (const char each : text) {
+    if (!is_digit(each)) return errc::bad_length;
+    const auto digit = static_cast<unsigned>(each - '0');
+    if (number > (highest - digit) / 10) return errc::bad_length;
+    number = number * 10 + digit;
+  }
+  length = number;
+  return valid;
+}
+
+// The lists of transfer codings that are refused; only chunked alone is accepted. One that does not
+// end in chunked leaves the length of a request open (RFC 9112 6.3: 400, not 501).
+errc refuse_codings(std::string_view list) noexcept {
+  if (list.ends_with(',')) return errc::bad_transfer_coding;
+  bool chunked = false;
+  do {
+    const std::string_view element = take_element(list);
+    const std::string_view name = element.substr(0, element.find_first_of("; \t"));
+    const bool malformed = name.empty() || !all_are(in_token, name);
+    if (malformed || chunked) return errc::bad_transfer_coding;
+    if (equals_lower(name, "chunked")) {
+      if (name.size() != element.size()) return errc::bad_transfer_coding;
+      chunked = true;
+    } else if (name.size() != element.size() &&
+               !trimmed(element.substr(name.size())).starts_with(';')) {
+      return errc::bad_transfer_coding;
+    }
+  } while (!list.empty());
+  return chunked ? errc::unknown_transfer_coding : errc::bad_transfer_coding;
+}
+
+// Decides of the body by the fields (RFC 9112 6.3), as if the message could have one.
+errc read_framing(const framing_fields& fields, message_framing& framing) noexcept {
+  framing.keep_alive = !fields.close && (framing.minor_version != 0 || fields.keep_alive);
+  framing.upgrade = fields.upgrade_option && fields.upgrade_field && framing.minor_version != 0;
+  framing.body = body_kind::none;
+  framing.length = 0;
+  if (fields.codings == 0 && fields.lengths == 0) return valid;
+  if (fields.codings != 0) {
+    if (fields.lengths != 0) return errc::ambiguous_length;
+    if (framing.minor_version == 0 || fields.codings > 1) return errc::bad_transfer_coding;
+    if (!equals_lower(fields.coding, "chunked")) return refuse_codings(fields.coding);
+    framing.body = body_kind::chunked;
+    return valid;
+  }
+  if (fields.lengths > 1) return errc::bad_length;
+  framing.body = body_kind::length;
+  return read_length(fields.length, framing.length);
+}
+
+errc check_request_fields(const framing_fields& fields, request_head& parsed) noexcept {
+  if (fields.hosts != 1) {
+    if (fields.hosts != 0 || parsed.framing.minor_version != 0) return errc::bad_host;
+  } else if (!fields.host.empty() && !is_host_field(fields.host)) {
+    return errc::bad_host;
+  }
+  parsed.host = fields.host;
+  if (const errc error = read_framing(fields, parsed.framing); error != valid) return error;
+  const bool has_body = parsed.framing.body == body_kind::chunked || parsed.framing.length != 0;
+  if (has_body && parsed.method == "CONNECT") return errc::ambiguous_length;
+  if (fields.other_expectation) return errc::unknown_expectation;
+  parsed.expect_continue = fields.expect_continue && parsed.framing.minor_version != 0;
+  return valid;
+}
+
+// Splits the start line off a head. The scanner has found line ends in it; other callers are told.
+errc take_start_line(std::string_view& head, const head_limits& limits,
+                     std::string_view& line) noexcept {
+  const std::size_t size = head.find('\r');
+  if (size == std::string_view::npos || size + 1 == head.size() || head[size + 1] != '\n') {
+    return errc::bare_line_end;
+  }
+  if (size + 2 > limits.start_line) return errc::target_too_long;
+  line = head.substr(0, size);
+  head.remove_prefix(size + 2);
+  return head.ends_with("\r\n") ? valid : errc::bare_line_end;
+}
+
+// Fields of a trailer section that could change the framing, routing, authentication or meaning of
+// the message they follow (RFC 9110 6.5.1).
+constexpr std::array<std::string_view, 40> never_in_trailers{
+    "age",
+    "authorization",
+    "cache-control",
+    "connection",
+    "content-encoding",
+    "content-length",
+    "content-range",
+    "content-type",
+    "cookie",
+    "date",
+    "expect",
+    "expires",
+    "host",
+    "if-match",
+    "if-modified-since",
+    "if-none-match",
+    "if-range",
+    "if-unmodified-since",
+    "keep-alive",
+    "location",
+    "max-forwards",
+    "pragma",
+    "proxy-authenticate",
+    "proxy-authentication-info",
+    "proxy-authorization",
+    "proxy-connection",
+    "range",
+    "retry-after",
+    "set-cookie",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+    "vary",
+    "via",
+    "warning",
+    "www-authenticate",
+    "forwarded",
+    "x-forwarded-for",
+    "x-forwarded-host",
+};
+
+}  // namespace
+
+errc parse_request_head(std::string_view head, const head_limits& limits, request_head& parsed) {
+  parsed.fields.clear();
+  parsed.expect_continue = false;
+  if (head.starts_with("\r\n")) head.remove_prefix(2);
+  std::string_view line;
+  errc error = take_start_line(head, limits, line);
+  if (error != valid) return error;
+  error = read_request_line(line, parsed);
+  if (error != valid) return error;
+  framing_fields fields;
+  error = read_fields(head, limits, [&](const field_view& field) {
+    fields.note(field.name, field.value);
+    parsed.fields.push_back(field);
+  });
+  return error == valid ? check_request_fields(fields, parsed) : error;
+}
+
+errc parse_response_head(std::string_view head, const head_limits& limits,
+                         std::string_view request_method, response_head& parsed) {
+  parsed.fields.clear();
+  std::string_view line;
+  errc error = take_start_line(head, limits, line);
+  if (error != valid) return error;
+  error = read_status_line(line, parsed);
+  if (error != valid) return error;
+  framing_fields fields;
+  error = read_fields(head, limits, [&](const field_view& field) {
+    fields.note(field.name, field.value);
+    parsed.fields.push_back(field);
+  });
+  if (error != valid) return error;
+  message_framing& framing = parsed.framing;
+  error = read_framing(fields, framing);
+  if (error != valid) return error;
+
+  const unsigned status = parsed.status;
+  const bool has_none = status < 200 || status == 204 || status == 304 ||
+                        request_method == "HEAD" || (status < 300 && request_method == "CONNECT");
+  if (has_none) {
+    framing.body = body_kind::none;
+    framing.length = 0;
+  } else if (framing.body == body_kind::none) {
+    framing.body = body_kind::until_close;
+    framing.keep_alive = false;
+  }
+  return valid;
+}
+
+errc parse_trailers(std::string_view section, const head_limits& limits,
+                    std::vector<field_view>& fields) {
+  if (!section.ends_with("\r\n")) return errc::bare_line_end;
+  return read_fields(section, limits, [&](const field_view& field) {
+    const bool forbidden = std::ranges::any_of(
+        never_in_trailers, [&](std::string_view name) { return equals_lower(field.name, name); });
+    if (!forbidden) fields.push_back(field);
+  });
+}
+
+}  // namespace gyre::http::detail

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// take_parameter: parameters of header values, "; name=value; name=\"value\"" (RFC 9110, 5.6.6).
+#pragma once
+
+#include <gyre/http/detail/characters.hpp>
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace gyre::http::detail {
+
+struct parameter {
+  std::string_view name;
+  std::string_view raw;  // between the quotes of a quoted string, with its backslashes
+  bool is_quoted = false;
+
+  std::string value() const {
+    if (!is_quoted) return std::string(raw);
+    std::string text;
+    for (std::size_t i = 0; i < raw.size(); ++i) {
+      if (raw[i] == '\\') ++i;
+      text += raw[i];
+    }
+    return text;
+  }
+};
+
+/// Cuts off a quoted string with which `text` begins; the part between its quotes, or nothing.
+inline std::optional<std::string_view> take_quoted(std::string_view& text) noexcept {
+  if (!text.starts_with('"')) return std::nullopt;
+  for (std::size_t i = 1; i < text.size(); ++i) {
+    if (text[i] == '"') {
+      const std::string_view inside = text.substr(1, i - 1);
+      text.remove_prefix(i + 1);
+      return inside;
+    }
+    if (text[i] == '\\' && ++i == text.size()) break;
+    if (!is_value_character(text[i])) break;
+  }
+  return std::nullopt;
+}
+
+/// Cuts off the next parameter and the ';' before it; nothing if they are malformed. Blanks may
+/// stand around ';', and not around '='.
+inline std::optional<parameter> take_parameter(std::string_view& text) noexcept {
+  text = trim(text);
+  if (!text.starts_with(';')) return std::nullopt;
+  text = trim(text.substr(1));
+  parameter taken;
+  taken.name = take_while(in_token, text);
+  if (taken.name.empty() || !text.starts_with('=')) return std::nullopt;
+  text.remove_prefix(1);
+  taken.is_quoted = text.starts_with('"');
+  if (taken.is_quoted) {
+    const auto inside = take_quoted(text);
+    if (!inside) return std::nullopt;
+    taken.raw = *inside;
+  } else {
+    taken.raw = take_while(in_token, text);
+    if (taken.raw.empty()) return std::nullopt;
+  }
+  text = trim(text);
+  if (!text.empty() && text.front() != ';') return std::nullopt;
+  return taken;
+}
+
+}  // namespace gyre::http::detail

@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gyre/http/detail/route_tree.hpp>
+
+#include <gyre/http/detail/characters.hpp>
+#include <gyre/http/percent_encoding.hpp>
+
+#include <algorithm>
+#include <optional>
+#include <stdexcept>
+
+namespace gyre::http::detail {
+
+enum class segment_kind : std::uint8_t { literal, parameter, rest };
+
+struct route_tree::segment {
+  segment_kind kind;
+  std::string text;  // decoded, or the name
+};
+
+struct route_tree::search {
+  method which;
+  route_parameters& parameters;
+  result found = {};
+};
+
+namespace {
+
+constexpr std::size_t most_segments = 64;
+
+[[noreturn]] void refuse(std::string_view pattern, std::string_view reason) {
+  throw std::invalid_argument("gyre::http::basic_router: '" + std::string(pattern) + "' " +
+                              std::string(reason));
+}
+
+bool is_dots(std::string_view encoded) noexcept {
+  return decodes_to(encoded, ".") || decodes_to(encoded, "..");
+}
+
+// Splits the first segment off a path whose leading '/' is gone already.
+struct split_path {
+  explicit split_path(std::string_view path) noexcept
+      : first(path.substr(0, path.find('/'))), is_last(first.size() == path.size()) {
+    if (!is_last) rest = path.substr(first.size() + 1);
+  }
+  std::string_view first;
+  std::string_view rest;
+  bool is_last;
+};
+
+bool may_match(std::string_view encoded) noexcept {
+  return is_percent_encoded(encoded) && !is_dots(encoded);
+}
+
+bool all_may_match(std::string_view path) noexcept {
+  for (;;) {
+    const split_path parts(path);
+    if (!may_match(parts.first)) return false;
+    if (parts.is_last) return true;
+    path = parts.rest;
+  }
+}
+
+}  // namespace
+
+std::vector<route_tree::segment> route_tree::split(std::string_view pattern) {
+  if (!pattern.starts_with('/')) refuse(pattern, "does not begin with '/'");
+  std::vector<segment> segments;
+  std::vector<std::string_view> names;
+  std::string_view path = pattern.substr(1);
+  for (bool more = true; more;) {
+    const split_path parts(path);
+    std::string_view text = parts.first;
+    more = !parts.is_last;
+    path = parts.rest;
+    if (segments.size() == most_segments) refuse(pattern, "has more than 64 segments");
+    if (text.find_first_of("{}") == text.npos) {
+      const auto decoded = percent_decode(text);
+      if (!decoded) refuse(pattern, "has a '%' without two hexadecimal digits");
+      if (is_dots(text)) refuse(pattern, "has a segment of dots, which no request matches");
+      segments.push_back({segment_kind::literal, *decoded});
+      continue;
+    }
+    if (text.size() < 2 || text.front() != '{' || text.back() != '}') {
+      refuse(pattern, "has a segment that is neither a text nor {name} nor {name...}");
+    }
+    text = text.substr(1, text.size() - 2);
+    const bool is_rest = text.ends_with("...");
+    if (is_rest) text.remove_suffix(3);
+    if (text.empty()) refuse(pattern, "has a parameter without a name");
+    if (!is_token(text) || text.find_first_of("{}.") != text.npos) {
+      refuse(pattern, "has a parameter whose name is not a word");
+    }
+    if (is_rest && more) refuse(pattern, "has a {name...} that is not at its end");
+    if (std::ranges::count(names, text) != 0) refuse(pattern, "has the same name twice");
+    if (names.size() == route_parameters::max_count) refuse(pattern, "has too many parameters");
+    names.push_back(text);
+    segments.push_back({is_rest ? segment_kind::rest : segment_kind::parameter, std::string(text)});
+  }
+  return segments;
+}
+
+// Literals are sorted by their bytes; an encoded segment is decoded while it is compared.
+const std::pair<std::string, std::uint32_t>* route_tree::find_literal(
+    const node& at, std::string_view encoded) const noexcept {
+  if (encoded.contains('%')) {
+    const auto found = std::ranges::find_if(
+        at.literals, [&](const auto& each) { return decodes_to(encoded, each.first); });
+    return found == at.literals.end() ? nullptr : &*found;
+  }
+  const auto found = std::ranges::lower_bound(
+      at.literals, encoded, {}, [](const auto& each) { return std::string_view(each.first); });
+  return found == at.literals.end() || found->first != encoded ? nullptr : &*found;
+}
+
+void route_tree::check(method_set methods, std::string_view pattern,
+                       std::span<const segment> segments) const {
+  const auto check_name = [&](const std::string& name, const std::string& earlier) {
+    if (earlier.empty() || earlier == name) return;
+    refuse(pattern,
+           "names a parameter '" + name + "' that an earlier pattern names '" + earlier + '\'');
+  };
+  const node* at = nodes_.data();
+  std::uint32_t here = none;
+  for (const segment& each : segments) {
+    std::uint32_t next = none;
+    if (each.kind == segment_kind::rest) {
+      check_name(each.text, at->rest);
+      here = at->endings_of_rest;
+      break;
+    }
+    if (each.kind == segment_kind::parameter) {
+      check_name(each.text, at->parameter);
+      next = at->parameter_node;
+    } else {
+      const auto found = std::ranges::find(at->literals, each.text, [](const auto& literal) {
+        return std::string_view(literal.first);
+      });
+      if (found != at->literals.end()) next = found->second;
+    }
+    if (next == none) return;
+    at = &nodes_[next];
+    here = at->endings_here;
+  }
+  if (here == none) return;
+  for (std::size_t i = 0; i != method_count; ++i) {
+    const auto each = static_cast<method>(i);
+    if (!methods.contains(each) || !endings_[here].methods.contains(each)) continue;
+    const std::string_view name = to_text(each);
+    refuse(pattern, "is there already for " + std::string(name.empty() ? "other methods" : name));
+  }
+}
+
+std::uint32_t route_tree::literal_node(std::uint32_t at, const std::string& text) {
+  auto& literals = nodes_[at].literals;
+  const auto place =
+      std::ranges::lower_bound(literals, std::string_view(text), {},
+                               [](const auto& each) { return std::string_view(each.first); });
+  if (place != literals.end() && place->first == text) return place->second;
+  const auto added = static_cast<std::uint32_t>(nodes_.size());
+  literals.emplace(place, text, added);
+  nodes_.emplace_back();
+  return added;
+}
+
+void route_tree::insert(method_set methods, std::span<const segment> segments,
+                        std::uint32_t handler) {
+  std::uint32_t at = 0;
+  bool ends_in_rest = false;
+  for (const segment& each : segments) {
+    if (each.kind == segment_kind::rest) {
+      nodes_[at].rest = each.text;
+      ends_in_rest = true;
+    } else if (each.kind == segment_kind::literal) {
+      at = literal_node(at, each.text);
+    } else {
+      if (nodes_[at].parameter_node == none) {
+        nodes_[at].parameter = each.text;
+        nodes_[at].parameter_node = static_cast<std::uint32_t>(nodes_.size());
+        nodes_.emplace_back();
+      }
+      at = nodes_[at].parameter_node;
+    }
+  }
+  std::uint32_t& here = ends_in_rest ? nodes_[at].endings_of_rest : nodes_[at].endings_here;
+  if (here == none) {
+    endings_.emplace_back();
+    here = static_cast<std::uint32_t>(endings_.size() - 1);
+  }
+  endings_[here].methods.add(methods);
+  for (std::size_t i = 0; i != method_count; ++i) {
+    if (methods.contains(static_cast<method>(i))) endings_[here].handlers[i] = handler;
+  }
+}
+
+// A copy is changed, so that an exception changes nothing.
+void route_tree::add(method_set methods, std::string_view pattern, std::uint32_t handler) {
+  const std::vector<segment> segments = split(pattern);
+  check(methods, pattern, segments);
+  route_tree changed = *this;
+  changed.insert(methods, segments, handler);
+  *this = std::move(changed);
+}
+
+route_tree::result route_tree::find(method which, std::string_view path,
+                                    route_parameters& parameters) const noexcept {
+  if (!path.starts_with('/')) return {};
+  search state{.which = which, .parameters = parameters};
+  visit(state, nodes_.front(), path.substr(1));
+  return state.found;
+}
+
+// Each node is visited at most once, as only one way leads to it.
+// The depth is that of the patterns.
+void route_tree::visit(search& state, const node& at, std::string_view path) const noexcept {
+  const split_path parts(path);
+  const auto descend = [&](std::uint32_t next) {
+    if (parts.is_last) {
+      visit_endings(state, nodes_[next].endings_here);
+    } else {
+      visit(state, nodes_[next], parts.rest);
+    }
+  };
+  if (const auto* const literal = find_literal(at, parts.first)) descend(literal->second);
+  if (state.found.handler != none) return;
+  if (at.parameter_node != none && !parts.first.empty() && may_match(parts.first)) {
+    state.parameters.push({.name = at.parameter, .raw = parts.first});
+    descend(at.parameter_node);
+    if (state.found.handler != none) return;
+    state.parameters.pop();
+  }
+  if (at.endings_of_rest != none && all_may_match(path)) {
+    state.parameters.push({.name = at.rest, .raw = path});
+    visit_endings(state, at.endings_of_rest);
+    if (state.found.handler == none) state.parameters.pop();
+  }
+}
+
+void route_tree::visit_endings(search& state, std::uint32_t here) const noexcept {
+  if (here == none) return;
+  const endings& all = endings_[here];
+  const auto handler_of = [&](method each) { return all.handlers[static_cast<std::size_t>(each)]; };
+  state.found.handler = handler_of(state.which);
+  if (state.found.handler == none && state.which == method::head) {
+    state.found.handler = handler_of(method::get);
+  }
+  if (state.found.handler != none) return;
+  state.found.allowed.add(all.methods);
+  state.found.allowed.add(method::options);
+  if (all.methods.contains(method::get)) state.found.allowed.add(method::head);
+}
+
+}  // namespace gyre::http::detail

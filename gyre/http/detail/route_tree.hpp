@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// route_tree: the patterns of a basic_router as a tree of segments, with numbers for handlers.
+#pragma once
+
+#include <gyre/http/method.hpp>
+#include <gyre/http/route_parameters.hpp>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace gyre::http::detail {
+
+class route_tree {
+ public:
+  static constexpr std::uint32_t none = 0xffff'ffff;
+
+  struct result {
+    std::uint32_t handler = none;
+    method_set allowed = {};  // of the path, if there is no handler for the method
+  };
+
+  void add(method_set methods, std::string_view pattern, std::uint32_t handler);
+  result find(method which, std::string_view path, route_parameters& parameters) const noexcept;
+
+ private:
+  static constexpr std::size_t method_count = static_cast<std::size_t>(method::other) + 1;
+
+  // The handlers of the patterns that end at a node.
+  struct endings {
+    std::array<std::uint32_t, method_count> handlers = no_handlers();
+    method_set methods = {};
+
+    static constexpr std::array<std::uint32_t, method_count> no_handlers() {
+      std::array<std::uint32_t, method_count> all{};
+      all.fill(none);
+      return all;
+    }
+  };
+  struct node {
+    std::vector<std::pair<std::string, std::uint32_t>> literals = {};  // sorted, with their nodes
+    std::string parameter = {};                                        // the name of {name}
+    std::string rest = {};                                             // of {name...}
+    std::uint32_t parameter_node = none;
+    std::uint32_t endings_here = none;
+    std::uint32_t endings_of_rest = none;
+  };
+  struct segment;
+  struct search;
+
+  static std::vector<segment> split(std::string_view pattern);
+  void check(method_set methods, std::string_view pattern, std::span<const segment> segments) const;
+  void insert(method_set methods, std::span<const segment> segments, std::uint32_t handler);
+  const std::pair<std::string, std::uint32_t>* find_literal(
+      const node& at, std::string_view encoded) const noexcept;
+  std::uint32_t literal_node(std::uint32_t at, const std::string& text);
+  void visit(search& state, const node& at, std::string_view path) const noexcept;
+  void visit_endings(search& state, std::uint32_t here) const noexcept;
+
+  std::vector<node> nodes_ = std::vector<node>(1);
+  std::vector<endings> endings_;
+};
+
+}  // namespace gyre::http::detail

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gyre/http/detail/codec.hpp>
+
+#include <zstd.h>
+
+#include <algorithm>
+#include <new>
+
+namespace gyre::http::detail {
+namespace {
+
+class zstd_encoder final : public encoder {
+ public:
+  explicit zstd_encoder(int level) : state_(ZSTD_createCStream()) {
+    if (state_ == nullptr) throw std::bad_alloc();
+    ZSTD_CCtx_setParameter(state_, ZSTD_c_compressionLevel, level);
+  }
+  ~zstd_encoder() override { ZSTD_freeCStream(state_); }
+
+  compression_step step(std::span<const std::byte> input, std::span<std::byte> output,
+                        compressor::operation what) override {
+    ZSTD_inBuffer in{input.data(), input.size(), 0};
+    ZSTD_outBuffer out{output.data(), output.size(), 0};
+    const std::size_t left = ZSTD_compressStream2(state_, &out, &in, directive_of(what));
+    if (ZSTD_isError(left) != 0) throw std::bad_alloc();
+    const bool takes_all = in.pos == in.size;
+    const bool is_done =
+        what == compressor::operation::process ? takes_all : takes_all && left == 0;
+    return {.consumed = in.pos, .produced = out.pos, .is_done = is_done};
+  }
+
+ private:
+  static ZSTD_EndDirective directive_of(compressor::operation what) {
+    switch (what) {
+      case compressor::operation::process: break;
+      case compressor::operation::flush: return ZSTD_e_flush;
+      case compressor::operation::finish: return ZSTD_e_end;
+    }
+    return ZSTD_e_continue;
+  }
+
+  ZSTD_CStream* state_;
+};
+
+// A body may consist of several frames.
+class zstd_decoder final : public decoder {
+ public:
+  zstd_decoder() : state_(ZSTD_createDStream()) {
+    if (state_ == nullptr) throw std::bad_alloc();
+    constexpr int largest_window = 23;  // 8 MiB, RFC 9659
+    ZSTD_DCtx_setParameter(state_, ZSTD_d_windowLogMax, largest_window);
+  }
+  ~zstd_decoder() override { ZSTD_freeDStream(state_); }
+
+  std::optional<compression_step> step(std::span<const std::byte> input,
+                                       std::span<std::byte> output) override {
+    if (complete_ && input.empty()) return compression_step{.is_done = true};
+    ZSTD_inBuffer in{input.data(), input.size(), 0};
+    ZSTD_outBuffer out{output.data(), output.size(), 0};
+    const std::size_t left = ZSTD_decompressStream(state_, &out, &in);
+    if (ZSTD_isError(left) != 0) return std::nullopt;
+    complete_ = left == 0;
+    return compression_step{.consumed = in.pos, .produced = out.pos, .is_done = complete_};
+  }
+  bool is_complete() const noexcept override { return complete_; }
+
+ private:
+  ZSTD_DStream* state_;
+  bool complete_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<encoder> make_zstd_encoder(std::optional<int> level) {
+  return std::make_unique<zstd_encoder>(level_between(level, 1, 19, 3));
+}
+std::unique_ptr<decoder> make_zstd_decoder() { return std::make_unique<zstd_decoder>(); }
+
+}  // namespace gyre::http::detail

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gyre/http/error.hpp>
+
+#include <algorithm>
+#include <array>
+#include <string>
+
+namespace gyre::http {
+namespace {
+
+struct entry {
+  errc code;
+  std::uint16_t status;
+  const char* message;
+};
+
+constexpr std::array<entry, 18> entries{{
+    {errc::bad_start_line, 400, "the first line is no request line or status line of HTTP/1"},
+    {errc::bad_method, 501, "the method is longer than any that is known"},
+    {errc::bad_target, 400,
+     "the request target has a forbidden byte, or not the form that its method demands"},
+    {errc::target_too_long, 414, "the first line is longer than its limit"},
+    {errc::unsupported_version, 505, "the version of HTTP is neither 1.0 nor 1.1"},
+    {errc::bad_field, 400,
+     "a field line has no name, a space before its colon, a forbidden byte, or is folded"},
+    {errc::bare_line_end, 400, "a line does not end in CR LF: one of them stands alone"},
+    {errc::fields_too_large, 431, "the fields are more, or have more bytes, than their limit"},
+    {errc::bad_host, 400, "the field Host is missing, repeated or malformed"},
+    {errc::bad_length, 400, "the field Content-Length is repeated, or is not one decimal number"},
+    {errc::ambiguous_length, 400,
+     "Content-Length and Transfer-Encoding are both there, or a CONNECT has a body"},
+    {errc::bad_transfer_coding, 400,
+     "the field Transfer-Encoding is malformed, does not end in one chunked, or is in HTTP/1.0"},
+    {errc::unknown_transfer_coding, 501, "the body has a transfer coding other than chunked"},
+    {errc::bad_chunk, 400, "a chunk has a bad size, extension or end"},
+    {errc::unknown_expectation, 417, "the field Expect has a value other than 100-continue"},
+    {errc::body_too_large, 413, "the body is larger than its limit"},
+    {errc::truncated, 400, "the connection ended within a message"},
+    {errc::timed_out, 408, "a time limit of the exchange expired"},
+}};
+
+const entry* find(int code) noexcept {
+  const auto* const found = std::ranges::find(
+      entries, code, [](const entry& each) { return static_cast<int>(each.code); });
+  return found == entries.end() ? nullptr : found;
+}
+
+class category final : public std::error_category {
+ public:
+  const char* name() const noexcept override { return "gyre.http"; }
+  std::string message(int code) const override {
+    const entry* const found = find(code);
+    return found != nullptr ? found->message : "unknown error";
+  }
+  std::error_condition default_error_condition(int code) const noexcept override {
+    if (code == static_cast<int>(errc::timed_out)) {
+      return std::make_error_condition(std::errc::timed_out);
+    }
+    return {code, *this};
+  }
+};
+
+}  // namespace
+
+const std::error_category& http_category() noexcept {
+  static const category only;
+  return only;
+}
+
+std::error_code make_error_code(errc code) noexcept {
+  return {static_cast<int>(code), http_category()};
+}
+
+std::uint16_t status_code_of(errc code) noexcept {
+  const entry* const found = find(static_cast<int>(code));
+  return found != nullptr ? found->status : std::uint16_t{400};
+}
+
+}  // namespace gyre::http

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// errc: why a message of HTTP/1 was refused, or an exchange failed.
+#pragma once
+
+#include <cstdint>
+#include <system_error>
+#include <type_traits>
+
+namespace gyre::http {
+
+/// Errors of the room. The status that a server answers is in brackets.
+enum class errc {
+  bad_start_line = 1,       ///< no request line or status line of HTTP/1 [400]
+  bad_method,               ///< a method longer than any that is known [501]
+  bad_target,               ///< a request target with forbidden bytes or of the wrong form [400]
+  target_too_long,          ///< a start line above its limit [414]
+  unsupported_version,      ///< a version of HTTP other than 1.0 and 1.1 [505]
+  bad_field,                ///< a field line that breaks the grammar, obs-fold included [400]
+  bare_line_end,            ///< a CR without LF, or LF without CR [400]
+  fields_too_large,         ///< fields above their limit of bytes or of number [431]
+  bad_host,                 ///< no Host in HTTP/1.1, several, or a malformed one [400]
+  bad_length,               ///< a Content-Length that is no number, or several of them [400]
+  ambiguous_length,         ///< Content-Length beside Transfer-Encoding [400]
+  bad_transfer_coding,      ///< a Transfer-Encoding that does not end in chunked, or in 1.0 [400]
+  unknown_transfer_coding,  ///< a transfer coding other than chunked [501]
+  bad_chunk,                ///< a chunk size, an extension or an end that breaks the grammar [400]
+  unknown_expectation,      ///< an Expect other than 100-continue [417]
+  body_too_large,           ///< a body above its limit [413]
+  truncated,                ///< the connection ended within a message
+  timed_out,                ///< a time limit of an exchange expired [408]
+};
+
+/// The category of errc, "gyre.http". Any thread.
+const std::error_category& http_category() noexcept;
+std::error_code make_error_code(errc code) noexcept;
+/// The status that a server answers; 400 where there is none.
+std::uint16_t status_code_of(errc code) noexcept;
+
+}  // namespace gyre::http
+
+template <>
+struct std::is_error_code_enum<gyre::http::errc> : std::true_type {};

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gyre/http/fields.hpp>
+
+#include <gyre/http/detail/characters.hpp>
+
+#include <cstring>
+#include <stdexcept>
+#include <string>
+
+namespace gyre::http {
+namespace {
+
+using detail::equals_ignoring_case;
+
+void check(std::string_view name, std::string_view value) {
+  if (!detail::is_token(name)) {
+    throw std::invalid_argument("http::fields: \"" + std::string(name) + "\" is no field name");
+  }
+  for (const char each : value) {
+    if (detail::is_value_character(each)) continue;
+    throw std::invalid_argument("http::fields: a control character in the value of " +
+                                std::string(name));
+  }
+}
+
+}  // namespace
+
+fields::fields(const fields& other) { text_.append(other.text_.bytes()); }
+
+fields& fields::operator=(const fields& other) {
+  if (this != &other) *this = fields(other);
+  return *this;
+}
+
+fields& fields::add(std::string_view name, std::string_view value) {
+  value = detail::trim(value);
+  check(name, value);
+  const std::size_t size = name.size() + value.size() + 4;
+  std::byte* to = text_.prepare(size).data();
+  const auto put = [&to](std::string_view text) {
+    if (!text.empty()) std::memcpy(to, text.data(), text.size());
+    to += text.size();
+  };
+  put(name);
+  put(": ");
+  put(value);
+  put("\r\n");
+  text_.commit(size);
+  return *this;
+}
+
+fields& fields::set(std::string_view name, std::string_view value) {
+  value = detail::trim(value);
+  check(name, value);
+  if (!empty()) erase(name);
+  return add(name, value);
+}
+
+std::size_t fields::erase(std::string_view name) noexcept {
+  std::size_t erased = 0;
+  std::size_t kept = 0;
+  const std::span<std::byte> bytes = text_.mutable_bytes();
+  std::size_t at = 0;
+  for (iterator each = begin(); each != end();) {
+    const std::size_t size = each->name.size() + each->value.size() + 4;
+    const bool matches = equals_ignoring_case(each->name, name);
+    ++each;  // before the bytes behind it move
+    if (matches) {
+      ++erased;
+    } else {
+      if (kept != at) std::memmove(bytes.data() + kept, bytes.data() + at, size);
+      kept += size;
+    }
+    at += size;
+    if (erased != 0) each = at < bytes.size() ? iterator(text().substr(at)) : end();
+  }
+  if (erased != 0) {
+    text_.clear();
+    text_.commit(kept);
+  }
+  return erased;
+}
+
+std::optional<std::string_view> fields::get(std::string_view name) const noexcept {
+  for (const field& each : *this) {
+    if (equals_ignoring_case(each.name, name)) return each.value;
+  }
+  return std::nullopt;
+}
+
+void fields::iterator::read_next() noexcept {
+  if (rest_.empty()) {
+    current_ = {};
+    return;
+  }
+  const std::size_t colon = rest_.find(':');
+  const std::size_t line_end = rest_.find('\r', colon);
+  current_ = {.name = rest_.substr(0, colon),
+              .value = rest_.substr(colon + 2, line_end - colon - 2)};
+  rest_.remove_prefix(line_end + 2);
+}
+
+std::optional<std::string_view> field_list::get(std::string_view name) const noexcept {
+  for (const field& each : fields_) {
+    if (equals_ignoring_case(each.name, name)) return each.value;
+  }
+  return std::nullopt;
+}
+
+}  // namespace gyre::http

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+// fields, field_list: header fields of a message: owned, for what a program sends, and views of
+// those that were received.
+//
+//     gyre::http::fields fields;
+//     fields.set("Content-Type", "text/plain").add("Vary", "Accept");
+//     fields.get("content-type");  // "text/plain"
+//     for (const auto& [name, value] : fields) print(name, value);
+#pragma once
+
+#include <gyre/io/buffer.hpp>
+
+#include <cstddef>
+#include <iterator>
+#include <optional>
+#include <span>
+#include <string_view>
+
+namespace gyre::http {
+
+/// A name and a value. Names are compared without regard to case.
+struct field {
+  std::string_view name;
+  std::string_view value;
+};
+
+/// Fields that a program sends, in their order. They are kept as they are sent.
+///
+/// Thread-safety: none.
+/// Lifetime: views of names and values are valid until the fields change.
+/// Errors: add() and set() throw std::invalid_argument, and change nothing, for a name that is no
+/// token, and for a value with CR, LF, NUL or another control character, which could end the field
+/// (response splitting).
+/// Complexity: up to 4 KiB in a block of the slab. Searches read all names.
+class fields {
+ public:
+  class iterator;
+
+  fields() noexcept = default;
+  fields(const fields& other);
+  fields& operator=(const fields& other);
+  fields(fields&& other) noexcept = default;
+  fields& operator=(fields&& other) noexcept = default;
+  ~fields() = default;
+
+  /// Adds a field behind the others. Blanks around the value are dropped.
+  fields& add(std::string_view name, std::string_view value);
+  /// Replaces all fields of the name by one behind the others. `value` must not be a view of them.
+  fields& set(std::string_view name, std::string_view value);
+  /// Removes the fields of a name, and returns their number.
+  std::size_t erase(std::string_view name) noexcept;
+  void clear() noexcept { text_.clear(); }
+
+  /// The value of the first field of that name.
+  [[nodiscard]] std::optional<std::string_view> get(std::string_view name) const noexcept;
+  [[nodiscard]] bool contains(std::string_view name) const noexcept {
+    return get(name).has_value();
+  }
+  [[nodiscard]] bool empty() const noexcept { return text_.empty(); }
+  /// "Name: value\r\n" for each of them.
+  [[nodiscard]] std::string_view text() const noexcept { return text_.text(); }
+
+  [[nodiscard]] iterator begin() const noexcept;
+  [[nodiscard]] iterator end() const noexcept;
+
+ private:
+  io::buffer text_{{.prepend = 0}};
+};
+
+/// A forward iterator over fields.
+class fields::iterator {
+ public:
+  using value_type = field;
+  using difference_type = std::ptrdiff_t;
+  using iterator_concept = std::forward_iterator_tag;
+
+  iterator() noexcept = default;
+  const field& operator*() const noexcept { return current_; }
+  const field* operator->() const noexcept { return &current_; }
+  iterator& operator++() noexcept {
+    read_next();
+    return *this;
+  }
+  iterator operator++(int) noexcept {
+    const iterator before = *this;
+    read_next();
+    return before;
+  }
+  friend bool operator==(const iterator& left, const iterator& right) noexcept {
+    return left.current_.name.data() == right.current_.name.data();
+  }
+
+ private:
+  friend fields;
+  explicit iterator(std::string_view rest) noexcept : rest_(rest) { read_next(); }
+  void read_next() noexcept;
+
+  std::string_view rest_;
+  field current_;
+};
+
+inline fields::iterator fields::begin() const noexcept { return iterator(text_.text()); }
+inline fields::iterator fields::end() const noexcept { return {}; }
+
+/// A view of the fields of a received message, in their order.
+///
+/// Lifetime: the message must outlive the view.
+class field_list {
+ public:
+  constexpr field_list() noexcept = default;
+  constexpr explicit field_list(std::span<const field> fields) noexcept : fields_(fields) {}
+
+  /// The value of the first field of that name. Reads all names.
+  [[nodiscard]] std::optional<std::string_view> get(std::string_view name) const noexcept;
+  [[nodiscard]] bool contains(std::string_view name) const noexcept {
+    return get(name).has_value();
+  }
+  [[nodiscard]] std::size_t size() const noexcept { return fields_.size(); }
+  [[nodiscard]] bool empty() const noexcept { return fields_.empty(); }
+  [[nodiscard]] const field& operator[](std::size_t index) const noexcept { return fields_[index]; }
+  [[nodiscard]] auto begin() const noexcept { return fields_.begin(); }
+  [[nodiscard]] auto end() const noexcept { return fields_.end(); }
+
+ private:
+  std::span<const field> fields_;
+};
+
+}  // namespace gyre::http

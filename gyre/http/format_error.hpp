@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// format_errc: errors of the texts and encodings that HTTP carries: URLs, forms, compressed bodies.
+//
+//     const auto server = gyre::http::url::parse(typed);
+//     if (!server) std::puts(server.error().message().c_str());
+#pragma once
+
+#include <system_error>
+#include <type_traits>
+
+namespace gyre::http {
+
+/// Errors of url, query, request targets, multipart_decoder and decompressor. Their messages say
+/// which rule the text breaks.
+enum class format_errc {
+  // URLs and request targets.
+
+  too_long = 1,          ///< longer than the limit; also equal to std::errc::message_size
+  bad_percent_encoding,  ///< a '%' without two hexadecimal digits
+  bad_character,         ///< a character that must be percent-encoded, such as a blank
+  no_scheme,             ///< the URL does not begin with a scheme and "://"
+  bad_host,              ///< neither a name, nor an IPv4 address, nor an IPv6 address in brackets
+  host_not_ascii,        ///< an internationalised name, which must come as "xn--…" (IDNA)
+  bad_port,              ///< no number from 1 to 65535
+  bad_target,            ///< a request target of no form that its method allows
+
+  // Queries and forms.
+
+  too_many_pairs,  ///< more pairs than the limit
+
+  // multipart/form-data.
+
+  bad_boundary,    ///< empty, longer than 70 characters, or with characters that are not allowed
+  bad_part,        ///< a part's headers or the line of a boundary break RFC 7578
+  too_many_parts,  ///< more parts than the limit
+  part_headers_too_long,  ///< longer than the limit
+  preamble_too_long,      ///< more bytes before the first boundary than the limit
+  incomplete,             ///< the body ended before the last boundary, or in compressed data
+
+  // Compressed bodies.
+
+  bad_compression,  ///< not data of the coding, or data behind its end
+  output_limit,     ///< the data unpack to more bytes than the limit
+};
+
+/// The category of format_errc, "gyre.http.format". Any thread.
+const std::error_category& format_category() noexcept;
+
+inline std::error_code make_error_code(format_errc error) noexcept {
+  return {static_cast<int>(error), format_category()};
+}
+
+}  // namespace gyre::http
+
+template <>
+struct std::is_error_code_enum<gyre::http::format_errc> : std::true_type {};

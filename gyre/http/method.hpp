@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+// method: the methods of HTTP requests (RFC 9110, 9.3; RFC 5789); method_set, several of them.
+//
+//     using gyre::http::method;
+//     if (gyre::http::method_of("GET") == method::get) serve();
+//     gyre::http::method_set allowed{method::get, method::put};
+//     allowed.to_string();  // "GET, PUT"
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <string>
+#include <string_view>
+
+namespace gyre::http {
+
+/// A request's method.
+enum class method : std::uint8_t {
+  get,
+  head,
+  post,
+  put,
+  delete_,
+  connect,
+  options,
+  trace,
+  patch,
+  other,  ///< any that is not listed here
+};
+
+/// As it stands in a request; "" for method::other.
+[[nodiscard]] constexpr std::string_view to_text(method which) noexcept {
+  switch (which) {
+    case method::get: return "GET";
+    case method::head: return "HEAD";
+    case method::post: return "POST";
+    case method::put: return "PUT";
+    case method::delete_: return "DELETE";
+    case method::connect: return "CONNECT";
+    case method::options: return "OPTIONS";
+    case method::trace: return "TRACE";
+    case method::patch: return "PATCH";
+    case method::other: break;
+  }
+  return {};
+}
+
+/// The method of that name, which is case-sensitive: "get" is method::other.
+[[nodiscard]] constexpr method method_of(std::string_view name) noexcept {
+  for (auto each = method::get; each != method::other;
+       each = static_cast<method>(static_cast<std::uint8_t>(each) + 1)) {
+    if (name == to_text(each)) return each;
+  }
+  return method::other;
+}
+
+/// Whether a request changes nothing (RFC 9110, 9.2.1).
+[[nodiscard]] constexpr bool is_safe(method which) noexcept {
+  return which == method::get || which == method::head || which == method::options ||
+         which == method::trace;
+}
+/// Whether sending a request twice has the effect of sending it once (RFC 9110, 9.2.2), so that a
+/// client may repeat it.
+[[nodiscard]] constexpr bool is_idempotent(method which) noexcept {
+  return is_safe(which) || which == method::put || which == method::delete_;
+}
+
+/// A set of methods, such as those that a path allows. A value of two bytes.
+class method_set {
+ public:
+  constexpr method_set() noexcept = default;
+  constexpr method_set(std::initializer_list<method> methods) noexcept {
+    for (const method each : methods) add(each);
+  }
+  [[nodiscard]] static constexpr method_set all() noexcept {
+    method_set set;
+    set.bits_ = (1u << (static_cast<unsigned>(method::other) + 1)) - 1;
+    return set;
+  }
+
+  constexpr void add(method which) noexcept {
+    bits_ = static_cast<std::uint16_t>(bits_ | bit(which));
+  }
+  constexpr void add(method_set more) noexcept {
+    bits_ = static_cast<std::uint16_t>(bits_ | more.bits_);
+  }
+  [[nodiscard]] constexpr bool contains(method which) const noexcept {
+    return (bits_ & bit(which)) != 0;
+  }
+  [[nodiscard]] constexpr bool empty() const noexcept { return bits_ == 0; }
+
+  /// The value of a header Allow: "GET, HEAD". method::other has no name, and is left out.
+  [[nodiscard]] std::string to_string() const;
+
+  friend constexpr bool operator==(method_set, method_set) noexcept = default;
+
+ private:
+  static constexpr unsigned bit(method which) noexcept {
+    return 1u << static_cast<unsigned>(which);
+  }
+
+  std::uint16_t bits_ = 0;
+};
+
+}  // namespace gyre::http

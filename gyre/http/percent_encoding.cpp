@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gyre/http/percent_encoding.hpp>
+
+#include <gyre/http/detail/characters.hpp>
+
+#include <algorithm>
+#include <stdexcept>
+
+namespace gyre::http {
+namespace {
+
+// Takes the next character off `text`, decoded; -1 if its '%' is malformed.
+int take_decoded(std::string_view& text, plus_sign plus) noexcept {
+  const char first = text.front();
+  if (first != '%') {
+    text.remove_prefix(1);
+    return first == '+' && plus == plus_sign::is_blank ? ' ' : static_cast<unsigned char>(first);
+  }
+  if (text.size() < 3) return -1;
+  const int high = detail::hex_value(text[1]), low = detail::hex_value(text[2]);
+  if (high < 0 || low < 0) return -1;
+  text.remove_prefix(3);
+  return high * 16 + low;
+}
+
+// Each character is read before its place is written, so `out` may be the text's own memory.
+std::optional<std::size_t> decode_to(std::string_view text, char* out, plus_sign plus) noexcept {
+  std::size_t size = 0;
+  while (!text.empty()) {
+    const int byte = take_decoded(text, plus);
+    if (byte < 0) return std::nullopt;
+    out[size++] = static_cast<char>(byte);
+  }
+  return size;
+}
+
+void append_encoded(std::string& out, std::string_view text, detail::character_class kept) {
+  constexpr std::string_view digits = "0123456789ABCDEF";
+  for (const char each : text) {
+    if (detail::is(kept, each)) {
+      out += each;
+    } else {
+      const auto byte = static_cast<unsigned char>(each);
+      out += '%';
+      out += digits[byte >> 4];
+      out += digits[byte & 15];
+    }
+  }
+}
+
+}  // namespace
+
+std::optional<std::string> percent_decode(std::string_view text, plus_sign plus) {
+  std::string decoded(text);
+  const auto size = decode_to(text, decoded.data(), plus);
+  if (!size) return std::nullopt;
+  decoded.resize(*size);
+  return decoded;
+}
+
+std::optional<std::string_view> percent_decode(std::string_view text, std::span<char> into,
+                                               plus_sign plus) {
+  if (into.size() < text.size()) {
+    throw std::length_error("gyre::http::percent_decode: the memory is smaller than the text");
+  }
+  const auto size = decode_to(text, into.data(), plus);
+  if (!size) return std::nullopt;
+  return std::string_view(into.data(), *size);
+}
+
+bool is_percent_encoded(std::string_view text) noexcept {
+  for (std::size_t at = text.find('%'); at != text.npos; at = text.find('%', at + 3)) {
+    if (text.size() - at < 3) return false;
+    if (detail::hex_value(text[at + 1]) < 0 || detail::hex_value(text[at + 2]) < 0) return false;
+  }
+  return true;
+}
+
+bool decodes_to(std::string_view encoded, std::string_view plain, plus_sign plus) noexcept {
+  for (const char each : plain) {
+    if (encoded.empty()) return false;
+    if (take_decoded(encoded, plus) != static_cast<unsigned char>(each)) return false;
+  }
+  return encoded.empty();
+}
+
+void append_encoded_component(std::string& out, std::string_view text) {
+  append_encoded(out, text, detail::is_unreserved);
+}
+
+void append_encoded_path(std::string& out, std::string_view path) {
+  append_encoded(out, path, detail::in_path);
+}
+
+}  // namespace gyre::http

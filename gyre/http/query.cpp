@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gyre/http/query.hpp>
+
+#include <gyre/http/detail/characters.hpp>
+#include <gyre/http/format_error.hpp>
+#include <gyre/http/percent_encoding.hpp>
+
+namespace gyre::http {
+namespace {
+
+// Pairs of a query are well encoded.
+std::string decoded(std::string_view text) {
+  return percent_decode(text, plus_sign::is_blank).value_or(std::string());
+}
+
+}  // namespace
+
+std::string query_pair::decoded_name() const { return decoded(name); }
+std::string query_pair::decoded_value() const { return decoded(value); }
+
+void query::iterator::advance() noexcept {
+  while (!rest_.empty()) {
+    std::string_view text = detail::take_until(rest_, '&');
+    if (text.empty()) continue;
+    pair_.name = detail::take_until(text, '=');
+    pair_.value = text;
+    at_end_ = false;
+    return;
+  }
+  rest_ = {};
+  at_end_ = true;
+}
+
+std::expected<query, std::error_code> query::parse(std::string_view text, query_limits limits) {
+  if (text.size() > limits.max_size) return std::unexpected(make_error_code(format_errc::too_long));
+  if (!is_percent_encoded(text)) {
+    return std::unexpected(make_error_code(format_errc::bad_percent_encoding));
+  }
+  const query parsed(text);
+  std::size_t pairs = 0;
+  for (auto each = parsed.begin(); each != parsed.end(); ++each) {
+    if (++pairs > limits.max_pairs) {
+      return std::unexpected(make_error_code(format_errc::too_many_pairs));
+    }
+  }
+  return parsed;
+}
+
+std::optional<std::string> query::get(std::string_view name) const {
+  const auto value = find(name);
+  if (!value) return std::nullopt;
+  return decoded(*value);
+}
+
+std::vector<std::string> query::get_all(std::string_view name) const {
+  std::vector<std::string> values;
+  for (const query_pair& each : *this) {
+    if (decodes_to(each.name, name, plus_sign::is_blank)) values.push_back(each.decoded_value());
+  }
+  return values;
+}
+
+std::optional<std::string_view> query::find(std::string_view name) const noexcept {
+  for (const query_pair& each : *this) {
+    if (decodes_to(each.name, name, plus_sign::is_blank)) return each.value;
+  }
+  return std::nullopt;
+}
+
+void append_pair(std::string& out, std::string_view name, std::string_view value) {
+  if (!out.empty()) out += '&';
+  append_encoded_component(out, name);
+  out += '=';
+  append_encoded_component(out, value);
+}
+
+}  // namespace gyre::http

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gyre/http/request_target.hpp>
+
+#include <gyre/http/detail/characters.hpp>
+#include <gyre/http/format_error.hpp>
+#include <gyre/net/address.hpp>
+
+#include <algorithm>
+
+namespace gyre::http {
+namespace {
+
+std::unexpected<std::error_code> failure(format_errc error) {
+  return std::unexpected(make_error_code(error));
+}
+
+// As IPv4 addresses are read, a name whose last label is a number would be one.
+bool is_name(std::string_view host) {
+  constexpr std::size_t longest_name = 253, longest_label = 63;
+  if (host.ends_with('.')) host.remove_suffix(1);
+  if (host.empty() || host.size() > longest_name) return false;
+  std::string_view rest = host, label;
+  bool more = true;
+  while (more) {
+    more = rest.contains('.');
+    label = detail::take_until(rest, '.');
+    if (label.empty() || label.size() > longest_label || !detail::all_are(detail::in_name, label)) {
+      return false;
+    }
+  }
+  return !std::ranges::all_of(label, detail::is_digit);
+}
+
+bool is_visible(char each) { return each > ' ' && each < '\x7f' && each != '#'; }
+
+}  // namespace
+
+std::expected<authority, std::error_code> authority::parse(std::string_view text) {
+  authority parsed;
+  std::string_view rest;
+  if (text.starts_with('[')) {
+    const std::size_t end = text.find(']');
+    if (end == text.npos) return failure(format_errc::bad_host);
+    parsed.host = text.substr(1, end - 1);
+    parsed.is_ipv6 = true;
+    rest = text.substr(end + 1);
+  } else {
+    parsed.host = text.substr(0, text.find(':'));
+    rest = text.substr(parsed.host.size());
+  }
+  if (std::ranges::any_of(parsed.host, [](char each) { return (each & 0x80) != 0; })) {
+    return failure(format_errc::host_not_ascii);
+  }
+  // A zone, as in "fe80::1%eth0", has a meaning on one machine only.
+  const auto address = net::ip_address::parse(parsed.host);
+  const bool is_v6 = address && !address->is_v4() && !parsed.host.contains('%');
+  const bool is_v4_or_name = (address && address->is_v4()) || is_name(parsed.host);
+  if (!(parsed.is_ipv6 ? is_v6 : is_v4_or_name)) return failure(format_errc::bad_host);
+  if (rest.empty()) return parsed;
+  if (!rest.starts_with(':')) return failure(format_errc::bad_host);
+  constexpr std::size_t most_digits = 5;
+  rest.remove_prefix(1);
+  if (rest.size() <= most_digits) parsed.port = detail::parse_decimal<std::uint16_t>(rest);
+  if (!parsed.port || *parsed.port == 0) return failure(format_errc::bad_port);
+  return parsed;
+}
+
+void request_target::split_path(std::string_view text) noexcept {
+  has_query_ = text.contains('?');
+  path_ = detail::take_until(text, '?');
+  query_ = text;
+}
+
+std::expected<request_target, std::error_code> request_target::parse(method which,
+                                                                     std::string_view text) {
+  if (!std::ranges::all_of(text, is_visible)) return failure(format_errc::bad_character);
+  request_target target;
+  if (which == method::connect) {
+    const auto to = gyre::http::authority::parse(text);
+    if (!to) return std::unexpected(to.error());
+    if (!to->port) return failure(format_errc::bad_port);
+    target.form_ = target_form::authority;
+    target.authority_ = *to;
+    return target;
+  }
+  if (text.starts_with('/')) {
+    target.split_path(text);
+    return target;
+  }
+  if (text == "*") {
+    if (which != method::options) return failure(format_errc::bad_target);
+    target.form_ = target_form::asterisk;
+    return target;
+  }
+  const std::size_t end = text.find("://");
+  if (end == text.npos) return failure(format_errc::bad_target);
+  target.scheme_ = text.substr(0, end);
+  if (!detail::equals_ignoring_case(target.scheme_, "http") &&
+      !detail::equals_ignoring_case(target.scheme_, "https")) {
+    return failure(format_errc::bad_target);
+  }
+  text.remove_prefix(end + 3);
+  const std::string_view server = text.substr(0, text.find_first_of("/?"));
+  const auto to = gyre::http::authority::parse(server);
+  if (!to) return std::unexpected(to.error());
+  target.form_ = target_form::absolute;
+  target.authority_ = *to;
+  target.split_path(text.substr(server.size()));
+  // An empty path means "/", except that OPTIONS then asks for the server itself.
+  if (target.path_.empty()) {
+    const bool is_asterisk = which == method::options && !target.has_query_;
+    target.path_ = is_asterisk ? "*" : "/";
+  }
+  return target;
+}
+
+}  // namespace gyre::http

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// request_target: the second word of a request line, in its four forms (RFC 9112, 3.2).
+//
+//     auto target = gyre::http::request_target::parse(method::get, "/files/a%20b?page=2");
+//     if (!target) co_return bad_request();
+//     target->path();   // "/files/a%20b"
+//     target->query();  // "page=2"
+#pragma once
+
+#include <gyre/http/method.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <expected>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <system_error>
+
+namespace gyre::http {
+
+enum class target_form : std::uint8_t {
+  origin,     ///< "/path?query"
+  absolute,   ///< "http://host/path?query", to proxies
+  authority,  ///< "host:port", of CONNECT
+  asterisk,   ///< "*", of OPTIONS for the server itself
+};
+
+/// A host with a port, as in a header Host and in URLs; both parts as they were sent.
+struct authority {
+  /// Without brackets.
+  std::string_view host;
+  std::optional<std::uint16_t> port = {};
+  bool is_ipv6 = false;  ///< it stood in brackets
+
+  /// Reads "name", "name:80", "192.0.2.1" or "[2001:db8::7]:80". Names consist of ASCII letters,
+  /// digits, '-', '_' and '.', and have at most 253 characters, 63 in each label.
+  ///
+  /// Errors: format_errc::bad_host, host_not_ascii, bad_port.
+  [[nodiscard]] static std::expected<authority, std::error_code> parse(std::string_view text);
+
+  friend bool operator==(const authority&, const authority&) = default;
+};
+
+/// A view of the parts of a request target. Parts that its form has not are empty.
+///
+/// Lifetime: the text must outlive the object.
+class request_target {
+ public:
+  /// CONNECT needs the authority form; only OPTIONS may have the asterisk form; other methods have
+  /// the origin or the absolute form. Accepts visible ASCII characters but '#'; user information in
+  /// an absolute form is refused (RFC 9110, 4.2.4).
+  ///
+  /// Errors: format_errc::bad_target, bad_character, bad_host, host_not_ascii, bad_port.
+  /// Complexity: reads the text once; allocates nothing.
+  [[nodiscard]] static std::expected<request_target, std::error_code> parse(method which,
+                                                                            std::string_view text);
+
+  [[nodiscard]] target_form form() const noexcept { return form_; }
+  /// "http" or another scheme, of the absolute form; upper-case letters stay.
+  [[nodiscard]] std::string_view scheme() const noexcept { return scheme_; }
+  /// The host and port of the absolute form, which replaces the header Host (RFC 9112, 3.2.2), and
+  /// of the authority form.
+  [[nodiscard]] const gyre::http::authority& authority() const noexcept { return authority_; }
+  /// Encoded, without '?'; begins with '/' in the origin and absolute forms.
+  [[nodiscard]] std::string_view path() const noexcept { return path_; }
+  /// Encoded, without '?'; see query::parse().
+  [[nodiscard]] std::string_view query() const noexcept { return query_; }
+  [[nodiscard]] bool has_query() const noexcept { return has_query_; }
+
+ private:
+  void split_path(std::string_view text) noexcept;
+
+  std::string_view scheme_;
+  gyre::http::authority authority_ = {};
+  std::string_view path_;
+  std::string_view query_;
+  target_form form_ = target_form::origin;
+  bool has_query_ = false;
+};
+
+}  // namespace gyre::http

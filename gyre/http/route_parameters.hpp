@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// route_parameters: the values that a path gives to the {name} segments of its pattern.
+//
+//     std::optional<std::string> user = match.parameters.get("id");  // decoded
+#pragma once
+
+#include <gyre/http/percent_encoding.hpp>
+
+#include <array>
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace gyre::http {
+
+/// A small array of names and values, in the order of the pattern. Allocates nothing.
+///
+/// Lifetime: the router, and the path that was looked up, must outlive it.
+class route_parameters {
+ public:
+  static constexpr std::size_t max_count = 12;
+
+  struct parameter {
+    std::string_view name;
+    std::string_view raw;  ///< a part of the path: encoded
+  };
+
+  [[nodiscard]] std::size_t size() const noexcept { return count_; }
+  [[nodiscard]] bool empty() const noexcept { return count_ == 0; }
+  [[nodiscard]] const parameter* begin() const noexcept { return parameters_.data(); }
+  [[nodiscard]] const parameter* end() const noexcept { return parameters_.data() + count_; }
+
+  /// The encoded value; empty if there is no such name.
+  [[nodiscard]] std::string_view raw(std::string_view name) const noexcept {
+    for (const parameter& each : *this) {
+      if (each.name == name) return each.raw;
+    }
+    return {};
+  }
+  /// The decoded value; nothing if there is no such name. May contain '/' and zero bytes that the
+  /// path had encoded.
+  [[nodiscard]] std::optional<std::string> get(std::string_view name) const {
+    for (const parameter& each : *this) {
+      if (each.name == name) return percent_decode(each.raw);
+    }
+    return std::nullopt;
+  }
+  /// As get(), into memory of the caller as large as the raw value. Throws std::length_error.
+  [[nodiscard]] std::optional<std::string_view> get(std::string_view name,
+                                                    std::span<char> into) const {
+    for (const parameter& each : *this) {
+      if (each.name == name) return percent_decode(each.raw, into);
+    }
+    return std::nullopt;
+  }
+
+  // For routers: at most max_count are added.
+  void push(parameter added) noexcept { parameters_[count_++] = added; }
+  void pop() noexcept { --count_; }
+
+ private:
+  std::array<parameter, max_count> parameters_ = {};
+  std::size_t count_ = 0;
+};
+
+}  // namespace gyre::http

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+// basic_router: finds the handler of a request by its method and path.
+//
+//     gyre::http::basic_router<handler> routes;
+//     routes.add(method::get, "/users/{id}", show_user);
+//     routes.add(method::get, "/files/{path...}", send_file);
+//     auto match = routes.find(method::get, "/users/7");
+//     if (match) (*match.handler)(match.parameters.raw("id"));
+#pragma once
+
+#include <gyre/http/detail/route_tree.hpp>
+#include <gyre/http/method.hpp>
+#include <gyre/http/route_parameters.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace gyre::http {
+
+/// The result of a lookup in a basic_router.
+enum class route_outcome : std::uint8_t {
+  found,
+  options,      ///< a request OPTIONS without a handler of its own: answer with the header Allow
+  not_allowed,  ///< 405: the path has handlers, but none for the method; answer with Allow
+  not_found,    ///< 404
+};
+
+/// The handler of a request, and the parameters of its pattern.
+///
+/// Lifetime: the router and the request's path must outlive it.
+template <class Handler>
+struct route_match {
+  route_outcome outcome = route_outcome::not_found;
+  const Handler* handler = nullptr;  ///< null unless found
+  route_parameters parameters = {};
+  /// The methods that the path has, HEAD and OPTIONS among them; empty unless not_allowed or
+  /// options.
+  method_set allowed = {};
+
+  explicit operator bool() const noexcept { return handler != nullptr; }
+};
+
+/// A table of patterns. A pattern is a path whose segments, the parts between '/', are
+///
+///     text        a literal: matches the segment that decodes to it
+///     {name}      matches one segment that is not empty
+///     {name...}   only at the end: matches the rest of the path, which may be empty
+///
+/// The more specific pattern wins, from left to right: a literal before {name} before {name...}.
+/// If the most specific pattern has no handler for the method, a less specific one may have one.
+/// A handler for GET also answers HEAD, unless HEAD has its own.
+///
+/// Paths are split before they are decoded, so an encoded '/' never splits. A segment that decodes
+/// to "." or ".." or is malformed matches nothing; such a request gets not_found. An empty segment
+/// matches only an empty one: "/a/" and "/a" are different. Letters' case matters.
+///
+/// Thread-safety: find() may be called on several threads while no thread calls add().
+/// Errors: add() throws std::invalid_argument with the pattern if the pattern does not begin with
+/// '/', has a malformed parameter ("{}", "{a}b", "{a...}/b"), a parameter's name twice, more than
+/// route_parameters::max_count parameters or 64 segments, is there already for the method, or gives
+/// a parameter another name than an earlier pattern at the same place. The router is then
+/// unchanged.
+/// Complexity: find() allocates nothing. It compares the path with each pattern at most once, and
+/// mostly with one: linear in the path's size, whatever the peer sends.
+template <class Handler>
+class basic_router {
+ public:
+  /// A handler for one method.
+  void add(method which, std::string_view pattern, Handler handler) {
+    add_for({which}, pattern, std::move(handler));
+  }
+  /// A handler for all methods, unknown ones among them.
+  void add(std::string_view pattern, Handler handler) {
+    add_for(method_set::all(), pattern, std::move(handler));
+  }
+  /// A handler for several methods.
+  void add_for(method_set methods, std::string_view pattern, Handler handler) {
+    handlers_.push_back(std::move(handler));
+    try {
+      tree_.add(methods, pattern, static_cast<std::uint32_t>(handlers_.size() - 1));
+    } catch (...) {
+      handlers_.pop_back();
+      throw;
+    }
+  }
+
+  /// `path`: encoded, without the query, as request_target::path() has it.
+  [[nodiscard]] route_match<Handler> find(method which, std::string_view path) const noexcept {
+    route_match<Handler> match;
+    const detail::route_tree::result found = tree_.find(which, path, match.parameters);
+    if (found.handler != detail::route_tree::none) {
+      match.outcome = route_outcome::found;
+      match.handler = &handlers_[found.handler];
+    } else if (!found.allowed.empty()) {
+      match.allowed = found.allowed;
+      match.outcome =
+          which == method::options ? route_outcome::options : route_outcome::not_allowed;
+    }
+    return match;
+  }
+
+  [[nodiscard]] std::size_t size() const noexcept { return handlers_.size(); }
+  [[nodiscard]] bool empty() const noexcept { return handlers_.empty(); }
+
+ private:
+  detail::route_tree tree_;
+  std::vector<Handler> handlers_;
+};
+
+}  // namespace gyre::http

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gyre/http/url.hpp>
+
+#include <gyre/http/detail/characters.hpp>
+#include <gyre/http/format_error.hpp>
+
+#include <algorithm>
+
+namespace gyre::http {
+namespace {
+
+std::string to_lower(std::string_view text) {
+  std::string small(text);
+  std::ranges::transform(small, small.begin(), detail::lower);
+  return small;
+}
+
+std::error_code check(std::string_view text, detail::character_class allowed) {
+  const auto is_allowed = [&](char each) { return each == '%' || detail::is(allowed, each); };
+  if (!std::ranges::all_of(text, is_allowed)) return format_errc::bad_character;
+  if (!is_percent_encoded(text)) return format_errc::bad_percent_encoding;
+  return {};
+}
+
+// The scheme with which a URL begins, without its ':'; empty if there is none.
+std::string_view scheme_of(std::string_view text) {
+  const std::string_view scheme = text.substr(0, text.find_first_of(":/?#"));
+  const bool ends_in_colon = scheme.size() < text.size() && text[scheme.size()] == ':';
+  if (scheme.empty() || !ends_in_colon || !detail::all_are(detail::in_scheme, scheme)) return {};
+  const char first = detail::lower(scheme.front());
+  return first >= 'a' && first <= 'z' ? scheme : std::string_view();
+}
+
+}  // namespace
+
+std::uint16_t default_port(std::string_view scheme) noexcept {
+  if (scheme == "http" || scheme == "ws") return 80;
+  if (scheme == "https" || scheme == "wss") return 443;
+  return 0;
+}
+
+std::string remove_dot_segments(std::string_view path) {
+  std::string kept;
+  kept.reserve(path.size());
+  while (!path.empty()) {
+    const std::size_t end = path.find('/', path.starts_with('/') ? 1 : 0);
+    const std::string_view segment = path.substr(0, end);  // with the '/' before it
+    path.remove_prefix(segment.size());
+    const std::string_view name = segment.substr(segment.starts_with('/') ? 1 : 0);
+    const bool is_parent = decodes_to(name, "..");
+    if (!is_parent && !decodes_to(name, ".")) {
+      kept += segment;
+      continue;
+    }
+    if (is_parent) {
+      const std::size_t last = kept.rfind('/');
+      kept.resize(last == kept.npos ? 0 : last);
+    }
+    if (path.empty() && segment.starts_with('/')) kept += '/';
+  }
+  return kept;
+}
+
+std::error_code url::read_authority(std::string_view text) {
+  const std::size_t at = text.find('@');
+  if (at != text.npos) {
+    user_info_ = text.substr(0, at);
+    if (const auto error = check(user_info_, detail::in_user_info)) return error;
+    text.remove_prefix(at + 1);
+  }
+  const auto server = gyre::http::authority::parse(text);
+  if (!server) return server.error();
+  host_ = to_lower(server->host);
+  port_ = server->port.value_or(0);
+  return {};
+}
+
+// `directory`: the path that a relative path continues, up to its last '/'.
+std::error_code url::read_rest(std::string_view text, std::string_view directory) {
+  std::string_view before = detail::take_until(text, '#');
+  fragment_ = text;
+  has_query_ = before.contains('?');
+  const std::string_view path = detail::take_until(before, '?');
+  query_ = before;
+  if (const auto error = check(path, detail::in_path)) return error;
+  if (const auto error = check(query_, detail::in_query)) return error;
+  if (const auto error = check(fragment_, detail::in_query)) return error;
+  path_ = path.starts_with('/') ? remove_dot_segments(path)
+                                : remove_dot_segments(std::string(directory).append(path));
+  if (path_.empty()) path_ += '/';
+  return {};
+}
+
+std::expected<url, std::error_code> url::parse(std::string_view text) {
+  if (text.size() > max_size) return std::unexpected(make_error_code(format_errc::too_long));
+  const std::string_view scheme = scheme_of(text);
+  if (scheme.empty() || !text.substr(scheme.size()).starts_with("://")) {
+    return std::unexpected(make_error_code(format_errc::no_scheme));
+  }
+  url parsed;
+  parsed.scheme_ = to_lower(scheme);
+  text.remove_prefix(scheme.size() + 3);
+  const std::string_view server = text.substr(0, text.find_first_of("/?#"));
+  if (const auto error = parsed.read_authority(server)) return std::unexpected(error);
+  text.remove_prefix(server.size());
+  if (const auto error = parsed.read_rest(text, "/")) return std::unexpected(error);
+  return parsed;
+}
+
+std::expected<url, std::error_code> url::resolve(std::string_view reference) const {
+  if (!scheme_of(reference).empty()) {
+    auto whole = parse(reference);
+    if (whole && whole->user_info_.empty() && has_origin_of(*whole)) {
+      whole->user_info_ = user_info_;
+    }
+    return whole;
+  }
+  if (reference.starts_with("//")) return resolve(scheme_ + ':' + std::string(reference));
+  if (reference.size() > max_size) return std::unexpected(make_error_code(format_errc::too_long));
+  url resolved = *this;
+  const std::string_view path = reference.substr(0, reference.find_first_of("?#"));
+  const std::string_view here = path_;
+  const std::string_view directory = path.empty() ? here : here.substr(0, here.rfind('/') + 1);
+  if (const auto error = resolved.read_rest(reference, directory)) return std::unexpected(error);
+  if (path.empty() && !resolved.has_query_) {
+    resolved.query_ = query_;
+    resolved.has_query_ = has_query_;
+  }
+  return resolved;
+}
+
+std::string url::target() const {
+  std::string text = path_;
+  if (has_query_) text.append("?").append(query_);
+  return text;
+}
+
+std::string url::authority() const {
+  std::string text = is_ipv6() ? '[' + host_ + ']' : host_;
+  if (port_ != 0 && port_ != default_port(scheme_)) text.append(":").append(std::to_string(port_));
+  return text;
+}
+
+std::string url::to_string() const {
+  std::string text = scheme_ + "://" + authority() + target();
+  if (!fragment_.empty()) text.append("#").append(fragment_);
+  return text;
+}
+
+}  // namespace gyre::http
