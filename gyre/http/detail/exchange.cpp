@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gyre/http/detail/exchange.hpp>
+
+#include <gyre/http/detail/server_connection.hpp>
+#include <gyre/http/detail/server_core.hpp>
+#include <gyre/http/request_target.hpp>
+#include <gyre/net/tcp_connection.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <system_error>
+#include <utility>
+#include <variant>
+
+namespace gyre::http::detail {
+namespace {
+
+// Memory that an unused exchange keeps in each of its buffers.
+constexpr std::size_t most_kept = std::size_t{64} << 10;
+
+void keep_little(io::buffer& used) noexcept {
+  if (used.capacity() > most_kept) {
+    used = io::buffer({.prepend = 0});
+  } else {
+    used.clear();
+  }
+}
+
+}  // namespace
+
+exchange::exchange(server_shard& home) noexcept : shard_(&home), request_(*this) {
+  where = &home.loop();
+}
+
+errc exchange::begin(server_connection& from, std::span<const std::byte> head) {
+  connection_ = &from;
+  head_bytes_.append(head);
+  const errc error = parse_request_head(head_bytes_.text(), shard_->core().head_limits, head_);
+  if (error != errc{}) return error;
+
+  request_.method_ = method_of(head_.method);
+  request_.method_text_ = head_.method;
+  request_.target_ = head_.target;
+  request_.minor_version_ = head_.framing.minor_version;
+  request_.host_ = head_.host;
+  request_.fields_ = field_list(head_.fields);
+  const auto target = request_target::parse(request_.method_, head_.target);
+  if (!target) return errc::bad_target;
+  request_.path_ = target->path();
+  request_.query_text_ = target->query();
+  if (target->form() == target_form::absolute) {
+    // RFC 9112, 3.2.2: it replaces Host.
+    std::string_view rest = head_.target.substr(target->scheme().size() + 3);
+    request_.host_ = rest.substr(0, rest.find_first_of("/?"));
+  }
+
+  begun_ = shard_->loop().now();
+  endpoint_ = shard_->core().find(request_.method_, request_.path_, match_);
+  body_open_ = head_.framing.body == body_kind::chunked || head_.framing.length != 0;
+  remaining_ = head_.framing.length;
+  continue_due_ = body_open_ && head_.expect_continue && request_.minor_version_ != 0;
+  close_ = !head_.framing.keep_alive;
+  if (remaining_ > body_limit()) return errc::body_too_large;
+  return {};
+}
+
+bool exchange::is_streamed() const noexcept {
+  return upgraded_ || endpoint_->options.streamed_body;
+}
+
+std::uint64_t exchange::body_limit() const noexcept {
+  if (!upgraded_ && endpoint_->options.body_limit != 0) return endpoint_->options.body_limit;
+  const server_limits& limits = shard_->core().options.limits;
+  return is_streamed() ? limits.streamed_body : limits.body;
+}
+
+void exchange::run() {
+  shard_->core().begin_work();
+  shard_->counts.requests.add(1);
+  if (!is_streamed()) request_.body_ = body_.text();
+  stop = stop_source_.get_token();
+  finished = [](task_context& self) noexcept -> std::coroutine_handle<> {
+    static_cast<exchange&>(self).handler_ended();
+    return std::noop_coroutine();
+  };
+  try {
+    handler& target = endpoint_->answer;
+    if (!shard_->core().middlewares.empty()) [[unlikely]] {
+      handler_.emplace(through_middleware(next_handler(shard_->core().middlewares, target)));
+    } else if (auto* ordinary = std::get_if<handler::ordinary>(&target.function_)) {
+      return answer((*ordinary)(request_));
+    } else if (auto* coroutine = std::get_if<handler::coroutine>(&target.function_)) {
+      handler_.emplace((*coroutine)(request_));
+    } else {
+      handler_.emplace(target(request_));
+    }
+    gyre::detail::task_access::state(*handler_).start(*this);
+  } catch (...) {
+    answer_with(std::current_exception());
+  }
+}
+
+task<response> exchange::through_middleware(next_handler first) {
+  task<response> rest = first(request_);
+  co_return co_await std::move(rest);
+}
+
+void exchange::handler_ended() noexcept {
+  ended_ = true;
+  if (connection_ == nullptr) {
+    // The stop that ended it may still be in this object.
+    if (holds_ == 0) end_alone();
+    return;
+  }
+  auto& state = gyre::detail::task_access::state(*handler_);
+  if (std::exception_ptr error = state.take_error()) {
+    handler_.reset();
+    return answer_with(std::move(error));
+  }
+  response result = state.take_result();
+  handler_.reset();
+  answer(std::move(result));
+}
+
+void exchange::answer_with(std::exception_ptr error) noexcept {
+  try {
+    std::rethrow_exception(error);
+  } catch (const http_error& known) {
+    try {
+      return answer(response::text(std::string(known.what()) + "\n", known.status()));
+    } catch (...) {  // no memory: below
+    }
+  } catch (const std::system_error& known) {
+    // The handler has passed on what reading the body told it.
+    if (known.code().category() == http_category()) {
+      close_ = true;
+      const auto code =
+          static_cast<status>(status_code_of(static_cast<errc>(known.code().value())));
+      return answer(response(code));
+    }
+    shard_->core().report(request_, error);
+  } catch (...) {
+    shard_->core().report(request_, error);
+  }
+  answer(response(status::internal_server_error));
+}
+
+void exchange::answer(response result) noexcept {
+  try {
+    send(result);
+  } catch (...) {
+    shard_->core().report(request_, std::current_exception());
+    if (connection_ != nullptr) connection_->tcp().abort();
+  }
+}
+
+// The exchange is used again from here on, or not at all.
+void exchange::finish() noexcept {
+  server_core& core = shard_->core();
+  shard_->counts.by_class[std::min(to_number(status_) / 100, 5U)].add(1);
+  if (core.access_handler) {
+    try {
+      core.access_handler({.request = request_,
+                           .status = status_,
+                           .body_bytes = sent_body_,
+                           .duration = shard_->loop().now() - begun_});
+    } catch (...) {
+      core.report(request_, std::current_exception());
+    }
+  }
+  server_connection& from = *connection_;
+  const steady_time begun = begun_;
+  // A peer that has asked for the close sends no more.
+  const ending how = !close_                                  ? ending::keep_alive
+                     : head_.framing.keep_alive || body_open_ ? ending::linger
+                                                              : ending::close;
+  server_shard& home = *shard_;
+  connection_ = nullptr;
+  reset();
+  home.release(*this);
+  core.end_work();
+  from.exchange_ended(begun, how);
+}
+
+void exchange::reset() noexcept {
+  keep_little(head_bytes_);
+  keep_little(body_);
+  keep_little(chunk_);
+  if (!trailer_fields_.empty()) trailer_fields_.clear();
+  trailers_.clear();
+  request_.body_ = {};
+  request_.trailers_ = {};
+  decoder_ = {};
+  received_ = sent_body_ = 0;
+  body_error_ = {};
+  chunked_ = upgraded_ = answered_ = ended_ = false;
+  if (writer_) {
+    writer_.reset();
+    write_ = nullptr;
+    run_ = nullptr;
+  }
+}
+
+void exchange::detach() noexcept {
+  const bool runs = (handler_ || stream_) && !ended_;
+  if (!runs) {
+    connection_ = nullptr;
+    delete this;
+    return;
+  }
+  keeps_core_ = connection_->share_core();
+  connection_ = nullptr;
+  body_open_ = false;
+  if (body_error_ == errc{}) body_error_ = errc::truncated;
+  ++holds_;
+  wake(reader_waits_);
+  wake(writer_waits_);
+  stop_source_.request_stop();
+  if (--holds_ == 0 && ended_) end_alone();
+}
+
+void exchange::end_alone() noexcept {
+  const std::shared_ptr<server_core> core = std::move(keeps_core_);
+  delete this;
+  core->end_work();
+}
+
+}  // namespace gyre::http::detail

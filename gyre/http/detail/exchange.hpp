@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+// exchange: a request, its handler while that runs, and the response to it.
+#pragma once
+
+#include <gyre/base/clock.hpp>
+#include <gyre/base/detail/slab_object.hpp>
+#include <gyre/http/detail/message_parser.hpp>
+#include <gyre/http/request.hpp>
+#include <gyre/http/response.hpp>
+#include <gyre/http/router.hpp>
+#include <gyre/http/server.hpp>
+#include <gyre/io/buffer.hpp>
+#include <gyre/task/context.hpp>
+#include <gyre/task/from_callback.hpp>
+#include <gyre/task/stop_token.hpp>
+#include <gyre/task/task.hpp>
+
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+namespace gyre::http::detail {
+
+class server_connection;
+class server_core;
+class server_shard;
+struct endpoint;
+
+/// A body that is not whole in memory: of a file, of a coroutine, or of an upgrade.
+struct body_source {
+  enum class kind : std::uint8_t { file, stream, upgrade };
+
+  kind which;
+  unique_fd file = {};
+  std::uint64_t offset = 0;
+  std::uint64_t count = 0;
+  move_only_function<task<>(body_writer&)> write = {};
+  move_only_function<task<>(upgraded_connection&)> run = {};
+};
+
+/// One request of a connection and its answer. A shard reuses the object, with its memory, for
+/// later requests. Its connection may end before the handler: then the exchange outlives it, and
+/// destroys itself at the handler's end.
+///
+/// Thread-safety: the loop's thread only.
+class exchange final : public gyre::detail::slab_object, private task_context {
+ public:
+  explicit exchange(server_shard& home) noexcept;
+  exchange(const exchange&) = delete;
+  exchange& operator=(const exchange&) = delete;
+  ~exchange() = default;
+
+  /// Takes over a whole head, and finds the route. Returns errc{} when it is valid.
+  [[nodiscard]] errc begin(server_connection& from, std::span<const std::byte> head);
+  /// Whether the body of the request is still to come, in part at least.
+  [[nodiscard]] bool expects_body() const noexcept { return body_open_; }
+  [[nodiscard]] bool is_streamed() const noexcept;
+  [[nodiscard]] bool is_upgraded() const noexcept { return upgraded_; }
+  [[nodiscard]] std::uint64_t body_limit() const noexcept;
+  /// Sends "100 Continue" if the client waits for that.
+  void send_continue();
+  /// Consumes bytes of the body. Returns errc{} also if more must come, or if the handler must take
+  /// some before: then `in` is not empty, and expects_body() true.
+  [[nodiscard]] errc receive_body(io::input& in);
+  /// Bytes of the body that have come.
+  [[nodiscard]] std::uint64_t body_received() const noexcept { return received_; }
+  /// Whether the handler waits for more of the body.
+  [[nodiscard]] bool is_read() const noexcept { return reader_waits_.has_value(); }
+  /// Whether bytes of the body wait until the handler has taken earlier ones.
+  [[nodiscard]] bool is_waiting_for_handler() const noexcept;
+  /// Gives the handler `error` when it reads on.
+  void fail_body(errc error);
+  /// The peer has ended its side.
+  void on_peer_ended();
+  /// Calls the handler.
+  void run();
+  /// Wakes a writer that waits.
+  void on_low_water();
+  /// The connection is gone.
+  void detach() noexcept;
+  /// Before the next use, which keeps memory that is not large.
+  void reset() noexcept;
+
+ private:
+  friend http::request;
+  friend http::body_writer;
+  friend http::upgraded_connection;
+  friend server_core;
+
+  using waiter = std::optional<completion<void>>;
+
+  void parse_target();
+  void answer_with(std::exception_ptr error) noexcept;
+  void answer(response answer) noexcept;
+  void send(response& answer);
+  void send_source(response& answer, bool head_only);
+  void start_stream(move_only_function<task<>(body_writer&)> write);
+  void start_upgrade(move_only_function<task<>(upgraded_connection&)> run);
+  void handler_ended() noexcept;
+  void stream_ended() noexcept;
+  void finish() noexcept;
+  void end_alone() noexcept;
+  void wake(waiter& waiting) noexcept;
+  task<response> through_middleware(http::next_handler first);
+  task<std::optional<std::span<const std::byte>>> next_chunk();
+  task<> write(std::span<const std::byte> bytes);
+  void send_chunk(std::span<const std::byte> bytes);
+
+  server_shard* shard_;
+  server_connection* connection_ = nullptr;
+  std::shared_ptr<server_core> keeps_core_;  // without a connection
+  http::request request_;
+  request_head head_;
+  io::buffer head_bytes_{{.prepend = 0}};
+  io::buffer body_{{.prepend = 0}};   // whole, or streamed bytes that the handler has not taken
+  io::buffer chunk_{{.prepend = 0}};  // those that it has
+  http::fields trailer_fields_;
+  std::vector<field> trailers_;
+  route_match<std::unique_ptr<endpoint>> match_;
+  endpoint* endpoint_ = nullptr;
+  chunked_decoder decoder_;
+  std::uint64_t remaining_ = 0;  // of a body of known length
+  std::uint64_t received_ = 0;
+  std::uint64_t sent_body_ = 0;
+  steady_time begun_{};
+  http::status status_ = http::status::ok;
+  errc body_error_{};
+  bool body_open_ = false;
+  bool continue_due_ = false;
+  bool chunked_ = false;  // the body of the response
+  bool close_ = false;
+  bool upgraded_ = false;
+  bool answered_ = false;
+  std::uint8_t holds_ = 0;
+  bool ended_ = false;
+  inplace_stop_source stop_source_;
+  std::optional<task<response>> handler_;
+  std::optional<task<>> stream_;
+  move_only_function<task<>(body_writer&)> write_;
+  move_only_function<task<>(upgraded_connection&)> run_;
+  std::optional<upgraded_connection> writer_;
+  waiter reader_waits_;
+  waiter writer_waits_;
+};
+
+}  // namespace gyre::http::detail

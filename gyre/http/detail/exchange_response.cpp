@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gyre/http/detail/characters.hpp>
+#include <gyre/http/detail/exchange.hpp>
+#include <gyre/http/detail/response_head.hpp>
+#include <gyre/http/detail/server_connection.hpp>
+#include <gyre/http/detail/server_core.hpp>
+#include <gyre/io/error.hpp>
+#include <gyre/net/tcp_connection.hpp>
+#include <gyre/task/from_callback.hpp>
+
+#include <array>
+#include <charconv>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <string_view>
+#include <system_error>
+#include <utility>
+
+namespace gyre::http::detail {
+namespace {
+
+// A longer body is sent from where it is, instead of being copied behind the head.
+constexpr std::size_t most_copied = std::size_t{4} << 10;
+
+// Whether a list such as `Connection` has the word.
+bool has_word(std::string_view list, std::string_view word) noexcept {
+  while (!list.empty()) {
+    if (equals_ignoring_case(trim(take_until(list, ',')), word)) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+void exchange::send(response& result) {
+  io::buffer& out = connection_->output();
+  const bool is_head = request_.method_ == method::head;
+  if (result.source_ != nullptr && result.source_->which == body_source::kind::upgrade &&
+      (!head_.framing.upgrade || body_open_)) {
+    result = response(status::upgrade_required).set("Upgrade", *result.fields_.get("Upgrade"));
+  }
+  status_ = result.status();
+  const bool is_upgrade =
+      result.source_ != nullptr && result.source_->which == body_source::kind::upgrade;
+  const bool is_stream =
+      result.source_ != nullptr && result.source_->which == body_source::kind::stream;
+  chunked_ = is_stream && request_.minor_version_ != 0;
+  // A body that is not read to its end is cut off together with the connection.
+  if (body_open_ || connection_->must_close() || (is_stream && !chunked_ && !is_head)) {
+    close_ = true;
+  }
+
+  put_status_line(out, status_);
+  bool has_date = false;
+  for (const field& each : result.fields_) {
+    if (each.name.size() == 4) {
+      has_date = has_date || equals_ignoring_case(each.name, "Date");
+    } else if (each.name.size() == 10 && equals_ignoring_case(each.name, "Connection")) {
+      close_ = close_ || has_word(each.value, "close");
+      continue;
+    } else if ((each.name.size() == 14 && equals_ignoring_case(each.name, "Content-Length")) ||
+               (each.name.size() == 17 && equals_ignoring_case(each.name, "Transfer-Encoding"))) {
+      continue;  // the framing is the server's
+    }
+    out.append(std::string_view(each.name.data(), each.name.size() + each.value.size() + 4));
+  }
+  if (!has_date) out.append(shard_->date_line());
+
+  const std::string_view body = result.body();
+  const bool has_body = !never_has_body(status_);
+  if (is_upgrade) {
+    out.append("Connection: upgrade\r\n\r\n");
+  } else {
+    if (chunked_ && has_body) {
+      out.append("Transfer-Encoding: chunked\r\n");
+    } else if (!is_stream && has_body) {
+      out.append("Content-Length: ");
+      put_number(out, result.source_ != nullptr ? result.source_->count : body.size());
+      out.append("\r\n");
+    }
+    if (close_) {
+      out.append("Connection: close\r\n");
+    } else if (request_.minor_version_ == 0) {
+      out.append("Connection: keep-alive\r\n");
+    }
+    out.append("\r\n");
+  }
+
+  answered_ = true;
+  if (result.source_ != nullptr) return send_source(result, is_head || !has_body);
+  if (!is_head && has_body) {
+    sent_body_ = body.size();
+    if (body.size() > most_copied) {
+      connection_->flush_with(std::as_bytes(std::span(body)));
+    } else {
+      out.append(body);
+    }
+  }
+  finish();
+}
+
+void exchange::send_source(response& result, bool head_only) {
+  body_source& source = *result.source_;
+  if (source.which == body_source::kind::upgrade) return start_upgrade(std::move(source.run));
+  if (head_only) return finish();
+  if (source.which == body_source::kind::stream) return start_stream(std::move(source.write));
+  connection_->flush();
+  if (source.count != 0) {
+    sent_body_ = source.count;
+    connection_->tcp().send_file(std::move(source.file), source.offset, source.count);
+  }
+  finish();
+}
+
+void exchange::start_stream(move_only_function<task<>(body_writer&)> write) {
+  connection_->flush();
+  write_ = std::move(write);
+  upgraded_connection& writer = writer_.emplace(*this);
+  finished = [](task_context& self) noexcept -> std::coroutine_handle<> {
+    static_cast<exchange&>(self).stream_ended();
+    return std::noop_coroutine();
+  };
+  ended_ = false;
+  stream_.emplace(upgraded_ ? run_(writer) : write_(writer));
+  gyre::detail::task_access::state(*stream_).start(*this);
+}
+
+void exchange::start_upgrade(move_only_function<task<>(upgraded_connection&)> run) {
+  upgraded_ = true;
+  close_ = true;
+  body_open_ = !connection_->must_close();  // the bytes that follow
+  head_.framing.body = body_kind::length;
+  remaining_ = std::numeric_limits<std::uint64_t>::max();
+  run_ = std::move(run);
+  connection_->want_body();
+  start_stream({});
+}
+
+void exchange::stream_ended() noexcept {
+  ended_ = true;
+  if (connection_ == nullptr) {
+    if (holds_ == 0) end_alone();
+    return;
+  }
+  try {
+    if (std::exception_ptr error = gyre::detail::task_access::state(*stream_).take_error()) {
+      shard_->core().report(request_, error);
+      close_ = true;
+      // A client must not take the part for the whole.
+      if (!upgraded_) connection_->tcp().abort();
+    } else if (chunked_) {
+      connection_->output().append("0\r\n");
+      connection_->output().append(writer_->trailers_.text());
+      connection_->output().append("\r\n");
+    }
+  } catch (...) {
+    connection_->tcp().abort();
+  }
+  stream_.reset();
+  finish();
+}
+
+void exchange::on_low_water() { wake(writer_waits_); }
+
+void exchange::send_chunk(std::span<const std::byte> bytes) {
+  net::tcp_connection& to = connection_->tcp();
+  if (!chunked_) {
+    to.send(bytes);
+    return;
+  }
+  std::array<char, 18> head;
+  char* end = std::to_chars(head.data(), head.data() + 16, bytes.size(), 16).ptr;
+  *end++ = '\r';
+  *end++ = '\n';
+  const std::string_view size(head.data(), static_cast<std::size_t>(end - head.data()));
+  to.send({std::as_bytes(std::span(size)), bytes, std::as_bytes(std::span("\r\n", 2))});
+}
+
+task<> exchange::write(std::span<const std::byte> bytes) {
+  if (bytes.empty()) co_return;
+  const auto check = [this] {
+    if (connection_ == nullptr || !connection_->tcp().can_send()) {
+      throw std::system_error(make_error_code(io::errc::closed), "http::body_writer::write");
+    }
+  };
+  check();
+  sent_body_ += bytes.size();
+  if (request_.method_ == method::head && !upgraded_) co_return;
+  connection_->flush();
+  send_chunk(bytes);
+  check();
+  if (connection_->tcp().pending_output() < shard_->core().options.tcp.connections.high_water) {
+    co_return;
+  }
+  if (writer_waits_) {
+    throw std::system_error(make_error_code(io::errc::busy), "http::body_writer::write");
+  }
+  auto waiting = from_callback<void>(
+      [this](completion<void> done) { writer_waits_.emplace(std::move(done)); });
+  struct forget {
+    exchange* self;
+    ~forget() { self->writer_waits_.reset(); }
+  } const guard{this};
+  co_await std::move(waiting);
+  check();
+}
+
+}  // namespace gyre::http::detail

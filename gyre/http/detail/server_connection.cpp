@@ -1,0 +1,301 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gyre/http/detail/server_connection.hpp>
+
+#include <gyre/http/detail/exchange.hpp>
+#include <gyre/http/detail/response_head.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <exception>
+#include <utility>
+
+namespace gyre::http::detail {
+namespace {
+
+// More waits for the end of the turn no longer.
+constexpr std::size_t most_output = std::size_t{64} << 10;
+// An idle peer of a server that stops gets this time to send its FIN.
+constexpr std::chrono::milliseconds drain_linger{250};
+
+}  // namespace
+
+server_connection::server_connection(net::tcp_connection& tcp, server_shard& shard,
+                                     std::shared_ptr<server_core> core)
+    : timer_operation(
+          [](timer_operation& timer) { static_cast<server_connection&>(timer).on_deadline(); }),
+      tcp_(tcp),
+      shard_(shard),
+      core_(std::move(core)) {
+  const std::chrono::nanoseconds limit = core_->options.timeouts.first_byte;
+  if (limit.count() != 0) set_deadline(shard_.loop().deadline_after(limit));
+}
+
+server_connection::~server_connection() {
+  if (linked()) shard_.loop().cancel_timer(*this);
+  if (shard_.output_owner == this) {
+    shard_.output.clear();
+    shard_.output_owner = nullptr;
+  }
+  if (current_ != nullptr) std::exchange(current_, nullptr)->detach();
+}
+
+void server_connection::take_output() {
+  if (shard_.output_owner != nullptr) shard_.output_owner->flush();
+  shard_.output_owner = this;
+}
+
+void server_connection::flush() { flush_with({}); }
+
+void server_connection::flush_with(std::span<const std::byte> body) {
+  io::buffer& out = output();
+  shard_.output_owner = nullptr;
+  if (out.empty()) {
+    tcp_.send(body);
+  } else if (body.empty()) {
+    tcp_.send(out.bytes());
+  } else {
+    tcp_.send({out.bytes(), body});
+  }
+  if (out.capacity() > 4 * most_output) {
+    out = io::buffer({.prepend = 0});
+  } else {
+    out.clear();
+  }
+}
+
+void server_connection::on_message(io::input& in) {
+  in_turn_ = true;
+  std::size_t answered = 0;
+  while (!in.empty() && state_ != state::closing && tcp_.can_send()) {
+    if (state_ == state::head) {
+      if (tcp_.reading_paused()) break;  // the output waits: the rest comes again with low water
+      if (answered == core_->options.limits.pipelined) {
+        tcp_.pause_reading();
+        tcp_.resume_reading();  // the rest comes in the loop's next turn
+        break;
+      }
+      if (!read_head(in)) break;
+      ++answered;
+    } else if (!read_body(in)) {
+      break;
+    }
+    if (shard_.output_owner == this && shard_.output.size() >= most_output) flush();
+  }
+  in_turn_ = false;
+  if (shard_.output_owner == this) flush();
+  if (state_ == state::closing) {
+    if (!in.empty()) lingers_ = true;
+    in.consume_all();
+    close_tcp();
+  }
+}
+
+bool server_connection::read_head(io::input& in) {
+  const auto size = scanner_.find_end(in.text(), core_->head_limits);
+  if (!size) {
+    refuse(size.error());
+    return false;
+  }
+  if (*size == 0) {
+    if (!std::exchange(head_begun_, true)) {
+      const std::chrono::nanoseconds limit = core_->options.timeouts.head;
+      clear_deadline();
+      if (limit.count() != 0) set_deadline(shard_.loop().deadline_after(limit));
+    }
+    return false;
+  }
+  scanner_.reset();
+  head_begun_ = first_ = false;
+  paused_at_ = std::nullopt;
+  clear_deadline();
+  current_ = &shard_.acquire();
+  if (const errc error = current_->begin(*this, in.take(*size)); error != errc{}) {
+    refuse(error);
+    return false;
+  }
+  if (!current_->expects_body()) {
+    run_handler();
+    return true;
+  }
+  state_ = state::body;
+  body_begun_ = shard_.loop().now();
+  if (current_->is_streamed()) {
+    pause_body_clock();
+    run_handler();
+  } else if (in.empty()) {
+    current_->send_continue();
+    set_body_deadline();
+  }
+  return true;
+}
+
+bool server_connection::read_body(io::input& in) {
+  if (current_ == nullptr) return false;
+  if (current_->expects_body()) {
+    if (const errc error = current_->receive_body(in); error != errc{}) {
+      refuse(error);
+      return false;
+    }
+    if (current_ == nullptr) return true;  // the bytes let the handler end
+    if (!current_->expects_body()) {
+      clear_deadline();
+      if (state_ == state::body) run_handler();
+      return true;
+    }
+    if (state_ == state::body) {
+      set_body_deadline();
+    } else if (!current_->is_read() && !paused_at_) {
+      pause_body_clock();
+    }
+    // Half a line of a chunked body waits for the rest of it.
+    if (in.empty() || !current_->is_waiting_for_handler()) return false;
+  }
+  clear_deadline();
+  leave_input();
+  return false;
+}
+
+// The input stays where it is, and the peer must wait.
+void server_connection::leave_input() noexcept {
+  waits_for_turn_ = true;
+  tcp_.pause_reading();
+}
+
+void server_connection::resume_input() noexcept {
+  if (!std::exchange(waits_for_turn_, false)) return;
+  tcp_.resume_reading();
+}
+
+void server_connection::want_body() {
+  if (current_->is_upgraded()) return;
+  if (paused_at_) body_begun_ += shard_.loop().now() - *std::exchange(paused_at_, std::nullopt);
+  set_body_deadline();
+}
+
+void server_connection::pause_body_clock() noexcept {
+  paused_at_ = shard_.loop().now();
+  clear_deadline();
+}
+
+void server_connection::run_handler() {
+  state_ = state::handler;
+  current_->run();
+}
+
+void server_connection::exchange_ended(steady_time begun, ending how) noexcept {
+  current_ = nullptr;
+  if (how != ending::keep_alive || peer_ended_) {
+    lingers_ = how == ending::linger;
+    begin_closing();
+  } else {
+    state_ = state::head;
+    const std::chrono::nanoseconds limit = core_->options.timeouts.idle;
+    clear_deadline();
+    if (limit.count() != 0) {
+      // The clock is read once in a turn.
+      const steady_time from = in_turn_ ? begun : shard_.loop().now();
+      set_deadline(gyre::detail::later(from, limit));
+    }
+  }
+  if (in_turn_) return;
+  try {
+    if (shard_.output_owner == this) flush();
+  } catch (...) {
+    return tcp_.abort();
+  }
+  if (state_ == state::closing) return close_tcp();
+  resume_input();
+}
+
+void server_connection::begin_closing() noexcept {
+  state_ = state::closing;
+  clear_deadline();
+}
+
+void server_connection::close_tcp() noexcept {
+  if (lingers_) {
+    tcp_.close();
+  } else {
+    tcp_.close_without_lingering();
+  }
+}
+
+void server_connection::refuse(errc error) {
+  shard_.counts.malformed.add(1);
+  if (error == errc::timed_out) shard_.counts.timeouts.add(1);
+  if (state_ == state::handler) {
+    // The handler learns it from the body.
+    current_->fail_body(error);
+    return;
+  }
+  send_error(static_cast<status>(status_code_of(error)), make_error_code(error).message());
+}
+
+void server_connection::send_error(status code, std::string_view text) {
+  io::buffer& out = output();
+  shard_.counts.by_class[std::min(to_number(code) / 100, 5U)].add(1);
+  put_status_line(out, code);
+  out.append(shard_.date_line());
+  out.append("Content-Type: text/plain; charset=utf-8\r\nContent-Length: ");
+  put_number(out, text.size() + 1);
+  out.append("\r\nConnection: close\r\n\r\n");
+  out.append(text);
+  out.append("\n");
+  if (current_ != nullptr) std::exchange(current_, nullptr)->detach();
+  begin_closing();
+  if (in_turn_) return;
+  flush();
+  tcp_.close();
+}
+
+void server_connection::on_peer_ended() {
+  peer_ended_ = true;
+  if (current_ != nullptr) current_->on_peer_ended();
+  if (current_ == nullptr || state_ != state::handler) tcp_.close();
+}
+
+void server_connection::on_low_water() {
+  if (current_ != nullptr) current_->on_low_water();
+}
+
+void server_connection::drain() {
+  if (current_ == nullptr && !head_begun_) tcp_.close(drain_linger, drain_linger);
+}
+
+// --- Time limits ---
+
+// A timer that is set earlier finds out when it expires: so requests set none.
+void server_connection::set_deadline(steady_time deadline) noexcept {
+  deadline_ = deadline;
+  if (!linked() || deadline < timer_operation::deadline()) {
+    shard_.loop().start_timer(*this, deadline);
+  }
+}
+
+void server_connection::set_body_deadline() noexcept {
+  const server_timeouts& limits = core_->options.timeouts;
+  if (limits.body.count() == 0) return;
+  std::chrono::nanoseconds allowed = limits.body;
+  if (limits.body_rate != 0) {
+    allowed += std::chrono::seconds(current_->body_received() / limits.body_rate);
+  }
+  set_deadline(gyre::detail::later(body_begun_, allowed));
+}
+
+void server_connection::on_deadline() {
+  if (deadline_ == steady_time::max() || !tcp_.is_open()) return;
+  if (shard_.loop().now() < deadline_) {
+    shard_.loop().start_timer(*this, deadline_);
+    return;
+  }
+  clear_deadline();
+  if (state_ == state::head && !head_begun_) {
+    if (first_) shard_.counts.timeouts.add(1);
+    tcp_.close();
+  } else if (state_ != state::closing) {
+    refuse(errc::timed_out);
+  }
+}
+
+}  // namespace gyre::http::detail

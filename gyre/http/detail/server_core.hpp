@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+// server_core: the state that a server's loops share; server_shard: its part on one loop.
+#pragma once
+
+#include <gyre/base/atomic.hpp>
+#include <gyre/base/detail/relaxed_counter.hpp>
+#include <gyre/exec/timer.hpp>
+#include <gyre/http/date.hpp>
+#include <gyre/http/detail/exchange.hpp>
+#include <gyre/http/detail/message_parser.hpp>
+#include <gyre/http/router.hpp>
+#include <gyre/http/server.hpp>
+#include <gyre/io/buffer.hpp>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+namespace gyre::http::detail {
+
+class server_connection;
+class server_core;
+
+/// A handler with its route's options.
+struct endpoint {
+  handler answer;
+  route_options options = {};
+};
+
+/// A server on one loop: what its connections share.
+///
+/// Thread-safety: the loop's thread, but for the counters.
+class server_shard {
+ public:
+  server_shard(server_core& whole, event_loop& loop) noexcept : core_(whole), loop_(loop) {}
+
+  server_core& core() const noexcept { return core_; }
+  event_loop& loop() const noexcept { return loop_; }
+
+  /// Responses of `output_owner` that are not sent yet: of one connection at a time.
+  io::buffer output{{.prepend = 0}};
+  server_connection* output_owner = nullptr;
+
+  /// One that is used no more, or a new one. Throws std::bad_alloc.
+  exchange& acquire();
+  void release(exchange& unused) noexcept;
+
+  /// "Date: …\r\n", rendered once in a second.
+  std::string_view date_line();
+
+  struct counters {
+    gyre::detail::relaxed_counter requests, malformed, timeouts;
+    std::array<gyre::detail::relaxed_counter, 6> by_class;  // of the status
+  } counts;
+
+ private:
+  static constexpr std::size_t most_unused = 64;
+
+  server_core& core_;
+  event_loop& loop_;
+  std::vector<std::unique_ptr<exchange>> unused_;
+  steady_time date_expires_ = steady_time::min();
+  std::array<char, 8 + date_size> date_line_{};
+};
+
+/// Kept alive by the server, its connections, and exchanges without one.
+class server_core : public std::enable_shared_from_this<server_core> {
+ public:
+  server_core(std::vector<event_loop*> loops, server_options settings);
+
+  static server_options checked(server_options settings);
+  void add(method which, std::string_view pattern, handler answer, route_options route);
+  void start();
+  void stop(std::chrono::nanoseconds timeout, move_only_function<void()> done);
+  server_shard& shard_of(const event_loop& loop) noexcept;
+  /// The handler of a request, which is never null.
+  endpoint* find(method which, std::string_view path,
+                 route_match<std::unique_ptr<endpoint>>& match) noexcept;
+  void report(const request& from, const std::exception_ptr& error) noexcept;
+
+  /// Counts the requests in work, and what else a stop waits for.
+  void begin_work() noexcept { work_.fetch_add(1, std::memory_order_relaxed); }
+  void end_work() noexcept;
+  bool is_draining() const noexcept { return draining_.load(std::memory_order_relaxed); }
+  std::size_t active() const noexcept { return work_.load(std::memory_order_relaxed); }
+
+  const server_options options;
+  const detail::head_limits head_limits;
+  std::vector<middleware> middlewares;
+  move_only_function<void(const request&, std::exception_ptr)> error_handler;
+  move_only_function<void(const access_record&)> access_handler;
+  std::vector<std::unique_ptr<server_shard>> shards;
+  std::optional<net::tcp_server> tcp;
+  bool started = false;
+
+ private:
+  void finish_stop();
+
+  basic_router<std::unique_ptr<endpoint>> routes_;
+  method_set methods_;  // of all routes
+  endpoint not_found_;
+  endpoint not_allowed_;
+  endpoint options_;
+  gyre::detail::atomic<std::size_t> work_{0};
+  gyre::detail::atomic<bool> draining_{false};
+  std::mutex mutex_;  // of these
+  std::vector<move_only_function<void()>> done_callbacks_;
+  steady_time stop_by_{};
+  bool stopped_ = false;
+};
+
+}  // namespace gyre::http::detail

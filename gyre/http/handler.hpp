@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+// handler: a function that answers requests, in one of three forms; middleware around it.
+//
+//     server.get("/now", [](gyre::http::request&) { return gyre::http::response::text("now"); });
+//     server.get("/soon", [](gyre::http::request&) -> gyre::task<gyre::http::response> {
+//       co_await gyre::sleep(1s);
+//       co_return gyre::http::response::text("soon");
+//     });
+//     server.get("/later", [&](gyre::http::request&, gyre::http::responder answer) {
+//       workers.post([answer = std::move(answer)] {
+//         answer.send(gyre::http::response::text("later"));
+//       });
+//     });
+#pragma once
+
+#include <gyre/base/move_only_function.hpp>
+#include <gyre/http/request.hpp>
+#include <gyre/http/response.hpp>
+#include <gyre/task/from_callback.hpp>
+#include <gyre/task/task.hpp>
+
+#include <concepts>
+#include <type_traits>
+#include <utility>
+#include <variant>
+
+namespace gyre::http {
+
+/// Sends the answer to one request, at any time. When the last copy is destroyed without that, the
+/// client gets 500.
+///
+/// Thread-safety: any thread.
+class responder {
+ public:
+  explicit responder(completion<response> done) noexcept : done_(std::move(done)) {}
+  /// The first answer counts; later ones, and those to a connection that has ended, are dropped.
+  void send(response answer) const { done_.set_value(std::move(answer)); }
+  /// Answers with the status that a handler gets that throws: 500, or that of an http_error.
+  void fail(std::exception_ptr error) const { done_.set_exception(std::move(error)); }
+
+ private:
+  completion<response> done_;
+};
+
+/// The three forms: a function that returns a response at once, a coroutine, and a function whose
+/// answer may come later, and from another thread. The second keeps the request until it ends.
+template <class Function>
+concept handler_function =
+    std::invocable<Function&, request&, responder> || requires(Function& function, request& from) {
+      { function(from) } -> std::convertible_to<response>;
+    } || requires(Function& function, request& from) {
+      { function(from) } -> std::same_as<task<response>>;
+    };
+
+/// A handler_function of any type.
+///
+/// Thread-safety: the loops of a server call it at the same time.
+class handler {
+ public:
+  using ordinary = move_only_function<response(request&)>;
+  using coroutine = move_only_function<task<response>(request&)>;
+  using callback = move_only_function<void(request&, responder)>;
+
+  template <handler_function Function>
+    requires(!std::same_as<std::remove_cvref_t<Function>, handler>)
+  // NOLINTNEXTLINE(google-explicit-constructor): routes take functions
+  handler(Function function) : function_(wrap(std::move(function))) {}
+
+  /// Calls it, as a coroutine in any case.
+  task<response> operator()(request& from);
+
+ private:
+  friend detail::exchange;
+
+  template <class Function>
+  static auto wrap(Function function) {
+    if constexpr (std::invocable<Function&, request&, responder>) {
+      return callback(std::move(function));
+    } else if constexpr (std::same_as<std::invoke_result_t<Function&, request&>, task<response>>) {
+      return coroutine(std::move(function));
+    } else {
+      return ordinary(std::move(function));
+    }
+  }
+
+  std::variant<ordinary, coroutine, callback> function_;
+};
+
+/// The rest of the way to the handler, which a middleware calls:
+/// `co_return co_await next(request)`. Copyable.
+class next_handler {
+ public:
+  task<response> operator()(request& from) const;
+
+ private:
+  friend detail::exchange;
+  next_handler(std::span<move_only_function<task<response>(request&, next_handler)>> rest,
+               handler& last) noexcept
+      : rest_(rest), last_(&last) {}
+
+  std::span<move_only_function<task<response>(request&, next_handler)>> rest_;
+  handler* last_;
+};
+
+/// A function around handlers: it may answer itself, change the response, measure, or do something
+/// before and after.
+using middleware = move_only_function<task<response>(request&, next_handler)>;
+
+}  // namespace gyre::http

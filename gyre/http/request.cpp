@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gyre/http/request.hpp>
+
+#include <gyre/http/detail/exchange.hpp>
+#include <gyre/http/detail/server_connection.hpp>
+#include <gyre/http/detail/server_core.hpp>
+#include <gyre/io/error.hpp>
+#include <gyre/net/tcp_connection.hpp>
+
+#include <system_error>
+
+namespace gyre::http {
+
+http::query request::query() const noexcept {
+  return http::query::parse(query_text_).value_or(http::query());
+}
+
+std::string request::param(std::string_view name) const {
+  return owner_->match_.parameters.get(name).value_or(std::string());
+}
+
+method_set request::allowed_methods() const noexcept { return owner_->match_.allowed; }
+
+std::optional<std::uint64_t> request::content_length() const noexcept {
+  const detail::message_framing& framing = owner_->head_.framing;
+  if (framing.body == detail::body_kind::chunked) return std::nullopt;
+  return framing.length;
+}
+
+task<std::optional<std::span<const std::byte>>> request::next_chunk() {
+  return owner_->next_chunk();
+}
+
+net::tcp_connection* request::connection() const noexcept {
+  return owner_->connection_ == nullptr ? nullptr : &owner_->connection_->tcp();
+}
+
+net::endpoint request::peer_endpoint() const {
+  if (net::tcp_connection* const open = connection()) return open->peer_endpoint();
+  throw std::system_error(make_error_code(io::errc::closed), "http::request::peer_endpoint");
+}
+
+event_loop& request::loop() const noexcept { return owner_->shard_->loop(); }
+
+}  // namespace gyre::http

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gyre/http/response.hpp>
+
+#include <gyre/http/detail/exchange.hpp>
+
+#include <utility>
+
+namespace gyre::http {
+
+using detail::body_source;
+
+void detail::body_source_delete::operator()(body_source* source) const noexcept { delete source; }
+
+response::response(http::status status, std::string_view content_type, std::string body)
+    : status_(status), body_(std::move(body)) {
+  if (!content_type.empty()) fields_.add("Content-Type", content_type);
+}
+
+response response::text(std::string body, http::status status) {
+  return {status, "text/plain; charset=utf-8", std::move(body)};
+}
+
+response response::html(std::string body, http::status status) {
+  return {status, "text/html; charset=utf-8", std::move(body)};
+}
+
+response response::json(std::string body, http::status status) {
+  return {status, "application/json", std::move(body)};
+}
+
+response response::borrowed(std::string_view content_type, std::string_view body) {
+  response made(http::status::ok, content_type, {});
+  made.borrowed_ = body.data() != nullptr ? body : std::string_view("");
+  return made;
+}
+
+response response::redirect(std::string_view location, http::status status) {
+  response made(status);
+  made.fields_.add("Location", location);
+  return made;
+}
+
+response response::file(std::string_view content_type, unique_fd file, std::uint64_t offset,
+                        std::uint64_t count) {
+  response made(http::status::ok, content_type, {});
+  made.source_.reset(new body_source{
+      .which = body_source::kind::file, .file = std::move(file), .offset = offset, .count = count});
+  return made;
+}
+
+response response::stream(std::string_view content_type,
+                          move_only_function<task<>(body_writer&)> write) {
+  response made(http::status::ok, content_type, {});
+  made.source_.reset(
+      new body_source{.which = body_source::kind::stream, .write = std::move(write)});
+  return made;
+}
+
+response response::upgrade(std::string_view protocol,
+                           move_only_function<task<>(upgraded_connection&)> run) {
+  response made(http::status::switching_protocols);
+  made.fields_.add("Upgrade", protocol);
+  made.source_.reset(new body_source{.which = body_source::kind::upgrade, .run = std::move(run)});
+  return made;
+}
+
+void response::set_body(std::string body) {
+  body_ = std::move(body);
+  borrowed_ = {};
+  source_.reset();
+}
+
+task<> body_writer::write(std::span<const std::byte> bytes) { return owner_->write(bytes); }
+
+task<std::optional<std::span<const std::byte>>> upgraded_connection::next() {
+  return owner_->next_chunk();
+}
+
+}  // namespace gyre::http

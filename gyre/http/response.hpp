@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+// response: a server's answer to a request: a status, fields and a body.
+//
+//     return gyre::http::response::json(R"({"id":7})").set("Cache-Control", "no-store");
+//     return gyre::http::response(gyre::http::status::no_content);
+#pragma once
+
+#include <gyre/base/move_only_function.hpp>
+#include <gyre/base/unique_fd.hpp>
+#include <gyre/http/fields.hpp>
+#include <gyre/http/status.hpp>
+#include <gyre/task/task.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace gyre::http {
+
+class request;
+
+namespace detail {
+class exchange;
+struct body_source;
+struct body_source_delete {
+  void operator()(body_source* source) const noexcept;
+};
+}  // namespace detail
+
+/// Writes a streamed body, or the bytes of an upgraded connection.
+///
+/// Thread-safety: the loop's thread only.
+/// Lifetime: until the function that got it has ended.
+class body_writer {
+ public:
+  body_writer(const body_writer&) = delete;
+  body_writer& operator=(const body_writer&) = delete;
+
+  /// Sends bytes, as a chunk where the body is chunked, and waits while more than the connection's
+  /// high_water wait to be sent. No bytes: does nothing.
+  ///
+  /// Errors: std::system_error, io::errc::closed, once the connection has ended.
+  /// Complexity: one system call if no output waits; a coroutine frame.
+  [[nodiscard]] task<> write(std::span<const std::byte> bytes);
+  [[nodiscard]] task<> write(std::string_view text) {
+    return write(std::as_bytes(std::span(text)));
+  }
+  /// Adds a field behind the body. Ignored where the body is not chunked (HTTP/1.0).
+  void add_trailer(std::string_view name, std::string_view value) { trailers_.add(name, value); }
+
+ protected:
+  explicit body_writer(detail::exchange& owner) noexcept : owner_(&owner) {}
+
+  detail::exchange* owner_;
+
+ private:
+  friend detail::exchange;
+  http::fields trailers_;
+};
+
+/// The bytes of a connection after an upgrade: what the client sends is read by next(), and
+/// written bytes are sent as they are.
+class upgraded_connection : public body_writer {
+ public:
+  /// The next bytes of the client, valid until the next call; nothing when it has ended its side.
+  /// Errors: std::system_error when the connection has failed.
+  [[nodiscard]] task<std::optional<std::span<const std::byte>>> next();
+
+  /// For servers.
+  explicit upgraded_connection(detail::exchange& owner) noexcept : body_writer(owner) {}
+};
+
+/// An answer: by default 200 without a body. The server adds Date, the framing of the body
+/// (Content-Length, Transfer-Encoding) and Connection, and sends no body where HTTP allows none.
+/// `Connection: close` ends the connection after the response.
+///
+/// Thread-safety: none. Movable.
+/// Errors: set() and add() throw as those of http::fields.
+/// Complexity: a body of the program's is moved, not copied.
+class response {
+ public:
+  response() noexcept = default;
+  // NOLINTNEXTLINE(google-explicit-constructor): `return status::not_found;`
+  response(http::status status) noexcept : status_(status) {}
+  response(http::status status, std::string_view content_type, std::string body);
+
+  /// "text/plain; charset=utf-8", "text/html; charset=utf-8", "application/json".
+  [[nodiscard]] static response text(std::string body, http::status status = http::status::ok);
+  [[nodiscard]] static response html(std::string body, http::status status = http::status::ok);
+  [[nodiscard]] static response json(std::string body, http::status status = http::status::ok);
+  /// With bytes that are not copied. They must outlive the sending, as constants do, and the bytes
+  /// of the request.
+  [[nodiscard]] static response borrowed(std::string_view content_type, std::string_view body);
+  /// To a URL reference, which the program has encoded.
+  [[nodiscard]] static response redirect(std::string_view location,
+                                         http::status status = http::status::found);
+  /// `count` bytes of a regular file from `offset` on, sent by sendfile(2): see
+  /// tcp_connection::send_file(). A file that ends earlier is answered by 500.
+  [[nodiscard]] static response file(std::string_view content_type, unique_fd file,
+                                     std::uint64_t offset, std::uint64_t count);
+  /// A body that `write` writes when the head has been sent: chunked; to HTTP/1.0 until the
+  /// connection ends. Its exception ends the connection, so that the client does not take a part
+  /// for the whole. A stop is requested when the connection ends.
+  [[nodiscard]] static response stream(std::string_view content_type,
+                                       move_only_function<task<>(body_writer&)> write);
+  /// 101: hands the connection to `run`; it is closed when that ends. Only for a request with an
+  /// Upgrade field, to whose names `protocol` belongs.
+  [[nodiscard]] static response upgrade(std::string_view protocol,
+                                        move_only_function<task<>(upgraded_connection&)> run);
+
+  response& set(std::string_view name, std::string_view value) & {
+    fields_.set(name, value);
+    return *this;
+  }
+  response&& set(std::string_view name, std::string_view value) && {
+    fields_.set(name, value);
+    return std::move(*this);
+  }
+  response& add(std::string_view name, std::string_view value) & {
+    fields_.add(name, value);
+    return *this;
+  }
+  response&& add(std::string_view name, std::string_view value) && {
+    fields_.add(name, value);
+    return std::move(*this);
+  }
+
+  [[nodiscard]] http::status status() const noexcept { return status_; }
+  void set_status(http::status status) noexcept { status_ = status; }
+  [[nodiscard]] http::fields& fields() noexcept { return fields_; }
+  [[nodiscard]] const http::fields& fields() const noexcept { return fields_; }
+  /// A body that is whole; empty for files and streams.
+  [[nodiscard]] std::string_view body() const noexcept {
+    return borrowed_.data() != nullptr ? borrowed_ : std::string_view(body_);
+  }
+  void set_body(std::string body);
+
+ private:
+  friend detail::exchange;
+
+  http::status status_ = http::status::ok;
+  http::fields fields_;
+  std::string body_;
+  std::string_view borrowed_;
+  std::unique_ptr<detail::body_source, detail::body_source_delete>
+      source_;  // a file, a stream or an upgrade
+};
+
+/// Thrown by a handler: the server answers with the status, and the text as its body. The client
+/// sees the text.
+class http_error : public std::runtime_error {
+ public:
+  explicit http_error(http::status status)
+      : http_error(status, std::string(reason_phrase(status))) {}
+  http_error(http::status status, const std::string& text)
+      : std::runtime_error(text), status_(status) {}
+  [[nodiscard]] http::status status() const noexcept { return status_; }
+
+ private:
+  http::status status_;
+};
+
+}  // namespace gyre::http

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+// server: an HTTP/1.1 server, on one loop or several.
+//
+//     gyre::http::server server(runtime, ":8080");
+//     server.get("/hello/{name}", [](gyre::http::request& request) {
+//       return gyre::http::response::text("Hello, " + request.param("name"));
+//     });
+//     server.start();
+#pragma once
+
+#include <gyre/http/handler.hpp>
+#include <gyre/http/server_options.hpp>
+#include <gyre/net/tcp_server.hpp>
+
+#include <chrono>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace gyre::http {
+
+namespace detail {
+class server_core;
+}  // namespace detail
+
+/// Counts since a server was constructed.
+struct server_metrics {
+  std::uint64_t requests = 0;  ///< begun: a whole head has come
+  std::uint64_t informational = 0;
+  std::uint64_t successes = 0;  ///< answers by class of status
+  std::uint64_t redirections = 0;
+  std::uint64_t client_errors = 0;
+  std::uint64_t server_errors = 0;
+  std::uint64_t malformed = 0;  ///< refused by the parser or a limit, among the client_errors
+  std::uint64_t timeouts = 0;   ///< connections that a time limit has ended
+  std::size_t active = 0;       ///< requests that are not answered yet
+  net::tcp_server_metrics tcp = {};
+};
+
+/// An answered request, for an access log.
+struct access_record {
+  const http::request& request;
+  http::status status;
+  std::uint64_t body_bytes;           ///< of the response; of a stream 0
+  std::chrono::nanoseconds duration;  ///< from the end of the head to the answer
+};
+
+/// A line in the combined log format, with the present time.
+[[nodiscard]] std::string to_combined_log(const access_record& record);
+
+/// An HTTP/1.1 and 1.0 server: keep-alive, pipelining with answers in order, bodies of known length
+/// and chunked, 100-continue, upgrades. Strict: an ambiguous message is refused
+/// (docs/design/http.md).
+///
+/// Routes have literal segments, `{name}`, and at the end `{rest...}`; of several that match, the
+/// one with the earlier literal segment wins. HEAD is answered by the handler of GET, OPTIONS with
+/// the methods of the path, another method by 405 with Allow, another path by 404. A handler that
+/// throws is answered by 500 and reported by on_error(), http_error by its status.
+///
+/// Thread-safety: any thread; routes, middleware and callbacks are set before start(). Handlers run
+/// on the connection's loop, and those of different loops at the same time.
+/// Lifetime: the loops must outlive the server. Before the server, and what handlers use, is
+/// destroyed, await stop_async(): a coroutine of a handler may live until then.
+/// Errors: constructors, listen() and start() throw as those of tcp_server. Adding a route throws
+/// std::invalid_argument for a malformed or repeated pattern, std::logic_error after start().
+/// Complexity: an idle connection holds about 400 bytes and no buffer. One receive and one send for
+/// a request, or for a batch of pipelined ones; memory of requests is reused.
+class server {
+ public:
+  explicit server(event_loop& loop, server_options options = {});
+  template <loop_group Group>
+  explicit server(Group& loops, server_options options = {})
+      : server(loops.loops(), std::move(options)) {}
+  template <class Loop>
+  explicit server(basic_loop_thread<Loop>& thread, server_options options = {})
+      : server(thread.loop(), std::move(options)) {}
+  explicit server(std::vector<event_loop*> loops, server_options options = {});
+  /// As above, and listens at `at`: an endpoint, or a text such as ":8080".
+  template <std::convertible_to<net::endpoint> At>
+  server(event_loop& loop, const At& at, server_options options = {})
+      : server(loop, std::move(options)) {
+    listen(at);
+  }
+  template <loop_group Group, std::convertible_to<net::endpoint> At>
+  server(Group& loops, const At& at, server_options options = {})
+      : server(loops.loops(), std::move(options)) {
+    listen(at);
+  }
+  template <class Loop, std::convertible_to<net::endpoint> At>
+  server(basic_loop_thread<Loop>& thread, const At& at, server_options options = {})
+      : server(thread.loop(), std::move(options)) {
+    listen(at);
+  }
+  server(const server&) = delete;
+  server& operator=(const server&) = delete;
+  ~server();
+
+  server& get(std::string_view pattern, handler answer, route_options options = {}) {
+    return route(method::get, pattern, std::move(answer), options);
+  }
+  server& post(std::string_view pattern, handler answer, route_options options = {}) {
+    return route(method::post, pattern, std::move(answer), options);
+  }
+  server& put(std::string_view pattern, handler answer, route_options options = {}) {
+    return route(method::put, pattern, std::move(answer), options);
+  }
+  server& patch(std::string_view pattern, handler answer, route_options options = {}) {
+    return route(method::patch, pattern, std::move(answer), options);
+  }
+  server& delete_(std::string_view pattern, handler answer, route_options options = {}) {
+    return route(method::delete_, pattern, std::move(answer), options);
+  }
+  server& route(method which, std::string_view pattern, handler answer, route_options options = {});
+  /// Calls `around` for each request, also for those without a route; the first one added is the
+  /// outermost.
+  server& use(middleware around);
+  /// Called on the connection's loop, several loops at the same time, when a handler has thrown,
+  /// other than an http_error. The default prints a line to stderr.
+  server& on_error(move_only_function<void(const request&, std::exception_ptr)> callback);
+  /// Called when a request has been answered.
+  server& on_access(move_only_function<void(const access_record&)> callback);
+
+  void listen(const net::endpoint& at);
+  [[nodiscard]] net::endpoint local_endpoint(std::size_t index = 0) const;
+  void start();
+
+  /// Graceful stop: closes idle connections, answers the requests that have come, with
+  /// `Connection: close`, and after `timeout` ends what is left. Then calls `done` on the first
+  /// loop. Returns at once.
+  void stop(std::chrono::nanoseconds timeout = std::chrono::seconds{5},
+            move_only_function<void()> done = {});
+  /// An awaitable stop().
+  [[nodiscard]] auto stop_async(std::chrono::nanoseconds timeout = std::chrono::seconds{5}) {
+    return from_callback(
+        [this, timeout](completion<void> done) { stop(timeout, [done] { done.set_value(); }); });
+  }
+
+  /// The TCP server below, to adopt connections, or listen on sockets that were passed.
+  [[nodiscard]] net::tcp_server& tcp() noexcept;
+  [[nodiscard]] server_metrics metrics() const noexcept;
+
+ private:
+  std::shared_ptr<detail::server_core> core_;
+};
+
+}  // namespace gyre::http

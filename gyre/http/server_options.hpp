@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// server_options: limits and time limits of an HTTP server.
+#pragma once
+
+#include <gyre/net/tcp_server.hpp>
+
+#include <chrono>
+#include <cstddef>
+
+namespace gyre::http {
+
+/// Limits of what a peer sends, with the status of the answer to one that exceeds it. The answer
+/// ends the connection.
+struct server_limits {
+  std::size_t start_line = std::size_t{8} << 10;     ///< bytes of the request line: 414
+  std::size_t fields = std::size_t{32} << 10;        ///< bytes of all fields: 431
+  std::size_t field_count = 100;                     ///< 431
+  std::size_t body = std::size_t{1} << 20;           ///< bytes of a body that is read whole: 413
+  std::size_t streamed_body = std::size_t{1} << 40;  ///< bytes of a streamed one: 413
+  /// Requests of one connection that are answered in one turn of the loop; further ones wait for
+  /// the next turn.
+  std::size_t pipelined = 128;
+};
+
+/// Time limits, of which zero means none. They expire up to the granularity of the loop's timers
+/// late.
+struct server_timeouts {
+  /// From the connection's begin to the first byte; the connection is closed.
+  std::chrono::nanoseconds first_byte = std::chrono::seconds{30};
+  /// From the first byte of a request to the end of its fields: 408.
+  std::chrono::nanoseconds head = std::chrono::seconds{10};
+  /// Between requests; the connection is closed.
+  std::chrono::nanoseconds idle = std::chrono::seconds{60};
+  /// A body may take this time, and then one second more for each `body_rate` bytes: 408. The time
+  /// in which a handler does not ask for more of a streamed body does not count.
+  std::chrono::nanoseconds body = std::chrono::seconds{10};
+  std::size_t body_rate = 1024;  ///< bytes per second
+};
+
+/// Options of a server, fixed when it is constructed.
+struct server_options {
+  /// Options of the TCP server below: connections at a time, those of one address, loops, water marks and
+  /// time limits of sending, memory of all connections, PROXY protocol, name. Its idle_timeout and
+  /// message_timeout are not used: `timeouts` has them.
+  net::tcp_server_options tcp = {.name = "http_server"};
+  server_limits limits = {};
+  server_timeouts timeouts = {};
+};
+
+/// Options of a route.
+struct route_options {
+  /// The handler reads the body by request::next_chunk(), instead of getting it whole.
+  bool streamed_body = false;
+  /// In place of server_limits::body or streamed_body; zero: that limit.
+  std::size_t body_limit = 0;
+};
+
+}  // namespace gyre::http
