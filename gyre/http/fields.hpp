@@ -4,7 +4,7 @@
 //
 //     gyre::http::fields fields;
 //     fields.set("Content-Type", "text/plain").add("Vary", "Accept");
-//     fields.get("content-type");  // "text/plain"
+//     auto type = fields.get("content-type");  // "text/plain"
 //     for (const auto& [name, value] : fields) print(name, value);
 #pragma once
 

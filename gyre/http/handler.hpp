@@ -3,7 +3,7 @@
 //
 //     server.get("/now", [](gyre::http::request&) { return gyre::http::response::text("now"); });
 //     server.get("/soon", [](gyre::http::request&) -> gyre::task<gyre::http::response> {
-//       co_await gyre::sleep(1s);
+//       co_await gyre::sleep_for(1s);
 //       co_return gyre::http::response::text("soon");
 //     });
 //     server.get("/later", [&](gyre::http::request&, gyre::http::responder answer) {

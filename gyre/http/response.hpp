@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // response: a server's answer to a request: a status, fields and a body.
 //
+//     if (!known) return gyre::http::response(gyre::http::status::not_found);
 //     return gyre::http::response::json(R"({"id":7})").set("Cache-Control", "no-store");
-//     return gyre::http::response(gyre::http::status::no_content);
 #pragma once
 
 #include <gyre/base/move_only_function.hpp>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // server: an HTTP/1.1 server, on one loop or several.
 //
-//     gyre::http::server server(runtime, ":8080");
+//     gyre::http::server server(runtime.loops(), at);  // an endpoint, or ":8080"
 //     server.get("/hello/{name}", [](gyre::http::request& request) {
 //       return gyre::http::response::text("Hello, " + request.param("name"));
 //     });

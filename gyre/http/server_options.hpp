@@ -39,9 +39,9 @@ struct server_timeouts {
 
 /// Options of a server, fixed when it is constructed.
 struct server_options {
-  /// Options of the TCP server below: connections at a time, those of one address, loops, water marks and
-  /// time limits of sending, memory of all connections, PROXY protocol, name. Its idle_timeout and
-  /// message_timeout are not used: `timeouts` has them.
+  /// Options of the TCP server below: connections at a time and from one address, loops, water
+  /// marks and time limits of sending, memory of all connections, PROXY protocol, name. Its
+  /// idle_timeout and message_timeout are not used: `timeouts` has them.
   net::tcp_server_options tcp = {.name = "http_server"};
   server_limits limits = {};
   server_timeouts timeouts = {};
