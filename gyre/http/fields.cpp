@@ -2,6 +2,7 @@
 #include <gyre/http/fields.hpp>
 
 #include <gyre/http/detail/characters.hpp>
+#include <gyre/http/detail/find_control.hpp>
 
 #include <cstring>
 #include <stdexcept>
@@ -16,11 +17,12 @@ void check(std::string_view name, std::string_view value) {
   if (!detail::is_token(name)) {
     throw std::invalid_argument("http::fields: \"" + std::string(name) + "\" is no field name");
   }
-  for (const char each : value) {
-    if (detail::is_value_character(each)) continue;
-    throw std::invalid_argument("http::fields: a control character in the value of " +
-                                std::string(name));
-  }
+  const char* const end = value.data() + value.size();
+  const char* at = detail::find_control(value.data(), end);
+  while (at != end && *at == '\t') at = detail::find_control(at + 1, end);
+  if (at == end) return;
+  throw std::invalid_argument("http::fields: a control character in the value of " +
+                              std::string(name));
 }
 
 }  // namespace
@@ -35,6 +37,10 @@ fields& fields::operator=(const fields& other) {
 fields& fields::add(std::string_view name, std::string_view value) {
   value = detail::trim(value);
   check(name, value);
+  return add_checked(name, value);
+}
+
+fields& fields::add_checked(std::string_view name, std::string_view value) {
   const std::size_t size = name.size() + value.size() + 4;
   std::byte* to = text_.prepare(size).data();
   const auto put = [&to](std::string_view text) {
@@ -53,7 +59,7 @@ fields& fields::set(std::string_view name, std::string_view value) {
   value = detail::trim(value);
   check(name, value);
   if (!empty()) erase(name);
-  return add(name, value);
+  return add_checked(name, value);
 }
 
 std::size_t fields::erase(std::string_view name) noexcept {

@@ -64,6 +64,9 @@ class fields {
   [[nodiscard]] iterator end() const noexcept;
 
  private:
+  friend class response;
+  fields& add_checked(std::string_view name, std::string_view value);
+
   io::buffer text_{{.prepend = 0}};
 };
 

@@ -16,16 +16,24 @@ response::response(http::status status, std::string_view content_type, std::stri
   if (!content_type.empty()) fields_.add("Content-Type", content_type);
 }
 
+response response::with_known_type(http::status status, std::string_view content_type,
+                                   std::string body) {
+  response made(status);
+  made.fields_.add_checked("Content-Type", content_type);
+  made.body_ = std::move(body);
+  return made;
+}
+
 response response::text(std::string body, http::status status) {
-  return {status, "text/plain; charset=utf-8", std::move(body)};
+  return with_known_type(status, "text/plain; charset=utf-8", std::move(body));
 }
 
 response response::html(std::string body, http::status status) {
-  return {status, "text/html; charset=utf-8", std::move(body)};
+  return with_known_type(status, "text/html; charset=utf-8", std::move(body));
 }
 
 response response::json(std::string body, http::status status) {
-  return {status, "application/json", std::move(body)};
+  return with_known_type(status, "application/json", std::move(body));
 }
 
 response response::borrowed(std::string_view content_type, std::string_view body) {

@@ -143,6 +143,8 @@ class response {
 
  private:
   friend detail::exchange;
+  static response with_known_type(http::status status, std::string_view content_type,
+                                  std::string body);
 
   http::status status_ = http::status::ok;
   http::fields fields_;

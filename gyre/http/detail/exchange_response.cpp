@@ -51,7 +51,8 @@ void exchange::send(response& result) {
     close_ = true;
   }
 
-  put_status_line(out, status_);
+  head_writer head(out, result.fields_.text().size());
+  head.put_status_line(status_);
   bool has_date = false;
   for (const field& each : result.fields_) {
     if (each.name.size() == 4) {
@@ -63,29 +64,30 @@ void exchange::send(response& result) {
                (each.name.size() == 17 && equals_ignoring_case(each.name, "Transfer-Encoding"))) {
       continue;  // the framing is the server's
     }
-    out.append(std::string_view(each.name.data(), each.name.size() + each.value.size() + 4));
+    head.put(std::string_view(each.name.data(), each.name.size() + each.value.size() + 4));
   }
-  if (!has_date) out.append(shard_->date_line());
+  if (!has_date) head.put(shard_->date_line());
 
   const std::string_view body = result.body();
   const bool has_body = !never_has_body(status_);
   if (is_upgrade) {
-    out.append("Connection: upgrade\r\n\r\n");
+    head.put("Connection: upgrade\r\n\r\n");
   } else {
     if (chunked_ && has_body) {
-      out.append("Transfer-Encoding: chunked\r\n");
+      head.put("Transfer-Encoding: chunked\r\n");
     } else if (!is_stream && has_body) {
-      out.append("Content-Length: ");
-      put_number(out, result.source_ != nullptr ? result.source_->count : body.size());
-      out.append("\r\n");
+      head.put("Content-Length: ");
+      head.put_number(result.source_ != nullptr ? result.source_->count : body.size());
+      head.put("\r\n");
     }
     if (close_) {
-      out.append("Connection: close\r\n");
+      head.put("Connection: close\r\n");
     } else if (request_.minor_version_ == 0) {
-      out.append("Connection: keep-alive\r\n");
+      head.put("Connection: keep-alive\r\n");
     }
-    out.append("\r\n");
+    head.put("\r\n");
   }
+  head.finish();
 
   answered_ = true;
   if (result.source_ != nullptr) return send_source(result, is_head || !has_body);

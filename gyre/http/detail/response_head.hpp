@@ -1,34 +1,47 @@
 // SPDX-License-Identifier: Apache-2.0
-// put_status_line: the first line of a response, appended to a buffer.
+// head_writer: writes the head of a response behind the bytes of a buffer.
 #pragma once
 
 #include <gyre/http/status.hpp>
 #include <gyre/io/buffer.hpp>
 
-#include <array>
 #include <charconv>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <string_view>
 
 namespace gyre::http::detail {
 
-/// In base 10 or 16, without leading zeros.
-inline void put_number(io::buffer& to, std::uint64_t number, int base = 10) {
-  std::array<char, 20> digits;
-  const auto [end, error] =
-      std::to_chars(digits.data(), digits.data() + digits.size(), number, base);
-  to.append(std::string_view(digits.data(), static_cast<std::size_t>(end - digits.data())));
-}
+/// Prepares the buffer's memory once, so that the pieces are plain copies.
+class head_writer {
+ public:
+  /// Room for the status line, the Date, the server's own fields, and `more` bytes of others.
+  head_writer(io::buffer& to, std::size_t more)
+      : buffer_(to), begin_(reinterpret_cast<char*>(to.prepare(own_bytes + more).data())) {}
 
-/// Also of statuses without a known phrase.
-inline void put_status_line(io::buffer& to, status code) {
-  if (code == status::ok) return to.append("HTTP/1.1 200 OK\r\n");
-  to.append("HTTP/1.1 ");
-  put_number(to, to_number(code));
-  to.append(" ");
-  to.append(reason_phrase(code));
-  to.append("\r\n");
-}
+  void put(std::string_view text) noexcept {
+    std::memcpy(at_, text.data(), text.size());
+    at_ += text.size();
+  }
+  void put_number(std::uint64_t number) noexcept { at_ = std::to_chars(at_, at_ + 20, number).ptr; }
+  /// Also of statuses without a known phrase.
+  void put_status_line(status code) noexcept {
+    if (code == status::ok) return put("HTTP/1.1 200 OK\r\n");
+    put("HTTP/1.1 ");
+    put_number(to_number(code));
+    put(" ");
+    put(reason_phrase(code));
+    put("\r\n");
+  }
+  void finish() noexcept { buffer_.commit(static_cast<std::size_t>(at_ - begin_)); }
+
+ private:
+  static constexpr std::size_t own_bytes = 256;
+
+  io::buffer& buffer_;
+  char* begin_;
+  char* at_ = begin_;
+};
 
 }  // namespace gyre::http::detail

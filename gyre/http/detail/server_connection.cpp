@@ -235,13 +235,15 @@ void server_connection::refuse(errc error) {
 void server_connection::send_error(status code, std::string_view text) {
   io::buffer& out = output();
   shard_.counts.by_class[std::min(to_number(code) / 100, 5U)].add(1);
-  put_status_line(out, code);
-  out.append(shard_.date_line());
-  out.append("Content-Type: text/plain; charset=utf-8\r\nContent-Length: ");
-  put_number(out, text.size() + 1);
-  out.append("\r\nConnection: close\r\n\r\n");
-  out.append(text);
-  out.append("\n");
+  head_writer head(out, text.size() + 1);
+  head.put_status_line(code);
+  head.put(shard_.date_line());
+  head.put("Content-Type: text/plain; charset=utf-8\r\nContent-Length: ");
+  head.put_number(text.size() + 1);
+  head.put("\r\nConnection: close\r\n\r\n");
+  head.put(text);
+  head.put("\n");
+  head.finish();
   if (current_ != nullptr) std::exchange(current_, nullptr)->detach();
   begin_closing();
   if (in_turn_) return;
