@@ -24,10 +24,13 @@ std::expected<std::size_t, errc> head_scanner::find_end(std::string_view bytes,
     if (!trailers && fields_ == 0) return line_ + std::min(limits.start_line, highest_limit);
     return fields_ + std::min(limits.fields, highest_limit);
   };
-  const auto too_large = [&] {
-    return std::unexpected(!trailers && fields_ == 0 ? errc::target_too_long
-                                                     : errc::fields_too_large);
+  const auto fail = [&](errc in_start_line, errc behind_it) {
+    const errc error = !trailers && fields_ == 0 ? in_start_line : behind_it;
+    reset();
+    return std::unexpected(error);
   };
+  const auto too_large = [&] { return fail(errc::target_too_long, errc::fields_too_large); };
+  const auto bare_line_end = [&] { return fail(errc::bare_line_end, errc::bare_line_end); };
 
   const char* at = begin + scanned_;
   while (true) {
@@ -41,11 +44,8 @@ std::expected<std::size_t, errc> head_scanner::find_end(std::string_view bytes,
     const bool is_empty_line = at == line && *at == '\r';
     if (!is_empty_line && offset >= limit_of_line()) return too_large();
     if (*at != '\r') {
-      if (*at == '\n') return std::unexpected(errc::bare_line_end);
-      if (*at == '\0') {
-        const bool in_start_line = !trailers && fields_ == 0;
-        return std::unexpected(in_start_line ? errc::bad_start_line : errc::bad_field);
-      }
+      if (*at == '\n') return bare_line_end();
+      if (*at == '\0') return fail(errc::bad_start_line, errc::bad_field);
       ++at;  // the parser refuses the other control characters
       continue;
     }
@@ -53,7 +53,7 @@ std::expected<std::size_t, errc> head_scanner::find_end(std::string_view bytes,
       scanned_ = static_cast<std::uint32_t>(offset);
       return 0;
     }
-    if (at[1] != '\n') return std::unexpected(errc::bare_line_end);
+    if (at[1] != '\n') return bare_line_end();
     if (!is_empty_line && offset + 1 >= limit_of_line()) return too_large();
 
     at += 2;
@@ -63,9 +63,9 @@ std::expected<std::size_t, errc> head_scanner::find_end(std::string_view bytes,
       return next;
     }
     if (is_empty_line) {
-      if (line_ != 0) return std::unexpected(errc::bad_start_line);  // a second empty line
+      if (line_ != 0) return fail(errc::bad_start_line, errc::bad_start_line);  // a second one
     } else if (trailers || fields_ != 0) {
-      if (++lines_ > limits.field_count) return std::unexpected(errc::fields_too_large);
+      if (++lines_ > limits.field_count) return too_large();
     } else {
       fields_ = next;
     }

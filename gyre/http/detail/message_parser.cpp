@@ -143,14 +143,13 @@ errc read_version(std::string_view text, std::uint8_t& minor) noexcept {
   return valid;
 }
 
-// absolute-form (RFC 9112 3.2.2), with an authority: the URIs that a server or proxy can serve.
+// absolute-form (RFC 9112 3.2.2) of http or https, whose scheme may be in any case. A server cannot
+// serve other schemes, and a proxy that forwards them speaks another protocol.
 bool is_absolute_form(std::string_view target) noexcept {
   const std::size_t colon = target.find("://");
-  if (colon == std::string_view::npos || !is(is_alpha, target.front())) return false;
-  const auto is_of_scheme = [](char each) {
-    return is(is_alpha, each) || is_digit(each) || each == '+' || each == '-' || each == '.';
-  };
-  if (!std::ranges::all_of(target.substr(0, colon), is_of_scheme)) return false;
+  if (colon == std::string_view::npos) return false;
+  const std::string_view scheme = target.substr(0, colon);
+  if (!equals_lower(scheme, "http") && !equals_lower(scheme, "https")) return false;
   const std::string_view rest = target.substr(colon + 3);
   const std::string_view authority = rest.substr(0, rest.find_first_of("/?"));
   return !authority.empty() && is_host_field(authority);

@@ -59,8 +59,7 @@ struct request_head {
 struct response_head {
   unsigned status = 0;
   std::string_view reason;
-  message_framing
-      framing;  ///< of a response to a request that allows a body: see parse_response_head
+  message_framing framing;  ///< kind none where the request or the status forbids a body
   std::vector<field> fields;
 };
 
@@ -68,12 +67,15 @@ struct response_head {
 class head_scanner {
  public:
   /// The size of the head with its empty line, or 0 while that has not come. `bytes` begins with
-  /// the head, in each call with the same bytes and more. Refuses bare CR and LF, NUL and heads
-  /// above the limits as soon as they are seen. Empty lines before a start line (at most one CRLF,
-  /// RFC 9112 2.2) are part of the head. With `trailers`, no start line is expected. Starts anew
-  /// after it returned a size.
-  std::expected<std::size_t, errc> find_end(std::string_view bytes, const head_limits& limits,
-                                            bool trailers = false) noexcept;
+  /// the head, in each call with the same bytes and more. An empty line before the start line (one
+  /// at most, RFC 9112 2.2) is part of the head. With `trailers`, no start line is expected. Starts
+  /// anew after it returned a size or an error.
+  ///
+  /// Errors: as soon as the byte is seen, errc::bare_line_end; bad_start_line and bad_field for
+  /// NUL; bad_start_line for a second empty line; target_too_long and fields_too_large.
+  [[nodiscard]] std::expected<std::size_t, errc> find_end(std::string_view bytes,
+                                                          const head_limits& limits,
+                                                          bool trailers = false) noexcept;
   void reset() noexcept { *this = {}; }
 
  private:
@@ -83,15 +85,18 @@ class head_scanner {
   std::uint32_t lines_ = 0;    // complete field lines
 };
 
-/// Parses a whole head, as head_scanner found it. Returns errc{} when it is valid.
+/// Parses a whole head, as head_scanner found it, with the empty line before it, if there is one.
+/// Returns errc{} when it is valid; after an error the contents of `parsed` are unspecified.
+/// Allocates only when there are more fields than `parsed.fields` has capacity for.
 [[nodiscard]] errc parse_request_head(std::string_view head, const head_limits& limits,
                                       request_head& parsed);
-/// As above; `request_method` decides of a body ("HEAD", "CONNECT"): a response to HEAD, and 1xx,
-/// 204, 304, has none.
+/// As above. `request_method` is the method that the response answers: responses to HEAD, 1xx, 204,
+/// 304 and successful ones to CONNECT have no body, whatever their fields say. A body of kind
+/// until_close makes keep_alive false.
 [[nodiscard]] errc parse_response_head(std::string_view head, const head_limits& limits,
                                        std::string_view request_method, response_head& parsed);
-/// Parses a trailer section with its empty line, and appends its fields. Fields that a trailer must not have (framing,
-/// routing, authentication: RFC 9110 6.5.1) are dropped.
+/// Parses a trailer section with its empty line, and appends its fields, but not those that a
+/// trailer must not have (framing, routing, authentication: RFC 9110 6.5.1).
 [[nodiscard]] errc parse_trailers(std::string_view section, const head_limits& limits,
                                   std::vector<field>& fields);
 
@@ -107,8 +112,9 @@ class chunked_decoder {
   /// Consumes the input up to the end of the next data, which stays valid as long as the input's
   /// memory. Bytes that are no whole line yet (sizes, trailers) are left in `in`: call again with
   /// the same bytes and more. Trailers are appended to `trailers` as views into the input's memory.
-  std::expected<piece, errc> next(io::input& in, const head_limits& limits,
-                                  std::vector<field>& trailers);
+  /// After an error, the decoder is of no use.
+  [[nodiscard]] std::expected<piece, errc> next(io::input& in, const head_limits& limits,
+                                                std::vector<field>& trailers);
 
  private:
   enum class state : std::uint8_t { size, data, data_end, trailers, done };

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/http/detail/message_parser.hpp>
 
+#include <tests/http/http_vectors.hpp>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-
-#include <tests/http/http_vectors.hpp>
 
 #include <cstddef>
 #include <numeric>
@@ -16,6 +16,7 @@
 namespace message_parser_test {
 namespace {
 
+using namespace std::string_view_literals;
 using namespace gyre::http;
 using namespace gyre::http::detail;
 using gyre::http::test::http_vector;
@@ -101,10 +102,8 @@ TEST(MessageParser, LimitsAreSettable) {
   head_scanner scanner;
   EXPECT_EQ(scanner.find_end(text, {.start_line = 17}), text.size());
   EXPECT_EQ(scanner.find_end(text, {.start_line = 16}), std::unexpected(errc::target_too_long));
-  scanner.reset();
   EXPECT_EQ(scanner.find_end(text, {.fields = 15}), text.size());
   EXPECT_EQ(scanner.find_end(text, {.fields = 14}), std::unexpected(errc::fields_too_large));
-  scanner.reset();
   EXPECT_EQ(scanner.find_end(text, {.field_count = 2}), text.size());
   EXPECT_EQ(scanner.find_end(text, {.field_count = 1}), std::unexpected(errc::fields_too_large));
 }
@@ -115,6 +114,21 @@ TEST(MessageParser, AScannerStartsAnewBehindAHead) {
   head_scanner scanner;
   EXPECT_EQ(scanner.find_end(two, {}), one.size());
   EXPECT_EQ(scanner.find_end(std::string_view(two).substr(one.size()), {}), one.size());
+}
+
+TEST(MessageParser, AScannerStartsAnewBehindAnError) {
+  const std::string_view valid_head = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
+  head_scanner scanner;
+  for (const std::string_view bad :
+       {"GET / HTTP/1.1\r\nHost: a\n"sv, "GET / HTTP/1.1\r\nHost: a\rb"sv, "GET / HTTP/1.1\n"sv,
+        "\r\n\r\n"sv, "GET / HTTP/1.1\r\nA: \0"sv, "\0"sv}) {
+    EXPECT_FALSE(scanner.find_end(bad, {})) << bad;
+    EXPECT_EQ(scanner.find_end(valid_head, {}), valid_head.size()) << "after " << bad;
+  }
+  EXPECT_FALSE(scanner.find_end(valid_head, {.start_line = 4}));
+  EXPECT_FALSE(scanner.find_end(valid_head, {.fields = 4}));
+  EXPECT_FALSE(scanner.find_end(valid_head, {.field_count = 0}));
+  EXPECT_EQ(scanner.find_end(valid_head, {}), valid_head.size());
 }
 
 TEST(MessageParser, DecodedDataIsNotCopied) {
