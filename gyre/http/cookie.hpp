@@ -25,8 +25,8 @@ struct cookie_pair {
 };
 
 /// A view of the pairs of a header Cookie. Pairs that are malformed, such as "a" without '=' or
-/// with characters that the standard does not allow, are left out: other programs on the same domain may
-/// have set them. At most max_pairs are read.
+/// with characters that the standard does not allow, are left out: other programs on the same
+/// domain may have set them. At most max_pairs are read.
 ///
 /// Lifetime: the text must outlive the view.
 /// Complexity: get() and a whole iteration read the text once; nothing is allocated.

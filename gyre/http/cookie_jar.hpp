@@ -44,8 +44,8 @@ struct cookie_jar_options {
 ///
 /// The jar knows no list of public suffixes. It refuses cookies for domains of a single label, such
 /// as "com", and takes those for "co.uk", which a host under it could so set for its neighbours:
-/// keep a jar for each service if you do not trust hosts of different owners. A cookie without Domain is
-/// sent to its own host only.
+/// keep a jar for each service if you do not trust hosts of different owners. A cookie without
+/// Domain is sent to its own host only.
 ///
 /// Thread-safety: none; may be handed from thread to thread.
 /// Errors: std::bad_alloc.

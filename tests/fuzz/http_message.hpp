@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the fuzz targets of HTTP/1 messages share: texts of likely pieces, and the check that a
+// Helpers of the fuzz targets of HTTP/1 messages: texts of likely pieces, and the check that a
 // verdict does not depend on how a message is cut.
 #pragma once
 

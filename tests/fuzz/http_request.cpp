@@ -79,7 +79,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::string verdict = gyre::fuzz::require_same_verdict("request", text, cut);
   if (!verdict.starts_with("accept")) return 0;
   check_accepted_head(std::string_view(text).substr(0, text.find("\r\n\r\n") + 4));
-  // Whatever comes behind a message does not change it.
+  // Bytes behind a message do not change it.
   const std::string more = text + "X";
   const std::string with_more = gyre::fuzz::require_same_verdict("request", more, cut);
   require(with_more.starts_with(verdict.substr(0, verdict.find(" left="))));
