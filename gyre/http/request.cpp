@@ -7,6 +7,7 @@
 #include <gyre/io/error.hpp>
 #include <gyre/net/tcp_connection.hpp>
 
+#include <string_view>
 #include <system_error>
 
 namespace gyre::http {
@@ -17,6 +18,10 @@ http::query request::query() const noexcept {
 
 std::string request::param(std::string_view name) const {
   return owner_->match_.parameters.get(name).value_or(std::string());
+}
+
+std::string_view request::raw_param(std::string_view name) const noexcept {
+  return owner_->match_.parameters.raw(name);
 }
 
 method_set request::allowed_methods() const noexcept { return owner_->match_.allowed; }

@@ -74,6 +74,9 @@ class request {
   /// The decoded value of a segment of the route's pattern; empty if the pattern has none of that
   /// name. Allocates if it is long and has encoded characters.
   [[nodiscard]] std::string param(std::string_view name) const;
+  /// As param(), but encoded, as it stands in path(): of a pattern without that name, a view whose
+  /// data() is null.
+  [[nodiscard]] std::string_view raw_param(std::string_view name) const noexcept;
 
   /// The whole body; empty for a route with streamed bodies.
   [[nodiscard]] std::string_view body() const noexcept { return body_; }

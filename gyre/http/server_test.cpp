@@ -177,6 +177,16 @@ TEST_F(HttpServer, ChoosesByMethodAndPath) {
               testing::AllOf(StartsWith("HTTP/1.1 204 No Content\r\n"), HasSubstr("\r\nAllow: ")));
 }
 
+TEST_F(HttpServer, GivesASegmentEncoded) {
+  make();
+  on->get("/b/{rest...}", [](request& from) {
+    const bool is_missing = from.raw_param("other").data() == nullptr;
+    return response::text(std::string(from.raw_param("rest")) + (is_missing ? "" : "?"));
+  });
+  on->start();
+  EXPECT_THAT(answer_to(get("/b/c%2Fd/%20")), EndsWith("\r\n\r\nc%2Fd/%20"));
+}
+
 TEST_F(HttpServer, HeadHasTheFieldsOfGetAndNoBody) {
   make();
   on->get("/", [](request&) { return response::text("body"); });
