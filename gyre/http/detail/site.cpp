@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gyre/http/detail/site.hpp>
+
+#include <gyre/http/percent_encoding.hpp>
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstddef>
+#include <span>
+#include <utility>
+
+namespace gyre::http::detail {
+namespace {
+
+constexpr std::string_view extension_of(content_coding coding) noexcept {
+  switch (coding) {
+    case content_coding::gzip: return ".gz";
+    case content_coding::zstd: return ".zst";
+    case content_coding::br: return ".br";
+    case content_coding::identity: break;
+  }
+  return {};
+}
+
+found_file failure(int error) { return {.error = error}; }
+
+}  // namespace
+
+site::site(const std::string& root, file_server_options served)
+    : options(std::move(served)),
+      root_(root, options.follow_symlinks ? root_directory::symlinks::inside
+                                          : root_directory::symlinks::refuse) {}
+
+found_file site::open(const std::string& path, lookup how) const {
+  auto opened = root_.open(path, how);
+  if (!opened) return failure(opened.error());
+  struct ::stat status{};
+  if (::fstat(opened->get(), &status) != 0) return failure(errno);
+  found_file found{.fd = std::move(*opened)};
+  if (S_ISDIR(status.st_mode)) {
+    found.which = found_file::kind::directory;
+  } else if (S_ISREG(status.st_mode)) {
+    found.which = found_file::kind::file;
+  } else {
+    return failure(ENOENT);
+  }
+  using namespace std::chrono;
+  found.size = static_cast<std::uint64_t>(status.st_size);
+  found.modified =
+      sys_time<nanoseconds>(seconds(status.st_mtim.tv_sec) + nanoseconds(status.st_mtim.tv_nsec));
+  return found;
+}
+
+found_file site::open_coded(const std::string& path, found_file plain,
+                            std::string_view accept_encoding, lookup how) const {
+  std::array<content_coding, all_codings.size()> offered = all_codings;
+  std::size_t count = offered.size();
+  while (count != 0) {
+    const auto coding =
+        negotiate_coding(accept_encoding, std::span<const content_coding>(offered.data(), count));
+    if (!coding || *coding == content_coding::identity) break;
+    found_file coded = open(path + std::string(extension_of(*coding)), how);
+    if (coded.error == EAGAIN) return coded;
+    if (coded.which == found_file::kind::file && coded.modified >= plain.modified) {
+      coded.coding = *coding;
+      return coded;
+    }
+    const auto end = offered.begin() + static_cast<std::ptrdiff_t>(count);
+    count = static_cast<std::size_t>(std::remove(offered.begin(), end, *coding) - offered.begin());
+  }
+  return plain;
+}
+
+found_file site::list(const std::string& path, std::string_view url_path, lookup how) const {
+  if (how == lookup::cached) return failure(EAGAIN);
+  found_file found = open(path, how);
+  if (found.which != found_file::kind::directory) return failure(found.error);
+  auto page = list_directory(std::move(found.fd), percent_decode(url_path).value_or(""), options);
+  if (!page) return failure(page.error());
+  found.which = found_file::kind::list;
+  found.page = std::move(*page);
+  return found;
+}
+
+found_file site::find(const std::string& path, std::string_view accept_encoding,
+                      std::string_view url_path, lookup how) const {
+  std::string file = path;
+  if (path.empty() || path.ends_with('/')) {
+    found_file index = failure(ENOENT);
+    if (!options.index.empty()) {
+      file += options.index;
+      index = open(file, how);
+    }
+    if (index.error == ENOENT || index.which == found_file::kind::directory) {
+      if (options.list_directories) return list(path, url_path, how);
+      // Is it a directory at all?
+      index = open(path, how);
+      return failure(index.which == found_file::kind::directory ? EACCES : index.error);
+    }
+    if (index.which != found_file::kind::file) return index;
+    return options.precompressed ? open_coded(file, std::move(index), accept_encoding, how)
+                                 : std::move(index);
+  }
+  found_file found = open(file, how);
+  if (found.which != found_file::kind::file || !options.precompressed) return found;
+  return open_coded(file, std::move(found), accept_encoding, how);
+}
+
+}  // namespace gyre::http::detail

@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gyre/http/file_server.hpp>
+
+#include <gyre/http/conditional.hpp>
+#include <gyre/http/date.hpp>
+#include <gyre/http/detail/characters.hpp>
+#include <gyre/http/detail/site.hpp>
+#include <gyre/http/media_type.hpp>
+#include <gyre/http/range.hpp>
+#include <gyre/io/blocking_pool.hpp>
+#include <gyre/io/file.hpp>
+#include <gyre/task/schedule.hpp>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <random>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+namespace gyre::http {
+namespace {
+
+using detail::found_file;
+using detail::root_directory;
+using detail::site;
+
+// Of a file that is sent as several parts, each read on its own.
+constexpr std::size_t piece_size = std::size_t{64} << 10;
+
+// The values of all fields of a name, joined by ", ".
+class joined_field {
+ public:
+  joined_field(field_list fields, std::string_view name) : value_(fields.get(name)) {
+    std::size_t count = 0;
+    for (const field& each : fields) {
+      if (!detail::equals_ignoring_case(each.name, name)) continue;
+      if (++count != 1) text_ += ", ";
+      text_ += each.value;
+    }
+    if (count > 1) value_ = text_;
+  }
+  joined_field(const joined_field&) = delete;
+  joined_field& operator=(const joined_field&) = delete;
+  ~joined_field() = default;
+
+  [[nodiscard]] std::optional<std::string_view> get() const noexcept { return value_; }
+
+ private:
+  std::string text_;
+  std::optional<std::string_view> value_;
+};
+
+void append_hex(std::string& to, std::uint64_t number) {
+  char digits[16];
+  const char* const end = std::to_chars(digits, digits + sizeof digits, number, 16).ptr;
+  to.append(digits, static_cast<std::size_t>(end - digits));
+}
+
+std::string entity_tag_of(const found_file& found) {
+  using namespace std::chrono;
+  std::string tag;
+  // The clock of file systems has ticks of some milliseconds; its time may be another machine's.
+  const auto age = system_clock::now() - found.modified;
+  if (age < seconds{2} && age > -hours{24}) tag += "W/";
+  tag += '"';
+  append_hex(tag, static_cast<std::uint64_t>(found.modified.time_since_epoch().count()));
+  tag += '-';
+  append_hex(tag, found.size);
+  if (found.coding != content_coding::identity) {
+    tag += '-';
+    tag += to_text(found.coding);
+  }
+  tag += '"';
+  return tag;
+}
+
+response failure(int error) {
+  switch (error) {
+    case EACCES:
+    case EPERM: return response::text("This may not be read.\n", status::forbidden);
+    case EMFILE:
+    case ENFILE:
+    case ENOMEM:
+    case EAGAIN:
+    case EIO: return response::text("Try again later.\n", status::service_unavailable);
+    default: return response::text("There is no such file.\n", status::not_found);
+  }
+}
+
+// With the query, relative to the request's path.
+response redirect_to_directory(const request& from) {
+  const std::string_view path = from.path();
+  std::string location = "./";
+  location += path.substr(path.rfind('/') + 1);
+  location += '/';
+  if (!from.query_text().empty()) {
+    location += '?';
+    location += from.query_text();
+  }
+  return response::redirect(location, status::moved_permanently);
+}
+
+// --- Several ranges ---
+
+// A part of a body: text, and then bytes of the file.
+struct body_part {
+  std::string head;
+  byte_range bytes;
+};
+
+struct multipart_body {
+  io::file file;
+  std::vector<body_part> parts;
+  std::string end;
+};
+
+task<> write_parts(multipart_body& body, body_writer& out) {
+  io::buffer memory;
+  for (const body_part& part : body.parts) {
+    co_await out.write(part.head);
+    std::uint64_t offset = part.bytes.first;
+    std::uint64_t rest = part.bytes.size;
+    while (rest != 0) {
+      memory.clear();
+      const std::span<std::byte> room = memory.prepare(piece_size);
+      const auto wanted = static_cast<std::size_t>(std::min<std::uint64_t>(rest, piece_size));
+      const std::size_t count = co_await body.file.read_at(room.first(wanted), offset);
+      if (count == 0) throw std::runtime_error("http::file_server: a file has become shorter");
+      co_await out.write(room.first(count));
+      offset += count;
+      rest -= count;
+    }
+  }
+  co_await out.write(body.end);
+}
+
+response multipart(found_file& found, std::string_view type, const byte_ranges& ranges) {
+  // Random, so that nobody can write a file with it.
+  std::random_device random;
+  std::string boundary = "gyre-";
+  for (int i = 0; i != 4; ++i) append_hex(boundary, random());
+  const auto body = std::make_shared<multipart_body>();
+  body->file = io::file(std::move(found.fd));
+  for (const byte_range& each : ranges) {
+    std::string head = body->parts.empty() ? "--" : "\r\n--";
+    head += boundary;
+    head += "\r\nContent-Type: ";
+    head += type;
+    head += "\r\nContent-Range: " + content_range(each, found.size) + "\r\n\r\n";
+    body->parts.push_back({.head = std::move(head), .bytes = each});
+  }
+  body->end = "\r\n--" + boundary + "--\r\n";
+  response answer = response::stream("multipart/byteranges; boundary=" + boundary,
+                                     [body](body_writer& out) { return write_parts(*body, out); });
+  answer.set_status(status::partial_content);
+  return answer;
+}
+
+// --- Files ---
+
+response with_file(const request& from, found_file& found, std::string_view type,
+                   const validators& present) {
+  const std::uint64_t size = found.size;
+  const auto range = from.field("Range");
+  const bool is_ranged = range && from.method() == method::get;
+  const auto if_range = from.field("If-Range");
+  if (is_ranged && (!if_range || if_range_holds(*if_range, present,
+                                                std::chrono::floor<std::chrono::seconds>(
+                                                    std::chrono::system_clock::now())))) {
+    const byte_ranges ranges = byte_ranges::parse(*range, size);
+    if (ranges.outcome() == range_outcome::not_satisfiable) {
+      return response::text("There are no such bytes.\n", status::range_not_satisfiable)
+          .set("Content-Range", unsatisfied_content_range(size));
+    }
+    if (ranges.size() == 1) {
+      const byte_range part = *ranges.begin();
+      response answer = response::file(type, std::move(found.fd), part.first, part.size);
+      answer.set_status(status::partial_content);
+      answer.set("Content-Range", content_range(part, size));
+      return answer;
+    }
+    if (ranges.size() > 1) return multipart(found, type, ranges);
+  }
+  return response::file(type, std::move(found.fd), 0, size);
+}
+
+response answer_with_file(const site& served, const request& from, found_file& found,
+                          std::string_view name) {
+  const std::string tag = entity_tag_of(found);
+  const auto modified = std::chrono::floor<std::chrono::seconds>(found.modified);
+  const validators present{.entity_tag = tag, .last_modified = modified};
+  const joined_field if_match(from.fields(), "If-Match");
+  const joined_field if_none_match(from.fields(), "If-None-Match");
+  const conditions wanted{.if_match = if_match.get(),
+                          .if_none_match = if_none_match.get(),
+                          .if_modified_since = from.field("If-Modified-Since"),
+                          .if_unmodified_since = from.field("If-Unmodified-Since")};
+  response answer;
+  switch (evaluate(from.method(), wanted, present)) {
+    case condition_outcome::precondition_failed:
+      return response::text("The file is another one now.\n", status::precondition_failed);
+    case condition_outcome::not_modified: answer = response(status::not_modified); break;
+    case condition_outcome::proceed:
+      answer = with_file(from, found, media_type_of(name), present);
+      break;
+  }
+  if (served.options.precompressed) answer.set("Vary", "Accept-Encoding");
+  if (answer.status() == status::range_not_satisfiable) return answer;
+  if (answer.status() != status::not_modified) {
+    answer.set("Accept-Ranges", "bytes").set("X-Content-Type-Options", "nosniff");
+    if (found.coding != content_coding::identity) {
+      answer.set("Content-Encoding", to_text(found.coding));
+    }
+  }
+  answer.set("ETag", tag).set("Last-Modified", format_date(modified));
+  if (!served.options.cache_control.empty()) {
+    answer.set("Cache-Control", served.options.cache_control);
+  }
+  return answer;
+}
+
+// A lookup that may wait for a disk.
+struct waiting_lookup {
+  const site& served;
+  const std::string& path;
+  std::string_view accept_encoding;
+  std::string_view url_path;
+};
+
+task<found_file> find(const waiting_lookup& wanted) {
+  co_return wanted.served.find(wanted.path, wanted.accept_encoding, wanted.url_path,
+                               root_directory::lookup::any);
+}
+
+task<response> serve(const site& served, request& from) {
+  if (from.method() != method::get && from.method() != method::head) {
+    co_return response(status::method_not_allowed).set("Allow", "GET, HEAD");
+  }
+  const std::string_view rest = from.raw_param(served.options.parameter);
+  if (rest.data() == nullptr) {
+    throw std::logic_error("http::file_server: the route's pattern has no {" +
+                           served.options.parameter + "...}");
+  }
+  const auto path = detail::path_below_root(rest, served.options.hidden_files);
+  if (!path) co_return failure(ENOENT);
+
+  const joined_field accept_encoding(from.fields(), "Accept-Encoding");
+  const waiting_lookup wanted{served, *path, accept_encoding.get().value_or(std::string_view()),
+                              from.path()};
+  found_file found =
+      served.find(*path, wanted.accept_encoding, from.path(), root_directory::lookup::cached);
+  if (found.error == EAGAIN) {
+    auto finding = gyre::on(io::blocking_pool(), find(wanted));
+    found = co_await std::move(finding);
+  }
+  switch (found.which) {
+    case found_file::kind::none: break;
+    case found_file::kind::directory: co_return redirect_to_directory(from);
+    case found_file::kind::list: co_return response::html(std::move(found.page));
+    case found_file::kind::file: {
+      const bool is_index = path->empty() || path->ends_with('/');
+      co_return answer_with_file(served, from, found, is_index ? served.options.index : *path);
+    }
+  }
+  co_return failure(found.error);
+}
+
+}  // namespace
+
+file_server::file_server(const std::string& root, file_server_options options)
+    : site_(std::make_shared<const detail::site>(root, std::move(options))) {}
+
+task<response> file_server::operator()(request& from) const { return serve(*site_, from); }
+
+}  // namespace gyre::http
