@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// event_stream: server-sent events as a response, for EventSource of browsers.
+//
+//     server.get("/ticks", [](gyre::http::request&) {
+//       return gyre::http::event_stream([](gyre::http::event_writer& events) -> gyre::task<> {
+//         for (int tick = 1;; ++tick) {
+//           co_await events.send(std::to_string(tick));
+//           co_await gyre::sleep_for(1s);
+//         }
+//       });
+//     });
+#pragma once
+
+#include <gyre/base/move_only_function.hpp>
+#include <gyre/http/request.hpp>
+#include <gyre/http/response.hpp>
+#include <gyre/sync/mutex.hpp>
+#include <gyre/task/task.hpp>
+
+#include <chrono>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace gyre::http {
+
+/// An event of a stream. Browsers give events without a type to `onmessage`.
+struct stream_event {
+  std::string_view data = {};  ///< any text; its lines are kept
+  std::string_view type = {};  ///< one line
+  /// One line, which the client sends as Last-Event-ID when it connects again.
+  std::optional<std::string_view> id = {};
+  /// The time after which a client whose connection has ended connects again.
+  std::optional<std::chrono::milliseconds> retry = {};
+};
+
+/// Writes the events of one client.
+///
+/// Thread-safety: the connection's loop; several coroutines there may write at a time.
+/// Lifetime: until the function that got it has ended. Texts are copied by the call.
+/// Errors: of the await, std::system_error, io::errc::closed, once the client has left; of the
+/// call, std::invalid_argument for a type or an id with a line end or a zero byte, and for a
+/// negative time.
+/// Complexity: as body_writer::write(): waits while the client does not read.
+class event_writer {
+ public:
+  explicit event_writer(body_writer& out) noexcept : out_(&out) {}
+  event_writer(const event_writer&) = delete;
+  event_writer& operator=(const event_writer&) = delete;
+
+  [[nodiscard]] task<> send(std::string_view data) { return send(stream_event{.data = data}); }
+  [[nodiscard]] task<> send(const stream_event& event);
+  /// Lines that clients ignore.
+  [[nodiscard]] task<> comment(std::string_view text);
+
+  /// For event_stream(): whether something was written since the last call.
+  bool take_activity() noexcept;
+
+ private:
+  task<> write(std::string text);
+
+  body_writer* out_;
+  mutex mutex_;
+  bool active_ = false;
+};
+
+/// Options of an event_stream().
+struct event_stream_options {
+  /// After so long, or at most twice as long, without events a comment is sent: proxies do not take
+  /// the connection for a dead one, and a client that is gone is noticed. Zero: never.
+  std::chrono::nanoseconds keep_alive = std::chrono::seconds{15};
+};
+
+/// A response whose events `write` writes, until it ends; then the client connects again, unless it
+/// was answered by 204. A stop is requested of `write` when the client has left, or the server's
+/// stop() has lasted too long.
+[[nodiscard]] response event_stream(move_only_function<task<>(event_writer&)> write,
+                                    event_stream_options options = {});
+
+/// The id of the last event that a client has got before it connected again.
+[[nodiscard]] std::optional<std::string_view> last_event_id(const request& from) noexcept;
+
+}  // namespace gyre::http
