@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/http/response.hpp>
 
+#include <gyre/http/detail/body_filter.hpp>
 #include <gyre/http/detail/exchange.hpp>
 
 #include <utility>
@@ -78,7 +79,13 @@ void response::set_body(std::string body) {
   source_.reset();
 }
 
-task<> body_writer::write(std::span<const std::byte> bytes) { return owner_->write(bytes); }
+task<> body_writer::write(std::span<const std::byte> bytes) {
+  return filter_ != nullptr ? filter_->write(bytes) : owner_->write(bytes);
+}
+
+task<> body_writer::write_unfiltered(std::span<const std::byte> bytes) {
+  return owner_->write(bytes);
+}
 
 task<std::optional<std::span<const std::byte>>> upgraded_connection::next() {
   return owner_->next_chunk();

@@ -26,7 +26,9 @@ namespace gyre::http {
 class request;
 
 namespace detail {
+class body_filter;
 class exchange;
+struct body_access;
 struct body_source;
 struct body_source_delete {
   void operator()(body_source* source) const noexcept;
@@ -60,7 +62,11 @@ class body_writer {
   detail::exchange* owner_;
 
  private:
+  friend detail::body_access;
   friend detail::exchange;
+  [[nodiscard]] task<> write_unfiltered(std::span<const std::byte> bytes);
+
+  detail::body_filter* filter_ = nullptr;
   http::fields trailers_;
 };
 
@@ -142,6 +148,7 @@ class response {
   void set_body(std::string body);
 
  private:
+  friend detail::body_access;
   friend detail::exchange;
   static response with_known_type(http::status status, std::string_view content_type,
                                   std::string body);
