@@ -10,6 +10,10 @@
 #   gyre_deps::concurrentqueue  moodycamel's queue, included as <concurrentqueue/concurrentqueue.h>
 #   gyre_deps::libuv            libuv
 #   gyre_deps::libevent         libevent's core
+#   gyre_deps::evhttp           libevent's HTTP server
+#   gyre_deps::microhttpd, restinio
+#                               HTTP servers, where they are installed
+#   gyre_deps::nginx, go        programs, where they are installed: NAME_PROGRAM
 #   gyre_deps::tbb              oneTBB
 #   gyre_deps::bs_thread_pool   BS::thread_pool 5, a single header
 #   gyre_deps::muduo, evpp, usockets
@@ -73,7 +77,7 @@ if(GYRE_BUILD_TESTS)
 endif()
 
 if(GYRE_BUILD_LAB)
-  foreach(name IN ITEMS libuv libevent_core)
+  foreach(name IN ITEMS libuv libevent_core libevent_extra libmicrohttpd)
     pkg_check_modules(${name} QUIET IMPORTED_TARGET GLOBAL ${name})
   endforeach()
   if(TARGET PkgConfig::libuv AND NOT TARGET gyre_deps::libuv)
@@ -82,6 +86,24 @@ if(GYRE_BUILD_LAB)
   if(TARGET PkgConfig::libevent_core AND NOT TARGET gyre_deps::libevent)
     add_library(gyre_deps::libevent ALIAS PkgConfig::libevent_core)
   endif()
+  if(TARGET PkgConfig::libevent_extra AND NOT TARGET gyre_deps::evhttp)
+    add_library(gyre_deps::evhttp INTERFACE IMPORTED)
+    target_link_libraries(gyre_deps::evhttp INTERFACE PkgConfig::libevent_extra gyre_deps::libevent)
+  endif()
+  if(TARGET PkgConfig::libmicrohttpd AND NOT TARGET gyre_deps::microhttpd)
+    add_library(gyre_deps::microhttpd ALIAS PkgConfig::libmicrohttpd)
+  endif()
+
+  # gyre_find_program(NAME): gyre_deps::NAME stands for an installed program, at NAME_PROGRAM.
+  function(gyre_find_program name)
+    find_program(${name}_PROGRAM NAMES ${name} PATHS /usr/sbin)
+    mark_as_advanced(${name}_PROGRAM)
+    if(${name}_PROGRAM AND NOT TARGET gyre_deps::${name})
+      add_library(gyre_deps::${name} INTERFACE IMPORTED GLOBAL)
+    endif()
+  endfunction()
+  gyre_find_program(nginx)
+  gyre_find_program(go)
 
   # gyre_find_peer(NAME PACKAGE TARGET): gyre_deps::NAME is the TARGET of an installed PACKAGE. The
   # language version is set, as a package may test the compiler's coroutines.
@@ -106,6 +128,7 @@ if(GYRE_BUILD_LAB)
   endif()
   find_package(bs_thread_pool QUIET MODULE)
   find_package(muduo QUIET MODULE)
+  find_package(restinio QUIET MODULE)
   find_package(evpp QUIET MODULE)
   find_package(usockets QUIET MODULE)
 endif()

@@ -111,6 +111,7 @@ usage server_side::used_by_process() {
   now.cpu_seconds = cpu_seconds();
   now.memory_bytes = resident_bytes();
   now.peak_memory_bytes = peak_memory_bytes();
+  now.allocations = allocations();
   return now;
 }
 

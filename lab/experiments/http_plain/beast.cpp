@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+// Boost.Beast: asynchronous reads and writes of whole messages on an io_context without locks, with
+// typed executors and without time limits. Bodies of answers are spans, files are file_body.
+#include <lab/harness/boost_version.hpp>
+#include <lab/harness/http/workload.hpp>
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/beast/core/file_posix.hpp>
+#include <boost/beast/core/flat_buffer.hpp>
+#include <boost/beast/http.hpp>
+
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace {
+
+namespace beast = boost::beast;
+namespace http = boost::beast::http;
+using context = boost::asio::io_context;
+using tcp = boost::asio::ip::tcp;
+using socket = boost::asio::basic_stream_socket<tcp, context::executor_type>;
+using acceptor = boost::asio::basic_socket_acceptor<tcp, context::executor_type>;
+using boost::system::error_code;
+using lab::http::site;
+
+class session : public std::enable_shared_from_this<session> {
+ public:
+  session(socket accepted, const site& served) : socket_(std::move(accepted)), site_(served) {
+    error_code ignored;
+    socket_.set_option(tcp::no_delay(true), ignored);
+  }
+
+  void read() {
+    parser_.emplace();
+    http::async_read(socket_, buffer_, *parser_,
+                     [self = shared_from_this()](const error_code& error, std::size_t) {
+                       if (!error) return self->answer();
+                       if (is_malformed(error)) self->refuse();
+                     });
+  }
+
+ private:
+  static bool is_malformed(const error_code& error) {
+    const error_code end = http::error::end_of_stream;
+    return error.category() == end.category() && error != end;
+  }
+
+  template <class Response>
+  void prepare(Response& response, std::string_view type) {
+    response.version(11);
+    response.set(http::field::date, lab::http::cached_date());
+    response.set(http::field::content_type, type);
+    response.keep_alive(parser_->keep_alive());
+    response.prepare_payload();
+  }
+
+  void send(std::string_view type, std::string_view body) {
+    response_ = {};
+    response_.result(http::status::ok);
+    response_.body() = beast::span<const char>(body.data(), body.size());
+    prepare(response_, type);
+    write(response_);
+  }
+
+  template <class Response>
+  void write(Response& response) {
+    http::async_write(socket_, response,
+                      [self = shared_from_this()](const error_code& error, std::size_t) {
+                        if (error) return;
+                        if (self->parser_->keep_alive()) return self->read();
+                        self->end();
+                      });
+  }
+
+  void answer() {
+    const auto& request = parser_->get();
+    if (request.method() == http::verb::post) return send(lab::http::bytes_type, request.body());
+    if (request.target() == "/json") {
+      text_ = lab::http::make_json();
+      return send(lab::http::json_type, text_);
+    }
+    if (request.target() == "/file") return send_file();
+    send(lab::http::text_type, lab::http::hello);
+  }
+
+  void send_file() {
+    file_ = {};
+    error_code error;
+    file_.body().open(site_.file_path.c_str(), beast::file_mode::scan, error);
+    if (error) return;
+    prepare(file_, lab::http::bytes_type);
+    write(file_);
+  }
+
+  void refuse() {
+    response_ = {};
+    response_.result(http::status::bad_request);
+    response_.keep_alive(false);
+    response_.prepare_payload();
+    http::async_write(socket_, response_,
+                      [self = shared_from_this()](const error_code&, std::size_t) { self->end(); });
+  }
+
+  void end() {
+    error_code ignored;
+    socket_.shutdown(tcp::socket::shutdown_send, ignored);
+  }
+
+  socket socket_;
+  const site& site_;
+  beast::flat_buffer buffer_;
+  std::optional<http::request_parser<http::string_body>> parser_;
+  http::response<http::span_body<const char>> response_;
+  http::response<http::file_body> file_;
+  std::string text_;
+};
+
+class beast_server {
+ public:
+  static void serve(int listener, const site& served) {
+    context loop(BOOST_ASIO_CONCURRENCY_HINT_UNSAFE);
+    acceptor accepting(loop, tcp::v4(), listener);
+    accept(accepting, served);
+    loop.run();
+  }
+
+ private:
+  static void accept(acceptor& from, const site& served) {
+    from.async_accept([&](const error_code& error, socket accepted) {
+      if (!error) std::make_shared<session>(std::move(accepted), served)->read();
+      accept(from, served);
+    });
+  }
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  lab::http::contender_main<beast_server>(argc, argv, {lab::boost_version()});
+}

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// Go's net/http: the program of server.go, with GOMAXPROCS=1.
+#include <lab/harness/http/workload.hpp>
+
+#include <unistd.h>
+
+#include <cstdint>
+#include <string>
+
+namespace {
+
+struct go_server {
+  static pid_t start(int listener, std::uint16_t port, const lab::http::site& served) {
+    close(listener);
+    return lab::http::start_program(
+        {"env", "GOMAXPROCS=1", GYRE_LAB_GO_SERVER, std::to_string(port), served.file_path});
+  }
+};
+
+}  // namespace
+
+int main(int argc, char** argv) { lab::http::contender_main<go_server>(argc, argv); }

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// The site of lab/harness/http/site.hpp, by Go's net/http: server PORT FILE.
+package main
+
+import (
+	"encoding/json"
+	"io"
+	"log"
+	"net/http"
+	"os"
+	"strconv"
+	"time"
+)
+
+type item struct {
+	ID    int      `json:"id"`
+	Name  string   `json:"name"`
+	Tags  []string `json:"tags"`
+	Ready bool     `json:"ready"`
+}
+
+var greeting = []byte("Hello, World!")
+
+func main() {
+	file, err := os.Open(os.Args[2])
+	if err != nil {
+		log.Fatal(err)
+	}
+	site := http.NewServeMux()
+	site.HandleFunc("/json", func(answer http.ResponseWriter, request *http.Request) {
+		text, _ := json.Marshal(item{4711, "gyre", []string{"epoll", "io_uring", "http"}, true})
+		answer.Header().Set("Content-Type", "application/json")
+		answer.Write(text)
+	})
+	site.HandleFunc("/file", func(answer http.ResponseWriter, request *http.Request) {
+		file, err := os.Open(file.Name())
+		if err != nil {
+			log.Fatal(err)
+		}
+		defer file.Close()
+		answer.Header().Set("Content-Type", "application/octet-stream")
+		http.ServeContent(answer, request, "", time.Time{}, file)
+	})
+	site.HandleFunc("/", func(answer http.ResponseWriter, request *http.Request) {
+		if request.Method != http.MethodPost {
+			answer.Header().Set("Content-Type", "text/plain")
+			answer.Write(greeting)
+			return
+		}
+		body, err := io.ReadAll(request.Body)
+		if err != nil {
+			http.Error(answer, "malformed", http.StatusBadRequest)
+			return
+		}
+		answer.Header().Set("Content-Type", "application/octet-stream")
+		answer.Header().Set("Content-Length", strconv.Itoa(len(body)))
+		answer.Write(body)
+	})
+	log.Fatal(http.ListenAndServe("127.0.0.1:"+os.Args[1], site))
+}

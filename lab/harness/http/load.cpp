@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <lab/harness/http/load.hpp>
+
+#include <lab/harness/http/site.hpp>
+#include <lab/harness/network/socket.hpp>
+
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <stdexcept>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+namespace lab::http {
+namespace {
+
+constexpr std::size_t buffer_bytes = std::size_t{1} << 18;
+constexpr std::chrono::seconds patience{5};
+constexpr int quiet_ms = 20;  // in which surplus bytes would come
+constexpr std::uint64_t sabotaged_request = 20;
+
+std::string make_request(const load_plan& plan, std::string_view body) {
+  std::string text = plan.sent_bytes == 0 ? "GET " : "POST ";
+  text += plan.target;
+  text += " HTTP/1.1\r\nHost: 127.0.0.1:" + std::to_string(plan.port) +
+          "\r\nUser-Agent: gyre-lab\r\nAccept: */*\r\n";
+  if (plan.renewed) text += "Connection: close\r\n";
+  if (plan.sent_bytes != 0) {
+    text +=
+        "Content-Type: application/octet-stream\r\nContent-Length: " + std::to_string(body.size()) +
+        "\r\n";
+  }
+  text += "\r\n";
+  text += body;
+  return text;
+}
+
+}  // namespace
+
+void await_listening(std::uint16_t port) {
+  const auto end = clock::now() + std::chrono::seconds{10};
+  for (;;) {
+    try {
+      for (const int each : network::connect_all(port, 1)) close(each);
+      return;
+    } catch (const std::system_error&) {
+      if (clock::now() > end) throw std::runtime_error("the server does not listen");
+      std::this_thread::sleep_for(std::chrono::milliseconds{2});
+    }
+  }
+}
+
+struct load::slot {
+  // `body` is the body of the answer, which a POST sends first.
+  slot(const load_plan& plan, std::string_view body)
+      : request_bytes(make_request(plan, plan.sent_bytes == 0 ? std::string_view{} : body).size()),
+        expected(body),
+        answers(expected) {
+    const std::string one = make_request(plan, plan.sent_bytes == 0 ? std::string_view{} : body);
+    for (std::size_t i = 0; i < plan.in_flight; ++i) requests += one;
+  }
+
+  int fd = -1;
+  std::uint32_t watched = 0;
+  std::string requests;  // as many as may be in flight
+  std::size_t request_bytes;
+  std::size_t at = 0;       // the place in a request up to which bytes have left
+  std::size_t to_send = 0;  // bytes
+  std::size_t outstanding = 0;
+  std::string expected;
+  answer_reader answers;
+};
+
+load::load(load_plan plan)
+    : plan_(std::move(plan)),
+      epoll_(network::checked(epoll_create1(EPOLL_CLOEXEC), "epoll_create1")),
+      heads_({.closes = plan_.renewed}),
+      buffer_(std::make_unique_for_overwrite<char[]>(buffer_bytes)) {
+  for (std::size_t i = 0; i < plan_.connections; ++i) {
+    const std::string body =
+        plan_.sent_bytes == 0 ? plan_.body : make_pattern(plan_.sent_bytes, i + 1);
+    slots_.push_back(std::make_unique<slot>(plan_, body));
+  }
+  if (plan_.renewed) return;
+  const std::vector<int> connected = network::connect_all(plan_.port, plan_.connections);
+  for (std::size_t i = 0; i < connected.size(); ++i) {
+    slots_[i]->fd = connected[i];
+    watch(*slots_[i], EPOLLIN);
+  }
+}
+
+load::~load() {
+  for (const auto& each : slots_) {
+    if (each->fd >= 0) close(each->fd);
+  }
+  close(epoll_);
+}
+
+void load::run(clock::time_point end) {
+  running_ = true;
+  for (const auto& each : slots_) {
+    if (plan_.renewed && each->fd < 0) open(*each);
+    if (each->fd >= 0) ask(*each, plan_.in_flight - each->outstanding);
+  }
+  clock::time_point now = clock::now();
+  clock::time_point progressed = now;
+  while (now < end && wrong_ == 0) {
+    const std::uint64_t before = answered_;
+    turn(100);
+    now = clock::now();
+    if (answered_ != before) progressed = now;
+    if (now - progressed > patience) return;
+  }
+}
+
+void load::finish() {
+  running_ = false;
+  clock::time_point progressed = clock::now();
+  while (wrong_ == 0 && answered_ < requested_ && clock::now() - progressed < patience) {
+    const std::uint64_t before = answered_;
+    turn(100);
+    if (answered_ != before) progressed = clock::now();
+  }
+  while (wrong_ == 0 && turn(quiet_ms)) {
+  }
+}
+
+void load::watch(slot& at, std::uint32_t events) {
+  if (at.watched == events) return;
+  epoll_event wanted{.events = events, .data = {.ptr = &at}};
+  const int change = at.watched == 0 ? EPOLL_CTL_ADD : EPOLL_CTL_MOD;
+  network::checked(epoll_ctl(epoll_, change, at.fd, &wanted), "epoll_ctl");
+  at.watched = events;
+}
+
+void load::open(slot& at) {
+  at.fd = network::begin_connect(plan_.port, opened_++);
+  at.at = at.to_send = at.outstanding = 0;
+  at.watched = 0;
+  watch(at, EPOLLIN);
+}
+
+void load::close_slot(slot& at) {
+  close(at.fd);
+  at.fd = -1;
+}
+
+void load::fail(slot& at, std::string_view why) {
+  ++wrong_;
+  if (mistake_.empty()) mistake_ = why;
+  close_slot(at);
+}
+
+// Sends `count` requests more. A sabotaged one is counted and not sent, or sent and not counted.
+void load::ask(slot& at, std::size_t count) {
+  at.outstanding += count;
+  at.to_send += count * at.request_bytes;
+  requested_ += count;
+  if (plan_.sabotage != fault::none && !is_sabotaged_ && requested_ > sabotaged_request) {
+    is_sabotaged_ = true;
+    if (plan_.sabotage == fault::lose) {
+      at.to_send -= at.request_bytes;
+    } else if (plan_.renewed) {
+      --requested_;
+    } else {
+      at.to_send += at.request_bytes;
+    }
+  }
+  flush(at);
+}
+
+void load::flush(slot& at) {
+  while (at.to_send > 0) {
+    const std::size_t size = std::min(at.to_send, at.requests.size() - at.at);
+    const ssize_t sent = ::send(at.fd, at.requests.data() + at.at, size, MSG_NOSIGNAL);
+    if (sent < 0) {
+      if (errno != EAGAIN && errno != EINTR) return fail(at, "a connection that cannot be written");
+      return watch(at, EPOLLIN | EPOLLOUT);
+    }
+    at.to_send -= static_cast<std::size_t>(sent);
+    at.at = (at.at + static_cast<std::size_t>(sent)) % at.request_bytes;
+  }
+  watch(at, EPOLLIN);
+}
+
+void load::take(slot& at, std::string_view data) {
+  const std::size_t complete = at.answers.read(data, at.outstanding, heads_);
+  at.outstanding -= complete;
+  answered_ += complete;
+  if (!at.answers.mistake().empty()) return fail(at, at.answers.mistake());
+  if (complete > 0 && running_ && !plan_.renewed) ask(at, complete);
+}
+
+void load::ended(slot& at) {
+  if (!plan_.renewed || at.outstanding != 0 || !at.answers.between()) {
+    return fail(at, "a connection that ends early");
+  }
+  close_slot(at);
+  if (!running_) return;
+  open(at);
+  ask(at, 1);
+}
+
+void load::receive(slot& at) {
+  const ssize_t got = recv(at.fd, buffer_.get(), buffer_bytes, 0);
+  if (got > 0) return take(at, {buffer_.get(), static_cast<std::size_t>(got)});
+  if (got == 0) return ended(at);
+  if (errno != EAGAIN && errno != EINTR) fail(at, "a connection that is reset");
+}
+
+// Handles events that come within the time; returns whether there were any.
+bool load::turn(int timeout_ms) {
+  std::array<epoll_event, 512> events;
+  const int ready = epoll_wait(epoll_, events.data(), static_cast<int>(events.size()), timeout_ms);
+  for (int i = 0; i < ready; ++i) {
+    const epoll_event& event = events[static_cast<std::size_t>(i)];
+    slot& at = *static_cast<slot*>(event.data.ptr);
+    if ((event.events & EPOLLOUT) != 0 && at.to_send > 0) flush(at);
+    const bool readable = (event.events & (EPOLLIN | EPOLLERR | EPOLLHUP)) != 0;
+    if (readable && at.fd >= 0) receive(at);
+  }
+  return ready > 0;
+}
+
+}  // namespace lab::http

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <lab/harness/http/workload.hpp>
+
+#include <lab/harness/http/load.hpp>
+#include <lab/harness/http/vectors.hpp>
+#include <lab/harness/timing.hpp>
+
+#include <sys/prctl.h>
+
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <ctime>
+#include <fstream>
+#include <limits>
+#include <string_view>
+
+namespace lab::http {
+namespace {
+
+// The experiments, by the name that the program is built for.
+enum class kind { plain, echo, json, file };
+
+kind this_experiment() {
+  const std::string_view name = built_as.experiment;
+  if (name == "http_echo") return kind::echo;
+  if (name == "http_json") return kind::json;
+  return name == "http_file" ? kind::file : kind::plain;
+}
+
+load_plan plan_of(const cell_parameters& cell, std::uint16_t port, fault sabotage) {
+  load_plan plan;
+  plan.port = port;
+  plan.connections = cell.connections;
+  plan.in_flight = cell.in_flight;
+  plan.renewed = cell.use == connection_use::renewed;
+  plan.sabotage = sabotage;
+  switch (this_experiment()) {
+    case kind::plain:
+      plan.target = "/plain";
+      plan.body = hello;
+      break;
+    case kind::echo:
+      plan.target = "/echo";
+      plan.sent_bytes = cell.body_bytes;
+      break;
+    case kind::json:
+      plan.target = "/json";
+      plan.body = make_json();
+      break;
+    case kind::file:
+      plan.target = "/file";
+      plan.body = make_pattern(file_bytes, 0);
+      break;
+  }
+  return plan;
+}
+
+void judge(std::uint16_t port, report& result) {
+  const vectors_result judged = judge_server(port, read_request_vectors());
+  result.metric("vectors_passed", judged.passed);
+  if (std::getenv("GYRE_LAB_VECTORS") == nullptr) return;
+  for (const std::string& each : judged.failed) std::fprintf(stderr, "%s\n", each.c_str());
+}
+
+}  // namespace
+
+void describe_cell(cell_parameters& cell, arguments& options) {
+  const kind which = this_experiment();
+  options.number("connections", cell.connections, "connections of the client", 1, 60'000);
+  if (which == kind::plain) {
+    options.number("in-flight", cell.in_flight, "requests of a connection in flight", 1, 1024);
+  }
+  if (which == kind::echo) {
+    options.number("body-bytes", cell.body_bytes, "bytes of a body", 1, 1U << 20)
+        .choice("use", cell.use, "connections that stay, or one for each request",
+                {{"kept", connection_use::kept}, {"renewed", connection_use::renewed}});
+  }
+  options.number("duration-ms", cell.duration_ms, "milliseconds that are measured", 1, 3'600'000);
+}
+
+void run_client(const cell_parameters& cell, const harness_options& harness, bool passes_vectors,
+                report& result) {
+  const network::side_cpus cpus = network::split_cpus(harness.pin);
+  network::raise_descriptor_limit(cell.connections + 1000);
+  network::server_process server({.connections = cell.connections}, cpus.server);
+  server.await_serving();
+  pin_thread(cpus.client);
+  await_listening(server.port());
+
+  const std::chrono::milliseconds duration{cell.duration_ms};
+  load clients(plan_of(cell, server.port(), harness.sabotage));
+  clients.run(clock::now() + duration / 4);
+  const double client_before = cpu_seconds();
+  const network::usage before = server.used();
+  const std::uint64_t answered_before = clients.answered();
+  stopwatch watch(harness.handicap);
+  watch.start();
+  clients.run(clock::now() + duration);
+  const std::uint64_t answered = clients.answered() - answered_before;
+  watch.stop();
+  const network::usage after = server.used();
+  const double client_after = cpu_seconds();
+  clients.finish();
+  result.check("answers", clients.answered(), clients.requested());
+  result.check("wrong_answers", clients.wrong(), 0);
+  if (!clients.mistake().empty()) result.fail(clients.mistake());
+  if (!result.ok()) return;
+
+  const auto requests = static_cast<double>(answered);
+  result.metric("requests_per_second", requests / watch.seconds());
+  result.metric("server_cpu_us_per_request", (after.cpu_seconds - before.cpu_seconds) * 1e6 /
+                                                 requests * (1 + harness.handicap / 100));
+  result.metric("client_cpu_us_per_request", (client_after - client_before) * 1e6 / requests);
+  if (before.allocations && after.allocations) {
+    result.metric("allocations_per_request",
+                  static_cast<double>(*after.allocations - *before.allocations) / requests);
+  }
+  result.metric("server_peak_memory_bytes", after.peak_memory_bytes);
+  result.units("request", clients.answered());
+  if (this_experiment() == kind::plain && passes_vectors) judge(server.port(), result);
+}
+
+pid_t start_program(const std::vector<std::string>& words) {
+  const pid_t parent = getpid();
+  const pid_t child = network::checked(fork(), "fork");
+  if (child != 0) return child;
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  std::vector<char*> arguments;
+  for (const std::string& each : words) arguments.push_back(const_cast<char*>(each.c_str()));
+  arguments.push_back(nullptr);
+  if (getppid() == parent) execvp(arguments[0], arguments.data());
+  _exit(1);
+}
+
+network::usage used_by(pid_t process) {
+  network::usage now;
+  clockid_t clock = 0;
+  timespec used{};
+  if (clock_getcpuclockid(process, &clock) == 0) clock_gettime(clock, &used);
+  now.cpu_seconds = static_cast<double>(used.tv_sec) + static_cast<double>(used.tv_nsec) * 1e-9;
+  std::ifstream status("/proc/" + std::to_string(process) + "/status");
+  for (std::string word; status >> word;) {
+    std::uint64_t kibibytes = 0;
+    if (word == "VmHWM:" && status >> kibibytes) now.peak_memory_bytes = kibibytes * 1024;
+    if (word == "VmRSS:" && status >> kibibytes) now.memory_bytes = kibibytes * 1024;
+    status.ignore(std::numeric_limits<std::streamsize>::max(), '\n');
+  }
+  return now;
+}
+
+}  // namespace lab::http
